@@ -1,0 +1,28 @@
+# Compiler settings that every slate target shares, carried by the interface target slate_options.
+add_library(slate_options INTERFACE)
+target_include_directories(slate_options INTERFACE ${CMAKE_SOURCE_DIR})
+
+set(slate_cxx_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+    -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-align -Wnull-dereference)
+if(SLATE_WERROR)
+  list(APPEND slate_cxx_warnings -Werror)
+endif()
+target_compile_options(slate_options INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${slate_cxx_warnings}>")
+
+find_package(Threads REQUIRED)
+target_link_libraries(slate_options INTERFACE Threads::Threads)
+
+if(SLATE_SANITIZE)
+  # -fno-sanitize-recover: a finding fails the test instead of scrolling by.
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${SLATE_SANITIZE};-fno-sanitize-recover=all;-fno-omit-frame-pointer>")
+  add_link_options(-fsanitize=${SLATE_SANITIZE})
+  # GCC's flow analysis invents null dereferences and uninitialised reads in instrumented code.
+  target_compile_options(slate_options INTERFACE
+    "$<$<COMPILE_LANGUAGE:CXX>:-Wno-null-dereference;-Wno-maybe-uninitialized>")
+endif()
+
+find_program(SLATE_CCACHE ccache)
+if(SLATE_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${SLATE_CCACHE})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${SLATE_CCACHE})
+endif()

@@ -1,0 +1,27 @@
+# Every library slate uses, found once. All but CUDA are Debian and Ubuntu packages
+# (scripts/packages.txt); nothing is downloaded or vendored.
+find_package(Boost 1.74 REQUIRED)  # headers only: Interprocess
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(FLEX REQUIRED)
+
+# Distributions differ in whether these ship CMake files, so they are found by hand.
+find_path(SLATE_CLI11_INCLUDE CLI/CLI.hpp REQUIRED)
+find_path(SLATE_TOMLPP_INCLUDE toml++/toml.h REQUIRED)
+find_path(SLATE_ZSTD_INCLUDE zstd.h REQUIRED)
+find_path(SLATE_LZ4_INCLUDE lz4.h REQUIRED)
+# Static: libslate lives in strangers' processes and must not bring shared libraries along.
+find_library(SLATE_ZSTD_LIBRARY libzstd.a REQUIRED)
+find_library(SLATE_LZ4_LIBRARY liblz4.a REQUIRED)
+find_library(SLATE_RT_LIBRARY rt)
+
+find_package(CUDAToolkit 12.8 REQUIRED)
+
+if(SLATE_BUILD_TESTS)
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+endif()
+if(SLATE_BUILD_BENCH)
+  find_package(benchmark REQUIRED)
+endif()

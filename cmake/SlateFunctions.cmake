@@ -1,0 +1,22 @@
+# slate_library(NAME SOURCES... [PUBLIC_LIBS ...] [LIBS ...]): one static library with slate's options.
+function(slate_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC_LIBS;LIBS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC slate_options ${ARG_PUBLIC_LIBS} PRIVATE ${ARG_LIBS})
+endfunction()
+
+# slate_test(NAME SOURCES ... LIBS ... [LABELS ...] [ENV VAR=VALUE...]): a GoogleTest binary, one CTest
+# entry per test case. Default label: unit.
+function(slate_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LIBS;LABELS;ENV" ${ARGN})
+  if(NOT ARG_LABELS)
+    set(ARG_LABELS unit)
+  endif()
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE slate_options ${ARG_LIBS} GTest::gtest GTest::gtest_main)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST
+    PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT} ENVIRONMENT "${ARG_ENV}")
+endfunction()
