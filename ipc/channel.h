@@ -1,0 +1,147 @@
+// The two ends of a session: ring, replies, staging and status with the waiting added. ClientChannel is used by
+// libslate from any thread; EngineChannel by one session thread, but for the methods that say otherwise.
+//
+// Waiting: spin for a few microseconds where there are more than two cores, then sleep in read() on the FIFO.
+// End of file there means that the peer is gone.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "ipc/rendezvous.h"
+#include "ipc/ring.h"
+#include "ipc/segment.h"
+
+namespace slate::ipc {
+
+template <typename T>
+std::span<const std::byte> bytes_of(const T& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
+/// libslate's end. Thread-safe. After fork() the child must call abandon() and make a new one.
+class ClientChannel {
+ public:
+  /// Connects to the daemon on `runtime_dir` and maps the session's segment.
+  static Result<std::unique_ptr<ClientChannel>> connect(const std::string& runtime_dir,
+                                                        std::chrono::milliseconds timeout);
+  ClientChannel(Connection connection, Segment segment);
+
+  /// Sends a command that has no reply. Waits only while the ring is full.
+  Result<void> post(CommandType type, std::span<const std::byte> body,
+                    std::span<const std::byte> tail = {});
+  /// Sends a command and waits for its reply, which must be exactly `reply` long (or may be shorter when
+  /// `shorter` is given, which then receives the length).
+  Result<void> call(CommandType type, std::span<const std::byte> body, std::span<const std::byte> tail,
+                    std::span<std::byte> reply, std::size_t* shorter = nullptr);
+
+  /// A staging slot for one copy: the memory, and what to put in StagedCopy.
+  struct Staging {
+    std::uint32_t slot = 0;
+    std::uint64_t sequence = 0;
+    std::span<std::byte> memory;
+  };
+  /// Waits for a free slot. Then either post the copy command naming slot and sequence and call release(), or
+  /// call release() with `used` false.
+  Result<Staging> acquire_staging();
+  /// Waits until the copy that used `staging` has finished (needed before reading what came to the host).
+  Result<void> wait_staging(const Staging& staging);
+  void release_staging(const Staging& staging, bool used);
+
+  /// Not an error while the session is being served; else its sticky error, or kUnavailable when the daemon is
+  /// gone. Cheap: looks at the FIFO at most every 100 ms.
+  Result<void> check();
+  /// Takes the first error of the commands that have no reply; kNone if there is none.
+  ErrorCode take_async_error();
+  /// Text printed by kernels since the last call.
+  std::string take_printed();
+
+  const StatusPage& status() const { return segment_.status(); }
+  std::uint64_t session() const { return connection_.welcome.session; }
+  /// Closes the inherited descriptors in a forked child without disturbing the parent's session.
+  void abandon();
+
+ private:
+  struct ReplyUse { bool busy = false; std::uint32_t sequence = 0; };
+  struct StagingUse { bool busy = false; std::uint64_t sequence = 0; };
+
+  Result<void> push(CommandType type, std::uint16_t slot, std::uint32_t sequence,
+                    std::span<const std::byte> body, std::span<const std::byte> tail);
+  template <typename Ready>
+  Result<void> wait_until(Ready ready);
+  void sleep_once(const std::function<bool()>& ready);
+  bool peer_is_gone();
+  Result<void> session_error() const;
+  Result<std::uint16_t> take_reply_slot();
+  void give_back_reply_slot(std::uint16_t slot);
+
+  Connection connection_;
+  Segment segment_;
+  std::mutex push_mutex_;                 // guards producer_
+  RingProducer producer_;
+  std::mutex slots_mutex_;                // guards replies_, staging_
+  std::condition_variable slots_freed_;
+  std::array<ReplyUse, kReplySlots> replies_;
+  std::array<StagingUse, kStagingSlots> staging_;
+  std::mutex sleep_mutex_;                // one thread reads the FIFO, the others wait for it
+  std::condition_variable woken_;
+  bool reader_present_ = false;
+  std::uint64_t wake_count_ = 0;
+  std::atomic<bool> gone_{false};
+  std::atomic<std::int64_t> last_look_ns_{0};
+};
+
+/// The engine's end of one session.
+class EngineChannel {
+ public:
+  EngineChannel(SessionFifos fifos, Segment segment);
+
+  enum class Wait { kCommand, kPeerGone, kStopped, kTimeout };
+  /// Waits until a command can be popped, the client is gone, stop() was called, or `timeout` has passed
+  /// (negative: no limit).
+  Wait wait(std::chrono::milliseconds timeout = std::chrono::milliseconds(-1));
+  /// As RingConsumer::try_pop, and wakes a client that waits for room.
+  Result<bool> try_pop(Command& command);
+
+  // These may be called from any thread.
+  /// Ends wait() in the session thread, now or at its next call.
+  void stop();
+  void reply(std::uint16_t slot, std::uint32_t sequence, std::span<const std::byte> payload);
+  void reply_error(std::uint16_t slot, std::uint32_t sequence, const Error& error);
+  void finish_staging(std::uint32_t slot, std::uint64_t sequence);
+  void set_async_error(ErrorCode code);
+  /// The session's end, for the client to see: its sticky error, or kEnded.
+  void fail(const Error& error);
+  void end(std::string_view reason);
+  void print(std::string_view text);
+
+  /// Staging memory of a slot, for the device. Requires: slot < kStagingSlots.
+  std::span<std::byte> staging(std::uint32_t slot) const;
+  /// All staging slots, for registration with the device.
+  std::span<std::byte> all_staging() const;
+  uid_t owner() const { return fifos_.owner; }
+
+ private:
+  void wake_client();
+
+  SessionFifos fifos_;
+  Segment segment_;
+  RingConsumer consumer_;
+  std::mutex print_mutex_;
+  UniqueFd stop_event_;
+  std::atomic<bool> stopped_{false};
+};
+
+/// Marks a session as failed or ended in its status page and wakes the client: for the supervisor, when the engine
+/// that served it is gone.
+void mark_session(StatusPage& status, int to_client, SessionState state, const Error& error);
+
+}  // namespace slate::ipc

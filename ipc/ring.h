@@ -1,0 +1,62 @@
+// The command ring over shared memory: one producer (the client, under its mutex), one consumer (the engine's
+// session thread). No waiting and no wake-ups here: channel.h adds them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "ipc/segment.h"
+
+namespace slate::ipc {
+
+/// Client's end. Not thread-safe.
+class RingProducer {
+ public:
+  explicit RingProducer(SegmentLayout* segment) : segment_(segment) {}
+
+  /// Copies header, body and tail into the ring and publishes them. False when there is no room now.
+  /// Requires: the record is at most kMaxCommandBytes.
+  bool try_push(CommandType type, std::uint16_t reply_slot, std::uint32_t reply_sequence,
+                std::span<const std::byte> body, std::span<const std::byte> tail);
+
+ private:
+  void put(std::uint64_t position, std::span<const std::byte> bytes);
+  SegmentLayout* segment_;
+  std::uint64_t tail_ = 0;
+};
+
+/// A command copied out of shared memory: safe to look at.
+struct Command {
+  CommandHeader header;
+  std::vector<std::byte> body;     // body_bytes long
+
+  /// The body as `T`, whatever follows it in `rest`; kProtocol when it is too short.
+  template <typename T>
+  Result<T> as(std::span<const std::byte>* rest = nullptr) const {
+    if (body.size() < sizeof(T)) return fail(ErrorCode::kProtocol, "command is too short");
+    T value;
+    __builtin_memcpy(&value, body.data(), sizeof(T));
+    if (rest) *rest = std::span(body).subspan(sizeof(T));
+    return value;
+  }
+};
+
+/// Engine's end. Not thread-safe. Trusts nothing in the segment.
+class RingConsumer {
+ public:
+  explicit RingConsumer(SegmentLayout* segment) : segment_(segment) {}
+
+  bool empty() const;
+  /// Copies the next command into `command`. False when the ring is empty; kProtocol when what the client
+  /// published cannot be a command: the session must end.
+  Result<bool> try_pop(Command& command);
+
+ private:
+  SegmentLayout* segment_;
+  std::uint64_t head_ = 0;
+};
+
+}  // namespace slate::ipc
