@@ -1,5 +1,6 @@
-// The simulated device memory. Device addresses are host addresses inside one large reservation, so that an
-// access costs one table look-up and no translation.
+// The simulated device memory. Device addresses are host addresses inside one large reservation, so
+// that an access costs one table look-up and no translation. Not a heap: it deals in chunks of 2
+// MiB, as the GPU's own virtual memory management does. Contents are nobody's business here.
 #pragma once
 
 #include <atomic>
@@ -16,28 +17,36 @@ namespace slate::sim {
 inline constexpr std::uint64_t kChunkBytes = 2u << 20;  // as the H200's allocation granularity
 inline constexpr int kChunkShift = 21;
 
-/// Generic addresses of the shared and local windows: far from any host address. A generic address is
-/// window base + offset.
+/// Generic addresses of the shared and local windows: far from any host address. A generic address
+/// is window base + offset.
 inline constexpr std::uint64_t kSharedWindow = 0x0100'0000'0000'0000u;
 inline constexpr std::uint64_t kLocalWindow = 0x0200'0000'0000'0000u;
 inline constexpr std::uint64_t kWindowBytes = 0x0000'0001'0000'0000u;
+/// The address of function `i` of its ptx::Module, as kept in function pointers: kFunctionWindow +
+/// 16 * i.
+inline constexpr std::uint64_t kFunctionWindow = 0x0300'0000'0000'0000u;
 
-/// Which addresses one launch may touch. Plain data, copied freely; the tables it points to outlive it.
+/// Which addresses one launch may touch. Plain data, copied freely; the tables it points to outlive
+/// it.
 struct MemoryView {
-  std::uint64_t space_base = 0;              // first address of the reservation
+  /// The owner tag of a view without an arena: no chunk ever carries it.
+  static constexpr std::uint16_t kNoOwner = 0xffff;
+
+  std::uint64_t space_base = 0;  // the launch's arena, whole chunks
   std::uint64_t space_bytes = 0;
-  const std::atomic<std::uint16_t>* owners = nullptr;  // per chunk: 0 = not mapped, else the reservation's tag
-  std::uint16_t tag = 0;                     // the launch's own reservation
-  /// The module's .global and .const variables (may be empty).
+  /// One per chunk of the arena: 0 = not mapped, else the tag of the reservation that it lies in.
+  const std::atomic<std::uint16_t>* owners = nullptr;
+  std::uint16_t tag = kNoOwner;  // the reservation that the arena lies in
+  /// The module's .global and .const variables (may be empty). Kernels do not write constants.
   device::AddressRange globals;
   device::AddressRange constants;
 
-  /// True if [address, address + bytes) may be read and written. Requires: bytes <= 16 and the access is
-  /// naturally aligned, so it lies in one chunk.
+  /// True if [address, address + bytes) may be read and written. Requires: bytes <= 16 and the
+  /// access is naturally aligned, so it lies in one chunk.
   bool allows(std::uint64_t address, std::uint32_t bytes) const {
     const std::uint64_t offset = address - space_base;
-    if (offset < space_bytes && owners[offset >> kChunkShift].load(std::memory_order_relaxed) == tag)
-        [[likely]] {
+    if (offset < space_bytes &&
+        owners[offset >> kChunkShift].load(std::memory_order_relaxed) == tag) [[likely]] {
       return true;
     }
     return globals.contains(address, bytes);
@@ -56,14 +65,20 @@ class Memory {
   std::uint64_t capacity() const { return capacity_; }
   std::uint64_t mapped_bytes() const;
 
+  /// kInvalidValue for a size that is zero or no multiple of kChunkBytes; kOutOfMemory when the
+  /// address space is used up.
   Result<device::Address> reserve(std::uint64_t bytes);
+  /// Gives the addresses back, and what is still mapped there. An unknown range is ignored.
   void unreserve(device::AddressRange range);
+  /// kInvalidValue unless `range` is whole, unmapped chunks of one reservation; kOutOfMemory beyond
+  /// capacity.
   Result<void> map(device::AddressRange range);
   Result<void> unmap(device::AddressRange range);
 
-  /// The view of a launch whose arena is `arena` (which must be, or lie in, one reservation).
+  /// The view of a launch whose arena is `arena`: whole chunks inside one reservation, or empty.
   Result<MemoryView> view(device::AddressRange arena) const;
   /// True if all of [address, address + bytes) is mapped, whoever owns it. For copies by the host.
+  /// Takes no lock.
   bool is_mapped(device::Address address, std::uint64_t bytes) const;
 
  private:
@@ -75,14 +90,23 @@ class Memory {
 
   Memory() = default;
 
+  Reservation* find(device::AddressRange range);
+  Result<std::uint16_t> unused_tag();
+  void release(const Reservation& reservation, device::AddressRange range);
+  std::size_t chunk(device::Address address) const {
+    return (address - space_base_) >> kChunkShift;
+  }
+
   std::uint64_t capacity_ = 0;
   std::uint64_t space_base_ = 0;
   std::uint64_t space_bytes_ = 0;
+  void* mapping_ = nullptr;  // what mmap returned; space_base_ is the first whole chunk in it
+  std::uint64_t mapping_bytes_ = 0;
   std::unique_ptr<std::atomic<std::uint16_t>[]> owners_;
   mutable std::mutex mutex_;
   std::uint64_t mapped_ = 0;
   std::uint16_t next_tag_ = 1;
-  std::vector<Reservation> reservations_;
+  std::vector<Reservation> reservations_;  // by rising address
 };
 
 }  // namespace slate::sim

@@ -1,0 +1,211 @@
+#include "device/sim/memory.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/check.h"
+
+namespace slate::sim {
+namespace {
+
+using device::Address;
+using device::AddressRange;
+
+// Sanitizers, RLIMIT_AS and strict overcommit may all refuse the first size.
+constexpr std::uint64_t kLargestSpace = 8ull << 40;
+constexpr std::uint64_t kSmallestSpace = 4ull << 30;
+// A wish, so that addresses (and thus seeded runs) repeat from process to process.
+constexpr std::uint64_t kWishedBase = 0x6000'0000'0000u;
+
+bool whole_chunks(AddressRange range) {
+  return range.base % kChunkBytes == 0 && range.bytes % kChunkBytes == 0 && range.bytes > 0;
+}
+
+bool overlap(AddressRange a, AddressRange b) {
+  return a.base < b.base + b.bytes && b.base < a.base + a.bytes;
+}
+
+std::string text(AddressRange range) {
+  return fmt::format("{:#x}+{:#x}", range.base, range.bytes);
+}
+
+void* to_pointer(Address address) {
+  return reinterpret_cast<void*>(address);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Memory>> Memory::make(std::uint64_t capacity) {
+  if (capacity == 0 || capacity % kChunkBytes != 0) {
+    return fail(ErrorCode::kInvalidValue,
+                fmt::format("sim memory of {} bytes: not a multiple of 2 MiB", capacity));
+  }
+  std::unique_ptr<Memory> memory(new Memory);
+  memory->capacity_ = capacity;
+  for (std::uint64_t bytes = kLargestSpace; bytes >= kSmallestSpace; bytes /= 2) {
+    void* mapping = ::mmap(to_pointer(kWishedBase), bytes, PROT_NONE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapping == MAP_FAILED) continue;
+    memory->mapping_ = mapping;
+    memory->mapping_bytes_ = bytes;
+    break;
+  }
+  if (memory->mapping_ == nullptr) return fail_errno("reserving the address space of sim");
+  const auto begin = reinterpret_cast<std::uint64_t>(memory->mapping_);
+  memory->space_base_ = (begin + kChunkBytes - 1) / kChunkBytes * kChunkBytes;
+  memory->space_bytes_ =
+      (begin + memory->mapping_bytes_ - memory->space_base_) / kChunkBytes * kChunkBytes;
+  memory->owners_ =
+      std::make_unique<std::atomic<std::uint16_t>[]>(memory->space_bytes_ / kChunkBytes);
+  return memory;
+}
+
+Memory::~Memory() {
+  if (mapping_ != nullptr) ::munmap(mapping_, mapping_bytes_);
+}
+
+std::uint64_t Memory::mapped_bytes() const {
+  std::lock_guard lock(mutex_);
+  return mapped_;
+}
+
+Result<std::uint16_t> Memory::unused_tag() {
+  for (int attempt = 0; attempt < MemoryView::kNoOwner; ++attempt) {
+    const std::uint16_t tag = next_tag_;
+    next_tag_ = tag + 1 == MemoryView::kNoOwner ? 1 : static_cast<std::uint16_t>(tag + 1);
+    const auto has_tag = [tag](const Reservation& each) { return each.tag == tag; };
+    if (std::none_of(reservations_.begin(), reservations_.end(), has_tag)) return tag;
+  }
+  return fail(ErrorCode::kLimit, "sim: too many address reservations");
+}
+
+Result<Address> Memory::reserve(std::uint64_t bytes) {
+  if (bytes == 0 || bytes % kChunkBytes != 0) {
+    return fail(ErrorCode::kInvalidValue,
+                fmt::format("reserve: {} bytes is no multiple of 2 MiB", bytes));
+  }
+  std::lock_guard lock(mutex_);
+  // First fit between the reservations, which are sorted.
+  Address base = space_base_;
+  auto position = reservations_.begin();
+  while (position != reservations_.end() && position->range.base - base < bytes) {
+    base = position->range.base + position->range.bytes;
+    ++position;
+  }
+  if (space_base_ + space_bytes_ - base < bytes) {
+    return fail(ErrorCode::kOutOfMemory,
+                fmt::format("reserve: no {} bytes of address space left", bytes));
+  }
+  Result<std::uint16_t> tag = unused_tag();
+  if (!tag) return std::unexpected(std::move(tag.error()));
+  reservations_.insert(position, Reservation{{base, bytes}, *tag, {}});
+  return base;
+}
+
+Memory::Reservation* Memory::find(AddressRange range) {
+  for (Reservation& each : reservations_) {
+    if (each.range.contains(range.base, range.bytes)) return &each;
+  }
+  return nullptr;
+}
+
+void Memory::release(const Reservation& reservation, AddressRange range) {
+  SLATE_CHECK(reservation.range.contains(range.base, range.bytes));
+  for (std::size_t i = 0; i < range.bytes / kChunkBytes; ++i) {
+    owners_[chunk(range.base) + i].store(0, std::memory_order_relaxed);
+  }
+  // DONTNEED drops the pages, so that the next map() finds zeros.
+  SLATE_CHECK(::madvise(to_pointer(range.base), range.bytes, MADV_DONTNEED) == 0);
+  SLATE_CHECK(::mprotect(to_pointer(range.base), range.bytes, PROT_NONE) == 0);
+  SLATE_CHECK(mapped_ >= range.bytes);
+  mapped_ -= range.bytes;
+}
+
+void Memory::unreserve(AddressRange range) {
+  std::lock_guard lock(mutex_);
+  const auto same = [range](const Reservation& each) {
+    return each.range.base == range.base && each.range.bytes == range.bytes;
+  };
+  const auto found = std::find_if(reservations_.begin(), reservations_.end(), same);
+  if (found == reservations_.end()) return;
+  for (const AddressRange& mapped : found->mapped) release(*found, mapped);
+  reservations_.erase(found);
+}
+
+Result<void> Memory::map(AddressRange range) {
+  std::lock_guard lock(mutex_);
+  Reservation* reservation = whole_chunks(range) ? find(range) : nullptr;
+  if (reservation == nullptr) {
+    return fail(ErrorCode::kInvalidValue,
+                fmt::format("map: {} is not whole chunks of one reservation", text(range)));
+  }
+  for (const AddressRange& mapped : reservation->mapped) {
+    if (overlap(mapped, range)) {
+      return fail(ErrorCode::kInvalidValue, fmt::format("map: {} is mapped already", text(range)));
+    }
+  }
+  if (range.bytes > capacity_ - mapped_) {
+    return fail(ErrorCode::kOutOfMemory, fmt::format("map: {} bytes wanted, {} of {} free",
+                                                     range.bytes, capacity_ - mapped_, capacity_));
+  }
+  if (::mprotect(to_pointer(range.base), range.bytes, PROT_READ | PROT_WRITE) != 0) {
+    return fail(ErrorCode::kOutOfMemory, fail_errno("map: mprotect").error().message);
+  }
+  for (std::size_t i = 0; i < range.bytes / kChunkBytes; ++i) {
+    owners_[chunk(range.base) + i].store(reservation->tag, std::memory_order_relaxed);
+  }
+  reservation->mapped.push_back(range);
+  mapped_ += range.bytes;
+  return {};
+}
+
+Result<void> Memory::unmap(AddressRange range) {
+  std::lock_guard lock(mutex_);
+  Reservation* reservation = find(range);
+  if (reservation != nullptr) {
+    const auto same = [range](const AddressRange& each) {
+      return each.base == range.base && each.bytes == range.bytes;
+    };
+    const auto found = std::find_if(reservation->mapped.begin(), reservation->mapped.end(), same);
+    if (found != reservation->mapped.end()) {
+      release(*reservation, range);
+      reservation->mapped.erase(found);
+      return {};
+    }
+  }
+  return fail(ErrorCode::kInvalidValue,
+              fmt::format("unmap: {} is no range that was mapped", text(range)));
+}
+
+Result<MemoryView> Memory::view(AddressRange arena) const {
+  MemoryView view;
+  if (arena.bytes == 0) return view;
+  std::lock_guard lock(mutex_);
+  if (whole_chunks(arena)) {
+    for (const Reservation& each : reservations_) {
+      if (!each.range.contains(arena.base, arena.bytes)) continue;
+      view.space_base = arena.base;
+      view.space_bytes = arena.bytes;
+      view.owners = &owners_[chunk(arena.base)];
+      view.tag = each.tag;
+      return view;
+    }
+  }
+  return fail(ErrorCode::kInvalidValue,
+              fmt::format("arena {} is not whole chunks of one reservation", text(arena)));
+}
+
+bool Memory::is_mapped(Address address, std::uint64_t bytes) const {
+  const AddressRange space{space_base_, space_bytes_};
+  if (!space.contains(address, bytes)) return false;
+  if (bytes == 0) return true;
+  for (std::size_t i = chunk(address); i <= chunk(address + bytes - 1); ++i) {
+    if (owners_[i].load(std::memory_order_relaxed) == 0) return false;
+  }
+  return true;
+}
+
+}  // namespace slate::sim
