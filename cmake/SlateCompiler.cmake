@@ -9,6 +9,8 @@ if(SLATE_WERROR)
 endif()
 target_compile_options(slate_options INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${slate_cxx_warnings}>")
 
+target_compile_definitions(slate_options INTERFACE SLATE_VERSION="${PROJECT_VERSION}")
+
 find_package(Threads REQUIRED)
 target_link_libraries(slate_options INTERFACE Threads::Threads)
 

@@ -6,9 +6,12 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <string>
@@ -75,10 +78,9 @@ class ClientChannel {
 
   Result<void> push(CommandType type, std::uint16_t slot, std::uint32_t sequence,
                     std::span<const std::byte> body, std::span<const std::byte> tail);
-  template <typename Ready>
-  Result<void> wait_until(Ready ready);
+  Result<void> wait_until(const std::function<bool()>& ready);
   void sleep_once(const std::function<bool()>& ready);
-  bool peer_is_gone();
+  void read_wake_bytes(int timeout_ms);
   Result<void> session_error() const;
   Result<std::uint16_t> take_reply_slot();
   void give_back_reply_slot(std::uint16_t slot);
@@ -94,7 +96,6 @@ class ClientChannel {
   std::mutex sleep_mutex_;                // one thread reads the FIFO, the others wait for it
   std::condition_variable woken_;
   bool reader_present_ = false;
-  std::uint64_t wake_count_ = 0;
   std::atomic<bool> gone_{false};
   std::atomic<std::int64_t> last_look_ns_{0};
 };

@@ -56,6 +56,7 @@ struct alignas(64) StatusPage {
   // Writer: engine or supervisor; `state` last, with release.
   alignas(64) std::atomic<std::uint32_t> state;   // SessionState
   std::atomic<std::uint32_t> error;               // ErrorCode, when not kServing
+  std::atomic<std::uint32_t> marked;              // the first to mark the session's end sets it
   char error_text[256];
   DeviceInfo device;                              // written before Welcome, then constant
   std::uint64_t memory_limit;                     // bytes the session may allocate; constant
@@ -65,12 +66,13 @@ struct alignas(64) StatusPage {
 
   // Sleeping: a side sets its flag (seq_cst), looks once more, then reads its FIFO. The other side, after
   // publishing, exchanges the flag with 0 and, if it was set, writes one wake byte.
-  alignas(64) std::atomic<std::uint32_t> client_sleeps;
+  alignas(64) std::atomic<std::uint32_t> client_sleeps;      // for replies, staging, state
+  std::atomic<std::uint32_t> client_wants_room;               // sleeps for room in the ring
   alignas(64) std::atomic<std::uint32_t> engine_sleeps;
 
   // The command ring: byte positions that only grow; position modulo kRingBytes is the offset.
-  alignas(64) std::atomic<std::uint64_t> ring_tail;   // writer: client, release
-  alignas(64) std::atomic<std::uint64_t> ring_head;   // writer: engine, release
+  alignas(64) std::atomic<std::uint64_t> ring_tail;   // writer: client, seq_cst (against engine_sleeps)
+  alignas(64) std::atomic<std::uint64_t> ring_head;   // writer: engine, seq_cst (against client_wants_room)
 
   // Text printed by kernels, same scheme the other way round; what does not fit is dropped.
   alignas(64) std::atomic<std::uint64_t> print_tail;  // writer: engine, release

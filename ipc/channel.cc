@@ -1,0 +1,404 @@
+#include "ipc/channel.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+#include "base/clock.h"
+
+namespace slate::ipc {
+namespace {
+
+constexpr std::int64_t kSpinNs = 20'000;       // twice a FIFO round trip: past that, sleeping is as good
+constexpr std::int64_t kLookEveryNs = 100'000'000;
+constexpr int kSleepLimitMs = 1000;            // a lost wake-up costs this, not a hang
+
+/// On two cores or fewer the peer needs the core that a spinning thread would hold.
+bool may_spin() {
+  static const bool answer = std::thread::hardware_concurrency() > 2;
+  return answer;
+}
+
+template <typename Ready>
+bool spin(const Ready& ready) {
+  if (ready()) return true;
+  if (!may_spin()) return false;
+  const std::int64_t end = now_ns() + kSpinNs;
+  do {
+    for (int i = 0; i < 64; ++i) {
+      if (ready()) return true;
+      __builtin_ia32_pause();
+    }
+  } while (now_ns() < end);
+  return ready();
+}
+
+/// One byte into a FIFO whose reader may be gone, without a SIGPIPE for the process that hosts us.
+/// A full FIFO is as good: the reader has plenty to wake up for.
+void write_byte(int fd, char byte) {
+  sigset_t pipe_signal, before, pending;
+  sigemptyset(&pipe_signal);
+  sigaddset(&pipe_signal, SIGPIPE);
+  sigpending(&pending);
+  const bool was_pending = sigismember(&pending, SIGPIPE) == 1;
+  pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
+  ssize_t n;
+  do {
+    n = ::write(fd, &byte, 1);
+  } while (n < 0 && errno == EINTR);
+  if (n < 0 && errno == EPIPE && !was_pending) {
+    const timespec now{0, 0};
+    while (sigtimedwait(&pipe_signal, nullptr, &now) < 0 && errno == EINTR) {
+    }
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void wake(std::atomic<std::uint32_t>& sleeps, int fd) {
+  if (sleeps.load(std::memory_order_seq_cst) != 0 && sleeps.exchange(0) != 0) write_byte(fd, kWakeByte);
+}
+
+}  // namespace
+
+// --- ClientChannel ---------------------------------------------------------------------------------------
+
+Result<std::unique_ptr<ClientChannel>> ClientChannel::connect(const std::string& runtime_dir,
+                                                              std::chrono::milliseconds timeout) {
+  auto connection = connect_to_daemon(runtime_dir, HelloKind::kSession, timeout);
+  if (!connection) return std::unexpected(connection.error());
+  auto segment = Segment::open(connection->welcome.segment, connection->welcome.segment_bytes);
+  if (!segment) return std::unexpected(segment.error());
+  write_byte(connection->to_daemon.get(), kReadyByte);
+  return std::make_unique<ClientChannel>(std::move(*connection), std::move(*segment));
+}
+
+ClientChannel::ClientChannel(Connection connection, Segment segment)
+    : connection_(std::move(connection)),
+      segment_(std::move(segment)),
+      producer_(segment_.operator->()),
+      last_look_ns_(now_ns()) {}
+
+Result<void> ClientChannel::session_error() const {
+  const StatusPage& page = status();
+  if (static_cast<SessionState>(page.state.load(std::memory_order_acquire)) == SessionState::kServing) {
+    if (gone_.load(std::memory_order_relaxed))
+      return fail(ErrorCode::kUnavailable, "slated is gone");
+    return {};
+  }
+  return fail(static_cast<ErrorCode>(page.error.load(std::memory_order_relaxed)),
+              std::string(page.error_text, ::strnlen(page.error_text, sizeof(page.error_text))));
+}
+
+void ClientChannel::read_wake_bytes(int timeout_ms) {
+  pollfd poller{connection_.from_daemon.get(), POLLIN, 0};
+  const int ready = ::poll(&poller, 1, timeout_ms);
+  if (ready <= 0) return;
+  std::array<char, 256> bytes;
+  const ssize_t n = ::read(connection_.from_daemon.get(), bytes.data(), bytes.size());
+  if (n == 0) gone_.store(true, std::memory_order_relaxed);
+}
+
+void ClientChannel::sleep_once(const std::function<bool()>& ready) {
+  std::unique_lock lock(sleep_mutex_);
+  // The flag is raised and the condition looked at under the mutex, so that what another waiter misses while
+  // this thread reads the FIFO still rings for it.
+  segment_->status.client_sleeps.store(1, std::memory_order_seq_cst);
+  if (ready() || !session_error()) return;
+  if (reader_present_) {
+    woken_.wait(lock);
+    return;
+  }
+  reader_present_ = true;
+  lock.unlock();
+  read_wake_bytes(kSleepLimitMs);
+  lock.lock();
+  reader_present_ = false;
+  woken_.notify_all();
+}
+
+Result<void> ClientChannel::wait_until(const std::function<bool()>& ready) {
+  if (spin(ready)) return {};
+  while (true) {
+    if (ready()) return {};
+    if (auto ok = session_error(); !ok) return ok;
+    sleep_once(ready);
+  }
+}
+
+Result<void> ClientChannel::push(CommandType type, std::uint16_t slot, std::uint32_t sequence,
+                                 std::span<const std::byte> body, std::span<const std::byte> tail) {
+  if (sizeof(CommandHeader) + body.size() + tail.size() > kMaxCommandBytes)
+    return fail(ErrorCode::kInvalidValue, "a command is longer than the protocol allows");
+  std::lock_guard lock(push_mutex_);
+  if (auto ok = check(); !ok) return ok;
+  if (!producer_.try_push(type, slot, sequence, body, tail)) {
+    auto ok = wait_until([&] {
+      segment_->status.client_wants_room.store(1, std::memory_order_seq_cst);
+      return producer_.try_push(type, slot, sequence, body, tail);
+    });
+    segment_->status.client_wants_room.store(0, std::memory_order_relaxed);
+    if (!ok) return ok;
+  }
+  wake(segment_->status.engine_sleeps, connection_.to_daemon.get());
+  return {};
+}
+
+Result<void> ClientChannel::post(CommandType type, std::span<const std::byte> body,
+                                 std::span<const std::byte> tail) {
+  return push(type, kNoReply, 0, body, tail);
+}
+
+Result<std::uint16_t> ClientChannel::take_reply_slot() {
+  std::unique_lock lock(slots_mutex_);
+  while (true) {
+    for (std::uint16_t i = 0; i < kReplySlots; ++i) {
+      if (replies_[i].busy) continue;
+      replies_[i].busy = true;
+      // 0 is what a fresh slot says, so no command is ever number 0.
+      if (++replies_[i].sequence == 0) replies_[i].sequence = 1;
+      return i;
+    }
+    if (auto ok = session_error(); !ok) return std::unexpected(ok.error());
+    slots_freed_.wait_for(lock, std::chrono::milliseconds(kSleepLimitMs));
+  }
+}
+
+void ClientChannel::give_back_reply_slot(std::uint16_t slot) {
+  {
+    std::lock_guard lock(slots_mutex_);
+    replies_[slot].busy = false;
+  }
+  slots_freed_.notify_all();
+}
+
+Result<void> ClientChannel::call(CommandType type, std::span<const std::byte> body,
+                                 std::span<const std::byte> tail, std::span<std::byte> reply,
+                                 std::size_t* shorter) {
+  auto slot = take_reply_slot();
+  if (!slot) return std::unexpected(slot.error());
+  const std::uint32_t sequence = replies_[*slot].sequence;  // this thread's until it gives the slot back
+  ReplySlot& answer = segment_->status.replies[*slot];
+  Result<void> result = push(type, *slot, sequence, body, tail);
+  if (result) {
+    result = wait_until([&] { return answer.done.load(std::memory_order_seq_cst) == sequence; });
+  }
+  if (result) {
+    const std::size_t bytes = std::min<std::size_t>(answer.bytes, kReplyPayloadBytes);
+    if (answer.status != 0) {
+      result = fail(static_cast<ErrorCode>(answer.status),
+                    std::string(reinterpret_cast<const char*>(answer.payload), bytes));
+    } else if (bytes > reply.size() || (bytes < reply.size() && !shorter)) {
+      result = fail(ErrorCode::kProtocol, "a reply has the wrong length");
+    } else {
+      if (bytes > 0) std::memcpy(reply.data(), answer.payload, bytes);
+      if (shorter) *shorter = bytes;
+    }
+  }
+  give_back_reply_slot(*slot);
+  return result;
+}
+
+Result<ClientChannel::Staging> ClientChannel::acquire_staging() {
+  std::uint32_t chosen = 0;
+  std::uint64_t last = 0;
+  {
+    std::unique_lock lock(slots_mutex_);
+    while (true) {
+      // The least recently used slot: the one whose copy is likeliest to be over.
+      std::uint32_t best = kStagingSlots;
+      for (std::uint32_t i = 0; i < kStagingSlots; ++i) {
+        if (!staging_[i].busy && (best == kStagingSlots || staging_[i].sequence < staging_[best].sequence))
+          best = i;
+      }
+      if (best < kStagingSlots) {
+        chosen = best;
+        break;
+      }
+      if (auto ok = session_error(); !ok) return std::unexpected(ok.error());
+      slots_freed_.wait_for(lock, std::chrono::milliseconds(kSleepLimitMs));
+    }
+    staging_[chosen].busy = true;
+    last = staging_[chosen].sequence;
+  }
+  auto& done = segment_->status.staging[chosen].done;
+  auto ok = wait_until([&] { return done.load(std::memory_order_seq_cst) >= last; });
+  if (!ok) {
+    release_staging({chosen, 0, {}}, false);
+    return std::unexpected(ok.error());
+  }
+  return Staging{chosen, last + 1, std::span(segment_->staging[chosen])};
+}
+
+Result<void> ClientChannel::wait_staging(const Staging& staging) {
+  auto& done = segment_->status.staging[staging.slot].done;
+  return wait_until([&] { return done.load(std::memory_order_seq_cst) >= staging.sequence; });
+}
+
+void ClientChannel::release_staging(const Staging& staging, bool used) {
+  {
+    std::lock_guard lock(slots_mutex_);
+    staging_[staging.slot].busy = false;
+    if (used) staging_[staging.slot].sequence = staging.sequence;
+  }
+  slots_freed_.notify_all();
+}
+
+Result<void> ClientChannel::check() {
+  const std::int64_t now = now_ns();
+  if (now - last_look_ns_.load(std::memory_order_relaxed) > kLookEveryNs) {
+    last_look_ns_.store(now, std::memory_order_relaxed);
+    // Only end of file matters here; wake bytes stay for the thread that sleeps.
+    pollfd poller{connection_.from_daemon.get(), 0, 0};
+    if (::poll(&poller, 1, 0) > 0 && (poller.revents & (POLLHUP | POLLERR | POLLNVAL)))
+      gone_.store(true, std::memory_order_relaxed);
+  }
+  return session_error();
+}
+
+ErrorCode ClientChannel::take_async_error() {
+  auto& error = segment_->status.async_error;
+  if (error.load(std::memory_order_relaxed) == 0) return ErrorCode::kNone;
+  return static_cast<ErrorCode>(error.exchange(0));
+}
+
+std::string ClientChannel::take_printed() {
+  StatusPage& page = segment_->status;
+  std::lock_guard lock(slots_mutex_);
+  std::uint64_t head = page.print_head.load(std::memory_order_relaxed);
+  const std::uint64_t tail = page.print_tail.load(std::memory_order_acquire);
+  std::string text;
+  if (tail - head > kPrintBytes) return text;
+  text.reserve(tail - head);
+  for (; head != tail; ++head)
+    text += static_cast<char>(segment_->print[head & (kPrintBytes - 1)]);
+  page.print_head.store(head, std::memory_order_release);
+  return text;
+}
+
+void ClientChannel::abandon() {
+  connection_.to_daemon.reset();
+  connection_.from_daemon.reset();
+  gone_.store(true, std::memory_order_relaxed);
+}
+
+// --- EngineChannel ---------------------------------------------------------------------------------------
+
+EngineChannel::EngineChannel(SessionFifos fifos, Segment segment)
+    : fifos_(std::move(fifos)),
+      segment_(std::move(segment)),
+      consumer_(segment_.operator->()),
+      stop_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+EngineChannel::Wait EngineChannel::wait(std::chrono::milliseconds timeout) {
+  const auto ready = [&] { return stopped_.load(std::memory_order_relaxed) || !consumer_.empty(); };
+  spin(ready);
+  while (true) {
+    if (stopped_.load(std::memory_order_relaxed)) return Wait::kStopped;
+    if (!consumer_.empty()) return Wait::kCommand;
+    segment_->status.engine_sleeps.store(1, std::memory_order_seq_cst);
+    if (ready()) continue;
+    std::array<pollfd, 2> pollers{pollfd{fifos_.from_client.get(), POLLIN, 0},
+                                  pollfd{stop_event_.get(), POLLIN, 0}};
+    const int n = ::poll(pollers.data(), pollers.size(), static_cast<int>(timeout.count()));
+    if (n == 0) return Wait::kTimeout;
+    if (n > 0 && pollers[0].revents != 0) {
+      std::array<char, 256> bytes;
+      const ssize_t got = ::read(fifos_.from_client.get(), bytes.data(), bytes.size());
+      if (got == 0) return Wait::kPeerGone;
+    }
+  }
+}
+
+Result<bool> EngineChannel::try_pop(Command& command) {
+  auto popped = consumer_.try_pop(command);
+  StatusPage& page = segment_->status;
+  if (popped && *popped && page.client_wants_room.load(std::memory_order_seq_cst) != 0) wake_client();
+  return popped;
+}
+
+void EngineChannel::wake_client() { wake(segment_->status.client_sleeps, fifos_.to_client.get()); }
+
+void EngineChannel::stop() {
+  stopped_.store(true, std::memory_order_relaxed);
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t n = ::write(stop_event_.get(), &one, sizeof(one));
+}
+
+void EngineChannel::reply(std::uint16_t slot, std::uint32_t sequence, std::span<const std::byte> payload) {
+  if (slot >= kReplySlots || payload.size() > kReplyPayloadBytes) return;
+  ReplySlot& answer = segment_->status.replies[slot];
+  if (!payload.empty()) std::memcpy(answer.payload, payload.data(), payload.size());
+  answer.bytes = static_cast<std::uint32_t>(payload.size());
+  answer.status = 0;
+  answer.done.store(sequence, std::memory_order_seq_cst);
+  wake_client();
+}
+
+void EngineChannel::reply_error(std::uint16_t slot, std::uint32_t sequence, const Error& error) {
+  if (slot >= kReplySlots) return;
+  ReplySlot& answer = segment_->status.replies[slot];
+  const std::size_t bytes = std::min<std::size_t>(error.message.size(), kReplyPayloadBytes);
+  std::memcpy(answer.payload, error.message.data(), bytes);
+  answer.bytes = static_cast<std::uint32_t>(bytes);
+  answer.status = static_cast<std::uint32_t>(error.code);
+  answer.done.store(sequence, std::memory_order_seq_cst);
+  wake_client();
+}
+
+void EngineChannel::finish_staging(std::uint32_t slot, std::uint64_t sequence) {
+  if (slot >= kStagingSlots) return;
+  segment_->status.staging[slot].done.store(sequence, std::memory_order_seq_cst);
+  wake_client();
+}
+
+void EngineChannel::set_async_error(ErrorCode code) {
+  std::uint32_t none = 0;
+  segment_->status.async_error.compare_exchange_strong(none, static_cast<std::uint32_t>(code));
+}
+
+void EngineChannel::fail(const Error& error) {
+  mark_session(segment_->status, fifos_.to_client.get(), SessionState::kFailed, error);
+}
+
+void EngineChannel::end(std::string_view reason) {
+  mark_session(segment_->status, fifos_.to_client.get(), SessionState::kEnded,
+               Error{ErrorCode::kUnavailable, std::string(reason)});
+}
+
+void EngineChannel::print(std::string_view text) {
+  std::lock_guard lock(print_mutex_);
+  StatusPage& page = segment_->status;
+  const std::uint64_t tail = page.print_tail.load(std::memory_order_relaxed);
+  const std::uint64_t used = tail - page.print_head.load(std::memory_order_acquire);
+  if (used > kPrintBytes || text.size() > kPrintBytes - used) return;
+  for (std::size_t i = 0; i < text.size(); ++i)
+    segment_->print[(tail + i) & (kPrintBytes - 1)] = static_cast<std::byte>(text[i]);
+  page.print_tail.store(tail + text.size(), std::memory_order_release);
+}
+
+std::span<std::byte> EngineChannel::staging(std::uint32_t slot) const {
+  return std::span(segment_->staging[slot]);
+}
+
+std::span<std::byte> EngineChannel::all_staging() const {
+  return std::span(&segment_->staging[0][0], std::size_t{kStagingSlots} * kStagingSlotBytes);
+}
+
+void mark_session(StatusPage& status, int to_client, SessionState state, const Error& error) {
+  if (status.marked.exchange(1) != 0) return;  // the first cause is the one to report
+  const std::size_t bytes = std::min(error.message.size(), sizeof(status.error_text) - 1);
+  std::memcpy(status.error_text, error.message.data(), bytes);
+  status.error_text[bytes] = '\0';
+  status.error.store(static_cast<std::uint32_t>(error.code), std::memory_order_relaxed);
+  status.state.store(static_cast<std::uint32_t>(state), std::memory_order_release);
+  status.client_sleeps.store(0, std::memory_order_seq_cst);
+  write_byte(to_client, kWakeByte);
+}
+
+}  // namespace slate::ipc
