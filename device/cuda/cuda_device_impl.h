@@ -1,0 +1,101 @@
+// CudaDevice: device::Device on the driver API. Private to device/cuda and its tests; everyone else
+// comes in through cuda_device.h. cuda_device.cc holds its life, modules, streams and events,
+// work.cc its launches, copies and fills. Handles are the driver's own pointers and are not looked
+// up: the engine owns them.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "device/cuda/context.h"
+#include "device/cuda/memory.h"
+#include "device/device.h"
+
+namespace slate::cuda {
+
+class CudaDevice final : public device::Device {
+ public:
+  /// Requires: `driver` has been initialised.
+  static Result<std::unique_ptr<device::Device>> open(const Driver& driver, int ordinal);
+
+  const DeviceInfo& info() const override { return context_->info(); }
+  Result<std::uint64_t> free_memory() override;
+  bool lost() const override { return context_->lost(); }
+
+  std::uint64_t granularity() const override { return space_->granularity(); }
+  Result<device::Address> reserve(std::uint64_t bytes) override { return space_->reserve(bytes); }
+  void unreserve(device::AddressRange range) override { space_->unreserve(range); }
+  Result<void> map(device::AddressRange range) override { return space_->map(range); }
+  Result<void> unmap(device::AddressRange range) override { return space_->unmap(range); }
+  Result<void> register_host(void* memory, std::size_t bytes) override;
+  void unregister_host(void* memory) override;
+
+  Result<device::Module> load_module(device::ImageKind kind,
+                                     std::span<const std::byte> image) override;
+  void unload_module(device::Module module) override;
+  Result<device::Function> find_function(device::Module module, const std::string& name) override;
+  Result<device::FunctionInfo> function_info(device::Function function) override;
+  Result<void> set_max_dynamic_shared(device::Function function, std::uint32_t bytes) override;
+  Result<device::AddressRange> find_global(device::Module module, const std::string& name) override;
+
+  Result<device::Stream> create_stream(int priority) override;
+  void destroy_stream(device::Stream stream) override;
+  Result<void> cancel(device::Stream stream) override;
+  Result<device::Event> create_event(bool timing) override;
+  void destroy_event(device::Event event) override;
+  Result<void> record(device::Event event, device::Stream stream) override;
+  Result<void> wait(device::Stream stream, device::Event event) override;
+  Result<bool> query(device::Event event) override;
+  Result<float> elapsed_ms(device::Event start, device::Event stop) override;
+  void wait_for_progress(std::chrono::microseconds timeout) override;
+
+  Result<void> launch(const device::LaunchSpec& spec, device::Stream stream) override;
+  /// Pageable host memory is allowed, but the driver may then copy before it returns.
+  Result<void> copy_to_device(device::Address to, std::uint64_t to_pitch, const void* from,
+                              std::uint64_t from_pitch, device::Shape shape,
+                              device::Stream stream) override;
+  Result<void> copy_to_host(void* to, std::uint64_t to_pitch, device::Address from,
+                            std::uint64_t from_pitch, device::Shape shape,
+                            device::Stream stream) override;
+  Result<void> copy_on_device(device::Address to, std::uint64_t to_pitch, device::Address from,
+                              std::uint64_t from_pitch, device::Shape shape,
+                              device::Stream stream) override;
+  Result<void> fill(device::Address to, std::uint64_t to_pitch, std::uint8_t value,
+                    device::Shape shape, device::Stream stream) override;
+
+ private:
+  CudaDevice(std::unique_ptr<Context> context, std::unique_ptr<AddressSpace> space);
+
+  const Driver& driver() const { return context_->driver(); }
+  std::uint64_t max_pitch() const;
+  Result<void> check_configuration(const device::LaunchSpec& spec) const;
+  Result<void> copy_rectangle(const CUDA_MEMCPY2D& copy, device::Stream stream);
+
+  std::unique_ptr<Context> context_;
+  std::unique_ptr<AddressSpace> space_;  // after context_: goes first
+
+  // How often wait_for_progress() has been called since something last moved: its pauses grow with
+  // it.
+  std::atomic<std::uint32_t> idle_rounds_ = 0;
+};
+
+template <typename Handle>
+Handle to_handle(const void* driver_object) {
+  return static_cast<Handle>(reinterpret_cast<std::uintptr_t>(driver_object));
+}
+inline CUstream raw(device::Stream stream) {
+  return reinterpret_cast<CUstream>(stream);
+}
+inline CUevent raw(device::Event event) {
+  return reinterpret_cast<CUevent>(event);
+}
+inline CUmodule raw(device::Module module) {
+  return reinterpret_cast<CUmodule>(module);
+}
+inline CUfunction raw(device::Function function) {
+  return reinterpret_cast<CUfunction>(function);
+}
+
+}  // namespace slate::cuda

@@ -1,0 +1,74 @@
+// Driver: the functions of libcuda.so.1 that slate calls, found by name at run time, and the one
+// table that turns a CUresult into an Error. Not the context and not the device: those are
+// context.h and cuda_device.h. A Driver is a plain value, immutable once loaded; any thread. Tests
+// fill one with functions of their own.
+#pragma once
+
+#include <cuda.h>
+
+#include <type_traits>
+
+#include "base/result.h"
+
+// cuda.h renames functions to their versions (cuMemGetInfo is a macro for cuMemGetInfo_v2), so each
+// name below stands for the very symbol that the header's prototype describes.
+// clang-format off
+#define SLATE_CUDA_FUNCTIONS(F)                                                                   \
+  F(cuInit) F(cuGetErrorName) F(cuGetErrorString) F(cuDriverGetVersion) F(cuDeviceGetCount)       \
+  F(cuDeviceGet) F(cuDeviceGetName) F(cuDeviceGetUuid) F(cuDeviceGetPCIBusId)                     \
+  F(cuDeviceTotalMem) F(cuDeviceGetAttribute) F(cuDevicePrimaryCtxSetFlags)                       \
+  F(cuDevicePrimaryCtxRetain) F(cuDevicePrimaryCtxRelease) F(cuCtxSetCurrent)                     \
+  F(cuCtxGetStreamPriorityRange) F(cuMemGetInfo) F(cuMemGetAllocationGranularity)                 \
+  F(cuMemAddressReserve) F(cuMemAddressFree) F(cuMemCreate) F(cuMemRelease) F(cuMemMap)           \
+  F(cuMemUnmap) F(cuMemSetAccess) F(cuMemHostRegister) F(cuMemHostUnregister)                     \
+  F(cuModuleLoadDataEx) F(cuModuleUnload) F(cuModuleGetFunction) F(cuModuleGetGlobal)             \
+  F(cuFuncLoad) F(cuFuncGetName) F(cuFuncGetAttribute) F(cuFuncSetAttribute)                      \
+  F(cuFuncGetParamInfo) F(cuStreamCreateWithPriority) F(cuStreamDestroy) F(cuStreamSynchronize)   \
+  F(cuStreamWaitEvent) F(cuEventCreate) F(cuEventDestroy) F(cuEventRecord) F(cuEventQuery)        \
+  F(cuEventElapsedTime) F(cuLaunchKernel) F(cuMemcpyHtoDAsync) F(cuMemcpyDtoHAsync)               \
+  F(cuMemcpyDtoDAsync) F(cuMemcpy2DAsync) F(cuMemsetD8Async) F(cuMemsetD32Async)                  \
+  F(cuMemsetD2D8Async) F(cuMemsetD2D32Async)
+// clang-format on
+
+namespace slate::cuda {
+
+template <typename Signature>
+struct Entry;
+
+/// One function of the driver together with the symbol's name, for messages.
+template <typename... Parameters>
+struct Entry<CUresult(Parameters...)> {
+  CUresult (*function)(Parameters...) = nullptr;
+  const char* name = "";
+
+  CUresult operator()(std::type_identity_t<Parameters>... arguments) const {
+    return function(arguments...);
+  }
+};
+
+#define SLATE_CUDA_TEXT_OF(name) #name
+#define SLATE_CUDA_TEXT(name) SLATE_CUDA_TEXT_OF(name)
+#define SLATE_CUDA_MEMBER(function) \
+  Entry<decltype(::function)> function{nullptr, SLATE_CUDA_TEXT(function)};
+
+struct Driver {
+  SLATE_CUDA_FUNCTIONS(SLATE_CUDA_MEMBER)
+};
+
+#undef SLATE_CUDA_MEMBER
+
+inline constexpr const char* kDriverLibrary = "libcuda.so.1";
+
+/// Opens the library, for good, and finds every function. kNotSupported, naming the library and
+/// what is missing, when that fails. Does not initialise the driver.
+Result<Driver> load_driver(const char* library = kDriverLibrary);
+
+/// load_driver() and cuInit(). kUnavailable when the driver is there but finds no usable GPU.
+Result<Driver> start_driver(const char* library = kDriverLibrary);
+
+ErrorCode error_code(CUresult result);
+
+/// "cuMemCreate: CUDA_ERROR_OUT_OF_MEMORY (out of memory)". Requires: `result` is a failure.
+Error describe(const Driver& driver, CUresult result, const char* call);
+
+}  // namespace slate::cuda

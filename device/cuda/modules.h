@@ -1,0 +1,25 @@
+// Modules and functions on the driver: loading with the assembler's words in the error, and what a
+// function says of itself. Keeps nothing: a handle is the driver's own pointer. Any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "device/cuda/context.h"
+#include "device/device.h"
+
+namespace slate::cuda {
+
+// As in device::Device.
+Result<CUmodule> load_module(Context& context, device::ImageKind kind,
+                             std::span<const std::byte> image);
+Result<CUfunction> find_function(Context& context, CUmodule module, const std::string& name);
+Result<device::FunctionInfo> function_info(Context& context, CUfunction function);
+Result<void> set_max_dynamic_shared(Context& context, CUfunction function, std::uint32_t bytes);
+Result<device::AddressRange> find_global(Context& context, CUmodule module,
+                                         const std::string& name);
+
+}  // namespace slate::cuda

@@ -1,0 +1,179 @@
+// Launches, copies and fills of CudaDevice. Nothing here waits, but for copies of pageable memory.
+#include <fmt/core.h>
+
+#include <limits>
+
+#include "device/cuda/cuda_device_impl.h"
+
+namespace slate::cuda {
+namespace {
+
+using device::Address;
+using device::Shape;
+using device::Stream;
+
+std::string describe_launch(const device::LaunchSpec& spec) {
+  return fmt::format("grid ({}, {}, {}), block ({}, {}, {}), {} bytes of dynamic shared memory",
+                     spec.grid.x, spec.grid.y, spec.grid.z, spec.block.x, spec.block.y,
+                     spec.block.z, spec.dynamic_shared_bytes);
+}
+
+bool product_fits(std::uint64_t a, std::uint64_t b) {
+  return b == 0 || a <= std::numeric_limits<std::uint64_t>::max() / b;
+}
+
+/// Does a rectangle with as few driver calls as its pitches allow: `line(to offset, from offset,
+/// bytes)` when it is contiguous, `rectangle()` when the driver takes such pitches, else a line a
+/// row.
+template <typename Line, typename Rectangle>
+Result<void> split(std::uint64_t to_pitch, std::uint64_t from_pitch, Shape shape,
+                   std::uint64_t max_pitch, Line line, Rectangle rectangle) {
+  if (shape.width == 0 || shape.height == 0) return {};
+  if (shape.height == 1) return line(0, 0, shape.width);
+  if (to_pitch < shape.width || from_pitch < shape.width ||
+      !product_fits(std::max(to_pitch, from_pitch), shape.height)) {
+    return fail(ErrorCode::kInvalidValue,
+                fmt::format("{} rows of {} bytes with pitches of {} and {} bytes", shape.height,
+                            shape.width, to_pitch, from_pitch));
+  }
+  if (to_pitch == shape.width && from_pitch == shape.width) {
+    return line(0, 0, shape.width * shape.height);
+  }
+  if (to_pitch <= max_pitch && from_pitch <= max_pitch) return rectangle();
+  for (std::uint64_t row = 0; row < shape.height; ++row) {
+    if (auto done = line(row * to_pitch, row * from_pitch, shape.width); !done) return done;
+  }
+  return {};
+}
+
+CUDA_MEMCPY2D rectangle_of(std::uint64_t to_pitch, std::uint64_t from_pitch, Shape shape) {
+  CUDA_MEMCPY2D copy{};
+  copy.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.srcPitch = from_pitch;
+  copy.dstPitch = to_pitch;
+  copy.WidthInBytes = shape.width;
+  copy.Height = shape.height;
+  return copy;
+}
+
+}  // namespace
+
+std::uint64_t CudaDevice::max_pitch() const {
+  return static_cast<std::uint64_t>(context_->attribute(CU_DEVICE_ATTRIBUTE_MAX_PITCH));
+}
+
+/// What the driver would call an invalid value, but CUDA's runtime an invalid configuration.
+Result<void> CudaDevice::check_configuration(const device::LaunchSpec& spec) const {
+  const auto allows = [this](std::uint64_t value, CUdevice_attribute limit) {
+    return value >= 1 && value <= static_cast<std::uint64_t>(context_->attribute(limit));
+  };
+  if (allows(spec.block.x, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X) &&
+      allows(spec.block.y, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y) &&
+      allows(spec.block.z, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z) &&
+      allows(spec.block.count(), CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK) &&
+      allows(spec.grid.x, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X) &&
+      allows(spec.grid.y, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y) &&
+      allows(spec.grid.z, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)) [[likely]] {
+    return {};
+  }
+  return fail(ErrorCode::kInvalidConfiguration,
+              "beyond the limits of " + std::string(info().name) + ": " + describe_launch(spec));
+}
+
+Result<void> CudaDevice::launch(const device::LaunchSpec& spec, Stream stream) {
+  if (auto checked = check_configuration(spec); !checked) return checked;
+  std::size_t bytes = spec.parameters.size();
+  void* parameters = const_cast<std::byte*>(spec.parameters.data());
+  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, parameters, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
+                   CU_LAUNCH_PARAM_END};
+  const CUresult result = context_->attempt(driver().cuLaunchKernel, raw(spec.function),
+                                            spec.grid.x, spec.grid.y, spec.grid.z, spec.block.x,
+                                            spec.block.y, spec.block.z, spec.dynamic_shared_bytes,
+                                            raw(stream), nullptr, bytes == 0 ? nullptr : extra);
+  if (result == CUDA_SUCCESS) [[likely]]
+    return {};
+  Error error = context_->failure(result, driver().cuLaunchKernel.name);
+  error.message += " for " + describe_launch(spec);
+  return std::unexpected<Error>(std::move(error));
+}
+
+Result<void> CudaDevice::copy_rectangle(const CUDA_MEMCPY2D& copy, Stream stream) {
+  return context_->call(driver().cuMemcpy2DAsync, &copy, raw(stream));
+}
+
+Result<void> CudaDevice::copy_to_device(Address to, std::uint64_t to_pitch, const void* from,
+                                        std::uint64_t from_pitch, Shape shape, Stream stream) {
+  const auto* bytes = static_cast<const std::byte*>(from);
+  return split(
+      to_pitch, from_pitch, shape, max_pitch(),
+      [&](std::uint64_t to_offset, std::uint64_t from_offset, std::uint64_t count) {
+        return context_->call(driver().cuMemcpyHtoDAsync, to + to_offset, bytes + from_offset,
+                              count, raw(stream));
+      },
+      [&] {
+        CUDA_MEMCPY2D copy = rectangle_of(to_pitch, from_pitch, shape);
+        copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+        copy.srcHost = from;
+        copy.dstDevice = to;
+        return copy_rectangle(copy, stream);
+      });
+}
+
+Result<void> CudaDevice::copy_to_host(void* to, std::uint64_t to_pitch, Address from,
+                                      std::uint64_t from_pitch, Shape shape, Stream stream) {
+  auto* bytes = static_cast<std::byte*>(to);
+  return split(
+      to_pitch, from_pitch, shape, max_pitch(),
+      [&](std::uint64_t to_offset, std::uint64_t from_offset, std::uint64_t count) {
+        return context_->call(driver().cuMemcpyDtoHAsync, bytes + to_offset, from + from_offset,
+                              count, raw(stream));
+      },
+      [&] {
+        CUDA_MEMCPY2D copy = rectangle_of(to_pitch, from_pitch, shape);
+        copy.srcDevice = from;
+        copy.dstMemoryType = CU_MEMORYTYPE_HOST;
+        copy.dstHost = to;
+        return copy_rectangle(copy, stream);
+      });
+}
+
+Result<void> CudaDevice::copy_on_device(Address to, std::uint64_t to_pitch, Address from,
+                                        std::uint64_t from_pitch, Shape shape, Stream stream) {
+  return split(
+      to_pitch, from_pitch, shape, max_pitch(),
+      [&](std::uint64_t to_offset, std::uint64_t from_offset, std::uint64_t count) {
+        return context_->call(driver().cuMemcpyDtoDAsync, to + to_offset, from + from_offset, count,
+                              raw(stream));
+      },
+      [&] {
+        CUDA_MEMCPY2D copy = rectangle_of(to_pitch, from_pitch, shape);
+        copy.srcDevice = from;
+        copy.dstDevice = to;
+        return copy_rectangle(copy, stream);
+      });
+}
+
+Result<void> CudaDevice::fill(Address to, std::uint64_t to_pitch, std::uint8_t value, Shape shape,
+                              Stream stream) {
+  const std::uint32_t word = 0x01010101U * value;
+  return split(
+      to_pitch, to_pitch, shape, max_pitch(),
+      [&](std::uint64_t offset, std::uint64_t, std::uint64_t count) {
+        if ((to + offset) % 4 == 0 && count % 4 == 0) {
+          return context_->call(driver().cuMemsetD32Async, to + offset, word, count / 4,
+                                raw(stream));
+        }
+        return context_->call(driver().cuMemsetD8Async, to + offset, value, count, raw(stream));
+      },
+      [&] {
+        if (to % 4 == 0 && to_pitch % 4 == 0 && shape.width % 4 == 0) {
+          return context_->call(driver().cuMemsetD2D32Async, to, to_pitch, word, shape.width / 4,
+                                shape.height, raw(stream));
+        }
+        return context_->call(driver().cuMemsetD2D8Async, to, to_pitch, value, shape.width,
+                              shape.height, raw(stream));
+      });
+}
+
+}  // namespace slate::cuda
