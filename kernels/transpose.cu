@@ -1,0 +1,59 @@
+// Transposition of a square float matrix through padded tiles in shared memory: nothing but memory
+// traffic, one barrier, exact.
+#include "common/program.h"
+
+namespace {
+
+using slate::kernels::blocks_for;
+using slate::kernels::DeviceBuffer;
+using slate::kernels::Run;
+
+constexpr unsigned kTile = 32;
+constexpr unsigned kRows = 8;
+
+__global__ void transpose(const float* __restrict__ from, float* __restrict__ to, unsigned n) {
+  __shared__ float tile[kTile][kTile + 1];  // the extra column keeps the banks apart
+  const unsigned from_column = blockIdx.x * kTile + threadIdx.x;
+  for (unsigned y = threadIdx.y; y < kTile; y += kRows) {
+    const unsigned from_row = blockIdx.y * kTile + y;
+    if (from_row < n && from_column < n) {
+      tile[y][threadIdx.x] = from[std::size_t{from_row} * n + from_column];
+    }
+  }
+  __syncthreads();
+  const unsigned to_column = blockIdx.y * kTile + threadIdx.x;
+  for (unsigned y = threadIdx.y; y < kTile; y += kRows) {
+    const unsigned to_row = blockIdx.x * kTile + y;
+    if (to_row < n && to_column < n) {
+      to[std::size_t{to_row} * n + to_column] = tile[threadIdx.x][y];
+    }
+  }
+}
+
+void run(Run& run) {
+  const auto n = static_cast<unsigned>(run.size());
+  const std::size_t count = std::size_t{n} * n;
+  const std::vector<float> from = slate::kernels::uniform_floats(1, count, -1, 1);
+
+  DeviceBuffer<float> device_from(from), device_to(count);
+  const dim3 grid(blocks_for(n, kTile), blocks_for(n, kTile));
+  run.time(
+      [&] { transpose<<<grid, dim3(kTile, kRows)>>>(device_from.data(), device_to.data(), n); });
+  const std::vector<float> to = device_to.download();
+
+  run.add_output(to);
+  if (!run.wants_check()) return;
+  run.for_sample(count, 1 << 22,
+                 [&](std::uint64_t i) { run.compare_exact(to[i], from[i % n * n + i / n]); });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return slate::kernels::run_program({.name = "transpose",
+                                      .summary = "Transposition of a square float matrix",
+                                      .size_meaning = "rows of the square matrix",
+                                      .default_size = 512,
+                                      .max_size = 65536},
+                                     argc, argv, run);
+}
