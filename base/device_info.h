@@ -1,5 +1,5 @@
-// DeviceInfo: what a device tells of itself. Filled by device/, copied verbatim into every session's
-// shared memory, read by libslate to answer cudaGetDeviceProperties without a round trip.
+// DeviceInfo: what a device tells of itself. Filled by device/, copied verbatim into every
+// session's shared memory, read by libslate to answer cudaGetDeviceProperties without a round trip.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@ namespace slate {
 inline constexpr int kDeviceAttributeCount = 160;
 
 struct DeviceInfo {
-  char name[128];                             // NUL-terminated, for example "NVIDIA H200"
+  char name[128];  // NUL-terminated, for example "NVIDIA H200"
   std::uint8_t uuid[16];
-  char pci_bus_id[16];                        // "0000:3b:00.0", empty for sim
-  std::uint64_t total_memory;                 // bytes
-  std::int32_t driver_version;                // 13000 for CUDA 13.0
-  std::int32_t is_simulated;                  // 1 for sim
+  char pci_bus_id[16];          // "0000:3b:00.0", empty for sim
+  std::uint64_t total_memory;   // bytes
+  std::int32_t driver_version;  // 13000 for CUDA 13.0
+  std::int32_t is_simulated;    // 1 for sim
   std::int32_t attributes[kDeviceAttributeCount];
 };
 static_assert(std::is_trivially_copyable_v<DeviceInfo>);

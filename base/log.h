@@ -1,7 +1,7 @@
 // The daemon's log: a thin front over spdlog, so that only log.cc pays for its headers. A line at
 // warning or above names a malfunctioning client or machine; normal running is silent above debug.
-// Not for libslate: a library in a stranger's process writes to stderr through client/session/say.h.
-// Thread-safe.
+// Not for libslate: a library in a stranger's process writes to stderr through
+// client/session/say.h. Thread-safe.
 #pragma once
 
 #include <fmt/core.h>
@@ -18,7 +18,8 @@ enum class LogLevel { kTrace, kDebug, kInfo, kWarning, kError, kOff };
 /// "trace", "debug", "info", "warning", "error" or "off"; anything else is kInvalidValue.
 Result<LogLevel> parse_log_level(std::string_view name);
 
-/// Sets the level and the name that every line carries ("slated", "engine 0"). Call once, before threads.
+/// Sets the level and the name that every line carries ("slated", "engine 0"). Call once, before
+/// threads.
 void set_up_log(std::string_view process_name, LogLevel level);
 
 void log_text(LogLevel level, std::string_view text);

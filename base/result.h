@@ -1,5 +1,6 @@
 // Result<T> and Error: how a failed request travels to the session boundary, where one table
-// (client/session/error_table.h) makes it a cudaError_t. Not for broken invariants: those abort (base/check.h).
+// (client/session/error_table.h) makes it a cudaError_t. Not for broken invariants: those abort
+// (base/check.h).
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,8 @@
 
 namespace slate {
 
-/// What went wrong, in CUDA's own categories so that the client's table is one to one. The values are
-/// on the wire: append only.
+/// What went wrong, in CUDA's own categories so that the client's table is one to one. The values
+/// are on the wire: append only.
 enum class ErrorCode : std::uint32_t {
   kNone = 0,
   kInvalidValue = 1,          // an argument out of range, an address that is not the session's

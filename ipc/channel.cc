@@ -15,9 +15,9 @@
 namespace slate::ipc {
 namespace {
 
-constexpr std::int64_t kSpinNs = 20'000;       // twice a FIFO round trip: past that, sleeping is as good
+constexpr std::int64_t kSpinNs = 20'000;  // twice a FIFO round trip: past that, sleeping is as good
 constexpr std::int64_t kLookEveryNs = 100'000'000;
-constexpr int kSleepLimitMs = 1000;            // a lost wake-up costs this, not a hang
+constexpr int kSleepLimitMs = 1000;  // a lost wake-up costs this, not a hang
 
 /// On two cores or fewer the peer needs the core that a spinning thread would hold.
 bool may_spin() {
@@ -61,12 +61,14 @@ void write_byte(int fd, char byte) {
 }
 
 void wake(std::atomic<std::uint32_t>& sleeps, int fd) {
-  if (sleeps.load(std::memory_order_seq_cst) != 0 && sleeps.exchange(0) != 0) write_byte(fd, kWakeByte);
+  if (sleeps.load(std::memory_order_seq_cst) != 0 && sleeps.exchange(0) != 0)
+    write_byte(fd, kWakeByte);
 }
 
 }  // namespace
 
-// --- ClientChannel ---------------------------------------------------------------------------------------
+// --- ClientChannel
+// ---------------------------------------------------------------------------------------
 
 Result<std::unique_ptr<ClientChannel>> ClientChannel::connect(const std::string& runtime_dir,
                                                               std::chrono::milliseconds timeout) {
@@ -86,7 +88,8 @@ ClientChannel::ClientChannel(Connection connection, Segment segment)
 
 Result<void> ClientChannel::session_error() const {
   const StatusPage& page = status();
-  if (static_cast<SessionState>(page.state.load(std::memory_order_acquire)) == SessionState::kServing) {
+  if (static_cast<SessionState>(page.state.load(std::memory_order_acquire)) ==
+      SessionState::kServing) {
     if (gone_.load(std::memory_order_relaxed))
       return fail(ErrorCode::kUnavailable, "slated is gone");
     return {};
@@ -106,8 +109,8 @@ void ClientChannel::read_wake_bytes(int timeout_ms) {
 
 void ClientChannel::sleep_once(const std::function<bool()>& ready) {
   std::unique_lock lock(sleep_mutex_);
-  // The flag is raised and the condition looked at under the mutex, so that what another waiter misses while
-  // this thread reads the FIFO still rings for it.
+  // The flag is raised and the condition looked at under the mutex, so that what another waiter
+  // misses while this thread reads the FIFO still rings for it.
   segment_->status.client_sleeps.store(1, std::memory_order_seq_cst);
   if (ready() || !session_error()) return;
   if (reader_present_) {
@@ -138,9 +141,11 @@ Result<void> ClientChannel::push(CommandType type, std::uint16_t slot, std::uint
   std::lock_guard lock(push_mutex_);
   if (auto ok = check(); !ok) return ok;
   if (!producer_.try_push(type, slot, sequence, body, tail)) {
+    // The wait may ask again after a yes: the command must not be pushed twice.
+    bool pushed = false;
     auto ok = wait_until([&] {
       segment_->status.client_wants_room.store(1, std::memory_order_seq_cst);
-      return producer_.try_push(type, slot, sequence, body, tail);
+      return pushed || (pushed = producer_.try_push(type, slot, sequence, body, tail));
     });
     segment_->status.client_wants_room.store(0, std::memory_order_relaxed);
     if (!ok) return ok;
@@ -182,7 +187,8 @@ Result<void> ClientChannel::call(CommandType type, std::span<const std::byte> bo
                                  std::size_t* shorter) {
   auto slot = take_reply_slot();
   if (!slot) return std::unexpected(slot.error());
-  const std::uint32_t sequence = replies_[*slot].sequence;  // this thread's until it gives the slot back
+  const std::uint32_t sequence =
+      replies_[*slot].sequence;  // this thread's until it gives the slot back
   ReplySlot& answer = segment_->status.replies[*slot];
   Result<void> result = push(type, *slot, sequence, body, tail);
   if (result) {
@@ -213,7 +219,8 @@ Result<ClientChannel::Staging> ClientChannel::acquire_staging() {
       // The least recently used slot: the one whose copy is likeliest to be over.
       std::uint32_t best = kStagingSlots;
       for (std::uint32_t i = 0; i < kStagingSlots; ++i) {
-        if (!staging_[i].busy && (best == kStagingSlots || staging_[i].sequence < staging_[best].sequence))
+        if (!staging_[i].busy &&
+            (best == kStagingSlots || staging_[i].sequence < staging_[best].sequence))
           best = i;
       }
       if (best < kStagingSlots) {
@@ -275,8 +282,7 @@ std::string ClientChannel::take_printed() {
   std::string text;
   if (tail - head > kPrintBytes) return text;
   text.reserve(tail - head);
-  for (; head != tail; ++head)
-    text += static_cast<char>(segment_->print[head & (kPrintBytes - 1)]);
+  for (; head != tail; ++head) text += static_cast<char>(segment_->print[head & (kPrintBytes - 1)]);
   page.print_head.store(head, std::memory_order_release);
   return text;
 }
@@ -287,7 +293,8 @@ void ClientChannel::abandon() {
   gone_.store(true, std::memory_order_relaxed);
 }
 
-// --- EngineChannel ---------------------------------------------------------------------------------------
+// --- EngineChannel
+// ---------------------------------------------------------------------------------------
 
 EngineChannel::EngineChannel(SessionFifos fifos, Segment segment)
     : fifos_(std::move(fifos)),
@@ -318,11 +325,14 @@ EngineChannel::Wait EngineChannel::wait(std::chrono::milliseconds timeout) {
 Result<bool> EngineChannel::try_pop(Command& command) {
   auto popped = consumer_.try_pop(command);
   StatusPage& page = segment_->status;
-  if (popped && *popped && page.client_wants_room.load(std::memory_order_seq_cst) != 0) wake_client();
+  if (popped && *popped && page.client_wants_room.load(std::memory_order_seq_cst) != 0)
+    wake_client();
   return popped;
 }
 
-void EngineChannel::wake_client() { wake(segment_->status.client_sleeps, fifos_.to_client.get()); }
+void EngineChannel::wake_client() {
+  wake(segment_->status.client_sleeps, fifos_.to_client.get());
+}
 
 void EngineChannel::stop() {
   stopped_.store(true, std::memory_order_relaxed);
@@ -330,7 +340,8 @@ void EngineChannel::stop() {
   [[maybe_unused]] const ssize_t n = ::write(stop_event_.get(), &one, sizeof(one));
 }
 
-void EngineChannel::reply(std::uint16_t slot, std::uint32_t sequence, std::span<const std::byte> payload) {
+void EngineChannel::reply(std::uint16_t slot, std::uint32_t sequence,
+                          std::span<const std::byte> payload) {
   if (slot >= kReplySlots || payload.size() > kReplyPayloadBytes) return;
   ReplySlot& answer = segment_->status.replies[slot];
   if (!payload.empty()) std::memcpy(answer.payload, payload.data(), payload.size());

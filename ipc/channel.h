@@ -1,8 +1,9 @@
-// The two ends of a session: ring, replies, staging and status with the waiting added. ClientChannel is used by
-// libslate from any thread; EngineChannel by one session thread, but for the methods that say otherwise.
+// The two ends of a session: ring, replies, staging and status with the waiting added.
+// ClientChannel is used by libslate from any thread; EngineChannel by one session thread, but for
+// the methods that say otherwise.
 //
-// Waiting: spin for a few microseconds where there are more than two cores, then sleep in read() on the FIFO.
-// End of file there means that the peer is gone.
+// Waiting: spin for a few microseconds where there are more than two cores, then sleep in read() on
+// the FIFO. End of file there means that the peer is gone.
 #pragma once
 
 #include <array>
@@ -41,10 +42,11 @@ class ClientChannel {
   /// Sends a command that has no reply. Waits only while the ring is full.
   Result<void> post(CommandType type, std::span<const std::byte> body,
                     std::span<const std::byte> tail = {});
-  /// Sends a command and waits for its reply, which must be exactly `reply` long (or may be shorter when
-  /// `shorter` is given, which then receives the length).
-  Result<void> call(CommandType type, std::span<const std::byte> body, std::span<const std::byte> tail,
-                    std::span<std::byte> reply, std::size_t* shorter = nullptr);
+  /// Sends a command and waits for its reply, which must be exactly `reply` long (or may be shorter
+  /// when `shorter` is given, which then receives the length).
+  Result<void> call(CommandType type, std::span<const std::byte> body,
+                    std::span<const std::byte> tail, std::span<std::byte> reply,
+                    std::size_t* shorter = nullptr);
 
   /// A staging slot for one copy: the memory, and what to put in StagedCopy.
   struct Staging {
@@ -52,15 +54,16 @@ class ClientChannel {
     std::uint64_t sequence = 0;
     std::span<std::byte> memory;
   };
-  /// Waits for a free slot. Then either post the copy command naming slot and sequence and call release(), or
-  /// call release() with `used` false.
+  /// Waits for a free slot. Then either post the copy command naming slot and sequence and call
+  /// release(), or call release() with `used` false.
   Result<Staging> acquire_staging();
-  /// Waits until the copy that used `staging` has finished (needed before reading what came to the host).
+  /// Waits until the copy that used `staging` has finished (needed before reading what came to the
+  /// host).
   Result<void> wait_staging(const Staging& staging);
   void release_staging(const Staging& staging, bool used);
 
-  /// Not an error while the session is being served; else its sticky error, or kUnavailable when the daemon is
-  /// gone. Cheap: looks at the FIFO at most every 100 ms.
+  /// Not an error while the session is being served; else its sticky error, or kUnavailable when
+  /// the daemon is gone. Cheap: looks at the FIFO at most every 100 ms.
   Result<void> check();
   /// Takes the first error of the commands that have no reply; kNone if there is none.
   ErrorCode take_async_error();
@@ -73,8 +76,14 @@ class ClientChannel {
   void abandon();
 
  private:
-  struct ReplyUse { bool busy = false; std::uint32_t sequence = 0; };
-  struct StagingUse { bool busy = false; std::uint64_t sequence = 0; };
+  struct ReplyUse {
+    bool busy = false;
+    std::uint32_t sequence = 0;
+  };
+  struct StagingUse {
+    bool busy = false;
+    std::uint64_t sequence = 0;
+  };
 
   Result<void> push(CommandType type, std::uint16_t slot, std::uint32_t sequence,
                     std::span<const std::byte> body, std::span<const std::byte> tail);
@@ -87,13 +96,13 @@ class ClientChannel {
 
   Connection connection_;
   Segment segment_;
-  std::mutex push_mutex_;                 // guards producer_
+  std::mutex push_mutex_;  // guards producer_
   RingProducer producer_;
-  std::mutex slots_mutex_;                // guards replies_, staging_
+  std::mutex slots_mutex_;  // guards replies_, staging_
   std::condition_variable slots_freed_;
   std::array<ReplyUse, kReplySlots> replies_;
   std::array<StagingUse, kStagingSlots> staging_;
-  std::mutex sleep_mutex_;                // one thread reads the FIFO, the others wait for it
+  std::mutex sleep_mutex_;  // one thread reads the FIFO, the others wait for it
   std::condition_variable woken_;
   bool reader_present_ = false;
   std::atomic<bool> gone_{false};
@@ -106,8 +115,8 @@ class EngineChannel {
   EngineChannel(SessionFifos fifos, Segment segment);
 
   enum class Wait { kCommand, kPeerGone, kStopped, kTimeout };
-  /// Waits until a command can be popped, the client is gone, stop() was called, or `timeout` has passed
-  /// (negative: no limit).
+  /// Waits until a command can be popped, the client is gone, stop() was called, or `timeout` has
+  /// passed (negative: no limit).
   Wait wait(std::chrono::milliseconds timeout = std::chrono::milliseconds(-1));
   /// As RingConsumer::try_pop, and wakes a client that waits for room.
   Result<bool> try_pop(Command& command);
@@ -141,8 +150,8 @@ class EngineChannel {
   std::atomic<bool> stopped_{false};
 };
 
-/// Marks a session as failed or ended in its status page and wakes the client: for the supervisor, when the engine
-/// that served it is gone.
+/// Marks a session as failed or ended in its status page and wakes the client: for the supervisor,
+/// when the engine that served it is gone.
 void mark_session(StatusPage& status, int to_client, SessionState state, const Error& error);
 
 }  // namespace slate::ipc

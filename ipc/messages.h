@@ -3,10 +3,11 @@
 //   the session FIFOs     <runtime dir>/sessions/<name>/    to_client: Welcome, then wake bytes
 //                                                           to_daemon: kReadyByte, then wake bytes
 //   the segment           shared memory, see segment.h      commands, replies, staging, status
-// The client is hostile until checked: the daemon copies a record out of shared memory before it looks at it,
-// never reads a length twice, and takes nothing from the segment that it wrote there itself.
-// Ids of streams, events, modules and functions are made by the client (never 0, never reused), so that
-// creation needs no reply. Sizes and addresses are in bytes. Little-endian, same machine only.
+// The client is hostile until checked: the daemon copies a record out of shared memory before it
+// looks at it, never reads a length twice, and takes nothing from the segment that it wrote there
+// itself. Ids of streams, events, modules and functions are made by the client (never 0, never
+// reused), so that creation needs no reply. Sizes and addresses are in bytes. Little-endian, same
+// machine only.
 #pragma once
 
 #include <cstddef>
@@ -22,37 +23,38 @@ inline constexpr std::uint64_t kMagic = 0x31304554414c5323u;  // "#SLATE01"
 inline constexpr char kReadyByte = 'R';
 inline constexpr char kWakeByte = 'w';
 
-// --- Rendezvous --------------------------------------------------------------------------------------
+// --- Rendezvous
+// --------------------------------------------------------------------------------------
 
 enum class HelloKind : std::uint32_t { kSession = 1, kControl = 2 };
 
-/// Written in one write() of at most PIPE_BUF bytes, hence never torn. `checksum` lets the daemon find the
-/// next Hello after garbage in the FIFO.
+/// Written in one write() of at most PIPE_BUF bytes, hence never torn. `checksum` lets the daemon
+/// find the next Hello after garbage in the FIFO.
 struct Hello {
   std::uint64_t magic = kMagic;
-  std::uint32_t checksum = 0;   // FNV-1a of all that follows
+  std::uint32_t checksum = 0;  // FNV-1a of all that follows
   std::uint32_t protocol = kProtocolVersion;
   HelloKind kind = HelloKind::kSession;
-  std::uint32_t pid = 0;        // for display only: the owner of the FIFOs is the authority
-  char build[32] = {};          // slate's version, for messages
-  char program[64] = {};        // name of the client's executable, for display
-  char directory[64] = {};      // name under sessions/: [A-Za-z0-9-]+
+  std::uint32_t pid = 0;    // for display only: the owner of the FIFOs is the authority
+  char build[32] = {};      // slate's version, for messages
+  char program[64] = {};    // name of the client's executable, for display
+  char directory[64] = {};  // name under sessions/: [A-Za-z0-9-]+
 };
 static_assert(sizeof(Hello) == 184);
 
 struct Welcome {
   std::uint64_t magic = kMagic;
-  std::uint32_t status = 0;     // ErrorCode; not 0: refused, and `message` says why
+  std::uint32_t status = 0;  // ErrorCode; not 0: refused, and `message` says why
   std::uint32_t protocol = kProtocolVersion;
   std::uint64_t session = 0;
   std::uint64_t segment_bytes = 0;
-  char segment[64] = {};        // name for shm_open
+  char segment[64] = {};  // name for shm_open
   char message[160] = {};
 };
 static_assert(sizeof(Welcome) == 256);
 
-/// A control connection (slatectl): after Welcome the client writes one ControlRequest to to_daemon and reads one
-/// ControlReply and its text from to_client.
+/// A control connection (slatectl): after Welcome the client writes one ControlRequest to to_daemon
+/// and reads one ControlReply and its text from to_client.
 enum class ControlVerb : std::uint32_t { kStatus = 1 };
 struct ControlRequest {
   std::uint64_t magic = kMagic;
@@ -61,37 +63,38 @@ struct ControlRequest {
 };
 struct ControlReply {
   std::uint64_t magic = kMagic;
-  std::uint32_t status = 0;     // ErrorCode
-  std::uint32_t bytes = 0;      // of JSON text that follow
+  std::uint32_t status = 0;  // ErrorCode
+  std::uint32_t bytes = 0;   // of JSON text that follow
 };
 
-// --- Commands: client to engine, through the ring ------------------------------------------------------
+// --- Commands: client to engine, through the ring
+// ------------------------------------------------------
 
 enum class CommandType : std::uint16_t {
-  kPad = 0,                // skips to the end of the ring
-  kModuleLoad = 1,         // ModuleLoad + bytes          reply when the last chunk is in
-  kModuleUnload = 2,       // IdCommand
-  kFunctionGet = 3,        // FunctionGet + name          FunctionReply
-  kFunctionParameters = 4, // FunctionParameters          ParameterReply
-  kFunctionSetShared = 5,  // FunctionSetShared           empty reply
-  kGlobalGet = 6,          // GlobalGet + name            GlobalReply
-  kMemoryAllocate = 7,     // MemoryAllocate              AddressReply
-  kMemoryFree = 8,         // MemoryFree
-  kMemoryInfo = 9,         // (nothing)                   MemoryInfoReply
-  kStreamCreate = 10,      // StreamCreate
-  kStreamDestroy = 11,     // IdCommand
-  kEventCreate = 12,       // EventCreate
-  kEventDestroy = 13,      // IdCommand
-  kEventRecord = 14,       // EventStream
-  kStreamWaitEvent = 15,   // EventStream
-  kEventElapsed = 16,      // EventPair                   ElapsedReply
-  kQuery = 17,             // Target                      QueryReply, at once
-  kSynchronize = 18,       // Target                      empty reply, when reached
-  kLaunch = 19,            // Launch + packed parameters
-  kCopyToDevice = 20,      // StagedCopy
-  kCopyToHost = 21,        // StagedCopy
-  kCopyOnDevice = 22,      // CopyOnDevice
-  kFill = 23,              // Fill
+  kPad = 0,                 // skips to the end of the ring
+  kModuleLoad = 1,          // ModuleLoad + bytes          reply when the last chunk is in
+  kModuleUnload = 2,        // IdCommand
+  kFunctionGet = 3,         // FunctionGet + name          FunctionReply
+  kFunctionParameters = 4,  // FunctionParameters          ParameterReply
+  kFunctionSetShared = 5,   // FunctionSetShared           empty reply
+  kGlobalGet = 6,           // GlobalGet + name            GlobalReply
+  kMemoryAllocate = 7,      // MemoryAllocate              AddressReply
+  kMemoryFree = 8,          // MemoryFree
+  kMemoryInfo = 9,          // (nothing)                   MemoryInfoReply
+  kStreamCreate = 10,       // StreamCreate
+  kStreamDestroy = 11,      // IdCommand
+  kEventCreate = 12,        // EventCreate
+  kEventDestroy = 13,       // IdCommand
+  kEventRecord = 14,        // EventStream
+  kStreamWaitEvent = 15,    // EventStream
+  kEventElapsed = 16,       // EventPair                   ElapsedReply
+  kQuery = 17,              // Target                      QueryReply, at once
+  kSynchronize = 18,        // Target                      empty reply, when reached
+  kLaunch = 19,             // Launch + packed parameters
+  kCopyToDevice = 20,       // StagedCopy
+  kCopyToHost = 21,         // StagedCopy
+  kCopyOnDevice = 22,       // CopyOnDevice
+  kFill = 23,               // Fill
 };
 
 inline constexpr std::uint16_t kNoReply = 0xffff;
@@ -100,15 +103,17 @@ inline constexpr std::uint32_t kMaxCommandBytes = 64 << 10;
 inline constexpr std::uint64_t kDefaultStream = 0;  // the legacy default stream
 
 struct CommandHeader {
-  std::uint32_t bytes;            // header and body, a multiple of kCommandAlign
+  std::uint32_t bytes;  // header and body, a multiple of kCommandAlign
   CommandType type;
-  std::uint16_t reply_slot;       // kNoReply: an error goes to StatusPage::async_error
-  std::uint32_t reply_sequence;   // echoed in ReplySlot::done
-  std::uint32_t body_bytes;       // without padding
+  std::uint16_t reply_slot;      // kNoReply: an error goes to StatusPage::async_error
+  std::uint32_t reply_sequence;  // echoed in ReplySlot::done
+  std::uint32_t body_bytes;      // without padding
 };
 static_assert(sizeof(CommandHeader) == 16);
 
-struct IdCommand { std::uint64_t id; };
+struct IdCommand {
+  std::uint64_t id;
+};
 
 /// Chunks of one module in rising order without gaps; `image_kind`: 1 PTX, 2 machine code (ELF).
 struct ModuleLoad {
@@ -121,7 +126,10 @@ struct ModuleLoad {
 inline constexpr std::uint32_t kImagePtx = 1;
 inline constexpr std::uint32_t kImageElf = 2;
 
-struct FunctionGet { std::uint64_t module; std::uint64_t function; };
+struct FunctionGet {
+  std::uint64_t module;
+  std::uint64_t function;
+};
 struct FunctionReply {
   std::uint32_t max_threads_per_block;
   std::uint32_t static_shared_bytes;
@@ -134,33 +142,82 @@ struct FunctionReply {
   std::uint32_t parameter_count;
   std::uint32_t parameter_bytes;  // of the whole block
 };
-struct FunctionParameters { std::uint64_t function; std::uint32_t first; std::uint32_t reserved; };
+struct FunctionParameters {
+  std::uint64_t function;
+  std::uint32_t first;
+  std::uint32_t reserved;
+};
 struct ParameterReply {
   static constexpr std::uint32_t kMost = 120;
-  std::uint32_t count;            // of the entries below, from `first` on
+  std::uint32_t count;  // of the entries below, from `first` on
   std::uint32_t reserved;
-  struct { std::uint32_t offset, size; } parameters[kMost];
+  struct {
+    std::uint32_t offset, size;
+  } parameters[kMost];
 };
-struct FunctionSetShared { std::uint64_t function; std::uint32_t bytes; std::uint32_t reserved; };
-struct GlobalGet { std::uint64_t module; };
-struct GlobalReply { std::uint64_t address; std::uint64_t bytes; };
+struct FunctionSetShared {
+  std::uint64_t function;
+  std::uint32_t bytes;
+  std::uint32_t reserved;
+};
+struct GlobalGet {
+  std::uint64_t module;
+};
+struct GlobalReply {
+  std::uint64_t address;
+  std::uint64_t bytes;
+};
 
-struct MemoryAllocate { std::uint64_t bytes; };
-struct AddressReply { std::uint64_t address; };
-struct MemoryFree { std::uint64_t address; };
-struct MemoryInfoReply { std::uint64_t free_bytes; std::uint64_t total_bytes; };
+struct MemoryAllocate {
+  std::uint64_t bytes;
+};
+struct AddressReply {
+  std::uint64_t address;
+};
+struct MemoryFree {
+  std::uint64_t address;
+};
+struct MemoryInfoReply {
+  std::uint64_t free_bytes;
+  std::uint64_t total_bytes;
+};
 
-inline constexpr std::uint32_t kStreamNonBlocking = 1;  // does not wait for the legacy default stream
-struct StreamCreate { std::uint64_t id; std::uint32_t flags; std::int32_t priority; };
+inline constexpr std::uint32_t kStreamNonBlocking =
+    1;  // does not wait for the legacy default stream
+struct StreamCreate {
+  std::uint64_t id;
+  std::uint32_t flags;
+  std::int32_t priority;
+};
 inline constexpr std::uint32_t kEventNoTiming = 1;
-struct EventCreate { std::uint64_t id; std::uint32_t flags; std::uint32_t reserved; };
-struct EventStream { std::uint64_t event; std::uint64_t stream; };
-struct EventPair { std::uint64_t start; std::uint64_t stop; };
-struct ElapsedReply { float milliseconds; std::uint32_t reserved; };
+struct EventCreate {
+  std::uint64_t id;
+  std::uint32_t flags;
+  std::uint32_t reserved;
+};
+struct EventStream {
+  std::uint64_t event;
+  std::uint64_t stream;
+};
+struct EventPair {
+  std::uint64_t start;
+  std::uint64_t stop;
+};
+struct ElapsedReply {
+  float milliseconds;
+  std::uint32_t reserved;
+};
 
 enum class TargetKind : std::uint32_t { kSession = 1, kStream = 2, kEvent = 3 };
-struct Target { TargetKind kind; std::uint32_t reserved; std::uint64_t id; };
-struct QueryReply { std::uint32_t finished; std::uint32_t reserved; };
+struct Target {
+  TargetKind kind;
+  std::uint32_t reserved;
+  std::uint64_t id;
+};
+struct QueryReply {
+  std::uint32_t finished;
+  std::uint32_t reserved;
+};
 
 struct Launch {
   std::uint64_t function;
@@ -175,8 +232,8 @@ struct Launch {
 /// `slot_offset` on. When the slot may be reused (to device) or read (to host), the engine stores
 /// `slot_sequence` in StagingState::done.
 struct StagedCopy {
-  std::uint64_t address;          // on the device
-  std::uint64_t pitch;            // of the rows on the device
+  std::uint64_t address;  // on the device
+  std::uint64_t pitch;    // of the rows on the device
   std::uint64_t width;
   std::uint64_t height;
   std::uint64_t stream;
@@ -189,7 +246,7 @@ struct CopyOnDevice {
 };
 struct Fill {
   std::uint64_t to, pitch, width, height, stream;
-  std::uint32_t value;            // the low byte
+  std::uint32_t value;  // the low byte
   std::uint32_t reserved;
 };
 

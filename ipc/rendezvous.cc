@@ -55,9 +55,10 @@ Result<UniqueFd> take_lock(const std::string& path) {
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
     std::array<char, 32> text{};
     const ssize_t n = ::read(lock.get(), text.data(), text.size() - 1);
-    return fail(ErrorCode::kUnavailable, "another slated (pid " +
-                                             std::string(text.data(), n > 0 ? static_cast<size_t>(n) : 0) +
-                                             ") serves this runtime directory");
+    return fail(ErrorCode::kUnavailable,
+                "another slated (pid " +
+                    std::string(text.data(), n > 0 ? static_cast<size_t>(n) : 0) +
+                    ") serves this runtime directory");
   }
   const std::string pid = std::to_string(::getpid());
   if (::ftruncate(lock.get(), 0) != 0 || ::write(lock.get(), pid.data(), pid.size()) < 0)
@@ -65,7 +66,9 @@ Result<UniqueFd> take_lock(const std::string& path) {
   return lock;
 }
 
-std::string lock_path(const std::string& runtime_dir) { return runtime_dir + "/slated.lock"; }
+std::string lock_path(const std::string& runtime_dir) {
+  return runtime_dir + "/slated.lock";
+}
 
 /// What earlier clients of a killed daemon left.
 void remove_all_sessions(const std::string& runtime_dir);
@@ -77,13 +80,18 @@ std::string runtime_directory(std::string_view explicit_dir) {
   // NOLINTBEGIN(concurrency-mt-unsafe): read-only use of the environment
   if (const char* dir = std::getenv("SLATE_RUNTIME_DIR"); dir && *dir) return dir;
   if (::access(rendezvous_path(kSystemDirectory).c_str(), W_OK) == 0) return kSystemDirectory;
-  if (const char* dir = std::getenv("XDG_RUNTIME_DIR"); dir && *dir) return std::string(dir) + "/slate";
+  if (const char* dir = std::getenv("XDG_RUNTIME_DIR"); dir && *dir)
+    return std::string(dir) + "/slate";
   // NOLINTEND(concurrency-mt-unsafe)
   return "/tmp/slate-" + std::to_string(::getuid());
 }
 
-std::string rendezvous_path(const std::string& runtime_dir) { return runtime_dir + "/slated.fifo"; }
-std::string sessions_path(const std::string& runtime_dir) { return runtime_dir + "/sessions"; }
+std::string rendezvous_path(const std::string& runtime_dir) {
+  return runtime_dir + "/slated.fifo";
+}
+std::string sessions_path(const std::string& runtime_dir) {
+  return runtime_dir + "/sessions";
+}
 
 std::string segment_prefix(const std::string& runtime_dir) {
   // Two spellings of one directory must agree, so that a new daemon finds what the old one left.
@@ -119,15 +127,15 @@ std::vector<Hello> HelloScanner::scan(std::string& bytes) {
     }
   }
   // Keep a possible beginning: a whole magic still waiting for its body, or the last few bytes.
-  const std::size_t keep_from =
-      position != std::string::npos
-          ? position
-          : bytes.size() - std::min(bytes.size(), wanted.size() - 1);
+  const std::size_t keep_from = position != std::string::npos
+                                    ? position
+                                    : bytes.size() - std::min(bytes.size(), wanted.size() - 1);
   bytes.erase(0, keep_from);
   return found;
 }
 
-// --- Daemon's side ---------------------------------------------------------------------------------------
+// --- Daemon's side
+// ---------------------------------------------------------------------------------------
 
 Result<RendezvousPoint> RendezvousPoint::create(const std::string& runtime_dir) {
   const bool for_everybody = ::geteuid() == 0;
@@ -240,14 +248,14 @@ Result<void> send_welcome(int to_client, const Welcome& welcome) {
   return {};
 }
 
-// --- Client's side ---------------------------------------------------------------------------------------
+// --- Client's side
+// ---------------------------------------------------------------------------------------
 
 namespace {
 
 std::string how_to_start(const std::string& runtime_dir) {
-  return "no slated listens on " + runtime_dir +
-         "; start one with `slated --runtime-dir " + runtime_dir +
-         "` (or set SLATE_RUNTIME_DIR to the directory of the one that runs)";
+  return "no slated listens on " + runtime_dir + "; start one with `slated --runtime-dir " +
+         runtime_dir + "` (or set SLATE_RUNTIME_DIR to the directory of the one that runs)";
 }
 
 /// The session directory of a client while it connects; removed with its FIFOs at the end.
@@ -295,8 +303,8 @@ Result<Welcome> await_welcome(int fd, std::chrono::milliseconds timeout) {
   while (have < sizeof(welcome)) {
     const std::int64_t left_ms = (deadline - now_ns()) / 1'000'000;
     if (left_ms <= 0)
-      return fail(ErrorCode::kInitialization, "slated did not answer within " +
-                                                  std::to_string(timeout.count()) + " ms");
+      return fail(ErrorCode::kInitialization,
+                  "slated did not answer within " + std::to_string(timeout.count()) + " ms");
     pollfd poller{fd, POLLIN, 0};
     ::poll(&poller, 1, static_cast<int>(std::min<std::int64_t>(left_ms, 100)));
     const ssize_t n = ::read(fd, reinterpret_cast<char*>(&welcome) + have, sizeof(welcome) - have);
@@ -311,7 +319,8 @@ Result<Welcome> await_welcome(int fd, std::chrono::milliseconds timeout) {
   return welcome;
 }
 
-Result<void> say_hello(const std::string& runtime_dir, HelloKind kind, const std::string& directory) {
+Result<void> say_hello(const std::string& runtime_dir, HelloKind kind,
+                       const std::string& directory) {
   Hello hello;
   hello.kind = kind;
   hello.pid = static_cast<std::uint32_t>(::getpid());
@@ -341,12 +350,14 @@ Result<Connection> connect_to_daemon(const std::string& runtime_dir, HelloKind k
   connection.from_daemon.reset(
       ::open((directory.path + "/to_client").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (!connection.from_daemon) return fail_errno("opening to_client");
-  if (auto ok = say_hello(runtime_dir, kind, directory.name); !ok) return std::unexpected(ok.error());
+  if (auto ok = say_hello(runtime_dir, kind, directory.name); !ok)
+    return std::unexpected(ok.error());
   auto welcome = await_welcome(connection.from_daemon.get(), timeout);
   if (!welcome) return std::unexpected(welcome.error());
   connection.welcome = *welcome;
   if (welcome->status != 0)
-    return fail(static_cast<ErrorCode>(welcome->status), std::string("slated refused: ") + welcome->message);
+    return fail(static_cast<ErrorCode>(welcome->status),
+                std::string("slated refused: ") + welcome->message);
   connection.to_daemon.reset(
       ::open((directory.path + "/to_daemon").c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
   if (!connection.to_daemon) return fail_errno("opening to_daemon");

@@ -1,5 +1,5 @@
-// Meeting: where the runtime directory is, how a client introduces itself, how the daemon finds and checks
-// the session directory that a client made. Used once a session, by both sides.
+// Meeting: where the runtime directory is, how a client introduces itself, how the daemon finds and
+// checks the session directory that a client made. Used once a session, by both sides.
 #pragma once
 
 #include <sys/types.h>
@@ -17,8 +17,8 @@
 
 namespace slate::ipc {
 
-/// `explicit_dir` if not empty, else $SLATE_RUNTIME_DIR, else /run/slate where a daemon's FIFO is, else
-/// $XDG_RUNTIME_DIR/slate, else /tmp/slate-<uid>. Does not create it.
+/// `explicit_dir` if not empty, else $SLATE_RUNTIME_DIR, else /run/slate where a daemon's FIFO is,
+/// else $XDG_RUNTIME_DIR/slate, else /tmp/slate-<uid>. Does not create it.
 std::string runtime_directory(std::string_view explicit_dir = {});
 
 std::string rendezvous_path(const std::string& runtime_dir);  // <dir>/slated.fifo
@@ -29,11 +29,12 @@ std::string segment_prefix(const std::string& runtime_dir);
 
 std::uint32_t hello_checksum(const Hello& hello);
 
-// --- Daemon's side -------------------------------------------------------------------------------------
+// --- Daemon's side
+// -------------------------------------------------------------------------------------
 
-/// The directory, the sessions folder and the FIFO, owned by this daemon; removed again on destruction.
-/// For root the folders are open to every user (sticky), for others private. A lock file keeps a second
-/// daemon out: kUnavailable naming the pid of the first.
+/// The directory, the sessions folder and the FIFO, owned by this daemon; removed again on
+/// destruction. For root the folders are open to every user (sticky), for others private. A lock
+/// file keeps a second daemon out: kUnavailable naming the pid of the first.
 class RendezvousPoint {
  public:
   static Result<RendezvousPoint> create(const std::string& runtime_dir);
@@ -41,7 +42,7 @@ class RendezvousPoint {
   RendezvousPoint& operator=(RendezvousPoint&&) noexcept = default;
   ~RendezvousPoint();
 
-  int fd() const { return fifo_.get(); }        // readable when a Hello may have come; non-blocking
+  int fd() const { return fifo_.get(); }  // readable when a Hello may have come; non-blocking
   const std::string& directory() const { return directory_; }
   /// Reads what is there and returns every whole, valid Hello; garbage in between is skipped.
   std::vector<Hello> receive();
@@ -51,7 +52,7 @@ class RendezvousPoint {
   std::string directory_;
   UniqueFd lock_;
   UniqueFd fifo_;
-  UniqueFd keep_open_;   // a writer of our own, so that the FIFO never reports end of file
+  UniqueFd keep_open_;  // a writer of our own, so that the FIFO never reports end of file
   std::string pending_;
 };
 
@@ -62,12 +63,12 @@ class HelloScanner {
   static std::vector<Hello> scan(std::string& bytes);
 };
 
-/// The daemon's ends of a client's FIFOs, after checking that directory and FIFOs belong to one user and
-/// are what they should be (no symbolic links, directory 0700).
+/// The daemon's ends of a client's FIFOs, after checking that directory and FIFOs belong to one
+/// user and are what they should be (no symbolic links, directory 0700).
 struct SessionFifos {
-  UniqueFd from_client;   // read end of to_daemon, non-blocking
-  UniqueFd to_client;     // write end, non-blocking
-  uid_t owner = 0;        // the authenticated user
+  UniqueFd from_client;  // read end of to_daemon, non-blocking
+  UniqueFd to_client;    // write end, non-blocking
+  uid_t owner = 0;       // the authenticated user
 };
 Result<SessionFifos> open_session_fifos(const std::string& runtime_dir, const Hello& hello);
 /// Removes the session's FIFOs and directory. Silent if they are gone.
@@ -75,16 +76,17 @@ void remove_session_directory(const std::string& runtime_dir, std::string_view n
 
 Result<void> send_welcome(int to_client, const Welcome& welcome);
 
-// --- Client's side -------------------------------------------------------------------------------------
+// --- Client's side
+// -------------------------------------------------------------------------------------
 
 struct Connection {
-  UniqueFd to_daemon;     // write end, non-blocking
-  UniqueFd from_daemon;   // read end of to_client, non-blocking
+  UniqueFd to_daemon;    // write end, non-blocking
+  UniqueFd from_daemon;  // read end of to_client, non-blocking
   Welcome welcome;
 };
-/// Makes the session directory, says Hello, waits for Welcome, opens to_daemon, removes the directory again.
-/// kInitialization when no daemon listens there or it does not answer within `timeout`; the refusal's own
-/// code and message when it refuses.
+/// Makes the session directory, says Hello, waits for Welcome, opens to_daemon, removes the
+/// directory again. kInitialization when no daemon listens there or it does not answer within
+/// `timeout`; the refusal's own code and message when it refuses.
 Result<Connection> connect_to_daemon(const std::string& runtime_dir, HelloKind kind,
                                      std::chrono::milliseconds timeout);
 

@@ -20,8 +20,9 @@ void RingProducer::put(std::uint64_t position, std::span<const std::byte> bytes)
   if (!bytes.empty()) std::memcpy(segment_->ring + (position & kMask), bytes.data(), bytes.size());
 }
 
-bool RingProducer::try_push(CommandType type, std::uint16_t reply_slot, std::uint32_t reply_sequence,
-                            std::span<const std::byte> body, std::span<const std::byte> tail) {
+bool RingProducer::try_push(CommandType type, std::uint16_t reply_slot,
+                            std::uint32_t reply_sequence, std::span<const std::byte> body,
+                            std::span<const std::byte> tail) {
   const std::uint64_t body_bytes = body.size() + tail.size();
   const std::uint64_t bytes = round_up(sizeof(CommandHeader) + body_bytes);
   // A record never wraps: what is left at the end of the ring is skipped with a pad record.
@@ -64,7 +65,8 @@ Result<bool> RingConsumer::try_pop(Command& command) {
       return fail(ErrorCode::kProtocol, "a command's length is out of range");
     const bool pad = header.type == CommandType::kPad;
     if (!pad) {
-      if (header.bytes > kMaxCommandBytes || header.body_bytes > header.bytes - sizeof(CommandHeader))
+      if (header.bytes > kMaxCommandBytes ||
+          header.body_bytes > header.bytes - sizeof(CommandHeader))
         return fail(ErrorCode::kProtocol, "a command's length is out of range");
       const std::byte* body = segment_->ring + ((head_ + sizeof(CommandHeader)) & kMask);
       command.body.assign(body, body + header.body_bytes);

@@ -1,5 +1,5 @@
-// The command ring over shared memory: one producer (the client, under its mutex), one consumer (the engine's
-// session thread). No waiting and no wake-ups here: channel.h adds them.
+// The command ring over shared memory: one producer (the client, under its mutex), one consumer
+// (the engine's session thread). No waiting and no wake-ups here: channel.h adds them.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ class RingProducer {
  public:
   explicit RingProducer(SegmentLayout* segment) : segment_(segment) {}
 
-  /// Copies header, body and tail into the ring and publishes them. False when there is no room now.
-  /// Requires: the record is at most kMaxCommandBytes.
+  /// Copies header, body and tail into the ring and publishes them. False when there is no room
+  /// now. Requires: the record is at most kMaxCommandBytes.
   bool try_push(CommandType type, std::uint16_t reply_slot, std::uint32_t reply_sequence,
                 std::span<const std::byte> body, std::span<const std::byte> tail);
 
@@ -31,7 +31,7 @@ class RingProducer {
 /// A command copied out of shared memory: safe to look at.
 struct Command {
   CommandHeader header;
-  std::vector<std::byte> body;     // body_bytes long
+  std::vector<std::byte> body;  // body_bytes long
 
   /// The body as `T`, whatever follows it in `rest`; kProtocol when it is too short.
   template <typename T>
@@ -50,8 +50,8 @@ class RingConsumer {
   explicit RingConsumer(SegmentLayout* segment) : segment_(segment) {}
 
   bool empty() const;
-  /// Copies the next command into `command`. False when the ring is empty; kProtocol when what the client
-  /// published cannot be a command: the session must end.
+  /// Copies the next command into `command`. False when the ring is empty; kProtocol when what the
+  /// client published cannot be a command: the session must end.
   Result<bool> try_pop(Command& command);
 
  private:

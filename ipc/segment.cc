@@ -65,8 +65,8 @@ Segment& Segment::operator=(Segment&& other) noexcept {
 }
 Segment::~Segment() = default;
 
-Result<Segment> Segment::create(const std::string& name, std::uint32_t uid, const DeviceInfo& device,
-                                std::uint64_t memory_limit) {
+Result<Segment> Segment::create(const std::string& name, std::uint32_t uid,
+                                const DeviceInfo& device, std::uint64_t memory_limit) {
   Segment segment;
   segment.mapping_ = std::make_unique<Mapping>();
   try {
@@ -98,8 +98,9 @@ Result<Segment> Segment::create(const std::string& name, std::uint32_t uid, cons
 
 Result<Segment> Segment::open(const std::string& name, std::uint64_t bytes) {
   if (bytes != kSegmentBytes)
-    return fail(ErrorCode::kProtocol,
-                "slated lays out shared memory differently: libslate and slated are of different versions");
+    return fail(
+        ErrorCode::kProtocol,
+        "slated lays out shared memory differently: libslate and slated are of different versions");
   Segment segment;
   segment.mapping_ = std::make_unique<Mapping>();
   try {
@@ -108,7 +109,8 @@ Result<Segment> Segment::open(const std::string& name, std::uint64_t bytes) {
     if (auto ok = check_size(mapping.object.get_mapping_handle().handle); !ok)
       return std::unexpected(ok.error());
     mapping.region = bip::mapped_region(mapping.object, bip::read_write, 0, kSegmentBytes);
-    mapping.object = bip::shared_memory_object();  // the mapping stays; the descriptor is not needed
+    mapping.object =
+        bip::shared_memory_object();  // the mapping stays; the descriptor is not needed
   } catch (const bip::interprocess_exception& e) {
     return boost_failure("opening the shared segment " + name, e);
   }
@@ -134,7 +136,9 @@ Result<Segment> Segment::from_fd(UniqueFd fd) {
   return segment;
 }
 
-void Segment::remove(const std::string& name) { bip::shared_memory_object::remove(name.c_str()); }
+void Segment::remove(const std::string& name) {
+  bip::shared_memory_object::remove(name.c_str());
+}
 
 int Segment::remove_stale(const std::string& prefix) {
   const std::string_view wanted = std::string_view(prefix).substr(prefix.starts_with('/') ? 1 : 0);

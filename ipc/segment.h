@@ -1,9 +1,9 @@
 // The shared-memory segment of one session: its layout, and making, opening and mapping it with
-// Boost.Interprocess. The supervisor makes it (0600, owned by the client's uid) and unlinks it once the client has
-// mapped it; the engine maps the descriptor that it is handed. docs/ipc.md draws it.
+// Boost.Interprocess. The supervisor makes it (0600, owned by the client's uid) and unlinks it once
+// the client has mapped it; the engine maps the descriptor that it is handed. docs/ipc.md draws it.
 //
-// Every field says who writes it. Both sides may be dead, wrong or hostile: the client only harms itself, the
-// engine keeps its own copy of every position and checks what it reads.
+// Every field says who writes it. Both sides may be dead, wrong or hostile: the client only harms
+// itself, the engine keeps its own copy of every position and checks what it reads.
 #pragma once
 
 #include <atomic>
@@ -24,18 +24,18 @@ inline constexpr std::uint32_t kReplySlots = 32;
 inline constexpr std::uint32_t kReplyPayloadBytes = 1008;
 inline constexpr std::uint32_t kStagingSlots = 8;
 inline constexpr std::uint64_t kStagingSlotBytes = 1 << 20;
-inline constexpr std::uint64_t kRingBytes = 256 << 10;   // a power of two
-inline constexpr std::uint64_t kPrintBytes = 64 << 10;   // a power of two
+inline constexpr std::uint64_t kRingBytes = 256 << 10;  // a power of two
+inline constexpr std::uint64_t kPrintBytes = 64 << 10;  // a power of two
 
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
-/// `done` is stored with release after the rest, and read with acquire. Writer: engine (supervisor when the
-/// engine died). Reader: the client thread that owns the slot.
+/// `done` is stored with release after the rest, and read with acquire. Writer: engine (supervisor
+/// when the engine died). Reader: the client thread that owns the slot.
 struct alignas(64) ReplySlot {
-  std::atomic<std::uint32_t> done;   // reply_sequence of the command answered
-  std::uint32_t status;              // ErrorCode
-  std::uint32_t bytes;               // of payload; an error's payload is its message
+  std::atomic<std::uint32_t> done;  // reply_sequence of the command answered
+  std::uint32_t status;             // ErrorCode
+  std::uint32_t bytes;              // of payload; an error's payload is its message
   std::uint32_t reserved;
   std::byte payload[kReplyPayloadBytes];
 };
@@ -43,36 +43,39 @@ static_assert(sizeof(ReplySlot) == 1024);
 
 /// Writer: engine. Reader: client.
 struct alignas(64) StagingState {
-  std::atomic<std::uint64_t> done;   // slot_sequence of the last copy that finished
+  std::atomic<std::uint64_t> done;  // slot_sequence of the last copy that finished
 };
 
 enum class SessionState : std::uint32_t {
   kServing = 1,
-  kFailed = 2,   // a sticky error: `error` and `error_text` say which; nothing is executed any more
-  kEnded = 3,    // the daemon is stopping, or ended this session
+  kFailed = 2,  // a sticky error: `error` and `error_text` say which; nothing is executed any more
+  kEnded = 3,   // the daemon is stopping, or ended this session
 };
 
 struct alignas(64) StatusPage {
   // Writer: engine or supervisor; `state` last, with release.
-  alignas(64) std::atomic<std::uint32_t> state;   // SessionState
-  std::atomic<std::uint32_t> error;               // ErrorCode, when not kServing
-  std::atomic<std::uint32_t> marked;              // the first to mark the session's end sets it
+  alignas(64) std::atomic<std::uint32_t> state;  // SessionState
+  std::atomic<std::uint32_t> error;              // ErrorCode, when not kServing
+  std::atomic<std::uint32_t> marked;             // the first to mark the session's end sets it
   char error_text[256];
-  DeviceInfo device;                              // written before Welcome, then constant
-  std::uint64_t memory_limit;                     // bytes the session may allocate; constant
+  DeviceInfo device;           // written before Welcome, then constant
+  std::uint64_t memory_limit;  // bytes the session may allocate; constant
 
-  // First error of a command that has no reply. Engine: compare-exchange from 0. Client: exchange with 0.
+  // First error of a command that has no reply. Engine: compare-exchange from 0. Client: exchange
+  // with 0.
   alignas(64) std::atomic<std::uint32_t> async_error;
 
-  // Sleeping: a side sets its flag (seq_cst), looks once more, then reads its FIFO. The other side, after
-  // publishing, exchanges the flag with 0 and, if it was set, writes one wake byte.
-  alignas(64) std::atomic<std::uint32_t> client_sleeps;      // for replies, staging, state
-  std::atomic<std::uint32_t> client_wants_room;               // sleeps for room in the ring
+  // Sleeping: a side sets its flag (seq_cst), looks once more, then reads its FIFO. The other side,
+  // after publishing, exchanges the flag with 0 and, if it was set, writes one wake byte.
+  alignas(64) std::atomic<std::uint32_t> client_sleeps;  // for replies, staging, state
+  std::atomic<std::uint32_t> client_wants_room;          // sleeps for room in the ring
   alignas(64) std::atomic<std::uint32_t> engine_sleeps;
 
   // The command ring: byte positions that only grow; position modulo kRingBytes is the offset.
-  alignas(64) std::atomic<std::uint64_t> ring_tail;   // writer: client, seq_cst (against engine_sleeps)
-  alignas(64) std::atomic<std::uint64_t> ring_head;   // writer: engine, seq_cst (against client_wants_room)
+  alignas(
+      64) std::atomic<std::uint64_t> ring_tail;  // writer: client, seq_cst (against engine_sleeps)
+  alignas(64)
+      std::atomic<std::uint64_t> ring_head;  // writer: engine, seq_cst (against client_wants_room)
 
   // Text printed by kernels, same scheme the other way round; what does not fit is dropped.
   alignas(64) std::atomic<std::uint64_t> print_tail;  // writer: engine, release
@@ -100,9 +103,10 @@ static_assert(std::is_standard_layout_v<SegmentLayout>);
 /// One mapping of a segment. Movable; unmaps on destruction. Thread-safe as the fields are.
 class Segment {
  public:
-  /// Makes a new segment named `name` (shm_open rules), owner `uid`, mode 0600, fields initialised, and maps it.
-  static Result<Segment> create(const std::string& name, std::uint32_t uid, const DeviceInfo& device,
-                                std::uint64_t memory_limit);
+  /// Makes a new segment named `name` (shm_open rules), owner `uid`, mode 0600, fields initialised,
+  /// and maps it.
+  static Result<Segment> create(const std::string& name, std::uint32_t uid,
+                                const DeviceInfo& device, std::uint64_t memory_limit);
   /// Maps an existing one by name (client). Checks size, magic and protocol.
   static Result<Segment> open(const std::string& name, std::uint64_t bytes);
   /// Maps the segment behind a descriptor (engine). Takes the descriptor.

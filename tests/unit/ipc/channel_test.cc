@@ -1,0 +1,223 @@
+#include "ipc/channel.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "tests/unit/ipc/channel_pair.h"
+
+namespace slate::ipc {
+namespace {
+
+/// Answers like an engine until the client is gone: allocations echo the size, copies finish their
+/// slot.
+class EchoEngine {
+ public:
+  explicit EchoEngine(EngineChannel& channel) : thread_([this, &channel] { serve(channel); }) {}
+  ~EchoEngine() { thread_.join(); }
+  std::uint64_t posts() const { return posts_; }
+
+ private:
+  void serve(EngineChannel& channel) {
+    Command command;
+    while (true) {
+      const auto woken = channel.wait();
+      if (woken == EngineChannel::Wait::kPeerGone || woken == EngineChannel::Wait::kStopped) return;
+      while (true) {
+        auto popped = channel.try_pop(command);
+        ASSERT_TRUE(popped);
+        if (!*popped) break;
+        answer(channel, command);
+      }
+    }
+  }
+  void answer(EngineChannel& channel, const Command& command) {
+    const CommandHeader& header = command.header;
+    if (header.type == CommandType::kMemoryAllocate) {
+      const AddressReply reply{command.as<MemoryAllocate>()->bytes};
+      if (reply.address == 13) {
+        channel.reply_error(header.reply_slot, header.reply_sequence,
+                            {ErrorCode::kOutOfMemory, "thirteen"});
+      } else {
+        channel.reply(header.reply_slot, header.reply_sequence, bytes_of(reply));
+      }
+    } else if (header.type == CommandType::kCopyToHost) {
+      const auto copy = *command.as<StagedCopy>();
+      std::memset(channel.staging(copy.slot).data(), static_cast<int>(copy.address & 0xff),
+                  copy.width);
+      channel.finish_staging(copy.slot, copy.slot_sequence);
+    } else {
+      ++posts_;
+    }
+  }
+  std::atomic<std::uint64_t> posts_{0};
+  std::thread thread_;
+};
+
+Result<std::uint64_t> echo(ClientChannel& client, std::uint64_t value) {
+  AddressReply reply{};
+  auto ok = client.call(CommandType::kMemoryAllocate, bytes_of(MemoryAllocate{value}), {},
+                        std::as_writable_bytes(std::span(&reply, 1)));
+  if (!ok) return std::unexpected(ok.error());
+  return reply.address;
+}
+
+TEST(ChannelTest, CallReturnsTheReplyOfItsOwnCommand) {
+  auto pair = make_channel_pair();
+  EchoEngine engine(*pair.engine);
+  for (std::uint64_t i = 100; i < 1100; ++i) ASSERT_EQ(*echo(*pair.client, i), i);
+  pair.client.reset();
+}
+
+TEST(ChannelTest, ErrorReplyCarriesCodeAndText) {
+  auto pair = make_channel_pair();
+  EchoEngine engine(*pair.engine);
+  auto reply = echo(*pair.client, 13);
+  ASSERT_FALSE(reply);
+  EXPECT_EQ(reply.error().code, ErrorCode::kOutOfMemory);
+  EXPECT_EQ(reply.error().message, "thirteen");
+  pair.client.reset();
+}
+
+TEST(ChannelTest, EightThreadsGetTheirOwnReplies) {
+  auto pair = make_channel_pair();
+  EchoEngine engine(*pair.engine);
+  std::vector<std::thread> threads;
+  for (std::uint64_t t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      for (std::uint64_t i = 0; i < 400; ++i) {
+        const std::uint64_t value = 1000 + t * 1'000'000 + i;
+        ASSERT_EQ(*echo(*pair.client, value), value);
+        ASSERT_TRUE(pair.client->post(CommandType::kFill, bytes_of(Fill{})));
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  ASSERT_TRUE(echo(*pair.client, 1));
+  EXPECT_EQ(engine.posts(), 8u * 400u);
+  pair.client.reset();
+}
+
+TEST(ChannelTest, PostsBeyondTheRingWaitForRoomAndAllArrive) {
+  auto pair = make_channel_pair();
+  EchoEngine engine(*pair.engine);
+  const std::vector<std::byte> tail(4096);
+  for (int i = 0; i < 2000; ++i)
+    ASSERT_TRUE(pair.client->post(CommandType::kLaunch, bytes_of(Launch{}), tail));
+  ASSERT_TRUE(echo(*pair.client, 1));
+  EXPECT_EQ(engine.posts(), 2000u);
+  pair.client.reset();
+}
+
+TEST(ChannelTest, StagingSlotIsNotReusedBeforeItsCopyFinished) {
+  auto pair = make_channel_pair();
+  EchoEngine engine(*pair.engine);
+  std::vector<std::thread> threads;
+  for (std::uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (std::uint64_t i = 0; i < 200; ++i) {
+        auto staging = pair.client->acquire_staging();
+        ASSERT_TRUE(staging);
+        StagedCopy copy{};
+        copy.address = (t * 50 + i) & 0xff;
+        copy.width = 64;
+        copy.slot = staging->slot;
+        copy.slot_sequence = staging->sequence;
+        ASSERT_TRUE(pair.client->post(CommandType::kCopyToHost, bytes_of(copy)));
+        ASSERT_TRUE(pair.client->wait_staging(*staging));
+        for (int b = 0; b < 64; ++b)
+          ASSERT_EQ(staging->memory[b], static_cast<std::byte>(copy.address));
+        pair.client->release_staging(*staging, true);
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  pair.client.reset();
+}
+
+TEST(ChannelTest, EngineSeesTheClientGo) {
+  auto pair = make_channel_pair();
+  pair.client.reset();
+  EXPECT_EQ(pair.engine->wait(), EngineChannel::Wait::kPeerGone);
+}
+
+TEST(ChannelTest, StopEndsTheEnginesWait) {
+  auto pair = make_channel_pair();
+  std::thread stopper([&] { pair.engine->stop(); });
+  EXPECT_EQ(pair.engine->wait(), EngineChannel::Wait::kStopped);
+  stopper.join();
+}
+
+TEST(ChannelTest, CallFailsWithinASecondWhenTheEngineDies) {
+  auto pair = make_channel_pair();
+  std::thread killer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    pair.engine.reset();
+  });
+  const auto start = now_ns();
+  auto reply = echo(*pair.client, 1);
+  killer.join();
+  ASSERT_FALSE(reply);
+  EXPECT_EQ(reply.error().code, ErrorCode::kUnavailable);
+  EXPECT_LT(now_ns() - start, 1'000'000'000);
+}
+
+TEST(ChannelTest, PostsFailSoonAfterTheEngineDied) {
+  auto pair = make_channel_pair();
+  pair.engine.reset();
+  std::this_thread::sleep_for(std::chrono::milliseconds(150));
+  auto ok = pair.client->post(CommandType::kFill, bytes_of(Fill{}));
+  ASSERT_FALSE(ok);
+  EXPECT_EQ(ok.error().code, ErrorCode::kUnavailable);
+}
+
+TEST(ChannelTest, FailedSessionEndsWaitsWithItsFirstError) {
+  auto pair = make_channel_pair();
+  std::thread failer([&] {
+    pair.engine->fail({ErrorCode::kIllegalAddress, "kernel k, block (0,0,0)"});
+    pair.engine->end("later");
+  });
+  auto reply = echo(*pair.client, 1);
+  failer.join();
+  ASSERT_FALSE(reply);
+  EXPECT_EQ(reply.error().code, ErrorCode::kIllegalAddress);
+  EXPECT_EQ(reply.error().message, "kernel k, block (0,0,0)");
+  EXPECT_EQ(pair.client->check().error().code, ErrorCode::kIllegalAddress);
+}
+
+TEST(ChannelTest, FirstAsyncErrorIsKeptAndTakenOnce) {
+  auto pair = make_channel_pair();
+  pair.engine->set_async_error(ErrorCode::kInvalidHandle);
+  pair.engine->set_async_error(ErrorCode::kInvalidValue);
+  EXPECT_EQ(pair.client->take_async_error(), ErrorCode::kInvalidHandle);
+  EXPECT_EQ(pair.client->take_async_error(), ErrorCode::kNone);
+}
+
+TEST(ChannelTest, PrintedTextArrivesInOrderAcrossTheWrap) {
+  auto pair = make_channel_pair();
+  std::string sent, received;
+  for (int i = 0; i < 20'000; ++i) {
+    const std::string line = "line " + std::to_string(i) + "\n";
+    pair.engine->print(line);
+    sent += line;
+    if (i % 100 == 0) received += pair.client->take_printed();
+  }
+  received += pair.client->take_printed();
+  EXPECT_EQ(received, sent);
+}
+
+TEST(ChannelTest, PrintNeverOverwritesWhatWasNotRead) {
+  auto pair = make_channel_pair();
+  const std::string line(1000, 'a');
+  for (int i = 0; i < 1000; ++i) pair.engine->print(line);
+  const std::string received = pair.client->take_printed();
+  EXPECT_LE(received.size(), kPrintBytes);
+  EXPECT_EQ(received.size() % 1000, 0u);
+  EXPECT_EQ(received.find_first_not_of('a'), std::string::npos);
+}
+
+}  // namespace
+}  // namespace slate::ipc
