@@ -1,9 +1,11 @@
-// The module model: what the parser makes of PTX text. A light tree whose every node remembers its bytes
-// in the text, so that passes splice text and whatever they do not touch stays byte for byte the same.
-// It knows syntax and names, not what an opcode means: that is the business of analysis and of sim.
+// The module model: what the parser makes of PTX text. A light tree whose every node remembers its
+// bytes in the text, so that passes splice text and whatever they do not touch stays byte for byte
+// the same. It knows syntax and names, not what an opcode means: that is the business of analysis
+// and of sim.
 //
-// Everything is immutable after parse() and may be read by several threads. All string_views and Spans
-// point into Module::text, which the Module owns; a Module is therefore movable but never copied.
+// Everything is immutable after parse() and may be read by several threads. All string_views and
+// Spans point into Module::text, which the Module owns; a Module is therefore movable but never
+// copied.
 #pragma once
 
 #include <cstdint>
@@ -23,15 +25,44 @@ struct Span {
   std::uint32_t end = 0;
 };
 
-enum class Space : std::uint8_t { kNone, kReg, kGlobal, kShared, kConst, kLocal, kParam, kSreg, kTex };
+enum class Space : std::uint8_t {
+  kNone,
+  kReg,
+  kGlobal,
+  kShared,
+  kConst,
+  kLocal,
+  kParam,
+  kSreg,
+  kTex
+};
 
 enum class Type : std::uint8_t {
-  kNone, kPred,
-  kB8, kB16, kB32, kB64, kB128,
-  kU8, kU16, kU32, kU64,
-  kS8, kS16, kS32, kS64,
-  kF16, kF16x2, kBf16, kBf16x2, kTf32, kF32, kF64,
-  kTexref, kSamplerref, kSurfref,
+  kNone,
+  kPred,
+  kB8,
+  kB16,
+  kB32,
+  kB64,
+  kB128,
+  kU8,
+  kU16,
+  kU32,
+  kU64,
+  kS8,
+  kS16,
+  kS32,
+  kS64,
+  kF16,
+  kF16x2,
+  kBf16,
+  kBf16x2,
+  kTf32,
+  kF32,
+  kF64,
+  kTexref,
+  kSamplerref,
+  kSurfref,
 };
 /// "u32", "pred", ... without the dot; kNone for anything else.
 Type parse_type(std::string_view name);
@@ -39,32 +70,34 @@ std::string_view type_name(Type type);
 /// 0 for kPred and the opaque types.
 std::uint32_t type_bytes(Type type);
 
-/// A declared name: register, variable, parameter or label is resolved to one of these by scope.
-/// `.reg .b32 %r<100>;` makes a hundred.
+/// A declared name: register, variable or parameter; names in operands are resolved to one of these
+/// by scope.
+/// `.reg .b32 %r<100>;` makes one for each of the hundred that some operand uses, at its first use,
+/// so that a module's size follows its text.
 struct Variable {
   std::string_view name;
-  std::string range_name;         // name made from a `<N>` declaration ("%r7"); name points at it then
   Space space = Space::kNone;
-  Type type = Type::kNone;        // element type
-  std::uint32_t vector = 1;       // 2 for .v2, 4 for .v4
-  std::uint64_t elements = 1;     // product of the array bounds; 0 for `[]` (extern shared)
+  Type type = Type::kNone;     // element type
+  std::uint32_t vector = 1;    // 2 for .v2, 4 for .v4
+  std::uint64_t elements = 1;  // product of the array bounds; 0 for `[]` (extern shared)
   bool is_array = false;
-  std::uint32_t align = 0;        // bytes; as declared, else the natural one
+  std::uint32_t align = 0;  // bytes; as declared, else the natural one
   bool is_extern = false;
-  bool is_visible = false;        // .visible or .weak
-  std::uint64_t bytes = 0;        // whole size; 0 for `[]`
+  bool is_visible = false;  // .visible, .weak or .common
+  bool is_managed = false;  // .attribute(.managed)
+  std::uint64_t bytes = 0;  // whole size; 0 for `[]`
   std::uint32_t line = 0;
-  Span span;                      // the whole declaration
-  /// Initial contents, zero-padded to `bytes` when used; empty means zeros. Addresses of other variables
-  /// or functions inside it are in `fixups`.
+  Span span;  // the whole declaration
+  /// Initial contents, zero-padded to `bytes` when used; empty means zeros. Addresses of other
+  /// variables or functions inside it are in `fixups`.
   std::vector<std::uint8_t> initial;
   struct Fixup {
-    std::uint64_t offset;         // into initial
+    std::uint64_t offset;  // into initial
     std::string_view symbol;
     std::int64_t addend;
-    bool generic;                 // written generic(symbol)
-    std::uint8_t bytes = 8;       // width of the field
-    std::uint32_t shift = 0;      // mask() initialisers: right shift in bits
+    bool generic;             // written generic(symbol)
+    std::uint8_t bytes = 8;   // width of the field
+    std::uint32_t shift = 0;  // mask() initialisers: right shift in bits
   };
   std::vector<Fixup> fixups;
 };
@@ -82,21 +115,24 @@ enum class Reference : std::uint8_t {
 
 struct Operand {
   enum class Kind : std::uint8_t {
-    kSymbol,     // register, variable, label or function: `text`, `reference`, `index`
-    kSpecial,    // %tid.x, %laneid, %clock64, WARP_SZ ...: `text`
-    kInteger,    // `integer` (constant expressions are folded)
-    kFloat,      // `floating`; 0f/0d forms keep their exact bits in `integer`, `float_bits` = 32 or 64
-    kAddress,    // [ parts[0] + integer ]; parts[0] is absent for a plain number
-    kVector,     // { parts... }
-    kList,       // ( parts... ): the argument and return lists of call
-    kPair,       // p|q of setp, shfl and others: parts[0], parts[1]
-    kSink,       // _
+    kSymbol,   // register, variable, label or function: `text`, `reference`, `index`; `symbol+4`
+               // outside brackets leaves 4 in `integer`
+    kSpecial,  // %tid.x, %laneid, %clock64, WARP_SZ ...: `text`
+    kInteger,  // `integer` (constant expressions are folded)
+    kFloat,  // `floating`; 0f/0d forms keep their exact bits in `integer`, `float_bits` = 32 or 64
+    kAddress,  // [ parts[0] + integer ]; no parts for a plain number. Textures and tensor maps have
+               // more parts: [ texture, sampler, {coordinates} ]
+    kVector,   // { parts... }
+    kList,     // ( parts... ): the argument and return lists of call
+    kPair,     // p|q of setp, shfl and others: parts[0], parts[1]
+    kSink,     // _
   };
   Kind kind = Kind::kSymbol;
-  bool negated = false;             // !p, or unary minus on a register in a vector op
+  bool negated = false;  // !p, or unary minus on a register in a vector op
   Reference reference = Reference::kNone;
   std::uint8_t float_bits = 0;
-  char component = 0;               // 'x' in %v.x; 0 when none
+  char component = 0;  // 'x','y','z','w' of %v.x or %v.r; '0'-'3' of %r.b0, 'l','h' of %r.h0,
+                       // %r.h1 (video instructions); 0 when none
   std::uint32_t index = 0;
   std::string_view text;
   std::int64_t integer = 0;
@@ -106,13 +142,13 @@ struct Operand {
 };
 
 struct Instruction {
-  Span span;                                 // from the guard or opcode through the semicolon
+  Span span;  // from the guard or opcode through the semicolon
   std::uint32_t line = 0;
-  std::string_view opcode;                   // "ld"
-  std::vector<std::string_view> modifiers;   // {"global", "nc", "v4", "f32"}
+  std::string_view opcode;                  // "ld"
+  std::vector<std::string_view> modifiers;  // {"global", "nc", "v4", "f32"}
   std::vector<Operand> operands;
-  std::optional<Operand> guard;              // @p or @!p (negated)
-  Span opcode_span;                          // "ld.global.nc.v4.f32"
+  std::optional<Operand> guard;  // @p or @!p (negated)
+  Span opcode_span;              // "ld.global.nc.v4.f32"
 
   bool has(std::string_view modifier) const;
   /// The n-th modifier from the end that is a type (0 = the last); kNone when there is none.
@@ -121,62 +157,71 @@ struct Instruction {
 
 struct Label {
   std::string_view name;
-  std::uint32_t target = 0;                  // index into Function::instructions; size() at the end
+  std::uint32_t target = 0;  // index into Function::instructions; size() at the end
   std::uint32_t line = 0;
   Span span;
-  std::vector<std::string_view> branch_targets;   // of a .branchtargets / .calltargets directive
-  std::optional<std::uint32_t> prototype;    // index into Module::functions of a .callprototype
+  std::vector<std::string_view> branch_targets;  // of a .branchtargets / .calltargets directive
+  std::optional<std::uint32_t> prototype;        // index into Module::functions of a .callprototype
 };
 
 struct Function {
   std::string_view name;
   bool is_entry = false;
   bool is_extern = false;
-  bool is_visible = false;                   // .visible or .weak
+  bool is_visible = false;    // .visible or .weak
+  bool is_prototype = false;  // of a .callprototype: a nameless signature
   bool has_body = false;
   bool noreturn = false;
-  std::vector<Variable> parameters;          // space kParam, or kReg for old-style .func
+  std::vector<Variable> parameters;  // space kParam, or kReg for old-style .func
   std::vector<Variable> returns;
-  std::vector<Variable> variables;           // registers, local, shared and param variables of all scopes
+  std::vector<Variable> variables;  // registers, local, shared and param variables of all scopes
   std::vector<Label> labels;
-  std::vector<Instruction> instructions;     // flat, in text order; scopes are resolved away
+  std::vector<Instruction> instructions;  // flat, in text order; scopes are resolved away
   /// Performance directives: ".maxntid" -> {256,1,1}, ".minnctapersm", ".maxnreg", ".reqntid",
   /// ".reqnctapercluster", ".explicitcluster" ...
   struct Directive {
-    std::string_view name;                   // "maxntid"
+    std::string_view name;  // "maxntid"
     std::vector<std::uint64_t> values;
     Span span;
   };
   std::vector<Directive> directives;
   std::uint32_t line = 0;
-  Span span;                                 // the whole definition
-  Span parameters_span;                      // inside the parentheses
-  Span body;                                 // from { to and including }
+  Span span;             // the whole definition
+  Span parameters_span;  // inside the parentheses
+  Span body;             // from { to and including }
 
   const Directive* directive(std::string_view directive_name) const;
 };
 
+/// `.alias name, target;`
+struct Alias {
+  std::string_view name;
+  std::string_view target;
+};
+
 struct Module {
   std::string text;
-  std::uint32_t version_major = 0;           // .version 9.0
+  std::uint32_t version_major = 0;  // .version 9.0
   std::uint32_t version_minor = 0;
-  std::string_view target;                   // "sm_90a"
-  std::uint32_t sm = 0;                      // 90
+  std::string_view target;  // "sm_90a"
+  std::uint32_t sm = 0;     // 90
   std::uint32_t address_size = 64;
   std::vector<Variable> variables;
-  std::vector<Function> functions;           // entries, functions, prototypes, in text order
+  std::vector<Function> functions;  // entries, functions, prototypes, in text order
+  std::vector<Alias> aliases;       // operands and find_function() see through them
 
   Module() = default;
-  Module(Module&&) = delete;                 // string_views point into text: held by unique_ptr only
+  Module(Module&&) = delete;  // string_views point into text: held by unique_ptr only
   Module& operator=(Module&&) = delete;
 
   const Function* find_entry(std::string_view name) const;
+  /// An entry or function; the one with a body where there is also a declaration.
   const Function* find_function(std::string_view name) const;
   const Variable* find_variable(std::string_view name) const;
 };
 
-/// Parses a whole module. Malformed or truncated text gives kInvalidPtx with "line N: reason"; no input
-/// makes it crash, hang or use memory out of proportion to the text.
+/// Parses a whole module. Malformed or truncated text gives kInvalidPtx with "line N: reason"; no
+/// input makes it crash, hang or use memory out of proportion to the text.
 Result<std::unique_ptr<const Module>> parse(std::string text);
 
 }  // namespace slate::ptx

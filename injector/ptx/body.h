@@ -1,0 +1,48 @@
+// Bodies of functions: statements, scopes and labels. Private to the parser.
+#pragma once
+
+#include <vector>
+
+#include "injector/ptx/cursor.h"
+#include "injector/ptx/declaration.h"
+#include "injector/ptx/module.h"
+#include "injector/ptx/operand.h"
+#include "injector/ptx/symbols.h"
+
+namespace slate::ptx {
+
+class BodyParser {
+ public:
+  /// `function` has its signature already. Prototypes of indirect calls are appended to `module`.
+  BodyParser(Cursor& cursor, DeclarationParser& declarations, Module& module, Function& function,
+             NameHash hash);
+
+  /// From the opening brace through the closing one. Returns the operands that name nothing of the
+  /// function; they stay where they are when the function is moved.
+  std::vector<Operand*> parse();
+
+ private:
+  void parse_statement();
+  void parse_directive();
+  void parse_variables();
+  void parse_location();
+  void parse_label();
+  void parse_prototype(Label& label);
+  void parse_targets(Label& label);
+  void parse_instruction();
+  void parse_opcode(Instruction& instruction);
+  void defer_unresolved(Operand& operand);
+
+  Cursor& cursor_;
+  DeclarationParser& declarations_;
+  Module& module_;
+  Function& function_;
+  Symbols symbols_;
+  OperandParser operands_;
+  std::vector<Declared> declared_;
+};
+
+/// .pragma "..." ;
+void skip_pragma(Cursor& cursor);
+
+}  // namespace slate::ptx

@@ -1,0 +1,57 @@
+// Cursor: the parser's place in the token stream, with two tokens of look-ahead and the first
+// error. After an error every token is kEnd, so loops that stop at the end need no other check.
+// Private to the parser.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "injector/ptx/scanner.h"
+
+namespace slate::ptx {
+
+class Cursor {
+ public:
+  /// `text` outlives the Cursor and everything read through it.
+  explicit Cursor(std::string_view text);
+
+  const Token& peek() const { return current_; }
+  const Token& peek_second();
+  Token take();
+
+  bool at_end() const { return current_.kind == TokenKind::kEnd; }
+  bool at(char op) const { return current_.kind == TokenKind::kPunctuation && current_.op == op; }
+  bool at(TokenKind kind) const { return current_.kind == kind; }
+  bool at_directive(std::string_view name) const {
+    return at(TokenKind::kDirective) && view(current_) == name;
+  }
+  bool accept(char op);
+  /// Takes `op` or fails with "expected `op` <where>".
+  bool expect(char op, std::string_view where);
+  /// Takes a name without a dotted tail, or fails and returns an empty view.
+  std::string_view expect_name(std::string_view what);
+  std::string_view expect_directive(std::string_view what);
+
+  std::string_view view(const Token& token) const { return view(token.span); }
+  std::string_view view(Span span) const { return text_.substr(span.begin, span.end - span.begin); }
+  /// End of the last token taken.
+  std::uint32_t last_end() const { return last_end_; }
+
+  bool failed() const { return error_.has_value(); }
+  /// Remembers "line N: reason" of the present token; only the first failure counts.
+  void fail(std::string_view reason);
+  const std::string& error() const { return *error_; }
+
+ private:
+  Token scan();
+
+  std::string_view text_;
+  Scanner scanner_;
+  Token current_;
+  std::optional<Token> second_;
+  std::uint32_t last_end_ = 0;
+  std::optional<std::string> error_;
+};
+
+}  // namespace slate::ptx
