@@ -22,9 +22,6 @@ inline constexpr int kChunkShift = 21;
 inline constexpr std::uint64_t kSharedWindow = 0x0100'0000'0000'0000u;
 inline constexpr std::uint64_t kLocalWindow = 0x0200'0000'0000'0000u;
 inline constexpr std::uint64_t kWindowBytes = 0x0000'0001'0000'0000u;
-/// The address of function `i` of its ptx::Module, as kept in function pointers: kFunctionWindow +
-/// 16 * i.
-inline constexpr std::uint64_t kFunctionWindow = 0x0300'0000'0000'0000u;
 
 /// Which addresses one launch may touch. Plain data, copied freely; the tables it points to outlive
 /// it.

@@ -1,0 +1,75 @@
+// Modules: PTX in, functions and placed variables out. It parses, lays out .global and .const
+// variables in a reservation of the module's own, and decodes each entry when it is first asked
+// for. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <unordered_map>
+
+#include "base/result.h"
+#include "device/device.h"
+#include "device/sim/memory.h"
+#include "device/sim/program.h"
+#include "device/sim/settings.h"
+
+namespace slate::sim {
+
+/// What a launch needs of its function.
+struct LaunchTarget {
+  std::shared_ptr<const Program> program;
+  device::FunctionInfo info;  // with the limit of dynamic shared memory that holds now
+  device::AddressRange globals;
+  device::AddressRange constants;
+  device::AddressRange heap;
+};
+
+/// Implements the methods of Device of the same names, whose contracts hold here.
+class Modules {
+ public:
+  /// `memory` outlives this.
+  Modules(const Settings& settings, Memory& memory);
+  ~Modules();
+  Modules(const Modules&) = delete;
+  Modules& operator=(const Modules&) = delete;
+
+  Result<device::Module> load_ptx(std::span<const std::byte> image);
+  void unload(device::Module module);
+  Result<device::Function> find_function(device::Module module, const std::string& name);
+  Result<device::AddressRange> find_global(device::Module module, const std::string& name);
+  Result<void> set_max_dynamic_shared(device::Function function, std::uint32_t bytes);
+  Result<LaunchTarget> target(device::Function function);
+
+ private:
+  struct Loaded {
+    std::shared_ptr<const ptx::Module> ptx;
+    SymbolTable symbols;
+    device::AddressRange reservation;  // empty without variables
+    device::AddressRange globals;      // the variables, and the heap behind them
+    device::AddressRange constants;
+    device::AddressRange heap;  // of malloc() in its kernels; empty if it never calls it
+    std::map<std::string, device::Function, std::less<>> functions;  // those asked for so far
+  };
+  struct Entry {
+    device::Module module;
+    std::shared_ptr<const Program> program;
+    std::uint32_t max_dynamic_shared_bytes;
+  };
+
+  Result<void> place_variables(Loaded& module);
+  Result<void> initialise(const Loaded& module);
+  Result<Loaded*> find(device::Module module);
+
+  const Settings& settings_;
+  Memory& memory_;
+  std::mutex mutex_;
+  std::uint64_t next_handle_ = 1;
+  std::unordered_map<device::Module, Loaded> modules_;
+  std::unordered_map<device::Function, Entry> functions_;
+};
+
+}  // namespace slate::sim

@@ -1,0 +1,230 @@
+#include "device/sim/sim_device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "device/sim/device_info.h"
+
+namespace slate::sim {
+namespace {
+
+using device::Address;
+using device::AddressRange;
+using device::Shape;
+
+Result<std::vector<std::byte>> packed_parameters(const device::FunctionInfo& info,
+                                                 std::span<const std::byte> given) {
+  std::size_t bytes = 0;
+  for (const auto& each : info.parameters) {
+    bytes = std::max<std::size_t>(bytes, std::size_t{each.offset} + each.size);
+  }
+  if (given.size() < bytes) {
+    return fail(ErrorCode::kInvalidValue, fmt::format("{}: {} bytes of parameters given, {} wanted",
+                                                      info.name, given.size(), bytes));
+  }
+  return std::vector<std::byte>(given.begin(), given.begin() + static_cast<std::ptrdiff_t>(bytes));
+}
+
+Rows host_rows(const void* memory, std::uint64_t pitch) {
+  return {reinterpret_cast<Address>(memory), pitch};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SimDevice>> SimDevice::make(const Settings& settings) {
+  auto memory = Memory::make(settings.memory);
+  if (!memory) return std::unexpected(std::move(memory.error()));
+  return std::unique_ptr<SimDevice>(new SimDevice(settings, std::move(*memory)));
+}
+
+SimDevice::SimDevice(const Settings& settings, std::unique_ptr<Memory> memory)
+    : settings_(settings),
+      info_(make_device_info(settings)),
+      memory_(std::move(memory)),
+      modules_(settings_, *memory_),
+      streams_(settings_) {}
+
+Result<std::uint64_t> SimDevice::free_memory() {
+  return memory_->capacity() - memory_->mapped_bytes();
+}
+
+Result<Address> SimDevice::reserve(std::uint64_t bytes) {
+  return memory_->reserve(bytes);
+}
+void SimDevice::unreserve(AddressRange range) {
+  memory_->unreserve(range);
+}
+Result<void> SimDevice::map(AddressRange range) {
+  return memory_->map(range);
+}
+Result<void> SimDevice::unmap(AddressRange range) {
+  return memory_->unmap(range);
+}
+
+Result<void> SimDevice::register_host(void* memory, std::size_t bytes) {
+  if (memory == nullptr || bytes == 0) {
+    return fail(ErrorCode::kInvalidValue, "register_host: no memory given");
+  }
+  std::lock_guard lock(registered_mutex_);
+  if (!registered_.emplace(memory, bytes).second) {
+    return fail(ErrorCode::kInvalidValue, "register_host: registered already");
+  }
+  return {};
+}
+
+void SimDevice::unregister_host(void* memory) {
+  std::lock_guard lock(registered_mutex_);
+  registered_.erase(memory);
+}
+
+Result<device::Module> SimDevice::load_module(device::ImageKind kind,
+                                              std::span<const std::byte> image) {
+  if (kind == device::ImageKind::kPtx) return modules_.load_ptx(image);
+  return fail(ErrorCode::kNoKernelImage,
+              "the simulated device executes PTX only; this image is machine code (cubin)");
+}
+
+void SimDevice::unload_module(device::Module module) {
+  modules_.unload(module);
+}
+
+Result<device::Function> SimDevice::find_function(device::Module module, const std::string& name) {
+  return modules_.find_function(module, name);
+}
+
+Result<device::FunctionInfo> SimDevice::function_info(device::Function function) {
+  auto target = modules_.target(function);
+  if (!target) return std::unexpected(std::move(target.error()));
+  return std::move(target->info);
+}
+
+Result<void> SimDevice::set_max_dynamic_shared(device::Function function, std::uint32_t bytes) {
+  return modules_.set_max_dynamic_shared(function, bytes);
+}
+
+Result<AddressRange> SimDevice::find_global(device::Module module, const std::string& name) {
+  return modules_.find_global(module, name);
+}
+
+Result<device::Stream> SimDevice::create_stream(int priority) {
+  return streams_.create_stream(priority);
+}
+void SimDevice::destroy_stream(device::Stream stream) {
+  streams_.destroy_stream(stream);
+}
+Result<void> SimDevice::cancel(device::Stream stream) {
+  return streams_.cancel(stream);
+}
+Result<device::Event> SimDevice::create_event(bool timing) {
+  return streams_.create_event(timing);
+}
+void SimDevice::destroy_event(device::Event event) {
+  streams_.destroy_event(event);
+}
+Result<void> SimDevice::record(device::Event event, device::Stream stream) {
+  return streams_.record(event, stream);
+}
+Result<void> SimDevice::wait(device::Stream stream, device::Event event) {
+  return streams_.wait(stream, event);
+}
+Result<bool> SimDevice::query(device::Event event) {
+  return streams_.query(event);
+}
+Result<float> SimDevice::elapsed_ms(device::Event start, device::Event stop) {
+  return streams_.elapsed_ms(start, stop);
+}
+void SimDevice::wait_for_progress(std::chrono::microseconds timeout) {
+  streams_.wait_for_progress(timeout);
+}
+
+Result<void> SimDevice::launch(const device::LaunchSpec& spec, device::Stream stream) {
+  auto target = modules_.target(spec.function);
+  if (!target) return std::unexpected(std::move(target.error()));
+  auto cost = check_launch(target->info, spec.grid, spec.block, spec.dynamic_shared_bytes);
+  if (!cost) return std::unexpected(std::move(cost.error()));
+  auto parameters = packed_parameters(target->info, spec.parameters);
+  if (!parameters) return std::unexpected(std::move(parameters.error()));
+  auto view = memory_->view(spec.arena);
+  if (!view) return std::unexpected(std::move(view.error()));
+  view->globals = target->globals;
+  view->constants = target->constants;
+
+  auto run = std::make_shared<KernelRun>();
+  run->cost = *cost;
+  KernelLaunch& launch = run->launch;
+  launch.program = std::move(target->program);
+  launch.grid = spec.grid;
+  launch.block = spec.block;
+  launch.dynamic_shared_bytes = spec.dynamic_shared_bytes;
+  launch.parameters = std::move(*parameters);
+  launch.memory = *view;
+  launch.heap = target->heap;
+  launch.print = spec.print;
+  launch.grid_id = next_grid_id_.fetch_add(1, std::memory_order_relaxed);
+  launch.sm_count = settings_.sms;
+  return streams_.launch(stream, std::move(run));
+}
+
+Result<void> SimDevice::copy_to_device(Address to, std::uint64_t to_pitch, const void* from,
+                                       std::uint64_t from_pitch, Shape shape,
+                                       device::Stream stream) {
+  const Rows target{to, to_pitch};
+  const Rows source = host_rows(from, from_pitch);
+  Result<void> checked = check_host_rows(source, shape);
+  if (checked) checked = check_device_rows(*memory_, target, shape, ErrorCode::kInvalidValue);
+  if (!checked) return checked;
+  // Checked again when it runs: the memory may have been unmapped in between.
+  return streams_.enqueue(stream, [this, target, source, shape]() -> Result<void> {
+    auto again = check_device_rows(*memory_, target, shape, ErrorCode::kIllegalAddress);
+    if (again) copy_rows(target, source, shape);
+    return again;
+  });
+}
+
+Result<void> SimDevice::copy_to_host(void* to, std::uint64_t to_pitch, Address from,
+                                     std::uint64_t from_pitch, Shape shape, device::Stream stream) {
+  const Rows target = host_rows(to, to_pitch);
+  const Rows source{from, from_pitch};
+  Result<void> checked = check_host_rows(target, shape);
+  if (checked) checked = check_device_rows(*memory_, source, shape, ErrorCode::kInvalidValue);
+  if (!checked) return checked;
+  return streams_.enqueue(stream, [this, target, source, shape]() -> Result<void> {
+    auto again = check_device_rows(*memory_, source, shape, ErrorCode::kIllegalAddress);
+    if (again) copy_rows(target, source, shape);
+    return again;
+  });
+}
+
+Result<void> SimDevice::copy_on_device(Address to, std::uint64_t to_pitch, Address from,
+                                       std::uint64_t from_pitch, Shape shape,
+                                       device::Stream stream) {
+  const Rows target{to, to_pitch};
+  const Rows source{from, from_pitch};
+  const auto check = [this, target, source, shape](ErrorCode code) {
+    Result<void> checked = check_device_rows(*memory_, target, shape, code);
+    if (checked) checked = check_device_rows(*memory_, source, shape, code);
+    return checked;
+  };
+  if (Result<void> checked = check(ErrorCode::kInvalidValue); !checked) return checked;
+  return streams_.enqueue(stream, [check, target, source, shape]() -> Result<void> {
+    auto again = check(ErrorCode::kIllegalAddress);
+    if (again) copy_rows(target, source, shape);
+    return again;
+  });
+}
+
+Result<void> SimDevice::fill(Address to, std::uint64_t to_pitch, std::uint8_t value, Shape shape,
+                             device::Stream stream) {
+  const Rows target{to, to_pitch};
+  const auto checked = check_device_rows(*memory_, target, shape, ErrorCode::kInvalidValue);
+  if (!checked) return checked;
+  return streams_.enqueue(stream, [this, target, value, shape]() -> Result<void> {
+    auto again = check_device_rows(*memory_, target, shape, ErrorCode::kIllegalAddress);
+    if (again) fill_rows(target, value, shape);
+    return again;
+  });
+}
+
+}  // namespace slate::sim

@@ -1,0 +1,82 @@
+// SimDevice: the simulated GPU behind the Device interface, put together from memory, modules and
+// streams. A fault ends the stream that it happened on and nothing else; lost() is never true.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "device/device.h"
+#include "device/sim/copy.h"
+#include "device/sim/memory.h"
+#include "device/sim/modules.h"
+#include "device/sim/settings.h"
+#include "device/sim/streams.h"
+
+namespace slate::sim {
+
+class SimDevice final : public device::Device {
+ public:
+  static Result<std::unique_ptr<SimDevice>> make(const Settings& settings);
+  /// Cancels unfinished work and joins all threads.
+  ~SimDevice() override = default;
+
+  const DeviceInfo& info() const override { return info_; }
+  Result<std::uint64_t> free_memory() override;
+  bool lost() const override { return false; }
+
+  std::uint64_t granularity() const override { return kChunkBytes; }
+  Result<device::Address> reserve(std::uint64_t bytes) override;
+  void unreserve(device::AddressRange range) override;
+  Result<void> map(device::AddressRange range) override;
+  Result<void> unmap(device::AddressRange range) override;
+  Result<void> register_host(void* memory, std::size_t bytes) override;
+  void unregister_host(void* memory) override;
+
+  Result<device::Module> load_module(device::ImageKind kind,
+                                     std::span<const std::byte> image) override;
+  void unload_module(device::Module module) override;
+  Result<device::Function> find_function(device::Module module, const std::string& name) override;
+  Result<device::FunctionInfo> function_info(device::Function function) override;
+  Result<void> set_max_dynamic_shared(device::Function function, std::uint32_t bytes) override;
+  Result<device::AddressRange> find_global(device::Module module, const std::string& name) override;
+
+  Result<device::Stream> create_stream(int priority) override;
+  void destroy_stream(device::Stream stream) override;
+  Result<void> cancel(device::Stream stream) override;
+  Result<device::Event> create_event(bool timing) override;
+  void destroy_event(device::Event event) override;
+  Result<void> record(device::Event event, device::Stream stream) override;
+  Result<void> wait(device::Stream stream, device::Event event) override;
+  Result<bool> query(device::Event event) override;
+  Result<float> elapsed_ms(device::Event start, device::Event stop) override;
+  void wait_for_progress(std::chrono::microseconds timeout) override;
+
+  Result<void> launch(const device::LaunchSpec& spec, device::Stream stream) override;
+  Result<void> copy_to_device(device::Address to, std::uint64_t to_pitch, const void* from,
+                              std::uint64_t from_pitch, device::Shape shape,
+                              device::Stream stream) override;
+  Result<void> copy_to_host(void* to, std::uint64_t to_pitch, device::Address from,
+                            std::uint64_t from_pitch, device::Shape shape,
+                            device::Stream stream) override;
+  Result<void> copy_on_device(device::Address to, std::uint64_t to_pitch, device::Address from,
+                              std::uint64_t from_pitch, device::Shape shape,
+                              device::Stream stream) override;
+  Result<void> fill(device::Address to, std::uint64_t to_pitch, std::uint8_t value,
+                    device::Shape shape, device::Stream stream) override;
+
+ private:
+  SimDevice(const Settings& settings, std::unique_ptr<Memory> memory);
+
+  const Settings settings_;
+  const DeviceInfo info_;
+  const std::unique_ptr<Memory> memory_;
+  Modules modules_;
+  std::mutex registered_mutex_;
+  std::map<const void*, std::size_t> registered_;
+  std::atomic<std::uint64_t> next_grid_id_{1};
+  Streams streams_;  // last: no work is left when the rest goes
+};
+
+}  // namespace slate::sim
