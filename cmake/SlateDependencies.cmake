@@ -16,7 +16,7 @@ find_library(SLATE_ZSTD_LIBRARY libzstd.a REQUIRED)
 find_library(SLATE_LZ4_LIBRARY liblz4.a REQUIRED)
 find_library(SLATE_RT_LIBRARY rt)
 
-find_package(CUDAToolkit 12.8 REQUIRED)
+find_package(CUDAToolkit 13.0 REQUIRED)
 
 if(SLATE_BUILD_TESTS)
   find_package(GTest REQUIRED)

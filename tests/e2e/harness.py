@@ -1,0 +1,169 @@
+"""A slated of one's own for a test: started in a private runtime directory, stopped and checked for leftovers.
+
+The build folder is $SLATE_BUILD, the device $SLATE_TEST_DEVICE (default: a small sim). A test case derives
+from SlateTestCase; `native(program)` runs a program on the real runtime where there is a GPU.
+"""
+
+import glob
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+BUILD = os.environ.get("SLATE_BUILD", os.path.join(os.path.dirname(__file__), "../../build/dev"))
+DEVICE = os.environ.get("SLATE_TEST_DEVICE", "sim:sms=8,memory=1G")
+ON_GPU = DEVICE.startswith("cuda")
+SLOW = float(os.environ.get("SLATE_TEST_SLOWDOWN", "1"))  # sanitizers stretch every limit
+PROGRAM_FILE = os.path.join(os.path.dirname(__file__), "../../kernels/programs.txt")
+
+
+def binary(*parts):
+    return os.path.join(BUILD, "bin", *parts)
+
+
+def programs():
+    """{name: (size on sim, size on a GPU)} of the thirteen."""
+    with open(PROGRAM_FILE) as lines:
+        rows = [line.split() for line in lines if line[0].isalpha()]
+    return {name: (int(sim), int(gpu)) for name, sim, gpu in rows}
+
+
+def children(pid):
+    """Pids of the direct children of a process."""
+    found = []
+    for path in glob.glob("/proc/[0-9]*/stat"):
+        try:
+            with open(path) as file:
+                fields = file.read().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        if int(fields[1]) == pid:
+            found.append(int(path.split("/")[2]))
+    return found
+
+
+class Daemon:
+    def __init__(self, device=DEVICE, extra=()):
+        self.root = tempfile.mkdtemp(prefix="slate-e2e-")
+        self.runtime = os.path.join(self.root, "run")
+        self.environment = dict(os.environ, SLATE_RUNTIME_DIR=self.runtime)
+        self.log_path = os.path.join(self.root, "log")
+        self.shared_memory_before = set(os.listdir("/dev/shm"))
+        self.log = open(self.log_path, "w")
+        self.process = subprocess.Popen(
+            [binary("slated"), "--device", device, "--runtime-dir", self.runtime, "--log-level", "info", *extra],
+            stderr=self.log,
+        )
+        self.wait_for(lambda: self.status_or_none() is not None, 60, "slated does not serve")
+
+    def log_text(self):
+        with open(self.log_path) as file:
+            return file.read()
+
+    def wait_for(self, condition, seconds, complaint):
+        deadline = time.time() + seconds * SLOW
+        while time.time() < deadline:
+            if condition():
+                return
+            if self.process.poll() is not None:
+                raise AssertionError("slated ended with %d:\n%s" % (self.process.returncode, self.log_text()))
+            time.sleep(0.02)
+        raise AssertionError("%s:\n%s" % (complaint, self.log_text()))
+
+    def status_or_none(self):
+        reply = subprocess.run(
+            [binary("slatectl"), "status", "--json"], env=self.environment, capture_output=True, text=True
+        )
+        if reply.returncode != 0:
+            return None
+        state = json.loads(reply.stdout)
+        return state if state.get("device", {}).get("name") else None
+
+    def status(self):
+        state = self.status_or_none()
+        assert state is not None, self.log_text()
+        return state
+
+    def engine_pid(self):
+        return self.status()["engine"]["pid"]
+
+    def start(self, command, **keywords):
+        return subprocess.Popen(
+            command, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **keywords
+        )
+
+    def run(self, command, timeout=120):
+        process = self.start(command)
+        try:
+            out, err = process.communicate(timeout=timeout * SLOW)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            raise AssertionError("%s hangs; slated said:\n%s" % (command, self.log_text()))
+        return process.returncode, out, err
+
+    def wait_until_idle(self):
+        self.wait_for(lambda: not self.status()["sessions"], 10, "sessions do not end")
+
+    def segments(self):
+        return set(os.listdir("/dev/shm")) - self.shared_memory_before
+
+    def session_directories(self):
+        return os.listdir(os.path.join(self.runtime, "sessions"))
+
+    def stop(self):
+        """SIGTERM, then the promise: exit 0, no process, no file."""
+        pids = children(self.process.pid)
+        self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(timeout=30 * SLOW)
+        self.log.close()
+        assert code == 0, "slated ended with %d:\n%s" % (code, self.log_text())
+        assert not os.path.exists(self.runtime), os.listdir(self.runtime)
+        for pid in pids:
+            assert not os.path.exists("/proc/%d" % pid), "process %d outlived slated" % pid
+        self.discard()
+
+    def discard(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        if not self.log.closed:
+            self.log.close()
+        shutil.rmtree(self.root, ignore_errors=True)
+
+
+class SlateTestCase(unittest.TestCase):
+    def daemon(self, **keywords):
+        daemon = Daemon(**keywords)
+        self.addCleanup(daemon.discard)
+        return daemon
+
+
+def program_command(name, how="slate", json_report=True, extra=()):
+    """A program as a command line: `how` is slate (linked with -lslate), run (slatectl run) or native."""
+    sim_size, gpu_size = programs()[name]
+    size = gpu_size if ON_GPU else sim_size
+    command = {
+        "slate": [binary("slate", name)],
+        "run": [binary("slatectl"), "run", "--", binary("shared", name)],
+        "native": [binary("shared", name)],
+    }[how]
+    return command + ["--size", str(size)] + (["--json"] if json_report else []) + list(extra)
+
+
+def native(command):
+    """Runs on the toolkit's own runtime."""
+    reply = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    return reply.returncode, reply.stdout, reply.stderr
+
+
+def sha256(path):
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else hashlib.sha256(
+            file.read()
+        ).hexdigest()
