@@ -1,0 +1,76 @@
+#include "client/session/allocation_table.h"
+
+#include <mutex>
+
+namespace slate::client {
+namespace {
+
+using Ranges = std::map<std::uint64_t, Range>;
+
+/// The first range that ends after `address`.
+template <typename Map>
+auto first_reaching(Map& ranges, std::uint64_t address) {
+  auto next = ranges.upper_bound(address);
+  if (next == ranges.begin()) return next;
+  auto before = std::prev(next);
+  return address - before->second.address < before->second.bytes ? before : next;
+}
+
+/// True when `range` begins before the end of [address, address + bytes), whether or not that
+/// wraps.
+bool begins_before_end(const Range& range, std::uint64_t address, std::uint64_t bytes) {
+  return range.address <= address || range.address - address < bytes;
+}
+
+}  // namespace
+
+void AllocationTable::insert(const Range& range) {
+  std::unique_lock lock(mutex_);
+  auto at = first_reaching(ranges_, range.address);
+  while (at != ranges_.end() && begins_before_end(at->second, range.address, range.bytes)) {
+    at = ranges_.erase(at);
+  }
+  ranges_.insert_or_assign(range.address, range);
+}
+
+bool AllocationTable::erase(std::uint64_t address, std::uint32_t tag) {
+  std::unique_lock lock(mutex_);
+  const auto at = ranges_.find(address);
+  if (at == ranges_.end() || at->second.tag != tag) return false;
+  ranges_.erase(at);
+  return true;
+}
+
+std::optional<Range> AllocationTable::find(std::uint64_t address) const {
+  std::shared_lock lock(mutex_);
+  const auto at = first_reaching(ranges_, address);
+  if (at == ranges_.end() || at->second.address > address) return std::nullopt;
+  return at->second;
+}
+
+bool AllocationTable::covers(std::uint64_t address, std::uint64_t bytes) const {
+  const auto range = find(address);
+  return range && bytes <= range->bytes && address - range->address <= range->bytes - bytes;
+}
+
+bool AllocationTable::touches(std::uint64_t address, std::uint64_t bytes) const {
+  std::shared_lock lock(mutex_);
+  const auto at = first_reaching(ranges_, address);
+  return at != ranges_.end() && begins_before_end(at->second, address, bytes);
+}
+
+std::size_t AllocationTable::size() const {
+  std::shared_lock lock(mutex_);
+  return ranges_.size();
+}
+
+std::optional<std::uint64_t> extent_of(std::uint64_t pitch, std::uint64_t width,
+                                       std::uint64_t height) {
+  if (width == 0 || height == 0) return 0;
+  std::uint64_t extent = 0;
+  if (__builtin_mul_overflow(pitch, height - 1, &extent)) return std::nullopt;
+  if (__builtin_add_overflow(extent, width, &extent)) return std::nullopt;
+  return extent;
+}
+
+}  // namespace slate::client

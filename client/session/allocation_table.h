@@ -1,0 +1,43 @@
+// AllocationTable: address ranges with a tag each. Mirrors what a session owns on the device, so
+// that arguments are checked and cudaMemcpyDefault is decided without a round trip; also holds the
+// host's pinned ranges. Thread-safe. The daemon checks everything again: this table is for good
+// error codes, not for safety.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <shared_mutex>
+
+namespace slate::client {
+
+struct Range {
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+  std::uint32_t tag = 0;
+};
+
+class AllocationTable {
+ public:
+  /// Replaces whatever it overlaps: the newest word of the daemon counts. Requires: bytes > 0.
+  void insert(const Range& range);
+  /// Removes the range that begins at `address` and has this tag; false when there is none.
+  bool erase(std::uint64_t address, std::uint32_t tag);
+  /// The range that `address` lies in.
+  std::optional<Range> find(std::uint64_t address) const;
+  /// True when all of [address, address + bytes) lies in one range. Requires: bytes > 0.
+  bool covers(std::uint64_t address, std::uint64_t bytes) const;
+  /// True when [address, address + bytes) touches any range.
+  bool touches(std::uint64_t address, std::uint64_t bytes) const;
+  std::size_t size() const;
+
+ private:
+  mutable std::shared_mutex mutex_;
+  std::map<std::uint64_t, Range> ranges_;  // by address, disjoint
+};
+
+/// Bytes from the first to the last byte of `height` rows of `width`; nothing when that overflows.
+std::optional<std::uint64_t> extent_of(std::uint64_t pitch, std::uint64_t width,
+                                       std::uint64_t height);
+
+}  // namespace slate::client

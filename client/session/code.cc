@@ -1,0 +1,163 @@
+#include "client/session/code.h"
+
+#include <algorithm>
+
+namespace slate::client {
+
+FatBinary* Code::add_binary(const void* wrapper) {
+  auto binary = std::make_unique<FatBinary>();
+  binary->wrapper = wrapper;
+  std::unique_lock lock(names_mutex_);
+  binaries_.push_back(std::move(binary));
+  return binaries_.back().get();
+}
+
+void Code::add_kernel(FatBinary* binary, const void* host, const char* name) {
+  auto kernel = std::make_unique<Kernel>();
+  kernel->binary = binary;
+  kernel->name = name;
+  std::unique_lock lock(names_mutex_);
+  all_kernels_.push_back(std::move(kernel));
+  kernels_[host] = all_kernels_.back().get();
+}
+
+void Code::add_variable(FatBinary* binary, const void* host, const char* name,
+                        std::uint64_t bytes) {
+  auto variable = std::make_unique<Variable>();
+  variable->binary = binary;
+  variable->name = name;
+  variable->bytes = bytes;
+  std::unique_lock lock(names_mutex_);
+  variables_[host] = std::move(variable);
+}
+
+void Code::add_managed(FatBinary* binary, const char* name) {
+  std::lock_guard lock(loading_mutex_);
+  if (binary->managed_variable.empty()) binary->managed_variable = name;
+}
+
+void Code::remove_binary(FatBinary* binary, Session* session) {
+  std::lock_guard loading(loading_mutex_);
+  std::unique_lock names(names_mutex_);
+  std::erase_if(kernels_, [&](const auto& item) { return item.second->binary == binary; });
+  for (auto& kernel : all_kernels_) {
+    if (kernel->binary != binary) continue;
+    kernel->binary = nullptr;
+    kernel->function.store(nullptr, std::memory_order_release);
+  }
+  std::erase_if(variables_, [&](const auto& item) {
+    const Variable& variable = *item.second;
+    if (variable.binary != binary) return false;
+    if (session != nullptr && variable.session == session->serial()) {
+      session->memory().erase(variable.address, kTagGlobal);
+    }
+    return true;
+  });
+  if (session != nullptr && binary->session == session->serial()) {
+    for (const std::uint64_t module : binary->modules) {
+      // Nobody is left to tell: a session that cannot take the command has lost the module anyway.
+      [[maybe_unused]] const auto ignored = session->unload_module(module);
+    }
+  }
+  std::erase_if(binaries_, [&](const auto& item) { return item.get() == binary; });
+}
+
+Kernel* Code::find_kernel(const void* host) const {
+  std::shared_lock lock(names_mutex_);
+  const auto at = kernels_.find(host);
+  return at == kernels_.end() ? nullptr : at->second;
+}
+
+Variable* Code::find_variable(const void* host) const {
+  std::shared_lock lock(names_mutex_);
+  const auto at = variables_.find(host);
+  return at == variables_.end() ? nullptr : at->second.get();
+}
+
+Result<void> Code::load_binary(Session& session, FatBinary& binary) {
+  if (binary.session == session.serial()) return {};
+  if (!binary.managed_variable.empty()) {
+    return fail(ErrorCode::kNotSupported,
+                "__managed__ variables are not supported yet (" + binary.managed_variable + ")");
+  }
+  auto images = images_of_wrapper(binary.wrapper, session.capability());
+  if (!images) return std::unexpected(images.error());
+  std::vector<std::uint64_t> modules;
+  for (const Image& image : *images) {
+    auto module = session.load_module(image);
+    if (!module) return std::unexpected(module.error());
+    modules.push_back(*module);
+  }
+  binary.modules = std::move(modules);
+  binary.session = session.serial();
+  return {};
+}
+
+Result<Function*> Code::load_function(Session& session, Kernel& kernel) {
+  std::lock_guard lock(loading_mutex_);
+  Function* known = kernel.function.load(std::memory_order_acquire);
+  if (known != nullptr && known->session == session.serial()) return known;
+  if (kernel.binary == nullptr) {
+    return fail(ErrorCode::kInvalidHandle, "kernel " + kernel.name + " was unloaded");
+  }
+  if (auto ok = load_binary(session, *kernel.binary); !ok) return std::unexpected(ok.error());
+  Error last{ErrorCode::kSymbolNotFound, "the fat binary has no code"};
+  for (const std::uint64_t module : kernel.binary->modules) {
+    auto function = session.find_function(module, kernel.name);
+    if (function) {
+      kernel.made.push_back(std::move(*function));
+      kernel.function.store(kernel.made.back().get(), std::memory_order_release);
+      return kernel.made.back().get();
+    }
+    last = function.error();
+    if (last.code != ErrorCode::kSymbolNotFound) break;
+  }
+  return std::unexpected(last);
+}
+
+Result<Range> Code::place_locked(Session& session, Variable& variable) {
+  if (variable.session == session.serial()) {
+    return Range{variable.address, variable.bytes, kTagGlobal};
+  }
+  if (auto ok = load_binary(session, *variable.binary); !ok) return std::unexpected(ok.error());
+  Error last{ErrorCode::kSymbolNotFound, "the fat binary has no code"};
+  for (const std::uint64_t module : variable.binary->modules) {
+    auto global = session.find_global(module, variable.name);
+    if (global) {
+      variable.address = global->address;
+      variable.bytes = global->bytes;
+      variable.session = session.serial();
+      return Range{variable.address, variable.bytes, kTagGlobal};
+    }
+    last = global.error();
+    if (last.code != ErrorCode::kSymbolNotFound) break;
+  }
+  return std::unexpected(last);
+}
+
+Result<Range> Code::place(Session& session, Variable& variable) {
+  std::lock_guard lock(loading_mutex_);
+  return place_locked(session, variable);
+}
+
+void Code::place_all(Session& session) {
+  std::lock_guard loading(loading_mutex_);
+  std::shared_lock names(names_mutex_);
+  for (const auto& [host, variable] : variables_) {
+    if (variable->binary->session != session.serial()) continue;
+    // One that is missing from the image stays unknown, as it would be to the program.
+    [[maybe_unused]] const auto ignored = place_locked(session, *variable);
+  }
+}
+
+void Code::lock_for_fork() {
+  loading_mutex_.lock();
+  names_mutex_.lock();
+}
+
+void Code::unlock_after_fork() {
+  names_mutex_.unlock();
+  loading_mutex_.unlock();
+}
+
+}  // namespace slate::client

@@ -1,0 +1,88 @@
+// Code: what a program registered before main() — fat binaries, kernels, variables — and what
+// became of it in the present session. Nothing is unpacked or sent before it is used. Registered
+// things outlive sessions: after a reset they are loaded anew on their next use. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "client/session/session.h"
+
+namespace slate::client {
+
+struct FatBinary {
+  const void* wrapper = nullptr;
+  std::string managed_variable;  // the first one registered, as slate cannot serve them yet
+  std::uint64_t session = 0;     // whose modules these are; 0: none yet
+  std::vector<std::uint64_t> modules;
+};
+
+/// A kernel's handle. Never destroyed, as programs keep it in static variables.
+struct Kernel {
+  FatBinary* binary = nullptr;
+  std::string name;  // mangled, as in the PTX
+  std::atomic<Function*> function{nullptr};
+  std::vector<std::unique_ptr<Function>> made;  // one a session that used it
+};
+
+struct Variable {
+  FatBinary* binary = nullptr;
+  std::string name;
+  std::uint64_t bytes = 0;    // as the host compiler saw it
+  std::uint64_t session = 0;  // whose `address` is
+  std::uint64_t address = 0;
+};
+
+class Code {
+ public:
+  // Registration. The pointers are the host's: a wrapper, the stub of a kernel, the shadow of a
+  // variable.
+  FatBinary* add_binary(const void* wrapper);
+  void add_kernel(FatBinary* binary, const void* host, const char* name);
+  void add_variable(FatBinary* binary, const void* host, const char* name, std::uint64_t bytes);
+  void add_managed(FatBinary* binary, const char* name);
+  /// Forgets what `binary` registered; unloads its modules if `session` has them (may be null).
+  void remove_binary(FatBinary* binary, Session* session);
+
+  /// Null when nothing was registered under this pointer.
+  Kernel* find_kernel(const void* host) const;
+  Variable* find_variable(const void* host) const;
+
+  /// The kernel in this session; loads its fat binary on first use.
+  Result<Function*> function(Session& session, Kernel& kernel) {
+    Function* known = kernel.function.load(std::memory_order_acquire);
+    if (known != nullptr && known->session == session.serial()) [[likely]]
+      return known;
+    return load_function(session, kernel);
+  }
+  /// The variable's place on the device in this session.
+  Result<Range> place(Session& session, Variable& variable);
+  /// Finds the places of all variables of all modules loaded so far, for a pointer that nobody
+  /// knows.
+  void place_all(Session& session);
+
+  /// fork(): lock before, unlock after on both sides, so that the child finds no half-made change.
+  void lock_for_fork();
+  void unlock_after_fork();
+
+ private:
+  Result<Function*> load_function(Session& session, Kernel& kernel);
+  Result<void> load_binary(Session& session, FatBinary& binary);
+  Result<Range> place_locked(Session& session, Variable& variable);
+
+  mutable std::shared_mutex names_mutex_;  // guards the maps and lists
+  std::unordered_map<const void*, Kernel*> kernels_;
+  std::unordered_map<const void*, std::unique_ptr<Variable>> variables_;
+  std::vector<std::unique_ptr<FatBinary>> binaries_;
+  std::vector<std::unique_ptr<Kernel>> all_kernels_;
+  std::mutex loading_mutex_;  // guards what changes inside FatBinary, Kernel, Variable
+};
+
+}  // namespace slate::client

@@ -1,0 +1,226 @@
+#include "client/session/fatbin.h"
+
+#include <lz4.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+namespace slate::client {
+namespace {
+
+constexpr std::uint32_t kContainerMagic = 0xba55ed50;
+constexpr std::uint32_t kWrapperMagic = 0x466243b1;
+constexpr std::uint32_t kWrapperLinked = 2;
+constexpr std::uint64_t kContainerHeaderBytes = 16;
+constexpr std::uint32_t kEntryHeaderBytes = 64;
+constexpr std::uint64_t kFlagLz4 = 0x2000;
+constexpr std::uint64_t kFlagZstd = 0x8000;
+constexpr std::uint64_t kMostUnpackedBytes = 1ull << 30;  // an image claiming more is damaged
+
+struct Wrapper {
+  std::uint32_t magic;
+  std::uint32_t version;
+  const void* data;
+  const void* const* containers;  // version 2: ends with null
+};
+static_assert(sizeof(Wrapper) == 24);
+
+template <typename T>
+T read(std::span<const std::byte> bytes, std::size_t offset) {
+  T value;
+  std::memcpy(&value, bytes.data() + offset, sizeof(T));
+  return value;
+}
+
+std::unexpected<Error> damaged(const char* what) {
+  return fail(ErrorCode::kInvalidValue, std::string("damaged fat binary: ") + what);
+}
+
+struct Parsed {
+  std::uint16_t kind;
+  std::uint64_t total_bytes;
+  FatBinaryEntry entry;
+};
+
+Result<Parsed> parse_entry(std::span<const std::byte> rest) {
+  if (rest.size() < kEntryHeaderBytes) return damaged("an entry's header is cut off");
+  const auto header_bytes = read<std::uint32_t>(rest, 4);
+  const auto payload_bytes = read<std::uint64_t>(rest, 8);
+  const auto packed_bytes = read<std::uint32_t>(rest, 16);
+  const auto flags = read<std::uint64_t>(rest, 40);
+  if (header_bytes < kEntryHeaderBytes || header_bytes > rest.size()) {
+    return damaged("an entry's header has an impossible size");
+  }
+  if (payload_bytes > rest.size() - header_bytes) return damaged("an entry is cut off");
+  if (packed_bytes > payload_bytes) return damaged("an entry is shorter than its contents");
+
+  Parsed parsed{read<std::uint16_t>(rest, 0), header_bytes + payload_bytes, {}};
+  FatBinaryEntry& entry = parsed.entry;
+  entry.kind = parsed.kind == 1 ? ImageKind::kPtx : ImageKind::kElf;
+  entry.architecture = read<std::uint32_t>(rest, 28);
+  if (flags & kFlagZstd) entry.packing = Packing::kZstd;
+  if (flags & kFlagLz4) entry.packing = Packing::kLz4;
+  entry.payload = rest.subspan(header_bytes, payload_bytes);
+  if (entry.packing != Packing::kNone) {
+    entry.payload = entry.payload.first(packed_bytes);
+    entry.unpacked_bytes = read<std::uint64_t>(rest, 56);
+    if (entry.unpacked_bytes > kMostUnpackedBytes) return damaged("an entry claims too much");
+  }
+  return parsed;
+}
+
+bool unpack_into(const FatBinaryEntry& entry, std::vector<std::byte>& out) {
+  out.resize(entry.unpacked_bytes);
+  if (entry.packing == Packing::kZstd) {
+    return ZSTD_decompress(out.data(), out.size(), entry.payload.data(), entry.payload.size()) ==
+           out.size();
+  }
+  if (entry.payload.size() > LZ4_MAX_INPUT_SIZE) return false;
+  return LZ4_decompress_safe(reinterpret_cast<const char*>(entry.payload.data()),
+                             reinterpret_cast<char*>(out.data()),
+                             static_cast<int>(entry.payload.size()),
+                             static_cast<int>(out.size())) == static_cast<int>(out.size());
+}
+
+/// Higher is better, 0 is unusable: any fitting PTX beats any ELF, as it can be rewritten.
+std::uint32_t suitability(const FatBinaryEntry& entry, std::uint32_t capability) {
+  if (entry.architecture > capability) return 0;
+  if (entry.kind == ImageKind::kPtx) return 0x10000 + entry.architecture;
+  return entry.architecture / 10 == capability / 10 ? entry.architecture : 0;
+}
+
+std::string describe(const std::vector<FatBinaryEntry>& entries) {
+  if (entries.empty()) return "nothing";
+  std::string text;
+  for (const FatBinaryEntry& entry : entries) {
+    if (!text.empty()) text += ", ";
+    text +=
+        (entry.kind == ImageKind::kPtx ? "compute_" : "sm_") + std::to_string(entry.architecture);
+  }
+  return text;
+}
+
+/// The PTX of every object of a device-linked program, if each of them stands alone; else nothing.
+std::vector<Image> separate_images(const void* const* containers, std::uint32_t capability) {
+  std::vector<Image> images;
+  for (; containers != nullptr && *containers != nullptr; ++containers) {
+    auto container = container_at(*containers);
+    if (!container) return {};
+    auto image = choose_image(*container, capability);
+    if (!image || image->kind != ImageKind::kPtx) return {};
+    const std::string_view text(reinterpret_cast<const char*>(image->bytes.data()),
+                                image->bytes.size());
+    if (needs_linking(text)) return {};
+    images.push_back(std::move(*image));
+  }
+  return images;
+}
+
+/// The name declared by the `.extern .func` whose text follows: the last word before its
+/// parameters, of which a return value in parentheses may come first.
+std::string_view declared_function(std::string_view rest) {
+  std::size_t at = rest.find_first_not_of(" \t\r\n");
+  if (at != std::string_view::npos && rest[at] == '(') {
+    at = rest.find(')', at);
+    if (at != std::string_view::npos) at = rest.find_first_not_of(" \t\r\n", at + 1);
+  }
+  if (at == std::string_view::npos) return {};
+  const std::size_t end = rest.find_first_of(" \t\r\n(;", at);
+  return rest.substr(at, end == std::string_view::npos ? end : end - at);
+}
+
+}  // namespace
+
+Result<std::span<const std::byte>> container_at(const void* start) {
+  if (start == nullptr) return damaged("there is none");
+  const std::span header(static_cast<const std::byte*>(start), kContainerHeaderBytes);
+  if (read<std::uint32_t>(header, 0) != kContainerMagic) return damaged("no container");
+  return std::span(header.data(), read<std::uint16_t>(header, 6) + read<std::uint64_t>(header, 8));
+}
+
+Result<std::vector<FatBinaryEntry>> list_entries(std::span<const std::byte> container) {
+  if (container.size() < kContainerHeaderBytes) return damaged("the container is cut off");
+  if (read<std::uint32_t>(container, 0) != kContainerMagic) return damaged("no container");
+  const auto header_bytes = read<std::uint16_t>(container, 6);
+  const auto bytes = read<std::uint64_t>(container, 8);
+  if (header_bytes < kContainerHeaderBytes || header_bytes > container.size() ||
+      bytes > container.size() - header_bytes) {
+    return damaged("the container is cut off");
+  }
+  std::vector<FatBinaryEntry> entries;
+  for (auto rest = container.subspan(header_bytes, bytes); !rest.empty();) {
+    auto parsed = parse_entry(rest);
+    if (!parsed) return std::unexpected(parsed.error());
+    if (parsed->kind == 1 || parsed->kind == 2) entries.push_back(parsed->entry);
+    rest = rest.subspan(parsed->total_bytes);
+  }
+  return entries;
+}
+
+Result<Image> unpack(const FatBinaryEntry& entry) {
+  Image image{entry.kind, entry.architecture, {}};
+  if (entry.packing == Packing::kNone) {
+    image.bytes.assign(entry.payload.begin(), entry.payload.end());
+  } else if (!unpack_into(entry, image.bytes)) {
+    return damaged("an image does not unpack");
+  }
+  if (entry.kind == ImageKind::kPtx) {
+    image.bytes.erase(std::find(image.bytes.begin(), image.bytes.end(), std::byte{0}),
+                      image.bytes.end());
+  }
+  return image;
+}
+
+Result<Image> choose_image(std::span<const std::byte> container, std::uint32_t capability) {
+  auto entries = list_entries(container);
+  if (!entries) return std::unexpected(entries.error());
+  const auto best = std::max_element(
+      entries->begin(), entries->end(), [&](const FatBinaryEntry& a, const FatBinaryEntry& b) {
+        return suitability(a, capability) < suitability(b, capability);
+      });
+  if (best == entries->end() || suitability(*best, capability) == 0) {
+    return fail(ErrorCode::kNoKernelImage,
+                "the program has code for " + describe(*entries) + ", and the device is sm_" +
+                    std::to_string(capability) + ": compile with PTX for it or an older one");
+  }
+  return unpack(*best);
+}
+
+Result<std::vector<Image>> images_of_wrapper(const void* wrapper, std::uint32_t capability) {
+  Wrapper header{};
+  if (wrapper != nullptr) std::memcpy(&header, wrapper, sizeof(header));
+  if (header.magic != kWrapperMagic) return damaged("no wrapper");
+  if (header.version == kWrapperLinked) {
+    auto images = separate_images(header.containers, capability);
+    if (!images.empty()) return images;
+  }
+  auto container = container_at(header.data);
+  if (!container) return std::unexpected(container.error());
+  auto image = choose_image(*container, capability);
+  if (!image) return std::unexpected(image.error());
+  std::vector<Image> images;
+  images.push_back(std::move(*image));
+  return images;
+}
+
+bool needs_linking(std::string_view ptx) {
+  constexpr std::string_view kExtern = ".extern";
+  for (auto at = ptx.find(kExtern); at != ptx.npos; at = ptx.find(kExtern, at + 1)) {
+    std::string_view rest = ptx.substr(at + kExtern.size());
+    const std::size_t dot = rest.find_first_not_of(" \t\r\n");
+    if (dot == rest.npos) return true;
+    rest.remove_prefix(dot);
+    if (rest.starts_with(".shared")) continue;  // dynamic shared memory
+    if (!rest.starts_with(".func")) return true;
+    // The device's own functions, which every loader supplies.
+    const std::string_view name = declared_function(rest.substr(std::strlen(".func")));
+    if (name != "vprintf" && name != "malloc" && name != "free" && name != "__assertfail") {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace slate::client

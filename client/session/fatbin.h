@@ -1,0 +1,58 @@
+// Fat binaries: finds the image in one that suits a device, and unpacks it. Knows nvcc's container
+// format (entries of PTX, ELF and LTO-IR, plain or packed with LZ4 or zstd), nothing of what is
+// inside an image. Everything is bounds-checked against the container's own size: a damaged one
+// gives an error, never a crash.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace slate::client {
+
+enum class ImageKind : std::uint32_t { kPtx = 1, kElf = 2 };  // as in ipc::ModuleLoad
+
+enum class Packing { kNone, kLz4, kZstd };
+
+struct FatBinaryEntry {
+  ImageKind kind = ImageKind::kPtx;
+  std::uint32_t architecture = 0;  // 90 for compute_90 and sm_90
+  Packing packing = Packing::kNone;
+  std::span<const std::byte> payload;
+  std::uint64_t unpacked_bytes = 0;  // when packed
+};
+
+struct Image {
+  ImageKind kind = ImageKind::kPtx;
+  std::uint32_t architecture = 0;
+  std::vector<std::byte> bytes;  // PTX: without terminating NULs
+};
+
+/// The bytes of the container that begins at `start`, by its own header. kInvalidValue if it is
+/// none.
+Result<std::span<const std::byte>> container_at(const void* start);
+
+/// The PTX and ELF entries of a container, in order; other kinds are skipped.
+Result<std::vector<FatBinaryEntry>> list_entries(std::span<const std::byte> container);
+
+Result<Image> unpack(const FatBinaryEntry& entry);
+
+/// The PTX of the highest architecture up to `capability` (90 for 9.0); without any, the ELF of the
+/// same major version and the highest minor one up to the device's. kNoKernelImage names what there
+/// is.
+Result<Image> choose_image(std::span<const std::byte> container, std::uint32_t capability);
+
+/// What the registration calls hand over: one container, or (device-linked) that one and the
+/// containers of the objects it was linked from. Each image is to be loaded as a module of its own;
+/// a name is looked up in all.
+Result<std::vector<Image>> images_of_wrapper(const void* wrapper, std::uint32_t capability);
+
+/// True when `ptx` refers to functions or variables of other modules, and so cannot be loaded
+/// alone.
+bool needs_linking(std::string_view ptx);
+
+}  // namespace slate::client

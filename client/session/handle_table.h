@@ -1,0 +1,57 @@
+// HandleTable: the live streams, or events, of a session. Ids are made here, are never 0 and never
+// come twice, so a stale one is recognised. Looking one up takes no lock: it is on the path of a
+// launch.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace slate::client {
+
+class HandleTable {
+ public:
+  struct Entry {
+    std::uint32_t flags = 0;
+    std::int32_t priority = 0;
+  };
+
+  /// `counter` makes ids unique among all tables that share it and must outlive the table.
+  explicit HandleTable(std::atomic<std::uint64_t>& counter) : counter_(counter) {}
+  HandleTable(const HandleTable&) = delete;
+  HandleTable& operator=(const HandleTable&) = delete;
+  ~HandleTable();
+
+  /// A new id; 0 when kMost are alive.
+  std::uint64_t add(Entry entry);
+  std::optional<Entry> find(std::uint64_t id) const;
+  bool contains(std::uint64_t id) const { return find(id).has_value(); }
+  /// False when there is no such id.
+  bool remove(std::uint64_t id);
+
+  static constexpr std::uint32_t kSlotBits = 20;
+  static constexpr std::uint32_t kMost = 1u << kSlotBits;
+
+ private:
+  struct Slot {
+    std::atomic<std::uint64_t> id{0};  // 0: free
+    std::atomic<std::uint32_t> flags{0};
+    std::atomic<std::int32_t> priority{0};
+  };
+  static constexpr std::uint32_t kChunkSlots = 1024;
+  using Chunk = std::array<Slot, kChunkSlots>;
+
+  Slot* slot_of(std::uint64_t id) const;
+
+  std::atomic<std::uint64_t>& counter_;
+  std::array<std::atomic<Chunk*>, kMost / kChunkSlots> chunks_{};
+  std::mutex mutex_;  // guards all below, and changes of chunks_
+  std::vector<std::uint32_t> free_;
+  std::uint32_t used_ = 0;  // slots ever handed out
+};
+
+}  // namespace slate::client

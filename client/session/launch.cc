@@ -1,0 +1,170 @@
+// Modules, functions and launches. launch() is the fast path: no allocation, no lock but the
+// channel's.
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "client/session/session.h"
+#include "client/session/session_calls.h"
+
+namespace slate::client {
+namespace {
+
+using ipc::CommandType;
+
+/// CUDA's own limit of a kernel's parameters is 32,764 bytes.
+constexpr std::uint32_t kMostParameterBytes = 32 << 10;
+constexpr std::size_t kModuleChunkBytes = 48 << 10;
+static_assert(sizeof(ipc::CommandHeader) + sizeof(ipc::Launch) + kMostParameterBytes <=
+              ipc::kMaxCommandBytes);
+static_assert(sizeof(ipc::CommandHeader) + sizeof(ipc::ModuleLoad) + kModuleChunkBytes <=
+              ipc::kMaxCommandBytes);
+
+// CU_DEVICE_ATTRIBUTE_*
+constexpr int kMaxThreadsPerBlock = 1;
+constexpr int kMaxBlockDim = 2;  // and 3, 4
+constexpr int kMaxGridDim = 5;   // and 6, 7
+constexpr int kMaxRegistersPerBlock = 12;
+
+bool within(const DeviceInfo& device, int first_attribute,
+            const std::array<std::uint32_t, 3>& size) {
+  for (int i = 0; i < 3; ++i) {
+    const auto limit = static_cast<std::uint32_t>(device.attributes[first_attribute + i]);
+    if (size[i] == 0 || size[i] > limit) return false;
+  }
+  return true;
+}
+
+std::unexpected<Error> bad_function(const std::string& name) {
+  return fail(ErrorCode::kProtocol, "the daemon's description of kernel " + name + " is wrong");
+}
+
+}  // namespace
+
+Result<std::uint64_t> Session::load_module(const Image& image) {
+  ipc::ModuleLoad load{};
+  load.module = ++next_id_;
+  load.total_bytes = image.bytes.size();
+  load.image_kind = static_cast<std::uint32_t>(image.kind);
+  std::span<const std::byte> rest = image.bytes;
+  while (rest.size() > kModuleChunkBytes) {
+    auto ok = channel_->post(CommandType::kModuleLoad, ipc::bytes_of(load),
+                             rest.first(kModuleChunkBytes));
+    if (!ok) return std::unexpected(ok.error());
+    rest = rest.subspan(kModuleChunkBytes);
+    load.offset += kModuleChunkBytes;
+  }
+  auto ok = channel_->call(CommandType::kModuleLoad, ipc::bytes_of(load), rest, {});
+  if (!ok) return std::unexpected(ok.error());
+  return load.module;
+}
+
+Result<void> Session::unload_module(std::uint64_t module) {
+  return post(CommandType::kModuleUnload, ipc::IdCommand{module});
+}
+
+Result<std::unique_ptr<Function>> Session::find_function(std::uint64_t module,
+                                                         const std::string& name) {
+  auto function = std::make_unique<Function>();
+  function->id = ++next_id_;
+  function->session = serial_;
+  auto info = call<ipc::FunctionReply>(CommandType::kFunctionGet,
+                                       ipc::FunctionGet{module, function->id}, name);
+  if (!info) return std::unexpected(info.error());
+  function->info = *info;
+  function->max_dynamic_shared = info->max_dynamic_shared_bytes;
+  if (info->parameter_bytes > kMostParameterBytes || info->parameter_count > kMostParameterBytes) {
+    return bad_function(name);
+  }
+
+  while (function->parameters.size() < info->parameter_count) {
+    const auto first = static_cast<std::uint32_t>(function->parameters.size());
+    ipc::ParameterReply page{};
+    std::size_t bytes = 0;
+    auto ok = channel_->call(CommandType::kFunctionParameters,
+                             ipc::bytes_of(ipc::FunctionParameters{function->id, first, 0}), {},
+                             std::as_writable_bytes(std::span(&page, 1)), &bytes);
+    if (!ok) return std::unexpected(ok.error());
+    if (page.count == 0 || page.count > page.kMost || page.count > info->parameter_count - first) {
+      return bad_function(name);
+    }
+    for (std::uint32_t i = 0; i < page.count; ++i) {
+      const auto [offset, size] = page.parameters[i];
+      if (offset > info->parameter_bytes || size > info->parameter_bytes - offset) {
+        return bad_function(name);
+      }
+      function->parameters.emplace_back(offset, size);
+    }
+  }
+  return function;
+}
+
+Result<void> Session::set_max_dynamic_shared(Function& function, std::uint32_t bytes) {
+  auto reply =
+      call<Nothing>(CommandType::kFunctionSetShared, ipc::FunctionSetShared{function.id, bytes, 0});
+  if (!reply) return std::unexpected(reply.error());
+  function.max_dynamic_shared = bytes;
+  return {};
+}
+
+Result<ipc::GlobalReply> Session::find_global(std::uint64_t module, const std::string& name) {
+  auto reply = call<ipc::GlobalReply>(CommandType::kGlobalGet, ipc::GlobalGet{module}, name);
+  if (reply && reply->bytes > 0) memory_.insert({reply->address, reply->bytes, kTagGlobal});
+  return reply;
+}
+
+Result<void> check_launch(const DeviceInfo& device, const Function& function,
+                          const LaunchConfig& config) {
+  if (!within(device, kMaxGridDim, config.grid)) {
+    return fail(ErrorCode::kInvalidValue, "the launch's grid is empty or too large");
+  }
+  const std::uint64_t threads = std::uint64_t{config.block[0]} * config.block[1] * config.block[2];
+  if (!within(device, kMaxBlockDim, config.block) ||
+      threads > static_cast<std::uint64_t>(device.attributes[kMaxThreadsPerBlock])) {
+    return fail(ErrorCode::kInvalidValue, "the launch's block is empty or too large: " +
+                                              std::to_string(threads) + " threads");
+  }
+  if (threads > function.info.max_threads_per_block) {
+    // Too many for the kernel's registers is one error, too many for its launch bounds the other.
+    const auto registers = static_cast<std::uint64_t>(device.attributes[kMaxRegistersPerBlock]);
+    const bool registers_short = threads * function.info.registers > registers;
+    return fail(registers_short ? ErrorCode::kOutOfResources : ErrorCode::kInvalidValue,
+                "the kernel runs with at most " +
+                    std::to_string(function.info.max_threads_per_block) + " threads a block");
+  }
+  if (config.dynamic_shared_bytes > function.max_dynamic_shared.load(std::memory_order_relaxed)) {
+    return fail(ErrorCode::kInvalidValue, "the launch asks for too much dynamic shared memory");
+  }
+  return {};
+}
+
+void gather_parameters(const Function& function, const void* const* arguments,
+                       std::span<std::byte> block) {
+  if (block.empty()) return;
+  std::memset(block.data(), 0, block.size());
+  for (const auto& [offset, size] : function.parameters) {
+    std::memcpy(block.data() + offset, *arguments++, size);
+  }
+}
+
+Result<void> Session::launch(const Function& function, const LaunchConfig& config,
+                             const void* const* arguments) {
+  if (auto ok = check_launch(device(), function, config); !ok) return ok;
+  if (arguments == nullptr && !function.parameters.empty()) {
+    return fail(ErrorCode::kInvalidValue, "the launch has no arguments and the kernel has some");
+  }
+  alignas(16) std::byte storage[kMostParameterBytes];
+  const std::span block(storage, function.info.parameter_bytes);
+  gather_parameters(function, arguments, block);
+
+  ipc::Launch launch{};
+  launch.function = function.id;
+  launch.stream = config.stream;
+  std::copy(config.grid.begin(), config.grid.end(), launch.grid);
+  std::copy(config.block.begin(), config.block.end(), launch.block);
+  launch.dynamic_shared_bytes = static_cast<std::uint32_t>(config.dynamic_shared_bytes);
+  launch.parameter_bytes = function.info.parameter_bytes;
+  return channel_->post(CommandType::kLaunch, ipc::bytes_of(launch), block);
+}
+
+}  // namespace slate::client

@@ -1,0 +1,152 @@
+// Session: one program's dealings with the daemon, in driver-level objects: memory, streams,
+// events, modules, launches. No notion of any CUDA API: the fronts (cudart/) are built on it.
+// Thread-safe. A session ends by abandon(), never by itself; after that every call fails with
+// kUnavailable.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/device_info.h"
+#include "base/result.h"
+#include "client/session/allocation_table.h"
+#include "client/session/fatbin.h"
+#include "client/session/handle_table.h"
+#include "ipc/channel.h"
+
+namespace slate::client {
+
+/// Tags of the ranges in Session::memory().
+inline constexpr std::uint32_t kTagMemory = 1;  // of allocate()
+inline constexpr std::uint32_t kTagGlobal = 2;  // a module's variable
+
+/// `height` rows of `width` bytes.
+struct Shape {
+  std::uint64_t width = 0;
+  std::uint64_t height = 1;
+};
+
+/// Rows on the device, `pitch` bytes apart.
+struct DeviceRows {
+  std::uint64_t address = 0;
+  std::uint64_t pitch = 0;
+};
+
+/// A kernel as this session knows it. Made once, then constant but for the limit.
+struct Function {
+  std::uint64_t id = 0;
+  std::uint64_t session = 0;  // Session::serial()
+  ipc::FunctionReply info{};
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> parameters;  // offset, size
+  std::atomic<std::uint32_t> max_dynamic_shared{0};
+};
+
+struct LaunchConfig {
+  std::array<std::uint32_t, 3> grid{1, 1, 1};
+  std::array<std::uint32_t, 3> block{1, 1, 1};
+  std::uint64_t dynamic_shared_bytes = 0;
+  std::uint64_t stream = ipc::kDefaultStream;
+};
+
+class Session {
+ public:
+  /// Connects. `serial` tells this session from the others of the process.
+  static Result<std::unique_ptr<Session>> open(const std::string& runtime_dir,
+                                               std::chrono::milliseconds timeout,
+                                               std::uint64_t serial);
+  Session(std::unique_ptr<ipc::ClientChannel> channel, std::uint64_t serial);
+
+  std::uint64_t serial() const { return serial_; }
+  const DeviceInfo& device() const { return channel_->status().device; }
+  std::uint32_t capability() const;  // 90 for 9.0
+  /// Takes the error of an earlier command that has no reply, else the session's lasting error, if
+  /// any.
+  Result<void> check();
+  std::string take_printed() { return channel_->take_printed(); }
+  /// Hangs up: the daemon frees everything. In a forked child it leaves the parent's session alone.
+  void abandon() { channel_->abandon(); }
+
+  // --- Memory
+  // --------------------------------------------------------------------------------------------
+  AllocationTable& memory() { return memory_; }
+  Result<std::uint64_t> allocate(std::uint64_t bytes);
+  /// kInvalidValue when no allocation begins at `address`.
+  Result<void> free(std::uint64_t address);
+  Result<ipc::MemoryInfoReply> memory_info();
+
+  // Copies and fills. Addresses are not checked here but by the daemon: see covers(). Those from
+  // the host return when the source may be changed, those to the host when the data is there, the
+  // others at once.
+  Result<void> copy_to_device(DeviceRows to, const std::byte* from, std::uint64_t from_pitch,
+                              Shape shape, std::uint64_t stream);
+  Result<void> copy_to_host(std::byte* to, std::uint64_t to_pitch, DeviceRows from, Shape shape,
+                            std::uint64_t stream);
+  Result<void> copy_on_device(DeviceRows to, DeviceRows from, Shape shape, std::uint64_t stream);
+  Result<void> fill(DeviceRows to, std::uint8_t value, Shape shape, std::uint64_t stream);
+  /// True when all of these rows lie in one allocation or variable of this session.
+  bool covers(DeviceRows rows, Shape shape) const;
+
+  // --- Streams and events
+  // --------------------------------------------------------------------------------
+  HandleTable& streams() { return streams_; }
+  HandleTable& events() { return events_; }
+  Result<std::uint64_t> create_stream(std::uint32_t flags, std::int32_t priority);
+  Result<void> destroy_stream(std::uint64_t stream);
+  Result<std::uint64_t> create_event(std::uint32_t flags);
+  Result<void> destroy_event(std::uint64_t event);
+  Result<void> record(std::uint64_t event, std::uint64_t stream);
+  Result<void> wait(std::uint64_t stream, std::uint64_t event);
+  Result<float> elapsed_ms(std::uint64_t start, std::uint64_t stop);
+  Result<bool> finished(ipc::TargetKind kind, std::uint64_t id);
+  Result<void> synchronize(ipc::TargetKind kind, std::uint64_t id);
+
+  // --- Code
+  // ----------------------------------------------------------------------------------------------
+  Result<std::uint64_t> load_module(const Image& image);
+  Result<void> unload_module(std::uint64_t module);
+  Result<std::unique_ptr<Function>> find_function(std::uint64_t module, const std::string& name);
+  Result<void> set_max_dynamic_shared(Function& function, std::uint32_t bytes);
+  /// Also enters the variable in memory().
+  Result<ipc::GlobalReply> find_global(std::uint64_t module, const std::string& name);
+
+  /// Checks the launch, gathers the arguments and sends it off. `arguments` holds one pointer a
+  /// parameter.
+  Result<void> launch(const Function& function, const LaunchConfig& config,
+                      const void* const* arguments);
+
+ private:
+  template <typename Body>
+  Result<void> post(ipc::CommandType type, const Body& body);
+  template <typename Reply, typename Body>
+  Result<Reply> call(ipc::CommandType type, const Body& body, std::string_view tail = {});
+
+  std::unique_ptr<ipc::ClientChannel> channel_;
+  const std::uint64_t serial_;
+  std::atomic<std::uint64_t> next_id_{0};
+  // The table's ids start with the session's number, so that another session's are never taken for
+  // ours.
+  std::atomic<std::uint64_t> handle_counter_;
+  AllocationTable memory_;
+  HandleTable streams_{handle_counter_};
+  HandleTable events_{handle_counter_};
+  std::atomic<int> extra_slots_{
+      0};  // staging slots that copies to the host hold beyond their first
+};
+
+/// kInvalidValue or kOutOfResources for what CUDA refuses at the launch call itself.
+Result<void> check_launch(const DeviceInfo& device, const Function& function,
+                          const LaunchConfig& config);
+
+/// Copies the arguments to their places; bytes between them become 0.
+/// Requires: block.size() == info.parameter_bytes, which find_function() has checked against the
+/// layout.
+void gather_parameters(const Function& function, const void* const* arguments,
+                       std::span<std::byte> block);
+
+}  // namespace slate::client
