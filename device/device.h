@@ -68,12 +68,12 @@ using PrintSink = std::function<void(std::string_view text)>;
 
 struct LaunchSpec {
   Function function{};
-  Dim3 grid;
-  Dim3 block;
+  Dim3 grid{};
+  Dim3 block{};
   std::uint32_t dynamic_shared_bytes = 0;
-  std::span<const std::byte> parameters;  // packed at the offsets of FunctionInfo; copied by launch()
-  AddressRange arena;                     // the only memory, besides its module's, that it may touch
-  PrintSink print;                        // may be empty; ignored by cuda, whose printf goes to stdout
+  std::span<const std::byte> parameters{};  // packed at FunctionInfo's offsets; copied by launch()
+  AddressRange arena{};                     // the only memory, besides its module's, that it may touch
+  PrintSink print{};                        // may be empty; cuda ignores it: its printf goes to stdout
 };
 
 /// One rectangular copy or fill: `height` rows of `width` bytes; a pitch is the distance of two rows.

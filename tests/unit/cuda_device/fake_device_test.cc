@@ -1,0 +1,174 @@
+// CudaDevice on a driver made of fakes: opening, threads, faults, modules.
+#include <cstring>
+#include <thread>
+
+#include "fake_fixture.h"
+
+namespace slate::cuda {
+namespace {
+
+using DeviceRulesTest = FakeGpuTest;
+
+std::span<const std::byte> ptx() {
+  static constexpr char kText[] = ".version 8.0";
+  return std::as_bytes(std::span(kText));
+}
+
+TEST(DeviceOpeningTest, AnOrdinalBeyondTheLastGpuIsInvalid) {
+  FakeDriver fake;
+  for (const int ordinal : {-1, 1}) {
+    const auto opened = CudaDevice::open(fake.driver(), ordinal);
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error().code, ErrorCode::kInvalidValue);
+  }
+}
+
+TEST(DeviceOpeningTest, AContextIsReleasedWhenOpeningFailsLater) {
+  FakeDriver fake;
+  fake.fail("cuStreamCreateWithPriority", CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_FALSE(CudaDevice::open(fake.driver(), 0));
+  EXPECT_EQ(fake.count("cuDevicePrimaryCtxRetain"), 1);
+  EXPECT_EQ(fake.count("cuDevicePrimaryCtxRelease"), 1);
+}
+
+TEST_F(DeviceRulesTest, UnknownAttributesAreZero) {
+  EXPECT_STREQ(device_->info().name, "Fake");
+  EXPECT_EQ(device_->info().attributes[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK], 1024);
+  EXPECT_EQ(device_->info().attributes[CU_DEVICE_ATTRIBUTE_WARP_SIZE], 0);
+  EXPECT_EQ(device_->info().is_simulated, 0);
+}
+
+TEST_F(DeviceRulesTest, AThreadMakesTheContextCurrentOnce) {
+  ASSERT_TRUE(device_->free_memory());
+  ASSERT_TRUE(device_->free_memory());
+  EXPECT_EQ(fake_.count("cuCtxSetCurrent"), 0);  // SetUp did it, on this thread
+  std::thread([this] {
+    EXPECT_TRUE(device_->free_memory());
+    EXPECT_TRUE(device_->free_memory());
+  }).join();
+  EXPECT_EQ(fake_.count("cuCtxSetCurrent"), 1);
+}
+
+TEST_F(DeviceRulesTest, TwoDevicesOnOneThreadTakeTurns) {
+  auto other = CudaDevice::open(fake_.driver(), 0);
+  ASSERT_TRUE(other);
+  fake_.forget_calls();
+  ASSERT_TRUE(device_->free_memory());
+  ASSERT_TRUE((*other)->free_memory());
+  ASSERT_TRUE(device_->free_memory());
+  EXPECT_EQ(fake_.count("cuCtxSetCurrent"), 3);
+}
+
+TEST_F(DeviceRulesTest, UnfinishedWorkIsNoError) {
+  const auto event = device_->create_event(false);
+  ASSERT_TRUE(event);
+  fake_.fail("cuEventQuery", CUDA_ERROR_NOT_READY);
+  const auto finished = device_->query(*event);
+  ASSERT_TRUE(finished);
+  EXPECT_FALSE(*finished);
+  fake_.recover();
+  EXPECT_TRUE(device_->query(*event).value());
+  EXPECT_FALSE(device_->lost());
+}
+
+TEST_F(DeviceRulesTest, AFaultLosesTheDeviceForEver) {
+  const auto event = device_->create_event(false);
+  ASSERT_TRUE(event);
+  fake_.fail("cuEventQuery", CUDA_ERROR_ILLEGAL_ADDRESS);
+  const auto finished = device_->query(*event);
+  ASSERT_FALSE(finished);
+  EXPECT_EQ(finished.error().code, ErrorCode::kIllegalAddress);
+  EXPECT_TRUE(device_->lost());
+  fake_.recover();
+  EXPECT_TRUE(device_->query(*event).value());
+  EXPECT_TRUE(device_->lost());
+}
+
+TEST_F(DeviceRulesTest, AFaultIsNoticedByWhicheverCallSeesItFirst) {
+  fake_.fail("cuStreamSynchronize", CUDA_ERROR_LAUNCH_FAILED);
+  const auto mapped =
+      device_->map({.base = std::uint64_t{1} << 40, .bytes = device_->granularity()});
+  ASSERT_FALSE(mapped);
+  EXPECT_EQ(mapped.error().code, ErrorCode::kLaunchFailed);
+  EXPECT_TRUE(device_->lost());
+}
+
+TEST_F(DeviceRulesTest, ARefusalDoesNotLoseTheDevice) {
+  fake_.fail("cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY);
+  const auto mapped =
+      device_->map({.base = std::uint64_t{1} << 40, .bytes = device_->granularity()});
+  ASSERT_FALSE(mapped);
+  EXPECT_EQ(mapped.error().code, ErrorCode::kOutOfMemory);
+  EXPECT_FALSE(device_->lost());
+}
+
+TEST_F(DeviceRulesTest, PrioritiesAreClampedToTheGpusRange) {
+  for (const int priority : {-100, -3, 7}) ASSERT_TRUE(device_->create_stream(priority));
+  const std::vector<std::string> expected = {"cuStreamCreateWithPriority -5",
+                                             "cuStreamCreateWithPriority -3",
+                                             "cuStreamCreateWithPriority 0"};
+  EXPECT_EQ(fake_.calls(), expected);
+}
+
+TEST_F(DeviceRulesTest, OnlyTimedEventsPayForTiming) {
+  ASSERT_TRUE(device_->create_event(false));
+  ASSERT_TRUE(device_->create_event(true));
+  const std::vector<std::string> expected = {"cuEventCreate 2", "cuEventCreate 0"};
+  EXPECT_EQ(fake_.calls(), expected);
+}
+
+TEST_F(DeviceRulesTest, CancelIsNotSupported) {
+  const auto stream = device_->create_stream(0);
+  ASSERT_TRUE(stream);
+  EXPECT_EQ(device_->cancel(*stream).error().code, ErrorCode::kNotSupported);
+}
+
+TEST_F(DeviceRulesTest, ARefusedModuleComesWithTheAssemblersWords) {
+  fake_.fail("cuModuleLoadDataEx", CUDA_ERROR_INVALID_PTX);
+  const auto module = device_->load_module(device::ImageKind::kPtx, ptx());
+  ASSERT_FALSE(module);
+  EXPECT_EQ(module.error().code, ErrorCode::kInvalidPtx);
+  EXPECT_TRUE(module.error().message.ends_with("line 3: no such opcode; line 9: gave up"))
+      << module.error().message;
+}
+
+TEST_F(DeviceRulesTest, PtxThatTheDriverTakesForNoImageIsInvalidPtx) {
+  fake_.fail("cuModuleLoadDataEx", CUDA_ERROR_INVALID_IMAGE);
+  const auto module = device_->load_module(device::ImageKind::kPtx, ptx());
+  ASSERT_FALSE(module);
+  EXPECT_EQ(module.error().code, ErrorCode::kInvalidPtx);
+}
+
+TEST_F(DeviceRulesTest, AFunctionIsLoadedWhenItIsFoundNotWhenItIsLaunched) {
+  const auto module = device_->load_module(device::ImageKind::kPtx, ptx());
+  ASSERT_TRUE(module);
+  fake_.forget_calls();
+  ASSERT_TRUE(device_->find_function(*module, "kernel"));
+  const std::vector<std::string> expected = {"cuModuleGetFunction kernel", "cuFuncLoad"};
+  EXPECT_EQ(fake_.calls(), expected);
+}
+
+TEST_F(DeviceRulesTest, AnUnknownNameIsInTheMessage) {
+  fake_.fail("cuModuleGetFunction", CUDA_ERROR_NOT_FOUND);
+  fake_.fail("cuModuleGetGlobal", CUDA_ERROR_NOT_FOUND);
+  const auto function = device_->find_function(device::Module{1}, "no_such_kernel");
+  ASSERT_FALSE(function);
+  EXPECT_EQ(function.error().code, ErrorCode::kSymbolNotFound);
+  EXPECT_NE(function.error().message.find("'no_such_kernel'"), std::string::npos);
+  const auto global = device_->find_global(device::Module{1}, "no_such_variable");
+  ASSERT_FALSE(global);
+  EXPECT_EQ(global.error().code, ErrorCode::kSymbolNotFound);
+}
+
+TEST_F(DeviceRulesTest, ParametersAreReadUpToTheFirstThatIsNotThere) {
+  const auto info = device_->function_info(device::Function{1});
+  ASSERT_TRUE(info);
+  EXPECT_EQ(info->name, "kernel");
+  ASSERT_EQ(info->parameters.size(), 3);
+  EXPECT_EQ(info->parameters[1].offset, 8);
+  EXPECT_EQ(info->parameters[1].size, 8);
+  EXPECT_FALSE(device_->lost());
+}
+
+}  // namespace
+}  // namespace slate::cuda

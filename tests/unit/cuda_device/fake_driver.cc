@@ -1,0 +1,216 @@
+#include "fake_driver.h"
+
+#include <fmt/core.h>
+
+#include <cstring>
+
+#include "base/check.h"
+
+namespace slate::cuda {
+namespace {
+
+FakeDriver* fake = nullptr;
+std::uint64_t next_handle = 0x1000;
+
+template <typename Handle>
+Handle make_handle() {
+  return reinterpret_cast<Handle>(++next_handle);
+}
+
+std::string without_version(std::string_view symbol) {
+  const std::size_t at = symbol.rfind("_v");
+  return std::string(symbol.substr(0, at));
+}
+
+CUresult attribute(int* value, CUdevice_attribute which, CUdevice) {
+  switch (which) {
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y:
+      *value = 1024;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z:
+      *value = 64;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X:
+      *value = 0x7fffffff;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z:
+      *value = 65535;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_PITCH:
+      *value = FakeDriver::kMaxPitch;
+      break;
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult load(CUmodule* module, const void*, unsigned int count, CUjit_option* options,
+              void** values) {
+  for (unsigned int i = 0; i < count; ++i) {
+    if (options[i] == CU_JIT_ERROR_LOG_BUFFER) {
+      std::strcpy(static_cast<char*>(values[i]), "line 3: no such opcode\nline 9: gave up\n");
+    }
+  }
+  *module = make_handle<CUmodule>();
+  return fake->note("cuModuleLoadDataEx", fmt::format("{} options", count));
+}
+
+CUresult launch(CUfunction, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int,
+                unsigned int, unsigned int, CUstream, void** parameters, void** extra) {
+  SLATE_CHECK(parameters == nullptr);
+  fake->last_parameters.clear();
+  if (extra != nullptr) {
+    SLATE_CHECK(extra[0] == CU_LAUNCH_PARAM_BUFFER_POINTER &&
+                extra[2] == CU_LAUNCH_PARAM_BUFFER_SIZE);
+    fake->last_parameters.assign(static_cast<const char*>(extra[1]),
+                                 *static_cast<std::size_t*>(extra[3]));
+  }
+  return fake->note("cuLaunchKernel");
+}
+
+CUresult parameter_info(CUfunction, std::size_t index, std::size_t* offset, std::size_t* size) {
+  constexpr std::size_t kLayout[][2] = {{0, 1}, {8, 8}, {16, 4}};
+  if (index >= std::size(kLayout)) return CUDA_ERROR_INVALID_VALUE;
+  *offset = kLayout[index][0];
+  *size = kLayout[index][1];
+  return fake->note("cuFuncGetParamInfo");
+}
+
+void answer_about_the_gpu(Driver& driver) {
+  driver.cuGetErrorName.function = [](CUresult result, const char** name) {
+    *name = result == CUDA_ERROR_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_OTHER";
+    return CUDA_SUCCESS;
+  };
+  driver.cuGetErrorString.function = [](CUresult, const char** text) {
+    *text = "as the test asked";
+    return CUDA_SUCCESS;
+  };
+  driver.cuDeviceGetCount.function = [](int* count) {
+    *count = 1;
+    return fake->note("cuDeviceGetCount");
+  };
+  driver.cuDeviceGetName.function = [](char* name, int size, CUdevice) {
+    std::strncpy(name, "Fake", static_cast<std::size_t>(size));
+    return CUDA_SUCCESS;
+  };
+  driver.cuDeviceGetAttribute.function = attribute;
+  driver.cuDevicePrimaryCtxRetain.function = [](CUcontext* context, CUdevice) {
+    *context = make_handle<CUcontext>();
+    return fake->note("cuDevicePrimaryCtxRetain");
+  };
+  driver.cuCtxGetStreamPriorityRange.function = [](int* least, int* greatest) {
+    *least = 0;
+    *greatest = -5;
+    return fake->note("cuCtxGetStreamPriorityRange");
+  };
+}
+
+void answer_about_memory(Driver& driver) {
+  driver.cuMemGetAllocationGranularity.function = [](std::size_t* bytes, const CUmemAllocationProp*,
+                                                     CUmemAllocationGranularity_flags) {
+    *bytes = FakeDriver::kGranularity;
+    return fake->note("cuMemGetAllocationGranularity");
+  };
+  driver.cuMemAddressReserve.function = [](CUdeviceptr* base, std::size_t, std::size_t, CUdeviceptr,
+                                           unsigned long long) {
+    *base = std::uint64_t{1} << 40;
+    return fake->note("cuMemAddressReserve");
+  };
+  driver.cuMemMap.function = [](CUdeviceptr base, std::size_t bytes, std::size_t,
+                                CUmemGenericAllocationHandle, unsigned long long) {
+    return fake->note("cuMemMap", fmt::format("{:#x} {:#x}", base, bytes));
+  };
+  driver.cuMemUnmap.function = [](CUdeviceptr base, std::size_t bytes) {
+    return fake->note("cuMemUnmap", fmt::format("{:#x} {:#x}", base, bytes));
+  };
+  driver.cuMemsetD8Async.function = [](CUdeviceptr to, unsigned char value, std::size_t count,
+                                       CUstream) {
+    return fake->note("cuMemsetD8Async", fmt::format("{:#x} {:#x} {}", to, value, count));
+  };
+  driver.cuMemsetD32Async.function = [](CUdeviceptr to, unsigned int value, std::size_t count,
+                                        CUstream) {
+    return fake->note("cuMemsetD32Async", fmt::format("{:#x} {:#x} {}", to, value, count));
+  };
+}
+
+void answer_about_work(Driver& driver) {
+  driver.cuStreamCreateWithPriority.function = [](CUstream* stream, unsigned int, int priority) {
+    *stream = make_handle<CUstream>();
+    return fake->note("cuStreamCreateWithPriority", std::to_string(priority));
+  };
+  driver.cuEventCreate.function = [](CUevent* event, unsigned int flags) {
+    *event = make_handle<CUevent>();
+    return fake->note("cuEventCreate", std::to_string(flags));
+  };
+  driver.cuModuleLoadDataEx.function = load;
+  driver.cuModuleGetFunction.function = [](CUfunction* function, CUmodule, const char* name) {
+    *function = make_handle<CUfunction>();
+    return fake->note("cuModuleGetFunction", name);
+  };
+  driver.cuFuncGetName.function = [](const char** name, CUfunction) {
+    *name = "kernel";
+    return fake->note("cuFuncGetName");
+  };
+  driver.cuFuncGetParamInfo.function = parameter_info;
+  driver.cuLaunchKernel.function = launch;
+  driver.cuMemcpyHtoDAsync.function = [](CUdeviceptr to, const void*, std::size_t bytes, CUstream) {
+    return fake->note("cuMemcpyHtoDAsync", fmt::format("{:#x} {}", to, bytes));
+  };
+  driver.cuMemcpy2DAsync.function = [](const CUDA_MEMCPY2D* copy, CUstream) {
+    return fake->note("cuMemcpy2DAsync", fmt::format("{}x{}", copy->WidthInBytes, copy->Height));
+  };
+}
+
+}  // namespace
+
+FakeDriver::FakeDriver() {
+  SLATE_CHECK(fake == nullptr);
+  fake = this;
+  // Every function only notes its name at first.
+#define SLATE_FAKE(symbol) \
+  driver_.symbol.function = [](auto...) { return fake->note(SLATE_CUDA_TEXT(symbol)); };
+  SLATE_CUDA_FUNCTIONS(SLATE_FAKE)
+#undef SLATE_FAKE
+  answer_about_the_gpu(driver_);
+  answer_about_memory(driver_);
+  answer_about_work(driver_);
+}
+
+FakeDriver::~FakeDriver() {
+  fake = nullptr;
+}
+
+void FakeDriver::fail(const std::string& function, CUresult result) {
+  std::lock_guard lock(mutex_);
+  failures_[function] = result;
+}
+
+CUresult FakeDriver::note(const char* symbol, const std::string& arguments) {
+  const std::string function = without_version(symbol);
+  std::lock_guard lock(mutex_);
+  calls_.push_back(arguments.empty() ? function : function + " " + arguments);
+  const auto found = failures_.find(function);
+  return found == failures_.end() ? CUDA_SUCCESS : found->second;
+}
+
+std::vector<std::string> FakeDriver::calls() const {
+  std::lock_guard lock(mutex_);
+  return calls_;
+}
+
+void FakeDriver::forget_calls() {
+  std::lock_guard lock(mutex_);
+  calls_.clear();
+}
+
+std::size_t FakeDriver::count(std::string_view function) const {
+  std::lock_guard lock(mutex_);
+  return static_cast<std::size_t>(std::ranges::count_if(
+      calls_, [&](const std::string& call) { return call.substr(0, call.find(' ')) == function; }));
+}
+
+}  // namespace slate::cuda

@@ -1,0 +1,153 @@
+// Launches, streams and events on a GPU.
+#include <thread>
+
+#include "gpu_fixture.h"
+
+namespace slate::cuda {
+namespace {
+
+using GpuWorkTest = GpuTest;
+
+constexpr std::uint64_t kMillisecond = 1'000'000;
+
+TEST_F(GpuWorkTest, AKernelFromPtxComputes) {
+  constexpr std::uint32_t kCount = 100'000;
+  std::vector<float> a(kCount), b(kCount);
+  for (std::uint32_t i = 0; i < kCount; ++i) {
+    a[i] = static_cast<float>(i);
+    b[i] = 0.5F * static_cast<float>(i % 1000);
+  }
+  const device::Address a_at = arena_.base;
+  const device::Address b_at = a_at + kCount * sizeof(float);
+  const device::Address c_at = b_at + kCount * sizeof(float);
+  write(a_at, a);
+  write(b_at, b);
+  Parameters parameters;
+  parameters.add(a_at).add(b_at).add(c_at).add(kCount);
+  const auto launched = device_->launch({.function = kernel("add"),
+                                         .grid = {(kCount + 255) / 256},
+                                         .block = {256},
+                                         .parameters = parameters.bytes()},
+                                        stream_);
+  ASSERT_TRUE(launched) << launched.error().message;
+  const auto c = read<float>(c_at, kCount + 1);
+  for (std::uint32_t i = 0; i < kCount; ++i) ASSERT_EQ(c[i], a[i] + b[i]) << i;
+  EXPECT_EQ(c[kCount], 0.0F);  // the surplus threads wrote nothing
+}
+
+TEST_F(GpuWorkTest, MixedParametersArriveAtTheirOffsets) {
+  std::vector<std::byte> packed(37);
+  const std::uint32_t last_word = 0xfeedbeef;
+  std::memcpy(packed.data() + 8, &arena_.base, 8);
+  std::memcpy(packed.data() + 28, &last_word, 4);
+  packed[36] = std::byte{0x42};
+  const auto launched =
+      device_->launch({.function = kernel("mixed"), .parameters = packed}, stream_);
+  ASSERT_TRUE(launched) << launched.error().message;
+  EXPECT_EQ(read<std::uint32_t>(arena_.base, 2), (std::vector<std::uint32_t>{0x42, last_word}));
+}
+
+TEST_F(GpuWorkTest, AnImpossibleBlockIsAnInvalidConfigurationAndHarmless) {
+  const auto launched = device_->launch({.function = kernel("count"), .block = {2048}}, stream_);
+  ASSERT_FALSE(launched);
+  EXPECT_EQ(launched.error().code, ErrorCode::kInvalidConfiguration);
+  EXPECT_FALSE(device_->lost());
+  EXPECT_TRUE(device_->launch({.function = kernel("count")}, stream_));
+}
+
+TEST_F(GpuWorkTest, AnEventIsReachedWhenTheWorkBeforeItIs) {
+  const device::Event event = device_->create_event(false).value();
+  EXPECT_TRUE(device_->query(event).value());  // never recorded
+  Parameters parameters;
+  parameters.add(arena_.base).add(std::uint32_t{9}).add(200 * kMillisecond);
+  ASSERT_TRUE(device_->launch({.function = kernel("late_store"), .parameters = parameters.bytes()},
+                              stream_));
+  ASSERT_TRUE(device_->record(event, stream_));
+  EXPECT_FALSE(device_->query(event).value());
+  finish(stream_);
+  EXPECT_TRUE(device_->query(event).value());
+  EXPECT_EQ(read<std::uint32_t>(arena_.base, 1).front(), 9);
+  device_->destroy_event(event);
+}
+
+TEST_F(GpuWorkTest, TimedEventsMeasureTheWorkBetweenThem) {
+  const device::Event start = device_->create_event(true).value();
+  const device::Event stop = device_->create_event(true).value();
+  Parameters parameters;
+  parameters.add(arena_.base).add(std::uint32_t{1}).add(20 * kMillisecond);
+  ASSERT_TRUE(device_->record(start, stream_));
+  ASSERT_TRUE(device_->launch({.function = kernel("late_store"), .parameters = parameters.bytes()},
+                              stream_));
+  ASSERT_TRUE(device_->record(stop, stream_));
+  finish(stream_);
+  const auto elapsed = device_->elapsed_ms(start, stop);
+  ASSERT_TRUE(elapsed) << elapsed.error().message;
+  EXPECT_GE(*elapsed, 19.0F);  // the kernel itself waits 20 ms by the GPU's clock
+  device_->destroy_event(start);
+  device_->destroy_event(stop);
+}
+
+TEST_F(GpuWorkTest, EventsWithoutTimingHaveNoElapsedTime) {
+  const device::Event event = device_->create_event(false).value();
+  ASSERT_TRUE(device_->record(event, stream_));
+  finish(stream_);
+  EXPECT_FALSE(device_->elapsed_ms(event, event));
+  EXPECT_FALSE(device_->lost());
+  device_->destroy_event(event);
+}
+
+TEST_F(GpuWorkTest, AStreamWaitsForAnothersEvent) {
+  const device::Stream other = device_->create_stream(-1).value();
+  const device::Event event = device_->create_event(false).value();
+  const device::Address copy = arena_.base + 256;
+  Parameters parameters;
+  parameters.add(arena_.base).add(std::uint32_t{77}).add(50 * kMillisecond);
+  ASSERT_TRUE(device_->launch({.function = kernel("late_store"), .parameters = parameters.bytes()},
+                              stream_));
+  ASSERT_TRUE(device_->record(event, stream_));
+  ASSERT_TRUE(device_->wait(other, event));
+  ASSERT_TRUE(device_->copy_on_device(copy, 0, arena_.base, 0, {4, 1}, other));
+  finish(other);
+  EXPECT_EQ(read<std::uint32_t>(copy, 1).front(), 77);
+  device_->destroy_event(event);
+  device_->destroy_stream(other);
+}
+
+TEST_F(GpuWorkTest, ADestroyedStreamFinishesItsWork) {
+  const device::Stream other = device_->create_stream(0).value();
+  const device::Event event = device_->create_event(false).value();
+  Parameters parameters;
+  parameters.add(arena_.base).add(std::uint32_t{5}).add(50 * kMillisecond);
+  ASSERT_TRUE(
+      device_->launch({.function = kernel("late_store"), .parameters = parameters.bytes()}, other));
+  ASSERT_TRUE(device_->record(event, other));
+  device_->destroy_stream(other);
+  ASSERT_TRUE(device_->wait(stream_, event));
+  EXPECT_EQ(read<std::uint32_t>(arena_.base, 1).front(), 5);
+  device_->destroy_event(event);
+}
+
+TEST_F(GpuWorkTest, ThreadsShareTheDevice) {
+  constexpr std::uint32_t kThreads = 8;
+  constexpr std::uint32_t kLaunches = 200;
+  const device::Module module = load(kTestPtx).value();
+  const device::Function count = device_->find_function(module, "count").value();
+  const device::AddressRange counters = device_->find_global(module, "counters").value();
+  std::vector<std::thread> threads;
+  for (std::uint32_t i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      const device::Stream stream = device_->create_stream(0).value();
+      for (std::uint32_t n = 0; n < kLaunches; ++n) {
+        EXPECT_TRUE(device_->launch({.function = count}, stream));
+      }
+      finish(stream);
+      device_->destroy_stream(stream);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(read<std::uint32_t>(counters.base, 4)[2], kThreads * kLaunches);
+  device_->unload_module(module);
+}
+
+}  // namespace
+}  // namespace slate::cuda

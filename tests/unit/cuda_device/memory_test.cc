@@ -1,0 +1,98 @@
+// AddressSpace on a driver made of fakes: the order of the calls, and what a failure leaves behind.
+#include <array>
+
+#include "fake_fixture.h"
+
+namespace slate::cuda {
+namespace {
+
+constexpr std::uint64_t kChunk = FakeDriver::kGranularity;
+constexpr device::AddressRange kRange{.base = std::uint64_t{1} << 40, .bytes = 4 * kChunk};
+
+using MemoryRulesTest = FakeGpuTest;
+
+TEST_F(MemoryRulesTest, NewMemoryIsZeroBeforeMapReturns) {
+  ASSERT_TRUE(device_->map(kRange));
+  const std::vector<std::string> expected = {
+      "cuMemCreate", "cuMemMap 0x10000000000 0x800000", "cuMemSetAccess",
+      "cuMemsetD32Async 0x10000000000 0x0 2097152", "cuStreamSynchronize"};
+  EXPECT_EQ(fake_.calls(), expected);
+}
+
+TEST_F(MemoryRulesTest, AMapThatFailsLeavesNothingBehind) {
+  for (const char* step :
+       {"cuMemMap", "cuMemSetAccess", "cuMemsetD32Async", "cuStreamSynchronize"}) {
+    fake_.forget_calls();
+    fake_.fail(step, CUDA_ERROR_OUT_OF_MEMORY);
+    const auto mapped = device_->map(kRange);
+    ASSERT_FALSE(mapped) << step;
+    EXPECT_EQ(mapped.error().code, ErrorCode::kOutOfMemory) << step;
+    EXPECT_EQ(fake_.count("cuMemUnmap"), step == std::string("cuMemMap") ? 0 : 1) << step;
+    EXPECT_EQ(fake_.count("cuMemRelease"), 1) << step;
+    fake_.recover();
+    EXPECT_FALSE(device_->unmap(kRange)) << step;
+  }
+  EXPECT_FALSE(device_->lost());
+}
+
+TEST_F(MemoryRulesTest, OnlyTheVeryRangeThatWasMappedCanBeUnmapped) {
+  ASSERT_TRUE(device_->map(kRange));
+  for (const device::AddressRange other : {device::AddressRange{kRange.base, kChunk},
+                                           device::AddressRange{kRange.base + kChunk, kChunk},
+                                           device::AddressRange{kRange.base, 8 * kChunk}}) {
+    const auto unmapped = device_->unmap(other);
+    ASSERT_FALSE(unmapped);
+    EXPECT_EQ(unmapped.error().code, ErrorCode::kInvalidValue);
+  }
+  EXPECT_TRUE(device_->unmap(kRange));
+  EXPECT_EQ(fake_.count("cuMemRelease"), 1);
+  EXPECT_FALSE(device_->unmap(kRange));
+}
+
+TEST_F(MemoryRulesTest, AnUnmapThatTheDriverRefusesCanBeRepeated) {
+  ASSERT_TRUE(device_->map(kRange));
+  fake_.fail("cuMemUnmap", CUDA_ERROR_INVALID_VALUE);
+  EXPECT_FALSE(device_->unmap(kRange));
+  EXPECT_EQ(fake_.count("cuMemRelease"), 0);
+  fake_.recover();
+  EXPECT_TRUE(device_->unmap(kRange));
+  EXPECT_EQ(fake_.count("cuMemRelease"), 1);
+}
+
+TEST_F(MemoryRulesTest, RangesAreMultiplesOfTheGranularity) {
+  for (const device::AddressRange odd :
+       {device::AddressRange{kRange.base, kChunk - 1},
+        device::AddressRange{kRange.base + 4096, kChunk}, device::AddressRange{kRange.base, 0}}) {
+    const auto mapped = device_->map(odd);
+    ASSERT_FALSE(mapped);
+    EXPECT_EQ(mapped.error().code, ErrorCode::kInvalidValue);
+  }
+  EXPECT_FALSE(device_->reserve(kChunk + 1));
+  EXPECT_FALSE(device_->reserve(0));
+  EXPECT_TRUE(fake_.calls().empty());
+}
+
+TEST_F(MemoryRulesTest, DestroyingTheDeviceGivesBackWhatIsMappedAndReserved) {
+  const auto base = device_->reserve(kRange.bytes);
+  ASSERT_TRUE(base);
+  ASSERT_TRUE(device_->map({.base = *base, .bytes = kChunk}));
+  ASSERT_TRUE(device_->map({.base = *base + kChunk, .bytes = kChunk}));
+  device_.reset();
+  EXPECT_EQ(fake_.count("cuMemUnmap"), 2);
+  EXPECT_EQ(fake_.count("cuMemRelease"), 2);
+  EXPECT_EQ(fake_.count("cuMemAddressFree"), 1);
+  EXPECT_EQ(fake_.calls().back(), "cuDevicePrimaryCtxRelease");
+}
+
+TEST_F(MemoryRulesTest, AReservationIsGivenBackOnce) {
+  const auto base = device_->reserve(kRange.bytes);
+  ASSERT_TRUE(base);
+  device_->unreserve({.base = *base, .bytes = kChunk});
+  EXPECT_EQ(fake_.count("cuMemAddressFree"), 0);
+  device_->unreserve({.base = *base, .bytes = kRange.bytes});
+  device_->unreserve({.base = *base, .bytes = kRange.bytes});
+  EXPECT_EQ(fake_.count("cuMemAddressFree"), 1);
+}
+
+}  // namespace
+}  // namespace slate::cuda
