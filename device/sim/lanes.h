@@ -22,8 +22,8 @@ inline constexpr std::uint32_t kRegisterAlign = 64;
 /// all hold the same value. Sources may alias destinations.
 struct AluOperands {
   void* d = nullptr;                 // destination lanes, or a Mask for setp and friends
-  void* d2 = nullptr;                // q of `p|q`, else null
-  const void* s[4] = {};             // source lanes; a Mask for predicate sources
+  void* d2 = nullptr;                // the Mask after the bar of `p|q` and `d|p`, else null
+  const void* s[5] = {};             // source lanes; a Mask for predicate sources (never negated)
   Mask* carry = nullptr;             // the warp's CC.CF, for add.cc, addc, madc, ...
 };
 

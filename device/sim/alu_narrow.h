@@ -1,0 +1,127 @@
+// Formats narrower than f32 (f16, bf16, tf32, e4m3, e5m2): decoding, which is exact, and encoding
+// from double with one rounding. For alu_*.cc only; inline in SLATE_ALU_ISA, like alu_lanes.h.
+#pragma once
+
+#include "device/sim/alu_ieee.h"
+
+namespace slate::sim::SLATE_ALU_ISA {
+
+enum class Round : u8 {
+  kNearest,
+  kZero,
+  kDown,
+  kUp,
+  kAway
+};  // kAway: to nearest, ties away from zero
+
+// The exponent's range differs by a power of two, so a product puts it right, denormals included.
+static inline float decode(f16 h) {
+  const float magnitude = float_of(static_cast<u32>(h.bits & 0x7fff) << 13) * 0x1p112f;
+  const u32 special = (h.bits & 0x7c00) == 0x7c00 ? 0x7f800000 : 0;
+  return float_of(bits_of(magnitude) | special | static_cast<u32>(h.bits & 0x8000) << 16);
+}
+static inline float decode(bf16 h) {
+  return float_of(static_cast<u32>(h.bits) << 16);
+}
+static inline float decode(float x) {
+  return x;
+}
+static inline double decode(double x) {
+  return x;
+}
+
+/// The code of x in a format of sign, exponent and mantissa, before special cases: overflow gives a
+/// code from `infinity` on. Mode by value so that a constant one folds.
+template <int kExponent, int kMantissa>
+[[gnu::always_inline]] inline u32 encode_magnitude(u64 magnitude, bool negative, Round mode) {
+  constexpr s64 kBias = (1 << (kExponent - 1)) - 1;
+  const s64 e = static_cast<s64>(magnitude >> 52);
+  const s64 m = static_cast<s64>((magnitude & 0xfffffffffffff) | (e != 0 ? u64{1} << 52 : 0));
+  const s64 target = e - 1023 + kBias;
+  const s64 below = target >= 1 ? 0 : 1 - target;
+  const s64 shift = 52 - kMantissa + (below > kMantissa + 3 ? kMantissa + 3 : below);
+  const s64 whole = m >> shift;
+  const s64 rest = m & ((s64{1} << shift) - 1);
+  const s64 half = s64{1} << (shift - 1);
+  bool up = false;
+  if (mode == Round::kNearest) up = (rest > half) | ((rest == half) & ((whole & 1) != 0));
+  if (mode == Round::kAway) up = rest >= half;
+  if (mode == Round::kDown) up = negative & (rest != 0);
+  if (mode == Round::kUp) up = !negative & (rest != 0);
+  const s64 base = (target >= 1 ? target - 1 : 0) << kMantissa;
+  return static_cast<u32>(base + whole + (up ? 1 : 0));
+}
+
+/// x in an IEEE-like format (e4m3 is not). The NaN is all ones but the sign.
+template <int kExponent, int kMantissa>
+[[gnu::always_inline]] inline u32 encode(double x, Round mode) {
+  constexpr u32 kInfinity = ((1u << kExponent) - 1) << kMantissa;
+  constexpr u32 kNan = (1u << (kExponent + kMantissa)) - 1;
+  const u64 b = bits_of(x);
+  const u64 magnitude = b & 0x7fffffffffffffff;
+  const bool negative = static_cast<s64>(b) < 0;
+  const u32 code = encode_magnitude<kExponent, kMantissa>(magnitude, negative, mode);
+  const bool truncates = mode == Round::kZero || (mode == Round::kDown && !negative) ||
+                         (mode == Round::kUp && negative);
+  const u32 largest = truncates && magnitude != 0x7ff0000000000000 ? kInfinity - 1 : kInfinity;
+  const u32 finite = code >= kInfinity ? largest : code;
+  const u32 sign = negative ? 1u << (kExponent + kMantissa) : 0;
+  return static_cast<s64>(magnitude) > 0x7ff0000000000000 ? kNan : finite | sign;
+}
+
+template <class H>
+[[gnu::always_inline]] inline H encode_half(double x, Round mode = Round::kNearest) {
+  if constexpr (std::is_same_v<H, f16>) {
+    return f16{static_cast<u16>(encode<5, 10>(x, mode))};
+  } else {
+    return bf16{static_cast<u16>(encode<8, 7>(x, mode))};
+  }
+}
+
+static inline f16 flush(f16 h) {
+  return {static_cast<u16>((h.bits & 0x7c00) == 0 ? h.bits & 0x8000 : h.bits)};
+}
+static inline bf16 flush(bf16 h) {
+  return {static_cast<u16>((h.bits & 0x7f80) == 0 ? h.bits & 0x8000 : h.bits)};
+}
+
+/// a + b in double, rounded to odd: a later rounding to fewer bits is then as good as a single one.
+static inline double add_odd(double a, double b) {
+  const double s = a + b;
+  const double a_part = s - b;
+  const double error = (a - a_part) + (b - (s - a_part));
+  const u64 bits = bits_of(s);
+  const bool grows = (error > 0) == (s > 0);
+  const u64 odd = grows ? bits | 1 : bits - 1;
+  return double_of(((error > 0) | (error < 0)) & ((bits & 1) == 0) ? odd : bits);
+}
+/// The integer `magnitude` in double, rounded to odd.
+static inline double to_double_odd(u64 magnitude) {
+  const u64 low = magnitude & 0x7ff;
+  const u64 odd = (magnitude & ~u64{0x7ff}) | (low != 0 ? 0x800 : 0);
+  return static_cast<double>(magnitude >> 53 != 0 ? odd : magnitude);
+}
+
+/// The bytes of fp8, decoded exactly. e5m2 is the upper byte of an f16.
+static inline float decode_e5m2(u32 code) {
+  return decode(f16{static_cast<u16>(code << 8)});
+}
+static inline float decode_e4m3(u32 code) {
+  const float magnitude = float_of((code & 0x7f) << 20) * 0x1p120f;
+  const u32 b = (code & 0x7f) == 0x7f ? 0x7fffffff : bits_of(magnitude) | (code & 0x80) << 24;
+  return float_of(b);
+}
+/// To nearest; too large values, infinities too, become the largest finite one.
+static inline u32 encode_e5m2(double x) {
+  const u32 code = encode<5, 2>(x, Round::kNearest);
+  return (code & 0x7f) == 0x7c ? code - 1 : code;
+}
+static inline u32 encode_e4m3(double x) {
+  const u64 b = bits_of(x);
+  const u64 magnitude = b & 0x7fffffffffffffff;
+  const u32 code = encode_magnitude<4, 3>(magnitude, false, Round::kNearest);
+  if (magnitude > 0x7ff0000000000000) return 0x7f;
+  return (code > 0x7e ? 0x7e : code) | static_cast<u32>(b >> 56 & 0x80);
+}
+
+}  // namespace slate::sim::SLATE_ALU_ISA
