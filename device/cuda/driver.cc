@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <string>
+#include <utility>
 
 namespace slate::cuda {
 namespace {
@@ -130,11 +131,17 @@ ErrorCode error_code(CUresult result) {
 }
 
 Error describe(const Driver& driver, CUresult result, const char* call) {
+  std::string message = std::string(call) + ": ";
   const char* name = nullptr;
   const char* text = nullptr;
-  if (driver.cuGetErrorName(result, &name) != CUDA_SUCCESS || name == nullptr) name = "CUDA error";
-  if (driver.cuGetErrorString(result, &text) != CUDA_SUCCESS || text == nullptr) text = "no text";
-  std::string message = std::string(call) + ": " + name + " (" + text + ")";
+  if (driver.cuGetErrorName(result, &name) == CUDA_SUCCESS && name != nullptr) {
+    message += name;
+  } else {
+    message += "CUDA error " + std::to_string(result);
+  }
+  if (driver.cuGetErrorString(result, &text) == CUDA_SUCCESS && text != nullptr) {
+    message += std::string(" (") + text + ")";
+  }
   return Error{error_code(result), std::move(message)};
 }
 

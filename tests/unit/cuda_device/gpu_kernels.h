@@ -60,6 +60,19 @@ again:
   ret;
 }
 
+// ends once another stream has made `flag` other than 0
+.visible .entry await(.param .u64 flag) {
+  .reg .pred %p;
+  .reg .b32 %r<2>;
+  .reg .b64 %d<2>;
+  ld.param.u64 %d1, [flag];
+again:
+  ld.volatile.global.u32 %r1, [%d1];
+  setp.eq.u32 %p, %r1, 0;
+  @%p bra again;
+  ret;
+}
+
 // parameters at 0, 8, 16, 20, 32 and 36
 .visible .entry mixed(.param .u8 p0, .param .u64 p1, .param .u16 p2,
                       .param .align 4 .b8 p3[12], .param .f32 p4, .param .u8 p5) {

@@ -56,18 +56,20 @@ TEST_F(GpuWorkTest, AnImpossibleBlockIsAnInvalidConfigurationAndHarmless) {
 }
 
 TEST_F(GpuWorkTest, AnEventIsReachedWhenTheWorkBeforeItIs) {
+  const device::Stream other = device_->create_stream(0).value();
   const device::Event event = device_->create_event(false).value();
   EXPECT_TRUE(device_->query(event).value());  // never recorded
   Parameters parameters;
-  parameters.add(arena_.base).add(std::uint32_t{9}).add(200 * kMillisecond);
-  ASSERT_TRUE(device_->launch({.function = kernel("late_store"), .parameters = parameters.bytes()},
-                              stream_));
+  parameters.add(arena_.base);
+  ASSERT_TRUE(
+      device_->launch({.function = kernel("await"), .parameters = parameters.bytes()}, stream_));
   ASSERT_TRUE(device_->record(event, stream_));
   EXPECT_FALSE(device_->query(event).value());
+  ASSERT_TRUE(device_->fill(arena_.base, 0, 1, {4, 1}, other));
   finish(stream_);
   EXPECT_TRUE(device_->query(event).value());
-  EXPECT_EQ(read<std::uint32_t>(arena_.base, 1).front(), 9);
   device_->destroy_event(event);
+  device_->destroy_stream(other);
 }
 
 TEST_F(GpuWorkTest, TimedEventsMeasureTheWorkBetweenThem) {
