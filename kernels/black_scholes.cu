@@ -11,12 +11,14 @@ using slate::kernels::Run;
 
 constexpr unsigned kThreads = 256;
 
+}  // namespace
+
 struct Market {
   float rate;
   float volatility;
 };
 
-__device__ float normal_cdf(float d) {
+static __device__ float normal_cdf(float d) {
   const float k = 1.0f / (1.0f + 0.2316419f * fabsf(d));
   const float polynomial =
       k * (0.319381530f +
@@ -43,6 +45,8 @@ __global__ void black_scholes(const float* __restrict__ spot, const float* __res
   call[i] = s * n1 - discounted * n2;
   put[i] = discounted * (1.0f - n2) - s * (1.0f - n1);
 }
+
+namespace {
 
 double exact_cdf(double d) {
   return 0.5 * std::erfc(-d * 0.70710678118654752440);

@@ -20,6 +20,8 @@ constexpr unsigned kThreads = 256;
 constexpr unsigned kRounds = 8;
 constexpr unsigned kFactor = 2654435761u;
 
+}  // namespace
+
 __global__ void early_return(const unsigned* __restrict__ values,
                              const unsigned char* __restrict__ lifetimes,
                              unsigned* __restrict__ results, unsigned count) {
@@ -35,7 +37,13 @@ __global__ void early_return(const unsigned* __restrict__ values,
   }
   cells[t] = value;
   __syncthreads();
-  for (unsigned round = 0; round < lifetime; ++round) {
+  // The trip count is the same for all: a thread leaves by exiting, never by ending the loop
+  // sooner, so those that remain in a warp always meet at the same barrier instruction.
+  for (unsigned round = 0; round < kRounds; ++round) {
+    if (round == lifetime) {
+      results[base + t] = value;
+      return;
+    }
     const unsigned other = (t + (1u << round)) % kThreads;
     // Cells that left before the first barrier have put nothing into shared memory.
     const bool present = base + other < count && lifetimes[base + other] != 0;
@@ -43,10 +51,12 @@ __global__ void early_return(const unsigned* __restrict__ values,
     __syncthreads();
     value = value * kFactor + neighbour;
     cells[t] = value;
-    if (round + 1 == lifetime) results[base + t] = value;
     __syncthreads();
   }
+  results[base + t] = value;
 }
+
+namespace {
 
 /// One block in eight dies at once, one in eight lives to the end, one in eight loses whole warps;
 /// in the others every cell has a lifetime of its own.

@@ -25,10 +25,14 @@ __host__ __device__ float chains(float start) {
   return (a + b) + (c + d);
 }
 
+}  // namespace
+
 __global__ void fma_loop(float* results, unsigned count) {
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < count) results[i] = chains(static_cast<float>(i % 8192) * 0x1p-13f);
 }
+
+namespace {
 
 void run(Run& run) {
   const auto count = static_cast<unsigned>(run.size());

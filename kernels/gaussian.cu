@@ -17,6 +17,8 @@ using slate::kernels::uniform;
 constexpr unsigned kThreads = 256;
 constexpr unsigned kEdge = 4;
 
+}  // namespace
+
 __global__ void compute_multipliers(const float* __restrict__ matrix,
                                     float* __restrict__ multipliers, unsigned n, unsigned step) {
   const unsigned row = step + 1 + blockIdx.x * blockDim.x + threadIdx.x;
@@ -33,6 +35,8 @@ __global__ void update_rows(float* matrix, float* rhs, const float* __restrict__
   matrix[std::size_t{row} * n + column] -= multiplier * matrix[std::size_t{step} * n + column];
   if (column == step) rhs[row] -= multiplier * rhs[step];
 }
+
+namespace {
 
 std::vector<double> substitute_back(const std::vector<float>& upper, const std::vector<float>& rhs,
                                     std::size_t n) {

@@ -17,6 +17,8 @@ constexpr unsigned kThreads = 256;
 constexpr unsigned kWordsPerThread = 16;
 constexpr unsigned kMaxBlocks = 2048;
 
+}  // namespace
+
 /// `words` holds four samples each; the last one may hold fewer, in its low bytes.
 __global__ void histogram(const std::uint32_t* __restrict__ words, unsigned* __restrict__ bins,
                           std::uint64_t samples) {
@@ -41,6 +43,8 @@ __global__ void histogram(const std::uint32_t* __restrict__ words, unsigned* __r
     if (local[bin] != 0) atomicAdd(&bins[bin], local[bin]);
   }
 }
+
+namespace {
 
 /// Four samples, each the product of two uniform bytes.
 std::uint32_t sample_word(std::uint64_t index) {

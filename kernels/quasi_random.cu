@@ -20,6 +20,8 @@ using Directions = std::array<std::array<std::uint32_t, kBits>, kDimensions>;
 
 __constant__ std::uint32_t directions[kDimensions][kBits];
 
+}  // namespace
+
 __global__ void generate(float* __restrict__ points, unsigned count) {
   const unsigned dimension = threadIdx.y;
   const unsigned stride = gridDim.x * blockDim.x;
@@ -34,7 +36,7 @@ __global__ void generate(float* __restrict__ points, unsigned count) {
   }
 }
 
-__device__ float inverse_normal(float u) {
+static __device__ float inverse_normal(float u) {
   const float y = u - 0.5f;
   if (fabsf(y) < 0.42f) {
     const float r = y * y;
@@ -65,6 +67,8 @@ __global__ void to_normal(const float* __restrict__ points, float* __restrict__ 
     normals[i] = inverse_normal(points[i]);
   }
 }
+
+namespace {
 
 /// A dimension of Sobol's sequence: a primitive polynomial over GF(2) of this degree, its inner
 /// coefficients as bits, and odd initial numbers (the k-th below 2^k).

@@ -15,6 +15,8 @@ using slate::kernels::Run;
 constexpr unsigned kThreads = 256;
 constexpr unsigned kMaxBlocks = 4096;
 
+}  // namespace
+
 __global__ void reduce(const float* __restrict__ values, float* __restrict__ sums,
                        std::uint64_t count) {
   extern __shared__ float scratch[];
@@ -32,6 +34,8 @@ __global__ void reduce(const float* __restrict__ values, float* __restrict__ sum
   }
   if (threadIdx.x == 0) sums[blockIdx.x] = scratch[0];
 }
+
+namespace {
 
 void run(Run& run) {
   const std::uint64_t count = run.size();

@@ -12,6 +12,8 @@ using slate::kernels::Run;
 constexpr unsigned kThreads = 256;
 constexpr unsigned kElements = 2 * kThreads;
 
+}  // namespace
+
 /// `values` and `sums` may be the same array: a block reads all of its elements before it writes
 /// any.
 __global__ void scan_blocks(const unsigned* values, unsigned* scanned, unsigned* block_sums,
@@ -55,6 +57,8 @@ __global__ void add_offsets(unsigned* scanned, const unsigned* __restrict__ offs
     scanned[base + i] += offset;
   }
 }
+
+namespace {
 
 /// levels[0] holds the sums of the blocks of `values`, levels[1] the sums of the blocks of
 /// levels[0], ...

@@ -13,6 +13,8 @@ using slate::kernels::Run;
 
 constexpr unsigned kTileEdge = 32;
 
+}  // namespace
+
 template <unsigned kTile>
 __global__ void sgemm(const float* __restrict__ left, const float* __restrict__ right,
                       float* __restrict__ product, unsigned n) {
@@ -35,6 +37,8 @@ __global__ void sgemm(const float* __restrict__ left, const float* __restrict__ 
   }
   if (row < n && column < n) product[std::size_t{row} * n + column] = sum;
 }
+
+namespace {
 
 void run(Run& run) {
   const auto n = static_cast<unsigned>(run.size());

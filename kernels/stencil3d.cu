@@ -16,12 +16,14 @@ constexpr int kRadius = 4;
 constexpr int kWidth = 32;
 constexpr int kHeight = 8;
 
+}  // namespace
+
 /// Weight of the cell itself and of the six cells at each distance.
 struct Weights {
   float at[kRadius + 1];
 };
 
-__device__ float load(const float* __restrict__ grid, int x, int y, int z, int n) {
+static __device__ float load(const float* __restrict__ grid, int x, int y, int z, int n) {
   const bool inside = x >= 0 && x < n && y >= 0 && y < n && z < n;
   return inside ? grid[(std::size_t(z) * n + y) * n + x] : 0.0f;
 }
@@ -70,6 +72,8 @@ __global__ void stencil3d(const float* __restrict__ from, float* __restrict__ to
     column[2 * kRadius] = load(from, x, y, z + kRadius + 1, n);
   }
 }
+
+namespace {
 
 /// Compares one cell. A sum of seven products of sums of six, with less than 32 roundings in a row.
 void check_cell(Run& run, const std::vector<float>& from, const std::vector<float>& to,

@@ -14,6 +14,8 @@ constexpr unsigned kThreads = 256;
 constexpr unsigned kReadsPerThread = 8;
 constexpr unsigned kMaxBlocks = 8192;
 
+}  // namespace
+
 __global__ void stream_read(const uint4* __restrict__ vectors, unsigned* __restrict__ sums,
                             std::uint64_t count) {
   const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
@@ -25,6 +27,8 @@ __global__ void stream_read(const uint4* __restrict__ vectors, unsigned* __restr
   }
   sums[thread] = sum;
 }
+
+namespace {
 
 void run(Run& run) {
   const std::uint64_t count = run.size();

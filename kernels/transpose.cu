@@ -11,6 +11,8 @@ using slate::kernels::Run;
 constexpr unsigned kTile = 32;
 constexpr unsigned kRows = 8;
 
+}  // namespace
+
 __global__ void transpose(const float* __restrict__ from, float* __restrict__ to, unsigned n) {
   __shared__ float tile[kTile][kTile + 1];  // the extra column keeps the banks apart
   const unsigned from_column = blockIdx.x * kTile + threadIdx.x;
@@ -29,6 +31,8 @@ __global__ void transpose(const float* __restrict__ from, float* __restrict__ to
     }
   }
 }
+
+namespace {
 
 void run(Run& run) {
   const auto n = static_cast<unsigned>(run.size());

@@ -10,11 +10,15 @@ using slate::kernels::Run;
 
 constexpr unsigned kThreads = 256;
 
+}  // namespace
+
 __global__ void vector_add(const float* __restrict__ left, const float* __restrict__ right,
                            float* __restrict__ sum, unsigned count) {
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < count) sum[i] = left[i] + right[i];
 }
+
+namespace {
 
 void run(Run& run) {
   const auto count = static_cast<unsigned>(run.size());
