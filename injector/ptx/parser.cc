@@ -12,7 +12,8 @@
 namespace slate::ptx {
 namespace {
 
-constexpr std::size_t kMaxTextBytes = std::size_t{1} << 30;  // flex and Span count in 31 bits
+// Flex counts in 31 bits; and the tree may take a hundred times the room of hostile text.
+constexpr std::size_t kMaxTextBytes = std::size_t{256} << 20;
 
 class Parser {
  public:
@@ -203,7 +204,7 @@ class Parser {
 }  // namespace
 
 Result<std::unique_ptr<const Module>> parse(std::string text) {
-  if (text.size() > kMaxTextBytes) return fail(ErrorCode::kInvalidPtx, "line 1: text over 1 GiB");
+  if (text.size() > kMaxTextBytes) return fail(ErrorCode::kInvalidPtx, "line 1: text over 256 MiB");
   auto module = std::make_unique<Module>();
   module->text = std::move(text);
   // Fat binaries end PTX with zero bytes.

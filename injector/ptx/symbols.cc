@@ -38,7 +38,7 @@ std::size_t NameHash::operator()(std::string_view name) const {
     name.remove_prefix(8);
   }
   std::uint64_t rest = 0;
-  std::memcpy(&rest, name.data(), name.size());
+  if (!name.empty()) std::memcpy(&rest, name.data(), name.size());
   return mix(state ^ rest);
 }
 
