@@ -14,7 +14,8 @@ namespace slate::client {
 struct Range {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
-  std::uint32_t tag = 0;
+  std::uint32_t tag = 0;    // what the owner of the table means by it
+  std::uint32_t flags = 0;  // likewise
 };
 
 class AllocationTable {

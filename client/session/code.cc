@@ -18,7 +18,9 @@ void Code::add_kernel(FatBinary* binary, const void* host, const char* name) {
   kernel->name = name;
   std::unique_lock lock(names_mutex_);
   all_kernels_.push_back(std::move(kernel));
-  kernels_[host] = all_kernels_.back().get();
+  Kernel* const made = all_kernels_.back().get();
+  kernels_[host] = made;
+  kernels_[made] = made;
 }
 
 void Code::add_variable(FatBinary* binary, const void* host, const char* name,

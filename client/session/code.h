@@ -51,7 +51,8 @@ class Code {
   /// Forgets what `binary` registered; unloads its modules if `session` has them (may be null).
   void remove_binary(FatBinary* binary, Session* session);
 
-  /// Null when nothing was registered under this pointer.
+  /// Null when nothing was registered under this pointer. A kernel is found under its own address
+  /// too.
   Kernel* find_kernel(const void* host) const;
   Variable* find_variable(const void* host) const;
 

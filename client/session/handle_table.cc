@@ -46,6 +46,11 @@ std::optional<HandleTable::Entry> HandleTable::find(std::uint64_t id) const {
                slot->priority.load(std::memory_order_relaxed)};
 }
 
+void HandleTable::mark(std::uint64_t id, std::uint32_t flags) {
+  Slot* slot = slot_of(id);
+  if (slot != nullptr) slot->flags.fetch_or(flags, std::memory_order_relaxed);
+}
+
 bool HandleTable::remove(std::uint64_t id) {
   std::lock_guard lock(mutex_);
   Slot* slot = slot_of(id);

@@ -30,6 +30,8 @@ class HandleTable {
   std::uint64_t add(Entry entry);
   std::optional<Entry> find(std::uint64_t id) const;
   bool contains(std::uint64_t id) const { return find(id).has_value(); }
+  /// Sets `flags` of the entry, besides those that are set.
+  void mark(std::uint64_t id, std::uint32_t flags);
   /// False when there is no such id.
   bool remove(std::uint64_t id);
 

@@ -26,7 +26,11 @@ std::uint32_t Session::capability() const {
 
 Result<void> Session::check() {
   if (auto ok = channel_->check(); !ok) return ok;
-  if (const ErrorCode code = channel_->take_async_error(); code != ErrorCode::kNone) {
+  return earlier_error();
+}
+
+Result<void> Session::earlier_error() {
+  if (const ErrorCode code = channel_->take_async_error(); code != ErrorCode::kNone) [[unlikely]] {
     return fail(code, "an earlier asynchronous call failed: " + std::string(error_name(code)));
   }
   return {};
@@ -92,6 +96,7 @@ Result<void> Session::destroy_event(std::uint64_t event) {
 }
 
 Result<void> Session::record(std::uint64_t event, std::uint64_t stream) {
+  events_.mark(event, kEventRecorded);
   return post(CommandType::kEventRecord, ipc::EventStream{event, stream});
 }
 

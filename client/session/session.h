@@ -26,6 +26,9 @@ namespace slate::client {
 inline constexpr std::uint32_t kTagMemory = 1;  // of allocate()
 inline constexpr std::uint32_t kTagGlobal = 2;  // a module's variable
 
+/// Set in the flags of an entry of Session::events() once the event was recorded.
+inline constexpr std::uint32_t kEventRecorded = 1u << 31;
+
 /// `height` rows of `width` bytes.
 struct Shape {
   std::uint64_t width = 0;
@@ -68,6 +71,8 @@ class Session {
   /// Takes the error of an earlier command that has no reply, else the session's lasting error, if
   /// any.
   Result<void> check();
+  /// Only the former: for calls that send a command, which looks at the latter itself.
+  Result<void> earlier_error();
   std::string take_printed() { return channel_->take_printed(); }
   /// Hangs up: the daemon frees everything. In a forked child it leaves the parent's session alone.
   void abandon() { channel_->abandon(); }

@@ -1,0 +1,9 @@
+// What the generated stubs of functions that slate does not have yet call (generate_absent.py).
+#pragma once
+
+namespace slate::cudart {
+
+/// Says once per process and name that it is missing. Returns cudaErrorNotSupported, as the number.
+int absent(const char* name) noexcept;
+
+}  // namespace slate::cudart

@@ -1,0 +1,36 @@
+// Linear and two-dimensional copies and fills, for every entry point that ends in one: the CUDA
+// rules about directions, pitches and addresses are here, once.
+#pragma once
+
+#include "client/cudart/front.h"
+
+namespace slate::cudart {
+
+/// `height` rows of `width` bytes, each side with its own pitch.
+struct CopyCall {
+  void* to;
+  std::size_t to_pitch;
+  const void* from;
+  std::size_t from_pitch;
+  std::size_t width;
+  std::size_t height;
+  cudaMemcpyKind kind;
+};
+
+/// Does the copy on `stream` (an id). Returns when CUDA's cudaMemcpy may; the asynchronous
+/// functions wait too when the host takes part.
+Answer copy(Session& session, const CopyCall& call, std::uint64_t stream);
+
+struct FillCall {
+  void* to;
+  std::size_t pitch;
+  int value;
+  std::size_t width;
+  std::size_t height;
+};
+Answer fill(Session& session, const FillCall& call, std::uint64_t stream);
+
+/// True when all of these device rows are in the session's memory.
+bool on_device(Session& session, const void* address, std::size_t pitch, client::Shape shape);
+
+}  // namespace slate::cudart

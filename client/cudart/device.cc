@@ -1,0 +1,265 @@
+// The device and the process's settings for it. There is one device, number 0: the daemon's.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "client/cudart/front.h"
+#include "client/cudart/properties.h"
+#include "client/session/say.h"
+
+namespace slate::cudart {
+namespace {
+
+/// Attribute numbers that CUDA 13.0 knows.
+constexpr int kFirstAttribute = 1;
+constexpr int kLastAttribute = cudaDevAttrMax - 1;
+static_assert(kLastAttribute < kDeviceAttributeCount);
+
+constexpr unsigned kUserFlags =
+    cudaDeviceScheduleMask | cudaDeviceMapHost | cudaDeviceLmemResizeToMax | cudaDeviceSyncMemops;
+
+/// "0000:3b:00.0" and its terminator.
+constexpr int kBusIdBytes = 13;
+
+/// Values of a fresh H200. Kept and told, but nothing obeys them yet.
+constexpr int kLimits = 7;
+std::array<std::atomic<std::size_t>, kLimits> limits{1024, 8650752, 8388608, 0, 2048, 64, 0};
+constexpr std::size_t kMostStackBytes = 512 << 10;
+
+bool bad_schedule(unsigned flags) {
+  const unsigned schedule = flags & cudaDeviceScheduleMask;
+  return (schedule & (schedule - 1)) != 0;
+}
+
+/// The device's PCI address; the simulator has none and makes one up.
+std::string bus_id(const DeviceInfo& info) {
+  const std::size_t length = ::strnlen(info.pci_bus_id, sizeof(info.pci_bus_id));
+  return length != 0 ? std::string(info.pci_bus_id, length) : "0000:00:00.0";
+}
+
+Answer need_device(int device) {
+  if (device != 0) return deny(cudaErrorInvalidDevice);
+  return {};
+}
+
+}  // namespace
+}  // namespace slate::cudart
+
+using namespace slate::cudart;
+using namespace slate;
+
+extern "C" {
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  if (count != nullptr) *count = 0;
+  return with_device([&](Session&) -> Answer {
+    if (count == nullptr) return deny(cudaErrorInvalidValue);
+    *count = 1;
+    return {};
+  });
+}
+
+cudaError_t cudaGetDevice(int* device) {
+  return with_device([&](Session&) -> Answer {
+    if (device == nullptr) return deny(cudaErrorInvalidValue);
+    *device = 0;
+    return {};
+  });
+}
+
+cudaError_t cudaSetDevice(int device) {
+  return with_device([&](Session&) -> Answer { return need_device(device); });
+}
+
+cudaError_t cudaInitDevice(int device, unsigned flags, unsigned how) {
+  return with_device([&](Session&) -> Answer {
+    if ((how & cudaInitDeviceFlagsAreValid) != 0) {
+      if ((flags & ~kUserFlags) != 0 || bad_schedule(flags)) return deny(cudaErrorInvalidValue);
+      Process::get().device_flags = flags;
+    }
+    return need_device(device);
+  });
+}
+
+cudaError_t cudaSetValidDevices(int* devices, int count) {
+  return with_device([&](Session&) -> Answer {
+    for (int i = 0; i < count; ++i) {
+      if (devices == nullptr || devices[i] != 0) return deny(cudaErrorInvalidValue);
+    }
+    return {};
+  });
+}
+
+cudaError_t cudaChooseDevice(int* device, const cudaDeviceProp* wanted) {
+  return with_device([&](Session&) -> Answer {
+    if (device == nullptr || wanted == nullptr) return deny(cudaErrorInvalidValue);
+    *device = 0;
+    return {};
+  });
+}
+
+cudaError_t cudaDeviceReset() {
+  return answer([&]() -> Answer {
+    if (Session* session = Process::get().current()) {
+      // What still runs may print, and CUDA shows that. An error of it ends with the session.
+      [[maybe_unused]] const auto ignored = session->synchronize(ipc::TargetKind::kSession, 0);
+      write_printed(*session);
+    }
+    Process::get().reset();
+    return {};
+  });
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  return with_device([&](Session& session) -> Answer {
+    if (properties == nullptr) return deny(cudaErrorInvalidValue);
+    if (auto ok = need_device(device); !ok) return ok;
+    fill_properties(session.device(), *properties);
+    return {};
+  });
+}
+
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  return with_device([&](Session& session) -> Answer {
+    const int number = attribute;
+    if (value == nullptr || number < kFirstAttribute || number > kLastAttribute) {
+      return deny(cudaErrorInvalidValue);
+    }
+    if (auto ok = need_device(device); !ok) return ok;
+    *value = session.device().attributes[number];
+    return {};
+  });
+}
+
+cudaError_t cudaGetDeviceFlags(unsigned* flags) {
+  return with_device([&](Session&) -> Answer {
+    if (flags == nullptr) return deny(cudaErrorInvalidValue);
+    *flags = Process::get().device_flags | cudaDeviceMapHost;
+    return {};
+  });
+}
+
+cudaError_t cudaSetDeviceFlags(unsigned flags) {
+  return answer([&]() -> Answer {
+    if ((flags & ~kUserFlags) != 0 || bad_schedule(flags)) return deny(cudaErrorInvalidValue);
+    Process::get().device_flags = flags;
+    return {};
+  });
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
+  return with_device([&](Session& session) -> Answer {
+    if (text == nullptr || length < kBusIdBytes) return deny(cudaErrorInvalidValue);
+    if (auto ok = need_device(device); !ok) return ok;
+    std::snprintf(text, static_cast<std::size_t>(length), "%s", bus_id(session.device()).c_str());
+    return {};
+  });
+}
+
+cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* text) {
+  return with_device([&](Session& session) -> Answer {
+    unsigned domain = 0, bus = 0, slot = 0, function = 0;
+    if (device == nullptr || text == nullptr) return deny(cudaErrorInvalidValue);
+    const int full = std::sscanf(text, "%x:%x:%x.%x", &domain, &bus, &slot, &function);
+    if (full < 3) {
+      domain = 0;
+      if (std::sscanf(text, "%x:%x.%x", &bus, &slot, &function) < 2) {
+        return deny(cudaErrorInvalidValue);
+      }
+    }
+    std::array<char, 32> canonical{};
+    std::snprintf(canonical.data(), canonical.size(), "%04x:%02x:%02x.0", domain, bus, slot);
+    if (bus_id(session.device()) != canonical.data()) return deny(cudaErrorInvalidDevice);
+    *device = 0;
+    return {};
+  });
+}
+
+cudaError_t cudaDeviceGetLimit(std::size_t* value, cudaLimit limit) {
+  return with_session([&](Session& session) -> Answer {
+    const int number = limit;
+    if (value == nullptr || number < 0 || number >= kLimits) return deny(cudaErrorInvalidValue);
+    if (limit == cudaLimitDevRuntimeSyncDepth && session.capability() >= 90) {
+      return deny(cudaErrorUnsupportedLimit);
+    }
+    *value = limits[number];
+    return {};
+  });
+}
+
+cudaError_t cudaDeviceSetLimit(cudaLimit limit, std::size_t value) {
+  return with_session([&](Session& session) -> Answer {
+    const int number = limit;
+    if (number < 0 || number >= kLimits) return deny(cudaErrorInvalidValue);
+    if (limit == cudaLimitDevRuntimeSyncDepth && session.capability() >= 90) {
+      return deny(cudaErrorUnsupportedLimit);
+    }
+    if (limit == cudaLimitStackSize && value > kMostStackBytes) return deny(cudaErrorInvalidValue);
+    client::say_once("cudaDeviceSetLimit: the value is kept but has no effect yet");
+    limits[number] = value;
+    return {};
+  });
+}
+
+cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache* config) {
+  return with_session([&](Session&) -> Answer {
+    if (config == nullptr) return deny(cudaErrorInvalidValue);
+    *config = cudaFuncCachePreferNone;
+    return {};
+  });
+}
+
+cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache config) {
+  return with_session([&](Session&) -> Answer {
+    if (config < cudaFuncCachePreferNone || config > cudaFuncCachePreferEqual) {
+      return deny(cudaErrorInvalidValue);
+    }
+    return {};  // a hint
+  });
+}
+
+cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
+  return with_device([&](Session&) -> Answer {
+    if (can == nullptr) return deny(cudaErrorInvalidValue);
+    if (device != 0 || peer != 0) return deny(cudaErrorInvalidDevice);
+    *can = 0;
+    return {};
+  });
+}
+
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
+  return with_session([&](Session&) -> Answer {
+    if (flags != 0) return deny(cudaErrorInvalidValue);
+    return deny(peer == 0 ? cudaErrorPeerAccessUnsupported : cudaErrorInvalidDevice);
+  });
+}
+
+cudaError_t cudaDeviceDisablePeerAccess(int peer) {
+  return with_session([&](Session&) -> Answer {
+    return deny(peer == 0 ? cudaErrorPeerAccessNotEnabled : cudaErrorInvalidDevice);
+  });
+}
+
+cudaError_t cudaDriverGetVersion(int* version) {
+  return answer([&]() -> Answer {
+    if (version == nullptr) return deny(cudaErrorInvalidValue);
+    *version = CUDART_VERSION;
+    return {};
+  });
+}
+
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  return cudaDriverGetVersion(version);
+}
+
+cudaError_t cudaProfilerStart() {
+  return cudaSuccess;
+}
+cudaError_t cudaProfilerStop() {
+  return cudaSuccess;
+}
+
+}  // extern "C"

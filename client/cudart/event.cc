@@ -1,0 +1,126 @@
+// Events.
+#include "client/cudart/front.h"
+
+namespace slate::cudart {
+namespace {
+
+using ipc::TargetKind;
+
+cudaError_t create(cudaEvent_t* event, unsigned flags) {
+  return with_session([&](Session& session) -> Answer {
+    constexpr unsigned kKnown =
+        cudaEventBlockingSync | cudaEventDisableTiming | cudaEventInterprocess;
+    const bool timed = (flags & cudaEventDisableTiming) == 0;
+    const bool shared = (flags & cudaEventInterprocess) != 0;
+    if (event == nullptr || (flags & ~kKnown) != 0 || (shared && timed)) {
+      return deny(cudaErrorInvalidValue);
+    }
+    auto id = session.create_event(timed ? 0 : ipc::kEventNoTiming);
+    if (!id) return std::unexpected<Failure>(id.error());
+    *event = static_cast<cudaEvent_t>(pointer_to(*id));
+    return {};
+  });
+}
+
+cudaError_t record(cudaEvent_t event, cudaStream_t stream, unsigned flags, DefaultStream zero) {
+  return with_session([&](Session& session) -> Answer {
+    if ((flags & ~unsigned{cudaEventRecordExternal}) != 0) return deny(cudaErrorInvalidValue);
+    // Only streams that are being captured record external events.
+    if (flags != 0) return deny(cudaErrorIllegalState);
+    auto id = event_id(session, event);
+    if (!id) return std::unexpected(id.error());
+    auto on = stream_id(session, stream, zero);
+    if (!on) return std::unexpected(on.error());
+    return session.record(*id, *on);
+  });
+}
+
+/// The id of an event that can be one end of a measurement. Waits for nothing: cudaErrorNotReady if
+/// it has to.
+Maybe<std::uint64_t> measured(Session& session, cudaEvent_t event) {
+  auto id = event_id(session, event);
+  if (!id) return id;
+  const auto entry = session.events().find(*id);
+  if (!entry || (entry->flags & ipc::kEventNoTiming) != 0 ||
+      (entry->flags & client::kEventRecorded) == 0) {
+    return deny(cudaErrorInvalidResourceHandle);
+  }
+  return id;
+}
+
+constexpr auto kLegacy = DefaultStream::kLegacy;
+constexpr auto kPerThread = DefaultStream::kPerThread;
+
+}  // namespace
+}  // namespace slate::cudart
+
+using namespace slate::cudart;
+
+extern "C" {
+
+cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  return create(event, cudaEventDefault);
+}
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  return create(event, flags);
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  return with_session(
+      [&](Session& session) -> Answer { return session.destroy_event(address_of(event)); });
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  return record(event, stream, cudaEventRecordDefault, kLegacy);
+}
+cudaError_t cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) {
+  return record(event, stream, cudaEventRecordDefault, kPerThread);
+}
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
+  return record(event, stream, flags, kLegacy);
+}
+cudaError_t cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
+  return record(event, stream, flags, kPerThread);
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  return with_session([&](Session& session) -> Answer {
+    auto id = event_id(session, event);
+    if (!id) return std::unexpected(id.error());
+    auto finished = session.finished(TargetKind::kEvent, *id);
+    if (!finished) return std::unexpected<Failure>(finished.error());
+    if (!*finished) return deny(cudaErrorNotReady);
+    return session.check();
+  });
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  return with_session([&](Session& session) -> Answer {
+    auto id = event_id(session, event);
+    if (!id) return std::unexpected(id.error());
+    auto outcome = session.synchronize(TargetKind::kEvent, *id);
+    write_printed(session);
+    return outcome;
+  });
+}
+
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t stop) {
+  return with_session([&](Session& session) -> Answer {
+    if (milliseconds == nullptr) return deny(cudaErrorInvalidValue);
+    auto first = measured(session, start);
+    if (!first) return std::unexpected(first.error());
+    auto last = measured(session, stop);
+    if (!last) return std::unexpected(last.error());
+    for (const std::uint64_t id : {*first, *last}) {
+      auto finished = session.finished(TargetKind::kEvent, id);
+      if (!finished) return std::unexpected<Failure>(finished.error());
+      if (!*finished) return deny(cudaErrorNotReady);
+    }
+    auto elapsed = session.elapsed_ms(*first, *last);
+    if (!elapsed) return std::unexpected<Failure>(elapsed.error());
+    *milliseconds = *elapsed;
+    return {};
+  });
+}
+
+}  // extern "C"

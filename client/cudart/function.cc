@@ -1,0 +1,182 @@
+// Questions about kernels, their settings, and occupancy (by NVIDIA's own calculator,
+// cuda_occupancy.h).
+#include <cuda_occupancy.h>
+
+#include <algorithm>
+#include <climits>
+
+#include "client/cudart/front.h"
+#include "client/cudart/properties.h"
+
+namespace slate::cudart {
+namespace {
+
+/// Runs `body` with the session and the loaded kernel.
+template <typename Body>
+cudaError_t about_function(const void* symbol, const Body& body) {
+  return with_session([&](Session& session) -> Answer {
+    auto function = function_of(session, symbol);
+    if (!function) return std::unexpected(function.error());
+    return body(session, **function);
+  });
+}
+
+Answer set_dynamic_shared(Session& session, client::Function& function, int bytes) {
+  const int most = session.device().attributes[cudaDevAttrMaxSharedMemoryPerBlockOptin];
+  const int room = most - static_cast<int>(function.info.static_shared_bytes);
+  if (bytes < 0 || bytes > room) return deny(cudaErrorInvalidValue);
+  return session.set_max_dynamic_shared(function, static_cast<std::uint32_t>(bytes));
+}
+
+cudaOccDeviceProp occupancy_device(const DeviceInfo& info) {
+  cudaDeviceProp properties;
+  fill_properties(info, properties);
+  return cudaOccDeviceProp(properties);
+}
+
+cudaOccFuncAttributes occupancy_function(const client::Function& function) {
+  cudaOccFuncAttributes attributes;
+  attributes.maxThreadsPerBlock = static_cast<int>(function.info.max_threads_per_block);
+  attributes.numRegs = static_cast<int>(function.info.registers);
+  attributes.sharedSizeBytes = function.info.static_shared_bytes;
+  attributes.partitionedGCConfig = PARTITIONED_GC_OFF;
+  attributes.shmemLimitConfig = FUNC_SHMEM_LIMIT_OPTIN;
+  attributes.maxDynamicSharedSizeBytes = function.max_dynamic_shared;
+  attributes.numBlockBarriers = 1;
+  return attributes;
+}
+
+cudaError_t occupancy(int* blocks, const void* symbol, int block_size, std::size_t dynamic_shared,
+                      unsigned flags) {
+  return about_function(symbol, [&](Session& session, client::Function& function) -> Answer {
+    if (blocks == nullptr || block_size <= 0 ||
+        (flags & ~unsigned{cudaOccupancyDisableCachingOverride}) != 0) {
+      return deny(cudaErrorInvalidValue);
+    }
+    *blocks = 0;
+    if (block_size > static_cast<int>(function.info.max_threads_per_block) ||
+        dynamic_shared > function.max_dynamic_shared) {
+      return {};
+    }
+    const cudaOccDeviceProp device = occupancy_device(session.device());
+    const cudaOccFuncAttributes attributes = occupancy_function(function);
+    const cudaOccDeviceState state;
+    cudaOccResult result{};
+    if (cudaOccMaxActiveBlocksPerMultiprocessor(&result, &device, &attributes, &state, block_size,
+                                                dynamic_shared) == CUDA_OCC_SUCCESS) {
+      *blocks = result.activeBlocksPerMultiprocessor;
+    }
+    return {};
+  });
+}
+
+}  // namespace
+}  // namespace slate::cudart
+
+using namespace slate::cudart;
+using namespace slate;
+
+extern "C" {
+
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* symbol) {
+  if (attributes == nullptr) return remember(cudaErrorInvalidValue);
+  return about_function(symbol, [&](Session&, client::Function& function) -> Answer {
+    const ipc::FunctionReply& info = function.info;
+    *attributes = {};
+    attributes->sharedSizeBytes = info.static_shared_bytes;
+    attributes->constSizeBytes = info.constant_bytes;
+    attributes->localSizeBytes = info.local_bytes;
+    attributes->maxThreadsPerBlock = static_cast<int>(info.max_threads_per_block);
+    attributes->numRegs = static_cast<int>(info.registers);
+    attributes->ptxVersion = static_cast<int>(info.ptx_version);
+    attributes->binaryVersion = static_cast<int>(info.binary_version);
+    attributes->maxDynamicSharedSizeBytes = static_cast<int>(function.max_dynamic_shared);
+    attributes->preferredShmemCarveout = cudaSharedmemCarveoutDefault;
+    return {};
+  });
+}
+
+cudaError_t cudaFuncSetAttribute(const void* symbol, cudaFuncAttribute attribute, int value) {
+  return about_function(symbol, [&](Session& session, client::Function& function) -> Answer {
+    switch (attribute) {
+      case cudaFuncAttributeMaxDynamicSharedMemorySize:
+        return set_dynamic_shared(session, function, value);
+      case cudaFuncAttributePreferredSharedMemoryCarveout:
+        if (value < cudaSharedmemCarveoutDefault || value > cudaSharedmemCarveoutMaxShared) {
+          return deny(cudaErrorInvalidValue);
+        }
+        return {};  // a hint
+      case cudaFuncAttributeNonPortableClusterSizeAllowed:
+      case cudaFuncAttributeClusterSchedulingPolicyPreference:
+        return {};  // of use only with clusters, whose launch is what fails
+      case cudaFuncAttributeClusterDimMustBeSet:
+      case cudaFuncAttributeRequiredClusterWidth:
+      case cudaFuncAttributeRequiredClusterHeight:
+      case cudaFuncAttributeRequiredClusterDepth:
+        return std::unexpected<Failure>(
+            Error{ErrorCode::kNotSupported, "thread block clusters are not supported yet"});
+      default:
+        return deny(cudaErrorInvalidValue);
+    }
+  });
+}
+
+cudaError_t cudaFuncSetCacheConfig(const void* symbol, cudaFuncCache config) {
+  return about_function(symbol, [&](Session&, client::Function&) -> Answer {
+    if (config < cudaFuncCachePreferNone || config > cudaFuncCachePreferEqual) {
+      return deny(cudaErrorInvalidValue);
+    }
+    return {};  // a hint
+  });
+}
+
+cudaError_t cudaFuncSetSharedMemConfig(const void* symbol, cudaSharedMemConfig config) {
+  return about_function(symbol, [&](Session&, client::Function&) -> Answer {
+    if (config < cudaSharedMemBankSizeDefault || config > cudaSharedMemBankSizeEightByte) {
+      return deny(cudaErrorInvalidValue);
+    }
+    return {};  // without effect on every GPU since Maxwell
+  });
+}
+
+cudaError_t cudaFuncGetName(const char** name, const void* symbol) {
+  return about_function(symbol, [&](Session&, client::Function&) -> Answer {
+    auto kernel = kernel_of(symbol);
+    if (!kernel) return std::unexpected(kernel.error());
+    if (name == nullptr) return deny(cudaErrorInvalidValue);
+    *name = (*kernel)->name.c_str();
+    return {};
+  });
+}
+
+cudaError_t cudaFuncGetParamInfo(const void* symbol, std::size_t index, std::size_t* offset,
+                                 std::size_t* size) {
+  return about_function(symbol, [&](Session&, client::Function& function) -> Answer {
+    if (offset == nullptr || index >= function.parameters.size()) {
+      return deny(cudaErrorInvalidValue);
+    }
+    *offset = function.parameters[index].first;
+    if (size != nullptr) *size = function.parameters[index].second;
+    return {};
+  });
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* symbol,
+                                                          int block_size,
+                                                          std::size_t dynamic_shared) {
+  return occupancy(blocks, symbol, block_size, dynamic_shared, cudaOccupancyDefault);
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* symbol,
+                                                                   int block_size,
+                                                                   std::size_t dynamic_shared,
+                                                                   unsigned flags) {
+  return occupancy(blocks, symbol, block_size, dynamic_shared, flags);
+}
+
+cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w,
+                                            cudaChannelFormatKind kind) {
+  return {x, y, z, w, kind};
+}
+
+}  // extern "C"

@@ -1,0 +1,128 @@
+// The copy and fill functions of one and two dimensions, each also in the form for programs with
+// per-thread default streams.
+#include "client/cudart/copy.h"
+
+namespace slate::cudart {
+namespace {
+
+cudaError_t run_copy(const CopyCall& call, cudaStream_t stream, DefaultStream zero) {
+  // Nothing to copy is no error, whatever else is wrong.
+  if (call.width == 0 || call.height == 0) return cudaSuccess;
+  return with_session([&](Session& session) -> Answer {
+    auto id = stream_id(session, stream, zero);
+    if (!id) return std::unexpected(id.error());
+    return copy(session, call, *id);
+  });
+}
+
+cudaError_t run_fill(const FillCall& call, cudaStream_t stream, DefaultStream zero) {
+  return with_session([&](Session& session) -> Answer {
+    auto id = stream_id(session, stream, zero);
+    if (!id) return std::unexpected(id.error());
+    return fill(session, call, *id);
+  });
+}
+
+CopyCall line(void* to, const void* from, std::size_t count, cudaMemcpyKind kind) {
+  return {to, count, from, count, count, 1, kind};
+}
+
+/// The pitch that is checked even for a single row, as CUDA does.
+cudaError_t run_copy_2d(const CopyCall& call, cudaStream_t stream, DefaultStream zero) {
+  if (call.width > 0 && call.height > 0 &&
+      (call.width > call.to_pitch || call.width > call.from_pitch)) {
+    return remember(cudaErrorInvalidPitchValue);
+  }
+  return run_copy(call, stream, zero);
+}
+
+cudaError_t run_peer(void* to, int to_device, const void* from, int from_device, std::size_t count,
+                     cudaStream_t stream) {
+  if (to_device != 0 || from_device != 0) return remember(cudaErrorInvalidDevice);
+  return run_copy(line(to, from, count, cudaMemcpyDeviceToDevice), stream, DefaultStream::kLegacy);
+}
+
+constexpr auto kLegacy = DefaultStream::kLegacy;
+constexpr auto kPerThread = DefaultStream::kPerThread;
+
+}  // namespace
+}  // namespace slate::cudart
+
+using namespace slate::cudart;
+
+extern "C" {
+
+cudaError_t cudaMemcpy(void* to, const void* from, std::size_t count, cudaMemcpyKind kind) {
+  return run_copy(line(to, from, count, kind), nullptr, kLegacy);
+}
+cudaError_t cudaMemcpy_ptds(void* to, const void* from, std::size_t count, cudaMemcpyKind kind) {
+  return run_copy(line(to, from, count, kind), nullptr, kPerThread);
+}
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t count, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  return run_copy(line(to, from, count, kind), stream, kLegacy);
+}
+cudaError_t cudaMemcpyAsync_ptsz(void* to, const void* from, std::size_t count, cudaMemcpyKind kind,
+                                 cudaStream_t stream) {
+  return run_copy(line(to, from, count, kind), stream, kPerThread);
+}
+
+cudaError_t cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
+                         std::size_t width, std::size_t height, cudaMemcpyKind kind) {
+  return run_copy_2d({to, to_pitch, from, from_pitch, width, height, kind}, nullptr, kLegacy);
+}
+cudaError_t cudaMemcpy2D_ptds(void* to, std::size_t to_pitch, const void* from,
+                              std::size_t from_pitch, std::size_t width, std::size_t height,
+                              cudaMemcpyKind kind) {
+  return run_copy_2d({to, to_pitch, from, from_pitch, width, height, kind}, nullptr, kPerThread);
+}
+cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from,
+                              std::size_t from_pitch, std::size_t width, std::size_t height,
+                              cudaMemcpyKind kind, cudaStream_t stream) {
+  return run_copy_2d({to, to_pitch, from, from_pitch, width, height, kind}, stream, kLegacy);
+}
+cudaError_t cudaMemcpy2DAsync_ptsz(void* to, std::size_t to_pitch, const void* from,
+                                   std::size_t from_pitch, std::size_t width, std::size_t height,
+                                   cudaMemcpyKind kind, cudaStream_t stream) {
+  return run_copy_2d({to, to_pitch, from, from_pitch, width, height, kind}, stream, kPerThread);
+}
+
+cudaError_t cudaMemcpyPeer(void* to, int to_device, const void* from, int from_device,
+                           std::size_t count) {
+  return run_peer(to, to_device, from, from_device, count, nullptr);
+}
+cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device,
+                                std::size_t count, cudaStream_t stream) {
+  return run_peer(to, to_device, from, from_device, count, stream);
+}
+
+cudaError_t cudaMemset(void* to, int value, std::size_t count) {
+  return run_fill({to, count, value, count, 1}, nullptr, kLegacy);
+}
+cudaError_t cudaMemset_ptds(void* to, int value, std::size_t count) {
+  return run_fill({to, count, value, count, 1}, nullptr, kPerThread);
+}
+cudaError_t cudaMemsetAsync(void* to, int value, std::size_t count, cudaStream_t stream) {
+  return run_fill({to, count, value, count, 1}, stream, kLegacy);
+}
+cudaError_t cudaMemsetAsync_ptsz(void* to, int value, std::size_t count, cudaStream_t stream) {
+  return run_fill({to, count, value, count, 1}, stream, kPerThread);
+}
+cudaError_t cudaMemset2D(void* to, std::size_t pitch, int value, std::size_t width,
+                         std::size_t height) {
+  return run_fill({to, pitch, value, width, height}, nullptr, kLegacy);
+}
+cudaError_t cudaMemset2D_ptds(void* to, std::size_t pitch, int value, std::size_t width,
+                              std::size_t height) {
+  return run_fill({to, pitch, value, width, height}, nullptr, kPerThread);
+}
+cudaError_t cudaMemset2DAsync(void* to, std::size_t pitch, int value, std::size_t width,
+                              std::size_t height, cudaStream_t stream) {
+  return run_fill({to, pitch, value, width, height}, stream, kLegacy);
+}
+cudaError_t cudaMemset2DAsync_ptsz(void* to, std::size_t pitch, int value, std::size_t width,
+                                   std::size_t height, cudaStream_t stream) {
+  return run_fill({to, pitch, value, width, height}, stream, kPerThread);
+}
+
+}  // extern "C"

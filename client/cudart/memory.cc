@@ -1,0 +1,107 @@
+// Device memory: allocation, questions about addresses.
+#include "client/cudart/copy.h"
+
+namespace slate::cudart {
+namespace {
+
+/// Rows begin at multiples of this, as on every GPU since 2010.
+constexpr std::size_t kPitchAlign = 512;
+
+/// Allocates rows that begin aligned. An empty size gives null, which is no error.
+Answer allocate_pitched(Session& session, std::size_t width, std::size_t rows, void** address,
+                        std::size_t* pitch) {
+  *address = nullptr;
+  *pitch = 0;
+  if (width == 0 || rows == 0) return {};
+  const std::size_t padded = (width + kPitchAlign - 1) / kPitchAlign * kPitchAlign;
+  std::size_t bytes = 0;
+  if (padded < width || __builtin_mul_overflow(padded, rows, &bytes)) {
+    return deny(cudaErrorMemoryAllocation);
+  }
+  auto made = session.allocate(bytes);
+  if (!made) return std::unexpected<Failure>(made.error());
+  *address = pointer_to(*made);
+  *pitch = padded;
+  return {};
+}
+
+}  // namespace
+}  // namespace slate::cudart
+
+using namespace slate::cudart;
+using namespace slate;
+
+extern "C" {
+
+cudaError_t cudaMalloc(void** address, std::size_t bytes) {
+  return with_session([&](Session& session) -> Answer {
+    if (address == nullptr) return deny(cudaErrorInvalidValue);
+    *address = nullptr;
+    if (bytes == 0) return {};
+    auto made = session.allocate(bytes);
+    if (!made) return std::unexpected<Failure>(made.error());
+    *address = pointer_to(*made);
+    return {};
+  });
+}
+
+cudaError_t cudaMallocPitch(void** address, std::size_t* pitch, std::size_t width,
+                            std::size_t height) {
+  return with_session([&](Session& session) -> Answer {
+    if (address == nullptr || pitch == nullptr) return deny(cudaErrorInvalidValue);
+    return allocate_pitched(session, width, height, address, pitch);
+  });
+}
+
+cudaError_t cudaMalloc3D(cudaPitchedPtr* pointer, cudaExtent extent) {
+  return with_session([&](Session& session) -> Answer {
+    std::size_t rows = 0;
+    if (pointer == nullptr) return deny(cudaErrorInvalidValue);
+    if (__builtin_mul_overflow(extent.height, extent.depth, &rows)) {
+      return deny(cudaErrorMemoryAllocation);
+    }
+    pointer->xsize = extent.width;
+    pointer->ysize = extent.height;
+    return allocate_pitched(session, extent.width, rows, &pointer->ptr, &pointer->pitch);
+  });
+}
+
+cudaError_t cudaFree(void* address) {
+  return with_session([&](Session& session) -> Answer {
+    if (address == nullptr) return {};
+    return session.free(address_of(address));
+  });
+}
+
+cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes) {
+  return with_session([&](Session& session) -> Answer {
+    auto info = session.memory_info();
+    if (!info) return std::unexpected<Failure>(info.error());
+    if (free_bytes != nullptr) *free_bytes = info->free_bytes;
+    if (total_bytes != nullptr) *total_bytes = info->total_bytes;
+    return {};
+  });
+}
+
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
+  return with_device([&](Session& session) -> Answer {
+    if (attributes == nullptr) return deny(cudaErrorInvalidValue);
+    *attributes = {};
+    if (pointer != nullptr && on_device(session, pointer, 1, {1, 1})) {
+      attributes->type = cudaMemoryTypeDevice;
+      attributes->devicePointer = const_cast<void*>(pointer);
+      return {};
+    }
+    // Host memory has no address on the device yet, pinned or not.
+    attributes->hostPointer = const_cast<void*>(pointer);
+    if (pointer != nullptr && Process::get().pinned().find(address_of(pointer))) {
+      attributes->type = cudaMemoryTypeHost;
+    } else {
+      attributes->type = cudaMemoryTypeUnregistered;
+      attributes->device = cudaInvalidDeviceId;
+    }
+    return {};
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,97 @@
+#include "client/cudart/process.h"
+
+#include <pthread.h>
+
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+
+#include "client/cudart/front.h"
+#include "client/session/say.h"
+#include "ipc/rendezvous.h"
+
+namespace slate::cudart {
+namespace {
+
+std::chrono::milliseconds connect_timeout() {
+  constexpr int kDefaultMs = 10'000;
+  int value = kDefaultMs;
+  if (const char* text = std::getenv("SLATE_CONNECT_TIMEOUT_MS")) {
+    const char* end = text + std::strlen(text);
+    const auto parsed = std::from_chars(text, end, value);
+    if (parsed.ec != std::errc() || parsed.ptr != end || value < 0) {
+      client::say_once("SLATE_CONNECT_TIMEOUT_MS is not a number of milliseconds and is ignored");
+      value = kDefaultMs;
+    }
+  }
+  return std::chrono::milliseconds(value);
+}
+
+void print_at_exit() {
+  client::Session* session = Process::get().current();
+  if (session != nullptr) write_printed(*session);
+}
+
+}  // namespace
+
+Process& Process::get() {
+  static Process* const instance = new Process;
+  return *instance;
+}
+
+Process::Process() {
+  ::pthread_atfork(&Process::before_fork, &Process::after_fork_in_parent,
+                   &Process::after_fork_in_child);
+}
+
+Result<client::Session*> Process::connect() {
+  std::lock_guard lock(mutex_);
+  if (client::Session* known = session_.load(std::memory_order_acquire)) return known;
+  if (refusal_) return std::unexpected(*refusal_);
+  auto made =
+      client::Session::open(ipc::runtime_directory(), connect_timeout(), sessions_made_ + 1);
+  if (!made) {
+    refusal_ = made.error();
+    // Whatever kept us from a session, to the program CUDA did not initialise.
+    if (refusal_->code != ErrorCode::kOutOfMemory) refusal_->code = ErrorCode::kInitialization;
+    return std::unexpected(*refusal_);
+  }
+  if (sessions_made_++ == 0) std::atexit(print_at_exit);
+  owned_ = std::move(*made);
+  session_.store(owned_.get(), std::memory_order_release);
+  return owned_.get();
+}
+
+void Process::reset() {
+  std::lock_guard lock(mutex_);
+  refusal_.reset();
+  if (!owned_) return;
+  session_.store(nullptr, std::memory_order_release);
+  owned_->abandon();
+  ended_ = std::move(owned_);
+}
+
+void Process::before_fork() {
+  get().mutex_.lock();
+  get().code_.lock_for_fork();
+}
+
+void Process::after_fork_in_parent() {
+  get().code_.unlock_after_fork();
+  get().mutex_.unlock();
+}
+
+void Process::after_fork_in_child() {
+  Process& process = get();
+  if (process.owned_) {
+    process.session_.store(nullptr, std::memory_order_release);
+    process.owned_->abandon();
+    // Not destroyed: a thread that does not exist here may have held its locks.
+    [[maybe_unused]] const client::Session* left = process.owned_.release();
+  }
+  process.code_.unlock_after_fork();
+  process.mutex_.unlock();
+}
+
+}  // namespace slate::cudart

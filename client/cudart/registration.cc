@@ -1,0 +1,124 @@
+// What nvcc's host code calls before main(): fat binaries, kernels and variables are noted, nothing
+// is unpacked and no daemon is looked for. Also the stack of launch configurations between
+// <<<...>>> and the stub.
+#include <array>
+#include <cstring>
+
+#include "client/cudart/front.h"
+#include "client/session/say.h"
+
+namespace slate::cudart {
+namespace {
+
+struct CallConfiguration {
+  dim3 grid, block;
+  std::size_t shared = 0;
+  cudaStream_t stream = nullptr;
+};
+
+/// Configurations nest when a launch's arguments launch kernels themselves: one level in practice.
+constexpr int kMostNested = 16;
+struct ConfigurationStack {
+  std::array<CallConfiguration, kMostNested> items;
+  int count = 0;
+};
+constinit thread_local ConfigurationStack configurations{};
+
+client::FatBinary* binary_of(void** handle) {
+  return reinterpret_cast<client::FatBinary*>(handle);
+}
+
+}  // namespace
+}  // namespace slate::cudart
+
+using namespace slate::cudart;
+using namespace slate;
+
+extern "C" {
+
+void** __cudaRegisterFatBinary(void* wrapper) {
+  void** handle = nullptr;
+  answer([&]() -> Answer {
+    handle = reinterpret_cast<void**>(Process::get().code().add_binary(wrapper));
+    return {};
+  });
+  return handle;
+}
+
+void __cudaRegisterFatBinaryEnd(void**) {}
+
+void __cudaUnregisterFatBinary(void** handle) {
+  if (handle == nullptr) return;
+  answer([&]() -> Answer {
+    Process::get().code().remove_binary(binary_of(handle), Process::get().current());
+    return {};
+  });
+}
+
+void __cudaRegisterFunction(void** handle, const char* host, char*, const char* name, int, uint3*,
+                            uint3*, dim3*, dim3*, int*) {
+  if (handle == nullptr) return;
+  answer([&]() -> Answer {
+    Process::get().code().add_kernel(binary_of(handle), host, name);
+    return {};
+  });
+}
+
+void __cudaRegisterVar(void** handle, char* host, char*, const char* name, int, std::size_t size,
+                       int, int) {
+  if (handle == nullptr) return;
+  answer([&]() -> Answer {
+    Process::get().code().add_variable(binary_of(handle), host, name, size);
+    return {};
+  });
+}
+
+void __cudaRegisterManagedVar(void** handle, void** host, char*, const char* name, int,
+                              std::size_t size, int, int) {
+  if (handle == nullptr) return;
+  answer([&]() -> Answer {
+    Process::get().code().add_managed(binary_of(handle), name);
+    // The program reads and writes through this pointer without asking: let that not end it.
+    *host = ::operator new(size, std::align_val_t(256));
+    std::memset(*host, 0, size);
+    return {};
+  });
+}
+
+char __cudaInitModule(void**) {
+  client::say_once("__managed__ variables are not supported yet: kernels will not see them");
+  return 0;
+}
+
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, std::size_t shared,
+                                     CUstream_st* stream) {
+  if (configurations.count == kMostNested) return cudaErrorLaunchOutOfResources;
+  configurations.items[configurations.count++] = {grid, block, shared, stream};
+  return cudaSuccess;
+}
+
+cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, std::size_t* shared, void* stream) {
+  if (configurations.count == 0) return remember(cudaErrorMissingConfiguration);
+  const CallConfiguration& top = configurations.items[--configurations.count];
+  *grid = top.grid;
+  *block = top.block;
+  *shared = top.shared;
+  *static_cast<cudaStream_t*>(stream) = top.stream;
+  return cudaSuccess;
+}
+
+cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function) {
+  return answer([&]() -> Answer {
+    if (kernel == nullptr) return deny(cudaErrorInvalidValue);
+    auto found = kernel_of(function);
+    if (!found) return deny(cudaErrorInvalidDeviceFunction);
+    *kernel = reinterpret_cast<cudaKernel_t>(*found);
+    return {};
+  });
+}
+
+cudaError_t cudaGetKernel(cudaKernel_t* kernel, const void* function) {
+  return __cudaGetKernel(kernel, function);
+}
+
+}  // extern "C"

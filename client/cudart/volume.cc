@@ -1,0 +1,93 @@
+// Copies and fills of three dimensions between linear memories: slice by slice. CUDA arrays are not
+// supported yet.
+#include "client/cudart/copy.h"
+
+namespace slate::cudart {
+namespace {
+
+constexpr auto kLegacy = DefaultStream::kLegacy;
+constexpr auto kPerThread = DefaultStream::kPerThread;
+
+/// The address of the slice `z` of the box that begins at `position`.
+std::byte* slice(const cudaPitchedPtr& pointer, const cudaPos& position, std::size_t z) {
+  return static_cast<std::byte*>(pointer.ptr) +
+         ((position.z + z) * pointer.ysize + position.y) * pointer.pitch + position.x;
+}
+
+cudaError_t run_copy(const cudaMemcpy3DParms* parms, cudaStream_t stream, DefaultStream zero) {
+  return with_session([&](Session& session) -> Answer {
+    if (parms == nullptr) return deny(cudaErrorInvalidValue);
+    if (parms->srcArray != nullptr || parms->dstArray != nullptr) {
+      return std::unexpected<Failure>(
+          Error{ErrorCode::kNotSupported, "copies of CUDA arrays are not supported yet"});
+    }
+    const cudaExtent& extent = parms->extent;
+    if (extent.width == 0 || extent.height == 0 || extent.depth == 0) return {};
+    if (extent.width > parms->dstPtr.pitch || extent.width > parms->srcPtr.pitch) {
+      return deny(cudaErrorInvalidPitchValue);
+    }
+    auto id = stream_id(session, stream, zero);
+    if (!id) return std::unexpected(id.error());
+    for (std::size_t z = 0; z < extent.depth; ++z) {
+      auto ok = copy(session,
+                     {slice(parms->dstPtr, parms->dstPos, z), parms->dstPtr.pitch,
+                      slice(parms->srcPtr, parms->srcPos, z), parms->srcPtr.pitch, extent.width,
+                      extent.height, parms->kind},
+                     *id);
+      if (!ok) return ok;
+    }
+    return {};
+  });
+}
+
+cudaError_t run_fill(const cudaPitchedPtr& pointer, int value, const cudaExtent& extent,
+                     cudaStream_t stream, DefaultStream zero) {
+  return with_session([&](Session& session) -> Answer {
+    auto id = stream_id(session, stream, zero);
+    if (!id) return std::unexpected(id.error());
+    if (extent.width > pointer.pitch) return deny(cudaErrorInvalidValue);
+    for (std::size_t z = 0; z < extent.depth; ++z) {
+      auto ok = fill(
+          session, {slice(pointer, {}, z), pointer.pitch, value, extent.width, extent.height}, *id);
+      if (!ok) return ok;
+    }
+    return {};
+  });
+}
+
+}  // namespace
+}  // namespace slate::cudart
+
+using namespace slate::cudart;
+
+extern "C" {
+
+cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* parms) {
+  return run_copy(parms, nullptr, kLegacy);
+}
+cudaError_t cudaMemcpy3D_ptds(const cudaMemcpy3DParms* parms) {
+  return run_copy(parms, nullptr, kPerThread);
+}
+cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms* parms, cudaStream_t stream) {
+  return run_copy(parms, stream, kLegacy);
+}
+cudaError_t cudaMemcpy3DAsync_ptsz(const cudaMemcpy3DParms* parms, cudaStream_t stream) {
+  return run_copy(parms, stream, kPerThread);
+}
+
+cudaError_t cudaMemset3D(cudaPitchedPtr pointer, int value, cudaExtent extent) {
+  return run_fill(pointer, value, extent, nullptr, kLegacy);
+}
+cudaError_t cudaMemset3D_ptds(cudaPitchedPtr pointer, int value, cudaExtent extent) {
+  return run_fill(pointer, value, extent, nullptr, kPerThread);
+}
+cudaError_t cudaMemset3DAsync(cudaPitchedPtr pointer, int value, cudaExtent extent,
+                              cudaStream_t stream) {
+  return run_fill(pointer, value, extent, stream, kLegacy);
+}
+cudaError_t cudaMemset3DAsync_ptsz(cudaPitchedPtr pointer, int value, cudaExtent extent,
+                                   cudaStream_t stream) {
+  return run_fill(pointer, value, extent, stream, kPerThread);
+}
+
+}  // extern "C"
