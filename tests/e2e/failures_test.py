@@ -10,7 +10,7 @@ import unittest
 
 from harness import ON_GPU, SLOW, SlateTestCase, binary, native, program_command
 
-API_ERRORS_ON_H200 = os.path.join(os.path.dirname(__file__), "api_errors.native.txt")
+API_ERRORS_ON_H200 = os.path.join(os.path.dirname(__file__), "../../kernels/faults/api_errors.expected")
 
 
 class FailuresTest(SlateTestCase):
