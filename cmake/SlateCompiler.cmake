@@ -3,7 +3,8 @@ add_library(slate_options INTERFACE)
 target_include_directories(slate_options INTERFACE ${CMAKE_SOURCE_DIR})
 
 set(slate_cxx_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
-    -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-align -Wnull-dereference)
+    -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-align -Wnull-dereference
+    -Wno-restrict)  # g++ 12 sees overlap in "x" + string at -O3
 if(SLATE_WERROR)
   list(APPEND slate_cxx_warnings -Werror)
 endif()
