@@ -31,18 +31,19 @@ __global__ void early_return(const unsigned* __restrict__ values,
   if (base + t >= count) return;
   const unsigned lifetime = lifetimes[base + t];
   unsigned value = values[base + t];
-  // Every result is stored before its thread may leave, and volatile keeps the store there: with
-  // work between the branch and the exit, the leaving lanes would wait for the rest of their warp,
-  // which waits at the barrier for them.
-  volatile unsigned& result = results[base + t];
-  result = lifetime == 0 ? ~value : value;
-  if (lifetime == 0) return;
+  if (lifetime == 0) {
+    results[base + t] = ~value;
+    return;
+  }
   cells[t] = value;
   __syncthreads();
   // The trip count is the same for all: a thread leaves by exiting, never by ending the loop
   // sooner, so those that remain in a warp always meet at the same barrier instruction.
   for (unsigned round = 0; round < kRounds; ++round) {
-    if (round == lifetime) return;
+    if (round == lifetime) {
+      results[base + t] = value;
+      return;
+    }
     const unsigned other = (t + (1u << round)) % kThreads;
     // Cells that left before the first barrier have put nothing into shared memory.
     const bool present = base + other < count && lifetimes[base + other] != 0;
@@ -50,9 +51,9 @@ __global__ void early_return(const unsigned* __restrict__ values,
     __syncthreads();
     value = value * kFactor + neighbour;
     cells[t] = value;
-    result = value;
     __syncthreads();
   }
+  results[base + t] = value;
 }
 
 namespace {
