@@ -1,0 +1,229 @@
+#include "daemon/engine/engine.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "base/check.h"
+#include "base/log.h"
+
+namespace slate::daemon {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+nlohmann::json to_json(const SessionStatus& status) {
+  return {{"id", status.id},
+          {"state", phase_name(status.phase)},
+          {"memory_used", status.memory_used},
+          {"memory_limit", status.memory_limit},
+          {"launches", status.launches},
+          {"launches_running", status.launches_running},
+          {"copies", status.copies},
+          {"bytes_to_device", status.bytes_to_device},
+          {"bytes_to_host", status.bytes_to_host},
+          {"streams", status.streams},
+          {"modules", status.modules}};
+}
+
+}  // namespace
+
+Engine::Engine(std::unique_ptr<device::Device> device, EngineLink link, EngineSettings settings)
+    : settings_(std::move(settings)),
+      device_(std::move(device)),
+      link_(std::move(link)),
+      completer_(*device_),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  SLATE_CHECK(wake_);
+}
+
+Engine::~Engine() {
+  SLATE_CHECK(sessions_.empty());
+}
+
+int Engine::run() {
+  const DeviceInfo& info = device_->info();
+  const auto told =
+      link_.send({.type = LinkType::kReady}, {reinterpret_cast<const char*>(&info), sizeof(info)});
+  if (!told) return 1;
+  while (true) {
+    int timeout = -1;
+    if (stopping_) {
+      if (sessions_.empty()) return 0;
+      const auto left = stop_deadline_ - Clock::now();
+      if (left <= left.zero()) return 1;
+      timeout = static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(left).count());
+    }
+    pollfd pollers[2] = {{link_.fd(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
+    if (::poll(pollers, 2, timeout) < 0 && errno != EINTR) return 1;
+    if (pollers[1].revents != 0) join_finished();
+    if (pollers[0].revents != 0 && !read_messages()) return 1;
+  }
+}
+
+/// False when the supervisor is gone.
+bool Engine::read_messages() {
+  while (true) {
+    auto message = link_.receive();
+    if (!message) return false;
+    if (!*message) return true;
+    handle(std::move(**message));
+  }
+}
+
+void Engine::handle(LinkMessage message) {
+  switch (message.header.type) {
+    case LinkType::kAddSession:
+      return add_session(std::move(message));
+    case LinkType::kStatusRequest:
+      return send_status(message.header.number);
+    case LinkType::kStop:
+      return stop_sessions(message.text);
+    default:
+      log_error("unexpected message {} from the supervisor", static_cast<int>(message.header.type));
+  }
+}
+
+void Engine::refuse(std::uint64_t session, const std::string& reason) {
+  log_warning("session {}: {}", session, reason);
+  (void)link_.send({.type = LinkType::kSessionEnded, .session = session});
+}
+
+void Engine::add_session(LinkMessage message) {
+  const LinkHeader& header = message.header;
+  if (message.fds.size() != 3) return refuse(header.session, "descriptors got lost on the way");
+  auto segment = ipc::Segment::from_fd(std::move(message.fds[2]));
+  if (!segment) return refuse(header.session, segment.error().message);
+  SessionSpec spec{.id = header.session,
+                   .pid = header.pid,
+                   .uid = header.uid,
+                   .program = std::move(message.text),
+                   .memory_limit = header.limit,
+                   .fifos = {std::move(message.fds[0]), std::move(message.fds[1]), header.uid},
+                   .segment = std::move(*segment)};
+  SessionHooks hooks{[this](const Error& fault) { device_lost(fault); },
+                     [this](std::uint64_t id) { session_stuck(id); }};
+  auto session = std::make_unique<Session>(*device_, completer_, std::move(spec), std::move(hooks),
+                                           settings_.kill_grace);
+  Session* const body = session.get();
+  const std::uint64_t id = body->id();
+  const std::lock_guard lock(mutex_);
+  auto& running = sessions_[id];
+  running.session = std::move(session);
+  try {
+    running.thread = std::thread([this, body, id] {
+      body->run();
+      session_finished(id);
+    });
+  } catch (const std::system_error& error) {
+    running.session->stop("slate has no thread left for this session");
+    sessions_.erase(id);
+    refuse(id, error.what());
+    return;
+  }
+  // A session that comes while the engine stops goes at once.
+  if (stopping_) body->stop("slated is stopping");
+}
+
+void Engine::session_finished(std::uint64_t session) {
+  {
+    const std::lock_guard lock(mutex_);
+    finished_.push_back(session);
+  }
+  const std::uint64_t one = 1;
+  SLATE_CHECK(::write(wake_.get(), &one, sizeof(one)) == sizeof(one));
+}
+
+void Engine::join_finished() {
+  std::uint64_t count = 0;
+  (void)!::read(wake_.get(), &count, sizeof(count));
+  std::vector<Running> ended;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const std::uint64_t id : finished_) {
+      const auto found = sessions_.find(id);
+      ended.push_back(std::move(found->second));
+      sessions_.erase(found);
+    }
+    finished_.clear();
+  }
+  for (Running& running : ended) {
+    running.thread.join();
+    const bool faulted = running.session->faulted();
+    if (faulted) ++faults_;
+    const auto last = running.session->status();
+    running.session.reset();
+    (void)link_.send({.type = LinkType::kSessionEnded,
+                      .session = last.id,
+                      .number = last.launches,
+                      .flags = faulted ? kSessionFaulted : 0});
+  }
+}
+
+void Engine::send_status(std::uint64_t request) {
+  nlohmann::json report;
+  report["sessions"] = nlohmann::json::array();
+  std::uint64_t faults = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, running] : sessions_) {
+      report["sessions"].push_back(to_json(running.session->status()));
+      if (running.session->faulted()) ++faults;
+    }
+  }
+  report["faults"] = faults;
+  if (const auto free = device_->free_memory()) report["memory_free"] = *free;
+  const std::string text = report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  std::string_view rest = text;
+  do {
+    const std::string_view piece = rest.substr(0, kMaxLinkText);
+    rest.remove_prefix(piece.size());
+    const LinkHeader header{
+        .type = LinkType::kStatusReport, .number = request, .flags = rest.empty() ? kLastPiece : 0};
+    if (!link_.send(header, piece)) return;
+  } while (!rest.empty());
+}
+
+void Engine::stop_sessions(const std::string& reason) {
+  stopping_ = true;
+  stop_deadline_ = Clock::now() + settings_.stop_grace;
+  const std::lock_guard lock(mutex_);
+  for (auto& [id, running] : sessions_) running.session->stop(reason);
+}
+
+void Engine::device_lost(const Error& fault) {
+  std::vector<std::string> kernels;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, running] : sessions_) {
+      for (auto& name : running.session->running_kernels()) kernels.push_back(std::move(name));
+    }
+  }
+  end_process({fault.code, kernels.empty() ? fault.message
+                                           : fmt::format("{}; running: {}", fault.message,
+                                                         fmt::join(kernels, ", "))});
+}
+
+void Engine::session_stuck(std::uint64_t session) {
+  if (!settings_.kill_stuck_engine) return;
+  end_process({ErrorCode::kUnavailable,
+               fmt::format("the engine was replaced because session {} left work that does not end",
+                           session)});
+}
+
+void Engine::end_process(Error fault) {
+  if (ending_.exchange(true)) return;
+  log_error("engine ends: {}: {}", error_name(fault.code), fault.message);
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto& [id, running] : sessions_) running.session->fail(fault);
+  }
+  fault.message.resize(std::min(fault.message.size(), kMaxLinkText));
+  (void)link_.send({.type = LinkType::kFault, .code = fault.code}, fault.message);
+  settings_.exit_now(kEngineFaultStatus);
+}
+
+}  // namespace slate::daemon

@@ -1,0 +1,267 @@
+// Large allocations get a segment of their own; small ones share pool segments, which grow from one
+// granule to kLargestStep. A free block never spans two segments, so that a segment can be unmapped
+// as soon as nothing in it is used.
+#include "daemon/engine/memory_manager.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <iterator>
+#include <limits>
+
+#include "base/check.h"
+
+namespace slate::daemon {
+namespace {
+
+constexpr std::uint64_t kLargestStep = 32 << 20;
+constexpr std::uint64_t kDedicatedFrom = 16 << 20;
+/// Addresses are plentiful, and holes between segments must not make an allocation fail.
+constexpr std::uint64_t kArenaPerLimit = 4;
+
+std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<MemoryManager>> MemoryManager::make(device::Device& device,
+                                                           std::uint64_t limit) {
+  const std::uint64_t capped = std::min(limit, device.info().total_memory);
+  std::unique_ptr<MemoryManager> manager(new MemoryManager(device, capped));
+  manager->granularity_ = device.granularity();
+  const std::uint64_t base =
+      std::max(round_up(capped, manager->granularity_), manager->granularity_);
+  Result<device::Address> reserved;
+  for (std::uint64_t factor = kArenaPerLimit; factor > 0; factor /= 2) {
+    reserved = device.reserve(base * factor);
+    if (!reserved) continue;
+    manager->arena_ = {*reserved, base * factor};
+    return manager;
+  }
+  return std::unexpected(reserved.error());
+}
+
+MemoryManager::~MemoryManager() {
+  SLATE_CHECK(arena_.bytes == 0 && charged_ == 0);
+}
+
+std::uint64_t MemoryManager::charged() const {
+  const std::lock_guard lock(mutex_);
+  return charged_;
+}
+
+std::uint64_t MemoryManager::allocations() const {
+  const std::lock_guard lock(mutex_);
+  return live_.size();
+}
+
+Result<device::Address> MemoryManager::allocate(std::uint64_t bytes) {
+  if (bytes == 0) return fail(ErrorCode::kInvalidValue, "allocation of 0 bytes");
+  const std::lock_guard lock(mutex_);
+  if (bytes > limit_) {
+    return fail(ErrorCode::kOutOfMemory,
+                fmt::format("{} bytes asked for, the session may have {}", bytes, limit_));
+  }
+  if (bytes >= kDedicatedFrom) return allocate_dedicated(bytes);
+  const std::uint64_t size = round_up(bytes, kAlign);
+  auto address = take_free_block(size);
+  if (!address) {
+    if (const auto grown = grow_pool(size); !grown) return std::unexpected(grown.error());
+    address = take_free_block(size);
+  }
+  SLATE_CHECK(address);
+  live_.emplace(*address, size);
+  segment_of(*address)->second.used += size;
+  return *address;
+}
+
+Result<device::Address> MemoryManager::allocate_dedicated(std::uint64_t bytes) {
+  const std::uint64_t size = round_up(bytes, granularity_);
+  auto address = add_segment(size, true);
+  if (!address && drop_empty_segments()) address = add_segment(size, true);
+  if (!address) return address;
+  live_.emplace(*address, size);
+  segments_.at(*address).used = size;
+  return address;
+}
+
+/// Best fit, lowest address among equals.
+std::optional<device::Address> MemoryManager::take_free_block(std::uint64_t bytes) {
+  const auto found = by_size_.lower_bound({bytes, 0});
+  if (found == by_size_.end()) return std::nullopt;
+  const auto [block_bytes, address] = *found;
+  erase_free_block(free_.find(address));
+  if (block_bytes > bytes) {
+    free_.emplace(address + bytes, block_bytes - bytes);
+    by_size_.emplace(block_bytes - bytes, address + bytes);
+  }
+  return address;
+}
+
+/// Maps a pool segment of at least `bytes`: the more the session has, the larger the step; the
+/// smallest one when that does not fit.
+Result<void> MemoryManager::grow_pool(std::uint64_t bytes) {
+  const std::uint64_t least = round_up(bytes, granularity_);
+  const std::uint64_t wished = std::clamp(std::bit_floor(std::max(charged_, granularity_)),
+                                          granularity_, std::max(kLargestStep, granularity_));
+  const std::uint64_t step = std::max(least, round_up(wished, granularity_));
+  auto address = add_segment(step, false);
+  std::uint64_t size = step;
+  if (!address && step > least) {
+    address = add_segment(least, false);
+    size = least;
+  }
+  if (!address) return std::unexpected(address.error());
+  free_.emplace(*address, size);
+  by_size_.emplace(size, *address);
+  return {};
+}
+
+Result<device::Address> MemoryManager::add_segment(std::uint64_t bytes, bool dedicated) {
+  if (bytes > limit_ - charged_) {
+    return fail(ErrorCode::kOutOfMemory,
+                fmt::format("{} bytes more would exceed the session's limit "
+                            "of {} ({} in use)",
+                            bytes, limit_, charged_));
+  }
+  const auto address = find_hole(bytes);
+  if (!address) return fail(ErrorCode::kOutOfMemory, "the session's arena is fragmented");
+  if (const auto mapped = device_.map({*address, bytes}); !mapped) {
+    return std::unexpected(mapped.error());
+  }
+  charged_ += bytes;
+  segments_.emplace(*address, Segment{bytes, 0, dedicated});
+  return *address;
+}
+
+std::optional<device::Address> MemoryManager::find_hole(std::uint64_t bytes) const {
+  device::Address candidate = arena_.base;
+  for (const auto& [address, segment] : segments_) {
+    if (address - candidate >= bytes) return candidate;
+    candidate = address + segment.bytes;
+  }
+  if (arena_.base + arena_.bytes - candidate >= bytes) return candidate;
+  return std::nullopt;
+}
+
+MemoryManager::Segments::iterator MemoryManager::segment_of(device::Address address) {
+  auto next = segments_.upper_bound(address);
+  SLATE_CHECK(next != segments_.begin());
+  return std::prev(next);
+}
+
+Result<void> MemoryManager::retire(device::Address address) {
+  const std::lock_guard lock(mutex_);
+  const auto found = live_.find(address);
+  if (found == live_.end()) {
+    return fail(ErrorCode::kInvalidValue,
+                fmt::format("free of {:#x}, which is no allocation", address));
+  }
+  retired_.insert(live_.extract(found));
+  return {};
+}
+
+void MemoryManager::finish_free(device::Address address) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = retired_.find(address);
+    SLATE_CHECK(found != retired_.end());
+    const std::uint64_t bytes = found->second;
+    retired_.erase(found);
+    const auto segment = segment_of(address);
+    segment->second.used -= bytes;
+    if (!segment->second.dedicated) insert_free_block(*segment, address, bytes);
+    // One granule stays, so that a program which allocates and frees in turn does not map each
+    // time.
+    const bool keep = !segment->second.dedicated && segment->second.bytes == granularity_ &&
+                      charged_ == granularity_;
+    if (segment->second.used == 0 && !keep) drop_segment(segment);
+    ++frees_finished_;
+  }
+  freed_.notify_all();
+}
+
+bool MemoryManager::wait_for_free(std::chrono::milliseconds timeout) {
+  std::unique_lock lock(mutex_);
+  if (retired_.empty()) return false;
+  const std::uint64_t before = frees_finished_;
+  freed_.wait_for(lock, timeout, [&] { return frees_finished_ != before; });
+  return true;
+}
+
+/// Adds a free block, joined with its neighbours of the same segment.
+void MemoryManager::insert_free_block(const Segments::value_type& segment, device::Address address,
+                                      std::uint64_t bytes) {
+  auto next = free_.lower_bound(address);
+  if (next != free_.end() && next->first == address + bytes &&
+      next->first < segment.first + segment.second.bytes) {
+    bytes += next->second;
+    auto following = std::next(next);
+    erase_free_block(next);
+    next = following;
+  }
+  if (next != free_.begin()) {
+    const auto previous = std::prev(next);
+    if (previous->first >= segment.first && previous->first + previous->second == address) {
+      address = previous->first;
+      bytes += previous->second;
+      erase_free_block(previous);
+    }
+  }
+  free_.emplace(address, bytes);
+  by_size_.emplace(bytes, address);
+}
+
+void MemoryManager::erase_free_block(Blocks::iterator block) {
+  by_size_.erase({block->second, block->first});
+  free_.erase(block);
+}
+
+void MemoryManager::drop_segment(Segments::iterator segment) {
+  const device::AddressRange range{segment->first, segment->second.bytes};
+  auto block = free_.lower_bound(range.base);
+  while (block != free_.end() && block->first < range.base + range.bytes) {
+    const auto following = std::next(block);
+    erase_free_block(block);
+    block = following;
+  }
+  // Only a device that is lost refuses, and its engine is about to end.
+  (void)device_.unmap(range);
+  charged_ -= range.bytes;
+  segments_.erase(segment);
+}
+
+bool MemoryManager::drop_empty_segments() {
+  bool dropped = false;
+  for (auto segment = segments_.begin(); segment != segments_.end();) {
+    const auto following = std::next(segment);
+    if (segment->second.used == 0) {
+      drop_segment(segment);
+      dropped = true;
+    }
+    segment = following;
+  }
+  return dropped;
+}
+
+bool MemoryManager::owns(device::Address address, std::uint64_t bytes) const {
+  const std::lock_guard lock(mutex_);
+  const auto next = live_.upper_bound(address);
+  if (next == live_.begin()) return false;
+  const auto& [base, size] = *std::prev(next);
+  return device::AddressRange{base, size}.contains(address, bytes);
+}
+
+void MemoryManager::release() {
+  const std::lock_guard lock(mutex_);
+  live_.clear();
+  retired_.clear();
+  while (!segments_.empty()) drop_segment(segments_.begin());
+  SLATE_CHECK(free_.empty() && by_size_.empty() && charged_ == 0);
+  if (arena_.bytes != 0) device_.unreserve(arena_);
+  arena_ = {};
+}
+
+}  // namespace slate::daemon

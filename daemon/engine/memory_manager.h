@@ -1,0 +1,98 @@
+// MemoryManager: the device memory of one session. Reserves the session's arena (one range of
+// addresses), backs it with physical segments on demand, and hands out pieces. Knows nothing of
+// streams: who frees memory that work may still use retires it first, and finishes the free when
+// that work is done.
+//
+// Thread-safe. Charged bytes are those of the mapped segments, since they are what others cannot
+// have.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+
+#include "device/device.h"
+
+namespace slate::daemon {
+
+class MemoryManager {
+ public:
+  /// Alignment of every allocation, as cudaMalloc gives.
+  static constexpr std::uint64_t kAlign = 512;
+
+  /// Reserves the arena. `limit`: the most bytes that may be charged.
+  static Result<std::unique_ptr<MemoryManager>> make(device::Device& device, std::uint64_t limit);
+  /// Requires: release() was called.
+  ~MemoryManager();
+  MemoryManager(const MemoryManager&) = delete;
+  MemoryManager& operator=(const MemoryManager&) = delete;
+
+  device::AddressRange arena() const { return arena_; }
+  std::uint64_t limit() const { return limit_; }
+  std::uint64_t charged() const;
+  std::uint64_t allocations() const;
+
+  /// kOutOfMemory beyond the limit or when the device is full; memory that is being freed may help
+  /// then, see wait_for_free().
+  Result<device::Address> allocate(std::uint64_t bytes);
+
+  /// First half of a free: from now on the address is no allocation, but stays backed.
+  /// kInvalidValue when it is none.
+  Result<void> retire(device::Address address);
+  /// Second half. Requires: retired, and no unfinished work uses it.
+  void finish_free(device::Address address);
+  /// False when nothing is retired; else waits until some free was finished, or `timeout` has
+  /// passed.
+  bool wait_for_free(std::chrono::milliseconds timeout);
+
+  /// True if the bytes lie in one live allocation.
+  bool owns(device::Address address, std::uint64_t bytes) const;
+
+  /// Gives everything back. Requires: no unfinished work uses any of it. Nothing may be called
+  /// afterwards but charged() and the destructor.
+  void release();
+
+ private:
+  struct Segment {
+    std::uint64_t bytes;
+    std::uint64_t used;
+    bool dedicated;  // for one large allocation
+  };
+  using Segments = std::map<device::Address, Segment>;
+  using Blocks = std::map<device::Address, std::uint64_t>;
+
+  MemoryManager(device::Device& device, std::uint64_t limit) : device_(device), limit_(limit) {}
+
+  Result<device::Address> allocate_dedicated(std::uint64_t bytes);
+  std::optional<device::Address> take_free_block(std::uint64_t bytes);
+  Result<device::Address> add_segment(std::uint64_t bytes, bool dedicated);
+  Result<void> grow_pool(std::uint64_t bytes);
+  std::optional<device::Address> find_hole(std::uint64_t bytes) const;
+  Segments::iterator segment_of(device::Address address);
+  void insert_free_block(const Segments::value_type& segment, device::Address address,
+                         std::uint64_t bytes);
+  void erase_free_block(Blocks::iterator block);
+  void drop_segment(Segments::iterator segment);
+  bool drop_empty_segments();
+
+  device::Device& device_;
+  const std::uint64_t limit_;
+  device::AddressRange arena_;
+  std::uint64_t granularity_ = 0;
+  mutable std::mutex mutex_;
+  std::condition_variable freed_;
+  std::uint64_t frees_finished_ = 0;
+  std::uint64_t charged_ = 0;
+  Segments segments_;
+  Blocks live_;
+  Blocks retired_;
+  Blocks free_;                                                  // by address
+  std::set<std::pair<std::uint64_t, device::Address>> by_size_;  // the same blocks
+};
+
+}  // namespace slate::daemon

@@ -1,0 +1,148 @@
+#include "daemon/engine/module_store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/check.h"
+
+namespace slate::daemon {
+
+ModuleStore::~ModuleStore() {
+  SLATE_CHECK(loaded_.empty());
+}
+
+Result<void> ModuleStore::check_first_chunk(const ipc::ModuleLoad& chunk) const {
+  if (chunk.module == 0 || modules_.contains(chunk.module)) {
+    return fail(ErrorCode::kProtocol, fmt::format("module id {} is not a new one", chunk.module));
+  }
+  if (chunk.image_kind != ipc::kImagePtx && chunk.image_kind != ipc::kImageElf) {
+    return fail(ErrorCode::kProtocol, fmt::format("image kind {}", chunk.image_kind));
+  }
+  if (loaded_.size() + uploads_.size() >= kMostModules) {
+    return fail(ErrorCode::kLimit, "too many modules");
+  }
+  if (chunk.total_bytes > kMostImageBytes - upload_bytes_) {
+    return fail(ErrorCode::kLimit, fmt::format("a module image of {} bytes", chunk.total_bytes));
+  }
+  return {};
+}
+
+Result<void> ModuleStore::add_chunk(const ipc::ModuleLoad& chunk,
+                                    std::span<const std::byte> bytes) {
+  auto upload = uploads_.find(chunk.module);
+  if (chunk.offset == 0) {
+    if (upload != uploads_.end()) return fail(ErrorCode::kProtocol, "a module was begun twice");
+    if (const auto checked = check_first_chunk(chunk); !checked) return checked;
+    upload = uploads_.emplace(chunk.module, Upload{chunk.total_bytes, chunk.image_kind, {}}).first;
+    upload_bytes_ += chunk.total_bytes;
+  } else if (upload == uploads_.end()) {
+    // Its first chunk was refused; that error has been told.
+    return fail(ErrorCode::kInvalidHandle, "the module was refused");
+  }
+  Upload& image = upload->second;
+  if (chunk.offset != image.bytes.size() || chunk.total_bytes != image.total ||
+      bytes.size() > image.total - image.bytes.size()) {
+    return fail(ErrorCode::kProtocol, "module chunks out of order");
+  }
+  image.bytes.insert(image.bytes.end(), bytes.begin(), bytes.end());
+  if (image.bytes.size() < image.total) return {};
+  const Upload complete = std::move(image);
+  uploads_.erase(upload);
+  upload_bytes_ -= complete.total;
+  return load(chunk.module, complete);
+}
+
+Result<void> ModuleStore::load(std::uint64_t id, const Upload& upload) {
+  const auto kind =
+      upload.image_kind == ipc::kImagePtx ? device::ImageKind::kPtx : device::ImageKind::kCubin;
+  const auto module = device_.load_module(kind, upload.bytes);
+  if (!module) return std::unexpected(module.error());
+  modules_.emplace(id, *module);
+  const std::lock_guard lock(mutex_);
+  loaded_.insert(*module);
+  return {};
+}
+
+Result<device::Module> ModuleStore::find_module(std::uint64_t id) const {
+  const auto found = modules_.find(id);
+  if (found == modules_.end()) return fail(ErrorCode::kInvalidHandle, "no such module");
+  return found->second;
+}
+
+Result<device::Module> ModuleStore::forget(std::uint64_t id) {
+  const auto module = find_module(id);
+  if (!module) return module;
+  modules_.erase(id);
+  std::erase_if(functions_, [id](const auto& entry) { return entry.second.module == id; });
+  std::erase_if(globals_, [id](const auto& entry) { return entry.second.module == id; });
+  return module;
+}
+
+void ModuleStore::unload_now(device::Module module) {
+  {
+    const std::lock_guard lock(mutex_);
+    SLATE_CHECK(loaded_.erase(module) == 1);
+  }
+  device_.unload_module(module);
+}
+
+Result<const FunctionRecord*> ModuleStore::add_function(std::uint64_t module, std::uint64_t id,
+                                                        const std::string& name) {
+  if (id == 0 || functions_.contains(id)) {
+    return fail(ErrorCode::kProtocol, fmt::format("function id {} is not a new one", id));
+  }
+  if (functions_.size() >= kMostFunctions) return fail(ErrorCode::kLimit, "too many functions");
+  const auto owner = find_module(module);
+  if (!owner) return std::unexpected(owner.error());
+  const auto function = device_.find_function(*owner, name);
+  if (!function) return std::unexpected(function.error());
+  auto info = device_.function_info(*function);
+  if (!info) return std::unexpected(info.error());
+  FunctionRecord record{*function, std::move(*info), 0, std::make_shared<const std::string>(name),
+                        module};
+  for (const auto& parameter : record.info.parameters) {
+    record.parameter_bytes = std::max(record.parameter_bytes, parameter.offset + parameter.size);
+  }
+  return &functions_.emplace(id, std::move(record)).first->second;
+}
+
+Result<FunctionRecord*> ModuleStore::find_function(std::uint64_t id) {
+  const auto found = functions_.find(id);
+  if (found == functions_.end()) return fail(ErrorCode::kInvalidHandle, "no such function");
+  return &found->second;
+}
+
+Result<device::AddressRange> ModuleStore::find_global(std::uint64_t module,
+                                                      const std::string& name) {
+  const auto owner = find_module(module);
+  if (!owner) return std::unexpected(owner.error());
+  const auto range = device_.find_global(*owner, name);
+  if (range) globals_.insert_or_assign(range->base, Global{range->bytes, module});
+  return range;
+}
+
+bool ModuleStore::owns(device::Address address, std::uint64_t bytes) const {
+  const auto next = globals_.upper_bound(address);
+  if (next == globals_.begin()) return false;
+  const auto& [base, global] = *std::prev(next);
+  return device::AddressRange{base, global.bytes}.contains(address, bytes);
+}
+
+std::size_t ModuleStore::count() const {
+  const std::lock_guard lock(mutex_);
+  return loaded_.size();
+}
+
+void ModuleStore::release() {
+  uploads_.clear();
+  functions_.clear();
+  globals_.clear();
+  modules_.clear();
+  const std::lock_guard lock(mutex_);
+  for (const device::Module module : loaded_) device_.unload_module(module);
+  loaded_.clear();
+}
+
+}  // namespace slate::daemon

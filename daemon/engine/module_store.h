@@ -1,0 +1,81 @@
+// ModuleStore: the modules, functions and global variables of one session, by the client's ids.
+// Session thread only, except unload_now().
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "device/device.h"
+#include "ipc/messages.h"
+
+namespace slate::daemon {
+
+struct FunctionRecord {
+  device::Function function{};
+  device::FunctionInfo info;
+  std::uint32_t parameter_bytes = 0;  // of the whole block
+  std::shared_ptr<const std::string> name;
+  std::uint64_t module = 0;
+};
+
+class ModuleStore {
+ public:
+  static constexpr std::size_t kMostModules = 4096;
+  static constexpr std::size_t kMostFunctions = 65536;
+  static constexpr std::uint64_t kMostImageBytes = 256 << 20;  // of all images being sent
+
+  explicit ModuleStore(device::Device& device) : device_(device) {}
+  /// Requires: release() was called.
+  ~ModuleStore();
+
+  /// Takes one chunk; the last one loads the module. kProtocol for chunks out of order.
+  Result<void> add_chunk(const ipc::ModuleLoad& chunk, std::span<const std::byte> bytes);
+  /// Forgets the module and what belongs to it; returns what unload_now() takes once it is unused.
+  Result<device::Module> forget(std::uint64_t id);
+  /// Any thread. Requires: no unfinished work uses it.
+  void unload_now(device::Module module);
+
+  Result<const FunctionRecord*> add_function(std::uint64_t module, std::uint64_t id,
+                                             const std::string& name);
+  Result<FunctionRecord*> find_function(std::uint64_t id);
+  Result<device::AddressRange> find_global(std::uint64_t module, const std::string& name);
+  /// True if the bytes lie in one global variable that find_global() has told of.
+  bool owns(device::Address address, std::uint64_t bytes) const;
+
+  std::size_t count() const;  // any thread
+  /// Unloads everything. Requires: no unfinished work.
+  void release();
+
+ private:
+  struct Upload {
+    std::uint64_t total;
+    std::uint32_t image_kind;
+    std::vector<std::byte> bytes;
+  };
+  struct Global {
+    std::uint64_t bytes;
+    std::uint64_t module;
+  };
+
+  Result<void> check_first_chunk(const ipc::ModuleLoad& chunk) const;
+  Result<void> load(std::uint64_t id, const Upload& upload);
+  Result<device::Module> find_module(std::uint64_t id) const;
+
+  device::Device& device_;
+  std::unordered_map<std::uint64_t, Upload> uploads_;
+  std::uint64_t upload_bytes_ = 0;
+  std::unordered_map<std::uint64_t, device::Module> modules_;
+  std::unordered_map<std::uint64_t, FunctionRecord> functions_;
+  std::map<device::Address, Global> globals_;
+  mutable std::mutex mutex_;         // guards loaded_
+  std::set<device::Module> loaded_;  // also those forgotten but not yet unloaded
+};
+
+}  // namespace slate::daemon

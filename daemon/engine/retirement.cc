@@ -1,0 +1,48 @@
+#include "daemon/engine/retirement.h"
+
+namespace slate::daemon {
+
+bool Retirement::join_last_batch(Action& action) {
+  if (!last_ || last_at_ != streams_.total_submitted()) return false;
+  const std::lock_guard lock(last_->mutex);
+  if (last_->done) return false;
+  last_->actions.push_back(std::move(action));
+  return true;
+}
+
+Result<void> Retirement::after_present_work(Action action) {
+  if (join_last_batch(action)) return {};
+  const auto unfinished = streams_.unfinished(nullptr);
+  if (unfinished.empty()) {
+    action();
+    return {};
+  }
+  auto batch = std::make_shared<Batch>();
+  batch->outstanding = unfinished.size();
+  batch->actions.push_back(std::move(action));
+  for (const LogicalStream* stream : unfinished) {
+    const auto placed =
+        completer_.watch(group_, stream->device,
+                         [batch](const Result<void>& outcome) { watch_reached(*batch, outcome); });
+    // The count can then never reach zero: the actions die with the batch.
+    if (!placed) return placed;
+  }
+  last_ = std::move(batch);
+  last_at_ = streams_.total_submitted();
+  return {};
+}
+
+void Retirement::watch_reached(Batch& batch, const Result<void>& outcome) {
+  std::vector<Action> actions;
+  {
+    const std::lock_guard lock(batch.mutex);
+    if (!outcome) batch.failed = true;
+    if (--batch.outstanding > 0) return;
+    batch.done = true;
+    actions.swap(batch.actions);
+    if (batch.failed) return;
+  }
+  for (const Action& action : actions) action();
+}
+
+}  // namespace slate::daemon

@@ -1,0 +1,47 @@
+// Retirement: runs an action once all work that its session has submitted so far is done: how
+// memory and modules outlive the work that may still use them. Actions that come close together
+// share their watches.
+//
+// after_present_work(): session thread. Actions run there or on the completer's thread. After a
+// cancel they are dropped, for the work may still be stopping: the session's end releases what they
+// would have.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "daemon/engine/stream_table.h"
+
+namespace slate::daemon {
+
+class Retirement {
+ public:
+  using Action = std::function<void()>;
+
+  Retirement(StreamTable& streams, Completer& completer, Completer::Group& group)
+      : streams_(streams), completer_(completer), group_(group) {}
+
+  /// The error is the device's; the action is then dropped.
+  Result<void> after_present_work(Action action);
+
+ private:
+  struct Batch {
+    std::mutex mutex;
+    std::size_t outstanding = 0;
+    bool failed = false;
+    bool done = false;
+    std::vector<Action> actions;
+  };
+
+  static void watch_reached(Batch& batch, const Result<void>& outcome);
+  bool join_last_batch(Action& action);
+
+  StreamTable& streams_;
+  Completer& completer_;
+  Completer::Group& group_;
+  std::shared_ptr<Batch> last_;
+  std::uint64_t last_at_ = 0;  // StreamTable::total_submitted() then
+};
+
+}  // namespace slate::daemon

@@ -1,0 +1,264 @@
+// The life of a session: setting up, serving, failing, tearing down. The commands are in
+// session_*.cc.
+#include "daemon/engine/session.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+
+#include "base/check.h"
+#include "base/log.h"
+
+namespace slate::daemon {
+
+using ipc::Command;
+using ipc::CommandType;
+
+std::string_view phase_name(SessionPhase phase) {
+  switch (phase) {
+    case SessionPhase::kStarting:
+      return "starting";
+    case SessionPhase::kServing:
+      return "serving";
+    case SessionPhase::kFailed:
+      return "failed";
+    case SessionPhase::kDraining:
+      return "draining";
+  }
+  return "unknown";
+}
+
+Session::Session(device::Device& device, Completer& completer, SessionSpec spec, SessionHooks hooks,
+                 std::chrono::milliseconds kill_grace)
+    : device_(device),
+      completer_(completer),
+      spec_(std::move(spec)),
+      hooks_(std::move(hooks)),
+      kill_grace_(kill_grace),
+      client_end_(fcntl(spec_.fifos.from_client.get(), F_DUPFD_CLOEXEC, 0)),
+      channel_(std::move(spec_.fifos), std::move(spec_.segment)),
+      streams_(device, completer, group_, [this](const Error& error) { on_device_error(error); }),
+      retirement_(streams_, completer, group_),
+      modules_(device) {}
+
+Session::~Session() = default;
+
+Session::Handler Session::handler_of(CommandType type) {
+  // Indexed by CommandType.
+  static constexpr Handler kHandlers[] = {
+      nullptr,  // kPad never leaves the ring
+      &Session::module_load,
+      &Session::module_unload,
+      &Session::function_get,
+      &Session::function_parameters,
+      &Session::function_set_shared,
+      &Session::global_get,
+      &Session::memory_allocate,
+      &Session::memory_free,
+      &Session::memory_info,
+      &Session::stream_create,
+      &Session::stream_destroy,
+      &Session::event_create,
+      &Session::event_destroy,
+      &Session::event_record,
+      &Session::stream_wait_event,
+      &Session::event_elapsed,
+      &Session::query,
+      &Session::synchronize,
+      &Session::launch,
+      &Session::copy_to_device,
+      &Session::copy_to_host,
+      &Session::copy_on_device,
+      &Session::fill,
+  };
+  static_assert(std::size(kHandlers) == static_cast<std::size_t>(CommandType::kFill) + 1);
+  const auto index = static_cast<std::size_t>(type);
+  return index < std::size(kHandlers) ? kHandlers[index] : nullptr;
+}
+
+void Session::run() {
+  if (const auto ready = set_up(); !ready) {
+    log_warning("session {}: {}", spec_.id, ready.error().message);
+    channel_.fail(ready.error());
+  } else {
+    serve();
+  }
+  tear_down();
+}
+
+Result<void> Session::set_up() {
+  auto memory = MemoryManager::make(device_, spec_.memory_limit);
+  if (!memory) return std::unexpected(memory.error());
+  memory_ = std::move(*memory);
+  memory_seen_.store(memory_.get());
+  auto starting = SessionPhase::kStarting;
+  phase_.compare_exchange_strong(starting, SessionPhase::kServing);
+  return {};
+}
+
+void Session::serve() {
+  Command command;
+  while (true) {
+    const auto event = channel_.wait();
+    if (event == ipc::EngineChannel::Wait::kTimeout) continue;
+    if (event != ipc::EngineChannel::Wait::kCommand) return;
+    while (!stopping_.load()) {
+      const auto popped = channel_.try_pop(command);
+      if (!popped) {
+        log_warning("session {} (pid {}, {}) ended: {}", spec_.id, spec_.pid, spec_.program,
+                    popped.error().message);
+        channel_.fail(popped.error());
+        return;
+      }
+      if (!*popped) break;
+      if (!serve_command(command)) return;
+    }
+  }
+}
+
+/// False when the command broke the protocol: the session ends.
+bool Session::serve_command(const Command& command) {
+  if (failed_.load()) {
+    answer_failed(command);
+    return true;
+  }
+  const ipc::CommandHeader& header = command.header;
+  const bool has_reply = header.reply_slot != ipc::kNoReply;
+  const Handler handler = handler_of(header.type);
+  Reply reply;
+  Result<void> done = slate::fail(
+      ErrorCode::kProtocol, fmt::format("unknown command {}", static_cast<unsigned>(header.type)));
+  if (has_reply && header.reply_slot >= ipc::kReplySlots) {
+    done = slate::fail(ErrorCode::kProtocol, fmt::format("reply slot {}", header.reply_slot));
+  } else if (handler != nullptr) {
+    done = (this->*handler)(command, reply);
+  }
+  if (!done && done.error().code == ErrorCode::kProtocol) {
+    log_warning("session {} (pid {}, {}) ended: {}", spec_.id, spec_.pid, spec_.program,
+                done.error().message);
+    channel_.fail(done.error());
+    return false;
+  }
+  if (!done) {
+    log_debug("session {}: {}", spec_.id, done.error().message);
+    if (has_reply) {
+      channel_.reply_error(header.reply_slot, header.reply_sequence, done.error());
+    } else {
+      channel_.set_async_error(done.error().code);
+    }
+  } else if (has_reply && !reply.deferred) {
+    channel_.reply(header.reply_slot, header.reply_sequence,
+                   std::span(reply.bytes.data(), reply.size));
+  }
+  return true;
+}
+
+void Session::answer_failed(const Command& command) {
+  if (command.header.reply_slot != ipc::kNoReply) {
+    channel_.reply_error(command.header.reply_slot, command.header.reply_sequence, sticky_error());
+  }
+  const auto type = command.header.type;
+  if (type != CommandType::kCopyToDevice && type != CommandType::kCopyToHost) return;
+  if (const auto copy = command.as<ipc::StagedCopy>()) {
+    channel_.finish_staging(copy->slot, copy->slot_sequence);
+  }
+}
+
+void Session::stop(std::string_view reason) {
+  stopping_.store(true);
+  channel_.end(reason);
+  channel_.stop();
+}
+
+void Session::fail(Error fault) {
+  {
+    const std::lock_guard lock(sticky_mutex_);
+    if (sticky_.code != ErrorCode::kNone) return;
+    sticky_ = fault;
+    failed_.store(true);
+  }
+  auto serving = SessionPhase::kServing;
+  phase_.compare_exchange_strong(serving, SessionPhase::kFailed);
+  channel_.fail(fault);
+  log_warning("session {} (pid {}, {}) failed: {}: {}", spec_.id, spec_.pid, spec_.program,
+              error_name(fault.code), fault.message);
+  streams_.cancel_all();
+}
+
+Error Session::sticky_error() const {
+  const std::lock_guard lock(sticky_mutex_);
+  return sticky_;
+}
+
+/// An error that came from executing work, on whatever thread saw it.
+void Session::on_device_error(const Error& error) {
+  if (device_.lost()) hooks_.device_lost(error);
+  if (ending_.load()) return;
+  Error fault = error;
+  if (!is_sticky(fault.code)) fault.code = ErrorCode::kLaunchFailed;
+  fail(std::move(fault));
+}
+
+Result<void> Session::checked(Result<void> result) {
+  if (!result && (is_sticky(result.error().code) || device_.lost()))
+    on_device_error(result.error());
+  return result;
+}
+
+bool Session::client_is_gone() const {
+  pollfd poller{client_end_.get(), 0, 0};
+  return ::poll(&poller, 1, 0) > 0 && (poller.revents & (POLLHUP | POLLERR)) != 0;
+}
+
+/// Until nothing of this session runs any more. Where the device cannot cancel, that may take as
+/// long as the kernels do.
+void Session::wait_for_work() {
+  streams_.cancel_all();
+  streams_.watch_ends();
+  if (group_.wait_empty(kill_grace_)) return;
+  log_warning("session {} (pid {}, {}): work goes on {} s after the client left: {}", spec_.id,
+              spec_.pid, spec_.program, kill_grace_.count() / 1000,
+              fmt::join(streams_.running_kernels(), ", "));
+  hooks_.stuck(spec_.id);
+  while (!group_.wait_empty(std::chrono::seconds(1))) {
+  }
+}
+
+void Session::tear_down() {
+  ending_.store(true);
+  phase_.store(SessionPhase::kDraining);
+  client_end_.reset();
+  wait_for_work();
+  events_.clear();
+  modules_.release();
+  if (memory_) {
+    memory_->release();
+    SLATE_CHECK(memory_->charged() == 0);
+  }
+  streams_.destroy_all();
+  if (staging_registered_) device_.unregister_host(channel_.all_staging().data());
+  SLATE_CHECK(modules_.count() == 0 && streams_.count() == 0);
+}
+
+SessionStatus Session::status() const {
+  const MemoryManager* memory = memory_seen_.load();
+  return {.id = spec_.id,
+          .phase = phase_.load(),
+          .memory_used = memory ? memory->charged() : 0,
+          .memory_limit = spec_.memory_limit,
+          .launches = streams_.launches(),
+          .launches_running = streams_.launches_running(),
+          .copies = copies_.load(),
+          .bytes_to_device = bytes_to_device_.load(),
+          .bytes_to_host = bytes_to_host_.load(),
+          .streams = streams_.count(),
+          .modules = modules_.count()};
+}
+
+std::vector<std::string> Session::running_kernels() const {
+  std::vector<std::string> names = streams_.running_kernels();
+  for (std::string& name : names) name += fmt::format(" ({}, pid {})", spec_.program, spec_.pid);
+  return names;
+}
+
+}  // namespace slate::daemon

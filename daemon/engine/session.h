@@ -1,0 +1,190 @@
+// Session: one client as the engine serves it. run() is the body of the session's thread: it pops
+// commands from the channel, checks them, and hands work to the device; nothing in it waits for
+// that work. The handlers of the commands are spread over session_*.cc by topic.
+//
+// What a client can do wrong ends here: a bad argument is that command's error, a broken protocol
+// ends the session, a fault in a kernel makes its error stick to this session only.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "daemon/engine/completer.h"
+#include "daemon/engine/memory_manager.h"
+#include "daemon/engine/module_store.h"
+#include "daemon/engine/retirement.h"
+#include "daemon/engine/stream_table.h"
+#include "device/device.h"
+#include "ipc/channel.h"
+
+namespace slate::daemon {
+
+struct SessionSpec {
+  std::uint64_t id = 0;
+  std::uint32_t pid = 0;
+  std::uint32_t uid = 0;
+  std::string program;
+  std::uint64_t memory_limit = 0;
+  ipc::SessionFifos fifos;
+  ipc::Segment segment;
+};
+
+enum class SessionPhase { kStarting, kServing, kFailed, kDraining };
+std::string_view phase_name(SessionPhase phase);
+
+/// For `slatectl status`.
+struct SessionStatus {
+  std::uint64_t id;
+  SessionPhase phase;
+  std::uint64_t memory_used, memory_limit;
+  std::uint64_t launches, launches_running;
+  std::uint64_t copies, bytes_to_device, bytes_to_host;
+  std::uint64_t streams, modules;
+};
+
+/// What a session tells its engine. Called from any thread.
+struct SessionHooks {
+  /// The device is lost: does not return in the daemon.
+  std::function<void(const Error& fault)> device_lost;
+  /// The client is gone, and its work did not end within the grace time.
+  std::function<void(std::uint64_t session)> stuck;
+};
+
+class Session {
+ public:
+  static constexpr std::size_t kMostEvents = 65536;
+
+  /// `device` and `completer` outlive it. `kill_grace`: how long its work may go on after the
+  /// client left.
+  Session(device::Device& device, Completer& completer, SessionSpec spec, SessionHooks hooks,
+          std::chrono::milliseconds kill_grace);
+  /// Requires: run() has returned, or was never called.
+  ~Session();
+
+  /// Serves until the client is gone, breaks the protocol or stop() is called; then frees
+  /// everything. Called once, on the session's own thread.
+  void run();
+
+  // Any thread.
+  /// Ends the session; the client sees `reason`.
+  void stop(std::string_view reason);
+  /// Makes `fault` stick: its work is dropped and every later command gets it. The first one
+  /// counts.
+  void fail(Error fault);
+  SessionStatus status() const;
+  /// Names of the kernels that may be running, as "kernel (program, pid 12)".
+  std::vector<std::string> running_kernels() const;
+  std::uint64_t id() const { return spec_.id; }
+  bool faulted() const { return failed_.load(); }
+
+ private:
+  /// What a handler answers; at most one payload.
+  struct Reply {
+    std::array<std::byte, ipc::kReplyPayloadBytes> bytes;
+    std::size_t size = 0;
+    bool deferred = false;  // the completer answers later
+
+    template <typename T>
+    void set(const T& value) {
+      static_assert(sizeof(T) <= ipc::kReplyPayloadBytes);
+      __builtin_memcpy(bytes.data(), &value, sizeof(T));
+      size = sizeof(T);
+    }
+  };
+  using Handler = Result<void> (Session::*)(const ipc::Command&, Reply&);
+  struct EventRecord {
+    bool timing = true;
+    std::shared_ptr<SharedEvent> event;  // null before the first record
+  };
+
+  static Handler handler_of(ipc::CommandType type);
+  Result<void> set_up();
+  void serve();
+  bool serve_command(const ipc::Command& command);
+  void answer_failed(const ipc::Command& command);
+  void tear_down();
+  void wait_for_work();
+  void on_device_error(const Error& error);
+  /// Passes `result` on, after failing the session when its error is a fault.
+  Result<void> checked(Result<void> result);
+  Error sticky_error() const;
+
+  // session_module.cc
+  Result<void> module_load(const ipc::Command& command, Reply& reply);
+  Result<void> module_unload(const ipc::Command& command, Reply& reply);
+  Result<void> function_get(const ipc::Command& command, Reply& reply);
+  Result<void> function_parameters(const ipc::Command& command, Reply& reply);
+  Result<void> function_set_shared(const ipc::Command& command, Reply& reply);
+  Result<void> global_get(const ipc::Command& command, Reply& reply);
+  // session_memory.cc
+  Result<void> memory_allocate(const ipc::Command& command, Reply& reply);
+  Result<void> memory_free(const ipc::Command& command, Reply& reply);
+  Result<void> memory_info(const ipc::Command& command, Reply& reply);
+  bool client_is_gone() const;
+  // session_stream.cc
+  Result<void> stream_create(const ipc::Command& command, Reply& reply);
+  Result<void> stream_destroy(const ipc::Command& command, Reply& reply);
+  Result<void> event_create(const ipc::Command& command, Reply& reply);
+  Result<void> event_destroy(const ipc::Command& command, Reply& reply);
+  Result<void> event_record(const ipc::Command& command, Reply& reply);
+  Result<void> stream_wait_event(const ipc::Command& command, Reply& reply);
+  Result<void> event_elapsed(const ipc::Command& command, Reply& reply);
+  Result<void> query(const ipc::Command& command, Reply& reply);
+  Result<void> synchronize(const ipc::Command& command, Reply& reply);
+  Result<EventRecord*> find_event(std::uint64_t id);
+  Result<std::vector<LogicalStream*>> streams_of(const ipc::Target& target);
+  Result<bool> is_finished(const ipc::Target& target);
+  Result<void> synchronize_event(const ipc::Command& command, std::uint64_t id, Reply& reply);
+  Completer::Callback answer_when(const ipc::Command& command, std::size_t count);
+  // session_copy.cc
+  Result<void> copy_to_device(const ipc::Command& command, Reply& reply);
+  Result<void> copy_to_host(const ipc::Command& command, Reply& reply);
+  Result<void> copy_on_device(const ipc::Command& command, Reply& reply);
+  Result<void> fill(const ipc::Command& command, Reply& reply);
+  Result<void> staged_copy(const ipc::Command& command, bool to_device);
+  Result<void> submit_staged(const ipc::StagedCopy& copy, bool to_device);
+  Result<void> check_range(std::uint64_t address, std::uint64_t pitch, std::uint64_t width,
+                           std::uint64_t height) const;
+  void register_staging();
+  // session_launch.cc
+  Result<void> launch(const ipc::Command& command, Reply& reply);
+
+  device::Device& device_;
+  Completer& completer_;
+  SessionSpec spec_;  // fifos and segment moved to channel_
+  const SessionHooks hooks_;
+  const std::chrono::milliseconds kill_grace_;
+  UniqueFd client_end_;  // to see the client leave while waiting for something else
+  ipc::EngineChannel channel_;
+  Completer::Group group_;
+
+  mutable std::mutex sticky_mutex_;
+  Error sticky_{ErrorCode::kNone, {}};
+  std::atomic<bool> failed_{false};
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> ending_{false};
+  std::atomic<SessionPhase> phase_{SessionPhase::kStarting};
+  std::atomic<std::uint64_t> copies_{0};
+  std::atomic<std::uint64_t> bytes_to_device_{0};
+  std::atomic<std::uint64_t> bytes_to_host_{0};
+
+  StreamTable streams_;
+  Retirement retirement_;
+  ModuleStore modules_;
+  std::unique_ptr<MemoryManager> memory_;  // null until set_up(); then constant
+  std::atomic<MemoryManager*> memory_seen_{nullptr};
+  std::unordered_map<std::uint64_t, EventRecord> events_;
+  bool staging_registered_ = false;
+  bool staging_tried_ = false;
+};
+
+}  // namespace slate::daemon

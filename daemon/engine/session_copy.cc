@@ -1,0 +1,138 @@
+// Copies and fills. The client's data travels through the staging slots of the segment: a slot is
+// given back when its copy has finished, and also when the copy was refused, so that the client
+// never waits in vain.
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "daemon/engine/session.h"
+
+namespace slate::daemon {
+namespace {
+
+/// Bytes from the first to the last one of `height` rows; false on overflow.
+bool extent_of(std::uint64_t pitch, std::uint64_t width, std::uint64_t height,
+               std::uint64_t& extent) {
+  std::uint64_t before_last_row = 0;
+  return !__builtin_mul_overflow(pitch, height - 1, &before_last_row) &&
+         !__builtin_add_overflow(before_last_row, width, &extent);
+}
+
+}  // namespace
+
+/// Requires: width and height are not 0.
+Result<void> Session::check_range(std::uint64_t address, std::uint64_t pitch, std::uint64_t width,
+                                  std::uint64_t height) const {
+  std::uint64_t extent = 0;
+  if (height > 1 && pitch < width) {
+    return slate::fail(ErrorCode::kInvalidValue,
+                       fmt::format("pitch {} below width {}", pitch, width));
+  }
+  if (!extent_of(pitch, width, height, extent)) {
+    return slate::fail(ErrorCode::kInvalidValue, "a copy longer than the address space");
+  }
+  if (memory_->owns(address, extent) || modules_.owns(address, extent)) return {};
+  return slate::fail(ErrorCode::kInvalidValue,
+                     fmt::format("{} bytes at {:#x} are not this session's", extent, address));
+}
+
+Result<void> Session::copy_to_device(const ipc::Command& command, Reply&) {
+  return staged_copy(command, true);
+}
+
+Result<void> Session::copy_to_host(const ipc::Command& command, Reply&) {
+  return staged_copy(command, false);
+}
+
+Result<void> Session::staged_copy(const ipc::Command& command, bool to_device) {
+  const auto copy = command.as<ipc::StagedCopy>();
+  if (!copy) return std::unexpected(copy.error());
+  std::uint64_t packed = 0;
+  if (copy->slot >= ipc::kStagingSlots || copy->slot_offset > ipc::kStagingSlotBytes ||
+      __builtin_mul_overflow(copy->width, copy->height, &packed) ||
+      packed > ipc::kStagingSlotBytes - copy->slot_offset) {
+    return slate::fail(ErrorCode::kProtocol, "a copy outside its staging slot");
+  }
+  Result<void> done;
+  if (packed > 0) done = submit_staged(*copy, to_device);
+  if (!done || packed == 0) channel_.finish_staging(copy->slot, copy->slot_sequence);
+  return done;
+}
+
+Result<void> Session::submit_staged(const ipc::StagedCopy& copy, bool to_device) {
+  if (const auto ok = check_range(copy.address, copy.pitch, copy.width, copy.height); !ok)
+    return ok;
+  const auto stream = streams_.find(copy.stream);
+  if (!stream) return std::unexpected(stream.error());
+  register_staging();
+  const auto target = streams_.begin_work(**stream);
+  if (!target) return checked(std::unexpected(target.error()));
+  std::byte* const host = channel_.staging(copy.slot).data() + copy.slot_offset;
+  const device::Shape shape{copy.width, copy.height};
+  const auto submitted =
+      to_device ? device_.copy_to_device(copy.address, copy.pitch, host, copy.width, shape, *target)
+                : device_.copy_to_host(host, copy.width, copy.address, copy.pitch, shape, *target);
+  if (!submitted) return checked(submitted);
+  streams_.work_submitted(**stream);
+  copies_.fetch_add(1, std::memory_order_relaxed);
+  (to_device ? bytes_to_device_ : bytes_to_host_)
+      .fetch_add(copy.width * copy.height, std::memory_order_relaxed);
+  return checked(completer_.watch(
+      group_, *target,
+      [this, slot = copy.slot, sequence = copy.slot_sequence](const Result<void>&) {
+        channel_.finish_staging(slot, sequence);
+      }));
+}
+
+/// On first use: a program that copies nothing pays nothing. Copies from memory that could not be
+/// registered are slower, not wrong.
+void Session::register_staging() {
+  if (staging_tried_) return;
+  staging_tried_ = true;
+  const auto memory = channel_.all_staging();
+  const auto done = device_.register_host(memory.data(), memory.size());
+  staging_registered_ = done.has_value();
+  if (!done) log_debug("session {}: staging not registered: {}", spec_.id, done.error().message);
+}
+
+Result<void> Session::copy_on_device(const ipc::Command& command, Reply&) {
+  const auto copy = command.as<ipc::CopyOnDevice>();
+  if (!copy) return std::unexpected(copy.error());
+  if (copy->width == 0 || copy->height == 0) return {};
+  if (const auto ok = check_range(copy->to, copy->to_pitch, copy->width, copy->height); !ok)
+    return ok;
+  if (const auto ok = check_range(copy->from, copy->from_pitch, copy->width, copy->height); !ok) {
+    return ok;
+  }
+  const auto stream = streams_.find(copy->stream);
+  if (!stream) return std::unexpected(stream.error());
+  const auto target = streams_.begin_work(**stream);
+  if (!target) return checked(std::unexpected(target.error()));
+  const auto done = device_.copy_on_device(copy->to, copy->to_pitch, copy->from, copy->from_pitch,
+                                           {copy->width, copy->height}, *target);
+  if (!done) return checked(done);
+  streams_.work_submitted(**stream);
+  copies_.fetch_add(1, std::memory_order_relaxed);
+  return {};
+}
+
+Result<void> Session::fill(const ipc::Command& command, Reply&) {
+  const auto request = command.as<ipc::Fill>();
+  if (!request) return std::unexpected(request.error());
+  if (request->width == 0 || request->height == 0) return {};
+  if (const auto ok = check_range(request->to, request->pitch, request->width, request->height);
+      !ok) {
+    return ok;
+  }
+  const auto stream = streams_.find(request->stream);
+  if (!stream) return std::unexpected(stream.error());
+  const auto target = streams_.begin_work(**stream);
+  if (!target) return checked(std::unexpected(target.error()));
+  const auto done =
+      device_.fill(request->to, request->pitch, static_cast<std::uint8_t>(request->value),
+                   {request->width, request->height}, *target);
+  if (!done) return checked(done);
+  streams_.work_submitted(**stream);
+  return {};
+}
+
+}  // namespace slate::daemon

@@ -1,0 +1,48 @@
+// Launches. For now first come, first served: every launch starts at once, in its native form, on
+// the stream of its session.
+#include <fmt/format.h>
+
+#include "daemon/engine/session.h"
+
+namespace slate::daemon {
+
+Result<void> Session::launch(const ipc::Command& command, Reply&) {
+  std::span<const std::byte> parameters;
+  const auto request = command.as<ipc::Launch>(&parameters);
+  if (!request) return std::unexpected(request.error());
+  if (request->parameter_bytes != parameters.size()) {
+    return slate::fail(ErrorCode::kProtocol, "a launch without its parameters");
+  }
+  const auto function = modules_.find_function(request->function);
+  if (!function) return std::unexpected(function.error());
+  const FunctionRecord& kernel = **function;
+  if (request->parameter_bytes != kernel.parameter_bytes) {
+    return slate::fail(ErrorCode::kInvalidValue,
+                       fmt::format("{} takes {} bytes of parameters, got {}", *kernel.name,
+                                   kernel.parameter_bytes, request->parameter_bytes));
+  }
+  const device::Dim3 grid{request->grid[0], request->grid[1], request->grid[2]};
+  const device::Dim3 block{request->block[0], request->block[1], request->block[2]};
+  // The shortest way out; the other limits are the device's to check.
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || block.x == 0 || block.y == 0 || block.z == 0) {
+    return slate::fail(ErrorCode::kInvalidConfiguration, "a grid or block without threads");
+  }
+  const auto stream = streams_.find(request->stream);
+  if (!stream) return std::unexpected(stream.error());
+  const auto target = streams_.begin_work(**stream);
+  if (!target) return checked(std::unexpected(target.error()));
+  const device::LaunchSpec spec{
+      .function = kernel.function,
+      .grid = grid,
+      .block = block,
+      .dynamic_shared_bytes = request->dynamic_shared_bytes,
+      .parameters = parameters,
+      .arena = memory_->arena(),
+      .print = [this](std::string_view text) { channel_.print(text); },
+  };
+  if (const auto done = device_.launch(spec, *target); !done) return checked(done);
+  streams_.work_submitted(**stream, kernel.name);
+  return {};
+}
+
+}  // namespace slate::daemon

@@ -1,0 +1,192 @@
+// Commands on streams and events, and waiting for them. An event's record keeps the device event of
+// its last recording; while somebody waits for that one, a new recording takes another.
+#include <fmt/format.h>
+
+#include "daemon/engine/session.h"
+
+namespace slate::daemon {
+
+Result<void> Session::stream_create(const ipc::Command& command, Reply&) {
+  const auto request = command.as<ipc::StreamCreate>();
+  if (!request) return std::unexpected(request.error());
+  return streams_.create(request->id, (request->flags & ipc::kStreamNonBlocking) == 0,
+                         request->priority);
+}
+
+Result<void> Session::stream_destroy(const ipc::Command& command, Reply&) {
+  const auto request = command.as<ipc::IdCommand>();
+  if (!request) return std::unexpected(request.error());
+  return streams_.destroy(request->id);
+}
+
+Result<void> Session::event_create(const ipc::Command& command, Reply&) {
+  const auto request = command.as<ipc::EventCreate>();
+  if (!request) return std::unexpected(request.error());
+  if (request->id == 0 || events_.contains(request->id)) {
+    return slate::fail(ErrorCode::kProtocol,
+                       fmt::format("event id {} is not a new one", request->id));
+  }
+  if (events_.size() >= kMostEvents) return slate::fail(ErrorCode::kLimit, "too many events");
+  events_.emplace(request->id, EventRecord{(request->flags & ipc::kEventNoTiming) == 0, nullptr});
+  return {};
+}
+
+Result<Session::EventRecord*> Session::find_event(std::uint64_t id) {
+  const auto found = events_.find(id);
+  if (found == events_.end()) return slate::fail(ErrorCode::kInvalidHandle, "no such event");
+  return &found->second;
+}
+
+Result<void> Session::event_destroy(const ipc::Command& command, Reply&) {
+  const auto request = command.as<ipc::IdCommand>();
+  if (!request) return std::unexpected(request.error());
+  if (events_.erase(request->id) == 0) {
+    return slate::fail(ErrorCode::kInvalidHandle, "no such event");
+  }
+  return {};
+}
+
+Result<void> Session::event_record(const ipc::Command& command, Reply&) {
+  const auto request = command.as<ipc::EventStream>();
+  if (!request) return std::unexpected(request.error());
+  const auto record = find_event(request->event);
+  if (!record) return std::unexpected(record.error());
+  const auto stream = streams_.find(request->stream);
+  if (!stream) return std::unexpected(stream.error());
+  if (!(*record)->event || (*record)->event.use_count() > 1) {
+    auto fresh = SharedEvent::make(device_, (*record)->timing);
+    if (!fresh) return checked(std::unexpected(fresh.error()));
+    (*record)->event = std::move(*fresh);
+  }
+  const auto target = streams_.begin_work(**stream);
+  if (!target) return checked(std::unexpected(target.error()));
+  if (const auto done = device_.record((*record)->event->get(), *target); !done)
+    return checked(done);
+  streams_.work_submitted(**stream);
+  return {};
+}
+
+Result<void> Session::stream_wait_event(const ipc::Command& command, Reply&) {
+  const auto request = command.as<ipc::EventStream>();
+  if (!request) return std::unexpected(request.error());
+  const auto record = find_event(request->event);
+  if (!record) return std::unexpected(record.error());
+  const auto stream = streams_.find(request->stream);
+  if (!stream) return std::unexpected(stream.error());
+  if (!(*record)->event) return {};
+  const auto target = streams_.begin_work(**stream);
+  if (!target) return checked(std::unexpected(target.error()));
+  if (const auto done = device_.wait(*target, (*record)->event->get()); !done) return checked(done);
+  streams_.work_submitted(**stream);
+  return {};
+}
+
+Result<void> Session::event_elapsed(const ipc::Command& command, Reply& reply) {
+  const auto request = command.as<ipc::EventPair>();
+  if (!request) return std::unexpected(request.error());
+  const auto start = find_event(request->start);
+  if (!start) return std::unexpected(start.error());
+  const auto stop = find_event(request->stop);
+  if (!stop) return std::unexpected(stop.error());
+  if (!(*start)->event || !(*stop)->event || !(*start)->timing || !(*stop)->timing) {
+    return slate::fail(ErrorCode::kInvalidHandle,
+                       "an event that was not recorded, or has no timing");
+  }
+  const auto milliseconds = device_.elapsed_ms((*start)->event->get(), (*stop)->event->get());
+  if (!milliseconds) return checked(std::unexpected(milliseconds.error()));
+  reply.set(ipc::ElapsedReply{*milliseconds, 0});
+  return {};
+}
+
+Result<bool> Session::is_finished(const ipc::Target& target) {
+  if (target.kind == ipc::TargetKind::kEvent) {
+    const auto record = find_event(target.id);
+    if (!record) return std::unexpected(record.error());
+    if (!(*record)->event) return true;
+    return device_.query((*record)->event->get());
+  }
+  const auto streams = streams_of(target);
+  if (!streams) return std::unexpected(streams.error());
+  for (LogicalStream* stream : *streams) {
+    const auto finished = streams_.query(*stream);
+    if (!finished || !*finished) return finished;
+  }
+  return true;
+}
+
+/// The streams with unfinished work that the target means.
+Result<std::vector<LogicalStream*>> Session::streams_of(const ipc::Target& target) {
+  if (target.kind == ipc::TargetKind::kSession) return streams_.unfinished(nullptr);
+  if (target.kind != ipc::TargetKind::kStream) {
+    return slate::fail(ErrorCode::kProtocol, "unknown kind of target");
+  }
+  const auto stream = streams_.find(target.id);
+  if (!stream) return std::unexpected(stream.error());
+  return streams_.unfinished(*stream);
+}
+
+Result<void> Session::query(const ipc::Command& command, Reply& reply) {
+  const auto target = command.as<ipc::Target>();
+  if (!target) return std::unexpected(target.error());
+  const auto finished = is_finished(*target);
+  if (!finished) return checked(std::unexpected(finished.error()));
+  reply.set(ipc::QueryReply{*finished ? 1u : 0u, 0});
+  return {};
+}
+
+/// A callback that answers `command` when it was called `count` times, with the first fault if
+/// there was one.
+Completer::Callback Session::answer_when(const ipc::Command& command, std::size_t count) {
+  struct Answer {
+    std::size_t left;
+    Result<void> outcome;
+  };
+  auto answer = std::make_shared<Answer>(Answer{count, {}});
+  // Only the completer's thread calls it: no lock.
+  return [this, answer, header = command.header](const Result<void>& outcome) {
+    if (!outcome && answer->outcome) answer->outcome = outcome;
+    if (--answer->left > 0) return;
+    if (!answer->outcome) on_device_error(answer->outcome.error());
+    if (failed_.load()) {
+      channel_.reply_error(header.reply_slot, header.reply_sequence, sticky_error());
+    } else if (answer->outcome) {
+      channel_.reply(header.reply_slot, header.reply_sequence, {});
+    } else {
+      channel_.reply_error(header.reply_slot, header.reply_sequence, answer->outcome.error());
+    }
+  };
+}
+
+Result<void> Session::synchronize_event(const ipc::Command& command, std::uint64_t id,
+                                        Reply& reply) {
+  const auto record = find_event(id);
+  if (!record) return std::unexpected(record.error());
+  if (!(*record)->event) return {};
+  reply.deferred = true;
+  completer_.watch(group_, (*record)->event, answer_when(command, 1));
+  return {};
+}
+
+Result<void> Session::synchronize(const ipc::Command& command, Reply& reply) {
+  const auto target = command.as<ipc::Target>();
+  if (!target) return std::unexpected(target.error());
+  if (command.header.reply_slot == ipc::kNoReply) {
+    return slate::fail(ErrorCode::kProtocol, "a wait that nobody waits for");
+  }
+  const auto finished = is_finished(*target);
+  if (!finished) return checked(std::unexpected(finished.error()));
+  if (*finished) return {};
+  if (target->kind == ipc::TargetKind::kEvent) return synchronize_event(command, target->id, reply);
+  const auto streams = streams_of(*target);
+  if (!streams) return std::unexpected(streams.error());
+  if (streams->empty()) return {};
+  const auto callback = answer_when(command, streams->size());
+  for (std::size_t i = 0; i < streams->size(); ++i) {
+    const auto placed = completer_.watch(group_, (*streams)[i]->device, callback);
+    if (!placed) return checked(placed);
+  }
+  reply.deferred = true;
+  return {};
+}
+
+}  // namespace slate::daemon

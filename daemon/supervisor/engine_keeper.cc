@@ -1,0 +1,152 @@
+#include "daemon/supervisor/engine_keeper.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "base/log.h"
+
+namespace slate::daemon {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kFirstDelay = 100ms;
+constexpr auto kLongestDelay = 10s;
+constexpr int kFailuresUntilTrouble = 3;
+
+}  // namespace
+
+void EngineKeeper::add_to(PollSet& polls) const {
+  for (const auto* engine : {&active_, &spare_}) {
+    if (!*engine) continue;
+    polls.add((*engine)->link().fd(), POLLIN);
+    polls.add((*engine)->exit_fd(), POLLIN);
+  }
+  if (stopping_) return;
+  if (!active_) polls.add_deadline(start_at_);
+  if (spare_at_ && !spare_) polls.add_deadline(*spare_at_);
+}
+
+void EngineKeeper::service() {
+  if (active_) service_active();
+  if (spare_) service_spare();
+  start_due();
+}
+
+void EngineKeeper::start_due() {
+  const auto now = Clock::now();
+  if (stopping_ || hopeless_) return;
+  if (!active_ && now >= start_at_) start_active();
+  if (!config_.spare_engine || spare_ || !active() || !spare_at_ || now < *spare_at_) return;
+  auto started = EngineProcess::start(program_, config_);
+  if (started) {
+    spare_.emplace(std::move(*started));
+  } else {
+    spare_at_ = now + kLongestDelay;
+  }
+}
+
+void EngineKeeper::start_active() {
+  auto started = EngineProcess::start(program_, config_);
+  if (!started) return start_up_failed(started.error());
+  active_.emplace(std::move(*started));
+  log_debug("engine started, pid {}", active_->pid());
+}
+
+/// Reads what the engine says. False when its end of the link is closed.
+bool EngineKeeper::read(EngineProcess& engine, bool is_active) {
+  while (true) {
+    auto received = engine.link().receive();
+    if (!received) return false;
+    if (!*received) return true;
+    LinkMessage& message = **received;
+    switch (message.header.type) {
+      case LinkType::kReady:
+        if (message.text.size() != sizeof(DeviceInfo)) return false;
+        std::memcpy(&engine.device, message.text.data(), sizeof(DeviceInfo));
+        engine.ready = true;
+        log_debug("engine {} is ready on {}", engine.pid(), engine.device.name);
+        if (is_active) {
+          failures_ = 0;
+          trouble_.clear();
+          was_ever_ready_ = true;
+          spare_at_ = Clock::now();
+          events_.ready();
+        }
+        break;
+      case LinkType::kStartFailed:
+      case LinkType::kFault:
+        engine.last_words = Error{message.header.code, message.text};
+        engine.start_failed = message.header.type == LinkType::kStartFailed;
+        break;
+      default:
+        if (is_active) events_.message(std::move(message));
+    }
+  }
+}
+
+void EngineKeeper::service_active() {
+  const bool was_ready = active_->ready;
+  // An engine that closed its link is of no use, even if it hangs on its way out.
+  if (!read(*active_, true)) active_->kill();
+  if ((poll_now(active_->exit_fd(), POLLIN) & POLLIN) == 0) return;
+  (void)read(*active_, true);
+  const auto cause = active_->ended();
+  if (!cause) return;
+  const bool hopeless =
+      active_->start_failed && !was_ever_ready_ && cause->code == ErrorCode::kInvalidValue;
+  active_.reset();
+  if (hopeless) hopeless_ = *cause;
+  replace(*cause, was_ready);
+}
+
+void EngineKeeper::replace(const Error& cause, bool was_ready) {
+  if (stopping_) return;
+  if (!was_ready) return start_up_failed(cause);
+  ++restarts_;
+  last_fault_ = fmt::format("{}: {}", error_name(cause.code), cause.message);
+  log_warning("engine replaced: {}", last_fault_);
+  events_.died(cause);
+  start_at_ = Clock::now();
+  if (!spare_) return;
+  active_.emplace(std::move(*spare_));
+  spare_.reset();
+  spare_at_ = Clock::now();
+  if (active_->ready) events_.ready();
+}
+
+void EngineKeeper::start_up_failed(const Error& cause) {
+  ++failures_;
+  const auto delay =
+      std::min<Clock::duration>(kFirstDelay * (1 << std::min(failures_, 10)), kLongestDelay);
+  start_at_ = Clock::now() + delay;
+  log_error("engine did not start: {}", cause.message);
+  last_fault_ = fmt::format("{}: {}", error_name(cause.code), cause.message);
+  if (failures_ >= kFailuresUntilTrouble)
+    trouble_ = "slate's engine does not start: " + cause.message;
+}
+
+void EngineKeeper::service_spare() {
+  if (!read(*spare_, false)) spare_->kill();
+  if ((poll_now(spare_->exit_fd(), POLLIN) & POLLIN) == 0) return;
+  const auto cause = spare_->ended();
+  if (!cause) return;
+  log_warning("spare engine ended: {}", cause->message);
+  spare_.reset();
+  spare_at_ = Clock::now() + kLongestDelay;
+}
+
+void EngineKeeper::stop(const std::string& reason) {
+  stopping_ = true;
+  for (auto* engine : {&active_, &spare_}) {
+    if (*engine) (void)(*engine)->link().send({.type = LinkType::kStop}, reason);
+  }
+}
+
+void EngineKeeper::kill_all() {
+  active_.reset();
+  spare_.reset();
+}
+
+}  // namespace slate::daemon

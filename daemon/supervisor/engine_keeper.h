@@ -1,0 +1,74 @@
+// EngineKeeper: sees to it that there is an engine: starts it, hears it, replaces it when it dies,
+// waits longer and longer when it dies at start-up, and keeps a spare one where configured.
+// Supervisor thread only.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "daemon/supervisor/engine_process.h"
+#include "daemon/supervisor/poll_set.h"
+
+namespace slate::daemon {
+
+class EngineKeeper {
+ public:
+  struct Events {
+    std::function<void()> ready;  // there is an engine that takes sessions
+    std::function<void(LinkMessage message)>
+        message;                                   // from the active engine; not about its own life
+    std::function<void(const Error& cause)> died;  // its sessions are lost
+  };
+
+  /// `program`: the path of slated.
+  EngineKeeper(std::string program, const Config& config, Events events)
+      : program_(std::move(program)), config_(config), events_(std::move(events)) {}
+
+  void add_to(PollSet& polls) const;
+  /// Starts what is due, reads what has come, notices who has died.
+  void service();
+
+  /// The engine that takes sessions; null while there is none.
+  EngineProcess* active() { return active_ && active_->ready ? &*active_ : nullptr; }
+  /// Why there has been none for a while: engines die at start-up. Empty when there is hope.
+  const std::string& trouble() const { return trouble_; }
+  /// The very first engine found that its device does not exist: the daemon should end.
+  const std::optional<Error>& hopeless() const { return hopeless_; }
+
+  /// Tells the engines to end; none is started any more.
+  void stop(const std::string& reason);
+  bool all_ended() const { return !active_ && !spare_; }
+  void kill_all();
+
+  pid_t pid() const { return active_ ? active_->pid() : 0; }
+  std::uint64_t restarts() const { return restarts_; }
+  const std::string& last_fault() const { return last_fault_; }
+
+ private:
+  void start_due();
+  void start_active();
+  bool read(EngineProcess& engine, bool is_active);
+  void service_active();
+  void service_spare();
+  void replace(const Error& cause, bool was_ready);
+  void start_up_failed(const Error& cause);
+
+  const std::string program_;
+  const Config config_;
+  const Events events_;
+  std::optional<EngineProcess> active_;
+  std::optional<EngineProcess> spare_;
+  Clock::time_point start_at_ = Clock::now();
+  std::optional<Clock::time_point> spare_at_;
+  int failures_ = 0;  // at start-up, in a row
+  bool was_ever_ready_ = false;
+  bool stopping_ = false;
+  std::uint64_t restarts_ = 0;
+  std::string last_fault_;
+  std::string trouble_;
+  std::optional<Error> hopeless_;
+};
+
+}  // namespace slate::daemon

@@ -1,0 +1,46 @@
+// EngineProcess: one engine as a child process: its pid, its end, and the link to it. Killed and
+// reaped with the object. Supervisor thread only.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+
+#include "base/device_info.h"
+#include "daemon/config.h"
+#include "daemon/engine_link.h"
+
+namespace slate::daemon {
+
+class EngineProcess {
+ public:
+  /// Starts `program` as an engine of `config`. It must be called on the thread that lives as long
+  /// as the supervisor: the engine dies with that thread.
+  static Result<EngineProcess> start(const std::string& program, const Config& config);
+  EngineProcess(EngineProcess&& other) noexcept;
+  EngineProcess& operator=(EngineProcess&&) = delete;
+  ~EngineProcess();
+
+  pid_t pid() const { return pid_; }
+  int exit_fd() const { return exit_fd_.get(); }  // readable once it has ended
+  const EngineLink& link() const { return link_; }
+  /// How it ended, in words and as an error for its sessions; nullopt while it lives. Reaps it.
+  std::optional<Error> ended();
+  void kill();
+
+  bool ready = false;
+  DeviceInfo device{};              // once ready
+  std::optional<Error> last_words;  // what it reported before it ended
+  bool start_failed = false;        // ... and that was kStartFailed
+
+ private:
+  EngineProcess(pid_t pid, UniqueFd exit_fd, EngineLink link)
+      : pid_(pid), exit_fd_(std::move(exit_fd)), link_(std::move(link)) {}
+
+  pid_t pid_ = 0;  // 0 once reaped
+  UniqueFd exit_fd_;
+  EngineLink link_;
+};
+
+}  // namespace slate::daemon

@@ -1,0 +1,246 @@
+#include "daemon/supervisor/registry.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "base/log.h"
+
+namespace slate::daemon {
+namespace {
+
+using namespace std::chrono_literals;
+using State = SessionRecord::State;
+
+constexpr auto kEngineTimeout = 30s;  // a driver may take its time to make a context
+constexpr auto kHandshakeTimeout = 5s;
+
+}  // namespace
+
+std::string display_name(const char* text, std::size_t size) {
+  std::string name(text, strnlen(text, size));
+  for (char& c : name) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return name;
+}
+
+void send_refusal(int to_client, const Error& reason) {
+  ipc::Welcome welcome;
+  welcome.status = static_cast<std::uint32_t>(reason.code);
+  reason.message.copy(welcome.message, sizeof(welcome.message) - 1);
+  if (const auto sent = ipc::send_welcome(to_client, welcome); !sent) {
+    log_debug("refusal not delivered: {}", sent.error().message);
+  }
+}
+
+Registry::Registry(std::string runtime_dir, const Config& config)
+    : runtime_dir_(std::move(runtime_dir)), config_(config) {}
+
+Registry::~Registry() {
+  while (!sessions_.empty()) drop(sessions_.begin());
+}
+
+void Registry::greet(const ipc::Hello& hello, EngineProcess* engine, const std::string& refusal) {
+  auto fifos = ipc::open_session_fifos(runtime_dir_, hello);
+  if (!fifos) {
+    log_debug("no way to answer a client: {}", fifos.error().message);
+    return;
+  }
+  SessionRecord record;
+  record.id = next_id_++;
+  record.pid = hello.pid;
+  record.uid = fifos->owner;
+  record.program = display_name(hello.program, sizeof(hello.program));
+  record.directory = display_name(hello.directory, sizeof(hello.directory));
+  record.since = Clock::now();
+  record.deadline = record.since + kEngineTimeout;
+  record.fifos = std::move(*fifos);
+  std::string reason = refusal;
+  ErrorCode code = ErrorCode::kInitialization;
+  if (hello.protocol != ipc::kProtocolVersion) {
+    reason = fmt::format("slated speaks protocol {}, this program's libslate ({}) {}",
+                         ipc::kProtocolVersion, display_name(hello.build, sizeof(hello.build)),
+                         hello.protocol);
+  } else if (reason.empty() && sessions_.size() >= config_.max_sessions) {
+    code = ErrorCode::kLimit;
+    reason = fmt::format("slated serves its limit of {} sessions", config_.max_sessions);
+  }
+  if (!reason.empty()) {
+    refuse(record, {code, reason});
+    clean(record);
+    return;
+  }
+  const auto id = record.id;
+  SessionRecord& kept = sessions_.emplace(id, std::move(record)).first->second;
+  if (engine != nullptr) welcome(kept, *engine);
+}
+
+void Registry::refuse(const SessionRecord& record, const Error& reason) {
+  log_warning("session {} (pid {}, {}) refused: {}", record.id, record.pid, record.program,
+              reason.message);
+  send_refusal(record.fifos.to_client.get(), reason);
+}
+
+/// Makes the segment and tells its name. On failure the deadline is now, and the next look drops
+/// it.
+void Registry::welcome(SessionRecord& record, const EngineProcess& engine) {
+  record.deadline = Clock::now() + kHandshakeTimeout;
+  record.state = State::kWelcomed;
+  const std::string name =
+      fmt::format("{}{}-{}", ipc::segment_prefix(runtime_dir_), getpid(), record.id);
+  const std::uint64_t limit = config_.memory_limit.bytes_of(engine.device.total_memory);
+  auto segment = ipc::Segment::create(name, record.uid, engine.device, limit);
+  if (!segment) {
+    refuse(record, segment.error());
+    record.deadline = Clock::now();
+    return;
+  }
+  record.segment = std::move(*segment);
+  record.segment_name = name;
+  ipc::Welcome welcome;
+  welcome.session = record.id;
+  welcome.segment_bytes = sizeof(ipc::SegmentLayout);
+  name.copy(welcome.segment, sizeof(welcome.segment) - 1);
+  if (const auto sent = ipc::send_welcome(record.fifos.to_client.get(), welcome); !sent) {
+    log_debug("session {}: {}", record.id, sent.error().message);
+    record.deadline = Clock::now();
+  }
+}
+
+void Registry::hand_over(SessionRecord& record, const EngineProcess& engine) {
+  const int fds[] = {record.fifos.from_client.get(), record.fifos.to_client.get(),
+                     record.segment.fd()};
+  const LinkHeader header{.type = LinkType::kAddSession,
+                          .session = record.id,
+                          .limit = config_.memory_limit.bytes_of(engine.device.total_memory),
+                          .pid = record.pid,
+                          .uid = record.uid};
+  if (const auto sent = engine.link().send(header, record.program, fds); !sent) {
+    // A dying engine: the next one gets it.
+    log_debug("session {} not handed over: {}", record.id, sent.error().message);
+    return;
+  }
+  record.fifos.from_client.reset();
+  record.state = State::kServing;
+  ++served_;
+  log_debug("session {}: pid {}, {}", record.id, record.pid, record.program);
+}
+
+void Registry::engine_ready(EngineProcess& engine) {
+  for (auto& [id, record] : sessions_) {
+    if (record.state == State::kWaiting) welcome(record, engine);
+    if (record.state == State::kReady) hand_over(record, engine);
+  }
+}
+
+void Registry::add_to(PollSet& polls) const {
+  for (const auto& [id, record] : sessions_) {
+    if (record.state == State::kServing) continue;
+    polls.add_deadline(record.deadline);
+    if (record.state == State::kWelcomed) polls.add(record.fifos.from_client.get(), POLLIN);
+    // Of events nobody asked for, only the error that the reader is gone comes.
+    polls.add(record.fifos.to_client.get(), 0);
+  }
+}
+
+void Registry::service(EngineProcess* engine) {
+  for (auto session = sessions_.begin(); session != sessions_.end();) {
+    session = service_one(session->second, engine) ? std::next(session) : drop(session);
+  }
+}
+
+/// False when the session is over.
+bool Registry::service_one(SessionRecord& record, EngineProcess* engine) {
+  if (record.state == State::kServing) return true;
+  if ((poll_now(record.fifos.to_client.get(), 0) & POLLERR) != 0) return false;
+  if (record.state == State::kWelcomed && !read_ready(record, engine)) return false;
+  if (record.state == State::kServing || Clock::now() < record.deadline) return true;
+  if (record.state == State::kWaiting) {
+    refuse(record, {ErrorCode::kInitialization, "slate's engine is not up"});
+  } else if (record.state == State::kReady) {
+    ipc::mark_session(record.segment.status(), record.fifos.to_client.get(),
+                      ipc::SessionState::kFailed,
+                      {ErrorCode::kUnavailable, "slate's engine is not up"});
+  } else {
+    log_debug("session {} (pid {}) never said that it is ready", record.id, record.pid);
+  }
+  return false;
+}
+
+bool Registry::read_ready(SessionRecord& record, EngineProcess* engine) {
+  const short events = poll_now(record.fifos.from_client.get(), POLLIN);
+  if (events == 0) return true;
+  char byte = 0;
+  // One byte: those after it are wake-ups for the engine.
+  const ssize_t got = ::read(record.fifos.from_client.get(), &byte, 1);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
+  if (got != 1 || byte != ipc::kReadyByte) return false;
+  ipc::Segment::remove(record.segment_name);
+  record.segment_name.clear();
+  ipc::remove_session_directory(runtime_dir_, record.directory);
+  record.state = State::kReady;
+  record.deadline = Clock::now() + kEngineTimeout;
+  if (engine != nullptr) hand_over(record, *engine);
+  return true;
+}
+
+void Registry::clean(SessionRecord& record) {
+  if (!record.segment_name.empty()) ipc::Segment::remove(record.segment_name);
+  record.segment_name.clear();
+  if (record.state != State::kServing)
+    ipc::remove_session_directory(runtime_dir_, record.directory);
+}
+
+Registry::Iterator Registry::drop(Iterator session) {
+  clean(session->second);
+  return sessions_.erase(session);
+}
+
+void Registry::session_ended(std::uint64_t id) {
+  const auto found = sessions_.find(id);
+  if (found != sessions_.end()) drop(found);
+}
+
+void Registry::engine_died(const Error& cause) {
+  for (auto session = sessions_.begin(); session != sessions_.end();) {
+    SessionRecord& record = session->second;
+    if (record.state != State::kServing) {
+      ++session;
+      continue;
+    }
+    ipc::mark_session(record.segment.status(), record.fifos.to_client.get(),
+                      ipc::SessionState::kFailed, cause);
+    session = drop(session);
+  }
+}
+
+void Registry::refuse_waiting(const Error& reason) {
+  for (auto session = sessions_.begin(); session != sessions_.end();) {
+    SessionRecord& record = session->second;
+    if (record.state == State::kServing) {
+      ++session;
+      continue;
+    }
+    if (record.state == State::kWaiting) {
+      refuse(record, reason);
+    } else if (record.segment) {
+      ipc::mark_session(record.segment.status(), record.fifos.to_client.get(),
+                        ipc::SessionState::kEnded, reason);
+    }
+    session = drop(session);
+  }
+}
+
+void Registry::end_all(const std::string& reason) {
+  const Error error{ErrorCode::kUnavailable, reason};
+  refuse_waiting(error);
+  for (auto& [id, record] : sessions_) {
+    ipc::mark_session(record.segment.status(), record.fifos.to_client.get(),
+                      ipc::SessionState::kEnded, error);
+  }
+  while (!sessions_.empty()) drop(sessions_.begin());
+}
+
+}  // namespace slate::daemon

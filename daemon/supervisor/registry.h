@@ -1,0 +1,90 @@
+// Registry: every session from Hello to its end, as the supervisor sees it. It does the handshake,
+// hands sessions to the engine, and keeps of each served session just enough to tell its client
+// when the engine dies. Supervisor thread only.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "daemon/config.h"
+#include "daemon/supervisor/engine_process.h"
+#include "daemon/supervisor/poll_set.h"
+#include "ipc/channel.h"
+#include "ipc/rendezvous.h"
+
+namespace slate::daemon {
+
+struct SessionRecord {
+  enum class State {
+    kWaiting,   // no engine yet
+    kWelcomed,  // has the segment's name, maps it
+    kReady,     // has mapped it; waits for an engine
+    kServing,   // the engine's
+  };
+  std::uint64_t id = 0;
+  std::uint32_t pid = 0;
+  std::uint32_t uid = 0;
+  std::string program;
+  std::string directory;
+  State state = State::kWaiting;
+  Clock::time_point since;
+  Clock::time_point deadline;  // of the present state; kServing has none
+  ipc::SessionFifos fifos;     // from_client is closed once the engine has it
+  std::string segment_name;    // empty once removed
+  ipc::Segment segment;
+};
+
+class Registry {
+ public:
+  Registry(std::string runtime_dir, const Config& config);
+  /// Drops all sessions; their clients see the end of the file.
+  ~Registry();
+  Registry(const Registry&) = delete;
+  Registry& operator=(const Registry&) = delete;
+
+  /// Takes a new client; `refusal` not empty: tells it that instead.
+  void greet(const ipc::Hello& hello, EngineProcess* engine, const std::string& refusal);
+  /// An engine is there: those who waited for it go on.
+  void engine_ready(EngineProcess& engine);
+  /// Ready bytes, clients that left, deadlines. `engine` may be null.
+  void service(EngineProcess* engine);
+  void add_to(PollSet& polls) const;
+
+  void session_ended(std::uint64_t id);
+  /// Tells every served client, and forgets it.
+  void engine_died(const Error& cause);
+  /// Tells those not yet served, and forgets them.
+  void refuse_waiting(const Error& reason);
+  /// Tells all who are left, and forgets them.
+  void end_all(const std::string& reason);
+
+  const std::map<std::uint64_t, SessionRecord>& sessions() const { return sessions_; }
+  std::uint64_t served() const { return served_; }
+
+ private:
+  using Iterator = std::map<std::uint64_t, SessionRecord>::iterator;
+
+  void welcome(SessionRecord& record, const EngineProcess& engine);
+  void hand_over(SessionRecord& record, const EngineProcess& engine);
+  bool service_one(SessionRecord& record, EngineProcess* engine);
+  bool read_ready(SessionRecord& record, EngineProcess* engine);
+  void refuse(const SessionRecord& record, const Error& reason);
+  void clean(SessionRecord& record);
+  Iterator drop(Iterator session);
+
+  const std::string runtime_dir_;
+  const Config config_;
+  std::map<std::uint64_t, SessionRecord> sessions_;
+  std::uint64_t next_id_ = 1;
+  std::uint64_t served_ = 0;
+};
+
+/// A client's text for display: cut at NUL, and without control characters.
+std::string display_name(const char* text, std::size_t size);
+
+/// Refuses a client whose FIFOs are open.
+void send_refusal(int to_client, const Error& reason);
+
+}  // namespace slate::daemon

@@ -1,0 +1,91 @@
+#include "daemon/supervisor/status.h"
+
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+namespace slate::daemon {
+namespace {
+
+using nlohmann::json;
+
+std::int64_t seconds_since(Clock::time_point start) {
+  return std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - start).count();
+}
+
+const char* state_name(SessionRecord::State state) {
+  switch (state) {
+    case SessionRecord::State::kWaiting:
+      return "waiting";
+    case SessionRecord::State::kWelcomed:
+    case SessionRecord::State::kReady:
+      return "connecting";
+    case SessionRecord::State::kServing:
+      return "serving";
+  }
+  return "unknown";
+}
+
+/// What the supervisor knows; the engine's part is laid over it.
+json session_json(const SessionRecord& record) {
+  return {{"id", record.id},
+          {"pid", record.pid},
+          {"uid", record.uid},
+          {"program", record.program},
+          {"since_s", seconds_since(record.since)},
+          {"state", state_name(record.state)},
+          {"memory_used", 0},
+          {"memory_limit", 0},
+          {"launches", 0},
+          {"launches_running", 0},
+          {"copies", 0},
+          {"bytes_to_device", 0},
+          {"bytes_to_host", 0},
+          {"streams", 0},
+          {"modules", 0}};
+}
+
+json device_json(const StatusFacts& facts, const json& report) {
+  if (facts.device == nullptr) return nullptr;
+  json device = {{"name", facts.device->name},
+                 {"simulated", facts.device->is_simulated != 0},
+                 {"memory_total", facts.device->total_memory},
+                 {"memory_free", nullptr}};
+  if (report.contains("memory_free")) device["memory_free"] = report["memory_free"];
+  return device;
+}
+
+}  // namespace
+
+std::string status_text(const StatusFacts& facts, const Registry& registry,
+                        const std::string& engine_report) {
+  json report = json::parse(engine_report, nullptr, false);
+  if (!report.is_object()) report = json::object();
+  std::map<std::uint64_t, json> parts;
+  for (const json& part : report.value("sessions", json::array()))
+    parts[part.value("id", 0ull)] = part;
+  json sessions = json::array();
+  std::uint64_t launches = facts.past_launches;
+  for (const auto& [id, record] : registry.sessions()) {
+    json session = session_json(record);
+    if (const auto part = parts.find(id); part != parts.end()) session.update(part->second);
+    launches += session.value("launches", 0ull);
+    sessions.push_back(std::move(session));
+  }
+  json engine = {{"pid", nullptr}, {"restarts", facts.restarts}, {"last_fault", nullptr}};
+  if (facts.engine_pid != 0) engine["pid"] = facts.engine_pid;
+  if (!facts.last_fault.empty()) engine["last_fault"] = facts.last_fault;
+  const json status = {{"version", facts.version},
+                       {"pid", getpid()},
+                       {"uptime_s", seconds_since(facts.started)},
+                       {"device", device_json(facts, report)},
+                       {"engine", engine},
+                       {"sessions", sessions},
+                       {"totals",
+                        {{"sessions_served", registry.served()},
+                         {"launches", launches},
+                         {"faults", facts.past_faults + report.value("faults", 0ull)}}}};
+  return status.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+}  // namespace slate::daemon

@@ -1,0 +1,150 @@
+#include "daemon/supervisor/supervisor.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+
+#include "base/log.h"
+
+namespace slate::daemon {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kStopTimeout = 5s;
+constexpr const char* kStopReason = "slated is stopping";
+
+}  // namespace
+
+Result<std::unique_ptr<Supervisor>> Supervisor::make(const Config& config,
+                                                     const std::string& program, int stop_fd) {
+  auto rendezvous = ipc::RendezvousPoint::create(ipc::runtime_directory(config.runtime_dir));
+  if (!rendezvous) return std::unexpected(rendezvous.error());
+  const int stale = ipc::Segment::remove_stale(ipc::segment_prefix(rendezvous->directory()));
+  if (stale > 0) log_warning("removed {} segments of a daemon that was killed", stale);
+  return std::unique_ptr<Supervisor>(
+      new Supervisor(config, program, stop_fd, std::move(*rendezvous)));
+}
+
+Supervisor::Supervisor(const Config& config, const std::string& program, int stop_fd,
+                       ipc::RendezvousPoint rendezvous)
+    : config_(config),
+      stop_fd_(stop_fd),
+      rendezvous_(std::move(rendezvous)),
+      registry_(rendezvous_.directory(), config),
+      desk_(rendezvous_.directory(),
+            [this](const std::string& report) { return describe(report); }),
+      keeper_(program, config,
+              {.ready =
+                   [this] {
+                     device_ = keeper_.active()->device;
+                     registry_.engine_ready(*keeper_.active());
+                   },
+               .message = [this](const LinkMessage& message) { engine_message(message); },
+               .died = [this](const Error& cause) { engine_died(cause); }}) {}
+
+Result<void> Supervisor::run() {
+  keeper_.service();
+  while ((poll_now(stop_fd_, POLLIN) & POLLIN) == 0) {
+    PollSet polls;
+    polls.add(stop_fd_, POLLIN);
+    polls.add(rendezvous_.fd(), POLLIN);
+    keeper_.add_to(polls);
+    registry_.add_to(polls);
+    desk_.add_to(polls);
+    polls.sleep();
+    serve_once();
+    if (keeper_.hopeless()) return std::unexpected(*keeper_.hopeless());
+  }
+  stop();
+  return {};
+}
+
+void Supervisor::serve_once() {
+  keeper_.service();
+  receive_hellos();
+  registry_.service(keeper_.active());
+  desk_.service(keeper_.active());
+  if (!keeper_.trouble().empty()) {
+    registry_.refuse_waiting({ErrorCode::kInitialization, keeper_.trouble()});
+  }
+}
+
+void Supervisor::receive_hellos() {
+  for (const ipc::Hello& hello : rendezvous_.receive()) {
+    if (hello.kind == ipc::HelloKind::kControl) {
+      desk_.greet(hello);
+    } else {
+      registry_.greet(hello, keeper_.active(), stopping_ ? kStopReason : keeper_.trouble());
+    }
+  }
+}
+
+void Supervisor::engine_message(const LinkMessage& message) {
+  if (message.header.type == LinkType::kStatusReport) return desk_.report_came(message);
+  if (message.header.type != LinkType::kSessionEnded) return;
+  registry_.session_ended(message.header.session);
+  past_launches_ += message.header.number;
+  if ((message.header.flags & kSessionFaulted) != 0) ++past_faults_;
+}
+
+void Supervisor::engine_died(const Error& cause) {
+  ++past_faults_;
+  registry_.engine_died(cause);
+  desk_.engine_died();
+}
+
+/// The engine tells its sessions and ends; whoever is left then is told from here.
+void Supervisor::stop() {
+  stopping_ = true;
+  log_info("stopping, {} sessions", registry_.sessions().size());
+  registry_.refuse_waiting({ErrorCode::kUnavailable, kStopReason});
+  keeper_.stop(kStopReason);
+  const auto deadline = Clock::now() + kStopTimeout;
+  while (!keeper_.all_ended() && Clock::now() < deadline) {
+    PollSet polls;
+    polls.add_deadline(deadline);
+    polls.add(rendezvous_.fd(), POLLIN);
+    keeper_.add_to(polls);
+    desk_.add_to(polls);
+    polls.sleep();
+    serve_once();
+  }
+  registry_.end_all(kStopReason);
+  keeper_.kill_all();
+}
+
+std::string Supervisor::describe(const std::string& engine_report) {
+  return status_text({.version = SLATE_VERSION,
+                      .started = started_,
+                      .device = device_ ? &*device_ : nullptr,
+                      .engine_pid = keeper_.pid(),
+                      .restarts = keeper_.restarts(),
+                      .last_fault = keeper_.last_fault(),
+                      .past_launches = past_launches_,
+                      .past_faults = past_faults_},
+                     registry_, engine_report);
+}
+
+int run_supervisor(const Config& config) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  const UniqueFd stop_fd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+  auto supervisor = Supervisor::make(config, "/proc/self/exe", stop_fd.get());
+  if (!supervisor) {
+    log_error("{}", supervisor.error().message);
+    return 1;
+  }
+  log_info("serving {} at {}", config.device, (*supervisor)->runtime_dir());
+  if (const auto done = (*supervisor)->run(); !done) {
+    log_error("{}", done.error().message);
+    return 1;
+  }
+  return 0;
+}
+
+}  // namespace slate::daemon

@@ -1,0 +1,61 @@
+// Supervisor: slated's first process. One thread, one loop over the rendezvous, the engine, the
+// clients that are on their way in, and slatectl. It never touches CUDA, so that no fault can take
+// it along.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "daemon/config.h"
+#include "daemon/supervisor/control_desk.h"
+#include "daemon/supervisor/engine_keeper.h"
+#include "daemon/supervisor/registry.h"
+#include "daemon/supervisor/status.h"
+#include "ipc/rendezvous.h"
+
+namespace slate::daemon {
+
+class Supervisor {
+ public:
+  /// Opens the rendezvous and clears what a killed daemon left. `program`: the path of slated, for
+  /// engines. `stop_fd`: readable when it is time to stop; stays the caller's.
+  static Result<std::unique_ptr<Supervisor>> make(const Config& config, const std::string& program,
+                                                  int stop_fd);
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
+
+  /// Serves until told to stop, then tells the sessions and ends. The error: the device cannot
+  /// exist. To be called on a thread that lives as long as the daemon.
+  Result<void> run();
+
+  const std::string& runtime_dir() const { return rendezvous_.directory(); }
+
+ private:
+  Supervisor(const Config& config, const std::string& program, int stop_fd,
+             ipc::RendezvousPoint rendezvous);
+
+  void serve_once();
+  void receive_hellos();
+  void engine_message(const LinkMessage& message);
+  void engine_died(const Error& cause);
+  void stop();
+  std::string describe(const std::string& engine_report);
+
+  const Config config_;
+  const int stop_fd_;
+  const Clock::time_point started_ = Clock::now();
+  ipc::RendezvousPoint rendezvous_;
+  Registry registry_;
+  ControlDesk desk_;
+  EngineKeeper keeper_;
+  std::optional<DeviceInfo> device_;
+  std::uint64_t past_launches_ = 0;
+  std::uint64_t past_faults_ = 0;
+  bool stopping_ = false;
+};
+
+/// The whole life of the daemon's first process: signals, supervisor, end. Returns the exit status.
+int run_supervisor(const Config& config);
+
+}  // namespace slate::daemon
