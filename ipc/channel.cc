@@ -244,7 +244,9 @@ Result<ClientChannel::Staging> ClientChannel::acquire_staging() {
 
 Result<void> ClientChannel::wait_staging(const Staging& staging) {
   auto& done = segment_->status.staging[staging.slot].done;
-  return wait_until([&] { return done.load(std::memory_order_seq_cst) >= staging.sequence; });
+  auto ok = wait_until([&] { return done.load(std::memory_order_seq_cst) >= staging.sequence; });
+  // A slot is also given back when its copy failed: then the session says so, and the data is none.
+  return ok ? session_error() : ok;
 }
 
 void ClientChannel::release_staging(const Staging& staging, bool used) {
