@@ -14,7 +14,7 @@ struct CopyCall {
   std::size_t from_pitch;
   std::size_t width;
   std::size_t height;
-  cudaMemcpyKind kind;
+  int kind;  // a cudaMemcpyKind, or what the program takes for one
 };
 
 /// Does the copy on `stream` (an id). Returns when CUDA's cudaMemcpy may; the asynchronous

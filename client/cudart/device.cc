@@ -123,8 +123,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 }
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  const int number = attribute;
   return with_device([&](Session& session) -> Answer {
-    const int number = attribute;
     if (value == nullptr || number < kFirstAttribute || number > kLastAttribute) {
       return deny(cudaErrorInvalidValue);
     }
@@ -179,10 +179,10 @@ cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* text) {
 }
 
 cudaError_t cudaDeviceGetLimit(std::size_t* value, cudaLimit limit) {
+  const int number = limit;
   return with_session([&](Session& session) -> Answer {
-    const int number = limit;
     if (value == nullptr || number < 0 || number >= kLimits) return deny(cudaErrorInvalidValue);
-    if (limit == cudaLimitDevRuntimeSyncDepth && session.capability() >= 90) {
+    if (number == cudaLimitDevRuntimeSyncDepth && session.capability() >= 90) {
       return deny(cudaErrorUnsupportedLimit);
     }
     *value = limits[number];
@@ -191,13 +191,13 @@ cudaError_t cudaDeviceGetLimit(std::size_t* value, cudaLimit limit) {
 }
 
 cudaError_t cudaDeviceSetLimit(cudaLimit limit, std::size_t value) {
+  const int number = limit;
   return with_session([&](Session& session) -> Answer {
-    const int number = limit;
     if (number < 0 || number >= kLimits) return deny(cudaErrorInvalidValue);
-    if (limit == cudaLimitDevRuntimeSyncDepth && session.capability() >= 90) {
+    if (number == cudaLimitDevRuntimeSyncDepth && session.capability() >= 90) {
       return deny(cudaErrorUnsupportedLimit);
     }
-    if (limit == cudaLimitStackSize && value > kMostStackBytes) return deny(cudaErrorInvalidValue);
+    if (number == cudaLimitStackSize && value > kMostStackBytes) return deny(cudaErrorInvalidValue);
     client::say_once("cudaDeviceSetLimit: the value is kept but has no effect yet");
     limits[number] = value;
     return {};
@@ -213,8 +213,9 @@ cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache* config) {
 }
 
 cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache config) {
+  const int number = config;
   return with_session([&](Session&) -> Answer {
-    if (config < cudaFuncCachePreferNone || config > cudaFuncCachePreferEqual) {
+    if (number < cudaFuncCachePreferNone || number > cudaFuncCachePreferEqual) {
       return deny(cudaErrorInvalidValue);
     }
     return {};  // a hint

@@ -97,8 +97,9 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* sy
 }
 
 cudaError_t cudaFuncSetAttribute(const void* symbol, cudaFuncAttribute attribute, int value) {
+  const int number = attribute;
   return about_function(symbol, [&](Session& session, client::Function& function) -> Answer {
-    switch (attribute) {
+    switch (number) {
       case cudaFuncAttributeMaxDynamicSharedMemorySize:
         return set_dynamic_shared(session, function, value);
       case cudaFuncAttributePreferredSharedMemoryCarveout:
@@ -122,8 +123,9 @@ cudaError_t cudaFuncSetAttribute(const void* symbol, cudaFuncAttribute attribute
 }
 
 cudaError_t cudaFuncSetCacheConfig(const void* symbol, cudaFuncCache config) {
+  const int number = config;
   return about_function(symbol, [&](Session&, client::Function&) -> Answer {
-    if (config < cudaFuncCachePreferNone || config > cudaFuncCachePreferEqual) {
+    if (number < cudaFuncCachePreferNone || number > cudaFuncCachePreferEqual) {
       return deny(cudaErrorInvalidValue);
     }
     return {};  // a hint
@@ -131,8 +133,9 @@ cudaError_t cudaFuncSetCacheConfig(const void* symbol, cudaFuncCache config) {
 }
 
 cudaError_t cudaFuncSetSharedMemConfig(const void* symbol, cudaSharedMemConfig config) {
+  const int number = config;
   return about_function(symbol, [&](Session&, client::Function&) -> Answer {
-    if (config < cudaSharedMemBankSizeDefault || config > cudaSharedMemBankSizeEightByte) {
+    if (number < cudaSharedMemBankSizeDefault || number > cudaSharedMemBankSizeEightByte) {
       return deny(cudaErrorInvalidValue);
     }
     return {};  // without effect on every GPU since Maxwell

@@ -1,4 +1,7 @@
 // Launches, by handle (13.x stubs) and by host function (12.x stubs and the public functions).
+#include <cstring>
+#include <string>
+
 #include "client/cudart/front.h"
 
 namespace slate::cudart {
@@ -48,7 +51,10 @@ cudaError_t launch_symbol(const void* symbol, const LaunchArguments& call) {
 
 /// Whether a launch with this attribute is the same launch without it.
 cudaError_t weigh(const cudaLaunchAttribute& attribute) {
-  switch (attribute.id) {
+  // As a number, since a program may ask for an attribute that this version does not know.
+  int id = 0;
+  std::memcpy(&id, &attribute.id, sizeof(id));
+  switch (id) {
     case cudaLaunchAttributeIgnore:
     case cudaLaunchAttributeAccessPolicyWindow:
     case cudaLaunchAttributeSynchronizationPolicy:
@@ -87,8 +93,9 @@ cudaError_t launch_extended(const cudaLaunchConfig_t* config, const void* symbol
       const cudaError_t verdict = weigh(config->attrs[i]);
       if (verdict == cudaErrorNotSupported) {
         return std::unexpected<Failure>(Error{
-            ErrorCode::kNotSupported,
-            "launch attribute " + std::to_string(config->attrs[i].id) + " is not supported yet"});
+            ErrorCode::kNotSupported, "launch attribute " +
+                                          std::to_string(static_cast<int>(config->attrs[i].id)) +
+                                          " is not supported yet"});
       }
       if (verdict != cudaSuccess) return deny(verdict);
     }

@@ -23,7 +23,7 @@ cudaError_t run_fill(const FillCall& call, cudaStream_t stream, DefaultStream ze
   });
 }
 
-CopyCall line(void* to, const void* from, std::size_t count, cudaMemcpyKind kind) {
+CopyCall line(void* to, const void* from, std::size_t count, int kind) {
   return {to, count, from, count, count, 1, kind};
 }
 

@@ -18,7 +18,7 @@ struct SymbolCopy {
   const void* symbol;
   std::size_t offset;
   std::size_t count;
-  cudaMemcpyKind kind;
+  int kind;  // a cudaMemcpyKind, or what the program takes for one
 };
 
 /// The address of the part of the symbol that is to be copied. `host_kind`: the kind with the other

@@ -35,7 +35,7 @@ class HandleTable {
   /// False when there is no such id.
   bool remove(std::uint64_t id);
 
-  static constexpr std::uint32_t kSlotBits = 20;
+  static constexpr std::uint32_t kSlotBits = 16;
   static constexpr std::uint32_t kMost = 1u << kSlotBits;
 
  private:

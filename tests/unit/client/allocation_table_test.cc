@@ -1,0 +1,81 @@
+#include "client/session/allocation_table.h"
+
+#include <gtest/gtest.h>
+
+namespace slate::client {
+namespace {
+
+constexpr std::uint64_t kTop = ~std::uint64_t{0};
+
+TEST(AllocationTableTest, FindsTheRangeThatAnAddressLiesIn) {
+  AllocationTable table;
+  table.insert({1000, 100, 1});
+  table.insert({2000, 50, 1});
+  EXPECT_FALSE(table.find(999));
+  EXPECT_EQ(table.find(1000)->address, 1000u);
+  EXPECT_EQ(table.find(1099)->address, 1000u);
+  EXPECT_FALSE(table.find(1100));
+  EXPECT_EQ(table.find(2049)->address, 2000u);
+  EXPECT_FALSE(table.find(2050));
+  EXPECT_FALSE(table.find(0));
+  EXPECT_FALSE(table.find(kTop));
+}
+
+TEST(AllocationTableTest, CoversOnlyWhatLiesInOneRange) {
+  AllocationTable table;
+  table.insert({1000, 100, 1});
+  table.insert({1100, 100, 1});
+  EXPECT_TRUE(table.covers(1000, 100));
+  EXPECT_TRUE(table.covers(1099, 1));
+  EXPECT_FALSE(table.covers(1000, 101)) << "neighbours are two allocations";
+  EXPECT_FALSE(table.covers(1050, kTop)) << "a length that wraps around";
+  EXPECT_FALSE(table.covers(999, 2));
+}
+
+TEST(AllocationTableTest, ErasesOnlyTheBeginOfARangeWithItsTag) {
+  AllocationTable table;
+  table.insert({1000, 100, 1});
+  EXPECT_FALSE(table.erase(1001, 1));
+  EXPECT_FALSE(table.erase(1000, 2));
+  EXPECT_TRUE(table.erase(1000, 1));
+  EXPECT_FALSE(table.erase(1000, 1));
+  EXPECT_EQ(table.size(), 0u);
+}
+
+TEST(AllocationTableTest, ANewRangeReplacesWhatItOverlaps) {
+  AllocationTable table;
+  table.insert({1000, 100, 1});
+  table.insert({1100, 100, 1});
+  table.insert({1300, 100, 1});
+  table.insert({1050, 100, 2});
+  EXPECT_EQ(table.size(), 2u);
+  EXPECT_FALSE(table.find(1000));
+  EXPECT_EQ(table.find(1149)->tag, 2u);
+  EXPECT_FALSE(table.find(1150));
+  EXPECT_TRUE(table.covers(1300, 100));
+}
+
+TEST(AllocationTableTest, TouchesSeesAnyOverlap) {
+  AllocationTable table;
+  table.insert({1000, 100, 1});
+  EXPECT_TRUE(table.touches(900, 101));
+  EXPECT_FALSE(table.touches(900, 100));
+  EXPECT_TRUE(table.touches(1099, 1));
+  EXPECT_FALSE(table.touches(1100, 5));
+  EXPECT_TRUE(table.touches(0, kTop));
+}
+
+TEST(ExtentTest, CountsFromTheFirstToTheLastByte) {
+  EXPECT_EQ(extent_of(512, 100, 3), 2u * 512 + 100);
+  EXPECT_EQ(extent_of(512, 100, 1), 100u);
+  EXPECT_EQ(extent_of(512, 0, 3), 0u);
+  EXPECT_EQ(extent_of(512, 100, 0), 0u);
+}
+
+TEST(ExtentTest, SaysNothingWhenItOverflows) {
+  EXPECT_FALSE(extent_of(kTop, 1, 3));
+  EXPECT_FALSE(extent_of(kTop, kTop, 2));
+}
+
+}  // namespace
+}  // namespace slate::client

@@ -1,0 +1,140 @@
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <numeric>
+#include <thread>
+
+#include "tests/unit/client/fake_engine.h"
+
+namespace slate::client {
+namespace {
+
+using ipc::CommandType;
+
+/// A fake engine whose device memory is one vector, at an address of its own.
+class CopiesTest : public ::testing::Test {
+ protected:
+  static constexpr std::uint64_t kBase = 0x700000000000;
+
+  CopiesTest() : memory(24 << 20) {
+    engine.handle(CommandType::kCopyToDevice, [this](const ipc::Command& command) {
+      move(*command.as<ipc::StagedCopy>(), true);
+    });
+    engine.handle(CommandType::kCopyToHost, [this](const ipc::Command& command) {
+      move(*command.as<ipc::StagedCopy>(), false);
+    });
+  }
+
+  void move(const ipc::StagedCopy& copy, bool to_device) {
+    EXPECT_LE(copy.width * copy.height, ipc::kStagingSlotBytes);
+    std::byte* slot = engine.channel->staging(copy.slot).data() + copy.slot_offset;
+    for (std::uint64_t row = 0; row < copy.height; ++row) {
+      std::byte* device = memory.data() + (copy.address - kBase) + row * copy.pitch;
+      std::byte* packed = slot + row * copy.width;
+      std::memcpy(to_device ? device : packed, to_device ? packed : device, copy.width);
+    }
+    engine.channel->finish_staging(copy.slot, copy.slot_sequence);
+  }
+
+  static std::vector<std::byte> pattern(std::size_t size) {
+    std::vector<std::byte> bytes(size);
+    for (std::size_t i = 0; i < size; ++i) bytes[i] = std::byte((i * 7 + i / 253) & 0xff);
+    return bytes;
+  }
+
+  std::vector<std::byte> memory;
+  FakeEngine engine;
+};
+
+TEST_F(CopiesTest, ALongCopyArrivesWholeBothWays) {
+  const auto source = pattern((11 << 20) + 12345);
+  Session& session = *engine.session;
+  const DeviceRows there{kBase + 64, source.size()};
+  const Shape shape{source.size(), 1};
+  ASSERT_TRUE(session.copy_to_device(there, source.data(), source.size(), shape, 0));
+  std::vector<std::byte> back(source.size());
+  ASSERT_TRUE(session.copy_to_host(back.data(), back.size(), there, shape, 0));
+  EXPECT_EQ(back, source);
+  EXPECT_EQ(engine.all(CommandType::kCopyToDevice).size(), 12u);
+}
+
+TEST_F(CopiesTest, RowsArePackedInTheSlotAndKeepTheirPitches) {
+  constexpr std::uint64_t kWidth = 1000, kHeight = 5000, kHostPitch = 1100, kPitch = 1536;
+  const auto source = pattern(kHostPitch * kHeight);
+  Session& session = *engine.session;
+  ASSERT_TRUE(
+      session.copy_to_device({kBase, kPitch}, source.data(), kHostPitch, {kWidth, kHeight}, 0));
+  std::vector<std::byte> back(kHostPitch * kHeight, std::byte{0xee});
+  ASSERT_TRUE(session.copy_to_host(back.data(), kHostPitch, {kBase, kPitch}, {kWidth, kHeight}, 0));
+  for (std::uint64_t row = 0; row < kHeight; ++row) {
+    ASSERT_EQ(std::memcmp(back.data() + row * kHostPitch, source.data() + row * kHostPitch, kWidth),
+              0)
+        << row;
+    ASSERT_EQ(back[row * kHostPitch + kWidth], std::byte{0xee}) << "between the rows, " << row;
+  }
+  EXPECT_EQ(memory[kWidth], std::byte{0}) << "between the rows on the device";
+}
+
+TEST_F(CopiesTest, ARowLongerThanASlotIsCut) {
+  constexpr std::uint64_t kWidth = ipc::kStagingSlotBytes + 100, kPitch = kWidth + 28;
+  const auto source = pattern(kWidth * 3);
+  Session& session = *engine.session;
+  ASSERT_TRUE(session.copy_to_device({kBase, kPitch}, source.data(), kWidth, {kWidth, 3}, 0));
+  std::vector<std::byte> back(kWidth * 3);
+  ASSERT_TRUE(session.copy_to_host(back.data(), kWidth, {kBase, kPitch}, {kWidth, 3}, 0));
+  EXPECT_EQ(back, source);
+}
+
+TEST_F(CopiesTest, TouchingRowsAreOneRow) {
+  const auto source = pattern(4096);
+  ASSERT_TRUE(engine.session->copy_to_device({kBase, 64}, source.data(), 64, {64, 64}, 0));
+  const auto sent = engine.wait_for(CommandType::kCopyToDevice).as<ipc::StagedCopy>();
+  EXPECT_EQ(sent->width, 4096u);
+  EXPECT_EQ(sent->height, 1u);
+}
+
+TEST_F(CopiesTest, NothingToCopySendsNothing) {
+  std::byte byte{};
+  Session& session = *engine.session;
+  EXPECT_TRUE(session.copy_to_device({kBase, 8}, &byte, 8, {0, 3}, 0));
+  EXPECT_TRUE(session.copy_to_host(&byte, 8, {kBase, 8}, {8, 0}, 0));
+  EXPECT_TRUE(session.fill({kBase, 8}, 1, {0, 0}, 0));
+  ASSERT_TRUE(session.memory_info().error().code == ErrorCode::kProtocol);  // a round trip
+  EXPECT_TRUE(engine.all(CommandType::kCopyToDevice).empty());
+  EXPECT_TRUE(engine.all(CommandType::kCopyToHost).empty());
+  EXPECT_TRUE(engine.all(CommandType::kFill).empty());
+}
+
+TEST_F(CopiesTest, ManyThreadsCopyingBackDoNotStarveEachOther) {
+  const auto source = pattern(memory.size());
+  memory = source;
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 12; ++t) {
+    threads.emplace_back([&, t] {
+      const std::size_t size = 5 << 20;
+      const std::size_t offset = static_cast<std::size_t>(t) << 20;
+      std::vector<std::byte> back(size);
+      const auto ok =
+          engine.session->copy_to_host(back.data(), size, {kBase + offset, size}, {size, 1}, 0);
+      if (!ok || std::memcmp(back.data(), source.data() + offset, size) != 0) ++wrong;
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(CopiesTest, ASessionThatFailsEndsACopy) {
+  engine.handle(CommandType::kCopyToHost, [this](const ipc::Command&) {
+    engine.channel->fail({ErrorCode::kIllegalAddress, "a kernel went wild"});
+  });
+  std::vector<std::byte> back(5 << 20);
+  const auto outcome = engine.session->copy_to_host(back.data(), back.size(), {kBase, back.size()},
+                                                    {back.size(), 1}, 0);
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().code, ErrorCode::kIllegalAddress);
+  EXPECT_FALSE(engine.session->copy_to_device({kBase, 8}, back.data(), 8, {8, 1}, 0));
+}
+
+}  // namespace
+}  // namespace slate::client

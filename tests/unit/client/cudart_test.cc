@@ -1,0 +1,449 @@
+// The front against a fake daemon: what each call answers, by the rules that an H200 with CUDA 13.0
+// follows.
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "tests/unit/client/fake_daemon.h"
+
+extern "C" {
+void** __cudaRegisterFatBinary(void*);
+void __cudaRegisterFatBinaryEnd(void**);
+void __cudaUnregisterFatBinary(void**);
+void __cudaRegisterFunction(void**, const char*, char*, const char*, int, uint3*, uint3*, dim3*,
+                            dim3*, int*);
+void __cudaRegisterVar(void**, char*, char*, const char*, int, std::size_t, int, int);
+unsigned __cudaPushCallConfiguration(dim3, dim3, std::size_t, CUstream_st*);
+cudaError_t __cudaPopCallConfiguration(dim3*, dim3*, std::size_t*, void*);
+cudaError_t __cudaGetKernel(cudaKernel_t*, const void*);
+cudaError_t __cudaLaunchKernel(cudaKernel_t, dim3, dim3, void**, std::size_t, cudaStream_t);
+cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t, dim3, dim3, void**, std::size_t, cudaStream_t);
+}
+
+namespace {
+
+/// A fat binary with one plain PTX entry.
+struct FatBinary {
+  struct {
+    std::uint32_t magic = 0xba55ed50;
+    std::uint16_t version = 1, header = 16;
+    std::uint64_t bytes = 64 + 16;
+    std::uint16_t kind = 1, tag = 0x0101;
+    std::uint32_t entry_header = 64;
+    std::uint64_t payload = 16;
+    std::uint32_t packed = 0, options = 0;
+    std::uint16_t minor = 0, major = 9;
+    std::uint32_t architecture = 75;
+    std::uint64_t name = 0, flags = 0x11, zero = 0, unpacked = 0;
+    char text[16] = ".version 9.0";
+  } container;
+  struct {
+    std::uint32_t magic = 0x466243b1, version = 1;
+    const void* data = nullptr;
+    const void* more = nullptr;
+  } wrapper;
+};
+static_assert(sizeof(FatBinary::container) == 16 + 64 + 16);
+
+void host_kernel() {}
+void plain_function() {}
+char host_variable[64];
+
+const void* address(void (*function)()) {
+  return reinterpret_cast<const void*>(function);
+}
+
+/// A value of an enum of CUDA's that it does not have.
+template <typename Enum>
+Enum unknown(int number) {
+  Enum value;
+  static_assert(sizeof(value) == sizeof(number));
+  std::memcpy(&value, &number, sizeof(value));
+  return value;
+}
+
+class CudartTest : public ::testing::Test {
+ protected:
+  CudartTest()
+      : directory(std::filesystem::temp_directory_path() /
+                  ("slate-cudart-test-" + std::to_string(::getpid()))),
+        daemon(std::make_unique<slate::test::FakeDaemon>(directory)) {
+    ::setenv("SLATE_RUNTIME_DIR", directory.c_str(), 1);
+    cudaDeviceReset();
+    cudaGetLastError();
+    binary.wrapper.data = &binary.container;
+    handle = __cudaRegisterFatBinary(&binary.wrapper);
+    __cudaRegisterFunction(handle, static_cast<const char*>(address(host_kernel)), nullptr,
+                           "kernel", -1, nullptr, nullptr, nullptr, nullptr, nullptr);
+    __cudaRegisterVar(handle, host_variable, nullptr, "variable", 0, 64, 0, 0);
+    __cudaRegisterFatBinaryEnd(handle);
+  }
+  ~CudartTest() override {
+    __cudaUnregisterFatBinary(handle);
+    cudaDeviceReset();
+    daemon.reset();
+    std::filesystem::remove_all(directory);
+  }
+
+  cudaError_t launch(dim3 grid, dim3 block, std::size_t shared = 0, cudaStream_t stream = nullptr) {
+    void* argument = nullptr;
+    void* arguments[] = {&argument};
+    return cudaLaunchKernel(address(host_kernel), grid, block, arguments, shared, stream);
+  }
+
+  const std::string directory;
+  std::unique_ptr<slate::test::FakeDaemon> daemon;
+  FatBinary binary;
+  void** handle = nullptr;
+};
+
+TEST_F(CudartTest, TheFirstCallConnectsAndResetEndsTheSession) {
+  EXPECT_EQ(daemon->sessions(), 0);
+  EXPECT_EQ(cudaFree(nullptr), cudaSuccess);
+  EXPECT_EQ(daemon->sessions(), 1);
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMalloc(&memory, 100), cudaSuccess);
+  EXPECT_EQ(cudaDeviceReset(), cudaSuccess);
+  EXPECT_EQ(cudaFree(memory), cudaErrorInvalidValue);
+  EXPECT_EQ(daemon->sessions(), 2);
+}
+
+TEST_F(CudartTest, MemoryErrorsAreCudas) {
+  void* memory = reinterpret_cast<void*>(1);
+  EXPECT_EQ(cudaMalloc(&memory, 1ull << 50), cudaErrorMemoryAllocation);
+  EXPECT_EQ(memory, nullptr);
+  EXPECT_EQ(cudaMalloc(nullptr, 10), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMalloc(&memory, 0), cudaSuccess);
+  EXPECT_EQ(memory, nullptr);
+  ASSERT_EQ(cudaMalloc(&memory, 4096), cudaSuccess);
+  EXPECT_EQ(cudaFree(static_cast<char*>(memory) + 256), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaFree(memory), cudaSuccess);
+  EXPECT_EQ(cudaFree(memory), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemset(memory, 0, 4), cudaErrorInvalidValue);
+  std::size_t pitch = 0;
+  ASSERT_EQ(cudaMallocPitch(&memory, &pitch, 600, 3), cudaSuccess);
+  EXPECT_EQ(pitch, 1024u);
+}
+
+TEST_F(CudartTest, CopiesFollowTheRulesOfTheirDirections) {
+  char* d = nullptr;
+  char* d2 = nullptr;
+  std::vector<char> h(4096, 'h'), back(4096);
+  ASSERT_EQ(cudaMalloc(reinterpret_cast<void**>(&d), 4096), cudaSuccess);
+  ASSERT_EQ(cudaMalloc(reinterpret_cast<void**>(&d2), 4096), cudaSuccess);
+  EXPECT_EQ(cudaMemcpy(d, h.data(), 4096, cudaMemcpyHostToDevice), cudaSuccess);
+  EXPECT_EQ(cudaMemcpy(d2, d, 4096, cudaMemcpyDeviceToDevice), cudaSuccess);
+  EXPECT_EQ(cudaMemcpy(back.data(), d2, 4096, cudaMemcpyDeviceToHost), cudaSuccess);
+  EXPECT_EQ(back, h);
+  EXPECT_EQ(cudaMemcpy(back.data(), h.data(), 64, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemcpy(d, d2, 64, cudaMemcpyHostToDevice), cudaSuccess);
+  EXPECT_EQ(cudaMemcpy(back.data(), h.data(), 64, cudaMemcpyDeviceToHost), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemcpy(d, h.data(), 64, cudaMemcpyDeviceToDevice), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemcpy(d, h.data(), 64, cudaMemcpyDefault), cudaSuccess);
+  EXPECT_EQ(cudaMemcpy(back.data(), h.data(), 64, cudaMemcpyHostToHost), cudaSuccess);
+  EXPECT_EQ(cudaMemcpy(d, h.data(), 64, unknown<cudaMemcpyKind>(77)),
+            cudaErrorInvalidMemcpyDirection);
+  EXPECT_EQ(cudaMemcpy(d, h.data(), 0, unknown<cudaMemcpyKind>(77)), cudaSuccess);
+  EXPECT_EQ(cudaMemcpy(d + 1, h.data(), 4096, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemcpy(nullptr, h.data(), 4, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemcpy2D(d, 16, h.data(), 32, 32, 2, cudaMemcpyHostToDevice),
+            cudaErrorInvalidPitchValue);
+  EXPECT_EQ(cudaMemset2D(d, 16, 0, 32, 2), cudaErrorInvalidValue);
+}
+
+TEST_F(CudartTest, FillsReachTheirRowsOnly) {
+  char* d = nullptr;
+  ASSERT_EQ(cudaMalloc(reinterpret_cast<void**>(&d), 1024), cudaSuccess);
+  ASSERT_EQ(cudaMemset(d, 1, 1024), cudaSuccess);
+  ASSERT_EQ(cudaMemset2D(d, 256, 0x1ff, 16, 4), cudaSuccess);
+  std::vector<char> back(1024);
+  ASSERT_EQ(cudaMemcpy(back.data(), d, 1024, cudaMemcpyDeviceToHost), cudaSuccess);
+  for (int i = 0; i < 1024; ++i) ASSERT_EQ(back[i], i % 256 < 16 ? '\xff' : '\1') << i;
+}
+
+TEST_F(CudartTest, VolumesAreCopiedSliceBySlice) {
+  cudaPitchedPtr device{};
+  ASSERT_EQ(cudaMalloc3D(&device, {40, 3, 2}), cudaSuccess);
+  std::vector<char> h(40 * 3 * 2), back(h.size());
+  for (std::size_t i = 0; i < h.size(); ++i) h[i] = static_cast<char>(i);
+  cudaMemcpy3DParms parms{};
+  parms.srcPtr = {h.data(), 40, 40, 3};
+  parms.dstPtr = device;
+  parms.extent = {40, 3, 2};
+  parms.kind = cudaMemcpyHostToDevice;
+  ASSERT_EQ(cudaMemcpy3D(&parms), cudaSuccess);
+  parms.srcPtr = device;
+  parms.dstPtr = {back.data(), 40, 40, 3};
+  parms.kind = cudaMemcpyDeviceToHost;
+  ASSERT_EQ(cudaMemcpy3D(&parms), cudaSuccess);
+  EXPECT_EQ(back, h);
+}
+
+TEST_F(CudartTest, SymbolsAreCopiedWithinTheirSize) {
+  std::vector<char> h(64, 's'), back(64);
+  EXPECT_EQ(cudaMemcpyToSymbol(host_variable, h.data(), 64, 0, cudaMemcpyHostToDevice),
+            cudaSuccess);
+  EXPECT_EQ(cudaMemcpyFromSymbol(back.data(), host_variable, 64, 0, cudaMemcpyDeviceToHost),
+            cudaSuccess);
+  EXPECT_EQ(back, h);
+  EXPECT_EQ(cudaMemcpyToSymbol(host_variable, h.data(), 64, 4, cudaMemcpyHostToDevice),
+            cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemcpyToSymbol(host_variable, h.data(), 4, 0, cudaMemcpyDeviceToHost),
+            cudaErrorInvalidMemcpyDirection);
+  EXPECT_EQ(cudaMemcpyToSymbol(h.data(), h.data(), 4, 0, cudaMemcpyHostToDevice),
+            cudaErrorInvalidSymbol);
+  std::size_t size = 0;
+  EXPECT_EQ(cudaGetSymbolSize(&size, host_variable), cudaSuccess);
+  EXPECT_EQ(size, 64u);
+  void* place = nullptr;
+  EXPECT_EQ(cudaGetSymbolAddress(&place, host_variable), cudaSuccess);
+  cudaPointerAttributes attributes{};
+  EXPECT_EQ(cudaPointerGetAttributes(&attributes, place), cudaSuccess);
+  EXPECT_EQ(attributes.type, cudaMemoryTypeDevice);
+  EXPECT_EQ(cudaFree(place), cudaErrorInvalidValue);
+}
+
+TEST_F(CudartTest, LaunchesThroughEveryEntryPointReachTheDaemon) {
+  ASSERT_EQ(launch(2, 64), cudaSuccess);
+  cudaKernel_t kernel = nullptr;
+  ASSERT_EQ(__cudaGetKernel(&kernel, address(host_kernel)), cudaSuccess);
+  void* argument = nullptr;
+  void* arguments[] = {&argument};
+  ASSERT_EQ(__cudaPushCallConfiguration(3, 32, 16, nullptr), 0u);
+  dim3 grid, block;
+  std::size_t shared = 0;
+  cudaStream_t stream = reinterpret_cast<cudaStream_t>(7);
+  ASSERT_EQ(__cudaPopCallConfiguration(&grid, &block, &shared, &stream), cudaSuccess);
+  EXPECT_EQ(stream, nullptr);
+  ASSERT_EQ(__cudaLaunchKernel(kernel, grid, block, arguments, shared, stream), cudaSuccess);
+  ASSERT_EQ(__cudaLaunchKernel_ptsz(kernel, 4, 32, arguments, 0, nullptr), cudaSuccess);
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  const auto launches = daemon->launches();
+  ASSERT_EQ(launches.size(), 3u);
+  EXPECT_EQ(launches[0].grid[0], 2u);
+  EXPECT_EQ(launches[1].grid[0], 3u);
+  EXPECT_EQ(launches[1].dynamic_shared_bytes, 16u);
+  EXPECT_EQ(launches[1].stream, 0u);
+  EXPECT_NE(launches[2].stream, 0u) << "the per-thread stream is not the legacy one";
+}
+
+TEST_F(CudartTest, LaunchErrorsAreCudas) {
+  EXPECT_EQ(launch(1, 2000), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaPeekAtLastError(), cudaErrorInvalidValue);
+  EXPECT_EQ(launch(0, 32), cudaErrorInvalidValue);
+  EXPECT_EQ(launch(1, 32, 49153), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaLaunchKernel(address(plain_function), 1, 1, nullptr, 0, nullptr),
+            cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(cudaLaunchKernel(nullptr, 1, 1, nullptr, 0, nullptr), cudaErrorInvalidDeviceFunction);
+  EXPECT_EQ(cudaLaunchKernel(address(host_kernel), 1, 1, nullptr, 0, nullptr),
+            cudaErrorInvalidValue);
+  EXPECT_EQ(__cudaLaunchKernel(nullptr, 1, 1, nullptr, 0, nullptr), cudaErrorInvalidDeviceFunction);
+  dim3 grid, block;
+  std::size_t shared = 0;
+  cudaStream_t stream = nullptr;
+  EXPECT_EQ(__cudaPopCallConfiguration(&grid, &block, &shared, &stream),
+            cudaErrorMissingConfiguration);
+  EXPECT_EQ(cudaFuncSetAttribute(address(host_kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 232448),
+            cudaSuccess);
+  EXPECT_EQ(launch(1, 32, 232448), cudaSuccess);
+  EXPECT_EQ(cudaFuncSetAttribute(address(host_kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 232449),
+            cudaErrorInvalidValue);
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(daemon->launches().size(), 1u) << "what is refused is not sent";
+}
+
+TEST_F(CudartTest, OnlyHarmlessLaunchAttributesAreTaken) {
+  void* argument = nullptr;
+  void* arguments[] = {&argument};
+  cudaLaunchAttribute attribute{};
+  cudaLaunchConfig_t config{};
+  config.gridDim = 1;
+  config.blockDim = 32;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  const auto launch_with = [&](cudaLaunchAttributeID id) {
+    attribute.id = id;
+    return cudaLaunchKernelExC(&config, address(host_kernel), arguments);
+  };
+  EXPECT_EQ(launch_with(cudaLaunchAttributePriority), cudaSuccess);
+  attribute.val.clusterDim = {2, 1, 1};
+  EXPECT_EQ(launch_with(cudaLaunchAttributeClusterDimension), cudaErrorNotSupported);
+  attribute.val.clusterDim = {1, 1, 1};
+  EXPECT_EQ(launch_with(cudaLaunchAttributeClusterDimension), cudaSuccess);
+  attribute.val.cooperative = 1;
+  EXPECT_EQ(launch_with(cudaLaunchAttributeCooperative), cudaErrorNotSupported);
+  EXPECT_EQ(launch_with(unknown<cudaLaunchAttributeID>(99)), cudaErrorInvalidValue);
+}
+
+TEST_F(CudartTest, StreamErrorsAreCudas) {
+  EXPECT_EQ(cudaStreamDestroy(nullptr), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(cudaStreamDestroy(cudaStreamPerThread), cudaErrorInvalidResourceHandle);
+  cudaStream_t stream = nullptr;
+  EXPECT_EQ(cudaStreamCreateWithFlags(&stream, 0xff), cudaErrorInvalidValue);
+  ASSERT_EQ(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, -99), cudaSuccess);
+  int priority = 7;
+  EXPECT_EQ(cudaStreamGetPriority(stream, &priority), cudaSuccess);
+  EXPECT_EQ(priority, -5);
+  unsigned flags = 7;
+  EXPECT_EQ(cudaStreamGetFlags(stream, &flags), cudaSuccess);
+  EXPECT_EQ(flags, unsigned{cudaStreamNonBlocking});
+  EXPECT_EQ(cudaStreamGetFlags(nullptr, &flags), cudaSuccess);
+  EXPECT_EQ(flags, 0u);
+  EXPECT_EQ(launch(1, 32, 0, stream), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+  EXPECT_EQ(launch(1, 32, 0, stream), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorInvalidResourceHandle);
+}
+
+TEST_F(CudartTest, EventErrorsAreCudas) {
+  cudaEvent_t first = nullptr, last = nullptr, untimed = nullptr;
+  EXPECT_EQ(cudaEventCreateWithFlags(&first, 0xff), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaEventCreateWithFlags(&first, cudaEventInterprocess), cudaErrorInvalidValue);
+  ASSERT_EQ(cudaEventCreate(&first), cudaSuccess);
+  ASSERT_EQ(cudaEventCreate(&last), cudaSuccess);
+  ASSERT_EQ(cudaEventCreateWithFlags(&untimed, cudaEventDisableTiming), cudaSuccess);
+  float ms = 0;
+  EXPECT_EQ(cudaEventElapsedTime(&ms, first, last), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(cudaEventRecord(first, nullptr), cudaSuccess);
+  EXPECT_EQ(cudaEventRecord(last, nullptr), cudaSuccess);
+  EXPECT_EQ(cudaEventRecord(untimed, nullptr), cudaSuccess);
+  EXPECT_EQ(cudaEventElapsedTime(&ms, first, last), cudaSuccess);
+  EXPECT_EQ(ms, 1.5f);
+  EXPECT_EQ(cudaEventElapsedTime(&ms, first, untimed), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(cudaEventRecordWithFlags(first, nullptr, 7), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaEventRecordWithFlags(first, nullptr, cudaEventRecordExternal),
+            cudaErrorIllegalState);
+  EXPECT_EQ(cudaStreamWaitEvent(nullptr, last, 7), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaStreamWaitEvent(nullptr, nullptr, 0), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(cudaEventDestroy(first), cudaSuccess);
+  EXPECT_EQ(cudaEventQuery(first), cudaErrorInvalidResourceHandle);
+}
+
+TEST_F(CudartTest, DeviceQuestionsAreAnsweredFromTheSegment) {
+  int count = 0, value = 0;
+  EXPECT_EQ(cudaGetDeviceCount(&count), cudaSuccess);
+  EXPECT_EQ(count, 1);
+  EXPECT_EQ(cudaSetDevice(1), cudaErrorInvalidDevice);
+  cudaDeviceProp properties{};
+  ASSERT_EQ(cudaGetDeviceProperties(&properties, 0), cudaSuccess);
+  EXPECT_STREQ(properties.name, "Fake GPU");
+  EXPECT_EQ(properties.major, 9);
+  EXPECT_EQ(properties.multiProcessorCount, 132);
+  EXPECT_EQ(properties.maxThreadsDim[2], 64);
+  EXPECT_EQ(properties.totalGlobalMem, slate::test::FakeDaemon::kMemoryBytes);
+  EXPECT_EQ(cudaDeviceGetAttribute(&value, cudaDevAttrClockRate, 0), cudaSuccess);
+  EXPECT_EQ(value, 1980000);
+  EXPECT_EQ(cudaDeviceGetAttribute(&value, static_cast<cudaDeviceAttr>(148), 0),
+            cudaErrorInvalidValue);
+  EXPECT_EQ(cudaSetDeviceFlags(3), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaDeviceEnablePeerAccess(0, 0), cudaErrorPeerAccessUnsupported);
+}
+
+TEST_F(CudartTest, OccupancyIsAnH200s) {
+  const auto blocks = [](int size, std::size_t shared) {
+    int result = -7;
+    EXPECT_EQ(
+        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&result, address(host_kernel), size, shared),
+        cudaSuccess);
+    return result;
+  };
+  EXPECT_EQ(blocks(1, 0), 32);
+  EXPECT_EQ(blocks(33, 0), 32);
+  EXPECT_EQ(blocks(100, 0), 16);
+  EXPECT_EQ(blocks(1024, 0), 2);
+  EXPECT_EQ(blocks(1025, 0), 0);
+  EXPECT_EQ(blocks(32, 50000), 0) << "beyond what the kernel may ask for";
+  int result = 0;
+  EXPECT_EQ(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&result, address(host_kernel), 0, 0),
+            cudaErrorInvalidValue);
+}
+
+TEST_F(CudartTest, PinnedMemoryIsOrdinaryMemoryWithARecord) {
+  void* pinned = nullptr;
+  EXPECT_EQ(cudaHostAlloc(&pinned, 100, 0xff), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaHostAlloc(&pinned, 100, cudaHostAllocMapped), cudaErrorNotSupported);
+  ASSERT_EQ(cudaMallocHost(&pinned, 100), cudaSuccess);
+  std::memset(pinned, 1, 100);
+  cudaPointerAttributes attributes{};
+  EXPECT_EQ(cudaPointerGetAttributes(&attributes, pinned), cudaSuccess);
+  EXPECT_EQ(attributes.type, cudaMemoryTypeHost);
+  EXPECT_EQ(cudaFree(pinned), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaHostRegister(pinned, 100, 0), cudaErrorHostMemoryAlreadyRegistered);
+  EXPECT_EQ(cudaFreeHost(pinned), cudaSuccess);
+  EXPECT_EQ(cudaFreeHost(&attributes), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaHostUnregister(&attributes), cudaErrorHostMemoryNotRegistered);
+}
+
+TEST_F(CudartTest, WhatKernelsPrintAppearsWhenTheProgramWaits) {
+  ASSERT_EQ(cudaFree(nullptr), cudaSuccess);
+  daemon->print("from a kernel\n");
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "from a kernel\n");
+}
+
+TEST_F(CudartTest, AFaultStaysUntilTheDeviceIsReset) {
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMalloc(&memory, 64), cudaSuccess);
+  daemon->fault_next();
+  ASSERT_EQ(launch(1, 32), cudaSuccess) << "the launch itself goes well";
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorIllegalAddress);
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "reading clears it, as on a GPU";
+  EXPECT_EQ(cudaFree(memory), cudaErrorIllegalAddress);
+  EXPECT_EQ(launch(1, 32), cudaErrorIllegalAddress);
+  int count = 0;
+  EXPECT_EQ(cudaGetDeviceCount(&count), cudaSuccess) << "still answered";
+  EXPECT_EQ(cudaDeviceReset(), cudaSuccess);
+  EXPECT_EQ(cudaMalloc(&memory, 64), cudaSuccess);
+  EXPECT_EQ(launch(1, 32), cudaSuccess) << "the kernel is loaded anew";
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+}
+
+TEST_F(CudartTest, ADaemonThatDiesFailsEveryLaterCall) {
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMalloc(&memory, 64), cudaSuccess);
+  daemon.reset();
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorDevicesUnavailable);
+  EXPECT_EQ(cudaFree(memory), cudaErrorDevicesUnavailable);
+  EXPECT_EQ(launch(1, 32), cudaErrorDevicesUnavailable);
+}
+
+TEST_F(CudartTest, AForkedChildStartsAfreshAndLeavesTheParentAlone) {
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMalloc(&memory, 64), cudaSuccess);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    void* own = nullptr;
+    const bool good = cudaFree(memory) == cudaErrorInvalidValue &&
+                      cudaMalloc(&own, 64) == cudaSuccess && cudaFree(own) == cudaSuccess;
+    ::_exit(good ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_EQ(cudaMemset(memory, 0, 64), cudaSuccess);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(daemon->sessions(), 2);
+}
+
+TEST_F(CudartTest, ThreadsHaveTheirOwnLastErrors) {
+  EXPECT_EQ(cudaSetDevice(9), cudaErrorInvalidDevice);
+  cudaError_t other = cudaErrorUnknown;
+  std::thread([&] { other = cudaPeekAtLastError(); }).join();
+  EXPECT_EQ(other, cudaSuccess);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidDevice);
+}
+
+}  // namespace

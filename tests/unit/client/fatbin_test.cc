@@ -1,0 +1,159 @@
+#include "client/session/fatbin.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <string>
+
+#include "tests/unit/client/fatbin_files.h"
+
+namespace slate::client {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+Bytes load(const std::string& name) {
+  return load_fatbin(name);
+}
+
+std::string text_of(const Image& image) {
+  return {reinterpret_cast<const char*>(image.bytes.data()), image.bytes.size()};
+}
+
+TEST(FatbinTest, ThePtxIsTheSameHoweverItWasPacked) {
+  const auto plain = choose_image(load("plain"), 90);
+  ASSERT_TRUE(plain) << plain.error().message;
+  EXPECT_EQ(plain->kind, ImageKind::kPtx);
+  EXPECT_EQ(plain->architecture, 90u);
+  const std::string text = text_of(*plain);
+  EXPECT_NE(text.find(".version"), text.npos);
+  EXPECT_NE(text.find(".entry _Z5scalePffi("), text.npos);
+  EXPECT_EQ(text.find('\0'), text.npos) << "the padding belongs to the container";
+  for (const char* name : {"lz4", "zstd", "zstd_all"}) {
+    const auto packed = choose_image(load(name), 90);
+    ASSERT_TRUE(packed) << name << ": " << packed.error().message;
+    EXPECT_EQ(text_of(*packed), text) << name;
+  }
+}
+
+TEST(FatbinTest, EachModeIsRecognised) {
+  const auto packing = [](const char* name) {
+    const Bytes bytes = load(name);
+    const auto entries = list_entries(bytes);
+    for (const FatBinaryEntry& entry : entries.value()) {
+      if (entry.kind == ImageKind::kPtx) return entry.packing;
+    }
+    ADD_FAILURE() << "no PTX in " << name;
+    return Packing::kNone;
+  };
+  EXPECT_EQ(packing("plain"), Packing::kNone);
+  EXPECT_EQ(packing("lz4"), Packing::kLz4);
+  EXPECT_EQ(packing("zstd"), Packing::kZstd);
+}
+
+TEST(FatbinTest, TheNewestPtxThatTheDeviceRunsIsChosen) {
+  const Bytes many = load("many");
+  EXPECT_EQ(choose_image(many, 90)->architecture, 90u);
+  EXPECT_EQ(choose_image(many, 89)->architecture, 80u);
+  EXPECT_EQ(choose_image(many, 100)->architecture, 100u);
+  EXPECT_EQ(choose_image(many, 120)->architecture, 100u);
+  EXPECT_EQ(choose_image(many, 90)->kind, ImageKind::kPtx) << "PTX is preferred to machine code";
+  EXPECT_EQ(choose_image(many, 75).error().code, ErrorCode::kNoKernelImage);
+}
+
+TEST(FatbinTest, MachineCodeServesItsMajorVersionOnly) {
+  const Bytes elf = load("elf_only");
+  const auto exact = choose_image(elf, 86);
+  ASSERT_TRUE(exact);
+  EXPECT_EQ(exact->kind, ImageKind::kElf);
+  EXPECT_EQ(exact->architecture, 86u);
+  constexpr std::array<std::byte, 4> kElfMagic{std::byte{0x7f}, std::byte{'E'}, std::byte{'L'},
+                                               std::byte{'F'}};
+  ASSERT_GT(exact->bytes.size(), kElfMagic.size());
+  EXPECT_EQ(std::memcmp(exact->bytes.data(), kElfMagic.data(), kElfMagic.size()), 0);
+  EXPECT_EQ(choose_image(elf, 89)->architecture, 86u);
+  EXPECT_EQ(choose_image(elf, 80)->architecture, 80u);
+  const auto none = choose_image(elf, 90);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, ErrorCode::kNoKernelImage);
+  EXPECT_NE(none.error().message.find("sm_80, sm_86"), std::string::npos) << none.error().message;
+}
+
+TEST(FatbinTest, EveryTruncationIsAnError) {
+  for (const char* name : {"plain", "lz4", "zstd"}) {
+    const Bytes whole = load(name);
+    for (std::size_t size = 0; size < whole.size(); size += size < 256 ? 1 : 97) {
+      const Bytes cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
+      EXPECT_FALSE(choose_image(cut, 90)) << name << " cut to " << size;
+    }
+  }
+}
+
+TEST(FatbinTest, FlippedBytesNeverReachOutside) {
+  for (const char* name : {"plain", "lz4", "zstd"}) {
+    const Bytes whole = load(name);
+    for (std::size_t at = 0; at < whole.size(); at += at < 512 ? 1 : 61) {
+      for (const int mask : {0x01, 0x80, 0xff}) {
+        Bytes flipped = whole;
+        flipped[at] ^= static_cast<std::byte>(mask);
+        const auto image = choose_image(flipped, 90);
+        if (image) {
+          EXPECT_LE(image->bytes.size(), 1u << 30);
+        }
+      }
+    }
+  }
+}
+
+struct Wrapper {
+  std::uint32_t magic = 0x466243b1;
+  std::uint32_t version = 1;
+  const void* data = nullptr;
+  const void* const* containers = nullptr;
+};
+
+TEST(FatbinTest, AWrapperLeadsToItsContainer) {
+  const Bytes bytes = load("zstd");
+  Wrapper wrapper;
+  wrapper.data = bytes.data();
+  const auto images = images_of_wrapper(&wrapper, 90);
+  ASSERT_TRUE(images) << images.error().message;
+  ASSERT_EQ(images->size(), 1u);
+  EXPECT_EQ((*images)[0].kind, ImageKind::kPtx);
+
+  wrapper.magic = 0;
+  EXPECT_FALSE(images_of_wrapper(&wrapper, 90));
+  EXPECT_FALSE(images_of_wrapper(nullptr, 90));
+}
+
+TEST(FatbinTest, ADeviceLinkedProgramOfStandaloneObjectsIsLoadedAsPtx) {
+  const Bytes linked = load("elf_only");
+  const Bytes object = load("zstd");
+  const std::array<const void*, 3> objects{object.data(), object.data(), nullptr};
+  Wrapper wrapper{.version = 2, .data = linked.data(), .containers = objects.data()};
+  const auto images = images_of_wrapper(&wrapper, 90);
+  ASSERT_TRUE(images);
+  EXPECT_EQ(images->size(), 2u);
+
+  // Without PTX in every object, the linked machine code is all there is.
+  const std::array<const void*, 3> mixed{object.data(), linked.data(), nullptr};
+  wrapper.containers = mixed.data();
+  const auto machine = images_of_wrapper(&wrapper, 86);
+  ASSERT_TRUE(machine);
+  ASSERT_EQ(machine->size(), 1u);
+  EXPECT_EQ((*machine)[0].kind, ImageKind::kElf);
+}
+
+TEST(FatbinTest, OnlyReferencesToOtherModulesNeedLinking) {
+  EXPECT_FALSE(needs_linking(".extern .shared .align 16 .b8 buffer[];"));
+  EXPECT_FALSE(needs_linking(".extern .func  (.param .b32 func_retval0) vprintf\n(\n.param ..."));
+  EXPECT_FALSE(needs_linking(".extern .func __assertfail\n("));
+  EXPECT_TRUE(needs_linking(".extern .func  (.param .b32 func_retval0) _Z6helperi\n("));
+  EXPECT_TRUE(needs_linking(".extern .global .align 4 .u32 counter;"));
+  EXPECT_TRUE(needs_linking(".extern"));
+  EXPECT_FALSE(needs_linking(".visible .entry k() { ret; }"));
+}
+
+}  // namespace
+}  // namespace slate::client

@@ -1,0 +1,174 @@
+#include <gtest/gtest.h>
+
+#include "client/session/session.h"
+#include "tests/unit/client/fake_engine.h"
+
+namespace slate::client {
+namespace {
+
+TEST(GatherTest, ParametersGoToTheirOffsetsAndGapsAreZero) {
+  Function function;
+  function.parameters = {{0, 1}, {8, 8}, {16, 4}};
+  function.info.parameter_bytes = 20;
+  const char a = 7;
+  const std::uint64_t b = 0x1122334455667788;
+  const std::int32_t c = -2;
+  const void* const arguments[] = {&a, &b, &c};
+  std::vector<std::byte> block(20, std::byte{0xaa});
+  gather_parameters(function, arguments, block);
+  std::vector<std::byte> expected(20, std::byte{0});
+  expected[0] = std::byte{7};
+  std::memcpy(expected.data() + 8, &b, sizeof(b));
+  std::memcpy(expected.data() + 16, &c, sizeof(c));
+  EXPECT_EQ(block, expected);
+}
+
+class CheckLaunchTest : public ::testing::Test {
+ protected:
+  CheckLaunchTest() {
+    function.info.max_threads_per_block = 1024;
+    function.info.registers = 32;
+    function.max_dynamic_shared = 48 << 10;
+  }
+  ErrorCode code() const {
+    const auto outcome = check_launch(device, function, config);
+    return outcome ? ErrorCode::kNone : outcome.error().code;
+  }
+  const DeviceInfo device = test_device();
+  Function function;
+  LaunchConfig config;
+};
+
+TEST_F(CheckLaunchTest, WhatTheDeviceCanRunPasses) {
+  EXPECT_EQ(code(), ErrorCode::kNone);
+  config = {{2147483647, 65535, 65535}, {1024, 1, 1}, 48 << 10, 0};
+  EXPECT_EQ(code(), ErrorCode::kNone);
+}
+
+TEST_F(CheckLaunchTest, GridAndBlockHaveLimits) {
+  for (const LaunchConfig& bad :
+       {LaunchConfig{{1, 1, 1}, {2000, 1, 1}, 0, 0}, LaunchConfig{{1, 1, 1}, {32, 32, 2}, 0, 0},
+        LaunchConfig{{1, 1, 1}, {1, 1, 65}, 0, 0}, LaunchConfig{{1, 1, 1}, {0, 1, 1}, 0, 0},
+        LaunchConfig{{0, 1, 1}, {1, 1, 1}, 0, 0}, LaunchConfig{{1, 65536, 1}, {1, 1, 1}, 0, 0},
+        LaunchConfig{{0x80000000u, 1, 1}, {1, 1, 1}, 0, 0}}) {
+    config = bad;
+    EXPECT_EQ(code(), ErrorCode::kInvalidValue)
+        << bad.grid[0] << " " << bad.grid[1] << " / " << bad.block[0] << " " << bad.block[2];
+  }
+}
+
+TEST_F(CheckLaunchTest, SharedMemoryBeyondTheAllowanceIsAnInvalidValue) {
+  config.dynamic_shared_bytes = (48 << 10) + 1;
+  EXPECT_EQ(code(), ErrorCode::kInvalidValue);
+  config.dynamic_shared_bytes = std::uint64_t{1} << 32;
+  EXPECT_EQ(code(), ErrorCode::kInvalidValue) << "must not be cut to 32 bits";
+}
+
+TEST_F(CheckLaunchTest, TooFewRegistersIsNotTheSameAsLaunchBounds) {
+  function.info.max_threads_per_block = 256;
+  config.block = {512, 1, 1};
+  EXPECT_EQ(code(), ErrorCode::kInvalidValue);
+  function.info.registers = 255;
+  EXPECT_EQ(code(), ErrorCode::kOutOfResources);
+}
+
+class LaunchTest : public ::testing::Test {
+ protected:
+  FakeEngine engine;
+};
+
+TEST_F(LaunchTest, TheWireCarriesWhatTheCallSaid) {
+  engine.answer(ipc::CommandType::kFunctionGet, ipc::FunctionReply{.max_threads_per_block = 1024,
+                                                                   .static_shared_bytes = 0,
+                                                                   .max_dynamic_shared_bytes = 4096,
+                                                                   .constant_bytes = 0,
+                                                                   .local_bytes = 0,
+                                                                   .registers = 16,
+                                                                   .ptx_version = 90,
+                                                                   .binary_version = 90,
+                                                                   .parameter_count = 2,
+                                                                   .parameter_bytes = 12});
+  ipc::ParameterReply parameters{};
+  parameters.count = 2;
+  parameters.parameters[0] = {0, 8};
+  parameters.parameters[1] = {8, 4};
+  engine.answer(ipc::CommandType::kFunctionParameters, parameters);
+  const auto function = engine.session->find_function(5, "kernel");
+  ASSERT_TRUE(function) << function.error().message;
+  const std::uint64_t pointer = 0x700000001000;
+  const int count = 42;
+  const void* const arguments[] = {&pointer, &count};
+  ASSERT_TRUE(engine.session->launch(**function, {{3, 2, 1}, {64, 2, 1}, 128, 9}, arguments));
+
+  const auto sent = engine.wait_for(ipc::CommandType::kLaunch);
+  EXPECT_EQ(sent.header.reply_slot, ipc::kNoReply);
+  std::span<const std::byte> rest;
+  const auto launch = sent.as<ipc::Launch>(&rest);
+  ASSERT_TRUE(launch);
+  EXPECT_EQ(launch->function, (*function)->id);
+  EXPECT_EQ(launch->stream, 9u);
+  EXPECT_EQ(launch->grid[0], 3u);
+  EXPECT_EQ(launch->block[1], 2u);
+  EXPECT_EQ(launch->dynamic_shared_bytes, 128u);
+  EXPECT_EQ(launch->parameter_bytes, 12u);
+  ASSERT_EQ(rest.size(), 12u);
+  EXPECT_EQ(std::memcmp(rest.data(), &pointer, 8), 0);
+  EXPECT_EQ(std::memcmp(rest.data() + 8, &count, 4), 0);
+}
+
+TEST_F(LaunchTest, ManyParametersComeInPages) {
+  constexpr std::uint32_t kCount = ipc::ParameterReply::kMost + 5;
+  ipc::FunctionReply info{};
+  info.parameter_count = kCount;
+  info.parameter_bytes = kCount * 4;
+  engine.answer(ipc::CommandType::kFunctionGet, info);
+  engine.handle(ipc::CommandType::kFunctionParameters, [&](const ipc::Command& command) {
+    const auto first = command.as<ipc::FunctionParameters>()->first;
+    ipc::ParameterReply page{};
+    page.count = std::min(kCount - first, ipc::ParameterReply::kMost);
+    for (std::uint32_t i = 0; i < page.count; ++i) page.parameters[i] = {(first + i) * 4, 4};
+    engine.reply(command, page);
+  });
+  const auto function = engine.session->find_function(5, "kernel");
+  ASSERT_TRUE(function) << function.error().message;
+  ASSERT_EQ((*function)->parameters.size(), kCount);
+  EXPECT_EQ((*function)->parameters.back().first, (kCount - 1) * 4);
+}
+
+TEST_F(LaunchTest, ALayoutThatLeavesItsBlockIsRefused) {
+  ipc::FunctionReply info{};
+  info.parameter_count = 1;
+  info.parameter_bytes = 8;
+  engine.answer(ipc::CommandType::kFunctionGet, info);
+  ipc::ParameterReply page{};
+  page.count = 1;
+  page.parameters[0] = {4, 8};
+  engine.answer(ipc::CommandType::kFunctionParameters, page);
+  const auto function = engine.session->find_function(5, "kernel");
+  ASSERT_FALSE(function);
+  EXPECT_EQ(function.error().code, ErrorCode::kProtocol);
+}
+
+TEST_F(LaunchTest, ABigModuleComesInChunksWithoutGaps) {
+  Image image{ImageKind::kPtx, 90, std::vector<std::byte>(200'000)};
+  for (std::size_t i = 0; i < image.bytes.size(); ++i) image.bytes[i] = std::byte(i % 251);
+  std::vector<std::byte> arrived;
+  engine.handle(ipc::CommandType::kModuleLoad, [&](const ipc::Command& command) {
+    std::span<const std::byte> chunk;
+    const auto load = command.as<ipc::ModuleLoad>(&chunk);
+    EXPECT_EQ(load->offset, arrived.size());
+    EXPECT_EQ(load->total_bytes, image.bytes.size());
+    EXPECT_EQ(load->image_kind, ipc::kImagePtx);
+    arrived.insert(arrived.end(), chunk.begin(), chunk.end());
+    const bool last = arrived.size() == image.bytes.size();
+    EXPECT_EQ(command.header.reply_slot != ipc::kNoReply, last);
+    if (last) engine.reply(command);
+  });
+  const auto module = engine.session->load_module(image);
+  ASSERT_TRUE(module) << module.error().message;
+  EXPECT_NE(*module, 0u);
+  EXPECT_EQ(arrived, image.bytes);
+}
+
+}  // namespace
+}  // namespace slate::client

@@ -1,0 +1,100 @@
+#include <gtest/gtest.h>
+
+#include "tests/unit/client/fake_engine.h"
+
+namespace slate::client {
+namespace {
+
+using ipc::CommandType;
+
+class SessionTest : public ::testing::Test {
+ protected:
+  FakeEngine engine;
+  Session& session = *engine.session;
+};
+
+TEST_F(SessionTest, AllocationsAreKnownUntilTheyAreFreed) {
+  engine.answer(CommandType::kMemoryAllocate, ipc::AddressReply{0x7000});
+  const auto address = session.allocate(100);
+  ASSERT_TRUE(address);
+  EXPECT_EQ(*address, 0x7000u);
+  EXPECT_TRUE(session.covers({0x7000, 100}, {100, 1}));
+  EXPECT_FALSE(session.covers({0x7000, 101}, {101, 1}));
+  EXPECT_TRUE(session.covers({0x7000, 60}, {40, 2}));
+  EXPECT_FALSE(session.covers({0x7000, 61}, {40, 2}));
+  EXPECT_EQ(session.free(0x7010).error().code, ErrorCode::kInvalidValue);
+  EXPECT_TRUE(session.free(0x7000));
+  EXPECT_FALSE(session.free(0x7000)) << "freed twice";
+  EXPECT_EQ(engine.wait_for(CommandType::kMemoryFree).as<ipc::MemoryFree>()->address, 0x7000u);
+}
+
+TEST_F(SessionTest, TheDaemonsErrorComesWithItsCode) {
+  engine.handle(CommandType::kMemoryAllocate, [&](const ipc::Command& command) {
+    engine.channel->reply_error(command.header.reply_slot, command.header.reply_sequence,
+                                {ErrorCode::kOutOfMemory, "full"});
+  });
+  const auto address = session.allocate(100);
+  ASSERT_FALSE(address);
+  EXPECT_EQ(address.error().code, ErrorCode::kOutOfMemory);
+  EXPECT_EQ(session.memory().size(), 0u);
+}
+
+TEST_F(SessionTest, AnAsynchronousErrorIsReportedOnce) {
+  engine.channel->set_async_error(ErrorCode::kInvalidValue);
+  EXPECT_EQ(session.check().error().code, ErrorCode::kInvalidValue);
+  EXPECT_TRUE(session.check());
+}
+
+TEST_F(SessionTest, ALastingErrorStays) {
+  engine.channel->fail({ErrorCode::kIllegalAddress, "kernel scale wrote to 0x10"});
+  for (int i = 0; i < 3; ++i) {
+    const auto outcome = session.check();
+    ASSERT_FALSE(outcome);
+    EXPECT_EQ(outcome.error().code, ErrorCode::kIllegalAddress);
+    EXPECT_EQ(outcome.error().message, "kernel scale wrote to 0x10");
+  }
+  EXPECT_FALSE(session.allocate(8));
+}
+
+TEST_F(SessionTest, SynchronizeReportsWhatTheCommandsBeforeItCameTo) {
+  engine.handle(CommandType::kSynchronize, [&](const ipc::Command& command) {
+    engine.channel->set_async_error(ErrorCode::kOutOfResources);
+    engine.reply(command);
+  });
+  EXPECT_EQ(session.synchronize(ipc::TargetKind::kSession, 0).error().code,
+            ErrorCode::kOutOfResources);
+}
+
+TEST_F(SessionTest, StreamsAndEventsAreMadeWithoutARoundTrip) {
+  const auto stream = session.create_stream(ipc::kStreamNonBlocking, -3);
+  const auto event = session.create_event(ipc::kEventNoTiming);
+  ASSERT_TRUE(stream && event);
+  const auto made = engine.wait_for(CommandType::kStreamCreate);
+  EXPECT_EQ(made.header.reply_slot, ipc::kNoReply);
+  EXPECT_EQ(made.as<ipc::StreamCreate>()->id, *stream);
+  EXPECT_EQ(made.as<ipc::StreamCreate>()->flags, ipc::kStreamNonBlocking);
+  EXPECT_EQ(made.as<ipc::StreamCreate>()->priority, -3);
+  EXPECT_EQ(engine.wait_for(CommandType::kEventCreate).as<ipc::EventCreate>()->flags,
+            ipc::kEventNoTiming);
+  EXPECT_EQ(session.events().find(*event)->flags & kEventRecorded, 0u);
+  EXPECT_TRUE(session.record(*event, *stream));
+  EXPECT_NE(session.events().find(*event)->flags & kEventRecorded, 0u);
+  EXPECT_TRUE(session.destroy_stream(*stream));
+  EXPECT_EQ(session.destroy_stream(*stream).error().code, ErrorCode::kInvalidHandle);
+}
+
+TEST_F(SessionTest, AnAbandonedSessionFailsEveryCall) {
+  session.abandon();
+  EXPECT_EQ(session.check().error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(session.allocate(8).error().code, ErrorCode::kUnavailable);
+}
+
+TEST_F(SessionTest, AVariableBecomesMemoryOfTheSession) {
+  engine.answer(CommandType::kGlobalGet, ipc::GlobalReply{0x9000, 64});
+  ASSERT_TRUE(session.find_global(3, "counter"));
+  EXPECT_TRUE(session.covers({0x9000, 64}, {64, 1}));
+  EXPECT_FALSE(session.free(0x9000)) << "a variable is not an allocation";
+}
+
+}  // namespace
+}  // namespace slate::client
