@@ -1,16 +1,19 @@
-// Running one block: the interface between the SMs (gpu.h: who runs where and when) and the interpreter
-// (block.cc, warp.cc: what an instruction does). A Block is run by one host thread at a time.
+// Running one block: the interface between the SMs (gpu.h: who runs where and when) and the
+// interpreter (block.cc, warp.cc: what an instruction does). A Block is run by one host thread at a
+// time.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <span>
 #include <vector>
 
 #include "base/result.h"
 #include "device/device.h"
+#include "device/sim/heap.h"
 #include "device/sim/memory.h"
 #include "device/sim/program.h"
 
@@ -18,22 +21,24 @@ namespace slate::sim {
 
 /// One launch, shared by all its blocks. Immutable while blocks run, but for the atomics.
 struct KernelLaunch {
-  std::shared_ptr<const Program> program;    // the decoded entry
+  std::shared_ptr<const Program> program;  // the decoded entry
   device::Dim3 grid;
   device::Dim3 block;
   std::uint32_t dynamic_shared_bytes = 0;
   std::vector<std::byte> parameters;
-  MemoryView memory;                         // what this launch may touch
+  MemoryView memory;  // what this launch may touch
   device::PrintSink print;
-  std::uint64_t grid_id = 0;                 // %gridid
-  std::uint32_t sm_count = 0;                // %nsmid
-  std::atomic<bool> cancelled{false};        // set from any thread: blocks stop soon
+  std::uint64_t grid_id = 0;           // %gridid
+  std::uint32_t sm_count = 0;          // %nsmid
+  std::atomic<bool> cancelled{false};  // set from any thread: blocks stop soon
+  std::shared_ptr<DeviceHeap> heap;    // of malloc() in kernels; none: malloc() returns null
+  mutable std::mutex print_mutex;      // held while `print` runs
 };
 
 /// How the warps of a block take turns, and blocks on an SM.
 struct Schedule {
-  bool random = false;                       // else round-robin
-  std::mt19937_64 generator;                 // used only if random
+  bool random = false;        // else round-robin
+  std::mt19937_64 generator;  // used only if random
   /// Warp instructions that a warp runs before another one's turn (random: up to this many).
   std::uint32_t quantum = 256;
 };
@@ -47,8 +52,8 @@ class Block {
   ~Block();
   Block(Block&&) noexcept;
 
-  /// Runs up to about `budget` warp instructions. Returns early when every warp has finished, one faulted, or
-  /// no warp made progress (all spin or sleep): other blocks should run then.
+  /// Runs up to about `budget` warp instructions. Returns early when every warp has finished, one
+  /// faulted, or no warp made progress (all spin or sleep): other blocks should run then.
   State run(Schedule& schedule, std::uint32_t budget);
 
   /// Why it faulted: names kernel, block, thread and PTX line. Requires: run() returned kFaulted.

@@ -1,0 +1,243 @@
+// Decoded code: what decode_*.cc makes of PTX and warp.cc runs. One flat vector of 64-byte
+// operations for an entry and everything that it can call; operands are byte offsets, so that
+// running needs no names. Immutable once decoded, shared by all host threads. Private to the
+// interpreter.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/sim/lanes.h"
+#include "device/sim/program.h"
+#include "injector/ptx/module.h"
+
+namespace slate::sim {
+
+/// A register or constant: a multiple of 64 bytes from one of four bases, which the low two bits
+/// choose.
+using Ref = std::uint32_t;
+inline constexpr Ref kNoRef = 0xffffffffu;
+inline constexpr Ref kRefBaseMask = 3;
+inline constexpr Ref kRefOffsetMask = ~Ref{63};
+enum RefBase : Ref {
+  kInFrame = 0,      // registers of the running function; before allocation: register number * 64
+  kInConstants = 1,  // Code::constants
+  kInWarp = 2,       // WarpArea
+  kInBlock = 3,      // BlockArea
+};
+
+/// Special registers that stay the same while a warp lives, as lanes that operands can name.
+struct alignas(64) WarpArea {
+  std::uint32_t tid[3][kWarpSize];
+  std::uint32_t warp_id[kWarpSize];
+};
+struct alignas(64) BlockArea {
+  std::uint32_t ctaid[3][kWarpSize];
+  std::uint32_t ntid[3][kWarpSize];
+  std::uint32_t nctaid[3][kWarpSize];
+  std::uint32_t smid[kWarpSize];
+  std::uint32_t nsmid[kWarpSize];
+  std::uint32_t nwarpid[kWarpSize];
+  std::uint32_t dynamic_shared[kWarpSize];
+  std::uint32_t total_shared[kWarpSize];
+  std::uint32_t block_rank[kWarpSize];
+  std::uint32_t block_count[kWarpSize];
+  std::uint64_t gridid[kWarpSize];
+};
+
+enum class Kind : std::uint8_t {
+  kAlu,   // alu; r = d, d2 or s4, s0..s3
+  kMov2,  // r = d, s; lanes of 2, 4, 8, 16 bytes
+  kMov4,
+  kMov8,
+  kMov16,
+  kMovPredicate,
+  kNotPredicate,    // inserted by the decoder for a negated source: not counted
+  kExtend,          // r = d, s; a: bytes of d, b: bytes of s: zero-extends or truncates
+  kPack,            // r = d, parts...; a: bytes of d, b: parts, c: bytes of a part's register
+  kUnpack,          // r = parts..., [5] = s; as kPack
+  kLocalAddress,    // r = d; imm: offset in the frame's local bytes
+  kParamAddress,    // r = d; imm: offset in the launch's parameters
+  kConvertAddress,  // cvta; r = d, s; a: bytes of d, b: bytes of s; imm is added
+  kIsSpace,         // isspacep; r = d, s; a: Space, b: bytes of s
+  kClock,           // r = d; a: Clock
+  kBranch,          // target
+  kBranchIndex,     // r = index; target: first in Code::branch_tables, imm: entries
+  kCall,            // target: Code::calls
+  kReturn,
+  kExit,
+  kTrap,
+  kNop,
+  kFence,
+  kNanosleep,
+  kLoad,     // r = data..., [4] = address; a: Space, b: bytes of an element, c: elements, e: bytes
+  kStore,    // of an address register (0: none)
+  kAtom,     // r = d, b, c, [4] = address; a, b, c, e as kLoad
+  kBarrier,  // r = d, id, count, predicate; a: BarrierOp
+  kWarpBarrier,  // r = member mask
+  kShuffle,      // r = d, p, a, b, c, member mask; a: ShuffleMode
+  kVote,         // r = d, predicate, member mask; a: VoteMode
+  kMatch,        // r = d, p, a, member mask; a: bytes of a, b: 1 for .all
+  kReduce,       // redux; r = d, a, member mask; a: ReduceOp
+  kElect,        // r = d, p, member mask
+  kActiveMask,   // r = d
+  kCopyAsync,    // r = destination, source, size; a: bytes of the copy
+  kCopyBulk,     // r = destination, source, size, mbarrier; a, b: Space of destination, source
+  kMbarrier,     // r = d, value, [4] = address; a: MbarrierOp
+  kUnknown,      // faults when reached
+};
+
+enum class Space : std::uint8_t {
+  kGlobal,
+  kShared,
+  kLocal,
+  kConst,
+  kGeneric,
+  kEntryParam,
+  kFrameParam
+};
+enum class Clock : std::uint8_t { kLow, kHigh, kFull };
+enum class BarrierOp : std::uint8_t { kSync, kArrive, kAnd, kOr, kPopc };
+enum class ShuffleMode : std::uint8_t { kUp, kDown, kButterfly, kIndex };
+enum class VoteMode : std::uint8_t { kAll, kAny, kUniform, kBallot };
+enum class ReduceOp : std::uint8_t {
+  kAdd,
+  kAnd,
+  kOr,
+  kXor,
+  kMinU,
+  kMaxU,
+  kMinS,
+  kMaxS,
+  kMinF,
+  kMaxF
+};
+enum class MbarrierOp : std::uint8_t {
+  kInit,
+  kInvalidate,
+  kArrive,
+  kArriveDrop,
+  kExpectTx,
+  kArriveExpectTx,
+  kCompleteTx,
+  kTest,
+  kTestParity,
+  kTry,
+  kTryParity,
+  kPendingCount,
+  kCopyArrive,
+  kCopyArriveNoInc,
+};
+
+/// Barriers 0 to 15 are PTX's; the cluster's is one more.
+inline constexpr std::uint32_t kClusterBarrier = 16;
+inline constexpr int kBarriers = 17;
+
+/// Op::flags
+enum : std::uint8_t {
+  kGuardNegated = 1,
+  kLeader = 2,         // first of a basic block: where threads may meet again
+  kHasSecond = 4,      // r[1] of an ALU operation, p of shfl and match
+  kFrameRelative = 8,  // the address is an offset into the frame's own local bytes
+  kStrong = 16,        // volatile, relaxed, acquire, release: never merged into wide accesses
+  kOldWarpOp = 32,     // shfl, vote without .sync: the active lanes are the members
+  kConverts = 32,      // a load or store whose register is not as wide as the element
+  kAddressed = 64,     // has an address register
+};
+
+/// Moves one element per active lane between a register and memory. `address` holds host addresses.
+using TransferFn = void (*)(void* lanes, const std::uint64_t* address, Mask active);
+/// One atomic operation of one lane; writes the old value to `old` unless that is null.
+using AtomFn = void (*)(void* address, const void* b, const void* c, void* old);
+
+struct Op {
+  union {
+    AluFn alu = nullptr;
+    TransferFn transfer;
+    AtomFn atom;
+  };
+  std::int64_t imm = 0;
+  Ref r[6] = {};
+  Ref guard = kNoRef;
+  std::uint32_t target = 0;  // absolute pc of a branch, or an index as Kind says
+  std::uint32_t line = 0;
+  std::uint32_t rank = 0;  // place in the order in which diverged threads are run: lowest first
+  Kind kind = Kind::kUnknown;
+  std::uint8_t flags = 0;
+  std::uint8_t a = 0, b = 0, c = 0, e = 0;
+  /// Which of r are written and read, one bit each; for the register allocation.
+  std::uint8_t defs = 0, uses = 0;
+};
+static_assert(sizeof(Op) == 64);
+
+/// A .param variable of a function: inside the frame, 16 bytes of each lane in turn.
+inline constexpr std::uint32_t kPieceBytes = 16;
+inline constexpr std::uint32_t kPieceStride = kPieceBytes * kWarpSize;
+inline std::uint32_t piece_offset(std::uint64_t offset, int lane) {
+  return static_cast<std::uint32_t>(offset / kPieceBytes * kPieceStride + lane * kPieceBytes +
+                                    offset % kPieceBytes);
+}
+
+/// What is handed to or back from a call: a register (or constant), or a .param variable.
+struct Argument {
+  bool is_register = false;
+  std::uint8_t width = 0;    // bytes a lane, if a register; 0: predicate
+  Ref ref = kNoRef;          // register
+  std::uint32_t offset = 0;  // .param: where its pieces begin in the frame
+  std::uint32_t bytes = 0;   // .param: size
+};
+
+enum class SystemCall : std::uint8_t { kNone, kPrintf, kMalloc, kFree, kAssertFail };
+
+struct CallSite {
+  std::int32_t function =
+      -1;  // index into Code::functions; -1 = through `address`, or a system call
+  SystemCall system = SystemCall::kNone;
+  Ref address = kNoRef;
+  std::vector<Argument> arguments;
+  std::vector<Argument> returns;
+};
+
+struct FunctionCode {
+  std::string name;
+  std::uint64_t address = 0;  // its function pointer
+  std::uint32_t first = 0;    // pc range
+  std::uint32_t end = 0;
+  std::uint32_t frame_bytes = 0;     // registers, scratch and .param variables
+  std::uint32_t local_bytes = 0;     // per thread, multiple of 16
+  std::vector<Argument> parameters;  // empty for the entry
+  std::vector<Argument> returns;
+};
+
+/// 64 bytes of the lanes of a constant.
+struct alignas(64) ConstantLine {
+  std::byte bytes[64];
+};
+
+class Code final : public Program {
+ public:
+  const device::FunctionInfo& info() const override { return info_; }
+  const std::vector<UnknownInstruction>& unknown_instructions() const override { return unknown; }
+
+  std::vector<Op> ops;
+  std::vector<ptx::Span> texts;  // of each op's opcode, for messages
+  std::vector<ConstantLine> constants;
+  std::vector<std::uint32_t> branch_tables;
+  std::vector<CallSite> calls;
+  std::vector<FunctionCode> functions;  // [0] is the entry
+  std::vector<UnknownInstruction> unknown;
+  std::uint32_t static_shared = 0;
+  std::uint32_t dynamic_shared_offset = 0;  // where extern shared arrays begin
+  std::shared_ptr<const ptx::Module> module;
+  device::FunctionInfo info_;
+
+  std::string_view opcode_text(std::uint32_t pc) const {
+    const ptx::Span span = texts[pc];
+    return std::string_view(module->text).substr(span.begin, span.end - span.begin);
+  }
+};
+
+}  // namespace slate::sim

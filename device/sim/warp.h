@@ -1,0 +1,220 @@
+// Warp: 32 threads that run the decoded code. Threads that have gone different ways are kept as
+// splits, each with a place and a mask of lanes; splits that meet at one place become one again.
+// BlockState: what the warps of a block share. Everything here belongs to the host thread that runs
+// the block at the moment.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "device/sim/block.h"
+#include "device/sim/code.h"
+
+namespace slate::sim {
+
+/// The registers of one call of a function, for all lanes of a warp. Lanes that reached it by
+/// different call sites share it, as each has its own part of every register and its own return
+/// address.
+struct Frame {
+  const FunctionCode* function = nullptr;
+  Frame* parent = nullptr;
+  std::uint32_t depth = 0;
+  std::uint32_t local_base = 0;  // its local variables begin here, in each thread's local memory
+  std::byte* registers = nullptr;
+  std::unique_ptr<ConstantLine[]> storage;
+  std::vector<std::unique_ptr<Frame>> children;
+  std::array<std::uint32_t, kWarpSize> return_pc{};
+};
+
+enum class Wait : std::uint8_t { kNone, kBarrier, kLanes };
+
+struct Split {
+  std::uint32_t pc = 0;
+  Mask mask = 0;
+  Frame* frame = nullptr;
+  Wait wait = Wait::kNone;
+  std::uint8_t barrier = 0;
+  std::uint64_t last_run = 0;
+};
+
+struct BlockState;
+
+class Warp {
+ public:
+  /// What became of a turn. kSpun: it ran, but perhaps only waited for memory to change.
+  enum class Turn { kRan, kSpun, kBlocked, kFinished, kFaulted };
+
+  Warp(BlockState& block, std::uint32_t index, Mask lanes);
+  Warp(Warp&&) noexcept = default;
+
+  /// Runs up to `quantum` instructions, takes what it used off `quantum`.
+  Turn run(std::uint32_t& quantum);
+
+  Mask live() const { return live_; }
+  std::uint32_t index() const { return index_; }
+  bool ready() const;
+  std::uint64_t thread_instructions() const { return thread_instructions_; }
+
+  /// Ends the wait of all splits at barrier `id`; `value` is what bar.red gives.
+  void release_barrier(std::uint32_t id, std::uint32_t value);
+  /// First lane that waits, and where; for the report of a deadlock. Requires: live() != 0.
+  std::pair<int, std::uint32_t> first_waiting(Wait& wait, std::uint32_t& barrier) const;
+
+ private:
+  enum class Flow { kNext, kReschedule };
+
+  // --- warp.cc: choosing and running splits
+  // --------------------------------------------------------
+  Split* select();
+  void merge_splits();
+  void run_split(Split& split, std::uint32_t& budget);
+  std::uint32_t meeting_pc(const Split& split) const;
+  Flow execute(const Op& op, Split& split, Mask exec);
+  Split& add_split(std::uint32_t pc, Mask mask, Frame* frame);
+  void retire(Mask lanes);
+  void spun(std::uint32_t weight) {
+    impatience_ += weight;
+    ++sync_ops_;
+  }
+
+  std::byte* at(Ref ref, const Frame& frame) const {
+    std::byte* const bases[4] = {frame.registers, constants_,
+                                 reinterpret_cast<std::byte*>(area_.get()), block_area_};
+    return bases[ref & kRefBaseMask] + (ref & kRefOffsetMask);
+  }
+  template <typename T>
+  T* lanes(Ref ref, const Frame& frame) const {
+    return reinterpret_cast<T*>(at(ref, frame));
+  }
+  Mask& predicate(Ref ref, const Frame& frame) const { return *lanes<Mask>(ref, frame); }
+
+  void fault(ErrorCode code, Mask who, std::uint32_t pc, const std::string& text);
+
+  // --- exec_flow.cc: control
+  // -----------------------------------------------------------------------
+  Flow branch_index(const Op& op, Split& split, Mask exec);
+  Flow call(const Op& op, Split& split, Mask exec);
+  Flow enter(const Op& op, const CallSite& site, const FunctionCode& function, Split& split,
+             Mask exec);
+  Flow return_from(Split& split, Mask exec);
+  Flow leave(Split& split, Mask exec);
+  Frame* child_frame(Frame& parent, const FunctionCode& function);
+  void copy_argument(const Argument& from, const Frame& from_frame, const Argument& to,
+                     const Frame& to_frame, Mask exec);
+  /// Lanes of the split that do not take part in `op` go on; afterwards split.mask == exec.
+  void let_pass(Split& split, Mask exec);
+
+  // --- exec_sync.cc: barriers and instructions that look across lanes
+  // -------------------------------
+  Flow barrier(const Op& op, Split& split, Mask exec);
+  Flow warp_barrier(const Op& op, Split& split, Mask exec);
+  /// Brings together the lanes that the member masks name. kNext: `exec` may execute now.
+  Flow gather(const Op& op, Ref members, Split& split, Mask& exec);
+  Mask satisfied(const std::uint32_t* members, Mask exec, Mask present) const;
+  void shuffle(const Op& op, const Frame& frame, Mask exec);
+  void vote(const Op& op, const Frame& frame, Mask exec);
+  void match(const Op& op, const Frame& frame, Mask exec);
+  void reduce(const Op& op, const Frame& frame, Mask exec);
+  void elect(const Op& op, const Frame& frame, Mask exec);
+
+  // --- exec_memory.cc
+  // ------------------------------------------------------------------------------
+  enum class Access { kRead, kWrite };
+  bool load(const Op& op, const Split& split, Mask exec);
+  bool store(const Op& op, const Split& split, Mask exec);
+  bool atomic(const Op& op, const Split& split, Mask exec);
+  /// Host addresses of an access of `bytes` by each lane (inactive lanes: as the first active one).
+  bool resolve(const Op& op, const Split& split, Mask exec, std::uint32_t bytes, Access access,
+               std::uint64_t (&address)[kWarpSize]);
+  bool translate(const Op& op, const Split& split, Space space, Mask exec, std::uint32_t bytes,
+                 Access access, std::uint64_t (&address)[kWarpSize]);
+  /// Host address of one lane's access, 0 if it is not allowed.
+  std::uint64_t host_address(Space space, std::uint64_t address, std::uint32_t bytes, Access access,
+                             int lane);
+  std::uint64_t local_address(std::uint64_t offset, std::uint32_t bytes, int lane);
+  bool bad_access(const Split& split, Mask exec, std::uint64_t address, std::uint32_t bytes,
+                  const char* why, ErrorCode code);
+
+  // --- exec_move.cc
+  // --------------------------------------------------------------------------------
+  void extend(const Op& op, const Frame& frame, Mask exec);
+  void pack(const Op& op, const Frame& frame, Mask exec);
+  void unpack(const Op& op, const Frame& frame, Mask exec);
+  void make_address(const Op& op, const Frame& frame, Mask exec);
+  void convert_address(const Op& op, const Frame& frame, Mask exec);
+  void is_space(const Op& op, const Frame& frame, Mask exec);
+  void read_clock(const Op& op, const Frame& frame, Mask exec);
+
+  // --- exec_async.cc
+  // -------------------------------------------------------------------------------
+  bool copy_async(const Op& op, const Split& split, Mask exec);
+  bool copy_bulk(const Op& op, const Split& split, Mask exec);
+  bool mbarrier(const Op& op, const Split& split, Mask exec);
+  void mbarrier_lane(const Op& op, const Frame& frame, std::uint64_t& word, int lane);
+
+  // --- system.cc: printf, malloc, assert
+  // -----------------------------------------------------------
+  bool system_call(const CallSite& site, const Split& split, Mask exec);
+  std::uint64_t read_argument(const Argument& argument, const Frame& frame, int lane) const;
+  bool print(const CallSite& site, const Split& split, int lane, std::uint64_t& result);
+  bool assert_fail(const CallSite& site, const Split& split, int lane);
+  /// A NUL-terminated string at a generic address; nullopt when it leaves what may be read.
+  std::optional<std::string> read_string(std::uint64_t address, int lane);
+
+  BlockState* block_;
+  const Op* ops_;
+  std::uint32_t index_;
+  Mask live_;
+  Mask carry_ = 0;
+  std::byte* constants_;
+  std::byte* block_area_;
+  std::unique_ptr<WarpArea> area_;
+  std::unique_ptr<Frame> frame_;   // of the entry
+  std::uint64_t frame_bytes_ = 0;  // of all frames
+  std::uint32_t count_ = 0;        // splits in use
+  std::array<Split, kWarpSize + 1> splits_;
+  std::vector<std::unique_ptr<ConstantLine[]>> local_pages_;
+  std::uint32_t local_bytes_ = 0;  // highest that any frame has used
+  std::uint64_t thread_instructions_ = 0;
+  std::uint64_t tick_ = 0;
+  // A split that has run long while others could is made to wait for them: see select().
+  std::uint32_t impatience_ = 0;
+  Mask favoured_ = 0;
+  std::uint32_t favour_left_ = 0;
+  std::uint32_t sync_ops_ = 0;  // in this turn: loads and atomics that may be a spin
+  std::uint32_t stores_ = 0;    // in this turn
+  bool yield_ = false;
+};
+
+struct Barrier {
+  bool pending = false;
+  std::uint32_t expected = 0;  // threads; 0 = all that have not exited
+  std::uint32_t trues = 0;     // of bar.red
+  bool all = true;
+  std::vector<Mask> arrived;  // by warp
+};
+
+struct BlockState {
+  const KernelLaunch* launch = nullptr;
+  const Code* code = nullptr;
+  device::Dim3 index;
+  std::uint32_t sm = 0;
+  std::unique_ptr<ConstantLine[]> shared;
+  std::uint64_t shared_bytes = 0;
+  BlockArea area;
+  std::array<Barrier, kBarriers> barriers;
+  std::vector<Warp> warps;
+  std::optional<Error> fault;
+  std::size_t cursor = 0;  // whose turn is next
+
+  /// Releases barrier `id` if all that it waits for have come.
+  void check_barrier(std::uint32_t id);
+  void threads_exited();
+  device::Dim3 thread_of(std::uint32_t warp, int lane) const;
+};
+
+}  // namespace slate::sim
