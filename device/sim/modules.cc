@@ -122,7 +122,9 @@ Result<void> Modules::place_variables(Loaded& module) {
   module.reservation = {*base, total};
   if (Result<void> mapped = memory_.map(module.reservation); !mapped) return mapped;
   module.globals = {*base, has_heap ? heap_offset + heap_bytes : bytes[0]};
-  module.heap = {*base + heap_offset, heap_bytes};
+  if (has_heap) {
+    module.heap = std::make_shared<DeviceHeap>(AddressRange{*base + heap_offset, heap_bytes});
+  }
   module.constants = {*base + constants_offset, bytes[1]};
   for (const ptx::Variable& variable : module.ptx->variables) {
     if (!is_placed(variable)) continue;

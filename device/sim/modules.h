@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "device/device.h"
+#include "device/sim/heap.h"
 #include "device/sim/memory.h"
 #include "device/sim/program.h"
 #include "device/sim/settings.h"
@@ -25,7 +26,7 @@ struct LaunchTarget {
   device::FunctionInfo info;  // with the limit of dynamic shared memory that holds now
   device::AddressRange globals;
   device::AddressRange constants;
-  device::AddressRange heap;
+  std::shared_ptr<DeviceHeap> heap;
 };
 
 /// Implements the methods of Device of the same names, whose contracts hold here.
@@ -51,7 +52,7 @@ class Modules {
     device::AddressRange reservation;  // empty without variables
     device::AddressRange globals;      // the variables, and the heap behind them
     device::AddressRange constants;
-    device::AddressRange heap;  // of malloc() in its kernels; empty if it never calls it
+    std::shared_ptr<DeviceHeap> heap;  // of malloc() in its kernels; null if none calls it
     std::map<std::string, device::Function, std::less<>> functions;  // those asked for so far
   };
   struct Entry {

@@ -160,7 +160,7 @@ Result<void> SimDevice::launch(const device::LaunchSpec& spec, device::Stream st
   launch.dynamic_shared_bytes = spec.dynamic_shared_bytes;
   launch.parameters = std::move(*parameters);
   launch.memory = *view;
-  launch.heap = target->heap;
+  launch.heap = std::move(target->heap);
   launch.print = spec.print;
   launch.grid_id = next_grid_id_.fetch_add(1, std::memory_order_relaxed);
   launch.sm_count = settings_.sms;
