@@ -154,23 +154,31 @@ template <class U>
 U low_ones(u32 count) {
   return static_cast<U>(~shift_left(static_cast<U>(~U(0)), count));
 }
+// Position and length: their low 8 bits, but all 32 in the 64-bit forms, as ptxas composes those of
+// other instructions.
 template <class T>
-T extract(T a, u32 position, u32 length) {
-  position &= 0xff;
-  length &= 0xff;
+u32 field_amount(u32 x) {
+  return sizeof(T) == 4 ? x & 0xff : x;
+}
+template <class T>
+T extract(T a, u32 b, u32 c) {
+  const u32 position = field_amount<T>(b);
+  const u32 length = field_amount<T>(c);
   if constexpr (kSigned<T>) {
     constexpr u32 kLast = kBits<T> - 1;
-    const u32 end = position + length - 1 > kLast ? kLast : position + length - 1;
+    const u64 wanted = u64{position} + length - 1;
+    const u32 end = wanted > kLast ? kLast : static_cast<u32>(wanted);
     const T up = static_cast<T>(static_cast<Unsigned<T>>(a) << (kLast - end));
-    return length == 0 ? T(0) : shift_right(up, kLast - end + position);
+    const u32 down = position > kLast ? kLast : kLast - end + position;
+    return length == 0 ? T(0) : shift_right(up, down);
   } else {
     return shift_right(a, position) & low_ones<T>(length);
   }
 }
 template <class U>
-U insert(U a, U b, u32 position, u32 length) {
-  position &= 0xff;
-  const U field = shift_left(low_ones<U>(length & 0xff), position);
+U insert(U a, U b, u32 c, u32 d) {
+  const u32 position = field_amount<U>(c);
+  const U field = shift_left(low_ones<U>(field_amount<U>(d)), position);
   return (b & ~field) | (shift_left(a, position) & field);
 }
 template <class T>

@@ -2,7 +2,7 @@
 // around it combine it with a predicate and store it as predicates or lanes. Pure functions, any
 // thread.
 #if defined(__SSE2__)
-#include <emmintrin.h>
+#include <immintrin.h>
 #endif
 
 #include "device/sim/alu_narrow.h"
@@ -10,21 +10,52 @@
 namespace slate::sim::SLATE_ALU_ISA {
 namespace {
 
-/// Bit i of the result is set where bytes[i] is 0xff; the others are 0.
-[[gnu::always_inline]] inline Mask pack(const u8* bytes) {
-#if defined(__SSE2__)
-  const auto* v = reinterpret_cast<const __m128i*>(bytes);
-  return static_cast<Mask>(_mm_movemask_epi8(_mm_load_si128(v))) |
-         static_cast<Mask>(_mm_movemask_epi8(_mm_load_si128(v + 1))) << 16;
+// The intrinsics are always inlined, so none of them can leak from one instruction set to the
+// other.
+#if defined(__AVX2__)
+template <class U>
+[[gnu::always_inline]] inline Mask top_bits(const U* lanes) {
+  if constexpr (sizeof(U) == 4) {
+    return static_cast<Mask>(
+        _mm256_movemask_ps(_mm256_load_ps(reinterpret_cast<const float*>(lanes))));
+  } else {
+    return static_cast<Mask>(
+        _mm256_movemask_pd(_mm256_load_pd(reinterpret_cast<const double*>(lanes))));
+  }
+}
+constexpr int kVectorBytes = 32;
+#elif defined(__SSE2__)
+template <class U>
+[[gnu::always_inline]] inline Mask top_bits(const U* lanes) {
+  if constexpr (sizeof(U) == 4) {
+    return static_cast<Mask>(_mm_movemask_ps(_mm_load_ps(reinterpret_cast<const float*>(lanes))));
+  } else {
+    return static_cast<Mask>(_mm_movemask_pd(_mm_load_pd(reinterpret_cast<const double*>(lanes))));
+  }
+}
+constexpr int kVectorBytes = 16;
 #else
-  Mask r = 0;
-  for (int i = 0; i < kWarpSize; ++i) r |= static_cast<Mask>(bytes[i] & 1) << i;
-  return r;
+template <class U>
+[[gnu::always_inline]] inline Mask top_bits(const U* lanes) {
+  return lanes[0] != 0 ? 1 : 0;
+}
+constexpr int kVectorBytes = 0;
 #endif
+
+/// Bit i of the result is set where lanes[i] is all ones; else it must be 0.
+template <class U>
+[[gnu::always_inline]] inline Mask pack(const U* lanes) {
+  constexpr int kStep = kVectorBytes == 0 ? 1 : kVectorBytes / static_cast<int>(sizeof(U));
+  Mask r = 0;
+  for (int i = 0; i < kWarpSize; i += kStep) r |= top_bits(lanes + i) << i;
+  return r;
 }
 
 template <class T>
 using Compared = std::conditional_t<sizeof(T) == 2 && !std::is_integral_v<T>, float, T>;
+/// What holds one lane's answer: as wide as what is compared, but at least 32 bits.
+template <class T>
+using Answer = std::conditional_t<sizeof(T) == 8, u64, u32>;
 
 template <bool kFtz, class T>
 [[gnu::always_inline]] inline Compared<T> comparable(T x) {
@@ -39,17 +70,17 @@ template <bool kFtz, class T>
 template <class T, class F, bool kFtz, int kStride = 1, int kHalf = 0>
 [[gnu::noinline]] Mask compare(const AluOperands& o) {
   const Source<T> a(o.s[0]), b(o.s[1]);
-  alignas(kRegisterAlign) u8 r[kWarpSize];
+  alignas(kRegisterAlign) Answer<T> r[kWarpSize];
 #pragma GCC ivdep
   for (int i = 0; i < kWarpSize; ++i) {
     const int k = kStride * i + kHalf;
-    r[i] = F()(comparable<kFtz>(a.at(k)), comparable<kFtz>(b.at(k))) ? 0xff : 0;
+    const bool yes = F()(comparable<kFtz>(a.at(k)), comparable<kFtz>(b.at(k)));
+    r[i] = yes ? static_cast<Answer<T>>(~Answer<T>(0)) : 0;
   }
   return pack(r);
 }
 
 enum class Combine : u8 { kNone, kAnd, kOr, kXor };
-constexpr const char* kCombineNames[] = {nullptr, "and", "or", "xor"};
 
 template <Combine kCombine>
 [[gnu::always_inline]] inline Mask combine(Mask r, const AluOperands& o) {
@@ -105,6 +136,52 @@ void set_pair(const AluOperands& o, Mask active) {
   write_halves(o.d, active, combine<kCombine>(kLow(o), o), combine<kCombine>(kHigh(o), o), kOne);
 }
 
+/// The functions of one comparison of one type: setp and set into each type of destination, for
+/// each Combine.
+struct Family {
+  AluFn setp[4];
+  AluFn set32[4];    // into u32, s32
+  AluFn set_own[4];  // into the half or pair type that is compared, f32 for all others
+  AluFn set16[4];    // into u16, s16: only of single halves
+};
+
+/// kHalfOne: 1 in the half type that is compared, or 0 for other types.
+template <CompareFn kCompare, u16 kHalfOne>
+constexpr Family single_family() {
+  using enum Combine;
+#define SLATE_EACH(f, ...)                                                                         \
+  {&f<kCompare, kNone __VA_ARGS__>, &f<kCompare, kAnd __VA_ARGS__>, &f<kCompare, kOr __VA_ARGS__>, \
+   &f<kCompare, kXor __VA_ARGS__>}
+  Family family{
+      .setp = SLATE_EACH(setp), .set32 = SLATE_EACH(set, , u32, ~0u), .set_own = {}, .set16 = {}};
+  if constexpr (kHalfOne == 0) {
+    constexpr AluFn kOwn[] = SLATE_EACH(set, , u32, 0x3f800000);
+    for (int k = 0; k < 4; ++k) family.set_own[k] = kOwn[k];
+  } else {
+    constexpr AluFn kOwn[] = SLATE_EACH(set, , u16, kHalfOne);
+    constexpr AluFn kIntegers[] = SLATE_EACH(set, , u16, 0xffff);
+    for (int k = 0; k < 4; ++k) family.set_own[k] = kOwn[k];
+    for (int k = 0; k < 4; ++k) family.set16[k] = kIntegers[k];
+  }
+  return family;
+#undef SLATE_EACH
+}
+
+template <CompareFn kLow, CompareFn kHigh, u16 kOne>
+constexpr Family pair_family() {
+  using enum Combine;
+#define SLATE_EACH(f, ...)                                                  \
+  {                                                                         \
+    &f<kLow, kHigh, kNone __VA_ARGS__>, &f<kLow, kHigh, kAnd __VA_ARGS__>,  \
+        &f<kLow, kHigh, kOr __VA_ARGS__>, &f<kLow, kHigh, kXor __VA_ARGS__> \
+  }
+  return Family{.setp = SLATE_EACH(setp_pair),
+                .set32 = SLATE_EACH(set_pair, , 0xffff),
+                .set_own = SLATE_EACH(set_pair, , kOne),
+                .set16 = {}};
+#undef SLATE_EACH
+}
+
 struct Names {
   const char* compare;
   const char* ftz;
@@ -112,76 +189,51 @@ struct Names {
   ptx::Type type;
 };
 
-template <Combine kCombine>
-AluOp compared(AluFn fn, ptx::Type d, ptx::Type s) {
-  constexpr bool kHasC = kCombine != Combine::kNone;
-  return AluOp{.fn = fn,
-               .d = d,
-               .s = {s, s, kHasC ? ptx::Type::kPred : ptx::Type::kNone},
-               .sources = kHasC ? 3 : 2,
-               .writes_carry = false,
-               .reads_carry = false};
+void put(AluTable& t, const AluName& name, AluFn fn, ptx::Type d, ptx::Type s, int combined) {
+  if (fn == nullptr) return;
+  const bool has_c = combined != 0;
+  add_entry(t, name,
+            AluOp{.fn = fn,
+                  .d = d,
+                  .s = {s, s, has_c ? ptx::Type::kPred : ptx::Type::kNone},
+                  .sources = static_cast<std::uint8_t>(has_c ? 3 : 2),
+                  .writes_carry = false,
+                  .reads_carry = false});
 }
 
-template <CompareFn kCompare, Combine kCombine>
-void fill_single(AluTable& t, const Names& n, bool half) {
+void put_family(AluTable& t, const Names& n, const Family& family) {
   using enum ptx::Type;
-  const char* c = kCombineNames[static_cast<int>(kCombine)];
-  const auto add_set = [&](const char* name, ptx::Type type, AluFn fn) {
-    add_entry(t, {"set", n.compare, c, n.ftz, name, n.source},
-              compared<kCombine>(fn, type, n.type));
-  };
-  add_entry(t, {"setp", n.compare, c, n.ftz, n.source},
-            compared<kCombine>(&setp<kCompare, kCombine>, kPred, n.type));
-  add_set("u32", kU32, &set<kCompare, kCombine, u32, ~0u>);
-  add_set("s32", kS32, &set<kCompare, kCombine, u32, ~0u>);
-  add_set("f32", kF32, &set<kCompare, kCombine, u32, 0x3f800000>);
-  add_set("f16", kF16, &set<kCompare, kCombine, u16, 0x3c00>);
-  add_set("bf16", kBf16, &set<kCompare, kCombine, u16, 0x3f80>);
-  if (half) {
-    add_set("u16", kU16, &set<kCompare, kCombine, u16, 0xffff>);
-    add_set("s16", kS16, &set<kCompare, kCombine, u16, 0xffff>);
-  }
-}
-
-template <CompareFn kLow, CompareFn kHigh, Combine kCombine>
-void fill_pair(AluTable& t, const Names& n) {
-  using enum ptx::Type;
-  const char* c = kCombineNames[static_cast<int>(kCombine)];
-  const auto add_set = [&](const char* name, ptx::Type type, AluFn fn) {
-    add_entry(t, {"set", n.compare, c, n.ftz, name, n.source},
-              compared<kCombine>(fn, type, n.type));
-  };
-  add_entry(t, {"setp", n.compare, c, n.ftz, n.source},
-            compared<kCombine>(&setp_pair<kLow, kHigh, kCombine>, kPred, n.type));
-  add_set("u32", kU32, &set_pair<kLow, kHigh, kCombine, 0xffff>);
-  add_set("s32", kS32, &set_pair<kLow, kHigh, kCombine, 0xffff>);
-  if (n.type == kF16x2) {
-    add_set("f16x2", kF16x2, &set_pair<kLow, kHigh, kCombine, 0x3c00>);
-  } else {
-    add_set("bf16x2", kBf16x2, &set_pair<kLow, kHigh, kCombine, 0x3f80>);
+  const bool halves = n.type == kF16 || n.type == kBf16 || n.type == kF16x2 || n.type == kBf16x2;
+  const char* own = halves ? n.source : "f32";
+  const ptx::Type own_type = halves ? n.type : kF32;
+  constexpr const char* kCombines[] = {nullptr, "and", "or", "xor"};
+  for (int k = 0; k < 4; ++k) {
+    const auto put_set = [&](const char* name, ptx::Type type, AluFn fn) {
+      put(t, {"set", n.compare, kCombines[k], n.ftz, name, n.source}, fn, type, n.type, k);
+    };
+    put(t, {"setp", n.compare, kCombines[k], n.ftz, n.source}, family.setp[k], kPred, n.type, k);
+    put_set("u32", kU32, family.set32[k]);
+    put_set("s32", kS32, family.set32[k]);
+    put_set(own, own_type, family.set_own[k]);
+    put_set("u16", kU16, family.set16[k]);
+    put_set("s16", kS16, family.set16[k]);
   }
 }
 
 template <class T, bool kFtz, class F>
 void fill_one(AluTable& t, const char* name, const char* type_name, ptx::Type type, F) {
   const Names n{name, kFtz ? "ftz" : nullptr, type_name, type};
-  constexpr CompareFn kCompare = &compare<T, F, kFtz>;
-  constexpr bool kHalf = std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
-  fill_single<kCompare, Combine::kNone>(t, n, kHalf);
-  fill_single<kCompare, Combine::kAnd>(t, n, kHalf);
-  fill_single<kCompare, Combine::kOr>(t, n, kHalf);
-  fill_single<kCompare, Combine::kXor>(t, n, kHalf);
-  if constexpr (kHalf) {
-    constexpr bool kIsF16 = std::is_same_v<T, f16>;
+  constexpr bool kIsF16 = std::is_same_v<T, f16>;
+  constexpr bool kOfHalf = kIsF16 || std::is_same_v<T, bf16>;
+  constexpr u16 kOne = kIsF16 ? 0x3c00 : 0x3f80;
+  static constexpr Family kSingle = single_family < &compare<T, F, kFtz>, kOfHalf ? kOne : 0 > ();
+  put_family(t, n, kSingle);
+  if constexpr (kOfHalf) {
+    static constexpr Family kPaired = pair_family < &compare<T, F, kFtz, 2, 0>,
+                            &compare<T, F, kFtz, 2, 1>, kIsF16 ? 0x3c00 : 0x3f80 > ();
     const Names p{name, n.ftz, kIsF16 ? "f16x2" : "bf16x2",
                   kIsF16 ? ptx::Type::kF16x2 : ptx::Type::kBf16x2};
-    constexpr CompareFn kLow = &compare<T, F, kFtz, 2, 0>;
-    constexpr CompareFn kHigh = &compare<T, F, kFtz, 2, 1>;
-    fill_pair<kLow, kHigh, Combine::kNone>(t, p);
-    fill_pair<kLow, kHigh, Combine::kAnd>(t, p);
-    fill_pair<kLow, kHigh, Combine::kOr>(t, p);
-    fill_pair<kLow, kHigh, Combine::kXor>(t, p);
+    put_family(t, p, kPaired);
   }
 }
 
@@ -230,11 +282,11 @@ void fill_bit_type(AluTable& t, const char* name, ptx::Type type) {
 template <class T, class F>
 void run_test(const AluOperands& o, Mask active) {
   const Source<T> a(o.s[0]);
-  alignas(kRegisterAlign) u8 r[kWarpSize];
+  using U = Unsigned<T>;
+  alignas(kRegisterAlign) U r[kWarpSize];
   for (int i = 0; i < kWarpSize; ++i) {
-    using U = Unsigned<T>;
     const U magnitude = bits_of(a.at(i)) & (static_cast<U>(~U(0)) >> 1);
-    r[i] = F()(magnitude) ? 0xff : 0;
+    r[i] = F()(magnitude) ? static_cast<U>(~U(0)) : 0;
   }
   store(o.d, pack(r), active);
 }
@@ -252,7 +304,7 @@ void fill_tests(AluTable& t) {
   put("infinite", [](U m) { return m == kInfinity; });
   put("number", [](U m) { return m <= kInfinity; });
   put("notanumber", [](U m) { return m > kInfinity; });
-  put("normal", [](U m) { return (m < kInfinity) & (m >= kNormal); });
+  put("normal", [](U m) { return (m == 0) | ((m < kInfinity) & (m >= kNormal)); });  // and zeros
   put("subnormal", [](U m) { return (m < kNormal) & (m != 0); });
 }
 

@@ -12,13 +12,13 @@ AluOp lanes_op(F) {
   using Lanes = typename Signature<F>::template Op<F>;
   return convert_op<D, S>(&Lanes::run);
 }
-template <class D, class S, int kMode, class F>
-AluOp rounded_op(F f) {
+template <class D, class S, u32 kMode, bool kFtz, class F>
+AluOp in_mode_op(F f) {
   using Lanes = typename Signature<F>::template Op<F>;
-  if constexpr (kMode == FE_TONEAREST) {
+  if constexpr (kMode == kRn.bits && !kFtz) {
     return lanes_op<D, S>(f);
   } else {
-    return convert_op<D, S>(&Rounded<kMode, Lanes>::run);
+    return convert_op<D, S>(&InMode<kMode, kFtz, Lanes>::run);
   }
 }
 
@@ -86,7 +86,7 @@ template <class D, Round kMode, class F>
   constexpr int kMagnitudeBits = kBits<D> - (kSigned<D> ? 1 : 0);
   constexpr F kEnd = F(u64{1} << (kMagnitudeBits - 1)) * 2;
   constexpr F kLow = kSigned<D> ? -kEnd : F(0);
-  constexpr D kMax = static_cast<D>(~Unsigned<D>(0) >> (kSigned<D> ? 1 : 0));
+  constexpr D kMax = static_cast<D>((u64{1} << (kMagnitudeBits - 1)) * 2 - 1);
   constexpr D kMin = kSigned<D> ? static_cast<D>(Unsigned<D>(1) << (kBits<D> - 1)) : D(0);
   constexpr D kNan = static_cast<D>(nan_as_integer(kBits<D>, sizeof(F) == 8));
   const F r = to_whole<kMode>(x);
@@ -111,35 +111,47 @@ void fill_to_integer_modes(AluTable& t) {
   fill_to_integer<D, F, Round::kUp, kFtz>(t, "rpi");
 }
 
-template <class F, class S, class Register, int kMode>
+template <class F, class S, class Register, u32 kMode>
 void fill_from_integer(AluTable& t, const char* round) {
   const char* w = width_suffix<F, S, sizeof(F), sizeof(Register)>();
-  add_entry(t, {"cvt", round, kName<F>, kName<S>, w}, rounded_op<F, S, kMode>([](Register x) -> F {
-              return static_cast<F>(static_cast<S>(x));
-            }));
+  add_entry(t, {"cvt", round, kName<F>, kName<S>, w},
+            in_mode_op<F, S, kMode, false>(
+                [](Register x) -> F { return static_cast<F>(static_cast<S>(x)); }));
 }
 template <class F, class S>
 void fill_from_integer_modes(AluTable& t) {
-  fill_from_integer<F, S, Storage<S>, kRn.mode>(t, "rn");
-  fill_from_integer<F, S, Storage<S>, kRz.mode>(t, "rz");
-  fill_from_integer<F, S, Storage<S>, kRm.mode>(t, "rm");
-  fill_from_integer<F, S, Storage<S>, kRp.mode>(t, "rp");
-  if constexpr (sizeof(S) <= 2) fill_from_integer<F, S, u32, kRn.mode>(t, "rn");
+  fill_from_integer<F, S, Storage<S>, kRn.bits>(t, "rn");
+  fill_from_integer<F, S, Storage<S>, kRz.bits>(t, "rz");
+  fill_from_integer<F, S, Storage<S>, kRm.bits>(t, "rm");
+  fill_from_integer<F, S, Storage<S>, kRp.bits>(t, "rp");
+  if constexpr (sizeof(S) <= 2) fill_from_integer<F, S, u32, kRn.bits>(t, "rn");
+}
+
+/// A NaN from f64 keeps its sign and the upper bits of its payload.
+template <bool kFtz, bool kSat>
+[[gnu::always_inline]] inline float finish_narrow(float x) {
+  const float r = flush_if < kFtz && !kHostFlushes > (x);
+  if constexpr (kSat) {
+    return saturate(r);
+  } else {
+    return r;
+  }
 }
 
 template <bool kFtz, bool kSat>
 void fill_between_floats(AluTable& t) {
   const char* f = kFtz ? "ftz" : nullptr;
   const char* s = kSat ? "sat" : nullptr;
-  const auto narrow = [&]<int kMode>(const char* round) {
+  const auto narrow = [&]<u32 kMode>(const char* round) {
     add_entry(t, {"cvt", round, f, s, "f32", "f64"},
-              rounded_op<float, double, kMode>(
-                  [](double x) -> float { return finish<kFtz, kSat>(static_cast<float>(x)); }));
+              in_mode_op<float, double, kMode, kFtz>([](double x) -> float {
+                return finish_narrow<kFtz, kSat>(static_cast<float>(x));
+              }));
   };
-  narrow.template operator()<kRn.mode>("rn");
-  narrow.template operator()<kRz.mode>("rz");
-  narrow.template operator()<kRm.mode>("rm");
-  narrow.template operator()<kRp.mode>("rp");
+  narrow.template operator()<kRn.bits>("rn");
+  narrow.template operator()<kRz.bits>("rz");
+  narrow.template operator()<kRm.bits>("rm");
+  narrow.template operator()<kRp.bits>("rp");
   add_entry(t, {"cvt", f, s, "f64", "f32"}, lanes_op<double, float>([](float x) -> double {
               return finish<false, kSat>(static_cast<double>(flush_if<kFtz>(x)));
             }));
@@ -148,7 +160,7 @@ void fill_between_floats(AluTable& t) {
   add_entry(t, {"cvt", f, s, "f32", "f16"},
             lanes_op<float, f16>([](f16 x) -> float { return finish<false, kSat>(decode(x)); }));
   add_entry(t, {"cvt", "rn", f, s, "f16", "f32"}, lanes_op<f16, float>([](float x) -> f16 {
-              return encode_half<f16>(finish<false, kSat>(static_cast<double>(flush_if<kFtz>(x))));
+              return encode_half<f16>(finish<false, kSat>(static_cast<double>(x)));
             }));
 }
 

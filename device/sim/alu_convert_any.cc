@@ -70,6 +70,7 @@ s128 as_integer(u64 raw, int bits, bool is_signed) {
   const u64 up = raw << (64 - bits);
   return is_signed ? s128{static_cast<s64>(up) >> (64 - bits)} : s128{up >> (64 - bits)};
 }
+// .ftz has no effect on what becomes an f16.
 double as_float(u64 raw, Type type, bool ftz) {
   switch (type) {
     case Type::kF64:
@@ -107,8 +108,17 @@ u64 integer_result(s128 x, int bits, bool is_signed, bool saturate_it) {
   return static_cast<u64>(as_integer(static_cast<u64>(x), bits, is_signed));
 }
 
+/// A NaN from f64 keeps its sign and the upper bits of its payload.
+u64 narrow_nan(double x, int exponent, int mantissa) {
+  const u64 b = bits_of(quiet(x));
+  const u64 code = ((u64{1} << exponent) - 1) << mantissa;
+  return (b >> 63) << (exponent + mantissa) | code | (b & 0xfffffffffffff) >> (52 - mantissa);
+}
+
 u64 float_result(double x, const ConvertSpec& spec) {
   if (spec.sat) x = saturate(x);
+  if (x != x && spec.s == Type::kF64 && spec.d == Type::kF16) return narrow_nan(x, 5, 10);
+  if (x != x && spec.s == Type::kF64 && spec.d == Type::kBf16) return narrow_nan(x, 8, 7);
   switch (spec.d) {
     case Type::kF64:
       return bits_of(canonical(x));
@@ -128,7 +138,7 @@ u64 float_result(double x, const ConvertSpec& spec) {
 u64 integer_to_float(s128 x, const ConvertSpec& spec) {
   const u64 magnitude = static_cast<u64>(x < 0 ? -x : x);
   if (spec.d == Type::kF64) {
-    constexpr int kModes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD, FE_TONEAREST};
+    constexpr int kModes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
     std::fesetround(kModes[static_cast<int>(spec.mode)]);
     volatile double r = static_cast<double>(magnitude);
     if (x < 0) r = static_cast<double>(static_cast<s64>(x));
@@ -147,7 +157,7 @@ u64 convert_lane(u64 raw, const ConvertSpec& spec) {
     return d.is_float ? integer_to_float(x, spec)
                       : integer_result(x, d.bits, d.is_signed, spec.sat);
   }
-  double x = as_float(raw, spec.s, spec.ftz);
+  double x = as_float(raw, spec.s, spec.ftz && spec.d != Type::kF16);
   if (spec.integral) x = round_to_integer(x, spec.mode);
   if (d.is_float) return float_result(x, spec);
   if (x != x) {

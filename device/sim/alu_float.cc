@@ -11,70 +11,88 @@ constexpr const char* if_set(bool set, const char* text) {
   return set ? text : nullptr;
 }
 
-template <int kMode, class F>
-void add_rounded(AluTable& t, const AluName& name, F) {
+template <u32 kMode, bool kFtz, class F>
+void add_in_mode(AluTable& t, const AluName& name, F) {
   using Lanes = typename Signature<F>::template Op<F>;
-  if constexpr (kMode == FE_TONEAREST) {
+  if constexpr (kMode == kRn.bits && !kFtz) {
     add_entry(t, name, Signature<F>::template op<Lanes>());
   } else {
-    add_entry(t, name, Signature<F>::template op<Rounded<kMode, Lanes>>());
+    add_entry(t, name, Signature<F>::template op<InMode<kMode, kFtz, Lanes>>());
   }
 }
 
+/// A source and a result of an operation that runs InMode<.., kFtz, ..>.
+template <bool kFtz, class T>
+[[gnu::always_inline]] inline T in(T x) {
+  return flush_if < kFtz && !kHostFlushes > (x);
+}
+template <bool kFtz, bool kSat, class T>
+[[gnu::always_inline]] inline T out(T x) {
+  return finish < kFtz && !kHostFlushes, kSat > (x);
+}
+
 // add, sub and mul go without ".rn": find_alu drops it, as it is their default.
-template <class T, int kMode, bool kFtz, bool kSat>
-void fill_sums(AluTable& t, const char* round) {
-  const char* n = kName<T>;
+template <u32 kMode, bool kFtz, bool kSat>
+void fill_sums_f32(AluTable& t, const char* round) {
   const char* f = if_set(kFtz, "ftz");
   const char* s = if_set(kSat, "sat");
-  const char* r = kMode == FE_TONEAREST ? nullptr : round;
-  add_rounded<kMode>(t, {"add", r, f, s, n}, [](T a, T b) -> T {
-    return finish<kFtz, kSat>(flush_if<kFtz>(a) + flush_if<kFtz>(b));
+  const char* r = kMode == kRn.bits ? nullptr : round;
+  add_in_mode<kMode, kFtz>(t, {"add", r, f, s, "f32"}, [](float a, float b) -> float {
+    return out<kFtz, kSat>(in<kFtz>(a) + in<kFtz>(b));
   });
-  add_rounded<kMode>(t, {"sub", r, f, s, n}, [](T a, T b) -> T {
-    return finish<kFtz, kSat>(flush_if<kFtz>(a) - flush_if<kFtz>(b));
+  add_in_mode<kMode, kFtz>(t, {"sub", r, f, s, "f32"}, [](float a, float b) -> float {
+    return out<kFtz, kSat>(in<kFtz>(a) - in<kFtz>(b));
   });
-  add_rounded<kMode>(t, {"mul", r, f, s, n}, [](T a, T b) -> T {
-    return finish<kFtz, kSat>(flush_if<kFtz>(a) * flush_if<kFtz>(b));
+  add_in_mode<kMode, kFtz>(t, {"mul", r, f, s, "f32"}, [](float a, float b) -> float {
+    return out<kFtz, kSat>(in<kFtz>(a) * in<kFtz>(b));
   });
-  add_rounded<kMode>(t, {"fma", round, f, s, n}, [](T a, T b, T c) -> T {
-    if constexpr (sizeof(T) == 4) {
-      return finish<kFtz, kSat>(
-          __builtin_fmaf(flush_if<kFtz>(a), flush_if<kFtz>(b), flush_if<kFtz>(c)));
-    } else {
-      return finish<kFtz, kSat>(__builtin_fma(a, b, c));
-    }
+  add_in_mode<kMode, kFtz>(t, {"fma", round, f, s, "f32"}, [](float a, float b, float c) -> float {
+    return out<kFtz, kSat>(__builtin_fmaf(in<kFtz>(a), in<kFtz>(b), in<kFtz>(c)));
   });
 }
 
-template <class T, int kMode, bool kFtz>
-void fill_quotients(AluTable& t, const char* round) {
-  const char* n = kName<T>;
+template <u32 kMode>
+void fill_f64(AluTable& t, const char* round) {
+  const char* r = kMode == kRn.bits ? nullptr : round;
+  add_in_mode<kMode, false>(t, {"add", r, "f64"},
+                            [](double a, double b) -> double { return first_nan(a + b, a, b); });
+  add_in_mode<kMode, false>(t, {"sub", r, "f64"},
+                            [](double a, double b) -> double { return first_nan(a - b, a, b); });
+  add_in_mode<kMode, false>(t, {"mul", r, "f64"},
+                            [](double a, double b) -> double { return first_nan(a * b, a, b); });
+  add_in_mode<kMode, false>(t, {"fma", round, "f64"}, [](double a, double b, double c) -> double {
+    return first_nan(first_nan(__builtin_fma(a, b, c), c, c), a, b);
+  });
+  add_in_mode<kMode, false>(t, {"div", round, "f64"},
+                            [](double a, double b) -> double { return first_nan(a / b, a, b); });
+  add_in_mode<kMode, false>(t, {"rcp", round, "f64"},
+                            [](double a) -> double { return canonical(1.0 / a); });
+  add_in_mode<kMode, false>(t, {"sqrt", round, "f64"},
+                            [](double a) -> double { return canonical(__builtin_sqrt(a)); });
+}
+
+template <u32 kMode, bool kFtz>
+void fill_quotients_f32(AluTable& t, const char* round) {
   const char* f = if_set(kFtz, "ftz");
-  add_rounded<kMode>(t, {"div", round, f, n}, [](T a, T b) -> T {
-    return finish<kFtz, false>(flush_if<kFtz>(a) / flush_if<kFtz>(b));
+  add_in_mode<kMode, kFtz>(t, {"div", round, f, "f32"}, [](float a, float b) -> float {
+    return out<kFtz, false>(in<kFtz>(a) / in<kFtz>(b));
   });
-  add_rounded<kMode>(t, {"rcp", round, f, n},
-                     [](T a) -> T { return finish<kFtz, false>(T(1) / flush_if<kFtz>(a)); });
-  add_rounded<kMode>(t, {"sqrt", round, f, n}, [](T a) -> T {
-    if constexpr (sizeof(T) == 4) {
-      return finish<kFtz, false>(__builtin_sqrtf(flush_if<kFtz>(a)));
-    } else {
-      return finish<kFtz, false>(__builtin_sqrt(a));
-    }
+  add_in_mode<kMode, kFtz>(t, {"rcp", round, f, "f32"},
+                           [](float a) -> float { return out<kFtz, false>(1.0f / in<kFtz>(a)); });
+  add_in_mode<kMode, kFtz>(t, {"sqrt", round, f, "f32"}, [](float a) -> float {
+    return out<kFtz, false>(__builtin_sqrtf(in<kFtz>(a)));
   });
 }
 
-template <int kMode>
+template <u32 kMode>
 void fill_mode(AluTable& t, const char* round) {
-  fill_sums<float, kMode, false, false>(t, round);
-  fill_sums<float, kMode, false, true>(t, round);
-  fill_sums<float, kMode, true, false>(t, round);
-  fill_sums<float, kMode, true, true>(t, round);
-  fill_sums<double, kMode, false, false>(t, round);
-  fill_quotients<float, kMode, false>(t, round);
-  fill_quotients<float, kMode, true>(t, round);
-  fill_quotients<double, kMode, false>(t, round);
+  fill_sums_f32<kMode, false, false>(t, round);
+  fill_sums_f32<kMode, false, true>(t, round);
+  fill_sums_f32<kMode, true, false>(t, round);
+  fill_sums_f32<kMode, true, true>(t, round);
+  fill_quotients_f32<kMode, false>(t, round);
+  fill_quotients_f32<kMode, true>(t, round);
+  fill_f64<kMode>(t, round);
 }
 
 template <class T, bool kFtz, bool kNan>
@@ -97,7 +115,8 @@ void fill_extremes(AluTable& t) {
         const U y = bits_of(flush_if<kFtz>(b));
         const U r = bits_of(extreme<kMin, kNan>(__builtin_bit_cast(T, x & ~kSign),
                                                 __builtin_bit_cast(T, y & ~kSign)));
-        return __builtin_bit_cast(T, r ^ ((x ^ y) & kSign));
+        const T signed_result = __builtin_bit_cast(T, r ^ ((x ^ y) & kSign));
+        return canonical(signed_result);
       });
     }
   };
@@ -105,15 +124,21 @@ void fill_extremes(AluTable& t) {
   both.template operator()<false>("max", "max/3");
 }
 
+// The hardware adds zero to a source that it negates or strips of its sign, so a NaN does not stay
+// as it is.
 template <class T, bool kFtz>
 void fill_signs(AluTable& t) {
   using U = Unsigned<T>;
   constexpr U kSign = U(1) << (kBits<T> - 1);
   const char* f = if_set(kFtz, "ftz");
-  add(t, {"neg", f, kName<T>},
-      [](T a) -> T { return __builtin_bit_cast(T, bits_of(flush_if<kFtz>(a)) ^ kSign); });
-  add(t, {"abs", f, kName<T>},
-      [](T a) -> T { return __builtin_bit_cast(T, bits_of(flush_if<kFtz>(a)) & ~kSign); });
+  add(t, {"neg", f, kName<T>}, [](T a) -> T {
+    const T r = __builtin_bit_cast(T, bits_of(flush_if<kFtz>(a)) ^ kSign);
+    return a == a ? r : canonical(a);
+  });
+  add(t, {"abs", f, kName<T>}, [](T a) -> T {
+    const T r = __builtin_bit_cast(T, bits_of(flush_if<kFtz>(a)) & ~kSign);
+    return a == a ? r : canonical(a);
+  });
 }
 
 template <class T>
@@ -129,10 +154,10 @@ void fill_copysign(AluTable& t) {
 }  // namespace
 
 void fill_float(AluTable& t) {
-  fill_mode<kRn.mode>(t, kRn.name);
-  fill_mode<kRz.mode>(t, kRz.name);
-  fill_mode<kRm.mode>(t, kRm.name);
-  fill_mode<kRp.mode>(t, kRp.name);
+  fill_mode<kRn.bits>(t, kRn.name);
+  fill_mode<kRz.bits>(t, kRz.name);
+  fill_mode<kRm.bits>(t, kRm.name);
+  fill_mode<kRp.bits>(t, kRp.name);
   fill_extremes<float, false, false>(t);
   fill_extremes<float, false, true>(t);
   fill_extremes<float, true, false>(t);

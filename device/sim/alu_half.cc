@@ -87,6 +87,13 @@ void fill_sums(AluTable& t) {
   });
 }
 
+/// `bits`, or the canonical NaN if x is a NaN.
+template <class H>
+[[gnu::always_inline]] inline H without_nan(H x, u16 bits) {
+  constexpr u16 kInfinity = std::is_same_v<H, f16> ? 0x7c00 : 0x7f80;
+  return {(x.bits & 0x7fff) > kInfinity ? u16{0x7fff} : bits};
+}
+
 template <class H, bool kFtz>
 void fill_signs(AluTable& t) {
   const char* f = kFtz ? "ftz" : nullptr;
@@ -108,7 +115,7 @@ void fill_extremes(AluTable& t) {
       const H x{static_cast<u16>(a.bits & 0x7fff)};
       const H y{static_cast<u16>(b.bits & 0x7fff)};
       const H r = encode_half<H>(extreme<kMin, kNan>(value<kFtz>(x), value<kFtz>(y)));
-      return {static_cast<u16>(r.bits ^ ((a.bits ^ b.bits) & 0x8000))};
+      return without_nan<H>(r, static_cast<u16>(r.bits ^ ((a.bits ^ b.bits) & 0x8000)));
     });
   };
   both.template operator()<true>("min");

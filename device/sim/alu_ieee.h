@@ -7,11 +7,21 @@
 
 namespace slate::sim::SLATE_ALU_ISA {
 
+// f32 results that are NaN are always this one; f64 results keep the payload of the source that
+// was, made quiet.
 static inline float canonical(float x) {
   return x == x ? x : float_of(0x7fffffff);
 }
+static inline double quiet(double x) {
+  return double_of(bits_of(x) | 0x0008000000000000);
+}
 static inline double canonical(double x) {
-  return x == x ? x : double_of(0xfff8000000000000);
+  return x == x ? x : quiet(x);
+}
+
+/// The result r of an operation, or the NaN of its first source that is one.
+static inline double first_nan(double r, double a, double b) {
+  return a != a ? quiet(a) : b != b ? quiet(b) : r;
 }
 
 static inline float flush(float x) {
@@ -60,20 +70,9 @@ template <bool kMin, bool kNan, class T>
   using U = Unsigned<T>;
   const T pick = kMin ? (a < b ? a : b) : (a > b ? a : b);
   const U joined = kMin ? bits_of(a) | bits_of(b) : bits_of(a) & bits_of(b);
-  const U ordered = a == b ? joined : bits_of(pick);
-  const U nan = bits_of(canonical(__builtin_bit_cast(T, ~U(0))));
-  const U if_a_nan = kNan || b != b ? nan : bits_of(b);
-  const U if_b_nan = kNan ? nan : bits_of(a);
-  const U r = a != a ? if_a_nan : b != b ? if_b_nan : ordered;
-  return __builtin_bit_cast(T, r);
+  const T ordered = a == b ? __builtin_bit_cast(T, joined) : pick;
+  const T with_b = a != a ? (kNan ? a : b) : ordered;
+  return canonical(b != b && (kNan || a != a) ? b : b != b ? a : with_b);
 }
-
-/// The rounding names and the host's modes for them.
-struct RoundMode {
-  const char* name;
-  int mode;
-};
-inline constexpr RoundMode kRn{"rn", FE_TONEAREST}, kRz{"rz", FE_TOWARDZERO},
-    kRm{"rm", FE_DOWNWARD}, kRp{"rp", FE_UPWARD};
 
 }  // namespace slate::sim::SLATE_ALU_ISA

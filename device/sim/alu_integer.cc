@@ -66,7 +66,7 @@ s32 saturate(s64 x) {
   return static_cast<s32>(x > INT32_MAX ? INT32_MAX : x < INT32_MIN ? INT32_MIN : x);
 }
 
-// The hardware gives all ones for x / 0 and x for x % 0. INT_MIN / -1 traps on x86 and wraps here.
+// The hardware gives all ones for x / 0 and for x % 0. INT_MIN / -1 traps on x86 and wraps here.
 template <class T>
 T divide(T a, T b) {
   if constexpr (kSigned<T>) {
@@ -79,7 +79,7 @@ T remainder(T a, T b) {
   if constexpr (kSigned<T>) {
     if (b == T(-1)) return 0;
   }
-  return b == 0 ? a : static_cast<T>(a % b);
+  return b == 0 ? static_cast<T>(-1) : static_cast<T>(a % b);
 }
 // A 32-bit quotient is exact by way of double, and the host does four of those at once.
 u32 divide_fast(u32 a, u32 b) {
@@ -115,8 +115,9 @@ void fill_basic(AluTable& t) {
       [](T a, T b, T c) -> T { return add_wrap(c, a < b ? sub_wrap(b, a) : sub_wrap(a, b)); });
   if constexpr (sizeof(T) == 4) {
     add(t, {"div", n}, [](T a, T b) -> T { return divide_fast(a, b); });
-    add(t, {"rem", n},
-        [](T a, T b) -> T { return b == 0 ? a : sub_wrap(a, mul_lo(divide_fast(a, b), b)); });
+    add(t, {"rem", n}, [](T a, T b) -> T {
+      return b == 0 ? static_cast<T>(-1) : sub_wrap(a, mul_lo(divide_fast(a, b), b));
+    });
   } else {
     add(t, {"div", n}, [](T a, T b) -> T { return divide(a, b); });
     add(t, {"rem", n}, [](T a, T b) -> T { return remainder(a, b); });

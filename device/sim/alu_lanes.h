@@ -155,15 +155,51 @@ struct LaneOp {
   }
 };
 
-/// The same under another rounding mode of the host. The calls to fesetround are opaque to the
-/// compiler, so the loads and stores of the lanes, and with them the arithmetic, stay between them.
-template <int kMode, class Op>
-struct Rounded {
+/// The rounding modes: PTX's names and the bits of the host's control register MXCSR.
+struct RoundMode {
+  const char* name;
+  u32 bits;
+};
+inline constexpr RoundMode kRn{"rn", 0}, kRm{"rm", 0x2000}, kRp{"rp", 0x4000}, kRz{"rz", 0x6000};
+
+/// Whether the host flushes denormals by itself under InMode<.., true, ..>. It then finds tiny
+/// results after rounding to full precision, as the GPU does, which cannot be seen from the result
+/// alone.
+#if defined(__SSE2__)
+inline constexpr bool kHostFlushes = true;
+#else
+inline constexpr bool kHostFlushes = false;
+#endif
+
+/// Op under another rounding mode of the host, and with flushing of denormals. Setting the mode is
+/// opaque to the compiler, so the loads and stores of the lanes, and with them the arithmetic, stay
+/// between.
+template <u32 kMode, bool kFtz, class Op>
+struct InMode {
   static void run(const AluOperands& o, Mask active) {
-    std::fesetround(kMode);
+#if defined(__SSE2__)
+    const u32 before = __builtin_ia32_stmxcsr();
+    set(0x1f80 | kMode | (kFtz ? 0x8040 : 0));
+    Op::run(o, active);
+    set(before);
+#else
+    std::fesetround(kMode == kRz.bits   ? FE_TOWARDZERO
+                    : kMode == kRm.bits ? FE_DOWNWARD
+                    : kMode == kRp.bits ? FE_UPWARD
+                                        : FE_TONEAREST);
     Op::run(o, active);
     std::fesetround(FE_TONEAREST);
+#endif
   }
+
+ private:
+#if defined(__SSE2__)
+  static void set(u32 control) {
+    asm volatile("" ::: "memory");
+    __builtin_ia32_ldmxcsr(control);
+    asm volatile("" ::: "memory");
+  }
+#endif
 };
 
 template <class T>

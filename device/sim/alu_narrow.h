@@ -6,13 +6,7 @@
 
 namespace slate::sim::SLATE_ALU_ISA {
 
-enum class Round : u8 {
-  kNearest,
-  kZero,
-  kDown,
-  kUp,
-  kAway
-};  // kAway: to nearest, ties away from zero
+enum class Round : u8 { kNearest, kZero, kDown, kUp };
 
 // The exponent's range differs by a power of two, so a product puts it right, denormals included.
 static inline float decode(f16 h) {
@@ -45,7 +39,6 @@ template <int kExponent, int kMantissa>
   const s64 half = s64{1} << (shift - 1);
   bool up = false;
   if (mode == Round::kNearest) up = (rest > half) | ((rest == half) & ((whole & 1) != 0));
-  if (mode == Round::kAway) up = rest >= half;
   if (mode == Round::kDown) up = negative & (rest != 0);
   if (mode == Round::kUp) up = !negative & (rest != 0);
   const s64 base = (target >= 1 ? target - 1 : 0) << kMantissa;

@@ -44,9 +44,17 @@ void fill_halves(AluTable& t, const char* round, const char* single, const char*
 template <Round kMode, bool kRelu, bool kFinite>
 void fill_tf32(AluTable& t, const char* round) {
   constexpr Extra kExtra = extra<kRelu, kFinite>();
-  add(t, {"cvt", round, kExtra.relu, kExtra.finite, "tf32", "f32"}, [](float x) -> u32 {
-    const u32 r = narrow<8, 10, kMode, kRelu, kFinite>(x) << 13;
-    return x == x ? r : 0x7fffffff;
+  add(t, {"cvt", round, kExtra.relu, kExtra.finite, "tf32", "f32"},
+      [](float x) -> u32 { return narrow<8, 10, kMode, kRelu, kFinite>(x) << 13; });
+}
+
+// The hardware rounds away by adding half a unit to the bits, whatever they are, and makes what is
+// then not finite smaller by one unit.
+template <bool kFinite>
+void fill_tf32_away(AluTable& t) {
+  add(t, {"cvt", "rna", kFinite ? "satfinite" : nullptr, "tf32", "f32"}, [](float x) -> u32 {
+    const u32 r = (bits_of(x) + 0x1000) & ~0x1fffu;
+    return kFinite && (r & 0x7f800000) == 0x7f800000 ? r - 0x2000 : r;
   });
 }
 
@@ -114,8 +122,8 @@ void fill_pack_bits(AluTable& t, const char* name) {
 void fill_pack(AluTable& t) {
   fill_mode<Round::kNearest>(t, "rn");
   fill_mode<Round::kZero>(t, "rz");
-  fill_tf32<Round::kAway, false, false>(t, "rna");
-  fill_tf32<Round::kAway, false, true>(t, "rna");
+  fill_tf32_away<false>(t);
+  fill_tf32_away<true>(t);
   fill_fp8<E4m3, false>(t);
   fill_fp8<E4m3, true>(t);
   fill_fp8<E5m2, false>(t);

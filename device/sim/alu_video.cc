@@ -8,7 +8,7 @@ namespace slate::sim::SLATE_ALU_ISA {
 namespace {
 
 enum class Kind : u8 { kAdd, kSub, kAbsDiff, kMin, kMax, kAverage, kShl, kShr, kMad, kSet };
-enum class Second : u8 { kNone, kAdd, kMin, kMax };
+enum class Second : u8 { kNone, kAdd };
 enum class Compare : u8 { kEq, kNe, kLt, kLe, kGt, kGe };
 
 struct VideoSpec {
@@ -71,16 +71,13 @@ s64 first(s64 a, s64 b, const VideoSpec& v) {
   }
 }
 
+// 65 bits hold a * b + c; all of the same signedness.
 u32 multiply_add(u32 a, u32 b, u32 c, const VideoSpec& v) {
-  // c has the sign of the product: 65 bits hold a * b + c.
-  const bool is_signed = v.a_signed || v.b_signed || v.d_signed;
   const s128 product = s128{field(a, 32, v.a_signed)} * s128{field(b, 32, v.b_signed)};
-  const s128 sum = product + field(c, 32, is_signed) + ((v.detail & 32) != 0 ? 1 : 0);
+  const s128 sum = product + field(c, 32, v.d_signed) + ((v.detail & 32) != 0 ? 1 : 0);
   const s128 r = sum >> (v.detail & 31);
-  if (!v.sat) return static_cast<u32>(static_cast<u64>(r));
-  const s128 low = v.d_signed ? s128{INT32_MIN} : 0;
-  const s128 high = v.d_signed ? s128{INT32_MAX} : s128{UINT32_MAX};
-  return static_cast<u32>(static_cast<u64>(r < low ? low : r > high ? high : r));
+  const s64 low = v.sat && r < INT32_MIN ? INT32_MIN : static_cast<s64>(r);
+  return static_cast<u32>(v.sat && r > INT32_MAX ? INT32_MAX : low);
 }
 
 u32 scalar(u32 a, u32 b, u32 c, const VideoSpec& v) {
@@ -88,20 +85,10 @@ u32 scalar(u32 a, u32 b, u32 c, const VideoSpec& v) {
   s64 r = first(field(a, 32, v.a_signed), field(b, 32, v.b_signed), v);
   if (v.sat) r = clamp(r, 32, v.d_signed);
   const u32 low = static_cast<u32>(r);
-  const s64 x = field(low, 32, v.d_signed);
-  const s64 y = field(c, 32, v.d_signed);
-  switch (v.second) {
-    case Second::kAdd:
-      return low + c;
-    case Second::kMin:
-      return x < y ? low : c;
-    case Second::kMax:
-      return x > y ? low : c;
-    default:
-      return low;
-  }
+  return v.second == Second::kAdd ? low + c : low;
 }
 
+// With .add, the sum takes each value as it was before it was cut to its bits.
 u32 parallel(u32 a, u32 b, u32 c, const VideoSpec& v) {
   const int bits = 32 / v.parts;
   const u32 ones = (1u << bits) - 1;
@@ -111,7 +98,7 @@ u32 parallel(u32 a, u32 b, u32 c, const VideoSpec& v) {
     s64 r = first(field(a >> k, bits, v.a_signed), field(b >> k, bits, v.b_signed), v);
     if (v.sat) r = clamp(r, bits, v.d_signed);
     packed |= (static_cast<u32>(r) & ones) << k;
-    sum += static_cast<u32>(field(static_cast<u32>(r) & ones, bits, v.d_signed));
+    sum += static_cast<u32>(r);
   }
   return v.second == Second::kAdd ? sum : packed;
 }
@@ -134,7 +121,7 @@ void run(const AluOperands& o, Mask active) {
 template <VideoSpec kSpec>
 void put(AluTable& t, const char* opcode, const char* mode, const char* scale) {
   using enum ptx::Type;
-  constexpr const char* kSecondNames[] = {nullptr, "add", "min", "max"};
+  constexpr const char* kSecondNames[] = {nullptr, "add"};
   constexpr bool kIsSet = kSpec.kind == Kind::kSet;
   constexpr bool kHasC =
       kSpec.second != Second::kNone || kSpec.parts > 1 || kSpec.kind == Kind::kMad;
@@ -166,8 +153,6 @@ template <Kind kKind, bool kD, bool kA, bool kB, bool kSat, u8 kDetail>
 void put_seconds(AluTable& t, const char* opcode, const char* mode) {
   put<VideoSpec{kKind, kD, kA, kB, kSat, Second::kNone, kDetail, 1}>(t, opcode, mode, nullptr);
   put<VideoSpec{kKind, kD, kA, kB, kSat, Second::kAdd, kDetail, 1}>(t, opcode, mode, nullptr);
-  put<VideoSpec{kKind, kD, kA, kB, kSat, Second::kMin, kDetail, 1}>(t, opcode, mode, nullptr);
-  put<VideoSpec{kKind, kD, kA, kB, kSat, Second::kMax, kDetail, 1}>(t, opcode, mode, nullptr);
 }
 
 template <Kind kKind>
@@ -176,7 +161,9 @@ void fill_arithmetic(AluTable& t, const char* scalar, const char* two, const cha
     for_bools([&]<bool kA>() {
       for_bools([&]<bool kB>() {
         for_bools([&]<bool kSat>() {
-          if (scalar != nullptr) put_seconds<kKind, kD, kA, kB, kSat, 0>(t, scalar, nullptr);
+          if constexpr (kD || !kSat) {
+            if (scalar != nullptr) put_seconds<kKind, kD, kA, kB, kSat, 0>(t, scalar, nullptr);
+          }
           put<VideoSpec{kKind, kD, kA, kB, kSat, Second::kNone, 0, 2}>(t, two, nullptr, nullptr);
           put<VideoSpec{kKind, kD, kA, kB, kSat, Second::kNone, 0, 4}>(t, four, nullptr, nullptr);
         });
@@ -190,30 +177,25 @@ void fill_arithmetic(AluTable& t, const char* scalar, const char* two, const cha
 void fill_shifts(AluTable& t) {
   for_bools([&]<bool kD>() {
     for_bools([&]<bool kA>() {
-      for_bools([&]<bool kSat>() {
-        put_seconds<Kind::kShl, kD, kA, false, kSat, 0>(t, "vshl", "clamp");
-        put_seconds<Kind::kShl, kD, kA, false, kSat, 1>(t, "vshl", "wrap");
-        put_seconds<Kind::kShr, kD, kA, false, kSat, 0>(t, "vshr", "clamp");
-        put_seconds<Kind::kShr, kD, kA, false, kSat, 1>(t, "vshr", "wrap");
-      });
+      put_seconds<Kind::kShl, kD, kA, false, false, 0>(t, "vshl", "clamp");
+      put_seconds<Kind::kShl, kD, kA, false, false, 1>(t, "vshl", "wrap");
+      put_seconds<Kind::kShr, kD, kA, false, false, 0>(t, "vshr", "clamp");
+      put_seconds<Kind::kShr, kD, kA, false, false, 1>(t, "vshr", "wrap");
     });
   });
 }
 
 template <u8 kShift>
 void fill_mad(AluTable& t, const char* scale) {
-  for_bools([&]<bool kD>() {
-    for_bools([&]<bool kA>() {
-      for_bools([&]<bool kB>() {
-        for_bools([&]<bool kSat>() {
-          put<VideoSpec{Kind::kMad, kD, kA, kB, kSat, Second::kNone, kShift, 1}>(t, "vmad", nullptr,
-                                                                                 scale);
-          put<VideoSpec{Kind::kMad, kD, kA, kB, kSat, Second::kNone, kShift + 32, 1}>(
-              t, "vmad", nullptr, scale);
-        });
-      });
-    });
-  });
+  const auto both = [&]<bool kSigned, bool kSat>() {
+    put<VideoSpec{Kind::kMad, kSigned, kSigned, kSigned, kSat, Second::kNone, kShift, 1}>(
+        t, "vmad", nullptr, scale);
+    put<VideoSpec{Kind::kMad, kSigned, kSigned, kSigned, kSat, Second::kNone, kShift + 32, 1}>(
+        t, "vmad", nullptr, scale);
+  };
+  both.template operator()<true, false>();
+  both.template operator()<true, true>();
+  if constexpr (kShift == 0) both.template operator()<false, false>();
 }
 
 template <Compare kCompare>
