@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <sstream>
 
 #define TOML_EXCEPTIONS 0
 #define TOML_ENABLE_FORMATTERS 0
@@ -145,8 +146,10 @@ Result<Config> parse_config(std::string_view text, const std::string& name) {
 Result<Config> load_config(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return fail_errno(path);
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  return parse_config(text, path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (file.bad()) return fail_errno(path);
+  return parse_config(text.str(), path);
 }
 
 }  // namespace slate::daemon
