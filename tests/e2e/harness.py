@@ -15,7 +15,7 @@ import tempfile
 import time
 import unittest
 
-BUILD = os.environ.get("SLATE_BUILD", os.path.join(os.path.dirname(__file__), "../../build/dev"))
+BUILD = os.environ.get("SLATE_BUILD", os.path.join(os.path.dirname(__file__), "../../build/release"))
 DEVICE = os.environ.get("SLATE_TEST_DEVICE", "sim:sms=8,memory=1G")
 ON_GPU = DEVICE.startswith("cuda")
 SLOW = float(os.environ.get("SLATE_TEST_SLOWDOWN", "1"))  # sanitizers stretch every limit
