@@ -69,7 +69,8 @@ std::expected<Options, int> parse_options(int argc, const char* const* argv) {
   app.add_option("--runtime-dir", given.runtime_dir, "where clients find the daemon");
   app.add_option("--config", given.config_file, "TOML file; options given here beat it");
   app.add_option("--log-level", given.log_level, "trace, debug, info, warning, error or off");
-  app.add_option("--kill-grace", given.kill_grace, "seconds that work of a dead client may go on")
+  app.add_option("--kill-grace-seconds", given.kill_grace,
+                 "seconds that work of a dead client may go on")
       ->check(CLI::Range(0.0, 86400.0));
   app.add_flag("--kill-stuck-engine", given.kill_stuck_engine, "replace the engine after that");
   app.add_flag("--engine", options.is_engine)->group("");
@@ -99,7 +100,7 @@ std::vector<std::string> engine_arguments(const Config& config, int control_fd, 
                                         config.device,
                                         "--log-level",
                                         std::string(log_level_name(config.log_level)),
-                                        "--kill-grace",
+                                        "--kill-grace-seconds",
                                         fmt::format("{}", config.kill_grace_seconds)};
   if (config.kill_stuck_engine) arguments.emplace_back("--kill-stuck-engine");
   return arguments;

@@ -38,7 +38,7 @@ std::string head(const json& status) {
   std::string out = fmt::format("slated {} (pid {}), up {} s\n", text(status, "version"),
                                 number(status, "pid"), number(status, "uptime_s"));
   const json device = status.value("device", json());
-  if (device.is_object()) {
+  if (device.is_object() && text(device, "name") != "-") {
     out += fmt::format("device    {}, {} free of {}\n", text(device, "name"),
                        human_bytes(number(device, "memory_free")),
                        human_bytes(number(device, "memory_total")));

@@ -60,8 +60,8 @@ Result<EngineProcess> EngineProcess::start(const std::string& program, const Con
   auto ends = EngineLink::make_pair();
   if (!ends) return std::unexpected(ends.error());
   std::vector<std::string> arguments = engine_arguments(config, kControlFd, getpid());
-  arguments.insert(arguments.begin(), "slated");
-  std::vector<char*> argv;
+  std::string name = "slated";
+  std::vector<char*> argv = {name.data()};
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
   const SpawnSettings settings(ends->second.get());

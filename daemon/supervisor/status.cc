@@ -46,11 +46,14 @@ json session_json(const SessionRecord& record) {
 }
 
 json device_json(const StatusFacts& facts, const json& report) {
-  if (facts.device == nullptr) return nullptr;
-  json device = {{"name", facts.device->name},
-                 {"simulated", facts.device->is_simulated != 0},
-                 {"memory_total", facts.device->total_memory},
+  json device = {{"name", nullptr},
+                 {"simulated", nullptr},
+                 {"memory_total", nullptr},
                  {"memory_free", nullptr}};
+  if (facts.device == nullptr) return device;
+  device["name"] = facts.device->name;
+  device["simulated"] = facts.device->is_simulated != 0;
+  device["memory_total"] = facts.device->total_memory;
   if (report.contains("memory_free")) device["memory_free"] = report["memory_free"];
   return device;
 }

@@ -1,0 +1,376 @@
+#include "tests/unit/daemon/fake_device.h"
+
+#include <sys/mman.h>
+
+#include <cstring>
+
+#include "base/check.h"
+
+namespace slate::daemon {
+namespace {
+
+using device::Address;
+
+void* pointer(Address address) {
+  return reinterpret_cast<void*>(address);
+}
+
+constexpr const char* kKernels[] = {"noop", "write", "fault", "lose", "spin", "print"};
+
+}  // namespace
+
+FakeDevice::FakeDevice(std::uint64_t capacity) : capacity_(capacity) {
+  std::strcpy(info_.name, "Fake");
+  info_.total_memory = capacity;
+  info_.is_simulated = 1;
+}
+
+FakeDevice::~FakeDevice() {
+  SLATE_CHECK(lost_ || holds_nothing());
+}
+
+bool FakeDevice::holds_nothing() const {
+  const std::lock_guard lock(mutex_);
+  return reserved_.empty() && mapped_.empty() && registered_.empty() && modules_.empty() &&
+         streams_.empty();
+}
+
+void FakeDevice::hold(bool held) {
+  const std::lock_guard lock(mutex_);
+  held_ = held;
+  run_all_locked();
+}
+
+bool FakeDevice::step(device::Stream stream) {
+  const std::lock_guard lock(mutex_);
+  const auto id = static_cast<std::uint64_t>(stream);
+  return step_locked(id, streams_.at(id));
+}
+
+std::vector<device::Stream> FakeDevice::streams() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<device::Stream> result;
+  for (const auto& [id, queue] : streams_) result.push_back(device::Stream{id});
+  return result;
+}
+
+std::vector<std::string> FakeDevice::trace() const {
+  const std::lock_guard lock(mutex_);
+  return trace_;
+}
+
+void FakeDevice::release_spinning() {
+  const std::lock_guard lock(mutex_);
+  spin_released_ = true;
+  run_all_locked();
+}
+
+std::uint64_t FakeDevice::mapped_bytes() const {
+  const std::lock_guard lock(mutex_);
+  std::uint64_t sum = 0;
+  for (const auto& [base, bytes] : mapped_) sum += bytes;
+  return sum;
+}
+
+/// Runs the front of the queue; false when there is none or it has to wait.
+bool FakeDevice::step_locked(std::uint64_t stream, Queue& queue) {
+  if (queue.pieces.empty()) return false;
+  Piece& front = queue.pieces.front();
+  if (front.kind == Piece::Kind::kWait && !front.mark->reached && !queue.fault) return false;
+  if (front.kind == Piece::Kind::kSpin && !spin_released_ && !queue.fault) return false;
+  Piece piece = std::move(front);
+  queue.pieces.pop_front();
+  if (piece.kind == Piece::Kind::kRecord) {
+    piece.mark->reached = true;
+    piece.mark->error = queue.fault;
+    ++marks_reached_;
+    progress_.notify_all();
+  } else if (piece.kind == Piece::Kind::kWork && !queue.fault) {
+    trace_.push_back(piece.name + "@" + std::to_string(stream));
+    if (const auto done = piece.work(); !done) queue.fault = done.error();
+  }
+  return true;
+}
+
+void FakeDevice::run_all_locked() {
+  bool ran = !held_;
+  while (ran) {
+    ran = false;
+    for (auto& [id, queue] : streams_) {
+      while (step_locked(id, queue)) ran = true;
+    }
+  }
+}
+
+Result<void> FakeDevice::push(device::Stream stream, Piece piece) {
+  const std::lock_guard lock(mutex_);
+  if (lost_) return fail(ErrorCode::kIllegalAddress, "the device is lost");
+  const auto found = streams_.find(static_cast<std::uint64_t>(stream));
+  if (found == streams_.end()) return fail(ErrorCode::kInvalidHandle, "no such stream");
+  found->second.pieces.push_back(std::move(piece));
+  run_all_locked();
+  return {};
+}
+
+Result<std::uint64_t> FakeDevice::free_memory() {
+  return capacity_ - mapped_bytes();
+}
+
+bool FakeDevice::lost() const {
+  const std::lock_guard lock(mutex_);
+  return lost_;
+}
+
+Result<Address> FakeDevice::reserve(std::uint64_t bytes) {
+  void* const memory =
+      mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return fail(ErrorCode::kOutOfMemory, "reserve");
+  const std::lock_guard lock(mutex_);
+  reserved_.emplace(reinterpret_cast<Address>(memory), bytes);
+  return reinterpret_cast<Address>(memory);
+}
+
+void FakeDevice::unreserve(device::AddressRange range) {
+  const std::lock_guard lock(mutex_);
+  const auto found = reserved_.find(range.base);
+  SLATE_CHECK(found != reserved_.end() && found->second == range.bytes);
+  SLATE_CHECK(munmap(pointer(range.base), range.bytes) == 0);
+  reserved_.erase(found);
+}
+
+Result<void> FakeDevice::map(device::AddressRange range) {
+  SLATE_CHECK(range.bytes % kGranularity == 0 && range.bytes > 0);
+  if (mapped_bytes() + range.bytes > capacity_) return fail(ErrorCode::kOutOfMemory, "device full");
+  const std::lock_guard lock(mutex_);
+  SLATE_CHECK(!is_mapped(range.base, 1));
+  SLATE_CHECK(mprotect(pointer(range.base), range.bytes, PROT_READ | PROT_WRITE) == 0);
+  mapped_.emplace(range.base, range.bytes);
+  return {};
+}
+
+Result<void> FakeDevice::unmap(device::AddressRange range) {
+  const std::lock_guard lock(mutex_);
+  const auto found = mapped_.find(range.base);
+  SLATE_CHECK(found != mapped_.end() && found->second == range.bytes);
+  mapped_.erase(found);
+  SLATE_CHECK(madvise(pointer(range.base), range.bytes, MADV_DONTNEED) == 0);
+  SLATE_CHECK(mprotect(pointer(range.base), range.bytes, PROT_NONE) == 0);
+  return {};
+}
+
+bool FakeDevice::is_mapped(Address address, std::uint64_t bytes) const {
+  const auto next = mapped_.upper_bound(address);
+  if (next == mapped_.begin()) return false;
+  const auto& [base, size] = *std::prev(next);
+  return device::AddressRange{base, size}.contains(address, bytes);
+}
+
+Result<void> FakeDevice::register_host(void* memory, std::size_t) {
+  const std::lock_guard lock(mutex_);
+  registered_.insert(memory);
+  return {};
+}
+
+void FakeDevice::unregister_host(void* memory) {
+  const std::lock_guard lock(mutex_);
+  SLATE_CHECK(registered_.erase(memory) == 1);
+}
+
+Result<device::Module> FakeDevice::load_module(device::ImageKind,
+                                               std::span<const std::byte> image) {
+  if (image.empty() || image.front() == std::byte{'!'})
+    return fail(ErrorCode::kInvalidPtx, "bad image");
+  const std::lock_guard lock(mutex_);
+  modules_.emplace(next_, std::make_unique<std::uint64_t>(0));
+  return device::Module{next_++};
+}
+
+void FakeDevice::unload_module(device::Module module) {
+  const std::lock_guard lock(mutex_);
+  SLATE_CHECK(modules_.erase(static_cast<std::uint64_t>(module)) == 1);
+}
+
+Result<device::Function> FakeDevice::find_function(device::Module, const std::string& name) {
+  for (const char* known : kKernels) {
+    if (name != known) continue;
+    const std::lock_guard lock(mutex_);
+    functions_.emplace(next_, name);
+    return device::Function{next_++};
+  }
+  return fail(ErrorCode::kSymbolNotFound, "no kernel " + name);
+}
+
+Result<device::FunctionInfo> FakeDevice::function_info(device::Function function) {
+  const std::lock_guard lock(mutex_);
+  device::FunctionInfo info;
+  info.name = functions_.at(static_cast<std::uint64_t>(function));
+  info.max_threads_per_block = 1024;
+  info.parameters = {{0, 8}};
+  return info;
+}
+
+Result<void> FakeDevice::set_max_dynamic_shared(device::Function, std::uint32_t) {
+  return {};
+}
+
+Result<device::AddressRange> FakeDevice::find_global(device::Module module,
+                                                     const std::string& name) {
+  if (name != "g") return fail(ErrorCode::kSymbolNotFound, "no variable " + name);
+  const std::lock_guard lock(mutex_);
+  auto* const variable = modules_.at(static_cast<std::uint64_t>(module)).get();
+  return device::AddressRange{reinterpret_cast<Address>(variable), sizeof(*variable)};
+}
+
+Result<device::Stream> FakeDevice::create_stream(int) {
+  const std::lock_guard lock(mutex_);
+  if (lost_) return fail(ErrorCode::kIllegalAddress, "the device is lost");
+  streams_.emplace(next_, Queue{});
+  return device::Stream{next_++};
+}
+
+void FakeDevice::destroy_stream(device::Stream stream) {
+  const std::lock_guard lock(mutex_);
+  const auto found = streams_.find(static_cast<std::uint64_t>(stream));
+  SLATE_CHECK(found != streams_.end() && (lost_ || found->second.pieces.empty()));
+  streams_.erase(found);
+}
+
+Result<void> FakeDevice::cancel(device::Stream stream) {
+  if (!can_cancel_) return fail(ErrorCode::kNotSupported, "cancel");
+  const std::lock_guard lock(mutex_);
+  Queue& queue = streams_.at(static_cast<std::uint64_t>(stream));
+  std::erase_if(queue.pieces,
+                [](const Piece& piece) { return piece.kind != Piece::Kind::kRecord; });
+  for (const Piece& piece : queue.pieces) {
+    piece.mark->reached = true;
+    piece.mark->error = Error{ErrorCode::kLaunchFailed, "cancelled"};
+    ++marks_reached_;
+  }
+  queue.pieces.clear();
+  progress_.notify_all();
+  run_all_locked();
+  return {};
+}
+
+Result<device::Event> FakeDevice::create_event(bool) {
+  const std::lock_guard lock(mutex_);
+  if (lost_) return fail(ErrorCode::kIllegalAddress, "the device is lost");
+  events_.emplace(next_, nullptr);
+  return device::Event{next_++};
+}
+
+void FakeDevice::destroy_event(device::Event event) {
+  const std::lock_guard lock(mutex_);
+  SLATE_CHECK(events_.erase(static_cast<std::uint64_t>(event)) == 1);
+}
+
+Result<void> FakeDevice::record(device::Event event, device::Stream stream) {
+  auto mark = std::make_shared<Mark>();
+  {
+    const std::lock_guard lock(mutex_);
+    events_.at(static_cast<std::uint64_t>(event)) = mark;
+  }
+  return push(stream, {Piece::Kind::kRecord, "record", {}, mark});
+}
+
+Result<void> FakeDevice::wait(device::Stream stream, device::Event event) {
+  MarkPointer mark;
+  {
+    const std::lock_guard lock(mutex_);
+    mark = events_.at(static_cast<std::uint64_t>(event));
+  }
+  if (!mark) return {};
+  return push(stream, {Piece::Kind::kWait, "wait", {}, mark});
+}
+
+Result<bool> FakeDevice::query(device::Event event) {
+  const std::lock_guard lock(mutex_);
+  if (lost_) return fail(ErrorCode::kIllegalAddress, "the device is lost");
+  const MarkPointer& mark = events_.at(static_cast<std::uint64_t>(event));
+  if (!mark) return true;
+  if (mark->reached && mark->error) return std::unexpected(*mark->error);
+  return mark->reached;
+}
+
+Result<float> FakeDevice::elapsed_ms(device::Event, device::Event) {
+  return 1.5f;
+}
+
+void FakeDevice::wait_for_progress(std::chrono::microseconds timeout) {
+  std::unique_lock lock(mutex_);
+  progress_.wait_for(lock, timeout, [&] { return marks_reached_ != marks_seen_; });
+  marks_seen_ = marks_reached_;
+}
+
+FakeDevice::Piece FakeDevice::piece_of(const device::LaunchSpec& spec) {
+  Address argument = 0;
+  std::memcpy(&argument, spec.parameters.data(), sizeof(argument));
+  std::string name;
+  {
+    const std::lock_guard lock(mutex_);
+    name = functions_.at(static_cast<std::uint64_t>(spec.function));
+  }
+  Piece piece{name == "spin" ? Piece::Kind::kSpin : Piece::Kind::kWork, name, {}, {}};
+  piece.work = [this, name, argument, print = spec.print, arena = spec.arena]() -> Result<void> {
+    if (name == "fault") return fail(ErrorCode::kIllegalAddress, "kernel fault touched 0x10");
+    if (name == "lose") lost_ = true;
+    if (name == "print") print("hello");
+    if (name != "write") return {};
+    if (!arena.contains(argument, 4) || !is_mapped(argument, 4)) {
+      return fail(ErrorCode::kIllegalAddress, "kernel write touched what is not its own");
+    }
+    const int value = 42;
+    std::memcpy(pointer(argument), &value, sizeof(value));
+    return {};
+  };
+  return piece;
+}
+
+Result<void> FakeDevice::launch(const device::LaunchSpec& spec, device::Stream stream) {
+  if (spec.block.count() > 1024) return fail(ErrorCode::kInvalidConfiguration, "block too large");
+  return push(stream, piece_of(spec));
+}
+
+Result<void> FakeDevice::copy(const char* name, void* to, std::uint64_t to_pitch, const void* from,
+                              std::uint64_t from_pitch, device::Shape shape,
+                              device::Stream stream) {
+  const auto work = [=]() -> Result<void> {
+    for (std::uint64_t row = 0; row < shape.height; ++row) {
+      std::memcpy(static_cast<char*>(to) + row * to_pitch,
+                  static_cast<const char*>(from) + row * from_pitch, shape.width);
+    }
+    return {};
+  };
+  return push(stream, {Piece::Kind::kWork, name, work, {}});
+}
+
+Result<void> FakeDevice::copy_to_device(Address to, std::uint64_t to_pitch, const void* from,
+                                        std::uint64_t from_pitch, device::Shape shape,
+                                        device::Stream stream) {
+  return copy("to_device", pointer(to), to_pitch, from, from_pitch, shape, stream);
+}
+
+Result<void> FakeDevice::copy_to_host(void* to, std::uint64_t to_pitch, Address from,
+                                      std::uint64_t from_pitch, device::Shape shape,
+                                      device::Stream stream) {
+  return copy("to_host", to, to_pitch, pointer(from), from_pitch, shape, stream);
+}
+
+Result<void> FakeDevice::copy_on_device(Address to, std::uint64_t to_pitch, Address from,
+                                        std::uint64_t from_pitch, device::Shape shape,
+                                        device::Stream stream) {
+  return copy("on_device", pointer(to), to_pitch, pointer(from), from_pitch, shape, stream);
+}
+
+Result<void> FakeDevice::fill(Address to, std::uint64_t to_pitch, std::uint8_t value,
+                              device::Shape shape, device::Stream stream) {
+  const auto work = [=]() -> Result<void> {
+    for (std::uint64_t row = 0; row < shape.height; ++row) {
+      std::memset(pointer(to + row * to_pitch), value, shape.width);
+    }
+    return {};
+  };
+  return push(stream, {Piece::Kind::kWork, "fill", work, {}});
+}
+
+}  // namespace slate::daemon

@@ -1,0 +1,131 @@
+// FakeDevice: a Device in memory for tests of the engine, with its work under the test's control
+// and faults on request. Modules hold kernels that are known by name:
+//   noop, write (stores 42 at its argument), fault (ends its stream), lose (loses the device), spin
+//   (runs until release_spinning() or cancel()), print (prints its name).
+// Every kernel takes one parameter of 8 bytes. Destruction aborts when anything was left behind.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "device/device.h"
+
+namespace slate::daemon {
+
+class FakeDevice final : public device::Device {
+ public:
+  static constexpr std::uint64_t kGranularity = 2 << 20;
+
+  explicit FakeDevice(std::uint64_t capacity = 256 << 20);
+  ~FakeDevice() override;
+
+  // --- The test's side ---
+  /// While held, work is queued; step() runs one piece. On release everything that can run does.
+  void hold(bool held);
+  /// Runs the next piece of `stream` if it can run now.
+  bool step(device::Stream stream);
+  std::vector<device::Stream> streams() const;
+  /// What ran, as "kernel@stream" in order.
+  std::vector<std::string> trace() const;
+  void release_spinning();
+  /// cancel() answers kNotSupported, as cuda does.
+  void refuse_cancel() { can_cancel_ = false; }
+  std::uint64_t mapped_bytes() const;
+  bool holds_nothing() const;
+
+  // --- Device ---
+  const DeviceInfo& info() const override { return info_; }
+  Result<std::uint64_t> free_memory() override;
+  bool lost() const override;
+  std::uint64_t granularity() const override { return kGranularity; }
+  Result<device::Address> reserve(std::uint64_t bytes) override;
+  void unreserve(device::AddressRange range) override;
+  Result<void> map(device::AddressRange range) override;
+  Result<void> unmap(device::AddressRange range) override;
+  Result<void> register_host(void* memory, std::size_t bytes) override;
+  void unregister_host(void* memory) override;
+  Result<device::Module> load_module(device::ImageKind kind,
+                                     std::span<const std::byte> image) override;
+  void unload_module(device::Module module) override;
+  Result<device::Function> find_function(device::Module module, const std::string& name) override;
+  Result<device::FunctionInfo> function_info(device::Function function) override;
+  Result<void> set_max_dynamic_shared(device::Function function, std::uint32_t bytes) override;
+  Result<device::AddressRange> find_global(device::Module module, const std::string& name) override;
+  Result<device::Stream> create_stream(int priority) override;
+  void destroy_stream(device::Stream stream) override;
+  Result<void> cancel(device::Stream stream) override;
+  Result<device::Event> create_event(bool timing) override;
+  void destroy_event(device::Event event) override;
+  Result<void> record(device::Event event, device::Stream stream) override;
+  Result<void> wait(device::Stream stream, device::Event event) override;
+  Result<bool> query(device::Event event) override;
+  Result<float> elapsed_ms(device::Event start, device::Event stop) override;
+  void wait_for_progress(std::chrono::microseconds timeout) override;
+  Result<void> launch(const device::LaunchSpec& spec, device::Stream stream) override;
+  Result<void> copy_to_device(device::Address to, std::uint64_t to_pitch, const void* from,
+                              std::uint64_t from_pitch, device::Shape shape,
+                              device::Stream stream) override;
+  Result<void> copy_to_host(void* to, std::uint64_t to_pitch, device::Address from,
+                            std::uint64_t from_pitch, device::Shape shape,
+                            device::Stream stream) override;
+  Result<void> copy_on_device(device::Address to, std::uint64_t to_pitch, device::Address from,
+                              std::uint64_t from_pitch, device::Shape shape,
+                              device::Stream stream) override;
+  Result<void> fill(device::Address to, std::uint64_t to_pitch, std::uint8_t value,
+                    device::Shape shape, device::Stream stream) override;
+
+ private:
+  struct Mark {
+    bool reached = false;
+    std::optional<Error> error;
+  };
+  using MarkPointer = std::shared_ptr<Mark>;
+  struct Piece {
+    enum class Kind { kWork, kRecord, kWait, kSpin } kind;
+    std::string name;
+    std::function<Result<void>()> work;
+    MarkPointer mark;
+  };
+  struct Queue {
+    std::deque<Piece> pieces;
+    std::optional<Error> fault;
+  };
+
+  Result<void> push(device::Stream stream, Piece piece);
+  Result<void> copy(const char* name, void* to, std::uint64_t to_pitch, const void* from,
+                    std::uint64_t from_pitch, device::Shape shape, device::Stream stream);
+  bool step_locked(std::uint64_t stream, Queue& queue);
+  void run_all_locked();
+  bool is_mapped(device::Address address, std::uint64_t bytes) const;
+  Piece piece_of(const device::LaunchSpec& spec);
+
+  DeviceInfo info_{};
+  const std::uint64_t capacity_;
+  bool can_cancel_ = true;
+  mutable std::mutex mutex_;
+  std::condition_variable progress_;
+  std::uint64_t marks_reached_ = 0;
+  std::uint64_t marks_seen_ = 0;
+  bool held_ = false;
+  bool lost_ = false;
+  bool spin_released_ = false;
+  std::uint64_t next_ = 1;
+  std::map<device::Address, std::uint64_t> reserved_;
+  std::map<device::Address, std::uint64_t> mapped_;
+  std::set<void*> registered_;
+  std::map<std::uint64_t, std::unique_ptr<std::uint64_t>> modules_;  // each with one global, "g"
+  std::map<std::uint64_t, std::string> functions_;
+  std::map<std::uint64_t, Queue> streams_;
+  std::map<std::uint64_t, MarkPointer> events_;
+  std::vector<std::string> trace_;
+};
+
+}  // namespace slate::daemon

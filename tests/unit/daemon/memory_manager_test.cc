@@ -1,0 +1,168 @@
+#include "daemon/engine/memory_manager.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "tests/unit/daemon/fake_device.h"
+
+namespace slate::daemon {
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+class MemoryManagerTest : public testing::Test {
+ protected:
+  MemoryManagerTest() : memory_(*MemoryManager::make(device_, 64 * kMiB)) {}
+  ~MemoryManagerTest() override {
+    memory_->release();
+    EXPECT_TRUE(device_.holds_nothing());
+  }
+
+  void free(device::Address address) {
+    ASSERT_TRUE(memory_->retire(address));
+    memory_->finish_free(address);
+  }
+
+  FakeDevice device_{128 * kMiB};
+  std::unique_ptr<MemoryManager> memory_;
+};
+
+TEST_F(MemoryManagerTest, NothingIsMappedBeforeTheFirstAllocation) {
+  EXPECT_EQ(device_.mapped_bytes(), 0u);
+  EXPECT_EQ(memory_->charged(), 0u);
+}
+
+TEST_F(MemoryManagerTest, AllocationsAreAlignedAndApart) {
+  device::Address last = 0;
+  for (const std::uint64_t bytes : {1u, 511u, 512u, 513u, 4096u}) {
+    const auto address = *memory_->allocate(bytes);
+    EXPECT_EQ(address % MemoryManager::kAlign, 0u);
+    EXPECT_TRUE(memory_->arena().contains(address, bytes));
+    if (last != 0) {
+      EXPECT_GE(address, last + 512);
+    }
+    last = address;
+  }
+}
+
+TEST_F(MemoryManagerTest, SmallAllocationsShareASegment) {
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(memory_->allocate(1000));
+  EXPECT_EQ(memory_->charged(), FakeDevice::kGranularity);
+}
+
+TEST_F(MemoryManagerTest, AFreedLargeAllocationIsUnmapped) {
+  const auto address = *memory_->allocate(20 * kMiB);
+  EXPECT_EQ(device_.mapped_bytes(), 20 * kMiB);
+  free(address);
+  EXPECT_EQ(device_.mapped_bytes(), 0u);
+  EXPECT_EQ(memory_->charged(), 0u);
+}
+
+TEST_F(MemoryManagerTest, OneGranuleStaysMapped) {
+  const auto address = *memory_->allocate(100);
+  free(address);
+  EXPECT_EQ(device_.mapped_bytes(), FakeDevice::kGranularity);
+  EXPECT_EQ(*memory_->allocate(100), address);
+}
+
+TEST_F(MemoryManagerTest, TheLimitHolds) {
+  EXPECT_EQ(memory_->allocate(65 * kMiB).error().code, ErrorCode::kOutOfMemory);
+  EXPECT_EQ(memory_->allocate(~0ull).error().code, ErrorCode::kOutOfMemory);
+  ASSERT_TRUE(memory_->allocate(40 * kMiB));
+  EXPECT_EQ(memory_->allocate(30 * kMiB).error().code, ErrorCode::kOutOfMemory);
+  EXPECT_TRUE(memory_->allocate(24 * kMiB));
+}
+
+TEST_F(MemoryManagerTest, AnEmptyPoolSegmentMakesRoomForALargeAllocation) {
+  free(*memory_->allocate(100));
+  EXPECT_TRUE(memory_->allocate(64 * kMiB));
+}
+
+TEST_F(MemoryManagerTest, ZeroBytesAreRefused) {
+  EXPECT_EQ(memory_->allocate(0).error().code, ErrorCode::kInvalidValue);
+}
+
+TEST_F(MemoryManagerTest, OnlyTheStartOfALiveAllocationCanBeFreed) {
+  const auto address = *memory_->allocate(4096);
+  EXPECT_EQ(memory_->retire(address + 512).error().code, ErrorCode::kInvalidValue);
+  EXPECT_EQ(memory_->retire(0x10).error().code, ErrorCode::kInvalidValue);
+  free(address);
+  EXPECT_EQ(memory_->retire(address).error().code, ErrorCode::kInvalidValue);
+}
+
+TEST_F(MemoryManagerTest, ARetiredAllocationIsNotReusedBeforeItsFreeIsFinished) {
+  const auto address = *memory_->allocate(4096);
+  ASSERT_TRUE(memory_->retire(address));
+  EXPECT_FALSE(memory_->owns(address, 1));
+  EXPECT_NE(*memory_->allocate(4096), address);
+  memory_->finish_free(address);
+  EXPECT_EQ(*memory_->allocate(4096), address);
+}
+
+TEST_F(MemoryManagerTest, OwnershipEndsWithTheAllocation) {
+  const auto first = *memory_->allocate(512);
+  const auto second = *memory_->allocate(512);
+  EXPECT_TRUE(memory_->owns(first, 512));
+  EXPECT_FALSE(memory_->owns(first, 513));
+  EXPECT_FALSE(memory_->owns(second + 511, 2));
+  EXPECT_FALSE(memory_->owns(0x10, 1));
+  EXPECT_FALSE(memory_->owns(first, ~0ull));
+}
+
+TEST_F(MemoryManagerTest, WaitingForAFreeEndsWhenItIsFinished) {
+  EXPECT_FALSE(memory_->wait_for_free(std::chrono::milliseconds(0)));
+  const auto address = *memory_->allocate(4096);
+  ASSERT_TRUE(memory_->retire(address));
+  std::thread finisher([&] { memory_->finish_free(address); });
+  while (memory_->wait_for_free(std::chrono::milliseconds(1))) {
+  }
+  finisher.join();
+  EXPECT_EQ(*memory_->allocate(4096), address);
+}
+
+TEST_F(MemoryManagerTest, RandomUseNeverOverlapsAndGivesEverythingBack) {
+  std::mt19937 random(7);
+  std::map<device::Address, std::uint64_t> live;
+  for (int i = 0; i < 3000; ++i) {
+    if (live.empty() || random() % 5 < 3) {
+      const std::uint64_t bytes = 1 + random() % (random() % 20 == 0 ? 18 * kMiB : 50'000);
+      const auto address = memory_->allocate(bytes);
+      if (!address) continue;
+      const auto next = live.lower_bound(*address);
+      if (next != live.end()) {
+        ASSERT_GE(next->first, *address + bytes);
+      }
+      if (next != live.begin()) {
+        ASSERT_LE(std::prev(next)->first + std::prev(next)->second, *address);
+      }
+      live.emplace(*address, bytes);
+    } else {
+      auto victim = live.begin();
+      std::advance(victim, random() % live.size());
+      free(victim->first);
+      live.erase(victim);
+    }
+    ASSERT_LE(memory_->charged(), memory_->limit());
+    ASSERT_EQ(memory_->charged(), device_.mapped_bytes());
+  }
+  for (const auto& [address, bytes] : live) free(address);
+  EXPECT_LE(memory_->charged(), FakeDevice::kGranularity);
+}
+
+TEST(MemoryManagerDeviceTest, AFullDeviceIsOutOfMemory) {
+  FakeDevice device(8 * kMiB);
+  auto one = *MemoryManager::make(device, 8 * kMiB);
+  auto other = *MemoryManager::make(device, 8 * kMiB);
+  ASSERT_TRUE(one->allocate(6 * kMiB));
+  EXPECT_EQ(other->allocate(6 * kMiB).error().code, ErrorCode::kOutOfMemory);
+  EXPECT_TRUE(other->allocate(1000));
+  one->release();
+  EXPECT_TRUE(other->allocate(4 * kMiB));
+  other->release();
+}
+
+}  // namespace
+}  // namespace slate::daemon

@@ -1,0 +1,147 @@
+// A session on a FakeDevice, with the client's end of its channel in the test's hands.
+#pragma once
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "daemon/engine/session.h"
+#include "ipc/channel.h"
+#include "tests/unit/daemon/fake_device.h"
+
+namespace slate::daemon {
+
+/// One session and its client. Destruction lets the client leave and waits for the session's end.
+class TestSession {
+ public:
+  TestSession(FakeDevice& device, Completer& completer, std::uint64_t limit = 64 << 20,
+              std::chrono::milliseconds grace = std::chrono::seconds(60), SessionHooks hooks = {}) {
+    static std::atomic<int> next{0};
+    const std::string name = "/slate-daemon-test-" + std::to_string(::getpid()) + "-" +
+                             std::to_string(next.fetch_add(1));
+    int to_daemon[2], to_client[2];
+    if (::pipe2(to_daemon, O_NONBLOCK | O_CLOEXEC) != 0 ||
+        ::pipe2(to_client, O_NONBLOCK | O_CLOEXEC) != 0) {
+      std::abort();
+    }
+    auto segment = ipc::Segment::create(name, ::geteuid(), device.info(), limit);
+    auto client_segment = ipc::Segment::open(name, sizeof(ipc::SegmentLayout));
+    auto raw_segment = ipc::Segment::open(name, sizeof(ipc::SegmentLayout));
+    ipc::Segment::remove(name);
+    raw = std::move(*raw_segment);
+    ipc::Connection connection;
+    connection.to_daemon.reset(to_daemon[1]);
+    connection.from_daemon.reset(to_client[0]);
+    client =
+        std::make_unique<ipc::ClientChannel>(std::move(connection), std::move(*client_segment));
+    SessionSpec spec;
+    spec.id = 1;
+    spec.program = "test";
+    spec.memory_limit = limit;
+    spec.fifos = {UniqueFd(to_daemon[0]), UniqueFd(to_client[1]), ::geteuid()};
+    spec.segment = std::move(*segment);
+    if (!hooks.device_lost) hooks.device_lost = [](const Error&) {};
+    if (!hooks.stuck) hooks.stuck = [](std::uint64_t) {};
+    session =
+        std::make_unique<Session>(device, completer, std::move(spec), std::move(hooks), grace);
+    thread_ = std::thread([this] {
+      session->run();
+      ended = true;
+    });
+  }
+  ~TestSession() { leave(); }
+
+  /// The client goes; returns when the session has ended.
+  void leave() {
+    client.reset();
+    join();
+  }
+  void join() {
+    if (thread_.joinable()) thread_.join();
+  }
+
+  template <typename Body>
+  Result<void> post(ipc::CommandType type, const Body& body, std::span<const std::byte> tail = {}) {
+    return client->post(type, ipc::bytes_of(body), tail);
+  }
+  template <typename Answer, typename Body>
+  Result<Answer> call(ipc::CommandType type, const Body& body,
+                      std::span<const std::byte> tail = {}) {
+    Answer answer{};
+    const auto done = client->call(type, ipc::bytes_of(body), tail,
+                                   std::as_writable_bytes(std::span(&answer, 1)));
+    if (!done) return std::unexpected(done.error());
+    return answer;
+  }
+  template <typename Body>
+  Result<void> call(ipc::CommandType type, const Body& body, std::span<const std::byte> tail = {}) {
+    return client->call(type, ipc::bytes_of(body), tail, {});
+  }
+
+  Result<std::uint64_t> allocate(std::uint64_t bytes) {
+    const auto answer =
+        call<ipc::AddressReply>(ipc::CommandType::kMemoryAllocate, ipc::MemoryAllocate{bytes});
+    if (!answer) return std::unexpected(answer.error());
+    return answer->address;
+  }
+  Result<void> synchronize() {
+    return call(ipc::CommandType::kSynchronize, ipc::Target{ipc::TargetKind::kSession, 0, 0});
+  }
+  static std::span<const std::byte> text(std::string_view text) {
+    return std::as_bytes(std::span(text.data(), text.size()));
+  }
+  /// Loads module 1 with `kernel` as function 1.
+  Result<ipc::FunctionReply> load(std::string_view kernel) {
+    const auto loaded = call(ipc::CommandType::kModuleLoad,
+                             ipc::ModuleLoad{1, 3, 0, ipc::kImagePtx, 0}, text("ptx"));
+    if (!loaded) return std::unexpected(loaded.error());
+    return call<ipc::FunctionReply>(ipc::CommandType::kFunctionGet, ipc::FunctionGet{1, 1},
+                                    text(kernel));
+  }
+  Result<void> launch(std::uint64_t argument, std::uint64_t stream = 0,
+                      std::uint64_t function = 1) {
+    return post(ipc::CommandType::kLaunch,
+                ipc::Launch{function, stream, {1, 1, 1}, {1, 1, 1}, 0, 8}, ipc::bytes_of(argument));
+  }
+  Result<int> read_int(std::uint64_t address) {
+    auto staging = client->acquire_staging();
+    if (!staging) return std::unexpected(staging.error());
+    auto done = post(ipc::CommandType::kCopyToHost,
+                     ipc::StagedCopy{address, 4, 4, 1, 0, staging->slot, 0, staging->sequence});
+    if (done) done = client->wait_staging(*staging);
+    int value = 0;
+    std::memcpy(&value, staging->memory.data(), sizeof(value));
+    client->release_staging(*staging, true);
+    if (!done) return std::unexpected(done.error());
+    return value;
+  }
+  /// The first error of commands without reply, once everything before has been looked at.
+  ErrorCode async_error() {
+    (void)call<ipc::MemoryInfoReply>(ipc::CommandType::kMemoryInfo, char{});
+    return client->take_async_error();
+  }
+
+  std::unique_ptr<ipc::ClientChannel> client;
+  ipc::Segment raw;
+  std::unique_ptr<Session> session;
+  std::atomic<bool> ended{false};
+
+ private:
+  std::thread thread_;
+};
+
+class SessionTest : public testing::Test {
+ protected:
+  ~SessionTest() override { EXPECT_TRUE(device_.lost() || device_.holds_nothing()); }
+
+  FakeDevice device_;
+  Completer completer_{device_};
+};
+
+}  // namespace slate::daemon

@@ -1,0 +1,293 @@
+#include "daemon/engine/session.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "tests/unit/daemon/session_fixture.h"
+
+namespace slate::daemon {
+namespace {
+
+using ipc::CommandType;
+using namespace std::chrono_literals;
+
+TEST_F(SessionTest, AKernelWritesWhatACopyReads) {
+  TestSession session(device_, completer_);
+  ASSERT_TRUE(session.load("write"));
+  const auto address = *session.allocate(4096);
+  ASSERT_TRUE(session.launch(address));
+  EXPECT_EQ(*session.read_int(address), 42);
+  EXPECT_EQ(session.async_error(), ErrorCode::kNone);
+  const auto status = session.session->status();
+  EXPECT_EQ(status.launches, 1u);
+  EXPECT_EQ(status.copies, 1u);
+  EXPECT_EQ(status.bytes_to_host, 4u);
+  EXPECT_EQ(status.memory_used, FakeDevice::kGranularity);
+}
+
+TEST_F(SessionTest, CopiesGoThereAndBackRowByRow) {
+  TestSession session(device_, completer_);
+  const auto address = *session.allocate(4096);
+  auto staging = *session.client->acquire_staging();
+  const int rows[] = {1, 2, 3};
+  std::memcpy(staging.memory.data(), rows, sizeof(rows));
+  ASSERT_TRUE(
+      session.post(CommandType::kCopyToDevice,
+                   ipc::StagedCopy{address, 512, 4, 3, 0, staging.slot, 0, staging.sequence}));
+  session.client->release_staging(staging, true);
+  EXPECT_EQ(*session.read_int(address + 1024), 3);
+  ASSERT_TRUE(session.post(CommandType::kCopyOnDevice,
+                           ipc::CopyOnDevice{address + 4, 4, address + 512, 512, 4, 2, 0}));
+  EXPECT_EQ(*session.read_int(address + 8), 3);
+  ASSERT_TRUE(session.post(CommandType::kFill, ipc::Fill{address, 4, 4, 1, 0, 0x101, 0}));
+  EXPECT_EQ(*session.read_int(address), 0x01010101);
+}
+
+TEST_F(SessionTest, ClientDeathFreesEverything) {
+  {
+    TestSession session(device_, completer_);
+    ASSERT_TRUE(session.load("spin"));
+    ASSERT_TRUE(session.allocate(20 << 20));
+    ASSERT_TRUE(session.post(CommandType::kStreamCreate, ipc::StreamCreate{1, 0, 0}));
+    ASSERT_TRUE(session.post(CommandType::kEventCreate, ipc::EventCreate{1, 0, 0}));
+    ASSERT_TRUE(session.launch(0, 1));
+    ASSERT_TRUE(session.post(CommandType::kEventRecord, ipc::EventStream{1, 1}));
+    EXPECT_EQ(session.async_error(), ErrorCode::kNone);
+    session.leave();
+  }
+  EXPECT_TRUE(device_.holds_nothing());
+}
+
+TEST_F(SessionTest, WithoutCancelTheEndWaitsForTheWork) {
+  device_.refuse_cancel();
+  std::promise<void> stuck;
+  SessionHooks hooks;
+  hooks.stuck = [&](std::uint64_t) { stuck.set_value(); };
+  TestSession session(device_, completer_, 64 << 20, 1ms, hooks);
+  ASSERT_TRUE(session.load("spin"));
+  ASSERT_TRUE(session.launch(0));
+  EXPECT_EQ(session.async_error(), ErrorCode::kNone);
+  session.client.reset();
+  stuck.get_future().wait();
+  EXPECT_FALSE(session.ended);
+  EXPECT_EQ(session.session->status().phase, SessionPhase::kDraining);
+  device_.release_spinning();
+  session.join();
+  EXPECT_TRUE(device_.holds_nothing());
+}
+
+TEST_F(SessionTest, AFaultSticksToItsSessionAndLeavesOthersAlone) {
+  TestSession bad(device_, completer_);
+  TestSession good(device_, completer_);
+  ASSERT_TRUE(bad.load("fault"));
+  ASSERT_TRUE(good.load("write"));
+  const auto address = *good.allocate(64);
+  ASSERT_TRUE(bad.launch(0x10));
+  EXPECT_EQ(bad.synchronize().error().code, ErrorCode::kIllegalAddress);
+  EXPECT_EQ(bad.allocate(64).error().code, ErrorCode::kIllegalAddress);
+  EXPECT_EQ(bad.client->check().error().code, ErrorCode::kIllegalAddress);
+  EXPECT_TRUE(bad.session->faulted());
+  ASSERT_TRUE(good.launch(address));
+  EXPECT_EQ(*good.read_int(address), 42);
+  EXPECT_TRUE(good.synchronize());
+}
+
+TEST_F(SessionTest, AFaultIsSeenWithoutAnyoneWaiting) {
+  TestSession session(device_, completer_);
+  ASSERT_TRUE(session.load("fault"));
+  ASSERT_TRUE(session.launch(0));
+  while (session.client->check()) std::this_thread::yield();
+  EXPECT_EQ(session.client->check().error().code, ErrorCode::kIllegalAddress);
+}
+
+TEST_F(SessionTest, AKernelCannotReachAnotherSessionsMemory) {
+  TestSession one(device_, completer_);
+  TestSession other(device_, completer_);
+  const auto address = *one.allocate(64);
+  ASSERT_TRUE(other.load("write"));
+  ASSERT_TRUE(other.launch(address));
+  EXPECT_EQ(other.synchronize().error().code, ErrorCode::kIllegalAddress);
+  EXPECT_EQ(*one.read_int(address), 0);
+}
+
+TEST_F(SessionTest, ALostDeviceIsReportedToTheEngine) {
+  std::promise<ErrorCode> told;
+  std::atomic<bool> once{false};
+  SessionHooks hooks;
+  hooks.device_lost = [&](const Error& error) {
+    if (!once.exchange(true)) told.set_value(error.code);
+  };
+  TestSession session(device_, completer_, 64 << 20, 60s, hooks);
+  ASSERT_TRUE(session.load("lose"));
+  ASSERT_TRUE(session.launch(0));
+  EXPECT_EQ(told.get_future().get(), ErrorCode::kIllegalAddress);
+}
+
+TEST_F(SessionTest, SynchronizingOneThreadDoesNotHoldUpAnother) {
+  TestSession session(device_, completer_);
+  ASSERT_TRUE(session.load("spin"));
+  ASSERT_TRUE(session.launch(0));
+  std::thread waiter([&] { EXPECT_TRUE(session.synchronize()); });
+  EXPECT_TRUE(session.allocate(64));
+  const auto query = session.call<ipc::QueryReply>(CommandType::kQuery,
+                                                   ipc::Target{ipc::TargetKind::kStream, 0, 0});
+  EXPECT_EQ(query->finished, 0u);
+  device_.release_spinning();
+  waiter.join();
+}
+
+TEST_F(SessionTest, AnEventIsReachedBeforeLaterWork) {
+  TestSession session(device_, completer_);
+  ASSERT_TRUE(session.load("noop"));
+  ASSERT_TRUE(session.call<ipc::FunctionReply>(CommandType::kFunctionGet, ipc::FunctionGet{1, 2},
+                                               TestSession::text("spin")));
+  ASSERT_TRUE(session.post(CommandType::kEventCreate, ipc::EventCreate{9, 0, 0}));
+  const ipc::Target event{ipc::TargetKind::kEvent, 0, 9};
+  EXPECT_TRUE(session.call(CommandType::kSynchronize, event))
+      << "not recorded yet: nothing to wait for";
+  ASSERT_TRUE(session.launch(0));
+  ASSERT_TRUE(session.post(CommandType::kEventRecord, ipc::EventStream{9, 0}));
+  ASSERT_TRUE(session.launch(0, 0, 2));
+  EXPECT_TRUE(session.call(CommandType::kSynchronize, event));
+  EXPECT_EQ(session.call<ipc::QueryReply>(CommandType::kQuery, event)->finished, 1u);
+  ASSERT_TRUE(session.post(CommandType::kEventRecord, ipc::EventStream{9, 0}));
+  EXPECT_EQ(session.call<ipc::QueryReply>(CommandType::kQuery, event)->finished, 0u);
+  device_.release_spinning();
+  EXPECT_TRUE(session.call(CommandType::kSynchronize, event));
+}
+
+TEST_F(SessionTest, AnEventMayBeRecordedAgainAndDestroyedWhileSomeoneWaits) {
+  TestSession session(device_, completer_);
+  ASSERT_TRUE(session.load("spin"));
+  ASSERT_TRUE(session.post(CommandType::kEventCreate, ipc::EventCreate{9, 0, 0}));
+  ASSERT_TRUE(session.launch(0));
+  ASSERT_TRUE(session.post(CommandType::kEventRecord, ipc::EventStream{9, 0}));
+  std::thread waiter([&] {
+    const auto done =
+        session.call(CommandType::kSynchronize, ipc::Target{ipc::TargetKind::kEvent, 0, 9});
+    // The destroy below may be served first.
+    EXPECT_TRUE(done || done.error().code == ErrorCode::kInvalidHandle);
+  });
+  ASSERT_TRUE(session.post(CommandType::kEventRecord, ipc::EventStream{9, 0}));
+  ASSERT_TRUE(session.post(CommandType::kEventDestroy, ipc::IdCommand{9}));
+  EXPECT_EQ(session.async_error(), ErrorCode::kNone);
+  device_.release_spinning();
+  waiter.join();
+}
+
+TEST_F(SessionTest, ElapsedNeedsTwoTimedAndRecordedEvents) {
+  TestSession session(device_, completer_);
+  ASSERT_TRUE(session.post(CommandType::kEventCreate, ipc::EventCreate{1, 0, 0}));
+  ASSERT_TRUE(session.post(CommandType::kEventCreate, ipc::EventCreate{2, ipc::kEventNoTiming, 0}));
+  ASSERT_TRUE(session.post(CommandType::kEventRecord, ipc::EventStream{1, 0}));
+  ASSERT_TRUE(session.post(CommandType::kEventRecord, ipc::EventStream{2, 0}));
+  const auto elapsed = [&](std::uint64_t start, std::uint64_t stop) {
+    return session.call<ipc::ElapsedReply>(CommandType::kEventElapsed, ipc::EventPair{start, stop});
+  };
+  EXPECT_FLOAT_EQ(elapsed(1, 1)->milliseconds, 1.5f);
+  EXPECT_EQ(elapsed(1, 2).error().code, ErrorCode::kInvalidHandle);
+  EXPECT_EQ(elapsed(1, 3).error().code, ErrorCode::kInvalidHandle);
+}
+
+TEST_F(SessionTest, FreedMemoryStaysBackedWhileWorkMayUseIt) {
+  TestSession session(device_, completer_);
+  ASSERT_TRUE(session.load("spin"));
+  const auto address = *session.allocate(20 << 20);
+  ASSERT_TRUE(session.launch(0));
+  ASSERT_TRUE(session.post(CommandType::kMemoryFree, ipc::MemoryFree{address}));
+  EXPECT_EQ(session.async_error(), ErrorCode::kNone);
+  EXPECT_EQ(device_.mapped_bytes(), 20u << 20);
+  device_.release_spinning();
+  ASSERT_TRUE(session.synchronize());
+  while (device_.mapped_bytes() != 0) std::this_thread::yield();
+}
+
+TEST_F(SessionTest, AllocationUnderPressureWaitsForFreesUnderWay) {
+  TestSession session(device_, completer_, 32 << 20);
+  ASSERT_TRUE(session.load("spin"));
+  const auto address = *session.allocate(30 << 20);
+  ASSERT_TRUE(session.launch(0));
+  ASSERT_TRUE(session.post(CommandType::kMemoryFree, ipc::MemoryFree{address}));
+  std::thread releaser([&] { device_.release_spinning(); });
+  EXPECT_TRUE(session.allocate(30 << 20));
+  releaser.join();
+}
+
+TEST_F(SessionTest, ClientDeathEndsAnAllocationThatWaits) {
+  TestSession session(device_, completer_, 32 << 20);
+  ASSERT_TRUE(session.load("spin"));
+  const auto address = *session.allocate(30 << 20);
+  ASSERT_TRUE(session.launch(0));
+  ASSERT_TRUE(session.post(CommandType::kMemoryFree, ipc::MemoryFree{address}));
+  ASSERT_TRUE(session.post(CommandType::kMemoryAllocate, ipc::MemoryAllocate{30 << 20}));
+  session.leave();
+  EXPECT_TRUE(device_.holds_nothing());
+}
+
+TEST_F(SessionTest, MemoryInfoKnowsTheLimit) {
+  TestSession session(device_, completer_, 32 << 20);
+  ASSERT_TRUE(session.allocate(20 << 20));
+  const auto info = session.call<ipc::MemoryInfoReply>(CommandType::kMemoryInfo, char{});
+  EXPECT_EQ(info->total_bytes, 32u << 20);
+  EXPECT_EQ(info->free_bytes, 12u << 20);
+  EXPECT_EQ(session.allocate(20 << 20).error().code, ErrorCode::kOutOfMemory);
+}
+
+TEST_F(SessionTest, ModulesComeInChunksAndGlobalsCanBeCopied) {
+  TestSession session(device_, completer_);
+  ASSERT_TRUE(session.post(CommandType::kModuleLoad, ipc::ModuleLoad{5, 6, 0, ipc::kImagePtx, 0},
+                           TestSession::text("abc")));
+  ASSERT_TRUE(session.call(CommandType::kModuleLoad, ipc::ModuleLoad{5, 6, 3, ipc::kImagePtx, 0},
+                           TestSession::text("def")));
+  const auto global = session.call<ipc::GlobalReply>(CommandType::kGlobalGet, ipc::GlobalGet{5},
+                                                     TestSession::text("g"));
+  ASSERT_TRUE(global);
+  EXPECT_EQ(*session.read_int(global->address), 0);
+  ASSERT_TRUE(session.post(CommandType::kModuleUnload, ipc::IdCommand{5}));
+  EXPECT_EQ(session.async_error(), ErrorCode::kNone);
+  ASSERT_TRUE(session.post(CommandType::kFill, ipc::Fill{global->address, 4, 4, 1, 0, 1, 0}));
+  EXPECT_EQ(session.async_error(), ErrorCode::kInvalidValue) << "gone with its module";
+}
+
+TEST_F(SessionTest, ABadModuleIsThatCommandsError) {
+  TestSession session(device_, completer_);
+  EXPECT_EQ(session
+                .call(CommandType::kModuleLoad, ipc::ModuleLoad{1, 1, 0, ipc::kImagePtx, 0},
+                      TestSession::text("!"))
+                .error()
+                .code,
+            ErrorCode::kInvalidPtx);
+  EXPECT_EQ(session.load("unknown").error().code, ErrorCode::kSymbolNotFound);
+}
+
+TEST_F(SessionTest, ParametersAreTold) {
+  TestSession session(device_, completer_);
+  EXPECT_EQ(session.load("noop")->parameter_bytes, 8u);
+  const auto parameters = session.call<ipc::ParameterReply>(CommandType::kFunctionParameters,
+                                                            ipc::FunctionParameters{1, 0, 0});
+  EXPECT_EQ(parameters->count, 1u);
+  EXPECT_EQ(parameters->parameters[0].size, 8u);
+}
+
+TEST_F(SessionTest, KernelsPrintToTheirClient) {
+  TestSession session(device_, completer_);
+  ASSERT_TRUE(session.load("print"));
+  ASSERT_TRUE(session.launch(0));
+  ASSERT_TRUE(session.synchronize());
+  EXPECT_EQ(session.client->take_printed(), "hello");
+}
+
+TEST_F(SessionTest, StopTellsTheClient) {
+  TestSession session(device_, completer_);
+  ASSERT_TRUE(session.synchronize());
+  session.session->stop("slated is stopping");
+  session.join();
+  const auto after = session.synchronize();
+  ASSERT_FALSE(after);
+  EXPECT_EQ(after.error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(after.error().message, "slated is stopping");
+}
+
+}  // namespace
+}  // namespace slate::daemon

@@ -1,0 +1,149 @@
+#include "tools/elf_file.h"
+
+#include <elf.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace slate::tools {
+namespace {
+
+/// A small ELF file: one section of every kind that matters.
+class ElfBuilder {
+ public:
+  ElfBuilder() { add("", SHT_NULL, {}, 0); }
+  std::uint32_t add(const std::string& name, std::uint32_t type, std::string content,
+                    std::uint32_t link) {
+    Elf64_Shdr section{};
+    section.sh_name = static_cast<std::uint32_t>(names_.size());
+    names_ += name + '\0';
+    section.sh_type = type;
+    section.sh_link = link;
+    section.sh_offset = sizeof(Elf64_Ehdr) + body_.size();
+    section.sh_size = content.size();
+    body_ += content;
+    sections_.push_back(section);
+    return static_cast<std::uint32_t>(sections_.size() - 1);
+  }
+  void add_dynamic(const std::vector<std::pair<std::int64_t, std::string>>& entries) {
+    std::string strings(1, '\0');
+    std::string table;
+    for (const auto& [tag, text] : entries) {
+      Elf64_Dyn entry{};
+      entry.d_tag = tag;
+      entry.d_un.d_val = strings.size();
+      strings += text + '\0';
+      table.append(reinterpret_cast<const char*>(&entry), sizeof(entry));
+    }
+    const auto link = add(".dynstr", SHT_STRTAB, strings, 0);
+    add(".dynamic", SHT_DYNAMIC, table, link);
+  }
+  void add_symbol(const std::string& name, bool defined) {
+    const auto link = add(".strtab", SHT_STRTAB, std::string(1, '\0') + name + '\0', 0);
+    Elf64_Sym symbol{};
+    symbol.st_name = 1;
+    symbol.st_shndx = defined ? 1 : SHN_UNDEF;
+    add(".symtab", SHT_SYMTAB, std::string(reinterpret_cast<const char*>(&symbol), sizeof(symbol)),
+        link);
+  }
+  std::string build() {
+    const auto names = add(".shstrtab", SHT_STRTAB, names_ + std::string(".shstrtab") + '\0', 0);
+    Elf64_Ehdr header{};
+    std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+    header.e_ident[EI_CLASS] = ELFCLASS64;
+    header.e_ident[EI_DATA] = ELFDATA2LSB;
+    header.e_shentsize = sizeof(Elf64_Shdr);
+    header.e_shnum = static_cast<std::uint16_t>(sections_.size());
+    header.e_shstrndx = static_cast<std::uint16_t>(names);
+    header.e_shoff = sizeof(header) + body_.size();
+    std::string file(reinterpret_cast<const char*>(&header), sizeof(header));
+    file += body_;
+    file.append(reinterpret_cast<const char*>(sections_.data()),
+                sections_.size() * sizeof(Elf64_Shdr));
+    return file;
+  }
+
+ private:
+  std::string names_, body_;
+  std::vector<Elf64_Shdr> sections_;
+};
+
+ElfFacts inspect(const std::string& file) {
+  return inspect_elf(std::as_bytes(std::span(file.data(), file.size())));
+}
+
+TEST(ElfFileTest, AScriptIsNoElf) {
+  EXPECT_FALSE(inspect("#!/bin/sh\n").is_elf);
+  EXPECT_FALSE(inspect("").is_elf);
+  EXPECT_FALSE(inspect("#!/bin/sh\n").carries_runtime());
+}
+
+TEST(ElfFileTest, NeededLibrariesAreListed) {
+  ElfBuilder builder;
+  builder.add_dynamic({{DT_NEEDED, "libcudart.so.13"}, {DT_NEEDED, "libc.so.6"}});
+  builder.add(".nv_fatbin", SHT_PROGBITS, "xx", 0);
+  const auto facts = inspect(builder.build());
+  EXPECT_EQ(facts.needed, (std::vector<std::string>{"libcudart.so.13", "libc.so.6"}));
+  EXPECT_TRUE(facts.has_fat_binary);
+  EXPECT_FALSE(facts.carries_runtime());
+}
+
+TEST(ElfFileTest, KernelsWithoutASharedRuntimeMeanThatItIsInside) {
+  ElfBuilder builder;
+  builder.add_dynamic({{DT_NEEDED, "libc.so.6"}});
+  builder.add(".nv_fatbin", SHT_PROGBITS, "xx", 0);
+  EXPECT_TRUE(inspect(builder.build()).carries_runtime());
+}
+
+TEST(ElfFileTest, ADefinedRuntimeSymbolMeansThatItIsInside) {
+  ElfBuilder defined;
+  defined.add_symbol("cudaLaunchKernel", true);
+  EXPECT_TRUE(inspect(defined.build()).carries_runtime());
+  ElfBuilder imported;
+  imported.add_symbol("cudaLaunchKernel", false);
+  EXPECT_FALSE(inspect(imported.build()).carries_runtime());
+}
+
+TEST(ElfFileTest, OnlyAnRpathWithoutRunpathBeatsTheLibraryPath) {
+  ElfBuilder rpath;
+  rpath.add_dynamic({{DT_RPATH, "/opt"}});
+  EXPECT_TRUE(inspect(rpath.build()).has_rpath);
+  ElfBuilder both;
+  both.add_dynamic({{DT_RPATH, "/opt"}, {DT_RUNPATH, "/opt"}});
+  EXPECT_FALSE(inspect(both.build()).has_rpath);
+}
+
+TEST(ElfFileTest, DamagedFilesAreSurvived) {
+  ElfBuilder builder;
+  builder.add_dynamic({{DT_NEEDED, "libcudart.so.13"}, {DT_RPATH, "/x"}});
+  builder.add_symbol("cudaMalloc", true);
+  const std::string whole = builder.build();
+  for (std::size_t length = 0; length < whole.size(); ++length) inspect(whole.substr(0, length));
+  std::mt19937 random(3);
+  for (int round = 0; round < 20000; ++round) {
+    std::string damaged = whole;
+    for (int i = 0; i < 4; ++i) {
+      damaged[random() % damaged.size()] = static_cast<char>(random() % 2 ? 0xff : random());
+    }
+    // Whatever it finds, it must not read outside; the sanitizer watches.
+    EXPECT_LE(inspect(damaged).needed.size(), 1000u);
+  }
+}
+
+TEST(ElfFileTest, OurOwnExecutableIsRead) {
+  const auto facts = inspect_elf_file("/proc/self/exe");
+  ASSERT_TRUE(facts);
+  EXPECT_TRUE(facts->is_elf);
+  EXPECT_TRUE(facts->needs("libc.so"));
+  EXPECT_FALSE(facts->carries_runtime());
+}
+
+TEST(ElfFileTest, AMissingFileIsAnError) {
+  EXPECT_FALSE(inspect_elf_file("/nonexistent"));
+}
+
+}  // namespace
+}  // namespace slate::tools

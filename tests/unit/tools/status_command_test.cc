@@ -1,0 +1,35 @@
+#include "tools/status_command.h"
+
+#include <gtest/gtest.h>
+
+namespace slate::tools {
+namespace {
+
+TEST(StatusTableTest, EverySessionIsALine) {
+  const auto table = status_table(R"({"version":"1.2","pid":7,"uptime_s":60,
+    "device":{"name":"Fast One","simulated":true,"memory_total":2147483648,"memory_free":1073741824},
+    "engine":{"pid":8,"restarts":1,"last_fault":"IllegalAddress: at 0x10"},
+    "sessions":[{"id":3,"pid":99,"uid":1000,"program":"train","since_s":5,"state":"serving",
+      "memory_used":1048576,"memory_limit":2147483648,"launches":12,"launches_running":1}],
+    "totals":{"sessions_served":3,"launches":40,"faults":1}})");
+  ASSERT_TRUE(table);
+  for (const char* part :
+       {"slated 1.2 (pid 7)", "Fast One, 1.0 GiB free of 2.0 GiB", "replaced 1 times",
+        "IllegalAddress", "train", "1.0 MiB / 2.0 GiB", "serving", " 12 "}) {
+    EXPECT_NE(table->find(part), std::string::npos) << part << " in\n" << *table;
+  }
+}
+
+TEST(StatusTableTest, MissingPartsAreSurvived) {
+  for (const char* text : {"{}", R"({"device":null,"sessions":[]})", R"({"sessions":[{}]})"}) {
+    EXPECT_TRUE(status_table(text)) << text;
+  }
+}
+
+TEST(StatusTableTest, WhatIsNotJsonIsRefused) {
+  EXPECT_EQ(status_table("not json").error().code, ErrorCode::kProtocol);
+  EXPECT_EQ(status_table("[1]").error().code, ErrorCode::kProtocol);
+}
+
+}  // namespace
+}  // namespace slate::tools
