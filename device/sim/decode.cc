@@ -181,7 +181,7 @@ void FunctionDecoder::require_predicate(Ref ref) {
 }
 
 void FunctionDecoder::require_width(Ref ref, std::uint32_t width) {
-  if (ref == kNoRef || width_of(ref) < width || (width == 0) != is_predicate(ref)) bad_ = true;
+  if (ref == kNoRef || width_of(ref) != width) bad_ = true;
 }
 
 Ref FunctionDecoder::fit(Ref ref, std::uint32_t width) {
@@ -264,15 +264,14 @@ Ref FunctionDecoder::special_source(std::string_view name) {
     return d;
   }
   // One block is one cluster.
-  if (name.starts_with("%cluster_nctaid")) return context_.constant(1, 4);
-  if (name.starts_with("%cluster_ctaid")) return context_.constant(0, 4);
+  if (name.starts_with("%cluster_ncta")) return context_.constant(1, 4);
+  if (name.starts_with("%cluster_cta")) return context_.constant(0, 4);
   if (name == "%is_explicit_cluster") return context_.constant(0, 0);
   if (name == "%current_graph_exec") return context_.constant(0, 8);
   if (name.starts_with("%pm")) return context_.constant(0, name.ends_with("_64") ? 8 : 4);
   if (name.starts_with("%envreg") || name.starts_with("%reserved_smem")) {
     return context_.constant(0, 4);
   }
-  if (name == "%nwarpid") return kNoRef;
   bad_ = true;
   return kNoRef;
 }
@@ -338,7 +337,7 @@ Ref FunctionDecoder::source(const Operand& operand, Type type) {
 Ref FunctionDecoder::destination(const Operand& operand, std::uint32_t width) {
   if (operand.kind == Operand::Kind::kSink) return new_register(width);
   const Ref ref = register_of(operand);
-  if (ref == kNoRef || (width == 0) != is_predicate(ref) || widths_[ref / 64] < width) bad_ = true;
+  if (ref == kNoRef || width_of(ref) != width) bad_ = true;
   return ref;
 }
 
@@ -510,7 +509,7 @@ void FunctionDecoder::decode_instruction(const ptx::Instruction& instruction) {
       std::string_view(context_.module.text).substr(span.begin, span.end - span.begin));
   if (instruction.opcode == "call") {
     for (const Operand& part : instruction.operands) {
-      if (part.reference == ptx::Reference::kFunction || part.reference == ptx::Reference::kNone) {
+      if (part.kind == Operand::Kind::kSymbol) {
         text += ' ';
         text += part.text;
       }

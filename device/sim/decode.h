@@ -88,7 +88,7 @@ class FunctionDecoder {
   const ptx::Operand* operand(const ptx::Instruction& instruction, std::size_t index);
   /// `ref` as lanes of `width` bytes: constants are made anew, registers must have that width.
   Ref fit(Ref ref, std::uint32_t width);
-  /// As fit(), but special registers are copied, and a wider register will do.
+  /// As fit(), but special registers are copied.
   Ref fit_source(Ref ref, std::uint32_t width);
   /// A 64-bit register with the address that `operand` names, inside its own space.
   Ref address_value(const ptx::Operand& operand);

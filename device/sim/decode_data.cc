@@ -46,16 +46,18 @@ void FunctionDecoder::decode_alu(const Instruction& instruction) {
   }
   const std::optional<AluOp> alu = find_alu(instruction, widths);
   if (!alu || operands.size() < 1u + alu->sources || alu->sources > 5) return unsupported();
+  const bool may_differ = instruction.opcode == "cvt";  // find_alu() has heeded the widths
   Ref sources[5] = {};
   for (std::size_t i = 0; i < alu->sources; ++i) {
     const Type type = alu->s[i];
     sources[i] = source(operands[i + 1], type);
-    if (!bad_) sources[i] = fit_source(sources[i], storage_width(type));
+    const bool other_width = may_differ && widths.s[i] != 0;
+    if (!bad_) sources[i] = fit_source(sources[i], other_width ? widths.s[i] : storage_width(type));
   }
   if (bad_) return;
   const bool pair = operands[0].kind == Operand::Kind::kPair;
   if (pair && (operands[0].parts.size() != 2 || alu->sources > 4)) return unsupported();
-  const std::uint32_t width = storage_width(alu->d);
+  const std::uint32_t width = may_differ && widths.d != 0 ? widths.d : storage_width(alu->d);
   const Ref d = destination(pair ? operands[0].parts[0] : operands[0], width);
   const Ref d2 = pair ? destination(operands[0].parts[1], 0) : 0;
   if (bad_) return;

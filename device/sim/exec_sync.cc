@@ -135,6 +135,11 @@ Warp::Flow Warp::warp_barrier(const Op& op, Split& split, Mask exec) {
     const auto* const members = lanes<std::uint32_t>(ops_[other.pc].r[0], *other.frame);
     const Mask released = satisfied(members, other.mask, present);
     if (released == 0) continue;
+    if (released == other.mask) {
+      other.pc += 1;
+      other.wait = Wait::kNone;
+      continue;
+    }
     add_split(other.pc + 1, released, other.frame);
     other.mask &= ~released;
   }

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "device/sim/decode.h"
 
@@ -41,22 +43,28 @@ bool calls_indirectly(const ptx::Instruction& instruction) {
 }
 
 std::vector<const Function*> reachable_from(const ptx::Module& module, const Function& entry) {
+  std::unordered_map<std::string_view, const Function*> definitions;
+  for (const Function& function : module.functions) {
+    if (function.has_body && !function.is_entry) definitions.try_emplace(function.name, &function);
+  }
   std::vector<const Function*> found = {&entry};
+  std::unordered_set<const Function*> seen = {&entry};
+  bool all = false;
   const auto add = [&](const Function* function) {
-    if (function && std::ranges::find(found, function) == found.end()) found.push_back(function);
+    if (seen.insert(function).second) found.push_back(function);
   };
   for (std::size_t i = 0; i < found.size(); ++i) {
     for (const ptx::Instruction& instruction : found[i]->instructions) {
-      if (instruction.opcode == "call" || instruction.opcode == "mov") {
-        each_operand(instruction.operands, [&](const Operand& operand) {
-          if (operand.reference == ptx::Reference::kFunction) {
-            add(definition_of(module, operand.text));
-          }
-        });
-      }
-      if (!calls_indirectly(instruction)) continue;
+      if (instruction.opcode != "call" && instruction.opcode != "mov") continue;
+      each_operand(instruction.operands, [&](const Operand& operand) {
+        if (operand.reference != ptx::Reference::kFunction) return;
+        const auto definition = definitions.find(operand.text);
+        if (definition != definitions.end()) add(definition->second);
+      });
+      if (all || !calls_indirectly(instruction)) continue;
+      all = true;
       for (const Function& function : module.functions) {
-        if (function.has_body && !function.is_entry) add(&function);
+        if (function.has_body && !function.is_entry) add(definitions.at(function.name));
       }
     }
   }

@@ -1,7 +1,7 @@
 // Register allocation: liveness over the control flow, then a linear scan over the text. Kernels
 // name thousands of virtual registers; a warp's frame must stay in the cache.
 #include <algorithm>
-#include <limits>
+#include <bit>
 #include <queue>
 
 #include "device/sim/decode.h"
@@ -10,6 +10,7 @@ namespace slate::sim {
 namespace {
 
 constexpr std::uint32_t kNever = 0xffffffffu;
+constexpr std::size_t kMaxLivenessWords = 8u << 20;  // of one set; 64 MiB
 using Bits = std::vector<std::uint64_t>;
 
 bool test(const Bits& bits, std::size_t i) {
@@ -35,7 +36,13 @@ class Allocator {
 
   Allocation run(std::uint32_t reserved) {
     find_shared_between_blocks();
-    solve_liveness();
+    if (blocks_.size() * words_ <= kMaxLivenessWords) {
+      solve_liveness();
+    } else {  // out of proportion: what several blocks use keeps its place throughout
+      live_in_.assign(blocks_.size(), {});
+      live_out_ = live_in_;
+      keep_throughout_ = true;
+    }
     build_intervals();
     const Allocation result = scan(reserved);
     rewrite();
@@ -140,7 +147,7 @@ class Allocator {
       sparse[dense_[reg]] = reg;
     }
     const auto include_all = [&](const Bits& bits, std::uint32_t position) {
-      for (std::size_t w = 0; w < words_; ++w) {
+      for (std::size_t w = 0; w < bits.size(); ++w) {
         for (std::uint64_t rest = bits[w]; rest != 0; rest &= rest - 1) {
           intervals_[sparse[w * 64 + std::countr_zero(rest)]].include(position);
         }
@@ -154,6 +161,11 @@ class Allocator {
         each_use(code_.ops[pc], include);
         each_definition(code_.ops[pc], include);
       }
+    }
+    for (std::uint32_t reg = 0; reg < widths_.size() && keep_throughout_; ++reg) {
+      if (dense_[reg] == kNever) continue;
+      intervals_[reg].include(out_.first);
+      intervals_[reg].include(out_.end - 1);
     }
     const auto include_formal = [&](std::uint32_t reg) { intervals_[reg].include(out_.first); };
     for (const Argument& formal : out_.parameters) visit_ref(formal.ref, include_formal);
@@ -226,6 +238,7 @@ class Allocator {
   std::vector<BasicBlock> blocks_;
   std::vector<std::uint32_t> dense_;  // register -> number among those shared between blocks
   std::size_t words_ = 0;
+  bool keep_throughout_ = false;
   std::vector<Bits> live_in_, live_out_;
   std::vector<Interval> intervals_;
   std::vector<std::uint32_t> places_;

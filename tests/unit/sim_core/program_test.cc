@@ -56,7 +56,7 @@ TEST(ProgramTest, AnUnknownInstructionFaultsOnlyWhenReached) {
   const Outcome outcome = machine.run(entry(body), setup);
   ASSERT_FALSE(outcome.ok());
   EXPECT_EQ(outcome.error->code, ErrorCode::kIllegalInstruction);
-  EXPECT_NE(outcome.message().find("thread (64,0,0), line 16: frobnicate.u32"), std::string::npos)
+  EXPECT_NE(outcome.message().find("thread (64,0,0), line 17: frobnicate.u32"), std::string::npos)
       << outcome.message();
   const auto program = decode(entry(body));
   ASSERT_TRUE(program.has_value());
