@@ -7,6 +7,11 @@ import unittest
 from harness import ON_GPU, SlateTestCase, native, program_command, programs
 
 
+# Why sim may differ from an H200 in the last bits. black_scholes: ex2.approx. gaussian: its PTX multiplies and subtracts
+# without a rounding modifier, which ptxas fuses into one fma and sim does not (PTX allows both).
+NOT_BIT_EQUAL_ON_SIM = {"black_scholes", "gaussian"}
+
+
 class ProgramsTest(SlateTestCase):
     def check_report(self, name, code, out, err):
         self.assertEqual(code, 0, "%s: %s%s" % (name, out, err))
@@ -22,6 +27,8 @@ class ProgramsTest(SlateTestCase):
                 linked = self.check_report(name, *daemon.run(program_command(name, "slate")))
                 stood_in = self.check_report(name, *daemon.run(program_command(name, "run")))
                 self.assertEqual(linked["hash"], stood_in["hash"], name)
+                if not ON_GPU and name not in NOT_BIT_EQUAL_ON_SIM:
+                    self.assertEqual(linked["hash"], programs()[name][2], "%s differs from an H200" % name)
                 if ON_GPU:
                     alone = self.check_report(name, *native(program_command(name, "native")))
                     self.assertEqual(linked["hash"], alone["hash"], name)
