@@ -1,6 +1,6 @@
-// The decoder: PTX of one function -> operations of Code. decode.cc finds operands, decode_data.cc
-// and decode_flow.cc know the instructions, layout.cc orders the blocks and gives registers their
-// places. One thread; used only by program.cc.
+// The decoder: PTX of one function -> operations of Code. decode_operand.cc finds operands,
+// decode_data.cc and decode_flow.cc know the instructions, layout.cc orders the blocks and gives
+// registers their places. One thread; used only by program.cc.
 #pragma once
 
 #include <cstdint>
@@ -64,7 +64,7 @@ class FunctionDecoder {
   void decode_instruction(const ptx::Instruction& instruction);
   void resolve_targets();
 
-  // --- decode.cc: operands
+  // --- decode_operand.cc
   // -------------------------------------------------------------------------
   Op& emit(Kind kind);
   /// Appends `op` with the kind, guard and line of the current instruction.
