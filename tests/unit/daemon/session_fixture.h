@@ -36,6 +36,7 @@ class TestSession {
     ipc::Segment::remove(name);
     raw = std::move(*raw_segment);
     ipc::Connection connection;
+    bell_.reset(::fcntl(to_daemon[1], F_DUPFD_CLOEXEC, 0));
     connection.to_daemon.reset(to_daemon[1]);
     connection.from_daemon.reset(to_client[0]);
     client =
@@ -59,9 +60,16 @@ class TestSession {
 
   /// The client goes; returns when the session has ended.
   void leave() {
-    client.reset();
+    hang_up();
     join();
   }
+  void hang_up() {
+    client.reset();
+    bell_.reset();
+  }
+  /// What a client does that wrote into the segment by itself: wakes the session's thread.
+  void ring() { EXPECT_EQ(::write(bell_.get(), &ipc::kWakeByte, 1), 1); }
+  /// Returns when the session has ended.
   void join() {
     if (thread_.joinable()) thread_.join();
   }
@@ -133,6 +141,7 @@ class TestSession {
   std::atomic<bool> ended{false};
 
  private:
+  UniqueFd bell_;
   std::thread thread_;
 };
 

@@ -68,7 +68,7 @@ TEST_F(SessionTest, WithoutCancelTheEndWaitsForTheWork) {
   ASSERT_TRUE(session.load("spin"));
   ASSERT_TRUE(session.launch(0));
   EXPECT_EQ(session.async_error(), ErrorCode::kNone);
-  session.client.reset();
+  session.hang_up();
   stuck.get_future().wait();
   EXPECT_FALSE(session.ended);
   EXPECT_EQ(session.session->status().phase, SessionPhase::kDraining);
