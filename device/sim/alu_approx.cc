@@ -36,11 +36,11 @@ void fill_f32(AluTable& t) {
   add_unary<kFtz>(t, "cos", [](float a) { return ::cosf(a); });
   add_unary<kFtz>(t, "lg2", [](float a) { return ::log2f(a); });
   add_unary<kFtz>(t, "ex2", [](float a) { return ::exp2f(a); });
-  add(t, {"div", "approx", f, "f32"}, [](float a, float b) -> float {
-    return finish<kFtz, false>(divide_approx(flush_if<kFtz>(a), flush_if<kFtz>(b)));
+  add_in_mode<kRn.bits, kFtz>(t, {"div", "approx", f, "f32"}, [](float a, float b) -> float {
+    return out<kFtz, false>(divide_approx(in<kFtz>(a), in<kFtz>(b)));
   });
-  add(t, {"div", "full", f, "f32"}, [](float a, float b) -> float {
-    return finish<kFtz, false>(flush_if<kFtz>(a) / flush_if<kFtz>(b));
+  add_in_mode<kRn.bits, kFtz>(t, {"div", "full", f, "f32"}, [](float a, float b) -> float {
+    return out<kFtz, false>(in<kFtz>(a) / in<kFtz>(b));
   });
 }
 

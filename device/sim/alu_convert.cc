@@ -153,10 +153,12 @@ void fill_between_floats(AluTable& t) {
   narrow.template operator()<kRm.bits>("rm");
   narrow.template operator()<kRp.bits>("rp");
   add_entry(t, {"cvt", f, s, "f64", "f32"}, lanes_op<double, float>([](float x) -> double {
-              return finish<false, kSat>(static_cast<double>(flush_if<kFtz>(x)));
+              return finish<false, kSat>(static_cast<double>(kFtz ? canonical(flush(x)) : x));
             }));
-  add_entry(t, {"cvt", f, s, "f32", "f32"},
-            lanes_op<float, float>([](float x) -> float { return finish<kFtz, kSat>(x); }));
+  add_entry(t, {"cvt", f, s, "f32", "f32"}, lanes_op<float, float>([](float x) -> float {
+              if constexpr (!kFtz && !kSat) return x;  // a plain move
+              return finish<kFtz, kSat>(x);
+            }));
   add_entry(t, {"cvt", f, s, "f32", "f16"},
             lanes_op<float, f16>([](f16 x) -> float { return finish<false, kSat>(decode(x)); }));
   add_entry(t, {"cvt", "rn", f, s, "f16", "f32"}, lanes_op<f16, float>([](float x) -> f16 {
@@ -197,8 +199,10 @@ void fill_convert(AluTable& t) {
   fill_whole_modes<float, false>(t);
   fill_whole_modes<float, true>(t);
   fill_whole_modes<double, false>(t);
+  add_entry(t, {"cvt", "f64", "f64"},
+            lanes_op<double, double>([](double x) -> double { return x; }));
   add_entry(t, {"cvt", "f32", "bf16"},
-            lanes_op<float, bf16>([](bf16 x) -> float { return canonical(decode(x)); }));
+            lanes_op<float, bf16>([](bf16 x) -> float { return decode(x); }));
   add_entry(t, {"cvt", "rn", "bf16", "f32"}, lanes_op<bf16, float>([](float x) -> bf16 {
               return encode_half<bf16>(static_cast<double>(x));
             }));

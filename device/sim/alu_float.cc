@@ -11,26 +11,6 @@ constexpr const char* if_set(bool set, const char* text) {
   return set ? text : nullptr;
 }
 
-template <u32 kMode, bool kFtz, class F>
-void add_in_mode(AluTable& t, const AluName& name, F) {
-  using Lanes = typename Signature<F>::template Op<F>;
-  if constexpr (kMode == kRn.bits && !kFtz) {
-    add_entry(t, name, Signature<F>::template op<Lanes>());
-  } else {
-    add_entry(t, name, Signature<F>::template op<InMode<kMode, kFtz, Lanes>>());
-  }
-}
-
-/// A source and a result of an operation that runs InMode<.., kFtz, ..>.
-template <bool kFtz, class T>
-[[gnu::always_inline]] inline T in(T x) {
-  return flush_if < kFtz && !kHostFlushes > (x);
-}
-template <bool kFtz, bool kSat, class T>
-[[gnu::always_inline]] inline T out(T x) {
-  return finish < kFtz && !kHostFlushes, kSat > (x);
-}
-
 // add, sub and mul go without ".rn": find_alu drops it, as it is their default.
 template <u32 kMode, bool kFtz, bool kSat>
 void fill_sums_f32(AluTable& t, const char* round) {
@@ -51,17 +31,19 @@ void fill_sums_f32(AluTable& t, const char* round) {
   });
 }
 
+// Of several NaNs the hardware passes on that of the second source, then of the third, then of the
+// first; its software division that of the first.
 template <u32 kMode>
 void fill_f64(AluTable& t, const char* round) {
   const char* r = kMode == kRn.bits ? nullptr : round;
   add_in_mode<kMode, false>(t, {"add", r, "f64"},
-                            [](double a, double b) -> double { return first_nan(a + b, a, b); });
+                            [](double a, double b) -> double { return first_nan(a + b, b, a); });
   add_in_mode<kMode, false>(t, {"sub", r, "f64"},
-                            [](double a, double b) -> double { return first_nan(a - b, a, b); });
+                            [](double a, double b) -> double { return first_nan(a - b, b, a); });
   add_in_mode<kMode, false>(t, {"mul", r, "f64"},
-                            [](double a, double b) -> double { return first_nan(a * b, a, b); });
+                            [](double a, double b) -> double { return first_nan(a * b, b, a); });
   add_in_mode<kMode, false>(t, {"fma", round, "f64"}, [](double a, double b, double c) -> double {
-    return first_nan(first_nan(__builtin_fma(a, b, c), c, c), a, b);
+    return first_nan(first_nan(__builtin_fma(a, b, c), c, a), b, b);
   });
   add_in_mode<kMode, false>(t, {"div", round, "f64"},
                             [](double a, double b) -> double { return first_nan(a / b, a, b); });

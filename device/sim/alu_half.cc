@@ -97,10 +97,12 @@ template <class H>
 template <class H, bool kFtz>
 void fill_signs(AluTable& t) {
   const char* f = kFtz ? "ftz" : nullptr;
-  add_both<H>(t, {"neg", f},
-              [](H a) -> H { return {static_cast<u16>(flush_if<kFtz>(a).bits ^ 0x8000)}; });
-  add_both<H>(t, {"abs", f},
-              [](H a) -> H { return {static_cast<u16>(flush_if<kFtz>(a).bits & 0x7fff)}; });
+  add_both<H>(t, {"neg", f}, [](H a) -> H {
+    return without_nan<H>(a, static_cast<u16>(flush_if<kFtz>(a).bits ^ 0x8000));
+  });
+  add_both<H>(t, {"abs", f}, [](H a) -> H {
+    return without_nan<H>(a, static_cast<u16>(flush_if<kFtz>(a).bits & 0x7fff));
+  });
 }
 
 template <class H, bool kFtz, bool kNan>

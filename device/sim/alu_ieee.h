@@ -75,4 +75,26 @@ template <bool kMin, bool kNan, class T>
   return canonical(b != b && (kNan || a != a) ? b : b != b ? a : with_b);
 }
 
+/// Adds `f` so that it runs in a rounding mode of the host and, with kFtz, with the host's
+/// flushing.
+template <u32 kMode, bool kFtz, class F>
+void add_in_mode(AluTable& t, const AluName& name, F) {
+  using Lanes = typename Signature<F>::template Op<F>;
+  if constexpr (kMode == kRn.bits && !kFtz) {
+    add_entry(t, name, Signature<F>::template op<Lanes>());
+  } else {
+    add_entry(t, name, Signature<F>::template op<InMode<kMode, kFtz, Lanes>>());
+  }
+}
+
+/// A source and a result of an operation that runs InMode<.., kFtz, ..>.
+template <bool kFtz, class T>
+[[gnu::always_inline]] inline T in(T x) {
+  return flush_if < kFtz && !kHostFlushes > (x);
+}
+template <bool kFtz, bool kSat, class T>
+[[gnu::always_inline]] inline T out(T x) {
+  return finish < kFtz && !kHostFlushes, kSat > (x);
+}
+
 }  // namespace slate::sim::SLATE_ALU_ISA

@@ -56,10 +56,19 @@ struct Double<s64> {
   using type = s128;
 };
 
+// gcc 12 may vectorise the high half of a signed 16-bit product with the unsigned instruction, so
+// that one is made from the unsigned product, whose high half exceeds it by the other factor for
+// each negative one.
 template <class T>
 T mul_hi(T a, T b) {
   using D = typename Double<T>::type;
-  return static_cast<T>((static_cast<D>(a) * static_cast<D>(b)) >> kBits<T>);
+  if constexpr (std::is_same_v<T, s16>) {
+    const u32 high = (static_cast<u32>(static_cast<u16>(a)) * static_cast<u16>(b)) >> 16;
+    return static_cast<s16>(high - (a < 0 ? static_cast<u32>(b) : 0) -
+                            (b < 0 ? static_cast<u32>(a) : 0));
+  } else {
+    return static_cast<T>((static_cast<D>(a) * static_cast<D>(b)) >> kBits<T>);
+  }
 }
 
 s32 saturate(s64 x) {

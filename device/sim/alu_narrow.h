@@ -31,7 +31,9 @@ template <int kExponent, int kMantissa>
   constexpr s64 kBias = (1 << (kExponent - 1)) - 1;
   const s64 e = static_cast<s64>(magnitude >> 52);
   const s64 m = static_cast<s64>((magnitude & 0xfffffffffffff) | (e != 0 ? u64{1} << 52 : 0));
-  const s64 target = e - 1023 + kBias;
+  constexpr s64 kMost = (1 << kExponent) - 1;
+  const s64 wanted = e - 1023 + kBias;
+  const s64 target = wanted > kMost ? kMost : wanted;
   const s64 below = target >= 1 ? 0 : 1 - target;
   const s64 shift = 52 - kMantissa + (below > kMantissa + 3 ? kMantissa + 3 : below);
   const s64 whole = m >> shift;

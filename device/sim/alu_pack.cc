@@ -48,12 +48,12 @@ void fill_tf32(AluTable& t, const char* round) {
       [](float x) -> u32 { return narrow<8, 10, kMode, kRelu, kFinite>(x) << 13; });
 }
 
-// The hardware rounds away by adding half a unit to the bits, whatever they are, and makes what is
+// The hardware rounds away by adding half a unit to the bits, but to a NaN, and makes what is
 // then not finite smaller by one unit.
 template <bool kFinite>
 void fill_tf32_away(AluTable& t) {
   add(t, {"cvt", "rna", kFinite ? "satfinite" : nullptr, "tf32", "f32"}, [](float x) -> u32 {
-    const u32 r = (bits_of(x) + 0x1000) & ~0x1fffu;
+    const u32 r = (bits_of(x) + (x == x ? 0x1000 : 0)) & ~0x1fffu;
     return kFinite && (r & 0x7f800000) == 0x7f800000 ? r - 0x2000 : r;
   });
 }
