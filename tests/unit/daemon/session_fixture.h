@@ -13,6 +13,7 @@
 
 #include "daemon/engine/session.h"
 #include "ipc/channel.h"
+#include "tests/unit/daemon/client_ends.h"
 #include "tests/unit/daemon/fake_device.h"
 
 namespace slate::daemon {
@@ -22,31 +23,16 @@ class TestSession {
  public:
   TestSession(FakeDevice& device, Completer& completer, std::uint64_t limit = 64 << 20,
               std::chrono::milliseconds grace = std::chrono::seconds(60), SessionHooks hooks = {}) {
-    static std::atomic<int> next{0};
-    const std::string name = "/slate-daemon-test-" + std::to_string(::getpid()) + "-" +
-                             std::to_string(next.fetch_add(1));
-    int to_daemon[2], to_client[2];
-    if (::pipe2(to_daemon, O_NONBLOCK | O_CLOEXEC) != 0 ||
-        ::pipe2(to_client, O_NONBLOCK | O_CLOEXEC) != 0) {
-      std::abort();
-    }
-    auto segment = ipc::Segment::create(name, ::geteuid(), device.info(), limit);
-    auto client_segment = ipc::Segment::open(name, sizeof(ipc::SegmentLayout));
-    auto raw_segment = ipc::Segment::open(name, sizeof(ipc::SegmentLayout));
-    ipc::Segment::remove(name);
-    raw = std::move(*raw_segment);
-    ipc::Connection connection;
-    bell_.reset(::fcntl(to_daemon[1], F_DUPFD_CLOEXEC, 0));
-    connection.to_daemon.reset(to_daemon[1]);
-    connection.from_daemon.reset(to_client[0]);
-    client =
-        std::make_unique<ipc::ClientChannel>(std::move(connection), std::move(*client_segment));
+    ClientEnds ends(device.info(), limit);
+    raw = std::move(ends.raw);
+    bell_ = std::move(ends.bell);
+    client = std::move(ends.client);
     SessionSpec spec;
     spec.id = 1;
     spec.program = "test";
     spec.memory_limit = limit;
-    spec.fifos = {UniqueFd(to_daemon[0]), UniqueFd(to_client[1]), ::geteuid()};
-    spec.segment = std::move(*segment);
+    spec.fifos = std::move(ends.fifos);
+    spec.segment = std::move(ends.segment);
     if (!hooks.device_lost) hooks.device_lost = [](const Error&) {};
     if (!hooks.stuck) hooks.stuck = [](std::uint64_t) {};
     session =

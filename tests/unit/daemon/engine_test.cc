@@ -1,0 +1,173 @@
+// The engine in this process, on a FakeDevice, with the supervisor's end of the link in the test's
+// hands.
+#include "daemon/engine/engine.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <future>
+#include <nlohmann/json.hpp>
+
+#include "tests/unit/daemon/client_ends.h"
+#include "tests/unit/daemon/fake_device.h"
+
+namespace slate::daemon {
+namespace {
+
+using ipc::CommandType;
+
+class EngineTest : public testing::Test {
+ protected:
+  void start(EngineSettings settings = {}) {
+    auto ends = *EngineLink::make_pair();
+    link_ = EngineLink(std::move(ends.first));
+    settings.exit_now = [this](int status) { exited_.set_value(status); };
+    auto device = std::make_unique<FakeDevice>();
+    device_ = device.get();
+    engine_ = std::make_unique<Engine>(std::move(device), EngineLink(std::move(ends.second)),
+                                       std::move(settings));
+    thread_ = std::thread([this] { result_ = engine_->run(); });
+    EXPECT_EQ(next(LinkType::kReady).text.size(), sizeof(DeviceInfo));
+  }
+  ~EngineTest() override {
+    stop();
+    EXPECT_EQ(result_, 0);
+  }
+  void stop() {
+    if (!thread_.joinable()) return;
+    EXPECT_TRUE(link_.send({.type = LinkType::kStop}, "stopping"));
+    thread_.join();
+  }
+
+  /// The next message of this type; others are passed over.
+  LinkMessage next(LinkType type) {
+    while (true) {
+      pollfd poller{link_.fd(), POLLIN, 0};
+      ::poll(&poller, 1, -1);
+      auto message = link_.receive();
+      if (!message) {
+        ADD_FAILURE() << message.error().message;
+        return {};
+      }
+      if (*message && (*message)->header.type == type) return std::move(**message);
+    }
+  }
+
+  std::unique_ptr<ipc::ClientChannel> connect(std::uint64_t id) {
+    ClientEnds ends(device_->info(), 64 << 20);
+    const int fds[] = {ends.fifos.from_client.get(), ends.fifos.to_client.get(), ends.segment.fd()};
+    EXPECT_TRUE(link_.send(
+        {.type = LinkType::kAddSession, .session = id, .limit = 64 << 20, .pid = 7}, "prog", fds));
+    return std::move(ends.client);
+  }
+  static void launch(ipc::ClientChannel& client, std::string_view kernel) {
+    const auto bytes = [](std::string_view text) {
+      return std::as_bytes(std::span(text.data(), text.size()));
+    };
+    ipc::FunctionReply function;
+    ASSERT_TRUE(client.call(CommandType::kModuleLoad,
+                            ipc::bytes_of(ipc::ModuleLoad{1, 1, 0, ipc::kImagePtx, 0}), bytes("x"),
+                            {}));
+    ASSERT_TRUE(client.call(CommandType::kFunctionGet, ipc::bytes_of(ipc::FunctionGet{1, 1}),
+                            bytes(kernel), std::as_writable_bytes(std::span(&function, 1))));
+    ASSERT_TRUE(client.post(CommandType::kLaunch,
+                            ipc::bytes_of(ipc::Launch{1, 0, {1, 1, 1}, {1, 1, 1}, 0, 8}),
+                            bytes("12345678")));
+  }
+  static Result<void> synchronize(ipc::ClientChannel& client) {
+    return client.call(CommandType::kSynchronize,
+                       ipc::bytes_of(ipc::Target{ipc::TargetKind::kSession, 0, 0}), {}, {});
+  }
+
+  EngineLink link_;
+  FakeDevice* device_ = nullptr;
+  std::promise<int> exited_;
+  std::unique_ptr<Engine> engine_;
+  std::thread thread_;
+  int result_ = -1;
+};
+
+TEST_F(EngineTest, AFinishedSessionIsReportedWithItsLaunches) {
+  start();
+  auto client = connect(5);
+  launch(*client, "noop");
+  ASSERT_TRUE(synchronize(*client));
+  client.reset();
+  const auto ended = next(LinkType::kSessionEnded);
+  EXPECT_EQ(ended.header.session, 5u);
+  EXPECT_EQ(ended.header.number, 1u);
+  EXPECT_EQ(ended.header.flags, 0u);
+  EXPECT_TRUE(device_->holds_nothing());
+}
+
+TEST_F(EngineTest, AFaultedSessionIsReportedAsSuch) {
+  start();
+  auto client = connect(5);
+  launch(*client, "fault");
+  EXPECT_EQ(synchronize(*client).error().code, ErrorCode::kIllegalAddress);
+  client.reset();
+  EXPECT_EQ(next(LinkType::kSessionEnded).header.flags, kSessionFaulted);
+}
+
+TEST_F(EngineTest, StatusTellsOfEverySession) {
+  start();
+  auto one = connect(1);
+  auto two = connect(2);
+  ASSERT_TRUE(synchronize(*one));
+  launch(*two, "noop");
+  ASSERT_TRUE(synchronize(*two));
+  ASSERT_TRUE(link_.send({.type = LinkType::kStatusRequest, .number = 77}));
+  const auto report = next(LinkType::kStatusReport);
+  EXPECT_EQ(report.header.number, 77u);
+  EXPECT_EQ(report.header.flags, kLastPiece);
+  const auto status = nlohmann::json::parse(report.text);
+  ASSERT_EQ(status["sessions"].size(), 2u);
+  EXPECT_EQ(status["sessions"][1]["launches"], 1u);
+}
+
+TEST_F(EngineTest, ALostDeviceFailsAllSessionsAndEndsTheProcess) {
+  start();
+  auto culprit = connect(1);
+  auto neighbour = connect(2);
+  ASSERT_TRUE(synchronize(*neighbour));
+  launch(*culprit, "lose");
+  const auto fault = next(LinkType::kFault);
+  EXPECT_EQ(fault.header.code, ErrorCode::kIllegalAddress);
+  EXPECT_NE(fault.text.find("lose (prog, pid 7)"), std::string::npos) << fault.text;
+  EXPECT_EQ(exited_.get_future().get(), kEngineFaultStatus);
+  EXPECT_EQ(neighbour->check().error().code, ErrorCode::kIllegalAddress);
+  EXPECT_EQ(culprit->check().error().code, ErrorCode::kIllegalAddress);
+}
+
+TEST_F(EngineTest, AStuckSessionEndsTheProcessOnlyWhereConfigured) {
+  EngineSettings settings;
+  settings.kill_grace = std::chrono::milliseconds(1);
+  settings.kill_stuck_engine = true;
+  start(std::move(settings));
+  device_->refuse_cancel();
+  auto client = connect(1);
+  launch(*client, "spin");
+  client.reset();
+  EXPECT_EQ(next(LinkType::kFault).header.code, ErrorCode::kUnavailable);
+  EXPECT_EQ(exited_.get_future().get(), kEngineFaultStatus);
+  device_->release_spinning();
+}
+
+TEST_F(EngineTest, LostDescriptorsEndTheSessionOnly) {
+  start();
+  ASSERT_TRUE(link_.send({.type = LinkType::kAddSession, .session = 9}, "prog"));
+  EXPECT_EQ(next(LinkType::kSessionEnded).header.session, 9u);
+  auto client = connect(10);
+  EXPECT_TRUE(synchronize(*client));
+}
+
+TEST_F(EngineTest, StopTellsTheSessions) {
+  start();
+  auto client = connect(1);
+  ASSERT_TRUE(synchronize(*client));
+  stop();
+  EXPECT_EQ(synchronize(*client).error().message, "stopping");
+}
+
+}  // namespace
+}  // namespace slate::daemon
