@@ -1,5 +1,7 @@
 #include "client/cudart/front.h"
 
+#include <pthread.h>
+
 #include <cstdio>
 #include <string>
 
@@ -37,11 +39,31 @@ thread_local ThreadStream thread_stream;
 
 thread_local cudaError_t last_error_of_thread = cudaSuccess;
 
+/// Called when a thread ends that has used its stream.
+void end_thread_stream(void* stream) {
+  const ThreadStream& ended = *static_cast<ThreadStream*>(stream);
+  Session* session = Process::get().current();
+  if (session == nullptr || session->serial() != ended.session) return;
+  answer([&]() -> Answer { return session->destroy_stream(ended.id); });
+}
+
+/// Arranges for that. Not a destructor of thread_stream: those run at exit too, before the exit
+/// handlers of programs that still call CUDA.
+void watch_thread_end() {
+  static const pthread_key_t key = [] {
+    pthread_key_t made{};
+    ::pthread_key_create(&made, end_thread_stream);
+    return made;
+  }();
+  ::pthread_setspecific(key, &thread_stream);
+}
+
 Maybe<std::uint64_t> per_thread_stream(Session& session) {
   if (thread_stream.session != session.serial() || !session.streams().contains(thread_stream.id)) {
     auto made = session.create_stream(0, 0);
     if (!made) return std::unexpected<Failure>(made.error());
     thread_stream = {session.serial(), *made};
+    watch_thread_end();
   }
   return thread_stream.id;
 }

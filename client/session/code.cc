@@ -3,6 +3,15 @@
 #include <algorithm>
 
 namespace slate::client {
+namespace {
+
+/// Errors that the same code would meet again, as opposed to want of memory or of a daemon.
+bool is_about_code(ErrorCode code) {
+  return code == ErrorCode::kInvalidPtx || code == ErrorCode::kNoKernelImage ||
+         code == ErrorCode::kInvalidValue || code == ErrorCode::kNotSupported;
+}
+
+}  // namespace
 
 FatBinary* Code::add_binary(const void* wrapper) {
   auto binary = std::make_unique<FatBinary>();
@@ -76,23 +85,41 @@ Variable* Code::find_variable(const void* host) const {
   return at == variables_.end() ? nullptr : at->second.get();
 }
 
-Result<void> Code::load_binary(Session& session, FatBinary& binary) {
-  if (binary.session == session.serial()) return {};
-  if (!binary.managed_variable.empty()) {
-    return fail(ErrorCode::kNotSupported,
-                "__managed__ variables are not supported yet (" + binary.managed_variable + ")");
-  }
+Result<void> Code::send_images(Session& session, FatBinary& binary) {
   auto images = images_of_wrapper(binary.wrapper, session.capability());
   if (!images) return std::unexpected(images.error());
   std::vector<std::uint64_t> modules;
   for (const Image& image : *images) {
     auto module = session.load_module(image);
-    if (!module) return std::unexpected(module.error());
-    modules.push_back(*module);
+    if (module) {
+      modules.push_back(*module);
+      continue;
+    }
+    for (const std::uint64_t loaded : modules) {
+      [[maybe_unused]] const auto ignored = session.unload_module(loaded);
+    }
+    return std::unexpected(module.error());
   }
   binary.modules = std::move(modules);
-  binary.session = session.serial();
   return {};
+}
+
+Result<void> Code::load_binary(Session& session, FatBinary& binary) {
+  if (binary.session == session.serial()) {
+    if (binary.refusal) return std::unexpected(*binary.refusal);
+    return {};
+  }
+  if (!binary.managed_variable.empty()) {
+    return fail(ErrorCode::kNotSupported,
+                "__managed__ variables are not supported yet (" + binary.managed_variable + ")");
+  }
+  binary.modules.clear();
+  binary.refusal.reset();
+  auto sent = send_images(session, binary);
+  if (!sent && !is_about_code(sent.error().code)) return sent;
+  if (!sent) binary.refusal = sent.error();
+  binary.session = session.serial();
+  return sent;
 }
 
 Result<Function*> Code::load_function(Session& session, Kernel& kernel) {

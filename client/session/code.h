@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <string>
 #include <unordered_map>
@@ -22,6 +23,7 @@ struct FatBinary {
   std::string managed_variable;  // the first one registered, as slate cannot serve them yet
   std::uint64_t session = 0;     // whose modules these are; 0: none yet
   std::vector<std::uint64_t> modules;
+  std::optional<Error> refusal;  // why that session has none: it will not be asked again
 };
 
 /// A kernel's handle. Never destroyed, as programs keep it in static variables.
@@ -76,6 +78,7 @@ class Code {
  private:
   Result<Function*> load_function(Session& session, Kernel& kernel);
   Result<void> load_binary(Session& session, FatBinary& binary);
+  static Result<void> send_images(Session& session, FatBinary& binary);
   Result<Range> place_locked(Session& session, Variable& variable);
 
   mutable std::shared_mutex names_mutex_;  // guards the maps and lists

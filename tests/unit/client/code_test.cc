@@ -55,7 +55,8 @@ TEST_F(CodeTest, AKernelLoadsItsBinaryOnceAPerSession) {
   EXPECT_EQ(engine.all(CommandType::kModuleLoad).size(), 1u);
   EXPECT_EQ(engine.all(CommandType::kFunctionGet).size(), 1u);
   std::span<const std::byte> name;
-  ASSERT_TRUE(engine.wait_for(CommandType::kFunctionGet).as<ipc::FunctionGet>(&name));
+  const ipc::Command sent = engine.wait_for(CommandType::kFunctionGet);
+  ASSERT_TRUE(sent.as<ipc::FunctionGet>(&name));
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(name.data()), name.size()), "_Z5scalePffi");
 
   Session second(std::move(ipc::make_channel_pair(test_device()).client), 2);
@@ -89,6 +90,30 @@ TEST_F(CodeTest, RemovingABinaryForgetsAndUnloadsIt) {
   EXPECT_EQ(engine.wait_for(CommandType::kModuleUnload).as<ipc::IdCommand>()->id,
             engine.wait_for(CommandType::kModuleLoad).as<ipc::ModuleLoad>()->module);
   EXPECT_EQ(code.function(*engine.session, *kernel).error().code, ErrorCode::kInvalidHandle);
+}
+
+TEST_F(CodeTest, CodeThatTheDeviceRefusesIsSentOnceAPerSession) {
+  engine.handle(CommandType::kModuleLoad, [&](const ipc::Command& command) {
+    engine.channel->reply_error(command.header.reply_slot, command.header.reply_sequence,
+                                {ErrorCode::kInvalidPtx, "line 3"});
+  });
+  Kernel* kernel = code.find_kernel(&host_function);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(code.function(*engine.session, *kernel).error().code, ErrorCode::kInvalidPtx);
+  }
+  EXPECT_EQ(engine.all(CommandType::kModuleLoad).size(), 1u);
+}
+
+TEST_F(CodeTest, WantOfMemoryIsNotHeldAgainstTheCode) {
+  bool full = true;
+  engine.handle(CommandType::kModuleLoad, [&](const ipc::Command& command) {
+    if (!std::exchange(full, false)) return engine.reply(command);
+    engine.channel->reply_error(command.header.reply_slot, command.header.reply_sequence,
+                                {ErrorCode::kOutOfMemory, "full"});
+  });
+  Kernel* kernel = code.find_kernel(&host_function);
+  EXPECT_EQ(code.function(*engine.session, *kernel).error().code, ErrorCode::kOutOfMemory);
+  EXPECT_TRUE(code.function(*engine.session, *kernel));
 }
 
 TEST_F(CodeTest, ABinaryWithManagedVariablesIsRefusedByName) {

@@ -306,6 +306,17 @@ TEST_F(CudartTest, StreamErrorsAreCudas) {
   EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorInvalidResourceHandle);
 }
 
+TEST_F(CudartTest, AThreadsOwnStreamEndsWithTheThread) {
+  unsigned long long here = 0, here_again = 0, there = 0;
+  ASSERT_EQ(cudaStreamGetId(cudaStreamPerThread, &here), cudaSuccess);
+  ASSERT_EQ(cudaStreamGetId(cudaStreamPerThread, &here_again), cudaSuccess);
+  std::thread([&] { cudaStreamGetId(cudaStreamPerThread, &there); }).join();
+  EXPECT_EQ(here, here_again);
+  EXPECT_NE(here, there);
+  EXPECT_EQ(cudaStreamQuery(reinterpret_cast<cudaStream_t>(here)), cudaSuccess);
+  EXPECT_EQ(cudaStreamQuery(reinterpret_cast<cudaStream_t>(there)), cudaErrorInvalidResourceHandle);
+}
+
 TEST_F(CudartTest, EventErrorsAreCudas) {
   cudaEvent_t first = nullptr, last = nullptr, untimed = nullptr;
   EXPECT_EQ(cudaEventCreateWithFlags(&first, 0xff), cudaErrorInvalidValue);
