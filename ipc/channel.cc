@@ -67,8 +67,7 @@ void wake(std::atomic<std::uint32_t>& sleeps, int fd) {
 
 }  // namespace
 
-// --- ClientChannel
-// ---------------------------------------------------------------------------------------
+// --- ClientChannel -------------------------------------------------------------------------------
 
 Result<std::unique_ptr<ClientChannel>> ClientChannel::connect(const std::string& runtime_dir,
                                                               std::chrono::milliseconds timeout) {
@@ -295,8 +294,7 @@ void ClientChannel::abandon() {
   gone_.store(true, std::memory_order_relaxed);
 }
 
-// --- EngineChannel
-// ---------------------------------------------------------------------------------------
+// --- EngineChannel -------------------------------------------------------------------------------
 
 EngineChannel::EngineChannel(SessionFifos fifos, Segment segment)
     : fifos_(std::move(fifos)),

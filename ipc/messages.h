@@ -23,8 +23,7 @@ inline constexpr std::uint64_t kMagic = 0x31304554414c5323u;  // "#SLATE01"
 inline constexpr char kReadyByte = 'R';
 inline constexpr char kWakeByte = 'w';
 
-// --- Rendezvous
-// --------------------------------------------------------------------------------------
+// --- Rendezvous ----------------------------------------------------------------------------------
 
 enum class HelloKind : std::uint32_t { kSession = 1, kControl = 2 };
 
@@ -67,8 +66,7 @@ struct ControlReply {
   std::uint32_t bytes = 0;   // of JSON text that follow
 };
 
-// --- Commands: client to engine, through the ring
-// ------------------------------------------------------
+// --- Commands: client to engine, through the ring ------------------------------------------------
 
 enum class CommandType : std::uint16_t {
   kPad = 0,                 // skips to the end of the ring

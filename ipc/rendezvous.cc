@@ -134,8 +134,7 @@ std::vector<Hello> HelloScanner::scan(std::string& bytes) {
   return found;
 }
 
-// --- Daemon's side
-// ---------------------------------------------------------------------------------------
+// --- Daemon's side -------------------------------------------------------------------------------
 
 Result<RendezvousPoint> RendezvousPoint::create(const std::string& runtime_dir) {
   const bool for_everybody = ::geteuid() == 0;
@@ -248,8 +247,7 @@ Result<void> send_welcome(int to_client, const Welcome& welcome) {
   return {};
 }
 
-// --- Client's side
-// ---------------------------------------------------------------------------------------
+// --- Client's side -------------------------------------------------------------------------------
 
 namespace {
 

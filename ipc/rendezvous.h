@@ -29,8 +29,7 @@ std::string segment_prefix(const std::string& runtime_dir);
 
 std::uint32_t hello_checksum(const Hello& hello);
 
-// --- Daemon's side
-// -------------------------------------------------------------------------------------
+// --- Daemon's side -------------------------------------------------------------------------------
 
 /// The directory, the sessions folder and the FIFO, owned by this daemon; removed again on
 /// destruction. For root the folders are open to every user (sticky), for others private. A lock
@@ -76,8 +75,7 @@ void remove_session_directory(const std::string& runtime_dir, std::string_view n
 
 Result<void> send_welcome(int to_client, const Welcome& welcome);
 
-// --- Client's side
-// -------------------------------------------------------------------------------------
+// --- Client's side -------------------------------------------------------------------------------
 
 struct Connection {
   UniqueFd to_daemon;    // write end, non-blocking
