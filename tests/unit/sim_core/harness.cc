@@ -1,5 +1,6 @@
 #include "tests/unit/sim_core/harness.h"
 
+#include <algorithm>
 #include <new>
 
 #include "injector/ptx/module.h"
@@ -55,7 +56,7 @@ Outcome Machine::run(const std::string& text, const Shape& setup) {
     if (!constant && variable.space != ptx::Space::kGlobal) continue;
     std::uint64_t& at = next[constant];
     symbols[std::string(variable.name)] = at;
-    std::memcpy(reinterpret_cast<void*>(at), variable.initial.data(), variable.initial.size());
+    std::ranges::copy(variable.initial, reinterpret_cast<std::uint8_t*>(at));
     for (const auto& fixup : variable.fixups) {
       const auto value = function_address(*module, fixup.symbol);
       if (value) std::memcpy(reinterpret_cast<void*>(at + fixup.offset), &*value, sizeof *value);
