@@ -50,6 +50,7 @@ TEST_F(CompleterTest, ACallbackRunsAfterTheWorkBeforeIt) {
   EXPECT_FALSE(group_.wait_empty(0ms));
   device_.hold(false);
   EXPECT_EQ(traced.get_future().get(), 1u);
+  ASSERT_TRUE(group_.wait_empty(kLong));
 }
 
 TEST_F(CompleterTest, CallbacksOfAStreamRunInOrder) {
@@ -73,6 +74,7 @@ TEST_F(CompleterTest, AFaultReachesTheCallback) {
     code.set_value(outcome ? ErrorCode::kNone : outcome.error().code);
   }));
   EXPECT_EQ(code.get_future().get(), ErrorCode::kIllegalAddress);
+  ASSERT_TRUE(group_.wait_empty(kLong));
 }
 
 TEST_F(CompleterTest, ACallbackMayWatchAgain) {
@@ -96,6 +98,7 @@ TEST_F(CompleterTest, AnEventIsNotHeldUpByLaterWorkOfItsStream) {
   completer_->watch(group_, event, [&](const Result<void>&) { reached.set_value(later); });
   EXPECT_FALSE(reached.get_future().get());
   device_.release_spinning();
+  ASSERT_TRUE(group_.wait_empty(kLong));
 }
 
 TEST_F(CompleterTest, OneStreamDoesNotHoldUpAnother) {
