@@ -222,6 +222,24 @@ cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache config) {
   });
 }
 
+cudaError_t cudaDeviceGetSharedMemConfig(cudaSharedMemConfig* config) {
+  return with_session([&](Session&) -> Answer {
+    if (config == nullptr) return deny(cudaErrorInvalidValue);
+    *config = cudaSharedMemBankSizeFourByte;
+    return {};
+  });
+}
+
+cudaError_t cudaDeviceSetSharedMemConfig(cudaSharedMemConfig config) {
+  const int number = config;
+  return with_session([&](Session&) -> Answer {
+    if (number < cudaSharedMemBankSizeDefault || number > cudaSharedMemBankSizeEightByte) {
+      return deny(cudaErrorInvalidValue);
+    }
+    return {};  // without effect on every GPU since Maxwell
+  });
+}
+
 cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
   return with_device([&](Session&) -> Answer {
     if (can == nullptr) return deny(cudaErrorInvalidValue);

@@ -107,8 +107,10 @@ Maybe<std::uint64_t> stream_id(Session& session, cudaStream_t stream, DefaultStr
 
 Maybe<std::uint64_t> event_id(Session& session, cudaEvent_t event) {
   const std::uint64_t id = address_of(event);
-  if (!session.events().contains(id)) return deny(cudaErrorInvalidResourceHandle);
-  return id;
+  if (session.events().contains(id)) return id;
+  // An event of a session that cudaDeviceReset has ended is a different error in CUDA.
+  return deny(session.made_earlier(id) ? cudaErrorContextIsDestroyed
+                                       : cudaErrorInvalidResourceHandle);
 }
 
 Maybe<client::Kernel*> kernel_of(const void* function) {

@@ -34,14 +34,21 @@ cudaOccDeviceProp occupancy_device(const DeviceInfo& info) {
   return cudaOccDeviceProp(properties);
 }
 
-cudaOccFuncAttributes occupancy_function(const client::Function& function) {
+/// What CUDA counts with: the allowance, but no less than a kernel gets that has asked for none.
+std::size_t dynamic_shared_for_occupancy(const DeviceInfo& info, const client::Function& function) {
+  const auto plain = static_cast<std::size_t>(info.attributes[cudaDevAttrMaxSharedMemoryPerBlock]);
+  const std::size_t fixed = function.info.static_shared_bytes;
+  return std::max<std::size_t>(function.max_dynamic_shared, plain > fixed ? plain - fixed : 0);
+}
+
+cudaOccFuncAttributes occupancy_function(const DeviceInfo& info, const client::Function& function) {
   cudaOccFuncAttributes attributes;
   attributes.maxThreadsPerBlock = static_cast<int>(function.info.max_threads_per_block);
   attributes.numRegs = static_cast<int>(function.info.registers);
   attributes.sharedSizeBytes = function.info.static_shared_bytes;
   attributes.partitionedGCConfig = PARTITIONED_GC_OFF;
   attributes.shmemLimitConfig = FUNC_SHMEM_LIMIT_OPTIN;
-  attributes.maxDynamicSharedSizeBytes = function.max_dynamic_shared;
+  attributes.maxDynamicSharedSizeBytes = dynamic_shared_for_occupancy(info, function);
   attributes.numBlockBarriers = 1;
   return attributes;
 }
@@ -55,12 +62,13 @@ cudaError_t occupancy(int* blocks, const void* symbol, int block_size, std::size
     }
     *blocks = 0;
     if (block_size > static_cast<int>(function.info.max_threads_per_block) ||
-        dynamic_shared > function.max_dynamic_shared) {
+        dynamic_shared > dynamic_shared_for_occupancy(session.device(), function)) {
       return {};
     }
     const cudaOccDeviceProp device = occupancy_device(session.device());
-    const cudaOccFuncAttributes attributes = occupancy_function(function);
-    const cudaOccDeviceState state;
+    const cudaOccFuncAttributes attributes = occupancy_function(session.device(), function);
+    cudaOccDeviceState state;
+    state.carveoutConfig = function.shared_carveout;
     cudaOccResult result{};
     if (cudaOccMaxActiveBlocksPerMultiprocessor(&result, &device, &attributes, &state, block_size,
                                                 dynamic_shared) == CUDA_OCC_SUCCESS) {
@@ -91,7 +99,7 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* sy
     attributes->ptxVersion = static_cast<int>(info.ptx_version);
     attributes->binaryVersion = static_cast<int>(info.binary_version);
     attributes->maxDynamicSharedSizeBytes = static_cast<int>(function.max_dynamic_shared);
-    attributes->preferredShmemCarveout = cudaSharedmemCarveoutDefault;
+    attributes->preferredShmemCarveout = function.shared_carveout;
     return {};
   });
 }
@@ -106,7 +114,8 @@ cudaError_t cudaFuncSetAttribute(const void* symbol, cudaFuncAttribute attribute
         if (value < cudaSharedmemCarveoutDefault || value > cudaSharedmemCarveoutMaxShared) {
           return deny(cudaErrorInvalidValue);
         }
-        return {};  // a hint
+        function.shared_carveout = value;
+        return {};
       case cudaFuncAttributeNonPortableClusterSizeAllowed:
       case cudaFuncAttributeClusterSchedulingPolicyPreference:
         return {};  // of use only with clusters, whose launch is what fails

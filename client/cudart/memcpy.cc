@@ -8,6 +8,9 @@ namespace {
 cudaError_t run_copy(const CopyCall& call, cudaStream_t stream, DefaultStream zero) {
   // Nothing to copy is no error, whatever else is wrong.
   if (call.width == 0 || call.height == 0) return cudaSuccess;
+  if (call.kind < cudaMemcpyHostToHost || call.kind > cudaMemcpyDefault) {
+    return remember(cudaErrorInvalidMemcpyDirection);
+  }
   return with_session([&](Session& session) -> Answer {
     auto id = stream_id(session, stream, zero);
     if (!id) return std::unexpected(id.error());

@@ -34,8 +34,8 @@ using namespace slate;
 extern "C" {
 
 cudaError_t cudaMalloc(void** address, std::size_t bytes) {
+  if (address == nullptr) return remember(cudaErrorInvalidValue);
   return with_session([&](Session& session) -> Answer {
-    if (address == nullptr) return deny(cudaErrorInvalidValue);
     *address = nullptr;
     if (bytes == 0) return {};
     auto made = session.allocate(bytes);

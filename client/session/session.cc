@@ -7,6 +7,13 @@ namespace slate::client {
 
 using ipc::CommandType;
 
+namespace {
+
+/// Leaves a session more handles than a program lives to make.
+constexpr int kSerialShift = 32;
+
+}  // namespace
+
 Result<std::unique_ptr<Session>> Session::open(const std::string& runtime_dir,
                                                std::chrono::milliseconds timeout,
                                                std::uint64_t serial) {
@@ -16,7 +23,7 @@ Result<std::unique_ptr<Session>> Session::open(const std::string& runtime_dir,
 }
 
 Session::Session(std::unique_ptr<ipc::ClientChannel> channel, std::uint64_t serial)
-    : channel_(std::move(channel)), serial_(serial), handle_counter_(serial << 32) {}
+    : channel_(std::move(channel)), serial_(serial), handle_counter_(serial << kSerialShift) {}
 
 std::uint32_t Session::capability() const {
   constexpr int kMajor = 75, kMinor = 76;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
@@ -79,6 +86,11 @@ Result<std::uint64_t> Session::create_stream(std::uint32_t flags, std::int32_t p
 Result<void> Session::destroy_stream(std::uint64_t stream) {
   if (!streams_.remove(stream)) return fail(ErrorCode::kInvalidHandle, "no such stream");
   return post(CommandType::kStreamDestroy, ipc::IdCommand{stream});
+}
+
+bool Session::made_earlier(std::uint64_t id) const {
+  const std::uint64_t serial = id >> HandleTable::kSlotBits >> kSerialShift;
+  return serial != 0 && serial < serial_;
 }
 
 Result<std::uint64_t> Session::create_event(std::uint32_t flags) {

@@ -41,13 +41,14 @@ struct DeviceRows {
   std::uint64_t pitch = 0;
 };
 
-/// A kernel as this session knows it. Made once, then constant but for the limit.
+/// A kernel as this session knows it. Made once, then constant but for its settings.
 struct Function {
   std::uint64_t id = 0;
   std::uint64_t session = 0;  // Session::serial()
   ipc::FunctionReply info{};
   std::vector<std::pair<std::uint32_t, std::uint32_t>> parameters;  // offset, size
   std::atomic<std::uint32_t> max_dynamic_shared{0};
+  std::atomic<int> shared_carveout{-1};  // wished, in percent; -1: none. Counts for occupancy only
 };
 
 struct LaunchConfig {
@@ -101,6 +102,8 @@ class Session {
   // --------------------------------------------------------------------------------
   HandleTable& streams() { return streams_; }
   HandleTable& events() { return events_; }
+  /// True for an id that an earlier session of this process may have made.
+  bool made_earlier(std::uint64_t id) const;
   Result<std::uint64_t> create_stream(std::uint32_t flags, std::int32_t priority);
   Result<void> destroy_stream(std::uint64_t stream);
   Result<std::uint64_t> create_event(std::uint32_t flags);

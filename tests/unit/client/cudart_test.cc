@@ -111,8 +111,11 @@ TEST_F(CudartTest, TheFirstCallConnectsAndResetEndsTheSession) {
   EXPECT_EQ(daemon->sessions(), 1);
   void* memory = nullptr;
   ASSERT_EQ(cudaMalloc(&memory, 100), cudaSuccess);
+  cudaEvent_t event = nullptr;
+  ASSERT_EQ(cudaEventCreate(&event), cudaSuccess);
   EXPECT_EQ(cudaDeviceReset(), cudaSuccess);
   EXPECT_EQ(cudaFree(memory), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaEventQuery(event), cudaErrorContextIsDestroyed);
   EXPECT_EQ(daemon->sessions(), 2);
 }
 
@@ -374,7 +377,17 @@ TEST_F(CudartTest, OccupancyIsAnH200s) {
   EXPECT_EQ(blocks(100, 0), 16);
   EXPECT_EQ(blocks(1024, 0), 2);
   EXPECT_EQ(blocks(1025, 0), 0);
+  EXPECT_EQ(blocks(32, 20000), 11);
   EXPECT_EQ(blocks(32, 50000), 0) << "beyond what the kernel may ask for";
+  EXPECT_EQ(
+      cudaFuncSetAttribute(address(host_kernel), cudaFuncAttributeMaxDynamicSharedMemorySize, 1024),
+      cudaSuccess);
+  EXPECT_EQ(blocks(32, 20000), 11) << "a lower allowance does not count";
+  EXPECT_EQ(cudaFuncSetAttribute(address(host_kernel),
+                                 cudaFuncAttributePreferredSharedMemoryCarveout, 50),
+            cudaSuccess);
+  EXPECT_EQ(blocks(32, 20000), 6) << "half of the memory is wished for";
+  EXPECT_EQ(blocks(32, 49152), 2);
   int result = 0;
   EXPECT_EQ(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&result, address(host_kernel), 0, 0),
             cudaErrorInvalidValue);
