@@ -127,6 +127,7 @@ u32 find_high(T a, bool as_shift) {
 }
 u32 find_nth_set(u32 mask, u32 base, s32 offset) {
   if (base > 31) return ~0u;
+  if (offset == INT32_MIN) return 0;  // as the hardware has it
   if (offset == 0) return (mask >> base & 1) != 0 ? base : ~0u;
   const int step = offset > 0 ? 1 : -1;
   s64 left = offset > 0 ? offset : -s64{offset};
@@ -224,11 +225,11 @@ void add_permute(AluTable& t, const char* mode, F) {
 
 void fill_permutes(AluTable& t) {
   add(t, {"prmt", "b32"}, [](u32 a, u32 b, u32 c) -> u32 {
-    const u64 bytes = u64{b} << 32 | a;
     u32 r = 0;
+#pragma GCC unroll 4
     for (u32 k = 0; k < 4; ++k) {
       const u32 selector = c >> (4 * k);
-      const u32 byte = static_cast<u32>(bytes >> (8 * (selector & 7))) & 0xff;
+      const u32 byte = ((selector & 4) != 0 ? b : a) >> (8 * (selector & 3)) & 0xff;
       const u32 sign = (byte >> 7) * 0xff;
       r |= ((selector & 8) != 0 ? sign : byte) << (8 * k);
     }

@@ -1,6 +1,6 @@
 // The conversions that programs use, as vector loops: integers to each other from registers of any
 // width, f32 and f64 from and to integers and each other, f16 and bf16 from and to f32.
-// alu_convert_any.cc has the rest. Built with -frounding-math. Pure functions, any thread; the
+// alu_convert_any.cc has the rest. Pure functions, any thread; the
 // host's rounding mode is "nearest" on entry and exit.
 #include "device/sim/alu_convert.h"
 
@@ -162,7 +162,7 @@ void fill_between_floats(AluTable& t) {
   add_entry(t, {"cvt", f, s, "f32", "f16"},
             lanes_op<float, f16>([](f16 x) -> float { return finish<false, kSat>(decode(x)); }));
   add_entry(t, {"cvt", "rn", f, s, "f16", "f32"}, lanes_op<f16, float>([](float x) -> f16 {
-              return encode_half<f16>(finish<false, kSat>(static_cast<double>(x)));
+              return encode_half<f16>(finish<false, kSat>(x));
             }));
 }
 
@@ -203,9 +203,8 @@ void fill_convert(AluTable& t) {
             lanes_op<double, double>([](double x) -> double { return x; }));
   add_entry(t, {"cvt", "f32", "bf16"},
             lanes_op<float, bf16>([](bf16 x) -> float { return decode(x); }));
-  add_entry(t, {"cvt", "rn", "bf16", "f32"}, lanes_op<bf16, float>([](float x) -> bf16 {
-              return encode_half<bf16>(static_cast<double>(x));
-            }));
+  add_entry(t, {"cvt", "rn", "bf16", "f32"},
+            lanes_op<bf16, float>([](float x) -> bf16 { return encode_half<bf16>(x); }));
 }
 
 }  // namespace slate::sim::SLATE_ALU_ISA

@@ -140,8 +140,10 @@ u64 integer_to_float(s128 x, const ConvertSpec& spec) {
   if (spec.d == Type::kF64) {
     constexpr int kModes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
     std::fesetround(kModes[static_cast<int>(spec.mode)]);
-    volatile double r = static_cast<double>(magnitude);
-    if (x < 0) r = static_cast<double>(static_cast<s64>(x));
+    // Volatile: the compiler does not know that fesetround changes what a conversion gives.
+    volatile u64 positive = magnitude;
+    volatile s64 negative = static_cast<s64>(x);
+    volatile double r = x < 0 ? static_cast<double>(negative) : static_cast<double>(positive);
     std::fesetround(FE_TONEAREST);
     return float_result(r, spec);
   }

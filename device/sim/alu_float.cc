@@ -1,6 +1,6 @@
 // IEEE arithmetic in f32 and f64, in all four rounding modes: add to sqrt, with .ftz and .sat;
 // minimum, maximum, sign operations and classification. Not the approximations (alu_approx.cc).
-// Built with -frounding-math and without contraction. Pure functions, any thread; the host's
+// Pure functions, any thread; the host's
 // rounding mode is "nearest" on entry and exit.
 #include "device/sim/alu_ieee.h"
 

@@ -1,6 +1,5 @@
-// Arithmetic in f16 and bf16, single or two to a register (f16x2, bf16x2). Computed in double,
-// where sums and products are exact or harmlessly rounded, then rounded once. Pure functions, any
-// thread.
+// Arithmetic in f16 and bf16, single or two to a register (f16x2, bf16x2). Computed in float, or
+// double where float would round twice, then rounded to the half. Pure functions, any thread.
 #include <cmath>
 
 #include "device/sim/alu_narrow.h"
@@ -12,13 +11,11 @@ namespace {
 template <class F, class H, int kSources>
 struct PairOp {
   static void run(const AluOperands& o, Mask active) {
-    auto* d = static_cast<u16*>(o.d);
     const Source<H> a(o.s[0]), b(o.s[kSources > 1 ? 1 : 0]), c(o.s[kSources > 2 ? 2 : 0]);
-#pragma GCC ivdep
-    for (int i = 0; i < 2 * kWarpSize; ++i) {
-      const u16 r = call(a.at(i), b.at(i), c.at(i)).bits;
-      d[i] = (active & kLaneBit[i / 2]) != 0 ? r : d[i];
-    }
+    alignas(kRegisterAlign) u16 r[2 * kWarpSize];
+    for (int i = 0; i < 2 * kWarpSize; ++i) r[i] = call(a.at(i), b.at(i), c.at(i)).bits;
+    const Source<u32> pairs(r);
+    for_lanes<u32>(o.d, active, [=](int i) { return pairs.at(i); });
   }
   [[gnu::always_inline]] static H call(H a, H b, H c) {
     if constexpr (kSources == 1) return F()(a);
@@ -52,18 +49,35 @@ void add_both(AluTable& t, AluName name, F f) {
 }
 
 template <bool kFtz, class H>
-[[gnu::always_inline]] inline double value(H h) {
-  return static_cast<double>(decode(flush_if<kFtz>(h)));
+[[gnu::always_inline]] inline float value(H h) {
+  return decode(flush_if<kFtz>(h));
+}
+
+// A float has room for the sum or product of two halves, or for twice their bits and two more,
+// which is as good. Not so for products of bf16 among the denormals and for three operands: those
+// are rounded to odd on the way.
+[[gnu::always_inline]] inline float multiply(float a, float b, f16) {
+  return a * b;
+}
+[[gnu::always_inline]] inline float multiply(float a, float b, bf16) {
+  return to_float_odd(static_cast<double>(a) * static_cast<double>(b));
+}
+[[gnu::always_inline]] inline float multiply_add(float a, float b, float c, f16) {
+  return add_odd(a * b, c);
+}
+[[gnu::always_inline]] inline float multiply_add(float a, float b, float c, bf16) {
+  return to_float_odd(
+      add_odd(static_cast<double>(a) * static_cast<double>(b), static_cast<double>(c)));
 }
 
 /// Which of .sat and .relu.
 enum class Clamp : u8 { kNone, kSat, kRelu };
 
 template <class H, bool kFtz, Clamp kClamp>
-[[gnu::always_inline]] inline H result(double x) {
-  double r = x;
+[[gnu::always_inline]] inline H result(float x) {
+  float r = x;
   if constexpr (kClamp == Clamp::kSat) r = saturate(r);
-  if constexpr (kClamp == Clamp::kRelu) r = r <= 0 ? 0.0 : r;
+  if constexpr (kClamp == Clamp::kRelu) r = r <= 0 ? 0.0f : r;
   return flush_if<kFtz>(encode_half<H>(r));
 }
 
@@ -79,11 +93,12 @@ void fill_sums(AluTable& t) {
       return result<H, kFtz, kClamp>(value<kFtz>(a) - value<kFtz>(b));
     });
     add_both<H>(t, {"mul", f, c}, [](H a, H b) -> H {
-      return result<H, kFtz, kClamp>(value<kFtz>(a) * value<kFtz>(b));
+      return result<H, kFtz, kClamp>(multiply(value<kFtz>(a), value<kFtz>(b), H()));
     });
   }
   add_both<H>(t, {"fma", "rn", f, c}, [](H a, H b, H x) -> H {
-    return result<H, kFtz, kClamp>(add_odd(value<kFtz>(a) * value<kFtz>(b), value<kFtz>(x)));
+    return result<H, kFtz, kClamp>(
+        multiply_add(value<kFtz>(a), value<kFtz>(b), value<kFtz>(x), H()));
   });
 }
 
@@ -127,7 +142,7 @@ void fill_extremes(AluTable& t) {
 template <class H, bool kFtz>
 void fill_approximations(AluTable& t) {
   add_both<H>(t, {"ex2", "approx", kFtz ? "ftz" : nullptr}, [](H a) -> H {
-    return flush_if<kFtz>(encode_half<H>(static_cast<double>(::exp2f(decode(flush_if<kFtz>(a))))));
+    return flush_if<kFtz>(encode_half<H>(::exp2f(decode(flush_if<kFtz>(a)))));
   });
 }
 
@@ -138,8 +153,7 @@ void fill_type(AluTable& t) {
   fill_signs<H, false>(t);
   fill_extremes<H, false, false>(t);
   fill_extremes<H, false, true>(t);
-  add_both<H>(t, {"tanh", "approx"},
-              [](H a) -> H { return encode_half<H>(static_cast<double>(::tanhf(decode(a)))); });
+  add_both<H>(t, {"tanh", "approx"}, [](H a) -> H { return encode_half<H>(::tanhf(decode(a))); });
 }
 
 }  // namespace

@@ -93,7 +93,9 @@ T remainder(T a, T b) {
 // A 32-bit quotient is exact by way of double, and the host does four of those at once.
 u32 divide_fast(u32 a, u32 b) {
   const double q = static_cast<double>(a) / static_cast<double>(b == 0 ? 1 : b);
-  return b == 0 ? ~0u : static_cast<u32>(static_cast<s64>(q));
+  const bool upper = q >= 0x1p31;
+  const u32 low = static_cast<u32>(static_cast<s32>(upper ? q - 0x1p31 : q));
+  return b == 0 ? ~0u : low ^ (upper ? 0x80000000 : 0);
 }
 s32 divide_fast(s32 a, s32 b) {
   const bool special = (b == 0) | ((a == INT32_MIN) & (b == -1));

@@ -30,15 +30,15 @@ template <int kExponent, int kMantissa>
 [[gnu::always_inline]] inline u32 encode_magnitude(u64 magnitude, bool negative, Round mode) {
   constexpr s64 kBias = (1 << (kExponent - 1)) - 1;
   const s64 e = static_cast<s64>(magnitude >> 52);
-  const s64 m = static_cast<s64>((magnitude & 0xfffffffffffff) | (e != 0 ? u64{1} << 52 : 0));
-  constexpr s64 kMost = (1 << kExponent) - 1;
+  const u64 m = (magnitude & 0xfffffffffffff) | (e != 0 ? u64{1} << 52 : 0);
+  constexpr s64 kMost = 1 << kExponent;  // beyond infinity, also where that is a number (e4m3)
   const s64 wanted = e - 1023 + kBias;
   const s64 target = wanted > kMost ? kMost : wanted;
   const s64 below = target >= 1 ? 0 : 1 - target;
   const s64 shift = 52 - kMantissa + (below > kMantissa + 3 ? kMantissa + 3 : below);
-  const s64 whole = m >> shift;
-  const s64 rest = m & ((s64{1} << shift) - 1);
-  const s64 half = s64{1} << (shift - 1);
+  const s64 whole = static_cast<s64>(m >> shift);
+  const s64 rest = static_cast<s64>(m & ((u64{1} << shift) - 1));
+  const s64 half = static_cast<s64>(u64{1} << (shift - 1));
   bool up = false;
   if (mode == Round::kNearest) up = (rest > half) | ((rest == half) & ((whole & 1) != 0));
   if (mode == Round::kDown) up = negative & (rest != 0);
@@ -64,13 +64,29 @@ template <int kExponent, int kMantissa>
   return static_cast<s64>(magnitude) > 0x7ff0000000000000 ? kNan : finite | sign;
 }
 
+/// x to nearest even, in steps that the compiler can do for many lanes at once.
+static inline void encode_nearest(float x, f16& h) {
+  const u32 b = bits_of(x);
+  const u32 magnitude = b & 0x7fffffff;
+  // Normal: add half a unit, or a little less where the last kept bit is even, and move the
+  // exponent.
+  const u32 normal = (magnitude + 0xfff + (magnitude >> 13 & 1) - (112u << 23)) >> 13;
+  // Denormal: 0.5 has the units of the last place of denormal halves, so the addition rounds.
+  const u32 denormal = bits_of(float_of(magnitude) + 0.5f) - 0x3f000000;
+  const u32 finite = magnitude < 0x38800000 ? denormal : magnitude < 0x477ff000 ? normal : 0x7c00;
+  const u32 code = finite | (b >> 16 & 0x8000);
+  h.bits = static_cast<u16>(magnitude > 0x7f800000 ? 0x7fff : code);
+}
+static inline void encode_nearest(float x, bf16& h) {
+  const u32 b = bits_of(x);
+  const u32 code = (b + 0x7fff + (b >> 16 & 1)) >> 16;
+  h.bits = static_cast<u16>((b & 0x7fffffff) > 0x7f800000 ? 0x7fff : code);
+}
 template <class H>
-[[gnu::always_inline]] inline H encode_half(double x, Round mode = Round::kNearest) {
-  if constexpr (std::is_same_v<H, f16>) {
-    return f16{static_cast<u16>(encode<5, 10>(x, mode))};
-  } else {
-    return bf16{static_cast<u16>(encode<8, 7>(x, mode))};
-  }
+[[gnu::always_inline]] inline H encode_half(float x) {
+  H h;
+  encode_nearest(x, h);
+  return h;
 }
 
 static inline f16 flush(f16 h) {
@@ -80,15 +96,36 @@ static inline bf16 flush(bf16 h) {
   return {static_cast<u16>((h.bits & 0x7f80) == 0 ? h.bits & 0x8000 : h.bits)};
 }
 
-/// a + b in double, rounded to odd: a later rounding to fewer bits is then as good as a single one.
-static inline double add_odd(double a, double b) {
-  const double s = a + b;
-  const double a_part = s - b;
-  const double error = (a - a_part) + (b - (s - a_part));
-  const u64 bits = bits_of(s);
-  const bool grows = (error > 0) == (s > 0);
-  const u64 odd = grows ? bits | 1 : bits - 1;
-  return double_of(((error > 0) | (error < 0)) & ((bits & 1) == 0) ? odd : bits);
+/// r, the rounded value of something that exceeds it by `error` (of either sign, NaN for
+/// infinities), rounded to odd: an inexact even r steps towards the exact value.
+template <class T, class E>
+[[gnu::always_inline]] inline T step_to_odd(T r, E error) {
+  using U = Unsigned<T>;
+  const U bits = bits_of(r);
+  const U even = ~bits & 1;
+  const U outwards = r < 0 ? U(0) - even : even;
+  const U up = error > 0 ? outwards : U(0);
+  const U step = error < 0 ? U(0) - outwards : up;
+  return __builtin_bit_cast(T, static_cast<U>(bits + step));
+}
+/// a + b, rounded to odd: a later rounding to fewer bits is then as good as a single one.
+template <class T>
+[[gnu::always_inline]] inline T add_odd(T a, T b) {
+  const T s = a + b;
+  const T a_part = s - b;
+  return step_to_odd(s, (a - a_part) + (b - (s - a_part)));
+}
+/// x in float, rounded to odd. Overflow gives infinity, so a format of float's range rounds right.
+static inline float to_float_odd(double x) {
+  const float r = static_cast<float>(x);
+  const double error = x - static_cast<double>(r);
+  const u32 bits = bits_of(r);
+  const u32 even = ~bits & 1;
+  const u32 outwards = static_cast<s32>(bits) < 0 ? 0 - even : even;
+  // A double of the size of a float's denormals shows its error as exactly as any other.
+  const float sign = static_cast<float>(error * 0x1p200);
+  const u32 up = sign > 0 ? outwards : 0;
+  return float_of(bits + (sign < 0 ? 0 - outwards : up));
 }
 /// The integer `magnitude` in double, rounded to odd.
 static inline double to_double_odd(u64 magnitude) {

@@ -96,7 +96,7 @@ void fill_fp8(AluTable& t) {
   add(t, {"cvt", "rn", relu, "f16x2", Format::kName}, [](u16 a) -> u32 {
     const auto widen = [](u32 c) -> u32 {
       const float x = Format::decode(c & 0xff);
-      return encode_half<f16>(static_cast<double>(kRelu && x <= 0 ? 0.0f : x)).bits;
+      return encode_half<f16>(kRelu && x <= 0 ? 0.0f : x).bits;
     };
     return widen(a >> 8u) << 16 | widen(a);
   });

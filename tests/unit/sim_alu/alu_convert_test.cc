@@ -222,6 +222,8 @@ TEST(AluConvertTest, IntegersToFloatsRoundInEveryMode) {
   check_from_integer<double, s64>("f64.s64");
   check_from_integer<double, u64>("f64.u64");
   check_from_integer<double, s32>("f64.s32");
+  check_from_integer<double, u32>("f64.u32");
+  check_from_integer<float, u16>("f32.u16");
   expect_bits(
       "cvt.rn.f16.s64", +[](s64 x) { return nearest(static_cast<long double>(x), kF16); });
   expect_bits(
@@ -291,6 +293,7 @@ TEST(AluConvertTest, PacksAndSmallFormats) {
   EXPECT_EQ(evaluate("cvt.rn.tf32.f32", {0x3f801000}), 0x3f800000u);
   EXPECT_EQ(evaluate("cvt.rn.satfinite.e4m3x2.f32", {to_bits(1.0f), to_bits(1e9f)}), 0x387eu);
   EXPECT_EQ(evaluate("cvt.rn.satfinite.e5m2x2.f32", {to_bits(-1.0f), to_bits(1e9f)}), 0xbc7bu);
+  EXPECT_EQ(evaluate("cvt.rn.satfinite.e4m3x2.f32", {to_bits(-600.0f), to_bits(256.0f)}), 0xfe78u);
   EXPECT_EQ(evaluate("cvt.rn.f16x2.e4m3x2", {0x387e}), 0x3c005f00u);
   EXPECT_EQ(evaluate("cvt.pack.sat.s16.s32", {100000, static_cast<u64>(-5)}), 0x7ffffffbu);
   EXPECT_EQ(evaluate("cvt.pack.sat.u8.s32.b32", {300, static_cast<u64>(-5), 0xabcd}), 0xabcdff00u);
