@@ -1,9 +1,9 @@
-// Device: the one interface between slate and a GPU. Two implementations: cuda/ (driver API, opened at
-// run time) and sim/ (executes PTX on the CPU). The engine owns exactly one Device.
+// Device: the one interface between slate and a GPU. Two implementations: cuda/ (driver API, opened
+// at run time) and sim/ (executes PTX on the CPU). The engine owns exactly one Device.
 //
-// Threads: every method may be called from any thread at any time unless it says otherwise. No method
-// waits for GPU work to finish unless its comment says so. Work on one stream runs in order; streams
-// are ordered against one another only by events.
+// Threads: every method may be called from any thread at any time unless it says otherwise. No
+// method waits for GPU work to finish unless its comment says so. Work on one stream runs in order;
+// streams are ordered against one another only by events.
 #pragma once
 
 #include <chrono>
@@ -23,7 +23,7 @@ namespace slate::device {
 
 using Address = std::uint64_t;  // an address in the device's own address space
 
-enum class Stream : std::uint64_t {};    // handles are made by the device and never 0
+enum class Stream : std::uint64_t {};  // handles are made by the device and never 0
 enum class Event : std::uint64_t {};
 enum class Module : std::uint64_t {};
 enum class Function : std::uint64_t {};  // lives as long as its module
@@ -55,15 +55,15 @@ struct FunctionInfo {
   std::uint32_t static_shared_bytes = 0;
   std::uint32_t max_dynamic_shared_bytes = 0;  // what a launch may ask for at present
   std::uint32_t constant_bytes = 0;
-  std::uint32_t local_bytes = 0;               // per thread
-  std::uint32_t registers = 0;                 // per thread
-  std::uint32_t ptx_version = 0;               // 90 for 9.0
-  std::uint32_t binary_version = 0;            // 90 for sm_90
+  std::uint32_t local_bytes = 0;     // per thread
+  std::uint32_t registers = 0;       // per thread
+  std::uint32_t ptx_version = 0;     // 90 for 9.0
+  std::uint32_t binary_version = 0;  // 90 for sm_90
   std::vector<ParameterInfo> parameters;
 };
 
-/// Text printed by a kernel's printf, in order. Called from the device's threads, not concurrently for
-/// one launch.
+/// Text printed by a kernel's printf, in order. Called from the device's threads, not concurrently
+/// for one launch.
 using PrintSink = std::function<void(std::string_view text)>;
 
 struct LaunchSpec {
@@ -72,11 +72,12 @@ struct LaunchSpec {
   Dim3 block{};
   std::uint32_t dynamic_shared_bytes = 0;
   std::span<const std::byte> parameters{};  // packed at FunctionInfo's offsets; copied by launch()
-  AddressRange arena{};                     // the only memory, besides its module's, that it may touch
-  PrintSink print{};                        // may be empty; cuda ignores it: its printf goes to stdout
+  AddressRange arena{};  // the only memory, besides its module's, that it may touch
+  PrintSink print{};     // may be empty; cuda ignores it: its printf goes to stdout
 };
 
-/// One rectangular copy or fill: `height` rows of `width` bytes; a pitch is the distance of two rows.
+/// One rectangular copy or fill: `height` rows of `width` bytes; a pitch is the distance of two
+/// rows.
 struct Shape {
   std::uint64_t width = 0;
   std::uint64_t height = 1;
@@ -91,17 +92,18 @@ class Device {
   /// Bytes of device memory not mapped by anyone.
   virtual Result<std::uint64_t> free_memory() = 0;
 
-  /// True once a fault has made the whole device unusable for this process (cuda after a kernel fault).
-  /// sim confines a fault to the stream that it happened on.
+  /// True once a fault has made the whole device unusable for this process (cuda after a kernel
+  /// fault). sim confines a fault to the stream that it happened on.
   virtual bool lost() const = 0;
 
-  // --- Address space ---------------------------------------------------------------------------------
+  // --- Address space
+  // ---------------------------------------------------------------------------------
   /// All ranges below are multiples of this many bytes, in address and size.
   virtual std::uint64_t granularity() const = 0;
   virtual Result<Address> reserve(std::uint64_t bytes) = 0;
   virtual void unreserve(AddressRange range) = 0;
-  /// Backs part of a reserved range with physical memory that reads as zero. kOutOfMemory when there is
-  /// none left.
+  /// Backs part of a reserved range with physical memory that reads as zero. kOutOfMemory when
+  /// there is none left.
   virtual Result<void> map(AddressRange range) = 0;
   /// `range` must be exactly one that was mapped. Requires: no unfinished work touches it.
   virtual Result<void> unmap(AddressRange range) = 0;
@@ -110,7 +112,8 @@ class Device {
   virtual Result<void> register_host(void* memory, std::size_t bytes) = 0;
   virtual void unregister_host(void* memory) = 0;
 
-  // --- Modules ---------------------------------------------------------------------------------------
+  // --- Modules
+  // ---------------------------------------------------------------------------------------
   /// kInvalidPtx or kNoKernelImage with the assembler's words in the message.
   virtual Result<Module> load_module(ImageKind kind, std::span<const std::byte> image) = 0;
   /// Requires: no unfinished work uses it.
@@ -121,7 +124,8 @@ class Device {
   virtual Result<void> set_max_dynamic_shared(Function function, std::uint32_t bytes) = 0;
   virtual Result<AddressRange> find_global(Module module, const std::string& name) = 0;
 
-  // --- Streams and events ----------------------------------------------------------------------------
+  // --- Streams and events
+  // ----------------------------------------------------------------------------
   /// A stream that waits for no other stream. Smaller `priority` runs first, as in CUDA.
   virtual Result<Stream> create_stream(int priority) = 0;
   /// Unfinished work still completes, unless it was cancelled.
@@ -134,17 +138,18 @@ class Device {
   virtual void destroy_event(Event event) = 0;
   virtual Result<void> record(Event event, Stream stream) = 0;
   virtual Result<void> wait(Stream stream, Event event) = 0;
-  /// True when the work before the last record() has finished (also when it was never recorded). The
-  /// error if that work faulted.
+  /// True when the work before the last record() has finished (also when it was never recorded).
+  /// The error if that work faulted.
   virtual Result<bool> query(Event event) = 0;
   /// Milliseconds between two recorded, finished, timed events.
   virtual Result<float> elapsed_ms(Event start, Event stop) = 0;
   /// Blocks until some event may have been reached since the last call, or `timeout` has passed.
   virtual void wait_for_progress(std::chrono::microseconds timeout) = 0;
 
-  // --- Work ------------------------------------------------------------------------------------------
-  /// kInvalidConfiguration or kOutOfResources for what the device cannot run at all; faults inside the
-  /// kernel arrive through query().
+  // --- Work
+  // ------------------------------------------------------------------------------------------
+  /// kInvalidConfiguration or kOutOfResources for what the device cannot run at all; faults inside
+  /// the kernel arrive through query().
   virtual Result<void> launch(const LaunchSpec& spec, Stream stream) = 0;
   /// Host memory must stay untouched until the copy has finished.
   virtual Result<void> copy_to_device(Address to, std::uint64_t to_pitch, const void* from,
@@ -157,8 +162,8 @@ class Device {
                             Stream stream) = 0;
 };
 
-/// Opens "cuda", "cuda:N", "sim" or "sim:KEY=VALUE,...". "auto" takes cuda:0 where the driver finds a
-/// GPU, else sim. The settings of sim are in device/sim/README.md.
+/// Opens "cuda", "cuda:N", "sim" or "sim:KEY=VALUE,...". "auto" takes cuda:0 where the driver finds
+/// a GPU, else sim. The settings of sim are in device/sim/README.md.
 Result<std::unique_ptr<Device>> open_device(std::string_view description);
 
 }  // namespace slate::device

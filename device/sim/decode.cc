@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "device/sim/modifiers.h"
+
 namespace slate::sim {
 namespace {
 
@@ -91,7 +93,11 @@ void FunctionDecoder::decode_instruction(const ptx::Instruction& instruction) {
   if (!bad_) {
     const auto handler = handlers().find(instruction.opcode);
     if (handler != handlers().end()) {
-      (this->*handler->second)(instruction);
+      if (knows_modifiers(instruction)) {
+        (this->*handler->second)(instruction);
+      } else {
+        unsupported();
+      }
     } else {
       decode_alu(instruction);
     }

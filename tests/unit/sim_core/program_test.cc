@@ -65,6 +65,17 @@ TEST(ProgramTest, AnUnknownInstructionFaultsOnlyWhenReached) {
   EXPECT_FALSE(decode(entry(body), true).has_value());
 }
 
+TEST(ProgramTest, AModifierThatNobodyReadsIsNotUnderstood) {
+  // Each of these would run as another operation if the strange word were passed over.
+  for (const char* const body :
+       {"ld.frob.u32 %r2, [%rd1];", "st.global.frob.u32 [%rd1], %r1;",
+        "atom.global.frob.u32 %r2, [%rd1], %r1;", "shfl.sync.frob.b32 %r2, %r1, 1, 0, -1;",
+        "vote.sync.frob.b32 %r2, %p1, -1;", "redux.sync.frob.s32 %r2, %r1, -1;",
+        "barrier.frob.sync 0;", "cvta.frob.u64 %rd2, %rd1;", "mov.frob.u32 %r2, %r1;"}) {
+    EXPECT_FALSE(decode(entry(body), true).has_value()) << body;
+  }
+}
+
 TEST(ProgramTest, RegistersOfTheWrongSizeAreNotUnderstood) {
   // Each of these would write or read beyond its register.
   for (const char* const body :
