@@ -11,33 +11,33 @@ namespace {
 
 using Words = std::unordered_set<std::string_view>;
 
-constexpr std::initializer_list<std::string_view> kSpaces = {
+const std::initializer_list<std::string_view> kSpaces = {
     "global",       "shared",      "shared::cta", "shared::cluster", "local", "param",
     "param::entry", "param::func", "const"};
-constexpr std::initializer_list<std::string_view> kOrders = {
+const std::initializer_list<std::string_view> kOrders = {
     "weak", "volatile", "relaxed", "acquire", "release", "acq_rel",
     "sc",   "mmio",     "cta",     "cluster", "gpu",     "sys"};
-constexpr std::initializer_list<std::string_view> kCaching = {"ca",
-                                                              "cg",
-                                                              "cs",
-                                                              "lu",
-                                                              "cv",
-                                                              "wb",
-                                                              "wt",
-                                                              "nc",
-                                                              "unified",
-                                                              "L1::evict_normal",
-                                                              "L1::evict_unchanged",
-                                                              "L1::evict_first",
-                                                              "L1::evict_last",
-                                                              "L1::no_allocate",
-                                                              "L2::cache_hint",
-                                                              "L2::64B",
-                                                              "L2::128B",
-                                                              "L2::256B",
-                                                              "L2::evict_normal",
-                                                              "L2::evict_first",
-                                                              "L2::evict_last"};
+const std::initializer_list<std::string_view> kCaching = {"ca",
+                                                          "cg",
+                                                          "cs",
+                                                          "lu",
+                                                          "cv",
+                                                          "wb",
+                                                          "wt",
+                                                          "nc",
+                                                          "unified",
+                                                          "L1::evict_normal",
+                                                          "L1::evict_unchanged",
+                                                          "L1::evict_first",
+                                                          "L1::evict_last",
+                                                          "L1::no_allocate",
+                                                          "L2::cache_hint",
+                                                          "L2::64B",
+                                                          "L2::128B",
+                                                          "L2::256B",
+                                                          "L2::evict_normal",
+                                                          "L2::evict_first",
+                                                          "L2::evict_last"};
 
 Words join(std::initializer_list<std::initializer_list<std::string_view>> lists) {
   Words words;
