@@ -93,6 +93,7 @@ void Engine::refuse(std::uint64_t session, const std::string& reason) {
 }
 
 void Engine::add_session(LinkMessage message) {
+  if (ending_.load()) return;  // the supervisor gives it to the next engine
   const LinkHeader& header = message.header;
   if (message.fds.size() != 3) return refuse(header.session, "descriptors got lost on the way");
   auto segment = ipc::Segment::from_fd(std::move(message.fds[2]));
@@ -140,6 +141,7 @@ void Engine::session_finished(std::uint64_t session) {
 void Engine::join_finished() {
   std::uint64_t count = 0;
   (void)!::read(wake_.get(), &count, sizeof(count));
+  if (ending_.load()) return;  // what ended now, ended because the device is lost
   std::vector<Running> ended;
   {
     const std::lock_guard lock(mutex_);
@@ -219,7 +221,9 @@ void Engine::end_process(Error fault) {
   log_error("engine ends: {}: {}", error_name(fault.code), fault.message);
   {
     const std::lock_guard lock(mutex_);
-    for (auto& [id, running] : sessions_) running.session->fail(fault);
+    for (auto& [id, running] : sessions_) {
+      if (running.session->begun()) running.session->fail(fault);
+    }
   }
   fault.message.resize(std::min(fault.message.size(), kMaxLinkText));
   (void)link_.send({.type = LinkType::kFault, .code = fault.code}, fault.message);

@@ -77,11 +77,11 @@ Session::Handler Session::handler_of(CommandType type) {
 }
 
 void Session::run() {
-  if (const auto ready = set_up(); !ready) {
+  if (const auto ready = set_up(); ready) {
+    serve();
+  } else if (!device_.lost()) {
     log_warning("session {}: {}", spec_.id, ready.error().message);
     channel_.fail(ready.error());
-  } else {
-    serve();
   }
   tear_down();
 }
@@ -102,6 +102,9 @@ void Session::serve() {
     const auto event = channel_.wait();
     if (event == ipc::EngineChannel::Wait::kTimeout) continue;
     if (event != ipc::EngineChannel::Wait::kCommand) return;
+    // On a lost device it is left untouched, for the engine that comes next.
+    if (!begun_.load() && device_.lost()) return;
+    begun_.store(true);
     while (!stopping_.load()) {
       const auto popped = channel_.try_pop(command);
       if (!popped) {

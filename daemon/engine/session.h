@@ -85,6 +85,8 @@ class Session {
   std::vector<std::string> running_kernels() const;
   std::uint64_t id() const { return spec_.id; }
   bool faulted() const { return failed_.load(); }
+  /// A command of it was taken: from then on it cannot move to another engine.
+  bool begun() const { return begun_.load(); }
 
  private:
   /// What a handler answers; at most one payload.
@@ -170,6 +172,7 @@ class Session {
   mutable std::mutex sticky_mutex_;
   Error sticky_{ErrorCode::kNone, {}};
   std::atomic<bool> failed_{false};
+  std::atomic<bool> begun_{false};
   std::atomic<bool> stopping_{false};
   std::atomic<bool> ending_{false};
   std::atomic<SessionPhase> phase_{SessionPhase::kStarting};

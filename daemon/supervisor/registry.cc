@@ -16,6 +16,13 @@ using State = SessionRecord::State;
 constexpr auto kEngineTimeout = 30s;  // a driver may take its time to make a context
 constexpr auto kHandshakeTimeout = 5s;
 
+/// True for a session that came when its engine was dying: no command of it was taken, so it loses
+/// nothing by starting over with the next engine. (A client that lies here replays its own ring.)
+bool untouched(const SessionRecord& record) {
+  const ipc::StatusPage& status = record.segment.status();
+  return status.marked.load() == 0 && status.ring_head.load() == 0;
+}
+
 }  // namespace
 
 std::string display_name(const char* text, std::size_t size) {
@@ -122,7 +129,6 @@ void Registry::hand_over(SessionRecord& record, const EngineProcess& engine) {
     log_debug("session {} not handed over: {}", record.id, sent.error().message);
     return;
   }
-  record.fifos.from_client.reset();
   record.state = State::kServing;
   ++served_;
   log_debug("session {}: pid {}, {}", record.id, record.pid, record.program);
@@ -206,13 +212,19 @@ void Registry::session_ended(std::uint64_t id) {
 void Registry::engine_died(const Error& cause) {
   for (auto session = sessions_.begin(); session != sessions_.end();) {
     SessionRecord& record = session->second;
-    if (record.state != State::kServing) {
-      ++session;
+    if (record.state == State::kServing && !untouched(record)) {
+      ipc::mark_session(record.segment.status(), record.fifos.to_client.get(),
+                        ipc::SessionState::kFailed, cause);
+      session = drop(session);
       continue;
     }
-    ipc::mark_session(record.segment.status(), record.fifos.to_client.get(),
-                      ipc::SessionState::kFailed, cause);
-    session = drop(session);
+    if (record.state == State::kServing) {
+      log_debug("session {} goes to the next engine", record.id);
+      record.state = State::kReady;
+      record.deadline = Clock::now() + kEngineTimeout;
+      --served_;
+    }
+    ++session;
   }
 }
 

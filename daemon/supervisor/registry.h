@@ -31,7 +31,7 @@ struct SessionRecord {
   State state = State::kWaiting;
   Clock::time_point since;
   Clock::time_point deadline;  // of the present state; kServing has none
-  ipc::SessionFifos fifos;     // from_client is closed once the engine has it
+  ipc::SessionFifos fifos;     // kept for the next engine, should this one die
   std::string segment_name;    // empty once removed
   ipc::Segment segment;
 };
@@ -53,7 +53,8 @@ class Registry {
   void add_to(PollSet& polls) const;
 
   void session_ended(std::uint64_t id);
-  /// Tells every served client, and forgets it.
+  /// Tells every client of whom the engine had taken a command, and forgets it; the others wait for
+  /// the next engine.
   void engine_died(const Error& cause);
   /// Tells those not yet served, and forgets them.
   void refuse_waiting(const Error& reason);
