@@ -141,7 +141,6 @@ void Engine::session_finished(std::uint64_t session) {
 void Engine::join_finished() {
   std::uint64_t count = 0;
   (void)!::read(wake_.get(), &count, sizeof(count));
-  if (ending_.load()) return;  // what ended now, ended because the device is lost
   std::vector<Running> ended;
   {
     const std::lock_guard lock(mutex_);
@@ -158,6 +157,8 @@ void Engine::join_finished() {
     if (faulted) ++faults_;
     const auto last = running.session->status();
     running.session.reset();
+    // On a lost device a session ends for that reason, which the supervisor learns as one fault.
+    if (ending_.load()) continue;
     (void)link_.send({.type = LinkType::kSessionEnded,
                       .session = last.id,
                       .number = last.launches,
