@@ -57,7 +57,7 @@ struct FunctionInfo {
   std::uint32_t constant_bytes = 0;
   std::uint32_t local_bytes = 0;     // per thread
   std::uint32_t registers = 0;       // per thread
-  std::uint32_t ptx_version = 0;     // 90 for 9.0
+  std::uint32_t ptx_version = 0;     // 90 for compute_90
   std::uint32_t binary_version = 0;  // 90 for sm_90
   std::vector<ParameterInfo> parameters;
 };

@@ -78,7 +78,9 @@ Result<void> Session::submit_staged(const ipc::StagedCopy& copy, bool to_device)
       .fetch_add(copy.width * copy.height, std::memory_order_relaxed);
   return checked(completer_.watch(
       group_, *target,
-      [this, slot = copy.slot, sequence = copy.slot_sequence](const Result<void>&) {
+      [this, slot = copy.slot, sequence = copy.slot_sequence](const Result<void>& outcome) {
+        // First the error, then the slot: the client must not take what is in it for data.
+        if (!outcome) on_device_error(outcome.error());
         channel_.finish_staging(slot, sequence);
       }));
 }

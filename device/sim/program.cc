@@ -117,7 +117,7 @@ void fill_info(Code& code, const Function& entry, std::uint32_t peak_registers) 
   // An estimate that never forbids a block size that the directives allow.
   const std::uint32_t limit = kRegisterFile / std::max(info.max_threads_per_block, 32u);
   info.registers = std::clamp(std::min(peak_registers + 8, limit / 8 * 8), 16u, 255u);
-  info.ptx_version = code.module->version_major * 10 + code.module->version_minor;
+  info.ptx_version = code.module->sm;
   info.binary_version = code.module->sm;
 }
 
