@@ -7,12 +7,12 @@ the outputs are bit-equal. JSON lines go to --out. Needs a build with kernels; o
 import argparse
 import json
 import os
-import signal
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
+
+from private_slated import private_slated
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -68,29 +68,18 @@ def main():
     with open(os.path.join(HERE, "../kernels/programs.txt")) as lines:
         programs = [line.split()[:3] for line in lines if line[0].isalpha()]
     binary = lambda *parts: os.path.join(arguments.build, "bin", *parts)
-    with tempfile.TemporaryDirectory(prefix="slate-bench-") as root:
-        environment = dict(os.environ, SLATE_RUNTIME_DIR=os.path.join(root, "run"))
-        daemon = subprocess.Popen([binary("slated"), "--device", arguments.device, "--runtime-dir",
-                                   environment["SLATE_RUNTIME_DIR"], "--log-level", "warning"])
-        try:
-            out = open(arguments.out, "w") if arguments.out else None
-            while subprocess.run([binary("slatectl"), "status"], env=environment, capture_output=True).returncode:
-                if daemon.poll() is not None:
-                    sys.exit("slated ended with %d" % daemon.returncode)
-                time.sleep(0.1)
-            for name, sim_size, gpu_size in programs:
-                configurations = {"slated": ([binary("slate", name)], environment)}
-                if on_gpu:
-                    configurations["native"] = ([binary("shared", name)], dict(os.environ))
-                rows = measure(name, gpu_size if on_gpu else sim_size, configurations, arguments.rounds)
-                print_row(name, rows)
-                for key, reports in rows.items():
-                    for report in reports:
-                        if out:
-                            out.write(json.dumps(dict(report, configuration=key)) + "\n")
-        finally:
-            daemon.send_signal(signal.SIGTERM)
-            daemon.wait(timeout=60)
+    out = open(arguments.out, "w") if arguments.out else None
+    with private_slated(arguments.build, arguments.device) as environment:
+        for name, sim_size, gpu_size in programs:
+            configurations = {"slated": ([binary("slate", name)], environment)}
+            if on_gpu:
+                configurations["native"] = ([binary("shared", name)], dict(os.environ))
+            rows = measure(name, gpu_size if on_gpu else sim_size, configurations, arguments.rounds)
+            print_row(name, rows)
+            for key, reports in rows.items():
+                for report in reports:
+                    if out:
+                        out.write(json.dumps(dict(report, configuration=key)) + "\n")
 
 
 main()

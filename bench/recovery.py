@@ -6,12 +6,12 @@ once a small vector_add, several times, with and without a spare engine. Prints 
 
 import argparse
 import os
-import signal
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
+
+from private_slated import private_slated
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--build", default="build/release")
@@ -33,28 +33,15 @@ def timed(command, environment):
 
 
 def measure(spare):
-    with tempfile.TemporaryDirectory(prefix="slate-bench-") as root:
-        runtime = os.path.join(root, "run")
-        config = os.path.join(root, "slated.toml")
-        with open(config, "w") as file:
-            file.write("spare_engine = %s\n" % ("true" if spare else "false"))
-        environment = dict(os.environ, SLATE_RUNTIME_DIR=runtime)
-        daemon = subprocess.Popen([binary("slated"), "--config", config, "--device", arguments.device,
-                                   "--runtime-dir", runtime, "--log-level", "off"])
-        small = [binary("slate", "vector_add"), "--size", "1000"]
-        try:
-            while subprocess.run([binary("slatectl"), "status"], env=environment, capture_output=True).returncode:
-                time.sleep(0.05)
-            timed(small, environment)
-            undisturbed, fault, after = [], [], []
-            for _ in range(arguments.rounds):
-                time.sleep(1)  # lets a spare engine get ready
-                undisturbed.append(timed(small, environment))
-                fault.append(timed([binary("slate", "wild_write")], environment))
-                after.append(timed(small, environment))
-        finally:
-            daemon.send_signal(signal.SIGTERM)
-            daemon.wait(timeout=60)
+    small = [binary("slate", "vector_add"), "--size", "1000"]
+    undisturbed, fault, after = [], [], []
+    with private_slated(arguments.build, arguments.device, "spare_engine = %s\n" % str(spare).lower()) as environment:
+        timed(small, environment)
+        for _ in range(arguments.rounds):
+            time.sleep(1)  # lets a spare engine get ready
+            undisturbed.append(timed(small, environment))
+            fault.append(timed([binary("slate", "wild_write")], environment))
+            after.append(timed(small, environment))
     print("spare engine %-3s  undisturbed %.0f ms  faulting program %.0f ms  next program %.0f ms" % (
         "yes" if spare else "no", *(statistics.median(times) for times in (undisturbed, fault, after))))
 
