@@ -9,6 +9,7 @@ namespace slate {
 
 /// Indexed by the driver's CUdevice_attribute numbers, which the runtime's cudaDeviceAttr shares.
 inline constexpr int kDeviceAttributeCount = 160;
+inline constexpr int kSmCountAttribute = 16;  // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
 
 struct DeviceInfo {
   char name[128];  // NUL-terminated, for example "NVIDIA H200"
@@ -21,5 +22,14 @@ struct DeviceInfo {
 };
 static_assert(std::is_trivially_copyable_v<DeviceInfo>);
 static_assert(sizeof(DeviceInfo) == 128 + 16 + 16 + 8 + 4 + 4 + 4 * kDeviceAttributeCount);
+
+inline int sm_count(const DeviceInfo& info) {
+  return info.attributes[kSmCountAttribute];
+}
+
+/// Single-precision GFLOP/s at the highest clock, a fused multiply-add being two; 0: unknown.
+double peak_gflops(const DeviceInfo& info);
+/// GB/s between the device's memory and its caches at the highest clock; 0: unknown.
+double peak_gbytes(const DeviceInfo& info);
 
 }  // namespace slate

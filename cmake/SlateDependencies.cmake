@@ -1,10 +1,12 @@
 # Every library slate uses, found once. All but CUDA are Debian and Ubuntu packages
 # (scripts/packages.txt); nothing is downloaded or vendored.
 find_package(Boost 1.74 REQUIRED)  # headers only: Interprocess
+# The compiled libraries: fmt's code in every object that formats a message takes more than half of the build.
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(FLEX REQUIRED)
+find_package(SQLite3 3.35 REQUIRED)  # RETURNING
 
 # Distributions differ in whether these ship CMake files, so they are found by hand.
 find_path(SLATE_CLI11_INCLUDE CLI/CLI.hpp REQUIRED)
@@ -15,6 +17,8 @@ find_path(SLATE_LZ4_INCLUDE lz4.h REQUIRED)
 find_library(SLATE_ZSTD_LIBRARY libzstd.a REQUIRED)
 find_library(SLATE_LZ4_LIBRARY liblz4.a REQUIRED)
 find_library(SLATE_RT_LIBRARY rt)
+set(OPENSSL_USE_STATIC_LIBS TRUE)
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)  # SHA-256 of injector/cache, nothing else
 
 find_package(CUDAToolkit 13.0 REQUIRED)
 

@@ -1,6 +1,8 @@
 // What program.h declares: the option table, the timing loop, the hash and the report.
 #include "program.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -8,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 namespace slate::kernels {
 namespace {
@@ -76,13 +79,38 @@ std::vector<float> uniform_floats(std::uint64_t seed, std::size_t count, float l
 
 void Run::time(const std::function<void()>& prepare, const std::function<void()>& launch,
                cudaStream_t stream) {
+  repeat(warm_, prepare, launch, stream);
+  rep_ms_.clear();
+  wait_at_barrier();
+  loop_started_ms_ = now_ms();
+  repeat(reps_, prepare, launch, stream);
+  loop_ms_ = loop_ended_ms_ - loop_started_ms_;
+}
+
+/// Tells by an empty file of its own that it is there, and waits for the one that all wait for.
+void Run::wait_at_barrier() const {
+  if (barrier_path_.empty()) return;
+  const std::string mine = barrier_path_ + "." + std::to_string(getpid());
+  std::FILE* const file = std::fopen(mine.c_str(), "wb");
+  if (file == nullptr) {
+    std::perror(mine.c_str());
+    std::exit(kExitError);
+  }
+  std::fclose(file);
+  while (access(barrier_path_.c_str(), F_OK) != 0) {
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+}
+
+void Run::repeat(int reps, const std::function<void()>& prepare,
+                 const std::function<void()>& launch, cudaStream_t stream) {
   // Batches keep the device busy between repetitions without an event pair for each of them.
-  constexpr int kBatch = 64;
-  const int batch = std::min(reps_, kBatch);
+  constexpr int kBatch = 4096;
+  const int batch = std::min(reps, kBatch);
   const std::vector<Event> start(static_cast<std::size_t>(batch));
   const std::vector<Event> stop(static_cast<std::size_t>(batch));
-  for (int done = 0; done < reps_; done += batch) {
-    const std::size_t count = static_cast<std::size_t>(std::min(batch, reps_ - done));
+  for (int done = 0; done < reps; done += batch) {
+    const std::size_t count = static_cast<std::size_t>(std::min(batch, reps - done));
     for (std::size_t i = 0; i < count; ++i) {
       prepare();
       SLATE_REQUIRE(cudaEventRecord(start[i].get(), stream));
@@ -91,6 +119,7 @@ void Run::time(const std::function<void()>& prepare, const std::function<void()>
       SLATE_REQUIRE(cudaEventRecord(stop[i].get(), stream));
     }
     SLATE_REQUIRE(cudaEventSynchronize(stop[count - 1].get()));
+    loop_ended_ms_ = now_ms();
     for (std::size_t i = 0; i < count; ++i) {
       float elapsed = 0;
       SLATE_REQUIRE(cudaEventElapsedTime(&elapsed, start[i].get(), stop[i].get()));
@@ -132,6 +161,8 @@ int Run::report(const Description& description) {
     line["reps"] = reps_;
     line["kernel_ms"] = kernel_ms;
     line["total_ms"] = total_ms_;
+    line["loop_started_ms"] = loop_started_ms_;
+    line["loop_ms"] = loop_ms_;
     line["hash"] = hash;
     line["checked"] = checked_;
     line["max_error"] = max_error_;
@@ -159,6 +190,10 @@ int run_program(const Description& description, int argc, char** argv, void (*bo
   app.add_option("--reps", run.reps_, "launches; the result is that of one")
       ->capture_default_str()
       ->check(CLI::Range(1, 1'000'000));
+  app.add_option("--warm", run.warm_, "launches before those that are timed")
+      ->check(CLI::Range(0, 1'000'000));
+  app.add_option("--barrier", run.barrier_path_,
+                 "write FILE.<pid> when ready, and wait for FILE before the timed launches");
   app.add_flag("--json", run.json_, "report one line of JSON");
   app.add_flag("--no-check", no_check, "do not compare with the CPU");
   app.add_option("--output", run.output_path_, "write the raw bytes of the result to this file");

@@ -95,7 +95,7 @@ class Run {
 
   /// Calls `launch` --reps times and times each by a pair of events on `stream`. `prepare`, not
   /// timed, puts the inputs back before each, so that any number of repetitions gives the result of
-  /// one.
+  /// one. With --barrier it first launches --warm times and waits for the file of that name.
   void time(const std::function<void()>& launch, cudaStream_t stream = nullptr) {
     time([] {}, launch, stream);
   }
@@ -137,16 +137,24 @@ class Run {
   friend int run_program(const Description&, int, char**, void (*)(Run&));
 
   void add_output(const void* data, std::size_t bytes);
+  void repeat(int reps, const std::function<void()>& prepare, const std::function<void()>& launch,
+              cudaStream_t stream);
+  void wait_at_barrier() const;
   int report(const Description& description);
 
   std::uint64_t size_ = 0;
   int reps_ = 1;
   bool json_ = false;
   bool check_ = true;
+  int warm_ = 0;
+  std::string barrier_path_;
   std::string output_path_;
 
   double started_ms_ = 0;
   double total_ms_ = 0;
+  double loop_started_ms_ = 0;  // of the steady clock, which processes share
+  double loop_ended_ms_ = 0;
+  double loop_ms_ = 0;
   std::vector<float> rep_ms_;
   std::uint64_t hash_ = 0;
   std::FILE* output_ = nullptr;

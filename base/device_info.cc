@@ -1,0 +1,40 @@
+// The peaks of a device from what its driver says of clocks and widths. Pure functions, any thread.
+#include "base/device_info.h"
+
+namespace slate {
+namespace {
+
+// The driver's CUdevice_attribute numbers.
+constexpr int kClockRate = 13;        // kHz
+constexpr int kMemoryClockRate = 36;  // kHz
+constexpr int kMemoryBusWidth = 37;   // bits
+constexpr int kCapabilityMajor = 75;
+constexpr int kCapabilityMinor = 76;
+
+// Nominal: what two host cores do with kernels that do little else, so that the intensities of
+// kernels on sim are between 0 and about 1. The clocks in its attributes are those of a GPU.
+constexpr double kSimulatedGflops = 0.5;
+constexpr double kSimulatedGbytes = 3;
+
+/// Single-precision lanes of an SM: the throughput of 32-bit additions and multiplications in the
+/// CUDA C++ programming guide's table of arithmetic instructions.
+int lanes(int major, int minor) {
+  if (major == 7 || (major == 6 && minor == 0) || (major == 8 && minor == 0)) return 64;
+  return major >= 5 ? 128 : 0;
+}
+
+}  // namespace
+
+double peak_gflops(const DeviceInfo& info) {
+  if (info.is_simulated != 0) return kSimulatedGflops;
+  const int per_sm = lanes(info.attributes[kCapabilityMajor], info.attributes[kCapabilityMinor]);
+  return 2e-6 * per_sm * sm_count(info) * info.attributes[kClockRate];
+}
+
+double peak_gbytes(const DeviceInfo& info) {
+  if (info.is_simulated != 0) return kSimulatedGbytes;
+  // Both edges of the clock carry data.
+  return 2e-6 * info.attributes[kMemoryClockRate] * (info.attributes[kMemoryBusWidth] / 8.0);
+}
+
+}  // namespace slate

@@ -1,0 +1,400 @@
+#include "injector/analysis/analysis.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "injector/analysis/control_flow.h"
+#include "injector/analysis/uniformity.h"
+
+namespace slate::injector {
+namespace {
+
+using ptx::Instruction;
+using ptx::Operand;
+
+constexpr std::uint32_t kOldestSm = 70;  // threads of a warp make progress one by one from there
+
+std::uint64_t aligned(std::uint64_t offset, std::uint64_t alignment) {
+  return (offset + alignment - 1) / alignment * alignment;
+}
+
+/// What a barrier instruction waits for.
+struct BarrierKind {
+  bool whole_block = false;  // no thread count given
+  bool zero = false;         // barrier 0 by name
+  bool reduces = false;
+};
+
+BarrierKind kind_of(const Instruction& instruction) {
+  BarrierKind kind;
+  kind.reduces = instruction.has("red");
+  // bar.red: result, barrier [, count], predicate.
+  const std::size_t first = kind.reduces ? 1 : 0;
+  const std::size_t after = kind.reduces ? 1 : 0;
+  const auto& operands = instruction.operands;
+  if (operands.size() <= first) return kind;
+  kind.zero = operands[first].kind == Operand::Kind::kInteger && operands[first].integer == 0;
+  kind.whole_block = operands.size() == first + 1 + after;
+  return kind;
+}
+
+/// The lanes that a warp-wide instruction names: its last operand, or none (the whole warp).
+const Operand* lanes_of(const Instruction& instruction) {
+  if (instruction.operands.empty() || instruction.opcode.ends_with("mma") ||
+      instruction.opcode.ends_with("matrix")) {
+    return nullptr;
+  }
+  return &instruction.operands.back();
+}
+
+class EntryJudge {
+ public:
+  EntryJudge(const ptx::Module& module, const std::vector<FunctionFacts>& facts,
+             std::uint32_t index)
+      : module_(module),
+        all_facts_(facts),
+        function_(module.functions[index]),
+        facts_(facts[index]) {
+    result_.function = index;
+    result_.name = function_.name;
+  }
+
+  EntryAnalysis judge(const std::string& module_reason) {
+    measure();
+    refuse_both(module_reason);
+    refuse_profile(module_reason);
+    judge_features();
+    judge_room();
+    judge_control_flow();
+    return std::move(result_);
+  }
+
+ private:
+  void refuse_worker(std::string reason) {
+    if (result_.worker.legal()) result_.worker.why_not = std::move(reason);
+  }
+  void refuse_both(std::string reason) {
+    if (result_.slice.legal()) result_.slice.why_not = reason;
+    refuse_worker(std::move(reason));
+  }
+  void refuse_profile(std::string reason) {
+    if (result_.profile.legal()) result_.profile.why_not = std::move(reason);
+  }
+  static std::string at(std::uint32_t line, std::string_view what) {
+    return fmt::format("line {}: {}", line, what);
+  }
+
+  void measure() {
+    const Facts& all = facts_.with_callees;
+    result_.reads_block_index = facts_.own.has(Trait::kBlockIndex);
+    for (const std::uint32_t callee : facts_.callees) {
+      result_.functions_read_block_index |= all_facts_[callee].with_callees.has(Trait::kBlockIndex);
+    }
+    result_.separates_blocks = all.has(Trait::kBarrier) || all.has(Trait::kShared);
+    result_.independent_blocks = !all.has(Trait::kCommunicates);
+    result_.calls = all.has(Trait::kCall);
+    result_.copies_asynchronously = all.has(Trait::kAsyncCopy);
+    for (const ptx::Variable& parameter : function_.parameters) {
+      const std::uint64_t at = aligned(result_.parameter_bytes, std::max(parameter.align, 1u));
+      result_.parameter_bytes = at + parameter.bytes;
+    }
+    for (const ptx::Variable& variable : function_.variables) {
+      if (variable.space == ptx::Space::kShared) result_.static_shared_bytes += variable.bytes;
+      if (variable.space == ptx::Space::kReg && variable.type != ptx::Type::kPred) {
+        result_.registers += std::max(1u, ptx::type_bytes(variable.type) / 4) * variable.vector;
+      }
+    }
+    for (const std::uint32_t shared : facts_.shared_variables) {
+      result_.static_shared_bytes += module_.variables[shared].bytes;
+    }
+  }
+
+  void judge_features() {
+    struct Rule {
+      Trait trait;
+      bool worker_only;
+      std::string_view sentence;
+    };
+    static constexpr Rule kRules[] = {
+        {Trait::kCluster, false, "uses thread block clusters, which need their own launch"},
+        {Trait::kCooperative, false,
+         "synchronises the whole grid (cooperative launch), so all its blocks must be there at "
+         "once"},
+        {Trait::kDeviceRuntime, false,
+         "calls the device-side runtime, which ties child kernels to this very grid"},
+        {Trait::kOddBlockIndex, false, "reads the block index as a vector or in 16 bits"},
+        {Trait::kArrive, true, "arrives at a barrier without waiting, which may outlast the block"},
+        {Trait::kAsyncBarrier, true,
+         "uses mbarrier objects or bulk copies, whose state would outlast the block"},
+        {Trait::kRegisterMove, true, "moves registers between warps (setmaxnreg)"},
+        {Trait::kAlloca, true, "takes stack memory (alloca) that only the end of the thread frees"},
+        {Trait::kSharedSize, true, "asks for the size of its shared memory"},
+    };
+    for (const Rule& rule : kRules) {
+      const std::uint32_t line = facts_.with_callees.line(rule.trait);
+      if (line == 0) continue;
+      rule.worker_only ? refuse_worker(at(line, rule.sentence))
+                       : refuse_both(at(line, rule.sentence));
+    }
+    for (const auto& directive : function_.directives) {
+      if (directive.name == "explicitcluster" || directive.name == "reqnctapercluster" ||
+          directive.name == "maxclusterrank") {
+        refuse_both(at(function_.line, "is declared with thread block clusters"));
+      }
+    }
+    for (const std::uint32_t callee : facts_.callees) {
+      const Facts& called = all_facts_[callee].with_callees;
+      if (called.has(Trait::kExit)) {
+        refuse_worker(at(called.line(Trait::kExit), "ends the thread from within a function"));
+      }
+    }
+    // Which function a pointer leads to is not known, so its copy cannot be put in its place.
+    const std::uint32_t indirect = facts_.with_callees.line(Trait::kIndirectCall);
+    if (indirect != 0 && result_.functions_read_block_index) {
+      refuse_both(
+          at(indirect, "calls through a pointer, and a function it may reach reads %ctaid"));
+    }
+    judge_counting(indirect);
+  }
+
+  void judge_counting(std::uint32_t indirect) {
+    const Facts& all = facts_.with_callees;
+    if (all.has(Trait::kRegisterMove)) {
+      refuse_profile(at(all.line(Trait::kRegisterMove),
+                        "moves registers between warps (setmaxnreg), which counting needs too"));
+    }
+    if (all.has(Trait::kSharedSize) && result_.calls) {
+      refuse_profile(at(all.line(Trait::kSharedSize), "asks for the size of its shared memory"));
+    }
+    if (indirect != 0) {
+      result_.uncounted = at(indirect, "what is called through a pointer is not counted");
+    }
+  }
+
+  void judge_room() {
+    if (result_.static_shared_bytes + kAddedSharedBytes > kMostStaticSharedBytes) {
+      refuse_worker(
+          fmt::format("its {} bytes of static shared memory leave no room for the {} of a worker",
+                      result_.static_shared_bytes, kAddedSharedBytes));
+    }
+    if (aligned(result_.parameter_bytes, 8) + kAddedParameterBytes > kMostParameterBytes) {
+      const std::string reason =
+          fmt::format("its {} bytes of parameters leave no room for slate's {}",
+                      result_.parameter_bytes, kAddedParameterBytes);
+      refuse_both(reason);
+      refuse_profile(reason);
+    }
+    if (result_.calls &&
+        result_.static_shared_bytes + kProfileSharedBytes > kMostStaticSharedBytes) {
+      refuse_profile(fmt::format("its {} bytes of static shared memory leave no room for {} more",
+                                 result_.static_shared_bytes, kProfileSharedBytes));
+    }
+  }
+
+  // --- Who leaves while who goes on
+  // ----------------------------------------------------------------
+
+  void judge_control_flow() {
+    const ControlFlow flow(function_);
+    const Uniformity uniformity(function_, flow, false);
+    count_divergent_exits(flow, uniformity);
+    for (std::uint32_t i = 0; i < function_.instructions.size(); ++i) {
+      const Instruction& instruction = function_.instructions[i];
+      Scope apart = uniformity.apart_in(flow.block_of(i));
+      if (instruction.guard) apart = join(apart, uniformity.of(*instruction.guard));
+      if (is_block_barrier(instruction)) judge_barrier(instruction, apart);
+      if (is_warp_wide(instruction)) judge_warp_wide(instruction, apart, uniformity);
+      if (instruction.opcode == "call") judge_call(instruction, apart);
+    }
+    judge_partings(function_, flow, uniformity);
+    for (const std::uint32_t callee : reachable_functions()) judge_callee(callee);
+    if (result_.drains) judge_drain();
+  }
+
+  void count_divergent_exits(const ControlFlow& flow, const Uniformity& uniformity) {
+    for (const ControlFlow::Block& block : flow.blocks()) {
+      const Instruction& last = function_.instructions[block.end - 1];
+      if (last.guard && block.meeting == ControlFlow::kNone &&
+          uniformity.of(*last.guard) != Scope::kBlock) {
+        ++result_.divergent_exits;
+      }
+    }
+  }
+
+  void judge_barrier(const Instruction& instruction, Scope apart) {
+    ++result_.barriers;
+    if (apart == Scope::kBlock) return;
+    const BarrierKind kind = kind_of(instruction);
+    // Threads that do not come here may be waiting for the next block at barrier 0.
+    if (kind.whole_block && kind.zero) {
+      result_.drains = true;
+    } else if (kind.whole_block || kind.zero) {
+      refuse_worker(
+          at(instruction.line, "some threads may have left before this named or partial barrier"));
+    }
+  }
+
+  void judge_warp_wide(const Instruction& instruction, Scope apart, const Uniformity& uniformity) {
+    ++result_.warp_wide;
+    if (apart == Scope::kWarpRows) result_.needs_whole_rows = true;
+    if (names_present_lanes(instruction, uniformity)) return;
+    if (instruction.guard && uniformity.of(*instruction.guard) == Scope::kThread) {
+      refuse_missing_lanes(instruction);
+    }
+  }
+
+  static bool names_present_lanes(const Instruction& instruction, const Uniformity& uniformity) {
+    const Operand* lanes = lanes_of(instruction);
+    return lanes != nullptr && uniformity.is_lane_mask(*lanes);
+  }
+
+  void refuse_missing_lanes(const Instruction& instruction) {
+    refuse_worker(at(
+        instruction.line,
+        fmt::format("some lanes may have left the kernel before this {}, which would wait for them",
+                    instruction.opcode)));
+  }
+
+  /// Where lanes part, one side may leave the kernel while the other goes on to an instruction that
+  /// names all lanes. It waits only for those that have not left, so they must not be parked
+  /// instead. No harm is done if both sides have as many such instructions before they meet: in a
+  /// program that is right the lanes then wait for one another there.
+  void judge_partings(const ptx::Function& function, const ControlFlow& flow,
+                      const Uniformity& uniformity) {
+    std::vector<std::uint32_t> weights(flow.blocks().size(), 0);
+    std::vector<const Instruction*> first_of(flow.blocks().size(), nullptr);
+    for (std::uint32_t i = 0; i < function.instructions.size(); ++i) {
+      const Instruction& instruction = function.instructions[i];
+      if (!is_warp_wide(instruction) || names_present_lanes(instruction, uniformity)) continue;
+      const std::uint32_t block = flow.block_of(i);
+      if (weights[block]++ == 0) first_of[block] = &instruction;
+    }
+    if (std::ranges::all_of(weights, [](std::uint32_t weight) { return weight == 0; })) return;
+    for (const std::uint32_t branch : uniformity.parting_branches()) {
+      const auto influenced = flow.influence_of(branch);
+      const auto waiting = std::ranges::find_if(
+          influenced, [&](std::uint32_t block) { return weights[block] != 0; });
+      if (waiting == influenced.end()) continue;
+      if (!sides_agree(flow, branch, weights)) refuse_missing_lanes(*first_of[*waiting]);
+    }
+  }
+
+  static bool sides_agree(const ControlFlow& flow, std::uint32_t branch,
+                          const std::vector<std::uint32_t>& weights) {
+    const ControlFlow::Block& block = flow.blocks()[branch];
+    if (block.exits || block.successors.empty()) return false;  // one side leaves at once
+    const std::uint32_t first = flow.least_weight(block.successors[0], block.meeting, weights);
+    return first != 0 && std::ranges::all_of(block.successors, [&](std::uint32_t successor) {
+             return flow.least_weight(successor, block.meeting, weights) == first;
+           });
+  }
+
+  void judge_call(const Instruction& call, Scope apart) {
+    if (apart == Scope::kBlock) return;
+    for_each_operand(call.operands, [&](const Operand& operand) {
+      if (operand.reference != ptx::Reference::kFunction) return;
+      const Facts& called = all_facts_[operand.index].with_callees;
+      judge_apart_call(call, called, apart);
+    });
+    if (facts_.own.has(Trait::kIndirectCall)) judge_apart_call(call, facts_.with_callees, apart);
+  }
+
+  void judge_apart_call(const Instruction& call, const Facts& called, Scope apart) {
+    if (called.has(Trait::kBarrier)) {
+      refuse_worker(
+          at(call.line, "some threads may have left before this call of a function with barriers"));
+    }
+    if (called.has(Trait::kWarpWide) && apart == Scope::kThread) {
+      refuse_worker(at(
+          call.line,
+          "some lanes may have left before this call of a function with warp-wide instructions"));
+    }
+    if (called.has(Trait::kWarpWide) && apart == Scope::kWarpRows) result_.needs_whole_rows = true;
+  }
+
+  std::vector<std::uint32_t> reachable_functions() const {
+    std::vector<std::uint32_t> found = facts_.callees;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      for (const std::uint32_t callee : all_facts_[found[i]].callees) {
+        if (std::ranges::find(found, callee) == found.end()) found.push_back(callee);
+      }
+    }
+    return found;
+  }
+
+  /// A thread that does not come to a barrier inside a function returns from it, and may leave the
+  /// kernel while the others wait there.
+  void judge_callee(std::uint32_t index) {
+    const ptx::Function& callee = module_.functions[index];
+    const Facts& facts = all_facts_[index].own;
+    if (!facts.has(Trait::kBarrier) && !facts.has(Trait::kWarpWide)) return;
+    const ControlFlow flow(callee);
+    const Uniformity uniformity(callee, flow, true);
+    for (std::uint32_t i = 0; i < callee.instructions.size(); ++i) {
+      const Instruction& instruction = callee.instructions[i];
+      Scope apart = uniformity.apart_in(flow.block_of(i));
+      if (instruction.guard) apart = join(apart, uniformity.of(*instruction.guard));
+      if (is_block_barrier(instruction) && apart != Scope::kBlock) {
+        refuse_worker(
+            at(instruction.line, "some threads may have left before this barrier in a function"));
+      }
+      if (is_warp_wide(instruction)) judge_warp_wide(instruction, apart, uniformity);
+    }
+    judge_partings(callee, flow, uniformity);
+    if (facts.has(Trait::kBarrier)) callee_barrier_line_ = facts.line(Trait::kBarrier);
+  }
+
+  /// The drain replaces every barrier of the entry by two; it can do so only with plain ones.
+  void judge_drain() {
+    for (const Instruction& instruction : function_.instructions) {
+      if (!is_block_barrier(instruction)) continue;
+      const BarrierKind kind = kind_of(instruction);
+      if (kind.reduces || !kind.zero || !kind.whole_block) {
+        refuse_worker(at(instruction.line,
+                         "threads leave early, and this barrier reduces, is named or is partial"));
+      }
+    }
+    if (callee_barrier_line_ != 0) {
+      refuse_worker(
+          at(callee_barrier_line_, "threads leave early, and this barrier is in a function"));
+    }
+  }
+
+  const ptx::Module& module_;
+  const std::vector<FunctionFacts>& all_facts_;
+  const ptx::Function& function_;
+  const FunctionFacts& facts_;
+  std::uint32_t callee_barrier_line_ = 0;
+  EntryAnalysis result_;
+};
+
+/// A reason that holds for all kernels of the module, or nothing.
+std::string judge_module(const ptx::Module& module) {
+  if (module.sm < kOldestSm) {
+    return fmt::format(
+        "written for {}; threads of a warp make no progress of their own before sm_70",
+        module.target);
+  }
+  if (module.address_size != 64) return "has 32-bit addresses";
+  if (module.text.find(kReservedPrefix) != std::string::npos) {
+    return fmt::format("has names that begin with {}", kReservedPrefix);
+  }
+  return {};
+}
+
+}  // namespace
+
+ModuleAnalysis analyse(const ptx::Module& module) {
+  ModuleAnalysis analysis;
+  analysis.functions = collect_facts(module);
+  const std::string reason = judge_module(module);
+  for (std::uint32_t i = 0; i < module.functions.size(); ++i) {
+    const ptx::Function& function = module.functions[i];
+    if (!function.is_entry || !function.has_body) continue;
+    analysis.entries.push_back(EntryJudge(module, analysis.functions, i).judge(reason));
+  }
+  return analysis;
+}
+
+}  // namespace slate::injector

@@ -1,0 +1,223 @@
+#include "injector/analysis/control_flow.h"
+
+#include <algorithm>
+#include <queue>
+#include <utility>
+
+namespace slate::injector {
+namespace {
+
+using ptx::Instruction;
+using ptx::Operand;
+using ptx::Reference;
+
+bool is_branch(const Instruction& instruction) {
+  return instruction.opcode == "bra" || instruction.opcode == "brx";
+}
+
+bool ends_block(const Instruction& instruction) {
+  return is_branch(instruction) || leaves(instruction) || instruction.opcode == "trap";
+}
+
+const ptx::Label* label_of(const ptx::Function& function, const Operand& operand) {
+  if (operand.reference != Reference::kLabel || operand.index >= function.labels.size())
+    return nullptr;
+  return &function.labels[operand.index];
+}
+
+}  // namespace
+
+bool leaves(const Instruction& instruction) {
+  return instruction.opcode == "ret" || instruction.opcode == "exit";
+}
+
+ControlFlow::ControlFlow(const ptx::Function& function) {
+  split(function);
+  link(function);
+  find_meetings();
+}
+
+void ControlFlow::split(const ptx::Function& function) {
+  const auto count = static_cast<std::uint32_t>(function.instructions.size());
+  std::vector<bool> starts(count + 1, false);
+  starts[0] = true;
+  for (const ptx::Label& label : function.labels) starts[label.target] = true;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (ends_block(function.instructions[i])) starts[i + 1] = true;
+  }
+  block_of_.resize(count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (starts[i]) blocks_.push_back({.first = i, .end = i, .successors = {}});
+    block_of_[i] = static_cast<std::uint32_t>(blocks_.size() - 1);
+    blocks_.back().end = i + 1;
+  }
+}
+
+void ControlFlow::add_targets(const ptx::Function& function, const Instruction& branch,
+                              Block& block) {
+  const auto add = [&](const ptx::Label& label) {
+    if (label.target < block_of_.size()) {
+      block.successors.push_back(block_of_[label.target]);
+    } else {
+      block.exits = true;  // a label before the closing brace
+    }
+  };
+  for (const Operand& operand : branch.operands) {
+    const ptx::Label* label = label_of(function, operand);
+    if (label == nullptr) continue;
+    if (branch.opcode == "bra") {
+      add(*label);
+      continue;
+    }
+    for (const std::string_view name : label->branch_targets) {
+      const auto target = std::ranges::find(function.labels, name, &ptx::Label::name);
+      if (target != function.labels.end()) add(*target);
+    }
+  }
+}
+
+void ControlFlow::link(const ptx::Function& function) {
+  for (std::uint32_t b = 0; b < blocks_.size(); ++b) {
+    Block& block = blocks_[b];
+    const Instruction& last = function.instructions[block.end - 1];
+    bool falls_through = true;
+    if (is_branch(last)) {
+      add_targets(function, last, block);
+      falls_through = last.guard.has_value();
+    } else if (leaves(last)) {
+      block.exits = true;
+      falls_through = last.guard.has_value();
+    } else if (last.opcode == "trap") {
+      falls_through = last.guard.has_value();
+    }
+    if (!falls_through) continue;
+    if (b + 1 < blocks_.size()) {
+      block.successors.push_back(b + 1);
+    } else {
+      block.exits = true;
+    }
+  }
+}
+
+/// Blocks from which the end can be reached, the end's side first: a reverse post-order of the
+/// reversed graph, without recursion as functions may have thousands of blocks.
+std::vector<std::uint32_t> ControlFlow::backwards_order(
+    const std::vector<std::vector<std::uint32_t>>& predecessors) const {
+  struct Visit {
+    std::uint32_t block;
+    std::size_t next = 0;
+  };
+  std::vector<std::uint32_t> finished;
+  std::vector<bool> seen(blocks_.size(), false);
+  std::vector<Visit> path;
+  for (std::uint32_t root = 0; root < blocks_.size(); ++root) {
+    if (!blocks_[root].exits || seen[root]) continue;
+    seen[root] = true;
+    path.push_back({root});
+    while (!path.empty()) {
+      Visit& top = path.back();
+      if (top.next == predecessors[top.block].size()) {
+        finished.push_back(top.block);
+        path.pop_back();
+        continue;
+      }
+      const std::uint32_t previous = predecessors[top.block][top.next++];
+      if (seen[previous]) continue;
+      seen[previous] = true;
+      path.push_back({previous});
+    }
+  }
+  std::ranges::reverse(finished);
+  return finished;
+}
+
+/// Immediate post-dominators by Cooper, Harvey and Kennedy, "A simple, fast dominance algorithm"
+/// (2001), on the reversed graph with one virtual end.
+void ControlFlow::find_meetings() {
+  const auto count = static_cast<std::uint32_t>(blocks_.size());
+  std::vector<std::vector<std::uint32_t>> predecessors(count);
+  for (std::uint32_t b = 0; b < count; ++b) {
+    for (const std::uint32_t successor : blocks_[b].successors)
+      predecessors[successor].push_back(b);
+  }
+  const std::vector<std::uint32_t> order = backwards_order(predecessors);
+  const std::uint32_t end = count;
+  std::vector<std::uint32_t> rank(count + 1, kNone);
+  rank[end] = 0;
+  for (std::uint32_t i = 0; i < order.size(); ++i) rank[order[i]] = i + 1;
+
+  std::vector<std::uint32_t> meeting(count + 1, kNone);
+  meeting[end] = end;
+  const auto common = [&](std::uint32_t a, std::uint32_t b) {
+    while (a != b) {
+      while (rank[a] > rank[b]) a = meeting[a];
+      while (rank[b] > rank[a]) b = meeting[b];
+    }
+    return a;
+  };
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const std::uint32_t b : order) {
+      std::uint32_t found = blocks_[b].exits ? end : kNone;
+      for (const std::uint32_t successor : blocks_[b].successors) {
+        if (meeting[successor] == kNone) continue;  // not yet seen, or ends in a trap
+        found = found == kNone ? successor : common(found, successor);
+      }
+      if (found != meeting[b]) {
+        meeting[b] = found;
+        changed = true;
+      }
+    }
+  }
+  for (std::uint32_t b = 0; b < count; ++b) {
+    blocks_[b].meeting = meeting[b] == end ? kNone : meeting[b];
+  }
+}
+
+std::vector<std::uint32_t> ControlFlow::reach(const std::vector<std::uint32_t>& from,
+                                              std::uint32_t stop) const {
+  std::vector<bool> seen(blocks_.size(), false);
+  std::vector<std::uint32_t> found;
+  const auto visit = [&](std::uint32_t b) {
+    if (b == stop || seen[b]) return;
+    seen[b] = true;
+    found.push_back(b);
+  };
+  for (const std::uint32_t b : from) visit(b);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    for (const std::uint32_t successor : blocks_[found[i]].successors) visit(successor);
+  }
+  return found;
+}
+
+std::vector<std::uint32_t> ControlFlow::influence_of(std::uint32_t block) const {
+  return reach(blocks_[block].successors, blocks_[block].meeting);
+}
+
+std::vector<std::uint32_t> ControlFlow::way_from(std::uint32_t block,
+                                                 std::uint32_t successor) const {
+  return reach({successor}, blocks_[block].meeting);
+}
+
+std::uint32_t ControlFlow::least_weight(std::uint32_t from, std::uint32_t to,
+                                        const std::vector<std::uint32_t>& weights) const {
+  if (from == to) return 0;
+  using Step = std::pair<std::uint32_t, std::uint32_t>;  // weight up to and with the block, block
+  std::priority_queue<Step, std::vector<Step>, std::greater<>> waiting;
+  std::vector<bool> settled(blocks_.size(), false);
+  waiting.emplace(weights[from], from);
+  while (!waiting.empty()) {
+    const auto [weight, block] = waiting.top();
+    waiting.pop();
+    if (block == to) return weight;
+    if (settled[block]) continue;
+    settled[block] = true;
+    if (to == kNone && blocks_[block].exits) return weight;
+    for (const std::uint32_t next : blocks_[block].successors) {
+      waiting.emplace(next == to ? weight : weight + weights[next], next);
+    }
+  }
+  return kNone;
+}
+
+}  // namespace slate::injector

@@ -1,0 +1,58 @@
+// ControlFlow: the basic blocks of one function, who follows whom, and where paths that part meet
+// again (post-dominators). Knows branches and ways out, nothing of what else instructions do.
+// Immutable once built; refers to the Function by index only.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "injector/ptx/module.h"
+
+namespace slate::injector {
+
+/// True for `ret` and `exit`: in an entry, either ends the thread.
+bool leaves(const ptx::Instruction& instruction);
+
+class ControlFlow {
+ public:
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
+  struct Block {
+    std::uint32_t first = 0;  // instructions [first, end)
+    std::uint32_t end = 0;
+    bool exits = false;  // its last instruction may leave the function
+    std::vector<std::uint32_t> successors;
+    /// The block that every path to the function's end passes next; kNone: paths may leave the
+    /// function before they meet, or never end. Paths into a trap do not count: nobody comes back.
+    std::uint32_t meeting = kNone;
+  };
+
+  explicit ControlFlow(const ptx::Function& function);
+
+  const std::vector<Block>& blocks() const { return blocks_; }
+  std::uint32_t block_of(std::uint32_t instruction) const { return block_of_[instruction]; }
+  /// The blocks that are run between the branch at the end of `block` and the place where its paths
+  /// meet again, that place left out.
+  std::vector<std::uint32_t> influence_of(std::uint32_t block) const;
+  /// The part of it that lies on ways beginning with `successor`.
+  std::vector<std::uint32_t> way_from(std::uint32_t block, std::uint32_t successor) const;
+  /// The least sum of `weights` (by block) on a path from `from` to the block `to` (or, for kNone,
+  /// to any way out), `to` left out; kNone if there is no path.
+  std::uint32_t least_weight(std::uint32_t from, std::uint32_t to,
+                             const std::vector<std::uint32_t>& weights) const;
+
+ private:
+  void split(const ptx::Function& function);
+  void link(const ptx::Function& function);
+  void add_targets(const ptx::Function& function, const ptx::Instruction& branch, Block& block);
+  void find_meetings();
+  std::vector<std::uint32_t> reach(const std::vector<std::uint32_t>& from,
+                                   std::uint32_t stop) const;
+  std::vector<std::uint32_t> backwards_order(
+      const std::vector<std::vector<std::uint32_t>>& predecessors) const;
+
+  std::vector<Block> blocks_;
+  std::vector<std::uint32_t> block_of_;
+};
+
+}  // namespace slate::injector

@@ -1,0 +1,75 @@
+// Facts: what one function does that matters to the forms, with the line where it was first seen,
+// and the same for everything that it may call. A walk over instructions; no judgement here
+// (analysis.h).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "injector/ptx/module.h"
+
+namespace slate::injector {
+
+enum class Trait : std::uint8_t {
+  kBlockIndex,     // reads %ctaid or %nctaid
+  kOddBlockIndex,  // reads %ctaid without naming a component
+  kBarrier,        // a barrier of the block, of any kind
+  kShared,         // has or names shared variables
+  kExit,           // `exit`, which ends the thread from within a call too
+  kCall,
+  kIndirectCall,
+  kDeviceRuntime,  // launches kernels or calls the device-side runtime
+  kCooperative,    // reads %envreg: grid-wide synchronisation
+  kCluster,        // thread block clusters
+  kArrive,         // bar.arrive
+  kAsyncBarrier,   // mbarrier objects or bulk copies, whose state outlives the code that made it
+  kAsyncCopy,      // cp.async
+  kRegisterMove,   // setmaxnreg
+  kAlloca,
+  kSharedSize,    // reads %total_smem_size or %aggr_smem_size
+  kCommunicates,  // may wait for, or learn from, another block
+  kWarpWide,      // instructions that name other lanes
+  kCount,
+};
+
+class Facts {
+ public:
+  /// The line of the first instruction with the trait; 0 if there is none.
+  std::uint32_t line(Trait trait) const { return lines_[static_cast<std::size_t>(trait)]; }
+  bool has(Trait trait) const { return line(trait) != 0; }
+  void add(Trait trait, std::uint32_t line);
+  void add(const Facts& other);
+
+ private:
+  std::array<std::uint32_t, static_cast<std::size_t>(Trait::kCount)> lines_{};
+};
+
+struct FunctionFacts {
+  Facts own;
+  Facts with_callees;
+  std::vector<std::uint32_t> callees;           // indices into Module::functions, distinct
+  std::vector<std::uint32_t> shared_variables;  // indices into Module::variables, distinct
+};
+
+/// One per Module::functions. A function whose address is taken counts as called by every indirect
+/// call.
+std::vector<FunctionFacts> collect_facts(const ptx::Module& module);
+
+/// True for barriers of the block (not of a warp or a cluster).
+bool is_block_barrier(const ptx::Instruction& instruction);
+/// True for instructions that wait for, or read from, other lanes of the warp.
+bool is_warp_wide(const ptx::Instruction& instruction);
+/// True for %ctaid and %nctaid with a component.
+bool is_block_index(const ptx::Operand& operand);
+
+/// Calls `use` with every operand and, for those with parts, every part.
+void for_each_operand(const std::vector<ptx::Operand>& operands, auto&& use) {
+  for (const ptx::Operand& operand : operands) {
+    use(operand);
+    for_each_operand(operand.parts, use);
+  }
+}
+
+}  // namespace slate::injector

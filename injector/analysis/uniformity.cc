@@ -1,0 +1,443 @@
+#include "injector/analysis/uniformity.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "injector/analysis/facts.h"
+
+namespace slate::injector {
+namespace {
+
+using ptx::Instruction;
+using ptx::Operand;
+using ptx::Reference;
+
+constexpr std::uint32_t kWarpThreads = 32;
+
+// Their result depends on nothing but their operands. Whatever is not here counts as different in
+// every thread.
+constexpr std::array<std::string_view, 62> kPure = {
+    "abs",   "add",      "addc",     "and",      "bfe",   "bfi",  "bfind", "bmsk",      "brev",
+    "clz",   "cnot",     "copysign", "cos",      "cvt",   "cvta", "div",   "dp2a",      "dp4a",
+    "ex2",   "fma",      "fns",      "isspacep", "lg2",   "lop3", "mad",   "mad24",     "madc",
+    "max",   "min",      "mov",      "mul",      "mul24", "neg",  "not",   "or",        "popc",
+    "prmt",  "rcp",      "rem",      "rsqrt",    "sad",   "selp", "set",   "setp",      "shf",
+    "shl",   "shr",      "sin",      "slct",     "sqrt",  "sub",  "subc",  "szext",     "tanh",
+    "testp", "vabsdiff", "vadd",     "vmad",     "vsub",  "xor",  "mapa",  "getctarank"};
+
+bool is_pure(std::string_view opcode) {
+  return std::ranges::find(kPure, opcode) != kPure.end();
+}
+
+constexpr std::array<std::string_view, 27> kNoResult = {"st",
+                                                        "red",
+                                                        "bra",
+                                                        "brx",
+                                                        "membar",
+                                                        "fence",
+                                                        "ret",
+                                                        "exit",
+                                                        "trap",
+                                                        "brkpt",
+                                                        "prefetch",
+                                                        "prefetchu",
+                                                        "cp",
+                                                        "sust",
+                                                        "sured",
+                                                        "stmatrix",
+                                                        "nanosleep",
+                                                        "pmevent",
+                                                        "griddepcontrol",
+                                                        "setmaxnreg",
+                                                        "discard",
+                                                        "applypriority",
+                                                        "tensormap",
+                                                        "stackrestore",
+                                                        "call",
+                                                        "bar.warp",
+                                                        "multimem"};
+
+bool is_local(const Operand& operand) {
+  return operand.kind == Operand::Kind::kSymbol && operand.reference == Reference::kLocal;
+}
+
+bool is_special(const Operand& operand, std::string_view name) {
+  return operand.kind == Operand::Kind::kSpecial && operand.text == name;
+}
+
+bool divides_warp(std::int64_t value) {
+  return value % kWarpThreads == 0;
+}
+
+}  // namespace
+
+Scope join(Scope a, Scope b) {
+  if (a == Scope::kThread || b == Scope::kThread) return Scope::kThread;
+  if (a == Scope::kWarpRows || b == Scope::kWarpRows) return Scope::kWarpRows;
+  return std::max(a, b);
+}
+
+bool has_result(const Instruction& instruction) {
+  const std::string_view opcode = instruction.opcode;
+  if (opcode == "bar" || opcode == "barrier") return instruction.has("red");
+  if (opcode == "wmma") return !instruction.has("store");
+  if (opcode == "mbarrier") return !instruction.has("init") && !instruction.has("inval");
+  return std::ranges::find(kNoResult, opcode) == kNoResult.end();
+}
+
+Uniformity::Uniformity(const ptx::Function& function, const ControlFlow& flow, bool parameters_vary)
+    : function_(function),
+      flow_(flow),
+      parameters_vary_(parameters_vary),
+      registers_(function.variables.size(), Scope::kBlock),
+      offsets_(function.variables.size(), 0),
+      places_(function.variables.size(), Place::kNone),
+      constants_(function.variables.size()),
+      lane_masks_(function.variables.size(), true),
+      uses_(function.variables.size()),
+      apart_(flow.blocks().size(), Scope::kBlock),
+      branches_(flow.blocks().size(), Scope::kBlock) {
+  find_constants();
+  find_places();
+  find_lane_masks();
+  find_uses();
+  const auto count = static_cast<std::uint32_t>(function.instructions.size());
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (std::uint32_t i = 0; i < count; ++i) changed |= visit(i);
+    for (std::uint32_t b = 0; b < flow.blocks().size(); ++b) changed |= spread(b);
+  }
+}
+
+Scope Uniformity::of(const Operand& operand) const {
+  using Kind = Operand::Kind;
+  switch (operand.kind) {
+    case Kind::kInteger:
+    case Kind::kFloat:
+    case Kind::kSink:
+      return Scope::kBlock;
+    case Kind::kSpecial: {
+      constexpr std::array<std::string_view, 12> kShared = {
+          "%ntid.x",   "%ntid.y",   "%ntid.z",   "%ctaid.x", "%ctaid.y",           "%ctaid.z",
+          "%nctaid.x", "%nctaid.y", "%nctaid.z", "WARP_SZ",  "%dynamic_smem_size", "%gridid"};
+      if (std::ranges::find(kShared, operand.text) != kShared.end()) return Scope::kBlock;
+      return Scope::kThread;
+    }
+    case Kind::kSymbol:
+      if (is_local(operand)) {
+        // The address of local memory is the same for all threads, what is there is not.
+        const bool is_memory = function_.variables[operand.index].space == ptx::Space::kLocal;
+        return is_memory ? Scope::kThread : registers_[operand.index];
+      }
+      if (operand.reference == Reference::kParameter && parameters_vary_) return Scope::kThread;
+      return Scope::kBlock;  // an address, or a parameter of the kernel
+    default: {
+      Scope all = Scope::kBlock;
+      for (const Operand& part : operand.parts) all = join(all, of(part));
+      return all;
+    }
+  }
+}
+
+std::vector<std::uint32_t> Uniformity::parting_branches() const {
+  std::vector<std::uint32_t> found;
+  for (std::uint32_t b = 0; b < branches_.size(); ++b) {
+    if (branches_[b] == Scope::kThread) found.push_back(b);
+  }
+  return found;
+}
+
+bool Uniformity::is_lane_mask(const Operand& operand) const {
+  return is_local(operand) && lane_masks_[operand.index] &&
+         places_[operand.index] != Place::kNone;  // written at all
+}
+
+// --- What registers are in terms of %tid
+// -----------------------------------------------------------
+
+Uniformity::Place Uniformity::place_of(const Operand& operand) const {
+  if (is_local(operand)) {
+    return offsets_[operand.index] == 0 ? places_[operand.index] : Place::kUnknown;
+  }
+  if (is_special(operand, "%tid.x")) return Place::kTidX;
+  if (is_special(operand, "%tid.y")) return Place::kTidY;
+  if (is_special(operand, "%tid.z")) return Place::kTidZ;
+  if (is_special(operand, "%ntid.x")) return Place::kNtidX;
+  if (is_special(operand, "%ntid.y")) return Place::kNtidY;
+  return Place::kUnknown;
+}
+
+/// Compilers divide by 32 as (x + (x >> 31 >>> 27)) >> 5, where x >> 31 is 0 for every place.
+Uniformity::Place Uniformity::place_shifted(const Instruction& shift) const {
+  const Place place = place_of(shift.operands[1]);
+  if (place == Place::kZero) return Place::kZero;
+  const bool is_place = place == Place::kTidX || place == Place::kTidY || place == Place::kTidZ ||
+                        place == Place::kRow || place == Place::kRank;
+  const bool is_sign = shift.operands[2].kind == Operand::Kind::kInteger &&
+                       shift.operands[2].integer == 31 && shift.type() == ptx::Type::kS32;
+  return is_place && is_sign ? Place::kZero : Place::kUnknown;
+}
+
+Uniformity::Place Uniformity::place_made_by(const Instruction& instruction) const {
+  const auto& operands = instruction.operands;
+  if (instruction.guard) return Place::kUnknown;
+  if ((instruction.opcode == "mov" || instruction.opcode == "cvt") && operands.size() == 2) {
+    return place_of(operands[1]);
+  }
+  if (instruction.opcode == "shr" && operands.size() == 3) return place_shifted(instruction);
+  if (instruction.opcode == "add" && operands.size() == 3) {
+    if (operands[2].kind == Operand::Kind::kInteger) return place_of(operands[1]);
+    if (place_of(operands[2]) == Place::kZero) return place_of(operands[1]);
+    return place_of(operands[1]) == Place::kZero ? place_of(operands[2]) : Place::kUnknown;
+  }
+  if (instruction.opcode != "mad" || operands.size() != 4) return Place::kUnknown;
+  Place factor = place_of(operands[1]);
+  Place size = place_of(operands[2]);
+  if (factor == Place::kNtidX || factor == Place::kNtidY) std::swap(factor, size);
+  const Place rest = place_of(operands[3]);
+  if (factor == Place::kTidZ && size == Place::kNtidY && rest == Place::kTidY) return Place::kPlane;
+  if (size != Place::kNtidX || rest != Place::kTidX) return Place::kUnknown;
+  if (factor == Place::kTidY) return Place::kRow;
+  return factor == Place::kPlane ? Place::kRank : Place::kUnknown;
+}
+
+std::int64_t Uniformity::offset_made_by(const Instruction& instruction) const {
+  const auto& operands = instruction.operands;
+  const bool adds = instruction.opcode == "add" && operands.size() == 3 &&
+                    operands[2].kind == Operand::Kind::kInteger;
+  return adds ? operands[2].integer : 0;
+}
+
+void Uniformity::find_places() {
+  // Definitions stand before uses nearly always; where they do not, the place stays unknown.
+  for (const Instruction& instruction : function_.instructions) {
+    const Place place = place_made_by(instruction);
+    const std::int64_t offset = offset_made_by(instruction);
+    for_each_result(instruction, [&](const Operand& result) {
+      if (!is_local(result)) return;
+      Place& present = places_[result.index];
+      const bool is_first = present == Place::kNone;
+      const bool is_same = present == place && offsets_[result.index] == offset;
+      present = (is_first || is_same) && place != Place::kNone ? place : Place::kUnknown;
+      offsets_[result.index] = offset;
+    });
+  }
+}
+
+void Uniformity::find_constants() {
+  std::vector<bool> written(function_.variables.size(), false);
+  for (const Instruction& instruction : function_.instructions) {
+    for_each_result(instruction, [&](const Operand& result) {
+      if (!is_local(result)) return;
+      const bool is_first = !written[result.index];
+      written[result.index] = true;
+      const bool is_constant = instruction.opcode == "mov" && instruction.operands.size() == 2 &&
+                               !instruction.guard &&
+                               instruction.operands[1].kind == Operand::Kind::kInteger;
+      auto& known = constants_[result.index];
+      known.reset();
+      if (is_first && is_constant) known = instruction.operands[1].integer;
+    });
+  }
+}
+
+std::optional<std::int64_t> Uniformity::constant(const Operand& operand) const {
+  if (operand.kind == Operand::Kind::kInteger) return operand.integer;
+  return is_local(operand) ? constants_[operand.index] : std::nullopt;
+}
+
+/// The lanes that a warp-wide instruction names last are all of them. Of parts of a warp, each has
+/// a result of its own.
+bool Uniformity::names_whole_warp(const Instruction& instruction) const {
+  if (instruction.operands.empty()) return false;
+  const auto lanes = constant(instruction.operands.back());
+  return lanes && static_cast<std::uint32_t>(*lanes) == 0xffffffffu;
+}
+
+void Uniformity::find_lane_masks() {
+  for (const Instruction& instruction : function_.instructions) {
+    const std::string_view opcode = instruction.opcode;
+    bool is_mask = opcode == "activemask" || opcode == "match" ||
+                   (opcode == "vote" && instruction.has("ballot"));
+    if ((opcode == "and" || opcode == "mov") && instruction.operands.size() >= 2) {
+      is_mask = std::ranges::any_of(instruction.operands.begin() + 1, instruction.operands.end(),
+                                    [&](const Operand& input) {
+                                      return is_local(input) && lane_masks_[input.index] &&
+                                             places_[input.index] != Place::kNone;
+                                    });
+    }
+    if (is_mask) continue;
+    for_each_result(instruction, [&](const Operand& result) {
+      if (is_local(result)) lane_masks_[result.index] = false;
+    });
+  }
+}
+
+// --- Scopes
+// ----------------------------------------------------------------------------------------
+
+Scope Uniformity::inputs_of(const Instruction& instruction) const {
+  Scope all = Scope::kBlock;
+  for (std::size_t i = has_result(instruction) ? 1 : 0; i < instruction.operands.size(); ++i) {
+    all = join(all, of(instruction.operands[i]));
+  }
+  return all;
+}
+
+/// Comparisons and shifts of the thread's place whose result is the same in a whole warp: `tid <
+/// 64`, `tid >> 5`.
+bool Uniformity::constant_per_warp(const Instruction& instruction, bool& needs_rows) const {
+  const auto& operands = instruction.operands;
+  if (operands.size() != 3) return false;
+  const auto limit = constant(operands[2]);
+  if (!limit) return false;
+  // `tid / 32 == 0` is written as tid + 31 <= 62, unsigned.
+  const bool compares = instruction.opcode == "setp" && is_local(operands[1]);
+  const Place place = compares ? places_[operands[1].index] : place_of(operands[1]);
+  const std::int64_t offset = compares ? offsets_[operands[1].index] : 0;
+  if (place != Place::kTidX && place != Place::kRow && place != Place::kRank) return false;
+  needs_rows = place != Place::kRank;
+  // Unsigned, tid - 10 < 22 means two limits, of which 10 parts a warp.
+  if (offset < 0 && !divides_warp(offset)) return false;
+  const std::int64_t value = *limit - offset;
+  if (instruction.opcode == "shr") return value >= 5;
+  if (instruction.opcode == "and") return divides_warp(value);
+  if (instruction.opcode == "div") return value > 0 && divides_warp(value);
+  if (instruction.opcode != "setp" || instruction.modifiers.empty()) return false;
+  const std::string_view relation = instruction.modifiers[0];
+  if (relation == "lt" || relation == "ge" || relation == "lo" || relation == "hs") {
+    return divides_warp(value);
+  }
+  if (relation == "gt" || relation == "le" || relation == "hi" || relation == "ls") {
+    return divides_warp(value + 1);
+  }
+  return false;
+}
+
+Scope Uniformity::result_of(const Instruction& instruction) const {
+  const std::string_view opcode = instruction.opcode;
+  const auto& operands = instruction.operands;
+  bool needs_rows = false;
+  if (constant_per_warp(instruction, needs_rows)) {
+    return needs_rows ? Scope::kWarpRows : Scope::kWarp;
+  }
+  if (is_pure(opcode)) return inputs_of(instruction);
+  if (opcode == "ld" && operands.size() == 2 && !instruction.has("volatile")) {
+    if (instruction.has("param") || instruction.has("param::entry")) {
+      const bool own =
+          !operands[1].parts.empty() && operands[1].parts[0].reference == Reference::kParameter;
+      return own && !parameters_vary_ ? inputs_of(instruction) : Scope::kThread;
+    }
+    if (instruction.has("local")) return Scope::kThread;
+    // Threads that read one address together read one value: a write between their reads would be a
+    // data race. Not so of the accesses that are made for races.
+    const bool may_race = std::ranges::any_of(instruction.modifiers, [](std::string_view word) {
+      return word == "relaxed" || word == "acquire" || word == "mmio";
+    });
+    return may_race ? Scope::kThread : inputs_of(instruction);
+  }
+  if (opcode == "bar" || opcode == "barrier") {
+    return instruction.has("warp") ? Scope::kThread : Scope::kBlock;
+  }
+  if (opcode == "vote" || opcode == "redux") {
+    return names_whole_warp(instruction) ? Scope::kWarp : Scope::kThread;
+  }
+  if (opcode == "shfl" && instruction.has("idx") && operands.size() >= 4) {
+    // One lane's value for all: only with a width of the whole warp.
+    const bool whole = constant(operands[3]) == 31;
+    const Scope lane = of(operands[2]);
+    if (whole && names_whole_warp(instruction) && lane != Scope::kThread) {
+      return join(lane, Scope::kWarp);
+    }
+  }
+  return Scope::kThread;
+}
+
+bool Uniformity::raise(const Operand& operand, Scope scope) {
+  if (!is_local(operand)) return false;
+  Scope& present = registers_[operand.index];
+  const Scope joined = join(present, scope);
+  if (joined == present) return false;
+  present = joined;
+  return true;
+}
+
+bool Uniformity::visit(std::uint32_t index) {
+  const Instruction& instruction = function_.instructions[index];
+  const bool is_call = instruction.opcode == "call";
+  if (!is_call && !has_result(instruction)) return false;
+  Scope scope = is_call ? Scope::kThread : result_of(instruction);
+  if (instruction.guard) scope = join(scope, of(*instruction.guard));
+  bool changed = false;
+  for_each_result(instruction, [&](const Operand& result) { changed |= raise(result, scope); });
+  return changed;
+}
+
+bool Uniformity::spread(std::uint32_t block) {
+  const auto& code = flow_.blocks()[block];
+  const Instruction& last = function_.instructions[code.end - 1];
+  // Two ways on: a guarded branch, a guarded way out, or a jump through a table.
+  Scope scope = Scope::kBlock;
+  if (last.guard && (last.opcode == "bra" || last.opcode == "brx" || leaves(last))) {
+    scope = of(*last.guard);
+  }
+  if (last.opcode == "brx") scope = join(scope, inputs_of(last));
+  if (scope == Scope::kBlock || join(scope, branches_[block]) == branches_[block]) return false;
+  branches_[block] = join(scope, branches_[block]);
+  const std::vector<std::uint32_t> influenced = flow_.influence_of(block);
+  for (const std::uint32_t b : influenced) apart_[b] = join(apart_[b], scope);
+  part_values(block, influenced, scope);
+  return true;
+}
+
+void Uniformity::find_uses() {
+  const auto add = [&](const Operand& operand, std::uint32_t block) {
+    if (!is_local(operand)) return;
+    auto& blocks = uses_[operand.index];
+    if (blocks.empty() || blocks.back() != block) blocks.push_back(block);
+  };
+  for (std::uint32_t i = 0; i < function_.instructions.size(); ++i) {
+    const Instruction& instruction = function_.instructions[i];
+    const std::uint32_t block = flow_.block_of(i);
+    if (instruction.guard) add(*instruction.guard, block);
+    // A result is not a use, unless it is an address or the like.
+    bool is_first = has_result(instruction);
+    for (const Operand& operand : instruction.operands) {
+      const bool is_result = is_first && operand.kind != Operand::Kind::kAddress;
+      is_first = false;
+      if (is_result) continue;
+      add(operand, block);
+      for_each_operand(operand.parts, [&](const Operand& part) { add(part, block); });
+    }
+  }
+}
+
+/// What is written between a parting and the meeting differs for those who read it after the
+/// meeting, or where two of the ways have joined already.
+void Uniformity::part_values(std::uint32_t branch, const std::vector<std::uint32_t>& influenced,
+                             Scope scope) {
+  std::vector<bool> one_way(flow_.blocks().size(), false);
+  for (const std::uint32_t b : influenced) one_way[b] = true;
+  std::vector<bool> reached(flow_.blocks().size(), false);
+  for (const std::uint32_t successor : flow_.blocks()[branch].successors) {
+    for (const std::uint32_t b : flow_.way_from(branch, successor)) {
+      if (reached[b]) one_way[b] = false;
+      reached[b] = true;
+    }
+  }
+  for (const std::uint32_t b : influenced) {
+    const ControlFlow::Block& code = flow_.blocks()[b];
+    for (std::uint32_t i = code.first; i < code.end; ++i) {
+      const auto part = [&](const Operand& result) {
+        if (!is_local(result)) return;
+        const bool is_read = std::ranges::any_of(uses_[result.index],
+                                                 [&](std::uint32_t use) { return !one_way[use]; });
+        if (is_read) raise(result, scope);
+      };
+      for_each_result(function_.instructions[i], part);
+    }
+  }
+}
+
+}  // namespace slate::injector

@@ -1,0 +1,109 @@
+// Uniformity: which registers hold the same value in all threads of a block, or at least in all
+// threads of a warp, and which blocks of code are therefore run by all of them together. Flow
+// insensitive: one answer per register, which is close to exact on what compilers write (nearly
+// every register has one definition). Errs only towards "differs".
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "injector/analysis/control_flow.h"
+#include "injector/ptx/module.h"
+
+namespace slate::injector {
+
+/// How far a value, or the decision to run some code, is shared.
+enum class Scope : std::uint8_t {
+  kBlock,     // the same in all threads of a block
+  kWarpRows,  // the same in a warp, provided that no warp spans two rows of the block
+  kWarp,      // the same in a warp
+  kThread,    // may differ between any two threads
+};
+// In the order of how much may differ; kWarpRows needs a condition that kWarp does not, so the two
+// are joined to kWarpRows.
+Scope join(Scope a, Scope b);
+
+class Uniformity {
+ public:
+  /// `parameters_vary`: parameters count as different in every thread (of a device function).
+  Uniformity(const ptx::Function& function, const ControlFlow& flow, bool parameters_vary);
+
+  Scope of(const ptx::Operand& operand) const;
+  /// Who may be apart from whom while this block of code runs: kBlock if all threads run it
+  /// together.
+  Scope apart_in(std::uint32_t block) const { return apart_[block]; }
+  /// The blocks that end in a branch which may part the lanes of a warp.
+  std::vector<std::uint32_t> parting_branches() const;
+  /// True if every value that the register may hold is a mask of lanes found at run time
+  /// (activemask, ballot, match), so that it names no lane which is elsewhere.
+  bool is_lane_mask(const ptx::Operand& operand) const;
+
+ private:
+  /// What a register is in terms of the thread's place in its block.
+  enum class Place : std::uint8_t {
+    kUnknown,
+    kTidX,
+    kTidY,
+    kTidZ,
+    kNtidX,
+    kNtidY,
+    kPlane,  // tid.z * ntid.y + tid.y
+    kRow,    // tid.y * ntid.x + tid.x
+    kRank,   // kPlane * ntid.x + tid.x: threads of a warp have the same rank / 32
+    kZero,   // the sign of one of the above, as in signed divisions
+    kNone,   // nothing written yet
+  };
+
+  void find_places();
+  Place place_of(const ptx::Operand& operand) const;
+  std::int64_t offset_made_by(const ptx::Instruction& instruction) const;
+  Place place_made_by(const ptx::Instruction& instruction) const;
+  Place place_shifted(const ptx::Instruction& shift) const;
+  void find_constants();
+  std::optional<std::int64_t> constant(const ptx::Operand& operand) const;
+  bool names_whole_warp(const ptx::Instruction& instruction) const;
+  void find_lane_masks();
+  void find_uses();
+  bool visit(std::uint32_t index);
+  bool spread(std::uint32_t block);
+  void part_values(std::uint32_t branch, const std::vector<std::uint32_t>& influenced, Scope scope);
+  Scope result_of(const ptx::Instruction& instruction) const;
+  Scope inputs_of(const ptx::Instruction& instruction) const;
+  bool constant_per_warp(const ptx::Instruction& instruction, bool& needs_rows) const;
+  bool raise(const ptx::Operand& operand, Scope scope);
+
+  const ptx::Function& function_;
+  const ControlFlow& flow_;
+  const bool parameters_vary_;
+  std::vector<Scope> registers_;                        // by index into Function::variables
+  std::vector<std::int64_t> offsets_;                   // the same: what is added to the place
+  std::vector<Place> places_;                           // the same
+  std::vector<std::optional<std::int64_t>> constants_;  // the same, of those written once
+  std::vector<bool> lane_masks_;                        // the same
+  std::vector<std::vector<std::uint32_t>> uses_;        // the same: blocks that read it
+  std::vector<Scope> apart_;                            // by block
+  std::vector<Scope> branches_;  // by block: scope of its last branch, as spread so far
+};
+
+/// The operands that an instruction writes: none, one, or both of a pair.
+void for_each_result(const ptx::Instruction& instruction, auto&& use);
+
+/// True if operand 0 is a result.
+bool has_result(const ptx::Instruction& instruction);
+
+void for_each_result(const ptx::Instruction& instruction, auto&& use) {
+  if (instruction.operands.empty() || !has_result(instruction)) return;
+  const auto visit = [&](const auto& self, const ptx::Operand& operand) -> void {
+    using Kind = ptx::Operand::Kind;
+    if (operand.kind == Kind::kSymbol) {
+      use(operand);
+    } else if (operand.kind == Kind::kPair || operand.kind == Kind::kVector ||
+               operand.kind == Kind::kList) {
+      for (const ptx::Operand& part : operand.parts) self(self, part);
+    }
+  };
+  visit(visit, instruction.operands[0]);
+}
+
+}  // namespace slate::injector

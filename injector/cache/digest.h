@@ -1,0 +1,31 @@
+// SHA-256, so that only digest.cc sees the library behind it. Not for secrets. One thread a Digest.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace slate::cache {
+
+using DigestBytes = std::array<std::uint8_t, 32>;
+
+class Digest {
+ public:
+  Digest();
+  ~Digest();
+  Digest(const Digest&) = delete;
+  Digest& operator=(const Digest&) = delete;
+  void add(std::span<const std::byte> bytes);
+  /// Once, and last.
+  DigestBytes finish();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+DigestBytes digest_of(std::span<const std::byte> bytes);
+
+}  // namespace slate::cache

@@ -1,0 +1,44 @@
+// The block index of a rewritten kernel: code that computes %ctaid and %nctaid of the user's grid
+// from the number of a block, put where the original reads the special registers. Device functions
+// that were not inlined cannot see the kernel's parameters; copies of them read six words of shared
+// memory.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "injector/analysis/analysis.h"
+#include "injector/forms/function_copy.h"
+#include "injector/ptx/module.h"
+
+namespace slate::injector {
+
+/// Registers that the code below uses; goes into the kernel once. %__slate_block holds the number.
+std::string block_index_registers();
+
+std::string parameter_declaration();
+
+/// Replaces every %ctaid.{x,y,z} and %nctaid.{x,y,z} in a copy of an entry. `before`: template of
+/// the code that puts the number into %__slate_block, where that is not done once for the whole
+/// block.
+void replace_block_index(const ptx::Function& function, FunctionCopy& copy,
+                         std::string_view before = {});
+
+// --- Device functions
+// ------------------------------------------------------------------------------
+
+/// Functions that read the block index, or call one that does, by index into Module::functions.
+std::vector<bool> functions_to_copy(const ptx::Module& module, const ModuleAnalysis& analysis);
+/// The declaration of the six shared words, and the copies. Empty when no function needs one.
+Result<std::string> copy_functions(const ptx::Module& module, const std::vector<bool>& wanted);
+/// How their names end.
+inline constexpr std::string_view kFunctionSuffix = "__slate_function";
+/// Makes the calls in `copy` go to the copies, whose names end in `suffix`.
+void redirect_calls(const ptx::Module& module, const ptx::Function& function,
+                    const std::vector<bool>& wanted, FunctionCopy& copy,
+                    std::string_view suffix = kFunctionSuffix);
+/// Code for one thread of the block: writes the six words for the block %__slate_block. The others
+/// see them behind a barrier.
+std::string publish_block_index();
+
+}  // namespace slate::injector

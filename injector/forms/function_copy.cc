@@ -1,0 +1,75 @@
+#include "injector/forms/function_copy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "injector/analysis/facts.h"
+
+namespace slate::injector {
+
+FunctionCopy::FunctionCopy(const ptx::Module& module, const ptx::Function& function,
+                           std::string_view name)
+    : module_(module), function_(function) {
+  const auto at = static_cast<std::uint32_t>(function.name.data() - module.text.data());
+  replace({at, at + static_cast<std::uint32_t>(function.name.size())}, std::string(name));
+  drop_unused_labels();
+}
+
+void FunctionCopy::replace(ptx::Span span, std::string text) {
+  const std::uint32_t base = function_.span.begin;
+  edits_.push_back({{span.begin - base, span.end - base}, std::move(text)});
+}
+
+void FunctionCopy::insert(std::uint32_t offset, std::string text) {
+  replace({offset, offset}, std::move(text));
+}
+
+void FunctionCopy::add_parameter(std::string_view declaration) {
+  const std::uint32_t end = function_.parameters_span.end;
+  if (!function_.parameters.empty()) {
+    // Right behind the last one: what follows may be a comment.
+    insert(function_.parameters.back().span.end, fmt::format(",\n\t{}", declaration));
+  } else if (end < module_.text.size() && module_.text[end] == ')') {
+    insert(end, fmt::format("\n\t{}\n", declaration));
+  } else {
+    insert(end, fmt::format("(\n\t{}\n)", declaration));  // declared without parentheses
+  }
+}
+
+void FunctionCopy::set_directive(std::string_view name, std::uint32_t value) {
+  const std::string text = fmt::format(".{} {}", name, value);
+  if (const auto* present = function_.directive(name)) {
+    replace(present->span, text);
+  } else {
+    insert(function_.body.begin, text + "\n");
+  }
+}
+
+/// Labels for debug information are named by the module's debug sections, where a second one of the
+/// same name would be ambiguous.
+void FunctionCopy::drop_unused_labels() {
+  std::unordered_set<std::string_view> used;
+  for (const ptx::Instruction& instruction : function_.instructions) {
+    for_each_operand(instruction.operands, [&](const ptx::Operand& operand) {
+      if (operand.kind == ptx::Operand::Kind::kSymbol) used.insert(operand.text);
+    });
+  }
+  for (const ptx::Label& label : function_.labels) {
+    used.insert(label.branch_targets.begin(), label.branch_targets.end());
+  }
+  for (const ptx::Label& label : function_.labels) {
+    const bool is_table = !label.branch_targets.empty() || label.prototype.has_value();
+    if (!is_table && !used.contains(label.name)) replace(label.span, "");
+  }
+}
+
+Result<std::string> FunctionCopy::text() && {
+  const std::string_view original =
+      std::string_view(module_.text)
+          .substr(function_.span.begin, function_.span.end - function_.span.begin);
+  return ptx::apply_edits(original, std::move(edits_));
+}
+
+}  // namespace slate::injector

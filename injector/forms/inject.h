@@ -1,0 +1,51 @@
+// inject(): a module with every form that its kernels can take, beside the kernels themselves. All
+// forms live in one module, so that they share its global and constant variables.
+//
+// Pure function, any thread. Time: about that of parsing the text, see docs/results.md.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "injector/analysis/analysis.h"
+#include "injector/forms/work.h"
+#include "injector/ptx/module.h"
+
+namespace slate::injector {
+
+enum class Form : std::uint8_t { kNative, kWorker, kSlice, kProfile };
+inline constexpr std::size_t kFormCount = 4;
+std::string_view form_name(Form form);  // "native", "worker", "slice", "profile"
+
+struct InjectOptions {
+  bool worker = true;
+  bool slice = true;
+  bool profile = false;
+  /// By kernel: the most registers its worker form may use.
+  std::map<std::string, std::uint32_t, std::less<>> most_registers;
+};
+
+struct KernelForms {
+  std::string name;
+  std::string worker;  // the entry's name; empty where the form was not asked for or is not legal
+  std::string slice;
+  std::string profile;
+  std::vector<Work> work;  // of the profile form, by counter; see launch_work()
+  EntryAnalysis analysis;  // its `name` is a view into the module
+};
+
+struct InjectedModule {
+  std::string ptx;
+  std::vector<KernelForms> kernels;  // in text order
+};
+
+/// kInternal if a pass contradicts itself.
+Result<InjectedModule> inject(const ptx::Module& module, const InjectOptions& options);
+
+/// Changes whenever the same PTX gives another result: part of cache keys.
+inline constexpr std::string_view kInjectorVersion = "1";
+
+}  // namespace slate::injector

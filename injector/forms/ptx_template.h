@@ -1,0 +1,19 @@
+// PTX written with short names: in a template, `~x` stands for the register %__slate_x, `$x` for
+// the label $__slate_x, and `<x>` for a number or a parameter's address from the table in the .cc
+// file
+// (`[<tasks>]` is where LaunchParameters::tasks lies, `<NEXT>` an offset into the control block).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace slate::injector {
+
+/// The name of the last parameter of a rewritten kernel, a LaunchParameters (of the profile form, a
+/// ProfileParameters).
+inline constexpr std::string_view kParameterName = "__slate_p";
+
+/// Requires: every <x> is in the table (a broken template aborts).
+std::string expand(std::string_view text);
+
+}  // namespace slate::injector

@@ -1,0 +1,61 @@
+// MacroTable: what the user's macros would bring into a declaration, without expanding them: which
+// CUDA annotations, and which names. All definitions of a name are taken together, whatever the
+// conditions around them say. One thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "injector/source/files.h"
+
+namespace slate::source {
+
+/// CUDA's annotations as a set of bits.
+enum Mark : std::uint32_t {
+  kGlobal = 1,
+  kDevice = 2,
+  kHost = 4,
+  kConstant = 8,
+  kShared = 16,
+  kManaged = 32,
+  kConstexpr = 64,
+};
+
+struct Macro {
+  std::string_view text;      // of the last definition, name and parameters included
+  std::vector<Token> tokens;  // of `text`; the body begins at `body`
+  std::size_t body = 0;
+  std::vector<std::string_view> parameters;  // "..." as __VA_ARGS__
+  std::vector<std::string_view> names;       // in all its bodies
+  std::vector<std::string_view> of_std;      // x of each std::x in them
+  bool takes_arguments = false;
+  bool lone_brace = false;  // opens or closes a scope
+  // What ## makes of an argument no scanner sees, but how the names begin or end.
+  std::vector<std::string_view> prefixes, suffixes;
+};
+
+class MacroTable {
+ public:
+  /// Reads a #define; other directives are ignored. `file` must outlive the table.
+  void add(const SourceFile& file, const Token& directive);
+
+  const Macro* find(std::string_view name) const;
+  /// The marks of a word: its own, or those of what it stands for.
+  std::uint32_t marks_of(std::string_view name) const;
+  /// True when the macro's expansion may open or close a scope.
+  bool has_lone_brace(std::string_view name) const;
+  /// Adds `name` and, through macros, all that it stands for.
+  void expand(std::string_view name, std::unordered_set<std::string_view>& into) const;
+  /// The text with the user's macros replaced, as the preprocessor would; bounded in size, and a
+  /// macro is not replaced inside itself. Directives are left out.
+  std::string expanded(std::string_view text) const;
+
+ private:
+  std::unordered_map<std::string_view, Macro> macros_;
+};
+
+}  // namespace slate::source

@@ -1,0 +1,19 @@
+// Kernels' names: as the PTX has them and as the author wrote them. Any thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace slate::source {
+
+/// The .entry names of a PTX text, in order.
+std::vector<std::string> entries_in(std::string_view ptx);
+
+/// "scale<float>" for "_Z5scaleIfEvPT_", "ns::add" for "_ZN2ns3addEPf", other names as they are.
+std::string written_name(const std::string& lowered);
+
+/// Without blanks at both ends.
+std::string_view trimmed(std::string_view text);
+
+}  // namespace slate::source

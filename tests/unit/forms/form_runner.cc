@@ -1,0 +1,329 @@
+#include "tests/unit/forms/form_runner.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+namespace slate::test {
+namespace {
+
+constexpr std::uint64_t kBufferAlignment = 256;
+constexpr std::uint64_t kCounterRange = 2 << 20;
+constexpr int kMostActions = 300;  // that disturb one launch
+
+template <typename T>
+T require(Result<T> result, const char* what) {
+  if (!result) {
+    ADD_FAILURE() << what << ": " << error_name(result.error().code) << ": "
+                  << result.error().message;
+    std::abort();  // nothing below works without it
+  }
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
+}
+
+std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+}  // namespace
+
+std::string read_text(const std::string& path) {
+  std::ifstream in(path);
+  EXPECT_TRUE(in) << path;
+  std::ostringstream contents;
+  contents << in.rdbuf();
+  return contents.str();
+}
+
+std::string difference(const Outcome& got, const Outcome& wanted) {
+  std::string text;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    std::size_t first = 0;
+    std::size_t count = 0;
+    for (std::size_t at = 0; at < wanted[i].size(); ++at) {
+      if (got[i][at] == wanted[i][at]) continue;
+      if (count++ == 0) first = at;
+    }
+    if (count == 0) continue;
+    text += "buffer " + std::to_string(i) + ": " + std::to_string(count) + " of " +
+            std::to_string(wanted[i].size()) + " bytes, the first at " + std::to_string(first) +
+            "; ";
+  }
+  return text;
+}
+
+FormRunner::FormRunner(device::Device& device, const std::string& ptx, std::uint32_t most_registers)
+    : device_(device) {
+  parsed_ = require(ptx::parse(ptx), "parse");
+  injector::InjectOptions options{.profile = true, .most_registers = {}};
+  for (const ptx::Function& function : parsed_->functions) {
+    if (most_registers != 0) options.most_registers.emplace(function.name, most_registers);
+  }
+  injected_ = require(injector::inject(*parsed_, options), "inject");
+  module_ =
+      require(device_.load_module(device::ImageKind::kPtx, std::as_bytes(std::span(injected_.ptx))),
+              "load");
+  stream_ = require(device_.create_stream(0), "stream");
+  control_ = require(device_.create_stream(-1), "stream");
+  second_ = require(device_.create_stream(0), "stream");
+  memory_ = require(daemon::ControlMemory::create(device_), "control memory");
+  arena_.bytes = round_up(64 << 20, device_.granularity());
+  arena_.base = require(device_.reserve(arena_.bytes), "reserve");
+  require(device_.map(arena_), "map");
+  for (const ptx::Variable& variable : parsed_->variables) {
+    if (variable.space != ptx::Space::kGlobal || !variable.is_visible) continue;
+    const auto range = require(device_.find_global(module_, std::string(variable.name)), "global");
+    auto& bytes = globals_[std::string(variable.name)];
+    bytes.resize(range.bytes);
+    require(device_.copy_to_host(bytes.data(), 0, range.base, 0, {bytes.size(), 1}, stream_),
+            "copy");
+    wait_for(stream_);
+  }
+}
+
+FormRunner::~FormRunner() {
+  for (const device::Stream stream : {stream_, control_, second_}) {
+    wait_for(stream);
+    device_.destroy_stream(stream);
+  }
+  device_.unload_module(module_);
+  EXPECT_TRUE(device_.unmap(arena_));
+  device_.unreserve(arena_);
+}
+
+const injector::KernelForms& FormRunner::forms(const std::string& entry) const {
+  const auto found = std::ranges::find(injected_.kernels, entry, &injector::KernelForms::name);
+  EXPECT_NE(found, injected_.kernels.end()) << entry;
+  return *found;
+}
+
+FormRunner::Prepared FormRunner::prepare(const KernelCase& kernel, const std::string& entry) {
+  Prepared prepared;
+  const auto function = require(device_.find_function(module_, entry), "find_function");
+  prepared.info = require(device_.function_info(function), "function_info");
+  const auto& parameters = prepared.info.parameters;
+  std::uint64_t at = arena_.base;
+  for (std::size_t i = 0; i < kernel.arguments.size(); ++i) {
+    const Argument& argument = kernel.arguments[i];
+    prepared.parameters.resize(parameters[i].offset + parameters[i].size);
+    std::byte* to = prepared.parameters.data() + parameters[i].offset;
+    if (!argument.is_buffer) {
+      EXPECT_EQ(argument.bytes.size(), parameters[i].size) << kernel.name;
+      std::memcpy(to, argument.bytes.data(), argument.bytes.size());
+      continue;
+    }
+    std::memcpy(to, &at, sizeof(at));
+    prepared.buffers.push_back({at, argument.bytes.size()});
+    require(device_.copy_to_device(at, 0, argument.bytes.data(), 0, {argument.bytes.size(), 1},
+                                   stream_),
+            "copy");
+    at += round_up(argument.bytes.size(), kBufferAlignment) + kBufferAlignment;
+  }
+  EXPECT_LE(at, arena_.base + arena_.bytes);
+  reset_globals();
+  prepared.launch.spec.function = function;
+  prepared.launch.spec.grid = kernel.grid;
+  prepared.launch.spec.block = kernel.block;
+  prepared.launch.spec.dynamic_shared_bytes = kernel.shared_bytes;
+  prepared.launch.spec.arena = arena_;
+  if (!parameters.empty()) prepared.launch.parameter_offset = parameters.back().offset;
+  const auto threads = static_cast<std::uint32_t>(kernel.block.count());
+  prepared.launch.workers_per_sm =
+      require(device_.max_blocks_per_sm(function, threads, kernel.shared_bytes), "occupancy");
+  return prepared;
+}
+
+void FormRunner::reset_globals() {
+  for (const auto& [name, bytes] : globals_) {
+    const auto range = require(device_.find_global(module_, name), "global");
+    require(device_.copy_to_device(range.base, 0, bytes.data(), 0, {bytes.size(), 1}, stream_),
+            "copy");
+  }
+  wait_for(stream_);
+}
+
+Outcome FormRunner::collect(const Prepared& prepared) {
+  Outcome outcome;
+  std::vector<device::AddressRange> ranges = prepared.buffers;
+  for (const auto& [name, bytes] : globals_) {
+    ranges.push_back(require(device_.find_global(module_, name), "global"));
+  }
+  for (const device::AddressRange& range : ranges) {
+    outcome.emplace_back(range.bytes);
+    require(
+        device_.copy_to_host(outcome.back().data(), 0, range.base, 0, {range.bytes, 1}, stream_),
+        "copy");
+  }
+  wait_for(stream_);
+  return outcome;
+}
+
+bool FormRunner::stream_is_idle(device::Stream stream) {
+  const auto event = require(device_.create_event(false), "event");
+  require(device_.record(event, stream), "record");
+  const bool reached = require(device_.query(event), "query");
+  device_.destroy_event(event);
+  return reached;
+}
+
+void FormRunner::wait_for(device::Stream stream) {
+  const auto event = require(device_.create_event(false), "event");
+  require(device_.record(event, stream), "record");
+  while (!require(device_.query(event), "kernel")) {
+    device_.wait_for_progress(std::chrono::milliseconds(10));
+  }
+  device_.destroy_event(event);
+}
+
+std::uint64_t FormRunner::read_word(device::Address address) {
+  std::uint64_t word = 0;
+  require(device_.copy_to_host(&word, 0, address, 0, {sizeof(word), 1}, control_), "copy");
+  wait_for(control_);
+  return word;
+}
+
+Outcome FormRunner::run_native(const KernelCase& kernel) {
+  Prepared prepared = prepare(kernel, kernel.entry);
+  prepared.launch.spec.parameters = prepared.parameters;
+  require(device_.launch(prepared.launch.spec, stream_), "launch");
+  wait_for(stream_);
+  return collect(prepared);
+}
+
+Outcome FormRunner::run_slices(const KernelCase& kernel, std::mt19937_64& random) {
+  Prepared prepared = prepare(kernel, forms(kernel.entry).slice);
+  prepared.launch.spec.parameters = prepared.parameters;
+  const std::uint64_t blocks = kernel.grid.count();
+  for (std::uint64_t first = 0; first < blocks;) {
+    const std::uint64_t most = std::max<std::uint64_t>(1, blocks / 4);
+    const std::uint64_t count = std::min(blocks - first, 1 + random() % most);
+    require(daemon::launch_slice(device_, prepared.launch, first, count, stream_), "slice");
+    first += count;
+  }
+  wait_for(stream_);
+  return collect(prepared);
+}
+
+Outcome FormRunner::run_profile(const KernelCase& kernel, std::optional<injector::Work>* work,
+                                std::uint32_t sample) {
+  const injector::KernelForms& form = forms(kernel.entry);
+  Prepared prepared = prepare(kernel, form.profile);
+  const std::uint64_t bytes = injector::counter_bytes(form.work);
+  const device::AddressRange counters{require(device_.reserve(kCounterRange), "reserve"),
+                                      kCounterRange};
+  require(device_.map(counters), "map");
+  require(device_.fill(counters.base, bytes, 0, {bytes, 1}, stream_), "fill");
+  const injector::ProfileParameters ours{.counters = counters.base, .sample = sample};
+  const std::uint32_t offset = prepared.launch.parameter_offset;
+  prepared.parameters.resize(offset + sizeof(ours));
+  std::memcpy(prepared.parameters.data() + offset, &ours, sizeof(ours));
+  prepared.launch.spec.parameters = prepared.parameters;
+  prepared.launch.spec.control = counters;
+  require(device_.launch(prepared.launch.spec, stream_), "launch");
+  std::vector<std::uint64_t> counted(bytes / sizeof(std::uint64_t));
+  require(device_.copy_to_host(counted.data(), bytes, counters.base, bytes, {bytes, 1}, stream_),
+          "copy");
+  wait_for(stream_);
+  require(device_.unmap(counters), "unmap");
+  device_.unreserve(counters);
+  if (work != nullptr) {
+    const auto threads = static_cast<double>(kernel.grid.count() * kernel.block.count());
+    *work = injector::launch_work(form.work, counted, threads);
+  }
+  return collect(prepared);
+}
+
+daemon::WorkerTable FormRunner::random_placement(std::mt19937_64& random) const {
+  daemon::WorkerTable placement(memory_->sm_count(), 0);
+  const std::uint64_t kind = random() % 4;
+  for (std::uint32_t& allowed : placement) {
+    if (kind == 0) allowed = 1;
+    if (kind == 1) allowed = random() % 2 == 0 ? 0 : injector::kMostWorkers;
+    if (kind >= 2) allowed = static_cast<std::uint32_t>(random() % 4);
+  }
+  placement[random() % placement.size()] = 1;  // somebody has to do it
+  return placement;
+}
+
+/// Until the launch has ended: changes its placement, adds workers, calls all back and starts
+/// again.
+void FormRunner::disturb(daemon::WorkerQueue& queue, std::mt19937_64& random,
+                         Disturbance disturbance) {
+  const device::Address signal = queue.control().base + injector::ControlBlock::kSignalOffset;
+  const daemon::WorkerTable everywhere(memory_->sm_count(), injector::kMostWorkers);
+  const daemon::WorkerTable nowhere(memory_->sm_count(), 0);
+  for (int actions = 0;; ++actions) {
+    // Where blocks take long, workers called back all the time get nowhere.
+    const bool calm = actions > kMostActions;
+    if (stream_is_idle(stream_) && stream_is_idle(second_)) {
+      if (read_word(signal) == queue.expected_signal(injector::kFinished)) return;
+      ASSERT_EQ(read_word(signal), queue.expected_signal(injector::kRetreated));
+      ++retreats_;
+      const bool free = calm || random() % 2 == 0;
+      require(queue.resize(free ? everywhere : random_placement(random), control_), "resize");
+      wait_for(control_);
+      require(queue.resume(), "resume");
+    }
+    if (calm) {
+      device_.wait_for_progress(std::chrono::milliseconds(1));
+      continue;
+    }
+    const std::uint64_t action = random() % 8;
+    if (disturbance.retreats && action == 0) {
+      require(queue.resize(nowhere, control_), "resize");
+    } else if (disturbance.placements && action < 4) {
+      require(queue.resize(random_placement(random), control_), "resize");
+    } else if (disturbance.supplements && action < 6) {
+      require(queue.supplement(1 + static_cast<std::uint32_t>(random() % 16), second_),
+              "supplement");
+    }
+    if (disturbance.placements) wait_for(control_);
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 100));
+  }
+}
+
+void FormRunner::check_clean(const daemon::WorkerQueue& queue) {
+  const auto control = queue.control();
+  std::vector<std::uint32_t> words(control.bytes / 4);
+  require(device_.copy_to_host(words.data(), 0, control.base, 0, {control.bytes, 1}, stream_),
+          "copy");
+  wait_for(stream_);
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::size_t at = 4 * i;
+    if (at / 8 == injector::ControlBlock::kSignalOffset / 8) continue;
+    if (at == injector::ControlBlock::kStateOffset) continue;  // the generation
+    EXPECT_EQ(words[i], 0u) << "control block, byte " << at;
+  }
+}
+
+Outcome FormRunner::run_worker(const KernelCase& kernel, std::mt19937_64& random,
+                               Disturbance disturbance, std::uint64_t most_part_blocks) {
+  const injector::KernelForms& kernel_forms = forms(kernel.entry);
+  Prepared prepared = prepare(kernel, kernel_forms.worker);
+  prepared.launch.spec.parameters = prepared.parameters;
+  prepared.launch.independent_blocks = kernel_forms.analysis.independent_blocks;
+  prepared.launch.prefetch = random() % 4 != 0;
+  prepared.launch.most_part_blocks = most_part_blocks;
+  if (random() % 4 != 0) {
+    prepared.launch.task_sizes =
+        daemon::TaskSizes{.size = 1 + static_cast<std::uint32_t>(random() % 20),
+                          .quarter_blocks = static_cast<std::uint32_t>(random() % 3),
+                          .single_blocks = static_cast<std::uint32_t>(random() % 3)};
+  }
+  daemon::WorkerQueue queue(device_, *memory_);
+  const daemon::WorkerTable placement = random_placement(random);
+  const bool placed = disturbance.placements && random() % 2 == 0;
+  require(queue.launch(prepared.launch, stream_, placed ? &placement : nullptr), "worker launch");
+  const bool disturbed = disturbance.placements || disturbance.retreats || disturbance.supplements;
+  if (disturbed) disturb(queue, random, disturbance);
+  wait_for(stream_);
+  wait_for(second_);
+  if (!disturbed) check_clean(queue);
+  return collect(prepared);
+}
+
+}  // namespace slate::test

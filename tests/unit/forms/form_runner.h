@@ -1,0 +1,118 @@
+// FormRunner: runs a kernel in one form or another on a device and returns what it left in memory,
+// so that a test can compare forms bit for bit. Worker launches can be disturbed while they run:
+// other placements, supplementary workers, full retreats.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "daemon/dispatch/worker_launch.h"
+#include "device/device.h"
+#include "injector/forms/inject.h"
+#include "injector/forms/profile.h"
+
+namespace slate::test {
+
+/// One parameter of a kernel: a value, or a buffer in device memory with these contents.
+struct Argument {
+  bool is_buffer = false;
+  std::vector<std::byte> bytes;
+
+  template <typename T>
+  static Argument value(T value) {
+    Argument argument;
+    const auto* begin = reinterpret_cast<const std::byte*>(&value);
+    argument.bytes.assign(begin, begin + sizeof(T));
+    return argument;
+  }
+  template <typename T>
+  static Argument buffer(const std::vector<T>& contents) {
+    Argument argument{.is_buffer = true, .bytes = {}};
+    const auto* begin = reinterpret_cast<const std::byte*>(contents.data());
+    argument.bytes.assign(begin, begin + contents.size() * sizeof(T));
+    return argument;
+  }
+};
+
+struct KernelCase {
+  std::string name;   // of the case
+  std::string entry;  // in the PTX
+  device::Dim3 grid, block;
+  std::uint32_t shared_bytes = 0;
+  std::vector<Argument> arguments;
+};
+
+/// What a run left: the bytes of every buffer in order, and of every global variable asked for.
+using Outcome = std::vector<std::vector<std::byte>>;
+
+struct Disturbance {
+  bool placements = false;  // random tables from the start, and new ones in the middle
+  bool retreats = false;    // empty tables in the middle, and workers again later
+  bool supplements = false;
+};
+
+class FormRunner {
+ public:
+  /// Injects `ptx` and loads the result. `most_registers`: of all worker forms, which gives them
+  /// the lean loop where they can take it; 0: no limit. Fails the test on any error.
+  FormRunner(device::Device& device, const std::string& ptx, std::uint32_t most_registers);
+  ~FormRunner();
+
+  const injector::KernelForms& forms(const std::string& entry) const;
+  const std::string& injected() const { return injected_.ptx; }
+
+  Outcome run_native(const KernelCase& kernel);
+  /// In slices of random sizes, in rising order.
+  Outcome run_slices(const KernelCase& kernel, std::mt19937_64& random);
+  Outcome run_worker(const KernelCase& kernel, std::mt19937_64& random, Disturbance disturbance,
+                     std::uint64_t most_part_blocks = daemon::kMostPartBlocks);
+  /// In the profile form; `work`, if not null, gets what the counters say of blocks that are no
+  /// further than `sample`.
+  Outcome run_profile(const KernelCase& kernel, std::optional<injector::Work>* work = nullptr,
+                      std::uint32_t sample = 0xffffffff);
+  /// Retreats that were seen to leave work for later, in all runs so far.
+  std::uint64_t retreats() const { return retreats_; }
+
+ private:
+  struct Prepared {
+    device::FunctionInfo info;
+    daemon::FormLaunch launch;
+    std::vector<std::byte> parameters;
+    std::vector<device::AddressRange> buffers;
+  };
+
+  Prepared prepare(const KernelCase& kernel, const std::string& entry);
+  Outcome collect(const Prepared& prepared);
+  void reset_globals();
+  daemon::WorkerTable random_placement(std::mt19937_64& random) const;
+  void disturb(daemon::WorkerQueue& queue, std::mt19937_64& random, Disturbance disturbance);
+  bool stream_is_idle(device::Stream stream);
+  void wait_for(device::Stream stream);
+  std::uint64_t read_word(device::Address address);
+  void check_clean(const daemon::WorkerQueue& queue);
+
+  device::Device& device_;
+  injector::InjectedModule injected_;
+  std::unique_ptr<const ptx::Module> parsed_;
+  device::Module module_{};
+  device::AddressRange arena_{};
+  device::Stream stream_{};
+  device::Stream control_{};
+  device::Stream second_{};
+  std::unique_ptr<daemon::ControlMemory> memory_;
+  std::map<std::string, std::vector<std::byte>> globals_;  // as they were after loading
+  std::uint64_t retreats_ = 0;
+};
+
+/// Empty if they are equal; else where they differ first, and how often.
+std::string difference(const Outcome& got, const Outcome& wanted);
+
+/// The PTX of a file.
+std::string read_text(const std::string& path);
+
+}  // namespace slate::test

@@ -1,0 +1,214 @@
+// Which forms are legal, and the sentence for each that is not. One small kernel a rule.
+#include "injector/analysis/analysis.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace slate::injector {
+namespace {
+
+struct Judged {
+  std::unique_ptr<const ptx::Module> module;
+  ModuleAnalysis analysis;
+  const EntryAnalysis& operator*() const { return analysis.entries.back(); }
+  const EntryAnalysis* operator->() const { return &analysis.entries.back(); }
+};
+
+Judged judge_module(const std::string& text) {
+  auto module = ptx::parse(text);
+  EXPECT_TRUE(module) << module.error().message;
+  Judged judged;
+  judged.module = std::move(*module);
+  judged.analysis = analyse(*judged.module);
+  EXPECT_FALSE(judged.analysis.entries.empty());
+  return judged;
+}
+
+constexpr const char* kHeader = ".version 8.8\n.target sm_90\n.address_size 64\n";
+
+/// A kernel with these instructions, `ret` behind them.
+Judged judge(const std::string& body, const std::string& before = "",
+             const std::string& directives = "") {
+  return judge_module(std::string(kHeader) + before +
+                      ".visible .entry k(.param .u64 a, .param .u32 n)" + directives +
+                      "\n{\n.reg .pred %p<9>; .reg .b32 %r<30>; .reg .b64 %d<9>;\n"
+                      ".shared .align 4 .b8 words[64];\n" +
+                      body + "\nret;\n}\n");
+}
+
+void expect_refused(const Judged& judged, const std::string& worker, bool slice_too) {
+  EXPECT_NE(judged->worker.why_not.find(worker), std::string::npos) << judged->worker.why_not;
+  EXPECT_EQ(judged->slice.legal(), !slice_too) << judged->slice.why_not;
+}
+
+const std::string kTid = "mov.u32 %r1, %tid.x; ld.param.u32 %r2, [n];\n";
+const std::string kLeaveByTid = kTid + "setp.ge.u32 %p1, %r1, %r2; @%p1 bra OUT;\n";
+const std::string kLeaveByN = kTid + "setp.eq.u32 %p1, %r2, 0; @%p1 bra OUT;\n";
+
+TEST(AnalysisTest, APlainKernelTakesBothForms) {
+  const Judged judged = judge(kLeaveByTid + "st.shared.u32 [words], %r1;\nOUT:");
+  EXPECT_TRUE(judged->worker.legal()) << judged->worker.why_not;
+  EXPECT_TRUE(judged->slice.legal());
+  EXPECT_FALSE(judged->drains);
+  EXPECT_TRUE(judged->separates_blocks);
+  EXPECT_TRUE(judged->independent_blocks);
+}
+
+TEST(AnalysisTest, LeavingTogetherBeforeABarrierNeedsNoDrain) {
+  EXPECT_FALSE(judge(kLeaveByN + "bar.sync 0;\nOUT:")->drains);
+}
+
+TEST(AnalysisTest, LeavingOneByOneBeforeABarrierDrains) {
+  const Judged judged = judge(kLeaveByTid + "bar.sync 0;\nOUT:");
+  EXPECT_TRUE(judged->worker.legal()) << judged->worker.why_not;
+  EXPECT_TRUE(judged->drains);
+}
+
+TEST(AnalysisTest, AnExitInTheMiddleCountsAsLeaving) {
+  EXPECT_TRUE(judge(kTid + "setp.ge.u32 %p1, %r1, %r2; @%p1 ret; bar.sync 0;")->drains);
+  EXPECT_TRUE(judge(kTid + "setp.ge.u32 %p1, %r1, %r2; @%p1 exit; bar.sync 0;")->drains);
+}
+
+TEST(AnalysisTest, MeetingAgainBeforeTheBarrierIsNoLeaving) {
+  EXPECT_FALSE(judge(kLeaveByTid + "add.u32 %r3, %r1, 1;\nOUT: bar.sync 0;")->drains);
+}
+
+TEST(AnalysisTest, ATrapIsNoWayOut) {
+  EXPECT_FALSE(judge(kTid + "setp.ge.u32 %p1, %r1, %r2; @%p1 trap; bar.sync 0;")->drains);
+}
+
+TEST(AnalysisTest, AValueWrittenWhereThreadsArePartedDiffersAfterwards) {
+  EXPECT_TRUE(judge(kTid + "mov.u32 %r5, 0; setp.ge.u32 %p1, %r1, 7; @%p1 bra ON; mov.u32 %r5, 1;\n"
+                           "ON: setp.eq.u32 %p2, %r5, 1; @%p2 bra OUT; bar.sync 0;\nOUT:")
+                  ->drains);
+}
+
+TEST(AnalysisTest, WhatIsLoadedFromAnAddressOfAllIsTheSameForAll) {
+  const std::string load =
+      "ld.param.u64 %d1, [a]; ld.global.u32 %r4, [%d1]; setp.eq.u32 %p1, %r4, 0;\n";
+  EXPECT_FALSE(judge(load + "@%p1 bra OUT; bar.sync 0;\nOUT:")->drains);
+  const std::string racing =
+      "ld.param.u64 %d1, [a]; ld.volatile.global.u32 %r4, [%d1]; setp.eq.u32 %p1, %r4, 0;\n";
+  EXPECT_TRUE(judge(racing + "@%p1 bra OUT; bar.sync 0;\nOUT:")->drains);
+}
+
+TEST(AnalysisTest, LocalMemoryBehindASharedAddressDiffers) {
+  EXPECT_TRUE(judge(".local .align 4 .b8 depot[8]; mov.u64 %d1, depot; cvta.local.u64 %d2, %d1;\n"
+                    "ld.u32 %r4, [%d2]; setp.eq.u32 %p1, %r4, 0; @%p1 bra OUT; bar.sync 0;\nOUT:")
+                  ->drains);
+}
+
+TEST(AnalysisTest, DrainsCannotHoldReducingOrNamedBarriers) {
+  expect_refused(judge(kLeaveByTid + "bar.sync 0; bar.red.popc.u32 %r4, 0, %p1;\nOUT:"), "reduces",
+                 false);
+  expect_refused(judge(kLeaveByTid + "bar.sync 1;\nOUT:"), "named or partial", false);
+  expect_refused(judge(kLeaveByTid + "bar.sync 0, 64;\nOUT:"), "named or partial", false);
+  EXPECT_TRUE(judge(kLeaveByTid + "bar.sync 1, 64;\nOUT:")->worker.legal());
+}
+
+TEST(AnalysisTest, LanesThatLeaveBeforeAShuffleOfAllRefuseTheWorker) {
+  const std::string shuffle = "shfl.sync.idx.b32 %r4, %r1, 0, 31, -1;\nOUT:";
+  expect_refused(judge(kLeaveByTid + shuffle), "some lanes may have left", false);
+  EXPECT_TRUE(judge(kLeaveByN + shuffle)->worker.legal());
+}
+
+TEST(AnalysisTest, WholeWarpsMayLeaveBeforeAShuffle) {
+  const std::string shuffle = "@%p1 bra OUT; shfl.sync.idx.b32 %r4, %r1, 0, 31, -1;\nOUT:";
+  const Judged first = judge(kTid + "setp.gt.u32 %p1, %r1, 31;" + shuffle);
+  EXPECT_TRUE(first->worker.legal()) << first->worker.why_not;
+  EXPECT_TRUE(first->needs_whole_rows);
+  EXPECT_FALSE(judge(kTid + "setp.gt.u32 %p1, %r1, 30;" + shuffle)->worker.legal());
+  EXPECT_TRUE(
+      judge(kTid + "shr.u32 %r3, %r1, 5; setp.ne.u32 %p1, %r3, 0;" + shuffle)->worker.legal());
+}
+
+TEST(AnalysisTest, AnOffsetMovesTheLimit) {
+  const std::string shuffle = "@%p1 bra OUT; shfl.sync.idx.b32 %r4, %r1, 0, 31, -1;\nOUT:";
+  const auto compare = [&](const std::string& offset, const std::string& limit) {
+    return judge(kTid + "add.s32 %r3, %r1, " + offset + "; setp.gt.u32 %p1, %r3, " + limit + ";" +
+                 shuffle)
+        ->worker.legal();
+  };
+  EXPECT_TRUE(compare("31", "62"));  // tid / 32 != 0
+  EXPECT_FALSE(compare("30", "62"));
+  EXPECT_TRUE(compare("-32", "31"));
+  EXPECT_FALSE(compare("-10", "21"));  // parts a warp at 10
+}
+
+TEST(AnalysisTest, AMaskOfPresentLanesNamesNobodyWhoLeft) {
+  EXPECT_TRUE(
+      judge(kLeaveByTid + "activemask.b32 %r5; shfl.sync.idx.b32 %r4, %r1, 0, 31, %r5;\nOUT:")
+          ->worker.legal());
+}
+
+TEST(AnalysisTest, AVoteOfPartOfAWarpDiffersBetweenTheParts) {
+  const std::string tail = " @%p2 bra OUT; bar.warp.sync -1;\nOUT:";
+  const std::string part = kTid + "match.any.sync.b32 %r5, %r1, -1; setp.eq.u32 %p1, %r1, 3;";
+  EXPECT_FALSE(judge(part + "vote.sync.any.pred %p2, %p1, %r5;" + tail)->worker.legal());
+  EXPECT_TRUE(judge(part + "vote.sync.any.pred %p2, %p1, -1;" + tail)->worker.legal());
+}
+
+TEST(AnalysisTest, SidesWithAsManyShufflesWaitForOneAnother) {
+  const std::string shuffle = "shfl.sync.idx.b32 %r4, %r1, 0, 31, -1;";
+  EXPECT_TRUE(
+      judge(kLeaveByTid + shuffle + "bra END;\nOUT: " + shuffle + "\nEND:")->worker.legal());
+  EXPECT_FALSE(judge(kLeaveByTid + shuffle + shuffle + "bra END;\nOUT: " + shuffle + "\nEND:")
+                   ->worker.legal());
+}
+
+TEST(AnalysisTest, FeaturesOfTheWholeGridRefuseBothForms) {
+  expect_refused(judge("mov.u32 %r1, %cluster_ctaid.x;"), "clusters", true);
+  expect_refused(judge("barrier.cluster.arrive;"), "clusters", true);
+  expect_refused(judge("", "", ".reqnctapercluster 2, 1, 1"), "clusters", true);
+  expect_refused(judge("mov.b32 %r1, %envreg2;"), "whole grid", true);
+  expect_refused(judge("call.uni cudaDeviceSynchronize;", ".extern .func cudaDeviceSynchronize;\n"),
+                 "device-side runtime", true);
+}
+
+TEST(AnalysisTest, WhatOutlastsABlockRefusesTheWorker) {
+  expect_refused(judge("bar.arrive 1, 64;"), "without waiting", false);
+  expect_refused(judge("mbarrier.init.shared.b64 [words], 32;"), "mbarrier", false);
+  expect_refused(judge("setmaxnreg.inc.sync.aligned.u32 40;"), "setmaxnreg", false);
+  expect_refused(judge("mov.u32 %r1, %total_smem_size;"), "size of its shared memory", false);
+}
+
+TEST(AnalysisTest, ExitInAFunctionRefusesTheWorker) {
+  expect_refused(judge("call.uni f;", ".func f\n{\nexit;\n}\n"), "from within a function", false);
+}
+
+TEST(AnalysisTest, FunctionsMayReadTheBlockIndexUnlessAPointerLeadsToThem) {
+  const std::string f =
+      ".func (.param .b32 v) f\n{\n.reg .b32 %r1;\nmov.u32 %r1, %ctaid.x;\nst.param.b32 [v], "
+      "%r1;\nret;\n}\n";
+  const Judged direct = judge("{ .param .b32 v; call.uni (v), f; }", f);
+  EXPECT_TRUE(direct->worker.legal()) << direct->worker.why_not;
+  EXPECT_TRUE(direct->functions_read_block_index);
+  expect_refused(judge("{ .param .b32 v; mov.u64 %d1, f; PROTO: .callprototype (.param .b32 _) _;\n"
+                       "call (v), %d1, PROTO; }",
+                       f),
+                 "through a pointer", true);
+}
+
+TEST(AnalysisTest, WithoutRoomForOursThereIsNoWorker) {
+  expect_refused(judge(".shared .align 4 .b8 much[49000]; mov.u32 %r1, much;"), "no room", false);
+}
+
+TEST(AnalysisTest, BlocksThatMayLearnOfOneAnotherAreNotIndependent) {
+  const std::string address = "ld.param.u64 %d1, [a]; ";
+  EXPECT_FALSE(judge(address + "atom.global.add.u32 %r1, [%d1], 1;")->independent_blocks);
+  EXPECT_FALSE(judge(address + "ld.volatile.global.u32 %r1, [%d1];")->independent_blocks);
+  EXPECT_FALSE(judge("membar.gl;")->independent_blocks);
+  EXPECT_TRUE(judge(address + "red.global.add.u32 [%d1], 1;")->independent_blocks);
+  EXPECT_TRUE(judge("atom.shared.add.u32 %r1, [words], 1;")->independent_blocks);
+}
+
+TEST(AnalysisTest, OldTargetsAndOurOwnNamesAreLeftAlone) {
+  const std::string entry = ".visible .entry k()\n{\nret;\n}\n";
+  expect_refused(judge_module(".version 6.0\n.target sm_60\n.address_size 64\n" + entry), "sm_60",
+                 true);
+  expect_refused(judge("", ".global .u32 __slate_x;\n"), "__slate_", true);
+}
+
+}  // namespace
+}  // namespace slate::injector
