@@ -9,11 +9,13 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/device_info.h"
@@ -27,6 +29,8 @@ enum class Stream : std::uint64_t {};  // handles are made by the device and nev
 enum class Event : std::uint64_t {};
 enum class Module : std::uint64_t {};
 enum class Function : std::uint64_t {};  // lives as long as its module
+enum class Partition : std::uint64_t {};
+inline constexpr Partition kWholeDevice{};  // the one partition that is not made
 
 struct Dim3 {
   std::uint32_t x = 1, y = 1, z = 1;
@@ -72,8 +76,11 @@ struct LaunchSpec {
   Dim3 block{};
   std::uint32_t dynamic_shared_bytes = 0;
   std::span<const std::byte> parameters{};  // packed at FunctionInfo's offsets; copied by launch()
-  AddressRange arena{};  // the only memory, besides its module's, that it may touch
-  PrintSink print{};     // may be empty; cuda ignores it: its printf goes to stdout
+  AddressRange arena{};    // the only memory, besides its module's, that it may touch
+  AddressRange control{};  // and the control block of a rewritten kernel; mapped, may be empty
+  /// Ranges of map_host() that it may touch too; null for none. cuda does not look at it.
+  std::shared_ptr<const std::vector<AddressRange>> host{};
+  PrintSink print{};  // may be empty; cuda ignores it: its printf goes to stdout
 };
 
 /// One rectangular copy or fill: `height` rows of `width` bytes; a pitch is the distance of two
@@ -111,23 +118,67 @@ class Device {
   /// Lets the device reach host memory directly, which makes copies from and to it asynchronous.
   virtual Result<void> register_host(void* memory, std::size_t bytes) = 0;
   virtual void unregister_host(void* memory) = 0;
+  /// Maps the first `bytes` of the shared memory `fd` into this process so that host and kernels
+  /// reach it at one address, the same in every process where that one is free; the host's half of
+  /// a copy may be there too, as in registered memory. Requires: a multiple of 4096, not more than
+  /// there is.
+  virtual Result<Address> map_host(int fd, std::uint64_t bytes) = 0;
+  /// `range` must be exactly one of map_host(). Requires: no unfinished work touches it.
+  virtual void unmap_host(AddressRange range) = 0;
 
   // --- Modules
   // ---------------------------------------------------------------------------------------
   /// kInvalidPtx or kNoKernelImage with the assembler's words in the message.
   virtual Result<Module> load_module(ImageKind kind, std::span<const std::byte> image) = 0;
+  /// Machine code for this device, which load_module(kCubin) takes and which is as good as what
+  /// load_module(kPtx) makes. Keeps the caller waiting for milliseconds to minutes. Any failure
+  /// leaves load_module(kPtx) worth a try: what compiles here may be older than what is inside the
+  /// driver, or not usable at the moment. kInvalidPtx with the assembler's words; kNotSupported
+  /// where there is nothing to compile with (sim; cuda without a ptxas).
+  virtual Result<std::vector<std::byte>> compile(std::string_view ptx) = 0;
+  /// What the result of compile() depends on besides the text. kNotSupported, with the reason,
+  /// where compile() is. Never changes; the first call may take tens of milliseconds.
+  virtual Result<std::string> compiler_identity() const = 0;
   /// Requires: no unfinished work uses it.
   virtual void unload_module(Module module) = 0;
   virtual Result<Function> find_function(Module module, const std::string& name) = 0;
   virtual Result<FunctionInfo> function_info(Function function) = 0;
+  /// How many blocks of this shape one SM holds at once; never 0. kOutOfResources when not even one
+  /// fits, kInvalidConfiguration for a number of threads that no block may have.
+  virtual Result<std::uint32_t> max_blocks_per_sm(Function function,
+                                                  std::uint32_t threads_per_block,
+                                                  std::uint32_t dynamic_shared_bytes) = 0;
   /// Raises the limit of dynamic shared memory of later launches (cudaFuncSetAttribute).
   virtual Result<void> set_max_dynamic_shared(Function function, std::uint32_t bytes) = 0;
   virtual Result<AddressRange> find_global(Module module, const std::string& name) = 0;
 
+  // --- Partitions
+  // ------------------------------------------------------------------------------------
+  /// What partitions are made of: the numbers (as %smid tells them) of each unit's SMs. Every SM is
+  /// in exactly one unit; units need not be of one size. Never changes. The first call may take 100
+  /// ms and waits for kernels of its own on every SM: call it before there is other work.
+  /// kNotSupported, with the reason, where the device cannot be partitioned; kOutOfResources when
+  /// other work kept SMs from answering.
+  virtual Result<std::vector<std::vector<std::uint32_t>>> partition_units() = 0;
+  /// The SMs of `unit_count` units from `first_unit` on. Partitions may overlap. Takes
+  /// milliseconds. kInvalidValue for units that there are not; otherwise as partition_units().
+  /// Should the device not be able to join the last unit to others (cuda; it says so in the log),
+  /// then the partition lacks it.
+  virtual Result<Partition> create_partition(std::uint32_t first_unit,
+                                             std::uint32_t unit_count) = 0;
+  /// Requires: its streams were destroyed. May wait for what they left unfinished.
+  virtual void destroy_partition(Partition partition) = 0;
+
   // --- Streams and events
   // ----------------------------------------------------------------------------
-  /// A stream that waits for no other stream. Smaller `priority` runs first, as in CUDA.
-  virtual Result<Stream> create_stream(int priority) = 0;
+  /// The least and the greatest priority that the device tells apart; greater is smaller, as in
+  /// CUDA.
+  virtual std::pair<int, int> stream_priorities() const = 0;
+  /// A stream that waits for no other stream. Smaller `priority` runs first; one beyond
+  /// stream_priorities() counts as the nearest. Its kernels run on the partition's SMs only;
+  /// functions, events and memory are the same everywhere.
+  virtual Result<Stream> create_stream(int priority, Partition partition) = 0;
+  Result<Stream> create_stream(int priority) { return create_stream(priority, kWholeDevice); }
   /// Unfinished work still completes, unless it was cancelled.
   virtual void destroy_stream(Stream stream) = 0;
   /// Drops what is queued on the stream and ends what runs, where the device can (sim); otherwise
@@ -138,6 +189,11 @@ class Device {
   virtual void destroy_event(Event event) = 0;
   virtual Result<void> record(Event event, Stream stream) = 0;
   virtual Result<void> wait(Stream stream, Event event) = 0;
+  /// Later work on the stream waits until the 8-byte word at `address` equals `value`. Work of
+  /// other streams has to write it; a value that it has only for a moment may be missed.
+  /// kInvalidValue unless the address is a multiple of 8. Requires: the word stays mapped until the
+  /// wait is over.
+  virtual Result<void> wait_value(Stream stream, Address address, std::uint64_t value) = 0;
   /// True when the work before the last record() has finished (also when it was never recorded).
   /// The error if that work faulted.
   virtual Result<bool> query(Event event) = 0;
@@ -162,8 +218,18 @@ class Device {
                             Stream stream) = 0;
 };
 
+/// What there is to say besides which device; of use to cuda only.
+struct OpenSettings {
+  std::string assembler;               // the ptxas that compile() runs; empty: looked for
+  std::filesystem::path driver_cache;  // where the driver keeps what it compiles itself; empty: as
+                                       // it likes. Made if its parent can be.
+  std::uint64_t driver_cache_bytes = 0;
+};
+
 /// Opens "cuda", "cuda:N", "sim" or "sim:KEY=VALUE,...". "auto" takes cuda:0 where the driver finds
 /// a GPU, else sim. The settings of sim are in device/sim/README.md.
-Result<std::unique_ptr<Device>> open_device(std::string_view description);
+/// Requires: with a `driver_cache`, no other thread uses the environment, which this changes.
+Result<std::unique_ptr<Device>> open_device(std::string_view description,
+                                            const OpenSettings& settings = {});
 
 }  // namespace slate::device

@@ -22,7 +22,8 @@ std::optional<std::string_view> rest_of(std::string_view description, std::strin
   return description.substr(1);
 }
 
-Result<std::unique_ptr<Device>> open_cuda(std::string_view ordinal_text) {
+Result<std::unique_ptr<Device>> open_cuda(std::string_view ordinal_text,
+                                          const OpenSettings& settings) {
   int ordinal = 0;
   if (!ordinal_text.empty()) {
     const char* const end = ordinal_text.data() + ordinal_text.size();
@@ -32,7 +33,7 @@ Result<std::unique_ptr<Device>> open_cuda(std::string_view ordinal_text) {
                   fmt::format("device 'cuda:{}': expected a GPU's number", ordinal_text));
     }
   }
-  return cuda::open_cuda_device(ordinal);
+  return cuda::open_cuda_device(ordinal, settings);
 }
 
 Result<std::unique_ptr<Device>> open_sim(std::string_view settings_text) {
@@ -45,9 +46,12 @@ Result<std::unique_ptr<Device>> open_sim(std::string_view settings_text) {
 
 }  // namespace
 
-Result<std::unique_ptr<Device>> open_device(std::string_view description) {
-  if (description == "auto") return cuda::driver_finds_a_gpu() ? open_cuda({}) : open_sim({});
-  if (const auto rest = rest_of(description, "cuda")) return open_cuda(*rest);
+Result<std::unique_ptr<Device>> open_device(std::string_view description,
+                                            const OpenSettings& settings) {
+  if (description == "auto") {
+    return cuda::driver_finds_a_gpu(settings) ? open_cuda({}, settings) : open_sim({});
+  }
+  if (const auto rest = rest_of(description, "cuda")) return open_cuda(*rest, settings);
   if (const auto rest = rest_of(description, "sim")) return open_sim(*rest);
   return fail(ErrorCode::kInvalidValue,
               fmt::format("device '{}': expected auto, cuda, cuda:N, sim or sim:KEY=VALUE,...",

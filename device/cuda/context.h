@@ -29,6 +29,7 @@ class Context {
 
   /// The nearest priority that this GPU knows.
   int clamp_priority(int priority) const;
+  int lowest_priority() const { return lowest_priority_; }
   int highest_priority() const { return highest_priority_; }
 
   /// True for ever once any call has answered with a fault.

@@ -1,6 +1,7 @@
 #include "device/cuda/cuda_device.h"
 
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 
 #include <algorithm>
@@ -8,6 +9,8 @@
 #include <utility>
 
 #include "device/cuda/cuda_device_impl.h"
+#include "device/cuda/driver_cache.h"
+#include "device/cuda/image.h"
 #include "device/cuda/modules.h"
 
 namespace slate::cuda {
@@ -33,30 +36,52 @@ void ask_for_short_sleeps() {
   std::ignore = asked;
 }
 
-}  // namespace
-
-Result<std::unique_ptr<device::Device>> open_cuda_device(int ordinal) {
-  const Result<Driver> driver = start_driver();
-  if (!driver) return std::unexpected(driver.error());
-  return CudaDevice::open(*driver, ordinal);
+/// The driver, ready for calls.
+Result<Driver> start(const device::OpenSettings& settings) {
+  Result<Driver> driver = load_driver();
+  if (!driver) return driver;
+  // It reads its environment when it starts.
+  set_driver_cache(settings.driver_cache, settings.driver_cache_bytes);
+  if (const auto started = start_driver(*driver); !started) {
+    return std::unexpected(started.error());
+  }
+  return driver;
 }
 
-bool driver_finds_a_gpu() {
-  const Result<Driver> driver = start_driver();
+}  // namespace
+
+Result<std::unique_ptr<device::Device>> open_cuda_device(int ordinal,
+                                                         const device::OpenSettings& settings) {
+  const Result<Driver> driver = start(settings);
+  if (!driver) return std::unexpected(driver.error());
+  return CudaDevice::open(*driver, ordinal, settings.assembler);
+}
+
+bool driver_finds_a_gpu(const device::OpenSettings& settings) {
+  const Result<Driver> driver = start(settings);
   int count = 0;
   return driver && driver->cuDeviceGetCount(&count) == CUDA_SUCCESS && count > 0;
 }
 
-Result<std::unique_ptr<device::Device>> CudaDevice::open(const Driver& driver, int ordinal) {
+Result<std::unique_ptr<device::Device>> CudaDevice::open(const Driver& driver, int ordinal,
+                                                         const std::string& assembler) {
   auto context = Context::open(driver, ordinal);
   if (!context) return std::unexpected(context.error());
   auto space = AddressSpace::open(**context);
   if (!space) return std::unexpected(space.error());
-  return std::unique_ptr<device::Device>(new CudaDevice(std::move(*context), std::move(*space)));
+  return std::unique_ptr<device::Device>(
+      new CudaDevice(std::move(*context), std::move(*space), assembler));
 }
 
-CudaDevice::CudaDevice(std::unique_ptr<Context> context, std::unique_ptr<AddressSpace> space)
-    : context_(std::move(context)), space_(std::move(space)) {}
+CudaDevice::CudaDevice(std::unique_ptr<Context> context, std::unique_ptr<AddressSpace> space,
+                       const std::string& assembler)
+    : context_(std::move(context)),
+      space_(std::move(space)),
+      partitions_(*context_),
+      assembler_({.path = assembler,
+                  .major = context_->attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
+                  .minor = context_->attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
+                  .driver_version = context_->info().driver_version}) {}
 
 Result<std::uint64_t> CudaDevice::free_memory() {
   std::size_t available = 0;
@@ -75,11 +100,44 @@ void CudaDevice::unregister_host(void* memory) {
   std::ignore = context_->call(driver().cuMemHostUnregister, memory);
 }
 
+// The device's address of registered memory is the host's on every 64-bit Linux with unified
+// addressing. The mapping is wished where neither programs nor libraries are put, so that a client
+// can map it at the same address.
+Result<device::Address> CudaDevice::map_host(int fd, std::uint64_t bytes) {
+  constexpr std::uint64_t kWindow = 0x4000'0000'0000;
+  constexpr std::uint64_t kWindowBytes = 0x1000'0000'0000;
+  constexpr std::uint64_t kApart = 2 << 20;
+  const std::uint64_t taken = (bytes + kApart - 1) / kApart * kApart;
+  const std::uint64_t wished = kWindow + host_window_used_.fetch_add(taken) % kWindowBytes;
+  void* const memory =
+      ::mmap(reinterpret_cast<void*>(wished), bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (memory == MAP_FAILED) return fail_errno("map_host");
+  constexpr unsigned int kFlags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
+  if (auto done = context_->call(driver().cuMemHostRegister, memory, bytes, kFlags); !done) {
+    ::munmap(memory, bytes);
+    return std::unexpected(done.error());
+  }
+  return reinterpret_cast<device::Address>(memory);
+}
+
+void CudaDevice::unmap_host(device::AddressRange range) {
+  void* const memory = reinterpret_cast<void*>(range.base);
+  unregister_host(memory);
+  ::munmap(memory, range.bytes);
+}
+
 Result<device::Module> CudaDevice::load_module(device::ImageKind kind,
                                                std::span<const std::byte> image) {
   auto module = cuda::load_module(*context_, kind, image);
   if (!module) return std::unexpected(module.error());
   return to_handle<device::Module>(*module);
+}
+
+Result<std::vector<std::byte>> CudaDevice::compile(std::string_view ptx) {
+  const Result<std::string> text =
+      checked_image(device::ImageKind::kPtx, std::as_bytes(std::span(ptx)));
+  if (!text) return std::unexpected(text.error());
+  return assembler_.compile(*text);
 }
 
 void CudaDevice::unload_module(device::Module module) {
@@ -96,6 +154,12 @@ Result<device::FunctionInfo> CudaDevice::function_info(device::Function function
   return cuda::function_info(*context_, raw(function));
 }
 
+Result<std::uint32_t> CudaDevice::max_blocks_per_sm(device::Function function,
+                                                    std::uint32_t threads_per_block,
+                                                    std::uint32_t dynamic_shared_bytes) {
+  return cuda::max_blocks_per_sm(*context_, raw(function), threads_per_block, dynamic_shared_bytes);
+}
+
 Result<void> CudaDevice::set_max_dynamic_shared(device::Function function, std::uint32_t bytes) {
   return cuda::set_max_dynamic_shared(*context_, raw(function), bytes);
 }
@@ -105,7 +169,31 @@ Result<device::AddressRange> CudaDevice::find_global(device::Module module,
   return cuda::find_global(*context_, raw(module), name);
 }
 
-Result<device::Stream> CudaDevice::create_stream(int priority) {
+Result<std::vector<std::vector<std::uint32_t>>> CudaDevice::partition_units() {
+  return partitions_.units();
+}
+
+Result<device::Partition> CudaDevice::create_partition(std::uint32_t first_unit,
+                                                       std::uint32_t unit_count) {
+  auto green = partitions_.create(first_unit, unit_count);
+  if (!green) return std::unexpected(green.error());
+  return to_handle<device::Partition>(*green);
+}
+
+void CudaDevice::destroy_partition(device::Partition partition) {
+  partitions_.destroy(raw(partition));
+}
+
+std::pair<int, int> CudaDevice::stream_priorities() const {
+  return {context_->lowest_priority(), context_->highest_priority()};
+}
+
+Result<device::Stream> CudaDevice::create_stream(int priority, device::Partition partition) {
+  if (partition != device::kWholeDevice) {
+    auto made = partitions_.create_stream(raw(partition), priority);
+    if (!made) return std::unexpected(made.error());
+    return to_handle<device::Stream>(*made);
+  }
   CUstream stream = nullptr;
   if (auto made = context_->call(driver().cuStreamCreateWithPriority, &stream,
                                  CU_STREAM_NON_BLOCKING, context_->clamp_priority(priority));
@@ -138,11 +226,42 @@ void CudaDevice::destroy_event(device::Event event) {
 
 Result<void> CudaDevice::record(device::Event event, device::Stream stream) {
   idle_rounds_.store(0, std::memory_order_relaxed);  // new work: it may well be short
-  return context_->call(driver().cuEventRecord, raw(event), raw(stream));
+  const CUresult result = context_->attempt(driver().cuEventRecord, raw(event), raw(stream));
+  if (result == CUDA_SUCCESS) [[likely]]
+    return {};
+  return record_on_partition(event, stream, result);
+}
+
+// A driver that will not record the primary context's events on a partition's stream may do so on
+// the partition as a whole: such an event is reached later, when what other streams of the
+// partition had in hand is done too, but never too early.
+Result<void> CudaDevice::record_on_partition(device::Event event, device::Stream stream,
+                                             CUresult refusal) {
+  const Driver& driver = this->driver();
+  CUgreenCtx green = nullptr;
+  const bool of_other_context =
+      refusal == CUDA_ERROR_INVALID_HANDLE || refusal == CUDA_ERROR_INVALID_CONTEXT;
+  if (of_other_context && driver.cuGreenCtxRecordEvent && driver.cuStreamGetGreenCtx &&
+      context_->attempt(driver.cuStreamGetGreenCtx, raw(stream), &green) == CUDA_SUCCESS &&
+      green != nullptr) {
+    return context_->call(driver.cuGreenCtxRecordEvent, green, raw(event));
+  }
+  return std::unexpected<Error>(context_->failure(refusal, driver.cuEventRecord.name));
 }
 
 Result<void> CudaDevice::wait(device::Stream stream, device::Event event) {
   return context_->call(driver().cuStreamWaitEvent, raw(stream), raw(event), CU_EVENT_WAIT_DEFAULT);
+}
+
+Result<void> CudaDevice::wait_value(device::Stream stream, device::Address address,
+                                    std::uint64_t value) {
+  if (address % sizeof(value) != 0) {
+    return fail(ErrorCode::kInvalidValue,
+                "wait_value: the address is no multiple of " + std::to_string(sizeof(value)));
+  }
+  if (auto present = check_present(driver().cuStreamWaitValue64); !present) return present;
+  return context_->call(driver().cuStreamWaitValue64, raw(stream), address, value,
+                        CU_STREAM_WAIT_VALUE_EQ);
 }
 
 Result<bool> CudaDevice::query(device::Event event) {

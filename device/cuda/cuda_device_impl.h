@@ -11,6 +11,8 @@
 
 #include "device/cuda/context.h"
 #include "device/cuda/memory.h"
+#include "device/cuda/partitions.h"
+#include "device/cuda/ptxas.h"
 #include "device/device.h"
 
 namespace slate::cuda {
@@ -18,7 +20,8 @@ namespace slate::cuda {
 class CudaDevice final : public device::Device {
  public:
   /// Requires: `driver` has been initialised.
-  static Result<std::unique_ptr<device::Device>> open(const Driver& driver, int ordinal);
+  static Result<std::unique_ptr<device::Device>> open(const Driver& driver, int ordinal,
+                                                      const std::string& assembler = {});
 
   const DeviceInfo& info() const override { return context_->info(); }
   Result<std::uint64_t> free_memory() override;
@@ -31,22 +34,38 @@ class CudaDevice final : public device::Device {
   Result<void> unmap(device::AddressRange range) override { return space_->unmap(range); }
   Result<void> register_host(void* memory, std::size_t bytes) override;
   void unregister_host(void* memory) override;
+  Result<device::Address> map_host(int fd, std::uint64_t bytes) override;
+  void unmap_host(device::AddressRange range) override;
 
   Result<device::Module> load_module(device::ImageKind kind,
                                      std::span<const std::byte> image) override;
+  Result<std::vector<std::byte>> compile(std::string_view ptx) override;
+  Result<std::string> compiler_identity() const override { return assembler_.identity(); }
   void unload_module(device::Module module) override;
   Result<device::Function> find_function(device::Module module, const std::string& name) override;
   Result<device::FunctionInfo> function_info(device::Function function) override;
+  Result<std::uint32_t> max_blocks_per_sm(device::Function function,
+                                          std::uint32_t threads_per_block,
+                                          std::uint32_t dynamic_shared_bytes) override;
   Result<void> set_max_dynamic_shared(device::Function function, std::uint32_t bytes) override;
   Result<device::AddressRange> find_global(device::Module module, const std::string& name) override;
 
-  Result<device::Stream> create_stream(int priority) override;
+  Result<std::vector<std::vector<std::uint32_t>>> partition_units() override;
+  Result<device::Partition> create_partition(std::uint32_t first_unit,
+                                             std::uint32_t unit_count) override;
+  void destroy_partition(device::Partition partition) override;
+
+  std::pair<int, int> stream_priorities() const override;
+  using Device::create_stream;
+  Result<device::Stream> create_stream(int priority, device::Partition partition) override;
   void destroy_stream(device::Stream stream) override;
   Result<void> cancel(device::Stream stream) override;
   Result<device::Event> create_event(bool timing) override;
   void destroy_event(device::Event event) override;
   Result<void> record(device::Event event, device::Stream stream) override;
   Result<void> wait(device::Stream stream, device::Event event) override;
+  Result<void> wait_value(device::Stream stream, device::Address address,
+                          std::uint64_t value) override;
   Result<bool> query(device::Event event) override;
   Result<float> elapsed_ms(device::Event start, device::Event stop) override;
   void wait_for_progress(std::chrono::microseconds timeout) override;
@@ -66,19 +85,24 @@ class CudaDevice final : public device::Device {
                     device::Shape shape, device::Stream stream) override;
 
  private:
-  CudaDevice(std::unique_ptr<Context> context, std::unique_ptr<AddressSpace> space);
+  CudaDevice(std::unique_ptr<Context> context, std::unique_ptr<AddressSpace> space,
+             const std::string& assembler);
 
   const Driver& driver() const { return context_->driver(); }
+  Result<void> record_on_partition(device::Event event, device::Stream stream, CUresult refusal);
   std::uint64_t max_pitch() const;
   Result<void> check_configuration(const device::LaunchSpec& spec) const;
   Result<void> copy_rectangle(const CUDA_MEMCPY2D& copy, device::Stream stream);
 
   std::unique_ptr<Context> context_;
   std::unique_ptr<AddressSpace> space_;  // after context_: goes first
+  Partitions partitions_;                // likewise
+  const Ptxas assembler_;
 
   // How often wait_for_progress() has been called since something last moved: its pauses grow with
   // it.
   std::atomic<std::uint32_t> idle_rounds_ = 0;
+  std::atomic<std::uint64_t> host_window_used_ = 0;  // addresses given out by map_host()
 };
 
 template <typename Handle>
@@ -90,6 +114,9 @@ inline CUstream raw(device::Stream stream) {
 }
 inline CUevent raw(device::Event event) {
   return reinterpret_cast<CUevent>(event);
+}
+inline CUgreenCtx raw(device::Partition partition) {
+  return reinterpret_cast<CUgreenCtx>(partition);
 }
 inline CUmodule raw(device::Module module) {
   return reinterpret_cast<CUmodule>(module);

@@ -72,18 +72,18 @@ Result<Driver> load_driver(const char* library) {
   if (!find(handle, driver.function)) return missing_symbol(library, driver.function.name);
   SLATE_CUDA_FUNCTIONS(SLATE_CUDA_FIND)
 #undef SLATE_CUDA_FIND
+#define SLATE_CUDA_TRY(function) find(handle, driver.function);
+  SLATE_CUDA_OPTIONAL_FUNCTIONS(SLATE_CUDA_TRY)
+#undef SLATE_CUDA_TRY
   return driver;
 }
 
-Result<Driver> start_driver(const char* library) {
-  Result<Driver> driver = load_driver(library);
-  if (!driver) return driver;
-  if (const CUresult result = driver->cuInit(0); result != CUDA_SUCCESS) {
-    const Error error = describe(*driver, result, "cuInit");
-    return fail(ErrorCode::kUnavailable,
-                std::string(library) + " finds no usable GPU: " + error.message);
-  }
-  return driver;
+Result<void> start_driver(const Driver& driver) {
+  const CUresult result = driver.cuInit(0);
+  if (result == CUDA_SUCCESS) return {};
+  const Error error = describe(driver, result, "cuInit");
+  return fail(ErrorCode::kUnavailable,
+              std::string(kDriverLibrary) + " finds no usable GPU: " + error.message);
 }
 
 ErrorCode error_code(CUresult result) {
@@ -116,6 +116,8 @@ ErrorCode error_code(CUresult result) {
     case CUDA_ERROR_INVALID_CLUSTER_SIZE:
       return ErrorCode::kInvalidConfiguration;
     case CUDA_ERROR_NOT_SUPPORTED:
+    case CUDA_ERROR_INVALID_RESOURCE_TYPE:
+    case CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION:
     case CUDA_ERROR_JIT_COMPILER_NOT_FOUND:
     case CUDA_ERROR_JIT_COMPILATION_DISABLED:
     case CUDA_ERROR_UNSUPPORTED_DEVSIDE_SYNC:

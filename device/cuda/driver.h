@@ -6,6 +6,7 @@
 
 #include <cuda.h>
 
+#include <string>
 #include <type_traits>
 
 #include "base/result.h"
@@ -23,11 +24,18 @@
   F(cuMemUnmap) F(cuMemSetAccess) F(cuMemHostRegister) F(cuMemHostUnregister)                     \
   F(cuModuleLoadDataEx) F(cuModuleUnload) F(cuModuleGetFunction) F(cuModuleGetGlobal)             \
   F(cuFuncLoad) F(cuFuncGetName) F(cuFuncGetAttribute) F(cuFuncSetAttribute)                      \
-  F(cuFuncGetParamInfo) F(cuStreamCreateWithPriority) F(cuStreamDestroy) F(cuStreamSynchronize)   \
+  F(cuFuncGetParamInfo) F(cuOccupancyMaxActiveBlocksPerMultiprocessor)                            \
+  F(cuStreamCreateWithPriority) F(cuStreamDestroy) F(cuStreamSynchronize)                         \
   F(cuStreamWaitEvent) F(cuEventCreate) F(cuEventDestroy) F(cuEventRecord) F(cuEventQuery)        \
   F(cuEventElapsedTime) F(cuLaunchKernel) F(cuMemcpyHtoDAsync) F(cuMemcpyDtoHAsync)               \
   F(cuMemcpyDtoDAsync) F(cuMemcpy2DAsync) F(cuMemsetD8Async) F(cuMemsetD32Async)                  \
   F(cuMemsetD2D8Async) F(cuMemsetD2D32Async)
+
+// Without these the device has fewer abilities, which say which function they lack.
+#define SLATE_CUDA_OPTIONAL_FUNCTIONS(F)                                                          \
+  F(cuStreamWaitValue64) F(cuDeviceGetDevResource) F(cuDevSmResourceSplitByCount)                 \
+  F(cuDevResourceGenerateDesc) F(cuGreenCtxCreate) F(cuGreenCtxDestroy) F(cuGreenCtxStreamCreate) \
+  F(cuGreenCtxRecordEvent) F(cuStreamGetGreenCtx)
 // clang-format on
 
 namespace slate::cuda {
@@ -41,6 +49,7 @@ struct Entry<CUresult(Parameters...)> {
   CUresult (*function)(Parameters...) = nullptr;
   const char* name = "";
 
+  explicit operator bool() const { return function != nullptr; }
   CUresult operator()(std::type_identity_t<Parameters>... arguments) const {
     return function(arguments...);
   }
@@ -53,18 +62,28 @@ struct Entry<CUresult(Parameters...)> {
 
 struct Driver {
   SLATE_CUDA_FUNCTIONS(SLATE_CUDA_MEMBER)
+  SLATE_CUDA_OPTIONAL_FUNCTIONS(SLATE_CUDA_MEMBER)  // may be null
 };
 
 #undef SLATE_CUDA_MEMBER
 
 inline constexpr const char* kDriverLibrary = "libcuda.so.1";
 
-/// Opens the library, for good, and finds every function. kNotSupported, naming the library and
-/// what is missing, when that fails. Does not initialise the driver.
+/// Opens the library, for good, and finds every function, the optional ones if they are there.
+/// kNotSupported, naming the library and what is missing, when that fails. Does not initialise the
+/// driver.
 Result<Driver> load_driver(const char* library = kDriverLibrary);
 
-/// load_driver() and cuInit(). kUnavailable when the driver is there but finds no usable GPU.
-Result<Driver> start_driver(const char* library = kDriverLibrary);
+/// cuInit(). kUnavailable when it finds no usable GPU.
+Result<void> start_driver(const Driver& driver);
+
+/// kNotSupported, naming the function, when this driver lacks an optional one.
+template <typename Signature>
+Result<void> check_present(const Entry<Signature>& entry) {
+  if (entry) return {};
+  return fail(ErrorCode::kNotSupported,
+              std::string("the GPU driver has no function ") + entry.name);
+}
 
 ErrorCode error_code(CUresult result);
 

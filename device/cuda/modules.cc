@@ -1,26 +1,45 @@
 #include "device/cuda/modules.h"
 
+#include <fmt/core.h>
+
 #include <array>
 #include <utility>
 
 #include "device/cuda/image.h"
+#include "device/cuda/one_line.h"
 
 namespace slate::cuda {
 namespace {
 
-/// The log on one line: an Error's message is one sentence.
-std::string flatten(const char* log) {
-  std::string text;
-  for (const char* at = log; *at != '\0'; ++at) {
-    if (*at != '\n' && *at != '\r') {
-      text += *at;
-    } else if (!text.empty() && text.back() != ' ') {
-      text += "; ";
+/// The options of one compilation and the assembler's words about it.
+class JitLog {
+ public:
+  JitLog() = default;
+  JitLog(const JitLog&) = delete;  // values_ points into it
+  JitLog& operator=(const JitLog&) = delete;
+
+  CUjit_option* options() { return options_.data(); }
+  void** values() { return values_.data(); }
+
+  /// `error`, with the words behind it.
+  Error error(Error error, device::ImageKind kind, CUresult result) {
+    if (result == CUDA_ERROR_INVALID_IMAGE && kind == device::ImageKind::kPtx) {
+      error.code = ErrorCode::kInvalidPtx;
     }
+    text_.back() = '\0';
+    if (const std::string words = one_line(text_.data()); !words.empty()) {
+      error.message += ": " + words;
+    }
+    return error;
   }
-  while (!text.empty() && (text.back() == ' ' || text.back() == ';')) text.pop_back();
-  return text;
-}
+
+ private:
+  std::array<char, 8192> text_{};
+  std::array<CUjit_option, 3> options_ = {
+      CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_TARGET_FROM_CUCONTEXT};
+  std::array<void*, 3> values_ = {
+      text_.data(), reinterpret_cast<void*>(std::uintptr_t{text_.size() - 1}), nullptr};
+};
 
 /// As find_function and find_global report a name that is not there.
 std::unexpected<Error> with_name(Error error, const std::string& name) {
@@ -57,26 +76,15 @@ Result<CUmodule> load_module(Context& context, device::ImageKind kind,
   const Result<std::string> checked = checked_image(kind, image);
   if (!checked) return std::unexpected(checked.error());
 
-  std::array<char, 8192> log{};
-  std::array options = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
-                        CU_JIT_TARGET_FROM_CUCONTEXT};
-  std::array<void*, options.size()> values = {
-      log.data(), reinterpret_cast<void*>(std::uintptr_t{log.size() - 1}), nullptr};
+  JitLog log;
   // A cubin is not compiled: only the log applies to it.
   const unsigned int count = kind == device::ImageKind::kPtx ? 3 : 2;
-
   const Entry<decltype(::cuModuleLoadDataEx)>& load = context.driver().cuModuleLoadDataEx;
   CUmodule module = nullptr;
   const CUresult result =
-      context.attempt(load, &module, checked->data(), count, options.data(), values.data());
+      context.attempt(load, &module, checked->data(), count, log.options(), log.values());
   if (result == CUDA_SUCCESS) return module;
-  Error error = context.failure(result, load.name);
-  if (result == CUDA_ERROR_INVALID_IMAGE && kind == device::ImageKind::kPtx) {
-    error.code = ErrorCode::kInvalidPtx;
-  }
-  log.back() = '\0';
-  if (const std::string words = flatten(log.data()); !words.empty()) error.message += ": " + words;
-  return std::unexpected<Error>(std::move(error));
+  return std::unexpected<Error>(log.error(context.failure(result, load.name), kind, result));
 }
 
 Result<CUfunction> find_function(Context& context, CUmodule module, const std::string& name) {
@@ -116,6 +124,27 @@ Result<device::FunctionInfo> function_info(Context& context, CUfunction function
   if (!parameters) return std::unexpected(parameters.error());
   info.parameters = std::move(*parameters);
   return info;
+}
+
+Result<std::uint32_t> max_blocks_per_sm(Context& context, CUfunction function,
+                                        std::uint32_t threads_per_block,
+                                        std::uint32_t dynamic_shared_bytes) {
+  const int most = context.attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+  if (threads_per_block == 0 || threads_per_block > static_cast<std::uint32_t>(most)) {
+    return fail(ErrorCode::kInvalidConfiguration,
+                fmt::format("a block of {} threads: 1 to {} are allowed", threads_per_block, most));
+  }
+  int blocks = 0;
+  auto got = context.call(context.driver().cuOccupancyMaxActiveBlocksPerMultiprocessor, &blocks,
+                          function, static_cast<int>(threads_per_block), dynamic_shared_bytes);
+  if (!got) return std::unexpected(got.error());
+  if (blocks <= 0) {
+    return fail(ErrorCode::kOutOfResources,
+                fmt::format("no block of {} threads with {} bytes of dynamic shared memory fits on "
+                            "an SM",
+                            threads_per_block, dynamic_shared_bytes));
+  }
+  return static_cast<std::uint32_t>(blocks);
 }
 
 Result<void> set_max_dynamic_shared(Context& context, CUfunction function, std::uint32_t bytes) {

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "device/cuda/context.h"
@@ -18,6 +20,9 @@ Result<CUmodule> load_module(Context& context, device::ImageKind kind,
                              std::span<const std::byte> image);
 Result<CUfunction> find_function(Context& context, CUmodule module, const std::string& name);
 Result<device::FunctionInfo> function_info(Context& context, CUfunction function);
+Result<std::uint32_t> max_blocks_per_sm(Context& context, CUfunction function,
+                                        std::uint32_t threads_per_block,
+                                        std::uint32_t dynamic_shared_bytes);
 Result<void> set_max_dynamic_shared(Context& context, CUfunction function, std::uint32_t bytes);
 Result<device::AddressRange> find_global(Context& context, CUmodule module,
                                          const std::string& name);

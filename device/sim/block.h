@@ -26,7 +26,8 @@ struct KernelLaunch {
   device::Dim3 block;
   std::uint32_t dynamic_shared_bytes = 0;
   std::vector<std::byte> parameters;
-  MemoryView memory;  // what this launch may touch
+  MemoryView memory;                                              // what this launch may touch
+  std::shared_ptr<const std::vector<device::AddressRange>> host;  // of `memory`
   device::PrintSink print;
   std::uint64_t grid_id = 0;           // %gridid
   std::uint32_t sm_count = 0;          // %nsmid

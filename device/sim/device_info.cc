@@ -27,7 +27,6 @@ enum Attribute : int {
   kClockRate = 13,
   kTextureAlignment = 14,
   kGpuOverlap = 15,
-  kMultiprocessorCount = 16,
   kSurfaceAlignment = 30,
   kConcurrentKernels = 31,
   kEccEnabled = 32,
@@ -114,7 +113,7 @@ DeviceInfo make_device_info(const Settings& settings) {
   for (const Value& each : kFixedValues) {
     info.attributes[each.attribute] = static_cast<std::int32_t>(each.value);
   }
-  info.attributes[kMultiprocessorCount] = static_cast<std::int32_t>(settings.sms);
+  info.attributes[kSmCountAttribute] = static_cast<std::int32_t>(settings.sms);
   info.attributes[kComputeCapabilityMajor] = static_cast<std::int32_t>(settings.cc_major);
   info.attributes[kComputeCapabilityMinor] = static_cast<std::int32_t>(settings.cc_minor);
   return info;

@@ -118,22 +118,45 @@ Warp::Flow Warp::gather(const Op& op, Ref members, Split& split, Mask& exec) {
 
 Warp::Flow Warp::warp_barrier(const Op& op, Split& split, Mask exec) {
   if (exec == live_) return Flow::kNext;
-  // Unlike the others it may be met at different places: __syncwarp() in both arms of a condition.
+  // Unlike the others it may be met at different places, __syncwarp() in both arms of a condition,
+  // but only with the same members.
   Mask present = exec;
+  std::uint32_t members[kWarpSize];
+  const auto note = [&](const Op& barrier, const Frame& frame, Mask who) {
+    const auto* const named = lanes<std::uint32_t>(barrier.r[0], frame);
+    for (Mask rest = who; rest != 0; rest &= rest - 1) {
+      members[std::countr_zero(rest)] = named[std::countr_zero(rest)];
+    }
+  };
+  note(op, *split.frame, exec);
   const auto waits_here = [&](const Split& other) {
     return &other != &split && other.mask != 0 && other.wait == Wait::kLanes &&
            ops_[other.pc].kind == Kind::kWarpBarrier;
   };
   for (std::uint32_t i = 0; i < count_; ++i) {
-    if (waits_here(splits_[i])) present |= splits_[i].mask;
+    if (!waits_here(splits_[i])) continue;
+    note(ops_[splits_[i].pc], *splits_[i].frame, splits_[i].mask);
+    present |= splits_[i].mask;
   }
-  const Mask ready = satisfied(lanes<std::uint32_t>(op.r[0], *split.frame), exec, present);
+  const auto released_of = [&](Mask who) {
+    Mask released = 0;
+    for (Mask rest = who; rest != 0; rest &= rest - 1) {
+      const int lane = std::countr_zero(rest);
+      Mask same = 0;
+      for (Mask each = present; each != 0; each &= each - 1) {
+        const int other = std::countr_zero(each);
+        if (members[other] == members[lane]) same |= 1u << other;
+      }
+      if ((members[lane] & live_ & ~same) == 0) released |= 1u << lane;
+    }
+    return released;
+  };
+  const Mask ready = released_of(exec);
   const std::uint32_t others = count_;
   for (std::uint32_t i = 0; i < others; ++i) {
     Split& other = splits_[i];
     if (!waits_here(other)) continue;
-    const auto* const members = lanes<std::uint32_t>(ops_[other.pc].r[0], *other.frame);
-    const Mask released = satisfied(members, other.mask, present);
+    const Mask released = released_of(other.mask);
     if (released == 0) continue;
     if (released == other.mask) {
       other.pc += 1;

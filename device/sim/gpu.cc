@@ -61,7 +61,10 @@ struct Gpu::Worker {
   std::thread thread;
 };
 
-Gpu::Gpu(const Settings& settings) : settings_(settings), placement_(settings.seed.value_or(0)) {
+Gpu::Gpu(const Settings& settings, std::function<void()> after_turn)
+    : settings_(settings),
+      after_turn_(std::move(after_turn)),
+      placement_(settings.seed.value_or(0)) {
   const std::uint32_t threads = host_threads(settings);
   for (std::uint32_t i = 0; i < threads; ++i) {
     auto worker = std::make_unique<Worker>();
@@ -93,7 +96,7 @@ Gpu::~Gpu() {
 }
 
 void Gpu::start(std::shared_ptr<KernelRun> run) {
-  SLATE_CHECK(run->cost.occupancy > 0);
+  SLATE_CHECK(run->cost.occupancy > 0 && run->sms.any());
   Lock lock(mutex_);
   SLATE_CHECK(!run->started_);
   run->started_ = true;
@@ -200,6 +203,7 @@ void Gpu::step(Worker& worker, Resident& resident, Lock& lock) {
         schedule.random ? 1 + static_cast<std::uint32_t>(below(schedule.generator, kBudget))
                         : kBudget;
     const Block::State state = resident.block->run(schedule, budget);
+    after_turn_();
     lock.lock();
     if (state == Block::State::kRunnable) {
       check_time(run);
@@ -270,22 +274,30 @@ void Gpu::finish_if_over(KernelRun& run, Lock& lock) {
 }
 
 void Gpu::dispatch() {
-  while (!waiting_.empty()) {
-    const std::shared_ptr<KernelRun> run = waiting_.front();
+  SmSet taken;  // by launches before the present one, whose blocks are not all out
+  for (auto each = waiting_.begin(); each != waiting_.end();) {
+    const std::shared_ptr<KernelRun> run = *each;
     while (run->next_ < run->total_) {
-      Sm* sm = choose_sm(*run);
-      if (sm == nullptr) return;
+      Sm* sm = choose_sm(*run, taken);
+      if (sm == nullptr) break;
       place(run, *sm);
     }
-    waiting_.pop_front();
+    if (run->next_ == run->total_) {
+      each = waiting_.erase(each);
+    } else {
+      taken |= run->sms;
+      if (taken.all()) return;
+      ++each;
+    }
   }
 }
 
-Gpu::Sm* Gpu::choose_sm(const KernelRun& run) {
+Gpu::Sm* Gpu::choose_sm(const KernelRun& run, const SmSet& taken) {
+  const SmSet free = run.sms & ~taken;
   Sm* best = nullptr;
   std::size_t candidates = 0;
   for (auto& sm : sms_) {
-    if (!sm->fits(run)) continue;
+    if (!free[sm->id] || !sm->fits(run)) continue;
     ++candidates;
     if (settings_.seed) {
       if (below(placement_, candidates) == 0) best = sm.get();

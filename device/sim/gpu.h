@@ -3,9 +3,9 @@
 // that of streams.h.
 //
 // Blocks go out by the leftover policy: those of the launch with the smallest priority value, then
-// of the earliest one, in rising order, breadth first over the SMs; the next launch gets what is
-// left when all blocks of that one are out. A host thread owns some SMs and lets their blocks run
-// in turn.
+// of the earliest one, in rising order, breadth first over the SMs of its partition; the next
+// launch gets what is left there when all blocks of that one are out, and at once the SMs that are
+// not in that one's partition. A host thread owns some SMs and lets their blocks run in turn.
 #pragma once
 
 #include <condition_variable>
@@ -22,6 +22,7 @@
 #include "base/result.h"
 #include "device/sim/block.h"
 #include "device/sim/occupancy.h"
+#include "device/sim/partitions.h"
 #include "device/sim/settings.h"
 
 namespace slate::sim {
@@ -40,6 +41,7 @@ class KernelRun {
   KernelLaunch launch;
   BlockCost cost;  // occupancy > 0
   int priority = 0;
+  SmSet sms;  // where its blocks may go; not empty
   /// Called once, from a host thread of the Gpu that holds no lock.
   std::function<void(const KernelOutcome&)> done;
 
@@ -58,7 +60,8 @@ class KernelRun {
 /// Thread-safe. done() and jobs may call back into it.
 class Gpu {
  public:
-  explicit Gpu(const Settings& settings);
+  /// `after_turn` is called after every turn of a block, from a host thread that holds no lock.
+  Gpu(const Settings& settings, std::function<void()> after_turn);
   /// Requires: every launch and job has ended.
   ~Gpu();
   Gpu(const Gpu&) = delete;
@@ -84,7 +87,7 @@ class Gpu {
   void retire(Resident& resident, Lock& lock);
   void finish_if_over(KernelRun& run, Lock& lock);
   void dispatch();
-  Sm* choose_sm(const KernelRun& run);
+  Sm* choose_sm(const KernelRun& run, const SmSet& taken);
   void place(const std::shared_ptr<KernelRun>& run, Sm& sm);
   void stop(KernelRun& run);
   void check_time(KernelRun& run);
@@ -92,6 +95,7 @@ class Gpu {
   void post_locked(std::function<void()> job);
 
   const Settings settings_;
+  const std::function<void()> after_turn_;
   std::mutex mutex_;
   std::mt19937_64
       placement_;  // random choice of SMs; apart from the workers', which run without the lock

@@ -180,6 +180,25 @@ Result<void> Memory::unmap(AddressRange range) {
               fmt::format("unmap: {} is no range that was mapped", text(range)));
 }
 
+Result<Address> Memory::map_host(int fd, std::uint64_t bytes) {
+  const auto base = reserve((bytes + kChunkBytes - 1) / kChunkBytes * kChunkBytes);
+  if (!base) return base;
+  void* const mapped =
+      ::mmap(to_pointer(*base), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+  if (mapped != MAP_FAILED) return base;
+  auto failure = fail_errno("map_host");
+  unmap_host({*base, bytes});
+  return failure;
+}
+
+void Memory::unmap_host(AddressRange range) {
+  const std::uint64_t bytes = (range.bytes + kChunkBytes - 1) / kChunkBytes * kChunkBytes;
+  SLATE_CHECK(::mmap(to_pointer(range.base), bytes, PROT_NONE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+                     0) == to_pointer(range.base));
+  unreserve({range.base, bytes});
+}
+
 Result<MemoryView> Memory::view(AddressRange arena) const {
   MemoryView view;
   if (arena.bytes == 0) return view;

@@ -37,6 +37,9 @@ struct MemoryView {
   /// The module's .global and .const variables (may be empty). Kernels do not write constants.
   device::AddressRange globals;
   device::AddressRange constants;
+  device::AddressRange control;  // LaunchSpec::control
+  /// LaunchSpec::host; KernelLaunch keeps them alive. Null for none.
+  const std::vector<device::AddressRange>* host = nullptr;
 
   /// True if [address, address + bytes) may be read and written. Requires: bytes <= 16 and the
   /// access is naturally aligned, so it lies in one chunk.
@@ -46,7 +49,14 @@ struct MemoryView {
         owners[offset >> kChunkShift].load(std::memory_order_relaxed) == tag) [[likely]] {
       return true;
     }
-    return globals.contains(address, bytes);
+    return globals.contains(address, bytes) || control.contains(address, bytes) ||
+           (host != nullptr && allows_host(address, bytes));
+  }
+  bool allows_host(std::uint64_t address, std::uint32_t bytes) const {
+    for (const device::AddressRange& range : *host) {
+      if (range.contains(address, bytes)) return true;
+    }
+    return false;
   }
 };
 
@@ -71,6 +81,9 @@ class Memory {
   /// capacity.
   Result<void> map(device::AddressRange range);
   Result<void> unmap(device::AddressRange range);
+  /// As in device::Device. What it takes is host memory and does not count as mapped.
+  Result<device::Address> map_host(int fd, std::uint64_t bytes);
+  void unmap_host(device::AddressRange range);
 
   /// The view of a launch whose arena is `arena`: whole chunks inside one reservation, or empty.
   Result<MemoryView> view(device::AddressRange arena) const;

@@ -36,7 +36,11 @@ Result<void> set_integer(T& target, std::string_view text, std::uint64_t low, st
 }
 
 Result<void> set_sms(Settings& settings, std::string_view text) {
-  return set_integer(settings.sms, text, 1, 1024);
+  return set_integer(settings.sms, text, 1, kMostSms);
+}
+
+Result<void> set_unit(Settings& settings, std::string_view text) {
+  return set_integer(settings.unit, text, 1, kMostSms);
 }
 
 Result<void> set_threads(Settings& settings, std::string_view text) {
@@ -102,8 +106,9 @@ struct Key {
   Apply apply;
 };
 
-constexpr std::array<Key, 8> kKeys{{
+constexpr std::array<Key, 9> kKeys{{
     {"sms", set_sms},
+    {"unit", set_unit},
     {"memory", set_memory},
     {"threads", set_threads},
     {"seed", set_seed},

@@ -20,8 +20,11 @@ struct LaunchStatistics {
   std::uint64_t nanoseconds = 0;
 };
 
+inline constexpr std::uint32_t kMostSms = 1024;
+
 struct Settings {
   std::uint32_t sms = 16;
+  std::uint32_t unit = 1;             // SMs of one unit of partitions; the last may have fewer
   std::uint64_t memory = 2ull << 30;  // bytes, whole chunks of 2 MiB
   std::uint32_t threads = 0;          // host threads; 0 = one per hardware core
   std::optional<std::uint64_t> seed;  // set: random schedule, one host thread, reproducible

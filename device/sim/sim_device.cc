@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
 #include "device/sim/device_info.h"
 
 namespace slate::sim {
@@ -44,6 +45,7 @@ SimDevice::SimDevice(const Settings& settings, std::unique_ptr<Memory> memory)
       info_(make_device_info(settings)),
       memory_(std::move(memory)),
       modules_(settings_, *memory_),
+      partitions_(settings_),
       streams_(settings_) {}
 
 Result<std::uint64_t> SimDevice::free_memory() {
@@ -79,11 +81,28 @@ void SimDevice::unregister_host(void* memory) {
   registered_.erase(memory);
 }
 
+Result<Address> SimDevice::map_host(int fd, std::uint64_t bytes) {
+  return memory_->map_host(fd, bytes);
+}
+void SimDevice::unmap_host(AddressRange range) {
+  memory_->unmap_host(range);
+}
+
 Result<device::Module> SimDevice::load_module(device::ImageKind kind,
                                               std::span<const std::byte> image) {
   if (kind == device::ImageKind::kPtx) return modules_.load_ptx(image);
   return fail(ErrorCode::kNoKernelImage,
               "the simulated device executes PTX only; this image is machine code (cubin)");
+}
+
+Result<std::string> SimDevice::compiler_identity() const {
+  return fail(
+      ErrorCode::kNotSupported,
+      "the simulated device executes PTX itself: there is no machine code to compile it to");
+}
+
+Result<std::vector<std::byte>> SimDevice::compile(std::string_view) {
+  return std::unexpected(compiler_identity().error());
 }
 
 void SimDevice::unload_module(device::Module module) {
@@ -100,6 +119,16 @@ Result<device::FunctionInfo> SimDevice::function_info(device::Function function)
   return std::move(target->info);
 }
 
+Result<std::uint32_t> SimDevice::max_blocks_per_sm(device::Function function,
+                                                   std::uint32_t threads_per_block,
+                                                   std::uint32_t dynamic_shared_bytes) {
+  auto target = modules_.target(function);
+  if (!target) return std::unexpected(std::move(target.error()));
+  auto cost = check_launch(target->info, {}, {threads_per_block, 1, 1}, dynamic_shared_bytes);
+  if (!cost) return std::unexpected(std::move(cost.error()));
+  return cost->occupancy;
+}
+
 Result<void> SimDevice::set_max_dynamic_shared(device::Function function, std::uint32_t bytes) {
   return modules_.set_max_dynamic_shared(function, bytes);
 }
@@ -108,8 +137,23 @@ Result<AddressRange> SimDevice::find_global(device::Module module, const std::st
   return modules_.find_global(module, name);
 }
 
-Result<device::Stream> SimDevice::create_stream(int priority) {
-  return streams_.create_stream(priority);
+Result<std::vector<std::vector<std::uint32_t>>> SimDevice::partition_units() {
+  return partitions_.units();
+}
+Result<device::Partition> SimDevice::create_partition(std::uint32_t first_unit,
+                                                      std::uint32_t unit_count) {
+  return partitions_.create(first_unit, unit_count);
+}
+void SimDevice::destroy_partition(device::Partition partition) {
+  SLATE_CHECK(!streams_.uses(partition));
+  partitions_.destroy(partition);
+}
+
+Result<device::Stream> SimDevice::create_stream(int priority, device::Partition partition) {
+  const auto sms = partitions_.sms(partition);
+  if (!sms) return std::unexpected(sms.error());
+  const auto [least, greatest] = stream_priorities();
+  return streams_.create_stream(std::clamp(priority, greatest, least), partition, *sms);
 }
 void SimDevice::destroy_stream(device::Stream stream) {
   streams_.destroy_stream(stream);
@@ -128,6 +172,20 @@ Result<void> SimDevice::record(device::Event event, device::Stream stream) {
 }
 Result<void> SimDevice::wait(device::Stream stream, device::Event event) {
   return streams_.wait(stream, event);
+}
+Result<void> SimDevice::wait_value(device::Stream stream, Address address, std::uint64_t value) {
+  if (address % sizeof(value) != 0 || !memory_->is_mapped(address, sizeof(value))) {
+    return fail(ErrorCode::kInvalidValue,
+                fmt::format("wait_value: no mapped word of 8 bytes at {:#x}", address));
+  }
+  return streams_.wait_until(stream, [this, address, value]() -> Result<bool> {
+    if (!memory_->is_mapped(address, sizeof(value))) {
+      return fail(ErrorCode::kIllegalAddress,
+                  fmt::format("wait_value: the word at {:#x} was unmapped", address));
+    }
+    const auto* word = reinterpret_cast<const std::uint64_t*>(address);
+    return __atomic_load_n(word, __ATOMIC_ACQUIRE) == value;
+  });
 }
 Result<bool> SimDevice::query(device::Event event) {
   return streams_.query(event);
@@ -150,6 +208,7 @@ Result<void> SimDevice::launch(const device::LaunchSpec& spec, device::Stream st
   if (!view) return std::unexpected(std::move(view.error()));
   view->globals = target->globals;
   view->constants = target->constants;
+  view->control = spec.control;
 
   auto run = std::make_shared<KernelRun>();
   run->cost = *cost;
@@ -159,6 +218,8 @@ Result<void> SimDevice::launch(const device::LaunchSpec& spec, device::Stream st
   launch.block = spec.block;
   launch.dynamic_shared_bytes = spec.dynamic_shared_bytes;
   launch.parameters = std::move(*parameters);
+  launch.host = spec.host;
+  view->host = launch.host.get();
   launch.memory = *view;
   launch.heap = std::move(target->heap);
   launch.print = spec.print;

@@ -11,6 +11,7 @@
 #include "device/sim/copy.h"
 #include "device/sim/memory.h"
 #include "device/sim/modules.h"
+#include "device/sim/partitions.h"
 #include "device/sim/settings.h"
 #include "device/sim/streams.h"
 
@@ -33,22 +34,40 @@ class SimDevice final : public device::Device {
   Result<void> unmap(device::AddressRange range) override;
   Result<void> register_host(void* memory, std::size_t bytes) override;
   void unregister_host(void* memory) override;
+  Result<device::Address> map_host(int fd, std::uint64_t bytes) override;
+  void unmap_host(device::AddressRange range) override;
 
   Result<device::Module> load_module(device::ImageKind kind,
                                      std::span<const std::byte> image) override;
+  Result<std::vector<std::byte>> compile(std::string_view ptx) override;
+  Result<std::string> compiler_identity() const override;
   void unload_module(device::Module module) override;
   Result<device::Function> find_function(device::Module module, const std::string& name) override;
   Result<device::FunctionInfo> function_info(device::Function function) override;
+  Result<std::uint32_t> max_blocks_per_sm(device::Function function,
+                                          std::uint32_t threads_per_block,
+                                          std::uint32_t dynamic_shared_bytes) override;
   Result<void> set_max_dynamic_shared(device::Function function, std::uint32_t bytes) override;
   Result<device::AddressRange> find_global(device::Module module, const std::string& name) override;
 
-  Result<device::Stream> create_stream(int priority) override;
+  Result<std::vector<std::vector<std::uint32_t>>> partition_units() override;
+  Result<device::Partition> create_partition(std::uint32_t first_unit,
+                                             std::uint32_t unit_count) override;
+  /// Aborts if one of its streams was not destroyed.
+  void destroy_partition(device::Partition partition) override;
+
+  /// As an H200's.
+  std::pair<int, int> stream_priorities() const override { return {0, -5}; }
+  using Device::create_stream;
+  Result<device::Stream> create_stream(int priority, device::Partition partition) override;
   void destroy_stream(device::Stream stream) override;
   Result<void> cancel(device::Stream stream) override;
   Result<device::Event> create_event(bool timing) override;
   void destroy_event(device::Event event) override;
   Result<void> record(device::Event event, device::Stream stream) override;
   Result<void> wait(device::Stream stream, device::Event event) override;
+  Result<void> wait_value(device::Stream stream, device::Address address,
+                          std::uint64_t value) override;
   Result<bool> query(device::Event event) override;
   Result<float> elapsed_ms(device::Event start, device::Event stop) override;
   void wait_for_progress(std::chrono::microseconds timeout) override;
@@ -73,6 +92,7 @@ class SimDevice final : public device::Device {
   const DeviceInfo info_;
   const std::unique_ptr<Memory> memory_;
   Modules modules_;
+  Partitions partitions_;
   std::mutex registered_mutex_;
   std::map<const void*, std::size_t> registered_;
   std::atomic<std::uint64_t> next_grid_id_{1};

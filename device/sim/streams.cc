@@ -10,6 +10,8 @@ namespace slate::sim {
 
 struct Streams::Queue {
   int priority = 0;
+  device::Partition partition{};
+  SmSet sms;
   std::deque<Operation> operations;
   bool busy = false;  // the operation before the front runs on the Gpu
   std::shared_ptr<KernelRun> running;
@@ -25,7 +27,12 @@ Error cancelled_error() {
 
 }  // namespace
 
-Streams::Streams(const Settings& settings) : gpu_(settings) {}
+Streams::Streams(const Settings& settings)
+    : gpu_(settings, [this] {
+        if (!any_conditional_.load(std::memory_order_relaxed)) return;
+        std::lock_guard lock(mutex_);
+        evaluate_conditions();
+      }) {}
 
 Streams::~Streams() {
   std::unique_lock lock(mutex_);
@@ -50,9 +57,11 @@ Result<Streams::Event*> Streams::find(device::Event event) {
   return &found->second;
 }
 
-device::Stream Streams::create_stream(int priority) {
+device::Stream Streams::create_stream(int priority, device::Partition partition, const SmSet& sms) {
   auto queue = std::make_shared<Queue>();
   queue->priority = priority;
+  queue->partition = partition;
+  queue->sms = sms;
   std::lock_guard lock(mutex_);
   const device::Stream stream{next_handle_++};
   queues_.insert(queue);
@@ -67,6 +76,12 @@ void Streams::destroy_stream(device::Stream stream) {
   (*queue)->destroyed = true;
   streams_.erase(stream);
   advance(*queue);
+}
+
+bool Streams::uses(device::Partition partition) {
+  std::lock_guard lock(mutex_);
+  return std::any_of(streams_.begin(), streams_.end(),
+                     [partition](const auto& each) { return each.second->partition == partition; });
 }
 
 Result<void> Streams::cancel(device::Stream stream) {
@@ -84,6 +99,7 @@ void Streams::cancel_locked(const std::shared_ptr<Queue>& queue) {
       reach(*record->mark, queue->fault ? queue->fault : cancelled_error(), ready);
     }
   }
+  forget_condition(queue);
   if (queue->running) gpu_.cancel(*queue->running);
   for (auto& each : ready) advance(std::move(each));
 }
@@ -127,6 +143,11 @@ Result<void> Streams::wait(device::Stream stream, device::Event event) {
   // An event that was never recorded holds nobody up, as in CUDA.
   if ((*found)->last == nullptr) return {};
   return push(stream, WaitMark{(*found)->last});
+}
+
+Result<void> Streams::wait_until(device::Stream stream, Condition condition) {
+  std::lock_guard lock(mutex_);
+  return push(stream, WaitCondition{std::move(condition)});
 }
 
 Result<bool> Streams::query(device::Event event) {
@@ -189,12 +210,7 @@ void Streams::advance(std::shared_ptr<Queue> first) {
 
 // False if the front has to wait. Queues that may go on now are added to `ready`.
 bool Streams::run_front(const std::shared_ptr<Queue>& queue, Queues& ready) {
-  if (auto* wait = std::get_if<WaitMark>(&queue->operations.front())) {
-    if (!wait->mark->reached && !queue->fault) {
-      if (!std::exchange(wait->registered, true)) wait->mark->waiters.push_back(queue);
-      return false;
-    }
-  }
+  if (!queue->fault && must_wait(queue)) return false;
   Operation operation = std::move(queue->operations.front());
   queue->operations.pop_front();
   if (auto* record = std::get_if<RecordMark>(&operation)) {
@@ -207,6 +223,43 @@ bool Streams::run_front(const std::shared_ptr<Queue>& queue, Queues& ready) {
     }
   }
   return true;
+}
+
+// True if the front of the queue is a wait that is not over; it will be looked at again when it
+// may be.
+bool Streams::must_wait(const std::shared_ptr<Queue>& queue) {
+  Operation& front = queue->operations.front();
+  if (auto* wait = std::get_if<WaitMark>(&front)) {
+    if (wait->mark->reached) return false;
+    if (!std::exchange(wait->registered, true)) wait->mark->waiters.push_back(queue);
+    return true;
+  }
+  auto* wait = std::get_if<WaitCondition>(&front);
+  return wait != nullptr && !holds(*wait, queue);
+}
+
+bool Streams::holds(WaitCondition& wait, const std::shared_ptr<Queue>& queue) {
+  const Result<bool> held = wait.holds();
+  if (!held) queue->fault = held.error();
+  if (!held || *held) {
+    if (wait.registered) forget_condition(queue);
+    return true;
+  }
+  if (!std::exchange(wait.registered, true)) conditional_.push_back(queue);
+  any_conditional_.store(true, std::memory_order_relaxed);
+  return false;
+}
+
+void Streams::forget_condition(const std::shared_ptr<Queue>& queue) {
+  std::erase(conditional_, queue);
+  any_conditional_.store(!conditional_.empty(), std::memory_order_relaxed);
+}
+
+// A block's turn that still saw no condition may be the one that made it hold; then the end of its
+// kernel, which always comes here, finds that.
+void Streams::evaluate_conditions() {
+  const Queues waiting = conditional_;
+  for (const auto& queue : waiting) advance(queue);
 }
 
 void Streams::reach(Mark& mark, std::optional<Error> error, Queues& ready) {
@@ -222,6 +275,7 @@ void Streams::start_kernel(const std::shared_ptr<Queue>& queue, std::shared_ptr<
   queue->busy = true;
   queue->running = run;
   run->priority = queue->priority;
+  run->sms = queue->sms;
   run->done = [this, queue](const KernelOutcome& outcome) { finished(queue, outcome.fault); };
   gpu_.start(std::move(run));
 }
@@ -240,6 +294,7 @@ void Streams::finished(const std::shared_ptr<Queue>& queue, std::optional<Error>
   queue->running = nullptr;
   if (fault) queue->fault = std::move(fault);
   advance(queue);
+  evaluate_conditions();
   if (!queue->busy) became_idle_.notify_all();
 }
 

@@ -139,6 +139,45 @@ TEST_F(DeviceRulesTest, PtxThatTheDriverTakesForNoImageIsInvalidPtx) {
   EXPECT_EQ(module.error().code, ErrorCode::kInvalidPtx);
 }
 
+TEST_F(DeviceRulesTest, WhatIsNoPtxDoesNotReachTheCompiler) {
+  const auto code = device_->compile("hello");
+  ASSERT_FALSE(code);
+  EXPECT_EQ(code.error().code, ErrorCode::kInvalidPtx);
+  EXPECT_NE(code.error().message.find("this is not PTX"), std::string::npos);
+}
+
+TEST_F(DeviceRulesTest, CompilingAsksNothingOfTheDriver) {
+  auto opened = CudaDevice::open(fake_.driver(), 0, "/no/such/ptxas");
+  ASSERT_TRUE(opened);
+  fake_.forget_calls();
+  const auto code = (*opened)->compile(".version 8.0");
+  ASSERT_FALSE(code);
+  EXPECT_EQ(code.error().code, ErrorCode::kNotSupported);
+  EXPECT_NE(code.error().message.find("/no/such/ptxas"), std::string::npos);
+  EXPECT_EQ((*opened)->compiler_identity().error().message, code.error().message);
+  EXPECT_TRUE(fake_.calls().empty());
+}
+
+TEST_F(DeviceRulesTest, OccupancyIsTheDriversAndNeverZero) {
+  const auto blocks = device_->max_blocks_per_sm(device::Function{1}, 256, 1024);
+  ASSERT_TRUE(blocks) << blocks.error().message;
+  EXPECT_EQ(*blocks, 5);
+  EXPECT_EQ(fake_.calls(),
+            std::vector<std::string>{"cuOccupancyMaxActiveBlocksPerMultiprocessor 256 1024"});
+  fake_.resident_blocks = 0;
+  const auto none = device_->max_blocks_per_sm(device::Function{1}, 256, 1 << 20);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, ErrorCode::kOutOfResources);
+}
+
+TEST_F(DeviceRulesTest, ThreadsThatNoBlockMayHaveAreAnInvalidConfiguration) {
+  for (const std::uint32_t threads : {0U, 1025U, 0xffffffffU}) {
+    const auto blocks = device_->max_blocks_per_sm(device::Function{1}, threads, 0);
+    ASSERT_FALSE(blocks);
+    EXPECT_EQ(blocks.error().code, ErrorCode::kInvalidConfiguration);
+  }
+}
+
 TEST_F(DeviceRulesTest, AFunctionIsLoadedWhenItIsFoundNotWhenItIsLaunched) {
   const auto module = device_->load_module(device::ImageKind::kPtx, ptx());
   ASSERT_TRUE(module);

@@ -39,6 +39,12 @@ CUresult attribute(int* value, CUdevice_attribute which, CUdevice) {
     case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z:
       *value = 65535;
       break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+      *value = 9;
+      break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+      *value = 0;
+      break;
     case CU_DEVICE_ATTRIBUTE_MAX_PITCH:
       *value = FakeDriver::kMaxPitch;
       break;
@@ -59,8 +65,14 @@ CUresult load(CUmodule* module, const void*, unsigned int count, CUjit_option* o
   return fake->note("cuModuleLoadDataEx", fmt::format("{} options", count));
 }
 
+CUresult occupancy(int* blocks, CUfunction, int threads, std::size_t shared_bytes) {
+  *blocks = fake->resident_blocks;
+  return fake->note("cuOccupancyMaxActiveBlocksPerMultiprocessor",
+                    fmt::format("{} {}", threads, shared_bytes));
+}
+
 CUresult launch(CUfunction, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int,
-                unsigned int, unsigned int, CUstream, void** parameters, void** extra) {
+                unsigned int, unsigned int, CUstream stream, void** parameters, void** extra) {
   SLATE_CHECK(parameters == nullptr);
   fake->last_parameters.clear();
   if (extra != nullptr) {
@@ -69,6 +81,7 @@ CUresult launch(CUfunction, unsigned int, unsigned int, unsigned int, unsigned i
     fake->last_parameters.assign(static_cast<const char*>(extra[1]),
                                  *static_cast<std::size_t*>(extra[3]));
   }
+  fake->green.ran_on(stream);
   return fake->note("cuLaunchKernel");
 }
 
@@ -92,6 +105,10 @@ void answer_about_the_gpu(Driver& driver) {
   driver.cuDeviceGetCount.function = [](int* count) {
     *count = 1;
     return fake->note("cuDeviceGetCount");
+  };
+  driver.cuDriverGetVersion.function = [](int* version) {
+    *version = 13010;
+    return fake->note("cuDriverGetVersion");
   };
   driver.cuDeviceGetName.function = [](char* name, int size, CUdevice) {
     std::strncpy(name, "Fake", static_cast<std::size_t>(size));
@@ -133,6 +150,7 @@ void answer_about_memory(Driver& driver) {
   };
   driver.cuMemsetD32Async.function = [](CUdeviceptr to, unsigned int value, std::size_t count,
                                         CUstream) {
+    if (to == FakeGreen::kTable) fake->green.clear_table();
     return fake->note("cuMemsetD32Async", fmt::format("{:#x} {:#x} {}", to, value, count));
   };
 }
@@ -155,13 +173,81 @@ void answer_about_work(Driver& driver) {
     *name = "kernel";
     return fake->note("cuFuncGetName");
   };
+  driver.cuOccupancyMaxActiveBlocksPerMultiprocessor.function = occupancy;
   driver.cuFuncGetParamInfo.function = parameter_info;
   driver.cuLaunchKernel.function = launch;
+  driver.cuMemcpyDtoHAsync.function = [](void* to, CUdeviceptr from, std::size_t bytes, CUstream) {
+    if (from == FakeGreen::kTable) std::memcpy(to, fake->green.table().data(), bytes);
+    return fake->note("cuMemcpyDtoHAsync", fmt::format("{:#x} {}", from, bytes));
+  };
+  driver.cuModuleGetGlobal.function = [](CUdeviceptr* base, std::size_t* bytes, CUmodule,
+                                         const char*) {
+    *base = FakeGreen::kTable;
+    *bytes = FakeGreen::kTableWords * sizeof(std::uint32_t);
+    return fake->note("cuModuleGetGlobal");
+  };
   driver.cuMemcpyHtoDAsync.function = [](CUdeviceptr to, const void*, std::size_t bytes, CUstream) {
     return fake->note("cuMemcpyHtoDAsync", fmt::format("{:#x} {}", to, bytes));
   };
   driver.cuMemcpy2DAsync.function = [](const CUDA_MEMCPY2D* copy, CUstream) {
     return fake->note("cuMemcpy2DAsync", fmt::format("{}x{}", copy->WidthInBytes, copy->Height));
+  };
+}
+
+/// As FakeGreen says, unless the test wants the call to fail.
+template <typename Answer>
+CUresult noted(const char* symbol, const std::string& arguments, Answer answer) {
+  const CUresult wanted = fake->note(symbol, arguments);
+  return wanted == CUDA_SUCCESS ? answer() : wanted;
+}
+
+void answer_about_green_contexts(Driver& driver) {
+  driver.cuDeviceGetDevResource.function = [](CUdevice, CUdevResource* resource,
+                                              CUdevResourceType) {
+    return noted("cuDeviceGetDevResource", "", [&] { return fake->green.resource(resource); });
+  };
+  driver.cuDevSmResourceSplitByCount.function = [](CUdevResource* parts, unsigned int* count,
+                                                   const CUdevResource*, CUdevResource* rest,
+                                                   unsigned int, unsigned int size) {
+    return noted("cuDevSmResourceSplitByCount", std::to_string(size),
+                 [&] { return fake->green.split(parts, count, rest, size); });
+  };
+  driver.cuDevResourceGenerateDesc.function = [](CUdevResourceDesc* description,
+                                                 CUdevResource* parts, unsigned int count) {
+    return noted("cuDevResourceGenerateDesc", std::to_string(count),
+                 [&] { return fake->green.describe(description, parts, count); });
+  };
+  driver.cuGreenCtxCreate.function = [](CUgreenCtx* green, CUdevResourceDesc description, CUdevice,
+                                        unsigned int) {
+    return noted("cuGreenCtxCreate", "", [&] {
+      *green = make_handle<CUgreenCtx>();
+      fake->green.create(*green, description);
+      return CUDA_SUCCESS;
+    });
+  };
+  driver.cuGreenCtxDestroy.function = [](CUgreenCtx green) {
+    fake->green.destroy(green);
+    return fake->note("cuGreenCtxDestroy");
+  };
+  driver.cuGreenCtxStreamCreate.function = [](CUstream* stream, CUgreenCtx green,
+                                              unsigned int flags, int priority) {
+    return noted("cuGreenCtxStreamCreate", fmt::format("{} {}", flags, priority), [&] {
+      *stream = make_handle<CUstream>();
+      fake->green.create_stream(*stream, green);
+      return CUDA_SUCCESS;
+    });
+  };
+  driver.cuStreamGetGreenCtx.function = [](CUstream stream, CUgreenCtx* green) {
+    *green = fake->green.green_of(stream);
+    return fake->note("cuStreamGetGreenCtx");
+  };
+  driver.cuStreamDestroy.function = [](CUstream stream) {
+    fake->green.destroy_stream(stream);
+    return fake->note("cuStreamDestroy");
+  };
+  driver.cuStreamWaitValue64.function = [](CUstream, CUdeviceptr at, cuuint64_t value,
+                                           unsigned int flags) {
+    return fake->note("cuStreamWaitValue64", fmt::format("{:#x} {} {}", at, value, flags));
   };
 }
 
@@ -174,10 +260,12 @@ FakeDriver::FakeDriver() {
 #define SLATE_FAKE(symbol) \
   driver_.symbol.function = [](auto...) { return fake->note(SLATE_CUDA_TEXT(symbol)); };
   SLATE_CUDA_FUNCTIONS(SLATE_FAKE)
+  SLATE_CUDA_OPTIONAL_FUNCTIONS(SLATE_FAKE)
 #undef SLATE_FAKE
   answer_about_the_gpu(driver_);
   answer_about_memory(driver_);
   answer_about_work(driver_);
+  answer_about_green_contexts(driver_);
 }
 
 FakeDriver::~FakeDriver() {

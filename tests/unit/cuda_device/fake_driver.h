@@ -1,5 +1,6 @@
 // FakeDriver: a slate::cuda::Driver whose functions write down that they were called and do what a
-// healthy GPU would answer, or fail on request. It moves no bytes. One at a time: the driver's
+// healthy GPU would answer, or fail on request. It moves no bytes, but for those that tell where
+// blocks ran (fake_green.h). One at a time: the driver's
 // functions are plain pointers, so the fake that they speak to is a global of fake_driver.cc.
 #pragma once
 
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "device/cuda/driver.h"
+#include "fake_green.h"
 
 namespace slate::cuda {
 
@@ -40,6 +42,8 @@ class FakeDriver {
   static constexpr std::uint64_t kGranularity = 2 << 20;
   static constexpr int kMaxPitch = 4096;  // small, so that tests reach it
   std::string last_parameters;            // the bytes of the last launch's parameter buffer
+  int resident_blocks = 5;                // what the occupancy calculator answers
+  FakeGreen green;
 
  private:
   Driver driver_;

@@ -101,6 +101,20 @@ again:
   ret;
 }
 
+// out[block] = the SM that it ran on
+// Not "where": ptxas 13.0 crashes on an entry that is named as a parameter of another one.
+.visible .entry sm_of_block(.param .u64 out) {
+  .reg .b32 %r<3>;
+  .reg .b64 %d<4>;
+  ld.param.u64 %d1, [out];
+  mov.u32 %r1, %ctaid.x;
+  mov.u32 %r2, %smid;
+  mul.wide.u32 %d2, %r1, 4;
+  add.u64 %d3, %d1, %d2;
+  st.global.u32 [%d3], %r2;
+  ret;
+}
+
 // adds one to counters[2]
 .visible .entry count() {
   .reg .b32 %r<2>;

@@ -1,6 +1,7 @@
 // Opening, mapping, copies and fills on a GPU.
 #include <cuda.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <numeric>
@@ -124,6 +125,27 @@ TEST_F(GpuMemoryTest, RegisteredMemoryIsCopiedBothWays) {
   EXPECT_TRUE(device_->register_host(host, 2 * kBytes));  // so it really was given back
   device_->unregister_host(host);
   ::munmap(host, 2 * kBytes);
+}
+
+TEST_F(GpuMemoryTest, SharedMemoryIsReachedByTheDeviceAtTheHostsAddress) {
+  constexpr std::size_t kBytes = 1 << 20;
+  const int fd = ::memfd_create("slate-test", MFD_CLOEXEC);
+  ASSERT_EQ(::ftruncate(fd, kBytes), 0);
+  const auto address = device_->map_host(fd, kBytes);
+  ASSERT_TRUE(address) << address.error().message;
+  const auto values = pattern(kBytes);
+  ASSERT_EQ(::pwrite(fd, values.data(), kBytes, 0), ssize_t{kBytes});
+  // As the host's half of a copy, and as an address on the device.
+  const void* const host = reinterpret_cast<void*>(*address);
+  ASSERT_TRUE(device_->copy_to_device(arena_.base, 0, host, 0, {kBytes, 1}, stream_));
+  ASSERT_TRUE(device_->fill(*address + 16, 0, 9, {16, 1}, stream_));
+  finish(stream_);
+  EXPECT_EQ(read<std::uint8_t>(arena_.base, kBytes), values);
+  std::uint8_t filled[16] = {};
+  ASSERT_EQ(::pread(fd, filled, sizeof(filled), 16), ssize_t{sizeof(filled)});
+  EXPECT_TRUE(std::ranges::all_of(filled, [](std::uint8_t byte) { return byte == 9; }));
+  device_->unmap_host({*address, kBytes});
+  ::close(fd);
 }
 
 TEST_F(GpuMemoryTest, RectanglesTouchOnlyTheirRows) {

@@ -40,6 +40,53 @@ TEST_F(GpuModuleTest, AFunctionKnowsItsResources) {
   EXPECT_TRUE(none->parameters.empty());
 }
 
+TEST_F(GpuModuleTest, CompiledCodeDoesWhatItsPtxDoes) {
+  const auto code = device_->compile(kTestPtx);
+  ASSERT_TRUE(code) << code.error().message;
+  const auto module = device_->load_module(device::ImageKind::kCubin, *code);
+  ASSERT_TRUE(module) << module.error().message;
+  const auto counters = device_->find_global(*module, "counters");
+  ASSERT_TRUE(counters) << counters.error().message;
+  write(counters->base, std::vector<std::uint32_t>{1, 2, 3, 4});
+  const auto count = device_->find_function(*module, "count");
+  ASSERT_TRUE(count) << count.error().message;
+  ASSERT_TRUE(device_->launch({.function = *count, .grid = {2}, .block = {32}}, stream_));
+  EXPECT_EQ(read<std::uint32_t>(counters->base, 4), (std::vector<std::uint32_t>{1, 2, 67, 4}));
+  for (const char* name : {"add", "mixed"}) {
+    const auto function = device_->find_function(*module, name);
+    ASSERT_TRUE(function) << function.error().message;
+    const auto compiled = device_->function_info(*function).value();
+    const auto loaded = device_->function_info(kernel(name)).value();
+    EXPECT_EQ(compiled.parameters.size(), loaded.parameters.size()) << name;
+    EXPECT_EQ(compiled.registers, loaded.registers) << name;
+    EXPECT_EQ(compiled.local_bytes, loaded.local_bytes) << name;
+  }
+  device_->unload_module(*module);
+}
+
+TEST_F(GpuModuleTest, PtxThatDoesNotCompileComesBackWithItsLine) {
+  const auto code = device_->compile(
+      ".version 8.0\n.target sm_80\n.address_size 64\n"
+      ".visible .entry k() {\n  frobnicate.u32 %r1, 2;\n  ret;\n}\n");
+  ASSERT_FALSE(code);
+  EXPECT_EQ(code.error().code, ErrorCode::kInvalidPtx) << code.error().message;
+  EXPECT_NE(code.error().message.find("line 5"), std::string::npos) << code.error().message;
+  EXPECT_FALSE(device_->lost());
+}
+
+TEST_F(GpuModuleTest, OccupancyFollowsTheShapeOfTheBlock) {
+  const device::Function function = kernel("add");
+  const auto full = device_->max_blocks_per_sm(function, 1024, 0);
+  ASSERT_TRUE(full) << full.error().message;
+  const auto small = device_->max_blocks_per_sm(function, 64, 0);
+  ASSERT_TRUE(small) << small.error().message;
+  EXPECT_GT(*small, *full);
+  const auto none = device_->max_blocks_per_sm(function, 64, 1 << 20);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, ErrorCode::kOutOfResources) << none.error().message;
+  EXPECT_FALSE(device_->lost());
+}
+
 TEST_F(GpuModuleTest, PtxThatDoesNotAssembleComesBackWithItsLine) {
   const auto module = load(
       ".version 8.0\n.target sm_80\n.address_size 64\n"

@@ -89,6 +89,23 @@ TEST_F(GpuTest, SmallerPriorityGoesFirst) {
   EXPECT_NE(read<std::uint32_t>(word(10 + 2 * kTickets), 1)[0], ~0u);
 }
 
+TEST_F(GpuTest, APriorityBeyondTheGreatestIsTheGreatest) {
+  open("sms=1,memory=64M,threads=1");
+  const auto [least, greatest] = device_->stream_priorities();
+  EXPECT_LT(greatest, least);
+  ASSERT_TRUE(launch(stream_, "meet", {2, 1, 1}, {1024, 1, 1}, word(0), word(1)));
+  const device::Stream first = *device_->create_stream(greatest);
+  const device::Stream second = *device_->create_stream(greatest - 100);
+  // Both are as urgent, so the earlier one runs first.
+  ASSERT_TRUE(launch(first, "meet", {2, 1, 1}, {1024, 1, 1}, word(2), word(3)));
+  ASSERT_TRUE(launch(second, "store", {1, 1, 1}, {1024, 1, 1}, word(4), 1u));
+  write<std::uint32_t>(word(1), {1});
+  wait_for_word(word(2));
+  EXPECT_EQ(read<std::uint32_t>(word(4), 1)[0], 0u);
+  write<std::uint32_t>(word(3), {1});
+  EXPECT_TRUE(finish(second));
+}
+
 TEST_F(GpuTest, KernelBeyondItsTimeLimitFaults) {
   open("sms=2,memory=64M,max_kernel_seconds=0.05");
   ASSERT_TRUE(launch(stream_, "endless", {100, 1, 1}, {32, 1, 1}, word(0)));

@@ -11,6 +11,7 @@ TEST(SettingsTest, EmptyTextGivesTheDefaults) {
   const auto settings = parse_settings("");
   ASSERT_TRUE(settings);
   EXPECT_EQ(settings->sms, 16u);
+  EXPECT_EQ(settings->unit, 1u);
   EXPECT_EQ(settings->memory, 2ull << 30);
   EXPECT_FALSE(settings->seed);
   EXPECT_EQ(settings->cc_major, 9u);
@@ -19,9 +20,10 @@ TEST(SettingsTest, EmptyTextGivesTheDefaults) {
 
 TEST(SettingsTest, EveryKeyIsRead) {
   const auto settings = parse_settings(
-      "sms=3,memory=64M,threads=2,seed=7,cc=10.3,max_kernel_seconds=1.5,quantum=9,strict=1");
+      "sms=3,memory=64M,threads=2,seed=7,cc=10.3,max_kernel_seconds=1.5,quantum=9,strict=1,unit=4");
   ASSERT_TRUE(settings) << settings.error().message;
   EXPECT_EQ(settings->sms, 3u);
+  EXPECT_EQ(settings->unit, 4u);
   EXPECT_EQ(settings->memory, 64ull << 20);
   EXPECT_EQ(settings->threads, 2u);
   EXPECT_EQ(settings->seed, 7u);
@@ -45,6 +47,8 @@ TEST(SettingsTest, BadPairIsRefusedByName) {
                            "sms=x",
                            "sms=",
                            "sms",
+                           "unit=0",
+                           "unit=1025",
                            "memory=1M",
                            "memory=3",
                            "memory=2T",
@@ -82,6 +86,7 @@ TEST(DeviceInfoTest, TellsTheSettings) {
   EXPECT_STREQ(info.name, "slate sim (5 SMs)");
   EXPECT_EQ(info.total_memory, 64ull << 20);
   EXPECT_EQ(info.is_simulated, 1);
+  EXPECT_EQ(sm_count(info), 5);
   EXPECT_EQ(info.attributes[16], 5);  // multiprocessors
   EXPECT_EQ(info.attributes[75], 8);  // compute capability
   EXPECT_EQ(info.attributes[76], 6);

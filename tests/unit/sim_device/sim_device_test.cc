@@ -1,4 +1,7 @@
 // The simulated device as its users see it: modules, launches, memory and the open_device strings.
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "device/device.h"
 #include "tests/unit/sim_device/sim_fixture.h"
 
@@ -69,6 +72,32 @@ TEST_F(SimDeviceTest, StatisticsCountThreadInstructions) {
   EXPECT_EQ(statistics_[0].function, "count");
   EXPECT_EQ(statistics_[0].blocks, 10u);
   EXPECT_EQ(statistics_[0].thread_instructions, 10u * 33u * 3u);  // ld, red, ret
+}
+
+TEST_F(SimDeviceTest, OccupancyIsWhatBlocksArePlacedBy) {
+  const device::Function counting = function("count");
+  for (const std::uint32_t threads : {32u, 256u, 1024u}) {
+    const auto info = device_->function_info(counting);
+    ASSERT_TRUE(info);
+    const auto blocks = device_->max_blocks_per_sm(counting, threads, 4096);
+    ASSERT_TRUE(blocks) << blocks.error().message;
+    EXPECT_EQ(*blocks, block_cost(*info, threads, 4096).occupancy) << threads;
+    EXPECT_GT(*blocks, 0u);
+  }
+  for (const std::uint32_t threads : {0u, 1025u}) {
+    const auto refused = device_->max_blocks_per_sm(counting, threads, 0);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalidConfiguration);
+  }
+}
+
+TEST_F(SimDeviceTest, ThereIsNothingToCompilePtxTo) {
+  const auto code = device_->compile(kKernels);
+  ASSERT_FALSE(code);
+  EXPECT_EQ(code.error().code, ErrorCode::kNotSupported);
+  const auto identity = device_->compiler_identity();
+  ASSERT_FALSE(identity);
+  EXPECT_EQ(identity.error().code, ErrorCode::kNotSupported);
 }
 
 TEST_F(SimDeviceTest, KernelCannotTouchTheArenaOfAnother) {
@@ -274,6 +303,48 @@ TEST_F(SimDeviceTest, HostMemoryIsRegisteredOnce) {
   device_->unregister_host(host.data());
   EXPECT_TRUE(device_->register_host(host.data(), host.size()));
   EXPECT_FALSE(device_->register_host(nullptr, 1));
+}
+
+TEST_F(SimDeviceTest, KernelsReachTheHostMemoryThatTheirLaunchNamesAndNoOther) {
+  const int fd = ::memfd_create("slate-test", MFD_CLOEXEC);
+  ASSERT_EQ(::ftruncate(fd, 8192), 0);
+  const auto address = device_->map_host(fd, 8192);
+  ASSERT_TRUE(address) << address.error().message;
+  const std::uint64_t before = *device_->free_memory();
+  const auto store = [&](std::uint64_t to, bool named) {
+    const std::uint32_t value = 77;
+    std::byte parameters[12];
+    std::memcpy(parameters, &to, 8);
+    std::memcpy(parameters + 8, &value, 4);
+    device::LaunchSpec spec;
+    spec.function = function("store");
+    spec.parameters = parameters;
+    spec.arena = arena_;
+    if (named)
+      spec.host = std::make_shared<std::vector<device::AddressRange>>(
+          std::vector<device::AddressRange>{{*address, 8192}});
+    const device::Stream stream = *device_->create_stream(0);
+    EXPECT_TRUE(device_->launch(spec, stream));
+    const auto done = finish(stream);
+    device_->destroy_stream(stream);
+    return done;
+  };
+  EXPECT_TRUE(store(*address + 8188, true));
+  std::uint32_t seen = 0;
+  ASSERT_EQ(::pread(fd, &seen, 4, 8188), 4);
+  EXPECT_EQ(seen, 77u);
+  EXPECT_EQ(store(*address + 8192, true).error().code, ErrorCode::kIllegalAddress);
+  EXPECT_EQ(store(*address, false).error().code, ErrorCode::kIllegalAddress);
+  // The host's half of a copy may be there.
+  const std::uint32_t back = 5;
+  ASSERT_EQ(::pwrite(fd, &back, 4, 0), 4);
+  ASSERT_TRUE(
+      device_->copy_to_device(word(0), 4, reinterpret_cast<void*>(*address), 4, {4, 1}, stream_));
+  ASSERT_TRUE(finish(stream_));
+  EXPECT_EQ(read<std::uint32_t>(word(0), 1)[0], 5u);
+  EXPECT_EQ(*device_->free_memory(), before) << "host memory is not the device's";
+  device_->unmap_host({*address, 8192});
+  ::close(fd);
 }
 
 TEST(OpenDeviceTest, SimStringsCarrySettings) {

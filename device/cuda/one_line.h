@@ -1,0 +1,23 @@
+// An assembler's log on one line, because an Error's message is one sentence. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace slate::cuda {
+
+/// Lines are joined by "; ", empty ones left out.
+inline std::string one_line(std::string_view log) {
+  std::string text;
+  for (const char c : log) {
+    if (c != '\n' && c != '\r') {
+      text += c;
+    } else if (!text.empty() && text.back() != ' ') {
+      text += "; ";
+    }
+  }
+  while (!text.empty() && (text.back() == ' ' || text.back() == ';')) text.pop_back();
+  return text;
+}
+
+}  // namespace slate::cuda

@@ -1,0 +1,62 @@
+// Partitions: groups of SMs as green contexts. The driver cuts the device once into the smallest
+// groups it makes; these, and what is left over, are the units, and a partition joins some. A green
+// context shares the primary context's functions, events and memory and is never made current: only
+// its streams are used. Any thread; one at a time is let in, because the driver does not lock a
+// green context.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "device/cuda/context.h"
+#include "device/cuda/sm_probe.h"
+
+namespace slate::cuda {
+
+class Partitions {
+ public:
+  using Units = std::vector<std::vector<std::uint32_t>>;
+
+  /// Requires: `context` outlives it.
+  explicit Partitions(Context& context) : context_(context) {}
+  Partitions(const Partitions&) = delete;
+  Partitions& operator=(const Partitions&) = delete;
+  /// Destroys those that are left. Requires: as destroy().
+  ~Partitions();
+
+  // As in device::Device.
+  Result<Units> units();
+  Result<CUgreenCtx> create(std::uint32_t first_unit, std::uint32_t unit_count);
+  void destroy(CUgreenCtx green);
+  /// kInvalidHandle for a partition that there is not.
+  Result<CUstream> create_stream(CUgreenCtx green, int priority);
+
+ private:
+  // All with mutex_ held.
+  Result<void> ensure_units();
+  Result<Units> find_units();
+  Result<void> split_device();
+  Result<CUgreenCtx> make_green(std::span<CUdevResource> parts);
+  Result<CUgreenCtx> join(std::uint32_t first, std::uint32_t count);
+  Result<CUgreenCtx> carve(std::uint32_t first, std::uint32_t count);
+  Result<CUstream> make_stream(CUgreenCtx green, int priority);
+  Result<std::vector<std::uint32_t>> sms_of(SmProbe& probe, CUgreenCtx green, std::uint32_t count);
+  std::vector<std::uint32_t> sms_of_units(std::uint32_t first, std::uint32_t count) const;
+  void destroy_green(CUgreenCtx green);
+
+  Context& context_;
+  std::mutex mutex_;
+  std::optional<Error> refusal_;  // why this device cannot be partitioned, once that is known
+  CUdevResource whole_{};
+  std::vector<CUdevResource> parts_;  // one per unit, of one split: the driver joins no others
+  bool has_remainder_ = false;  // the last part is what no group of the smallest size was left
+  Units units_;                 // empty until found
+  std::set<CUgreenCtx> greens_;
+};
+
+}  // namespace slate::cuda

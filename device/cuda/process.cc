@@ -1,0 +1,190 @@
+#include "device/cuda/process.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+#include <utility>
+#include <vector>
+
+#include "base/unique_fd.h"
+
+namespace slate::cuda {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::string_view kPrefix = "slate-ptxas-";
+constexpr std::time_t kLeftAfter = 3600;  // seconds
+constexpr std::size_t kMostWords = 8192;
+constexpr rlim_t kMostFileBytes = rlim_t{1} << 30;
+
+/// posix_spawn's two objects: empty input, words to a file, nothing else open, signals as a fresh
+/// process has them (the engine ignores some).
+class SpawnSettings {
+ public:
+  explicit SpawnSettings(const fs::path& words) {
+    posix_spawn_file_actions_init(&actions_);
+    posix_spawn_file_actions_addopen(&actions_, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&actions_, 1, words.c_str(),
+                                     O_WRONLY | O_CREAT | O_EXCL | O_APPEND, 0600);
+    posix_spawn_file_actions_adddup2(&actions_, 1, 2);
+    posix_spawn_file_actions_addclosefrom_np(&actions_, 3);
+    posix_spawnattr_init(&attributes_);
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_setsigmask(&attributes_, &none);
+    posix_spawnattr_setsigdefault(&attributes_, &all);
+    posix_spawnattr_setpgroup(&attributes_, 0);
+    posix_spawnattr_setflags(
+        &attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  }
+  ~SpawnSettings() {
+    posix_spawnattr_destroy(&attributes_);
+    posix_spawn_file_actions_destroy(&actions_);
+  }
+  SpawnSettings(const SpawnSettings&) = delete;
+  SpawnSettings& operator=(const SpawnSettings&) = delete;
+
+  posix_spawn_file_actions_t actions_;
+  posix_spawnattr_t attributes_;
+};
+
+/// A child that has been started; killed with its group and reaped with the object.
+class Child {
+ public:
+  explicit Child(pid_t pid)
+      : pid_(pid), exit_fd_(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))) {}
+  ~Child() {
+    if (pid_ != 0) reap();
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  /// What holds even if this process is killed meanwhile. Not being allowed to is no failure.
+  void limit(std::chrono::milliseconds time) const {
+    const auto seconds = static_cast<rlim_t>(std::chrono::ceil<std::chrono::seconds>(time).count());
+    const std::pair<__rlimit_resource, rlim_t> limits[] = {
+        {RLIMIT_CPU, seconds}, {RLIMIT_FSIZE, kMostFileBytes}, {RLIMIT_CORE, 0}};
+    for (const auto& [which, most] : limits) {
+      const rlimit both{most, most};
+      std::ignore = ::prlimit(pid_, which, &both, nullptr);
+    }
+  }
+
+  /// Whether it has ended by itself before `deadline`.
+  Result<bool> wait_until(Clock::time_point deadline) const {
+    if (!exit_fd_) return fail_errno("pidfd_open");
+    for (;;) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+      pollfd poller{exit_fd_.get(), POLLIN, 0};
+      const int ready =
+          ::poll(&poller, 1, static_cast<int>(std::clamp<long>(left.count(), 0, 1000)));
+      if (ready > 0) return true;
+      if (ready < 0 && errno != EINTR) return fail_errno("waiting for a child process");
+      if (ready == 0 && Clock::now() >= deadline) return false;
+    }
+  }
+
+  /// Not reaped yet, its number is still its own: so its group can be ended safely first.
+  int reap() {
+    ::kill(-pid_, SIGKILL);
+    int status = 0;
+    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
+    pid_ = 0;
+    return status;
+  }
+
+ private:
+  pid_t pid_ = 0;  // 0 once reaped
+  UniqueFd exit_fd_;
+};
+
+}  // namespace
+
+Result<WorkDirectory> WorkDirectory::make() {
+  std::error_code error;
+  const fs::path place = fs::temp_directory_path(error);
+  if (error) return fail_errno("the temporary directory", error.value());
+  std::string name = place / (std::string(kPrefix) + "XXXXXX");
+  if (::mkdtemp(name.data()) == nullptr) return fail_errno(name);
+  return WorkDirectory(name);
+}
+
+WorkDirectory::~WorkDirectory() {
+  std::error_code ignored;
+  if (!path_.empty()) fs::remove_all(path_, ignored);
+}
+
+void WorkDirectory::remove_leftovers() {
+  std::error_code ignored;
+  const fs::path place = fs::temp_directory_path(ignored);
+  for (const auto& each : fs::directory_iterator(place, ignored)) {
+    if (!each.path().filename().string().starts_with(kPrefix)) continue;
+    struct stat found;
+    if (::lstat(each.path().c_str(), &found) != 0 || !S_ISDIR(found.st_mode)) continue;
+    if (found.st_uid != ::geteuid()) continue;
+    if (::time(nullptr) - found.st_mtime < kLeftAfter) continue;
+    fs::remove_all(each.path(), ignored);
+  }
+}
+
+Result<Ended> run_program(const std::string& program, std::span<const std::string> arguments,
+                          const fs::path& words, std::chrono::milliseconds limit) {
+  std::vector<std::string> texts = {program};
+  texts.insert(texts.end(), arguments.begin(), arguments.end());
+  std::vector<char*> argv;
+  for (std::string& text : texts) argv.push_back(text.data());
+  argv.push_back(nullptr);
+  const SpawnSettings settings(words);
+  const auto deadline = Clock::now() + limit;
+  pid_t pid = 0;
+  const int error = ::posix_spawn(&pid, program.c_str(), &settings.actions_, &settings.attributes_,
+                                  argv.data(), environ);
+  if (error != 0) return fail_errno("starting " + program, error);
+  Child child(pid);
+  child.limit(limit);
+  const auto ended = child.wait_until(deadline);
+  if (!ended) return std::unexpected(ended.error());
+  const int status = child.reap();
+  if (!*ended) {
+    return fail(ErrorCode::kIo, fmt::format("{} was ended: it took more than {} s", program,
+                                            std::chrono::duration<double>(limit).count()));
+  }
+  auto said = read_file(words, kMostWords);
+  if (!said) return std::unexpected(std::move(said.error()));
+  return Ended{.status = status, .words = std::move(*said)};
+}
+
+Result<std::string> read_file(const fs::path& path, std::size_t most_bytes) {
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  struct stat found;
+  if (!file || ::fstat(file.get(), &found) != 0) return fail_errno(path.string());
+  if (!S_ISREG(found.st_mode)) return fail(ErrorCode::kIo, path.string() + " is no file");
+  std::string text(std::min(static_cast<std::size_t>(found.st_size), most_bytes), '\0');
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const ssize_t got = ::read(file.get(), text.data() + at, text.size() - at);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fail_errno(path.string());
+    if (got == 0) break;
+    at += static_cast<std::size_t>(got);
+  }
+  text.resize(at);
+  return text;
+}
+
+}  // namespace slate::cuda

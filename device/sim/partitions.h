@@ -1,0 +1,39 @@
+// Partitions: sets of SMs, made of units of Settings::unit neighbours. They only say which SMs the
+// kernels of a stream may use; gpu.h keeps to it. Thread-safe.
+#pragma once
+
+#include <bitset>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "base/result.h"
+#include "device/device.h"
+#include "device/sim/settings.h"
+
+namespace slate::sim {
+
+/// By number of the SM; numbers that there are not may be in it.
+using SmSet = std::bitset<kMostSms>;
+
+/// Implements the methods of Device about partitions, whose contracts hold here.
+class Partitions {
+ public:
+  explicit Partitions(const Settings& settings);
+
+  const std::vector<std::vector<std::uint32_t>>& units() const { return units_; }
+  Result<device::Partition> create(std::uint32_t first_unit, std::uint32_t unit_count);
+  void destroy(device::Partition partition);
+
+  /// All of them for kWholeDevice. kInvalidHandle for a partition that there is not.
+  Result<SmSet> sms(device::Partition partition) const;
+
+ private:
+  std::vector<std::vector<std::uint32_t>> units_;
+  mutable std::mutex mutex_;
+  std::uint64_t next_handle_ = 1;
+  std::map<device::Partition, SmSet> partitions_;
+};
+
+}  // namespace slate::sim
