@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,10 +20,11 @@ constexpr std::int64_t kSpinNs = 20'000;  // twice a FIFO round trip: past that,
 constexpr std::int64_t kLookEveryNs = 100'000'000;
 constexpr int kSleepLimitMs = 1000;  // a lost wake-up costs this, not a hang
 
-/// On two cores or fewer the peer needs the core that a spinning thread would hold.
-bool may_spin() {
-  static const bool answer = std::thread::hardware_concurrency() > 2;
-  return answer;
+/// To a few milliseconds, for a fifth of the cost: every call of the program asks.
+std::int64_t coarse_now_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return now.tv_sec * 1'000'000'000 + now.tv_nsec;
 }
 
 template <typename Ready>
@@ -67,11 +69,17 @@ void wake(std::atomic<std::uint32_t>& sleeps, int fd) {
 
 }  // namespace
 
+bool may_spin() {
+  static const bool answer = std::thread::hardware_concurrency() > 2;  // heeds the affinity
+  return answer;
+}
+
 // --- ClientChannel -------------------------------------------------------------------------------
 
 Result<std::unique_ptr<ClientChannel>> ClientChannel::connect(const std::string& runtime_dir,
-                                                              std::chrono::milliseconds timeout) {
-  auto connection = connect_to_daemon(runtime_dir, HelloKind::kSession, timeout);
+                                                              std::chrono::milliseconds timeout,
+                                                              const Wishes& wishes) {
+  auto connection = connect_to_daemon(runtime_dir, HelloKind::kSession, timeout, wishes);
   if (!connection) return std::unexpected(connection.error());
   auto segment = Segment::open(connection->welcome.segment, connection->welcome.segment_bytes);
   if (!segment) return std::unexpected(segment.error());
@@ -83,7 +91,7 @@ ClientChannel::ClientChannel(Connection connection, Segment segment)
     : connection_(std::move(connection)),
       segment_(std::move(segment)),
       producer_(segment_.operator->()),
-      last_look_ns_(now_ns()) {}
+      last_look_ns_(coarse_now_ns()) {}
 
 Result<void> ClientChannel::session_error() const {
   const StatusPage& page = status();
@@ -134,7 +142,8 @@ Result<void> ClientChannel::wait_until(const std::function<bool()>& ready) {
 }
 
 Result<void> ClientChannel::push(CommandType type, std::uint16_t slot, std::uint32_t sequence,
-                                 std::span<const std::byte> body, std::span<const std::byte> tail) {
+                                 std::span<const std::byte> body, std::span<const std::byte> tail,
+                                 std::uint64_t* position) {
   if (sizeof(CommandHeader) + body.size() + tail.size() > kMaxCommandBytes)
     return fail(ErrorCode::kInvalidValue, "a command is longer than the protocol allows");
   std::lock_guard lock(push_mutex_);
@@ -149,13 +158,18 @@ Result<void> ClientChannel::push(CommandType type, std::uint16_t slot, std::uint
     segment_->status.client_wants_room.store(0, std::memory_order_relaxed);
     if (!ok) return ok;
   }
+  if (position != nullptr) *position = producer_.position();
   wake(segment_->status.engine_sleeps, connection_.to_daemon.get());
   return {};
 }
 
 Result<void> ClientChannel::post(CommandType type, std::span<const std::byte> body,
-                                 std::span<const std::byte> tail) {
-  return push(type, kNoReply, 0, body, tail);
+                                 std::span<const std::byte> tail, std::uint64_t* position) {
+  return push(type, kNoReply, 0, body, tail, position);
+}
+
+bool ClientChannel::spin_until(const std::function<bool()>& ready) {
+  return spin(ready);
 }
 
 Result<std::uint16_t> ClientChannel::take_reply_slot() {
@@ -189,7 +203,7 @@ Result<void> ClientChannel::call(CommandType type, std::span<const std::byte> bo
   const std::uint32_t sequence =
       replies_[*slot].sequence;  // this thread's until it gives the slot back
   ReplySlot& answer = segment_->status.replies[*slot];
-  Result<void> result = push(type, *slot, sequence, body, tail);
+  Result<void> result = push(type, *slot, sequence, body, tail, nullptr);
   if (result) {
     result = wait_until([&] { return answer.done.load(std::memory_order_seq_cst) == sequence; });
   }
@@ -209,24 +223,48 @@ Result<void> ClientChannel::call(CommandType type, std::span<const std::byte> bo
   return result;
 }
 
+std::uint32_t ClientChannel::staging_slots() const {
+  return std::clamp(status().staging_granted.load(std::memory_order_relaxed), 1u, kStagingSlots);
+}
+
+/// Counts one slot more as held; false while the engine takes the memory of the slots back.
+bool ClientChannel::try_hold_staging_memory() {
+  StatusPage& page = segment_->status;
+  page.staging_held.fetch_add(1, std::memory_order_seq_cst);
+  if (page.staging_reclaimed.load(std::memory_order_seq_cst) == 0) return true;
+  page.staging_held.fetch_sub(1, std::memory_order_seq_cst);
+  return false;
+}
+
+/// A slot that nobody holds: the first whose last copy is over, so that few slots are touched by
+/// small copies; else, unless it has to be `finished`, the one used longest ago. kStagingSlots:
+/// none. Requires: slots_mutex_ is held.
+std::uint32_t ClientChannel::pick_staging(bool finished) const {
+  const std::uint32_t granted = staging_slots();
+  std::uint32_t oldest = kStagingSlots;
+  for (std::uint32_t i = 0; i < granted; ++i) {
+    if (staging_[i].busy) continue;
+    if (status().staging[i].done.load(std::memory_order_seq_cst) >= staging_[i].sequence) return i;
+    if (oldest == kStagingSlots || staging_[i].turn < staging_[oldest].turn) oldest = i;
+  }
+  return finished ? kStagingSlots : oldest;
+}
+
 Result<ClientChannel::Staging> ClientChannel::acquire_staging() {
-  std::uint32_t chosen = 0;
+  while (!try_hold_staging_memory()) {
+    auto ok =
+        wait_until([&] { return status().staging_reclaimed.load(std::memory_order_seq_cst) == 0; });
+    if (!ok) return std::unexpected(ok.error());
+  }
+  std::uint32_t chosen = kStagingSlots;
   std::uint64_t last = 0;
   {
     std::unique_lock lock(slots_mutex_);
-    while (true) {
-      // The least recently used slot: the one whose copy is likeliest to be over.
-      std::uint32_t best = kStagingSlots;
-      for (std::uint32_t i = 0; i < kStagingSlots; ++i) {
-        if (!staging_[i].busy &&
-            (best == kStagingSlots || staging_[i].sequence < staging_[best].sequence))
-          best = i;
+    while ((chosen = pick_staging(false)) == kStagingSlots) {
+      if (auto ok = session_error(); !ok) {
+        segment_->status.staging_held.fetch_sub(1, std::memory_order_seq_cst);
+        return std::unexpected(ok.error());
       }
-      if (best < kStagingSlots) {
-        chosen = best;
-        break;
-      }
-      if (auto ok = session_error(); !ok) return std::unexpected(ok.error());
       slots_freed_.wait_for(lock, std::chrono::milliseconds(kSleepLimitMs));
     }
     staging_[chosen].busy = true;
@@ -241,6 +279,18 @@ Result<ClientChannel::Staging> ClientChannel::acquire_staging() {
   return Staging{chosen, last + 1, std::span(segment_->staging[chosen])};
 }
 
+std::optional<ClientChannel::Staging> ClientChannel::try_acquire_staging() {
+  if (!try_hold_staging_memory()) return std::nullopt;
+  std::lock_guard lock(slots_mutex_);
+  const std::uint32_t chosen = pick_staging(true);
+  if (chosen == kStagingSlots) {
+    segment_->status.staging_held.fetch_sub(1, std::memory_order_seq_cst);
+    return std::nullopt;
+  }
+  staging_[chosen].busy = true;
+  return Staging{chosen, staging_[chosen].sequence + 1, std::span(segment_->staging[chosen])};
+}
+
 Result<void> ClientChannel::wait_staging(const Staging& staging) {
   auto& done = segment_->status.staging[staging.slot].done;
   auto ok = wait_until([&] { return done.load(std::memory_order_seq_cst) >= staging.sequence; });
@@ -252,20 +302,27 @@ void ClientChannel::release_staging(const Staging& staging, bool used) {
   {
     std::lock_guard lock(slots_mutex_);
     staging_[staging.slot].busy = false;
-    if (used) staging_[staging.slot].sequence = staging.sequence;
+    if (used) {
+      staging_[staging.slot].sequence = staging.sequence;
+      staging_[staging.slot].turn = ++staging_turns_;
+    }
   }
+  segment_->status.staging_held.fetch_sub(1, std::memory_order_seq_cst);
   slots_freed_.notify_all();
 }
 
 Result<void> ClientChannel::check() {
-  const std::int64_t now = now_ns();
-  if (now - last_look_ns_.load(std::memory_order_relaxed) > kLookEveryNs) {
-    last_look_ns_.store(now, std::memory_order_relaxed);
-    // Only end of file matters here; wake bytes stay for the thread that sleeps.
-    pollfd poller{connection_.from_daemon.get(), 0, 0};
-    if (::poll(&poller, 1, 0) > 0 && (poller.revents & (POLLHUP | POLLERR | POLLNVAL)))
-      gone_.store(true, std::memory_order_relaxed);
-  }
+  const std::int64_t now = coarse_now_ns();
+  if (now - last_look_ns_.load(std::memory_order_relaxed) <= kLookEveryNs) return session_error();
+  last_look_ns_.store(now, std::memory_order_relaxed);
+  return check_now();
+}
+
+Result<void> ClientChannel::check_now() {
+  // Only end of file matters here; wake bytes stay for the thread that sleeps.
+  pollfd poller{connection_.from_daemon.get(), 0, 0};
+  if (::poll(&poller, 1, 0) > 0 && (poller.revents & (POLLHUP | POLLERR | POLLNVAL)))
+    gone_.store(true, std::memory_order_relaxed);
   return session_error();
 }
 
@@ -366,6 +423,31 @@ void EngineChannel::finish_staging(std::uint32_t slot, std::uint64_t sequence) {
   if (slot >= kStagingSlots) return;
   segment_->status.staging[slot].done.store(sequence, std::memory_order_seq_cst);
   wake_client();
+}
+
+void EngineChannel::publish_completed(std::uint32_t slot, std::uint64_t position) {
+  if (slot >= kProgressSlots) return;
+  // Two threads may publish, and the client may have written there.
+  auto& entry = segment_->status.completed[slot];
+  std::uint64_t seen = entry.load(std::memory_order_relaxed);
+  while (seen < position && !entry.compare_exchange_weak(seen, position, std::memory_order_release,
+                                                         std::memory_order_relaxed)) {
+  }
+}
+
+void EngineChannel::grant_staging(std::uint32_t slots) {
+  segment_->status.staging_granted.store(slots, std::memory_order_relaxed);
+}
+
+bool EngineChannel::reclaim_staging(const std::function<void()>& take_back) {
+  StatusPage& page = segment_->status;
+  page.staging_reclaimed.store(1, std::memory_order_seq_cst);
+  // A slot that the client has let go may still be meant by a command in the ring.
+  const bool unused = page.staging_held.load(std::memory_order_seq_cst) == 0 && consumer_.empty();
+  if (unused) take_back();
+  page.staging_reclaimed.store(0, std::memory_order_seq_cst);
+  wake_client();
+  return unused;
 }
 
 void EngineChannel::set_async_error(ErrorCode code) {

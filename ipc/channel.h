@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,17 +32,23 @@ std::span<const std::byte> bytes_of(const T& value) {
   return std::as_bytes(std::span(&value, 1));
 }
 
+/// Whether a thread of this process may wait by looking again and again: not on two cores or fewer,
+/// where the peer needs the core.
+bool may_spin();
+
 /// libslate's end. Thread-safe. After fork() the child must call abandon() and make a new one.
 class ClientChannel {
  public:
   /// Connects to the daemon on `runtime_dir` and maps the session's segment.
   static Result<std::unique_ptr<ClientChannel>> connect(const std::string& runtime_dir,
-                                                        std::chrono::milliseconds timeout);
+                                                        std::chrono::milliseconds timeout,
+                                                        const Wishes& wishes = {});
   ClientChannel(Connection connection, Segment segment);
 
-  /// Sends a command that has no reply. Waits only while the ring is full.
+  /// Sends a command that has no reply. Waits only while the ring is full. `position`, if given,
+  /// becomes its place in the stream of commands, for completed().
   Result<void> post(CommandType type, std::span<const std::byte> body,
-                    std::span<const std::byte> tail = {});
+                    std::span<const std::byte> tail = {}, std::uint64_t* position = nullptr);
   /// Sends a command and waits for its reply, which must be exactly `reply` long (or may be shorter
   /// when `shorter` is given, which then receives the length).
   Result<void> call(CommandType type, std::span<const std::byte> body,
@@ -57,14 +64,29 @@ class ClientChannel {
   /// Waits for a free slot. Then either post the copy command naming slot and sequence and call
   /// release(), or call release() with `used` false.
   Result<Staging> acquire_staging();
+  /// One that is free now; for who holds another already, and must not wait then.
+  std::optional<Staging> try_acquire_staging();
   /// Waits until the copy that used `staging` has finished (needed before reading what came to the
   /// host).
   Result<void> wait_staging(const Staging& staging);
   void release_staging(const Staging& staging, bool used);
+  /// Slots that may be used at present, at most kStagingSlots.
+  std::uint32_t staging_slots() const;
+
+  /// True when the work of every command up to `position` on the stream with this progress entry is
+  /// done. Requires: slot < kProgressSlots.
+  bool completed(std::uint32_t slot, std::uint64_t position) const {
+    return status().completed[slot].load(std::memory_order_acquire) >= position;
+  }
+  /// Waits for `ready`, but only as long as waiting costs less than going to sleep; false when it
+  /// has not come by then.
+  static bool spin_until(const std::function<bool()>& ready);
 
   /// Not an error while the session is being served; else its sticky error, or kUnavailable when
   /// the daemon is gone. Cheap: looks at the FIFO at most every 100 ms.
   Result<void> check();
+  /// The same, but looks at the FIFO now.
+  Result<void> check_now();
   /// Takes the first error of the commands that have no reply; kNone if there is none.
   ErrorCode take_async_error();
   /// Text printed by kernels since the last call.
@@ -82,11 +104,15 @@ class ClientChannel {
   };
   struct StagingUse {
     bool busy = false;
-    std::uint64_t sequence = 0;
+    std::uint64_t sequence = 0;  // of the last copy
+    std::uint64_t turn = 0;      // staging_turns_ then
   };
 
   Result<void> push(CommandType type, std::uint16_t slot, std::uint32_t sequence,
-                    std::span<const std::byte> body, std::span<const std::byte> tail);
+                    std::span<const std::byte> body, std::span<const std::byte> tail,
+                    std::uint64_t* position);
+  bool try_hold_staging_memory();
+  std::uint32_t pick_staging(bool finished) const;
   Result<void> wait_until(const std::function<bool()>& ready);
   void sleep_once(const std::function<bool()>& ready);
   void read_wake_bytes(int timeout_ms);
@@ -98,10 +124,11 @@ class ClientChannel {
   Segment segment_;
   std::mutex push_mutex_;  // guards producer_
   RingProducer producer_;
-  std::mutex slots_mutex_;  // guards replies_, staging_
+  std::mutex slots_mutex_;  // guards replies_, staging_*
   std::condition_variable slots_freed_;
   std::array<ReplyUse, kReplySlots> replies_;
   std::array<StagingUse, kStagingSlots> staging_;
+  std::uint64_t staging_turns_ = 0;
   std::mutex sleep_mutex_;  // one thread reads the FIFO, the others wait for it
   std::condition_variable woken_;
   bool reader_present_ = false;
@@ -120,6 +147,8 @@ class EngineChannel {
   Wait wait(std::chrono::milliseconds timeout = std::chrono::milliseconds(-1));
   /// As RingConsumer::try_pop, and wakes a client that waits for room.
   Result<bool> try_pop(Command& command);
+  /// Where the last command popped ends in the stream of commands.
+  std::uint64_t position() const { return consumer_.position(); }
 
   // These may be called from any thread.
   /// Ends wait() in the session thread, now or at its next call.
@@ -127,6 +156,13 @@ class EngineChannel {
   void reply(std::uint16_t slot, std::uint32_t sequence, std::span<const std::byte> payload);
   void reply_error(std::uint16_t slot, std::uint32_t sequence, const Error& error);
   void finish_staging(std::uint32_t slot, std::uint64_t sequence);
+  /// Raises the progress entry `slot` to `position`; one that is not in the table is ignored.
+  void publish_completed(std::uint32_t slot, std::uint64_t position);
+  /// How many staging slots the client may use from now on; it may still hold others.
+  void grant_staging(std::uint32_t slots);
+  /// Runs `take_back` while the client is kept from using staging slots, unless it holds some now.
+  /// The client's next copy waits for it. False if it was not run.
+  bool reclaim_staging(const std::function<void()>& take_back);
   void set_async_error(ErrorCode code);
   /// The session's end, for the client to see: its sticky error, or kEnded.
   void fail(const Error& error);

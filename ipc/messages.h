@@ -18,7 +18,7 @@
 
 namespace slate::ipc {
 
-inline constexpr std::uint32_t kProtocolVersion = 1;
+inline constexpr std::uint32_t kProtocolVersion = 3;
 inline constexpr std::uint64_t kMagic = 0x31304554414c5323u;  // "#SLATE01"
 inline constexpr char kReadyByte = 'R';
 inline constexpr char kWakeByte = 'w';
@@ -27,17 +27,25 @@ inline constexpr char kWakeByte = 'w';
 
 enum class HelloKind : std::uint32_t { kSession = 1, kControl = 2 };
 
+inline constexpr std::uint32_t kHasWeight = 1;
+inline constexpr std::uint32_t kHasPriority = 2;
+
 /// Written in one write() of at most PIPE_BUF bytes, hence never torn. `checksum` lets the daemon
-/// find the next Hello after garbage in the FIFO.
+/// find the next Hello after garbage in the FIFO. Size, checksum and protocol stay where they are
+/// in every version, so that each can refuse the others in words.
 struct Hello {
   std::uint64_t magic = kMagic;
   std::uint32_t checksum = 0;  // FNV-1a of all that follows
   std::uint32_t protocol = kProtocolVersion;
   HelloKind kind = HelloKind::kSession;
-  std::uint32_t pid = 0;    // for display only: the owner of the FIFOs is the authority
-  char build[32] = {};      // slate's version, for messages
-  char program[64] = {};    // name of the client's executable, for display
-  char directory[64] = {};  // name under sessions/: [A-Za-z0-9-]+
+  std::uint32_t pid = 0;  // for display only: the owner of the FIFOs is the authority
+  char build[16] = {};    // slate's version, for messages
+  // What the program's environment asks for; the daemon decides how much of it is granted.
+  double weight = 0;
+  std::int32_t priority = 0;
+  std::uint32_t wishes = 0;  // kHasWeight | kHasPriority: which of the two were given
+  char program[64] = {};     // name of the client's executable, for display
+  char directory[64] = {};   // name under sessions/: [A-Za-z0-9-]+
 };
 static_assert(sizeof(Hello) == 184);
 
@@ -52,18 +60,48 @@ struct Welcome {
 };
 static_assert(sizeof(Welcome) == 256);
 
-/// A control connection (slatectl): after Welcome the client writes one ControlRequest to to_daemon
-/// and reads one ControlReply and its text from to_client.
-enum class ControlVerb : std::uint32_t { kStatus = 1 };
+/// A control connection (slatectl): after Welcome the client writes one ControlRequest and its text
+/// to to_daemon, in one write() of at most kMaxControlBytes, and reads one ControlReply and its
+/// text from to_client. Who asks is the owner of the FIFOs; what that user may do, the daemon
+/// decides.
+enum class ControlVerb : std::uint32_t {
+  kStatus = 1,         // JSON: docs/status.md
+  kSetSession = 2,     // text: session, pid or program      JSON: what was changed
+  kSetProgram = 3,     // text: program; of `uid`, kept      JSON: the same
+  kForgetProgram = 4,  // text: program; of `uid`            JSON: the same
+  kProfile = 5,        // the whole table                    JSON: docs/slatectl.md
+  kProfileSet = 6,     // text: kernel as in the module      JSON: how many rows
+  kProfileForget = 7,  // text: kernel, or none for all      JSON: how many rows
+  kTrace = 8,          // of the last `seconds`; 0: all      JSON: docs/trace.md
+  kProfileGroup = 9,   // text: JSON, see profile_desk.h     JSON: how many rows
+};
+
+inline constexpr std::uint32_t kHasCompute = 4;
+inline constexpr std::uint32_t kHasMemory = 8;
+inline constexpr std::uint32_t kHasForm = 16;
+inline constexpr std::uint32_t kHasUid = 32;  // otherwise the caller's own
+
 struct ControlRequest {
   std::uint64_t magic = kMagic;
   ControlVerb verb = ControlVerb::kStatus;
-  std::uint32_t reserved = 0;
+  std::uint32_t fields = 0;  // kHas*: which of the following were given
+  double weight = 0;
+  double compute = 0;  // intensities for the profile; negative: back to the measured one
+  double memory = 0;
+  double seconds = 0;
+  std::int32_t priority = 0;
+  std::uint32_t form = 0;  // scheduler::Form's number; kAnyForm: back to the measured choice
+  std::uint32_t uid = 0;
+  std::uint32_t text_bytes = 0;  // that follow
 };
+static_assert(sizeof(ControlRequest) == 64);
+inline constexpr std::size_t kMaxControlBytes = 4096;  // PIPE_BUF
+inline constexpr std::uint32_t kAnyForm = 0xffff;
+
 struct ControlReply {
   std::uint64_t magic = kMagic;
-  std::uint32_t status = 0;  // ErrorCode
-  std::uint32_t bytes = 0;   // of JSON text that follow
+  std::uint32_t status = 0;  // ErrorCode; not 0: the text is the reason
+  std::uint32_t bytes = 0;   // of text that follow
 };
 
 // --- Commands: client to engine, through the ring ------------------------------------------------
@@ -93,6 +131,14 @@ enum class CommandType : std::uint16_t {
   kCopyToHost = 21,         // StagedCopy
   kCopyOnDevice = 22,       // CopyOnDevice
   kFill = 23,               // Fill
+  kUnsupportedCall = 24,    // (a name, see kMostNameBytes)
+  kCopyInline = 25,         // CopyInline + bytes
+  kHostAllocate = 26,       // HostAllocate                HostReply
+  kHostMapped = 27,         // IdCommand: the client has mapped it, or never will
+  kHostFree = 28,           // IdCommand
+  kCopyPinned = 29,         // CopyPinned
+  kHostGate = 30,           // HostGate
+  kHostDone = 31,           // IdCommand: a ticket
 };
 
 inline constexpr std::uint16_t kNoReply = 0xffff;
@@ -108,6 +154,9 @@ struct CommandHeader {
   std::uint32_t body_bytes;      // without padding
 };
 static_assert(sizeof(CommandHeader) == 16);
+
+/// Of a function that the client's library does not have: letters, digits, underscores.
+inline constexpr std::uint32_t kMostNameBytes = 96;
 
 struct IdCommand {
   std::uint64_t id;
@@ -182,10 +231,16 @@ struct MemoryInfoReply {
 
 inline constexpr std::uint32_t kStreamNonBlocking =
     1;  // does not wait for the legacy default stream
+/// Entries of StatusPage::completed. Entry 0 is the default stream's; which one another stream has,
+/// the client decides. kNoProgress: none, its progress is not published.
+inline constexpr std::uint32_t kProgressSlots = 256;
+inline constexpr std::uint32_t kNoProgress = 0xffff;
 struct StreamCreate {
   std::uint64_t id;
   std::uint32_t flags;
   std::int32_t priority;
+  std::uint32_t progress = kNoProgress;
+  std::uint32_t reserved = 0;
 };
 inline constexpr std::uint32_t kEventNoTiming = 1;
 struct EventCreate {
@@ -217,6 +272,13 @@ struct QueryReply {
   std::uint32_t reserved;
 };
 
+/// The stream waits here until kHostDone with this ticket, which the client makes: never 0, never
+/// reused.
+struct HostGate {
+  std::uint64_t ticket;
+  std::uint64_t stream;
+};
+
 struct Launch {
   std::uint64_t function;
   std::uint64_t stream;
@@ -238,6 +300,37 @@ struct StagedCopy {
   std::uint32_t slot;
   std::uint32_t slot_offset;
   std::uint64_t slot_sequence;
+};
+/// To the device, of so few bytes that they travel in the command, `bytes` of them behind this.
+struct CopyInline {
+  std::uint64_t address;
+  std::uint64_t stream;
+};
+inline constexpr std::uint64_t kMostInlineBytes = 1024;
+
+/// Host memory that program, engine and device share: made by the engine, a multiple of 4096 bytes.
+/// The client opens `path`, maps it, at `address` if that is free (then a pointer means the same to
+/// it and to kernels), and says kHostMapped; kHostFree gives the memory back.
+struct HostAllocate {
+  std::uint64_t id;
+  std::uint64_t bytes;
+};
+struct HostReply {
+  std::uint64_t address;  // on the device
+  char path[64];
+};
+/// Between host memory of kHostAllocate and device memory; complete with its stream.
+struct CopyPinned {
+  std::uint64_t host;  // id
+  std::uint64_t host_offset;
+  std::uint64_t host_pitch;
+  std::uint64_t address;  // on the device
+  std::uint64_t pitch;
+  std::uint64_t width;
+  std::uint64_t height;
+  std::uint64_t stream;
+  std::uint32_t to_device;  // 0: to the host
+  std::uint32_t reserved;
 };
 struct CopyOnDevice {
   std::uint64_t to, to_pitch, from, from_pitch, width, height, stream;

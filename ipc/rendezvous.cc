@@ -317,10 +317,13 @@ Result<Welcome> await_welcome(int fd, std::chrono::milliseconds timeout) {
   return welcome;
 }
 
-Result<void> say_hello(const std::string& runtime_dir, HelloKind kind,
-                       const std::string& directory) {
+Result<void> say_hello(const std::string& runtime_dir, HelloKind kind, const std::string& directory,
+                       const Wishes& wishes) {
   Hello hello;
   hello.kind = kind;
+  hello.weight = wishes.weight.value_or(0);
+  hello.priority = wishes.priority.value_or(0);
+  hello.wishes = (wishes.weight ? kHasWeight : 0) | (wishes.priority ? kHasPriority : 0);
   hello.pid = static_cast<std::uint32_t>(::getpid());
   std::strncpy(hello.build, SLATE_VERSION, sizeof(hello.build) - 1);
   std::strncpy(hello.program, program_name().c_str(), sizeof(hello.program) - 1);
@@ -337,7 +340,7 @@ Result<void> say_hello(const std::string& runtime_dir, HelloKind kind,
 }  // namespace
 
 Result<Connection> connect_to_daemon(const std::string& runtime_dir, HelloKind kind,
-                                     std::chrono::milliseconds timeout) {
+                                     std::chrono::milliseconds timeout, const Wishes& wishes) {
   // Look first, so that without a daemon nothing is made and the answer comes at once.
   UniqueFd probe(::open(rendezvous_path(runtime_dir).c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
   if (!probe) return fail(ErrorCode::kInitialization, how_to_start(runtime_dir));
@@ -348,7 +351,7 @@ Result<Connection> connect_to_daemon(const std::string& runtime_dir, HelloKind k
   connection.from_daemon.reset(
       ::open((directory.path + "/to_client").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (!connection.from_daemon) return fail_errno("opening to_client");
-  if (auto ok = say_hello(runtime_dir, kind, directory.name); !ok)
+  if (auto ok = say_hello(runtime_dir, kind, directory.name, wishes); !ok)
     return std::unexpected(ok.error());
   auto welcome = await_welcome(connection.from_daemon.get(), timeout);
   if (!welcome) return std::unexpected(welcome.error());

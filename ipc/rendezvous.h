@@ -82,10 +82,15 @@ struct Connection {
   UniqueFd from_daemon;  // read end of to_client, non-blocking
   Welcome welcome;
 };
+/// How the scheduler should treat the session, if the daemon grants it; none: as configured.
+struct Wishes {
+  std::optional<double> weight;
+  std::optional<std::int32_t> priority;
+};
 /// Makes the session directory, says Hello, waits for Welcome, opens to_daemon, removes the
 /// directory again. kInitialization when no daemon listens there or it does not answer within
 /// `timeout`; the refusal's own code and message when it refuses.
 Result<Connection> connect_to_daemon(const std::string& runtime_dir, HelloKind kind,
-                                     std::chrono::milliseconds timeout);
+                                     std::chrono::milliseconds timeout, const Wishes& wishes = {});
 
 }  // namespace slate::ipc

@@ -21,6 +21,8 @@ class RingProducer {
   /// now. Requires: the record is at most kMaxCommandBytes.
   bool try_push(CommandType type, std::uint16_t reply_slot, std::uint32_t reply_sequence,
                 std::span<const std::byte> body, std::span<const std::byte> tail);
+  /// Where the last command ends in the stream of commands; RingConsumer counts alike.
+  std::uint64_t position() const { return tail_; }
 
  private:
   void put(std::uint64_t position, std::span<const std::byte> bytes);
@@ -53,6 +55,8 @@ class RingConsumer {
   /// Copies the next command into `command`. False when the ring is empty; kProtocol when what the
   /// client published cannot be a command: the session must end.
   Result<bool> try_pop(Command& command);
+  /// Where the last command that was popped ends.
+  std::uint64_t position() const { return head_; }
 
  private:
   SegmentLayout* segment_;

@@ -14,6 +14,9 @@
 #include <string_view>
 #include <utility>
 
+#include "ipc/host_memory.h"
+#include "ipc/mapping_guard.h"
+
 namespace slate::ipc {
 namespace {
 
@@ -53,6 +56,7 @@ struct Segment::Mapping {
   bip::shared_memory_object object;  // empty when mapped from a descriptor
   UniqueFd fd;                       // set when mapped from a descriptor
   bip::mapped_region region;
+  MappingGuard guard;  // the daemon's; goes before the mapping
 };
 
 Segment::Segment() = default;
@@ -83,6 +87,7 @@ Result<Segment> Segment::create(const std::string& name, std::uint32_t uid,
     mapping.region = bip::mapped_region(mapping.object, bip::read_write, 0, kSegmentBytes);
     // Value-initialisation of the whole layout would touch, hence allocate, every staging page.
     segment.layout_ = static_cast<SegmentLayout*>(mapping.region.get_address());
+    mapping.guard = MappingGuard(segment.layout_, kSegmentBytes);
     new (&segment.layout_->status) StatusPage{};
   } catch (const bip::interprocess_exception& e) {
     remove(name);
@@ -92,6 +97,7 @@ Result<Segment> Segment::create(const std::string& name, std::uint32_t uid,
   StatusPage& status = segment.layout_->status;
   status.device = device;
   status.memory_limit = memory_limit;
+  status.staging_granted.store(kLeastStagingSlots, std::memory_order_relaxed);
   status.state.store(static_cast<std::uint32_t>(SessionState::kServing), std::memory_order_release);
   return segment;
 }
@@ -132,6 +138,8 @@ Result<Segment> Segment::from_fd(UniqueFd fd) {
   } catch (const bip::interprocess_exception& e) {
     return boost_failure("mapping a shared segment", e);
   }
+  Mapping& mapping = *segment.mapping_;
+  mapping.guard = MappingGuard(mapping.region.get_address(), kSegmentBytes);
   segment.layout_ = static_cast<SegmentLayout*>(segment.mapping_->region.get_address());
   return segment;
 }
@@ -142,6 +150,7 @@ void Segment::remove(const std::string& name) {
 
 int Segment::remove_stale(const std::string& prefix) {
   const std::string_view wanted = std::string_view(prefix).substr(prefix.starts_with('/') ? 1 : 0);
+  HostMemory::remove_stale();
   DIR* directory = ::opendir("/dev/shm");
   if (!directory) return 0;
   int removed = 0;

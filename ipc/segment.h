@@ -22,7 +22,8 @@ namespace slate::ipc {
 
 inline constexpr std::uint32_t kReplySlots = 32;
 inline constexpr std::uint32_t kReplyPayloadBytes = 1008;
-inline constexpr std::uint32_t kStagingSlots = 8;
+inline constexpr std::uint32_t kStagingSlots = 32;      // at most; see StatusPage::staging_granted
+inline constexpr std::uint32_t kLeastStagingSlots = 4;  // that every session may use
 inline constexpr std::uint64_t kStagingSlotBytes = 1 << 20;
 inline constexpr std::uint64_t kRingBytes = 256 << 10;  // a power of two
 inline constexpr std::uint64_t kPrintBytes = 64 << 10;  // a power of two
@@ -81,6 +82,17 @@ struct alignas(64) StatusPage {
   alignas(64) std::atomic<std::uint64_t> print_tail;  // writer: engine, release
   alignas(64) std::atomic<std::uint64_t> print_head;  // writer: client, release
 
+  // Progress of streams. Entry `progress` of a stream is a ring position: all work that commands up
+  // to it put on that stream is done. Only grows. Writer: engine, release; reader: client, acquire.
+  alignas(64) std::atomic<std::uint64_t> completed[kProgressSlots];
+
+  // Staging. The client uses slots below `staging_granted` only. It counts those it holds in
+  // `staging_held`; the engine takes the memory of unused slots back only while that is 0, with
+  // `staging_reclaimed` set meanwhile. Each side writes its own and then reads the other's,
+  // seq_cst.
+  alignas(64) std::atomic<std::uint32_t> staging_granted;  // writer: engine
+  std::atomic<std::uint32_t> staging_reclaimed;            // writer: engine
+  alignas(64) std::atomic<std::uint32_t> staging_held;     // writer: client
   StagingState staging[kStagingSlots];
   ReplySlot replies[kReplySlots];
 };

@@ -3,7 +3,8 @@
 
 namespace slate::cudart {
 
-/// Says once per process and name that it is missing. Returns cudaErrorNotSupported, as the number.
-int absent(const char* name) noexcept;
+/// Says once per process and name that it is missing, and why; tells the daemon, which counts.
+/// Returns cudaErrorNotSupported, as the number.
+int absent(const char* name, const char* reason) noexcept;
 
 }  // namespace slate::cudart

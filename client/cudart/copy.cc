@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "client/cudart/capture.h"
+
 namespace slate::cudart {
 namespace {
 
@@ -45,6 +47,18 @@ Maybe<Sides> sides_of(Session& session, const CopyCall& call) {
   return Sides{must_to, must_from};
 }
 
+/// Copies that return at once become a node of what `stream` captures; those that wait cannot.
+std::optional<Answer> capture_copy(Session& session, const CopyCall& call, std::uint64_t stream) {
+  if (!is_capturing(session, stream)) return std::nullopt;
+  if (!call.asynchronous) return refuse_capture(session, stream);
+  cudaMemcpy3DParms parms{};
+  parms.srcPtr = {const_cast<void*>(call.from), call.from_pitch, call.width, call.height};
+  parms.dstPtr = {call.to, call.to_pitch, call.width, call.height};
+  parms.extent = {call.width, call.height, 1};
+  parms.kind = static_cast<cudaMemcpyKind>(call.kind);
+  return capture(session, stream, CopyNode{parms});
+}
+
 Answer copy_on_host(Session& session, const CopyCall& call, std::uint64_t stream) {
   if (auto ok = session.synchronize(ipc::TargetKind::kStream, stream); !ok) {
     return std::unexpected<Failure>(ok.error());
@@ -79,6 +93,13 @@ Answer copy(Session& session, const CopyCall& call, std::uint64_t stream) {
   }
   auto sides = sides_of(session, call);
   if (!sides) return std::unexpected(sides.error());
+  if (auto taken = capture_copy(session, call, stream)) return *taken;
+  // The program's own functions may still write what is to be copied.
+  if (!sides->from_device && session.has_host_functions()) {
+    if (auto ok = session.synchronize(ipc::TargetKind::kStream, stream); !ok) {
+      return std::unexpected<Failure>(ok.error());
+    }
+  }
 
   const client::Shape shape{call.width, call.height};
   const client::DeviceRows to{address_of(call.to), call.to_pitch};
@@ -86,14 +107,30 @@ Answer copy(Session& session, const CopyCall& call, std::uint64_t stream) {
   if (sides->to_device && sides->from_device) {
     return session.copy_on_device(to, from, shape, stream);
   }
+  const void* const host = sides->to_device ? call.from : call.to;
+  const std::size_t pitch = sides->to_device ? call.from_pitch : call.to_pitch;
+  // Copies of other memory have done all that the caller may wait for when they return.
+  const bool must_wait =
+      !call.asynchronous && (sides->to_device || sides->from_device) &&
+      session.host_blocks().touching(address_of(host), (call.height - 1) * pitch + call.width);
+  const auto wait = [&]() -> Answer {
+    if (must_wait) {
+      if (auto ok = session.synchronize(ipc::TargetKind::kStream, stream); !ok)
+        return std::unexpected<Failure>(ok.error());
+    }
+    return {};
+  };
   if (sides->to_device) {
-    return session.copy_to_device(to, static_cast<const std::byte*>(call.from), call.from_pitch,
-                                  shape, stream);
+    auto sent = session.copy_to_device(to, static_cast<const std::byte*>(call.from),
+                                       call.from_pitch, shape, stream);
+    if (!sent) return std::unexpected<Failure>(sent.error());
+    return wait();
   }
   Answer outcome;
   if (sides->from_device) {
     outcome =
         session.copy_to_host(static_cast<std::byte*>(call.to), call.to_pitch, from, shape, stream);
+    if (outcome) outcome = wait();
     // What went wrong before the copy, in commands that have no reply, is known by now.
     if (outcome) outcome = session.check();
   } else {
@@ -108,6 +145,16 @@ Answer fill(Session& session, const FillCall& call, std::uint64_t stream) {
   if (call.height > 1 && call.width > call.pitch) return deny(cudaErrorInvalidValue);
   const client::Shape shape{call.width, call.height};
   if (!on_device(session, call.to, call.pitch, shape)) return deny(cudaErrorInvalidValue);
+  if (is_capturing(session, stream)) {
+    cudaMemsetParams params{};
+    params.dst = call.to;
+    params.pitch = call.pitch;
+    params.value = static_cast<unsigned>(call.value) & 0xff;
+    params.elementSize = 1;
+    params.width = call.width;
+    params.height = call.height;
+    if (auto taken = capture(session, stream, FillNode{params})) return *taken;
+  }
   return session.fill({address_of(call.to), call.pitch}, static_cast<std::uint8_t>(call.value),
                       shape, stream);
 }

@@ -15,10 +15,12 @@ struct CopyCall {
   std::size_t width;
   std::size_t height;
   int kind;  // a cudaMemcpyKind, or what the program takes for one
+  bool asynchronous = false;
 };
 
-/// Does the copy on `stream` (an id). Returns when CUDA's cudaMemcpy may; the asynchronous
-/// functions wait too when the host takes part.
+/// Does the copy on `stream` (an id). Returns when CUDA's cudaMemcpy may, or at once when it is
+/// asynchronous and the host's side is pinned or there is none. As in CUDA, an asynchronous copy
+/// from pageable memory returns when that may be changed, and one to it when the data is there.
 Answer copy(Session& session, const CopyCall& call, std::uint64_t stream);
 
 struct FillCall {

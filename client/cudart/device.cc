@@ -104,6 +104,7 @@ cudaError_t cudaChooseDevice(int* device, const cudaDeviceProp* wanted) {
 cudaError_t cudaDeviceReset() {
   return answer([&]() -> Answer {
     if (Session* session = Process::get().current()) {
+      if (session->in_host_function()) return deny(cudaErrorNotPermitted);
       // What still runs may print, and CUDA shows that. An error of it ends with the session.
       [[maybe_unused]] const auto ignored = session->synchronize(ipc::TargetKind::kSession, 0);
       write_printed(*session);
@@ -260,6 +261,21 @@ cudaError_t cudaDeviceDisablePeerAccess(int peer) {
   return with_session([&](Session&) -> Answer {
     return deny(peer == 0 ? cudaErrorPeerAccessNotEnabled : cudaErrorInvalidDevice);
   });
+}
+
+cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr attribute, int, int) {
+  const int number = attribute;
+  return with_device([&](Session&) -> Answer {
+    if (value == nullptr || number < cudaDevP2PAttrPerformanceRank ||
+        number > cudaDevP2PAttrCudaArrayAccessSupported) {
+      return deny(cudaErrorInvalidValue);
+    }
+    return deny(cudaErrorInvalidDevice);  // as for any device with itself: there is no other one
+  });
+}
+
+cudaError_t cudaCtxResetPersistingL2Cache() {
+  return with_session([&](Session&) -> Answer { return {}; });  // a hint
 }
 
 cudaError_t cudaDriverGetVersion(int* version) {

@@ -1,4 +1,5 @@
 // Events.
+#include "client/cudart/capture.h"
 #include "client/cudart/front.h"
 
 namespace slate::cudart {
@@ -31,6 +32,7 @@ cudaError_t record(cudaEvent_t event, cudaStream_t stream, unsigned flags, Defau
     if (!id) return std::unexpected(id.error());
     auto on = stream_id(session, stream, zero);
     if (!on) return std::unexpected(on.error());
+    if (auto taken = capture_record(session, *on, event)) return *taken;
     return session.record(*id, *on);
   });
 }
@@ -87,10 +89,11 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   return with_session([&](Session& session) -> Answer {
     auto id = event_id(session, event);
     if (!id) return std::unexpected(id.error());
+    if (is_captured_event(event)) return deny(cudaErrorCapturedEvent);
     auto finished = session.finished(TargetKind::kEvent, *id);
     if (!finished) return std::unexpected<Failure>(finished.error());
     if (!*finished) return deny(cudaErrorNotReady);
-    return session.check();
+    return session.earlier_error();
   });
 }
 
@@ -98,6 +101,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   return with_session([&](Session& session) -> Answer {
     auto id = event_id(session, event);
     if (!id) return std::unexpected(id.error());
+    if (is_captured_event(event)) return deny(cudaErrorCapturedEvent);
     auto outcome = session.synchronize(TargetKind::kEvent, *id);
     write_printed(session);
     return outcome;

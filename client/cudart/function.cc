@@ -186,6 +186,22 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, 
   return occupancy(blocks, symbol, block_size, dynamic_shared, flags);
 }
 
+cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(std::size_t* bytes, const void* symbol,
+                                                      int blocks, int block_size) {
+  return about_function(symbol, [&](Session& session, client::Function& function) -> Answer {
+    if (bytes == nullptr || blocks <= 0 || block_size <= 0) return deny(cudaErrorInvalidValue);
+    const cudaOccDeviceProp device = occupancy_device(session.device());
+    const cudaOccFuncAttributes attributes = occupancy_function(session.device(), function);
+    cudaOccDeviceState state;
+    state.carveoutConfig = function.shared_carveout;
+    if (cudaOccAvailableDynamicSMemPerBlock(bytes, &device, &attributes, &state, blocks,
+                                            block_size) != CUDA_OCC_SUCCESS) {
+      return deny(cudaErrorInvalidValue);
+    }
+    return {};
+  });
+}
+
 cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w,
                                             cudaChannelFormatKind kind) {
   return {x, y, z, w, kind};

@@ -1,6 +1,6 @@
-// Pinned host memory. For now ordinary page-aligned memory: copies pass through the staging slots
-// as for any other, and kernels cannot reach it, so what asks for a device address of it is not
-// supported.
+// Pinned host memory: shared with the daemon, so that copies from and to it are single transfers
+// and kernels reach it. Where there is none to share it is ordinary memory, and copies pass through
+// the staging slots as for any other; then what asks for a device address of it fails.
 #include <cstdlib>
 
 #include "client/cudart/front.h"
@@ -8,31 +8,46 @@
 namespace slate::cudart {
 namespace {
 
-constexpr std::size_t kPage = 4096;
+constexpr std::size_t kPage = client::HostBlocks::kPage;
 constexpr std::uint32_t kTagAllocated = 1;
 constexpr std::uint32_t kTagRegistered = 2;
+constexpr std::uint32_t kTagShared = 3;  // allocated, and a block of the session's at first
 
 constexpr unsigned kAllocFlags =
     cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined;
 constexpr unsigned kRegisterFlags = cudaHostRegisterPortable | cudaHostRegisterMapped |
                                     cudaHostRegisterIoMemory | cudaHostRegisterReadOnly;
 
-std::unexpected<Failure> no_mapping(const char* what) {
+/// The device's address of host memory.
+Maybe<std::uint64_t> mapped_address(Session& session, const void* host) {
+  const auto block = session.host_blocks().find(address_of(host));
+  if (block) return block->device_address + (address_of(host) - block->address);
   return std::unexpected<Failure>(
-      Error{ErrorCode::kNotSupported,
-            std::string(what) + " is not supported yet: kernels cannot reach host memory"});
+      Error{ErrorCode::kNotSupported, "this host memory could not be mapped for the device"});
+}
+
+std::size_t whole_pages(std::size_t bytes) {
+  return (bytes + kPage - 1) / kPage * kPage;
 }
 
 cudaError_t allocate(void** address, std::size_t bytes, unsigned flags) {
-  return with_session([&](Session&) -> Answer {
+  return with_session([&](Session& session) -> Answer {
     if (address == nullptr || (flags & ~kAllocFlags) != 0) return deny(cudaErrorInvalidValue);
     *address = nullptr;
     if (bytes == 0) return {};
-    if ((flags & cudaHostAllocMapped) != 0) return no_mapping("cudaHostAllocMapped");
-    const std::size_t padded = (bytes + kPage - 1) / kPage * kPage;
-    void* memory = padded < bytes ? nullptr : std::aligned_alloc(kPage, padded);
+    if (whole_pages(bytes) < bytes) return deny(cudaErrorMemoryAllocation);
+    client::AllocationTable& pinned = Process::get().pinned();
+    const auto block = session.allocate_host(bytes);
+    if (block) {
+      pinned.insert({block->address, bytes, kTagShared, flags});
+      *address = pointer_to(block->address);
+      return {};
+    }
+    if ((flags & cudaHostAllocMapped) != 0) return std::unexpected<Failure>(block.error());
+    if (is_sticky(block.error().code)) return std::unexpected<Failure>(block.error());
+    void* memory = std::aligned_alloc(kPage, whole_pages(bytes));
     if (memory == nullptr) return deny(cudaErrorMemoryAllocation);
-    Process::get().pinned().insert({address_of(memory), bytes, kTagAllocated, flags});
+    pinned.insert({address_of(memory), bytes, kTagAllocated, flags});
     *address = memory;
     return {};
   });
@@ -54,25 +69,40 @@ cudaError_t cudaHostAlloc(void** address, std::size_t bytes, unsigned flags) {
 }
 
 cudaError_t cudaFreeHost(void* address) {
-  return with_session([&](Session&) -> Answer {
+  return with_session([&](Session& session) -> Answer {
     if (address == nullptr) return {};
-    if (!Process::get().pinned().erase(address_of(address), kTagAllocated)) {
-      return deny(cudaErrorInvalidValue);
+    slate::client::AllocationTable& pinned = Process::get().pinned();
+    const std::uint64_t at = address_of(address);
+    const auto range = pinned.find(at);
+    if (pinned.erase(at, kTagAllocated)) {
+      std::free(address);
+      return {};
     }
-    std::free(address);
+    if (!range || !pinned.erase(at, kTagShared)) return deny(cudaErrorInvalidValue);
+    if (session.host_blocks().find(at)) return session.free_host(at);
+    // Of a session that has ended.
+    slate::client::unmap_shared(at, whole_pages(range->bytes));
     return {};
   });
 }
 
 cudaError_t cudaHostRegister(void* address, std::size_t bytes, unsigned flags) {
-  return with_session([&](Session&) -> Answer {
+  return with_session([&](Session& session) -> Answer {
     if (address == nullptr || bytes == 0 || (flags & ~kRegisterFlags) != 0) {
       return deny(cudaErrorInvalidValue);
     }
-    if ((flags & cudaHostRegisterMapped) != 0) return no_mapping("cudaHostRegisterMapped");
     slate::client::AllocationTable& pinned = Process::get().pinned();
     if (pinned.touches(address_of(address), bytes)) {
       return deny(cudaErrorHostMemoryAlreadyRegistered);
+    }
+    const auto shared = session.register_host(address_of(address), bytes);
+    // Kernels reach whole pages only.
+    const bool whole = address_of(address) % kPage == 0 && bytes % kPage == 0;
+    if ((flags & cudaHostRegisterMapped) != 0 && !(shared && whole)) {
+      if (shared) (void)session.unregister_host(address_of(address), bytes);
+      return std::unexpected<Failure>(
+          slate::Error{slate::ErrorCode::kNotSupported,
+                       "cudaHostRegisterMapped of this memory: kernels cannot be given it"});
     }
     pinned.insert({address_of(address), bytes, kTagRegistered, flags});
     return {};
@@ -80,12 +110,14 @@ cudaError_t cudaHostRegister(void* address, std::size_t bytes, unsigned flags) {
 }
 
 cudaError_t cudaHostUnregister(void* address) {
-  return with_session([&](Session&) -> Answer {
+  return with_session([&](Session& session) -> Answer {
     if (address == nullptr) return deny(cudaErrorInvalidValue);
-    if (!Process::get().pinned().erase(address_of(address), kTagRegistered)) {
+    slate::client::AllocationTable& pinned = Process::get().pinned();
+    const auto range = pinned.find(address_of(address));
+    if (!range || !pinned.erase(address_of(address), kTagRegistered)) {
       return deny(cudaErrorHostMemoryNotRegistered);
     }
-    return {};
+    return session.unregister_host(range->address, range->bytes);
   });
 }
 
@@ -99,11 +131,14 @@ cudaError_t cudaHostGetFlags(unsigned* flags, void* address) {
 }
 
 cudaError_t cudaHostGetDevicePointer(void** device, void* address, unsigned flags) {
-  return with_session([&](Session&) -> Answer {
+  return with_session([&](Session& session) -> Answer {
     if (device == nullptr || flags != 0 || !Process::get().pinned().find(address_of(address))) {
       return deny(cudaErrorInvalidValue);
     }
-    return no_mapping("cudaHostGetDevicePointer");
+    const auto mapped = mapped_address(session, address);
+    if (!mapped) return std::unexpected(mapped.error());
+    *device = pointer_to(*mapped);
+    return {};
   });
 }
 

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <string>
 
+#include "client/cudart/capture.h"
 #include "client/cudart/front.h"
 
 namespace slate::cudart {
@@ -15,9 +16,22 @@ struct LaunchArguments {
   void** arguments;
 };
 
-Answer launch(Session& session, const client::Function& function, const LaunchArguments& call) {
+/// `symbol`: the kernel, as a host function or a handle.
+Answer launch(Session& session, const void* symbol, const client::Function& function,
+              const LaunchArguments& call) {
   auto stream = stream_id(session, call.stream, call.zero);
   if (!stream) return std::unexpected(stream.error());
+  auto taken = capture_made(session, *stream, [&] {
+    cudaKernelNodeParams params{};
+    params.func = const_cast<void*>(symbol);
+    params.gridDim = call.grid;
+    params.blockDim = call.block;
+    params.sharedMemBytes = static_cast<unsigned>(call.shared);
+    params.kernelParams = call.arguments;
+    return kernel_work(session, params);
+  });
+  if (taken) [[unlikely]]
+    return *taken;
   const client::LaunchConfig config{{call.grid.x, call.grid.y, call.grid.z},
                                     {call.block.x, call.block.y, call.block.z},
                                     call.shared,
@@ -36,7 +50,7 @@ cudaError_t launch_handle(cudaKernel_t handle, const LaunchArguments& call) {
       if (!loaded) return std::unexpected(loaded.error());
       function = *loaded;
     }
-    return launch(session, *function, call);
+    return launch(session, handle, *function, call);
   });
 }
 
@@ -45,7 +59,7 @@ cudaError_t launch_symbol(const void* symbol, const LaunchArguments& call) {
     if (auto ok = session.earlier_error(); !ok) return std::unexpected<Failure>(ok.error());
     auto function = function_of(session, symbol);
     if (!function) return std::unexpected(function.error());
-    return launch(session, **function, call);
+    return launch(session, symbol, **function, call);
   });
 }
 

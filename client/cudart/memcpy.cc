@@ -30,6 +30,11 @@ CopyCall line(void* to, const void* from, std::size_t count, int kind) {
   return {to, count, from, count, count, 1, kind};
 }
 
+CopyCall asynchronous(CopyCall call) {
+  call.asynchronous = true;
+  return call;
+}
+
 /// The pitch that is checked even for a single row, as CUDA does.
 cudaError_t run_copy_2d(const CopyCall& call, cudaStream_t stream, DefaultStream zero) {
   if (call.width > 0 && call.height > 0 &&
@@ -63,11 +68,11 @@ cudaError_t cudaMemcpy_ptds(void* to, const void* from, std::size_t count, cudaM
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t count, cudaMemcpyKind kind,
                             cudaStream_t stream) {
-  return run_copy(line(to, from, count, kind), stream, kLegacy);
+  return run_copy(asynchronous(line(to, from, count, kind)), stream, kLegacy);
 }
 cudaError_t cudaMemcpyAsync_ptsz(void* to, const void* from, std::size_t count, cudaMemcpyKind kind,
                                  cudaStream_t stream) {
-  return run_copy(line(to, from, count, kind), stream, kPerThread);
+  return run_copy(asynchronous(line(to, from, count, kind)), stream, kPerThread);
 }
 
 cudaError_t cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
@@ -82,12 +87,14 @@ cudaError_t cudaMemcpy2D_ptds(void* to, std::size_t to_pitch, const void* from,
 cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from,
                               std::size_t from_pitch, std::size_t width, std::size_t height,
                               cudaMemcpyKind kind, cudaStream_t stream) {
-  return run_copy_2d({to, to_pitch, from, from_pitch, width, height, kind}, stream, kLegacy);
+  return run_copy_2d(asynchronous({to, to_pitch, from, from_pitch, width, height, kind}), stream,
+                     kLegacy);
 }
 cudaError_t cudaMemcpy2DAsync_ptsz(void* to, std::size_t to_pitch, const void* from,
                                    std::size_t from_pitch, std::size_t width, std::size_t height,
                                    cudaMemcpyKind kind, cudaStream_t stream) {
-  return run_copy_2d({to, to_pitch, from, from_pitch, width, height, kind}, stream, kPerThread);
+  return run_copy_2d(asynchronous({to, to_pitch, from, from_pitch, width, height, kind}), stream,
+                     kPerThread);
 }
 
 cudaError_t cudaMemcpyPeer(void* to, int to_device, const void* from, int from_device,

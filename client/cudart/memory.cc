@@ -1,5 +1,7 @@
 // Device memory: allocation, questions about addresses.
 #include "client/cudart/copy.h"
+#include "client/cudart/graph_memory.h"
+#include "client/cudart/pools.h"
 
 namespace slate::cudart {
 namespace {
@@ -69,6 +71,10 @@ cudaError_t cudaMalloc3D(cudaPitchedPtr* pointer, cudaExtent extent) {
 cudaError_t cudaFree(void* address) {
   return with_session([&](Session& session) -> Answer {
     if (address == nullptr) return {};
+    Pools::get().freed(session.serial(), address_of(address));
+    auto of_graph = GraphMemory::free_by_program(session, address_of(address));
+    if (!of_graph) return std::unexpected(of_graph.error());
+    if (*of_graph) return {};
     return session.free(address_of(address));
   });
 }
@@ -92,8 +98,11 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
       attributes->devicePointer = const_cast<void*>(pointer);
       return {};
     }
-    // Host memory has no address on the device yet, pinned or not.
     attributes->hostPointer = const_cast<void*>(pointer);
+    if (const auto block = session.host_blocks().find(address_of(pointer))) {
+      attributes->devicePointer =
+          pointer_to(block->device_address + (address_of(pointer) - block->address));
+    }
     if (pointer != nullptr && Process::get().pinned().find(address_of(pointer))) {
       attributes->type = cudaMemoryTypeHost;
     } else {

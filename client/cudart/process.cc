@@ -75,10 +75,12 @@ void Process::reset() {
 void Process::before_fork() {
   get().mutex_.lock();
   get().code_.lock_for_fork();
+  if (get().owned_) get().owned_->host_blocks().lock_for_fork();
 }
 
 void Process::after_fork_in_parent() {
-  get().code_.unlock_after_fork();
+  if (get().owned_) get().owned_->host_blocks().unlock_in_parent();
+  get().code_.unlock_after_fork(false);
   get().mutex_.unlock();
 }
 
@@ -86,11 +88,12 @@ void Process::after_fork_in_child() {
   Process& process = get();
   if (process.owned_) {
     process.session_.store(nullptr, std::memory_order_release);
-    process.owned_->abandon();
+    process.owned_->host_blocks().make_private_in_child();
+    process.owned_->abandon_in_child();
     // Not destroyed: a thread that does not exist here may have held its locks.
     [[maybe_unused]] const client::Session* left = process.owned_.release();
   }
-  process.code_.unlock_after_fork();
+  process.code_.unlock_after_fork(true);
   process.mutex_.unlock();
 }
 

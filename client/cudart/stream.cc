@@ -1,6 +1,7 @@
 // Streams and waiting.
 #include <algorithm>
 
+#include "client/cudart/capture.h"
 #include "client/cudart/front.h"
 
 namespace slate::cudart {
@@ -48,6 +49,7 @@ cudaError_t create(cudaStream_t* stream, unsigned flags, int priority) {
 
 cudaError_t synchronize(cudaStream_t stream, DefaultStream zero) {
   return about_stream(stream, zero, [&](Session& session, std::uint64_t id, auto) -> Answer {
+    if (is_capturing(session, id)) return refuse_capture(session, id);
     auto outcome = session.synchronize(TargetKind::kStream, id);
     write_printed(session);
     return outcome;
@@ -56,10 +58,11 @@ cudaError_t synchronize(cudaStream_t stream, DefaultStream zero) {
 
 cudaError_t query(cudaStream_t stream, DefaultStream zero) {
   return about_stream(stream, zero, [&](Session& session, std::uint64_t id, auto) -> Answer {
+    if (is_capturing(session, id)) return refuse_capture(session, id);
     auto finished = session.finished(TargetKind::kStream, id);
     if (!finished) return std::unexpected<Failure>(finished.error());
     if (!*finished) return deny(cudaErrorNotReady);
-    return session.check();
+    return session.earlier_error();
   });
 }
 
@@ -68,6 +71,7 @@ cudaError_t wait_event(cudaStream_t stream, cudaEvent_t event, unsigned flags, D
     if ((flags & ~unsigned{cudaEventWaitExternal}) != 0) return deny(cudaErrorInvalidValue);
     auto waited = event_id(session, event);
     if (!waited) return std::unexpected(waited.error());
+    if (auto taken = capture_wait(session, id, event)) return *taken;
     return session.wait(id, *waited);
   });
 }
@@ -93,13 +97,6 @@ cudaError_t get_device(cudaStream_t stream, int* device, DefaultStream zero) {
 cudaError_t get_id(cudaStream_t stream, unsigned long long* number, DefaultStream zero) {
   return about_stream(stream, zero, [&](Session&, std::uint64_t id, auto) -> Answer {
     return give<unsigned long long>(number, id);
-  });
-}
-
-/// Capturing is not supported, so no stream ever is.
-cudaError_t is_capturing(cudaStream_t stream, cudaStreamCaptureStatus* status, DefaultStream zero) {
-  return about_stream(stream, zero, [&](Session&, std::uint64_t, auto) -> Answer {
-    return give(status, cudaStreamCaptureStatusNone);
   });
 }
 
@@ -169,13 +166,6 @@ cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long* number) {
 cudaError_t cudaStreamGetId_ptsz(cudaStream_t stream, unsigned long long* number) {
   return get_id(stream, number, kPerThread);
 }
-cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
-  return is_capturing(stream, status, kLegacy);
-}
-cudaError_t cudaStreamIsCapturing_ptsz(cudaStream_t stream, cudaStreamCaptureStatus* status) {
-  return is_capturing(stream, status, kPerThread);
-}
-
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   return with_session([&](Session&) -> Answer {
     if (least != nullptr) *least = kLeastPriority;
@@ -186,6 +176,7 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 
 cudaError_t cudaDeviceSynchronize() {
   return with_session([&](Session& session) -> Answer {
+    if (auto ok = check_may_synchronize(session); !ok) return ok;
     auto outcome = session.synchronize(TargetKind::kSession, 0);
     write_printed(session);
     return outcome;

@@ -1,5 +1,5 @@
-// Copies and fills of three dimensions between linear memories: slice by slice. CUDA arrays are not
-// supported yet.
+// Copies and fills of three dimensions between linear memories: as one, or slice by slice. CUDA
+// arrays are not supported yet.
 #include "client/cudart/copy.h"
 
 namespace slate::cudart {
@@ -14,7 +14,10 @@ std::byte* slice(const cudaPitchedPtr& pointer, const cudaPos& position, std::si
          ((position.z + z) * pointer.ysize + position.y) * pointer.pitch + position.x;
 }
 
-cudaError_t run_copy(const cudaMemcpy3DParms* parms, cudaStream_t stream, DefaultStream zero) {
+enum class Returns { kWhenDone, kAtOnce };
+
+cudaError_t run_copy(const cudaMemcpy3DParms* parms, cudaStream_t stream, DefaultStream zero,
+                     Returns returns) {
   return with_session([&](Session& session) -> Answer {
     if (parms == nullptr) return deny(cudaErrorInvalidValue);
     if (parms->srcArray != nullptr || parms->dstArray != nullptr) {
@@ -28,11 +31,15 @@ cudaError_t run_copy(const cudaMemcpy3DParms* parms, cudaStream_t stream, Defaul
     }
     auto id = stream_id(session, stream, zero);
     if (!id) return std::unexpected(id.error());
-    for (std::size_t z = 0; z < extent.depth; ++z) {
+    // Slices without rows between them, on either side, are one copy.
+    const bool dense = parms->dstPtr.ysize == extent.height && parms->srcPtr.ysize == extent.height;
+    const std::size_t slices = dense ? 1 : extent.depth;
+    const std::size_t rows = dense ? extent.height * extent.depth : extent.height;
+    for (std::size_t z = 0; z < slices; ++z) {
       auto ok = copy(session,
                      {slice(parms->dstPtr, parms->dstPos, z), parms->dstPtr.pitch,
                       slice(parms->srcPtr, parms->srcPos, z), parms->srcPtr.pitch, extent.width,
-                      extent.height, parms->kind},
+                      rows, parms->kind, returns == Returns::kAtOnce || z + 1 < slices},
                      *id);
       if (!ok) return ok;
     }
@@ -63,16 +70,16 @@ using namespace slate::cudart;
 extern "C" {
 
 cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* parms) {
-  return run_copy(parms, nullptr, kLegacy);
+  return run_copy(parms, nullptr, kLegacy, Returns::kWhenDone);
 }
 cudaError_t cudaMemcpy3D_ptds(const cudaMemcpy3DParms* parms) {
-  return run_copy(parms, nullptr, kPerThread);
+  return run_copy(parms, nullptr, kPerThread, Returns::kWhenDone);
 }
 cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms* parms, cudaStream_t stream) {
-  return run_copy(parms, stream, kLegacy);
+  return run_copy(parms, stream, kLegacy, Returns::kAtOnce);
 }
 cudaError_t cudaMemcpy3DAsync_ptsz(const cudaMemcpy3DParms* parms, cudaStream_t stream) {
-  return run_copy(parms, stream, kPerThread);
+  return run_copy(parms, stream, kPerThread, Returns::kAtOnce);
 }
 
 cudaError_t cudaMemset3D(cudaPitchedPtr pointer, int value, cudaExtent extent) {

@@ -65,10 +65,8 @@ void Code::remove_binary(FatBinary* binary, Session* session) {
     return true;
   });
   if (session != nullptr && binary->session == session->serial()) {
-    for (const std::uint64_t module : binary->modules) {
-      // Nobody is left to tell: a session that cannot take the command has lost the module anyway.
-      [[maybe_unused]] const auto ignored = session->unload_module(module);
-    }
+    // Nobody is left to tell: a session that cannot take the command has lost the module anyway.
+    if (binary->module != 0) (void)session->unload_module(binary->module);
   }
   std::erase_if(binaries_, [&](const auto& item) { return item.get() == binary; });
 }
@@ -85,22 +83,12 @@ Variable* Code::find_variable(const void* host) const {
   return at == variables_.end() ? nullptr : at->second.get();
 }
 
-Result<void> Code::send_images(Session& session, FatBinary& binary) {
-  auto images = images_of_wrapper(binary.wrapper, session.capability());
-  if (!images) return std::unexpected(images.error());
-  std::vector<std::uint64_t> modules;
-  for (const Image& image : *images) {
-    auto module = session.load_module(image);
-    if (module) {
-      modules.push_back(*module);
-      continue;
-    }
-    for (const std::uint64_t loaded : modules) {
-      [[maybe_unused]] const auto ignored = session.unload_module(loaded);
-    }
-    return std::unexpected(module.error());
-  }
-  binary.modules = std::move(modules);
+Result<void> Code::send_image(Session& session, FatBinary& binary) {
+  auto image = image_of_wrapper(binary.wrapper, session.capability());
+  if (!image) return std::unexpected(image.error());
+  auto module = session.load_module(*image);
+  if (!module) return std::unexpected(module.error());
+  binary.module = *module;
   return {};
 }
 
@@ -113,9 +101,9 @@ Result<void> Code::load_binary(Session& session, FatBinary& binary) {
     return fail(ErrorCode::kNotSupported,
                 "__managed__ variables are not supported yet (" + binary.managed_variable + ")");
   }
-  binary.modules.clear();
+  binary.module = 0;
   binary.refusal.reset();
-  auto sent = send_images(session, binary);
+  auto sent = send_image(session, binary);
   if (!sent && !is_about_code(sent.error().code)) return sent;
   if (!sent) binary.refusal = sent.error();
   binary.session = session.serial();
@@ -130,18 +118,11 @@ Result<Function*> Code::load_function(Session& session, Kernel& kernel) {
     return fail(ErrorCode::kInvalidHandle, "kernel " + kernel.name + " was unloaded");
   }
   if (auto ok = load_binary(session, *kernel.binary); !ok) return std::unexpected(ok.error());
-  Error last{ErrorCode::kSymbolNotFound, "the fat binary has no code"};
-  for (const std::uint64_t module : kernel.binary->modules) {
-    auto function = session.find_function(module, kernel.name);
-    if (function) {
-      kernel.made.push_back(std::move(*function));
-      kernel.function.store(kernel.made.back().get(), std::memory_order_release);
-      return kernel.made.back().get();
-    }
-    last = function.error();
-    if (last.code != ErrorCode::kSymbolNotFound) break;
-  }
-  return std::unexpected(last);
+  auto function = session.find_function(kernel.binary->module, kernel.name);
+  if (!function) return std::unexpected(function.error());
+  kernel.made.push_back(std::move(*function));
+  kernel.function.store(kernel.made.back().get(), std::memory_order_release);
+  return kernel.made.back().get();
 }
 
 Result<Range> Code::place_locked(Session& session, Variable& variable) {
@@ -149,19 +130,12 @@ Result<Range> Code::place_locked(Session& session, Variable& variable) {
     return Range{variable.address, variable.bytes, kTagGlobal};
   }
   if (auto ok = load_binary(session, *variable.binary); !ok) return std::unexpected(ok.error());
-  Error last{ErrorCode::kSymbolNotFound, "the fat binary has no code"};
-  for (const std::uint64_t module : variable.binary->modules) {
-    auto global = session.find_global(module, variable.name);
-    if (global) {
-      variable.address = global->address;
-      variable.bytes = global->bytes;
-      variable.session = session.serial();
-      return Range{variable.address, variable.bytes, kTagGlobal};
-    }
-    last = global.error();
-    if (last.code != ErrorCode::kSymbolNotFound) break;
-  }
-  return std::unexpected(last);
+  auto global = session.find_global(variable.binary->module, variable.name);
+  if (!global) return std::unexpected(global.error());
+  variable.address = global->address;
+  variable.bytes = global->bytes;
+  variable.session = session.serial();
+  return Range{variable.address, variable.bytes, kTagGlobal};
 }
 
 Result<Range> Code::place(Session& session, Variable& variable) {
@@ -184,8 +158,13 @@ void Code::lock_for_fork() {
   names_mutex_.lock();
 }
 
-void Code::unlock_after_fork() {
-  names_mutex_.unlock();
+void Code::unlock_after_fork(bool in_child) {
+  if (in_child) {
+    // A writer's lock knows its thread by a number that the child's thread does not have.
+    std::construct_at(&names_mutex_);
+  } else {
+    names_mutex_.unlock();
+  }
   loading_mutex_.unlock();
 }
 

@@ -21,8 +21,8 @@ namespace slate::client {
 struct FatBinary {
   const void* wrapper = nullptr;
   std::string managed_variable;  // the first one registered, as slate cannot serve them yet
-  std::uint64_t session = 0;     // whose modules these are; 0: none yet
-  std::vector<std::uint64_t> modules;
+  std::uint64_t session = 0;     // whose module this is; 0: none yet
+  std::uint64_t module = 0;      // 0: that session refused it
   std::optional<Error> refusal;  // why that session has none: it will not be asked again
 };
 
@@ -73,12 +73,12 @@ class Code {
 
   /// fork(): lock before, unlock after on both sides, so that the child finds no half-made change.
   void lock_for_fork();
-  void unlock_after_fork();
+  void unlock_after_fork(bool in_child);
 
  private:
   Result<Function*> load_function(Session& session, Kernel& kernel);
   Result<void> load_binary(Session& session, FatBinary& binary);
-  static Result<void> send_images(Session& session, FatBinary& binary);
+  static Result<void> send_image(Session& session, FatBinary& binary);
   Result<Range> place_locked(Session& session, Variable& variable);
 
   mutable std::shared_mutex names_mutex_;  // guards the maps and lists

@@ -7,6 +7,9 @@
 #include <cstring>
 #include <string>
 
+#include "client/session/say.h"
+#include "injector/link/link.h"
+
 namespace slate::client {
 namespace {
 
@@ -102,33 +105,32 @@ std::string describe(const std::vector<FatBinaryEntry>& entries) {
   return text;
 }
 
-/// The PTX of every object of a device-linked program, if each of them stands alone; else nothing.
-std::vector<Image> separate_images(const void* const* containers, std::uint32_t capability) {
+/// The PTX of all objects of a device-linked program, linked into one module. kNotSupported when
+/// one is machine code only, as the library that dynamic parallelism needs.
+Result<Image> linked_image(const void* const* containers, std::uint32_t capability) {
   std::vector<Image> images;
   for (; containers != nullptr && *containers != nullptr; ++containers) {
     auto container = container_at(*containers);
-    if (!container) return {};
+    if (!container) return std::unexpected(container.error());
     auto image = choose_image(*container, capability);
-    if (!image || image->kind != ImageKind::kPtx) return {};
-    const std::string_view text(reinterpret_cast<const char*>(image->bytes.data()),
-                                image->bytes.size());
-    if (needs_linking(text)) return {};
+    if (!image) return image;
+    if (image->kind != ImageKind::kPtx) {
+      return fail(ErrorCode::kNotSupported, "an object of the program has no PTX");
+    }
     images.push_back(std::move(*image));
   }
-  return images;
-}
-
-/// The name declared by the `.extern .func` whose text follows: the last word before its
-/// parameters, of which a return value in parentheses may come first.
-std::string_view declared_function(std::string_view rest) {
-  std::size_t at = rest.find_first_not_of(" \t\r\n");
-  if (at != std::string_view::npos && rest[at] == '(') {
-    at = rest.find(')', at);
-    if (at != std::string_view::npos) at = rest.find_first_not_of(" \t\r\n", at + 1);
+  if (images.empty()) return fail(ErrorCode::kNotSupported, "the program has no objects");
+  std::vector<std::string_view> texts;
+  Image linked{ImageKind::kPtx, 0, {}};
+  for (const Image& image : images) {
+    texts.emplace_back(reinterpret_cast<const char*>(image.bytes.data()), image.bytes.size());
+    linked.architecture = std::max(linked.architecture, image.architecture);
   }
-  if (at == std::string_view::npos) return {};
-  const std::size_t end = rest.find_first_of(" \t\r\n(;", at);
-  return rest.substr(at, end == std::string_view::npos ? end : end - at);
+  auto text = ptx::link(texts);
+  if (!text) return std::unexpected(text.error());
+  const auto bytes = std::as_bytes(std::span(*text));
+  linked.bytes.assign(bytes.begin(), bytes.end());
+  return linked;
 }
 
 }  // namespace
@@ -188,39 +190,19 @@ Result<Image> choose_image(std::span<const std::byte> container, std::uint32_t c
   return unpack(*best);
 }
 
-Result<std::vector<Image>> images_of_wrapper(const void* wrapper, std::uint32_t capability) {
+Result<Image> image_of_wrapper(const void* wrapper, std::uint32_t capability) {
   Wrapper header{};
   if (wrapper != nullptr) std::memcpy(&header, wrapper, sizeof(header));
   if (header.magic != kWrapperMagic) return damaged("no wrapper");
   if (header.version == kWrapperLinked) {
-    auto images = separate_images(header.containers, capability);
-    if (!images.empty()) return images;
+    auto image = linked_image(header.containers, capability);
+    if (image) return image;
+    if (verbose())
+      say("the program's PTX does not link, its machine code is taken: " + image.error().message);
   }
   auto container = container_at(header.data);
   if (!container) return std::unexpected(container.error());
-  auto image = choose_image(*container, capability);
-  if (!image) return std::unexpected(image.error());
-  std::vector<Image> images;
-  images.push_back(std::move(*image));
-  return images;
-}
-
-bool needs_linking(std::string_view ptx) {
-  constexpr std::string_view kExtern = ".extern";
-  for (auto at = ptx.find(kExtern); at != ptx.npos; at = ptx.find(kExtern, at + 1)) {
-    std::string_view rest = ptx.substr(at + kExtern.size());
-    const std::size_t dot = rest.find_first_not_of(" \t\r\n");
-    if (dot == rest.npos) return true;
-    rest.remove_prefix(dot);
-    if (rest.starts_with(".shared")) continue;  // dynamic shared memory
-    if (!rest.starts_with(".func")) return true;
-    // The device's own functions, which every loader supplies.
-    const std::string_view name = declared_function(rest.substr(std::strlen(".func")));
-    if (name != "vprintf" && name != "malloc" && name != "free" && name != "__assertfail") {
-      return true;
-    }
-  }
-  return false;
+  return choose_image(*container, capability);
 }
 
 }  // namespace slate::client

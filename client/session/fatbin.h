@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -46,13 +45,9 @@ Result<Image> unpack(const FatBinaryEntry& entry);
 /// is.
 Result<Image> choose_image(std::span<const std::byte> container, std::uint32_t capability);
 
-/// What the registration calls hand over: one container, or (device-linked) that one and the
-/// containers of the objects it was linked from. Each image is to be loaded as a module of its own;
-/// a name is looked up in all.
-Result<std::vector<Image>> images_of_wrapper(const void* wrapper, std::uint32_t capability);
-
-/// True when `ptx` refers to functions or variables of other modules, and so cannot be loaded
-/// alone.
-bool needs_linking(std::string_view ptx);
+/// What the registration calls hand over: one container, or (device-linked, nvcc -rdc=true) that of
+/// the machine code and the containers of the objects it was linked from. Of those the PTX is
+/// linked anew if that can be done, so that the program is rewritten as any other.
+Result<Image> image_of_wrapper(const void* wrapper, std::uint32_t capability);
 
 }  // namespace slate::client

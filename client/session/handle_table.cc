@@ -34,6 +34,8 @@ std::uint64_t HandleTable::add(Entry entry) {
   Slot& slot = (*chunks_[index / kChunkSlots].load(std::memory_order_relaxed))[index % kChunkSlots];
   slot.flags.store(entry.flags, std::memory_order_relaxed);
   slot.priority.store(entry.priority, std::memory_order_relaxed);
+  slot.progress.store(entry.progress, std::memory_order_relaxed);
+  slot.mark.store(entry.mark, std::memory_order_relaxed);
   const std::uint64_t id = (counter_.fetch_add(1) + 1) << kSlotBits | index;
   slot.id.store(id, std::memory_order_release);
   return id;
@@ -42,13 +44,22 @@ std::uint64_t HandleTable::add(Entry entry) {
 std::optional<HandleTable::Entry> HandleTable::find(std::uint64_t id) const {
   const Slot* slot = slot_of(id);
   if (slot == nullptr) return std::nullopt;
-  return Entry{slot->flags.load(std::memory_order_relaxed),
-               slot->priority.load(std::memory_order_relaxed)};
+  return Entry{
+      slot->flags.load(std::memory_order_relaxed), slot->priority.load(std::memory_order_relaxed),
+      slot->progress.load(std::memory_order_relaxed), slot->mark.load(std::memory_order_relaxed)};
 }
 
 void HandleTable::mark(std::uint64_t id, std::uint32_t flags) {
   Slot* slot = slot_of(id);
   if (slot != nullptr) slot->flags.fetch_or(flags, std::memory_order_relaxed);
+}
+
+void HandleTable::note(std::uint64_t id, std::uint64_t mark) {
+  Slot* slot = slot_of(id);
+  if (slot == nullptr) return;
+  std::uint64_t seen = slot->mark.load(std::memory_order_relaxed);
+  while (seen < mark && !slot->mark.compare_exchange_weak(seen, mark, std::memory_order_relaxed)) {
+  }
 }
 
 bool HandleTable::remove(std::uint64_t id) {

@@ -18,6 +18,8 @@ class HandleTable {
   struct Entry {
     std::uint32_t flags = 0;
     std::int32_t priority = 0;
+    std::uint32_t progress = 0;  // a stream's entry in the ProgressTable
+    std::uint64_t mark = 0;      // an event's last record, see note()
   };
 
   /// `counter` makes ids unique among all tables that share it and must outlive the table.
@@ -32,6 +34,8 @@ class HandleTable {
   bool contains(std::uint64_t id) const { return find(id).has_value(); }
   /// Sets `flags` of the entry, besides those that are set.
   void mark(std::uint64_t id, std::uint32_t flags);
+  /// Raises the mark of the entry to `mark`.
+  void note(std::uint64_t id, std::uint64_t mark);
   /// False when there is no such id.
   bool remove(std::uint64_t id);
 
@@ -43,6 +47,8 @@ class HandleTable {
     std::atomic<std::uint64_t> id{0};  // 0: free
     std::atomic<std::uint32_t> flags{0};
     std::atomic<std::int32_t> priority{0};
+    std::atomic<std::uint32_t> progress{0};
+    std::atomic<std::uint64_t> mark{0};
   };
   static constexpr std::uint32_t kChunkSlots = 1024;
   using Chunk = std::array<Slot, kChunkSlots>;

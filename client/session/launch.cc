@@ -164,7 +164,7 @@ Result<void> Session::launch(const Function& function, const LaunchConfig& confi
   std::copy(config.block.begin(), config.block.end(), launch.block);
   launch.dynamic_shared_bytes = static_cast<std::uint32_t>(config.dynamic_shared_bytes);
   launch.parameter_bytes = function.info.parameter_bytes;
-  return channel_->post(CommandType::kLaunch, ipc::bytes_of(launch), block);
+  return post_work(CommandType::kLaunch, launch, config.stream, block);
 }
 
 }  // namespace slate::client

@@ -2,6 +2,7 @@
 
 #include "client/session/say.h"
 #include "client/session/session_calls.h"
+#include "client/session/wishes.h"
 
 namespace slate::client {
 
@@ -17,13 +18,25 @@ constexpr int kSerialShift = 32;
 Result<std::unique_ptr<Session>> Session::open(const std::string& runtime_dir,
                                                std::chrono::milliseconds timeout,
                                                std::uint64_t serial) {
-  auto channel = ipc::ClientChannel::connect(runtime_dir, timeout);
+  auto channel = ipc::ClientChannel::connect(runtime_dir, timeout, environment_wishes());
   if (!channel) return std::unexpected(channel.error());
   return std::make_unique<Session>(std::move(*channel), serial);
 }
 
 Session::Session(std::unique_ptr<ipc::ClientChannel> channel, std::uint64_t serial)
-    : channel_(std::move(channel)), serial_(serial), handle_counter_(serial << kSerialShift) {}
+    : channel_(std::move(channel)),
+      serial_(serial),
+      handle_counter_(serial << kSerialShift),
+      progress_(*channel_) {}
+
+Session::~Session() {
+  host_functions_.stop();
+}
+
+void Session::abandon() {
+  host_functions_.stop();
+  channel_->abandon();
+}
 
 std::uint32_t Session::capability() const {
   constexpr int kMajor = 75, kMinor = 76;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
@@ -41,6 +54,11 @@ Result<void> Session::earlier_error() {
     return fail(code, "an earlier asynchronous call failed: " + std::string(error_name(code)));
   }
   return {};
+}
+
+Result<void> Session::report_unsupported(std::string_view function) {
+  return channel_->post(CommandType::kUnsupportedCall,
+                        std::as_bytes(std::span(function.substr(0, ipc::kMostNameBytes))));
 }
 
 // --- Memory
@@ -75,16 +93,23 @@ bool Session::covers(DeviceRows rows, Shape shape) const {
 // ------------------------------------------------------------------------------------
 
 Result<std::uint64_t> Session::create_stream(std::uint32_t flags, std::int32_t priority) {
-  const std::uint64_t id = streams_.add({flags, priority});
-  if (id == 0) return fail(ErrorCode::kLimit, "too many streams");
-  auto ok = post(CommandType::kStreamCreate, ipc::StreamCreate{id, flags, priority});
+  const std::uint32_t progress = progress_.take((flags & ipc::kStreamNonBlocking) == 0);
+  const std::uint64_t id = streams_.add({flags, priority, progress, 0});
+  if (id == 0) {
+    progress_.give_back(progress);
+    return fail(ErrorCode::kLimit, "too many streams");
+  }
+  auto ok = post(CommandType::kStreamCreate, ipc::StreamCreate{id, flags, priority, progress, 0});
   if (ok) return id;
   streams_.remove(id);
+  progress_.give_back(progress);
   return std::unexpected(ok.error());
 }
 
 Result<void> Session::destroy_stream(std::uint64_t stream) {
+  const std::uint32_t progress = progress_of(stream);
   if (!streams_.remove(stream)) return fail(ErrorCode::kInvalidHandle, "no such stream");
+  progress_.give_back(progress);
   return post(CommandType::kStreamDestroy, ipc::IdCommand{stream});
 }
 
@@ -94,7 +119,7 @@ bool Session::made_earlier(std::uint64_t id) const {
 }
 
 Result<std::uint64_t> Session::create_event(std::uint32_t flags) {
-  const std::uint64_t id = events_.add({flags, 0});
+  const std::uint64_t id = events_.add({flags, 0, 0, 0});
   if (id == 0) return fail(ErrorCode::kLimit, "too many events");
   auto ok = post(CommandType::kEventCreate, ipc::EventCreate{id, flags, 0});
   if (ok) return id;
@@ -108,12 +133,19 @@ Result<void> Session::destroy_event(std::uint64_t event) {
 }
 
 Result<void> Session::record(std::uint64_t event, std::uint64_t stream) {
+  std::uint64_t position = 0;
+  auto ok = channel_->post(CommandType::kEventRecord,
+                           ipc::bytes_of(ipc::EventStream{event, stream}), {}, &position);
+  if (!ok) return ok;
+  const std::uint32_t progress = progress_of(stream);
+  progress_.note(progress, position);
+  events_.note(event, ProgressTable::mark_of(progress, position));
   events_.mark(event, kEventRecorded);
-  return post(CommandType::kEventRecord, ipc::EventStream{event, stream});
+  return ok;
 }
 
 Result<void> Session::wait(std::uint64_t stream, std::uint64_t event) {
-  return post(CommandType::kStreamWaitEvent, ipc::EventStream{event, stream});
+  return post_work(CommandType::kStreamWaitEvent, ipc::EventStream{event, stream}, stream);
 }
 
 Result<float> Session::elapsed_ms(std::uint64_t start, std::uint64_t stop) {
@@ -122,16 +154,98 @@ Result<float> Session::elapsed_ms(std::uint64_t start, std::uint64_t stop) {
   return reply->milliseconds;
 }
 
+std::uint32_t Session::progress_of(std::uint64_t stream) const {
+  if (stream == ipc::kDefaultStream) return ProgressTable::kDefaultStream;
+  const auto entry = streams_.find(stream);
+  return entry ? entry->progress : ipc::kNoProgress;
+}
+
+/// What the status page tells; none: only the daemon knows.
+std::optional<bool> Session::known_finished(ipc::TargetKind kind, std::uint64_t id) const {
+  switch (kind) {
+    case ipc::TargetKind::kSession:
+      return progress_.finished_all(false);
+    case ipc::TargetKind::kStream:
+      if (id == ipc::kDefaultStream) return progress_.finished_all(true);
+      return progress_.finished(progress_of(id));
+    case ipc::TargetKind::kEvent: {
+      const auto entry = events_.find(id);
+      if (!entry) return std::nullopt;
+      return entry->mark == 0 ? true : progress_.reached(entry->mark);
+    }
+  }
+  return std::nullopt;
+}
+
 Result<bool> Session::finished(ipc::TargetKind kind, std::uint64_t id) {
+  if (const auto known = known_finished(kind, id)) return *known;
   auto reply = call<ipc::QueryReply>(CommandType::kQuery, ipc::Target{kind, 0, id});
   if (!reply) return std::unexpected(reply.error());
   return reply->finished != 0;
 }
 
-Result<void> Session::synchronize(ipc::TargetKind kind, std::uint64_t id) {
+/// The daemon may know it before it tells it in the status page; later queries must not say less.
+Result<void> Session::ask_to_synchronize(ipc::TargetKind kind, std::uint64_t id) {
+  const bool one_stream = kind == ipc::TargetKind::kStream && id != ipc::kDefaultStream;
+  const std::uint32_t entry = one_stream ? progress_of(id) : ipc::kNoProgress;
+  const std::uint64_t sent = progress_.sent(entry);
+  std::uint64_t mark = 0;
+  ProgressTable::Snapshot all;
+  if (kind == ipc::TargetKind::kEvent) {
+    if (const auto event = events_.find(id)) mark = event->mark;
+  } else if (!one_stream) {
+    progress_.sent(kind == ipc::TargetKind::kStream, all);
+  }
   auto reply = call<Nothing>(CommandType::kSynchronize, ipc::Target{kind, 0, id});
   if (!reply) return std::unexpected(reply.error());
+  if (kind == ipc::TargetKind::kEvent) {
+    if (mark != 0) progress_.confirm_mark(mark);
+  } else if (one_stream) {
+    progress_.confirm(entry, sent);
+  } else {
+    progress_.confirm(all);
+  }
+  return {};
+}
+
+Result<void> Session::synchronize(ipc::TargetKind kind, std::uint64_t id) {
+  if (known_finished(kind, id)) {
+    // Work that is about to end is waited for without telling the daemon.
+    const bool ended =
+        ipc::ClientChannel::spin_until([&] { return known_finished(kind, id).value_or(false); });
+    if (ended) {
+      // Nothing was heard from the daemon: is it still there?
+      if (auto ok = channel_->check_now(); !ok) return ok;
+      return earlier_error();
+    }
+  }
+  auto done = ask_to_synchronize(kind, id);
+  if (!done) return done;
   return check();  // what the commands before it came to is known by now
+}
+
+Result<void> Session::wait_for_event(std::uint64_t event) {
+  auto reply =
+      call<Nothing>(CommandType::kSynchronize, ipc::Target{ipc::TargetKind::kEvent, 0, event});
+  if (!reply) return std::unexpected(reply.error());
+  return channel_->check();
+}
+
+Result<void> Session::host_done(std::uint64_t ticket) {
+  return post(CommandType::kHostDone, ipc::IdCommand{ticket});
+}
+
+Result<void> Session::call_on_host(std::uint64_t stream, HostFunction function) {
+  const std::lock_guard lock(host_order_mutex_);
+  host_functions_.wait_for_room();
+  auto event = create_event(ipc::kEventNoTiming);
+  if (!event) return std::unexpected(event.error());
+  const std::uint64_t ticket = ++next_id_;
+  auto sent = record(*event, stream);
+  if (sent) sent = post_work(CommandType::kHostGate, ipc::HostGate{ticket, stream}, stream);
+  if (sent) sent = host_functions_.add(*event, ticket, std::move(function));
+  if (!sent) (void)destroy_event(*event);
+  return sent;
 }
 
 }  // namespace slate::client

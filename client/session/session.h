@@ -9,6 +9,8 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +20,9 @@
 #include "client/session/allocation_table.h"
 #include "client/session/fatbin.h"
 #include "client/session/handle_table.h"
+#include "client/session/host_blocks.h"
+#include "client/session/host_functions.h"
+#include "client/session/progress.h"
 #include "ipc/channel.h"
 
 namespace slate::client {
@@ -65,6 +70,7 @@ class Session {
                                                std::chrono::milliseconds timeout,
                                                std::uint64_t serial);
   Session(std::unique_ptr<ipc::ClientChannel> channel, std::uint64_t serial);
+  ~Session();
 
   std::uint64_t serial() const { return serial_; }
   const DeviceInfo& device() const { return channel_->status().device; }
@@ -74,9 +80,14 @@ class Session {
   Result<void> check();
   /// Only the former: for calls that send a command, which looks at the latter itself.
   Result<void> earlier_error();
+  /// For the daemon's count of calls that slate does not have.
+  Result<void> report_unsupported(std::string_view function);
   std::string take_printed() { return channel_->take_printed(); }
   /// Hangs up: the daemon frees everything. In a forked child it leaves the parent's session alone.
-  void abandon() { channel_->abandon(); }
+  /// Runs the host functions that are left first. Not from one of them.
+  void abandon();
+  /// In a forked child, where its threads are missing: it must not be destroyed then.
+  void abandon_in_child() { channel_->abandon(); }
 
   // --- Memory
   // --------------------------------------------------------------------------------------------
@@ -86,9 +97,20 @@ class Session {
   Result<void> free(std::uint64_t address);
   Result<ipc::MemoryInfoReply> memory_info();
 
-  // Copies and fills. Addresses are not checked here but by the daemon: see covers(). Those from
-  // the host return when the source may be changed, those to the host when the data is there, the
-  // others at once.
+  /// Host memory that the device reaches: copies from and to it are one transfer each and return at
+  /// once. Any failure leaves plain memory as good as before, if slower.
+  HostBlocks& host_blocks() { return host_blocks_; }
+  Result<HostBlock> allocate_host(std::uint64_t bytes);
+  Result<void> free_host(std::uint64_t address);
+  /// Makes the whole pages of memory that the program has such a block. kNotSupported when there is
+  /// too little of it, or it is of a kind that cannot be replaced.
+  Result<void> register_host(std::uint64_t address, std::uint64_t bytes);
+  /// Waits for all work, then makes [address, address + bytes) plain memory again.
+  Result<void> unregister_host(std::uint64_t address, std::uint64_t bytes);
+
+  // Copies and fills. Addresses are not checked here but by the daemon: see covers(). With pinned
+  // host memory, on the device alone, and for fills they return at once; else those from the host
+  // return when the source may be changed, those to the host when the data is there.
   Result<void> copy_to_device(DeviceRows to, const std::byte* from, std::uint64_t from_pitch,
                               Shape shape, std::uint64_t stream);
   Result<void> copy_to_host(std::byte* to, std::uint64_t to_pitch, DeviceRows from, Shape shape,
@@ -113,6 +135,18 @@ class Session {
   Result<float> elapsed_ms(std::uint64_t start, std::uint64_t stop);
   Result<bool> finished(ipc::TargetKind kind, std::uint64_t id);
   Result<void> synchronize(ipc::TargetKind kind, std::uint64_t id);
+  /// Waits, and leaves errors of earlier commands for others to find: only a lasting one is told.
+  Result<void> wait_for_event(std::uint64_t event);
+  /// For HostFunctions: the stream behind this ticket's gate goes on.
+  Result<void> host_done(std::uint64_t ticket);
+  /// Has `function` called once all earlier work of the stream is done, on a thread of the
+  /// library's own; later work waits until it has returned. Functions of all streams run one after
+  /// the other, in the order of these calls. With the session's error if that came first, see
+  /// HostFunctions.
+  Result<void> call_on_host(std::uint64_t stream, HostFunction function);
+  /// True while functions of call_on_host() wait or run.
+  bool has_host_functions() const { return host_functions_.busy(); }
+  bool in_host_function() const { return host_functions_.is_own_thread(); }
 
   // --- Code
   // ----------------------------------------------------------------------------------------------
@@ -131,6 +165,21 @@ class Session {
  private:
   template <typename Body>
   Result<void> post(ipc::CommandType type, const Body& body);
+  /// The same for work on a stream, which is noted in progress_.
+  template <typename Body>
+  Result<void> post_work(ipc::CommandType type, const Body& body, std::uint64_t stream,
+                         std::span<const std::byte> tail = {}, std::uint64_t* position = nullptr);
+  std::uint32_t progress_of(std::uint64_t stream) const;
+  Result<void> ask_to_synchronize(ipc::TargetKind kind, std::uint64_t id);
+  std::optional<bool> known_finished(ipc::TargetKind kind, std::uint64_t id) const;
+  Result<HostBlock> request_host(std::uint64_t bytes, UniqueFd& fd);
+  template <typename Other>
+  Result<bool> copy_pinned(DeviceRows device_rows, std::uint64_t host, std::uint64_t host_pitch,
+                           Shape shape, std::uint64_t stream, bool to_device, const Other& other);
+  Result<void> stage_to_device(DeviceRows to, const std::byte* from, std::uint64_t from_pitch,
+                               Shape shape, std::uint64_t stream);
+  Result<void> stage_to_host(std::byte* to, std::uint64_t to_pitch, DeviceRows from, Shape shape,
+                             std::uint64_t stream);
   template <typename Reply, typename Body>
   Result<Reply> call(ipc::CommandType type, const Body& body, std::string_view tail = {});
 
@@ -143,8 +192,10 @@ class Session {
   AllocationTable memory_;
   HandleTable streams_{handle_counter_};
   HandleTable events_{handle_counter_};
-  std::atomic<int> extra_slots_{
-      0};  // staging slots that copies to the host hold beyond their first
+  ProgressTable progress_;
+  std::mutex host_order_mutex_;  // keeps gates and host_functions_ in one order
+  HostFunctions host_functions_{*this};
+  HostBlocks host_blocks_;
 };
 
 /// kInvalidValue or kOutOfResources for what CUDA refuses at the launch call itself.

@@ -25,6 +25,16 @@ Result<void> Session::post(ipc::CommandType type, const Body& body) {
   return channel_->post(type, body_of(body));
 }
 
+template <typename Body>
+Result<void> Session::post_work(ipc::CommandType type, const Body& body, std::uint64_t stream,
+                                std::span<const std::byte> tail, std::uint64_t* position) {
+  std::uint64_t here = 0;
+  auto ok = channel_->post(type, body_of(body), tail, &here);
+  if (ok) progress_.note(progress_of(stream), here);
+  if (position != nullptr) *position = here;
+  return ok;
+}
+
 template <typename Reply, typename Body>
 Result<Reply> Session::call(ipc::CommandType type, const Body& body, std::string_view tail) {
   static_assert(std::is_trivially_copyable_v<Reply>);

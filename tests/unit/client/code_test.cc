@@ -105,9 +105,10 @@ TEST_F(CodeTest, CodeThatTheDeviceRefusesIsSentOnceAPerSession) {
 }
 
 TEST_F(CodeTest, WantOfMemoryIsNotHeldAgainstTheCode) {
-  bool full = true;
-  engine.handle(CommandType::kModuleLoad, [&](const ipc::Command& command) {
-    if (!std::exchange(full, false)) return engine.reply(command);
+  // Shared, as the engine copies what it is given to do.
+  const auto full = std::make_shared<bool>(true);
+  engine.handle(CommandType::kModuleLoad, [this, full](const ipc::Command& command) {
+    if (!std::exchange(*full, false)) return engine.reply(command);
     engine.channel->reply_error(command.header.reply_slot, command.header.reply_sequence,
                                 {ErrorCode::kOutOfMemory, "full"});
   });

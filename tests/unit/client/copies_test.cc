@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <numeric>
+#include <random>
 #include <thread>
 
 #include "tests/unit/client/fake_engine.h"
@@ -22,6 +23,15 @@ class CopiesTest : public ::testing::Test {
     });
     engine.handle(CommandType::kCopyToHost, [this](const ipc::Command& command) {
       move(*command.as<ipc::StagedCopy>(), false);
+    });
+    engine.handle(CommandType::kCopyInline, [this](const ipc::Command& command) {
+      std::span<const std::byte> bytes;
+      const auto copy = *command.as<ipc::CopyInline>(&bytes);
+      std::memcpy(memory.data() + (copy.address - kBase), bytes.data(), bytes.size());
+    });
+    engine.handle(CommandType::kFill, [this](const ipc::Command& command) {
+      const auto fill = *command.as<ipc::Fill>();
+      std::memset(memory.data() + (fill.to - kBase), static_cast<int>(fill.value), fill.width);
     });
   }
 
@@ -120,6 +130,60 @@ TEST_F(CopiesTest, ManyThreadsCopyingBackDoNotStarveEachOther) {
       if (!ok || std::memcmp(back.data(), source.data() + offset, size) != 0) ++wrong;
     });
   }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(CopiesTest, FewBytesTravelInTheirCommand) {
+  const auto source = pattern(ipc::kMostInlineBytes + 1);
+  Session& session = *engine.session;
+  const std::uint64_t most = ipc::kMostInlineBytes;
+  ASSERT_TRUE(session.copy_to_device({kBase, most}, source.data(), most, {most, 1}, 0));
+  ASSERT_TRUE(
+      session.copy_to_device({kBase + 4096, most + 1}, source.data(), most + 1, {most + 1, 1}, 0));
+  std::vector<std::byte> back(most + 1);
+  ASSERT_TRUE(session.copy_to_host(back.data(), most, {kBase, most}, {most, 1}, 0));
+  EXPECT_EQ(std::memcmp(back.data(), source.data(), most), 0);
+  EXPECT_EQ(engine.all(CommandType::kCopyInline).size(), 1u);
+  EXPECT_EQ(engine.all(CommandType::kCopyToDevice).size(), 1u);
+}
+
+TEST_F(CopiesTest, EightThreadsOfMixedCommandsGetTheirOwnData) {
+  constexpr std::size_t kRegion = 256 << 10;
+  std::atomic<int> wrong{0};
+  const auto work = [&](unsigned thread) {
+    Session& session = *engine.session;
+    std::minstd_rand random(thread + 1);
+    const auto stream = session.create_stream(ipc::kStreamNonBlocking, 0);
+    const auto event = session.create_event(ipc::kEventNoTiming);
+    const std::uint64_t base = kBase + thread * kRegion;
+    std::vector<std::byte> model(kRegion), back(kRegion);
+    bool good = stream && event && session.fill({base, kRegion}, 0, {kRegion, 1}, *stream);
+    for (int i = 0; good && i < 60; ++i) {
+      const std::size_t size = 1 + random() % (i % 3 == 0 ? kRegion : 900);
+      const std::size_t at = random() % (kRegion - size + 1);
+      const auto value = static_cast<std::uint8_t>(random());
+      if (i % 2 == 0) {
+        std::memset(model.data() + at, value, size);
+        good = session.fill({base + at, size}, value, {size, 1}, *stream).has_value();
+      } else {
+        for (std::size_t k = 0; k < size; ++k) model[at + k] = static_cast<std::byte>(value + k);
+        good =
+            session.copy_to_device({base + at, size}, model.data() + at, size, {size, 1}, *stream)
+                .has_value();
+      }
+      good = good && session.record(*event, *stream);
+      if (i % 10 != 9) continue;
+      good = good && session.synchronize(ipc::TargetKind::kEvent, *event) &&
+             session.finished(ipc::TargetKind::kStream, *stream).value_or(false) &&
+             session.copy_to_host(back.data(), kRegion, {base, kRegion}, {kRegion, 1}, *stream) &&
+             back == model;
+    }
+    good = good && session.destroy_event(*event) && session.destroy_stream(*stream);
+    if (!good) ++wrong;
+  };
+  std::vector<std::thread> threads;
+  for (unsigned thread = 0; thread < 8; ++thread) threads.emplace_back(work, thread);
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0);
 }

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cstdlib>
 
+extern "C" int cudaGLSetGLDevice();
+
 namespace {
 
 /// Points libslate at a directory where nobody listens, with no session left from other tests.
@@ -51,11 +53,12 @@ TEST_F(NoDaemonTest, VersionsNeedNoDevice) {
 
 TEST_F(NoDaemonTest, ACallThatIsMissingSaysSoOnceByName) {
   testing::internal::CaptureStderr();
-  cudaGraph_t graph = nullptr;
-  EXPECT_EQ(cudaGraphCreate(&graph, 0), cudaErrorNotSupported);
-  EXPECT_EQ(cudaGraphCreate(&graph, 0), cudaErrorNotSupported);
+  // Of a graphics API's header, which no part of slate includes.
+  EXPECT_EQ(cudaGLSetGLDevice(), int{cudaErrorNotSupported});
+  EXPECT_EQ(cudaGLSetGLDevice(), int{cudaErrorNotSupported});
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "slate: cudaGraphCreate is not supported yet\n");
+            "slate: cudaGLSetGLDevice is not supported yet: no graphics API shares memory with "
+            "slate\n");
   EXPECT_EQ(cudaGetLastError(), cudaErrorNotSupported);
 }
 

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -332,6 +333,7 @@ TEST_F(CudartTest, EventErrorsAreCudas) {
   EXPECT_EQ(cudaEventRecord(first, nullptr), cudaSuccess);
   EXPECT_EQ(cudaEventRecord(last, nullptr), cudaSuccess);
   EXPECT_EQ(cudaEventRecord(untimed, nullptr), cudaSuccess);
+  EXPECT_EQ(cudaEventSynchronize(untimed), cudaSuccess);
   EXPECT_EQ(cudaEventElapsedTime(&ms, first, last), cudaSuccess);
   EXPECT_EQ(ms, 1.5f);
   EXPECT_EQ(cudaEventElapsedTime(&ms, first, untimed), cudaErrorInvalidResourceHandle);
@@ -393,7 +395,9 @@ TEST_F(CudartTest, OccupancyIsAnH200s) {
             cudaErrorInvalidValue);
 }
 
-TEST_F(CudartTest, PinnedMemoryIsOrdinaryMemoryWithARecord) {
+TEST_F(CudartTest, PinnedMemoryThatCannotBeSharedIsOrdinaryMemoryWithARecord) {
+  daemon->refuse(slate::ipc::CommandType::kHostAllocate,
+                 {slate::ErrorCode::kNotSupported, "no shared memory today"});
   void* pinned = nullptr;
   EXPECT_EQ(cudaHostAlloc(&pinned, 100, 0xff), cudaErrorInvalidValue);
   EXPECT_EQ(cudaHostAlloc(&pinned, 100, cudaHostAllocMapped), cudaErrorNotSupported);
@@ -412,6 +416,7 @@ TEST_F(CudartTest, PinnedMemoryIsOrdinaryMemoryWithARecord) {
 TEST_F(CudartTest, WhatKernelsPrintAppearsWhenTheProgramWaits) {
   ASSERT_EQ(cudaFree(nullptr), cudaSuccess);
   daemon->print("from a kernel\n");
+  ASSERT_EQ(launch(1, 32), cudaSuccess);
   testing::internal::CaptureStdout();
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   EXPECT_EQ(testing::internal::GetCapturedStdout(), "from a kernel\n");
@@ -462,12 +467,174 @@ TEST_F(CudartTest, AForkedChildStartsAfreshAndLeavesTheParentAlone) {
   EXPECT_EQ(daemon->sessions(), 2);
 }
 
+TEST_F(CudartTest, AChildLaunchesAndRegistersOnItsOwn) {
+  ASSERT_EQ(launch(1, 32), cudaSuccess);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);  // rather dead than waiting for a lock that nobody holds
+    const bool good = launch(1, 32) == cudaSuccess && cudaDeviceSynchronize() == cudaSuccess;
+    __cudaRegisterFunction(handle, static_cast<const char*>(address(plain_function)), nullptr,
+                           "kernel", -1, nullptr, nullptr, nullptr, nullptr, nullptr);
+    ::_exit(good ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_EQ(launch(1, 32), cudaSuccess);
+}
+
 TEST_F(CudartTest, ThreadsHaveTheirOwnLastErrors) {
   EXPECT_EQ(cudaSetDevice(9), cudaErrorInvalidDevice);
   cudaError_t other = cudaErrorUnknown;
   std::thread([&] { other = cudaPeekAtLastError(); }).join();
   EXPECT_EQ(other, cudaSuccess);
   EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidDevice);
+}
+
+TEST_F(CudartTest, WhatIsCapturedIsSentByTheLaunchOfTheGraphAndNotBefore) {
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+  EXPECT_EQ(launch(3, 32, 0, stream), cudaSuccess);
+  EXPECT_EQ(launch(1, 2000, 0, stream), cudaErrorInvalidValue) << "checked as ever";
+  EXPECT_EQ(launch(5, 64, 0, stream), cudaSuccess);
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  cudaGraphExec_t exec = nullptr;
+  ASSERT_EQ(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  ASSERT_EQ(cudaMemGetInfo(nullptr, nullptr), cudaSuccess);
+  EXPECT_TRUE(daemon->launches().empty());
+  EXPECT_EQ(cudaGraphLaunch(exec, stream), cudaSuccess);
+  EXPECT_EQ(cudaGraphLaunch(exec, nullptr), cudaSuccess);
+  ASSERT_EQ(cudaMemGetInfo(nullptr, nullptr), cudaSuccess);
+  const auto launches = daemon->launches();
+  ASSERT_EQ(launches.size(), 4u);
+  EXPECT_EQ(launches[0].grid[0], 3u);
+  EXPECT_EQ(launches[1].block[0], 64u);
+  EXPECT_NE(launches[0].stream, launches[2].stream);
+  EXPECT_EQ(cudaGraphExecDestroy(exec), cudaSuccess);
+  EXPECT_EQ(cudaGraphLaunch(exec, stream), cudaErrorInvalidValue);
+}
+
+TEST_F(CudartTest, AGraphOutlivesAReset) {
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaGraphCreate(&graph, 0), cudaSuccess);
+  void* argument = nullptr;
+  void* arguments[] = {&argument};
+  cudaKernelNodeParams params{};
+  params.func = const_cast<void*>(address(host_kernel));
+  params.gridDim = dim3(2);
+  params.blockDim = dim3(32);
+  params.kernelParams = arguments;
+  cudaGraphNode_t node = nullptr;
+  ASSERT_EQ(cudaGraphAddKernelNode(&node, graph, nullptr, 0, &params), cudaSuccess);
+  cudaGraphExec_t exec = nullptr;
+  ASSERT_EQ(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
+  ASSERT_EQ(cudaDeviceReset(), cudaSuccess);
+  EXPECT_EQ(cudaGraphLaunch(exec, nullptr), cudaSuccess);
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(daemon->launches().size(), 1u);
+  EXPECT_EQ(cudaGraphExecDestroy(exec), cudaSuccess);
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+}
+
+TEST_F(CudartTest, WorkOfTheDefaultStreamBreaksTheCaptureOfABlockingStream) {
+  cudaStream_t blocking = nullptr, free_stream = nullptr;
+  ASSERT_EQ(cudaStreamCreate(&blocking), cudaSuccess);
+  ASSERT_EQ(cudaStreamCreateWithFlags(&free_stream, cudaStreamNonBlocking), cudaSuccess);
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaStreamBeginCapture(free_stream, cudaStreamCaptureModeRelaxed), cudaSuccess);
+  EXPECT_EQ(launch(1, 32), cudaSuccess) << "a stream that does not wait for the default one";
+  EXPECT_EQ(cudaStreamEndCapture(free_stream, &graph), cudaSuccess);
+  cudaGraphDestroy(graph);
+  ASSERT_EQ(cudaStreamBeginCapture(blocking, cudaStreamCaptureModeRelaxed), cudaSuccess);
+  EXPECT_EQ(launch(1, 32), cudaErrorStreamCaptureImplicit);
+  EXPECT_EQ(cudaStreamEndCapture(blocking, &graph), cudaErrorStreamCaptureInvalidated);
+  EXPECT_EQ(graph, nullptr);
+  EXPECT_EQ(launch(1, 32), cudaSuccess) << "over with the capture";
+}
+
+TEST_F(CudartTest, ACaptureEndsWithTheThreadThatBeganItUnlessItIsRelaxed) {
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  for (const bool relaxed : {false, true}) {
+    const auto mode = relaxed ? cudaStreamCaptureModeRelaxed : cudaStreamCaptureModeThreadLocal;
+    ASSERT_EQ(cudaStreamBeginCapture(stream, mode), cudaSuccess);
+    cudaGraph_t graph = nullptr;
+    cudaError_t other = cudaErrorUnknown;
+    std::thread([&] { other = cudaStreamEndCapture(stream, &graph); }).join();
+    EXPECT_EQ(other, relaxed ? cudaSuccess : cudaErrorStreamCaptureWrongThread);
+    if (!relaxed) {
+      EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+    }
+    EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  }
+}
+
+TEST_F(CudartTest, PoolsEndWithTheirSession) {
+  cudaMemPool_t pool = nullptr;
+  cudaMemPoolProps properties{};
+  properties.allocType = cudaMemAllocationTypePinned;
+  properties.location = {cudaMemLocationTypeDevice, 0};
+  ASSERT_EQ(cudaMemPoolCreate(&pool, &properties), cudaSuccess);
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMallocFromPoolAsync(&memory, 100, pool, nullptr), cudaSuccess);
+  ASSERT_EQ(cudaDeviceReset(), cudaSuccess);
+  EXPECT_EQ(cudaMallocFromPoolAsync(&memory, 100, pool, nullptr), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemPoolDestroy(pool), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMallocAsync(&memory, 100, nullptr), cudaSuccess) << "the default pool is there";
+}
+
+TEST_F(CudartTest, MemoryThatComesInStreamOrderIsFreedOnce) {
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMallocAsync(&memory, 100, nullptr), cudaSuccess);
+  EXPECT_EQ(cudaFreeAsync(memory, nullptr), cudaSuccess);
+  EXPECT_EQ(cudaFreeAsync(memory, nullptr), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaFree(memory), cudaErrorInvalidValue);
+  ASSERT_EQ(cudaMemGetInfo(nullptr, nullptr), cudaSuccess);  // an answer comes behind all before it
+  EXPECT_EQ(daemon->count(slate::ipc::CommandType::kMemoryFree), 1);
+}
+
+TEST_F(CudartTest, AHostFunctionRunsBeforeASynchronisationReturns) {
+  static std::atomic<int> calls;
+  calls = 0;
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(cudaLaunchHostFunc(
+                  nullptr, [](void*) { ++calls; }, nullptr),
+              cudaSuccess);
+  }
+  EXPECT_EQ(cudaDeviceReset(), cudaSuccess);
+  EXPECT_EQ(calls, 20);
+}
+
+TEST_F(CudartTest, AFunctionThatIsMissingIsReportedToTheDaemon) {
+  cudaIpcMemHandle_t memory;
+  EXPECT_EQ(cudaIpcGetMemHandle(&memory, nullptr), cudaErrorNotSupported);
+  EXPECT_EQ(cudaIpcGetMemHandle(&memory, nullptr), cudaErrorNotSupported);
+  cudaGetLastError();
+  ASSERT_EQ(cudaMemGetInfo(nullptr, nullptr), cudaSuccess);  // an answer comes behind all before it
+  EXPECT_EQ(daemon->count(slate::ipc::CommandType::kUnsupportedCall), 2);
+}
+
+TEST_F(CudartTest, StreamAttributesAreKeptAndCopied) {
+  cudaStream_t one = nullptr, other = nullptr;
+  ASSERT_EQ(cudaStreamCreate(&one), cudaSuccess);
+  ASSERT_EQ(cudaStreamCreate(&other), cudaSuccess);
+  cudaStreamAttrValue value{};
+  value.accessPolicyWindow.num_bytes = 4096;
+  ASSERT_EQ(cudaStreamSetAttribute(one, cudaStreamAttributeAccessPolicyWindow, &value),
+            cudaSuccess);
+  cudaStreamAttrValue seen{};
+  ASSERT_EQ(cudaStreamGetAttribute(other, cudaStreamAttributeAccessPolicyWindow, &seen),
+            cudaSuccess);
+  EXPECT_EQ(seen.accessPolicyWindow.num_bytes, 0u);
+  ASSERT_EQ(cudaStreamCopyAttributes(other, one), cudaSuccess);
+  ASSERT_EQ(cudaStreamGetAttribute(other, cudaStreamAttributeAccessPolicyWindow, &seen),
+            cudaSuccess);
+  EXPECT_EQ(seen.accessPolicyWindow.num_bytes, 4096u);
+  EXPECT_EQ(cudaStreamSetAttribute(one, unknown<cudaStreamAttrID>(99), &value),
+            cudaErrorInvalidValue);
 }
 
 }  // namespace

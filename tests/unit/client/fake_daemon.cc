@@ -1,11 +1,14 @@
 #include "tests/unit/client/fake_daemon.h"
 
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
+
+#include "ipc/host_memory.h"
 
 namespace slate::test {
 
@@ -16,6 +19,16 @@ struct FakeDaemon::Served {
   std::vector<std::byte> memory;
   std::uint64_t used = 4096;  // a variable of the module lies in front
   std::thread thread;
+
+  struct Block {
+    ipc::HostMemory memory;
+    std::byte* mapped;
+    std::uint64_t bytes;
+  };
+  std::map<std::uint64_t, Block> blocks;
+  ~Served() {
+    for (const auto& [id, block] : blocks) ::munmap(block.mapped, block.bytes);
+  }
 
   std::uint64_t base() const { return reinterpret_cast<std::uintptr_t>(memory.data()); }
   std::byte* at(std::uint64_t address) { return memory.data() + (address - base()); }
@@ -71,6 +84,26 @@ void FakeDaemon::print(const std::string& text) {
   text_ = text;
 }
 
+void FakeDaemon::refuse(CommandType type, const Error& error) {
+  std::lock_guard lock(mutex_);
+  refusals_[type] = error;
+}
+
+void FakeDaemon::describe(ipc::FunctionReply function, std::vector<std::uint32_t> parameter_sizes) {
+  std::lock_guard lock(mutex_);
+  function_ = function;
+  function_.parameter_count = static_cast<std::uint32_t>(parameter_sizes.size());
+  function_.parameter_bytes = 0;
+  for (const std::uint32_t size : parameter_sizes) function_.parameter_bytes += size;
+  parameter_sizes_ = std::move(parameter_sizes);
+}
+
+int FakeDaemon::count(CommandType type) const {
+  std::lock_guard lock(mutex_);
+  const auto at = counts_.find(type);
+  return at == counts_.end() ? 0 : at->second;
+}
+
 void FakeDaemon::listen() {
   while (!stop_) {
     pollfd poller{rendezvous_->fd(), POLLIN, 0};
@@ -105,11 +138,18 @@ void FakeDaemon::serve(Served& served) {
   ipc::Command command;
   while (served.channel->wait() == ipc::EngineChannel::Wait::kCommand) {
     while (served.channel->try_pop(command).value_or(false)) {
+      {
+        std::lock_guard lock(mutex_);
+        ++counts_[command.header.type];
+      }
       if (command.header.reply_slot == ipc::kNoReply) {
         execute(served, command);
       } else {
         answer(served, command);
       }
+      // Work is done when its command is.
+      for (std::uint32_t slot = 0; slot < ipc::kProgressSlots; ++slot)
+        served.channel->publish_completed(slot, served.channel->position());
     }
   }
 }
@@ -117,6 +157,10 @@ void FakeDaemon::serve(Served& served) {
 void FakeDaemon::execute(Served& served, const ipc::Command& command) {
   if (fault_next_.exchange(false)) {
     served.channel->fail({ErrorCode::kIllegalAddress, "a kernel wrote to 0x10"});
+    return;
+  }
+  if (const ErrorCode code = report_next_.exchange(ErrorCode::kNone); code != ErrorCode::kNone) {
+    served.channel->set_async_error(code);
     return;
   }
   if (command.header.type == CommandType::kCopyToDevice ||
@@ -130,6 +174,24 @@ void FakeDaemon::execute(Served& served, const ipc::Command& command) {
       move_rows(slot, copy.width, device, copy.pitch, copy.width, copy.height);
     }
     served.channel->finish_staging(copy.slot, copy.slot_sequence);
+  } else if (command.header.type == CommandType::kCopyInline) {
+    std::span<const std::byte> bytes;
+    const auto copy = *command.as<ipc::CopyInline>(&bytes);
+    std::memcpy(served.at(copy.address), bytes.data(), bytes.size());
+  } else if (command.header.type == CommandType::kCopyPinned) {
+    const auto copy = *command.as<ipc::CopyPinned>();
+    std::byte* const host = served.blocks.at(copy.host).mapped + copy.host_offset;
+    std::byte* const device = served.at(copy.address);
+    if (copy.to_device != 0) {
+      move_rows(device, copy.pitch, host, copy.host_pitch, copy.width, copy.height);
+    } else {
+      move_rows(host, copy.host_pitch, device, copy.pitch, copy.width, copy.height);
+    }
+  } else if (command.header.type == CommandType::kHostFree) {
+    const auto found = served.blocks.find(command.as<ipc::IdCommand>()->id);
+    if (found == served.blocks.end()) std::abort();
+    ::munmap(found->second.mapped, found->second.bytes);
+    served.blocks.erase(found);
   } else if (command.header.type == CommandType::kCopyOnDevice) {
     const auto copy = *command.as<ipc::CopyOnDevice>();
     move_rows(served.at(copy.to), copy.to_pitch, served.at(copy.from), copy.from_pitch, copy.width,
@@ -142,6 +204,8 @@ void FakeDaemon::execute(Served& served, const ipc::Command& command) {
   } else if (command.header.type == CommandType::kLaunch) {
     std::lock_guard lock(mutex_);
     launches_.push_back(*command.as<ipc::Launch>());
+    if (!text_.empty()) served.channel->print(text_);
+    text_.clear();
   }
 }
 
@@ -150,6 +214,13 @@ void FakeDaemon::answer(Served& served, const ipc::Command& command) {
     served.channel->reply(command.header.reply_slot, command.header.reply_sequence,
                           ipc::bytes_of(payload));
   };
+  std::lock_guard lock(mutex_);
+  const auto refusal = refusals_.find(command.header.type);
+  if (refusal != refusals_.end() && refusal->second.code != ErrorCode::kNone) {
+    served.channel->reply_error(command.header.reply_slot, command.header.reply_sequence,
+                                refusal->second);
+    return;
+  }
   switch (command.header.type) {
     case CommandType::kMemoryAllocate: {
       const std::uint64_t bytes = (command.as<ipc::MemoryAllocate>()->bytes + 511) / 512 * 512;
@@ -162,28 +233,38 @@ void FakeDaemon::answer(Served& served, const ipc::Command& command) {
       served.used += bytes;
       return;
     }
+    case CommandType::kHostAllocate: {
+      const auto request = *command.as<ipc::HostAllocate>();
+      auto memory = ipc::HostMemory::create(request.id, ::geteuid(), request.bytes);
+      if (!memory) std::abort();
+      void* const mapped =
+          ::mmap(nullptr, request.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory->fd(), 0);
+      ipc::HostReply answer{reinterpret_cast<std::uintptr_t>(mapped), {}};
+      memory->path().copy(answer.path, sizeof(answer.path) - 1);
+      served.blocks.emplace(
+          request.id,
+          Served::Block{std::move(*memory), static_cast<std::byte*>(mapped), request.bytes});
+      return reply(answer);
+    }
     case CommandType::kMemoryInfo:
       return reply(ipc::MemoryInfoReply{kMemoryBytes - served.used, kMemoryBytes});
     case CommandType::kGlobalGet:
       return reply(ipc::GlobalReply{served.base(), 64});
     case CommandType::kFunctionGet:
-      return reply(ipc::FunctionReply{1024, 0, 49152, 0, 0, 16, 90, 90, 1, 8});
+      return reply(function_);
     case CommandType::kFunctionParameters: {
       ipc::ParameterReply parameters{};
-      parameters.count = 1;
-      parameters.parameters[0] = {0, 8};
+      std::uint32_t offset = 0;
+      for (const std::uint32_t size : parameter_sizes_) {
+        parameters.parameters[parameters.count++] = {offset, size};
+        offset += size;
+      }
       return reply(parameters);
     }
     case CommandType::kQuery:
       return reply(ipc::QueryReply{1, 0});
     case CommandType::kEventElapsed:
       return reply(ipc::ElapsedReply{1.5f, 0});
-    case CommandType::kSynchronize: {
-      std::lock_guard lock(mutex_);
-      if (!text_.empty()) served.channel->print(text_);
-      text_.clear();
-      break;
-    }
     default:
       break;
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -24,10 +25,19 @@ class FakeDaemon {
 
   int sessions() const { return sessions_; }
   std::vector<ipc::Launch> launches() const;
-  /// Sent to the client of every session at its next synchronisation.
+  /// Printed by the next kernel of a session.
   void print(const std::string& text);
   /// Makes the next command without a reply fail every session for good.
   void fault_next() { fault_next_ = true; }
+  /// Answers every command of a type that wants a reply with this error; kNone: no longer.
+  void refuse(ipc::CommandType type, const Error& error);
+  /// What every kernel is said to be, with parameters of these sizes, one after the other.
+  void describe(ipc::FunctionReply function, std::vector<std::uint32_t> parameter_sizes);
+  /// Makes the next command without a reply fail with this error, which the client's next call
+  /// takes.
+  void report_next(ErrorCode code) { report_next_ = code; }
+  /// How many commands of this type have come.
+  int count(ipc::CommandType type) const;
 
   static constexpr std::uint64_t kMemoryBytes = 64 << 20;
 
@@ -43,10 +53,15 @@ class FakeDaemon {
   std::unique_ptr<ipc::RendezvousPoint> rendezvous_;
   std::atomic<bool> stop_{false};
   std::atomic<bool> fault_next_{false};
+  std::atomic<ErrorCode> report_next_{ErrorCode::kNone};
   std::atomic<int> sessions_{0};
   mutable std::mutex mutex_;
   std::vector<ipc::Launch> launches_;
   std::string text_;
+  std::map<ipc::CommandType, Error> refusals_;
+  std::map<ipc::CommandType, int> counts_;
+  ipc::FunctionReply function_{1024, 0, 49152, 0, 0, 16, 90, 90, 1, 8};
+  std::vector<std::uint32_t> parameter_sizes_{8};
   std::vector<std::unique_ptr<Served>> served_;
   std::thread thread_;
 };

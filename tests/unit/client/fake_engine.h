@@ -84,6 +84,7 @@ class FakeEngine {
     return found;
   }
 
+  std::atomic<bool> publishes{true};  // the progress of streams
   std::unique_ptr<ipc::EngineChannel> channel;
   std::unique_ptr<Session> session;
 
@@ -111,6 +112,9 @@ class FakeEngine {
     } else if (command.header.reply_slot != ipc::kNoReply) {
       reply(command);
     }
+    // Work is done when its command is.
+    for (std::uint32_t slot = 0; publishes && slot < ipc::kProgressSlots; ++slot)
+      channel->publish_completed(slot, channel->position());
   }
 
   std::mutex mutex_;

@@ -117,42 +117,41 @@ TEST(FatbinTest, AWrapperLeadsToItsContainer) {
   const Bytes bytes = load("zstd");
   Wrapper wrapper;
   wrapper.data = bytes.data();
-  const auto images = images_of_wrapper(&wrapper, 90);
-  ASSERT_TRUE(images) << images.error().message;
-  ASSERT_EQ(images->size(), 1u);
-  EXPECT_EQ((*images)[0].kind, ImageKind::kPtx);
+  const auto image = image_of_wrapper(&wrapper, 90);
+  ASSERT_TRUE(image) << image.error().message;
+  EXPECT_EQ(image->kind, ImageKind::kPtx);
 
   wrapper.magic = 0;
-  EXPECT_FALSE(images_of_wrapper(&wrapper, 90));
-  EXPECT_FALSE(images_of_wrapper(nullptr, 90));
+  EXPECT_FALSE(image_of_wrapper(&wrapper, 90));
+  EXPECT_FALSE(image_of_wrapper(nullptr, 90));
 }
 
-TEST(FatbinTest, ADeviceLinkedProgramOfStandaloneObjectsIsLoadedAsPtx) {
+TEST(FatbinTest, TheObjectsOfADeviceLinkedProgramAreLinkedAsPtx) {
   const Bytes linked = load("elf_only");
-  const Bytes object = load("zstd");
-  const std::array<const void*, 3> objects{object.data(), object.data(), nullptr};
+  const Bytes first = load("linked_first"), second = load("linked_second");
+  const std::array<const void*, 3> objects{first.data(), second.data(), nullptr};
   Wrapper wrapper{.version = 2, .data = linked.data(), .containers = objects.data()};
-  const auto images = images_of_wrapper(&wrapper, 90);
-  ASSERT_TRUE(images);
-  EXPECT_EQ(images->size(), 2u);
-
-  // Without PTX in every object, the linked machine code is all there is.
-  const std::array<const void*, 3> mixed{object.data(), linked.data(), nullptr};
-  wrapper.containers = mixed.data();
-  const auto machine = images_of_wrapper(&wrapper, 86);
-  ASSERT_TRUE(machine);
-  ASSERT_EQ(machine->size(), 1u);
-  EXPECT_EQ((*machine)[0].kind, ImageKind::kElf);
+  const auto image = image_of_wrapper(&wrapper, 90);
+  ASSERT_TRUE(image) << image.error().message;
+  EXPECT_EQ(image->kind, ImageKind::kPtx);
+  const std::string_view text(reinterpret_cast<const char*>(image->bytes.data()),
+                              image->bytes.size());
+  EXPECT_NE(text.find(".entry _Z5scalePffi"), text.npos);
+  EXPECT_NE(text.find("func_retval0) helper("), text.npos);
 }
 
-TEST(FatbinTest, OnlyReferencesToOtherModulesNeedLinking) {
-  EXPECT_FALSE(needs_linking(".extern .shared .align 16 .b8 buffer[];"));
-  EXPECT_FALSE(needs_linking(".extern .func  (.param .b32 func_retval0) vprintf\n(\n.param ..."));
-  EXPECT_FALSE(needs_linking(".extern .func __assertfail\n("));
-  EXPECT_TRUE(needs_linking(".extern .func  (.param .b32 func_retval0) _Z6helperi\n("));
-  EXPECT_TRUE(needs_linking(".extern .global .align 4 .u32 counter;"));
-  EXPECT_TRUE(needs_linking(".extern"));
-  EXPECT_FALSE(needs_linking(".visible .entry k() { ret; }"));
+TEST(FatbinTest, WithoutPtxInEveryObjectTheLinkedMachineCodeIsTaken) {
+  const Bytes linked = load("elf_only");
+  const Bytes first = load("linked_first");
+  // One object is machine code only, and one is missing.
+  for (const std::array<const void*, 3>& objects :
+       {std::array<const void*, 3>{first.data(), linked.data(), nullptr},
+        std::array<const void*, 3>{first.data(), nullptr, nullptr}}) {
+    Wrapper wrapper{.version = 2, .data = linked.data(), .containers = objects.data()};
+    const auto image = image_of_wrapper(&wrapper, 86);
+    ASSERT_TRUE(image) << image.error().message;
+    EXPECT_EQ(image->kind, ImageKind::kElf);
+  }
 }
 
 }  // namespace

@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <thread>
+#include <vector>
+
 #include "tests/unit/client/fake_engine.h"
 
 namespace slate::client {
@@ -39,6 +43,43 @@ TEST_F(SessionTest, TheDaemonsErrorComesWithItsCode) {
   EXPECT_EQ(session.memory().size(), 0u);
 }
 
+TEST_F(SessionTest, HostFunctionsRunInTheirOrderBetweenAnEventAndAGate) {
+  std::vector<int> order;
+  const auto stream = *session.create_stream(0, 0);
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_TRUE(session.call_on_host(i % 2 == 0 ? stream : 0, [&order, i](const Result<void>& ok) {
+      if (ok) order.push_back(i);
+    }));
+  }
+  while (session.has_host_functions()) std::this_thread::yield();
+  ASSERT_EQ(order.size(), 50u);
+  EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+  // As many gates opened as there were, in the order in which they were closed.
+  engine.answer(CommandType::kMemoryInfo, ipc::MemoryInfoReply{});
+  ASSERT_TRUE(session.memory_info());  // an answer comes behind all before it
+  const auto closed = engine.all(CommandType::kHostGate);
+  const auto opened = engine.all(CommandType::kHostDone);
+  ASSERT_EQ(closed.size(), 50u);
+  ASSERT_EQ(opened.size(), 50u);
+  for (std::size_t i = 0; i < 50; ++i) {
+    EXPECT_EQ(closed[i].as<ipc::HostGate>()->ticket, opened[i].as<ipc::IdCommand>()->id);
+  }
+  EXPECT_FALSE(session.in_host_function());
+}
+
+TEST_F(SessionTest, HostFunctionsOfAFailedSessionAreTold) {
+  ErrorCode seen = ErrorCode::kNone;
+  engine.handle(CommandType::kSynchronize, [&](const ipc::Command& command) {
+    engine.channel->fail({ErrorCode::kIllegalAddress, "kernel scale wrote to 0x10"});
+    engine.channel->reply_error(command.header.reply_slot, command.header.reply_sequence,
+                                {ErrorCode::kIllegalAddress, "kernel scale wrote to 0x10"});
+  });
+  ASSERT_TRUE(session.call_on_host(
+      0, [&seen](const Result<void>& outcome) { seen = outcome.error().code; }));
+  while (session.has_host_functions()) std::this_thread::yield();
+  EXPECT_EQ(seen, ErrorCode::kIllegalAddress);
+}
+
 TEST_F(SessionTest, AnAsynchronousErrorIsReportedOnce) {
   engine.channel->set_async_error(ErrorCode::kInvalidValue);
   EXPECT_EQ(session.check().error().code, ErrorCode::kInvalidValue);
@@ -61,6 +102,8 @@ TEST_F(SessionTest, SynchronizeReportsWhatTheCommandsBeforeItCameTo) {
     engine.channel->set_async_error(ErrorCode::kOutOfResources);
     engine.reply(command);
   });
+  engine.publishes = false;
+  ASSERT_TRUE(session.fill({0x1000, 8}, 1, {8, 1}, 0));
   EXPECT_EQ(session.synchronize(ipc::TargetKind::kSession, 0).error().code,
             ErrorCode::kOutOfResources);
 }

@@ -1,6 +1,8 @@
 #include "ipc/channel.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <thread>
@@ -136,6 +138,67 @@ TEST(ChannelTest, StagingSlotIsNotReusedBeforeItsCopyFinished) {
   }
   for (auto& thread : threads) thread.join();
   pair.client.reset();
+}
+
+TEST(ChannelTest, ProgressOnlyGrowsAndStaysInTheTable) {
+  auto pair = make_channel_pair();
+  EXPECT_TRUE(pair.client->completed(5, 0));
+  pair.engine->publish_completed(5, 160);
+  pair.engine->publish_completed(5, 32);
+  EXPECT_TRUE(pair.client->completed(5, 160));
+  EXPECT_FALSE(pair.client->completed(5, 161));
+  EXPECT_FALSE(pair.client->completed(4, 1));
+  pair.engine->publish_completed(kNoProgress, 16);
+  pair.engine->publish_completed(~0u, 16);
+}
+
+TEST(ChannelTest, APostTellsThePositionThatTheEngineSees) {
+  auto pair = make_channel_pair();
+  Command command;
+  const std::vector<std::byte> tail(40'000);
+  for (int i = 0; i < 20; ++i) {  // more than once around
+    std::uint64_t position = 0;
+    ASSERT_TRUE(pair.client->post(CommandType::kLaunch, bytes_of(Launch{}), tail, &position));
+    ASSERT_TRUE(*pair.engine->try_pop(command));
+    ASSERT_EQ(pair.engine->position(), position);
+  }
+}
+
+TEST(ChannelTest, SlotsThatAreNotGrantedAreNotUsed) {
+  auto pair = make_channel_pair();
+  pair.engine->grant_staging(2);
+  const auto first = pair.client->try_acquire_staging(),
+             second = pair.client->try_acquire_staging();
+  ASSERT_TRUE(first && second);
+  EXPECT_LT(first->slot, 2u);
+  EXPECT_LT(second->slot, 2u);
+  EXPECT_FALSE(pair.client->try_acquire_staging());
+  pair.client->release_staging(*first, true);
+  EXPECT_FALSE(pair.client->try_acquire_staging()) << "its copy is not over";
+  pair.engine->finish_staging(first->slot, first->sequence);
+  EXPECT_TRUE(pair.client->try_acquire_staging());
+}
+
+TEST(ChannelTest, AClientThatCutsTheSegmentOffOnlyEndsItsSession) {
+  const std::string name = "/slate-test-cut-" + std::to_string(::getpid());
+  auto made = Segment::create(name, ::geteuid(), {}, 1 << 20);
+  ASSERT_TRUE(made);
+  auto engine_side = Segment::from_fd(UniqueFd(::dup(made->fd())));
+  ASSERT_TRUE(engine_side);
+  Segment::remove(name);
+  int pipes[2];
+  ASSERT_EQ(::pipe2(pipes, O_NONBLOCK | O_CLOEXEC), 0);
+  const UniqueFd client_end(pipes[1]);
+  SessionFifos fifos;
+  fifos.from_client.reset(pipes[0]);
+  EngineChannel engine(std::move(fifos), std::move(*engine_side));
+  ASSERT_EQ(::ftruncate(made->fd(), 0), 0);
+  Command command;
+  EXPECT_FALSE(engine.try_pop(command).value_or(false));
+  engine.publish_completed(3, 16);
+  engine.staging(3)[5] = std::byte{1};
+  engine.end("the client went wild");
+  EXPECT_EQ(made->status().ring_tail.load(), 0u) << "the supervisor's own mapping lives, too";
 }
 
 TEST(ChannelTest, EngineSeesTheClientGo) {

@@ -1,0 +1,75 @@
+// The live modules and kernels of slate.h, and what their handles stand for. A handle is a number
+// that is never reused, so that a stale one is recognised. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "client/api/names.h"
+#include "client/api/outcome.h"
+#include "client/session/session.h"
+
+namespace slate::api {
+
+struct Module {
+  // Constant once the module is registered.
+  slate_module* handle = nullptr;
+  std::uint64_t session = 0;  // Session::serial()
+  std::uint64_t id = 0;       // in that session
+  PtxNames names;
+  WrittenNames written;
+  std::string log;
+
+  std::mutex mutex;                              // guards all below; held while the daemon is asked
+  std::map<std::string, slate_kernel*> kernels;  // by their names in the PTX, as are
+  std::map<std::string, ipc::GlobalReply> variables;
+
+  // Held shared from the check of `unloaded` until a launch is sent, so that none follows the
+  // command that unloads.
+  std::shared_mutex life;
+  bool unloaded = false;  // changes under both mutexes
+};
+
+struct Kernel {
+  std::shared_ptr<Module> module;
+  std::string name;  // in the PTX
+  std::unique_ptr<client::Function> function;
+};
+
+class Handles {
+ public:
+  /// Made at the first call and never destroyed, as programs may call slate in exit handlers.
+  static Handles& get();
+
+  /// Sets `module->handle`.
+  slate_module* add(const std::shared_ptr<Module>& module);
+  /// Null when the kernel's module is not registered any more.
+  slate_kernel* add(std::shared_ptr<Kernel> kernel);
+  /// Removes the module and its kernels from the table; null when it is not in it.
+  std::shared_ptr<Module> remove(slate_module* module);
+
+  Outcome<std::shared_ptr<Module>> find(slate_module* module) const;
+  Outcome<std::shared_ptr<Kernel>> find(slate_kernel* kernel) const;
+
+ private:
+  Handles();
+  std::uintptr_t next_number();
+
+  // Guards all below; held briefly. Not a shared_mutex: a child of fork() cannot unlock one.
+  mutable std::mutex mutex_;
+  std::uintptr_t last_number_ = 0;
+  std::unordered_map<const slate_module*, std::shared_ptr<Module>> modules_;
+  std::unordered_map<const slate_kernel*, std::shared_ptr<Kernel>> kernels_;
+};
+
+/// The process's session if it is the one that has `module`; else SLATE_ERROR_SESSION_ENDED.
+Outcome<client::Session*> session_of(const Module& module);
+
+}  // namespace slate::api

@@ -1,0 +1,154 @@
+#include "client/cudart/graph.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <set>
+
+namespace slate::cudart {
+
+cudaGraphNodeType type_of(const Work& work) {
+  static constexpr cudaGraphNodeType kTypes[] = {
+      cudaGraphNodeTypeEmpty,     cudaGraphNodeTypeKernel, cudaGraphNodeTypeMemcpy,
+      cudaGraphNodeTypeMemset,    cudaGraphNodeTypeHost,   cudaGraphNodeTypeEventRecord,
+      cudaGraphNodeTypeWaitEvent, cudaGraphNodeTypeGraph,  cudaGraphNodeTypeMemAlloc,
+      cudaGraphNodeTypeMemFree};
+  static_assert(std::size(kTypes) == std::variant_size_v<Work>);
+  return kTypes[work.index()];
+}
+
+Graph::~Graph() {
+  for (const auto& node : nodes_) Graphs::get().node_dies(node.get());
+}
+
+Node* Graph::add(Work work, std::vector<Node*> before) {
+  nodes_.push_back(std::make_unique<Node>(Node{this, std::move(work), std::move(before)}));
+  Graphs::get().node_lives(nodes_.back().get());
+  return nodes_.back().get();
+}
+
+void Graph::remove(Node* node) {
+  for (const auto& other : nodes_) std::erase(other->before, node);
+  Graphs::get().node_dies(node);
+  std::erase_if(nodes_, [&](const auto& item) { return item.get() == node; });
+}
+
+std::vector<Node*> Graph::in_order() const {
+  std::vector<Node*> order;
+  std::set<const Node*> done;
+  // A node at a time, the first that can go: of the possible orders the one nearest to creation.
+  std::vector<Node*> left;
+  for (const auto& node : nodes_) left.push_back(node.get());
+  while (!left.empty()) {
+    const auto next = std::ranges::find_if(left, [&](const Node* node) {
+      return std::ranges::all_of(node->before, [&](const Node* one) { return done.contains(one); });
+    });
+    if (next == left.end()) return {};
+    done.insert(*next);
+    order.push_back(*next);
+    left.erase(next);
+  }
+  return order;
+}
+
+std::shared_ptr<Graph> Graph::clone(std::map<const Node*, Node*>* copies) const {
+  auto made = std::make_shared<Graph>();
+  std::map<const Node*, Node*> own;
+  for (const auto& node : nodes_) {
+    Work work = node->work;
+    if (auto* child = std::get_if<ChildNode>(&work)) child->graph = child->graph->clone(copies);
+    Node* const copy = made->add(std::move(work), {});
+    copy->enabled = node->enabled;
+    own[node.get()] = copy;
+  }
+  for (const auto& node : nodes_) {
+    for (const Node* before : node->before) own[node.get()]->before.push_back(own[before]);
+  }
+  if (copies != nullptr) copies->insert(own.begin(), own.end());
+  return made;
+}
+
+Graphs& Graphs::get() {
+  static Graphs* const instance = [] {
+    // A forked child finds no half-made change.
+    ::pthread_atfork(&Graphs::lock_for_fork, &Graphs::unlock_after_fork,
+                     &Graphs::unlock_after_fork);
+    return new Graphs;
+  }();
+  return *instance;
+}
+
+void Graphs::lock_for_fork() {
+  get().mutex.lock();
+  GraphMemory::lock_for_fork();
+}
+
+void Graphs::unlock_after_fork() {
+  GraphMemory::unlock_after_fork();
+  get().mutex.unlock();
+}
+
+cudaGraph_t Graphs::enter(std::shared_ptr<Graph> graph) {
+  Graph* const made = graph.get();
+  graphs_.emplace(made, std::move(graph));
+  return reinterpret_cast<cudaGraph_t>(made);
+}
+
+std::shared_ptr<Graph> Graphs::find(cudaGraph_t handle) const {
+  const auto at = graphs_.find(handle);
+  return at == graphs_.end() ? nullptr : at->second;
+}
+
+bool Graphs::erase(cudaGraph_t handle) {
+  const auto at = graphs_.find(handle);
+  if (at == graphs_.end()) return false;
+  clones_.erase(at->second.get());
+  graphs_.erase(at);
+  return true;
+}
+
+Node* Graphs::find(cudaGraphNode_t handle) const {
+  return nodes_.contains(handle) ? reinterpret_cast<Node*>(handle) : nullptr;
+}
+
+cudaGraphExec_t Graphs::enter(std::shared_ptr<Exec> exec) {
+  Exec* const made = exec.get();
+  execs_.emplace(made, std::move(exec));
+  return reinterpret_cast<cudaGraphExec_t>(made);
+}
+
+std::shared_ptr<Exec> Graphs::find(cudaGraphExec_t handle) const {
+  const auto at = execs_.find(handle);
+  return at == execs_.end() ? nullptr : at->second;
+}
+
+bool Graphs::erase(cudaGraphExec_t handle) {
+  return execs_.erase(handle) > 0;
+}
+
+Node* Graphs::find_in_clone(const Node* original, const Graph* graph) const {
+  const auto clone = clones_.find(graph);
+  if (clone == clones_.end()) return nullptr;
+  const auto at = clone->second.find(original);
+  return at == clone->second.end() || !nodes_.contains(at->second) ? nullptr : at->second;
+}
+
+void Graphs::remember_clone(const Graph* graph, std::map<const Node*, Node*> copies) {
+  clones_[graph] = std::move(copies);
+}
+
+Maybe<std::vector<Node*>> nodes_of(const Graph& graph, const cudaGraphNode_t* handles,
+                                   std::size_t count) {
+  if (handles == nullptr && count > 0) return deny(cudaErrorInvalidValue);
+  std::vector<Node*> nodes;
+  for (std::size_t i = 0; i < count; ++i) {
+    Node* const node = Graphs::get().find(handles[i]);
+    if (node == nullptr || node->graph != &graph || std::ranges::find(nodes, node) != nodes.end()) {
+      return deny(cudaErrorInvalidValue);
+    }
+    nodes.push_back(node);
+  }
+  return nodes;
+}
+
+}  // namespace slate::cudart

@@ -1,0 +1,170 @@
+#include "client/cudart/graph_memory.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "client/cudart/graph.h"
+
+namespace slate::cudart {
+namespace {
+
+/// All such memory of the process, by session and address.
+struct All {
+  std::mutex mutex;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::weak_ptr<GraphMemory>> memories;
+  GraphMemory::Totals totals;
+};
+
+All& all() {
+  static All* const instance = new All;
+  return *instance;
+}
+
+}  // namespace
+
+Maybe<std::shared_ptr<GraphMemory>> GraphMemory::make(Session& session, std::uint64_t bytes) {
+  if (bytes == 0) return deny(cudaErrorInvalidValue);
+  auto address = session.allocate(bytes);
+  if (!address) return std::unexpected<Failure>(address.error());
+  std::shared_ptr<GraphMemory> made(new GraphMemory(session.serial(), *address, bytes));
+  const std::lock_guard lock(all().mutex);
+  all().memories[{session.serial(), *address}] = made;
+  Totals& totals = all().totals;
+  totals.reserved += bytes;
+  totals.reserved_high = std::max(totals.reserved_high, totals.reserved);
+  return made;
+}
+
+GraphMemory::~GraphMemory() {
+  {
+    const std::lock_guard lock(all().mutex);
+    all().memories.erase({session_, address_});
+    all().totals.reserved -= bytes_;
+    if (allocated_) all().totals.used -= bytes_;
+  }
+  Session* const session = Process::get().current();
+  if (allocated_ || session == nullptr || session->serial() != session_) return;
+  (void)session->free(address_);  // fails only when the session has ended, and the memory with it
+}
+
+bool GraphMemory::is_allocated() const {
+  const std::lock_guard lock(all().mutex);
+  return allocated_;
+}
+
+void GraphMemory::set_allocated(bool allocated) {
+  const std::lock_guard lock(all().mutex);
+  if (allocated == allocated_) return;
+  allocated_ = allocated;
+  Totals& totals = all().totals;
+  totals.used = allocated ? totals.used + bytes_ : totals.used - bytes_;
+  totals.used_high = std::max(totals.used_high, totals.used);
+}
+
+std::shared_ptr<GraphMemory> GraphMemory::find(Session& session, std::uint64_t address) {
+  const std::lock_guard lock(all().mutex);
+  const auto at = all().memories.find({session.serial(), address});
+  return at == all().memories.end() ? nullptr : at->second.lock();
+}
+
+Maybe<bool> GraphMemory::free_by_program(Session& session, std::uint64_t address) {
+  const auto memory = find(session, address);
+  if (!memory) return false;
+  if (!memory->is_allocated()) return deny(cudaErrorInvalidValue);
+  memory->set_allocated(false);
+  return true;
+}
+
+GraphMemory::Totals GraphMemory::totals() {
+  const std::lock_guard lock(all().mutex);
+  return all().totals;
+}
+
+void GraphMemory::reset_high_used() {
+  const std::lock_guard lock(all().mutex);
+  all().totals.used_high = all().totals.used;
+}
+
+void GraphMemory::reset_high_reserved() {
+  const std::lock_guard lock(all().mutex);
+  all().totals.reserved_high = all().totals.reserved;
+}
+
+void GraphMemory::lock_for_fork() {
+  all().mutex.lock();
+}
+
+void GraphMemory::unlock_after_fork() {
+  all().mutex.unlock();
+}
+
+Answer run(Session&, const AllocateNode& node) {
+  node.memory->set_allocated(true);
+  return {};
+}
+
+Answer run(Session& session, const FreeNode& node) {
+  auto known = GraphMemory::free_by_program(session, node.address);
+  if (!known) return std::unexpected(known.error());
+  if (*known) return {};
+  return session.free(node.address);
+}
+
+}  // namespace slate::cudart
+
+using namespace slate::cudart;
+
+namespace {
+
+Answer check_device(int device) {
+  if (device != 0) return deny(cudaErrorInvalidDevice);
+  return {};
+}
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t cudaDeviceGetGraphMemAttribute(int device, cudaGraphMemAttributeType attribute,
+                                           void* value) {
+  const int number = attribute;
+  return with_session([&](Session&) -> Answer {
+    if (auto ok = check_device(device); !ok) return ok;
+    if (value == nullptr) return deny(cudaErrorInvalidValue);
+    const GraphMemory::Totals totals = GraphMemory::totals();
+    const std::uint64_t values[] = {totals.used, totals.used_high, totals.reserved,
+                                    totals.reserved_high};
+    if (number < 0 || number > cudaGraphMemAttrReservedMemHigh) return deny(cudaErrorInvalidValue);
+    *static_cast<std::uint64_t*>(value) = values[number];
+    return {};
+  });
+}
+
+cudaError_t cudaDeviceSetGraphMemAttribute(int device, cudaGraphMemAttributeType attribute,
+                                           void* value) {
+  const int number = attribute;
+  return with_session([&](Session&) -> Answer {
+    if (auto ok = check_device(device); !ok) return ok;
+    // High-water marks can only be taken back to the present.
+    if (value == nullptr || *static_cast<const std::uint64_t*>(value) != 0) {
+      return deny(cudaErrorInvalidValue);
+    }
+    if (number == cudaGraphMemAttrUsedMemHigh) {
+      GraphMemory::reset_high_used();
+    } else if (number == cudaGraphMemAttrReservedMemHigh) {
+      GraphMemory::reset_high_reserved();
+    } else {
+      return deny(cudaErrorInvalidValue);
+    }
+    return {};
+  });
+}
+
+/// Nothing is kept beyond what graphs need for their next launch.
+cudaError_t cudaDeviceGraphMemTrim(int device) {
+  return with_session([&](Session&) { return check_device(device); });
+}
+
+}  // extern "C"

@@ -1,0 +1,181 @@
+// What the nodes of graphs do, and how it is checked when a node is made.
+#include <cstring>
+
+#include "client/cudart/copy.h"
+#include "client/cudart/graph.h"
+
+namespace slate::cudart {
+namespace {
+
+client::LaunchConfig config_of(const KernelNode& node, std::uint64_t stream) {
+  return {{node.grid.x, node.grid.y, node.grid.z},
+          {node.block.x, node.block.y, node.block.z},
+          node.shared,
+          stream};
+}
+
+Answer run(Session& session, const KernelNode& node, std::uint64_t stream) {
+  auto function = function_of(session, node.kernel);
+  if (!function) return std::unexpected(function.error());
+  return session.launch(**function, config_of(node, stream), node.arguments->pointers.data());
+}
+
+std::byte* slice(const cudaPitchedPtr& pointer, const cudaPos& position, std::size_t z) {
+  return static_cast<std::byte*>(pointer.ptr) +
+         ((position.z + z) * pointer.ysize + position.y) * pointer.pitch + position.x;
+}
+
+Answer run(Session& session, const CopyNode& node, std::uint64_t stream) {
+  const cudaMemcpy3DParms& parms = node.parms;
+  for (std::size_t z = 0; z < parms.extent.depth; ++z) {
+    CopyCall call{slice(parms.dstPtr, parms.dstPos, z),
+                  parms.dstPtr.pitch,
+                  slice(parms.srcPtr, parms.srcPos, z),
+                  parms.srcPtr.pitch,
+                  parms.extent.width,
+                  parms.extent.height,
+                  parms.kind};
+    call.asynchronous = true;
+    if (auto ok = copy(session, call, stream); !ok) return ok;
+  }
+  return {};
+}
+
+/// True when every byte of the elements is the same, as fills are made of bytes.
+bool is_uniform(const cudaMemsetParams& params) {
+  const unsigned byte = params.value & 0xff;
+  for (unsigned i = 1; i < params.elementSize; ++i) {
+    if (((params.value >> (8 * i)) & 0xff) != byte) return false;
+  }
+  return true;
+}
+
+Answer run(Session& session, const FillNode& node, std::uint64_t stream) {
+  const cudaMemsetParams& params = node.params;
+  const std::size_t width = params.width * params.elementSize;
+  if (is_uniform(params)) {
+    return fill(
+        session,
+        {params.dst, params.pitch, static_cast<int>(params.value & 0xff), width, params.height},
+        stream);
+  }
+  std::vector<std::byte> row(width);
+  for (std::size_t at = 0; at < width; at += params.elementSize) {
+    std::memcpy(row.data() + at, &params.value, params.elementSize);
+  }
+  for (std::size_t y = 0; y < params.height; ++y) {
+    const client::DeviceRows to{address_of(params.dst) + y * params.pitch, width};
+    auto ok = session.copy_to_device(to, row.data(), width, {width, 1}, stream);
+    if (!ok) return std::unexpected<Failure>(ok.error());
+  }
+  return {};
+}
+
+Answer run(Session& session, const HostNode& node, std::uint64_t stream) {
+  return session.call_on_host(stream, [node](const Result<void>& outcome) {
+    if (outcome) node.function(node.data);
+  });
+}
+
+Answer run(Session& session, const RecordNode& node, std::uint64_t stream) {
+  auto id = event_id(session, node.event);
+  if (!id) return std::unexpected(id.error());
+  return session.record(*id, stream);
+}
+
+Answer run(Session& session, const WaitNode& node, std::uint64_t stream) {
+  auto id = event_id(session, node.event);
+  if (!id) return std::unexpected(id.error());
+  return session.wait(stream, *id);
+}
+
+Answer run(Session& session, const AllocateNode& node, std::uint64_t) {
+  return run(session, node);
+}
+
+Answer run(Session& session, const FreeNode& node, std::uint64_t) {
+  return run(session, node);
+}
+
+Answer run(Session&, const EmptyNode&, std::uint64_t) {
+  return {};
+}
+
+Answer run(Session& session, const ChildNode& node, std::uint64_t stream) {
+  for (const Node* inner : node.graph->in_order()) {
+    if (auto ok = run_work(session, inner->work, stream); !ok) return ok;
+  }
+  return {};
+}
+
+}  // namespace
+
+Answer run_work(Session& session, const Work& work, std::uint64_t stream) {
+  return std::visit([&](const auto& one) { return run(session, one, stream); }, work);
+}
+
+Maybe<Work> kernel_work(Session& session, const cudaKernelNodeParams& params) {
+  if (params.extra != nullptr) {
+    return std::unexpected<Failure>(Error{
+        ErrorCode::kNotSupported, "kernel nodes with packed arguments are not supported yet"});
+  }
+  auto kernel = kernel_of(params.func);
+  if (!kernel) return deny(cudaErrorInvalidDeviceFunction);
+  auto function = function_of(session, params.func);
+  if (!function) return std::unexpected(function.error());
+  const client::Function& its = **function;
+  if (params.kernelParams == nullptr && !its.parameters.empty()) return deny(cudaErrorInvalidValue);
+
+  KernelNode node{*kernel, params.func, params.gridDim, params.blockDim, params.sharedMemBytes, {}};
+  if (auto ok = client::check_launch(session.device(), its, config_of(node, 0)); !ok) {
+    return std::unexpected<Failure>(ok.error());
+  }
+  auto packed = std::make_shared<PackedArguments>();
+  packed->bytes.resize(its.info.parameter_bytes);
+  client::gather_parameters(its, params.kernelParams, packed->bytes);
+  for (const auto& [offset, size] : its.parameters) {
+    packed->pointers.push_back(packed->bytes.data() + offset);
+  }
+  node.arguments = std::move(packed);
+  return Work(std::move(node));
+}
+
+Maybe<Work> copy_work(const cudaMemcpy3DParms& parms) {
+  if (parms.srcArray != nullptr || parms.dstArray != nullptr) {
+    return std::unexpected<Failure>(
+        Error{ErrorCode::kNotSupported, "copies of CUDA arrays are not supported yet"});
+  }
+  const int kind = parms.kind;
+  if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault) {
+    return deny(cudaErrorInvalidMemcpyDirection);
+  }
+  if (parms.srcPtr.ptr == nullptr || parms.dstPtr.ptr == nullptr)
+    return deny(cudaErrorInvalidValue);
+  return Work(CopyNode{parms});
+}
+
+Maybe<Work> fill_work(Session& session, const cudaMemsetParams& params) {
+  const unsigned size = params.elementSize;
+  if ((size != 1 && size != 2 && size != 4) || params.width == 0 || params.height == 0 ||
+      (size < 4 && params.value >> (8 * size) != 0)) {
+    return deny(cudaErrorInvalidValue);
+  }
+  cudaMemsetParams kept = params;
+  if (kept.height == 1) kept.pitch = kept.width * size;
+  if (kept.pitch < kept.width * size || kept.pitch % size != 0 ||
+      !on_device(session, kept.dst, kept.pitch, {kept.width * size, kept.height})) {
+    return deny(cudaErrorInvalidValue);
+  }
+  return Work(FillNode{kept});
+}
+
+cudaMemcpy3DParms line_parms(void* to, const void* from, std::size_t count, cudaMemcpyKind kind) {
+  cudaMemcpy3DParms parms{};
+  parms.srcPtr = {const_cast<void*>(from), count, count, 1};
+  parms.dstPtr = {to, count, count, 1};
+  parms.extent = {count, 1, 1};
+  parms.kind = kind;
+  return parms;
+}
+
+}  // namespace slate::cudart

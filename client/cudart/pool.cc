@@ -1,0 +1,292 @@
+// The functions of the stream-ordered allocator.
+#include "client/cudart/capture.h"
+#include "client/cudart/front.h"
+#include "client/cudart/pools.h"
+
+namespace slate::cudart {
+namespace {
+
+constexpr auto kLegacy = DefaultStream::kLegacy;
+constexpr auto kPerThread = DefaultStream::kPerThread;
+
+std::uint64_t number_of(cudaMemPool_t pool) {
+  return address_of(pool);
+}
+cudaMemPool_t handle_of(std::uint64_t pool) {
+  return static_cast<cudaMemPool_t>(pointer_to(pool));
+}
+
+/// The memory has its address at once, and is allocated by the launch of the graph.
+Answer capture_allocation(Session& session, std::uint64_t stream, void** address,
+                          std::size_t bytes) {
+  auto memory = GraphMemory::make(session, bytes);
+  if (!memory) return std::unexpected(memory.error());
+  const std::uint64_t place = (*memory)->address();
+  const auto taken = capture(session, stream, AllocateNode{std::move(*memory)});
+  if (!taken) return deny(cudaErrorIllegalState);  // ended by another thread meanwhile
+  if (*taken) *address = pointer_to(place);
+  return *taken;
+}
+
+/// Allocates from `pool`, or from the device's current one.
+cudaError_t allocate(void** address, std::size_t bytes, const cudaMemPool_t* pool,
+                     cudaStream_t stream, DefaultStream zero) {
+  return with_session([&](Session& session) -> Answer {
+    if (address == nullptr) return deny(cudaErrorInvalidValue);
+    auto id = stream_id(session, stream, zero);
+    if (!id) return std::unexpected(id.error());
+    if (is_capturing(session, *id)) return capture_allocation(session, *id, address, bytes);
+    Pools& pools = Pools::get();
+    const std::uint64_t from =
+        pool != nullptr ? number_of(*pool) : pools.current_pool(session.serial());
+    if (!pools.with(session.serial(), from, [](Pools::Pool&) {})) {
+      return deny(cudaErrorInvalidValue);
+    }
+    *address = nullptr;
+    if (bytes == 0) return {};
+    auto made = session.allocate(bytes);
+    if (!made) return std::unexpected<Failure>(made.error());
+    pools.allocated(session.serial(), from, *made, bytes);
+    *address = pointer_to(*made);
+    return {};
+  });
+}
+
+cudaError_t release(void* address, cudaStream_t stream, DefaultStream zero) {
+  return with_session([&](Session& session) -> Answer {
+    auto id = stream_id(session, stream, zero);
+    if (!id) return std::unexpected(id.error());
+    if (address == nullptr) return deny(cudaErrorInvalidValue);
+    if (auto taken = capture(session, *id, FreeNode{address_of(address)})) return *taken;
+    auto of_graph = GraphMemory::free_by_program(session, address_of(address));
+    if (!of_graph) return std::unexpected(of_graph.error());
+    if (*of_graph) return {};
+    Pools::get().freed(session.serial(), address_of(address));
+    return session.free(address_of(address));
+  });
+}
+
+template <typename Body>
+cudaError_t about_pool(cudaMemPool_t pool, const Body& body) {
+  return with_session([&](Session& session) -> Answer {
+    Answer outcome;
+    const bool known = Pools::get().with(session.serial(), number_of(pool),
+                                         [&](Pools::Pool& its) { outcome = body(its); });
+    if (!known) return deny(cudaErrorInvalidValue);
+    return outcome;
+  });
+}
+
+/// The one place that memory comes from.
+bool is_our_device(const cudaMemLocation& location) {
+  return location.type == cudaMemLocationTypeDevice && location.id == 0;
+}
+
+Answer get_attribute(const Pools::Pool& pool, int attribute, void* value) {
+  const auto number = [&](std::uint64_t now) {
+    *static_cast<std::uint64_t*>(value) = now;
+    return Answer();
+  };
+  switch (attribute) {
+    case cudaMemPoolReuseFollowEventDependencies:
+    case cudaMemPoolReuseAllowOpportunistic:
+    case cudaMemPoolReuseAllowInternalDependencies:
+      *static_cast<int*>(value) = pool.reuse[attribute - 1];
+      return {};
+    case cudaMemPoolAttrReleaseThreshold:
+      return number(pool.release_threshold);
+    case cudaMemPoolAttrReservedMemCurrent:
+    case cudaMemPoolAttrUsedMemCurrent:
+      return number(pool.used);
+    case cudaMemPoolAttrReservedMemHigh:
+      return number(pool.reserved_high);
+    case cudaMemPoolAttrUsedMemHigh:
+      return number(pool.used_high);
+    default:
+      return deny(cudaErrorInvalidValue);
+  }
+}
+
+Answer set_attribute(Pools::Pool& pool, int attribute, const void* value) {
+  switch (attribute) {
+    case cudaMemPoolReuseFollowEventDependencies:
+    case cudaMemPoolReuseAllowOpportunistic:
+    case cudaMemPoolReuseAllowInternalDependencies:
+      pool.reuse[attribute - 1] = *static_cast<const int*>(value) != 0 ? 1 : 0;
+      return {};
+    case cudaMemPoolAttrReleaseThreshold:
+      pool.release_threshold = *static_cast<const std::uint64_t*>(value);
+      return {};
+    case cudaMemPoolAttrReservedMemHigh:
+    case cudaMemPoolAttrUsedMemHigh: {
+      // High-water marks can only be taken back to the present.
+      if (*static_cast<const std::uint64_t*>(value) != 0) return deny(cudaErrorInvalidValue);
+      (attribute == cudaMemPoolAttrUsedMemHigh ? pool.used_high : pool.reserved_high) = pool.used;
+      return {};
+    }
+    default:
+      return deny(cudaErrorInvalidValue);
+  }
+}
+
+/// cudaDeviceGetMemPool and its like.
+template <typename Which>
+cudaError_t tell_pool(cudaMemPool_t* pool, int device, const Which& which) {
+  return with_session([&](Session& session) -> Answer {
+    if (pool == nullptr) return deny(cudaErrorInvalidValue);
+    if (device != 0) return deny(cudaErrorInvalidDevice);
+    *pool = handle_of(which(session.serial()));
+    return {};
+  });
+}
+
+std::uint64_t default_of(std::uint64_t session) {
+  return Pools::get().default_pool(session);
+}
+std::uint64_t current_of(std::uint64_t session) {
+  return Pools::get().current_pool(session);
+}
+
+cudaError_t set_pool(int device, cudaMemPool_t pool) {
+  return with_session([&](Session& session) -> Answer {
+    if (device != 0) return deny(cudaErrorInvalidDevice);
+    if (!Pools::get().set_current(session.serial(), number_of(pool))) {
+      return deny(cudaErrorInvalidValue);
+    }
+    return {};
+  });
+}
+
+/// The device that a location and a type of memory mean; -1 when slate has no pool there.
+int device_of(const cudaMemLocation* location, cudaMemAllocationType type) {
+  const bool ours = location != nullptr && is_our_device(*location);
+  return ours && type == cudaMemAllocationTypePinned ? 0 : -1;
+}
+
+}  // namespace
+}  // namespace slate::cudart
+
+using namespace slate::cudart;
+using namespace slate;
+
+extern "C" {
+
+cudaError_t cudaMallocAsync(void** address, std::size_t bytes, cudaStream_t stream) {
+  return allocate(address, bytes, nullptr, stream, kLegacy);
+}
+cudaError_t cudaMallocAsync_ptsz(void** address, std::size_t bytes, cudaStream_t stream) {
+  return allocate(address, bytes, nullptr, stream, kPerThread);
+}
+cudaError_t cudaMallocFromPoolAsync(void** address, std::size_t bytes, cudaMemPool_t pool,
+                                    cudaStream_t stream) {
+  return allocate(address, bytes, &pool, stream, kLegacy);
+}
+cudaError_t cudaMallocFromPoolAsync_ptsz(void** address, std::size_t bytes, cudaMemPool_t pool,
+                                         cudaStream_t stream) {
+  return allocate(address, bytes, &pool, stream, kPerThread);
+}
+cudaError_t cudaFreeAsync(void* address, cudaStream_t stream) {
+  return release(address, stream, kLegacy);
+}
+cudaError_t cudaFreeAsync_ptsz(void* address, cudaStream_t stream) {
+  return release(address, stream, kPerThread);
+}
+
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
+  return tell_pool(pool, device, default_of);
+}
+cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* pool, int device) {
+  return tell_pool(pool, device, current_of);
+}
+cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t pool) {
+  return set_pool(device, pool);
+}
+
+cudaError_t cudaMemGetDefaultMemPool(cudaMemPool_t* pool, cudaMemLocation* location,
+                                     cudaMemAllocationType type) {
+  if (device_of(location, type) != 0) return remember(cudaErrorInvalidValue);
+  return tell_pool(pool, 0, default_of);
+}
+cudaError_t cudaMemGetMemPool(cudaMemPool_t* pool, cudaMemLocation* location,
+                              cudaMemAllocationType type) {
+  if (device_of(location, type) != 0) return remember(cudaErrorInvalidValue);
+  return tell_pool(pool, 0, current_of);
+}
+cudaError_t cudaMemSetMemPool(cudaMemLocation* location, cudaMemAllocationType type,
+                              cudaMemPool_t pool) {
+  if (device_of(location, type) != 0) return remember(cudaErrorInvalidValue);
+  return set_pool(0, pool);
+}
+
+cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* properties) {
+  return with_session([&](Session& session) -> Answer {
+    if (pool == nullptr || properties == nullptr ||
+        properties->allocType != cudaMemAllocationTypePinned ||
+        !is_our_device(properties->location)) {
+      return deny(cudaErrorInvalidValue);
+    }
+    if (properties->handleTypes != cudaMemHandleTypeNone) {
+      return std::unexpected<Failure>(
+          Error{ErrorCode::kNotSupported, "memory pools cannot be shared between processes yet"});
+    }
+    *pool = handle_of(Pools::get().create(session.serial()));
+    return {};
+  });
+}
+
+cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
+  return with_session([&](Session& session) -> Answer {
+    if (!Pools::get().destroy(session.serial(), number_of(pool))) {
+      return deny(cudaErrorInvalidValue);
+    }
+    return {};
+  });
+}
+
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, std::size_t) {
+  return about_pool(pool, [](Pools::Pool& its) -> Answer {
+    its.reserved_high = its.used;  // nothing is kept beyond what is in use
+    return {};
+  });
+}
+
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
+  const int number = attribute;
+  return about_pool(pool, [&](Pools::Pool& its) -> Answer {
+    if (value == nullptr) return deny(cudaErrorInvalidValue);
+    return set_attribute(its, number, value);
+  });
+}
+
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
+  const int number = attribute;
+  return about_pool(pool, [&](Pools::Pool& its) -> Answer {
+    if (value == nullptr) return deny(cudaErrorInvalidValue);
+    return get_attribute(its, number, value);
+  });
+}
+
+cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const cudaMemAccessDesc* wishes,
+                                 std::size_t count) {
+  return about_pool(pool, [&](Pools::Pool&) -> Answer {
+    if (wishes == nullptr && count > 0) return deny(cudaErrorInvalidValue);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!is_our_device(wishes[i].location)) return deny(cudaErrorInvalidDevice);
+      // Its own device cannot be kept out.
+      if (wishes[i].flags != cudaMemAccessFlagsProtReadWrite) return deny(cudaErrorInvalidValue);
+    }
+    return {};
+  });
+}
+
+cudaError_t cudaMemPoolGetAccess(cudaMemAccessFlags* flags, cudaMemPool_t pool,
+                                 cudaMemLocation* location) {
+  return about_pool(pool, [&](Pools::Pool&) -> Answer {
+    if (flags == nullptr || location == nullptr) return deny(cudaErrorInvalidValue);
+    if (!is_our_device(*location)) return deny(cudaErrorInvalidDevice);
+    *flags = cudaMemAccessFlagsProtReadWrite;
+    return {};
+  });
+}
+
+}  // extern "C"

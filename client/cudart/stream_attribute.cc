@@ -1,0 +1,128 @@
+// Attributes of streams. They are hints to a GPU's caches and memory, or say how a thread is to
+// wait: kept and told, and without effect here.
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "client/cudart/front.h"
+
+namespace slate::cudart {
+namespace {
+
+constexpr auto kLegacy = DefaultStream::kLegacy;
+constexpr auto kPerThread = DefaultStream::kPerThread;
+
+/// What was set, by stream and attribute. Streams' ids never come twice.
+struct Kept {
+  std::mutex mutex;
+  std::map<std::uint64_t, std::map<int, cudaStreamAttrValue>> values;
+};
+
+Kept& kept() {
+  static Kept* const instance = new Kept;
+  return *instance;
+}
+
+bool is_kept(int attribute) {
+  return attribute == cudaLaunchAttributeAccessPolicyWindow ||
+         attribute == cudaLaunchAttributeSynchronizationPolicy ||
+         attribute == cudaLaunchAttributeMemSyncDomainMap ||
+         attribute == cudaLaunchAttributeMemSyncDomain;
+}
+
+/// What a stream has before anything is set.
+cudaStreamAttrValue initial(int attribute) {
+  cudaStreamAttrValue value{};
+  if (attribute == cudaLaunchAttributeSynchronizationPolicy) {
+    value.syncPolicy = cudaSyncPolicyAuto;
+  } else if (attribute == cudaLaunchAttributeMemSyncDomainMap) {
+    value.memSyncDomainMap.remote = 1;
+  }
+  return value;
+}
+
+template <typename Body>
+cudaError_t about(cudaStream_t stream, DefaultStream zero, const Body& body) {
+  return with_session([&](Session& session) -> Answer {
+    auto id = stream_id(session, stream, zero);
+    if (!id) return std::unexpected(id.error());
+    const std::lock_guard lock(kept().mutex);
+    return body(session, *id);
+  });
+}
+
+cudaError_t get(cudaStream_t stream, cudaStreamAttrID attribute, cudaStreamAttrValue* value,
+                DefaultStream zero) {
+  const int number = attribute;
+  return about(stream, zero, [&](Session& session, std::uint64_t id) -> Answer {
+    if (value == nullptr) return deny(cudaErrorInvalidValue);
+    if (number == cudaLaunchAttributePriority) {
+      const auto entry = session.streams().find(id);
+      value->priority = entry ? entry->priority : 0;
+      return {};
+    }
+    if (!is_kept(number)) return deny(cudaErrorInvalidValue);
+    const auto& values = kept().values[id];
+    const auto at = values.find(number);
+    *value = at == values.end() ? initial(number) : at->second;
+    return {};
+  });
+}
+
+cudaError_t set(cudaStream_t stream, cudaStreamAttrID attribute, const cudaStreamAttrValue* value,
+                DefaultStream zero) {
+  const int number = attribute;
+  return about(stream, zero, [&](Session&, std::uint64_t id) -> Answer {
+    if (number == cudaLaunchAttributePriority) {
+      return std::unexpected<Failure>(
+          Error{ErrorCode::kNotSupported, "a stream's priority cannot be changed yet"});
+    }
+    if (value == nullptr || !is_kept(number)) return deny(cudaErrorInvalidValue);
+    kept().values[id][number] = *value;
+    return {};
+  });
+}
+
+cudaError_t copy_all(cudaStream_t to, cudaStream_t from, DefaultStream zero) {
+  return with_session([&](Session& session) -> Answer {
+    auto target = stream_id(session, to, zero);
+    if (!target) return std::unexpected(target.error());
+    auto source = stream_id(session, from, zero);
+    if (!source) return std::unexpected(source.error());
+    const std::lock_guard lock(kept().mutex);
+    kept().values[*target] = std::map<int, cudaStreamAttrValue>(kept().values[*source]);
+    return {};
+  });
+}
+
+}  // namespace
+}  // namespace slate::cudart
+
+using namespace slate::cudart;
+
+extern "C" {
+
+cudaError_t cudaStreamGetAttribute(cudaStream_t stream, cudaStreamAttrID attribute,
+                                   cudaStreamAttrValue* value) {
+  return get(stream, attribute, value, kLegacy);
+}
+cudaError_t cudaStreamGetAttribute_ptsz(cudaStream_t stream, cudaStreamAttrID attribute,
+                                        cudaStreamAttrValue* value) {
+  return get(stream, attribute, value, kPerThread);
+}
+cudaError_t cudaStreamSetAttribute(cudaStream_t stream, cudaStreamAttrID attribute,
+                                   const cudaStreamAttrValue* value) {
+  return set(stream, attribute, value, kLegacy);
+}
+cudaError_t cudaStreamSetAttribute_ptsz(cudaStream_t stream, cudaStreamAttrID attribute,
+                                        const cudaStreamAttrValue* value) {
+  return set(stream, attribute, value, kPerThread);
+}
+cudaError_t cudaStreamCopyAttributes(cudaStream_t to, cudaStream_t from) {
+  return copy_all(to, from, kLegacy);
+}
+cudaError_t cudaStreamCopyAttributes_ptsz(cudaStream_t to, cudaStream_t from) {
+  return copy_all(to, from, kPerThread);
+}
+
+}  // extern "C"

@@ -1,0 +1,113 @@
+#include "client/session/host_blocks.h"
+
+#include <sys/mman.h>
+
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <mutex>
+
+namespace slate::client {
+namespace {
+
+void* pointer(std::uint64_t address) {
+  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
+}
+
+/// Fills `fresh` from the pages at `address`, then puts it there, in one step for every reader.
+Result<void> put_in_place(void* fresh, std::uint64_t address, std::uint64_t bytes) {
+  if (fresh == MAP_FAILED) return fail_errno("mapping memory to be registered");
+  std::memcpy(fresh, pointer(address), bytes);
+  if (::mremap(fresh, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, pointer(address)) ==
+      MAP_FAILED) {
+    auto failure = fail_errno("moving memory to be registered");
+    ::munmap(fresh, bytes);
+    return failure;
+  }
+  return {};
+}
+
+}  // namespace
+
+void HostBlocks::insert(const HostBlock& block) {
+  std::unique_lock lock(mutex_);
+  blocks_.insert_or_assign(block.address, block);
+}
+
+std::optional<HostBlock> HostBlocks::find(std::uint64_t address) const {
+  return touching(address, 1);
+}
+
+std::optional<HostBlock> HostBlocks::touching(std::uint64_t address, std::uint64_t bytes) const {
+  std::shared_lock lock(mutex_);
+  auto next = blocks_.upper_bound(address);
+  if (next != blocks_.begin()) {
+    const HostBlock& before = std::prev(next)->second;
+    if (address - before.address < before.bytes) return before;
+  }
+  if (next != blocks_.end() && next->first - address < bytes) return next->second;
+  return std::nullopt;
+}
+
+std::optional<HostBlock> HostBlocks::take(std::uint64_t address) {
+  std::unique_lock lock(mutex_);
+  const auto found = blocks_.find(address);
+  if (found == blocks_.end()) return std::nullopt;
+  const HostBlock block = found->second;
+  blocks_.erase(found);
+  return block;
+}
+
+void HostBlocks::make_private_in_child() {
+  for (const auto& [address, block] : blocks_) {
+    // A child without the memory could not go on: then it had better share it.
+    if (block.replaces) (void)replace_with_private(address, block.bytes);
+  }
+}
+
+Result<std::uint64_t> map_shared(const UniqueFd& fd, std::uint64_t bytes, std::uint64_t wished) {
+  // The kernel takes a free address that is wished.
+  void* const mapped =
+      ::mmap(pointer(wished), bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  if (mapped == MAP_FAILED) return fail_errno("mapping pinned memory");
+  ::madvise(mapped, bytes, MADV_DONTFORK);
+  return reinterpret_cast<std::uintptr_t>(mapped);
+}
+
+bool is_replaceable(std::uint64_t address, std::uint64_t bytes) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> maps(std::fopen("/proc/self/maps", "re"),
+                                                             &std::fclose);
+  if (!maps) return false;
+  char line[512];
+  std::uint64_t covered = address;
+  while (covered < address + bytes && std::fgets(line, sizeof(line), maps.get()) != nullptr) {
+    std::uint64_t begin = 0, end = 0;
+    char access[8] = {}, name[8] = {};
+    const int fields = std::sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %*s %*s %*s %7s", &begin,
+                                   &end, access, name);
+    if (fields < 3 || end <= covered) continue;
+    const bool plain = name[0] == '\0' || std::strncmp(name, "[heap]", 6) == 0 ||
+                       std::strncmp(name, "[anon:", 6) == 0;
+    if (begin > covered || std::strcmp(access, "rw-p") != 0 || !plain) return false;
+    covered = end;
+  }
+  return covered >= address + bytes;
+}
+
+Result<void> replace_with_shared(const UniqueFd& fd, std::uint64_t address, std::uint64_t bytes) {
+  return put_in_place(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0),
+                      address, bytes);
+}
+
+Result<void> replace_with_private(std::uint64_t address, std::uint64_t bytes) {
+  return put_in_place(
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), address,
+      bytes);
+}
+
+void unmap_shared(std::uint64_t address, std::uint64_t bytes) {
+  ::munmap(pointer(address), bytes);
+}
+
+}  // namespace slate::client

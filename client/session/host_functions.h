@@ -1,0 +1,65 @@
+// HostFunctions: the program's own functions that a session's streams call (cudaLaunchHostFunc),
+// and the one thread that runs them, started by the first. For each there is an event behind the
+// work before it, which the thread waits for, and a gate in the stream, which it opens afterwards.
+//
+// add() from any thread; functions run on the thread of this object, one at a time, in the order in
+// which they were added.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "base/result.h"
+
+namespace slate::client {
+
+class Session;
+
+/// Gets the error that ended the session, if it ended before the function's turn; the work before
+/// it may not be done then.
+using HostFunction = std::function<void(const Result<void>& outcome)>;
+
+class HostFunctions {
+ public:
+  explicit HostFunctions(Session& session) : session_(session) {}
+  /// Requires: stop() was called.
+  ~HostFunctions() = default;
+  HostFunctions(const HostFunctions&) = delete;
+  HostFunctions& operator=(const HostFunctions&) = delete;
+
+  /// `event`: recorded behind the work before the function; destroyed here after it. `ticket`: of
+  /// the gate. kOutOfMemory when there can be no thread; the gate is then open.
+  Result<void> add(std::uint64_t event, std::uint64_t ticket, HostFunction function);
+  /// Waits until few enough functions are waiting that the engine has gates for them.
+  void wait_for_room();
+  /// Runs what was added, then ends the thread; add() fails from then on. Not from a function of
+  /// its own.
+  void stop();
+  /// True while some function waits or runs. One atomic load.
+  bool busy() const { return unfinished_.load(std::memory_order_acquire) > 0; }
+  /// True in a function that runs here.
+  bool is_own_thread() const;
+
+ private:
+  struct Item {
+    std::uint64_t event;
+    std::uint64_t ticket;
+    HostFunction function;
+  };
+  void run();
+
+  Session& session_;
+  std::atomic<std::uint64_t> unfinished_{0};
+  mutable std::mutex mutex_;  // guards all below
+  std::condition_variable come_, went_;
+  std::deque<Item> items_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace slate::client

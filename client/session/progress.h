@@ -1,0 +1,77 @@
+// ProgressTable: how far this program has sent each stream, beside how far the daemon says it has
+// come (ipc::StatusPage::completed): what queries are answered from without asking anybody.
+//
+// A stream has one of a bounded number of entries; those beyond have none, and then the daemon has
+// to be asked. Thread-safe.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "ipc/channel.h"
+
+namespace slate::client {
+
+class ProgressTable {
+ public:
+  static constexpr std::uint32_t kDefaultStream = 0;
+
+  /// `channel` outlives it.
+  explicit ProgressTable(const ipc::ClientChannel& channel);
+
+  /// An entry for a new stream; ipc::kNoProgress when there is none left. `blocking`: its work is
+  /// waited for with the default stream's.
+  std::uint32_t take(bool blocking);
+  /// The stream is gone; its work may still go on. kNoProgress is ignored.
+  void give_back(std::uint32_t entry);
+
+  /// Work was sent to the stream, and `position` is its command's. kNoProgress is ignored.
+  void note(std::uint32_t entry, std::uint64_t position);
+  /// What is known of the work sent to one stream so far; none: the daemon knows.
+  std::optional<bool> finished(std::uint32_t entry) const;
+  /// Of the default stream and the blocking ones, or of all.
+  std::optional<bool> finished_all(bool only_blocking) const;
+
+  /// A wait or a copy has shown that work up to `position` is done, which the page may tell later.
+  void confirm(std::uint32_t entry, std::uint64_t position);
+  void confirm_mark(std::uint64_t mark);
+  /// What was sent so far, to be confirmed when a wait for all of it is over. Entries that
+  /// `only_blocking` leaves out are 0.
+  using Snapshot = std::array<std::uint64_t, ipc::kProgressSlots>;
+  void sent(bool only_blocking, Snapshot& snapshot) const;
+  std::uint64_t sent(std::uint32_t entry) const;
+  void confirm(const Snapshot& snapshot);
+
+  /// A record of an event on a stream, as one number that grows from record to record; never 0.
+  static std::uint64_t mark_of(std::uint32_t entry, std::uint64_t position);
+  /// Whether what comes before that record is done. Requires: mark is not 0.
+  std::optional<bool> reached(std::uint64_t mark) const;
+
+ private:
+  struct Entry {
+    std::atomic<std::uint64_t> last{0};
+    std::atomic<std::uint64_t> confirmed{0};
+    std::atomic<bool> blocking{true};
+  };
+
+  bool completed(std::uint32_t entry, std::uint64_t position) const {
+    return channel_.completed(entry, position) ||
+           entries_[entry].confirmed.load(std::memory_order_acquire) >= position;
+  }
+  bool done(std::uint32_t entry) const {
+    return completed(entry, entries_[entry].last.load(std::memory_order_acquire));
+  }
+
+  const ipc::ClientChannel& channel_;
+  std::array<Entry, ipc::kProgressSlots> entries_;
+  std::atomic<std::uint32_t> used_{1};   // entries ever handed out, the default stream's first
+  std::atomic<bool> overflowed_{false};  // some stream had none
+  std::mutex mutex_;                     // guards given_back_
+  std::vector<std::uint32_t> given_back_;
+};
+
+}  // namespace slate::client

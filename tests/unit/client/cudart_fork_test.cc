@@ -1,0 +1,97 @@
+// fork() and exec() in a program with a session, as far as they touch memory and descriptors.
+#include <cuda_runtime_api.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/unit/client/fake_daemon.h"
+
+namespace {
+
+using slate::ipc::CommandType;
+
+class CudartForkTest : public ::testing::Test {
+ protected:
+  CudartForkTest()
+      : directory(std::filesystem::temp_directory_path() /
+                  ("slate-cudart-fork-test-" + std::to_string(::getpid()))),
+        daemon(std::make_unique<slate::test::FakeDaemon>(directory)) {
+    ::setenv("SLATE_RUNTIME_DIR", directory.c_str(), 1);
+    cudaDeviceReset();
+    cudaGetLastError();
+    EXPECT_EQ(cudaMalloc(&device, kBytes), cudaSuccess);
+  }
+  ~CudartForkTest() override {
+    cudaDeviceReset();
+    daemon.reset();
+    std::filesystem::remove_all(directory);
+  }
+  template <typename Child>
+  static int status_of(const Child& run) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(60);  // rather dead than waiting for a lock that nobody holds
+      ::_exit(run() ? 0 : 1);
+    }
+    int status = -1;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    return status;
+  }
+
+  static constexpr std::size_t kBytes = 256 << 10;
+  const std::string directory;
+  std::unique_ptr<slate::test::FakeDaemon> daemon;
+  void* device = nullptr;
+};
+
+TEST_F(CudartForkTest, AChildThatOnlyEndsLeavesTheParentsSessionAlone) {
+  EXPECT_EQ(status_of([] { return true; }), 0);
+  EXPECT_EQ(cudaMemset(device, 1, kBytes), cudaSuccess);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(daemon->sessions(), 1);
+}
+
+TEST_F(CudartForkTest, RegisteredMemoryIsTheChildsOwn) {
+  std::vector<unsigned char> memory(kBytes, 1);
+  ASSERT_EQ(cudaHostRegister(memory.data(), kBytes, 0), cudaSuccess);
+  const int status = status_of([&] {
+    const bool same = memory[kBytes / 2] == 1;
+    std::memset(memory.data(), 2, kBytes);
+    return same;
+  });
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(memory[kBytes / 2], 1) << "what a child writes stays with it";
+  std::memset(memory.data(), 3, kBytes);
+  ASSERT_EQ(cudaMemcpy(device, memory.data(), kBytes, cudaMemcpyHostToDevice), cudaSuccess);
+  unsigned char back = 0;
+  ASSERT_EQ(cudaMemcpy(&back, static_cast<char*>(device) + kBytes / 2, 1, cudaMemcpyDeviceToHost),
+            cudaSuccess);
+  EXPECT_EQ(back, 3) << "and the parent's is still what the device reads";
+  EXPECT_EQ(cudaHostUnregister(memory.data()), cudaSuccess);
+}
+
+TEST_F(CudartForkTest, AProgramStartedByExecInheritsNoDescriptor) {
+  void* pinned = nullptr;
+  ASSERT_EQ(cudaMallocHost(&pinned, kBytes), cudaSuccess);
+  int ours = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    const std::string target = std::filesystem::read_symlink(entry.path(), gone).string();
+    if (gone || target.find("slate") == std::string::npos) continue;
+    ++ours;
+    const int fd = std::stoi(entry.path().filename());
+    EXPECT_NE(::fcntl(fd, F_GETFD) & FD_CLOEXEC, 0) << target;
+  }
+  EXPECT_GT(ours, 0);
+  EXPECT_EQ(cudaFreeHost(pinned), cudaSuccess);
+}
+
+}  // namespace

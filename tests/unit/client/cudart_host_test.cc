@@ -1,0 +1,166 @@
+// Pinned host memory as a program sees it, with a daemon that has it mapped elsewhere.
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "tests/unit/client/fake_daemon.h"
+
+namespace {
+
+using slate::ipc::CommandType;
+
+template <typename T>
+cudaError_t malloc_host(T** memory, std::size_t bytes) {
+  return cudaMallocHost(reinterpret_cast<void**>(memory), bytes);
+}
+
+class CudartHostTest : public ::testing::Test {
+ protected:
+  CudartHostTest()
+      : directory(std::filesystem::temp_directory_path() /
+                  ("slate-cudart-host-test-" + std::to_string(::getpid()))),
+        daemon(std::make_unique<slate::test::FakeDaemon>(directory)) {
+    ::setenv("SLATE_RUNTIME_DIR", directory.c_str(), 1);
+    cudaDeviceReset();
+    cudaGetLastError();
+    EXPECT_EQ(cudaMalloc(&device, kBytes), cudaSuccess);
+  }
+  ~CudartHostTest() override {
+    cudaDeviceReset();
+    daemon.reset();
+    std::filesystem::remove_all(directory);
+  }
+
+  int staged() const {
+    return daemon->count(CommandType::kCopyToDevice) + daemon->count(CommandType::kCopyToHost);
+  }
+
+  static constexpr std::size_t kBytes = 1 << 20;
+  const std::string directory;
+  std::unique_ptr<slate::test::FakeDaemon> daemon;
+  void* device = nullptr;
+};
+
+TEST_F(CudartHostTest, CopiesOfPinnedMemoryAreOneCommandEach) {
+  int *from = nullptr, *to = nullptr;
+  ASSERT_EQ(malloc_host(&from, kBytes), cudaSuccess);
+  ASSERT_EQ(malloc_host(&to, kBytes), cudaSuccess);
+  std::iota(from, from + kBytes / 4, 1);
+  EXPECT_EQ(cudaMemcpyAsync(device, from, kBytes, cudaMemcpyDefault, nullptr), cudaSuccess);
+  EXPECT_EQ(cudaMemcpy(to, device, kBytes, cudaMemcpyDeviceToHost), cudaSuccess);
+  EXPECT_EQ(std::memcmp(from, to, kBytes), 0);
+  EXPECT_EQ(daemon->count(CommandType::kCopyPinned), 2);
+  EXPECT_EQ(staged(), 0);
+  EXPECT_EQ(cudaFreeHost(from), cudaSuccess);
+  EXPECT_EQ(cudaFreeHost(from), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaFreeHost(to), cudaSuccess);
+}
+
+TEST_F(CudartHostTest, RectanglesOfPinnedMemoryKeepTheirPitches) {
+  unsigned char* host = nullptr;
+  ASSERT_EQ(malloc_host(&host, kBytes), cudaSuccess);
+  std::memset(host, 7, kBytes);
+  ASSERT_EQ(cudaMemset(device, 0, kBytes), cudaSuccess);
+  ASSERT_EQ(cudaMemcpy2D(device, 512, host, 300, 200, 50, cudaMemcpyHostToDevice), cudaSuccess);
+  std::vector<unsigned char> back(512 * 50);
+  ASSERT_EQ(cudaMemcpy(back.data(), device, back.size(), cudaMemcpyDeviceToHost), cudaSuccess);
+  for (std::size_t i = 0; i < back.size(); ++i)
+    ASSERT_EQ(back[i], i % 512 < 200 ? 7 : 0) << "byte " << i;
+  EXPECT_EQ(daemon->count(CommandType::kCopyPinned), 1);
+  EXPECT_EQ(cudaFreeHost(host), cudaSuccess);
+}
+
+TEST_F(CudartHostTest, TheDevicesAddressIsTold) {
+  char* host = nullptr;
+  ASSERT_EQ(cudaHostAlloc(reinterpret_cast<void**>(&host), 5000, cudaHostAllocMapped), cudaSuccess);
+  void* mapped = nullptr;
+  ASSERT_EQ(cudaHostGetDevicePointer(&mapped, host + 100, 0), cudaSuccess);
+  // The daemon of this test is in this process: what one side writes the other one reads.
+  std::strcpy(static_cast<char*>(mapped), "there");
+  EXPECT_STREQ(host + 100, "there");
+  cudaPointerAttributes attributes{};
+  ASSERT_EQ(cudaPointerGetAttributes(&attributes, host + 100), cudaSuccess);
+  EXPECT_EQ(attributes.type, cudaMemoryTypeHost);
+  EXPECT_EQ(attributes.hostPointer, host + 100);
+  EXPECT_EQ(attributes.devicePointer, mapped);
+  unsigned flags = 0;
+  EXPECT_EQ(cudaHostGetFlags(&flags, host), cudaSuccess);
+  EXPECT_EQ(flags, unsigned{cudaHostAllocMapped});
+  EXPECT_EQ(cudaFreeHost(host), cudaSuccess);
+}
+
+TEST_F(CudartHostTest, RegisteredMemoryKeepsItsContentsAndIsCopiedStraight) {
+  // Neither end on a page's border: the edges go through staging.
+  std::vector<unsigned char> memory(kBytes);
+  unsigned char* const host = memory.data() + 100;
+  constexpr std::size_t kSize = kBytes - 300;
+  for (std::size_t i = 0; i < kSize; ++i) host[i] = static_cast<unsigned char>(i * 7 + i / 251);
+  const std::vector<unsigned char> before(host, host + kSize);
+  ASSERT_EQ(cudaHostRegister(host, kSize, cudaHostRegisterDefault), cudaSuccess);
+  EXPECT_EQ(cudaHostRegister(host, kSize, 0), cudaErrorHostMemoryAlreadyRegistered);
+  EXPECT_EQ(std::memcmp(host, before.data(), kSize), 0);
+  ASSERT_EQ(cudaMemcpy(device, host, kSize, cudaMemcpyHostToDevice), cudaSuccess);
+  EXPECT_EQ(daemon->count(CommandType::kCopyPinned), 1);
+  std::memset(host, 0, kSize);
+  ASSERT_EQ(cudaMemcpy(host, device, kSize, cudaMemcpyDeviceToHost), cudaSuccess);
+  EXPECT_EQ(std::memcmp(host, before.data(), kSize), 0);
+  EXPECT_EQ(daemon->count(CommandType::kCopyPinned), 2);
+  EXPECT_EQ(cudaHostUnregister(host), cudaSuccess);
+  EXPECT_EQ(std::memcmp(host, before.data(), kSize), 0) << "unregistering keeps the contents too";
+  ASSERT_EQ(cudaMemcpy(device, host, kSize, cudaMemcpyHostToDevice), cudaSuccess);
+  EXPECT_EQ(daemon->count(CommandType::kCopyPinned), 2) << "ordinary memory again";
+  EXPECT_EQ(cudaHostUnregister(host), cudaErrorHostMemoryNotRegistered);
+}
+
+TEST_F(CudartHostTest, MemoryThatCannotBeSharedInPlaceIsRegisteredAllTheSame) {
+  char stack[200 << 10];
+  std::memset(stack, 5, sizeof(stack));
+  ASSERT_EQ(cudaHostRegister(stack, sizeof(stack), 0), cudaSuccess);
+  ASSERT_EQ(cudaMemcpy(device, stack, sizeof(stack), cudaMemcpyHostToDevice), cudaSuccess);
+  EXPECT_EQ(daemon->count(CommandType::kCopyPinned), 0);
+  EXPECT_EQ(cudaHostUnregister(stack), cudaSuccess);
+  EXPECT_EQ(cudaHostRegister(stack, sizeof(stack), cudaHostRegisterMapped), cudaErrorNotSupported);
+  EXPECT_EQ(stack[1000], 5);
+}
+
+TEST_F(CudartHostTest, PinnedMemoryOutlivesAResetAsPlainMemory) {
+  int* host = nullptr;
+  ASSERT_EQ(malloc_host(&host, kBytes), cudaSuccess);
+  host[0] = 42;
+  ASSERT_EQ(cudaDeviceReset(), cudaSuccess);
+  EXPECT_EQ(host[0], 42);
+  ASSERT_EQ(cudaMalloc(&device, kBytes), cudaSuccess);
+  EXPECT_EQ(cudaMemcpy(device, host, kBytes, cudaMemcpyHostToDevice), cudaSuccess);
+  EXPECT_EQ(daemon->count(CommandType::kCopyPinned), 0);
+  EXPECT_EQ(cudaFreeHost(host), cudaSuccess);
+}
+
+TEST_F(CudartHostTest, QueriesAndWaitsForFinishedWorkAskNobody) {
+  cudaStream_t stream = nullptr;
+  cudaEvent_t event = nullptr;
+  ASSERT_EQ(cudaStreamCreate(&stream), cudaSuccess);
+  ASSERT_EQ(cudaEventCreate(&event), cudaSuccess);
+  ASSERT_EQ(cudaMemsetAsync(device, 1, 100, stream), cudaSuccess);
+  ASSERT_EQ(cudaEventRecord(event, stream), cudaSuccess);
+  std::size_t bytes = 0;
+  ASSERT_EQ(cudaMemGetInfo(&bytes, nullptr), cudaSuccess);  // a round trip, so all is done
+  EXPECT_EQ(cudaEventQuery(event), cudaSuccess);
+  EXPECT_EQ(cudaStreamQuery(stream), cudaSuccess);
+  EXPECT_EQ(cudaStreamQuery(nullptr), cudaSuccess);
+  EXPECT_EQ(cudaEventSynchronize(event), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(daemon->count(CommandType::kQuery), 0);
+  EXPECT_EQ(daemon->count(CommandType::kSynchronize), 0);
+  EXPECT_EQ(cudaEventDestroy(event), cudaSuccess);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
+}  // namespace
