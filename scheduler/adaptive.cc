@@ -1,0 +1,322 @@
+// adaptive: who is in the group, in which phase it is, and what that means for launches. The search
+// itself is search.cc, its measurements measurement.cc, turns turns.cc; groups coming and going are
+// adaptive_group.cc.
+#include "scheduler/adaptive.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "scheduler/forms.h"
+#include "scheduler/timeslice.h"
+
+namespace slate::scheduler {
+namespace {
+
+// Candidates take at most so often the time that all members would need one after the other.
+constexpr double kPatience = 4;
+constexpr Milliseconds kLeastPatience{20};
+// Settled: launches of each in a window, and bad windows before searching again.
+constexpr std::uint32_t kWindowLaunches = 8;
+constexpr Milliseconds kWindow{20};
+constexpr std::uint32_t kBadWindows = 2;
+// A kernel whose time alone has changed so much is another kernel.
+constexpr double kAloneDrift = 0.25;
+// Launches that started beside work which nobody can stop: they say nothing.
+constexpr std::uint64_t kBesideTag = 0;
+
+}  // namespace
+
+AdaptivePolicy::AdaptivePolicy(const Settings& settings, ProfileTable& profiles)
+    : settings_(settings),
+      profiles_(profiles),
+      roster_(settings_, profiles_),
+      turns_(settings_, profiles_) {
+  for (auto* each : {&wanted_kernels_, &kernels_}) each->reserve(kMostMembers);
+  wanted_.reserve(kMostMembers);
+  wanted_ids_.reserve(kMostMembers);
+  wanted_weights_.reserve(kMostMembers);
+  members_.reserve(kMostMembers);
+}
+
+void AdaptivePolicy::decide(const View& view, Decisions& decisions) {
+  roster_.update(view);
+  decisions.again = roster_.next_change();
+  choose_members(view);
+  if (!same_group(view) || profiles_.edits() != edits_) regroup(view);
+  if (members_.empty()) return;
+  step(view, decisions);
+  roster_.retreat_others(view, decisions);
+  act(view, decisions);
+  if (roster_.contenders().size() > members_.size()) {
+    decisions.again = std::min(decisions.again, rotate_at_);
+  }
+}
+
+void AdaptivePolicy::step(const View& view, Decisions& decisions) {
+  handover_.settle(view, roster_);
+  if (phase_ == Phase::kMeasure && all_measured()) enter_group(view);
+  if (phase_ == Phase::kSearch) step_search(view, decisions);
+  if (phase_ == Phase::kSettled) step_settled(view, decisions);
+}
+
+Time AdaptivePolicy::give_up_at() const {
+  double all = 0;
+  for (const Member& member : members_) {
+    const double ms = expected_time(profiles_, row(member), settings_).count();
+    // Of longer ones the progress is followed; nobody waits for their end.
+    all += ms > settings_.native_try.count() ? settings_.measure.count() : ms;
+  }
+  return plan_since_ + ticks(Milliseconds(all * kPatience) + kLeastPatience);
+}
+
+void AdaptivePolicy::step_search(const View& view, Decisions& decisions) {
+  const bool seen = measurement_.seen(1, settings_.measure);
+  bool over = false;
+  if (seen) {
+    double weights[kMostMembers];
+    for (std::size_t i = 0; i < members_.size(); ++i) weights[i] = members_[i].weight;
+    const double score = makespan(measurement_.rates(), {weights, members_.size()});
+    over = score > settings_.cut * std::min(1.0, search_.best_score());
+  }
+  const Time start = std::max(plan_since_, handover_.since());
+  const bool enough = seen && handover_.over() &&
+                      measurement_.seen(settings_.form_tries, settings_.measure) &&
+                      view.now - start >= ticks(settings_.measure);
+  const Time give_up = give_up_at();
+  if (over || enough || (seen && view.now >= give_up)) {
+    search_.measured(measurement_.rates());
+  } else if (view.now >= give_up) {
+    search_.rejected();
+  } else {
+    const Time due = start + ticks(settings_.measure);
+    decisions.again = std::min(decisions.again, due > view.now ? std::min(due, give_up) : give_up);
+    return;
+  }
+  if (search_.done()) {
+    conclude(view);
+  } else {
+    adopt(view, search_.candidate());
+    decisions.again = std::min(decisions.again, give_up_at());
+  }
+  decisions.reason = "search";
+}
+
+bool AdaptivePolicy::gone_off(const View& view) {
+  if (pinned_) return false;
+  if (plan_.sharing == Sharing::kAlone) {
+    return std::ranges::any_of(members_, [&](const Member& member) {
+      const double ms = profiles_.kernel(member.settled_kernel).best_alone().ms;
+      return member.alone_ms > 0 && std::abs(ms / member.alone_ms - 1) > kAloneDrift;
+    });
+  }
+  // The first windows are short: they verify what was remembered.
+  const bool first = windows_ < kBadWindows;
+  const Milliseconds window = first ? settings_.measure : kWindow;
+  if (view.now - plan_since_ < ticks(window) || !handover_.over()) return false;
+  if (!measurement_.seen(first ? settings_.form_tries : kWindowLaunches, window)) return false;
+  double weights[kMostMembers];
+  for (std::size_t i = 0; i < members_.size(); ++i) weights[i] = members_[i].weight;
+  const std::span<const double> theirs{weights, members_.size()};
+  const auto rates = measurement_.rates();
+  const bool bad = makespan(rates, theirs) > reference_ * (1 + settings_.drift) ||
+                   starves(rates, theirs, settings_.floor * (1 - settings_.drift));
+  bad_windows_ = bad ? bad_windows_ + 1 : 0;
+  ++windows_;
+  measurement_.begin(members_.size());
+  plan_since_ = view.now;
+  return bad_windows_ >= kBadWindows;
+}
+
+void AdaptivePolicy::step_settled(const View& view, Decisions& decisions) {
+  const bool off = gone_off(view);
+  if (off && (searched_at_ == Time{} || view.now - searched_at_ >= ticks(wait_again_))) {
+    search_again(view);
+  } else if (plan_.sharing == Sharing::kPlaced && !pinned_) {
+    rotate_equals(view, decisions);
+  }
+}
+
+void AdaptivePolicy::rotate_equals(const View& view, Decisions& decisions) {
+  // Units do not divide evenly: of members alike, whoever has got least has the best place.
+  if (view.now >= equals_at_) {
+    double all = 0;
+    for (const Member& m : members_) {
+      all += expected_time(profiles_, row(m), settings_).count();
+    }
+    equals_at_ = view.now + ticks(std::max(settings_.rotation, Milliseconds(all)));
+    Arrangement plan = plan_;
+    const auto poorer = [&](std::size_t a, std::size_t b) {
+      return roster_[members_[a].index].served < roster_[members_[b].index].served;
+    };
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+      for (std::size_t k = i + 1; k < members_.size(); ++k) {
+        const bool alike =
+            members_[k].kernel == members_[i].kernel && members_[k].weight == members_[i].weight;
+        if (!alike || plan.units[i] == plan.units[k]) continue;
+        if (poorer(i, k) == (plan.units[i] > plan.units[k])) continue;
+        std::swap(plan.units[i], plan.units[k]);
+        std::swap(plan.forms[i], plan.forms[k]);
+      }
+    }
+    if (plan != plan_) adopt(view, plan);
+  }
+  decisions.again = std::min(decisions.again, equals_at_);
+}
+
+void AdaptivePolicy::act(const View& view, Decisions& decisions) {
+  // Members of former groups that still contend wait for their turn off the device.
+  for (const std::uint32_t i : roster_.contenders()) {
+    const SessionView& session = view.sessions[i];
+    if (!roster_[i].member && can_retreat(session)) {
+      decisions.resize.push_back({.session = session.id, .placement = {}});
+    }
+  }
+  if (!exclusive()) return share(view, decisions);
+  if (!was_exclusive_) {
+    was_exclusive_ = true;
+    exclusive_since_ = epoch_;
+    turns_.reset(roster_);
+  }
+  const bool beside = long_outsider(view, roster_, settings_);
+  if (beside) {
+    exclusive_since_ = epoch_ + 1;
+  } else if (exclusive_since_ > epoch_) {
+    epoch_ = exclusive_since_;
+  }
+  turns_.decide(view, roster_, wanted_,
+                {.quantum = settings_.adaptive_quantum,
+                 .long_quantum = settings_.long_quantum,
+                 .tag = beside ? kBesideTag : epoch_,
+                 .alone = !beside},
+                decisions);
+  if (!decisions.start.empty() && decisions.reason.empty()) {
+    decisions.reason = phase_ == Phase::kSingle ? "alone" : "turn";
+  }
+}
+
+Form AdaptivePolicy::form_of(std::size_t member, const WaitingLaunch& launch) const {
+  const KernelProfile& profile = profiles_.kernel(launch.kernel);
+  if (profiles_.family(launch.kernel) != members_[member].kernel) {
+    return choose_form(profile, launch, settings_, false);
+  }
+  const Form form = profile.form_override.value_or(plan_.forms[member]);
+  if (form == Form::kWorker && !may_work(launch)) return Form::kNative;
+  return form == Form::kSlice ? choose_form(profile, launch, settings_, false) : form;
+}
+
+void AdaptivePolicy::share(const View& view, Decisions& decisions) {
+  // Turns that are queued are let run out before the first candidate: beside it, whoever came first
+  // would get ahead of all others.
+  if (was_exclusive_ && phase_ == Phase::kSearch && !handover_.over()) return;
+  was_exclusive_ = false;
+  const Milliseconds ahead = phase_ == Phase::kSearch ? settings_.search_ahead : settings_.ahead;
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    const Member& member = members_[i];
+    const SessionView& session = view.sessions[member.index];
+    const Share share{.form = session.waiting ? form_of(i, *session.waiting) : Form::kNative,
+                      .placement = member.target,
+                      .tag = epoch_,
+                      .ahead = ahead,
+                      .settled = phase_ == Phase::kSettled};
+    if (share_device(session, profiles_, settings_, share, decisions)) {
+      roster_[member.index].last_start = view.now;
+    }
+  }
+  if (!decisions.start.empty() && decisions.reason.empty()) {
+    decisions.reason = plan_.sharing == Sharing::kPlaced ? "placed" : "together";
+  }
+}
+
+std::string AdaptivePolicy::arrangement_text(const Machine& machine) const {
+  switch (phase_) {
+    case Phase::kIdle:
+      return "idle";
+    case Phase::kSingle:
+      return "session " + std::to_string(members_.front().id) + " alone";
+    case Phase::kMeasure:
+      return "taking turns, to measure each alone";
+    case Phase::kSearch:
+    case Phase::kSettled:
+      break;
+  }
+  if (plan_.sharing == Sharing::kAlone) return "taking turns";
+  std::string text = phase_ == Phase::kSearch ? "trying " : "";
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    if (i > 0) text += ", ";
+    text += "session " + std::to_string(members_[i].id) + " on SMs " +
+            sms_text(members_[i].target, machine) + " (" + std::string(form_name(plan_.forms[i])) +
+            ")";
+  }
+  return text;
+}
+
+AdaptivePolicy::Member* AdaptivePolicy::find(SessionId id) {
+  const auto at = std::ranges::find(members_, id, &Member::id);
+  return at == members_.end() ? nullptr : &*at;
+}
+
+void AdaptivePolicy::learn_alone(const Completion& completion, Member* member) {
+  if (completion.tag < exclusive_since_ || completion.tag == kBesideTag || completion.resized) {
+    return;
+  }
+  record_alone(profiles_, completion, settings_);
+  if (member && profiles_.family(completion.kernel) == member->kernel)
+    member->fresh += completion.launches;
+}
+
+void AdaptivePolicy::finished(const Completion& completion) {
+  const auto alone = profiles_.alone(completion.kernel);
+  Member* member = find(completion.session);
+  if (exclusive()) turns_.finished(roster_, completion);
+  roster_.account(completion);
+  if (Slot* slot = roster_.find(completion.session)) {
+    const double ms = alone ? alone->count() * completion.part : completion.device_time.count();
+    slot->served += ms * completion.launches / slot->weight;
+    if (completion.tag != epoch_) handover_.ended(*slot, completion);
+  }
+  if (exclusive()) return learn_alone(completion, member);
+  if (!member || completion.tag != epoch_ || !handover_.clean(completion)) return;
+  if (plan_.sharing == Sharing::kPlaced) record_placed(profiles_, completion);
+  if (alone) {
+    measurement_.add(static_cast<std::size_t>(member - members_.data()), *alone * completion.part,
+                     completion.device_time, completion.launches);
+  }
+}
+
+void AdaptivePolicy::follow_alone(const Progress& progress, Member& member) {
+  KernelProfile& profile = profiles_.kernel(progress.kernel);
+  if (turns_.holder() != progress.session || exclusive_since_ > epoch_) {
+    member.span.restart();
+    return;
+  }
+  // Between two of its turns it made no progress.
+  if (member.turn != turns_.turn()) member.span.restart();
+  member.turn = turns_.turn();
+  const ProgressSpan::Step step = member.span.next(progress);
+  member.followed += step.ms;
+  member.grids += step.grids;
+  if (member.followed < settings_.measure_alone.count() || member.grids <= 0) return;
+  const double ms = member.followed / member.grids;
+  TimeEstimate& time = profile.alone[static_cast<std::size_t>(Form::kWorker)];
+  // Launches that end speak for themselves.
+  if (ms > settings_.long_kernel.count() && (!time.known() || member.fresh < fresh_needed_)) {
+    time.add(ms);
+    ++member.fresh;
+  }
+  member.followed = member.grids = 0;
+}
+
+void AdaptivePolicy::progressed(const Progress& progress) {
+  Member* member = find(progress.session);
+  if (!member || profiles_.family(progress.kernel) != member->kernel || progress.placement.empty())
+    return;
+  if (exclusive()) return follow_alone(progress, *member);
+  const TimeEstimate& alone = profiles_.kernel(progress.kernel).best_alone();
+  if (progress.placement != member->target || !handover_.over() || !alone.known()) return;
+  // Short launches are measured by their ends.
+  if (!is_long(profiles_.kernel(progress.kernel), settings_)) return;
+  measurement_.add_progress(static_cast<std::size_t>(member - members_.data()), progress,
+                            Milliseconds(alone.ms));
+}
+
+}  // namespace slate::scheduler

@@ -1,0 +1,129 @@
+// adaptive: finds out by measuring how the kernels that are active now run best together, and keeps
+// to it: in turns, all over the device at once, or each on its own SMs. docs/scheduling.md
+// describes the phases, the objective and the search.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "scheduler/handover.h"
+#include "scheduler/measurement.h"
+#include "scheduler/policy.h"
+#include "scheduler/roster.h"
+#include "scheduler/search.h"
+#include "scheduler/settings.h"
+#include "scheduler/turns.h"
+
+namespace slate::scheduler {
+
+class AdaptivePolicy final : public Policy {
+ public:
+  AdaptivePolicy(const Settings& settings, ProfileTable& profiles);
+
+  std::string_view name() const override { return "adaptive"; }
+  std::string arrangement_text(const Machine& machine) const override;
+  void decide(const View& view, Decisions& decisions) override;
+  void finished(const Completion& completion) override;
+  void progressed(const Progress& progress) override;
+
+  enum class Phase : std::uint8_t {
+    kIdle,
+    kSingle,   // one session
+    kMeasure,  // turns, until every member's time alone is known
+    kSearch,   // trying arrangements
+    kSettled,  // in the best one
+  };
+  // For tests and the trace.
+  Phase phase() const { return phase_; }
+  const Arrangement& arrangement() const { return plan_; }
+  std::uint32_t searches() const { return searches_; }
+  std::uint32_t candidates() const { return search_.tried(); }
+
+ private:
+  struct Member {
+    SessionId id = 0;
+    std::uint32_t index = 0;  // of the view and the roster
+    KernelId kernel = 0;      // the family
+    double weight = 1;        // over the mean
+    Placement target;         // under the plan, if shared
+    std::uint32_t fresh = 0;  // launches seen alone since the phase began
+    ProgressSpan span{};      // alone, within one turn
+    std::uint64_t turn = 0;
+    double followed = 0, grids = 0;
+    KernelId settled_kernel = 0;  // the row of its last launch when the group settled
+    double alone_ms = 0;          // and its time alone
+  };
+  /// A search that was interrupted because its group parted.
+  struct Paused {
+    Search search;
+    std::uint64_t at = 0;  // order
+  };
+
+  /// The row of the member's last launch.
+  KernelId row(const Member& member) const { return roster_[member.index].launch.kernel; }
+  void note_settled();
+  void choose_members(const View& view);
+  bool same_group(const View& view);
+  void regroup(const View& view);
+  void pause_search();
+  void enter_group(const View& view);
+  void begin_search(const View& view);
+  Search::Member describe(const View& view, const Member& member) const;
+  void step(const View& view, Decisions& decisions);
+  void step_search(const View& view, Decisions& decisions);
+  void step_settled(const View& view, Decisions& decisions);
+  bool gone_off(const View& view);
+  void rotate_equals(const View& view, Decisions& decisions);
+  void conclude(const View& view);
+  void remember() const;
+  void search_again(const View& view);
+  bool recall(const View& view);
+  void adopt(const View& view, const Arrangement& plan);
+  Time give_up_at() const;
+  bool all_measured() const;
+  bool equal_weights() const;
+  bool is_pinned() const;
+  bool exclusive() const { return phase_ <= Phase::kMeasure || plan_.sharing == Sharing::kAlone; }
+  void act(const View& view, Decisions& decisions);
+  void share(const View& view, Decisions& decisions);
+  Form form_of(std::size_t member, const WaitingLaunch& launch) const;
+  Member* find(SessionId id);
+  void learn_alone(const Completion& completion, Member* member);
+  void follow_alone(const Progress& progress, Member& member);
+
+  const Settings settings_;
+  ProfileTable& profiles_;
+  Roster roster_;
+  Turns turns_;
+
+  std::vector<std::uint32_t> wanted_;  // indices of the members to be
+  std::vector<Member> members_;        // by kernel, then as they came
+  std::vector<KernelId> kernels_;      // theirs: the group's name in the table
+  std::vector<SessionId> wanted_ids_;  // of the present members, as wanted_ had them
+  std::vector<KernelId> wanted_kernels_;
+  std::vector<double> wanted_weights_;
+  Time rotate_at_{}, group_since_{};
+
+  Phase phase_ = Phase::kIdle;
+  Arrangement plan_;
+  std::uint64_t epoch_ = 1;            // of the plan; tags carry it
+  std::uint64_t exclusive_since_ = 1;  // from this epoch on, whatever ran had the device alone
+  bool was_exclusive_ = true;
+  Handover handover_;
+  Time plan_since_{};
+  Time equals_at_{};  // when members alike change places
+  std::uint32_t fresh_needed_ = 0;
+
+  Search search_;
+  std::map<std::vector<KernelId>, Paused> paused_;
+  Measurement measurement_;
+  std::uint32_t searches_ = 0, windows_ = 0, bad_windows_ = 0;
+  double reference_ = 1;     // score of the settled plan
+  bool pinned_ = false;      // by the administrator: never searched for again
+  std::uint64_t edits_ = 0;  // of the profiles, as last seen
+  Time searched_at_{};
+  Milliseconds wait_again_{};
+};
+
+}  // namespace slate::scheduler

@@ -1,0 +1,284 @@
+// adaptive: groups of sessions coming and going, what is remembered of them, and searches
+// beginning, pausing and ending.
+#include <algorithm>
+#include <cmath>
+
+#include "scheduler/adaptive.h"
+#include "scheduler/forms.h"
+
+namespace slate::scheduler {
+namespace {
+constexpr std::size_t kMostPaused = 32;
+// A memory-bound kernel starts with half of what another gets: a third of the device beside one.
+constexpr double kMemoryShare = 0.5;
+constexpr double kSearchStay = 10;  // times Settings::rotation
+constexpr double kMostWait = 64;    // times Settings::search_again
+}  // namespace
+
+void AdaptivePolicy::choose_members(const View& view) {
+  const auto contenders = roster_.contenders();
+  const std::size_t most = std::clamp<std::size_t>(settings_.group, 1, kMostMembers);
+  if (contenders.size() <= most) {
+    wanted_.assign(contenders.begin(), contenders.end());
+    return;
+  }
+  bool rotate = view.now >= rotate_at_;
+  // A group that is being searched for stays a while longer.
+  const Time patience = group_since_ + ticks(settings_.rotation * kSearchStay);
+  if (rotate && phase_ >= Phase::kMeasure && phase_ <= Phase::kSearch && view.now < patience) {
+    rotate = false;
+    rotate_at_ = std::min(patience, view.now + ticks(settings_.rotation));
+  }
+  if (rotate) rotate_at_ = view.now + ticks(settings_.rotation);
+  wanted_.clear();
+  for (const std::uint32_t i : contenders) {
+    if (!rotate && roster_[i].member && wanted_.size() < most) wanted_.push_back(i);
+  }
+  if (wanted_.size() == most) return;
+  while (wanted_.size() < most) {
+    std::uint32_t best = contenders[0];
+    bool any = false;
+    for (const std::uint32_t i : contenders) {
+      if (std::ranges::find(wanted_, i) != wanted_.end()) continue;
+      if (!any || roster_[i].served < roster_[best].served) best = i;
+      any = true;
+    }
+    wanted_.push_back(best);
+  }
+  std::ranges::sort(wanted_);
+}
+
+bool AdaptivePolicy::same_group(const View&) {
+  bool same = wanted_.size() == wanted_ids_.size();
+  for (std::size_t i = 0; same && i < wanted_.size(); ++i) {
+    const Slot& slot = roster_[wanted_[i]];
+    same = slot.id == wanted_ids_[i] && slot.kernel == wanted_kernels_[i] &&
+           slot.weight == wanted_weights_[i];
+  }
+  if (!same) return false;
+  for (Member& member : members_) {
+    if (member.index >= roster_.size() || roster_[member.index].id != member.id) {
+      const auto at = std::ranges::find(wanted_ids_, member.id);
+      member.index = wanted_[static_cast<std::size_t>(at - wanted_ids_.begin())];
+    }
+  }
+  return true;
+}
+
+void AdaptivePolicy::regroup(const View& view) {
+  if (profiles_.edits() == edits_) {
+    pause_search();
+  } else {
+    paused_.clear();  // they know what may just have been forgotten
+    edits_ = profiles_.edits();
+  }
+  group_since_ = view.now;
+  pinned_ = false;
+  for (std::size_t i = 0; i < roster_.size(); ++i) roster_[i].member = false;
+  members_.clear();
+  wanted_ids_.clear();
+  wanted_kernels_.clear();
+  wanted_weights_.clear();
+  double weights = 0;
+  for (const std::uint32_t i : wanted_) {
+    Slot& slot = roster_[i];
+    slot.member = true;
+    wanted_ids_.push_back(slot.id);
+    wanted_kernels_.push_back(slot.kernel);
+    wanted_weights_.push_back(slot.weight);
+    weights += slot.weight;
+    Member& member = members_.emplace_back();
+    member.id = slot.id;
+    member.index = i;
+    member.kernel = slot.kernel;
+    member.weight = slot.weight;
+  }
+  for (Member& member : members_) {
+    member.weight *= static_cast<double>(members_.size()) / weights;
+  }
+  std::ranges::stable_sort(members_, {}, &Member::kernel);
+  kernels_.clear();
+  for (const Member& member : members_) kernels_.push_back(member.kernel);
+  searched_at_ = {};
+  wait_again_ = settings_.search_again;
+  fresh_needed_ = 0;
+  phase_ = members_.empty() ? Phase::kIdle : Phase::kMeasure;
+  adopt(view, {});
+  if (members_.size() == 1) {
+    phase_ = Phase::kSingle;
+  } else if (members_.size() > 1 && (is_pinned() || all_measured())) {
+    enter_group(view);
+  }
+}
+
+bool AdaptivePolicy::equal_weights() const {
+  return std::ranges::all_of(members_, [&](const Member& m) {
+    return std::abs(m.weight - members_.front().weight) < 1e-9;
+  });
+}
+
+bool AdaptivePolicy::is_pinned() const {
+  const GroupProfile* known = profiles_.group(kernels_);
+  return known != nullptr && known->pinned;
+}
+
+bool AdaptivePolicy::all_measured() const {
+  return std::ranges::all_of(members_, [&](const Member& member) {
+    const WaitingLaunch& launch = roster_[member.index].launch;
+    return member.fresh >= fresh_needed_ &&
+           std::ranges::any_of(profiles_.rows_of_family(member.kernel), [&](KernelId id) {
+             return alone_measured(profiles_.kernel(id), launch, settings_);
+           });
+  });
+}
+
+void AdaptivePolicy::enter_group(const View& view) {
+  if (fresh_needed_ == 0 && recall(view)) return;
+  begin_search(view);
+}
+
+void AdaptivePolicy::note_settled() {
+  for (Member& member : members_) {
+    member.settled_kernel = row(member);
+    member.alone_ms = profiles_.kernel(member.settled_kernel).best_alone().ms;
+  }
+}
+
+bool AdaptivePolicy::recall(const View& view) {
+  if (!equal_weights() && !is_pinned()) return false;
+  if (const GroupProfile* known = profiles_.group(kernels_)) {
+    const std::size_t n = members_.size();
+    Arrangement plan{.sharing = known->sharing};
+    std::uint32_t units = 0;
+    if (plan.sharing != Sharing::kAlone) {
+      if (known->forms.size() != n) return false;
+      std::ranges::copy(known->forms, plan.forms.begin());
+    }
+    if (plan.sharing == Sharing::kTogether && known->placements.size() == n) {
+      for (std::size_t i = 0; i < n; ++i) plan.quotas[i] = known->placements[i].blocks_per_sm;
+    }
+    if (plan.sharing == Sharing::kPlaced) {
+      if (known->placements.size() != n) return false;
+      for (std::size_t i = 0; i < n; ++i) {
+        plan.units[i] = known->placements[i].count;
+        if (plan.units[i] == 0 || plan.units[i] > view.machine.units) return false;
+        units += plan.units[i];
+      }
+      // Learnt on another device, or on another partition of this one.
+      if (units > view.machine.units) return false;
+    }
+    reference_ = known->makespan;
+    pinned_ = known->pinned;
+    phase_ = Phase::kSettled;
+    windows_ = bad_windows_ = 0;
+    equals_at_ = {};
+    note_settled();
+    adopt(view, plan);
+    return true;
+  }
+  const auto paused = paused_.find(kernels_);
+  if (paused == paused_.end()) return false;
+  search_ = std::move(paused->second.search);
+  paused_.erase(paused);
+  phase_ = Phase::kSearch;
+  adopt(view, search_.candidate());
+  return true;
+}
+
+void AdaptivePolicy::pause_search() {
+  if (phase_ != Phase::kSearch || search_.tried() == 0 || !equal_weights()) return;
+  if (paused_.size() >= kMostPaused) {
+    paused_.erase(
+        std::ranges::min_element(paused_, {}, [](const auto& entry) { return entry.second.at; }));
+  }
+  paused_.insert_or_assign(kernels_, Paused{.search = search_, .at = epoch_});
+}
+
+Search::Member AdaptivePolicy::describe(const View& view, const Member& member) const {
+  const KernelProfile& profile = profiles_.kernel(row(member));
+  const WaitingLaunch& launch = roster_[member.index].launch;
+  Search::Member out;
+  out.weight = member.weight;
+  out.form = choose_form(profile, launch, settings_, false);
+  out.least_units = least_units(launch, view.machine);
+  out.flips = may_work(launch) && !is_long(profile, settings_);
+  if (may_work(launch)) {
+    out.room = static_cast<std::uint32_t>(launch.wave / std::max(1U, view.machine.sm_count));
+  }
+  const auto memory = profiles_.memory_intensity(row(member), view.machine);
+  const bool bound = memory && *memory >= settings_.medium_memory;
+  out.share = member.weight * (bound ? kMemoryShare : 1);
+  const double alone = profile.best_alone().ms;
+  for (const auto& [placement, time] : profile.placed[static_cast<std::size_t>(out.form)]) {
+    if (placement.blocks_per_sm == 0 && placement.count < view.machine.units && time.ms > 0) {
+      out.points.push_back({.units = placement.count, .rate = alone / time.ms});
+    }
+  }
+  return out;
+}
+
+void AdaptivePolicy::begin_search(const View& view) {
+  std::vector<Search::Member> members;
+  for (const Member& member : members_) members.push_back(describe(view, member));
+  ++searches_;
+  searched_at_ = view.now;
+  search_.begin(
+      std::move(members),
+      {.units = view.machine.units, .together = equal_weights(), .floor = settings_.floor});
+  phase_ = Phase::kSearch;
+  if (search_.done()) return conclude(view);
+  adopt(view, search_.candidate());
+}
+
+void AdaptivePolicy::conclude(const View& view) {
+  const bool gains = search_.best_score() < 1 - settings_.least_gain;
+  reference_ = gains ? search_.best_score() : 1;
+  phase_ = Phase::kSettled;
+  windows_ = bad_windows_ = 0;
+  equals_at_ = {};
+  note_settled();
+  adopt(view, gains ? search_.best() : Arrangement{});
+  if (equal_weights()) remember();
+}
+
+void AdaptivePolicy::remember() const {
+  GroupProfile group;
+  group.kernels = kernels_;
+  group.sharing = plan_.sharing;
+  group.makespan = reference_;
+  group.samples = search_.tried();
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    group.forms.push_back(plan_.forms[i]);
+    group.placements.push_back(members_[i].target);
+  }
+  profiles_.set_group(std::move(group));
+}
+
+void AdaptivePolicy::search_again(const View& view) {
+  // Times alone may be what has changed, so they come first.
+  fresh_needed_ = settings_.form_tries;
+  for (Member& member : members_) member.fresh = 0;
+  if (searched_at_ != Time{})
+    wait_again_ = std::min(wait_again_ * 2, settings_.search_again * kMostWait);
+  searched_at_ = view.now;
+  phase_ = Phase::kMeasure;
+  adopt(view, {});
+}
+
+void AdaptivePolicy::adopt(const View& view, const Arrangement& plan) {
+  plan_ = plan;
+  ++epoch_;
+  plan_since_ = view.now;
+  measurement_.begin(members_.size());
+  std::uint32_t first = 0;
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    members_[i].target = view.machine.whole();
+    members_[i].target.blocks_per_sm = plan.quotas[i];
+    if (plan.sharing != Sharing::kPlaced) continue;
+    members_[i].target = {.first = first, .count = plan.units[i]};
+    first += plan.units[i];
+  }
+  handover_.begin(view, roster_, profiles_, settings_);
+}
+
+}  // namespace slate::scheduler

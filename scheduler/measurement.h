@@ -1,0 +1,57 @@
+// Measurement: the rates that the members of a group reach under one arrangement, from launches
+// that ended and from the progress of those that do not. A part of adaptive.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "scheduler/policy.h"
+#include "scheduler/search.h"
+
+namespace slate::scheduler {
+
+/// Progress between two reports under one placement.
+class ProgressSpan {
+ public:
+  struct Step {
+    double ms = 0;     // 0: nothing to be said yet
+    double grids = 0;  // of the whole grid
+  };
+  /// What happened since the last report; starts anew with another launch or placement, or after
+  /// restart().
+  Step next(const Progress& progress);
+  void restart() { valid_ = false; }
+
+ private:
+  bool valid_ = false;
+  Progress last_;
+};
+
+class Measurement {
+ public:
+  void begin(std::size_t members);
+  std::size_t size() const { return size_; }
+  /// `launches` of a kernel that takes `alone` by itself and took `device` each.
+  void add(std::size_t member, Milliseconds alone, Milliseconds device, std::uint32_t launches);
+  void add_progress(std::size_t member, const Progress& progress, Milliseconds alone);
+  /// Every member has something to show: `launches` of them, fewer of launches longer than
+  /// `measure`, or progress for as long as that.
+  bool seen(std::uint32_t launches, Milliseconds measure) const;
+  /// Progress over progress alone, of each member; 0 where nothing was seen.
+  std::span<const double> rates() const;
+
+ private:
+  struct Sum {
+    double alone = 0, device = 0;  // ms
+    std::uint32_t launches = 0;
+    double longest = 0;   // ms, of one launch
+    double followed = 0;  // ms of progress
+    ProgressSpan span{};
+  };
+  std::array<Sum, kMostMembers> sums_{};
+  mutable std::array<double, kMostMembers> rates_{};
+  std::size_t size_ = 0;
+};
+
+}  // namespace slate::scheduler

@@ -1,0 +1,185 @@
+// Sessions between decisions: activity, priority, ageing, and each one's main kernel.
+#include "scheduler/roster.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "scheduler/forms.h"
+
+namespace slate::scheduler {
+namespace {
+
+// Recent device time of a session that decides on its main kernel; older time is halved away.
+constexpr double kMixMs = 20;
+// Another kernel becomes the main one when it takes so much more time: no flapping between two.
+constexpr double kMainMargin = 1.5;
+// A session that comes back with a kernel that had less than this share starts afresh.
+constexpr double kMinorShare = 0.2;
+
+}  // namespace
+
+bool Roster::align(const View& view) {
+  const std::size_t n = view.sessions.size();
+  bool same = slots_.size() == n;
+  for (std::size_t i = 0; same && i < n; ++i) same = slots_[i].id == view.sessions[i].id;
+  if (same) return false;
+  spare_.clear();
+  for (const SessionView& session : view.sessions) {
+    const Slot* old = find(session.id);
+    spare_.push_back(old ? *old : Slot{.id = session.id, .last_start = view.now});
+  }
+  slots_.swap(spare_);
+  contenders_.reserve(n);
+  return true;
+}
+
+Slot* Roster::find(SessionId id) {
+  const auto at = std::ranges::find(slots_, id, &Slot::id);
+  return at == slots_.end() ? nullptr : &*at;
+}
+
+void Roster::choose_kernel(Slot& slot, const SessionView& session, Time now) {
+  const RunningWork& running = session.running;
+  if (!session.waiting && !slot.has_kernel && running.launches > 0) {
+    slot.launch.kernel = running.kernel;
+    slot.kernel = profiles_.family(running.kernel);
+    slot.has_kernel = true;
+  }
+  if (session.waiting && (!slot.has_kernel || !slot.active)) {
+    const KernelId family = profiles_.family(session.waiting->kernel);
+    double all = 0, mine = 0;
+    for (const Slot::KernelTime& entry : slot.mix) {
+      all += entry.ms;
+      if (entry.kernel == family) mine += entry.ms;
+    }
+    if (!slot.has_kernel || mine < all * kMinorShare) {
+      slot.mix = {};
+      slot.kernel = family;
+      slot.launch = *session.waiting;
+      slot.has_kernel = true;
+    }
+  }
+  // A launch that goes on and on is the main kernel before it has ended.
+  if (running.launches > 0 && running.resizable &&
+      profiles_.family(running.kernel) != slot.kernel &&
+      now - running.started > settings_.long_kernel) {
+    slot.mix = {};
+    slot.kernel = profiles_.family(running.kernel);
+    slot.launch = {.kernel = running.kernel,
+                   .blocks = running.blocks,
+                   .worker_legal = running.form == Form::kWorker};
+    slot.has_kernel = true;
+  }
+  if (session.waiting && profiles_.family(session.waiting->kernel) == slot.kernel)
+    slot.launch = *session.waiting;
+}
+
+bool Roster::aged(Slot& slot, const SessionView& session, Time now) {
+  if (!retreated(session)) {
+    slot.emptied = kNever;
+  } else if (slot.emptied == kNever) {
+    slot.emptied = now;
+  }
+  if (settings_.ageing.count() <= 0) return false;
+  Time since = kNever;
+  if (session.waiting) since = std::max(session.waiting->since, slot.last_start);
+  since = std::min(since, slot.emptied);
+  if (since == kNever) return now < slot.grace_until;
+  const Time due = since + ticks(settings_.ageing);
+  if (due <= now && slot.grace_until <= now) slot.grace_until = now + ticks(settings_.quantum);
+  later(due > now ? due : slot.grace_until);
+  return now < slot.grace_until;
+}
+
+bool Roster::update(const View& view) {
+  const bool changed = align(view);
+  const Time now = view.now;
+  next_change_ = kNever;
+  contenders_.clear();
+  int top = std::numeric_limits<int>::min(), bottom = std::numeric_limits<int>::max();
+  int highest = top;
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    const SessionView& session = view.sessions[i];
+    Slot& slot = slots_[i];
+    slot.weight = session.weight > 0 ? session.weight : 1;
+    highest = std::max(highest, session.priority);
+    const bool busy = session.waiting || session.running.launches > 0;
+    if (busy) choose_kernel(slot, session, now);
+    bool holds = busy;
+    if (busy && !slot.active) {
+      slot.active_since = now;
+      // Nobody saves up while away.
+      slot.served = std::max(slot.served, least_served_);
+    }
+    slot.active = busy;
+    if (!busy && slot.has_kernel) {
+      const Time until = session.idle_since + ticks(settings_.linger);
+      const Time hold = session.idle_since + ticks(settings_.priority_hold);
+      slot.active = now < until;
+      holds = now < hold;
+      if (slot.active) later(holds ? std::min(hold, until) : until);
+    }
+    if (holds) top = std::max(top, session.priority);
+    if (slot.active) bottom = std::min(bottom, session.priority);
+  }
+  may_be_preempted_ = highest > top;
+  double least = 0;
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    Slot& slot = slots_[i];
+    slot.contends = slot.active;
+    // All alike is the usual case: nobody can age.
+    if (slot.active && bottom < top) {
+      const bool old = aged(slot, view.sessions[i], now);
+      slot.contends = view.sessions[i].priority >= top || old;
+    }
+    if (slot.contends) {
+      if (contenders_.empty() || slot.served < least) least = slot.served;
+      contenders_.push_back(static_cast<std::uint32_t>(i));
+    }
+    if (!slot.active) slot.in_turns = false;
+  }
+  least_served_ = std::max(least_served_, least);
+  return changed;
+}
+
+void Roster::account(const Completion& completion) {
+  Slot* slot = find(completion.session);
+  if (!slot) return;
+  const KernelId family = profiles_.family(completion.kernel);
+  const double ms = completion.device_time.count() * completion.launches;
+  Slot::KernelTime* mine = &slot->mix[0];
+  double all = 0, current = 0;
+  for (Slot::KernelTime& entry : slot->mix) {
+    const bool match = entry.ms > 0 && entry.kernel == family;
+    const bool mine_matches = mine->ms > 0 && mine->kernel == family;
+    if (match || (!mine_matches && entry.ms < mine->ms)) mine = &entry;
+  }
+  if (mine->kernel != family) *mine = {.kernel = family};
+  mine->ms += std::min(ms, 2 * kMixMs);
+  for (const Slot::KernelTime& entry : slot->mix) {
+    all += entry.ms;
+    if (entry.kernel == slot->kernel) current = std::max(current, entry.ms);
+  }
+  if (mine->kernel != slot->kernel && mine->ms > current * kMainMargin) {
+    slot->kernel = mine->kernel;
+    slot->launch.kernel = completion.kernel;
+    slot->launch.blocks = completion.blocks;
+    slot->launch.worker_legal = completion.form == Form::kWorker;
+    slot->launch.wave = 0;
+    slot->has_kernel = true;
+  }
+  if (all > kMixMs) {
+    for (Slot::KernelTime& entry : slot->mix) entry.ms *= kMixMs / all / 2;
+  }
+}
+
+void Roster::retreat_others(const View& view, Decisions& decisions) const {
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    const SessionView& session = view.sessions[i];
+    if (!slots_[i].contends && can_retreat(session)) {
+      decisions.resize.push_back({.session = session.id, .placement = {}});
+    }
+  }
+}
+
+}  // namespace slate::scheduler

@@ -1,0 +1,105 @@
+// Search: looks for the arrangement in which a group of kernels runs best together, one candidate
+// at a time: together, then placed from a starting split, climbing by moving units between two
+// members, then other forms, then together with quotas on the SMs. It only proposes and compares;
+// measuring is the caller's.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "scheduler/profile.h"
+
+namespace slate::scheduler {
+
+inline constexpr std::size_t kMostMembers = 8;
+
+struct Arrangement {
+  Sharing sharing = Sharing::kAlone;
+  std::array<Form, kMostMembers> forms{};
+  std::array<std::uint32_t, kMostMembers> units{};   // kPlaced: one member's behind another's
+  std::array<std::uint32_t, kMostMembers> quotas{};  // kTogether: workers on each SM; 0: no limit
+  auto operator<=>(const Arrangement&) const = default;
+};
+
+/// Work in equal weighted amounts, sharing as long as more than one has work left, over one after
+/// the other: rates are progress over progress alone, weights have the mean 1. Below 1 is a gain.
+double makespan(std::span<const double> rates, std::span<const double> weights);
+/// Somebody makes less progress than `floor` of its weighted share of the device.
+bool starves(std::span<const double> rates, std::span<const double> weights, double floor);
+
+class Search {
+ public:
+  struct Point {
+    std::uint32_t units = 0;
+    double rate = 0;
+  };
+  struct Member {
+    double weight = 1;  // over the mean
+    double share = 1;   // of the device to begin with, relative to the others'
+    std::uint32_t least_units = 1;
+    Form form = Form::kNative;
+    bool flips = false;         // the other form may be tried
+    std::uint32_t room = 0;     // workers that fit on an SM; 0: it cannot be limited to fewer
+    std::vector<Point> points;  // known speeds in `form`
+  };
+  struct Space {
+    std::uint32_t units = 1;
+    bool together = true;
+    double floor = 0.5;
+  };
+
+  /// `members`: 2 to kMostMembers.
+  void begin(std::vector<Member> members, const Space& space);
+  bool done() const { return stage_ == Stage::kDone; }
+  /// What to measure now. Requires !done().
+  const Arrangement& candidate() const { return candidate_; }
+  /// What the candidate's members achieved; the next candidate follows.
+  void measured(std::span<const double> rates);
+  /// The candidate could not be measured, or is clearly no good.
+  void rejected();
+
+  /// The best that starves nobody; infinite if there is none.
+  double best_score() const { return best_score_; }
+  const Arrangement& best() const { return best_; }
+  std::uint32_t tried() const { return static_cast<std::uint32_t>(tried_.size()); }
+
+ private:
+  enum class Stage : std::uint8_t { kTogether, kStart, kClimb, kForms, kQuotas, kDone };
+  struct Move {
+    std::uint32_t from = 0, to = 0;
+    double predicted = 0;
+  };
+  static constexpr double kInfinite = std::numeric_limits<double>::infinity();
+
+  void judged(double score);
+  void advance(bool better);
+  void propose_start();
+  void propose_move();
+  void propose_form();
+  void begin_quotas();
+  void propose_quota(bool better);
+  void list_moves();
+  bool apply(const Move& move);
+  bool was_tried(const Arrangement& arrangement) const;
+  double predict(const Arrangement& arrangement) const;
+  double predict_rate(std::size_t member, std::uint32_t units) const;
+  void climb_model();
+
+  std::vector<Member> members_;
+  std::vector<double> weights_;
+  Space space_;
+  Stage stage_ = Stage::kDone;
+  Arrangement candidate_, best_, centre_;
+  double best_score_ = kInfinite, centre_score_ = kInfinite;
+  std::vector<Arrangement> tried_;
+  std::vector<Move> moves_;
+  std::size_t next_move_ = 0, next_form_ = 0, next_quota_ = 0;
+  Move last_;
+  std::uint32_t step_ = 0;
+  bool first_step_ = true;
+};
+
+}  // namespace slate::scheduler

@@ -1,0 +1,45 @@
+// timeslice: turns among the sessions of the highest priority.
+#include "scheduler/timeslice.h"
+
+#include <algorithm>
+
+#include "scheduler/forms.h"
+
+namespace slate::scheduler {
+namespace {
+// Tags: which launches had the device to themselves.
+constexpr std::uint64_t kAloneTag = 1;
+constexpr std::uint64_t kBesideTag = 2;
+}  // namespace
+
+bool long_outsider(const View& view, Roster& roster, const Settings& settings) {
+  for (std::size_t i = 0; i < view.sessions.size(); ++i) {
+    const SessionView& session = view.sessions[i];
+    if (!roster[i].contends && on_device(session) && !session.running.resizable &&
+        session.running.expected > settings.ahead) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void TimeslicePolicy::decide(const View& view, Decisions& decisions) {
+  roster_.update(view);
+  decisions.again = roster_.next_change();
+  if (roster_.contenders().empty()) return;
+  roster_.retreat_others(view, decisions);
+  const bool beside = long_outsider(view, roster_, settings_);
+  turns_.decide(
+      view, roster_, roster_.contenders(),
+      {.quantum = settings_.quantum, .tag = beside ? kBesideTag : kAloneTag, .alone = !beside},
+      decisions);
+  if (!decisions.start.empty() || !decisions.resize.empty()) decisions.reason = "turn";
+}
+
+void TimeslicePolicy::finished(const Completion& completion) {
+  turns_.finished(roster_, completion);
+  roster_.account(completion);
+  if (completion.tag == kAloneTag) record_alone(profiles_, completion, settings_);
+}
+
+}  // namespace slate::scheduler

@@ -1,0 +1,207 @@
+// Turns: least received first, a quantum each. Launches are charged when they are started, as
+// expected, and corrected when they end; long resizable ones are charged by the time that they are
+// on the device, since they are taken off it when their turn is over.
+#include "scheduler/turns.h"
+
+#include <algorithm>
+
+#include "scheduler/forms.h"
+
+namespace slate::scheduler {
+namespace {
+constexpr std::uint32_t kNobody = ~0U;
+constexpr double kFarBehind = 1.5;  // quanta
+}  // namespace
+
+struct Turns::Scene {
+  const View& view;
+  Roster& roster;
+  std::span<const std::uint32_t> who;
+  const Rules& rules;
+  Decisions& decisions;
+  std::size_t first_start;  // of this call, in decisions.start
+  bool single;
+
+  const SessionView& session(std::uint32_t index) const { return view.sessions[index]; }
+  bool started(SessionId id) const {
+    return std::any_of(decisions.start.begin() + static_cast<std::ptrdiff_t>(first_start),
+                       decisions.start.end(), [id](const Start& s) { return s.session == id; });
+  }
+};
+
+bool Turns::by_time(const SessionView& session) const {
+  return session.running.launches > 0 && session.running.resizable &&
+         is_long(profiles_.kernel(session.running.kernel), settings_);
+}
+
+bool Turns::wants(const Scene& scene, std::uint32_t index) const {
+  const SessionView& session = scene.session(index);
+  return (session.waiting || retreated(session)) && !scene.started(session.id);
+}
+
+std::uint32_t Turns::next(const Scene& scene, std::uint32_t after) const {
+  std::uint32_t best = kNobody;
+  // Equals go round: whoever comes first behind the last holder.
+  const auto behind = [&](std::uint32_t i) {
+    return i > after ? i - after : i + scene.view.sessions.size() - after;
+  };
+  for (const std::uint32_t i : scene.who) {
+    const SessionView& session = scene.session(i);
+    // Who was left on a part of the device by another plan is to have all of it.
+    const bool on_part = (by_time(session) || retreated(session)) &&
+                         session.running.placement != scene.view.machine.whole();
+    if (!session.waiting && !on_part) continue;
+    if (best == kNobody) {
+      best = i;
+      continue;
+    }
+    const double mine = scene.roster[i].received, its = scene.roster[best].received;
+    if (mine < its || (mine == its && behind(i) < behind(best))) best = i;
+  }
+  return best;
+}
+
+bool Turns::over(const Scene& scene, std::uint32_t holder) const {
+  const SessionView& session = scene.session(holder);
+  const bool started = scene.started(session.id);
+  const bool idle = !session.waiting && !retreated(session) && !by_time(session) && !started;
+  // Who has fallen far behind, as programs do that wait for each launch, goes at once.
+  const bool done = idle || budget_ <= 0;
+  const double behind = scene.roster[holder].received - kFarBehind * scene.rules.quantum.count();
+  return std::ranges::any_of(scene.who, [&](std::uint32_t i) {
+    return i != holder && (done || scene.roster[i].received < behind) && wants(scene, i);
+  });
+}
+
+void Turns::begin(Scene& scene, std::uint32_t index) {
+  const Slot& slot = scene.roster[index];
+  if (!held_ || holder_ != slot.id) ++turn_;
+  held_ = true;
+  holder_ = slot.id;
+  const SessionView& session = scene.session(index);
+  const bool is_long_turn =
+      by_time(session) || (session.waiting && session.waiting->worker_legal &&
+                           is_long(profiles_.kernel(session.waiting->kernel), settings_));
+  budget_ = (is_long_turn ? scene.rules.long_quantum : scene.rules.quantum).count() * slot.weight;
+  received_ = std::max(received_, slot.received);
+  charged_until_ = scene.view.now;
+}
+
+void Turns::charge_time(Scene& scene) {
+  for (const std::uint32_t i : scene.who) {
+    const SessionView& session = scene.session(i);
+    if (!held_ || session.id != holder_) continue;
+    if (by_time(session) && on_device(session)) {
+      const double ms = Milliseconds(scene.view.now - charged_until_).count();
+      scene.roster[i].received += ms / scene.roster[i].weight;
+      budget_ -= ms;
+    }
+    charged_until_ = scene.view.now;
+  }
+}
+
+void Turns::retreat_others(Scene& scene, std::uint32_t holder) {
+  for (const std::uint32_t i : scene.who) {
+    const SessionView& session = scene.session(i);
+    if (i == holder || !on_device(session)) continue;
+    if (worth_resizing(session, profiles_, settings_)) {
+      scene.decisions.resize.push_back({.session = session.id, .placement = {}});
+    }
+  }
+}
+
+Turns::Served Turns::serve(Scene& scene, std::uint32_t index) {
+  const SessionView& session = scene.session(index);
+  const Placement whole = scene.view.machine.whole();
+  if (scene.started(session.id)) return Served::kStarted;
+  if (worth_resizing(session, profiles_, settings_) && session.running.placement != whole) {
+    // Not before the device is empty: Resize takes effect at once, unlike a chained launch.
+    const bool free = std::ranges::none_of(scene.who, [&](std::uint32_t i) {
+      return i != index && on_device(scene.session(i)) &&
+             !worth_resizing(scene.session(i), profiles_, settings_);
+    });
+    if (free || !retreated(session)) {
+      scene.decisions.resize.push_back({.session = session.id, .placement = whole});
+      charged_until_ = scene.view.now;
+    }
+    return Served::kEnough;
+  }
+  if (!session.waiting) return by_time(session) ? Served::kEnough : Served::kNothing;
+  const bool deep = scene.single && !scene.roster.may_be_preempted();
+  const auto ahead = deep ? settings_.ahead_alone : settings_.ahead;
+  const auto launches = deep ? settings_.ahead_alone_launches : settings_.ahead_launches;
+  if (!may_queue(session, profiles_, settings_, ahead, launches, deep)) return Served::kEnough;
+
+  const WaitingLaunch& launch = *session.waiting;
+  const KernelProfile& profile = profiles_.kernel(launch.kernel);
+  const Form form = choose_form(profile, launch, settings_, true);
+  Start start = start_in_form(session, form, whole, profiles_, settings_, true);
+  start.alone = scene.rules.alone;
+  start.tag = scene.rules.tag;
+  scene.decisions.start.push_back(start);
+  Slot& slot = scene.roster[index];
+  slot.last_start = scene.view.now;
+  if (form != Form::kWorker || !is_long(profile, settings_)) {
+    const double ms =
+        expected_time(profiles_, launch.kernel, part_of(launch, start), settings_).count();
+    slot.received += ms / slot.weight;
+    budget_ -= ms;
+  }
+  return Served::kStarted;
+}
+
+void Turns::decide(const View& view, Roster& roster, std::span<const std::uint32_t> who,
+                   const Rules& rules, Decisions& decisions) {
+  Scene scene{view, roster, who, rules, decisions, decisions.start.size(), who.size() == 1};
+  charge_time(scene);
+  std::uint32_t holder = kNobody;
+  for (const std::uint32_t i : who) {
+    Slot& slot = roster[i];
+    // Nobody saves up turns while away.
+    if (!slot.in_turns) slot.received = std::max(slot.received, received_);
+    slot.in_turns = true;
+    if (held_ && slot.id == holder_) holder = i;
+  }
+  for (std::size_t round = 0; round <= who.size(); ++round) {
+    if (holder == kNobody || over(scene, holder)) {
+      const std::uint32_t chosen = next(scene, holder == kNobody ? 0 : holder);
+      // Who has started in this call may have more, which the next call will show.
+      if (chosen == kNobody || scene.started(view.sessions[chosen].id)) break;
+      holder = chosen;
+      begin(scene, holder);
+    }
+    const Served served = serve(scene, holder);
+    // One that started may have more: the caller asks again.
+    if (served == Served::kEnough || (served == Served::kStarted && budget_ > 0)) break;
+    if (!over(scene, holder)) break;
+  }
+  if (holder == kNobody) return;
+  retreat_others(scene, holder);
+  if (scene.single) {
+    budget_ = 0;  // whoever comes has the next turn
+    received_ = std::max(received_, roster[holder].received);
+  } else if (by_time(scene.session(holder)) && budget_ > 0) {
+    decisions.again = std::min(decisions.again, view.now + ticks(Milliseconds(budget_)));
+  }
+}
+
+void Turns::finished(Roster& roster, const Completion& completion) {
+  Slot* slot = roster.find(completion.session);
+  if (!slot || !slot->in_turns || completion.resized) return;
+  const KernelProfile& profile = profiles_.kernel(completion.kernel);
+  if (completion.form == Form::kWorker && is_long(profile, settings_)) return;
+  const double off =
+      completion.device_time.count() -
+      expected_time(profiles_, completion.kernel, completion.part, settings_).count();
+  slot->received += off * completion.launches / slot->weight;
+  if (held_ && completion.session == holder_) budget_ -= off * completion.launches;
+}
+
+void Turns::reset(Roster& roster) {
+  for (std::size_t i = 0; i < roster.size(); ++i) roster[i].received = 0;
+  received_ = 0;
+  held_ = false;
+  budget_ = 0;
+}
+
+}  // namespace slate::scheduler

@@ -1,0 +1,201 @@
+// adaptive against the model: what it settles on, how soon, and what the search costs.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "tests/unit/scheduler/scene.h"
+
+namespace slate::scheduler::test {
+namespace {
+
+using Pair = std::tuple<int, int>;
+
+class AdaptivePairTest : public testing::TestWithParam<Pair> {
+ protected:
+  const ModelKernel& a() const {
+    return kernels()[static_cast<std::size_t>(std::get<0>(GetParam()))];
+  }
+  const ModelKernel& b() const {
+    return kernels()[static_cast<std::size_t>(std::get<1>(GetParam()))];
+  }
+};
+
+TEST_P(AdaptivePairTest, ReachesNearlyTheBestArrangementSoon) {
+  Scene scene("adaptive");
+  scene.sim.jitter = 0.01;
+  scene.sim.add({.kernels = {&a()}});
+  scene.sim.add({.kernels = {&b()}});
+  const double settled = scene.settle(1000);
+  const ModelKernel* members[] = {&a(), &b()};
+  const double best = best_makespan(members, h200(), 0.5);
+  EXPECT_LE(scene.plan_makespan({&a(), &b()}), best / 0.95);
+  const std::uint64_t fewest = std::min(scene.sim.outcome(0).ended, scene.sim.outcome(1).ended);
+  EXPECT_TRUE(settled <= 100 || fewest <= 30) << settled << " ms, " << fewest << " launches";
+  // And it stays there.
+  scene.sim.run_until(settled + 2000);
+  EXPECT_EQ(scene.adaptive().searches(), 1U);
+  EXPECT_LE(scene.plan_makespan({&a(), &b()}), best / 0.95);
+}
+
+TEST_P(AdaptivePairTest, IsNeverMuchSlowerThanOneAfterTheOther) {
+  Scene scene("adaptive");
+  scene.sim.jitter = 0.01;
+  scene.sim.add({.kernels = {&a()}});
+  scene.sim.add({.kernels = {&b()}});
+  scene.sim.run_until(1000);
+  const double work = scene.sim.outcome(0).work_ms + scene.sim.outcome(1).work_ms;
+  // What has begun by the end is work, too.
+  const double begun = scene.sim.progress(0) * a().native_ms / a().best_speed() +
+                       scene.sim.progress(1) * b().native_ms / b().best_speed();
+  EXPECT_GT((work + begun) * 1.02, 1000);
+}
+
+TEST_P(AdaptivePairTest, LeavesEverybodyHalfOfItsShare) {
+  Scene scene("adaptive");
+  scene.sim.add({.kernels = {&a()}});
+  scene.sim.add({.kernels = {&b()}});
+  scene.sim.run_until(1000);
+  EXPECT_GT(scene.sim.outcome(0).work_ms, 250);
+  EXPECT_GT(scene.sim.outcome(1).work_ms, 250);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Model, AdaptivePairTest, testing::Combine(testing::Range(0, 7), testing::Range(0, 7)),
+    [](const auto& which) {
+      return kernels()[static_cast<std::size_t>(std::get<0>(which.param))].name +
+             kernels()[static_cast<std::size_t>(std::get<1>(which.param))].name;
+    });
+
+TEST(AdaptiveTest, KernelsWithNothingToGainTakeTurnsAtOnePercent) {
+  // Two that saturate nothing and scale linearly, without anything to gain from mixing.
+  ModelKernel linear = kernel("CB");
+  linear.scaling = {8 / 132.,  16 / 132., 32 / 132.,  48 / 132., 64 / 132.,
+                    80 / 132., 96 / 132., 112 / 132., 1};
+  linear.mix = 0;
+  linear.worker = 0.94;
+  for (const double ms : {0.05, 0.3, 2.8, 9.0}) {
+    ModelKernel other = linear;
+    other.name = "other";
+    linear.native_ms = other.native_ms = ms;
+    Scene scene("adaptive");
+    scene.sim.jitter = 0.01;
+    scene.sim.add({.kernels = {&linear}});
+    scene.sim.add({.kernels = {&other}});
+    scene.sim.run_until(1000);
+    EXPECT_EQ(scene.adaptive().arrangement().sharing, Sharing::kAlone) << ms;
+    const double work = scene.sim.outcome(0).work_ms + scene.sim.outcome(1).work_ms +
+                        (scene.sim.progress(0) + scene.sim.progress(1)) * ms;
+    EXPECT_GT(work * 1.02, 1000) << ms;
+  }
+}
+
+TEST(AdaptiveTest, CompletionsNoticedSeveralAtATimeDoNotMislead) {
+  const char* pairs[][2] = {{"BS", "ST"}, {"ST", "CB"}, {"RG", "TR"}, {"BS", "GS"}, {"ST", "MM"}};
+  for (const std::uint32_t merge : {2U, 5U}) {
+    for (const auto& names : pairs) {
+      Scene scene("adaptive");
+      scene.sim.merge = merge;
+      const ModelKernel* members[] = {&kernel(names[0]), &kernel(names[1])};
+      for (const ModelKernel* each : members) scene.sim.add({.kernels = {each}});
+      EXPECT_LT(scene.settle(1000), 300) << names[0] << names[1] << merge;
+      scene.sim.run_until(2000);
+      EXPECT_EQ(scene.adaptive().searches(), 1U) << names[0] << names[1] << merge;
+      EXPECT_LE(scene.plan_makespan({members[0], members[1]}),
+                best_makespan(members, h200(), 0.5) / 0.95)
+          << names[0] << names[1] << merge;
+    }
+  }
+}
+
+TEST(AdaptiveTest, ThreeReachNearlyTheBest) {
+  const char* triples[][3] = {{"ST", "CB", "GS"},
+                              {"MM", "TR", "RG"},
+                              {"BS", "GS", "CB"},
+                              {"ST", "TR", "CB"},
+                              {"GS", "GS", "ST"}};
+  for (const auto& names : triples) {
+    Scene scene("adaptive");
+    const ModelKernel* members[3];
+    for (int i = 0; i < 3; ++i) {
+      members[i] = &kernel(names[i]);
+      scene.sim.add({.kernels = {members[i]}});
+    }
+    scene.settle(2000);
+    const double best = best_makespan(members, h200(), 0.5);
+    EXPECT_LE(scene.plan_makespan({members[0], members[1], members[2]}), best / 0.9)
+        << names[0] << names[1] << names[2];
+  }
+}
+
+TEST(AdaptiveTest, EightEqualProgramsFinishTogether) {
+  for (const char* name : {"BS", "GS", "TR", "CB", "MM"}) {
+    Scene scene("adaptive");
+    const ModelKernel& k = kernel(name);
+    const auto launches = static_cast<std::uint64_t>(std::max(20.0, 300 / k.native_ms));
+    for (int i = 0; i < 8; ++i) scene.sim.add({.kernels = {&k}, .launches = launches});
+    scene.sim.drain(60'000);
+    double first = 1e9, last = 0;
+    for (std::size_t i = 0; i < 8; ++i) {
+      EXPECT_EQ(scene.sim.outcome(i).ended, launches);
+      first = std::min(first, scene.sim.outcome(i).last_end_ms);
+      last = std::max(last, scene.sim.outcome(i).last_end_ms);
+    }
+    EXPECT_LT(last, first * 1.1) << name;
+  }
+}
+
+TEST(AdaptiveTest, EightDifferentSessionsGainTogether) {
+  Scene scene("adaptive");
+  for (const char* name : {"BS", "GS", "TR", "ST", "CB", "RG", "GS", "ST"}) {
+    scene.sim.add({.kernels = {&kernel(name)}});
+  }
+  scene.settle(3000);
+  const double settled = scene.sim.now_ms();
+  std::vector<double> before;
+  for (std::size_t i = 0; i < 8; ++i) before.push_back(scene.sim.outcome(i).work_ms);
+  scene.sim.run_until(settled + 1000);
+  double work = 0;
+  for (std::size_t i = 0; i < 8; ++i) {
+    const double mine = scene.sim.outcome(i).work_ms - before[i];
+    EXPECT_GT(mine, 1000 / 8.0 * 0.4) << i;
+    work += mine;
+  }
+  EXPECT_GT(work, 1150);
+}
+
+TEST(AdaptiveTest, WeightsOfOneToThreeGiveOneToThree) {
+  for (const char* name : {"CB", "TR", "BS"}) {
+    ModelKernel k = kernel(name);
+    k.bandwidth = 0.99;  // nothing to gain from sharing
+    k.mix = 0;
+    for (double& speed : k.scaling) speed *= 0.9;
+    k.scaling.back() = 1;
+    Scene scene("adaptive");
+    scene.sim.add({.kernels = {&k}});
+    scene.sim.add({.kernels = {&k}, .weight = 3});
+    scene.sim.run_until(2000);
+    EXPECT_NEAR(scene.sim.outcome(1).work_ms / scene.sim.outcome(0).work_ms, 3, 0.3) << name;
+  }
+}
+
+TEST(AdaptiveTest, ThousandsOfKernelsPassThrough) {
+  Scene scene("adaptive");
+  std::mt19937_64 random(5);
+  std::vector<ModelKernel> made;
+  made.reserve(3000);
+  for (int program = 0; program < 30; ++program) {
+    std::vector<const ModelKernel*> mine;
+    for (int i = 0; i < 100; ++i) {
+      ModelKernel& k = made.emplace_back(kernels()[random() % 7]);
+      k.name += std::to_string(made.size());
+      k.native_ms *= 0.1 + static_cast<double>(random() % 100) / 50;
+      mine.push_back(&k);
+    }
+    scene.sim.add({.kernels = mine, .launches = 300, .begin_ms = program * 20.0});
+  }
+  scene.sim.drain(200'000);
+  for (std::size_t i = 0; i < 30; ++i) EXPECT_EQ(scene.sim.outcome(i).ended, 300U);
+}
+
+}  // namespace
+}  // namespace slate::scheduler::test

@@ -1,0 +1,231 @@
+// Which form a launch takes, and how much may be queued.
+#include "scheduler/forms.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace slate::scheduler {
+namespace {
+
+constexpr auto kNative = static_cast<std::size_t>(Form::kNative);
+constexpr auto kWorker = static_cast<std::size_t>(Form::kWorker);
+constexpr auto kSlice = static_cast<std::size_t>(Form::kSlice);
+
+WaitingLaunch launch_of(std::uint64_t blocks, std::uint64_t wave, bool legal = true) {
+  return {.kernel = 0, .blocks = blocks, .wave = wave, .worker_legal = legal, .since = {}};
+}
+
+TEST(FormsTest, OneWaveGridsStayNative) {
+  KernelProfile profile;
+  profile.alone[kNative].add(100);
+  profile.alone[kWorker].add(1);
+  EXPECT_EQ(choose_form(profile, launch_of(1000, 1000), {}, true), Form::kNative);
+  EXPECT_EQ(choose_form(profile, launch_of(1001, 1000), {}, true), Form::kWorker);
+}
+
+TEST(FormsTest, UnknownKernelsOfManyWavesStartAsWorkers) {
+  EXPECT_EQ(choose_form({}, launch_of(64'000, 1000), {}, false), Form::kWorker);
+  EXPECT_EQ(choose_form({}, launch_of(63'999, 1000), {}, false), Form::kNative);
+  EXPECT_EQ(choose_form({}, launch_of(64'000, 1000, false), {}, false), Form::kNative);
+  EXPECT_EQ(choose_form({}, launch_of(64'000, 0), {}, false), Form::kNative);
+}
+
+TEST(FormsTest, TheWorkerFormIsTriedTwiceAfterThreeNativeLaunchesAndOnlyAlone) {
+  const Settings settings;
+  KernelProfile profile;
+  const WaitingLaunch launch = launch_of(5000, 1000);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(choose_form(profile, launch, settings, true), Form::kNative);
+    profile.alone[kNative].add(0.5);
+  }
+  EXPECT_EQ(choose_form(profile, launch, settings, false), Form::kNative);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_FALSE(alone_measured(profile, launch, settings));
+    EXPECT_EQ(choose_form(profile, launch, settings, true), Form::kWorker);
+    profile.alone[kWorker].add(0.6);
+  }
+  EXPECT_TRUE(alone_measured(profile, launch, settings));
+  EXPECT_EQ(choose_form(profile, launch, settings, true), Form::kNative);
+}
+
+TEST(FormsTest, LongKernelsAreWorkersUnlessThatIsMuchSlower) {
+  KernelProfile profile;
+  profile.alone[kNative].add(15);
+  profile.alone[kWorker].add(16);
+  EXPECT_EQ(choose_form(profile, launch_of(5000, 1000), {}, true), Form::kWorker);
+  profile.alone[kWorker] = {};
+  profile.alone[kWorker].add(17);
+  EXPECT_EQ(choose_form(profile, launch_of(5000, 1000), {}, true), Form::kNative);
+}
+
+WaitingLaunch slice_of(std::uint64_t blocks, std::uint64_t wave) {
+  WaitingLaunch launch = launch_of(blocks, wave, false);
+  launch.slice_legal = true;
+  return launch;
+}
+
+TEST(FormsTest, LongKernelsThatCannotBeWorkersGoInSlices) {
+  KernelProfile profile;
+  profile.alone[kNative].add(9);
+  EXPECT_EQ(choose_form(profile, slice_of(5000, 1000), {}, true), Form::kNative);
+  profile.alone[kNative] = {};
+  profile.alone[kNative].add(11);
+  EXPECT_EQ(choose_form(profile, slice_of(5000, 1000), {}, true), Form::kSlice);
+  EXPECT_EQ(choose_form(profile, slice_of(1000, 1000), {}, true), Form::kNative);
+  EXPECT_EQ(choose_form(profile, launch_of(5000, 1000, false), {}, true), Form::kNative);
+  profile.alone[kSlice].add(12.5);
+  EXPECT_EQ(choose_form(profile, slice_of(5000, 1000), {}, true), Form::kNative);
+}
+
+TEST(FormsTest, UnknownKernelsOfManyWavesThatCannotBeWorkersStartInSlices) {
+  EXPECT_EQ(choose_form({}, slice_of(64'000, 1000), {}, false), Form::kSlice);
+  EXPECT_EQ(choose_form({}, slice_of(63'999, 1000), {}, false), Form::kNative);
+}
+
+TEST(FormsTest, WhatHasBegunInSlicesGoesOnInSlices) {
+  ProfileTable profiles;
+  const KernelId id = profiles.find_or_add({.name = "k"});
+  SessionView session;
+  session.waiting = launch_of(5000, 1000);
+  session.waiting->kernel = id;
+  session.waiting->blocks_started = 2000;
+  EXPECT_EQ(choose_form({}, *session.waiting, {}, true), Form::kSlice);
+  const Start start =
+      start_in_form(session, Form::kNative, {.first = 0, .count = 1}, profiles, {}, true);
+  EXPECT_EQ(start.form, Form::kSlice);
+  EXPECT_EQ(start.slice_blocks, 3000U);
+}
+
+TEST(FormsTest, SlicesAreWholeWavesOfAboutTheirTime) {
+  ProfileTable profiles;
+  const KernelId id = profiles.find_or_add({.name = "k"});
+  WaitingLaunch launch = slice_of(100'000, 1000);
+  launch.kernel = id;
+  Settings settings;
+  EXPECT_EQ(slice_blocks(profiles, launch, settings), 16'000U);  // unknown
+  profiles.kernel(id).alone[kSlice].add(40);                     // 2 ms are 5,000 blocks
+  EXPECT_EQ(slice_blocks(profiles, launch, settings), 5'000U);
+  launch.blocks_started = 93'000;  // 7,000 left: no rest of 2,000
+  EXPECT_EQ(slice_blocks(profiles, launch, settings), 7'000U);
+  profiles.kernel(id).alone[kSlice] = {};
+  profiles.kernel(id).alone[kSlice].add(4000);  // less than a wave
+  launch.blocks_started = 0;
+  EXPECT_EQ(slice_blocks(profiles, launch, settings), 1'000U);
+}
+
+/// Sizes of tasks that are started while a kernel of that speed by size of tasks runs alone.
+std::vector<std::uint32_t> tasks_tried(KernelProfile& profile, ProfileTable& profiles, KernelId id,
+                                       double (*ms)(std::uint32_t)) {
+  std::vector<std::uint32_t> tried;
+  const Settings settings;
+  for (int i = 0; i < 100; ++i) {
+    const auto size = choose_task(profile, launch_of(24'000, 1000), settings, true);
+    tried.push_back(size);
+    Completion completion;
+    completion.kernel = id;
+    completion.form = Form::kWorker;
+    completion.task_size = size;
+    completion.device_time = Milliseconds(ms(size));
+    record_alone(profiles, completion, settings);
+  }
+  return tried;
+}
+
+TEST(FormsTest, SizesOfTasksAreTriedAroundTheBest) {
+  ProfileTable profiles;
+  const KernelId id = profiles.find_or_add({.name = "k"});
+  KernelProfile& profile = profiles.kernel(id);
+  for (int i = 0; i < 4; ++i) profile.alone[kWorker].add(1);
+  for (int i = 0; i < 4; ++i) profile.alone[kNative].add(2);
+  const auto tried = tasks_tried(profile, profiles, id, [](std::uint32_t size) {
+    return size == 8 ? 0.9 : size == 4 ? 0.95 : 1.0;
+  });
+  EXPECT_EQ(tried.front(), 2U);  // the usual one for two waves a worker
+  EXPECT_EQ(tried.back(), 8U);
+  EXPECT_EQ(profile.task_size, 8U);
+  EXPECT_EQ(std::ranges::count(tried, 16U), 4);
+  EXPECT_EQ(std::ranges::count(tried, 1U), 0);
+  EXPECT_NEAR(profile.alone[kWorker].ms, 0.9, 0.02);
+  // Beside others, too, it is used but nothing is tried.
+  EXPECT_EQ(choose_task(profile, launch_of(24'000, 1000), {}, false), 8U);
+}
+
+TEST(FormsTest, TasksAreNotTriedForWhatRunsNatively) {
+  KernelProfile profile;
+  for (int i = 0; i < 4; ++i) profile.alone[kWorker].add(1);
+  for (int i = 0; i < 4; ++i) profile.alone[kNative].add(0.5);
+  EXPECT_EQ(choose_task(profile, launch_of(24'000, 1000), {}, true), 0U);
+}
+
+TEST(FormsTest, WhatNobodyCouldStopIsNotTriedNatively) {
+  KernelProfile profile;
+  profile.alone[kWorker].add(60);
+  EXPECT_EQ(choose_form(profile, launch_of(5000, 1000), {}, true), Form::kWorker);
+  EXPECT_TRUE(alone_measured(profile, launch_of(5000, 1000), {}));
+  profile.alone[kWorker] = {};
+  profile.alone[kWorker].add(40);
+  EXPECT_EQ(choose_form(profile, launch_of(5000, 1000), {}, true), Form::kNative);
+}
+
+TEST(FormsTest, EveryKernelIsMeasuredAfterAFewLaunches) {
+  const Settings settings;
+  for (const double native : {0.01, 0.5, 2.9, 3.1, 15.0, 49.0, 51.0, 5000.0}) {
+    for (const double worker : {0.5, 0.95, 1.0, 1.2, 30.0}) {
+      for (const std::uint64_t waves : {2U, 100U}) {
+        KernelProfile profile;
+        const WaitingLaunch launch = launch_of(waves * 1000, 1000);
+        int tries = 0;
+        while (!alone_measured(profile, launch, settings)) {
+          const Form form = choose_form(profile, launch, settings, true);
+          profile.alone[static_cast<std::size_t>(form)].add(
+              form == Form::kNative ? native : native * worker);
+          ASSERT_LT(++tries, 8) << native << " " << worker << " " << waves;
+        }
+      }
+    }
+  }
+}
+
+TEST(FormsTest, AGridOfOneWaveNeedsAsManySmsAsItHasFullOnes) {
+  const Machine machine{.sm_count = 132, .units = 17, .sms_per_unit = 8};
+  EXPECT_EQ(least_units(launch_of(128, 132), machine), 16U);
+  EXPECT_EQ(least_units(launch_of(128, 132 * 16), machine), 1U);
+  EXPECT_EQ(least_units(launch_of(132, 132), machine), 17U);
+  EXPECT_EQ(least_units(launch_of(5000, 132), machine), 1U);
+}
+
+TEST(FormsTest, QueuesAreLimitedByTimeAndByCount) {
+  ProfileTable table;
+  const KernelId quick = table.find_or_add({.name = "quick"});
+  const KernelId slow = table.find_or_add({.code = 1, .name = "slow"});
+  const KernelId unknown = table.find_or_add({.code = 2, .name = "unknown"});
+  table.kernel(quick).alone[kNative].add(1.5);
+  table.kernel(slow).alone[kNative].add(15);
+  const Settings settings;
+  SessionView session;
+  const auto allowed = [&](KernelId kernel, std::uint32_t running, double expected,
+                           bool resizable = false) {
+    session.running = {};
+    session.running.kernel = kernel;
+    session.running.launches = running;
+    session.running.expected = Milliseconds(expected);
+    session.running.resizable = resizable;
+    session.running.placement = {.first = 0, .count = 1};
+    return may_queue(session, table, settings, Milliseconds(1), 2, false);
+  };
+  EXPECT_TRUE(allowed(slow, 0, 0));
+  EXPECT_FALSE(allowed(slow, 1, 15));
+  EXPECT_TRUE(allowed(quick, 1, 0.9));
+  EXPECT_FALSE(allowed(quick, 1, 1.5));  // not shorter than the limit
+  EXPECT_FALSE(allowed(unknown, 1, 1, true));
+  EXPECT_FALSE(allowed(slow, 1, 0.1, true));  // nothing behind what may have to retreat
+  table.kernel(quick).alone[kNative] = {};
+  table.kernel(quick).alone[kNative].add(0.9);
+  EXPECT_TRUE(allowed(quick, 1, 1.2));
+  EXPECT_FALSE(allowed(quick, 2, 1.8));
+}
+
+}  // namespace
+}  // namespace slate::scheduler

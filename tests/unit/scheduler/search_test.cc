@@ -1,0 +1,189 @@
+// The objective, and the search against landscapes that are known in full.
+#include "scheduler/search.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace slate::scheduler {
+namespace {
+
+TEST(SearchTest, MakespanOfTurnsIsOne) {
+  const double rates[] = {0.5, 0.5}, equal[] = {1, 1};
+  EXPECT_DOUBLE_EQ(makespan(rates, equal), 1);
+  const double uneven[] = {0.25, 0.75}, weights[] = {0.5, 1.5};
+  EXPECT_DOUBLE_EQ(makespan(uneven, weights), 1);
+}
+
+TEST(SearchTest, MakespanCountsWhatIsLeftForTheSlower) {
+  const double equal[] = {1, 1};
+  const double both[] = {0.96, 0.70};  // together for 1.04, then 0.27 alone
+  EXPECT_NEAR(makespan(both, equal), (1 / 0.96 + 1 - 0.70 / 0.96) / 2, 1e-12);
+  const double greedy[] = {1.2, 0.0};
+  EXPECT_NEAR(makespan(greedy, equal), (1 / 1.2 + 1) / 2, 1e-12);
+  const double nothing[] = {0, 0};
+  EXPECT_TRUE(std::isinf(makespan(nothing, equal)));
+}
+
+TEST(SearchTest, HalfOfTheFairShareIsTheFloor) {
+  const double equal[] = {1, 1}, weights[] = {0.5, 1.5};
+  const double rates[] = {0.8, 0.26}, low[] = {0.8, 0.24};
+  EXPECT_FALSE(starves(rates, equal, 0.5));
+  EXPECT_TRUE(starves(low, equal, 0.5));
+  EXPECT_TRUE(starves(rates, weights, 0.5));  // of 0.75 it gets 0.26
+}
+
+struct Landscape {
+  std::uint32_t units = 17;
+  // Speed of each member by its units, concave: units over what saturates it.
+  std::vector<double> saturates;
+  double worker = 1;  // speed of the other form
+
+  void rates(const Arrangement& a, std::span<double> out) const {
+    for (std::size_t i = 0; i < saturates.size(); ++i) {
+      const double part = a.units[i] / saturates[i];
+      out[i] = a.sharing == Sharing::kTogether
+                   ? 1.0 / static_cast<double>(saturates.size())
+                   : std::min(1.0, part) * (a.forms[i] == Form::kWorker ? worker : 1);
+    }
+  }
+};
+
+std::uint32_t run(Search& search, const Landscape& land, const Search::Member& prototype,
+                  bool together = true) {
+  std::vector<Search::Member> members(land.saturates.size(), prototype);
+  search.begin(std::move(members), {.units = land.units, .together = together, .floor = 0.5});
+  std::array<double, kMostMembers> rates{};
+  while (!search.done()) {
+    land.rates(search.candidate(), rates);
+    if (search.candidate().sharing == Sharing::kPlaced) {
+      std::uint32_t sum = 0;
+      for (std::size_t i = 0; i < land.saturates.size(); ++i) {
+        EXPECT_GE(search.candidate().units[i], prototype.least_units);
+        sum += search.candidate().units[i];
+      }
+      EXPECT_EQ(sum, land.units);
+    }
+    search.measured({rates.data(), land.saturates.size()});
+    if (search.tried() > 500) {
+      ADD_FAILURE() << "does not end";
+      break;
+    }
+  }
+  return search.tried();
+}
+
+TEST(SearchTest, TheBestSplitOfAPairIsFoundInADozenCandidates) {
+  for (double first = 2; first <= 17; first += 1.5) {
+    for (double second = 2; second <= 17; second += 1.5) {
+      const Landscape land{.saturates = {first, second}};
+      double best = 1;
+      for (std::uint32_t a = 1; a < 17; ++a) {
+        Arrangement split{.sharing = Sharing::kPlaced};
+        split.units = {a, 17 - a};
+        double rates[2];
+        const double weights[] = {1, 1};
+        land.rates(split, rates);
+        if (!starves(rates, weights, 0.5)) best = std::min(best, makespan(rates, weights));
+      }
+      Search search;
+      EXPECT_LE(run(search, land, {}), 14U);
+      EXPECT_LT(std::min(1.0, search.best_score()), best * 1.04) << first << " " << second;
+    }
+  }
+}
+
+TEST(SearchTest, FormsAreFlippedAtTheBestSplit) {
+  Search search;
+  Search::Member flips;
+  flips.flips = true;
+  run(search, {.saturates = {9, 9}, .worker = 1.3}, flips);
+  EXPECT_EQ(search.best().forms[0], Form::kWorker);
+  EXPECT_EQ(search.best().forms[1], Form::kWorker);
+  run(search, {.saturates = {9, 9}, .worker = 0.9}, flips);
+  EXPECT_EQ(search.best().forms[0], Form::kNative);
+}
+
+/// What two members reach together when one has so many workers on each SM.
+std::uint32_t search_quotas(Search& search, double (*makespan_at)(const Arrangement&)) {
+  Search::Member member;
+  member.room = 8;
+  search.begin({member, Search::Member{}}, {.units = 17});
+  std::uint32_t quotas = 0;
+  while (!search.done()) {
+    const Arrangement& tried = search.candidate();
+    EXPECT_EQ(tried.quotas[1], 0U);
+    if (tried.quotas[0] != 0) {
+      ++quotas;
+      EXPECT_EQ(tried.forms[0], Form::kWorker);
+      EXPECT_EQ(tried.sharing, Sharing::kTogether);
+    }
+    const double rate = 0.5 / makespan_at(tried);
+    const double rates[] = {rate, rate};
+    search.measured(rates);
+  }
+  return quotas;
+}
+
+TEST(SearchTest, AMemberWithFewerWorkersLeavesTheOtherRoom) {
+  Search search;
+  EXPECT_EQ(search_quotas(search,
+                          [](const Arrangement& a) {
+                            return a.quotas[0] == 2 ? 0.66 : a.quotas[0] == 0 ? 0.8 : 0.7;
+                          }),
+            3U);
+  EXPECT_EQ(search.best().quotas[0], 2U);
+  EXPECT_NEAR(search.best_score(), 0.66, 1e-9);
+}
+
+TEST(SearchTest, QuotasThatGainNothingEndAfterOne) {
+  Search search;
+  EXPECT_EQ(
+      search_quotas(search, [](const Arrangement& a) { return a.quotas[0] != 0 ? 1.02 : 0.9; }),
+      1U);
+  EXPECT_EQ(search.best().quotas[0], 0U);
+}
+
+TEST(SearchTest, NobodyIsSqueezedBelowItsLeastWhereThereIsRoom) {
+  Search search;
+  Search::Member wide;
+  wide.least_units = 5;
+  run(search, {.saturates = {3, 17, 3}}, wide);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_GE(search.best().units[i], 5U);
+}
+
+TEST(SearchTest, EightMembersAreSearchedInBoundedSteps) {
+  Search search;
+  EXPECT_LE(run(search, {.saturates = {2, 2, 2, 2, 4, 4, 4, 4}}, {}), 60U);
+  EXPECT_LT(search.best_score(), 0.5);
+  EXPECT_LE(run(search, {.saturates = std::vector<double>(8, 17.0)}, {}), 20U);  // nothing to gain
+  EXPECT_GE(search.best_score(), 0.98);
+}
+
+TEST(SearchTest, WithoutRoomForAllOnlyTogetherIsTried) {
+  Search search;
+  EXPECT_EQ(run(search, {.units = 2, .saturates = {1, 1, 1}}, {}), 1U);
+  search.begin({Search::Member{}, Search::Member{}}, {.units = 1, .together = false});
+  EXPECT_TRUE(search.done());
+}
+
+TEST(SearchTest, RejectedCandidatesAreNeverTheBest) {
+  Search search;
+  search.begin({Search::Member{}, Search::Member{}}, {.units = 17});
+  std::uint32_t guard = 0;
+  while (!search.done() && ++guard < 100) search.rejected();
+  EXPECT_TRUE(search.done());
+  EXPECT_TRUE(std::isinf(search.best_score()));
+}
+
+TEST(SearchTest, KnownScalingIsWhereItStarts) {
+  Search::Member small, large;
+  small.points = {{.units = 3, .rate = 0.98}, {.units = 8, .rate = 1}};
+  large.points = {{.units = 8, .rate = 0.5}, {.units = 14, .rate = 0.85}};
+  Search search;
+  search.begin({small, large}, {.units = 17, .together = false});
+  EXPECT_EQ(search.candidate().units[0], 3U);
+}
+
+}  // namespace
+}  // namespace slate::scheduler
