@@ -62,6 +62,20 @@ Result<void> EngineLink::send(const LinkHeader& header, std::string_view text,
   return {};
 }
 
+Result<void> EngineLink::send_report(std::uint64_t number, std::string_view text,
+                                     ErrorCode code) const {
+  do {
+    const std::string_view piece = text.substr(0, kMaxLinkText);
+    text.remove_prefix(piece.size());
+    const LinkHeader header{.type = LinkType::kStatusReport,
+                            .code = code,
+                            .number = number,
+                            .flags = text.empty() ? kLastPiece : 0};
+    if (auto sent = send(header, piece); !sent) return sent;
+  } while (!text.empty());
+  return {};
+}
+
 Result<std::optional<LinkMessage>> EngineLink::receive() const {
   LinkMessage result;
   result.text.resize(kMaxLinkText);

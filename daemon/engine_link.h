@@ -22,12 +22,20 @@ enum class LinkType : std::uint32_t {
   kStartFailed = 2,   // code, text
   kSessionEnded = 3,  // session; number: launches it made; flags: kSessionFaulted
   kFault = 4,         // code, text: the device is lost, the engine is about to end
-  kStatusReport = 5,  // number of the request; text: a piece of JSON; flags: kLastPiece
+  // The answer to a status, profile or trace request: its number; text: a piece of JSON, or of the
+  // reason when code is not kNone; flags: kLastPiece.
+  kStatusReport = 5,
   // Supervisor to engine.
-  kAddSession =
-      6,  // session, pid, uid, limit; text: program; descriptors: from_client, to_client, segment
+  // session, pid, uid, limit, weight, priority; text: program; descriptors: from_client, to_client,
+  // segment
+  kAddSession = 6,
   kStatusRequest = 7,  // number
   kStop = 8,           // text: the reason that clients see
+  // The session's weight and priority from now on. The session may have ended meanwhile.
+  kSetSession = 9,  // session, weight, priority
+  kProfileRequest =
+      10,              // number; text: for answer_profile_request(), daemon/profile/profile_desk.h
+  kTraceRequest = 11,  // number; limit: how far back in microseconds, 0: all of it
 };
 
 inline constexpr std::uint32_t kSessionFaulted = 1;
@@ -46,6 +54,8 @@ struct LinkHeader {
   std::uint32_t pid = 0;
   std::uint32_t uid = 0;
   std::uint32_t flags = 0;
+  std::int32_t priority = 0;  // higher goes first
+  double weight = 1;          // > 0
 };
 
 struct LinkMessage {
@@ -64,6 +74,10 @@ class EngineLink {
   /// Waits up to two seconds for room. Any thread. Requires: text is at most kMaxLinkText.
   Result<void> send(const LinkHeader& header, std::string_view text = {},
                     std::span<const int> fds = {}) const;
+  /// Answers request `number` with a kStatusReport in as many pieces as it takes. Any thread, but
+  /// one answer to a request.
+  Result<void> send_report(std::uint64_t number, std::string_view text,
+                           ErrorCode code = ErrorCode::kNone) const;
   /// The next message if one is there; kUnavailable when the other end is closed. One thread.
   Result<std::optional<LinkMessage>> receive() const;
 

@@ -4,7 +4,9 @@
 #include "base/log.h"
 #include "daemon/engine/engine.h"
 #include "daemon/options.h"
+#include "daemon/profile/database.h"
 #include "daemon/supervisor/supervisor.h"
+#include "injector/cache/cache.h"
 
 int main(int argc, char** argv) {
   using namespace slate;
@@ -18,6 +20,15 @@ int main(int argc, char** argv) {
   settings.kill_grace =
       std::chrono::milliseconds(static_cast<int>(config.kill_grace_seconds * 1000));
   settings.kill_stuck_engine = config.kill_stuck_engine;
+  settings.cache_directory = config.cache_dir.empty() ? cache::default_directory("/var/cache/slate")
+                                                      : std::filesystem::path(config.cache_dir);
+  settings.cache_bytes = config.cache_size;
+  settings.assembler = config.ptxas;
+  settings.policy = config.policy;
+  settings.scheduler = config.scheduler;
+  settings.trace_events = config.trace_events;
+  settings.state_directory = daemon::state_directory(config.state_dir);
+  settings.form = *daemon::parse_form_choice(config.form);  // parse_options() has checked it
   return daemon::run_engine(config.device, options->control_fd, options->parent_pid,
                             std::move(settings));
 }

@@ -3,13 +3,16 @@
 #include <chrono>
 
 #include "base/check.h"
+#include "base/clock.h"
+#include "ipc/channel.h"
 
 namespace slate::daemon {
 namespace {
 
 using std::chrono::microseconds;
 
-constexpr std::uint64_t kLooseQueue = 0;  // streams are never 0
+constexpr std::uint64_t kLooseQueue = 0;    // streams are never 0
+constexpr std::int64_t kExpectNs = 50'000;  // a program's turn between two short kernels
 constexpr microseconds kShortestWait{50};
 constexpr microseconds kLongestWait{200};
 
@@ -73,10 +76,37 @@ void Completer::watch(Group& group, std::shared_ptr<SharedEvent> event, Callback
   add(kLooseQueue, Item{&group, std::move(event), std::move(callback), false});
 }
 
+void Completer::watch(Group& group, device::Stream stream, std::shared_ptr<SharedEvent> event,
+                      Callback callback) {
+  group.enter();
+  add(static_cast<std::uint64_t>(stream),
+      Item{&group, std::move(event), std::move(callback), false});
+}
+
+Result<std::shared_ptr<SharedEvent>> Completer::take_timer() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!timers_.empty()) {
+      auto event = std::move(timers_.back());
+      timers_.pop_back();
+      return event;
+    }
+  }
+  return SharedEvent::make(device_, true);
+}
+
+void Completer::give_back_timers(std::shared_ptr<SharedEvent> one,
+                                 std::shared_ptr<SharedEvent> other) {
+  const std::lock_guard lock(mutex_);
+  if (one) timers_.push_back(std::move(one));
+  if (other) timers_.push_back(std::move(other));
+}
+
 void Completer::add(std::uint64_t queue, Item item) {
   {
     const std::lock_guard lock(mutex_);
     incoming_.emplace_back(queue, std::move(item));
+    has_incoming_.store(true, std::memory_order_release);
   }
   work_.notify_one();
 }
@@ -84,7 +114,7 @@ void Completer::add(std::uint64_t queue, Item item) {
 void Completer::run(const std::stop_token& stop) {
   microseconds wait = kShortestWait;
   while (!stop.stop_requested()) {
-    if (queues_.empty() && loose_.empty()) {
+    if (queues_.empty() && loose_.empty() && !expect_work()) {
       std::unique_lock lock(mutex_);
       work_.wait(lock, stop, [&] { return !incoming_.empty(); });
     }
@@ -98,11 +128,23 @@ void Completer::run(const std::stop_token& stop) {
   }
 }
 
+/// Watches for work for a while; false when none has come.
+bool Completer::expect_work() const {
+  if (!ipc::may_spin()) return false;
+  const std::int64_t end = now_ns() + kExpectNs;
+  while (!has_incoming_.load(std::memory_order_acquire)) {
+    if (now_ns() > end) return false;
+    for (int i = 0; i < 32; ++i) __builtin_ia32_pause();
+  }
+  return true;
+}
+
 void Completer::accept_incoming() {
   std::vector<std::pair<std::uint64_t, Item>> fresh;
   {
     const std::lock_guard lock(mutex_);
     fresh.swap(incoming_);
+    has_incoming_.store(false, std::memory_order_relaxed);
   }
   for (auto& [queue, item] : fresh) {
     if (queue == kLooseQueue) {

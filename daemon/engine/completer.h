@@ -1,10 +1,12 @@
 // Completer: the engine's one thread that sees device work finish and runs what was waiting for it.
-// Asleep while nothing is outstanding.
+// Asleep while nothing is outstanding, but for a few microseconds at first, where there are cores
+// to spare: the next piece of work is then noticed without a call of the system.
 //
 // Callbacks run on its thread, one at a time, and must not block. A callback gets the fault of the
 // work when it did not end well; every callback runs exactly once.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -66,6 +68,14 @@ class Completer {
   /// Runs `callback` when the work before the last record of `event` is done. `event` must not be
   /// recorded again while it is watched.
   void watch(Group& group, std::shared_ptr<SharedEvent> event, Callback callback);
+  /// Likewise for an event recorded on `stream`: only the oldest of a stream is looked at.
+  void watch(Group& group, device::Stream stream, std::shared_ptr<SharedEvent> event,
+             Callback callback);
+
+  /// Events that tell the time, kept for those who need many. Any thread.
+  Result<std::shared_ptr<SharedEvent>> take_timer();
+  /// Requires: what was recorded with them has ended, or the device is lost.
+  void give_back_timers(std::shared_ptr<SharedEvent> one, std::shared_ptr<SharedEvent> other);
 
  private:
   struct Item {
@@ -80,16 +90,19 @@ class Completer {
   void add(std::uint64_t queue, Item item);
   void run(const std::stop_token& stop);
   void accept_incoming();
+  bool expect_work() const;
   bool check_all();
   bool check_streams();
   bool check_loose();
   bool finish_if_done(Item& item);
 
   device::Device& device_;
-  std::mutex mutex_;  // guards incoming_, pool_
+  std::mutex mutex_;  // guards incoming_, pool_, timers_
   std::condition_variable_any work_;
   std::vector<std::pair<std::uint64_t, Item>> incoming_;
+  std::atomic<bool> has_incoming_{false};  // written under mutex_
   std::vector<std::shared_ptr<SharedEvent>> pool_;
+  std::vector<std::shared_ptr<SharedEvent>> timers_;
   // Completer thread only. By stream, in the order of recording, so that only heads need a look.
   std::unordered_map<std::uint64_t, Queue> queues_;
   std::vector<Item> loose_;

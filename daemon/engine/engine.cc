@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "daemon/profile/profile_desk.h"
 
 namespace slate::daemon {
 namespace {
@@ -29,13 +30,47 @@ nlohmann::json to_json(const SessionStatus& status) {
           {"modules", status.modules}};
 }
 
+void add_to(nlohmann::json& session, const ClientStatus& client) {
+  session["weight"] = client.weight;
+  session["priority"] = client.priority;
+  session["waits"] = client.waits;
+  if (client.kernel.empty()) return;
+  session["kernel"] = client.kernel;
+  session["form"] = scheduler::form_name(client.form);
+  session["sms"] = client.sms;
+  session["blocks"] = client.blocks;
+  session["blocks_done"] = client.blocks_done;
+}
+
+nlohmann::json to_json(const FormService& forms) {
+  return {{"choice", form_choice_name(forms.choice())},
+          {"native", forms.launches(injector::Form::kNative)},
+          {"worker", forms.launches(injector::Form::kWorker)},
+          {"slice", forms.launches(injector::Form::kSlice)},
+          {"profile", forms.launches(injector::Form::kProfile)}};
+}
+
+nlohmann::json to_json(const cache::Statistics& statistics) {
+  return {{"hits", statistics.hits},
+          {"misses", statistics.misses},
+          {"stores", statistics.stores},
+          {"damaged", statistics.damaged},
+          {"evicted", statistics.evicted}};
+}
+
 }  // namespace
 
 Engine::Engine(std::unique_ptr<device::Device> device, EngineLink link, EngineSettings settings)
     : settings_(std::move(settings)),
       device_(std::move(device)),
+      compiler_(*device_, open_cache(*device_, settings_.cache_directory, settings_.cache_bytes)),
+      forms_(*device_, settings_.form, settings_.scheduler.intensities),
       link_(std::move(link)),
       completer_(*device_),
+      trace_(settings_.trace_events),
+      executor_(*device_, forms_, completer_, trace_,
+                policy_maker(settings_.policy, settings_.scheduler), settings_.scheduler),
+      profiles_(executor_, settings_.state_directory, device_->info().name),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   SLATE_CHECK(wake_);
 }
@@ -80,6 +115,14 @@ void Engine::handle(LinkMessage message) {
       return add_session(std::move(message));
     case LinkType::kStatusRequest:
       return send_status(message.header.number);
+    case LinkType::kSetSession:
+      // It may have ended meanwhile.
+      (void)executor_.set(message.header.session, message.header.weight, message.header.priority);
+      return;
+    case LinkType::kProfileRequest:
+      return answer_profile(message.header.number, message.text);
+    case LinkType::kTraceRequest:
+      return send_trace(message.header.number, message.header.limit);
     case LinkType::kStop:
       return stop_sessions(message.text);
     default:
@@ -103,12 +146,16 @@ void Engine::add_session(LinkMessage message) {
                    .uid = header.uid,
                    .program = std::move(message.text),
                    .memory_limit = header.limit,
+                   .weight = header.weight,
+                   .priority = header.priority,
                    .fifos = {std::move(message.fds[0]), std::move(message.fds[1]), header.uid},
-                   .segment = std::move(*segment)};
+                   .segment = std::move(*segment),
+                   .staging = staging_};
   SessionHooks hooks{[this](const Error& fault) { device_lost(fault); },
-                     [this](std::uint64_t id) { session_stuck(id); }};
-  auto session = std::make_unique<Session>(*device_, completer_, std::move(spec), std::move(hooks),
-                                           settings_.kill_grace);
+                     [this](std::uint64_t id) { session_stuck(id); },
+                     [this](std::string_view function) { unsupported_calls_.count(function); }};
+  auto session = std::make_unique<Session>(*device_, compiler_, executor_, completer_,
+                                           std::move(spec), std::move(hooks), settings_.kill_grace);
   Session* const body = session.get();
   const std::uint64_t id = body->id();
   const std::lock_guard lock(mutex_);
@@ -166,6 +213,27 @@ void Engine::join_finished() {
   }
 }
 
+void Engine::send_trace(std::uint64_t request, std::uint64_t microseconds) {
+  const auto snapshot = trace_.snapshot(static_cast<double>(microseconds) / 1e6);
+  (void)link_.send_report(request, chrome_json(snapshot, executor_.machine()));
+}
+
+void Engine::answer_profile(std::uint64_t number, const std::string& text) {
+  const auto request = parse_profile_request(text);
+  Result<std::string> answer = request ? Result<std::string>() : std::unexpected(request.error());
+  if (request && request->changes_table()) {
+    executor_.with_profiles([&](scheduler::ProfileTable& table) {
+      answer = answer_profile_request(*request, table, executor_.machine(), settings_.scheduler);
+    });
+  } else if (request) {
+    scheduler::ProfileTable copy;
+    executor_.with_profiles([&](const scheduler::ProfileTable& table) { copy = table; });
+    answer = answer_profile_request(*request, copy, executor_.machine(), settings_.scheduler);
+  }
+  (void)link_.send_report(number, answer ? *answer : answer.error().message,
+                          answer ? ErrorCode::kNone : answer.error().code);
+}
+
 void Engine::send_status(std::uint64_t request) {
   nlohmann::json report;
   report["sessions"] = nlohmann::json::array();
@@ -173,11 +241,20 @@ void Engine::send_status(std::uint64_t request) {
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [id, running] : sessions_) {
-      report["sessions"].push_back(to_json(running.session->status()));
+      auto session = to_json(running.session->status());
+      if (const auto client = executor_.status(id)) add_to(session, *client);
+      report["sessions"].push_back(std::move(session));
       if (running.session->faulted()) ++faults;
     }
   }
   report["faults"] = faults;
+  if (const auto statistics = compiler_.cache_statistics()) report["cache"] = to_json(*statistics);
+  report["forms"] = to_json(forms_);
+  report["unsupported"] = unsupported_calls_.snapshot();
+  report["policy"] = executor_.policy_name();
+  report["arrangement"] = executor_.arrangement();
+  const scheduler::Machine& machine = executor_.machine();
+  report["peaks"] = {{"peak_gflops", machine.peak_gflops}, {"peak_gbytes", machine.peak_gbytes}};
   if (const auto free = device_->free_memory()) report["memory_free"] = *free;
   const std::string text = report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   std::string_view rest = text;

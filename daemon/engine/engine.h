@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -12,6 +13,9 @@
 #include <thread>
 #include <vector>
 
+#include "daemon/engine/call_counts.h"
+#include "daemon/engine/compiler.h"
+#include "daemon/engine/profile_keeper.h"
 #include "daemon/engine/session.h"
 #include "daemon/engine_link.h"
 
@@ -22,6 +26,15 @@ struct EngineSettings {
   bool kill_stuck_engine = false;
   /// How long sessions may take to end after kStop.
   std::chrono::milliseconds stop_grace{3'000};
+  /// Where compiled code is kept, and the most bytes of it; 0: nowhere.
+  std::filesystem::path cache_directory;
+  std::uint64_t cache_bytes = 0;
+  std::string assembler;  // as in device::OpenSettings
+  FormChoice form = FormChoice::kAuto;
+  std::string policy = "adaptive";  // one of scheduler::policy_names()
+  scheduler::Settings scheduler;
+  std::size_t trace_events = 0;           // the most that are kept; 0: no trace
+  std::filesystem::path state_directory;  // of what is known of kernels; empty: nothing is kept
   /// Ends the process at once, without destructors: other threads still run. Tests put something
   /// gentler here.
   std::function<void(int)> exit_now = [](int status) { std::_Exit(status); };
@@ -47,6 +60,8 @@ class Engine {
   void handle(LinkMessage message);
   void add_session(LinkMessage message);
   void send_status(std::uint64_t request);
+  void send_trace(std::uint64_t request, std::uint64_t microseconds);
+  void answer_profile(std::uint64_t request, const std::string& text);
   void stop_sessions(const std::string& reason);
   void join_finished();
   void refuse(std::uint64_t session, const std::string& reason);
@@ -57,8 +72,16 @@ class Engine {
 
   const EngineSettings settings_;
   const std::unique_ptr<device::Device> device_;
+  Compiler compiler_;
+  FormService forms_;
+  CallCounts unsupported_calls_;
+  const std::shared_ptr<StagingBudget> staging_ = std::make_shared<StagingBudget>(
+      StagingBudget::slots_for(StagingBudget::shared_memory_bytes()));
   const EngineLink link_;
   Completer completer_;
+  Trace trace_;
+  Executor executor_;
+  ProfileKeeper profiles_;
   UniqueFd wake_;                              // eventfd: a session has finished
   std::mutex mutex_;                           // guards sessions_ (the map), finished_
   std::map<std::uint64_t, Running> sessions_;  // changed by the control thread only

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 
 #include "base/check.h"
+#include "base/log.h"
+#include "injector/cache/digest.h"
 
 namespace slate::daemon {
 
@@ -55,28 +58,58 @@ Result<void> ModuleStore::add_chunk(const ipc::ModuleLoad& chunk,
 }
 
 Result<void> ModuleStore::load(std::uint64_t id, const Upload& upload) {
-  const auto kind =
-      upload.image_kind == ipc::kImagePtx ? device::ImageKind::kPtx : device::ImageKind::kCubin;
-  const auto module = device_.load_module(kind, upload.bytes);
-  if (!module) return std::unexpected(module.error());
-  modules_.emplace(id, *module);
+  Result<FormModule> loaded;
+  if (upload.image_kind == ipc::kImagePtx) {
+    loaded = load_ptx(upload.bytes);
+  } else {
+    const auto module = device_.load_module(device::ImageKind::kCubin, upload.bytes);
+    if (module) {
+      loaded = FormModule{.module = *module, .kernels = {}, .code = 0};
+    } else {
+      loaded = std::unexpected(module.error());
+    }
+  }
+  if (!loaded) return std::unexpected(loaded.error());
+  const device::Module module = loaded->module;
+  const cache::DigestBytes digest = cache::digest_of(upload.bytes);
+  std::memcpy(&loaded->code, digest.data(), sizeof(loaded->code));
+  modules_.emplace(id, std::move(*loaded));
   const std::lock_guard lock(mutex_);
-  loaded_.insert(*module);
+  loaded_.insert(module);
   return {};
 }
 
-Result<device::Module> ModuleStore::find_module(std::uint64_t id) const {
+/// With all forms; as it is where that does not work.
+Result<FormModule> ModuleStore::load_ptx(std::span<const std::byte> ptx) {
+  if (injects_) {
+    const std::string_view text(reinterpret_cast<const char*>(ptx.data()), ptx.size());
+    const auto parsed = ptx::parse(std::string(text));
+    const auto compile = [this](std::string_view injected) {
+      return compiler_.load(std::as_bytes(std::span(injected)));
+    };
+    auto forms = parsed ? load_forms(device_, **parsed, compile, profiles_)
+                        : Result<FormModule>(std::unexpected(parsed.error()));
+    if (forms) return forms;
+    log_info("a module is loaded without forms: {}", forms.error().message);
+  }
+  const auto module = compiler_.load(ptx);
+  if (!module) return std::unexpected(module.error());
+  return FormModule{.module = *module, .kernels = {}, .code = 0};
+}
+
+Result<const FormModule*> ModuleStore::find_module(std::uint64_t id) const {
   const auto found = modules_.find(id);
   if (found == modules_.end()) return fail(ErrorCode::kInvalidHandle, "no such module");
-  return found->second;
+  return &found->second;
 }
 
 Result<device::Module> ModuleStore::forget(std::uint64_t id) {
-  const auto module = find_module(id);
-  if (!module) return module;
-  modules_.erase(id);
+  const auto found = find_module(id);
+  if (!found) return std::unexpected(found.error());
+  const device::Module module = (*found)->module;
   std::erase_if(functions_, [id](const auto& entry) { return entry.second.module == id; });
   std::erase_if(globals_, [id](const auto& entry) { return entry.second.module == id; });
+  modules_.erase(id);
   return module;
 }
 
@@ -96,12 +129,24 @@ Result<const FunctionRecord*> ModuleStore::add_function(std::uint64_t module, st
   if (functions_.size() >= kMostFunctions) return fail(ErrorCode::kLimit, "too many functions");
   const auto owner = find_module(module);
   if (!owner) return std::unexpected(owner.error());
-  const auto function = device_.find_function(*owner, name);
+  const auto function = device_.find_function((*owner)->module, name);
   if (!function) return std::unexpected(function.error());
   auto info = device_.function_info(*function);
   if (!info) return std::unexpected(info.error());
-  FunctionRecord record{*function, std::move(*info), 0, std::make_shared<const std::string>(name),
-                        module};
+  FunctionRecord record{.function = *function,
+                        .info = std::move(*info),
+                        .name = std::make_shared<const std::string>(name),
+                        .module = module,
+                        .device_module = (*owner)->module,
+                        .forms = (*owner)->find(name),
+                        .worker = {},
+                        .slice = {},
+                        .profile = {},
+                        .reason_told = false,
+                        .code = (*owner)->code,
+                        .rooms = {},
+                        .profiles = {},
+                        .trace_name = {}};
   for (const auto& parameter : record.info.parameters) {
     record.parameter_bytes = std::max(record.parameter_bytes, parameter.offset + parameter.size);
   }
@@ -118,7 +163,7 @@ Result<device::AddressRange> ModuleStore::find_global(std::uint64_t module,
                                                       const std::string& name) {
   const auto owner = find_module(module);
   if (!owner) return std::unexpected(owner.error());
-  const auto range = device_.find_global(*owner, name);
+  const auto range = device_.find_global((*owner)->module, name);
   if (range) globals_.insert_or_assign(range->base, Global{range->bytes, module});
   return range;
 }

@@ -6,16 +6,42 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "daemon/dispatch/form_module.h"
+#include "daemon/engine/compiler.h"
 #include "device/device.h"
 #include "ipc/messages.h"
 
 namespace slate::daemon {
+
+/// A rewritten form of a kernel, as the device knows it.
+struct FormFunction {
+  bool looked_up = false;
+  device::Function function{};  // 0: not to be had
+  std::uint32_t parameter_offset = 0;
+  std::uint32_t max_dynamic_shared_bytes = 0;
+};
+
+/// How many blocks of a shape fit on an SM.
+struct RoomRecord {
+  device::Function function{};
+  std::uint64_t threads = 0;
+  std::uint32_t shared = 0;
+  std::uint32_t blocks = 0;
+};
+
+/// The profile row of one of its block shapes and sizes of grid.
+struct ProfileRecord {
+  device::Dim3 block;
+  std::uint32_t grid_bucket = 0;
+  std::uint32_t kernel = 0;  // scheduler::KernelId
+};
 
 struct FunctionRecord {
   device::Function function{};
@@ -23,6 +49,14 @@ struct FunctionRecord {
   std::uint32_t parameter_bytes = 0;  // of the whole block
   std::shared_ptr<const std::string> name;
   std::uint64_t module = 0;
+  device::Module device_module{};
+  const injector::KernelForms* forms = nullptr;  // lives as long as the module; null: none
+  FormFunction worker, slice, profile;
+  bool reason_told = false;  // why it does not run in the form asked for
+  std::uint64_t code = 0;    // hash of the module's text
+  std::vector<RoomRecord> rooms;
+  std::vector<ProfileRecord> profiles;
+  std::optional<std::uint32_t> trace_name;
 };
 
 class ModuleStore {
@@ -31,7 +65,11 @@ class ModuleStore {
   static constexpr std::size_t kMostFunctions = 65536;
   static constexpr std::uint64_t kMostImageBytes = 256 << 20;  // of all images being sent
 
-  explicit ModuleStore(device::Device& device) : device_(device) {}
+  /// Both outlive it.
+  /// `injects`: make the worker and slice forms of all kernels; `profiles`: and the profile form.
+  /// All outlive it.
+  ModuleStore(device::Device& device, Compiler& compiler, bool injects, bool profiles)
+      : device_(device), compiler_(compiler), injects_(injects), profiles_(profiles) {}
   /// Requires: release() was called.
   ~ModuleStore();
 
@@ -66,12 +104,15 @@ class ModuleStore {
 
   Result<void> check_first_chunk(const ipc::ModuleLoad& chunk) const;
   Result<void> load(std::uint64_t id, const Upload& upload);
-  Result<device::Module> find_module(std::uint64_t id) const;
+  Result<FormModule> load_ptx(std::span<const std::byte> ptx);
+  Result<const FormModule*> find_module(std::uint64_t id) const;
 
   device::Device& device_;
+  Compiler& compiler_;
+  const bool injects_, profiles_;
   std::unordered_map<std::uint64_t, Upload> uploads_;
   std::uint64_t upload_bytes_ = 0;
-  std::unordered_map<std::uint64_t, device::Module> modules_;
+  std::unordered_map<std::uint64_t, FormModule> modules_;
   std::unordered_map<std::uint64_t, FunctionRecord> functions_;
   std::map<device::Address, Global> globals_;
   mutable std::mutex mutex_;         // guards loaded_

@@ -28,9 +28,11 @@ std::string_view phase_name(SessionPhase phase) {
   return "unknown";
 }
 
-Session::Session(device::Device& device, Completer& completer, SessionSpec spec, SessionHooks hooks,
+Session::Session(device::Device& device, Compiler& compiler, Executor& executor,
+                 Completer& completer, SessionSpec spec, SessionHooks hooks,
                  std::chrono::milliseconds kill_grace)
     : device_(device),
+      executor_(executor),
       completer_(completer),
       spec_(std::move(spec)),
       hooks_(std::move(hooks)),
@@ -38,10 +40,27 @@ Session::Session(device::Device& device, Completer& completer, SessionSpec spec,
       client_end_(fcntl(spec_.fifos.from_client.get(), F_DUPFD_CLOEXEC, 0)),
       channel_(std::move(spec_.fifos), std::move(spec_.segment)),
       streams_(device, completer, group_, [this](const Error& error) { on_device_error(error); }),
+      client_(executor.add({.session = spec_.id,
+                            .pid = spec_.pid,
+                            .program = spec_.program,
+                            .weight = spec_.weight,
+                            .priority = spec_.priority},
+                           streams_, group_)),
       retirement_(streams_, completer, group_),
-      modules_(device) {}
+      gates_(device),
+      modules_(device, compiler, executor.injects(), executor.profiles()),
+      budget_(spec_.staging ? spec_.staging : std::make_shared<StagingBudget>()),
+      staging_(device, channel_, *budget_),
+      small_copies_(std::in_place, device),
+      host_blocks_(device, spec_.uid, HostBlocks::default_limit()) {
+  streams_.publish([this](std::uint32_t progress, std::uint64_t position) {
+    channel_.publish_completed(progress, position);
+  });
+}
 
-Session::~Session() = default;
+Session::~Session() {
+  executor_.remove(client_);
+}
 
 Session::Handler Session::handler_of(CommandType type) {
   // Indexed by CommandType.
@@ -70,8 +89,16 @@ Session::Handler Session::handler_of(CommandType type) {
       &Session::copy_to_host,
       &Session::copy_on_device,
       &Session::fill,
+      &Session::unsupported_call,
+      &Session::copy_inline,
+      &Session::host_allocate,
+      &Session::host_mapped,
+      &Session::host_free,
+      &Session::copy_pinned,
+      &Session::host_gate,
+      &Session::host_done,
   };
-  static_assert(std::size(kHandlers) == static_cast<std::size_t>(CommandType::kFill) + 1);
+  static_assert(std::size(kHandlers) == static_cast<std::size_t>(CommandType::kHostDone) + 1);
   const auto index = static_cast<std::size_t>(type);
   return index < std::size(kHandlers) ? kHandlers[index] : nullptr;
 }
@@ -99,8 +126,14 @@ Result<void> Session::set_up() {
 void Session::serve() {
   Command command;
   while (true) {
-    const auto event = channel_.wait();
-    if (event == ipc::EngineChannel::Wait::kTimeout) continue;
+    executor_.flush(*client_);
+    // Without staging memory to give back, nothing wakes an idle session.
+    const auto event =
+        channel_.wait(staging_.active() ? kStagingIdle : std::chrono::milliseconds(-1));
+    if (event == ipc::EngineChannel::Wait::kTimeout) {
+      (void)staging_.reclaim();
+      continue;
+    }
     if (event != ipc::EngineChannel::Wait::kCommand) return;
     // On a lost device it is left untouched, for the engine that comes next.
     if (!begun_.load() && device_.lost()) return;
@@ -119,6 +152,44 @@ void Session::serve() {
   }
 }
 
+/// The stream that a command puts work on, or would have; none for other commands.
+std::optional<std::uint64_t> Session::stream_of(const Command& command) {
+  const auto field = [&]<typename T>(std::uint64_t T::*stream) -> std::optional<std::uint64_t> {
+    const auto body = command.as<T>();
+    return body ? std::optional((*body).*stream) : std::nullopt;
+  };
+  switch (command.header.type) {
+    case CommandType::kLaunch:
+      return field(&ipc::Launch::stream);
+    case CommandType::kEventRecord:
+    case CommandType::kStreamWaitEvent:
+      return field(&ipc::EventStream::stream);
+    case CommandType::kCopyToDevice:
+    case CommandType::kCopyToHost:
+      return field(&ipc::StagedCopy::stream);
+    case CommandType::kCopyInline:
+      return field(&ipc::CopyInline::stream);
+    case CommandType::kCopyPinned:
+      return field(&ipc::CopyPinned::stream);
+    case CommandType::kCopyOnDevice:
+      return field(&ipc::CopyOnDevice::stream);
+    case CommandType::kFill:
+      return field(&ipc::Fill::stream);
+    case CommandType::kHostGate:
+      return field(&ipc::HostGate::stream);
+    default:
+      return std::nullopt;
+  }
+}
+
+/// The client may wait for the progress of every command on a stream, also one that was refused.
+void Session::end_command(const Command& command) {
+  if (streams_.command_submitted()) return;
+  const auto id = stream_of(command);
+  if (!id) return;
+  if (const auto stream = streams_.find(*id)) streams_.end_command(**stream);
+}
+
 /// False when the command broke the protocol: the session ends.
 bool Session::serve_command(const Command& command) {
   if (failed_.load()) {
@@ -127,6 +198,9 @@ bool Session::serve_command(const Command& command) {
   }
   const ipc::CommandHeader& header = command.header;
   const bool has_reply = header.reply_slot != ipc::kNoReply;
+  // It may take long, and the policy must not wait for the end of launches that nobody watches.
+  if (has_reply) executor_.flush(*client_);
+  streams_.begin_command(channel_.position());
   const Handler handler = handler_of(header.type);
   Reply reply;
   Result<void> done = slate::fail(
@@ -153,6 +227,7 @@ bool Session::serve_command(const Command& command) {
     channel_.reply(header.reply_slot, header.reply_sequence,
                    std::span(reply.bytes.data(), reply.size));
   }
+  end_command(command);
   return true;
 }
 
@@ -169,6 +244,7 @@ void Session::answer_failed(const Command& command) {
 
 void Session::stop(std::string_view reason) {
   stopping_.store(true);
+  executor_.abandon(*client_);
   channel_.end(reason);
   channel_.stop();
 }
@@ -185,6 +261,7 @@ void Session::fail(Error fault) {
   channel_.fail(fault);
   log_warning("session {} (pid {}, {}) failed: {}: {}", spec_.id, spec_.pid, spec_.program,
               error_name(fault.code), fault.message);
+  executor_.abandon(*client_);
   streams_.cancel_all();
 }
 
@@ -216,7 +293,10 @@ bool Session::client_is_gone() const {
 /// Until nothing of this session runs any more. Where the device cannot cancel, that may take as
 /// long as the kernels do.
 void Session::wait_for_work() {
+  executor_.abandon(*client_);
+  executor_.flush(*client_);
   streams_.cancel_all();
+  gates_.open_all();  // for a device that cannot cancel
   streams_.watch_ends();
   if (group_.wait_empty(kill_grace_)) return;
   log_warning("session {} (pid {}, {}): work goes on {} s after the client left: {}", spec_.id,
@@ -233,13 +313,17 @@ void Session::tear_down() {
   client_end_.reset();
   wait_for_work();
   events_.clear();
+  for (auto& replaced : replaced_events_) replaced.clear();
   modules_.release();
   if (memory_) {
     memory_->release();
     SLATE_CHECK(memory_->charged() == 0);
   }
   streams_.destroy_all();
-  if (staging_registered_) device_.unregister_host(channel_.all_staging().data());
+  gates_.release();
+  staging_.release();
+  small_copies_.reset();
+  host_blocks_.release();
   SLATE_CHECK(modules_.count() == 0 && streams_.count() == 0);
 }
 

@@ -11,6 +11,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -19,9 +20,14 @@
 #include <unordered_map>
 
 #include "daemon/engine/completer.h"
+#include "daemon/engine/executor.h"
+#include "daemon/engine/host_blocks.h"
+#include "daemon/engine/host_gates.h"
 #include "daemon/engine/memory_manager.h"
 #include "daemon/engine/module_store.h"
 #include "daemon/engine/retirement.h"
+#include "daemon/engine/small_copies.h"
+#include "daemon/engine/staging.h"
 #include "daemon/engine/stream_table.h"
 #include "device/device.h"
 #include "ipc/channel.h"
@@ -34,8 +40,12 @@ struct SessionSpec {
   std::uint32_t uid = 0;
   std::string program;
   std::uint64_t memory_limit = 0;
+  double weight = 1;
+  int priority = 0;
   ipc::SessionFifos fifos;
   ipc::Segment segment;
+  /// Shared with the other sessions; null: it has one to itself.
+  std::shared_ptr<StagingBudget> staging{};
 };
 
 enum class SessionPhase { kStarting, kServing, kFailed, kDraining };
@@ -57,16 +67,20 @@ struct SessionHooks {
   std::function<void(const Error& fault)> device_lost;
   /// The client is gone, and its work did not end within the grace time.
   std::function<void(std::uint64_t session)> stuck;
+  /// The client called a function that slate does not have. May be empty.
+  std::function<void(std::string_view function)> unsupported = {};
 };
 
 class Session {
  public:
   static constexpr std::size_t kMostEvents = 65536;
+  /// How long staging memory is kept after the last copy.
+  static constexpr std::chrono::milliseconds kStagingIdle{2000};
 
-  /// `device` and `completer` outlive it. `kill_grace`: how long its work may go on after the
-  /// client left.
-  Session(device::Device& device, Completer& completer, SessionSpec spec, SessionHooks hooks,
-          std::chrono::milliseconds kill_grace);
+  /// All that it refers to outlives it. `kill_grace`: how long its work may go on
+  /// after the client left.
+  Session(device::Device& device, Compiler& compiler, Executor& executor, Completer& completer,
+          SessionSpec spec, SessionHooks hooks, std::chrono::milliseconds kill_grace);
   /// Requires: run() has returned, or was never called.
   ~Session();
 
@@ -111,6 +125,8 @@ class Session {
   static Handler handler_of(ipc::CommandType type);
   Result<void> set_up();
   void serve();
+  static std::optional<std::uint64_t> stream_of(const ipc::Command& command);
+  void end_command(const ipc::Command& command);
   bool serve_command(const ipc::Command& command);
   void answer_failed(const ipc::Command& command);
   void tear_down();
@@ -131,6 +147,9 @@ class Session {
   Result<void> memory_allocate(const ipc::Command& command, Reply& reply);
   Result<void> memory_free(const ipc::Command& command, Reply& reply);
   Result<void> memory_info(const ipc::Command& command, Reply& reply);
+  Result<void> host_allocate(const ipc::Command& command, Reply& reply);
+  Result<void> host_mapped(const ipc::Command& command, Reply& reply);
+  Result<void> host_free(const ipc::Command& command, Reply& reply);
   bool client_is_gone() const;
   // session_stream.cc
   Result<void> stream_create(const ipc::Command& command, Reply& reply);
@@ -143,6 +162,8 @@ class Session {
   Result<void> query(const ipc::Command& command, Reply& reply);
   Result<void> synchronize(const ipc::Command& command, Reply& reply);
   Result<EventRecord*> find_event(std::uint64_t id);
+  Result<void> renew(EventRecord& record);
+  void publish_after(const EventRecord& record, const LogicalStream& stream);
   Result<std::vector<LogicalStream*>> streams_of(const ipc::Target& target);
   Result<bool> is_finished(const ipc::Target& target);
   Result<void> synchronize_event(const ipc::Command& command, std::uint64_t id, Reply& reply);
@@ -150,17 +171,25 @@ class Session {
   // session_copy.cc
   Result<void> copy_to_device(const ipc::Command& command, Reply& reply);
   Result<void> copy_to_host(const ipc::Command& command, Reply& reply);
+  Result<void> copy_inline(const ipc::Command& command, Reply& reply);
+  Result<void> copy_pinned(const ipc::Command& command, Reply& reply);
   Result<void> copy_on_device(const ipc::Command& command, Reply& reply);
   Result<void> fill(const ipc::Command& command, Reply& reply);
   Result<void> staged_copy(const ipc::Command& command, bool to_device);
   Result<void> submit_staged(const ipc::StagedCopy& copy, bool to_device);
   Result<void> check_range(std::uint64_t address, std::uint64_t pitch, std::uint64_t width,
                            std::uint64_t height) const;
-  void register_staging();
+  void count_copy(bool to_device, std::uint64_t bytes);
+  // session_host.cc
+  Result<void> host_gate(const ipc::Command& command, Reply& reply);
+  Result<void> host_done(const ipc::Command& command, Reply& reply);
+  // session_report.cc
+  Result<void> unsupported_call(const ipc::Command& command, Reply& reply);
   // session_launch.cc
   Result<void> launch(const ipc::Command& command, Reply& reply);
 
   device::Device& device_;
+  Executor& executor_;
   Completer& completer_;
   SessionSpec spec_;  // fifos and segment moved to channel_
   const SessionHooks hooks_;
@@ -181,13 +210,19 @@ class Session {
   std::atomic<std::uint64_t> bytes_to_host_{0};
 
   StreamTable streams_;
+  const std::shared_ptr<Executor::Client> client_;
   Retirement retirement_;
+  HostGates gates_;
   ModuleStore modules_;
   std::unique_ptr<MemoryManager> memory_;  // null until set_up(); then constant
   std::atomic<MemoryManager*> memory_seen_{nullptr};
   std::unordered_map<std::uint64_t, EventRecord> events_;
-  bool staging_registered_ = false;
-  bool staging_tried_ = false;
+  /// Events of records that were made anew, to be used again when nobody waits for them any more.
+  std::deque<std::shared_ptr<SharedEvent>> replaced_events_[2];  // by timing
+  const std::shared_ptr<StagingBudget> budget_;
+  Staging staging_;
+  std::optional<SmallCopies> small_copies_;
+  HostBlocks host_blocks_;
 };
 
 }  // namespace slate::daemon

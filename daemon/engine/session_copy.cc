@@ -54,8 +54,14 @@ Result<void> Session::staged_copy(const ipc::Command& command, bool to_device) {
   }
   Result<void> done;
   if (packed > 0) done = submit_staged(*copy, to_device);
-  if (!done || packed == 0) channel_.finish_staging(copy->slot, copy->slot_sequence);
-  return done;
+  if (done && packed > 0) return {};
+  if (!done) {
+    // Known before the slot is: the client looks when it has that.
+    log_debug("session {}: {}", spec_.id, done.error().message);
+    channel_.set_async_error(done.error().code);
+  }
+  channel_.finish_staging(copy->slot, copy->slot_sequence);
+  return {};
 }
 
 Result<void> Session::submit_staged(const ipc::StagedCopy& copy, bool to_device) {
@@ -63,37 +69,89 @@ Result<void> Session::submit_staged(const ipc::StagedCopy& copy, bool to_device)
     return ok;
   const auto stream = streams_.find(copy.stream);
   if (!stream) return std::unexpected(stream.error());
-  register_staging();
   const auto target = streams_.begin_work(**stream);
   if (!target) return checked(std::unexpected(target.error()));
-  std::byte* const host = channel_.staging(copy.slot).data() + copy.slot_offset;
+  std::byte* const host = staging_.begin(copy.slot) + copy.slot_offset;
   const device::Shape shape{copy.width, copy.height};
   const auto submitted =
       to_device ? device_.copy_to_device(copy.address, copy.pitch, host, copy.width, shape, *target)
                 : device_.copy_to_host(host, copy.width, copy.address, copy.pitch, shape, *target);
-  if (!submitted) return checked(submitted);
+  if (!submitted) {
+    staging_.cancel(copy.slot);
+    return checked(submitted);
+  }
   streams_.work_submitted(**stream);
-  copies_.fetch_add(1, std::memory_order_relaxed);
-  (to_device ? bytes_to_device_ : bytes_to_host_)
-      .fetch_add(copy.width * copy.height, std::memory_order_relaxed);
-  return checked(completer_.watch(
+  count_copy(to_device, copy.width * copy.height);
+  const auto watched = completer_.watch(
       group_, *target,
       [this, slot = copy.slot, sequence = copy.slot_sequence](const Result<void>& outcome) {
         // First the error, then the slot: the client must not take what is in it for data.
         if (!outcome) on_device_error(outcome.error());
-        channel_.finish_staging(slot, sequence);
-      }));
+        staging_.finish(slot, sequence);
+      });
+  if (!watched) staging_.cancel(copy.slot);
+  return checked(watched);
 }
 
-/// On first use: a program that copies nothing pays nothing. Copies from memory that could not be
-/// registered are slower, not wrong.
-void Session::register_staging() {
-  if (staging_tried_) return;
-  staging_tried_ = true;
-  const auto memory = channel_.all_staging();
-  const auto done = device_.register_host(memory.data(), memory.size());
-  staging_registered_ = done.has_value();
-  if (!done) log_debug("session {}: staging not registered: {}", spec_.id, done.error().message);
+void Session::count_copy(bool to_device, std::uint64_t bytes) {
+  copies_.fetch_add(1, std::memory_order_relaxed);
+  (to_device ? bytes_to_device_ : bytes_to_host_).fetch_add(bytes, std::memory_order_relaxed);
+}
+
+Result<void> Session::copy_inline(const ipc::Command& command, Reply&) {
+  std::span<const std::byte> bytes;
+  const auto copy = command.as<ipc::CopyInline>(&bytes);
+  if (!copy) return std::unexpected(copy.error());
+  if (bytes.empty() || bytes.size() > ipc::kMostInlineBytes)
+    return slate::fail(ErrorCode::kProtocol, "a copy inside its command of a size that none has");
+  if (const auto ok = check_range(copy->address, bytes.size(), bytes.size(), 1); !ok) return ok;
+  const auto stream = streams_.find(copy->stream);
+  if (!stream) return std::unexpected(stream.error());
+  const auto target = streams_.begin_work(**stream);
+  if (!target) return checked(std::unexpected(target.error()));
+  const std::byte* from = small_copies_->put(bytes, streams_.share(**stream));
+  std::shared_ptr<std::vector<std::byte>> own;
+  if (from == nullptr) {
+    own = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
+    from = own->data();
+  }
+  const auto done = device_.copy_to_device(copy->address, bytes.size(), from, bytes.size(),
+                                           {bytes.size(), 1}, *target);
+  if (!done) return checked(done);
+  streams_.work_submitted(**stream);
+  count_copy(true, bytes.size());
+  if (!own) return {};
+  return checked(completer_.watch(group_, *target, [own](const Result<void>&) {}));
+}
+
+/// Straight between the program's memory and the device's: complete with the stream, like a launch.
+Result<void> Session::copy_pinned(const ipc::Command& command, Reply&) {
+  const auto copy = command.as<ipc::CopyPinned>();
+  if (!copy) return std::unexpected(copy.error());
+  if (copy->width == 0 || copy->height == 0) return {};
+  if (const auto ok = check_range(copy->address, copy->pitch, copy->width, copy->height); !ok)
+    return ok;
+  std::uint64_t extent = 0;
+  if ((copy->height > 1 && copy->host_pitch < copy->width) ||
+      !extent_of(copy->host_pitch, copy->width, copy->height, extent)) {
+    return slate::fail(ErrorCode::kInvalidValue, "rows of host memory that overlap");
+  }
+  const auto host = host_blocks_.find(copy->host, copy->host_offset, extent);
+  if (!host) return std::unexpected(host.error());
+  const auto stream = streams_.find(copy->stream);
+  if (!stream) return std::unexpected(stream.error());
+  const auto target = streams_.begin_work(**stream);
+  if (!target) return checked(std::unexpected(target.error()));
+  const device::Shape shape{copy->width, copy->height};
+  const bool to_device = copy->to_device != 0;
+  const auto done = to_device ? device_.copy_to_device(copy->address, copy->pitch, *host,
+                                                       copy->host_pitch, shape, *target)
+                              : device_.copy_to_host(*host, copy->host_pitch, copy->address,
+                                                     copy->pitch, shape, *target);
+  if (!done) return checked(done);
+  streams_.work_submitted(**stream);
+  count_copy(to_device, copy->width * copy->height);
+  return {};
 }
 
 Result<void> Session::copy_on_device(const ipc::Command& command, Reply&) {

@@ -1,5 +1,4 @@
-// Launches. For now first come, first served: every launch starts at once, in its native form, on
-// the stream of its session.
+// Launches: checked here, started by the executor when the scheduler's policy says so.
 #include <fmt/format.h>
 
 #include "daemon/engine/session.h"
@@ -15,7 +14,7 @@ Result<void> Session::launch(const ipc::Command& command, Reply&) {
   }
   const auto function = modules_.find_function(request->function);
   if (!function) return std::unexpected(function.error());
-  const FunctionRecord& kernel = **function;
+  FunctionRecord& kernel = **function;
   if (request->parameter_bytes != kernel.parameter_bytes) {
     return slate::fail(ErrorCode::kInvalidValue,
                        fmt::format("{} takes {} bytes of parameters, got {}", *kernel.name,
@@ -29,8 +28,6 @@ Result<void> Session::launch(const ipc::Command& command, Reply&) {
   }
   const auto stream = streams_.find(request->stream);
   if (!stream) return std::unexpected(stream.error());
-  const auto target = streams_.begin_work(**stream);
-  if (!target) return checked(std::unexpected(target.error()));
   const device::LaunchSpec spec{
       .function = kernel.function,
       .grid = grid,
@@ -38,9 +35,11 @@ Result<void> Session::launch(const ipc::Command& command, Reply&) {
       .dynamic_shared_bytes = request->dynamic_shared_bytes,
       .parameters = parameters,
       .arena = memory_->arena(),
+      .host = host_blocks_.ranges(),
       .print = [this](std::string_view text) { channel_.print(text); },
   };
-  if (const auto done = device_.launch(spec, *target); !done) return checked(done);
+  const auto done = executor_.launch(*client_, kernel, spec, **stream);
+  if (!done) return checked(done);
   streams_.work_submitted(**stream, kernel.name);
   return {};
 }

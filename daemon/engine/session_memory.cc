@@ -1,5 +1,6 @@
-// Commands on device memory. A freed allocation is gone for the client at once, but goes back to
-// the arena only when all work submitted before the free has finished.
+// Commands on memory of the device, and of the host where the device reaches it. A freed allocation
+// is gone for the client at once, but goes back to the arena only when all work submitted before
+// the free has finished.
 #include <algorithm>
 
 #include "daemon/engine/session.h"
@@ -10,10 +11,11 @@ Result<void> Session::memory_allocate(const ipc::Command& command, Reply& reply)
   const auto request = command.as<ipc::MemoryAllocate>();
   if (!request) return std::unexpected(request.error());
   auto address = memory_->allocate(request->bytes);
-  // Frees that wait for running work may make room.
-  while (!address && address.error().code == ErrorCode::kOutOfMemory && !failed_.load() &&
-         !stopping_.load() && !client_is_gone() &&
-         memory_->wait_for_free(std::chrono::milliseconds(100))) {
+  // Frees that wait for running work may make room; the last of them may have ended just now.
+  bool more_may_come = true;
+  while (more_may_come && !address && address.error().code == ErrorCode::kOutOfMemory &&
+         !failed_.load() && !stopping_.load() && !client_is_gone()) {
+    more_may_come = memory_->wait_for_free(std::chrono::milliseconds(100));
     address = memory_->allocate(request->bytes);
   }
   if (!address) return checked(std::unexpected(address.error()));
@@ -27,6 +29,31 @@ Result<void> Session::memory_free(const ipc::Command& command, Reply&) {
   if (const auto retired = memory_->retire(request->address); !retired) return retired;
   return checked(retirement_.after_present_work(
       [this, address = request->address] { memory_->finish_free(address); }));
+}
+
+Result<void> Session::host_allocate(const ipc::Command& command, Reply& reply) {
+  const auto request = command.as<ipc::HostAllocate>();
+  if (!request) return std::unexpected(request.error());
+  const auto made = host_blocks_.allocate(request->id, request->bytes);
+  if (!made) return checked(std::unexpected(made.error()));
+  reply.set(*made);
+  return {};
+}
+
+Result<void> Session::host_mapped(const ipc::Command& command, Reply&) {
+  const auto request = command.as<ipc::IdCommand>();
+  if (!request) return std::unexpected(request.error());
+  host_blocks_.mapped(request->id);
+  return {};
+}
+
+Result<void> Session::host_free(const ipc::Command& command, Reply&) {
+  const auto request = command.as<ipc::IdCommand>();
+  if (!request) return std::unexpected(request.error());
+  const auto range = host_blocks_.retire(request->id);
+  if (!range) return std::unexpected(range.error());
+  return checked(
+      retirement_.after_present_work([this, range = *range] { host_blocks_.finish_free(range); }));
 }
 
 Result<void> Session::memory_info(const ipc::Command&, Reply& reply) {

@@ -1,5 +1,6 @@
 // Commands on streams and events, and waiting for them. An event's record keeps the device event of
-// its last recording; while somebody waits for that one, a new recording takes another.
+// its last recording; while somebody waits for that one, a new recording takes another. Clients see
+// most of what they wait for in their status page (StreamTable::publish) and do not ask.
 #include <fmt/format.h>
 
 #include "daemon/engine/session.h"
@@ -10,7 +11,7 @@ Result<void> Session::stream_create(const ipc::Command& command, Reply&) {
   const auto request = command.as<ipc::StreamCreate>();
   if (!request) return std::unexpected(request.error());
   return streams_.create(request->id, (request->flags & ipc::kStreamNonBlocking) == 0,
-                         request->priority);
+                         request->priority, request->progress);
 }
 
 Result<void> Session::stream_destroy(const ipc::Command& command, Reply&) {
@@ -46,6 +47,33 @@ Result<void> Session::event_destroy(const ipc::Command& command, Reply&) {
   return {};
 }
 
+/// Gives the record an event that nobody waits for.
+Result<void> Session::renew(EventRecord& record) {
+  constexpr std::size_t kMostReplaced = 1024;
+  auto& replaced = replaced_events_[record.timing ? 1 : 0];
+  if (record.event && replaced.size() < kMostReplaced) replaced.push_back(std::move(record.event));
+  // Recorded in this order, reached in about the same.
+  if (!replaced.empty() && replaced.front().use_count() == 1) {
+    record.event = std::move(replaced.front());
+    replaced.pop_front();
+    return {};
+  }
+  auto fresh = SharedEvent::make(device_, record.timing);
+  if (!fresh) return checked(std::unexpected(fresh.error()));
+  record.event = std::move(*fresh);
+  return {};
+}
+
+/// Lets the client see that what comes before the record is done, even if more work follows it.
+void Session::publish_after(const EventRecord& record, const LogicalStream& stream) {
+  if (stream.progress == ipc::kNoProgress) return;
+  completer_.watch(group_, stream.device, record.event,
+                   [this, progress = stream.progress,
+                    position = channel_.position()](const Result<void>& outcome) {
+                     if (outcome) channel_.publish_completed(progress, position);
+                   });
+}
+
 Result<void> Session::event_record(const ipc::Command& command, Reply&) {
   const auto request = command.as<ipc::EventStream>();
   if (!request) return std::unexpected(request.error());
@@ -54,15 +82,13 @@ Result<void> Session::event_record(const ipc::Command& command, Reply&) {
   const auto stream = streams_.find(request->stream);
   if (!stream) return std::unexpected(stream.error());
   if (!(*record)->event || (*record)->event.use_count() > 1) {
-    auto fresh = SharedEvent::make(device_, (*record)->timing);
-    if (!fresh) return checked(std::unexpected(fresh.error()));
-    (*record)->event = std::move(*fresh);
+    if (const auto renewed = renew(**record); !renewed) return renewed;
   }
   const auto target = streams_.begin_work(**stream);
   if (!target) return checked(std::unexpected(target.error()));
   if (const auto done = device_.record((*record)->event->get(), *target); !done)
     return checked(done);
-  streams_.work_submitted(**stream);
+  if (!streams_.work_submitted(**stream)) publish_after(**record, **stream);
   return {};
 }
 

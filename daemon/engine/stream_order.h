@@ -5,22 +5,50 @@
 // Session thread only.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
+#include "daemon/dispatch/worker_launch.h"
 #include "daemon/engine/completer.h"
 #include "device/device.h"
+#include "ipc/messages.h"
 
 namespace slate::daemon {
 
-/// A stream as the client sees it. The device stream behind it is made by its first work.
+struct LaunchBatch;  // of the executor
+
+/// A worker-form launch that can be resized while it runs has a device stream of its own, over the
+/// whole device: when its workers have been called back, that stream has passed it, while the
+/// logical stream goes on waiting for its end.
+struct WorkerLane {
+  struct Side {  // for workers that join a launch under way
+    device::Stream stream{};
+    std::shared_ptr<SharedEvent> end;  // of what was last launched on it
+  };
+  device::Stream stream{};
+  std::unique_ptr<WorkerQueue> queue;
+  std::vector<Side> sides;
+};
+
+/// A stream as the client sees it. The device stream behind it is made by its first work, and can
+/// be another one for each launch, as every partition of the device has streams of its own.
 struct LogicalStream {
   std::uint64_t id = 0;
   bool blocking = true;  // takes part in the default stream's order
   int priority = 0;
-  device::Stream device{};  // 0: no work yet. Session thread, under the table's mutex
+  std::uint32_t progress = ipc::kNoProgress;  // its entry in the client's status page
+  /// The newest work is here, and everything before it is waited for here. 0: no work yet. Writer:
+  /// session thread, under the table's mutex.
+  device::Stream device{};
+  struct Home {
+    device::Partition partition;
+    device::Stream stream;
+  };
+  std::vector<Home> homes;  // `device` is one of them. As `device`
 
   // Counts of pieces of work. Writer: session thread (submitted), completer (completed).
   std::atomic<std::uint64_t> submitted{0};
@@ -28,6 +56,8 @@ struct LogicalStream {
   std::atomic<std::uint64_t> launches{0};
   std::atomic<std::uint64_t> launches_done{0};
   std::atomic<bool> watched{false};  // a progress watch is outstanding
+  /// Where the client's commands had come to at the last submission, which is counted already.
+  std::atomic<std::uint64_t> position{0};
 
   // Session thread only.
   std::uint64_t joined = 0;        // `submitted` when the default stream last waited for it
@@ -36,6 +66,13 @@ struct LogicalStream {
   std::uint64_t order_event_at = 0;         // `submitted` when order_event was recorded
   std::shared_ptr<SharedEvent> tail_event;  // for queries
   std::uint64_t tail_event_at = 0;
+  std::shared_ptr<SharedEvent> hop_event;  // from one device stream to the next
+  /// Its launches in the worker form that are not resized; null before the first one.
+  std::unique_ptr<WorkerQueue> workers;
+  /// Those that are, in turn; see executor.h. Guarded by the executor's client.
+  std::array<WorkerLane, 2> lanes;
+  std::atomic<int> active_lanes{0};    // with a launch that has not been seen to end
+  std::shared_ptr<LaunchBatch> batch;  // launches whose end is not marked yet
 
   bool busy() const { return completed.load() < submitted.load(); }
 };

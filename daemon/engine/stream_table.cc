@@ -7,6 +7,14 @@
 #include "base/check.h"
 
 namespace slate::daemon {
+namespace {
+
+// A stream that waits for a lane's signal may hold up others that share its way into the hardware.
+// Those of another priority have ways of their own, so that what the signal depends on gets
+// through.
+constexpr int kLanePriority = -3;
+
+}  // namespace
 
 StreamTable::StreamTable(device::Device& device, Completer& completer, Completer::Group& group,
                          OnFault on_fault)
@@ -15,13 +23,16 @@ StreamTable::StreamTable(device::Device& device, Completer& completer, Completer
       group_(group),
       on_fault_(std::move(on_fault)),
       order_(device),
-      default_(std::make_shared<LogicalStream>()) {}
+      default_(std::make_shared<LogicalStream>()) {
+  default_->progress = 0;
+}
 
 StreamTable::~StreamTable() {
   SLATE_CHECK(others_.empty() && by_id_.empty() && default_->device == device::Stream{});
 }
 
-Result<void> StreamTable::create(std::uint64_t id, bool blocking, int priority) {
+Result<void> StreamTable::create(std::uint64_t id, bool blocking, int priority,
+                                 std::uint32_t progress) {
   reap();
   if (id == 0 || by_id_.contains(id)) {
     return fail(ErrorCode::kProtocol, fmt::format("stream id {} is not a new one", id));
@@ -31,6 +42,7 @@ Result<void> StreamTable::create(std::uint64_t id, bool blocking, int priority) 
   stream->id = id;
   stream->blocking = blocking;
   stream->priority = priority;
+  stream->progress = progress;
   // Only work that comes after now concerns it.
   stream->default_seen = 0;
   const std::lock_guard lock(mutex_);
@@ -53,7 +65,7 @@ void StreamTable::reap() {
   const std::lock_guard lock(mutex_);
   std::erase_if(others_, [this](const StreamPointer& stream) {
     if (by_id_.contains(stream->id) || stream->busy() || stream->watched.load()) return false;
-    if (stream->device != device::Stream{}) device_.destroy_stream(stream->device);
+    close(*stream);
     launches_of_reaped_ += stream->launches.load();
     last_kernels_.erase(stream.get());
     return true;
@@ -67,24 +79,54 @@ Result<LogicalStream*> StreamTable::find(std::uint64_t id) {
   return found->second.get();
 }
 
-Result<void> StreamTable::open(LogicalStream& stream) {
-  if (stream.device != device::Stream{}) return {};
-  const auto made = device_.create_stream(stream.priority);
-  if (!made) return std::unexpected(made.error());
+std::shared_ptr<LogicalStream> StreamTable::share(const LogicalStream& stream) const {
+  return &stream == default_.get() ? default_ : by_id_.at(stream.id);
+}
+
+/// Under the mutex, so that a watch placed meanwhile sees the new device stream only with the wait
+/// for the old one on it.
+Result<void> StreamTable::move_to(LogicalStream& stream, device::Partition partition) {
+  const auto found = std::ranges::find(stream.homes, partition, &LogicalStream::Home::partition);
+  device::Stream target{};
+  if (found != stream.homes.end()) {
+    if (found->stream == stream.device) return {};
+    target = found->stream;
+  } else {
+    // On SMs given to this session, before blocks of those that have all: these wait for no others.
+    const bool whole = partition == device::kWholeDevice;
+    const auto made = device_.create_stream(stream.priority - (whole ? 0 : 1), partition);
+    if (!made) return std::unexpected(made.error());
+    target = *made;
+  }
   const std::lock_guard lock(mutex_);
-  stream.device = *made;
+  if (found == stream.homes.end()) stream.homes.push_back({partition, target});
+  if (stream.device != device::Stream{}) {
+    if (!stream.hop_event) {
+      auto event = SharedEvent::make(device_, false);
+      if (!event) return std::unexpected(event.error());
+      stream.hop_event = std::move(*event);
+    }
+    if (const auto done = device_.record(stream.hop_event->get(), stream.device); !done)
+      return done;
+    if (const auto done = device_.wait(target, stream.hop_event->get()); !done) return done;
+  }
+  stream.device = target;
   return {};
 }
 
-Result<device::Stream> StreamTable::begin_work(LogicalStream& stream) {
-  if (const auto opened = open(stream); !opened) return std::unexpected(opened.error());
+Result<device::Stream> StreamTable::begin_work(LogicalStream& stream,
+                                               std::optional<device::Partition> partition) {
+  if (partition || stream.device == device::Stream{}) {
+    const auto moved = move_to(stream, partition.value_or(device::kWholeDevice));
+    if (!moved) return std::unexpected(moved.error());
+  }
   if (const auto ordered = order_.before_work(stream, *default_, others_); !ordered) {
     return std::unexpected(ordered.error());
   }
   return stream.device;
 }
 
-void StreamTable::work_submitted(LogicalStream& stream,
+bool StreamTable::work_submitted(LogicalStream& stream,
                                  const std::shared_ptr<const std::string>& kernel) {
   ++total_submitted_;
   if (kernel) {
@@ -93,31 +135,105 @@ void StreamTable::work_submitted(LogicalStream& stream,
     stream.launches.fetch_add(1);
   }
   stream.submitted.fetch_add(1);
-  if (stream.watched.exchange(true)) return;
-  place_watch(&stream == default_.get() ? default_ : by_id_.at(stream.id));
+  stream.position.store(position_);  // in this order: see watch_reached()
+  submitted_at_ = position_;
+  if (stream.watched.exchange(true)) return false;
+  place_watch(share(stream));
+  return true;
+}
+
+void StreamTable::end_command(LogicalStream& stream) {
+  stream.position.store(position_);
+  if (!stream.busy() && on_progress_) on_progress_(stream.progress, position_);
+}
+
+Result<device::Stream> StreamTable::lane_stream(WorkerLane& lane) {
+  if (lane.stream == device::Stream{}) {
+    const auto made = device_.create_stream(kLanePriority);
+    if (!made) return std::unexpected(made.error());
+    const std::lock_guard lock(mutex_);
+    lane.stream = *made;
+  }
+  return lane.stream;
+}
+
+Result<WorkerLane::Side*> StreamTable::idle_side(WorkerLane& lane) {
+  for (WorkerLane::Side& side : lane.sides) {
+    const auto idle = device_.query(side.end->get());
+    if (idle && *idle) return &side;
+  }
+  constexpr std::size_t kMostSides = 4;
+  if (lane.sides.size() == kMostSides) return nullptr;
+  auto end = SharedEvent::make(device_, false);
+  if (!end) return std::unexpected(end.error());
+  const auto made = device_.create_stream(kLanePriority);
+  if (!made) return std::unexpected(made.error());
+  const std::lock_guard lock(mutex_);
+  lane.sides.reserve(kMostSides);
+  lane.sides.push_back({*made, std::move(*end)});
+  return &lane.sides.back();
+}
+
+Result<void> StreamTable::wait_for_all(device::Stream later) {
+  const std::lock_guard lock(mutex_);
+  if (!all_event_) {
+    auto event = SharedEvent::make(device_, false);
+    if (!event) return std::unexpected(event.error());
+    all_event_ = std::move(*event);
+  }
+  const auto wait_for_tail = [&](device::Stream tail) -> Result<void> {
+    if (tail == device::Stream{}) return {};
+    if (const auto done = device_.record(all_event_->get(), tail); !done) return done;
+    return device_.wait(later, all_event_->get());
+  };
+  const auto wait_for = [&](const LogicalStream& stream) -> Result<void> {
+    if (stream.active_lanes.load() == 0) {
+      return stream.busy() ? wait_for_tail(stream.device) : Result<void>();
+    }
+    for (const WorkerLane& lane : stream.lanes) {
+      if (const auto done = wait_for_tail(lane.stream); !done) return done;
+      for (const auto& side : lane.sides) {
+        if (const auto done = wait_for_tail(side.stream); !done) return done;
+      }
+    }
+    return {};
+  };
+  if (const auto done = wait_for(*default_); !done) return done;
+  for (const auto& stream : others_) {
+    if (const auto done = wait_for(*stream); !done) return done;
+  }
+  return {};
 }
 
 void StreamTable::place_watch(const StreamPointer& stream) {
-  // Read before the event is recorded: the event then covers at least so much.
-  const std::uint64_t launches = stream->launches.load();
-  const std::uint64_t submitted = stream->submitted.load();
-  const auto placed = completer_.watch(
-      group_, stream->device, [this, stream, submitted, launches](const Result<void>& outcome) {
-        watch_reached(stream, submitted, launches, outcome);
-      });
+  const auto placed = [&]() -> Result<void> {
+    const std::lock_guard lock(mutex_);
+    // Read before the event is recorded: the event then covers at least so much.
+    const Reached reached{stream->submitted.load(), stream->launches.load(),
+                          stream->position.load()};
+    return completer_.watch(group_, stream->device,
+                            [this, stream, reached](const Result<void>& outcome) {
+                              watch_reached(stream, reached, outcome);
+                            });
+  }();
   if (placed) return;
   stream->watched.store(false);
   on_fault_(placed.error());
 }
 
-void StreamTable::watch_reached(const StreamPointer& stream, std::uint64_t submitted,
-                                std::uint64_t launches, const Result<void>& outcome) {
+void StreamTable::watch_reached(const StreamPointer& stream, const Reached& reached,
+                                const Result<void>& outcome) {
   if (!outcome) {
     on_fault_(outcome.error());
     return;
   }
-  stream->launches_done.store(launches);
-  stream->completed.store(submitted);
+  stream->launches_done.store(reached.launches);
+  stream->completed.store(reached.submitted);
+  if (on_progress_) {
+    // A submission is counted before its position is set, so an idle stream has passed its own.
+    const std::uint64_t newest = stream->position.load();
+    on_progress_(stream->progress, stream->busy() ? reached.position : newest);
+  }
   if (!stream->busy()) {
     stream->watched.store(false);
     // Work may have come between the two looks, and have left the watching to us.
@@ -165,28 +281,51 @@ void StreamTable::visit_all(Visit visit) const {
 bool StreamTable::cancel_all() {
   bool cancelled = true;
   visit_all([&](const LogicalStream& stream) {
-    if (stream.device == device::Stream{}) return;
-    if (!device_.cancel(stream.device)) cancelled = false;
+    for (const auto& home : stream.homes) {
+      if (!device_.cancel(home.stream)) cancelled = false;
+    }
+    for (const auto& lane : stream.lanes) {
+      if (lane.stream != device::Stream{} && !device_.cancel(lane.stream)) cancelled = false;
+      for (const auto& side : lane.sides) {
+        if (!device_.cancel(side.stream)) cancelled = false;
+      }
+    }
   });
   return cancelled;
 }
 
 void StreamTable::watch_ends() {
+  // Refused only by a device that is lost, where nothing runs any more.
+  const auto watch = [this](device::Stream stream) {
+    (void)completer_.watch(group_, stream, [](const Result<void>&) {});
+  };
   visit_all([&](const LogicalStream& stream) {
-    if (stream.device == device::Stream{}) return;
-    // Refused only by a device that is lost, where nothing runs any more.
-    (void)completer_.watch(group_, stream.device, [](const Result<void>&) {});
+    if (stream.device != device::Stream{}) watch(stream.device);
+    for (const auto& lane : stream.lanes) {
+      if (lane.stream != device::Stream{}) watch(lane.stream);
+      for (const auto& side : lane.sides) watch(side.stream);
+    }
   });
 }
 
+void StreamTable::close(LogicalStream& stream) {
+  for (const auto& home : stream.homes) device_.destroy_stream(home.stream);
+  stream.homes.clear();
+  stream.device = device::Stream{};
+  stream.workers.reset();
+  for (WorkerLane& lane : stream.lanes) {
+    if (lane.stream != device::Stream{}) device_.destroy_stream(lane.stream);
+    for (const auto& side : lane.sides) device_.destroy_stream(side.stream);
+    lane = {};
+  }
+  stream.order_event.reset();
+  stream.tail_event.reset();
+  stream.hop_event.reset();
+}
+
 void StreamTable::destroy_all() {
-  const auto close = [this](LogicalStream& stream) {
-    if (stream.device != device::Stream{}) device_.destroy_stream(stream.device);
-    stream.device = device::Stream{};
-    stream.order_event.reset();
-    stream.tail_event.reset();
-  };
   const std::lock_guard lock(mutex_);
+  all_event_.reset();
   close(*default_);
   for (const auto& stream : others_) {
     close(*stream);

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -21,6 +22,8 @@ class StreamTable {
  public:
   static constexpr std::size_t kMostStreams = 4096;
   using OnFault = std::function<void(const Error&)>;
+  /// Told of a stream's progress entry, and up to which command its work is done.
+  using OnProgress = std::function<void(std::uint32_t progress, std::uint64_t position)>;
 
   /// `on_fault` is called on the completer's thread when work ended with a fault. All outlive the
   /// table.
@@ -29,18 +32,42 @@ class StreamTable {
   /// Requires: destroy_all() was called.
   ~StreamTable();
 
+  /// From now on `tell` hears of every stream's progress, on the session's or the completer's
+  /// thread. Before the first command.
+  void publish(OnProgress tell) { on_progress_ = std::move(tell); }
+
   /// kProtocol for an id that is 0 or taken, kLimit beyond kMostStreams.
-  Result<void> create(std::uint64_t id, bool blocking, int priority);
+  Result<void> create(std::uint64_t id, bool blocking, int priority,
+                      std::uint32_t progress = ipc::kNoProgress);
   /// Its unfinished work goes on and keeps its place in the default stream's order.
   Result<void> destroy(std::uint64_t id);
   /// kInvalidHandle if there is none. The default stream always is.
   Result<LogicalStream*> find(std::uint64_t id);
+  /// Keeps it alive beyond its end. Requires: `stream` came from find() just now.
+  std::shared_ptr<LogicalStream> share(const LogicalStream& stream) const;
 
   /// Makes `stream` ready to take one more piece of work: its device stream exists and waits for
-  /// what it must.
-  Result<device::Stream> begin_work(LogicalStream& stream);
-  /// After the piece of work was submitted. `kernel` is its name if it is a launch.
-  void work_submitted(LogicalStream& stream, const std::shared_ptr<const std::string>& kernel = {});
+  /// what it must. With `partition` it is one of that partition, else the one it was on.
+  Result<device::Stream> begin_work(LogicalStream& stream,
+                                    std::optional<device::Partition> partition = {});
+  /// The device stream of a lane, made at the first call.
+  Result<device::Stream> lane_stream(WorkerLane& lane);
+  /// A side of the lane on which nothing runs, made if need be. Any thread that keeps the lane
+  /// alive and is the only one to use its sides.
+  Result<WorkerLane::Side*> idle_side(WorkerLane& lane);
+  /// Makes `later`, another session's stream, wait for all work on ours; for launches that can be
+  /// resized only until their workers have left, be it that they were called back. Any thread that
+  /// keeps the lanes as they are.
+  Result<void> wait_for_all(device::Stream later);
+  /// The command at `position` is about to be carried out.
+  void begin_command(std::uint64_t position) { position_ = position; }
+  /// After the piece of work was submitted. `kernel` is its name if it is a launch. True when a
+  /// watch was placed behind it; otherwise the next one comes after the present one.
+  bool work_submitted(LogicalStream& stream, const std::shared_ptr<const std::string>& kernel = {});
+  /// The present command was about `stream` and has put no work on it, or all it will.
+  void end_command(LogicalStream& stream);
+  /// True when the present command has put work on a stream.
+  bool command_submitted() const { return submitted_at_ == position_; }
   /// Pieces of work submitted on all streams.
   std::uint64_t total_submitted() const { return total_submitted_; }
 
@@ -66,12 +93,17 @@ class StreamTable {
 
  private:
   using StreamPointer = std::shared_ptr<LogicalStream>;
+  /// What a stream had been given when a watch was placed on it.
+  struct Reached {
+    std::uint64_t submitted, launches, position;
+  };
 
-  Result<void> open(LogicalStream& stream);
+  Result<void> move_to(LogicalStream& stream, device::Partition partition);
   void place_watch(const StreamPointer& stream);
-  void watch_reached(const StreamPointer& stream, std::uint64_t submitted, std::uint64_t launches,
+  void watch_reached(const StreamPointer& stream, const Reached& reached,
                      const Result<void>& outcome);
   void reap();
+  void close(LogicalStream& stream);
   template <typename Visit>
   void visit_all(Visit visit) const;
 
@@ -79,15 +111,20 @@ class StreamTable {
   Completer& completer_;
   Completer::Group& group_;
   const OnFault on_fault_;
+  OnProgress on_progress_;
   StreamOrder order_;
   std::uint64_t total_submitted_ = 0;
+  std::uint64_t position_ = 0;  // of the present command
+  std::uint64_t submitted_at_ = 0;
   const StreamPointer default_;
-  mutable std::mutex mutex_;  // guards changes of the containers and last_kernels_
+  // Guards changes of the containers and of the streams' device streams, and last_kernels_.
+  mutable std::mutex mutex_;
   std::unordered_map<std::uint64_t, StreamPointer> by_id_;
   std::vector<StreamPointer>
       others_;  // all but the default one, also destroyed ones with unfinished work
   std::unordered_map<const LogicalStream*, std::shared_ptr<const std::string>> last_kernels_;
   std::uint64_t launches_of_reaped_ = 0;
+  std::shared_ptr<SharedEvent> all_event_;  // of wait_for_all()
 };
 
 }  // namespace slate::daemon

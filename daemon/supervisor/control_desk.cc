@@ -2,10 +2,14 @@
 
 #include <unistd.h>
 
+#include <array>
+#include <cmath>
 #include <cstring>
 
 #include "base/log.h"
+#include "daemon/profile/profile_desk.h"
 #include "daemon/supervisor/registry.h"
+#include "daemon/supervisor/session_rules.h"
 
 namespace slate::daemon {
 namespace {
@@ -13,8 +17,31 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kClientTimeout = 5s;
-constexpr auto kEngineTimeout = 1s;
+constexpr auto kStatusTimeout = 1s;  // then the status says what is known without the engine
+constexpr auto kEngineTimeout = 10s;
 constexpr std::size_t kMostConnections = 64;
+
+bool is_administrators(ipc::ControlVerb verb) {
+  return verb == ipc::ControlVerb::kProfileSet || verb == ipc::ControlVerb::kProfileForget ||
+         verb == ipc::ControlVerb::kProfileGroup || verb == ipc::ControlVerb::kTrace;
+}
+
+ProfileRequest profile_request(const ipc::ControlRequest& request, const std::string& text) {
+  ProfileRequest profile;
+  profile.kernel = text;
+  if (request.verb == ipc::ControlVerb::kProfileForget)
+    profile.kind = ProfileRequest::Kind::kForget;
+  if (request.verb != ipc::ControlVerb::kProfileSet) return profile;
+  profile.kind = ProfileRequest::Kind::kSet;
+  if ((request.fields & ipc::kHasCompute) != 0) profile.compute = request.compute;
+  if ((request.fields & ipc::kHasMemory) != 0) profile.memory = request.memory;
+  if ((request.fields & ipc::kHasForm) != 0) {
+    profile.form = request.form == ipc::kAnyForm
+                       ? -1
+                       : static_cast<int>(std::min(request.form, ipc::kAnyForm));
+  }
+  return profile;
+}
 
 }  // namespace
 
@@ -62,32 +89,73 @@ void ControlDesk::service(EngineProcess* engine) {
 bool ControlDesk::service_one(Connection& connection, EngineProcess* engine) {
   if ((poll_now(connection.fifos.to_client.get(), 0) & POLLERR) != 0) return false;
   if (connection.state == State::kAsking && !read_request(connection, engine)) return false;
-  if (connection.state == State::kWaiting && Clock::now() >= connection.deadline) {
-    answer(connection, {});
-  }
+  if (connection.state == State::kWaiting && Clock::now() >= connection.deadline)
+    no_report(connection);
   if (connection.state == State::kAnswering && !write_output(connection)) return false;
   return Clock::now() < connection.deadline;
 }
 
 bool ControlDesk::read_request(Connection& connection, EngineProcess* engine) {
   if (poll_now(connection.fifos.from_client.get(), POLLIN) == 0) return true;
-  ipc::ControlRequest request;
+  std::array<char, ipc::kMaxControlBytes> bytes;
   // The client writes it in one piece, and pipes keep pieces of this size whole.
-  const ssize_t got = ::read(connection.fifos.from_client.get(), &request, sizeof(request));
+  const ssize_t got = ::read(connection.fifos.from_client.get(), bytes.data(), bytes.size());
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
-  if (got != sizeof(request) || request.magic != ipc::kMagic ||
-      request.verb != ipc::ControlVerb::kStatus) {
-    return false;
-  }
-  connection.request = next_request_++;
-  const LinkHeader question{.type = LinkType::kStatusRequest, .number = connection.request};
-  if (engine != nullptr && engine->link().send(question)) {
-    connection.state = State::kWaiting;
-    connection.deadline = Clock::now() + kEngineTimeout;
-  } else {
-    answer(connection, {});
-  }
+  ipc::ControlRequest request;
+  if (got < static_cast<ssize_t>(sizeof(request))) return false;
+  std::memcpy(&request, bytes.data(), sizeof(request));
+  const std::size_t text_bytes = static_cast<std::size_t>(got) - sizeof(request);
+  if (request.magic != ipc::kMagic || request.text_bytes != text_bytes) return false;
+  connection.verb = request.verb;
+  serve(connection, request, {bytes.data() + sizeof(request), text_bytes}, engine);
   return true;
+}
+
+void ControlDesk::serve(Connection& connection, const ipc::ControlRequest& request,
+                        const std::string& text, EngineProcess* engine) {
+  const std::uint32_t asker = connection.fifos.owner;
+  if (is_administrators(request.verb) && !is_administrator(asker)) {
+    return answer(connection, fail(ErrorCode::kPermission,
+                                   "this is for root, or the user whom slated runs as"));
+  }
+  switch (request.verb) {
+    case ipc::ControlVerb::kStatus:
+      return ask_engine(connection, {.type = LinkType::kStatusRequest}, {}, engine);
+    case ipc::ControlVerb::kSetSession:
+    case ipc::ControlVerb::kSetProgram:
+    case ipc::ControlVerb::kForgetProgram:
+      return answer(connection, services_.change(request, text, asker));
+    case ipc::ControlVerb::kProfile:
+    case ipc::ControlVerb::kProfileSet:
+    case ipc::ControlVerb::kProfileForget:
+      return ask_engine(connection, {.type = LinkType::kProfileRequest},
+                        profile_request_text(profile_request(request, text)), engine);
+    case ipc::ControlVerb::kProfileGroup: {
+      const auto group = parse_group_request(text);
+      if (!group) return answer(connection, std::unexpected(group.error()));
+      return ask_engine(connection, {.type = LinkType::kProfileRequest},
+                        profile_request_text(*group), engine);
+    }
+    case ipc::ControlVerb::kTrace: {
+      // Not for a NaN, nor for more seconds than the number of microseconds holds.
+      const double seconds = request.seconds > 0 ? std::min(request.seconds, 1e9) : 0;
+      const auto microseconds = static_cast<std::uint64_t>(std::ceil(seconds * 1e6));
+      return ask_engine(connection, {.type = LinkType::kTraceRequest, .limit = microseconds}, {},
+                        engine);
+    }
+  }
+  answer(connection, fail(ErrorCode::kNotSupported, "slated does not know this request"));
+}
+
+void ControlDesk::ask_engine(Connection& connection, LinkHeader question, const std::string& text,
+                             EngineProcess* engine) {
+  connection.request = next_request_++;
+  question.number = connection.request;
+  if (engine == nullptr || !engine->link().send(question, text)) return no_report(connection);
+  connection.state = State::kWaiting;
+  const bool is_status = question.type == LinkType::kStatusRequest;
+  connection.deadline = Clock::now() + (is_status ? Clock::duration(kStatusTimeout)
+                                                  : Clock::duration(kEngineTimeout));
 }
 
 void ControlDesk::report_came(const LinkMessage& message) {
@@ -95,19 +163,35 @@ void ControlDesk::report_came(const LinkMessage& message) {
     if (connection.state != State::kWaiting || connection.request != message.header.number)
       continue;
     connection.report += message.text;
-    if ((message.header.flags & kLastPiece) != 0) answer(connection, connection.report);
+    if ((message.header.flags & kLastPiece) == 0) continue;
+    std::string report = std::move(connection.report);
+    if (message.header.code != ErrorCode::kNone) {
+      answer(connection, fail(message.header.code, std::move(report)));
+    } else if (connection.verb == ipc::ControlVerb::kStatus) {
+      answer(connection, services_.describe(report));
+    } else {
+      answer(connection, std::move(report));
+    }
   }
 }
 
 void ControlDesk::engine_died() {
   for (Connection& connection : connections_) {
-    if (connection.state == State::kWaiting) answer(connection, {});
+    if (connection.state == State::kWaiting) no_report(connection);
   }
 }
 
-void ControlDesk::answer(Connection& connection, const std::string& report) {
-  const std::string text = describe_(report);
+/// A status says what it can without the engine; for the rest there is no answer.
+void ControlDesk::no_report(Connection& connection) {
+  if (connection.verb == ipc::ControlVerb::kStatus)
+    return answer(connection, services_.describe({}));
+  answer(connection, fail(ErrorCode::kUnavailable, "slate's engine does not answer"));
+}
+
+void ControlDesk::answer(Connection& connection, const Result<std::string>& result) {
+  const std::string& text = result ? *result : result.error().message;
   ipc::ControlReply reply;
+  if (!result) reply.status = static_cast<std::uint32_t>(result.error().code);
   reply.bytes = static_cast<std::uint32_t>(text.size());
   connection.output.assign(reinterpret_cast<const char*>(&reply), sizeof(reply));
   connection.output += text;
@@ -116,11 +200,14 @@ void ControlDesk::answer(Connection& connection, const std::string& report) {
 }
 
 bool ControlDesk::write_output(Connection& connection) {
-  while (!connection.output.empty()) {
-    const ssize_t done = ::write(connection.fifos.to_client.get(), connection.output.data(),
-                                 connection.output.size());
+  while (connection.written < connection.output.size()) {
+    const ssize_t done =
+        ::write(connection.fifos.to_client.get(), connection.output.data() + connection.written,
+                connection.output.size() - connection.written);
     if (done < 0) return errno == EAGAIN || errno == EINTR;
-    connection.output.erase(0, static_cast<std::size_t>(done));
+    connection.written += static_cast<std::size_t>(done);
+    // Who goes on reading may take as long as a long answer takes.
+    connection.deadline = Clock::now() + kClientTimeout;
   }
   return false;
 }

@@ -1,6 +1,7 @@
 // ControlDesk: answers slatectl. A control connection is opened like a session, asks one question,
-// gets one JSON text, and is closed. Slow or silent ones are dropped at their deadline. Supervisor
-// thread only.
+// gets one JSON text or the reason for none, and is closed. Slow or silent ones are dropped at
+// their deadline. Who asks is known by the owner of the FIFOs; what only the administrator may have
+// is refused here. Supervisor thread only.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +17,17 @@ namespace slate::daemon {
 
 class ControlDesk {
  public:
-  /// `describe` makes the status text from the engine's report, which is empty when it gave none.
-  using Describe = std::function<std::string(const std::string& engine_report)>;
+  struct Services {
+    /// Makes the status text from the engine's report, which is empty when it gave none.
+    std::function<std::string(const std::string& engine_report)> describe;
+    /// Serves the verbs of `slatectl set` for user `asker`.
+    std::function<Result<std::string>(const ipc::ControlRequest& request, const std::string& text,
+                                      std::uint32_t asker)>
+        change;
+  };
 
-  ControlDesk(std::string runtime_dir, Describe describe)
-      : runtime_dir_(std::move(runtime_dir)), describe_(std::move(describe)) {}
+  ControlDesk(std::string runtime_dir, Services services)
+      : runtime_dir_(std::move(runtime_dir)), services_(std::move(services)) {}
 
   void greet(const ipc::Hello& hello);
   void add_to(PollSet& polls) const;
@@ -38,18 +45,25 @@ class ControlDesk {
     ipc::SessionFifos fifos;
     std::string directory;
     Clock::time_point deadline;
+    ipc::ControlVerb verb{};
     std::uint64_t request = 0;
     std::string report;
     std::string output;
+    std::size_t written = 0;  // of output
   };
 
   bool service_one(Connection& connection, EngineProcess* engine);
   bool read_request(Connection& connection, EngineProcess* engine);
-  void answer(Connection& connection, const std::string& report);
+  void serve(Connection& connection, const ipc::ControlRequest& request, const std::string& text,
+             EngineProcess* engine);
+  void ask_engine(Connection& connection, LinkHeader question, const std::string& text,
+                  EngineProcess* engine);
+  void no_report(Connection& connection);
+  void answer(Connection& connection, const Result<std::string>& result);
   bool write_output(Connection& connection);
 
   const std::string runtime_dir_;
-  const Describe describe_;
+  const Services services_;
   std::list<Connection> connections_;
   std::uint64_t next_request_ = 1;
 };

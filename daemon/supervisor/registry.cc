@@ -23,6 +23,13 @@ bool untouched(const SessionRecord& record) {
   return status.marked.load() == 0 && status.ring_head.load() == 0;
 }
 
+AskedSettings wishes_of(const ipc::Hello& hello) {
+  AskedSettings wishes;
+  if ((hello.wishes & ipc::kHasWeight) != 0) wishes.weight = hello.weight;
+  if ((hello.wishes & ipc::kHasPriority) != 0) wishes.priority = hello.priority;
+  return wishes;
+}
+
 }  // namespace
 
 std::string display_name(const char* text, std::size_t size) {
@@ -42,8 +49,8 @@ void send_refusal(int to_client, const Error& reason) {
   }
 }
 
-Registry::Registry(std::string runtime_dir, const Config& config)
-    : runtime_dir_(std::move(runtime_dir)), config_(config) {}
+Registry::Registry(std::string runtime_dir, const Config& config, ProgramStore& programs)
+    : runtime_dir_(std::move(runtime_dir)), config_(config), programs_(programs) {}
 
 Registry::~Registry() {
   while (!sessions_.empty()) drop(sessions_.begin());
@@ -79,6 +86,8 @@ void Registry::greet(const ipc::Hello& hello, EngineProcess* engine, const std::
     clean(record);
     return;
   }
+  record.standing = at_start(config_, record.program, record.uid, wishes_of(hello),
+                             programs_.find(record.program, record.uid));
   const auto id = record.id;
   SessionRecord& kept = sessions_.emplace(id, std::move(record)).first->second;
   if (engine != nullptr) welcome(kept, *engine);
@@ -123,7 +132,9 @@ void Registry::hand_over(SessionRecord& record, const EngineProcess& engine) {
                           .session = record.id,
                           .limit = config_.memory_limit.bytes_of(engine.device.total_memory),
                           .pid = record.pid,
-                          .uid = record.uid};
+                          .uid = record.uid,
+                          .priority = record.standing.now.priority,
+                          .weight = record.standing.now.weight};
   if (const auto sent = engine.link().send(header, record.program, fds); !sent) {
     // A dying engine: the next one gets it.
     log_debug("session {} not handed over: {}", record.id, sent.error().message);
@@ -202,6 +213,17 @@ void Registry::clean(SessionRecord& record) {
 Registry::Iterator Registry::drop(Iterator session) {
   clean(session->second);
   return sessions_.erase(session);
+}
+
+void Registry::set(std::uint64_t id, const Standing& standing, EngineProcess* engine) {
+  SessionRecord& record = sessions_.at(id);
+  record.standing = standing;
+  if (engine == nullptr || record.state != State::kServing) return;
+  // A link that fails is that of a dying engine: its sessions end.
+  (void)engine->link().send({.type = LinkType::kSetSession,
+                             .session = id,
+                             .priority = standing.now.priority,
+                             .weight = standing.now.weight});
 }
 
 void Registry::session_ended(std::uint64_t id) {

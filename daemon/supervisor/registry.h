@@ -11,6 +11,7 @@
 #include "daemon/config.h"
 #include "daemon/supervisor/engine_process.h"
 #include "daemon/supervisor/poll_set.h"
+#include "daemon/supervisor/session_rules.h"
 #include "ipc/channel.h"
 #include "ipc/rendezvous.h"
 
@@ -28,6 +29,7 @@ struct SessionRecord {
   std::uint32_t uid = 0;
   std::string program;
   std::string directory;
+  Standing standing;  // weight and priority
   State state = State::kWaiting;
   Clock::time_point since;
   Clock::time_point deadline;  // of the present state; kServing has none
@@ -38,7 +40,8 @@ struct SessionRecord {
 
 class Registry {
  public:
-  Registry(std::string runtime_dir, const Config& config);
+  /// `programs` must outlive it.
+  Registry(std::string runtime_dir, const Config& config, ProgramStore& programs);
   /// Drops all sessions; their clients see the end of the file.
   ~Registry();
   Registry(const Registry&) = delete;
@@ -52,6 +55,8 @@ class Registry {
   void service(EngineProcess* engine);
   void add_to(PollSet& polls) const;
 
+  /// Changes weight and priority; tells the engine, if it has the session. Requires: it exists.
+  void set(std::uint64_t id, const Standing& standing, EngineProcess* engine);
   void session_ended(std::uint64_t id);
   /// Tells every client of whom the engine had taken a command, and forgets it; the others wait for
   /// the next engine.
@@ -77,6 +82,7 @@ class Registry {
 
   const std::string runtime_dir_;
   const Config config_;
+  ProgramStore& programs_;
   std::map<std::uint64_t, SessionRecord> sessions_;
   std::uint64_t next_id_ = 1;
   std::uint64_t served_ = 0;

@@ -34,6 +34,8 @@ json session_json(const SessionRecord& record) {
           {"program", record.program},
           {"since_s", seconds_since(record.since)},
           {"state", state_name(record.state)},
+          {"weight", record.standing.now.weight},
+          {"priority", record.standing.now.priority},
           {"memory_used", 0},
           {"memory_limit", 0},
           {"launches", 0},
@@ -46,14 +48,13 @@ json session_json(const SessionRecord& record) {
 }
 
 json device_json(const StatusFacts& facts, const json& report) {
-  json device = {{"name", nullptr},
-                 {"simulated", nullptr},
-                 {"memory_total", nullptr},
-                 {"memory_free", nullptr}};
+  json device = {{"name", nullptr},        {"simulated", nullptr},   {"memory_total", nullptr},
+                 {"memory_free", nullptr}, {"peak_gflops", nullptr}, {"peak_gbytes", nullptr}};
   if (facts.device == nullptr) return device;
   device["name"] = facts.device->name;
   device["simulated"] = facts.device->is_simulated != 0;
   device["memory_total"] = facts.device->total_memory;
+  device.update(report.value("peaks", json::object()));
   if (report.contains("memory_free")) device["memory_free"] = report["memory_free"];
   return device;
 }
@@ -78,11 +79,21 @@ std::string status_text(const StatusFacts& facts, const Registry& registry,
   json engine = {{"pid", nullptr}, {"restarts", facts.restarts}, {"last_fault", nullptr}};
   if (facts.engine_pid != 0) engine["pid"] = facts.engine_pid;
   if (!facts.last_fault.empty()) engine["last_fault"] = facts.last_fault;
+  const json cache = report.value("cache", json());
+  const json forms = report.value("forms", json());
+  const json unsupported = report.value("unsupported", json::object());
+  const json policy = report.value("policy", json());
+  const json arrangement = report.value("arrangement", json());
   const json status = {{"version", facts.version},
                        {"pid", getpid()},
                        {"uptime_s", seconds_since(facts.started)},
                        {"device", device_json(facts, report)},
                        {"engine", engine},
+                       {"cache", cache},
+                       {"forms", forms},
+                       {"unsupported", unsupported},
+                       {"policy", policy},
+                       {"arrangement", arrangement},
                        {"sessions", sessions},
                        {"totals",
                         {{"sessions_served", registry.served()},

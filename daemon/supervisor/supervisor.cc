@@ -31,9 +31,16 @@ Supervisor::Supervisor(const Config& config, const std::string& program, int sto
     : config_(config),
       stop_fd_(stop_fd),
       rendezvous_(std::move(rendezvous)),
-      registry_(rendezvous_.directory(), config),
+      programs_(state_directory(config.state_dir)),
+      registry_(rendezvous_.directory(), config, programs_),
+      settings_(config, programs_, registry_),
       desk_(rendezvous_.directory(),
-            [this](const std::string& report) { return describe(report); }),
+            {.describe = [this](const std::string& report) { return describe(report); },
+             .change =
+                 [this](const ipc::ControlRequest& request, const std::string& text,
+                        std::uint32_t asker) {
+                   return settings_.change(request, text, asker, keeper_.active());
+                 }}),
       keeper_(program, config,
               {.ready =
                    [this] {

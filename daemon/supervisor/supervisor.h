@@ -11,6 +11,7 @@
 #include "daemon/supervisor/control_desk.h"
 #include "daemon/supervisor/engine_keeper.h"
 #include "daemon/supervisor/registry.h"
+#include "daemon/supervisor/settings_desk.h"
 #include "daemon/supervisor/status.h"
 #include "ipc/rendezvous.h"
 
@@ -46,7 +47,9 @@ class Supervisor {
   const int stop_fd_;
   const Clock::time_point started_ = Clock::now();
   ipc::RendezvousPoint rendezvous_;
+  ProgramStore programs_;
   Registry registry_;
+  SettingsDesk settings_;
   ControlDesk desk_;
   EngineKeeper keeper_;
   std::optional<DeviceInfo> device_;

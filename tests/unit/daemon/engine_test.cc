@@ -10,6 +10,7 @@
 
 #include "tests/unit/daemon/client_ends.h"
 #include "tests/unit/daemon/fake_device.h"
+#include "tests/unit/daemon/temporary_directory.h"
 
 namespace slate::daemon {
 namespace {
@@ -18,12 +19,13 @@ using ipc::CommandType;
 
 class EngineTest : public testing::Test {
  protected:
-  void start(EngineSettings settings = {}) {
+  void start(EngineSettings settings = {}, const std::string& compiler = "") {
     auto ends = *EngineLink::make_pair();
     link_ = EngineLink(std::move(ends.first));
     settings.exit_now = [this](int status) { exited_.set_value(status); };
     auto device = std::make_unique<FakeDevice>();
     device_ = device.get();
+    device_->set_compiler(compiler);
     engine_ = std::make_unique<Engine>(std::move(device), EngineLink(std::move(ends.second)),
                                        std::move(settings));
     thread_ = std::thread([this] { result_ = engine_->run(); });
@@ -123,6 +125,27 @@ TEST_F(EngineTest, StatusTellsOfEverySession) {
   const auto status = nlohmann::json::parse(report.text);
   ASSERT_EQ(status["sessions"].size(), 2u);
   EXPECT_EQ(status["sessions"][1]["launches"], 1u);
+}
+
+TEST_F(EngineTest, StatusTellsOfTheCompileCache) {
+  const TemporaryDirectory directory;
+  EngineSettings settings;
+  settings.cache_directory = directory.path();
+  settings.cache_bytes = 1 << 20;
+  start(std::move(settings), "fake");
+  for (const std::uint64_t id : {1u, 2u}) {
+    auto client = connect(id);
+    launch(*client, "noop");
+    ASSERT_TRUE(synchronize(*client));
+    client.reset();
+    EXPECT_EQ(next(LinkType::kSessionEnded).header.session, id);
+  }
+  ASSERT_TRUE(link_.send({.type = LinkType::kStatusRequest, .number = 1}));
+  const auto status = nlohmann::json::parse(next(LinkType::kStatusReport).text);
+  EXPECT_EQ(status["cache"]["hits"], 1u);
+  EXPECT_EQ(status["cache"]["misses"], 1u);
+  EXPECT_EQ(status["cache"]["stores"], 1u);
+  stop();  // before the directory goes
 }
 
 TEST_F(EngineTest, ALostDeviceFailsAllSessionsAndEndsTheProcess) {

@@ -2,7 +2,9 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/check.h"
 
@@ -72,12 +74,19 @@ std::uint64_t FakeDevice::mapped_bytes() const {
   return sum;
 }
 
+bool FakeDevice::must_wait(const Piece& piece) const {
+  if (piece.kind == Piece::Kind::kWait) return !piece.mark->reached;
+  if (piece.kind == Piece::Kind::kSpin) return !spin_released_;
+  if (piece.kind != Piece::Kind::kWaitValue) return false;
+  SLATE_CHECK(is_mapped(piece.address, sizeof(piece.value)));
+  return std::memcmp(pointer(piece.address), &piece.value, sizeof(piece.value)) != 0;
+}
+
 /// Runs the front of the queue; false when there is none or it has to wait.
 bool FakeDevice::step_locked(std::uint64_t stream, Queue& queue) {
   if (queue.pieces.empty()) return false;
   Piece& front = queue.pieces.front();
-  if (front.kind == Piece::Kind::kWait && !front.mark->reached && !queue.fault) return false;
-  if (front.kind == Piece::Kind::kSpin && !spin_released_ && !queue.fault) return false;
+  if (!queue.fault && must_wait(front)) return false;
   Piece piece = std::move(front);
   queue.pieces.pop_front();
   if (piece.kind == Piece::Kind::kRecord) {
@@ -176,13 +185,77 @@ void FakeDevice::unregister_host(void* memory) {
   SLATE_CHECK(registered_.erase(memory) == 1);
 }
 
-Result<device::Module> FakeDevice::load_module(device::ImageKind,
-                                               std::span<const std::byte> image) {
-  if (image.empty() || image.front() == std::byte{'!'})
-    return fail(ErrorCode::kInvalidPtx, "bad image");
+Result<Address> FakeDevice::map_host(int fd, std::uint64_t bytes) {
+  void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (memory == MAP_FAILED) return fail_errno("map_host");
   const std::lock_guard lock(mutex_);
+  registered_.insert(memory);
+  return reinterpret_cast<Address>(memory);
+}
+
+void FakeDevice::unmap_host(device::AddressRange range) {
+  unregister_host(reinterpret_cast<void*>(range.base));
+  SLATE_CHECK(::munmap(reinterpret_cast<void*>(range.base), range.bytes) == 0);
+}
+
+Result<device::Module> FakeDevice::load_module(device::ImageKind kind,
+                                               std::span<const std::byte> image) {
+  const bool is_ptx = kind == device::ImageKind::kPtx;
+  const std::lock_guard lock(mutex_);
+  loaded_.push_back((is_ptx ? "ptx:" : "cubin:") +
+                    std::string(reinterpret_cast<const char*>(image.data()), image.size()));
+  if (!is_ptx && std::exchange(refuses_code_, false)) {
+    return fail(ErrorCode::kNoKernelImage, "code for another device");
+  }
+  if (image.empty() || image.front() == std::byte{'!'}) {
+    return fail(ErrorCode::kInvalidPtx, "bad image");
+  }
   modules_.emplace(next_, std::make_unique<std::uint64_t>(0));
   return device::Module{next_++};
+}
+
+Result<std::vector<std::byte>> FakeDevice::compile(std::string_view ptx) {
+  std::unique_lock lock(mutex_);
+  if (compiler_.empty()) return fail(ErrorCode::kNotSupported, "no compiler");
+  ++compilations_;
+  compiler_released_.wait(lock, [this] { return !compiler_held_; });
+  if (ptx.empty() || ptx.front() == '!' || ptx.front() == '?')
+    return fail(ErrorCode::kInvalidPtx, "bad text");
+  const std::string code = "code:" + std::string(ptx);
+  const auto bytes = std::as_bytes(std::span(code));
+  return std::vector<std::byte>(bytes.begin(), bytes.end());
+}
+
+Result<std::string> FakeDevice::compiler_identity() const {
+  const std::lock_guard lock(mutex_);
+  if (compiler_.empty()) return fail(ErrorCode::kNotSupported, "no compiler");
+  return compiler_;
+}
+
+void FakeDevice::set_compiler(std::string identity) {
+  const std::lock_guard lock(mutex_);
+  compiler_ = std::move(identity);
+}
+
+void FakeDevice::hold_compiler(bool held) {
+  const std::lock_guard lock(mutex_);
+  compiler_held_ = held;
+  compiler_released_.notify_all();
+}
+
+std::size_t FakeDevice::compilations() const {
+  const std::lock_guard lock(mutex_);
+  return compilations_;
+}
+
+void FakeDevice::refuse_code() {
+  const std::lock_guard lock(mutex_);
+  refuses_code_ = true;
+}
+
+std::vector<std::string> FakeDevice::loaded() const {
+  const std::lock_guard lock(mutex_);
+  return loaded_;
 }
 
 void FakeDevice::unload_module(device::Module module) {
@@ -209,6 +282,17 @@ Result<device::FunctionInfo> FakeDevice::function_info(device::Function function
   return info;
 }
 
+Result<std::uint32_t> FakeDevice::max_blocks_per_sm(device::Function, std::uint32_t threads,
+                                                    std::uint32_t dynamic_shared_bytes) {
+  if (threads == 0 || threads > 1024) {
+    return fail(ErrorCode::kInvalidConfiguration, "block too large");
+  }
+  const std::uint32_t by_shared = (228u << 10) / (dynamic_shared_bytes + 1024);
+  const std::uint32_t blocks = std::min({32u, 2048 / threads, by_shared});
+  if (blocks == 0) return fail(ErrorCode::kOutOfResources, "too much shared memory");
+  return blocks;
+}
+
 Result<void> FakeDevice::set_max_dynamic_shared(device::Function, std::uint32_t) {
   return {};
 }
@@ -221,7 +305,20 @@ Result<device::AddressRange> FakeDevice::find_global(device::Module module,
   return device::AddressRange{reinterpret_cast<Address>(variable), sizeof(*variable)};
 }
 
-Result<device::Stream> FakeDevice::create_stream(int) {
+Result<std::vector<std::vector<std::uint32_t>>> FakeDevice::partition_units() {
+  return fail(ErrorCode::kNotSupported, "the fake device cannot be partitioned");
+}
+
+Result<device::Partition> FakeDevice::create_partition(std::uint32_t, std::uint32_t) {
+  return std::unexpected(partition_units().error());
+}
+
+void FakeDevice::destroy_partition(device::Partition) {
+  SLATE_CHECK(!"there is no partition");
+}
+
+Result<device::Stream> FakeDevice::create_stream(int, device::Partition partition) {
+  SLATE_CHECK(partition == device::kWholeDevice);
   const std::lock_guard lock(mutex_);
   if (lost_) return fail(ErrorCode::kIllegalAddress, "the device is lost");
   streams_.emplace(next_, Queue{});
@@ -281,6 +378,10 @@ Result<void> FakeDevice::wait(device::Stream stream, device::Event event) {
   }
   if (!mark) return {};
   return push(stream, {Piece::Kind::kWait, "wait", {}, mark});
+}
+
+Result<void> FakeDevice::wait_value(device::Stream stream, Address address, std::uint64_t value) {
+  return push(stream, {Piece::Kind::kWaitValue, "wait_value", {}, {}, address, value});
 }
 
 Result<bool> FakeDevice::query(device::Event event) {

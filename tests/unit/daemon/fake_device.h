@@ -38,6 +38,17 @@ class FakeDevice final : public device::Device {
   void release_spinning();
   /// cancel() answers kNotSupported, as cuda does.
   void refuse_cancel() { can_cancel_ = false; }
+  /// From now on compile() works and says this of itself. Its code is "code:" and the text; text
+  /// that begins with '!' does not compile, and with '?' only load_module(kPtx) takes it.
+  void set_compiler(std::string identity);
+  /// While held, compile() does not return.
+  void hold_compiler(bool held);
+  /// Calls of compile() so far, those that are held included.
+  std::size_t compilations() const;
+  /// The next load_module(kCubin) answers kNoKernelImage.
+  void refuse_code();
+  /// The images of load_module() so far, as "ptx:TEXT" or "cubin:TEXT".
+  std::vector<std::string> loaded() const;
   std::uint64_t mapped_bytes() const;
   bool holds_nothing() const;
 
@@ -52,20 +63,37 @@ class FakeDevice final : public device::Device {
   Result<void> unmap(device::AddressRange range) override;
   Result<void> register_host(void* memory, std::size_t bytes) override;
   void unregister_host(void* memory) override;
+  Result<device::Address> map_host(int fd, std::uint64_t bytes) override;
+  void unmap_host(device::AddressRange range) override;
   Result<device::Module> load_module(device::ImageKind kind,
                                      std::span<const std::byte> image) override;
+  Result<std::vector<std::byte>> compile(std::string_view ptx) override;
+  Result<std::string> compiler_identity() const override;
   void unload_module(device::Module module) override;
   Result<device::Function> find_function(device::Module module, const std::string& name) override;
   Result<device::FunctionInfo> function_info(device::Function function) override;
+  /// 2048 threads, 32 blocks and 228 KiB of shared memory an SM; no registers.
+  Result<std::uint32_t> max_blocks_per_sm(device::Function function,
+                                          std::uint32_t threads_per_block,
+                                          std::uint32_t dynamic_shared_bytes) override;
   Result<void> set_max_dynamic_shared(device::Function function, std::uint32_t bytes) override;
   Result<device::AddressRange> find_global(device::Module module, const std::string& name) override;
-  Result<device::Stream> create_stream(int priority) override;
+  /// It cannot be partitioned.
+  Result<std::vector<std::vector<std::uint32_t>>> partition_units() override;
+  Result<device::Partition> create_partition(std::uint32_t first_unit,
+                                             std::uint32_t unit_count) override;
+  void destroy_partition(device::Partition partition) override;
+  std::pair<int, int> stream_priorities() const override { return {0, -5}; }
+  using Device::create_stream;
+  Result<device::Stream> create_stream(int priority, device::Partition partition) override;
   void destroy_stream(device::Stream stream) override;
   Result<void> cancel(device::Stream stream) override;
   Result<device::Event> create_event(bool timing) override;
   void destroy_event(device::Event event) override;
   Result<void> record(device::Event event, device::Stream stream) override;
   Result<void> wait(device::Stream stream, device::Event event) override;
+  Result<void> wait_value(device::Stream stream, device::Address address,
+                          std::uint64_t value) override;
   Result<bool> query(device::Event event) override;
   Result<float> elapsed_ms(device::Event start, device::Event stop) override;
   void wait_for_progress(std::chrono::microseconds timeout) override;
@@ -89,10 +117,12 @@ class FakeDevice final : public device::Device {
   };
   using MarkPointer = std::shared_ptr<Mark>;
   struct Piece {
-    enum class Kind { kWork, kRecord, kWait, kSpin } kind;
+    enum class Kind { kWork, kRecord, kWait, kWaitValue, kSpin } kind;
     std::string name;
     std::function<Result<void>()> work;
     MarkPointer mark;
+    device::Address address = 0;  // of kWaitValue
+    std::uint64_t value = 0;
   };
   struct Queue {
     std::deque<Piece> pieces;
@@ -102,6 +132,7 @@ class FakeDevice final : public device::Device {
   Result<void> push(device::Stream stream, Piece piece);
   Result<void> copy(const char* name, void* to, std::uint64_t to_pitch, const void* from,
                     std::uint64_t from_pitch, device::Shape shape, device::Stream stream);
+  bool must_wait(const Piece& piece) const;
   bool step_locked(std::uint64_t stream, Queue& queue);
   void run_all_locked();
   bool is_mapped(device::Address address, std::uint64_t bytes) const;
@@ -126,6 +157,12 @@ class FakeDevice final : public device::Device {
   std::map<std::uint64_t, Queue> streams_;
   std::map<std::uint64_t, MarkPointer> events_;
   std::vector<std::string> trace_;
+  std::string compiler_;
+  std::condition_variable compiler_released_;
+  bool compiler_held_ = false;
+  std::size_t compilations_ = 0;
+  bool refuses_code_ = false;
+  std::vector<std::string> loaded_;
 };
 
 }  // namespace slate::daemon

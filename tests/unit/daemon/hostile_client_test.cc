@@ -61,6 +61,17 @@ TEST_F(HostileClientTest, AShortCommandEndsTheSession) {
   expect_ended();
 }
 
+TEST_F(HostileClientTest, AFunctionNameThatIsNoneEndsTheSession) {
+  for (const std::string& name : {std::string(), std::string("a b"), std::string("\xff\n"),
+                                  std::string(ipc::kMostNameBytes + 1, 'a')}) {
+    TestSession session(device_, completer_);
+    ASSERT_TRUE(
+        session.client->post(ipc::CommandType::kUnsupportedCall, std::as_bytes(std::span(name))));
+    session.join();
+    EXPECT_TRUE(session.ended) << name;
+  }
+}
+
 TEST_F(HostileClientTest, AStagingSlotOutOfBoundsEndsTheSession) {
   const auto address = *session_->allocate(4 << 20);
   ASSERT_TRUE(session_->post(CommandType::kCopyToDevice,
@@ -81,6 +92,12 @@ TEST_F(HostileClientTest, AStagingSizeThatOverflowsEndsTheSession) {
   const auto address = *session_->allocate(4 << 20);
   ASSERT_TRUE(session_->post(CommandType::kCopyToHost,
                              ipc::StagedCopy{address, 1, 1ull << 33, 1ull << 33, 0, 0, 0, 1}));
+  expect_ended();
+}
+
+TEST_F(HostileClientTest, AGateWithATakenTicketEndsTheSession) {
+  ASSERT_TRUE(session_->post(CommandType::kHostGate, ipc::HostGate{1, 0}));
+  ASSERT_TRUE(session_->post(CommandType::kHostGate, ipc::HostGate{1, 0}));
   expect_ended();
 }
 

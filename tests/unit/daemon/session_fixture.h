@@ -22,7 +22,11 @@ namespace slate::daemon {
 class TestSession {
  public:
   TestSession(FakeDevice& device, Completer& completer, std::uint64_t limit = 64 << 20,
-              std::chrono::milliseconds grace = std::chrono::seconds(60), SessionHooks hooks = {}) {
+              std::chrono::milliseconds grace = std::chrono::seconds(60), SessionHooks hooks = {},
+              Compiler* compiler = nullptr)
+      : own_compiler_(device, nullptr),
+        forms_(device, FormChoice::kNative),
+        executor_(device, forms_, completer, trace_, policy_maker("fifo", {}), {}) {
     ClientEnds ends(device.info(), limit);
     raw = std::move(ends.raw);
     bell_ = std::move(ends.bell);
@@ -36,7 +40,8 @@ class TestSession {
     if (!hooks.device_lost) hooks.device_lost = [](const Error&) {};
     if (!hooks.stuck) hooks.stuck = [](std::uint64_t) {};
     session =
-        std::make_unique<Session>(device, completer, std::move(spec), std::move(hooks), grace);
+        std::make_unique<Session>(device, compiler != nullptr ? *compiler : own_compiler_,
+                                  executor_, completer, std::move(spec), std::move(hooks), grace);
     thread_ = std::thread([this] {
       session->run();
       ended = true;
@@ -121,6 +126,10 @@ class TestSession {
     return client->take_async_error();
   }
 
+  Compiler own_compiler_;
+  FormService forms_;  // before session, as what follows
+  Trace trace_{0};
+  Executor executor_;
   std::unique_ptr<ipc::ClientChannel> client;
   ipc::Segment raw;
   std::unique_ptr<Session> session;

@@ -4,6 +4,7 @@
 
 #include <future>
 
+#include "daemon/engine/call_counts.h"
 #include "tests/unit/daemon/session_fixture.h"
 
 namespace slate::daemon {
@@ -57,6 +58,71 @@ TEST_F(SessionTest, ClientDeathFreesEverything) {
     session.leave();
   }
   EXPECT_TRUE(device_.holds_nothing());
+}
+
+TEST_F(SessionTest, AGateHoldsItsStreamUntilTheClientOpensIt) {
+  TestSession session(device_, completer_);
+  ASSERT_TRUE(session.load("write"));
+  const auto address = *session.allocate(64);
+  ASSERT_TRUE(session.post(CommandType::kFill, ipc::Fill{address, 64, 64, 1, 0, 0, 0}));
+  ASSERT_TRUE(session.post(CommandType::kStreamCreate, ipc::StreamCreate{1, 1, 0}));
+  ASSERT_TRUE(session.synchronize());
+  for (const std::uint64_t ticket : {7u, 8u}) {  // a gate is used again
+    ASSERT_TRUE(session.post(CommandType::kHostGate, ipc::HostGate{ticket, 1}));
+    ASSERT_TRUE(session.launch(address, 1));
+    EXPECT_EQ(*session.read_int(address), 0) << "on another stream, meanwhile";
+    const auto state = session.call<ipc::QueryReply>(CommandType::kQuery,
+                                                     ipc::Target{ipc::TargetKind::kStream, 0, 1});
+    ASSERT_TRUE(state);
+    EXPECT_EQ(state->finished, 0u);
+    ASSERT_TRUE(session.post(CommandType::kHostDone, ipc::IdCommand{ticket}));
+    ASSERT_TRUE(session.synchronize());
+    EXPECT_EQ(*session.read_int(address), 42);
+    ASSERT_TRUE(session.post(CommandType::kFill, ipc::Fill{address, 64, 64, 1, 0, 0, 0}));
+    ASSERT_TRUE(session.synchronize());
+  }
+  ASSERT_TRUE(session.post(CommandType::kHostDone, ipc::IdCommand{8}));
+  EXPECT_EQ(session.async_error(), ErrorCode::kInvalidHandle) << "opened twice";
+}
+
+TEST_F(SessionTest, ClientDeathOpensItsGates) {
+  device_.refuse_cancel();
+  {
+    TestSession session(device_, completer_);
+    ASSERT_TRUE(session.load("write"));
+    const auto address = *session.allocate(64);
+    for (std::uint64_t ticket = 1; ticket <= 5; ++ticket) {
+      ASSERT_TRUE(session.post(CommandType::kHostGate, ipc::HostGate{ticket, 0}));
+      ASSERT_TRUE(session.launch(address));
+    }
+    EXPECT_EQ(session.async_error(), ErrorCode::kNone);
+    session.leave();
+  }
+  EXPECT_TRUE(device_.holds_nothing());
+}
+
+TEST_F(SessionTest, CallsThatSlateDoesNotHaveAreCountedByName) {
+  CallCounts counts;
+  SessionHooks hooks;
+  hooks.unsupported = [&](std::string_view name) { counts.count(name); };
+  TestSession session(device_, completer_, 64 << 20, 1min, hooks);
+  const auto report = [&](std::string_view name) {
+    return session.client->post(CommandType::kUnsupportedCall, std::as_bytes(std::span(name)));
+  };
+  ASSERT_TRUE(report("cudaIpcGetMemHandle"));
+  ASSERT_TRUE(report("cudaIpcGetMemHandle"));
+  ASSERT_TRUE(session.synchronize());
+  EXPECT_EQ(counts.snapshot(), (std::map<std::string, std::uint64_t>{{"cudaIpcGetMemHandle", 2}}));
+}
+
+TEST(CallCountsTest, NamesBeyondTheLimitAreCountedTogether) {
+  CallCounts counts;
+  for (std::size_t i = 0; i < CallCounts::kMostNames + 3; ++i) counts.count(std::to_string(i));
+  counts.count("0");
+  const auto seen = counts.snapshot();
+  EXPECT_EQ(seen.size(), CallCounts::kMostNames + 1);
+  EXPECT_EQ(seen.at(std::string(CallCounts::kOthers)), 3u);
+  EXPECT_EQ(seen.at("0"), 2u);
 }
 
 TEST_F(SessionTest, WithoutCancelTheEndWaitsForTheWork) {

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "ipc/channel.h"
+#include "tests/unit/daemon/running_supervisor.h"
 
 namespace slate::daemon {
 namespace {
@@ -22,35 +23,6 @@ using namespace std::chrono_literals;
 using nlohmann::json;
 
 constexpr auto kConnect = 30s;
-
-class RunningSupervisor {
- public:
-  explicit RunningSupervisor(const std::string& directory, Config config = {})
-      : stop_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-    config.device = "sim";
-    config.runtime_dir = directory;
-    auto made = Supervisor::make(config, SLATED_PATH, stop_fd_.get());
-    EXPECT_TRUE(made) << made.error().message;
-    // The engine dies with the thread that started it, so the whole life is in one thread.
-    thread_ = std::thread([this, supervisor = std::move(*made)]() mutable {
-      result_ = supervisor->run();
-      supervisor.reset();
-    });
-  }
-  ~RunningSupervisor() { stop(); }
-
-  Result<void> stop() {
-    const std::uint64_t one = 1;
-    EXPECT_EQ(::write(stop_fd_.get(), &one, sizeof(one)), static_cast<ssize_t>(sizeof(one)));
-    if (thread_.joinable()) thread_.join();
-    return result_;
-  }
-
- private:
-  UniqueFd stop_fd_;
-  Result<void> result_;
-  std::thread thread_;
-};
 
 class SupervisorTest : public testing::Test {
  protected:
@@ -124,7 +96,7 @@ class SupervisorTest : public testing::Test {
 };
 
 TEST_F(SupervisorTest, AClientIsServed) {
-  RunningSupervisor supervisor(directory_);
+  RunningSupervisor supervisor(SLATED_PATH, directory_);
   const auto client = connect();
   ASSERT_TRUE(client);
   EXPECT_TRUE(allocate(*client, 1000));
@@ -133,7 +105,7 @@ TEST_F(SupervisorTest, AClientIsServed) {
 }
 
 TEST_F(SupervisorTest, StatusTellsOfSessionsAndForgetsThem) {
-  RunningSupervisor supervisor(directory_);
+  RunningSupervisor supervisor(SLATED_PATH, directory_);
   auto client = connect();
   ASSERT_TRUE(allocate(*client, 1000));
   const json during = status();
@@ -144,6 +116,7 @@ TEST_F(SupervisorTest, StatusTellsOfSessionsAndForgetsThem) {
   EXPECT_EQ(session["state"], "serving");
   EXPECT_GT(session["memory_used"], 0u);
   EXPECT_TRUE(during["device"]["simulated"]);
+  EXPECT_TRUE(during.contains("cache") && during["cache"].is_null());  // sim compiles nothing
   EXPECT_GT(during["engine"]["pid"], 0);
   client.reset();
   const json after = status_when([](const json& now) { return now["sessions"].empty(); });
@@ -152,7 +125,7 @@ TEST_F(SupervisorTest, StatusTellsOfSessionsAndForgetsThem) {
 }
 
 TEST_F(SupervisorTest, AKilledEngineIsReplacedAndItsSessionsAreTold) {
-  RunningSupervisor supervisor(directory_);
+  RunningSupervisor supervisor(SLATED_PATH, directory_);
   const auto client = connect();
   ASSERT_TRUE(allocate(*client, 1000));
   const pid_t engine = status()["engine"]["pid"];
@@ -171,7 +144,7 @@ TEST_F(SupervisorTest, AKilledEngineIsReplacedAndItsSessionsAreTold) {
 TEST_F(SupervisorTest, ASpareEngineTakesOver) {
   Config config;
   config.spare_engine = true;
-  RunningSupervisor supervisor(directory_, config);
+  RunningSupervisor supervisor(SLATED_PATH, directory_, config);
   const auto client = connect();
   ASSERT_TRUE(allocate(*client, 1000));
   kill(status()["engine"]["pid"], SIGKILL);
@@ -182,7 +155,7 @@ TEST_F(SupervisorTest, ASpareEngineTakesOver) {
 }
 
 TEST_F(SupervisorTest, GarbageInTheRendezvousIsNotNoticed) {
-  RunningSupervisor supervisor(directory_);
+  RunningSupervisor supervisor(SLATED_PATH, directory_);
   const auto before = connect();
   const UniqueFd fifo(open(ipc::rendezvous_path(directory_).c_str(), O_WRONLY | O_NONBLOCK));
   ASSERT_TRUE(fifo);
@@ -197,7 +170,7 @@ TEST_F(SupervisorTest, GarbageInTheRendezvousIsNotNoticed) {
 }
 
 TEST_F(SupervisorTest, AnotherProtocolIsRefusedWithAReason) {
-  RunningSupervisor supervisor(directory_);
+  RunningSupervisor supervisor(SLATED_PATH, directory_);
   ASSERT_TRUE(connect());
   // By hand what connect_to_daemon() does, but with another version.
   const std::string folder = ipc::sessions_path(directory_) + "/old-client";
@@ -224,7 +197,7 @@ TEST_F(SupervisorTest, AnotherProtocolIsRefusedWithAReason) {
 TEST_F(SupervisorTest, SessionsAreLimited) {
   Config config;
   config.max_sessions = 1;
-  RunningSupervisor supervisor(directory_, config);
+  RunningSupervisor supervisor(SLATED_PATH, directory_, config);
   auto client = connect();
   const auto refused = ipc::ClientChannel::connect(directory_, kConnect);
   ASSERT_FALSE(refused);
@@ -237,14 +210,14 @@ TEST_F(SupervisorTest, SessionsAreLimited) {
 TEST_F(SupervisorTest, TheMemoryLimitIsTheSessions) {
   Config config;
   config.memory_limit = *parse_memory_limit("64M");
-  RunningSupervisor supervisor(directory_, config);
+  RunningSupervisor supervisor(SLATED_PATH, directory_, config);
   const auto client = connect();
   EXPECT_EQ(client->status().memory_limit, 64u << 20);
   EXPECT_EQ(allocate(*client, 65 << 20).error().code, ErrorCode::kOutOfMemory);
 }
 
 TEST_F(SupervisorTest, StoppingTellsTheSessionsAndRemovesTheRendezvous) {
-  auto supervisor = std::make_unique<RunningSupervisor>(directory_);
+  auto supervisor = std::make_unique<RunningSupervisor>(SLATED_PATH, directory_);
   const auto client = connect();
   ASSERT_TRUE(allocate(*client, 1000));
   EXPECT_TRUE(supervisor->stop());
@@ -256,7 +229,7 @@ TEST_F(SupervisorTest, StoppingTellsTheSessionsAndRemovesTheRendezvous) {
 }
 
 TEST_F(SupervisorTest, AKilledClientLeavesNothing) {
-  RunningSupervisor supervisor(directory_);
+  RunningSupervisor supervisor(SLATED_PATH, directory_);
   ASSERT_TRUE(connect());
   const pid_t child = fork();
   if (child == 0) {
@@ -273,10 +246,11 @@ TEST_F(SupervisorTest, AKilledClientLeavesNothing) {
 }
 
 TEST_F(SupervisorTest, ASecondDaemonOnTheSameDirectoryIsRefused) {
-  RunningSupervisor supervisor(directory_);
+  RunningSupervisor supervisor(SLATED_PATH, directory_);
   ASSERT_TRUE(connect());
   Config config;
   config.runtime_dir = directory_;
+  config.state_dir = "none";
   const auto second = Supervisor::make(config, SLATED_PATH, 0);
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, ErrorCode::kUnavailable);
@@ -285,6 +259,7 @@ TEST_F(SupervisorTest, ASecondDaemonOnTheSameDirectoryIsRefused) {
 TEST_F(SupervisorTest, ADeviceThatCannotExistEndsTheDaemon) {
   Config config;
   config.device = "abacus";
+  config.state_dir = "none";
   config.runtime_dir = directory_;
   const UniqueFd never(eventfd(0, EFD_CLOEXEC));
   auto supervisor = Supervisor::make(config, SLATED_PATH, never.get());

@@ -1,0 +1,54 @@
+// ControlMemory: one mapped range, cut into slots of one control block each.
+#include <mutex>
+
+#include "daemon/dispatch/worker_launch.h"
+
+namespace slate::daemon {
+
+struct ControlMemory::Slots {
+  std::mutex mutex;
+  std::vector<device::Address> free;
+};
+
+Result<std::unique_ptr<ControlMemory>> ControlMemory::create(device::Device& device) {
+  const std::uint64_t bytes = device.granularity();
+  const auto base = device.reserve(bytes);
+  if (!base) return std::unexpected(base.error());
+  const device::AddressRange range{*base, bytes};
+  if (const auto mapped = device.map(range); !mapped) {
+    device.unreserve(range);
+    return std::unexpected(mapped.error());
+  }
+  return std::unique_ptr<ControlMemory>(
+      new ControlMemory(device, range, static_cast<std::uint32_t>(slate::sm_count(device.info()))));
+}
+
+ControlMemory::ControlMemory(device::Device& device, device::AddressRange range,
+                             std::uint32_t sm_count)
+    : device_(device), range_(range), sm_count_(sm_count), slots_(std::make_unique<Slots>()) {
+  const std::uint64_t bytes = injector::ControlBlock::bytes(sm_count);
+  for (std::uint64_t at = range.bytes / bytes * bytes; at > 0; at -= bytes) {
+    slots_->free.push_back(range.base + at - bytes);
+  }
+}
+
+ControlMemory::~ControlMemory() {
+  // What cannot be unmapped any more is lost with the device.
+  [[maybe_unused]] const auto unmapped = device_.unmap(range_);
+  device_.unreserve(range_);
+}
+
+Result<device::Address> ControlMemory::take() {
+  const std::lock_guard lock(slots_->mutex);
+  if (slots_->free.empty()) return fail(ErrorCode::kLimit, "no control block is left");
+  const device::Address slot = slots_->free.back();
+  slots_->free.pop_back();
+  return slot;
+}
+
+void ControlMemory::give_back(device::Address slot) {
+  const std::lock_guard lock(slots_->mutex);
+  slots_->free.push_back(slot);
+}
+
+}  // namespace slate::daemon

@@ -1,0 +1,195 @@
+#include "daemon/dispatch/worker_launch.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace slate::daemon {
+namespace {
+
+using injector::ControlBlock;
+using injector::LaunchParameters;
+
+void pack(std::vector<std::byte>& packed, std::span<const std::byte> users, std::uint32_t offset,
+          const LaunchParameters& ours) {
+  packed.assign(offset + sizeof(ours), std::byte{});
+  std::memcpy(packed.data(), users.data(), std::min<std::size_t>(users.size(), offset));
+  std::memcpy(packed.data() + offset, &ours, sizeof(ours));
+}
+
+}  // namespace
+
+WorkerQueue::WorkerQueue(device::Device& device, ControlMemory& memory)
+    : device_(device), memory_(memory) {}
+
+WorkerQueue::~WorkerQueue() {
+  for (const auto& table : tables_) {
+    if (table->registered) device_.unregister_host(table->withheld.data());
+    device_.destroy_event(table->copied);
+  }
+  if (control_ != 0) memory_.give_back(control_);
+}
+
+Result<bool> WorkerQueue::prepare(device::Stream stream) {
+  if (control_ != 0) return false;
+  const auto control = memory_.take();
+  if (!control) return std::unexpected(control.error());
+  control_ = *control;
+  const device::Shape all{.width = ControlBlock::bytes(memory_.sm_count()), .height = 1};
+  if (const auto done = device_.fill(control_, all.width, 0, all, stream); !done) {
+    return std::unexpected(done.error());
+  }
+  return true;
+}
+
+Result<void> WorkerQueue::launch(const FormLaunch& launch, device::Stream stream,
+                                 const WorkerTable* table) {
+  stream_ = stream;
+  if (const auto prepared = prepare(stream); !prepared) return std::unexpected(prepared.error());
+  if (resized_ && table == nullptr) {
+    const WorkerTable everywhere(memory_.sm_count(), injector::kMostWorkers);
+    if (const auto written = write_table(everywhere, stream_); !written) return written;
+  }
+  resized_ = false;
+  for (const LaunchParameters& part : split_grid(launch.spec.grid, launch.most_part_blocks)) {
+    if (const auto done = launch_part(launch, part, stream, table); !done) return done;
+  }
+  return {};
+}
+
+Result<void> WorkerQueue::launch_part(const FormLaunch& launch, LaunchParameters part,
+                                      device::Stream stream, const WorkerTable* table) {
+  const std::uint32_t sms = launch.sms != 0 ? launch.sms : memory_.sm_count();
+  const std::uint32_t room = launch.workers_per_sm * sms;
+  const TaskSizes sizes =
+      launch.task_sizes ? *launch.task_sizes : default_task_sizes(part.blocks, room);
+  cut_into_tasks(part, sizes, room);
+  workers_ = std::min(room, part.tasks);
+  const bool is_static = launch.independent_blocks && table == nullptr;
+  part.control = control_;
+  part.signal = signal_address();
+  part.flags = 0;
+  part.queue_start = is_static ? workers_ : 0;
+  part.prefetch_below = launch.prefetch ? part.first_2 : 0;
+  part.exit_target = 0;
+  part.generation = next_generation_++;
+  part.last_sm = memory_.sm_count() - 1;
+  parameters_ = part;
+  spec_ = launch.spec;
+  spec_.control = control();
+  parameter_offset_ = launch.parameter_offset;
+  pack(packed_, launch.spec.parameters, parameter_offset_, part);
+  if (table != nullptr) {
+    if (const auto written = write_table(*table, stream); !written) return written;
+  }
+  if (launch.after) {
+    if (const auto done = device_.wait(stream, *launch.after); !done) return done;
+  }
+  return start(workers_, is_static ? std::uint32_t{injector::kStaticFirstTask} : 0, stream);
+}
+
+Result<void> WorkerQueue::start(std::uint32_t workers, std::uint32_t flags, device::Stream stream) {
+  LaunchParameters ours = parameters_;
+  ours.flags = flags;
+  if ((flags & injector::kSupplementary) == 0) {
+    parameters_.exit_target += workers;
+    ours.exit_target = parameters_.exit_target;
+  }
+  std::memcpy(packed_.data() + parameter_offset_, &ours, sizeof(ours));
+  device::LaunchSpec spec = spec_;
+  spec.grid = {workers, 1, 1};
+  spec.parameters = packed_;
+  return device_.launch(spec, stream);
+}
+
+/// One that no copy reads any more.
+Result<WorkerQueue::HostTable*> WorkerQueue::free_table() {
+  for (const auto& table : tables_) {
+    const auto copied = device_.query(table->copied);
+    if (!copied) return std::unexpected(copied.error());
+    if (*copied) return table.get();
+  }
+  const auto event = device_.create_event(false);
+  if (!event) return std::unexpected(event.error());
+  auto table = std::make_unique<HostTable>();
+  table->withheld.resize(memory_.sm_count());
+  table->copied = *event;
+  // Without it copies only take longer.
+  table->registered =
+      device_.register_host(table->withheld.data(), table->withheld.size() * 2).has_value();
+  tables_.push_back(std::move(table));
+  return tables_.back().get();
+}
+
+Result<void> WorkerQueue::write_table(const WorkerTable& allowed, device::Stream stream) {
+  const std::uint32_t sm_count = memory_.sm_count();
+  SLATE_CHECK(allowed.size() == sm_count);
+  const auto table = free_table();
+  if (!table) return std::unexpected(table.error());
+  std::vector<std::uint16_t>& withheld = (*table)->withheld;
+  for (std::uint32_t sm = 0; sm < sm_count; ++sm) {
+    const std::uint32_t workers = std::min(allowed[sm], injector::kMostWorkers);
+    withheld[sm] = static_cast<std::uint16_t>(injector::kMostWorkers - workers);
+  }
+  // The upper half of each SM's word.
+  const auto done =
+      device_.copy_to_device(control_ + ControlBlock::kSmOffset + 2, 4, withheld.data(), 2,
+                             {.width = 2, .height = sm_count}, stream);
+  if (!done) return done;
+  return device_.record((*table)->copied, stream);
+}
+
+device::AddressRange WorkerQueue::control() const {
+  if (control_ == 0) return {};
+  return {control_, ControlBlock::bytes(memory_.sm_count())};
+}
+
+Result<void> WorkerQueue::resize(const WorkerTable& table, device::Stream control) {
+  resized_ = true;
+  return write_table(table, control);
+}
+
+Result<void> WorkerQueue::supplement(std::uint32_t workers, device::Stream stream) {
+  return start(std::min(workers, workers_), injector::kSupplementary, stream);
+}
+
+std::uint64_t WorkerQueue::blocks_before(std::uint32_t task) const {
+  const LaunchParameters& p = parameters_;
+  if (task >= p.tasks) return p.blocks;
+  if (task < p.tasks_0) return std::uint64_t{task} * p.size_0;
+  if (task < p.tasks_0 + p.tasks_1) return p.first_1 + std::uint64_t{task - p.tasks_0} * p.size_1;
+  return p.first_2 + std::uint64_t{task} - p.tasks_0 - p.tasks_1;
+}
+
+Result<void> WorkerQueue::resume() {
+  // Or else the signal of this retreat, seen beside the count of workers that come to the launch's
+  // end, would look like another retreat.
+  const device::Shape word{.width = sizeof(std::uint64_t), .height = 1};
+  const auto cleared = device_.fill(signal_address(), word.width, 0, word, stream_);
+  if (!cleared) return cleared;
+  return start(workers_, 0, stream_);
+}
+
+Result<void> launch_slice(device::Device& device, const FormLaunch& launch, std::uint64_t first,
+                          std::uint64_t count, device::Stream stream) {
+  std::vector<std::byte> packed;
+  for (LaunchParameters part : split_grid(launch.spec.grid, launch.most_part_blocks)) {
+    if (first < part.blocks && count > 0) {
+      part.first = static_cast<std::uint32_t>(first);
+      const auto here = std::min<std::uint64_t>(count, part.blocks - first);
+      pack(packed, launch.spec.parameters, launch.parameter_offset, part);
+      device::LaunchSpec spec = launch.spec;
+      spec.grid = {static_cast<std::uint32_t>(here), 1, 1};
+      spec.parameters = packed;
+      if (const auto done = device.launch(spec, stream); !done) return done;
+      first += here;
+      count -= here;
+    }
+    first -= part.blocks;
+  }
+  if (count != 0) return fail(ErrorCode::kInvalidValue, "a slice beyond its grid");
+  return {};
+}
+
+}  // namespace slate::daemon

@@ -1,0 +1,136 @@
+// WorkerQueue: worker-form launches that run one after another, and the control block that they
+// share. A launch is one call of the device; the workers clean the control block behind
+// them. While one runs, its placement can be changed, and workers be added or called back.
+//
+// One thread at a time. The streams must carry nothing but work that may wait for these launches.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "daemon/dispatch/grid_parts.h"
+#include "device/device.h"
+
+namespace slate::daemon {
+
+/// Workers allowed on each SM, by SM number.
+using WorkerTable = std::vector<std::uint32_t>;
+
+/// Device memory for control blocks: one piece, a slot of it per queue. Any thread.
+class ControlMemory {
+ public:
+  static Result<std::unique_ptr<ControlMemory>> create(device::Device& device);
+  ~ControlMemory();
+
+  /// Address of a slot, with anything in it. kLimit when all are taken.
+  Result<device::Address> take();
+  /// Requires: no unfinished work uses it.
+  void give_back(device::Address slot);
+  std::uint32_t sm_count() const { return sm_count_; }
+
+ private:
+  ControlMemory(device::Device& device, device::AddressRange range, std::uint32_t sm_count);
+
+  device::Device& device_;
+  const device::AddressRange range_;
+  const std::uint32_t sm_count_;
+  struct Slots;
+  const std::unique_ptr<Slots> slots_;
+};
+
+/// What a launch of a rewritten kernel needs to know of it.
+struct FormLaunch {
+  device::LaunchSpec spec;             // function: the form's; grid and parameters: the user's
+  std::uint32_t parameter_offset = 0;  // of slate's own parameter, the last one
+  std::uint32_t workers_per_sm = 1;    // blocks of this shape that fit
+  std::uint32_t sms = 0;               // that the stream's partition has; 0: all
+  bool independent_blocks = false;
+  bool prefetch = true;                 // fetch the next task while one runs: not for long blocks
+  std::optional<TaskSizes> task_sizes;  // default_task_sizes() else
+  std::uint64_t most_part_blocks = kMostPartBlocks;
+  /// The workers wait for it; the table, if there is one, is written at once.
+  std::optional<device::Event> after;
+};
+
+class WorkerQueue {
+ public:
+  /// `device` and `memory` outlive it.
+  WorkerQueue(device::Device& device, ControlMemory& memory);
+  /// Requires: its launches have finished.
+  ~WorkerQueue();
+  WorkerQueue(const WorkerQueue&) = delete;
+  WorkerQueue& operator=(const WorkerQueue&) = delete;
+
+  /// Takes a control block, cleaned by `stream`, unless it has one; launch() would do the same.
+  /// Who looks at its words before the launch has begun must wait for that. True if it was done
+  /// now.
+  Result<bool> prepare(device::Stream stream);
+  /// Starts the kernel's workers on `stream`: on all its SMs, or as `table` says. A grid beyond
+  /// most_part_blocks takes several launches; resize(), supplement() and resume() then mean the
+  /// last one. Requires: `stream` runs this after the launch before, which has not been called back
+  /// for good.
+  Result<void> launch(const FormLaunch& launch, device::Stream stream,
+                      const WorkerTable* table = nullptr);
+
+  /// Writes a new table, by way of `control` (a stream that does not wait for ours). Workers beyond
+  /// it leave when they have finished their tasks.
+  /// Requires: the copy on `control` has finished before the next launch().
+  Result<void> resize(const WorkerTable& table, device::Stream control);
+  /// Adds up to `workers` workers to the running launch, on stream `stream`; they leave at once if
+  /// it has finished, or where the placement has no room.
+  Result<void> supplement(std::uint32_t workers, device::Stream stream);
+  /// After a full retreat, when no worker is left: starts workers again on what is left to do.
+  Result<void> resume();
+
+  /// Blocks of the last launch that come before this task, for telling how far it has come.
+  std::uint64_t blocks_before(std::uint32_t task) const;
+  device::AddressRange control() const;  // empty before the first launch
+  /// Where the last worker of each launch leaves its Signal: 8 bytes.
+  device::Address signal_address() const {
+    return control_ + injector::ControlBlock::kSignalOffset;
+  }
+  /// Ends of workers that the last launch's end, or full retreat, takes.
+  std::uint32_t exit_target() const { return parameters_.exit_target; }
+  /// The Signal of the last launch, once it has ended.
+  std::uint64_t expected_signal(injector::Signal signal) const {
+    return injector::make_signal(parameters_.generation, signal);
+  }
+
+ private:
+  /// A table as it is copied to the device; free again when the copy has ended.
+  struct HostTable {
+    std::vector<std::uint16_t> withheld;
+    device::Event copied{};
+    bool registered = false;
+  };
+
+  Result<void> launch_part(const FormLaunch& launch, injector::LaunchParameters part,
+                           device::Stream stream, const WorkerTable* table);
+  Result<void> start(std::uint32_t workers, std::uint32_t flags, device::Stream stream);
+  Result<HostTable*> free_table();
+  Result<void> write_table(const WorkerTable& table, device::Stream stream);
+
+  device::Device& device_;
+  ControlMemory& memory_;
+  device::Address control_ = 0;
+  std::uint32_t next_generation_ = 0;
+  std::vector<std::unique_ptr<HostTable>> tables_;
+  bool resized_ = false;  // the last launch: its workers may have gone before the table came
+  // The last launch:
+  injector::LaunchParameters parameters_;
+  device::LaunchSpec spec_;
+  std::vector<std::byte> packed_;  // the user's parameters and, behind them, ours
+  std::uint32_t parameter_offset_ = 0;
+  std::uint32_t workers_ = 0;
+  device::Stream stream_{};
+};
+
+/// The slice form: launches blocks [first, first + count) of a grid, counted in its own order.
+/// Requires: they lie in the grid.
+Result<void> launch_slice(device::Device& device, const FormLaunch& launch, std::uint64_t first,
+                          std::uint64_t count, device::Stream stream);
+
+}  // namespace slate::daemon

@@ -1,0 +1,39 @@
+// CallCounts: how often each function that slate does not have was called, by name. Names come from
+// clients, so that there is room for a limited number of different ones. Thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+namespace slate::daemon {
+
+class CallCounts {
+ public:
+  static constexpr std::size_t kMostNames = 512;  // cudart has 422 functions
+  /// Beyond that many, new names are counted together, under this one.
+  static constexpr std::string_view kOthers = "(others)";
+
+  void count(std::string_view function) {
+    const std::lock_guard lock(mutex_);
+    auto at = counts_.find(function);
+    if (at == counts_.end()) {
+      const bool full = counts_.size() >= kMostNames;
+      at = counts_.try_emplace(std::string(full ? kOthers : function)).first;
+    }
+    ++at->second;
+  }
+  std::map<std::string, std::uint64_t> snapshot() const {
+    const std::lock_guard lock(mutex_);
+    return {counts_.begin(), counts_.end()};
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, std::uint64_t, std::less<>> counts_;
+};
+
+}  // namespace slate::daemon

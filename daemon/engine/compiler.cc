@@ -1,0 +1,136 @@
+#include "daemon/engine/compiler.h"
+
+#include "base/log.h"
+
+namespace slate::daemon {
+namespace {
+
+// Part of every key: raise it when slate itself asks the device for other code from the same text.
+constexpr std::string_view kFormat = "1";
+
+std::string_view text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// Not the code's fault, so other code would fare no better.
+bool is_about_the_device(const Error& error) {
+  return error.code == ErrorCode::kOutOfMemory || is_sticky(error.code);
+}
+
+}  // namespace
+
+Compiler::Compiler(device::Device& device, std::unique_ptr<cache::CompileCache> cache)
+    : device_(device),
+      identity_(cache != nullptr ? device.compiler_identity().value_or("") : ""),
+      cache_(std::move(cache)) {}
+
+bool Compiler::compiles() const {
+  return cache_ != nullptr && !identity_.empty() && !code_refused_;
+}
+
+Result<device::Module> Compiler::load(std::span<const std::byte> ptx) {
+  if (!compiles()) return device_.load_module(device::ImageKind::kPtx, ptx);
+  const cache::Key key = key_of(text_of(ptx));
+  Answer code = obtain({key, true}, text_of(ptx));
+  if (!code) return load_as_text(ptx, code.error());
+  auto module = device_.load_module(device::ImageKind::kCubin, (*code)->bytes);
+  if (!module && (*code)->from_cache && !is_about_the_device(module.error())) {
+    log_warning("the device refuses code from the compile cache, which is compiled again: {}",
+                module.error().message);
+    code = obtain({key, false}, text_of(ptx));
+    if (!code) return load_as_text(ptx, code.error());
+    module = device_.load_module(device::ImageKind::kCubin, (*code)->bytes);
+  }
+  if (module || is_about_the_device(module.error())) return module;
+  auto loaded = load_as_text(ptx, module.error());
+  // The text was good, the code was not: so will be all that this compiler writes.
+  if (loaded) code_refused_ = true;
+  return loaded;
+}
+
+/// Says why, once an engine, but only of text that the device takes: the others are their
+/// programs' business.
+Result<device::Module> Compiler::load_as_text(std::span<const std::byte> ptx, const Error& why) {
+  if (is_about_the_device(why)) return std::unexpected(why);
+  auto module = device_.load_module(device::ImageKind::kPtx, ptx);
+  if (module) {
+    const LogLevel level = text_told_.exchange(true) ? LogLevel::kDebug : LogLevel::kInfo;
+    log(level, "the driver compiles what ptxas does not: {}", why.message);
+  }
+  return module;
+}
+
+std::optional<cache::Statistics> Compiler::cache_statistics() const {
+  if (cache_ == nullptr || identity_.empty()) return std::nullopt;
+  return cache_->statistics();
+}
+
+cache::Key Compiler::key_of(std::string_view ptx) const {
+  return cache::KeyBuilder()
+      .add("what", "machine code")
+      .add("slate", SLATE_VERSION)
+      .add("format", kFormat)
+      .add("compiler", identity_)
+      .add("ptx", ptx)
+      .finish();
+}
+
+/// The first who asks does the work, the others wait for it: they would only do the same, and
+/// compilations are what a session's start is made of.
+Compiler::Answer Compiler::obtain(const Request& request, std::string_view ptx) {
+  std::promise<Answer> promise;
+  std::shared_future<Answer> others;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto [at, is_first] = under_way_.try_emplace(request);
+    if (is_first) {
+      at->second = promise.get_future().share();
+    } else {
+      others = at->second;
+    }
+  }
+  if (others.valid()) return others.get();
+  Answer answer = find_or_compile(request, ptx);
+  promise.set_value(answer);
+  const std::lock_guard lock(mutex_);
+  under_way_.erase(request);
+  return answer;
+}
+
+Compiler::Answer Compiler::find_or_compile(const Request& request, std::string_view ptx) {
+  const auto& [key, may_be_cached] = request;
+  if (may_be_cached) {
+    if (auto found = cache_->find(key)) {
+      return std::make_shared<const Code>(Code{std::move(*found), true});
+    }
+  }
+  auto compiled = device_.compile(ptx);
+  if (!compiled) return std::unexpected(std::move(compiled.error()));
+  store(key, *compiled);
+  return std::make_shared<const Code>(Code{std::move(*compiled), false});
+}
+
+void Compiler::store(const cache::Key& key, std::span<const std::byte> code) {
+  const auto stored = cache_->store(key, code);
+  if (stored) return;
+  // A full disk stays full: say it once, loudly.
+  const LogLevel level = store_failed_.exchange(true) ? LogLevel::kDebug : LogLevel::kWarning;
+  log(level, "compiled code is not kept: {}", stored.error().message);
+}
+
+std::unique_ptr<cache::CompileCache> open_cache(const device::Device& device,
+                                                const std::filesystem::path& directory,
+                                                std::uint64_t most_bytes) {
+  if (most_bytes == 0) return nullptr;
+  if (const auto identity = device.compiler_identity(); !identity) {
+    const LogLevel level = device.info().is_simulated ? LogLevel::kDebug : LogLevel::kInfo;
+    log(level, "the driver compiles all PTX: {}", identity.error().message);
+    return nullptr;
+  }
+  auto cache = cache::CompileCache::open(directory, most_bytes);
+  if (cache) return std::move(*cache);
+  log_warning("working without a compile cache: {}", cache.error().message);
+  return nullptr;
+}
+
+}  // namespace slate::daemon

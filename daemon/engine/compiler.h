@@ -1,0 +1,71 @@
+// Compiler: from PTX to a loaded module, by way of the compile cache. One for all sessions of an
+// engine: what one of them had compiled, the others and later engines load. Any thread.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <filesystem>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "device/device.h"
+#include "injector/cache/cache.h"
+
+namespace slate::daemon {
+
+class Compiler {
+ public:
+  /// `device` outlives it. Without a cache, and on a device that does not compile (sim; cuda
+  /// without a ptxas), PTX goes to the device as it is.
+  Compiler(device::Device& device, std::unique_ptr<cache::CompileCache> cache);
+  Compiler(const Compiler&) = delete;
+  Compiler& operator=(const Compiler&) = delete;
+
+  /// As device::Device::load_module(kPtx), which also has the last word: it gets what the compiler
+  /// refuses. The same text asked for by two at once is compiled once.
+  Result<device::Module> load(std::span<const std::byte> ptx);
+
+  /// None where nothing is cached.
+  std::optional<cache::Statistics> cache_statistics() const;
+
+ private:
+  struct Code {
+    std::vector<std::byte> bytes;
+    bool from_cache = false;
+  };
+  using Answer = Result<std::shared_ptr<const Code>>;
+  /// Whose code, and whether the cache may be asked for it.
+  using Request = std::pair<cache::Key, bool>;
+
+  bool compiles() const;
+  Result<device::Module> load_as_text(std::span<const std::byte> ptx, const Error& why);
+  cache::Key key_of(std::string_view ptx) const;
+  Answer obtain(const Request& request, std::string_view ptx);
+  Answer find_or_compile(const Request& request, std::string_view ptx);
+  void store(const cache::Key& key, std::span<const std::byte> code);
+
+  device::Device& device_;
+  const std::string identity_;
+  const std::unique_ptr<cache::CompileCache> cache_;
+  std::atomic<bool> store_failed_{false};
+  std::atomic<bool> text_told_{false};     // that some PTX goes to the device as it is
+  std::atomic<bool> code_refused_{false};  // freshly compiled: the device is too old for it
+  std::mutex mutex_;                       // guards under_way_
+  std::map<Request, std::shared_future<Answer>> under_way_;
+};
+
+/// The cache for the machine code of `device`, or none: for 0 bytes, for a device that
+/// does not compile (cuda: the log says why), and, with a warning, where the directory cannot be
+/// used.
+std::unique_ptr<cache::CompileCache> open_cache(const device::Device& device,
+                                                const std::filesystem::path& directory,
+                                                std::uint64_t most_bytes);
+
+}  // namespace slate::daemon

@@ -1,0 +1,321 @@
+// Decisions: who comes and goes, what the policy is told, and what becomes of its answers. Carrying
+// out is in executor_launch.cc, resizable launches in executor_lanes.cc.
+#include "daemon/engine/executor.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "daemon/engine/executor_client.h"
+#include "scheduler/forms.h"
+
+namespace slate::daemon {
+namespace {
+
+using scheduler::Form;
+using scheduler::SessionView;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::uint32_t kSettledSamples = 16;  // of a kernel whose time is known well
+
+/// What the administrator wants in place of the policy's choice.
+Form forced(FormChoice choice, const scheduler::WaitingLaunch& launch, Form form) {
+  if (choice == FormChoice::kWorker) return launch.worker_legal ? Form::kWorker : Form::kNative;
+  if (choice == FormChoice::kSlice) return launch.slice_legal ? Form::kSlice : Form::kNative;
+  return form;
+}
+
+}  // namespace
+
+PolicyMaker policy_maker(const std::string& name, const scheduler::Settings& settings) {
+  return [name, settings](const scheduler::Machine& machine, scheduler::ProfileTable& profiles) {
+    auto policy = scheduler::make_policy(name, settings, machine, profiles);
+    SLATE_CHECK(policy.has_value());
+    return std::move(*policy);
+  };
+}
+
+Executor::Executor(device::Device& device, FormService& forms, Completer& completer, Trace& trace,
+                   const PolicyMaker& policy, const scheduler::Settings& settings)
+    : device_(device),
+      forms_(forms),
+      completer_(completer),
+      trace_(trace),
+      partitions_(device, settings),
+      profiled_(device, forms),
+      policy_(policy(partitions_.machine(), profiles_)),
+      settings_(settings),
+      thread_([this] { run(); }) {
+  trace_.policy_changed(policy_->name());
+}
+
+Executor::~Executor() {
+  {
+    const std::lock_guard lock(mutex_);
+    SLATE_CHECK(clients_.empty());
+    ending_ = true;
+  }
+  tick_.notify_all();
+  thread_.join();
+  if (probe_registered_) device_.unregister_host(probe_.data());
+  if (control_ != device::Stream{}) device_.destroy_stream(control_);
+}
+
+std::shared_ptr<Executor::Client> Executor::add(ClientSpec spec, StreamTable& streams,
+                                                Completer::Group& group) {
+  auto client = std::make_shared<Client>(std::move(spec), streams, group);
+  trace_.session_begins(client->spec.session, trace_.name(client->spec.program), client->spec.pid);
+  const std::lock_guard lock(mutex_);
+  client->index = views_.size();
+  SessionView view;
+  view.id = client->spec.session;
+  view.weight = client->spec.weight;
+  view.priority = client->spec.priority;
+  view.idle_since = Clock::now();
+  views_.push_back(view);
+  clients_.push_back(client);
+  if (clients_.size() > 1) partitions_.prepare_pairs();
+  return client;
+}
+
+void Executor::abandon(Client& client) {
+  {
+    const std::lock_guard lock(mutex_);
+    client.abandoned.store(true);
+    client.granted_or_abandoned.notify_all();
+  }
+  tick_.notify_one();
+}
+
+void Executor::remove(const std::shared_ptr<Client>& client) {
+  {
+    const std::lock_guard lanes(client->mutex);
+    client->lanes.clear();
+    client->gone = true;
+  }
+  const std::lock_guard lock(mutex_);
+  views_.erase(views_.begin() + static_cast<std::ptrdiff_t>(client->index));
+  clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(client->index));
+  for (std::size_t i = client->index; i < clients_.size(); ++i) clients_[i]->index = i;
+  policy_->session_ended(client->spec.session);
+  trace_.session_ends(client->spec.session);
+  decide(Clock::now());
+}
+
+bool Executor::set(std::uint64_t session, double weight, int priority) {
+  const std::lock_guard lock(mutex_);
+  Client* const client = find(session);
+  if (client == nullptr) return false;
+  views_[client->index].weight = weight;
+  views_[client->index].priority = priority;
+  decide(Clock::now());
+  return true;
+}
+
+std::optional<ClientStatus> Executor::status(std::uint64_t session) const {
+  const std::lock_guard lock(mutex_);
+  const Client* const client = find(session);
+  if (client == nullptr) return std::nullopt;
+  const SessionView& view = views_[client->index];
+  ClientStatus status;
+  status.weight = view.weight;
+  status.priority = view.priority;
+  status.waits = view.waiting.has_value();
+  if (view.running.launches == 0) return status;
+  if (client->kernel) status.kernel = *client->kernel;
+  status.form = view.running.form;
+  status.sms = machine().sms(view.running.placement);
+  status.blocks = view.running.blocks;
+  status.blocks_done = view.running.blocks_done;
+  return status;
+}
+
+std::string Executor::arrangement() const {
+  const std::lock_guard lock(mutex_);
+  return policy_->arrangement_text(machine());
+}
+
+void Executor::with_profiles(const std::function<void(scheduler::ProfileTable&)>& use) {
+  const std::lock_guard lock(mutex_);
+  use(profiles_);
+}
+
+Executor::Client* Executor::find(std::uint64_t session) const {
+  const auto found = std::ranges::find(views_, session, &SessionView::id);
+  return found == views_.end() ? nullptr
+                               : clients_[static_cast<std::size_t>(found - views_.begin())].get();
+}
+
+scheduler::KernelId Executor::kernel_of(FunctionRecord& kernel, const device::LaunchSpec& spec) {
+  const std::uint32_t bucket = scheduler::grid_bucket(spec.grid.count());
+  for (const ProfileRecord& known : kernel.profiles) {
+    if (known.grid_bucket == bucket && known.block == spec.block) return known.kernel;
+  }
+  constexpr std::size_t kMostShapes = 256;
+  if (kernel.profiles.size() == kMostShapes) kernel.profiles.clear();
+  const scheduler::KernelKey key{.code = kernel.code,
+                                 .name = *kernel.name,
+                                 .block = {spec.block.x, spec.block.y, spec.block.z},
+                                 .grid_bucket = bucket};
+  const std::lock_guard lock(mutex_);
+  const scheduler::KernelId id = profiles_.find_or_add(key);
+  profiles_.kernel(id).blocks = spec.grid.count();
+  kernel.profiles.push_back({spec.block, bucket, id});
+  return id;
+}
+
+double Executor::expected_ms(scheduler::KernelId kernel, Form form, double part) const {
+  const scheduler::KernelProfile& profile = profiles_.kernel(kernel);
+  const auto& as_form = profile.alone[static_cast<std::size_t>(form)];
+  if (as_form.known()) return as_form.ms * part;
+  return scheduler::expected_time(profiles_, kernel, part, settings_).count();
+}
+
+/// Asks the policy, and does what can be done at once, until nothing more is started. Requires: the
+/// mutex is held.
+void Executor::decide(scheduler::Time now) {
+  do {
+    decisions_.clear();
+    policy_->decide({.now = now, .machine = machine(), .sessions = views_}, decisions_);
+    if (!decisions_.reason.empty()) trace_.decided(decisions_.reason, now);
+    for (const scheduler::Resize& change : decisions_.resize) resize(change, now);
+    for (const scheduler::Start& start : decisions_.start) grant(start, now);
+    // A session that is alone has one launch waiting at a time, which was this one.
+  } while (!decisions_.start.empty() && clients_.size() > 1);
+  const bool earlier = decisions_.again < again_;
+  again_ = decisions_.again;
+  if (earlier) tick_.notify_one();
+}
+
+/// Whether the launch is to tell what its kernel computes. Natively, whatever was decided: for one
+/// launch that does no harm, unless it is a long one that nobody could stop.
+bool Executor::worth_profiling(const scheduler::WaitingLaunch& launch,
+                               const scheduler::Start& start) const {
+  if (forms_.choice() != FormChoice::kAuto || launch.blocks_started != 0) return false;
+  if (start.placement.blocks_per_sm != 0) return false;
+  if (!profiled_.wants(launch.kernel, profiles_.kernel(launch.kernel))) return false;
+  return start.form == Form::kNative ||
+         expected_ms(launch.kernel, Form::kNative, 1) <= settings_.native_try.count();
+}
+
+void Executor::grant(scheduler::Start start, scheduler::Time now) {
+  Client* const client = find(start.session);
+  if (client == nullptr || !views_[client->index].waiting) return;
+  SessionView& view = views_[client->index];
+  const scheduler::WaitingLaunch& waiting = *view.waiting;
+  start.form = forced(forms_.choice(), waiting, start.form);
+  scheduler::RunningWork& running = view.running;
+  const scheduler::TimeEstimate& known = profiles_.kernel(waiting.kernel).best_alone();
+  const double part = scheduler::part_of(waiting, start);
+  const double expected = expected_ms(waiting.kernel, start.form, part);
+  const std::uint64_t left = waiting.blocks - waiting.blocks_started;
+  const bool in_slices = start.form == Form::kSlice && start.slice_blocks != 0;
+  ++running.launches;
+  running.expected += scheduler::Milliseconds(expected);
+  running.kernel = waiting.kernel;
+  running.form = start.form;
+  running.placement = start.placement;
+  running.tag = start.tag;
+  running.blocks = waiting.blocks;
+  running.blocks_done = waiting.blocks_started;
+  running.started = now;
+  client->last_start = ++starts_;
+  client->granted = Grant{.start = start,
+                          .kernel = waiting.kernel,
+                          .expected_ms = expected,
+                          .is_long = expected >= settings_.long_kernel.count() || !known.known(),
+                          .settled = clients_.size() == 1 && known.samples >= kSettledSamples,
+                          .first = waiting.blocks_started,
+                          .count = in_slices ? std::min(start.slice_blocks, left) : left,
+                          .part = part,
+                          .profiled = worth_profiling(waiting, start)};
+  view.waiting.reset();
+  client->granted_or_abandoned.notify_all();
+}
+
+std::optional<Executor::Grant> Executor::wait_for_grant(Client& client,
+                                                        const FunctionRecord& function,
+                                                        const LaunchShape& shape,
+                                                        scheduler::KernelId kernel,
+                                                        std::uint64_t started) {
+  const auto now = Clock::now();
+  std::unique_lock lock(mutex_);
+  client.waiting = {.session = client.spec.session,
+                    .launch = next_launch_++,
+                    .kernel = *function.trace_name,
+                    .form = Form::kNative,
+                    .placement = {},
+                    .blocks = shape.blocks};
+  client.kernel = function.name;
+  if (client.abandoned) return std::nullopt;
+  SessionView& view = views_[client.index];
+  view.waiting = scheduler::WaitingLaunch{.kernel = kernel,
+                                          .blocks = shape.blocks,
+                                          .blocks_started = started,
+                                          .wave = shape.wave,
+                                          .worker_legal = shape.worker,
+                                          .slice_legal = shape.slice,
+                                          .worker_likely = shape.worker_likely,
+                                          .since = now};
+  decide(now);
+  if (!client.granted && !client.abandoned) {
+    trace_.launch_waits(client.waiting, now);
+    // What is waited for may be the end of this session's own launches, which must be seen then.
+    lock.unlock();
+    flush(client);
+    lock.lock();
+  }
+  client.granted_or_abandoned.wait(lock, [&] { return client.granted || client.abandoned; });
+  if (!client.granted) views_[client.index].waiting.reset();
+  return std::exchange(client.granted, std::nullopt);
+}
+
+/// On the completer's thread, or the session's when a launch was refused.
+void Executor::batch_ended(const std::shared_ptr<LaunchBatch>& batch, const Result<void>& outcome) {
+  scheduler::Completion& completion = batch->completion;
+  completion.ended = Clock::now();
+  bool timed = false;
+  if (outcome && batch->start && batch->end) {
+    const auto elapsed = device_.elapsed_ms(batch->start->get(), batch->end->get());
+    timed = elapsed.has_value();
+    if (timed) {
+      completion.device_time = scheduler::Milliseconds(double{*elapsed} / completion.launches);
+    }
+  }
+  const auto work = batch->profiled ? profiled_.end(outcome) : std::nullopt;
+  const std::lock_guard lock(mutex_);
+  if (work) {
+    scheduler::KernelProfile& row = profiles_.kernel(completion.kernel);
+    row.flops = work->flops;
+    row.bytes = work->bytes;
+    row.instructions = work->instructions;
+  }
+  Client* const client = find(batch->session);
+  if (client == nullptr) return;
+  SessionView& view = views_[client->index];
+  scheduler::RunningWork& running = view.running;
+  SLATE_CHECK(running.launches >= completion.launches);
+  running.launches -= completion.launches;
+  running.expected -= scheduler::Milliseconds(batch->expected_ms);
+  if (running.launches == 0) {
+    running.expected = {};
+    running.resizable = false;
+    view.idle_since = completion.ended;
+  }
+  trace_.launch_ends(batch->trace, completion.device_time.count() * completion.launches,
+                     completion.ended);
+  if (timed) policy_->finished(completion);
+  {
+    // Its lane is free, and the next one in turn is on the device.
+    const std::lock_guard lanes(client->mutex);
+    std::erase_if(client->lanes, [&](const ActiveLane& lane) {
+      if (lane.batch != batch) return false;
+      --lane.stream->active_lanes;
+      return true;
+    });
+    if (!client->lanes.empty()) running.blocks_done = 0;
+  }
+  decide(completion.ended);
+}
+
+}  // namespace slate::daemon

@@ -1,0 +1,198 @@
+// Executor: carries out what the scheduler's policy decides. A session's thread brings a launch and
+// waits here until the policy starts it; then the same thread launches it in the form, and on the
+// SMs, that were decided. Ends of launches are seen by the completer, resizable launches are looked
+// after by a thread of the executor's own, which sleeps when there are none.
+//
+// One mutex guards the policy, its view and the profiles; the only calls of the device under it are
+// those that resize. A client's own mutex guards its lanes, whose workers other sessions' threads
+// resize. Order: first the executor's, then a client's, then that of its streams.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "daemon/engine/form_launcher.h"
+#include "daemon/engine/partitions.h"
+#include "daemon/engine/profiled_launches.h"
+#include "daemon/engine/stream_table.h"
+#include "daemon/engine/trace.h"
+#include "scheduler/policies.h"
+
+namespace slate::daemon {
+
+/// Launches of one kernel that ran one behind the other on one stream; its device time is measured
+/// from its first launch's start to its last one's end.
+struct LaunchBatch {
+  std::uint64_t session = 0;
+  scheduler::Completion completion;
+  std::shared_ptr<SharedEvent> start, end;  // null: not timed
+  double expected_ms = 0;
+  bool profiled = false;  // one launch, in the profile form
+  TraceLaunch trace;
+};
+
+struct ClientSpec {
+  std::uint64_t session = 0;
+  std::uint32_t pid = 0;
+  std::string program;
+  double weight = 1;
+  int priority = 0;
+};
+
+/// For `slatectl status`.
+struct ClientStatus {
+  double weight = 1;
+  int priority = 0;
+  std::string kernel;  // of the newest launch; empty: nothing runs
+  scheduler::Form form = scheduler::Form::kNative;
+  std::uint32_t sms = 0;          // that it may use
+  std::uint64_t blocks = 0;       // of the newest launch
+  std::uint64_t blocks_done = 0;  // seen done; 0 for forms that do not show it
+  bool waits = false;
+};
+
+/// Makes the policy, once the machine is known.
+using PolicyMaker = std::function<std::unique_ptr<scheduler::Policy>(
+    const scheduler::Machine& machine, scheduler::ProfileTable& profiles)>;
+/// Requires: `name` is one of scheduler::policy_names().
+PolicyMaker policy_maker(const std::string& name, const scheduler::Settings& settings);
+
+class Executor {
+ public:
+  class Client;
+
+  /// All outlive it.
+  Executor(device::Device& device, FormService& forms, Completer& completer, Trace& trace,
+           const PolicyMaker& policy, const scheduler::Settings& settings);
+  /// Requires: no client is left.
+  ~Executor();
+
+  /// `streams` and `group` are the session's; they outlive remove().
+  std::shared_ptr<Client> add(ClientSpec spec, StreamTable& streams, Completer::Group& group);
+  /// Any thread. The session is about to end: nothing waits for the policy any more, and what can
+  /// be called back is.
+  void abandon(Client& client);
+  /// Requires: none of its work is unfinished.
+  void remove(const std::shared_ptr<Client>& client);
+
+  // On the session's thread.
+  /// kUnavailable after abandon(). `spec` describes the launch as asked for; the stream's work is
+  /// counted by the caller.
+  Result<void> launch(Client& client, FunctionRecord& kernel, const device::LaunchSpec& spec,
+                      LogicalStream& stream);
+  /// Before the thread goes to sleep: has the ends of all launches watched.
+  void flush(Client& client);
+
+  // Any thread.
+  /// False if there is no such session.
+  bool set(std::uint64_t session, double weight, int priority);
+  std::optional<ClientStatus> status(std::uint64_t session) const;
+  /// Whether modules are worth injecting.
+  bool injects() const { return forms_.injects(); }
+  bool profiles() const { return forms_.profiles(); }
+  std::string_view policy_name() const { return policy_->name(); }
+  std::string arrangement() const;  // in words
+  const scheduler::Machine& machine() const { return partitions_.machine(); }
+  /// Calls `use` with the profiles, under the mutex: it should copy and leave.
+  void with_profiles(const std::function<void(scheduler::ProfileTable&)>& use);
+
+ private:
+  struct ActiveLane;
+  struct LaneState;
+  /// What the policy decided of a launch, and what was known of it then.
+  struct Grant {
+    scheduler::Start start;
+    scheduler::KernelId kernel = 0;
+    double expected_ms = 0;
+    bool is_long = false;  // or never measured
+    bool settled = false;  // nobody else is there, and its time is known well
+    // Blocks of the grid that it is for: all but for slices.
+    std::uint64_t first = 0, count = 0;
+    double part = 1;        // of the grid
+    bool profiled = false;  // natively, and counted if that can be done
+  };
+
+  Client* find(std::uint64_t session) const;
+  scheduler::KernelId kernel_of(FunctionRecord& kernel, const device::LaunchSpec& spec);
+  double expected_ms(scheduler::KernelId kernel, scheduler::Form form, double part) const;
+  bool worth_profiling(const scheduler::WaitingLaunch& launch, const scheduler::Start& start) const;
+  void decide(scheduler::Time now);
+  void grant(scheduler::Start start, scheduler::Time now);
+  void resize(const scheduler::Resize& change, scheduler::Time now);
+  std::optional<Grant> wait_for_grant(Client& client, const FunctionRecord& function,
+                                      const LaunchShape& shape, scheduler::KernelId kernel,
+                                      std::uint64_t started);
+
+  // executor_launch.cc, on the session's thread.
+  Result<injector::Form> carry_out(Client& client, FunctionRecord& kernel,
+                                   const device::LaunchSpec& spec, LogicalStream& stream,
+                                   Grant grant, const LaunchShape& shape);
+  Result<injector::Form> launch_profiled(FunctionRecord& kernel, const device::LaunchSpec& spec,
+                                         LogicalStream& stream, const Grant& grant);
+  bool may_resize(Client& client, const device::LaunchSpec& spec, const LogicalStream& stream,
+                  const Grant& grant);
+  device::Partition partition_for(scheduler::Start& start);
+  Result<void> prepare(Client& client, LogicalStream& stream, const Grant& grant,
+                       const LaunchShape& shape, device::Partition partition);
+  Result<injector::Form> launch_plain(FunctionRecord& kernel, const device::LaunchSpec& spec,
+                                      LogicalStream& stream, const Grant& grant);
+  Result<injector::Form> launch_lane(Client& client, FunctionRecord& kernel,
+                                     const device::LaunchSpec& spec, LogicalStream& stream,
+                                     const scheduler::Start& start);
+  WorkerQueue* queue_of(std::unique_ptr<WorkerQueue>& queue);
+  std::vector<std::shared_ptr<Client>> others_to_wait_for(Client& client);
+  Result<void> wait_for(const std::vector<std::shared_ptr<Client>>& others, device::Stream stream);
+  Result<void> open_batch(Client& client, LogicalStream& stream, const Grant& grant,
+                          const LaunchShape& shape, device::Stream target);
+  void close_batch(Client& client, LogicalStream& stream);
+  void batch_ended(const std::shared_ptr<LaunchBatch>& batch, const Result<void>& outcome);
+
+  // executor_lanes.cc
+  void run();
+  void look_after(const std::shared_ptr<Client>& client);
+  Result<void> tend(Client& client, ActiveLane& lane, const LaneState& state);
+  bool set_up_lanes();
+  Result<LaneState> state_of(const WorkerLane& lane);
+  Result<void> apply(Client& client, ActiveLane& lane, const scheduler::Placement& placement);
+  Result<void> supplement(Client& client, ActiveLane& lane);
+
+  device::Device& device_;
+  FormService& forms_;
+  Completer& completer_;
+  Trace& trace_;
+  Partitions partitions_;
+  ProfiledLaunches profiled_;
+  scheduler::ProfileTable profiles_;
+  std::unique_ptr<scheduler::Policy> policy_;
+  const scheduler::Settings settings_;
+
+  mutable std::mutex mutex_;  // guards the policy, the profiles and what follows
+  std::vector<scheduler::SessionView> views_;
+  std::vector<std::shared_ptr<Client>> clients_;  // in the same order
+  scheduler::Decisions decisions_;
+  scheduler::Time again_ = scheduler::kNever;
+  bool ending_ = false;
+  std::uint64_t next_launch_ = 1;
+  std::uint64_t starts_ = 0;
+  std::condition_variable tick_;
+
+  std::once_flag lanes_set_up_;
+  device::Stream control_{};  // for tables and signals: never waits for kernels
+  std::atomic<bool> lanes_active_{false};
+  // The executor's thread only, once registered.
+  std::array<std::byte, 256> probe_{};  // where lanes' control blocks are read to
+  bool probe_registered_ = false;
+  std::uint64_t signal_value_ = 0;  // being written over a lane's
+  std::thread thread_;              // last: it uses all of the above
+};
+
+}  // namespace slate::daemon

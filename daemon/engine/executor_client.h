@@ -1,0 +1,48 @@
+// Executor::Client: one session as the executor sees it. Internal to executor*.cc.
+#pragma once
+
+#include "daemon/engine/executor.h"
+
+namespace slate::daemon {
+
+/// A resizable launch that has not been seen to end. At most one a lane, in the order of launching.
+struct Executor::ActiveLane {
+  WorkerLane* lane = nullptr;
+  LogicalStream* stream = nullptr;
+  std::shared_ptr<LaunchBatch> batch;
+  std::shared_ptr<SharedEvent> begin;  // of its launch: what its stream had before has ended
+  scheduler::Placement placement;
+  std::uint64_t finished = 0;     // what its signal is then
+  std::uint64_t retreated = 0;    // what its signal is when no worker is left
+  bool begun = false;             // seen so: what its stream had before has ended
+  bool short_of_workers = false;  // its placement has room for more than were started
+};
+
+class Executor::Client {
+ public:
+  Client(ClientSpec client_spec, StreamTable& table, Completer::Group& ends)
+      : spec(std::move(client_spec)), streams(table), group(ends) {}
+
+  const ClientSpec spec;
+  StreamTable& streams;
+  Completer::Group& group;
+
+  // Guarded by the executor's mutex.
+  std::size_t index = 0;  // of its view
+  std::optional<Grant> granted;
+  std::condition_variable granted_or_abandoned;
+  std::atomic<bool> abandoned = false;        // writer: under the mutex
+  std::shared_ptr<const std::string> kernel;  // name of the newest launch's; null before it
+  std::uint64_t last_start = 0;               // number of its newest start, among all clients'
+  std::uint64_t waited_for = 0;  // starts of others up to this one are waited for on the device
+  TraceLaunch waiting;
+
+  // Session thread only.
+  std::vector<LogicalStream*> open;  // with a batch that is not closed
+
+  std::mutex mutex;  // guards what follows
+  std::deque<ActiveLane> lanes;
+  bool gone = false;  // its streams are about to be destroyed
+};
+
+}  // namespace slate::daemon

@@ -1,0 +1,214 @@
+// Resizable launches: changing their placements, calling them back and putting them on the device
+// again, and looking how far they have come. The executor's thread looks once a millisecond while
+// there are any; a resize is carried out at once, by whoever's launch led to it.
+#include <algorithm>
+#include <cstring>
+
+#include "base/log.h"
+#include "daemon/engine/executor.h"
+#include "daemon/engine/executor_client.h"
+
+namespace slate::daemon {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using injector::ControlBlock;
+
+constexpr auto kTick = std::chrono::milliseconds(1);
+constexpr auto kProbeLimit = std::chrono::milliseconds(100);
+
+}  // namespace
+
+/// A control block's words, as read.
+struct Executor::LaneState {
+  std::uint32_t next_task = 0;
+  std::uint64_t signal = 0;
+  std::uint32_t ended = 0;  // workers that have left
+  /// Nor does anybody come any more who was added before these words were read: such a worker would
+  /// not know of those that resume() starts, and could take itself for the last one.
+  bool nobody_joins = false;
+};
+
+/// What resizing takes, with the first launch that can be resized. False if it is not to be had.
+bool Executor::set_up_lanes() {
+  std::call_once(lanes_set_up_, [this] {
+    const auto stream = device_.create_stream(device_.stream_priorities().second);
+    if (!stream) return log_warning("kernels cannot be resized: {}", stream.error().message);
+    control_ = *stream;
+    // Without it looking at a lane only takes longer.
+    probe_registered_ = device_.register_host(probe_.data(), probe_.size()).has_value();
+  });
+  return control_ != device::Stream{};
+}
+
+/// Requires: the mutex is held.
+void Executor::resize(const scheduler::Resize& change, scheduler::Time now) {
+  Client* const client = find(change.session);
+  if (client == nullptr) return;
+  const std::lock_guard lanes(client->mutex);
+  if (client->lanes.empty()) return;
+  views_[client->index].running.placement = change.placement;
+  for (ActiveLane& lane : client->lanes) {
+    const bool was_away = lane.placement.empty();
+    if (const auto done = apply(*client, lane, change.placement); !done) {
+      log_warning("a kernel keeps its SMs: {}", done.error().message);
+      return;
+    }
+    lane.batch->completion.resized = true;
+    lane.batch->completion.placement = lane.batch->trace.placement = change.placement;
+    if (!lane.begun) continue;
+    if (change.placement.empty()) {
+      trace_.retreated(lane.batch->trace, now);
+    } else if (!was_away) {
+      trace_.resized(lane.batch->trace, now);
+    }
+  }
+}
+
+/// Writes the table, and adds workers where it has more room than before.
+Result<void> Executor::apply(Client& client, ActiveLane& lane,
+                             const scheduler::Placement& placement) {
+  const scheduler::Placement before = std::exchange(lane.placement, placement);
+  const WorkerTable table = partitions_.table(placement);
+  if (const auto done = lane.lane->queue->resize(table, control_); !done) return done;
+  const bool within = placement.first >= before.first && placement.end() <= before.end() &&
+                      placement.blocks_per_sm == before.blocks_per_sm;
+  // Put back after a retreat: by tend(), when the last worker has left, or if some stay after all.
+  if (placement.empty() || within) return {};
+  lane.short_of_workers = true;
+  return before.empty() || !lane.begun ? Result<void>() : supplement(client, lane);
+}
+
+Result<void> Executor::supplement(Client& client, ActiveLane& lane) {
+  const auto side = client.streams.idle_side(*lane.lane);
+  if (!side) return std::unexpected(side.error());
+  lane.short_of_workers = *side == nullptr;
+  if (*side == nullptr) return {};  // tend() tries again
+  // They could be there before the launch's own.
+  const auto waited = device_.wait((*side)->stream, lane.begin->get());
+  if (!waited) return waited;
+  // As many as the launch itself: those without a place leave within microseconds.
+  const auto added = lane.lane->queue->supplement(~std::uint32_t{0}, (*side)->stream);
+  if (!added) return added;
+  return device_.record((*side)->end->get(), (*side)->stream);
+}
+
+void Executor::run() {
+  std::vector<std::shared_ptr<Client>> clients;
+  std::unique_lock lock(mutex_);
+  while (!ending_) {
+    scheduler::Time until = again_;
+    if (lanes_active_.load()) until = std::min(until, scheduler::Time(Clock::now() + kTick));
+    if (until == scheduler::kNever) {
+      tick_.wait(lock);
+    } else {
+      tick_.wait_until(lock, until);
+    }
+    if (ending_) return;
+    const auto now = Clock::now();
+    if (now >= again_) {
+      again_ = scheduler::kNever;
+      decide(now);
+    }
+    if (!lanes_active_.exchange(false)) continue;
+    clients = clients_;
+    lock.unlock();
+    for (const auto& client : clients) look_after(client);
+    clients.clear();
+    lock.lock();
+  }
+}
+
+/// Reads a control block, beside the work on the device.
+Result<Executor::LaneState> Executor::state_of(const WorkerLane& lane) {
+  LaneState state;
+  state.nobody_joins = std::ranges::all_of(lane.sides, [this](const WorkerLane::Side& side) {
+    const auto idle = device_.query(side.end->get());
+    return idle && *idle;
+  });
+  constexpr std::uint64_t kBytes = ControlBlock::kStateOffset + sizeof(std::uint64_t);
+  static_assert(kBytes <= sizeof(probe_));
+  const auto copied = device_.copy_to_host(probe_.data(), kBytes, lane.queue->control().base,
+                                           kBytes, {.width = kBytes, .height = 1}, control_);
+  if (!copied) return std::unexpected(copied.error());
+  const auto event = SharedEvent::make(device_, false);
+  if (!event) return std::unexpected(event.error());
+  if (const auto done = device_.record((*event)->get(), control_); !done) {
+    return std::unexpected(done.error());
+  }
+  const auto limit = Clock::now() + kProbeLimit;
+  while (true) {
+    const auto done = device_.query((*event)->get());
+    if (!done) return std::unexpected(done.error());
+    if (*done) break;
+    if (Clock::now() > limit) return fail(ErrorCode::kUnavailable, "the device does not answer");
+    device_.wait_for_progress(std::chrono::microseconds(20));
+  }
+  std::memcpy(&state.next_task, probe_.data() + ControlBlock::kNextOffset, sizeof(state.next_task));
+  // The upper half of the state.
+  std::memcpy(&state.ended, probe_.data() + ControlBlock::kStateOffset + 4, sizeof(state.ended));
+  std::memcpy(&state.signal, probe_.data() + ControlBlock::kSignalOffset, sizeof(state.signal));
+  return state;
+}
+
+void Executor::look_after(const std::shared_ptr<Client>& client) {
+  std::optional<scheduler::Progress> progress;
+  {
+    const std::lock_guard lanes(client->mutex);
+    if (!client->lanes.empty()) lanes_active_.store(true);
+    for (ActiveLane& lane : client->lanes) {
+      if (!lane.begun) {
+        const auto begun = device_.query(lane.begin->get());
+        lane.begun = begun && *begun;
+      }
+      if (!lane.begun) continue;
+      const auto state = state_of(*lane.lane);
+      if (!state) return;
+      if (const auto done = tend(*client, lane, *state); !done) {
+        log_warning("a kernel cannot be steered: {}", done.error().message);
+      }
+      if (progress || state->signal == lane.finished) continue;
+      const scheduler::Completion& completion = lane.batch->completion;
+      progress = {.session = completion.session,
+                  .kernel = completion.kernel,
+                  .placement = lane.placement,
+                  .tag = completion.tag,
+                  .blocks_done = lane.lane->queue->blocks_before(state->next_task),
+                  .blocks = completion.blocks,
+                  .at = Clock::now()};
+    }
+  }
+  if (!progress) return;
+  const std::lock_guard lock(mutex_);
+  if (find(progress->session) != client.get()) return;
+  views_[client->index].running.blocks_done = progress->blocks_done;
+  policy_->progressed(*progress);
+  decide(progress->at);
+}
+
+/// What has to be done for a lane that has begun. Requires: the client's mutex is held.
+Result<void> Executor::tend(Client& client, ActiveLane& lane, const LaneState& state) {
+  // The signal alone may be that of a retreat before the last resume.
+  const bool retreated =
+      state.signal == lane.retreated && state.ended == lane.lane->queue->exit_target();
+  if (state.signal == lane.finished) return {};
+  if (client.abandoned.load()) {
+    if (!lane.placement.empty()) return apply(client, lane, {});
+    if (!retreated) return {};
+    // Nobody wants the rest: lets the stream behind it go on to its end. The control block, which
+    // is not clean now, is given back with the lane and cleaned by its next user.
+    signal_value_ = lane.finished;
+    return device_.copy_to_device(lane.lane->queue->signal_address(), sizeof(signal_value_),
+                                  &signal_value_, sizeof(signal_value_),
+                                  {.width = sizeof(signal_value_), .height = 1}, control_);
+  }
+  if (retreated && state.nobody_joins && !lane.placement.empty()) {
+    lane.short_of_workers = false;
+    trace_.resumed(lane.batch->trace);
+    return lane.lane->queue->resume();
+  }
+  const bool adds = lane.short_of_workers && !retreated && !lane.placement.empty();
+  return adds ? supplement(client, lane) : Result<void>();
+}
+
+}  // namespace slate::daemon

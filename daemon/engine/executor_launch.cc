@@ -1,0 +1,324 @@
+// Carrying out a decision: the session's thread launches in the form and on the SMs decided, and
+// marks the launch's start and end.
+#include "daemon/engine/executor.h"
+#include "daemon/engine/executor_client.h"
+
+namespace slate::daemon {
+namespace {
+
+using scheduler::Form;
+using Clock = std::chrono::steady_clock;
+
+// Launches that are marked together: about so long, which keeps the marks' cost below one percent,
+// or so many.
+constexpr double kBatchMs = 0.25;
+constexpr double kSettledBatchMs = 1.0;
+constexpr std::uint32_t kMostBatch = 256;
+
+injector::Form to_injector(Form form) {
+  switch (form) {
+    case Form::kWorker:
+      return injector::Form::kWorker;
+    case Form::kSlice:
+      return injector::Form::kSlice;
+    case Form::kNative:
+      break;
+  }
+  return injector::Form::kNative;
+}
+
+Form from_injector(injector::Form form) {
+  switch (form) {
+    case injector::Form::kWorker:
+      return Form::kWorker;
+    case injector::Form::kSlice:
+      return Form::kSlice;
+    default:
+      return Form::kNative;
+  }
+}
+
+}  // namespace
+
+Result<void> Executor::launch(Client& client, FunctionRecord& kernel,
+                              const device::LaunchSpec& spec, LogicalStream& stream) {
+  const LaunchShape shape = shape_of(device_, forms_, kernel, spec);
+  const scheduler::KernelId id = kernel_of(kernel, spec);
+  if (!kernel.trace_name) kernel.trace_name = trace_.name(*kernel.name);
+  std::uint64_t started = 0;
+  do {
+    auto grant = wait_for_grant(client, kernel, shape, id, started);
+    if (!grant) return fail(ErrorCode::kUnavailable, "the session is ending");
+    const auto form = carry_out(client, kernel, spec, stream, *grant, shape);
+    if (!form) return std::unexpected(form.error());
+    started = *form == injector::Form::kSlice ? grant->first + grant->count : shape.blocks;
+  } while (started < shape.blocks);
+  return {};
+}
+
+/// Whether the launch gets a lane. A short one is over before anybody could resize it.
+bool Executor::may_resize(Client& client, const device::LaunchSpec& spec,
+                          const LogicalStream& stream, const Grant& grant) {
+  if (grant.start.form != Form::kWorker || !grant.is_long || !is_one_part(spec)) return false;
+  if (!set_up_lanes()) return false;
+  const std::lock_guard lanes(client.mutex);
+  return client.lanes.size() < stream.lanes.size();
+}
+
+/// The partition to launch on. One that is being made cannot be waited for: this once the launch
+/// gets the whole device, and says nothing of what the policy wanted to see.
+device::Partition Executor::partition_for(scheduler::Start& start) {
+  if (const auto made = partitions_.find(start.placement)) return *made;
+  start.placement = machine().whole();
+  start.tag = 0;
+  return device::kWholeDevice;
+}
+
+/// The stream is ready and the launch has a batch, whose start is marked.
+Result<void> Executor::prepare(Client& client, LogicalStream& stream, const Grant& grant,
+                               const LaunchShape& shape, device::Partition partition) {
+  std::vector<std::shared_ptr<Client>> others;
+  if (grant.start.alone) others = others_to_wait_for(client);
+  // Time that is spent waiting for others is not the batch's.
+  if (!others.empty()) close_batch(client, stream);
+  const auto target = client.streams.begin_work(stream, partition);
+  if (!target) return std::unexpected(target.error());
+  if (const auto done = wait_for(others, *target); !done) return done;
+  if (stream.batch == nullptr) return open_batch(client, stream, grant, shape, *target);
+  ++stream.batch->completion.launches;
+  stream.batch->expected_ms += grant.expected_ms;
+  return {};
+}
+
+Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kernel,
+                                           const device::LaunchSpec& spec, LogicalStream& stream,
+                                           Grant grant, const LaunchShape& shape) {
+  scheduler::Start& start = grant.start;
+  const bool profiled = grant.profiled && profiled_.take(grant.kernel, kernel, spec, shape);
+  if (profiled) {
+    start.form = Form::kNative;
+    grant.part = 1;
+  }
+  const bool resizable = may_resize(client, spec, stream, grant);
+  const device::Partition partition = resizable ? device::kWholeDevice : partition_for(start);
+  if (const LaunchBatch* open = stream.batch.get(); open != nullptr) {
+    const scheduler::Completion& last = open->completion;
+    const bool alike = last.kernel == grant.kernel && last.form == start.form &&
+                       last.tag == start.tag && last.placement == start.placement &&
+                       last.part == grant.part && last.task_size == start.task_size;
+    if (resizable || profiled || !alike) close_batch(client, stream);
+  }
+  if (const auto prepared = prepare(client, stream, grant, shape, partition); !prepared) {
+    auto nothing = std::make_shared<LaunchBatch>();
+    nothing->session = client.spec.session;
+    nothing->expected_ms = grant.expected_ms;
+    batch_ended(nothing, prepared);
+    if (profiled) profiled_.drop();
+    return std::unexpected(prepared.error());
+  }
+  auto done = resizable  ? launch_lane(client, kernel, spec, stream, start)
+              : profiled ? launch_profiled(kernel, spec, stream, grant)
+                         : launch_plain(kernel, spec, stream, grant);
+  if (!done && resizable && done.error().code == ErrorCode::kLimit) {
+    start.form = Form::kNative;
+    done = launch_plain(kernel, spec, stream, grant);
+  }
+  LaunchBatch& batch = *stream.batch;
+  if (done && from_injector(*done) != batch.completion.form) {
+    batch.completion.form = batch.trace.form = from_injector(*done);
+    batch.completion.part = 1;
+    batch.completion.task_size = 0;
+  }
+  if (resizable && done) {
+    const std::lock_guard lock(mutex_);
+    views_[client.index].running.resizable = true;
+  }
+  const bool full = batch.expected_ms >= (grant.settled ? kSettledBatchMs : kBatchMs) ||
+                    batch.completion.launches >= kMostBatch;
+  if (resizable || profiled || full || !done) close_batch(client, stream);
+  return done;
+}
+
+/// Its time says nothing of the kernel's, no more than that of a launch that was resized.
+Result<injector::Form> Executor::launch_profiled(FunctionRecord& kernel,
+                                                 const device::LaunchSpec& spec,
+                                                 LogicalStream& stream, const Grant& grant) {
+  stream.batch->profiled = true;
+  stream.batch->completion.resized = true;
+  if (profiled_.launch(kernel, spec, stream.device)) return injector::Form::kNative;
+  return launch_plain(kernel, spec, stream, grant);
+}
+
+Result<injector::Form> Executor::launch_plain(FunctionRecord& kernel,
+                                              const device::LaunchSpec& spec, LogicalStream& stream,
+                                              const Grant& grant) {
+  const scheduler::Start& start = grant.start;
+  LaunchTarget target;
+  target.stream = stream.device;
+  target.sms = machine().sms(start.placement);
+  target.most_per_sm = start.placement.blocks_per_sm;
+  target.task_size = start.task_size;
+  if (start.form == Form::kSlice && (start.slice_blocks != 0 || grant.first > 0)) {
+    target.slice_first = grant.first;
+    target.slice_count = grant.count;
+  }
+  WorkerTable table;
+  if (start.form == Form::kWorker) {
+    target.queue = queue_of(stream.workers);
+    if (start.placement.blocks_per_sm != 0) {
+      table = partitions_.table(start.placement);
+      target.table = &table;
+    }
+  }
+  return launch_in_form(device_, forms_, kernel, spec, to_injector(start.form), target);
+}
+
+Result<injector::Form> Executor::launch_lane(Client& client, FunctionRecord& kernel,
+                                             const device::LaunchSpec& spec, LogicalStream& stream,
+                                             const scheduler::Start& start) {
+  const std::lock_guard lanes(client.mutex);
+  WorkerLane* lane = &stream.lanes[0];
+  for (const ActiveLane& active : client.lanes) {
+    if (active.lane == lane) lane = &stream.lanes[1];
+  }
+  const auto lane_stream = client.streams.lane_stream(*lane);
+  if (!lane_stream) return std::unexpected(lane_stream.error());
+  WorkerQueue* const queue = queue_of(lane->queue);
+  if (queue == nullptr) return fail(ErrorCode::kLimit, "no control block is left");
+  // On the stream that waits for its signal, which must not see what was in it before.
+  const auto fresh = queue->prepare(stream.device);
+  if (!fresh) return std::unexpected(fresh.error());
+  auto begin = SharedEvent::make(device_, false);
+  if (!begin) return std::unexpected(begin.error());
+  if (const auto done = device_.record((*begin)->get(), stream.device); !done) {
+    return std::unexpected(done.error());
+  }
+  if (*fresh) {
+    const auto waited = device_.wait(*lane_stream, (*begin)->get());
+    if (!waited) return std::unexpected(waited.error());
+  }
+  const WorkerTable table = partitions_.table(start.placement);
+  LaunchTarget target;
+  target.stream = *lane_stream;
+  target.most_per_sm = start.placement.blocks_per_sm;
+  target.queue = queue;
+  target.table = &table;
+  target.after = (*begin)->get();
+  target.task_size = start.task_size;
+  const auto done = launch_in_form(device_, forms_, kernel, spec, to_injector(start.form), target);
+  if (!done) return done;
+  if (*done != injector::Form::kWorker) {
+    // Natively after all, on the lane: an event brings the stream behind it.
+    if (const auto marked = device_.record((*begin)->get(), *lane_stream); !marked) {
+      return std::unexpected(marked.error());
+    }
+    const auto waited = device_.wait(stream.device, (*begin)->get());
+    if (!waited) return std::unexpected(waited.error());
+    return done;
+  }
+  const std::uint64_t finished = queue->expected_signal(injector::kFinished);
+  const auto waited = device_.wait_value(stream.device, queue->signal_address(), finished);
+  if (!waited) return std::unexpected(waited.error());
+  ++stream.active_lanes;
+  client.lanes.push_back({.lane = lane,
+                          .stream = &stream,
+                          .batch = stream.batch,
+                          .begin = std::move(*begin),
+                          .placement = start.placement,
+                          .finished = finished,
+                          .retreated = queue->expected_signal(injector::kRetreated),
+                          .begun = false,
+                          .short_of_workers = false});
+  lanes_active_.store(true);
+  tick_.notify_one();
+  return done;
+}
+
+WorkerQueue* Executor::queue_of(std::unique_ptr<WorkerQueue>& queue) {
+  if (queue == nullptr) {
+    ControlMemory* const memory = forms_.control_memory();
+    if (memory == nullptr) return nullptr;
+    queue = std::make_unique<WorkerQueue>(device_, *memory);
+  }
+  return queue.get();
+}
+
+/// Those with work on the device that was started since this client last waited for them: within a
+/// turn that is nobody.
+std::vector<std::shared_ptr<Executor::Client>> Executor::others_to_wait_for(Client& client) {
+  std::vector<std::shared_ptr<Client>> others;
+  const std::lock_guard lock(mutex_);
+  for (const auto& other : clients_) {
+    if (other.get() != &client && other->last_start > client.waited_for &&
+        views_[other->index].running.launches > 0) {
+      others.push_back(other);
+    }
+  }
+  client.waited_for = starts_;
+  return others;
+}
+
+/// Makes `stream` wait for what they have on the device.
+Result<void> Executor::wait_for(const std::vector<std::shared_ptr<Client>>& others,
+                                device::Stream stream) {
+  for (const auto& other : others) {
+    const std::lock_guard lock(other->mutex);
+    if (other->gone) continue;
+    if (const auto done = other->streams.wait_for_all(stream); !done) return done;
+  }
+  return {};
+}
+
+Result<void> Executor::open_batch(Client& client, LogicalStream& stream, const Grant& grant,
+                                  const LaunchShape& shape, device::Stream target) {
+  const scheduler::Start& start = grant.start;
+  auto batch = std::make_shared<LaunchBatch>();
+  batch->session = client.spec.session;
+  batch->expected_ms = grant.expected_ms;
+  batch->completion = {.session = client.spec.session,
+                       .kernel = grant.kernel,
+                       .form = start.form,
+                       .placement = start.placement,
+                       .tag = start.tag,
+                       .launches = 1,
+                       .blocks = shape.blocks,
+                       .part = grant.part,
+                       .task_size = start.task_size,
+                       .device_time = {},
+                       .started = Clock::now(),
+                       .ended = {},
+                       .resized = false};
+  batch->trace = client.waiting;
+  batch->trace.form = start.form;
+  batch->trace.placement = start.placement;
+  auto begin = completer_.take_timer();
+  if (!begin) return std::unexpected(begin.error());
+  batch->start = std::move(*begin);
+  if (const auto done = device_.record(batch->start->get(), target); !done) return done;
+  trace_.launch_starts(batch->trace, batch->completion.started);
+  stream.batch = std::move(batch);
+  client.open.push_back(&stream);
+  return {};
+}
+
+void Executor::close_batch(Client& client, LogicalStream& stream) {
+  const std::shared_ptr<LaunchBatch> batch = std::exchange(stream.batch, nullptr);
+  std::erase(client.open, &stream);
+  if (batch == nullptr) return;
+  auto end = completer_.take_timer();
+  const auto marked = end ? device_.record((*end)->get(), stream.device)
+                          : Result<void>(std::unexpected(end.error()));
+  if (!marked) return batch_ended(batch, marked);
+  batch->end = *end;
+  completer_.watch(client.group, stream.device, std::move(*end),
+                   [this, batch](const Result<void>& outcome) {
+                     batch_ended(batch, outcome);
+                     completer_.give_back_timers(std::move(batch->start), std::move(batch->end));
+                   });
+}
+
+void Executor::flush(Client& client) {
+  while (!client.open.empty()) close_batch(client, *client.open.back());
+}
+
+}  // namespace slate::daemon

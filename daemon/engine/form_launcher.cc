@@ -1,0 +1,187 @@
+#include "daemon/engine/form_launcher.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+
+namespace slate::daemon {
+namespace {
+
+using injector::Form;
+
+constexpr std::uint32_t kWarpThreads = 32;
+constexpr std::uint64_t kForcedSlices = 4;  // of a launch in the slice form
+
+// Blocks so small, and so many of them, that starting them is what costs (4x4 threads on an H200: 2
+// to 7 times quicker as workers). The larger a block, the less there is to gain.
+constexpr std::uint64_t kSmallBlock = 64;
+constexpr std::uint64_t kManyWaves = 4;
+
+/// Looks one form's function up, once. Null, with the reason logged, if the device has none.
+FormFunction* find_form(device::Device& device, FunctionRecord& kernel, FormFunction& form,
+                        const std::string& name) {
+  if (!form.looked_up) {
+    form.looked_up = true;
+    const auto function = device.find_function(kernel.device_module, name);
+    const auto info = function ? device.function_info(*function)
+                               : Result<device::FunctionInfo>(std::unexpected(function.error()));
+    if (info && !info->parameters.empty()) {
+      form.function = *function;
+      form.parameter_offset = info->parameters.back().offset;
+      form.max_dynamic_shared_bytes = info->max_dynamic_shared_bytes;
+    } else {
+      log_warning("{} cannot be used: {}", name, info ? "no parameters" : info.error().message);
+    }
+  }
+  return form.function == device::Function{} ? nullptr : &form;
+}
+
+void say_why(FormService& service, FunctionRecord& kernel, std::string_view reason) {
+  if (kernel.reason_told || service.choice() == FormChoice::kAuto) return;
+  kernel.reason_told = true;
+  log_info("{} runs natively, not as {}: {}", *kernel.name, form_choice_name(service.choice()),
+           reason);
+}
+
+class Launcher {
+ public:
+  Launcher(device::Device& device, FormService& service, FunctionRecord& kernel,
+           const device::LaunchSpec& spec, const LaunchTarget& target)
+      : device_(device), service_(service), kernel_(kernel), spec_(spec), target_(target) {}
+
+  Result<Form> launch(Form form) {
+    if (form == Form::kWorker && prepare_worker()) {
+      return counted(Form::kWorker, target_.queue->launch(form_, target_.stream, target_.table));
+    }
+    if (form == Form::kSlice && prepare(kernel_.slice, kernel_.forms->slice)) {
+      return counted(Form::kSlice, launch_slices());
+    }
+    if (target_.slice_first > 0) {
+      return fail(ErrorCode::kInternal, "a kernel that has begun in slices cannot go on");
+    }
+    return counted(Form::kNative, device_.launch(spec_, target_.stream));
+  }
+
+ private:
+  Result<Form> counted(Form form, const Result<void>& done) {
+    if (!done) return std::unexpected(done.error());
+    service_.count(form);
+    return form;
+  }
+
+  /// Fills in form_. False if the form has no function, or no room for what the launch asks for.
+  bool prepare(FormFunction& form, const std::string& name) {
+    if (usable_form(device_, service_, kernel_, form, name, spec_.dynamic_shared_bytes) == nullptr)
+      return false;
+    form_.spec = spec_;
+    form_.spec.function = form.function;
+    form_.parameter_offset = form.parameter_offset;
+    return true;
+  }
+
+  bool prepare_worker() {
+    if (target_.queue == nullptr || !prepare(kernel_.worker, kernel_.forms->worker)) return false;
+    const std::uint32_t room = room_of(device_, kernel_, form_.spec.function, spec_.block.count(),
+                                       spec_.dynamic_shared_bytes);
+    if (room == 0) return false;
+    form_.workers_per_sm = target_.most_per_sm != 0 ? std::min(room, target_.most_per_sm) : room;
+    form_.sms = target_.sms;
+    form_.after = target_.after;
+    if (target_.task_size != 0) form_.task_sizes = task_sizes(target_.task_size);
+    form_.independent_blocks = kernel_.forms->analysis.independent_blocks;
+    return true;
+  }
+
+  Result<void> launch_slices() {
+    if (target_.slice_count != 0) {
+      return launch_slice(device_, form_, target_.slice_first, target_.slice_count, target_.stream);
+    }
+    const std::uint64_t blocks = spec_.grid.count();
+    const std::uint64_t size =
+        std::min<std::uint64_t>((blocks + kForcedSlices - 1) / kForcedSlices, kMostPartBlocks);
+    for (std::uint64_t first = 0; first < blocks; first += size) {
+      const auto done =
+          launch_slice(device_, form_, first, std::min(size, blocks - first), target_.stream);
+      if (!done) return done;
+    }
+    return {};
+  }
+
+  device::Device& device_;
+  FormService& service_;
+  FunctionRecord& kernel_;
+  const device::LaunchSpec& spec_;
+  const LaunchTarget& target_;
+  FormLaunch form_;
+};
+
+}  // namespace
+
+FormFunction* usable_form(device::Device& device, FormService& service, FunctionRecord& kernel,
+                          FormFunction& form, const std::string& name,
+                          std::uint32_t dynamic_shared) {
+  if (find_form(device, kernel, form, name) == nullptr) return nullptr;
+  if (dynamic_shared > form.max_dynamic_shared_bytes) {
+    if (!device.set_max_dynamic_shared(form.function, dynamic_shared)) {
+      say_why(service, kernel, "its shared memory leaves no room for a worker's");
+      return nullptr;
+    }
+    form.max_dynamic_shared_bytes = dynamic_shared;
+  }
+  return &form;
+}
+
+std::uint32_t room_of(device::Device& device, FunctionRecord& kernel, device::Function function,
+                      std::uint64_t threads, std::uint32_t shared_bytes) {
+  const auto known = std::ranges::find_if(kernel.rooms, [&](const RoomRecord& room) {
+    return room.function == function && room.threads == threads && room.shared == shared_bytes;
+  });
+  if (known != kernel.rooms.end()) return known->blocks;
+  constexpr std::size_t kMostShapes = 64;  // a kernel with ever new shapes starts afresh
+  if (kernel.rooms.size() == kMostShapes) kernel.rooms.clear();
+  const auto asked = static_cast<std::uint32_t>(std::min<std::uint64_t>(threads, 4096));
+  const auto room = device.max_blocks_per_sm(function, asked, shared_bytes);
+  kernel.rooms.push_back({function, threads, shared_bytes, room ? *room : 0});
+  return kernel.rooms.back().blocks;
+}
+
+LaunchShape shape_of(device::Device& device, FormService& service, FunctionRecord& kernel,
+                     const device::LaunchSpec& spec) {
+  LaunchShape shape;
+  shape.blocks = spec.grid.count();
+  const std::uint32_t room =
+      room_of(device, kernel, kernel.function, spec.block.count(), spec.dynamic_shared_bytes);
+  shape.wave = std::uint64_t{room} * static_cast<std::uint64_t>(sm_count(device.info()));
+  if (kernel.forms == nullptr || service.choice() == FormChoice::kNative) return shape;
+  if (shape.wave == 0 || shape.blocks == 0 || spec.grid.x > kMostPartBlocks) return shape;
+  const injector::EntryAnalysis& analysis = kernel.forms->analysis;
+  if (shape.blocks <= shape.wave && !analysis.independent_blocks) {
+    say_why(service, kernel, "its blocks are all there at once and may wait for one another");
+    return shape;
+  }
+  shape.slice = !kernel.forms->slice.empty();
+  const bool whole_rows = !analysis.needs_whole_rows || spec.block.x % kWarpThreads == 0 ||
+                          spec.block.y * spec.block.z == 1;
+  shape.worker = !kernel.forms->worker.empty() && whole_rows;
+  if (service.choice() == FormChoice::kSlice && !shape.slice) {
+    say_why(service, kernel, analysis.slice.why_not);
+  } else if (service.choice() == FormChoice::kWorker && !shape.worker) {
+    say_why(service, kernel,
+            whole_rows ? std::string_view(analysis.worker.why_not)
+                       : std::string_view("its warps span rows of the block"));
+  }
+  shape.worker_likely =
+      shape.worker && spec.block.count() <= kSmallBlock && shape.blocks >= kManyWaves * shape.wave;
+  return shape;
+}
+
+Result<Form> launch_in_form(device::Device& device, FormService& service, FunctionRecord& kernel,
+                            const device::LaunchSpec& spec, Form form, const LaunchTarget& target) {
+  return Launcher(device, service, kernel, spec, target).launch(form);
+}
+
+bool is_one_part(const device::LaunchSpec& spec) {
+  return spec.grid.count() <= kMostPartBlocks;
+}
+
+}  // namespace slate::daemon

@@ -1,0 +1,116 @@
+#include "daemon/engine/host_blocks.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace slate::daemon {
+namespace {
+
+/// Makes the paths of all sessions' blocks different.
+std::uint64_t next_number() {
+  static std::atomic<std::uint64_t> next{1};
+  return next.fetch_add(1);
+}
+
+}  // namespace
+
+HostBlocks::~HostBlocks() {
+  SLATE_CHECK(blocks_.empty() && retired_.empty());
+}
+
+std::uint64_t HostBlocks::default_limit() {
+  const long pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
+  if (pages <= 0 || page <= 0) return 1ull << 30;
+  return static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page) / 2;
+}
+
+Result<ipc::HostReply> HostBlocks::allocate(std::uint64_t id, std::uint64_t bytes) {
+  if (id == 0 || blocks_.contains(id) || bytes == 0 || bytes % ipc::HostMemory::kGrain != 0) {
+    return fail(ErrorCode::kProtocol, fmt::format("host memory {} of {} bytes", id, bytes));
+  }
+  if (blocks_.size() >= kMostBlocks || unmapped_ >= kMostUnmapped)
+    return fail(ErrorCode::kLimit, "too many blocks of shared host memory");
+  if (bytes > limit_ - std::min(limit_, bytes_.load())) {
+    return fail(ErrorCode::kOutOfMemory,
+                fmt::format("{} bytes of pinned host memory and {} more are above the limit of {}",
+                            bytes_.load(), bytes, limit_));
+  }
+  auto memory = ipc::HostMemory::create(next_number(), owner_, bytes);
+  if (!memory) return std::unexpected(memory.error());
+  const auto address = device_.map_host(memory->fd(), bytes);
+  if (!address) return std::unexpected(address.error());
+  ipc::HostReply reply{};
+  reply.address = *address;
+  SLATE_CHECK(memory->path().size() < sizeof(reply.path));
+  memory->path().copy(reply.path, sizeof(reply.path) - 1);
+  blocks_.emplace(id, Block{{*address, bytes},
+                            std::move(*memory),
+                            ipc::MappingGuard(reinterpret_cast<void*>(*address), bytes)});
+  ++unmapped_;
+  bytes_.fetch_add(bytes);
+  note_ranges();
+  return reply;
+}
+
+void HostBlocks::mapped(std::uint64_t id) {
+  const auto found = blocks_.find(id);
+  if (found == blocks_.end() || !found->second.memory) return;
+  found->second.memory.reset();
+  --unmapped_;
+}
+
+Result<std::byte*> HostBlocks::find(std::uint64_t id, std::uint64_t offset,
+                                    std::uint64_t bytes) const {
+  const auto found = blocks_.find(id);
+  if (found == blocks_.end() || offset > found->second.range.bytes ||
+      bytes > found->second.range.bytes - offset) {
+    return fail(ErrorCode::kInvalidValue,
+                fmt::format("{} bytes from {} on are not in host memory {}", bytes, offset, id));
+  }
+  return reinterpret_cast<std::byte*>(found->second.range.base + offset);
+}
+
+void HostBlocks::note_ranges() {
+  auto ranges = std::make_shared<std::vector<device::AddressRange>>();
+  for (const auto& [id, block] : blocks_) ranges->push_back(block.range);
+  ranges_ = ranges->empty() ? nullptr : std::move(ranges);
+}
+
+Result<device::AddressRange> HostBlocks::retire(std::uint64_t id) {
+  const auto found = blocks_.find(id);
+  if (found == blocks_.end()) return fail(ErrorCode::kInvalidValue, "no such host memory");
+  const device::AddressRange range = found->second.range;
+  mapped(id);
+  Retired retired{range, std::move(found->second.guard)};
+  blocks_.erase(found);
+  note_ranges();
+  const std::lock_guard lock(mutex_);
+  retired_.push_back(std::move(retired));
+  return range;
+}
+
+void HostBlocks::finish_free(device::AddressRange range) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto same = [&](const Retired& each) { return each.range.base == range.base; };
+    SLATE_CHECK(std::erase_if(retired_, same) == 1);
+  }
+  device_.unmap_host(range);
+  bytes_.fetch_sub(range.bytes);
+}
+
+void HostBlocks::release() {
+  while (!blocks_.empty()) (void)retire(blocks_.begin()->first);
+  std::vector<device::AddressRange> left;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Retired& each : retired_) left.push_back(each.range);
+  }
+  for (const device::AddressRange& range : left) finish_free(range);
+}
+
+}  // namespace slate::daemon

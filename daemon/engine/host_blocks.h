@@ -1,0 +1,86 @@
+// HostBlocks: one session's host memory that program, engine and device share, by the client's ids.
+// Like device memory it is retired first and given back when no work uses it any more; who waits
+// for that is not here.
+//
+// Session thread, but for finish_free() and the counts.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "device/device.h"
+#include "ipc/host_memory.h"
+#include "ipc/mapping_guard.h"
+#include "ipc/messages.h"
+
+namespace slate::daemon {
+
+class HostBlocks {
+ public:
+  using Ranges = std::shared_ptr<const std::vector<device::AddressRange>>;
+  static constexpr std::size_t kMostBlocks = 4096;
+  /// That the client was told of and has not mapped yet: each holds a descriptor.
+  static constexpr std::size_t kMostUnmapped = 16;
+
+  /// `limit`: the most bytes at a time.
+  HostBlocks(device::Device& device, uid_t owner, std::uint64_t limit)
+      : device_(device), owner_(owner), limit_(limit) {}
+  /// Requires: release() was called.
+  ~HostBlocks();
+  HostBlocks(const HostBlocks&) = delete;
+  HostBlocks& operator=(const HostBlocks&) = delete;
+
+  /// Half of the machine's memory.
+  static std::uint64_t default_limit();
+
+  /// kProtocol for an id that is 0 or taken or a size that is none; kLimit, kOutOfMemory.
+  Result<ipc::HostReply> allocate(std::uint64_t id, std::uint64_t bytes);
+  /// The client needs the descriptor no longer. An id that is none is ignored.
+  void mapped(std::uint64_t id);
+  /// The bytes of block `id` from `offset` on, in this process; kInvalidValue when they are not.
+  Result<std::byte*> find(std::uint64_t id, std::uint64_t offset, std::uint64_t bytes) const;
+  /// What the session's kernels may touch; null for nothing.
+  const Ranges& ranges() const { return ranges_; }
+
+  /// First half of a free: no later work can use it. kInvalidValue when there is no such block.
+  Result<device::AddressRange> retire(std::uint64_t id);
+  /// Any thread. Second half. Requires: retired, and no unfinished work uses it.
+  void finish_free(device::AddressRange range);
+  /// Gives everything back, retired or not. Requires: no unfinished work uses any of it.
+  void release();
+
+  std::uint64_t bytes() const { return bytes_.load(); }
+
+ private:
+  struct Block {
+    device::AddressRange range;
+    std::optional<ipc::HostMemory> memory;  // until the client has mapped it
+    ipc::MappingGuard guard;
+  };
+  struct Retired {
+    device::AddressRange range;
+    ipc::MappingGuard guard;
+  };
+
+  void note_ranges();
+
+  device::Device& device_;
+  const uid_t owner_;
+  const std::uint64_t limit_;
+  std::unordered_map<std::uint64_t, Block> blocks_;
+  std::size_t unmapped_ = 0;
+  Ranges ranges_;
+  std::atomic<std::uint64_t> bytes_{0};  // retired ones included
+  std::mutex mutex_;                     // guards retired_
+  std::vector<Retired> retired_;
+};
+
+}  // namespace slate::daemon

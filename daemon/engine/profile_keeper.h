@@ -1,0 +1,38 @@
+// ProfileKeeper: keeps the executor's profiles on disk: loads them at the start, and saves what has
+// changed every few seconds and at the end, on a thread of its own.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "daemon/engine/executor.h"
+#include "daemon/profile/profile_store.h"
+
+namespace slate::daemon {
+
+class ProfileKeeper {
+ public:
+  static constexpr std::chrono::seconds kPeriod{5};
+
+  /// An empty `directory`, or one that cannot be used (which is logged): nothing is kept.
+  /// `executor` outlives it.
+  ProfileKeeper(Executor& executor, const std::filesystem::path& directory,
+                const std::string& device);
+  /// Saves.
+  ~ProfileKeeper();
+
+ private:
+  void run(ProfileStore store);
+
+  Executor& executor_;
+  std::mutex mutex_;  // guards ending_
+  std::condition_variable wake_;
+  bool ending_ = false;
+  std::thread thread_;
+};
+
+}  // namespace slate::daemon

@@ -1,0 +1,103 @@
+#include "daemon/engine/staging.h"
+
+#include <sys/mman.h>
+#include <sys/statvfs.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/log.h"
+
+namespace slate::daemon {
+
+std::uint32_t StagingBudget::slots_for(std::uint64_t bytes) {
+  const std::uint64_t half = bytes / 2 / ipc::kStagingSlotBytes;
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(half, 1, kSlots));
+}
+
+std::uint64_t StagingBudget::shared_memory_bytes() {
+  struct statvfs info {};
+  if (::statvfs("/dev/shm", &info) != 0) return 0;
+  return static_cast<std::uint64_t>(info.f_blocks) * info.f_frsize;
+}
+
+std::uint32_t StagingBudget::share() const {
+  const std::uint32_t active = std::max(active_.load(), 1u);
+  return std::clamp(slots_ / active, ipc::kLeastStagingSlots, ipc::kStagingSlots);
+}
+
+Staging::~Staging() {
+  SLATE_CHECK(!active_);
+}
+
+std::byte* Staging::begin(std::uint32_t slot) {
+  if (!active_) {
+    active_ = true;
+    budget_.join();
+  }
+  apply_share();
+  Slot& used = slots_[slot];
+  const auto memory = channel_.staging(slot);
+  if (!used.registered) {
+    // Copies from memory that could not be registered are slower, not wrong.
+    const auto done = device_.register_host(memory.data(), memory.size());
+    used.registered = done.has_value();
+    if (!done) log_debug("a staging slot is not registered: {}", done.error().message);
+  }
+  used.copies.fetch_add(1);
+  copies_.fetch_add(1);
+  return memory.data();
+}
+
+/// The share changes when others begin or end copying.
+void Staging::apply_share() {
+  const std::uint32_t share = budget_.share();
+  if (share == granted_) return;
+  granted_ = share;
+  channel_.grant_staging(share);
+  unregister(share);
+}
+
+/// Those from `first` on that no copy uses.
+void Staging::unregister(std::uint32_t first) {
+  for (std::uint32_t i = first; i < ipc::kStagingSlots; ++i) {
+    if (!slots_[i].registered || slots_[i].copies.load() != 0) continue;
+    device_.unregister_host(channel_.staging(i).data());
+    slots_[i].registered = false;
+  }
+}
+
+void Staging::cancel(std::uint32_t slot) {
+  slots_[slot].copies.fetch_sub(1);
+  copies_.fetch_sub(1);
+}
+
+void Staging::finish(std::uint32_t slot, std::uint64_t sequence) {
+  cancel(slot);
+  channel_.finish_staging(slot, sequence);
+}
+
+bool Staging::reclaim() {
+  if (copies_.load() != 0) return false;
+  return channel_.reclaim_staging([this] {
+    unregister(0);
+    const auto memory = channel_.all_staging();
+    // The pages go, the mappings stay: whoever touches them next gets fresh ones.
+    if (::madvise(memory.data(), memory.size(), MADV_REMOVE) != 0)
+      log_debug("staging memory stays: madvise refused");
+    budget_.leave();
+    active_ = false;
+    granted_ = ipc::kLeastStagingSlots;
+    channel_.grant_staging(granted_);
+  });
+}
+
+void Staging::release() {
+  if (!active_) return;
+  for (Slot& slot : slots_) slot.copies.store(0);
+  unregister(0);
+  budget_.leave();
+  active_ = false;
+}
+
+}  // namespace slate::daemon

@@ -1,0 +1,34 @@
+// FormChoice: the form that the administrator wants kernels in (`slated --form`).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+namespace slate::daemon {
+
+/// native, worker, slice: that form wherever it is legal. auto: the policy decides.
+enum class FormChoice : std::uint8_t { kAuto, kNative, kWorker, kSlice };
+
+inline constexpr std::pair<std::string_view, FormChoice> kFormChoices[] = {
+    {"auto", FormChoice::kAuto},
+    {"native", FormChoice::kNative},
+    {"worker", FormChoice::kWorker},
+    {"slice", FormChoice::kSlice},
+};
+
+/// nullopt for any other name.
+inline std::optional<FormChoice> parse_form_choice(std::string_view name) {
+  const auto* found =
+      std::ranges::find(kFormChoices, name, [](const auto& row) { return row.first; });
+  if (found == std::end(kFormChoices)) return std::nullopt;
+  return found->second;
+}
+inline std::string_view form_choice_name(FormChoice choice) {
+  return std::ranges::find(kFormChoices, choice, [](const auto& row) { return row.second; })->first;
+}
+
+}  // namespace slate::daemon

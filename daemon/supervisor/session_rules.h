@@ -1,0 +1,45 @@
+// Who may give a session which weight and priority. Pure decisions on values. In rising order of
+// rank: the configuration, the program's environment, `slatectl set --program`, `slatectl set`. The
+// administrator (root, or the user whom slated runs as) may set anything; what he has set is the
+// most that the session's own user may choose, as with nice.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "daemon/config.h"
+#include "daemon/profile/program_store.h"
+#include "daemon/session_settings.h"
+
+namespace slate::daemon {
+
+struct AskedSettings {
+  std::optional<double> weight;
+  std::optional<std::int32_t> priority;
+};
+
+/// A session's settings, and the most that its own user may choose.
+struct Standing {
+  SessionSettings now;
+  SessionSettings most;
+};
+
+bool is_administrator(std::uint32_t uid);
+
+/// kInvalidValue for numbers out of range, and when nothing is asked for.
+Result<void> check_asked(const AskedSettings& asked);
+
+/// What a program's user may choose before anybody has set anything.
+SessionSettings most_of(const Config& config, const std::string& program, std::uint32_t uid);
+
+/// Of a session that begins. `wishes`: of its environment; what is more than allowed is cut, what
+/// is out of range is not heard.
+Standing at_start(const Config& config, const std::string& program, std::uint32_t uid,
+                  const AskedSettings& wishes, const std::optional<KeptSettings>& kept);
+
+/// After a change by `asker`. kPermission for more than he may choose.
+Result<Standing> changed(const Standing& before, const AskedSettings& asked, std::uint32_t asker);
+
+}  // namespace slate::daemon

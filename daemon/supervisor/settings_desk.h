@@ -1,0 +1,43 @@
+// SettingsDesk: `slatectl set`: finds the sessions that are meant, sees who asks, tells the engine,
+// and keeps what is to last. Supervisor thread only.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "daemon/profile/program_store.h"
+#include "daemon/supervisor/registry.h"
+#include "ipc/messages.h"
+
+namespace slate::daemon {
+
+class SettingsDesk {
+ public:
+  SettingsDesk(const Config& config, ProgramStore& programs, Registry& registry)
+      : config_(config), programs_(programs), registry_(registry) {}
+
+  /// Serves kSetSession, kSetProgram and kForgetProgram. JSON {"sessions": [...], "kept": ...}
+  /// (docs/slatectl.md). `engine` may be null: it learns the settings with the session. Nothing has
+  /// changed when it fails.
+  Result<std::string> change(const ipc::ControlRequest& request, const std::string& text,
+                             std::uint32_t asker, EngineProcess* engine);
+
+ private:
+  using Changes = std::vector<std::pair<std::uint64_t, Standing>>;
+
+  Result<Changes> plan(const std::vector<std::uint64_t>& sessions, const AskedSettings& asked,
+                       std::uint32_t asker) const;
+  std::string carry_out(const Changes& changes, const std::string& kept, EngineProcess* engine);
+  Result<std::vector<std::uint64_t>> find(const std::string& target, std::uint32_t asker) const;
+  Result<std::string> set_program(const std::string& program, std::uint32_t uid,
+                                  const AskedSettings& asked, std::uint32_t asker,
+                                  EngineProcess* engine);
+  Result<std::string> forget_program(const std::string& program, std::uint32_t uid,
+                                     std::uint32_t asker);
+
+  const Config config_;
+  ProgramStore& programs_;
+  Registry& registry_;
+};
+
+}  // namespace slate::daemon

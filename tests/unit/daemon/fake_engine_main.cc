@@ -1,0 +1,95 @@
+// An engine without device or sessions, for tests of the supervisor: it takes what it is sent, and
+// its reports say what that was.
+#include <poll.h>
+
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "base/device_info.h"
+#include "daemon/engine_link.h"
+
+namespace slate::daemon {
+namespace {
+
+using nlohmann::json;
+
+class FakeEngine {
+ public:
+  explicit FakeEngine(int control_fd) : link_(UniqueFd(control_fd)) {}
+
+  int run() {
+    DeviceInfo info{};
+    std::strcpy(info.name, "fake");
+    info.total_memory = 1 << 20;
+    if (!link_.send({.type = LinkType::kReady},
+                    {reinterpret_cast<const char*>(&info), sizeof(info)})) {
+      return 1;
+    }
+    while (true) {
+      pollfd poller{link_.fd(), POLLIN, 0};
+      ::poll(&poller, 1, -1);
+      auto message = link_.receive();
+      if (!message) return 1;
+      if (*message && (*message)->header.type == LinkType::kStop) return 0;
+      if (*message && !serve(**message)) return 1;
+    }
+  }
+
+ private:
+  bool serve(LinkMessage& message) {
+    const LinkHeader& header = message.header;
+    switch (header.type) {
+      case LinkType::kAddSession:
+        sessions_[header.session] = {{"id", header.session}};
+        fds_.push_back(std::move(message.fds));
+        [[fallthrough]];
+      case LinkType::kSetSession:
+        sessions_[header.session]["weight"] = header.weight;
+        sessions_[header.session]["priority"] = header.priority;
+        return true;
+      case LinkType::kStatusRequest: {
+        json sessions = json::array();
+        for (const auto& [id, session] : sessions_) sessions.push_back(session);
+        const json report = {{"sessions", sessions}, {"policy", "none"}};
+        return link_.send_report(header.number, report.dump()).has_value();
+      }
+      case LinkType::kProfileRequest:
+        if (json::parse(message.text)["kernel"] == "die") return false;
+        if (json::parse(message.text)["kernel"] == "unknown")
+          return link_.send_report(header.number, "no such", ErrorCode::kInvalidValue).has_value();
+        return echo(header.number, message.text);
+      case LinkType::kTraceRequest: {
+        // Many pieces.
+        const json report = {{"microseconds", header.limit}, {"filler", std::string(1 << 20, 'x')}};
+        return link_.send_report(header.number, report.dump()).has_value();
+      }
+      default:
+        return true;
+    }
+  }
+
+  bool echo(std::uint64_t number, const std::string& request) {
+    json answer = json::parse(request);
+    answer["changed"] = 7;
+    answer["kernels"] =
+        json::array({{{"id", 0}, {"name", "_Z5scalePfi"}, {"samples", 1}, {"class", "H_M"}}});
+    return link_.send_report(number, answer.dump()).has_value();
+  }
+
+  EngineLink link_;
+  std::map<std::uint64_t, json> sessions_;
+  std::vector<std::vector<UniqueFd>> fds_;  // open, so that the sessions live
+};
+
+}  // namespace
+}  // namespace slate::daemon
+
+int main(int argc, char** argv) {
+  for (int i = 1; i + 1 < argc; ++i) {
+    if (std::strcmp(argv[i], "--control-fd") == 0)
+      return slate::daemon::FakeEngine(std::atoi(argv[i + 1])).run();
+  }
+  return 2;
+}

@@ -1,0 +1,232 @@
+// The short paths through a session: progress that is published, copies inside their command and of
+// memory that both sides share.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include "ipc/host_memory.h"
+#include "tests/unit/daemon/session_fixture.h"
+
+namespace slate::daemon {
+namespace {
+
+using ipc::CommandType;
+
+class SessionPathTest : public SessionTest {
+ protected:
+  template <typename Body>
+  static std::uint64_t post(TestSession& session, CommandType type, const Body& body,
+                            std::span<const std::byte> tail = {}) {
+    std::uint64_t position = 0;
+    EXPECT_TRUE(session.client->post(type, ipc::bytes_of(body), tail, &position));
+    return position;
+  }
+  static void wait_completed(TestSession& session, std::uint32_t progress, std::uint64_t position) {
+    while (!session.client->completed(progress, position)) std::this_thread::yield();
+  }
+  /// A block of shared memory as a client maps it.
+  struct Shared {
+    std::uint64_t device_address = 0;
+    std::byte* memory = nullptr;
+    std::uint64_t bytes = 0;
+    ~Shared() {
+      if (memory != nullptr) ::munmap(memory, bytes);
+    }
+  };
+  static void allocate_host(TestSession& session, std::uint64_t id, Shared& shared) {
+    const auto reply =
+        session.call<ipc::HostReply>(CommandType::kHostAllocate, ipc::HostAllocate{id, 8192});
+    ASSERT_TRUE(reply) << reply.error().message;
+    auto fd = ipc::HostMemory::open(reply->path, 8192);
+    ASSERT_TRUE(fd) << fd.error().message;
+    void* const mapped = ::mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd->get(), 0);
+    ASSERT_NE(mapped, MAP_FAILED);
+    shared.device_address = reply->address;
+    shared.memory = static_cast<std::byte*>(mapped);
+    shared.bytes = 8192;
+    ASSERT_TRUE(session.post(CommandType::kHostMapped, ipc::IdCommand{id}));
+  }
+};
+
+TEST_F(SessionPathTest, ProgressOfEveryStreamIsPublishedWithoutBeingAskedFor) {
+  TestSession session(device_, completer_);
+  ASSERT_TRUE(session.load("spin"));
+  ASSERT_TRUE(session.post(CommandType::kStreamCreate,
+                           ipc::StreamCreate{5, ipc::kStreamNonBlocking, 0, 3, 0}));
+  const auto address = *session.allocate(4096);
+  const std::uint64_t argument = 0;
+  const std::uint64_t spins =
+      post(session, CommandType::kLaunch, ipc::Launch{1, 5, {1, 1, 1}, {1, 1, 1}, 0, 8},
+           ipc::bytes_of(argument));
+  const std::uint64_t fills =
+      post(session, CommandType::kFill, ipc::Fill{address, 4, 4, 1, 0, 1, 0});
+  wait_completed(session, 0, fills);
+  EXPECT_FALSE(session.client->completed(3, spins));
+  device_.release_spinning();
+  wait_completed(session, 3, spins);
+}
+
+TEST_F(SessionPathTest, ARefusedCommandIsProgressToo) {
+  TestSession session(device_, completer_);
+  const std::uint64_t refused =
+      post(session, CommandType::kFill, ipc::Fill{0x1234, 4, 4, 1, 0, 1, 0});
+  wait_completed(session, 0, refused);
+  EXPECT_EQ(session.async_error(), ErrorCode::kInvalidValue);
+}
+
+TEST_F(SessionPathTest, ARecordIsPublishedBeforeTheWorkBehindItEnds) {
+  TestSession session(device_, completer_);
+  ASSERT_TRUE(session.load("noop"));
+  ASSERT_TRUE(session.call<ipc::FunctionReply>(CommandType::kFunctionGet, ipc::FunctionGet{1, 2},
+                                               TestSession::text("spin")));
+  ASSERT_TRUE(session.post(CommandType::kEventCreate, ipc::EventCreate{9, 0, 0}));
+  device_.hold(true);  // so that the record comes while the stream has work
+  ASSERT_TRUE(session.launch(0));
+  const std::uint64_t recorded = post(session, CommandType::kEventRecord, ipc::EventStream{9, 0});
+  ASSERT_TRUE(session.launch(0, 0, 2));
+  EXPECT_EQ(session.async_error(), ErrorCode::kNone);
+  EXPECT_FALSE(session.client->completed(0, recorded));
+  device_.hold(false);
+  wait_completed(session, 0, recorded);
+  EXPECT_FALSE(session.client->completed(0, session.client->status().ring_tail.load()));
+  device_.release_spinning();
+  ASSERT_TRUE(session.synchronize());
+}
+
+TEST_F(SessionPathTest, AnEventRecordedAgainAndAgainNeedsFewDeviceEvents) {
+  TestSession session(device_, completer_);
+  ASSERT_TRUE(session.post(CommandType::kEventCreate, ipc::EventCreate{9, 0, 0}));
+  std::uint64_t last = 0;
+  for (int i = 0; i < 3000; ++i)
+    last = post(session, CommandType::kEventRecord, ipc::EventStream{9, 0});
+  wait_completed(session, 0, last);
+  EXPECT_EQ(session.async_error(), ErrorCode::kNone);
+}
+
+TEST_F(SessionPathTest, BytesInsideACommandReachTheDeviceInOrder) {
+  TestSession session(device_, completer_);
+  const auto address = *session.allocate(4096);
+  // More than there are places for them, while the device does nothing.
+  device_.hold(true);
+  for (int i = 0; i < 300; ++i) {
+    ASSERT_TRUE(
+        session.post(CommandType::kCopyInline, ipc::CopyInline{address + 4, 0}, ipc::bytes_of(i)));
+  }
+  EXPECT_EQ(session.async_error(), ErrorCode::kNone);
+  device_.hold(false);
+  EXPECT_EQ(*session.read_int(address + 4), 299);
+  EXPECT_EQ(session.session->status().bytes_to_device, 1200u);
+}
+
+TEST_F(SessionPathTest, SharedMemoryIsCopiedStraightBothWays) {
+  TestSession session(device_, completer_);
+  const auto address = *session.allocate(4096);
+  Shared shared;
+  allocate_host(session, 7, shared);
+  const int there = 77;
+  std::memcpy(shared.memory + 100, &there, 4);
+  ASSERT_TRUE(session.post(CommandType::kCopyPinned,
+                           ipc::CopyPinned{7, 100, 4, address, 4, 4, 1, 0, 1, 0}));
+  EXPECT_EQ(*session.read_int(address), 77);
+  const std::uint64_t back = post(session, CommandType::kCopyPinned,
+                                  ipc::CopyPinned{7, 8188, 4, address, 4, 4, 1, 0, 0, 0});
+  wait_completed(session, 0, back);
+  int value = 0;
+  std::memcpy(&value, shared.memory + 8188, 4);
+  EXPECT_EQ(value, 77);
+  ASSERT_TRUE(session.post(CommandType::kHostFree, ipc::IdCommand{7}));
+  EXPECT_EQ(session.async_error(), ErrorCode::kNone);
+}
+
+TEST_F(SessionPathTest, FreedSharedMemoryStaysMappedWhileACopyMayUseIt) {
+  TestSession session(device_, completer_);
+  const auto address = *session.allocate(4096);
+  Shared shared;
+  allocate_host(session, 7, shared);
+  std::memset(shared.memory, 9, 4);
+  device_.hold(true);
+  ASSERT_TRUE(
+      session.post(CommandType::kCopyPinned, ipc::CopyPinned{7, 0, 4, address, 4, 4, 1, 0, 1, 0}));
+  ASSERT_TRUE(session.post(CommandType::kHostFree, ipc::IdCommand{7}));
+  EXPECT_EQ(session.async_error(), ErrorCode::kNone);
+  device_.hold(false);
+  EXPECT_EQ(*session.read_int(address), 0x09090909);
+}
+
+TEST_F(SessionPathTest, ClientDeathFreesItsSharedMemory) {
+  TestSession session(device_, completer_);
+  Shared shared;
+  allocate_host(session, 7, shared);
+  // And one that it never mapped.
+  ASSERT_TRUE(
+      session.call<ipc::HostReply>(CommandType::kHostAllocate, ipc::HostAllocate{8, 1 << 20}));
+  session.leave();
+  EXPECT_TRUE(device_.holds_nothing());
+}
+
+TEST_F(SessionPathTest, CopiesOutsideSharedMemoryAreRefused) {
+  TestSession session(device_, completer_);
+  const auto address = *session.allocate(4096);
+  Shared shared;
+  allocate_host(session, 7, shared);
+  const ipc::CopyPinned good{7, 0, 4, address, 4, 4, 1, 0, 1, 0};
+  const auto refused = [&](auto change) {
+    ipc::CopyPinned bad = good;
+    change(bad);
+    EXPECT_TRUE(session.post(CommandType::kCopyPinned, bad));
+    EXPECT_EQ(session.async_error(), ErrorCode::kInvalidValue);
+  };
+  refused([](auto& copy) { copy.host = 6; });
+  refused([](auto& copy) { copy.host_offset = 8190; });
+  refused([](auto& copy) { copy.host_offset = ~0ull - 1; });
+  refused([](auto& copy) { copy.width = 8193; });
+  refused([](auto& copy) {
+    copy.height = 1ull << 40;
+    copy.host_pitch = 1ull << 40;
+    copy.pitch = 0;
+  });
+  refused([](auto& copy) {
+    copy.height = 2;
+    copy.host_pitch = 2;
+    copy.pitch = 4;
+  });
+  EXPECT_TRUE(session.post(CommandType::kCopyPinned, good));
+  EXPECT_EQ(session.async_error(), ErrorCode::kNone);
+}
+
+TEST_F(SessionPathTest, SharedMemoryThatIsNotMappedIsBounded) {
+  TestSession session(device_, completer_);
+  ErrorCode last = ErrorCode::kNone;
+  std::uint64_t id = 1;
+  for (; last == ErrorCode::kNone && id < 100; ++id) {
+    const auto reply =
+        session.call<ipc::HostReply>(CommandType::kHostAllocate, ipc::HostAllocate{id, 4096});
+    if (!reply) last = reply.error().code;
+  }
+  EXPECT_EQ(last, ErrorCode::kLimit);
+  ASSERT_TRUE(session.post(CommandType::kHostMapped, ipc::IdCommand{1}));
+  EXPECT_TRUE(
+      session.call<ipc::HostReply>(CommandType::kHostAllocate, ipc::HostAllocate{200, 4096}));
+  EXPECT_EQ(
+      session.call<ipc::HostReply>(CommandType::kHostAllocate, ipc::HostAllocate{201, 1ull << 60})
+          .error()
+          .code,
+      ErrorCode::kLimit);
+}
+
+TEST_F(SessionPathTest, SizesThatNoClientSendsEndTheSession) {
+  for (const std::uint64_t bytes : {0ull, 100ull}) {
+    TestSession session(device_, completer_);
+    EXPECT_FALSE(
+        session.call<ipc::HostReply>(CommandType::kHostAllocate, ipc::HostAllocate{1, bytes}));
+    session.join();
+    EXPECT_TRUE(session.ended);
+  }
+  TestSession session(device_, completer_);
+  const std::vector<std::byte> much(ipc::kMostInlineBytes + 1);
+  ASSERT_TRUE(session.post(CommandType::kCopyInline, ipc::CopyInline{0, 0}, much));
+  session.join();
+  EXPECT_TRUE(session.ended);
+}
+
+}  // namespace
+}  // namespace slate::daemon
