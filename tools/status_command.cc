@@ -6,7 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "base/kernel_name.h"
 #include "tools/control_client.h"
+#include "tools/json_fields.h"
 
 namespace slate::tools {
 namespace {
@@ -24,14 +26,31 @@ std::string human_bytes(std::uint64_t bytes) {
   return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, kUnits[unit]);
 }
 
-std::uint64_t number(const json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
+/// The functions that programs missed, with how often they were called; empty when there are none.
+std::string unsupported_line(const json& status) {
+  const json calls = status.value("unsupported", json::object());
+  if (!calls.is_object() || calls.empty()) return {};
+  std::string line;
+  for (const auto& [name, count] : calls.items()) {
+    if (!count.is_number()) continue;
+    line +=
+        fmt::format("{}{} ({} calls)", line.empty() ? "" : ", ", name, number(calls, name.c_str()));
+  }
+  return "\nmissing   " + line;
 }
 
-std::string text(const json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "-";
+std::string peaks_line(const json& device) {
+  const auto peak = [&](const char* key) {
+    const auto found = device.find(key);
+    return found != device.end() && found->is_number() ? found->get<double>() : 0.0;
+  };
+  // No exponents: 67'000 GFLOP/s, and 0.5 of a simulated one.
+  const auto plain = [](double value) {
+    return value < 100 ? fmt::format("{:.3g}", value) : fmt::format("{:.0f}", value);
+  };
+  const double gflops = peak("peak_gflops"), gbytes = peak("peak_gbytes");
+  if (gflops <= 0 && gbytes <= 0) return {};
+  return fmt::format("peaks     {} GFLOP/s, {} GB/s\n", plain(gflops), plain(gbytes));
 }
 
 std::string head(const json& status) {
@@ -42,6 +61,7 @@ std::string head(const json& status) {
     out += fmt::format("device    {}, {} free of {}\n", text(device, "name"),
                        human_bytes(number(device, "memory_free")),
                        human_bytes(number(device, "memory_total")));
+    out += peaks_line(device);
   } else {
     out += "device    not open yet\n";
   }
@@ -49,22 +69,48 @@ std::string head(const json& status) {
   out += fmt::format("engine    pid {}, replaced {} times", number(engine, "pid"),
                      number(engine, "restarts"));
   if (text(engine, "last_fault") != "-") out += ", last fault " + text(engine, "last_fault");
+  if (text(status, "policy") != "-") out += "\npolicy    " + text(status, "policy");
+  if (text(status, "arrangement") != "-") out += ", " + text(status, "arrangement");
   const json totals = status.value("totals", json::object());
+  out += unsupported_line(status);
   return out + fmt::format("\nin total  {} sessions, {} launches, {} faults\n",
                            number(totals, "sessions_served"), number(totals, "launches"),
                            number(totals, "faults"));
 }
 
+std::string real_text(const json& session, const char* key) {
+  const auto value = real(session, key);
+  return value ? fmt::format("{:g}", *value) : "-";
+}
+
 std::string row(const json& session) {
   return fmt::format(
-      "{:>6} {:>8} {:>6} {:<20.20} {:<10} {:>6} {:>21} {:>9} {:>7} {:>9} {:>10} {:>10}\n",
+      "{:>6} {:>8} {:>6} {:<20.20} {:<10} {:>6} {:>6} {:>4} {:>21} {:>9} {:>7} {:>9} {:>10} "
+      "{:>10}\n",
       number(session, "id"), number(session, "pid"), number(session, "uid"),
       text(session, "program"), text(session, "state"), number(session, "since_s"),
+      real_text(session, "weight"), real_text(session, "priority"),
       human_bytes(number(session, "memory_used")) + " / " +
           human_bytes(number(session, "memory_limit")),
       number(session, "launches"), number(session, "launches_running"), number(session, "copies"),
       human_bytes(number(session, "bytes_to_device")),
       human_bytes(number(session, "bytes_to_host")));
+}
+
+/// What runs now; nothing for a session that runs nothing, or a slated that does not say.
+std::string running_row(const json& session) {
+  if (text(session, "kernel") == "-") return {};
+  const auto done = real(session, "blocks_done");
+  const auto blocks = number(session, "blocks");
+  std::string progress = "-";
+  if (blocks != 0) {
+    progress = done ? fmt::format("{:.0f} of {} ({:.0f} %)", *done, blocks,
+                                  100 * *done / static_cast<double>(blocks))
+                    : fmt::format("{}", blocks);
+  }
+  return fmt::format("{:>6} {:<48.48} {:<7} {:>4} {:>30}\n", number(session, "id"),
+                     short_kernel_name(demangle(text(session, "kernel"))), text(session, "form"),
+                     number(session, "sms"), progress);
 }
 
 }  // namespace
@@ -76,11 +122,20 @@ Result<std::string> status_table(const std::string& json_text) {
   const json sessions = status.value("sessions", json::array());
   if (!sessions.is_array() || sessions.empty()) return out + "no sessions\n";
   out += fmt::format(
-      "\n{:>6} {:>8} {:>6} {:<20} {:<10} {:>6} {:>21} {:>9} {:>7} {:>9} {:>10} {:>10}\n", "ID",
-      "PID", "UID", "PROGRAM", "STATE", "AGE s", "MEMORY / LIMIT", "LAUNCHES", "RUNNING", "COPIES",
-      "TO DEVICE", "TO HOST");
-  for (const json& session : sessions) out += row(session);
-  return out;
+      "\n{:>6} {:>8} {:>6} {:<20} {:<10} {:>6} {:>6} {:>4} {:>21} {:>9} {:>7} {:>9} {:>10} "
+      "{:>10}\n",
+      "ID", "PID", "UID", "PROGRAM", "STATE", "AGE s", "WEIGHT", "PRIO", "MEMORY / LIMIT",
+      "LAUNCHES", "RUNNING", "COPIES", "TO DEVICE", "TO HOST");
+  std::string running;
+  for (const json& session : list(status, "sessions")) {
+    out += row(session);
+    running += running_row(session);
+  }
+  if (running.empty()) return out;
+  return out +
+         fmt::format("\n{:>6} {:<48} {:<7} {:>4} {:>30}\n", "ID", "KERNEL", "FORM", "SMs",
+                     "BLOCKS DONE") +
+         running;
 }
 
 int status_command(const std::string& runtime_dir, bool as_json) {

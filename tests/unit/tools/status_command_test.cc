@@ -7,21 +7,51 @@ namespace {
 
 TEST(StatusTableTest, EverySessionIsALine) {
   const auto table = status_table(R"({"version":"1.2","pid":7,"uptime_s":60,
-    "device":{"name":"Fast One","simulated":true,"memory_total":2147483648,"memory_free":1073741824},
+    "device":{"name":"Fast One","simulated":true,"memory_total":2147483648,"memory_free":1073741824,
+      "peak_gflops":66908.16,"peak_gbytes":4916.7},
     "engine":{"pid":8,"restarts":1,"last_fault":"IllegalAddress: at 0x10"},
     "sessions":[{"id":3,"pid":99,"uid":1000,"program":"train","since_s":5,"state":"serving",
       "memory_used":1048576,"memory_limit":2147483648,"launches":12,"launches_running":1}],
     "totals":{"sessions_served":3,"launches":40,"faults":1}})");
   ASSERT_TRUE(table);
-  for (const char* part :
-       {"slated 1.2 (pid 7)", "Fast One, 1.0 GiB free of 2.0 GiB", "replaced 1 times",
-        "IllegalAddress", "train", "1.0 MiB / 2.0 GiB", "serving", " 12 "}) {
+  for (const char* part : {"slated 1.2 (pid 7)", "Fast One, 1.0 GiB free of 2.0 GiB",
+                           "peaks     66908 GFLOP/s, 4917 GB/s", "replaced 1 times",
+                           "IllegalAddress", "train", "1.0 MiB / 2.0 GiB", "serving", " 12 "}) {
     EXPECT_NE(table->find(part), std::string::npos) << part << " in\n" << *table;
   }
 }
 
+TEST(StatusTableTest, WhatRunsHasALineOfItsOwn) {
+  const auto table = status_table(R"({"policy":"adaptive","arrangement":"2 placed",
+    "sessions":[{"id":3,"program":"train","weight":2.5,"priority":-1,"kernel":"_Z5scalePfi",
+      "form":"worker","sms":48,"blocks_done":250,"blocks":1000},
+      {"id":4,"program":"idle","weight":1,"priority":0,"kernel":null}]})");
+  ASSERT_TRUE(table);
+  for (const char* part :
+       {"policy    adaptive, 2 placed", " 2.5   -1 ", "scale", "worker", "250 of 1000 (25 %)"}) {
+    EXPECT_NE(table->find(part), std::string::npos) << part << " in\n" << *table;
+  }
+  EXPECT_EQ(table->find("BLOCKS DONE"), table->rfind("BLOCKS DONE"));
+}
+
+TEST(StatusTableTest, WhereNothingRunsThereIsNoTableOfIt) {
+  const auto table = status_table(R"({"sessions":[{"id":4,"program":"idle"}]})");
+  ASSERT_TRUE(table);
+  EXPECT_EQ(table->find("BLOCKS DONE"), std::string::npos);
+  EXPECT_EQ(table->find("policy"), std::string::npos);
+}
+
+TEST(StatusTableTest, FunctionsThatProgramsMissedAreNamed) {
+  const auto table =
+      status_table(R"({"unsupported":{"cudaIpcGetMemHandle":2,"cudaGraphicsMapResources":1}})");
+  ASSERT_TRUE(table);
+  EXPECT_NE(table->find("cudaIpcGetMemHandle (2 calls)"), std::string::npos) << *table;
+  EXPECT_NE(table->find("cudaGraphicsMapResources (1 calls)"), std::string::npos) << *table;
+}
+
 TEST(StatusTableTest, MissingPartsAreSurvived) {
-  for (const char* text : {"{}", R"({"device":null,"sessions":[]})", R"({"sessions":[{}]})"}) {
+  for (const char* text : {"{}", R"({"unsupported":[1]})", R"({"device":null,"sessions":[]})",
+                           R"({"sessions":[{}]})"}) {
     EXPECT_TRUE(status_table(text)) << text;
   }
 }

@@ -1,0 +1,200 @@
+#include "tools/inject_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace slate::tools {
+namespace {
+
+using injector::EntryAnalysis;
+using nlohmann::json;
+
+bool is_word(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+
+struct Counts {
+  std::size_t kernels = 0;
+  std::size_t worker = 0;
+  std::size_t worker_or_slice = 0;
+  std::size_t failed_files = 0;
+  /// By what is refused ("worker", "slice", "both") and the sentence.
+  std::map<std::pair<std::string, std::string>, std::size_t> reasons;
+
+  std::size_t native_only() const { return kernels - worker_or_slice; }
+};
+
+void count(const EntryAnalysis& analysis, Counts& counts) {
+  ++counts.kernels;
+  counts.worker += analysis.worker.legal() ? 1 : 0;
+  counts.worker_or_slice += analysis.worker.legal() || analysis.slice.legal() ? 1 : 0;
+  const std::string worker = general_reason(analysis.worker.why_not);
+  const std::string slice = general_reason(analysis.slice.why_not);
+  if (!worker.empty() && worker == slice) {
+    ++counts.reasons[{"both", worker}];
+    return;
+  }
+  if (!worker.empty()) ++counts.reasons[{"worker", worker}];
+  if (!slice.empty()) ++counts.reasons[{"slice", slice}];
+}
+
+Counts count_all(const std::vector<FileReport>& reports) {
+  Counts counts;
+  for (const FileReport& report : reports) {
+    counts.failed_files += report.errors.empty() ? 0 : 1;
+    for (const ImageReport& image : report.images) {
+      for (const KernelReport& kernel : image.kernels) count(kernel.analysis, counts);
+    }
+  }
+  return counts;
+}
+
+std::string number_of(std::size_t count, std::string_view thing) {
+  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
+}
+
+/// Commonest first.
+std::vector<std::pair<std::pair<std::string, std::string>, std::size_t>> ranked(
+    const Counts& counts) {
+  std::vector<std::pair<std::pair<std::string, std::string>, std::size_t>> reasons(
+      counts.reasons.begin(), counts.reasons.end());
+  std::ranges::stable_sort(reasons, std::ranges::greater(), [](const auto& r) { return r.second; });
+  return reasons;
+}
+
+/// "no worker: REASON; no slice: REASON", or nothing.
+std::string reasons_of(const EntryAnalysis& analysis) {
+  const std::string& worker = analysis.worker.why_not;
+  const std::string& slice = analysis.slice.why_not;
+  if (!worker.empty() && worker == slice) return "native only: " + worker;
+  std::string text;
+  if (!worker.empty()) text = "no worker: " + worker;
+  if (!slice.empty()) text += (text.empty() ? "no slice: " : "; no slice: ") + slice;
+  return text;
+}
+
+std::string row(const KernelReport& kernel, bool mangled) {
+  const EntryAnalysis& analysis = kernel.analysis;
+  const auto yes = [](bool value) { return value ? "yes" : "-"; };
+  const std::string reasons = reasons_of(analysis);
+  return fmt::format(
+      "{:<6} {:<5} {:<6} {:<4} {:<5} {:>8} {:>6}  {}{}{}\n", yes(analysis.worker.legal()),
+      yes(analysis.slice.legal()), yes(analysis.drains), yes(analysis.needs_whole_rows),
+      yes(analysis.independent_blocks), analysis.barriers, analysis.static_shared_bytes,
+      mangled ? kernel.name : kernel.demangled, reasons.empty() ? "" : "  # ", reasons);
+}
+
+json verdict_json(const injector::Verdict& verdict) {
+  return {{"legal", verdict.legal()},
+          {"why_not", verdict.legal() ? json() : json(verdict.why_not)}};
+}
+
+json kernel_json(const KernelReport& kernel) {
+  const EntryAnalysis& analysis = kernel.analysis;
+  return {{"name", kernel.name},
+          {"demangled", kernel.demangled},
+          {"worker", verdict_json(analysis.worker)},
+          {"slice", verdict_json(analysis.slice)},
+          {"profile", verdict_json(analysis.profile)},
+          {"drains", analysis.drains},
+          {"whole_rows", analysis.needs_whole_rows},
+          {"independent_blocks", analysis.independent_blocks},
+          {"barriers", analysis.barriers},
+          {"static_shared_bytes", analysis.static_shared_bytes}};
+}
+
+json file_json(const FileReport& report) {
+  json images = json::array();
+  for (const ImageReport& image : report.images) {
+    json kernels = json::array();
+    for (const KernelReport& kernel : image.kernels) kernels.push_back(kernel_json(kernel));
+    images.push_back(
+        {{"image", image.image}, {"target", image.target}, {"kernels", std::move(kernels)}});
+  }
+  return {{"file", report.file}, {"errors", report.errors}, {"images", std::move(images)}};
+}
+
+}  // namespace
+
+std::string general_reason(std::string_view reason) {
+  if (reason.starts_with("line ")) {
+    reason.remove_prefix(std::min(reason.size(), reason.find(": ") + 2));
+  }
+  std::string text;
+  for (std::size_t i = 0; i < reason.size();) {
+    std::size_t end = i;
+    while (end < reason.size() && is_word(reason[end])) ++end;
+    const std::string_view word = reason.substr(i, end - i);
+    const bool number = !word.empty() && std::ranges::all_of(word, [](char c) {
+      return std::isdigit(static_cast<unsigned char>(c)) != 0;
+    });
+    const bool compound = end < reason.size() && reason[end] == '-';  // 32-bit
+    text += number && !compound ? std::string_view("N") : word;
+    if (end < reason.size()) text += reason[end++];
+    i = end;
+  }
+  return text;
+}
+
+std::string report_rows(const FileReport& report, bool mangled) {
+  std::string text;
+  for (const ImageReport& image : report.images) {
+    text += report.images.size() > 1
+                ? fmt::format("{} (image {}, {})\n", report.file, image.image, image.target)
+                : fmt::format("{} ({})\n", report.file, image.target);
+    text += "WORKER SLICE DRAINS ROWS INDEP BARRIERS SHARED  KERNEL\n";
+    for (const KernelReport& kernel : image.kernels) text += row(kernel, mangled);
+    text += '\n';
+  }
+  return text;
+}
+
+std::string report_summary(const std::vector<FileReport>& reports) {
+  const Counts counts = count_all(reports);
+  const auto share = [&](std::size_t part) {
+    return counts.kernels == 0
+               ? 0.0
+               : 100.0 * static_cast<double>(part) / static_cast<double>(counts.kernels);
+  };
+  std::string text = fmt::format(
+      "{}, {}: worker {} ({:.1f} %), worker or slice {} ({:.1f} %), native only {} "
+      "({:.1f} %)\n",
+      number_of(reports.size(), "file"), number_of(counts.kernels, "kernel"), counts.worker,
+      share(counts.worker), counts.worker_or_slice, share(counts.worker_or_slice),
+      counts.native_only(), share(counts.native_only()));
+  if (counts.failed_files != 0) text += number_of(counts.failed_files, "file") + " with errors\n";
+  for (const auto& [key, times] : ranked(counts)) {
+    text += fmt::format("{:>6}  {:<10} {}\n", times,
+                        key.first == "both" ? "native" : "no " + key.first, key.second);
+  }
+  return text;
+}
+
+std::string report_json(const std::vector<FileReport>& reports, bool summary_only) {
+  const Counts counts = count_all(reports);
+  json reasons = json::array();
+  for (const auto& [key, times] : ranked(counts)) {
+    reasons.push_back({{"refused", key.first}, {"reason", key.second}, {"kernels", times}});
+  }
+  json result;
+  result["summary"] = {{"files", reports.size()},
+                       {"files_with_errors", counts.failed_files},
+                       {"kernels", counts.kernels},
+                       {"worker", counts.worker},
+                       {"worker_or_slice", counts.worker_or_slice},
+                       {"native_only", counts.native_only()},
+                       {"reasons", std::move(reasons)}};
+  if (!summary_only) {
+    result["files"] = json::array();
+    for (const FileReport& report : reports) result["files"].push_back(file_json(report));
+  }
+  // A name that is not UTF-8 must not end the program.
+  return result.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace slate::tools
