@@ -12,12 +12,12 @@ ALLOWED = {
     "device": ["base", "injector/ptx"],
     "scheduler": ["base"],
     "kernels": [],
-    "client": ["base", "ipc"],
+    "client": ["base", "ipc", "injector/source", "injector/cache", "injector/link"],
     "daemon": ["base", "ipc", "injector", "device", "scheduler"],
-    "tools": ["base", "ipc"],
+    "tools": ["base", "ipc", "injector", "client/session"],
 }
 CUDA_HEADER = re.compile(r"(cuda|cuda_.*|driver_types|vector_types|nvrtc|crt/.*)\.h$")
-CUDA_FOLDERS = ("device/cuda/", "kernels/", "client/cudart/")
+CUDA_FOLDERS = ("device/cuda/", "kernels/", "client/cudart/", "injector/source/")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 
 

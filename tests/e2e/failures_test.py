@@ -100,7 +100,9 @@ class FailuresTest(SlateTestCase):
         daemon.process.kill()
         daemon.process.wait()
         program.communicate(timeout=30 * SLOW)
-        second = subprocess.Popen([binary("slated"), "--device", DEVICE, "--runtime-dir", daemon.runtime])
+        second = subprocess.Popen(
+            [binary("slated"), "--device", DEVICE, "--runtime-dir", daemon.runtime], env=daemon.environment
+        )
         try:
             deadline = time.time() + 20 * SLOW
             while daemon.status_or_none() is None and time.time() < deadline:

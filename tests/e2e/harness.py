@@ -51,14 +51,21 @@ class Daemon:
     def __init__(self, device=DEVICE, extra=()):
         self.root = tempfile.mkdtemp(prefix="slate-e2e-")
         self.runtime = os.path.join(self.root, "run")
-        self.environment = dict(os.environ, SLATE_RUNTIME_DIR=self.runtime)
+        # Programs and slated see no cache but this one.
+        self.environment = dict(
+            os.environ, SLATE_RUNTIME_DIR=self.runtime, SLATE_CACHE_DIR=os.path.join(self.root, "cache"),
+            SLATE_STATE_DIR=os.path.join(self.root, "state")
+        )
         self.log_path = os.path.join(self.root, "log")
         self.shared_memory_before = set(os.listdir("/dev/shm"))
         self.log = open(self.log_path, "w")
-        self.process = subprocess.Popen(
-            [binary("slated"), "--device", device, "--runtime-dir", self.runtime, "--log-level", "info", *extra],
-            stderr=self.log,
-        )
+        self.command = [
+            binary("slated"), "--device", device, "--runtime-dir", self.runtime, "--log-level", "info", *extra
+        ]
+        self.launch()
+
+    def launch(self):
+        self.process = subprocess.Popen(self.command, stderr=self.log, env=self.environment)
         self.wait_for(lambda: self.status_or_none() is not None, 60, "slated does not serve")
 
     def log_text(self):
@@ -127,6 +134,12 @@ class Daemon:
         for pid in pids:
             assert not os.path.exists("/proc/%d" % pid), "process %d outlived slated" % pid
         self.discard()
+
+    def restart(self):
+        """Ends it and starts another one with the same directories."""
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.wait(timeout=30 * SLOW) == 0, self.log_text()
+        self.launch()
 
     def discard(self):
         if self.process.poll() is None:

@@ -1,0 +1,67 @@
+// What the rows of the conformance program share. A row calls one function of cudart in one way and
+// prints one line, "NAME: ANSWER", that is the same wherever the runtime behaves the same. Rows
+// whose answer depends on the device print their name with a trailing "@". One thread.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace conformance {
+
+/// Rows of one topic: each prints its lines. They leave nothing behind but the context.
+using Topic = void (*)();
+
+void device_rows();
+void memory_rows();
+void stream_rows();
+void event_rows();
+void host_function_rows();
+void launch_rows();
+void function_rows();
+void symbol_rows();
+void pool_rows();
+void graph_rows();
+void capture_rows();
+
+/// Prints a row: what the call returned, and, when cudaGetLastError then says something else, that.
+inline void print_row(const char* name, cudaError_t returned, const std::string& more = {}) {
+  const cudaError_t last = cudaGetLastError();
+  std::printf("%s: %s", name, cudaGetErrorName(returned));
+  if (last != returned) std::printf(" last %s", cudaGetErrorName(last));
+  std::printf("%s%s\n", more.empty() ? "" : " ", more.c_str());
+}
+
+/// ROW(name, call[, more]): a row of a call. `more` is looked at after the call, as an argument of
+/// a function would not be.
+#define ROW(name, call, ...)                                             \
+  do {                                                                   \
+    const cudaError_t returned = (call);                                 \
+    ::conformance::print_row(name, returned __VA_OPT__(, ) __VA_ARGS__); \
+  } while (false)
+
+/// A row of a value.
+template <typename T>
+void value_row(const char* name, T value) {
+  std::printf("%s: %s\n", name, std::to_string(value).c_str());
+}
+
+/// A handle that nothing ever had.
+template <typename Handle>
+Handle wild_handle() {
+  static long long somewhere[32];
+  return reinterpret_cast<Handle>(somewhere);
+}
+
+/// A value of an enum that it does not have.
+template <typename Enum>
+Enum unknown(int number) {
+  return static_cast<Enum>(number);
+}
+
+/// Does nothing; takes two parameters.
+__global__ void two_parameters(int* out, double value);
+
+}  // namespace conformance

@@ -1,0 +1,36 @@
+"""Every row of the conformance program answers with slate as with the real runtime (tests/conformance)."""
+
+import os
+import sys
+import unittest
+
+from harness import ON_GPU, SlateTestCase, binary, native
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../conformance"))
+import answers
+
+
+class ConformanceTest(SlateTestCase):
+    def rows(self, code, out, err):
+        self.assertEqual(code, 0, out + err)
+        rows = answers.parse_rows(out)
+        self.assertEqual(len(rows), len(dict(rows)), "two rows have one name")
+        return rows
+
+    def test_slate_answers_as_the_real_runtime_does(self):
+        daemon = self.daemon()
+        rows = self.rows(*daemon.run([binary("slate", "conformance")]))
+        self.assertEqual(answers.differences(rows, compare_device=ON_GPU), [])
+        unrecorded = [name for name, (recorded, _) in answers.read().items() if not recorded]
+        print("%d rows, %d of them not recorded from the real runtime yet" % (len(rows), len(unrecorded)))
+        daemon.stop()
+
+    @unittest.skipUnless(ON_GPU, "the real runtime needs a GPU")
+    def test_the_recorded_answers_are_those_of_the_real_runtime(self):
+        rows = self.rows(*native([binary("shared", "conformance")]))
+        expected = answers.read()
+        self.assertEqual([name for name, answer in rows if expected.get(name) != (True, answer)], [])
+
+
+if __name__ == "__main__":
+    unittest.main()

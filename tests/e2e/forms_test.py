@@ -1,0 +1,47 @@
+"""Every program with every form forced: the same bits as natively, and really in that form."""
+
+import json
+import unittest
+
+from harness import SlateTestCase, program_command, programs
+
+
+class FormsTest(SlateTestCase):
+    def hashes(self, form):
+        """{program: hash} of all programs under one slated, and its counts of launches by form."""
+        daemon = self.daemon(extra=("--form", form))
+        found = {}
+        for name in programs():
+            code, out, err = daemon.run(program_command(name, "slate"))
+            self.assertEqual(code, 0, "%s as %s: %s%s%s" % (name, form, out, err, daemon.log_text()))
+            found[name] = json.loads(out)["hash"]
+        daemon.wait_until_idle()
+        counts = daemon.status()["forms"]
+        self.assertEqual(counts["choice"], form)
+        daemon.stop()
+        return found, counts
+
+    def test_all_forms_give_the_same_bits(self):
+        native, counts = self.hashes("native")
+        self.assertGreater(counts["native"], 0)
+        self.assertEqual(counts["worker"] + counts["slice"], 0)
+        for form in ("worker", "slice"):
+            with self.subTest(form=form):
+                found, counts = self.hashes(form)
+                self.assertEqual(found, native)
+                # Grids of one wave whose blocks communicate stay native; most launches are not of that kind.
+                self.assertGreater(counts[form], 10 * counts["native"], counts)
+
+    def test_auto_runs_many_small_blocks_as_workers(self):
+        daemon = self.daemon(extra=("--form", "auto"))
+        for name in ("gaussian", "vector_add"):
+            code, out, err = daemon.run(program_command(name, "slate"))
+            self.assertEqual(code, 0, out + err)
+        counts = daemon.status()["forms"]
+        self.assertGreater(counts["native"], 0, counts)
+        daemon.wait_until_idle()
+        daemon.stop()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,57 @@
+"""Programs of every kind (tests/programs): linked to libslate, and started by slatectl run with the toolkit's runtime."""
+
+import os
+import unittest
+
+from harness import BUILD, ON_GPU, SlateTestCase, binary, native
+
+FOLDER = os.path.join(os.path.dirname(__file__), "../programs")
+PROGRAMS = sorted(name[:-len(".expected")] for name in os.listdir(FOLDER) if name.endswith(".expected"))
+
+
+def expected(name):
+    with open(os.path.join(FOLDER, name + ".expected")) as file:
+        return file.read().splitlines()
+
+
+class KindsTest(SlateTestCase):
+    def check(self, name, code, out, err):
+        self.assertEqual(code, 0, "%s: %s%s" % (name, out, err))
+        self.assertEqual(out.splitlines(), expected(name), name + ": " + err)
+
+    def test_every_kind_of_program_is_right_both_ways(self):
+        daemon = self.daemon()
+        for name in PROGRAMS:
+            with self.subTest(program=name):
+                # The program that opens the runtime by name finds it only on slatectl's path.
+                if name != "opens_runtime":
+                    self.check(name, *daemon.run([binary("slate", name)]))
+                self.check(name, *daemon.run([binary("slatectl"), "run", "--", binary("shared", name)]))
+        daemon.wait_until_idle()
+        daemon.stop()
+
+    @unittest.skipUnless(ON_GPU, "the toolkit's runtime needs a GPU")
+    def test_the_expected_output_is_that_of_the_toolkits_runtime(self):
+        for name in PROGRAMS:
+            with self.subTest(program=name):
+                self.check(name, *native([binary("shared", name)]))
+
+    def test_libslate_can_be_opened_by_name(self):
+        daemon = self.daemon()
+        library = os.path.join(BUILD, "lib", "libslate.so")
+        self.check("opens_runtime", *daemon.run([binary("slate", "opens_runtime"), library]))
+        daemon.stop()
+
+    def test_a_program_that_calls_something_absent_ends_with_a_clear_error(self):
+        daemon = self.daemon()
+        for _ in range(2):
+            code, _, err = daemon.run([binary("slate", "absent_call")])
+            self.assertEqual(code, 3, err)
+            self.assertIn("slate: cudaIpcGetMemHandle is not supported yet: ", err)
+            self.assertIn("cudaErrorNotSupported", err)
+        self.assertEqual(daemon.status()["unsupported"], {"cudaIpcGetMemHandle": 2})
+        daemon.stop()
+
+
+if __name__ == "__main__":
+    unittest.main()

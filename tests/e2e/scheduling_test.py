@@ -1,0 +1,133 @@
+"""Several programs under each policy: right results, who goes first, and what slatectl shows and changes."""
+
+import json
+import os
+import subprocess
+import unittest
+
+from harness import SlateTestCase, binary, program_command
+
+POLICIES = ["adaptive", "table", "timeslice", "fifo"]
+
+
+def command(name, size, reps):
+    return program_command(name, "slate")[:1] + ["--json", "--size", str(size), "--reps", str(reps)]
+
+
+# A kernel of many blocks that takes sim, and slate's notion of a long kernel, its time.
+LONG = command("black_scholes", 2_000_000, 6)
+SHORT = command("vector_add", 20_000, 5)
+
+
+class SchedulingTest(SlateTestCase):
+    def report(self, process):
+        out, err = process.communicate(timeout=300)
+        self.assertEqual(process.returncode, 0, out + err)
+        report = json.loads(out)
+        self.assertEqual(report["result"], "ok")
+        return report
+
+    def slatectl(self, daemon, *arguments):
+        done = subprocess.run([binary("slatectl"), *arguments], env=daemon.environment, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def trace(self, daemon):
+        path = os.path.join(daemon.root, "trace.json")
+        self.slatectl(daemon, "trace", "--out", path)
+        with open(path) as file:
+            return json.load(file)["traceEvents"]
+
+    def running(self, daemon, program):
+        """The session of the program once a kernel of it runs."""
+        found = []
+
+        def runs():
+            found[:] = [s for s in daemon.status()["sessions"] if s["program"] == program and s.get("kernel")]
+            return bool(found)
+
+        daemon.wait_for(runs, 60, "%s runs no kernel" % program)
+        return found[0]
+
+    def test_every_policy_gives_right_results(self):
+        for policy in POLICIES:
+            with self.subTest(policy=policy):
+                daemon = self.daemon(extra=["--policy", policy])
+                jobs = [command("sgemm", 96, 4), command("gaussian", 40, 2), command("scan", 100_000, 4),
+                        command("reduction", 200_000, 4)]
+                for process in [daemon.start(job) for job in jobs]:
+                    self.report(process)
+                daemon.wait_until_idle()
+                self.assertEqual(daemon.status()["policy"], policy)
+                daemon.stop()
+
+    def test_a_long_kernel_makes_room_for_a_higher_priority_and_goes_on(self):
+        daemon = self.daemon()
+        alone = self.report(daemon.start(LONG))
+        low = daemon.start(LONG)
+        low_id = self.running(daemon, "black_scholes")["id"]
+        daemon.environment["SLATE_PRIORITY"] = "5"
+        high = daemon.start(SHORT)
+        del daemon.environment["SLATE_PRIORITY"]
+        self.report(high)
+        self.assertIsNone(low.poll(), "the long program ended before the short one")
+        self.assertEqual(self.report(low)["hash"], alone["hash"])
+        events = self.trace(daemon)
+        of_low = {e["pid"] for e in events if e.get("name") == "process_name" and
+                  "session %d," % low_id in e["args"]["name"]}
+        resizes = [e["name"] for e in events if e.get("cat") == "resize" and e["pid"] in of_low]
+        self.assertTrue(any(name.startswith("retreat") for name in resizes), resizes)
+        self.assertTrue(any(name.startswith("resume") for name in resizes), resizes)
+        daemon.wait_until_idle()
+        daemon.stop()
+
+    def test_status_shows_progress_and_set_changes_shares(self):
+        daemon = self.daemon()
+        process = daemon.start(LONG)
+        session = self.running(daemon, "black_scholes")
+        self.assertEqual(session["weight"], 1)
+        self.assertGreater(session["blocks"], 0)
+        self.assertLessEqual(session["blocks_done"], session["blocks"])
+        self.slatectl(daemon, "set", str(session["id"]), "--weight", "3", "--priority", "-2")
+        again = self.running(daemon, "black_scholes")
+        self.assertEqual((again["weight"], again["priority"]), (3, -2))
+        self.report(process)
+        table = json.loads(self.slatectl(daemon, "profile", "--json"))
+        self.assertTrue(any("black_scholes" in row["name"] for row in table["kernels"]), table)
+        daemon.wait_until_idle()
+        daemon.stop()
+
+    def test_an_arrangement_set_by_hand_is_kept_and_shown(self):
+        daemon = self.daemon()
+        alone = self.report(daemon.start(LONG))
+        table = json.loads(self.slatectl(daemon, "profile", "--json"))
+        sms = table["sm_count"]
+        half = sms // 16 * 8 if sms > 16 else sms // 2
+        self.slatectl(daemon, "profile", "group", "black_scholes", "black_scholes", "--sms",
+                      "%d,%d" % (half, sms - half))
+        programs = [daemon.start(LONG), daemon.start(LONG)]
+        wanted = "on SMs %d-%d" % (half, sms - 1)
+        daemon.wait_for(lambda: wanted in daemon.status()["arrangement"], 60, "nobody is " + wanted)
+        for process in programs:
+            self.assertEqual(self.report(process)["hash"], alone["hash"])
+        table = json.loads(self.slatectl(daemon, "profile", "--json"))
+        self.assertTrue(table["groups"][0]["pinned"])
+        self.slatectl(daemon, "profile", "group", "black_scholes", "black_scholes", "--auto")
+        self.assertFalse(json.loads(self.slatectl(daemon, "profile", "--json"))["groups"])
+        daemon.wait_until_idle()
+        daemon.stop()
+
+    def test_profiles_outlive_slated(self):
+        daemon = self.daemon()
+        self.report(daemon.start(command("sgemm", 96, 30)))
+        daemon.wait_until_idle()
+        before = json.loads(self.slatectl(daemon, "profile", "--json"))["kernels"]
+        self.assertTrue(before)
+        daemon.restart()
+        after = json.loads(self.slatectl(daemon, "profile", "--json"))["kernels"]
+        self.assertEqual({row["name"] for row in after}, {row["name"] for row in before})
+        daemon.stop()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,14 @@
+// Calls a function that slate does not have, and looks at what it returns, as programs do.
+#include <cstdio>
+
+int main() {
+  int* memory = nullptr;
+  cudaMalloc(&memory, 64);
+  cudaIpcMemHandle_t handle;
+  const cudaError_t error = cudaIpcGetMemHandle(&handle, memory);
+  if (error != cudaSuccess) {
+    std::fprintf(stderr, "error: %s (%s)\n", cudaGetErrorString(error), cudaGetErrorName(error));
+    return 3;
+  }
+  return 0;
+}
