@@ -1,0 +1,196 @@
+#include "bench/dispatch_subject.h"
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+#include "bench/device_link.h"
+#include "daemon/dispatch/form_module.h"
+#include "tools/code_file.h"
+
+namespace slate::bench {
+namespace {
+
+constexpr std::chrono::seconds kPatience{20};
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  if (!file || text.view().empty()) {
+    fmt::print(stderr, "{} cannot be read\n", path);
+    std::exit(1);
+  }
+  return text.str();
+}
+
+/// The dispatch kernel for one worker form: the name of what it launches is put into its text.
+std::string dispatch_text(std::string text, const std::string& target) {
+  const std::string name = "slate_dispatch_target";
+  for (std::size_t at = 0; (at = text.find(name, at)) != std::string::npos; at += target.size()) {
+    text.replace(at, name.size(), target);
+  }
+  return text;
+}
+
+std::vector<std::byte> link(const Settings& settings, const std::string& injected,
+                            const std::string& worker, int architecture) {
+  const auto begin = std::chrono::steady_clock::now();
+  auto code =
+      require(link_with_device_runtime({injected, dispatch_text(read_text(settings.ptx), worker)},
+                                       settings.library, architecture),
+              worker);
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
+  fmt::print("{}: {} bytes, linked in {:.1f} ms\n", worker, code.size(), took.count());
+  return code;
+}
+
+}  // namespace
+
+void wait(device::Device& device, device::Stream stream) {
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  const auto event = require(device.create_event(false), "event");
+  require(device.record(event, stream), "record");
+  while (!require(device.query(event), "kernel")) {
+    device.wait_for_progress(std::chrono::milliseconds(10));
+    if (std::chrono::steady_clock::now() > end) {
+      fmt::print(stderr, "the device has not finished in time\n");
+      std::_Exit(1);
+    }
+  }
+  device.destroy_event(event);
+}
+
+std::vector<Benchmark> benchmarks() {
+  const auto add = [](const std::string& name, std::uint32_t count) {
+    return Benchmark{name,          "vector_add", "_Z10vector_addPKfS0_Pfj",
+                     {count / 256}, {256},        {{count}, {count}, {count, 0, true}, {0, count}}};
+  };
+  const auto update = [](const std::string& name, std::uint32_t n) {
+    return Benchmark{name,
+                     "gaussian",
+                     "_Z11update_rowsPfS_PKfjj",
+                     {n / 4, n / 4},
+                     {4, 4},
+                     {{std::uint64_t{n} * n, 0, true}, {n, 0, true}, {n}, {0, n}, {0, 0}}};
+  };
+  const std::uint64_t n = 4096;
+  return {add("vector_add 1M", 1u << 20),
+          add("vector_add 256M", 1u << 28),
+          update("update_rows 2048", 2048),
+          update("update_rows 8192", 8192),
+          {"sgemm 4096",
+           "sgemm",
+           "_Z5sgemmILj32EEvPKfS1_Pfj",
+           {128, 128},
+           {32, 32},
+           {{n * n}, {n * n}, {n * n, 0, true}, {0, 4096}}}};
+}
+
+void link_all(const Settings& settings) {
+  for (const Benchmark& benchmark : benchmarks()) {
+    const auto images =
+        require(tools::ptx_in_file(settings.programs + "/" + benchmark.program), "PTX");
+    const auto parsed = require(ptx::parse(images.front().text), "PTX");
+    const auto injected = require(injector::inject(*parsed, {}), "forms");
+    const auto kernel =
+        std::ranges::find(injected.kernels, benchmark.entry, &injector::KernelForms::name);
+    link(settings, injected.ptx, kernel->worker, 90);
+  }
+}
+
+Subject::Subject(device::Device& device, device::Stream stream, device::AddressRange arena,
+                 const Settings& settings, const Benchmark& benchmark)
+    : device_(device), stream_(stream), arena_(arena) {
+  const auto images =
+      require(tools::ptx_in_file(settings.programs + "/" + benchmark.program), "PTX");
+  const auto parsed = require(ptx::parse(images.front().text), "PTX");
+  std::string injected;
+  const auto forms =
+      require(daemon::load_forms(device_, *parsed,
+                                 [&](std::string_view text) {
+                                   auto loaded = device_.load_module(
+                                       device::ImageKind::kPtx, std::as_bytes(std::span(text)));
+                                   if (loaded) injected = text;
+                                   return loaded;
+                                 }),
+              benchmark.name);
+  const injector::KernelForms* kernel = forms.find(benchmark.entry);
+  modules_.push_back(forms.module);
+  const auto code = link(settings, injected, kernel->worker, architecture());
+  modules_.push_back(require(device_.load_module(device::ImageKind::kCubin, code), "linked"));
+  native = require(device_.find_function(modules_[0], benchmark.entry), "native");
+  worker = require(device_.find_function(modules_[0], kernel->worker), "worker");
+  dispatch = require(device_.find_function(modules_[1], "slate_dispatch"), "dispatch");
+  const auto linked = require(device_.find_function(modules_[1], kernel->worker), "linked");
+  info = require(device_.function_info(worker), "worker");
+  linked_registers = require(device_.function_info(linked), "linked").registers;
+  independent = kernel->analysis.independent_blocks;
+  const auto threads = static_cast<std::uint32_t>(benchmark.block.count());
+  room = std::min(require(device_.max_blocks_per_sm(worker, threads, 0), "room"),
+                  require(device_.max_blocks_per_sm(linked, threads, 0), "room"));
+  fill(benchmark);
+  spec.grid = benchmark.grid;
+  spec.block = benchmark.block;
+  spec.parameters = parameters_;
+  spec.arena = arena_;
+}
+
+void Subject::restore() {
+  for (const Output& out : outputs_) {
+    require(device_.copy_on_device(out.at, 0, out.pristine, 0, {out.bytes, 1}, stream_), "copy");
+  }
+}
+
+void Subject::download(std::vector<std::byte>& to) {
+  std::uint64_t bytes = 0;
+  for (const Output& out : outputs_) bytes += out.bytes;
+  to.resize(bytes);
+  bytes = 0;
+  for (const Output& out : outputs_) {
+    require(device_.copy_to_host(to.data() + bytes, 0, out.at, 0, {out.bytes, 1}, stream_), "copy");
+    bytes += out.bytes;
+  }
+}
+
+int Subject::architecture() const {
+  constexpr int kMajor = 75, kMinor = 76;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
+  return device_.info().attributes[kMajor] * 10 + device_.info().attributes[kMinor];
+}
+
+void Subject::fill(const Benchmark& benchmark) {
+  constexpr std::uint64_t kPiece = 16 << 20;
+  std::mt19937_64 random(1);
+  std::vector<float> data(kPiece / 4);
+  for (float& f : data) f = 0.5f + static_cast<float>(random() >> 40) * 0x1p-20f;
+  device::Address at = arena_.base;
+  const auto take = [&](std::uint64_t bytes) {
+    const device::Address here = at;
+    at += (bytes + 511) / 512 * 512;
+    for (std::uint64_t done = 0; done < bytes; done += kPiece) {
+      require(device_.copy_to_device(here + done, 0, data.data(), 0,
+                                     {std::min(kPiece, bytes - done), 1}, stream_),
+              "copy");
+    }
+    return here;
+  };
+  for (std::size_t i = 0; i < benchmark.parameters.size(); ++i) {
+    const Parameter& parameter = benchmark.parameters[i];
+    const auto& place = info.parameters[i];
+    parameters_.resize(place.offset + place.size);
+    if (parameter.floats == 0) {
+      std::memcpy(parameters_.data() + place.offset, &parameter.word, sizeof(parameter.word));
+      continue;
+    }
+    const std::uint64_t bytes = parameter.floats * 4;
+    const device::Address buffer = take(bytes);
+    std::memcpy(parameters_.data() + place.offset, &buffer, sizeof(buffer));
+    if (parameter.written) outputs_.push_back({buffer, take(bytes), bytes});
+  }
+  if (at > arena_.base + arena_.bytes) fmt::print(stderr, "{} is too large\n", benchmark.name);
+  wait(device_, stream_);
+}
+
+}  // namespace slate::bench

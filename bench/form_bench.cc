@@ -1,0 +1,410 @@
+// form_bench: the worker form's speed relative to the native one, for the kernels of kernels/ at
+// sizes that fill a large GPU, by task size. One process, one stream, medians over rounds in which
+// native and worker take turns. Prints one line a kernel; with --json FILE every measurement as a
+// JSON line.
+//
+//   form_bench [--device cuda:0] [--programs build/release/bin/shared] [--rounds 5] [--json FILE]
+//   [NAME...]
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "bench/require.h"
+#include "daemon/dispatch/form_module.h"
+#include "daemon/dispatch/worker_launch.h"
+#include "device/device.h"
+#include "tools/code_file.h"
+
+namespace {
+
+using namespace slate;
+using slate::bench::require;
+
+/// A parameter: a buffer of random floats or words, or a value.
+struct Parameter {
+  std::uint64_t buffer_bytes = 0;
+  bool floats = true;
+  std::vector<std::byte> value;
+};
+Parameter floats(std::uint64_t count) {
+  return {count * 4, true, {}};
+}
+Parameter words(std::uint64_t count) {
+  return {count * 4, false, {}};
+}
+template <typename T>
+Parameter value(T v) {
+  Parameter parameter;
+  parameter.value.resize(sizeof(T));
+  std::memcpy(parameter.value.data(), &v, sizeof(T));
+  return parameter;
+}
+
+struct Benchmark {
+  std::string program;
+  std::string entry;
+  device::Dim3 grid, block;
+  std::vector<Parameter> parameters;
+  std::uint32_t shared_bytes = 0;
+  int step_parameter =
+      -1;  // counted up from 0 with every launch: the column of Gaussian elimination
+};
+
+std::vector<Benchmark> benchmarks() {
+  struct Market {
+    float riskless, volatility;
+  };
+  struct Weights {
+    float w[5];
+  };
+  const std::uint32_t options = 40'000'000, cells = 67'108'864, fma = 17'301'504;
+  const std::uint64_t sum = 536'870'912, samples = 1'073'741'824, vectors = 67'108'864;
+  const std::uint32_t scan = 134'217'728, added = 268'435'456;
+  return {
+      {"black_scholes",
+       "_Z13black_scholesPKfS0_S0_PfS1_6Marketj",
+       {(options + 255) / 256},
+       {256},
+       {floats(options), floats(options), floats(options), floats(options), floats(options),
+        value(Market{0.02f, 0.3f}), value(options)}},
+      {"gaussian",
+       "_Z11update_rowsPfS_PKfjj",
+       {512, 512},
+       {4, 4},
+       {floats(2048 * 2048), floats(2048), floats(2048), value(2048u), value(0u)},
+       0,
+       4},
+      {"gaussian8192",
+       "_Z11update_rowsPfS_PKfjj",
+       {2048, 2048},
+       {4, 4},
+       {floats(8192 * 8192), floats(8192), floats(8192), value(8192u), value(0u)},
+       0,
+       4},
+      {"sgemm",
+       "_Z5sgemmILj32EEvPKfS1_Pfj",
+       {128, 128},
+       {32, 32},
+       {floats(4096 * 4096), floats(4096 * 4096), floats(4096 * 4096), value(4096u)}},
+      {"transpose",
+       "_Z9transposePKfPfj",
+       {512, 512},
+       {32, 8},
+       {floats(1ull << 28), floats(1ull << 28), value(16384u)}},
+      {"vector_add",
+       "_Z10vector_addPKfS0_Pfj",
+       {added / 256},
+       {256},
+       {floats(added), floats(added), floats(added), value(added)}},
+      {"reduction",
+       "_Z6reducePKfPfm",
+       {4096},
+       {256},
+       {floats(sum), floats(4096), value(sum)},
+       1024},
+      {"histogram",
+       "_Z9histogramPKjPjm",
+       {2048},
+       {256},
+       {words(samples / 4), words(256), value(samples)}},
+      {"stencil3d",
+       "_Z9stencil3dPKfPf7Weightsi",
+       {16, 64},
+       {32, 8},
+       {floats(1ull << 27), floats(1ull << 27),
+        value(Weights{{0.4f, 0.06f, 0.025f, 0.01f, 0.005f}}), value(512)}},
+      {"scan",
+       "_Z11scan_blocksPKjPjS1_j",
+       {scan / 512},
+       {256},
+       {words(scan), words(scan), words(scan / 512), value(scan)}},
+      {"add_offsets",
+       "_Z11add_offsetsPjPKjj",
+       {scan / 512},
+       {256},
+       {words(scan), words(scan / 512), value(scan)}},
+      {"early_return",
+       "_Z12early_returnPKjPKhPjj",
+       {cells / 256},
+       {256},
+       {words(cells), words(cells / 4), words(cells), value(cells)}},
+      {"fma_loop", "_Z8fma_loopPfj", {fma / 256}, {256}, {floats(fma), value(fma)}},
+      {"stream_read",
+       "_Z11stream_readPK5uint4Pjm",
+       {8192},
+       {256},
+       {words(vectors * 4), words(8192 * 256), value(vectors)}},
+  };
+}
+
+struct Setting {
+  daemon::TaskSizes sizes;
+  bool is_static = true;
+  bool prefetch = true;
+  std::string text() const {
+    return fmt::format("T{}{}{}{}", sizes.size,
+                       sizes.quarter_blocks != 0  ? " tapered"
+                       : sizes.single_blocks != 0 ? " singles"
+                                                  : "",
+                       is_static ? "" : " dynamic", prefetch ? "" : " unfetched");
+  }
+};
+
+std::vector<Setting> settings() {
+  std::vector<Setting> all;
+  for (const std::uint32_t size : {1u, 2u, 4u, 8u, 16u, 32u}) {
+    all.push_back({{.size = size}, true, true});
+    if (size > 1) {
+      all.push_back(
+          {{.size = size, .quarter_blocks = size, .single_blocks = std::max(size / 4, 1u)}});
+      all.push_back({{.size = size, .quarter_blocks = 0, .single_blocks = std::max(size / 2, 1u)}});
+    }
+  }
+  for (const std::uint32_t size : {1u, 4u, 16u}) {
+    all.push_back({{.size = size}, false, true});
+    all.push_back({{.size = size}, true, false});
+  }
+  return all;
+}
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+class Bench {
+ public:
+  Bench(device::Device& device, std::string programs, int rounds)
+      : device_(device), programs_(std::move(programs)), rounds_(rounds) {
+    stream_ = require(device_.create_stream(0), "stream");
+    start_ = require(device_.create_event(true), "event");
+    stop_ = require(device_.create_event(true), "event");
+    memory_ = require(daemon::ControlMemory::create(device_), "control memory");
+    arena_.bytes = 8ull << 30;
+    arena_.base = require(device_.reserve(arena_.bytes), "reserve");
+    require(device_.map(arena_), "map");
+  }
+
+  void run(const Benchmark& benchmark, std::ofstream& json) {
+    load(benchmark);
+    const double native_once = time_native(1);
+    const int repetitions = std::clamp(static_cast<int>(10.0 / native_once), 3, 200);
+    std::vector<double> natives;
+    std::map<std::string, std::vector<double>> workers;
+    const std::vector<Setting> all = settings();
+    for (int round = 0; round < rounds_; ++round) {
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        if (i % 5 == 0) natives.push_back(time_native(repetitions));
+        workers[all[i].text()].push_back(time_worker(all[i], repetitions));
+      }
+    }
+    report(benchmark, median(natives), workers, all, json);
+    device_.unload_module(module_);
+  }
+
+ private:
+  void load(const Benchmark& benchmark) {
+    const std::string program = benchmark.program == "gaussian8192"  ? "gaussian"
+                                : benchmark.program == "add_offsets" ? "scan"
+                                                                     : benchmark.program;
+    const auto images = require(tools::ptx_in_file(programs_ + "/" + program), program);
+    const auto parsed = require(ptx::parse(images.front().text), program);
+    const auto forms =
+        require(daemon::load_forms(device_, *parsed,
+                                   [&](std::string_view text) {
+                                     return device_.load_module(device::ImageKind::kPtx,
+                                                                std::as_bytes(std::span(text)));
+                                   }),
+                program);
+    const injector::KernelForms* kernel = forms.find(benchmark.entry);
+    module_ = forms.module;
+    native_ = require(device_.find_function(module_, benchmark.entry), "native");
+    worker_ = require(device_.find_function(module_, kernel->worker), "worker");
+    native_info_ = require(device_.function_info(native_), "native");
+    worker_info_ = require(device_.function_info(worker_), "worker");
+    independent_ = kernel->analysis.independent_blocks;
+    fill(benchmark);
+    spec_ = {};
+    spec_.grid = benchmark.grid;
+    spec_.block = benchmark.block;
+    spec_.dynamic_shared_bytes = benchmark.shared_bytes;
+    spec_.arena = arena_;
+    step_ = benchmark.step_parameter;
+    const auto threads = static_cast<std::uint32_t>(benchmark.block.count());
+    native_room_ =
+        require(device_.max_blocks_per_sm(native_, threads, benchmark.shared_bytes), "room");
+    worker_room_ =
+        require(device_.max_blocks_per_sm(worker_, threads, benchmark.shared_bytes), "room");
+  }
+
+  void fill(const Benchmark& benchmark) {
+    constexpr std::uint64_t kPiece = 16 << 20;
+    std::mt19937_64 random(1);
+    std::vector<float> as_floats(kPiece / 4);
+    std::vector<std::uint32_t> as_words(kPiece / 4);
+    for (float& f : as_floats) f = 0.5f + static_cast<float>(random() >> 40) * 0x1p-20f;
+    for (std::uint32_t& w : as_words) w = static_cast<std::uint32_t>(random());
+    std::uint64_t at = arena_.base;
+    parameters_.clear();
+    for (std::size_t i = 0; i < benchmark.parameters.size(); ++i) {
+      const Parameter& parameter = benchmark.parameters[i];
+      const auto& place = native_info_.parameters[i];
+      parameters_.resize(place.offset + place.size);
+      if (parameter.buffer_bytes == 0) {
+        std::memcpy(parameters_.data() + place.offset, parameter.value.data(), place.size);
+        continue;
+      }
+      std::memcpy(parameters_.data() + place.offset, &at, sizeof(at));
+      const void* from =
+          parameter.floats ? static_cast<const void*>(as_floats.data()) : as_words.data();
+      for (std::uint64_t done = 0; done < parameter.buffer_bytes; done += kPiece) {
+        const std::uint64_t bytes = std::min(kPiece, parameter.buffer_bytes - done);
+        require(device_.copy_to_device(at + done, 0, from, 0, {bytes, 1}, stream_), "copy");
+      }
+      at += (parameter.buffer_bytes + 511) / 512 * 512;
+    }
+    if (at > arena_.base + arena_.bytes) fmt::print(stderr, "{} is too large\n", benchmark.program);
+    wait();
+  }
+
+  void wait() {
+    const auto event = require(device_.create_event(false), "event");
+    require(device_.record(event, stream_), "record");
+    while (!require(device_.query(event), "kernel")) {
+      device_.wait_for_progress(std::chrono::milliseconds(10));
+    }
+    device_.destroy_event(event);
+  }
+
+  template <typename Launch>
+  double time(int repetitions, Launch launch) {
+    launch(0);
+    require(device_.record(start_, stream_), "record");
+    for (int i = 0; i < repetitions; ++i) launch(static_cast<std::uint32_t>(i));
+    require(device_.record(stop_, stream_), "record");
+    wait();
+    return double{require(device_.elapsed_ms(start_, stop_), "elapsed")} / repetitions;
+  }
+
+  void set_step(std::uint32_t step) {
+    if (step_ < 0) return;
+    const std::uint32_t column = step * 8;  // a sample of all columns
+    std::memcpy(
+        parameters_.data() + native_info_.parameters[static_cast<std::size_t>(step_)].offset,
+        &column, sizeof(column));
+  }
+
+  double time_native(int repetitions) {
+    spec_.function = native_;
+    return time(repetitions, [&](std::uint32_t step) {
+      set_step(step);
+      spec_.parameters = parameters_;
+      require(device_.launch(spec_, stream_), "launch");
+    });
+  }
+
+  double time_worker(const Setting& setting, int repetitions) {
+    daemon::WorkerQueue queue(device_, *memory_);
+    daemon::FormLaunch launch;
+    launch.spec = spec_;
+    launch.spec.function = worker_;
+    launch.parameter_offset = worker_info_.parameters.back().offset;
+    launch.workers_per_sm = worker_room_;
+    launch.independent_blocks = independent_ && setting.is_static;
+    launch.prefetch = setting.prefetch;
+    launch.task_sizes = setting.sizes;
+    const double elapsed = time(repetitions, [&](std::uint32_t step) {
+      set_step(step);
+      launch.spec.parameters = parameters_;
+      require(queue.launch(launch, stream_), "worker launch");
+    });
+    return elapsed;
+  }
+
+  void report(const Benchmark& benchmark, double native,
+              const std::map<std::string, std::vector<double>>& workers,
+              const std::vector<Setting>& all, std::ofstream& json) {
+    std::string best;
+    double best_ratio = 0;
+    std::string line;
+    for (const Setting& setting : all) {
+      const double ratio = native / median(workers.at(setting.text()));
+      nlohmann::json row = {{"kernel", benchmark.program},
+                            {"native_ms", native},
+                            {"setting", setting.text()},
+                            {"ratio", ratio},
+                            {"rounds", rounds_}};
+      if (json.is_open()) json << row.dump() << "\n";
+      line += fmt::format("  {} {:.3f}", setting.text(), ratio);
+      if (ratio > best_ratio) {
+        best_ratio = ratio;
+        best = setting.text();
+      }
+    }
+    log_sum_ += std::log(best_ratio);
+    ++kernels_;
+    fmt::print(
+        "{:14} native {:8.4f} ms  registers {}->{} blocks/SM {}->{}  best {:.3f} ({})\n  {}\n",
+        benchmark.program, native, native_info_.registers, worker_info_.registers, native_room_,
+        worker_room_, best_ratio, best, line);
+    std::fflush(stdout);
+  }
+
+ public:
+  double geometric_mean() const { return std::exp(log_sum_ / std::max(kernels_, 1)); }
+
+ private:
+  device::Device& device_;
+  const std::string programs_;
+  const int rounds_;
+  device::Stream stream_{};
+  device::Event start_{}, stop_{};
+  std::unique_ptr<daemon::ControlMemory> memory_;
+  device::AddressRange arena_{};
+  device::Module module_{};
+  device::Function native_{}, worker_{};
+  device::FunctionInfo native_info_, worker_info_;
+  std::uint32_t native_room_ = 0, worker_room_ = 0;
+  bool independent_ = false;
+  int step_ = -1;
+  device::LaunchSpec spec_;
+  std::vector<std::byte> parameters_;
+  double log_sum_ = 0;
+  int kernels_ = 0;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string device_name = "cuda:0";
+  std::string programs = "build/release/bin/shared";
+  std::string json_path;
+  int rounds = 5;
+  std::vector<std::string> names;
+  CLI::App app("Speed of the worker form relative to the native one");
+  app.add_option("--device", device_name, "as for slated")->capture_default_str();
+  app.add_option("--programs", programs, "folder of the built programs")->capture_default_str();
+  app.add_option("--rounds", rounds, "rounds of each measurement")->capture_default_str();
+  app.add_option("--json", json_path, "file for every measurement, a JSON object a line");
+  app.add_option("NAMES", names, "only these kernels");
+  CLI11_PARSE(app, argc, argv);
+  const auto device = require(device::open_device(device_name), device_name);
+  std::ofstream json;
+  if (!json_path.empty()) json.open(json_path);
+  Bench bench(*device, programs, rounds);
+  for (const Benchmark& benchmark : benchmarks()) {
+    if (!names.empty() && std::ranges::find(names, benchmark.program) == names.end()) continue;
+    bench.run(benchmark, json);
+  }
+  fmt::print("geometric mean of the best {:.3f}\n", bench.geometric_mean());
+  return 0;
+}
