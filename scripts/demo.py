@@ -11,7 +11,8 @@ import time
 
 build, work, device = sys.argv[1:4]
 runtime = os.path.join(work, "run")
-environment = dict(os.environ, SLATE_RUNTIME_DIR=runtime)
+environment = dict(os.environ, SLATE_RUNTIME_DIR=runtime, SLATE_CACHE_DIR=os.path.join(work, "cache"),
+                   SLATE_STATE_DIR=os.path.join(work, "state"))
 slatectl = os.path.join(build, "bin", "slatectl")
 
 
@@ -34,7 +35,8 @@ def wait_until_serving(daemon):
 
 def main():
     daemon = subprocess.Popen(
-        [os.path.join(build, "bin", "slated"), "--device", device, "--runtime-dir", runtime, "--log-level", "warning"]
+        [os.path.join(build, "bin", "slated"), "--device", device, "--runtime-dir", runtime, "--log-level", "warning"],
+        env=environment,
     )
     try:
         state = wait_until_serving(daemon)
