@@ -186,6 +186,10 @@ class Device {
   virtual Result<void> cancel(Stream stream) = 0;
 
   virtual Result<Event> create_event(bool timing) = 0;
+  /// An event for record() and query() only, which it makes cheap where the device can tell the
+  /// host by itself. Requires: destroyed and recorded again only when it was reached, or the device
+  /// is lost.
+  virtual Result<Event> create_watched_event() { return create_event(false); }
   virtual void destroy_event(Event event) = 0;
   virtual Result<void> record(Event event, Stream stream) = 0;
   virtual Result<void> wait(Stream stream, Event event) = 0;
@@ -194,6 +198,10 @@ class Device {
   /// kInvalidValue unless the address is a multiple of 8. Requires: the word stays mapped until the
   /// wait is over.
   virtual Result<void> wait_value(Stream stream, Address address, std::uint64_t value) = 0;
+  /// Writes the 8-byte word at `address`, in memory of map_host(), at once: for streams that wait
+  /// for it. Takes no lock that other calls keep while they wait for the device.
+  /// Requires: a multiple of 8, mapped.
+  virtual Result<void> write_value(Address address, std::uint64_t value) = 0;
   /// True when the work before the last record() has finished (also when it was never recorded).
   /// The error if that work faulted.
   virtual Result<bool> query(Event event) = 0;

@@ -1,6 +1,7 @@
 #include "ipc/channel.h"
 
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -17,6 +18,9 @@ namespace slate::ipc {
 namespace {
 
 constexpr std::int64_t kSpinNs = 20'000;  // twice a FIFO round trip: past that, sleeping is as good
+// A program that waits for short kernels and copies has nothing better to do, as natively. It lets
+// others have the core meanwhile.
+constexpr std::int64_t kYieldNs = 200'000;
 constexpr std::int64_t kLookEveryNs = 100'000'000;
 constexpr int kSleepLimitMs = 1000;  // a lost wake-up costs this, not a hang
 
@@ -39,6 +43,18 @@ bool spin(const Ready& ready) {
     }
   } while (now_ns() < end);
   return ready();
+}
+
+template <typename Ready>
+bool spin_and_yield(const Ready& ready) {
+  if (spin(ready)) return true;
+  if (!may_spin()) return false;
+  const std::int64_t end = now_ns() + kYieldNs;
+  do {
+    ::sched_yield();
+    if (ready()) return true;
+  } while (now_ns() < end);
+  return false;
 }
 
 /// One byte into a FIFO whose reader may be gone, without a SIGPIPE for the process that hosts us.
@@ -133,7 +149,7 @@ void ClientChannel::sleep_once(const std::function<bool()>& ready) {
 }
 
 Result<void> ClientChannel::wait_until(const std::function<bool()>& ready) {
-  if (spin(ready)) return {};
+  if (spin_and_yield(ready)) return {};
   while (true) {
     if (ready()) return {};
     if (auto ok = session_error(); !ok) return ok;
@@ -169,7 +185,7 @@ Result<void> ClientChannel::post(CommandType type, std::span<const std::byte> bo
 }
 
 bool ClientChannel::spin_until(const std::function<bool()>& ready) {
-  return spin(ready);
+  return spin_and_yield(ready);
 }
 
 Result<std::uint16_t> ClientChannel::take_reply_slot() {

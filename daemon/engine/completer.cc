@@ -58,7 +58,9 @@ Result<std::shared_ptr<SharedEvent>> Completer::take_event() {
       return event;
     }
   }
-  return SharedEvent::make(device_, false);
+  const auto event = device_.create_watched_event();
+  if (!event) return std::unexpected(event.error());
+  return std::make_shared<SharedEvent>(device_, *event);
 }
 
 Result<void> Completer::watch(Group& group, device::Stream stream, Callback callback) {
@@ -74,13 +76,6 @@ Result<void> Completer::watch(Group& group, device::Stream stream, Callback call
 void Completer::watch(Group& group, std::shared_ptr<SharedEvent> event, Callback callback) {
   group.enter();
   add(kLooseQueue, Item{&group, std::move(event), std::move(callback), false});
-}
-
-void Completer::watch(Group& group, device::Stream stream, std::shared_ptr<SharedEvent> event,
-                      Callback callback) {
-  group.enter();
-  add(static_cast<std::uint64_t>(stream),
-      Item{&group, std::move(event), std::move(callback), false});
 }
 
 Result<std::shared_ptr<SharedEvent>> Completer::take_timer() {

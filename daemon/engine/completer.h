@@ -68,9 +68,6 @@ class Completer {
   /// Runs `callback` when the work before the last record of `event` is done. `event` must not be
   /// recorded again while it is watched.
   void watch(Group& group, std::shared_ptr<SharedEvent> event, Callback callback);
-  /// Likewise for an event recorded on `stream`: only the oldest of a stream is looked at.
-  void watch(Group& group, device::Stream stream, std::shared_ptr<SharedEvent> event,
-             Callback callback);
 
   /// Events that tell the time, kept for those who need many. Any thread.
   Result<std::shared_ptr<SharedEvent>> take_timer();

@@ -228,9 +228,25 @@ void Executor::grant(scheduler::Start start, scheduler::Time now) {
                           .first = waiting.blocks_started,
                           .count = in_slices ? std::min(start.slice_blocks, left) : left,
                           .part = part,
-                          .profiled = worth_profiling(waiting, start)};
+                          .profiled = worth_profiling(waiting, start),
+                          .others = {}};
+  if (start.alone) client->granted->others = others_to_wait_for(*client);
   view.waiting.reset();
   client->granted_or_abandoned.notify_all();
+}
+
+/// Those with work on the device that was started since this client last waited for them: within a
+/// turn that is nobody. Requires: the mutex is held.
+std::vector<std::shared_ptr<Executor::Client>> Executor::others_to_wait_for(Client& client) {
+  std::vector<std::shared_ptr<Client>> others;
+  for (const auto& other : clients_) {
+    if (other.get() != &client && other->last_start > client.waited_for &&
+        views_[other->index].running.launches > 0) {
+      others.push_back(other);
+    }
+  }
+  client.waited_for = starts_;
+  return others;
 }
 
 std::optional<Executor::Grant> Executor::wait_for_grant(Client& client,

@@ -85,8 +85,7 @@ class Executor {
   void remove(const std::shared_ptr<Client>& client);
 
   // On the session's thread.
-  /// kUnavailable after abandon(). `spec` describes the launch as asked for; the stream's work is
-  /// counted by the caller.
+  /// kUnavailable after abandon(). `spec` describes the launch as asked for.
   Result<void> launch(Client& client, FunctionRecord& kernel, const device::LaunchSpec& spec,
                       LogicalStream& stream);
   /// Before the thread goes to sleep: has the ends of all launches watched.
@@ -119,6 +118,8 @@ class Executor {
     std::uint64_t first = 0, count = 0;
     double part = 1;        // of the grid
     bool profiled = false;  // natively, and counted if that can be done
+    /// Whose work on the device is to be waited for there.
+    std::vector<std::shared_ptr<Client>> others;
   };
 
   Client* find(std::uint64_t session) const;
@@ -127,6 +128,7 @@ class Executor {
   bool worth_profiling(const scheduler::WaitingLaunch& launch, const scheduler::Start& start) const;
   void decide(scheduler::Time now);
   void grant(scheduler::Start start, scheduler::Time now);
+  std::vector<std::shared_ptr<Client>> others_to_wait_for(Client& client);
   void resize(const scheduler::Resize& change, scheduler::Time now);
   std::optional<Grant> wait_for_grant(Client& client, const FunctionRecord& function,
                                       const LaunchShape& shape, scheduler::KernelId kernel,
@@ -149,7 +151,6 @@ class Executor {
                                      const device::LaunchSpec& spec, LogicalStream& stream,
                                      const scheduler::Start& start);
   WorkerQueue* queue_of(std::unique_ptr<WorkerQueue>& queue);
-  std::vector<std::shared_ptr<Client>> others_to_wait_for(Client& client);
   Result<void> wait_for(const std::vector<std::shared_ptr<Client>>& others, device::Stream stream);
   Result<void> open_batch(Client& client, LogicalStream& stream, const Grant& grant,
                           const LaunchShape& shape, device::Stream target);

@@ -39,6 +39,7 @@ class Executor::Client {
 
   // Session thread only.
   std::vector<LogicalStream*> open;  // with a batch that is not closed
+  std::uint32_t untimed = 0;         // batches of settled kernels so far, timed or not
 
   std::mutex mutex;  // guards what follows
   std::deque<ActiveLane> lanes;

@@ -14,6 +14,7 @@ using Clock = std::chrono::steady_clock;
 constexpr double kBatchMs = 0.25;
 constexpr double kSettledBatchMs = 1.0;
 constexpr std::uint32_t kMostBatch = 256;
+constexpr std::uint32_t kTimedOfSettled = 16;  // every so many batches is timed
 
 injector::Form to_injector(Form form) {
   switch (form) {
@@ -77,8 +78,7 @@ device::Partition Executor::partition_for(scheduler::Start& start) {
 /// The stream is ready and the launch has a batch, whose start is marked.
 Result<void> Executor::prepare(Client& client, LogicalStream& stream, const Grant& grant,
                                const LaunchShape& shape, device::Partition partition) {
-  std::vector<std::shared_ptr<Client>> others;
-  if (grant.start.alone) others = others_to_wait_for(client);
+  const auto& others = grant.others;
   // Time that is spent waiting for others is not the batch's.
   if (!others.empty()) close_batch(client, stream);
   const auto target = client.streams.begin_work(stream, partition);
@@ -132,6 +132,11 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
   if (resizable && done) {
     const std::lock_guard lock(mutex_);
     views_[client.index].running.resizable = true;
+  }
+  if (done) {
+    // A launch in slices counts once.
+    const bool last = *done != injector::Form::kSlice || grant.first + grant.count == shape.blocks;
+    client.streams.work_submitted(stream, last ? kernel.name : nullptr);
   }
   const bool full = batch.expected_ms >= (grant.settled ? kSettledBatchMs : kBatchMs) ||
                     batch.completion.launches >= kMostBatch;
@@ -243,21 +248,6 @@ WorkerQueue* Executor::queue_of(std::unique_ptr<WorkerQueue>& queue) {
   return queue.get();
 }
 
-/// Those with work on the device that was started since this client last waited for them: within a
-/// turn that is nobody.
-std::vector<std::shared_ptr<Executor::Client>> Executor::others_to_wait_for(Client& client) {
-  std::vector<std::shared_ptr<Client>> others;
-  const std::lock_guard lock(mutex_);
-  for (const auto& other : clients_) {
-    if (other.get() != &client && other->last_start > client.waited_for &&
-        views_[other->index].running.launches > 0) {
-      others.push_back(other);
-    }
-  }
-  client.waited_for = starts_;
-  return others;
-}
-
 /// Makes `stream` wait for what they have on the device.
 Result<void> Executor::wait_for(const std::vector<std::shared_ptr<Client>>& others,
                                 device::Stream stream) {
@@ -291,10 +281,13 @@ Result<void> Executor::open_batch(Client& client, LogicalStream& stream, const G
   batch->trace = client.waiting;
   batch->trace.form = start.form;
   batch->trace.placement = start.placement;
-  auto begin = completer_.take_timer();
-  if (!begin) return std::unexpected(begin.error());
-  batch->start = std::move(*begin);
-  if (const auto done = device_.record(batch->start->get(), target); !done) return done;
+  // Of a kernel whose time is known a sample is enough.
+  if (!grant.settled || client.untimed++ % kTimedOfSettled == 0) {
+    auto begin = completer_.take_timer();
+    if (!begin) return std::unexpected(begin.error());
+    batch->start = std::move(*begin);
+    if (const auto done = device_.record(batch->start->get(), target); !done) return done;
+  }
   trace_.launch_starts(batch->trace, batch->completion.started);
   stream.batch = std::move(batch);
   client.open.push_back(&stream);
@@ -305,20 +298,23 @@ void Executor::close_batch(Client& client, LogicalStream& stream) {
   const std::shared_ptr<LaunchBatch> batch = std::exchange(stream.batch, nullptr);
   std::erase(client.open, &stream);
   if (batch == nullptr) return;
-  auto end = completer_.take_timer();
-  const auto marked = end ? device_.record((*end)->get(), stream.device)
-                          : Result<void>(std::unexpected(end.error()));
-  if (!marked) return batch_ended(batch, marked);
-  batch->end = *end;
-  completer_.watch(client.group, stream.device, std::move(*end),
-                   [this, batch](const Result<void>& outcome) {
-                     batch_ended(batch, outcome);
-                     completer_.give_back_timers(std::move(batch->start), std::move(batch->end));
-                   });
+  if (batch->start) {
+    auto end = completer_.take_timer();
+    const auto marked = end ? device_.record((*end)->get(), stream.device)
+                            : Result<void>(std::unexpected(end.error()));
+    if (!marked) return batch_ended(batch, marked);
+    batch->end = std::move(*end);
+  }
+  const auto watched = client.streams.watch(stream, [this, batch](const Result<void>& outcome) {
+    batch_ended(batch, outcome);
+    completer_.give_back_timers(std::move(batch->start), std::move(batch->end));
+  });
+  if (!watched) batch_ended(batch, watched);
 }
 
 void Executor::flush(Client& client) {
   while (!client.open.empty()) close_batch(client, *client.open.back());
+  client.streams.watch_all();
 }
 
 }  // namespace slate::daemon

@@ -1,19 +1,14 @@
 #include "daemon/engine/host_gates.h"
 
-#include <algorithm>
+#include <unistd.h>
 
 #include "base/check.h"
+#include "ipc/host_memory.h"
 
 namespace slate::daemon {
 namespace {
 
 constexpr std::uint32_t kMostGates = 16384;
-constexpr std::uint64_t kWordBytes = 8;
-
-/// A word of eight such bytes. While it is being filled it is none of the words that open a gate.
-constexpr std::uint64_t word_of(std::uint8_t byte) {
-  return 0x0101010101010101u * byte;
-}
 
 }  // namespace
 
@@ -23,27 +18,17 @@ HostGates::~HostGates() {
 
 Result<void> HostGates::prepare() {
   if (words_.bytes != 0) return {};
-  const std::uint64_t bytes = device_.granularity();
-  const auto base = device_.reserve(bytes);
+  constexpr std::uint64_t kBytes = kMostGates * kWordBytes;
+  static_assert(kBytes % ipc::HostMemory::kGrain == 0);
+  // For ourselves: its name is not made, and the number plays no part.
+  const auto memory = ipc::HostMemory::create(0, ::geteuid(), kBytes);
+  if (!memory) return std::unexpected(memory.error());
+  const auto base = device_.map_host(memory->fd(), kBytes);
   if (!base) return std::unexpected(base.error());
-  const device::AddressRange range{*base, bytes};
-  if (const auto mapped = device_.map(range); !mapped) {
-    device_.unreserve(range);
-    return mapped;
-  }
-  const auto writer = device_.create_stream(0);
-  if (!writer) {
-    (void)device_.unmap(range);
-    device_.unreserve(range);
-    return std::unexpected(writer.error());
-  }
-  words_ = range;
-  writer_ = *writer;
-  const auto gates =
-      static_cast<std::uint32_t>(std::min<std::uint64_t>(kMostGates, bytes / kWordBytes));
-  values_.assign(gates, 0);
+  words_ = {*base, kBytes};
+  values_.assign(kMostGates, 0);
   const std::lock_guard lock(mutex_);
-  for (std::uint32_t gate = gates; gate > 0; --gate) free_.push_back(gate - 1);
+  for (std::uint32_t gate = kMostGates; gate > 0; --gate) free_.push_back(gate - 1);
   return {};
 }
 
@@ -57,10 +42,7 @@ Result<std::uint32_t> HostGates::close(device::Stream stream, std::uint64_t tick
     gate = free_.back();
     free_.pop_back();
   }
-  // Another value than the one that the word has, which is also 0 at first.
-  values_[gate] = static_cast<std::uint8_t>(values_[gate] % 255 + 1);
-  const auto waits =
-      device_.wait_value(stream, words_.base + gate * kWordBytes, word_of(values_[gate]));
+  const auto waits = device_.wait_value(stream, word_of(gate), ++values_[gate]);
   if (!waits) {
     passed(gate);
     return std::unexpected(waits.error());
@@ -74,14 +56,12 @@ Result<void> HostGates::open(std::uint64_t ticket) {
   if (at == closed_.end()) return fail(ErrorCode::kInvalidHandle, "a gate that is not closed");
   const std::uint32_t gate = at->second;
   closed_.erase(at);
-  return device_.fill(words_.base + gate * kWordBytes, kWordBytes, values_[gate], {kWordBytes, 1},
-                      writer_);
+  return device_.write_value(word_of(gate), values_[gate]);
 }
 
 void HostGates::open_all() {
   while (!closed_.empty()) {
-    // Only a lost device fails here, on which nothing waits any more.
-    if (const auto done = open(closed_.begin()->first); !done) return closed_.clear();
+    (void)open(closed_.begin()->first);
   }
 }
 
@@ -92,10 +72,7 @@ void HostGates::passed(std::uint32_t gate) {
 
 void HostGates::release() {
   if (words_.bytes == 0) return;
-  device_.destroy_stream(writer_);
-  // What cannot be unmapped any more is lost with the device.
-  (void)device_.unmap(words_);
-  device_.unreserve(words_);
+  device_.unmap_host(words_);
   words_ = {};
 }
 

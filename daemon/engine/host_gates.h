@@ -1,7 +1,8 @@
 // HostGates: places in a session's streams where the device waits for the client, so that the
-// client can run a host function there (cudaLaunchHostFunc). A gate is a word of device memory of
-// the engine's own, out of the client's reach, that the stream waits for; opening it fills the word
-// from a stream of its own. Nothing here waits.
+// client can run a host function there (cudaLaunchHostFunc). A gate is a word of host memory of
+// the engine's own, out of the client's reach, that the stream waits for; opening it writes the
+// word, without a call of the driver: one that loads a module meanwhile may wait for the very
+// stream. Nothing here waits.
 //
 // Session thread, except passed().
 #pragma once
@@ -38,13 +39,14 @@ class HostGates {
 
  private:
   Result<void> prepare();
+  device::Address word_of(std::uint32_t gate) const { return words_.base + gate * kWordBytes; }
 
+  static constexpr std::uint64_t kWordBytes = 8;
   device::Device& device_;
   device::AddressRange words_{};
-  device::Stream writer_{};
   std::unordered_map<std::uint64_t, std::uint32_t> closed_;  // gate by ticket
-  std::vector<std::uint8_t> values_;  // each byte of the word that opens the gate
-  std::mutex mutex_;                  // guards free_
+  std::vector<std::uint64_t> values_;                        // of the word that opens the gate
+  std::mutex mutex_;                                         // guards free_
   std::vector<std::uint32_t> free_;
 };
 

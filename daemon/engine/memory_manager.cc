@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::uint64_t kLargestStep = 32 << 20;
 constexpr std::uint64_t kDedicatedFrom = 16 << 20;
+constexpr std::uint64_t kKeptEmpty = 8 << 20;
 /// Addresses are plentiful, and holes between segments must not make an allocation fail.
 constexpr std::uint64_t kArenaPerLimit = 4;
 
@@ -108,6 +109,7 @@ Result<void> MemoryManager::grow_pool(std::uint64_t bytes) {
                                           granularity_, std::max(kLargestStep, granularity_));
   const std::uint64_t step = std::max(least, round_up(wished, granularity_));
   auto address = add_segment(step, false);
+  if (!address && drop_empty_segments()) address = add_segment(step, false);
   std::uint64_t size = step;
   if (!address && step > least) {
     address = add_segment(least, false);
@@ -173,14 +175,19 @@ void MemoryManager::finish_free(device::Address address) {
     const auto segment = segment_of(address);
     segment->second.used -= bytes;
     if (!segment->second.dedicated) insert_free_block(*segment, address, bytes);
-    // One granule stays, so that a program which allocates and frees in turn does not map each
-    // time.
-    const bool keep = !segment->second.dedicated && segment->second.bytes == granularity_ &&
-                      charged_ == granularity_;
-    if (segment->second.used == 0 && !keep) drop_segment(segment);
+    if (segment->second.used == 0 && !keeps(*segment)) drop_segment(segment);
     ++frees_finished_;
   }
   freed_.notify_all();
+}
+
+/// One empty pool segment stays if it is small, so that a program which allocates and frees in turn
+/// does not map each time.
+bool MemoryManager::keeps(const Segments::value_type& segment) const {
+  if (segment.second.dedicated || segment.second.bytes > kKeptEmpty) return false;
+  return std::ranges::none_of(segments_, [&](const auto& other) {
+    return other.first != segment.first && other.second.used == 0;
+  });
 }
 
 bool MemoryManager::wait_for_free(std::chrono::milliseconds timeout) {

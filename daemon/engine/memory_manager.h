@@ -77,6 +77,7 @@ class MemoryManager {
   void insert_free_block(const Segments::value_type& segment, device::Address address,
                          std::uint64_t bytes);
   void erase_free_block(Blocks::iterator block);
+  bool keeps(const Segments::value_type& segment) const;
   void drop_segment(Segments::iterator segment);
   bool drop_empty_segments();
 

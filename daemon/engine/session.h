@@ -163,7 +163,6 @@ class Session {
   Result<void> synchronize(const ipc::Command& command, Reply& reply);
   Result<EventRecord*> find_event(std::uint64_t id);
   Result<void> renew(EventRecord& record);
-  void publish_after(const EventRecord& record, const LogicalStream& stream);
   Result<std::vector<LogicalStream*>> streams_of(const ipc::Target& target);
   Result<bool> is_finished(const ipc::Target& target);
   Result<void> synchronize_event(const ipc::Command& command, std::uint64_t id, Reply& reply);

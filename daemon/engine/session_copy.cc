@@ -82,8 +82,8 @@ Result<void> Session::submit_staged(const ipc::StagedCopy& copy, bool to_device)
   }
   streams_.work_submitted(**stream);
   count_copy(to_device, copy.width * copy.height);
-  const auto watched = completer_.watch(
-      group_, *target,
+  const auto watched = streams_.watch(
+      **stream,
       [this, slot = copy.slot, sequence = copy.slot_sequence](const Result<void>& outcome) {
         // First the error, then the slot: the client must not take what is in it for data.
         if (!outcome) on_device_error(outcome.error());
@@ -121,7 +121,7 @@ Result<void> Session::copy_inline(const ipc::Command& command, Reply&) {
   streams_.work_submitted(**stream);
   count_copy(true, bytes.size());
   if (!own) return {};
-  return checked(completer_.watch(group_, *target, [own](const Result<void>&) {}));
+  return checked(streams_.watch(**stream, [own](const Result<void>&) {}));
 }
 
 /// Straight between the program's memory and the device's: complete with the stream, like a launch.

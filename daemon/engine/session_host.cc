@@ -13,8 +13,8 @@ Result<void> Session::host_gate(const ipc::Command& command, Reply&) {
   const auto gate = gates_.close(*target, request->ticket);
   if (!gate) return checked(std::unexpected(gate.error()));
   streams_.work_submitted(**stream);
-  return checked(completer_.watch(
-      group_, *target, [this, gate = *gate](const Result<void>&) { gates_.passed(gate); }));
+  return checked(
+      streams_.watch(**stream, [this, gate = *gate](const Result<void>&) { gates_.passed(gate); }));
 }
 
 Result<void> Session::host_done(const ipc::Command& command, Reply&) {

@@ -38,10 +38,7 @@ Result<void> Session::launch(const ipc::Command& command, Reply&) {
       .host = host_blocks_.ranges(),
       .print = [this](std::string_view text) { channel_.print(text); },
   };
-  const auto done = executor_.launch(*client_, kernel, spec, **stream);
-  if (!done) return checked(done);
-  streams_.work_submitted(**stream, kernel.name);
-  return {};
+  return checked(executor_.launch(*client_, kernel, spec, **stream));
 }
 
 }  // namespace slate::daemon

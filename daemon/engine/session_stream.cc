@@ -64,16 +64,6 @@ Result<void> Session::renew(EventRecord& record) {
   return {};
 }
 
-/// Lets the client see that what comes before the record is done, even if more work follows it.
-void Session::publish_after(const EventRecord& record, const LogicalStream& stream) {
-  if (stream.progress == ipc::kNoProgress) return;
-  completer_.watch(group_, stream.device, record.event,
-                   [this, progress = stream.progress,
-                    position = channel_.position()](const Result<void>& outcome) {
-                     if (outcome) channel_.publish_completed(progress, position);
-                   });
-}
-
 Result<void> Session::event_record(const ipc::Command& command, Reply&) {
   const auto request = command.as<ipc::EventStream>();
   if (!request) return std::unexpected(request.error());
@@ -88,8 +78,9 @@ Result<void> Session::event_record(const ipc::Command& command, Reply&) {
   if (!target) return checked(std::unexpected(target.error()));
   if (const auto done = device_.record((*record)->event->get(), *target); !done)
     return checked(done);
-  if (!streams_.work_submitted(**stream)) publish_after(**record, **stream);
-  return {};
+  streams_.work_submitted(**stream);
+  // Watched here: its end must be seen even if more work follows at once.
+  return checked(streams_.watch(**stream));
 }
 
 Result<void> Session::stream_wait_event(const ipc::Command& command, Reply&) {

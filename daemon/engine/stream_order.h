@@ -36,7 +36,7 @@ struct WorkerLane {
 
 /// A stream as the client sees it. The device stream behind it is made by its first work, and can
 /// be another one for each launch, as every partition of the device has streams of its own.
-struct LogicalStream {
+struct LogicalStream : std::enable_shared_from_this<LogicalStream> {
   std::uint64_t id = 0;
   bool blocking = true;  // takes part in the default stream's order
   int priority = 0;
@@ -55,11 +55,12 @@ struct LogicalStream {
   std::atomic<std::uint64_t> completed{0};  // the first so many are done, perhaps more
   std::atomic<std::uint64_t> launches{0};
   std::atomic<std::uint64_t> launches_done{0};
-  std::atomic<bool> watched{false};  // a progress watch is outstanding
+  std::atomic<std::uint32_t> watches{0};  // outstanding ones of its progress
   /// Where the client's commands had come to at the last submission, which is counted already.
   std::atomic<std::uint64_t> position{0};
 
   // Session thread only.
+  std::uint32_t unwatched = 0;     // pieces of work behind its last watch
   std::uint64_t joined = 0;        // `submitted` when the default stream last waited for it
   std::uint64_t default_seen = 0;  // the default stream's `submitted` that it last waited for
   std::shared_ptr<SharedEvent> order_event;

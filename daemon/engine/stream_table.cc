@@ -13,6 +13,8 @@ namespace {
 // Those of another priority have ways of their own, so that what the signal depends on gets
 // through.
 constexpr int kLanePriority = -3;
+// Watching costs a call of the driver, and delays what is behind it a little.
+constexpr std::uint32_t kMostUnwatched = 16;
 
 }  // namespace
 
@@ -64,10 +66,11 @@ Result<void> StreamTable::destroy(std::uint64_t id) {
 void StreamTable::reap() {
   const std::lock_guard lock(mutex_);
   std::erase_if(others_, [this](const StreamPointer& stream) {
-    if (by_id_.contains(stream->id) || stream->busy() || stream->watched.load()) return false;
+    if (by_id_.contains(stream->id) || stream->busy() || stream->watches.load() > 0) return false;
     close(*stream);
     launches_of_reaped_ += stream->launches.load();
     last_kernels_.erase(stream.get());
+    if (last_kernel_.first == stream.get()) last_kernel_ = {};
     return true;
   });
 }
@@ -126,20 +129,46 @@ Result<device::Stream> StreamTable::begin_work(LogicalStream& stream,
   return stream.device;
 }
 
-bool StreamTable::work_submitted(LogicalStream& stream,
+void StreamTable::work_submitted(LogicalStream& stream,
                                  const std::shared_ptr<const std::string>& kernel) {
   ++total_submitted_;
   if (kernel) {
-    const std::lock_guard lock(mutex_);
-    last_kernels_[&stream] = kernel;
+    if (const decltype(last_kernel_) newest{&stream, kernel.get()}; newest != last_kernel_) {
+      const std::lock_guard lock(mutex_);
+      last_kernels_[&stream] = kernel;
+      last_kernel_ = newest;
+    }
     stream.launches.fetch_add(1);
   }
   stream.submitted.fetch_add(1);
   stream.position.store(position_);  // in this order: see watch_reached()
   submitted_at_ = position_;
-  if (stream.watched.exchange(true)) return false;
-  place_watch(share(stream));
-  return true;
+  if (stream.unwatched++ == 0) unwatched_.push_back(stream.shared_from_this());
+  if (stream.unwatched < kMostUnwatched) return;
+  if (const auto watched = watch(stream); !watched) on_fault_(watched.error());
+}
+
+Result<void> StreamTable::watch(LogicalStream& stream, Completer::Callback then) {
+  stream.unwatched = 0;
+  auto pointer = stream.shared_from_this();
+  std::erase(unwatched_, pointer);
+  stream.watches.fetch_add(1);
+  const Reached reached{stream.submitted.load(), stream.launches.load(), stream.position.load()};
+  auto watched = completer_.watch(group_, stream.device,
+                                  [this, pointer = std::move(pointer), reached,
+                                   then = std::move(then)](const Result<void>& outcome) {
+                                    watch_reached(*pointer, reached, outcome);
+                                    if (then) then(outcome);
+                                    pointer->watches.fetch_sub(1);
+                                  });
+  if (!watched) stream.watches.fetch_sub(1);
+  return watched;
+}
+
+void StreamTable::watch_all() {
+  while (!unwatched_.empty()) {
+    if (const auto watched = watch(*unwatched_.back()); !watched) on_fault_(watched.error());
+  }
 }
 
 void StreamTable::end_command(LogicalStream& stream) {
@@ -205,41 +234,22 @@ Result<void> StreamTable::wait_for_all(device::Stream later) {
   return {};
 }
 
-void StreamTable::place_watch(const StreamPointer& stream) {
-  const auto placed = [&]() -> Result<void> {
-    const std::lock_guard lock(mutex_);
-    // Read before the event is recorded: the event then covers at least so much.
-    const Reached reached{stream->submitted.load(), stream->launches.load(),
-                          stream->position.load()};
-    return completer_.watch(group_, stream->device,
-                            [this, stream, reached](const Result<void>& outcome) {
-                              watch_reached(stream, reached, outcome);
-                            });
-  }();
-  if (placed) return;
-  stream->watched.store(false);
-  on_fault_(placed.error());
-}
-
-void StreamTable::watch_reached(const StreamPointer& stream, const Reached& reached,
+/// On the completer's thread. Watches of one stream may be reached out of order, as it can have
+/// moved from one device stream to another.
+void StreamTable::watch_reached(LogicalStream& stream, const Reached& reached,
                                 const Result<void>& outcome) {
   if (!outcome) {
     on_fault_(outcome.error());
     return;
   }
-  stream->launches_done.store(reached.launches);
-  stream->completed.store(reached.submitted);
+  if (reached.submitted <= stream.completed.load()) return;
+  stream.launches_done.store(reached.launches);
+  stream.completed.store(reached.submitted);
   if (on_progress_) {
     // A submission is counted before its position is set, so an idle stream has passed its own.
-    const std::uint64_t newest = stream->position.load();
-    on_progress_(stream->progress, stream->busy() ? reached.position : newest);
+    const std::uint64_t newest = stream.position.load();
+    on_progress_(stream.progress, stream.busy() ? reached.position : newest);
   }
-  if (!stream->busy()) {
-    stream->watched.store(false);
-    // Work may have come between the two looks, and have left the watching to us.
-    if (!stream->busy() || stream->watched.exchange(true)) return;
-  }
-  place_watch(stream);
 }
 
 std::vector<LogicalStream*> StreamTable::unfinished(const LogicalStream* target) const {
@@ -333,6 +343,7 @@ void StreamTable::destroy_all() {
   }
   others_.clear();
   by_id_.clear();
+  unwatched_.clear();
   last_kernels_.clear();
 }
 

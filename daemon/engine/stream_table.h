@@ -1,8 +1,9 @@
 // StreamTable: the streams of one session, and how far each has come. Used by the session thread,
 // except where a method says otherwise.
 //
-// Progress: while a stream has unfinished work, exactly one watch is outstanding on it; when it is
-// reached, everything submitted before it counts as completed, and the next watch is placed.
+// Progress: a watch is placed behind every so many pieces of work, and behind the last one before
+// the session's thread pauses (watch_all). When it is reached, everything submitted before it
+// counts as completed.
 #pragma once
 
 #include <functional>
@@ -61,9 +62,13 @@ class StreamTable {
   Result<void> wait_for_all(device::Stream later);
   /// The command at `position` is about to be carried out.
   void begin_command(std::uint64_t position) { position_ = position; }
-  /// After the piece of work was submitted. `kernel` is its name if it is a launch. True when a
-  /// watch was placed behind it; otherwise the next one comes after the present one.
-  bool work_submitted(LogicalStream& stream, const std::shared_ptr<const std::string>& kernel = {});
+  /// After the piece of work was submitted. `kernel` is its name if it is a launch.
+  void work_submitted(LogicalStream& stream, const std::shared_ptr<const std::string>& kernel = {});
+  /// Lets everybody see, and calls `then` on the completer's thread, when what was submitted so far
+  /// is done. When it fails, `then` is not called.
+  Result<void> watch(LogicalStream& stream, Completer::Callback then = {});
+  /// Before the session's thread may wait: for every stream with work behind its last watch.
+  void watch_all();
   /// The present command was about `stream` and has put no work on it, or all it will.
   void end_command(LogicalStream& stream);
   /// True when the present command has put work on a stream.
@@ -99,9 +104,7 @@ class StreamTable {
   };
 
   Result<void> move_to(LogicalStream& stream, device::Partition partition);
-  void place_watch(const StreamPointer& stream);
-  void watch_reached(const StreamPointer& stream, const Reached& reached,
-                     const Result<void>& outcome);
+  void watch_reached(LogicalStream& stream, const Reached& reached, const Result<void>& outcome);
   void reap();
   void close(LogicalStream& stream);
   template <typename Visit>
@@ -116,6 +119,7 @@ class StreamTable {
   std::uint64_t total_submitted_ = 0;
   std::uint64_t position_ = 0;  // of the present command
   std::uint64_t submitted_at_ = 0;
+  std::vector<StreamPointer> unwatched_;  // with work behind their last watch
   const StreamPointer default_;
   // Guards changes of the containers and of the streams' device streams, and last_kernels_.
   mutable std::mutex mutex_;
@@ -123,6 +127,8 @@ class StreamTable {
   std::vector<StreamPointer>
       others_;  // all but the default one, also destroyed ones with unfinished work
   std::unordered_map<const LogicalStream*, std::shared_ptr<const std::string>> last_kernels_;
+  /// What was last put there; session thread only.
+  std::pair<const LogicalStream*, const std::string*> last_kernel_{};
   std::uint64_t launches_of_reaped_ = 0;
   std::shared_ptr<SharedEvent> all_event_;  // of wait_for_all()
 };

@@ -18,17 +18,12 @@ namespace {
 
 using std::chrono::microseconds;
 
-// Rounds of wait_for_progress() that only yield before the sleeps begin: with the caller's own
-// queries about as long as a short kernel takes.
-constexpr std::uint32_t kYieldRounds = 64;
-constexpr microseconds kFirstSleep{5};
-constexpr microseconds kLongestSleep{100};
-
-/// 5, 10, 20 ... 100 microseconds.
-microseconds sleep_of_round(std::uint32_t round) {
-  const std::uint32_t doublings = std::min<std::uint32_t>(round - kYieldRounds, 8);
-  return std::min(kFirstSleep * (1 << doublings), kLongestSleep);
-}
+// wait_for_progress() only yields while something moved so recently: about as long as a short
+// kernel or copy takes. Then it sleeps, for a small part of what has gone by: who waits for a long
+// kernel learns of its end late by that part at most, and burns no core.
+constexpr std::chrono::nanoseconds kYields = microseconds(200);
+constexpr int kSleepPart = 64;
+constexpr microseconds kShortestSleep{5};
 
 /// Linux rounds sleeps up by 50 microseconds unless a thread asks it not to.
 void ask_for_short_sleeps() {
@@ -78,6 +73,7 @@ CudaDevice::CudaDevice(std::unique_ptr<Context> context, std::unique_ptr<Address
     : context_(std::move(context)),
       space_(std::move(space)),
       partitions_(*context_),
+      watched_(*context_),
       assembler_({.path = assembler,
                   .major = context_->attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
                   .minor = context_->attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
@@ -220,12 +216,20 @@ Result<device::Event> CudaDevice::create_event(bool timing) {
   return to_handle<device::Event>(event);
 }
 
+Result<device::Event> CudaDevice::create_watched_event() {
+  auto made = watched_.create();
+  if (!made && made.error().code == ErrorCode::kNotSupported) return create_event(false);
+  return made;
+}
+
 void CudaDevice::destroy_event(device::Event event) {
+  if (WatchedEvents::is_one(event)) return watched_.destroy(event);
   std::ignore = context_->call(driver().cuEventDestroy, raw(event));
 }
 
 Result<void> CudaDevice::record(device::Event event, device::Stream stream) {
-  idle_rounds_.store(0, std::memory_order_relaxed);  // new work: it may well be short
+  moved();  // new work: it may well be short
+  if (WatchedEvents::is_one(event)) return watched_.record(event, raw(stream));
   const CUresult result = context_->attempt(driver().cuEventRecord, raw(event), raw(stream));
   if (result == CUDA_SUCCESS) [[likely]]
     return {};
@@ -264,10 +268,20 @@ Result<void> CudaDevice::wait_value(device::Stream stream, device::Address addre
                         CU_STREAM_WAIT_VALUE_EQ);
 }
 
+Result<void> CudaDevice::write_value(device::Address address, std::uint64_t value) {
+  __atomic_store_n(reinterpret_cast<std::uint64_t*>(address), value, __ATOMIC_RELEASE);
+  return {};
+}
+
 Result<bool> CudaDevice::query(device::Event event) {
+  if (WatchedEvents::is_one(event)) {
+    auto reached = watched_.query(event);
+    if (!reached || *reached) moved();
+    return reached;
+  }
   const CUresult result = context_->attempt(driver().cuEventQuery, raw(event));
   if (result == CUDA_ERROR_NOT_READY) return false;
-  idle_rounds_.store(0, std::memory_order_relaxed);
+  moved();
   if (result == CUDA_SUCCESS) return true;
   return std::unexpected<Error>(context_->failure(result, driver().cuEventQuery.name));
 }
@@ -282,18 +296,16 @@ Result<float> CudaDevice::elapsed_ms(device::Event start, device::Event stop) {
 }
 
 // The driver offers no "any of these events", and its blocking waits cost an interrupt a kernel.
-// So: yield while things move, which finds a short kernel's end at once, and sleep longer and
-// longer while nothing does, so that a long kernel burns no core. record() and a finished query()
-// start over.
 void CudaDevice::wait_for_progress(std::chrono::microseconds timeout) {
   if (timeout <= microseconds::zero()) return;
-  const std::uint32_t round = idle_rounds_.fetch_add(1, std::memory_order_relaxed);
-  if (round < kYieldRounds) {
+  const std::chrono::nanoseconds still(now_ns() - moved_ns_.load(std::memory_order_relaxed));
+  if (still < kYields) {
     std::this_thread::yield();
     return;
   }
   ask_for_short_sleeps();
-  std::this_thread::sleep_for(std::min(timeout, sleep_of_round(round)));
+  std::this_thread::sleep_for(std::clamp<std::chrono::nanoseconds>(
+      still / kSleepPart, kShortestSleep, std::max(timeout, kShortestSleep)));
 }
 
 }  // namespace slate::cuda

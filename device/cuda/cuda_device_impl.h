@@ -9,10 +9,12 @@
 #include <memory>
 #include <string>
 
+#include "base/clock.h"
 #include "device/cuda/context.h"
 #include "device/cuda/memory.h"
 #include "device/cuda/partitions.h"
 #include "device/cuda/ptxas.h"
+#include "device/cuda/watched_events.h"
 #include "device/device.h"
 
 namespace slate::cuda {
@@ -61,11 +63,13 @@ class CudaDevice final : public device::Device {
   void destroy_stream(device::Stream stream) override;
   Result<void> cancel(device::Stream stream) override;
   Result<device::Event> create_event(bool timing) override;
+  Result<device::Event> create_watched_event() override;
   void destroy_event(device::Event event) override;
   Result<void> record(device::Event event, device::Stream stream) override;
   Result<void> wait(device::Stream stream, device::Event event) override;
   Result<void> wait_value(device::Stream stream, device::Address address,
                           std::uint64_t value) override;
+  Result<void> write_value(device::Address address, std::uint64_t value) override;
   Result<bool> query(device::Event event) override;
   Result<float> elapsed_ms(device::Event start, device::Event stop) override;
   void wait_for_progress(std::chrono::microseconds timeout) override;
@@ -89,6 +93,7 @@ class CudaDevice final : public device::Device {
              const std::string& assembler);
 
   const Driver& driver() const { return context_->driver(); }
+  void moved() { moved_ns_.store(now_ns(), std::memory_order_relaxed); }
   Result<void> record_on_partition(device::Event event, device::Stream stream, CUresult refusal);
   std::uint64_t max_pitch() const;
   Result<void> check_configuration(const device::LaunchSpec& spec) const;
@@ -97,11 +102,10 @@ class CudaDevice final : public device::Device {
   std::unique_ptr<Context> context_;
   std::unique_ptr<AddressSpace> space_;  // after context_: goes first
   Partitions partitions_;                // likewise
+  WatchedEvents watched_;                // likewise
   const Ptxas assembler_;
 
-  // How often wait_for_progress() has been called since something last moved: its pauses grow with
-  // it.
-  std::atomic<std::uint32_t> idle_rounds_ = 0;
+  std::atomic<std::int64_t> moved_ns_ = 0;  // when something last moved, for wait_for_progress()
   std::atomic<std::uint64_t> host_window_used_ = 0;  // addresses given out by map_host()
 };
 

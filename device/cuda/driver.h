@@ -25,6 +25,7 @@
   F(cuModuleLoadDataEx) F(cuModuleUnload) F(cuModuleGetFunction) F(cuModuleGetGlobal)             \
   F(cuFuncLoad) F(cuFuncGetName) F(cuFuncGetAttribute) F(cuFuncSetAttribute)                      \
   F(cuFuncGetParamInfo) F(cuOccupancyMaxActiveBlocksPerMultiprocessor)                            \
+  F(cuMemHostAlloc) F(cuMemFreeHost) F(cuStreamQuery)                                             \
   F(cuStreamCreateWithPriority) F(cuStreamDestroy) F(cuStreamSynchronize)                         \
   F(cuStreamWaitEvent) F(cuEventCreate) F(cuEventDestroy) F(cuEventRecord) F(cuEventQuery)        \
   F(cuEventElapsedTime) F(cuLaunchKernel) F(cuMemcpyHtoDAsync) F(cuMemcpyDtoHAsync)               \
@@ -35,7 +36,7 @@
 #define SLATE_CUDA_OPTIONAL_FUNCTIONS(F)                                                          \
   F(cuStreamWaitValue64) F(cuDeviceGetDevResource) F(cuDevSmResourceSplitByCount)                 \
   F(cuDevResourceGenerateDesc) F(cuGreenCtxCreate) F(cuGreenCtxDestroy) F(cuGreenCtxStreamCreate) \
-  F(cuGreenCtxRecordEvent) F(cuStreamGetGreenCtx)
+  F(cuGreenCtxRecordEvent) F(cuStreamGetGreenCtx) F(cuStreamWriteValue64)
 // clang-format on
 
 namespace slate::cuda {

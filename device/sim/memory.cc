@@ -185,13 +185,21 @@ Result<Address> Memory::map_host(int fd, std::uint64_t bytes) {
   if (!base) return base;
   void* const mapped =
       ::mmap(to_pointer(*base), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
-  if (mapped != MAP_FAILED) return base;
+  if (mapped != MAP_FAILED) {
+    const std::lock_guard lock(mutex_);
+    host_.push_back({*base, bytes});
+    return base;
+  }
   auto failure = fail_errno("map_host");
   unmap_host({*base, bytes});
   return failure;
 }
 
 void Memory::unmap_host(AddressRange range) {
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(host_, [&](const AddressRange& each) { return each.base == range.base; });
+  }
   const std::uint64_t bytes = (range.bytes + kChunkBytes - 1) / kChunkBytes * kChunkBytes;
   SLATE_CHECK(::mmap(to_pointer(range.base), bytes, PROT_NONE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
@@ -215,6 +223,12 @@ Result<MemoryView> Memory::view(AddressRange arena) const {
   }
   return fail(ErrorCode::kInvalidValue,
               fmt::format("arena {} is not whole chunks of one reservation", text(arena)));
+}
+
+bool Memory::is_host(Address address, std::uint64_t bytes) const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(
+      host_, [&](const AddressRange& each) { return each.contains(address, bytes); });
 }
 
 bool Memory::is_mapped(Address address, std::uint64_t bytes) const {

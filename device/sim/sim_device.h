@@ -68,6 +68,7 @@ class SimDevice final : public device::Device {
   Result<void> wait(device::Stream stream, device::Event event) override;
   Result<void> wait_value(device::Stream stream, device::Address address,
                           std::uint64_t value) override;
+  Result<void> write_value(device::Address address, std::uint64_t value) override;
   Result<bool> query(device::Event event) override;
   Result<float> elapsed_ms(device::Event start, device::Event stop) override;
   void wait_for_progress(std::chrono::microseconds timeout) override;

@@ -150,6 +150,11 @@ Result<void> Streams::wait_until(device::Stream stream, Condition condition) {
   return push(stream, WaitCondition{std::move(condition)});
 }
 
+void Streams::memory_changed() {
+  const std::lock_guard lock(mutex_);
+  evaluate_conditions();
+}
+
 Result<bool> Streams::query(device::Event event) {
   std::lock_guard lock(mutex_);
   auto found = find(event);

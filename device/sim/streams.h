@@ -52,8 +52,11 @@ class Streams {
   Result<void> record(device::Event event, device::Stream stream);
   Result<void> wait(device::Stream stream, device::Event event);
   /// Later work on the stream waits until `condition` holds. Only what kernels and jobs do may
-  /// make it hold: it is evaluated after every turn of a block and every operation.
+  /// make it hold: it is evaluated after every turn of a block and every operation, and by
+  /// memory_changed().
   Result<void> wait_until(device::Stream stream, Condition condition);
+  /// The host has written what a condition may look at.
+  void memory_changed();
   Result<bool> query(device::Event event);
   Result<float> elapsed_ms(device::Event start, device::Event stop);
   void wait_for_progress(std::chrono::microseconds timeout);

@@ -12,6 +12,9 @@ FOLDER = os.path.dirname(os.path.abspath(__file__))
 ANSWERS = os.path.join(FOLDER, "answers.txt")
 EXCEPTIONS = os.path.join(FOLDER, "exceptions.txt")
 
+# How an answer came about, as answers.txt marks it.
+RECORDED, EXPECTED, CRASHES = "=", "?", "!"
+
 
 def parse_rows(text):
     """[(name, answer)] of the program's output."""
@@ -19,13 +22,13 @@ def parse_rows(text):
 
 
 def read():
-    """{name: (is_recorded, answer)}, in order."""
+    """{name: (mark, answer)}, in order."""
     rows = {}
     with open(ANSWERS) as file:
         for line in file:
-            if line[0] in "=?":
+            if line[0] in (RECORDED, EXPECTED, CRASHES):
                 name, answer = line[2:].rstrip("\n").split(": ", 1)
-                rows[name] = (line[0] == "=", answer)
+                rows[name] = (line[0], answer)
     return rows
 
 
@@ -44,33 +47,64 @@ def differences(rows, compare_device):
     expected, allowed, found = read(), exceptions(), dict(rows)
     problems = ["%s is not in answers.txt" % name for name in found if name not in expected]
     problems += ["%s was not printed" % name for name in expected if name not in found]
-    for name, (recorded, answer) in expected.items():
+    for name, (mark, answer) in expected.items():
         if name not in found or name in allowed or (depends_on_device(name) and not compare_device):
             continue
         if found[name] != answer:
-            problems.append("%s: %s, but %s: %s" % (name, found[name], "recorded" if recorded else "expected", answer))
+            problems.append("%s: %s, but %s: %s" % (name, found[name], "recorded" if mark == RECORDED else "expected",
+                                                    answer))
     return problems
 
 
 def write(rows):
-    """rows: [(name, is_recorded, answer)]"""
+    """rows: [(name, mark, answer)]"""
     with open(ANSWERS, "w") as file:
-        file.write("# What the rows of the conformance program answer, see README.md. = recorded, ? not recorded yet.\n")
-        for name, recorded, answer in rows:
-            file.write("%s %s: %s\n" % ("=" if recorded else "?", name, answer))
+        file.write("# What the rows of the conformance program answer, see README.md. = recorded, ? not recorded yet, ! what the\n"
+                   "# real runtime does not survive: slate's answer.\n")
+        for name, mark, answer in rows:
+            file.write("%s %s: %s\n" % (mark, name, answer))
+
+
+def run_without_crash(program):
+    """The rows of a run from which those are left out that end it or hang. Each of them costs a run."""
+    left_out = []
+    while True:
+        try:
+            reply = subprocess.run([program, *left_out], capture_output=True, text=True, timeout=60)
+            code, out = reply.returncode, reply.stdout
+        except subprocess.TimeoutExpired as expired:
+            code, out = None, expired.stdout.decode()
+        if code == 0:
+            return parse_rows(out)
+        last = out.rsplit("\n", 1)[-1].removesuffix(": ")
+        if not last or last in left_out:
+            sys.exit("%s ended with %s, after %s" % (program, code, out[-200:]))
+        print("%s: %s" % (last, "hangs" if code is None else "ends with %d" % code), flush=True)
+        left_out.append(last)
+
+
+def record(program):
+    known = read()
+
+    def row(name, answer):
+        if answer == "crash":
+            return name, CRASHES, known.get(name, (None, "?"))[1]
+        return name, RECORDED, answer
+
+    write([row(*each) for each in run_without_crash(program)])
+
+
+def expect(program):
+    rows = parse_rows(subprocess.run([program], capture_output=True, text=True, check=True).stdout)
+    known = read() if os.path.exists(ANSWERS) else {}
+    write([(name, *known.get(name, (EXPECTED, answer))) for name, answer in rows])
 
 
 def main():
-    if len(sys.argv) != 3 or sys.argv[1] not in ("record", "expect"):
+    verbs = {"record": record, "expect": expect}
+    if len(sys.argv) != 3 or sys.argv[1] not in verbs:
         sys.exit(__doc__)
-    reply = subprocess.run([sys.argv[2]], capture_output=True, text=True)
-    if reply.returncode != 0:
-        sys.exit("%s ended with %d: %s" % (sys.argv[2], reply.returncode, reply.stderr))
-    rows = parse_rows(reply.stdout)
-    if sys.argv[1] == "record":
-        return write([(name, True, answer) for name, answer in rows])
-    known = read() if os.path.exists(ANSWERS) else {}
-    write([(name, *known.get(name, (False, answer))) for name, answer in rows])
+    verbs[sys.argv[1]](sys.argv[2])
 
 
 if __name__ == "__main__":

@@ -26,20 +26,27 @@ void pool_rows();
 void graph_rows();
 void capture_rows();
 
-/// Prints a row: what the call returned, and, when cudaGetLastError then says something else, that.
-inline void print_row(const char* name, cudaError_t returned, const std::string& more = {}) {
+/// Prints a row's name, so that it is known if the call ends the program. False, and "crash" as the
+/// answer, for the rows that the command line says to leave out.
+bool begin_row(const char* name);
+
+/// Prints a row's answer: what the call returned, and, when cudaGetLastError then says something
+/// else, that.
+inline void end_row(cudaError_t returned, const std::string& more = {}) {
   const cudaError_t last = cudaGetLastError();
-  std::printf("%s: %s", name, cudaGetErrorName(returned));
+  std::printf("%s", cudaGetErrorName(returned));
   if (last != returned) std::printf(" last %s", cudaGetErrorName(last));
   std::printf("%s%s\n", more.empty() ? "" : " ", more.c_str());
 }
 
 /// ROW(name, call[, more]): a row of a call. `more` is looked at after the call, as an argument of
 /// a function would not be.
-#define ROW(name, call, ...)                                             \
-  do {                                                                   \
-    const cudaError_t returned = (call);                                 \
-    ::conformance::print_row(name, returned __VA_OPT__(, ) __VA_ARGS__); \
+#define ROW(name, call, ...)                                       \
+  do {                                                             \
+    if (::conformance::begin_row(name)) {                          \
+      const cudaError_t returned = (call);                         \
+      ::conformance::end_row(returned __VA_OPT__(, ) __VA_ARGS__); \
+    }                                                              \
   } while (false)
 
 /// A row of a value.

@@ -5,7 +5,7 @@ import os
 import subprocess
 import unittest
 
-from harness import SlateTestCase, binary, program_command
+from harness import ON_GPU, SlateTestCase, binary, program_command
 
 POLICIES = ["adaptive", "table", "timeslice", "fifo"]
 
@@ -14,8 +14,9 @@ def command(name, size, reps):
     return program_command(name, "slate")[:1] + ["--json", "--size", str(size), "--reps", str(reps)]
 
 
-# A kernel of many blocks that takes sim, and slate's notion of a long kernel, its time.
-LONG = command("black_scholes", 2_000_000, 6)
+# A kernel of many blocks that takes the device, and slate's notion of a long kernel, its time.
+LONG_PROGRAM = "sgemm" if ON_GPU else "black_scholes"
+LONG = command("sgemm", 4096, 60) if ON_GPU else command("black_scholes", 2_000_000, 6)
 SHORT = command("vector_add", 20_000, 5)
 
 
@@ -65,7 +66,7 @@ class SchedulingTest(SlateTestCase):
         daemon = self.daemon()
         alone = self.report(daemon.start(LONG))
         low = daemon.start(LONG)
-        low_id = self.running(daemon, "black_scholes")["id"]
+        low_id = self.running(daemon, LONG_PROGRAM)["id"]
         daemon.environment["SLATE_PRIORITY"] = "5"
         high = daemon.start(SHORT)
         del daemon.environment["SLATE_PRIORITY"]
@@ -84,16 +85,16 @@ class SchedulingTest(SlateTestCase):
     def test_status_shows_progress_and_set_changes_shares(self):
         daemon = self.daemon()
         process = daemon.start(LONG)
-        session = self.running(daemon, "black_scholes")
+        session = self.running(daemon, LONG_PROGRAM)
         self.assertEqual(session["weight"], 1)
         self.assertGreater(session["blocks"], 0)
         self.assertLessEqual(session["blocks_done"], session["blocks"])
         self.slatectl(daemon, "set", str(session["id"]), "--weight", "3", "--priority", "-2")
-        again = self.running(daemon, "black_scholes")
+        again = self.running(daemon, LONG_PROGRAM)
         self.assertEqual((again["weight"], again["priority"]), (3, -2))
         self.report(process)
         table = json.loads(self.slatectl(daemon, "profile", "--json"))
-        self.assertTrue(any("black_scholes" in row["name"] for row in table["kernels"]), table)
+        self.assertTrue(any(LONG_PROGRAM in row["name"] for row in table["kernels"]), table)
         daemon.wait_until_idle()
         daemon.stop()
 
@@ -103,7 +104,7 @@ class SchedulingTest(SlateTestCase):
         table = json.loads(self.slatectl(daemon, "profile", "--json"))
         sms = table["sm_count"]
         half = sms // 16 * 8 if sms > 16 else sms // 2
-        self.slatectl(daemon, "profile", "group", "black_scholes", "black_scholes", "--sms",
+        self.slatectl(daemon, "profile", "group", LONG_PROGRAM, LONG_PROGRAM, "--sms",
                       "%d,%d" % (half, sms - half))
         programs = [daemon.start(LONG), daemon.start(LONG)]
         wanted = "on SMs %d-%d" % (half, sms - 1)
@@ -112,7 +113,7 @@ class SchedulingTest(SlateTestCase):
             self.assertEqual(self.report(process)["hash"], alone["hash"])
         table = json.loads(self.slatectl(daemon, "profile", "--json"))
         self.assertTrue(table["groups"][0]["pinned"])
-        self.slatectl(daemon, "profile", "group", "black_scholes", "black_scholes", "--auto")
+        self.slatectl(daemon, "profile", "group", LONG_PROGRAM, LONG_PROGRAM, "--auto")
         self.assertFalse(json.loads(self.slatectl(daemon, "profile", "--json"))["groups"])
         daemon.wait_until_idle()
         daemon.stop()

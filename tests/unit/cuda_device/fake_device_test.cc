@@ -71,6 +71,50 @@ TEST_F(DeviceRulesTest, UnfinishedWorkIsNoError) {
   EXPECT_FALSE(device_->lost());
 }
 
+TEST_F(DeviceRulesTest, WatchedEventsAreReachedWithoutACall) {
+  const auto event = device_->create_watched_event();
+  ASSERT_TRUE(event);
+  EXPECT_TRUE(device_->query(*event).value());
+  for (const std::uint64_t round : {1, 2}) {
+    ASSERT_TRUE(device_->record(*event, device::Stream{0x40}));
+    EXPECT_FALSE(device_->query(*event).value());
+    const auto [word, value] = fake_.unwritten.back();
+    EXPECT_EQ(value, round);
+    fake_.forget_calls();
+    *word = value;
+    EXPECT_TRUE(device_->query(*event).value());
+    EXPECT_TRUE(fake_.calls().empty());
+  }
+  device_->destroy_event(*event);
+  EXPECT_EQ(device_->create_watched_event().value(), *event);
+}
+
+TEST_F(DeviceRulesTest, AFaultIsSeenThoughTheWordIsNeverWritten) {
+  const auto event = device_->create_watched_event();
+  ASSERT_TRUE(event);
+  ASSERT_TRUE(device_->record(*event, device::Stream{0x40}));
+  fake_.fail("cuStreamQuery", CUDA_ERROR_ILLEGAL_ADDRESS);
+  auto reached = device_->query(*event);
+  while (reached && !*reached) reached = device_->query(*event);
+  ASSERT_FALSE(reached);
+  EXPECT_EQ(reached.error().code, ErrorCode::kIllegalAddress);
+  EXPECT_TRUE(device_->lost());
+  EXPECT_FALSE(device_->query(*event));
+}
+
+TEST_F(DeviceRulesTest, ADriverThatCannotWriteWordsHasOrdinaryEvents) {
+  FakeDriver& fake = fake_;
+  device_.reset();
+  fake.remove_write_value();
+  auto opened = CudaDevice::open(fake.driver(), 0);
+  ASSERT_TRUE(opened);
+  const auto event = (*opened)->create_watched_event();
+  ASSERT_TRUE(event);
+  ASSERT_TRUE((*opened)->record(*event, device::Stream{0x40}));
+  EXPECT_EQ(fake.count("cuEventRecord"), 1);
+  EXPECT_TRUE((*opened)->query(*event).value());
+}
+
 TEST_F(DeviceRulesTest, AFaultLosesTheDeviceForEver) {
   const auto event = device_->create_event(false);
   ASSERT_TRUE(event);

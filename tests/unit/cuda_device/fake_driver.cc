@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <cstdlib>
 #include <cstring>
 
 #include "base/check.h"
@@ -14,7 +15,7 @@ std::uint64_t next_handle = 0x1000;
 
 template <typename Handle>
 Handle make_handle() {
-  return reinterpret_cast<Handle>(++next_handle);
+  return reinterpret_cast<Handle>(next_handle += 16);
 }
 
 std::string without_version(std::string_view symbol) {
@@ -144,6 +145,14 @@ void answer_about_memory(Driver& driver) {
   driver.cuMemUnmap.function = [](CUdeviceptr base, std::size_t bytes) {
     return fake->note("cuMemUnmap", fmt::format("{:#x} {:#x}", base, bytes));
   };
+  driver.cuMemHostAlloc.function = [](void** memory, std::size_t bytes, unsigned int) {
+    *memory = std::aligned_alloc(4096, bytes);
+    return fake->note("cuMemHostAlloc");
+  };
+  driver.cuMemFreeHost.function = [](void* memory) {
+    std::free(memory);
+    return fake->note("cuMemFreeHost");
+  };
   driver.cuMemsetD8Async.function = [](CUdeviceptr to, unsigned char value, std::size_t count,
                                        CUstream) {
     return fake->note("cuMemsetD8Async", fmt::format("{:#x} {:#x} {}", to, value, count));
@@ -248,6 +257,13 @@ void answer_about_green_contexts(Driver& driver) {
   driver.cuStreamWaitValue64.function = [](CUstream, CUdeviceptr at, cuuint64_t value,
                                            unsigned int flags) {
     return fake->note("cuStreamWaitValue64", fmt::format("{:#x} {} {}", at, value, flags));
+  };
+  driver.cuStreamWriteValue64.function = [](CUstream, CUdeviceptr at, cuuint64_t value,
+                                            unsigned int flags) {
+    return noted("cuStreamWriteValue64", fmt::format("{} {}", value, flags), [&] {
+      fake->unwritten.emplace_back(reinterpret_cast<std::uint64_t*>(at), value);
+      return CUDA_SUCCESS;
+    });
   };
 }
 

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "device/cuda/driver.h"
@@ -43,6 +44,10 @@ class FakeDriver {
   static constexpr int kMaxPitch = 4096;  // small, so that tests reach it
   std::string last_parameters;            // the bytes of the last launch's parameter buffer
   int resident_blocks = 5;                // what the occupancy calculator answers
+  /// What cuStreamWriteValue64 was told to write, in order; the test may do so.
+  std::vector<std::pair<std::uint64_t*, std::uint64_t>> unwritten;
+  /// For a driver that lacks the function.
+  void remove_write_value() { driver_.cuStreamWriteValue64.function = nullptr; }
   FakeGreen green;
 
  private:

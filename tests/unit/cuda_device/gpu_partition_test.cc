@@ -1,4 +1,7 @@
 // Partitions and waits for words on a GPU.
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <map>
 #include <set>
 #include <string>
@@ -229,7 +232,48 @@ TEST_F(GpuPartitionTest, UnitsThatThereAreNotAreInvalid) {
   }
 }
 
+TEST_F(GpuPartitionTest, WatchedEventsOfItsStreamsAreReached) {
+  const device::Partition part = partition(0, 1);
+  const device::Stream stream = stream_on(part);
+  const device::Event event = device_->create_watched_event().value();
+  Parameters parameters;
+  parameters.add(arena_.base).add(std::uint32_t{7}).add(20 * kMillisecond);
+  for (int round = 0; round < 3; ++round) {
+    launch("late_store", parameters, stream);
+    const auto recorded = device_->record(event, stream);
+    ASSERT_TRUE(recorded) << recorded.error().message;
+    EXPECT_EQ(device_->query(event), false);
+    while (!device_->query(event).value()) std::this_thread::yield();
+    EXPECT_EQ(read<std::uint32_t>(arena_.base, 1).front(), 7);
+    write<std::uint32_t>(arena_.base, {0});
+  }
+  device_->destroy_event(event);
+  device_->destroy_stream(stream);
+  device_->destroy_partition(part);
+}
+
 class GpuWaitValueTest : public GpuTest {};
+
+TEST_F(GpuWaitValueTest, TheHostOpensAWordOfSharedMemoryEvenWhileAModuleIsLoaded) {
+  constexpr std::uint64_t kBytes = 4096;
+  const int fd = ::memfd_create("slate-test", MFD_CLOEXEC);
+  ASSERT_EQ(::ftruncate(fd, kBytes), 0);
+  const device::Address word = device_->map_host(fd, kBytes).value() + 8;
+  const device::Event event = device_->create_watched_event().value();
+  ASSERT_TRUE(device_->wait_value(stream_, word, 3));
+  ASSERT_TRUE(device_->record(event, stream_));
+  // Loading may wait for all that is under way, and whoever calls the driver then for the loading.
+  std::thread loading([&] { kernel("await"); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(device_->query(event), false);
+  ASSERT_TRUE(device_->write_value(word, 3));
+  loading.join();
+  finish(stream_);
+  EXPECT_EQ(device_->query(event), true);
+  device_->destroy_event(event);
+  device_->unmap_host({word - 8, kBytes});
+  ::close(fd);
+}
 
 TEST_F(GpuWaitValueTest, LaterWorkWaitsForAKernelsStoreAndOtherStreamsDoNot) {
   const device::Function store = kernel("late_store");  // before the wait: loading may wait for it

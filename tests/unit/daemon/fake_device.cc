@@ -168,10 +168,13 @@ Result<void> FakeDevice::unmap(device::AddressRange range) {
 }
 
 bool FakeDevice::is_mapped(Address address, std::uint64_t bytes) const {
-  const auto next = mapped_.upper_bound(address);
-  if (next == mapped_.begin()) return false;
-  const auto& [base, size] = *std::prev(next);
-  return device::AddressRange{base, size}.contains(address, bytes);
+  const auto in = [&](const auto& ranges) {
+    const auto next = ranges.upper_bound(address);
+    if (next == ranges.begin()) return false;
+    const auto& [base, size] = *std::prev(next);
+    return device::AddressRange{base, size}.contains(address, bytes);
+  };
+  return in(mapped_) || in(hosts_);
 }
 
 Result<void> FakeDevice::register_host(void* memory, std::size_t) {
@@ -190,11 +193,16 @@ Result<Address> FakeDevice::map_host(int fd, std::uint64_t bytes) {
   if (memory == MAP_FAILED) return fail_errno("map_host");
   const std::lock_guard lock(mutex_);
   registered_.insert(memory);
+  hosts_.emplace(reinterpret_cast<Address>(memory), bytes);
   return reinterpret_cast<Address>(memory);
 }
 
 void FakeDevice::unmap_host(device::AddressRange range) {
   unregister_host(reinterpret_cast<void*>(range.base));
+  {
+    const std::lock_guard lock(mutex_);
+    SLATE_CHECK(hosts_.erase(range.base) == 1);
+  }
   SLATE_CHECK(::munmap(reinterpret_cast<void*>(range.base), range.bytes) == 0);
 }
 
@@ -382,6 +390,14 @@ Result<void> FakeDevice::wait(device::Stream stream, device::Event event) {
 
 Result<void> FakeDevice::wait_value(device::Stream stream, Address address, std::uint64_t value) {
   return push(stream, {Piece::Kind::kWaitValue, "wait_value", {}, {}, address, value});
+}
+
+Result<void> FakeDevice::write_value(Address address, std::uint64_t value) {
+  const std::lock_guard lock(mutex_);
+  SLATE_CHECK(is_mapped(address, sizeof(value)));
+  std::memcpy(pointer(address), &value, sizeof(value));
+  run_all_locked();
+  return {};
 }
 
 Result<bool> FakeDevice::query(device::Event event) {

@@ -94,6 +94,7 @@ class FakeDevice final : public device::Device {
   Result<void> wait(device::Stream stream, device::Event event) override;
   Result<void> wait_value(device::Stream stream, device::Address address,
                           std::uint64_t value) override;
+  Result<void> write_value(device::Address address, std::uint64_t value) override;
   Result<bool> query(device::Event event) override;
   Result<float> elapsed_ms(device::Event start, device::Event stop) override;
   void wait_for_progress(std::chrono::microseconds timeout) override;
@@ -152,6 +153,7 @@ class FakeDevice final : public device::Device {
   std::map<device::Address, std::uint64_t> reserved_;
   std::map<device::Address, std::uint64_t> mapped_;
   std::set<void*> registered_;
+  std::map<device::Address, std::uint64_t> hosts_;                   // bytes of map_host()
   std::map<std::uint64_t, std::unique_ptr<std::uint64_t>> modules_;  // each with one global, "g"
   std::map<std::uint64_t, std::string> functions_;
   std::map<std::uint64_t, Queue> streams_;

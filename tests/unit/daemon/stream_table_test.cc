@@ -42,6 +42,7 @@ class StreamTableTest : public testing::Test {
     EXPECT_TRUE(device_.launch(
         {.function = *device_.find_function(module_, kernel), .parameters = parameter}, target));
     table_->work_submitted(*stream, std::make_shared<const std::string>(kernel));
+    if (pauses_) table_->watch_all();
     return std::string(kernel) + "@" + std::to_string(static_cast<std::uint64_t>(target));
   }
   void run_dry(device::Stream stream) {
@@ -51,6 +52,7 @@ class StreamTableTest : public testing::Test {
   device::Stream device_stream(std::uint64_t id) { return (*table_->find(id))->device; }
   void wait_idle() { ASSERT_TRUE(group_.wait_empty(kLong)); }
 
+  bool pauses_ = true;  // the session's thread, after every piece of work
   const std::array<std::byte, 1> image_{std::byte{'x'}};
   FakeDevice device_;
   device::Module module_;
@@ -191,6 +193,37 @@ TEST_F(StreamTableTest, RunningKernelsAreNamed) {
   work(0, "spin");
   EXPECT_EQ(table_->running_kernels(), std::vector<std::string>{"spin"});
   EXPECT_EQ(table_->launches_running(), 1u);
+}
+
+TEST_F(StreamTableTest, ProgressIsSeenWhileTheSessionGoesOnSubmitting) {
+  device_.hold(true);
+  pauses_ = false;
+  for (int i = 0; i < 100; ++i) work(0);
+  run_dry(device_stream(0));
+  wait_idle();
+  const LogicalStream& stream = **table_->find(0);
+  EXPECT_GE(stream.completed.load(), 50u);
+  EXPECT_TRUE(stream.busy());
+  table_->watch_all();
+  run_dry(device_stream(0));
+  wait_idle();
+  EXPECT_FALSE(stream.busy());
+}
+
+TEST_F(StreamTableTest, AWatchCallsWhenWhatIsBeforeItIsDone) {
+  device_.hold(true);
+  work(0);
+  std::atomic<bool> called = false;
+  LogicalStream& stream = **table_->find(0);
+  ASSERT_TRUE(table_->watch(stream, [&](const Result<void>& outcome) {
+    EXPECT_TRUE(outcome);
+    EXPECT_FALSE(stream.busy());
+    called = true;
+  }));
+  EXPECT_FALSE(called);
+  run_dry(device_stream(0));
+  wait_idle();
+  EXPECT_TRUE(called);
 }
 
 TEST_F(StreamTableTest, AFaultIsReportedWithoutAnybodyAsking) {

@@ -1,4 +1,7 @@
 // Streams of the simulated device that wait for a word of memory.
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "tests/unit/sim_device/sim_fixture.h"
 
 namespace slate::sim {
@@ -46,6 +49,23 @@ TEST_F(WaitValueTest, LaterWorkWaitsForTheWordAndOtherStreamsDoNot) {
 TEST_F(WaitValueTest, AWordThatHoldsTheValueHoldsNobodyUp) {
   ASSERT_TRUE(device_->wait_value(stream_, wide(0), 0));
   EXPECT_TRUE(finish(stream_));
+}
+
+TEST_F(WaitValueTest, TheHostOpensAWordOfSharedMemory) {
+  constexpr std::uint64_t kBytes = 4096;
+  const int fd = ::memfd_create("slate-test", MFD_CLOEXEC);
+  ASSERT_EQ(::ftruncate(fd, kBytes), 0);
+  const device::Address base = *device_->map_host(fd, kBytes);
+  EXPECT_EQ(code_of_wait(base + kBytes, other_), ErrorCode::kInvalidValue);
+  ASSERT_TRUE(device_->wait_value(stream_, base + 8, 3));
+  const device::Event event = *device_->create_watched_event();
+  ASSERT_TRUE(device_->record(event, stream_));
+  ASSERT_TRUE(device_->write_value(base + 8, 2));
+  EXPECT_EQ(device_->query(event), false);
+  ASSERT_TRUE(device_->write_value(base + 8, 3));
+  EXPECT_TRUE(finish(stream_));
+  device_->unmap_host({base, kBytes});
+  ::close(fd);
 }
 
 TEST_F(WaitValueTest, AllEightBytesCount) {
