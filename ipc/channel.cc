@@ -373,24 +373,32 @@ EngineChannel::EngineChannel(SessionFifos fifos, Segment segment)
     : fifos_(std::move(fifos)),
       segment_(std::move(segment)),
       consumer_(segment_.operator->()),
-      stop_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+      event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 EngineChannel::Wait EngineChannel::wait(std::chrono::milliseconds timeout) {
-  const auto ready = [&] { return stopped_.load(std::memory_order_relaxed) || !consumer_.empty(); };
+  const auto ready = [&] {
+    return stopped_.load(std::memory_order_relaxed) || poked_.load(std::memory_order_relaxed) ||
+           !consumer_.empty();
+  };
   spin(ready);
   while (true) {
     if (stopped_.load(std::memory_order_relaxed)) return Wait::kStopped;
+    if (poked_.exchange(false, std::memory_order_acquire)) return Wait::kPoked;
     if (!consumer_.empty()) return Wait::kCommand;
     segment_->status.engine_sleeps.store(1, std::memory_order_seq_cst);
     if (ready()) continue;
     std::array<pollfd, 2> pollers{pollfd{fifos_.from_client.get(), POLLIN, 0},
-                                  pollfd{stop_event_.get(), POLLIN, 0}};
+                                  pollfd{event_.get(), POLLIN, 0}};
     const int n = ::poll(pollers.data(), pollers.size(), static_cast<int>(timeout.count()));
     if (n == 0) return Wait::kTimeout;
     if (n > 0 && pollers[0].revents != 0) {
       std::array<char, 256> bytes;
       const ssize_t got = ::read(fifos_.from_client.get(), bytes.data(), bytes.size());
       if (got == 0) return Wait::kPeerGone;
+    }
+    if (n > 0 && pollers[1].revents != 0 && !stopped_.load(std::memory_order_relaxed)) {
+      std::uint64_t times = 0;
+      [[maybe_unused]] const ssize_t got = ::read(event_.get(), &times, sizeof(times));
     }
   }
 }
@@ -409,8 +417,17 @@ void EngineChannel::wake_client() {
 
 void EngineChannel::stop() {
   stopped_.store(true, std::memory_order_relaxed);
+  ring();
+}
+
+void EngineChannel::poke() {
+  poked_.store(true, std::memory_order_release);
+  ring();
+}
+
+void EngineChannel::ring() {
   const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t n = ::write(stop_event_.get(), &one, sizeof(one));
+  [[maybe_unused]] const ssize_t n = ::write(event_.get(), &one, sizeof(one));
 }
 
 void EngineChannel::reply(std::uint16_t slot, std::uint32_t sequence,

@@ -141,9 +141,9 @@ class EngineChannel {
  public:
   EngineChannel(SessionFifos fifos, Segment segment);
 
-  enum class Wait { kCommand, kPeerGone, kStopped, kTimeout };
-  /// Waits until a command can be popped, the client is gone, stop() was called, or `timeout` has
-  /// passed (negative: no limit).
+  enum class Wait { kCommand, kPeerGone, kStopped, kPoked, kTimeout };
+  /// Waits until a command can be popped, the client is gone, stop() or poke() was called, or
+  /// `timeout` has passed (negative: no limit).
   Wait wait(std::chrono::milliseconds timeout = std::chrono::milliseconds(-1));
   /// As RingConsumer::try_pop, and wakes a client that waits for room.
   Result<bool> try_pop(Command& command);
@@ -153,6 +153,8 @@ class EngineChannel {
   // These may be called from any thread.
   /// Ends wait() in the session thread, now or at its next call.
   void stop();
+  /// Ends one wait() in the session thread, now or the next one.
+  void poke();
   void reply(std::uint16_t slot, std::uint32_t sequence, std::span<const std::byte> payload);
   void reply_error(std::uint16_t slot, std::uint32_t sequence, const Error& error);
   void finish_staging(std::uint32_t slot, std::uint64_t sequence);
@@ -177,13 +179,15 @@ class EngineChannel {
 
  private:
   void wake_client();
+  void ring();
 
   SessionFifos fifos_;
   Segment segment_;
   RingConsumer consumer_;
   std::mutex print_mutex_;
-  UniqueFd stop_event_;
+  UniqueFd event_;
   std::atomic<bool> stopped_{false};
+  std::atomic<bool> poked_{false};
 };
 
 /// Marks a session as failed or ended in its status page and wakes the client: for the supervisor,

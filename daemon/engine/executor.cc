@@ -87,12 +87,19 @@ void Executor::abandon(Client& client) {
   tick_.notify_one();
 }
 
-void Executor::remove(const std::shared_ptr<Client>& client) {
+void Executor::drop_lanes(Client& client) {
+  std::vector<std::shared_ptr<LaunchBatch>> batches;
   {
-    const std::lock_guard lanes(client->mutex);
-    client->lanes.clear();
-    client->gone = true;
+    const std::lock_guard lanes(client.mutex);
+    client.gone = true;
+    for (const ActiveLane& lane : client.lanes) batches.push_back(lane.batch);
   }
+  for (const auto& batch : batches) {
+    batch_ended(batch, fail(ErrorCode::kUnavailable, "the session has ended"));
+  }
+}
+
+void Executor::remove(const std::shared_ptr<Client>& client) {
   const std::lock_guard lock(mutex_);
   views_.erase(views_.begin() + static_cast<std::ptrdiff_t>(client->index));
   clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(client->index));
@@ -288,6 +295,7 @@ std::optional<Executor::Grant> Executor::wait_for_grant(Client& client,
 
 /// On the completer's thread, or the session's when a launch was refused.
 void Executor::batch_ended(const std::shared_ptr<LaunchBatch>& batch, const Result<void>& outcome) {
+  if (batch->ended.exchange(true)) return;
   scheduler::Completion& completion = batch->completion;
   completion.ended = Clock::now();
   bool timed = false;
@@ -322,13 +330,13 @@ void Executor::batch_ended(const std::shared_ptr<LaunchBatch>& batch, const Resu
                      completion.ended);
   if (timed) policy_->finished(completion);
   {
-    // Its lane is free, and the next one in turn is on the device.
     const std::lock_guard lanes(client->mutex);
-    std::erase_if(client->lanes, [&](const ActiveLane& lane) {
+    const auto freed = std::erase_if(client->lanes, [&](const ActiveLane& lane) {
       if (lane.batch != batch) return false;
-      --lane.stream->active_lanes;
+      lane.stream->active_lanes.store(0);
       return true;
     });
+    if (freed > 0 && client->spec.lane_ended) client->spec.lane_ended();
     if (!client->lanes.empty()) running.blocks_done = 0;
   }
   decide(completion.ended);

@@ -38,6 +38,7 @@ struct LaunchBatch {
   double expected_ms = 0;
   bool profiled = false;  // one launch, in the profile form
   TraceLaunch trace;
+  std::atomic<bool> ended{false};  // accounted for: more than one may see the end of a lane's
 };
 
 struct ClientSpec {
@@ -46,6 +47,9 @@ struct ClientSpec {
   std::string program;
   double weight = 1;
   int priority = 0;
+  /// Called on the executor's or the completer's thread when a launch that could be called back has
+  /// ended, and its stream may go on (LogicalStream::active_lanes). May be empty.
+  std::function<void()> lane_ended = {};
 };
 
 /// For `slatectl status`.
@@ -81,6 +85,9 @@ class Executor {
   /// Any thread. The session is about to end: nothing waits for the policy any more, and what can
   /// be called back is.
   void abandon(Client& client);
+  /// For launches that were called back for good. Requires: abandon() was called, and nothing of
+  /// its runs any more.
+  void drop_lanes(Client& client);
   /// Requires: none of its work is unfinished.
   void remove(const std::shared_ptr<Client>& client);
 
@@ -159,6 +166,8 @@ class Executor {
 
   // executor_lanes.cc
   void run();
+  Result<void> watch_lane(Client& client, device::Stream stream,
+                          std::shared_ptr<LaunchBatch> batch);
   void look_after(const std::shared_ptr<Client>& client);
   Result<void> tend(Client& client, ActiveLane& lane, const LaneState& state);
   bool set_up_lanes();
@@ -192,8 +201,7 @@ class Executor {
   // The executor's thread only, once registered.
   std::array<std::byte, 256> probe_{};  // where lanes' control blocks are read to
   bool probe_registered_ = false;
-  std::uint64_t signal_value_ = 0;  // being written over a lane's
-  std::thread thread_;              // last: it uses all of the above
+  std::thread thread_;  // last: it uses all of the above
 };
 
 }  // namespace slate::daemon

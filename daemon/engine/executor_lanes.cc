@@ -44,7 +44,7 @@ bool Executor::set_up_lanes() {
 /// Requires: the mutex is held.
 void Executor::resize(const scheduler::Resize& change, scheduler::Time now) {
   Client* const client = find(change.session);
-  if (client == nullptr) return;
+  if (client == nullptr || client->abandoned.load()) return;
   const std::lock_guard lanes(client->mutex);
   if (client->lanes.empty()) return;
   views_[client->index].running.placement = change.placement;
@@ -90,7 +90,8 @@ Result<void> Executor::supplement(Client& client, ActiveLane& lane) {
   // As many as the launch itself: those without a place leave within microseconds.
   const auto added = lane.lane->queue->supplement(~std::uint32_t{0}, (*side)->stream);
   if (!added) return added;
-  return device_.record((*side)->end->get(), (*side)->stream);
+  if (const auto done = device_.record((*side)->end->get(), (*side)->stream); !done) return done;
+  return watch_lane(client, (*side)->stream, lane.batch);
 }
 
 void Executor::run() {
@@ -151,10 +152,27 @@ Result<Executor::LaneState> Executor::state_of(const WorkerLane& lane) {
   return state;
 }
 
+/// Has the lane looked at as soon as what is on `stream`, its own or a side's, has ended.
+Result<void> Executor::watch_lane(Client& client, device::Stream stream,
+                                  std::shared_ptr<LaunchBatch> batch) {
+  return completer_.watch(
+      client.group, stream,
+      [this, session = client.spec.session, batch = std::move(batch)](const Result<void>& outcome) {
+        {
+          const std::lock_guard lock(mutex_);
+          lanes_active_.store(true);
+        }
+        tick_.notify_one();
+        if (!outcome) batch_ended(batch, outcome);
+      });
+}
+
 void Executor::look_after(const std::shared_ptr<Client>& client) {
   std::optional<scheduler::Progress> progress;
+  std::vector<std::shared_ptr<LaunchBatch>> over;
   {
     const std::lock_guard lanes(client->mutex);
+    if (client->gone) return;
     if (!client->lanes.empty()) lanes_active_.store(true);
     for (ActiveLane& lane : client->lanes) {
       if (!lane.begun) {
@@ -167,7 +185,8 @@ void Executor::look_after(const std::shared_ptr<Client>& client) {
       if (const auto done = tend(*client, lane, *state); !done) {
         log_warning("a kernel cannot be steered: {}", done.error().message);
       }
-      if (progress || state->signal == lane.finished) continue;
+      if (lane.over) over.push_back(lane.batch);
+      if (progress || lane.over) continue;
       const scheduler::Completion& completion = lane.batch->completion;
       progress = {.session = completion.session,
                   .kernel = completion.kernel,
@@ -177,6 +196,10 @@ void Executor::look_after(const std::shared_ptr<Client>& client) {
                   .blocks = completion.blocks,
                   .at = Clock::now()};
     }
+  }
+  for (const auto& batch : over) {
+    batch_ended(batch, {});
+    completer_.give_back_timers(std::move(batch->start), std::move(batch->end));
   }
   if (!progress) return;
   const std::lock_guard lock(mutex_);
@@ -191,21 +214,23 @@ Result<void> Executor::tend(Client& client, ActiveLane& lane, const LaneState& s
   // The signal alone may be that of a retreat before the last resume.
   const bool retreated =
       state.signal == lane.retreated && state.ended == lane.lane->queue->exit_target();
-  if (state.signal == lane.finished) return {};
+  if (state.signal == lane.finished) {
+    // The launch's own end follows at once, and is its time's.
+    const auto& end = lane.batch->end;
+    const auto ended = end ? device_.query(end->get()) : Result<bool>(true);
+    lane.over = ended && *ended;
+    return {};
+  }
   if (client.abandoned.load()) {
-    if (!lane.placement.empty()) return apply(client, lane, {});
-    if (!retreated) return {};
-    // Nobody wants the rest: lets the stream behind it go on to its end. The control block, which
-    // is not clean now, is given back with the lane and cleaned by its next user.
-    signal_value_ = lane.finished;
-    return device_.copy_to_device(lane.lane->queue->signal_address(), sizeof(signal_value_),
-                                  &signal_value_, sizeof(signal_value_),
-                                  {.width = sizeof(signal_value_), .height = 1}, control_);
+    // Nobody wants the rest. The control block, which is not clean then, is given back with the
+    // lane and cleaned by its next user.
+    return lane.placement.empty() ? Result<void>() : apply(client, lane, {});
   }
   if (retreated && state.nobody_joins && !lane.placement.empty()) {
     lane.short_of_workers = false;
     trace_.resumed(lane.batch->trace);
-    return lane.lane->queue->resume();
+    if (const auto done = lane.lane->queue->resume(); !done) return done;
+    return watch_lane(client, lane.lane->stream, lane.batch);
   }
   const bool adds = lane.short_of_workers && !retreated && !lane.placement.empty();
   return adds ? supplement(client, lane) : Result<void>();

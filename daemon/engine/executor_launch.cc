@@ -63,7 +63,7 @@ bool Executor::may_resize(Client& client, const device::LaunchSpec& spec,
   if (grant.start.form != Form::kWorker || !grant.is_long || !is_one_part(spec)) return false;
   if (!set_up_lanes()) return false;
   const std::lock_guard lanes(client.mutex);
-  return client.lanes.size() < stream.lanes.size();
+  return stream.active_lanes.load() == 0;
 }
 
 /// The partition to launch on. One that is being made cannot be waited for: this once the launch
@@ -129,9 +129,11 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
     batch.completion.part = 1;
     batch.completion.task_size = 0;
   }
-  if (resizable && done) {
+  const bool in_lane = resizable && done && *done == injector::Form::kWorker;
+  if (in_lane) {
     const std::lock_guard lock(mutex_);
-    views_[client.index].running.resizable = true;
+    scheduler::RunningWork& running = views_[client.index].running;
+    running.resizable = running.launches > 0;
   }
   if (done) {
     // A launch in slices counts once.
@@ -140,7 +142,13 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
   }
   const bool full = batch.expected_ms >= (grant.settled ? kSettledBatchMs : kBatchMs) ||
                     batch.completion.launches >= kMostBatch;
-  if (resizable || profiled || full || !done) close_batch(client, stream);
+  if (in_lane) {
+    // It ends when the lane does.
+    stream.batch.reset();
+    std::erase(client.open, &stream);
+  } else if (resizable || profiled || full || !done) {
+    close_batch(client, stream);
+  }
   return done;
 }
 
@@ -182,10 +190,7 @@ Result<injector::Form> Executor::launch_lane(Client& client, FunctionRecord& ker
                                              const device::LaunchSpec& spec, LogicalStream& stream,
                                              const scheduler::Start& start) {
   const std::lock_guard lanes(client.mutex);
-  WorkerLane* lane = &stream.lanes[0];
-  for (const ActiveLane& active : client.lanes) {
-    if (active.lane == lane) lane = &stream.lanes[1];
-  }
+  WorkerLane* const lane = &stream.lane;
   const auto lane_stream = client.streams.lane_stream(*lane);
   if (!lane_stream) return std::unexpected(lane_stream.error());
   WorkerQueue* const queue = queue_of(lane->queue);
@@ -221,18 +226,26 @@ Result<injector::Form> Executor::launch_lane(Client& client, FunctionRecord& ker
     if (!waited) return std::unexpected(waited.error());
     return done;
   }
-  const std::uint64_t finished = queue->expected_signal(injector::kFinished);
-  const auto waited = device_.wait_value(stream.device, queue->signal_address(), finished);
-  if (!waited) return std::unexpected(waited.error());
+  LaunchBatch& batch = *stream.batch;
+  if (auto end = completer_.take_timer(); end && batch.start) {
+    if (const auto marked = device_.record((*end)->get(), *lane_stream); !marked) {
+      return std::unexpected(marked.error());
+    }
+    batch.end = std::move(*end);
+  }
+  if (const auto watched = watch_lane(client, *lane_stream, stream.batch); !watched) {
+    return std::unexpected(watched.error());
+  }
   ++stream.active_lanes;
   client.lanes.push_back({.lane = lane,
                           .stream = &stream,
                           .batch = stream.batch,
                           .begin = std::move(*begin),
                           .placement = start.placement,
-                          .finished = finished,
+                          .finished = queue->expected_signal(injector::kFinished),
                           .retreated = queue->expected_signal(injector::kRetreated),
                           .begun = false,
+                          .over = false,
                           .short_of_workers = false});
   lanes_active_.store(true);
   tick_.notify_one();
@@ -282,7 +295,7 @@ Result<void> Executor::open_batch(Client& client, LogicalStream& stream, const G
   batch->trace.form = start.form;
   batch->trace.placement = start.placement;
   // Of a kernel whose time is known a sample is enough.
-  if (!grant.settled || client.untimed++ % kTimedOfSettled == 0) {
+  if (!grant.settled || grant.is_long || client.untimed++ % kTimedOfSettled == 0) {
     auto begin = completer_.take_timer();
     if (!begin) return std::unexpected(begin.error());
     batch->start = std::move(*begin);

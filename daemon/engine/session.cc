@@ -44,10 +44,14 @@ Session::Session(device::Device& device, Compiler& compiler, Executor& executor,
                             .pid = spec_.pid,
                             .program = spec_.program,
                             .weight = spec_.weight,
-                            .priority = spec_.priority},
+                            .priority = spec_.priority,
+                            .lane_ended = [this] { channel_.poke(); }},
                            streams_, group_)),
       retirement_(streams_, completer, group_),
-      gates_(device),
+      held_([this](std::uint64_t id) {
+        const auto stream = streams_.find(id);
+        return stream && (*stream)->blocking;
+      }),
       modules_(device, compiler, executor.injects(), executor.profiles()),
       budget_(spec_.staging ? spec_.staging : std::make_shared<StagingBudget>()),
       staging_(device, channel_, *budget_),
@@ -134,6 +138,10 @@ void Session::serve() {
       (void)staging_.reclaim();
       continue;
     }
+    if (event == ipc::EngineChannel::Wait::kPoked) {
+      if (!release_held()) return;
+      continue;
+    }
     if (event != ipc::EngineChannel::Wait::kCommand) return;
     // On a lost device it is left untouched, for the engine that comes next.
     if (!begun_.load() && device_.lost()) return;
@@ -148,6 +156,7 @@ void Session::serve() {
       }
       if (!*popped) break;
       if (!serve_command(command)) return;
+      if (released_ && !release_held()) return;
     }
   }
 }
@@ -191,16 +200,54 @@ void Session::end_command(const Command& command) {
 }
 
 /// False when the command broke the protocol: the session ends.
-bool Session::serve_command(const Command& command) {
+bool Session::serve_command(Command& command) {
   if (failed_.load()) {
     answer_failed(command);
     return true;
   }
+  if (held_.must_wait(command)) return keep(command);
+  return carry_out(command, channel_.position());
+}
+
+/// Keeps a command that has to wait; false when there are too many. Who only asks is told at once.
+bool Session::keep(Command& command) {
+  const ipc::CommandHeader header = command.header;
+  if (header.type == CommandType::kQuery) {
+    const ipc::QueryReply not_yet{0, 0};
+    channel_.reply(header.reply_slot, header.reply_sequence, std::as_bytes(std::span(&not_yet, 1)));
+    return true;
+  }
+  const auto kept = held_.keep(std::move(command), channel_.position());
+  if (kept) return true;
+  log_warning("session {} (pid {}, {}) ended: {}", spec_.id, spec_.pid, spec_.program,
+              kept.error().message);
+  channel_.fail(kept.error());
+  return false;
+}
+
+/// Carries out what was kept and need not wait any more; false when the session ends.
+bool Session::release_held() {
+  released_ = false;
+  std::erase_if(in_lanes_, [this](std::uint64_t id) {
+    const auto stream = streams_.find(id);
+    if (stream && (*stream)->active_lanes.load() > 0) return false;
+    held_.release(id);
+    return true;
+  });
+  if (failed_.load()) {
+    held_.give_up([this](const Command& command) { answer_failed(command); });
+    return true;
+  }
+  return held_.drain(
+      [this](const HeldCommands::Kept& kept) { return carry_out(kept.command, kept.position); });
+}
+
+bool Session::carry_out(const Command& command, std::uint64_t position) {
   const ipc::CommandHeader& header = command.header;
   const bool has_reply = header.reply_slot != ipc::kNoReply;
   // It may take long, and the policy must not wait for the end of launches that nobody watches.
   if (has_reply) executor_.flush(*client_);
-  streams_.begin_command(channel_.position());
+  streams_.begin_command(position);
   const Handler handler = handler_of(header.type);
   Reply reply;
   Result<void> done = slate::fail(
@@ -227,7 +274,7 @@ bool Session::serve_command(const Command& command) {
     channel_.reply(header.reply_slot, header.reply_sequence,
                    std::span(reply.bytes.data(), reply.size));
   }
-  end_command(command);
+  if (!reply.unfinished) end_command(command);
   return true;
 }
 
@@ -263,6 +310,7 @@ void Session::fail(Error fault) {
               error_name(fault.code), fault.message);
   executor_.abandon(*client_);
   streams_.cancel_all();
+  channel_.poke();  // kept commands are answered
 }
 
 Error Session::sticky_error() const {
@@ -296,7 +344,6 @@ void Session::wait_for_work() {
   executor_.abandon(*client_);
   executor_.flush(*client_);
   streams_.cancel_all();
-  gates_.open_all();  // for a device that cannot cancel
   streams_.watch_ends();
   if (group_.wait_empty(kill_grace_)) return;
   log_warning("session {} (pid {}, {}): work goes on {} s after the client left: {}", spec_.id,
@@ -312,6 +359,7 @@ void Session::tear_down() {
   phase_.store(SessionPhase::kDraining);
   client_end_.reset();
   wait_for_work();
+  executor_.drop_lanes(*client_);
   events_.clear();
   for (auto& replaced : replaced_events_) replaced.clear();
   modules_.release();
@@ -320,7 +368,6 @@ void Session::tear_down() {
     SLATE_CHECK(memory_->charged() == 0);
   }
   streams_.destroy_all();
-  gates_.release();
   staging_.release();
   small_copies_.reset();
   host_blocks_.release();

@@ -21,8 +21,8 @@
 
 #include "daemon/engine/completer.h"
 #include "daemon/engine/executor.h"
+#include "daemon/engine/held_commands.h"
 #include "daemon/engine/host_blocks.h"
-#include "daemon/engine/host_gates.h"
 #include "daemon/engine/memory_manager.h"
 #include "daemon/engine/module_store.h"
 #include "daemon/engine/retirement.h"
@@ -107,7 +107,8 @@ class Session {
   struct Reply {
     std::array<std::byte, ipc::kReplyPayloadBytes> bytes;
     std::size_t size = 0;
-    bool deferred = false;  // the completer answers later
+    bool deferred = false;    // the completer answers later
+    bool unfinished = false;  // the command's place in its stream is not passed yet
 
     template <typename T>
     void set(const T& value) {
@@ -127,7 +128,10 @@ class Session {
   void serve();
   static std::optional<std::uint64_t> stream_of(const ipc::Command& command);
   void end_command(const ipc::Command& command);
-  bool serve_command(const ipc::Command& command);
+  bool serve_command(ipc::Command& command);
+  bool keep(ipc::Command& command);
+  bool release_held();
+  bool carry_out(const ipc::Command& command, std::uint64_t position);
   void answer_failed(const ipc::Command& command);
   void tear_down();
   void wait_for_work();
@@ -211,7 +215,14 @@ class Session {
   StreamTable streams_;
   const std::shared_ptr<Executor::Client> client_;
   Retirement retirement_;
-  HostGates gates_;
+  struct Gate {
+    std::uint64_t stream;
+    std::uint64_t position;
+  };
+  std::unordered_map<std::uint64_t, Gate> gates_;  // closed ones, by ticket
+  std::vector<std::uint64_t> in_lanes_;  // streams held by a launch that can be called back
+  HeldCommands held_;
+  bool released_ = false;  // since the last release_held()
   ModuleStore modules_;
   std::unique_ptr<MemoryManager> memory_;  // null until set_up(); then constant
   std::atomic<MemoryManager*> memory_seen_{nullptr};

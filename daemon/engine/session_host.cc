@@ -1,26 +1,45 @@
-// Commands that make a stream wait for the client, which runs a host function meanwhile.
+// Host functions: the client runs them where a stream has come to its gate. The stream is held
+// meanwhile, and the device knows nothing of it.
 #include "daemon/engine/session.h"
 
 namespace slate::daemon {
 
-Result<void> Session::host_gate(const ipc::Command& command, Reply&) {
+Result<void> Session::host_gate(const ipc::Command& command, Reply& reply) {
+  constexpr std::size_t kMostGates = 16384;
   const auto request = command.as<ipc::HostGate>();
   if (!request) return std::unexpected(request.error());
-  const auto stream = streams_.find(request->stream);
-  if (!stream) return std::unexpected(stream.error());
-  const auto target = streams_.begin_work(**stream);
-  if (!target) return checked(std::unexpected(target.error()));
-  const auto gate = gates_.close(*target, request->ticket);
-  if (!gate) return checked(std::unexpected(gate.error()));
-  streams_.work_submitted(**stream);
-  return checked(
-      streams_.watch(**stream, [this, gate = *gate](const Result<void>&) { gates_.passed(gate); }));
+  if (const auto stream = streams_.find(request->stream); !stream) {
+    return std::unexpected(stream.error());
+  }
+  if (gates_.size() >= kMostGates) {
+    return slate::fail(ErrorCode::kLimit, "too many host functions are waiting");
+  }
+  const Gate gate{request->stream, streams_.position()};
+  if (!gates_.try_emplace(request->ticket, gate).second) {
+    return slate::fail(ErrorCode::kProtocol, "a gate that is closed already");
+  }
+  held_.hold(request->stream);
+  reply.unfinished = true;
+  return {};
 }
 
 Result<void> Session::host_done(const ipc::Command& command, Reply&) {
   const auto request = command.as<ipc::IdCommand>();
   if (!request) return std::unexpected(request.error());
-  return checked(gates_.open(request->id));
+  const auto found = gates_.find(request->id);
+  if (found == gates_.end()) {
+    return slate::fail(ErrorCode::kInvalidHandle, "a gate that is not closed");
+  }
+  const Gate gate = found->second;
+  gates_.erase(found);
+  held_.release(gate.stream);
+  // The client may wait for the function as for any other work of the stream.
+  if (const auto stream = streams_.find(gate.stream)) {
+    streams_.begin_command(gate.position);
+    streams_.end_command(**stream);
+  }
+  released_ = true;
+  return {};
 }
 
 }  // namespace slate::daemon

@@ -38,7 +38,12 @@ Result<void> Session::launch(const ipc::Command& command, Reply&) {
       .host = host_blocks_.ranges(),
       .print = [this](std::string_view text) { channel_.print(text); },
   };
-  return checked(executor_.launch(*client_, kernel, spec, **stream));
+  const auto done = checked(executor_.launch(*client_, kernel, spec, **stream));
+  if (done && (*stream)->active_lanes.load() > 0) {
+    held_.hold(request->stream);
+    in_lanes_.push_back(request->stream);
+  }
+  return done;
 }
 
 }  // namespace slate::daemon

@@ -5,7 +5,6 @@
 // Session thread only.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -23,7 +22,7 @@ struct LaunchBatch;  // of the executor
 
 /// A worker-form launch that can be resized while it runs has a device stream of its own, over the
 /// whole device: when its workers have been called back, that stream has passed it, while the
-/// logical stream goes on waiting for its end.
+/// logical stream is held until its end.
 struct WorkerLane {
   struct Side {  // for workers that join a launch under way
     device::Stream stream{};
@@ -70,9 +69,9 @@ struct LogicalStream : std::enable_shared_from_this<LogicalStream> {
   std::shared_ptr<SharedEvent> hop_event;  // from one device stream to the next
   /// Its launches in the worker form that are not resized; null before the first one.
   std::unique_ptr<WorkerQueue> workers;
-  /// Those that are, in turn; see executor.h. Guarded by the executor's client.
-  std::array<WorkerLane, 2> lanes;
-  std::atomic<int> active_lanes{0};    // with a launch that has not been seen to end
+  /// Of those that are. Guarded by the executor's client.
+  WorkerLane lane;
+  std::atomic<int> active_lanes{0};    // 1: its launch has not been seen to end
   std::shared_ptr<LaunchBatch> batch;  // launches whose end is not marked yet
 
   bool busy() const { return completed.load() < submitted.load(); }

@@ -9,9 +9,8 @@
 namespace slate::daemon {
 namespace {
 
-// A stream that waits for a lane's signal may hold up others that share its way into the hardware.
-// Those of another priority have ways of their own, so that what the signal depends on gets
-// through.
+// A stream that waits may hold up others that share its way into the hardware. Those of another
+// priority have ways of their own, so that a lane's workers and those added to them get through.
 constexpr int kLanePriority = -3;
 // Watching costs a call of the driver, and delays what is behind it a little.
 constexpr std::uint32_t kMostUnwatched = 16;
@@ -144,7 +143,7 @@ void StreamTable::work_submitted(LogicalStream& stream,
   stream.position.store(position_);  // in this order: see watch_reached()
   submitted_at_ = position_;
   if (stream.unwatched++ == 0) unwatched_.push_back(stream.shared_from_this());
-  if (stream.unwatched < kMostUnwatched) return;
+  if (stream.unwatched < kMostUnwatched || stream.active_lanes.load() > 0) return;
   if (const auto watched = watch(stream); !watched) on_fault_(watched.error());
 }
 
@@ -166,8 +165,11 @@ Result<void> StreamTable::watch(LogicalStream& stream, Completer::Callback then)
 }
 
 void StreamTable::watch_all() {
-  while (!unwatched_.empty()) {
-    if (const auto watched = watch(*unwatched_.back()); !watched) on_fault_(watched.error());
+  for (std::size_t i = unwatched_.size(); i > 0; --i) {
+    LogicalStream& stream = *unwatched_[i - 1];
+    // The lane's work is not on the stream; when it has ended the stream is watched.
+    if (stream.active_lanes.load() > 0) continue;
+    if (const auto watched = watch(stream); !watched) on_fault_(watched.error());
   }
 }
 
@@ -219,11 +221,9 @@ Result<void> StreamTable::wait_for_all(device::Stream later) {
     if (stream.active_lanes.load() == 0) {
       return stream.busy() ? wait_for_tail(stream.device) : Result<void>();
     }
-    for (const WorkerLane& lane : stream.lanes) {
-      if (const auto done = wait_for_tail(lane.stream); !done) return done;
-      for (const auto& side : lane.sides) {
-        if (const auto done = wait_for_tail(side.stream); !done) return done;
-      }
+    if (const auto done = wait_for_tail(stream.lane.stream); !done) return done;
+    for (const auto& side : stream.lane.sides) {
+      if (const auto done = wait_for_tail(side.stream); !done) return done;
     }
     return {};
   };
@@ -294,11 +294,10 @@ bool StreamTable::cancel_all() {
     for (const auto& home : stream.homes) {
       if (!device_.cancel(home.stream)) cancelled = false;
     }
-    for (const auto& lane : stream.lanes) {
-      if (lane.stream != device::Stream{} && !device_.cancel(lane.stream)) cancelled = false;
-      for (const auto& side : lane.sides) {
-        if (!device_.cancel(side.stream)) cancelled = false;
-      }
+    const WorkerLane& lane = stream.lane;
+    if (lane.stream != device::Stream{} && !device_.cancel(lane.stream)) cancelled = false;
+    for (const auto& side : lane.sides) {
+      if (!device_.cancel(side.stream)) cancelled = false;
     }
   });
   return cancelled;
@@ -311,10 +310,8 @@ void StreamTable::watch_ends() {
   };
   visit_all([&](const LogicalStream& stream) {
     if (stream.device != device::Stream{}) watch(stream.device);
-    for (const auto& lane : stream.lanes) {
-      if (lane.stream != device::Stream{}) watch(lane.stream);
-      for (const auto& side : lane.sides) watch(side.stream);
-    }
+    if (stream.lane.stream != device::Stream{}) watch(stream.lane.stream);
+    for (const auto& side : stream.lane.sides) watch(side.stream);
   });
 }
 
@@ -323,11 +320,9 @@ void StreamTable::close(LogicalStream& stream) {
   stream.homes.clear();
   stream.device = device::Stream{};
   stream.workers.reset();
-  for (WorkerLane& lane : stream.lanes) {
-    if (lane.stream != device::Stream{}) device_.destroy_stream(lane.stream);
-    for (const auto& side : lane.sides) device_.destroy_stream(side.stream);
-    lane = {};
-  }
+  if (stream.lane.stream != device::Stream{}) device_.destroy_stream(stream.lane.stream);
+  for (const auto& side : stream.lane.sides) device_.destroy_stream(side.stream);
+  stream.lane = {};
   stream.order_event.reset();
   stream.tail_event.reset();
   stream.hop_event.reset();

@@ -62,12 +62,14 @@ class StreamTable {
   Result<void> wait_for_all(device::Stream later);
   /// The command at `position` is about to be carried out.
   void begin_command(std::uint64_t position) { position_ = position; }
+  std::uint64_t position() const { return position_; }
   /// After the piece of work was submitted. `kernel` is its name if it is a launch.
   void work_submitted(LogicalStream& stream, const std::shared_ptr<const std::string>& kernel = {});
   /// Lets everybody see, and calls `then` on the completer's thread, when what was submitted so far
   /// is done. When it fails, `then` is not called.
   Result<void> watch(LogicalStream& stream, Completer::Callback then = {});
-  /// Before the session's thread may wait: for every stream with work behind its last watch.
+  /// Before the session's thread may wait: for every stream with work behind its last watch, but
+  /// for those with a launch in a lane.
   void watch_all();
   /// The present command was about `stream` and has put no work on it, or all it will.
   void end_command(LogicalStream& stream);

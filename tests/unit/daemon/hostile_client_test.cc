@@ -96,8 +96,10 @@ TEST_F(HostileClientTest, AStagingSizeThatOverflowsEndsTheSession) {
 }
 
 TEST_F(HostileClientTest, AGateWithATakenTicketEndsTheSession) {
-  ASSERT_TRUE(session_->post(CommandType::kHostGate, ipc::HostGate{1, 0}));
-  ASSERT_TRUE(session_->post(CommandType::kHostGate, ipc::HostGate{1, 0}));
+  for (const std::uint64_t stream : {1, 2}) {
+    ASSERT_TRUE(session_->post(CommandType::kStreamCreate, ipc::StreamCreate{stream, 0, 0}));
+    ASSERT_TRUE(session_->post(CommandType::kHostGate, ipc::HostGate{1, stream}));
+  }
   expect_ended();
 }
 

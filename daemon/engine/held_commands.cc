@@ -1,0 +1,142 @@
+#include "daemon/engine/held_commands.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace slate::daemon {
+
+using ipc::Command;
+using ipc::CommandType;
+
+void HeldCommands::Counts::remove(std::uint64_t key) {
+  const auto found = find(key);
+  SLATE_CHECK(found != end());
+  if (--found->second == 0) erase(found);
+}
+
+void HeldCommands::Summary::add(const Needs& needs) {
+  if (needs.only_waits) return;
+  if (needs.stream) streams.add(*needs.stream);
+  if (needs.event != 0) events.add(needs.event);
+}
+
+void HeldCommands::Summary::remove(const Needs& needs) {
+  if (needs.only_waits) return;
+  if (needs.stream) streams.remove(*needs.stream);
+  if (needs.event != 0) events.remove(needs.event);
+}
+
+/// Commands that are too short need nothing: whoever serves them says so.
+HeldCommands::Needs HeldCommands::needs_of(const Command& command) {
+  const auto on = [&]<typename T>(std::uint64_t T::*stream) -> Needs {
+    const auto body = command.as<T>();
+    return body ? Needs{.stream = (*body).*stream} : Needs{};
+  };
+  switch (command.header.type) {
+    case CommandType::kLaunch:
+      return on(&ipc::Launch::stream);
+    case CommandType::kCopyToDevice:
+    case CommandType::kCopyToHost:
+      return on(&ipc::StagedCopy::stream);
+    case CommandType::kCopyInline:
+      return on(&ipc::CopyInline::stream);
+    case CommandType::kCopyPinned:
+      return on(&ipc::CopyPinned::stream);
+    case CommandType::kCopyOnDevice:
+      return on(&ipc::CopyOnDevice::stream);
+    case CommandType::kFill:
+      return on(&ipc::Fill::stream);
+    case CommandType::kHostGate:
+      return on(&ipc::HostGate::stream);
+    case CommandType::kStreamDestroy:
+      return on(&ipc::IdCommand::id);
+    case CommandType::kEventRecord:
+    case CommandType::kStreamWaitEvent: {
+      const auto body = command.as<ipc::EventStream>();
+      return body ? Needs{.stream = body->stream, .event = body->event} : Needs{};
+    }
+    case CommandType::kEventDestroy: {
+      const auto body = command.as<ipc::IdCommand>();
+      return body ? Needs{.event = body->id} : Needs{};
+    }
+    case CommandType::kEventElapsed: {
+      // The end of a span is recorded after its start.
+      const auto body = command.as<ipc::EventPair>();
+      return body ? Needs{.event = body->stop, .only_waits = true} : Needs{};
+    }
+    case CommandType::kQuery:
+    case CommandType::kSynchronize: {
+      const auto body = command.as<ipc::Target>();
+      if (!body) return {};
+      if (body->kind == ipc::TargetKind::kStream) return {.stream = body->id, .only_waits = true};
+      if (body->kind == ipc::TargetKind::kEvent) return {.event = body->id, .only_waits = true};
+      return {.all = true, .only_waits = true};
+    }
+    // Given back when all work is done.
+    case CommandType::kMemoryFree:
+    case CommandType::kModuleUnload:
+    case CommandType::kHostFree:
+      return {.all = true, .only_waits = true};
+    default:
+      return {};
+  }
+}
+
+bool HeldCommands::conflicts(std::uint64_t stream, const Counts& others) const {
+  if (others.empty()) return false;
+  if (others.contains(stream)) return true;
+  if (stream != ipc::kDefaultStream) {
+    return others.contains(ipc::kDefaultStream) && blocking_(stream);
+  }
+  return std::ranges::any_of(others, [&](const auto& other) { return blocking_(other.first); });
+}
+
+bool HeldCommands::waits(const Needs& needs, const Summary& earlier) const {
+  if (!needs.any()) return false;
+  if (needs.all) return !held_.empty() || !earlier.streams.empty() || !earlier.events.empty();
+  if (needs.event != 0 && earlier.events.contains(needs.event)) return true;
+  return needs.stream &&
+         (conflicts(*needs.stream, held_) || conflicts(*needs.stream, earlier.streams));
+}
+
+bool HeldCommands::must_wait(const Command& command) const {
+  return !nothing_waits() && waits(needs_of(command), summary_);
+}
+
+Result<void> HeldCommands::keep(Command command, std::uint64_t position) {
+  bytes_ += command.body.size();
+  if (kept_.size() >= kMostCommands || bytes_ > kMostBytes) {
+    return fail(ErrorCode::kLimit, "too many commands wait behind a host function or a kernel");
+  }
+  const Needs needs = needs_of(command);
+  summary_.add(needs);
+  kept_.push_back({{std::move(command), position}, needs});
+  return {};
+}
+
+bool HeldCommands::drain(const std::function<bool(const Kept&)>& serve) {
+  Summary skipped;
+  for (auto entry = kept_.begin(); entry != kept_.end();) {
+    if (waits(entry->needs, skipped)) {
+      skipped.add(entry->needs);
+      ++entry;
+      continue;
+    }
+    const Entry next = std::move(*entry);
+    entry = kept_.erase(entry);
+    summary_.remove(next.needs);
+    bytes_ -= next.kept.command.body.size();
+    if (!serve(next.kept)) return false;
+  }
+  return true;
+}
+
+void HeldCommands::give_up(const std::function<void(const Command&)>& drop) {
+  for (const Entry& entry : kept_) drop(entry.kept.command);
+  kept_.clear();
+  summary_ = {};
+  bytes_ = 0;
+}
+
+}  // namespace slate::daemon
