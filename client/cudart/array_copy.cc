@@ -79,11 +79,11 @@ Maybe<std::optional<ArrayEntry>> side_of(Session& session, cudaArray_t array,
 
 /// Nothing when there is nothing to copy.
 Maybe<std::optional<Plan>> plan_of(Session& session, const cudaMemcpy3DParms& parms) {
-  if (auto ok = check_kind(parms); !ok) return std::unexpected(ok.error());
   auto from = side_of(session, parms.srcArray, parms.srcPtr);
   if (!from) return std::unexpected(from.error());
   auto to = side_of(session, parms.dstArray, parms.dstPtr);
   if (!to) return std::unexpected(to.error());
+  if (auto ok = check_kind(parms); !ok) return std::unexpected(ok.error());
   const std::uint32_t element = (*from ? **from : **to).spec.format.bytes();
   if (*from && *to && (*to)->spec.format.bytes() != element) return deny(cudaErrorInvalidValue);
   const cudaExtent& extent = parms.extent;

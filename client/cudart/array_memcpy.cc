@@ -71,12 +71,17 @@ Answer copy_rows(Session& session, const Call& call, std::size_t element, std::u
   return copy_array(session, parms, call.asynchronous, stream);
 }
 
-/// Bytes from the place to the end of its row; all there are, in memory.
-Maybe<std::size_t> row_of(Session& session, const Place& place) {
+/// Bytes of a row of the place, of which `count` bytes are to be copied; no end, in memory.
+Maybe<std::size_t> row_of(Session& session, const Place& place, std::size_t count) {
   if (place.array == nullptr) return ~std::size_t{0};
   auto entry = array_of(session, place.array);
   if (!entry) return std::unexpected(entry.error());
-  return entry->extent().width * entry->spec.format.bytes();
+  const ArrayExtent box = entry->box();
+  const std::size_t row = box.width * entry->spec.format.bytes();
+  const bool inside =
+      place.x < row && place.y < box.height && count <= (box.height - place.y) * row - place.x;
+  if (!inside) return deny(cudaErrorInvalidValue);
+  return row;
 }
 
 /// Goes on by `rows` rows of `width` bytes that were copied.
@@ -93,14 +98,14 @@ void advance(Place& place, std::size_t width, std::size_t rows, std::size_t row)
 
 /// A count of bytes: the rest of a row, whole rows at once, the rest.
 Answer copy_count(Session& session, Call call, std::size_t element, std::uint64_t stream) {
-  auto to_row = row_of(session, call.to);
+  if (call.width == 0) return {};
+  auto to_row = row_of(session, call.to, call.width);
   if (!to_row) return std::unexpected(to_row.error());
-  auto from_row = row_of(session, call.from);
+  auto from_row = row_of(session, call.from, call.width);
   if (!from_row) return std::unexpected(from_row.error());
   const std::size_t row = std::min(*to_row, *from_row);
   const bool even = std::max(*to_row, *from_row) == ~std::size_t{0} || *to_row == *from_row;
   for (std::size_t left = call.width; left > 0;) {
-    if (call.to.x >= *to_row || call.from.x >= *from_row) return deny(cudaErrorInvalidValue);
     Call piece = call;
     piece.width = std::min({left, *to_row - call.to.x, *from_row - call.from.x});
     piece.height = 1;
@@ -111,7 +116,6 @@ Answer copy_count(Session& session, Call call, std::size_t element, std::uint64_
     if (piece.to.array == nullptr) piece.to.pitch = piece.width;
     if (piece.from.array == nullptr) piece.from.pitch = piece.width;
     const std::size_t bytes = piece.width * piece.height;
-    piece.asynchronous = call.asynchronous;
     if (auto ok = copy_rows(session, piece, element, stream); !ok) return ok;
     advance(call.to, piece.width, piece.height, *to_row);
     advance(call.from, piece.width, piece.height, *from_row);

@@ -67,15 +67,13 @@ double element(const TextureObject& texture, const Level& level, std::int64_t x,
                              : static_cast<double>(static_cast<float>(read(Half{})));
   }
   const bool is_signed = format.kind == ChannelKind::kSigned;
-  const auto integer = [&]() -> double {
-    if (format.bits == 8)
-      return is_signed ? double{read(std::int8_t{})} : double{read(std::uint8_t{})};
-    if (format.bits == 16) {
-      return is_signed ? double{read(std::int16_t{})} : double{read(std::uint16_t{})};
-    }
-    return is_signed ? double{read(std::int32_t{})} : double{read(std::uint32_t{})};
+  const auto integer = [&]() -> std::int64_t {
+    if (format.bits == 8) return is_signed ? read(std::int8_t{}) : read(std::uint8_t{});
+    if (format.bits == 16) return is_signed ? read(std::int16_t{}) : read(std::uint16_t{});
+    if (is_signed) return read(std::int32_t{});
+    return read(std::uint32_t{});
   };
-  const double value = integer();
+  const auto value = static_cast<double>(integer());
   if (texture.sampler.reads_normalized_float == 0) return value;
   const double most = std::ldexp(1, static_cast<int>(format.bits) - (is_signed ? 1 : 0)) - 1;
   return static_cast<double>(std::max(-1.0f, static_cast<float>(value / most)));
