@@ -63,7 +63,9 @@ class BoxesTest : public ::testing::Test {
       for (std::uint64_t y = 0; y < box.height; ++y) {
         const std::uint64_t at = z * slice + y * pitch;
         ASSERT_EQ(std::memcmp(&back[at], &source[at], width), 0) << y << " of plane " << z;
-        if (pitch > width) ASSERT_EQ(back[at + width], std::byte{0xee});
+        if (pitch > width) {
+          ASSERT_EQ(back[at + width], std::byte{0xee}) << "behind the row";
+        }
       }
     }
   }
