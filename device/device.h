@@ -16,8 +16,10 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include "base/array.h"
 #include "base/device_info.h"
 #include "base/result.h"
 
@@ -30,6 +32,9 @@ enum class Event : std::uint64_t {};
 enum class Module : std::uint64_t {};
 enum class Function : std::uint64_t {};  // lives as long as its module
 enum class Partition : std::uint64_t {};
+enum class Array : std::uint64_t {};        // all levels of a mipmapped one
+enum class Texture : std::uint64_t {};      // the very number that kernels take
+enum class Surface : std::uint64_t {};      // likewise
 inline constexpr Partition kWholeDevice{};  // the one partition that is not made
 
 struct Dim3 {
@@ -88,6 +93,28 @@ struct LaunchSpec {
 struct Shape {
   std::uint64_t width = 0;
   std::uint64_t height = 1;
+};
+
+/// Where a copy of three dimensions begins. A pitch is the distance of two rows, a slice that of
+/// two planes, a multiple of the pitch; all in bytes.
+struct ArrayPlace {
+  Array array{};
+  std::uint32_t level = 0;
+  std::uint64_t x = 0;  // bytes; whole elements
+  std::uint64_t y = 0, z = 0;
+};
+struct DevicePlace {
+  Address address = 0;
+  std::uint64_t pitch = 0, slice = 0;
+};
+struct HostPlace {
+  void* memory = nullptr;  // not written when it is what a copy reads
+  std::uint64_t pitch = 0, slice = 0;
+};
+using Place = std::variant<ArrayPlace, DevicePlace, HostPlace>;
+struct Box {
+  std::uint64_t width = 0;  // bytes
+  std::uint64_t height = 1, depth = 1;
 };
 
 class Device {
@@ -151,6 +178,24 @@ class Device {
   /// Raises the limit of dynamic shared memory of later launches (cudaFuncSetAttribute).
   virtual Result<void> set_max_dynamic_shared(Function function, std::uint32_t bytes) = 0;
   virtual Result<AddressRange> find_global(Module module, const std::string& name) = 0;
+
+  // --- Arrays, textures, surfaces
+  // --------------------------------------------------------------------
+  /// An array that reads as zero. May keep the caller waiting until it does. kOutOfMemory when
+  /// there is no memory left. Requires: check_array().
+  virtual Result<Array> create_array(const ArraySpec& spec) = 0;
+  /// Requires: no unfinished work, texture or surface uses it.
+  virtual void destroy_array(Array array) = 0;
+  /// `resource.array` is an Array, of which a texture of kind kArray reads one level; memory is
+  /// mapped as long as the texture lives. `owner` is the arena of the launches that may use it: sim
+  /// looks at that, cuda cannot. kNotSupported for what the device cannot read so.
+  /// Requires: check_texture(), and linear_bytes() for memory.
+  virtual Result<Texture> create_texture(const TextureSpec& spec, AddressRange owner) = 0;
+  /// Requires: no unfinished work uses it.
+  virtual void destroy_texture(Texture texture) = 0;
+  /// kInvalidValue for an array without kArraySurface. Otherwise as for textures.
+  virtual Result<Surface> create_surface(Array array, std::uint32_t level, AddressRange owner) = 0;
+  virtual void destroy_surface(Surface surface) = 0;
 
   // --- Partitions
   // ------------------------------------------------------------------------------------
@@ -222,6 +267,8 @@ class Device {
                                     std::uint64_t from_pitch, Shape shape, Stream stream) = 0;
   virtual Result<void> copy_on_device(Address to, std::uint64_t to_pitch, Address from,
                                       std::uint64_t from_pitch, Shape shape, Stream stream) = 0;
+  /// Between arrays, or an array and memory. As the copies above do with host memory.
+  virtual Result<void> copy_box(const Place& to, const Place& from, Box box, Stream stream) = 0;
   virtual Result<void> fill(Address to, std::uint64_t to_pitch, std::uint8_t value, Shape shape,
                             Stream stream) = 0;
 };

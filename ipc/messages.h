@@ -14,11 +14,12 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "base/array.h"
 #include "base/device_info.h"
 
 namespace slate::ipc {
 
-inline constexpr std::uint32_t kProtocolVersion = 3;
+inline constexpr std::uint32_t kProtocolVersion = 4;
 inline constexpr std::uint64_t kMagic = 0x31304554414c5323u;  // "#SLATE01"
 inline constexpr char kReadyByte = 'R';
 inline constexpr char kWakeByte = 'w';
@@ -139,6 +140,14 @@ enum class CommandType : std::uint16_t {
   kCopyPinned = 29,         // CopyPinned
   kHostGate = 30,           // HostGate
   kHostDone = 31,           // IdCommand: a ticket
+  kArrayCreate = 32,        // ArrayCreate                 empty reply
+  kArrayDestroy = 33,       // IdCommand
+  kTextureCreate = 34,      // TextureCreate               HandleReply
+  kTextureDestroy = 35,     // IdCommand: a handle
+  kSurfaceCreate = 36,      // SurfaceCreate               HandleReply
+  kSurfaceDestroy = 37,     // IdCommand: a handle
+  kCopyBox = 38,            // CopyBox
+  kStagedBox = 39,          // StagedBox
 };
 
 inline constexpr std::uint16_t kNoReply = 0xffff;
@@ -335,6 +344,54 @@ struct CopyPinned {
 struct CopyOnDevice {
   std::uint64_t to, to_pitch, from, from_pitch, width, height, stream;
 };
+/// Where a copy of three dimensions begins: in an array of kArrayCreate (`id`, `level`; x in bytes,
+/// whole elements), in device memory, or in host memory of kHostAllocate (`id`; `address` is the
+/// offset in it). The last two have rows `pitch` and planes `slice` bytes apart.
+enum class BoxKind : std::uint32_t { kArray = 1, kDevice = 2, kHost = 3 };
+struct BoxPlace {
+  BoxKind kind;
+  std::uint32_t level;
+  std::uint64_t id;
+  std::uint64_t x, y, z;
+  std::uint64_t address, pitch, slice;
+};
+/// One side at least is an array. Complete with its stream.
+struct CopyBox {
+  BoxPlace to, from;
+  std::uint64_t width;  // bytes
+  std::uint64_t height, depth;
+  std::uint64_t stream;
+};
+/// As StagedCopy, of an array: rows and planes lie packed in the slot.
+struct StagedBox {
+  BoxPlace array;
+  std::uint64_t width;  // bytes
+  std::uint64_t height, depth;
+  std::uint64_t stream;
+  std::uint32_t slot;
+  std::uint32_t slot_offset;
+  std::uint64_t slot_sequence;
+  std::uint32_t to_device;  // 0: to the host
+  std::uint32_t reserved;
+};
+
+struct ArrayCreate {
+  std::uint64_t id;
+  ArraySpec spec;
+};
+/// What kernels take for the texture or surface: the device's own number.
+struct HandleReply {
+  std::uint64_t handle;
+};
+struct TextureCreate {
+  TextureSpec spec;  // the array by its id
+};
+struct SurfaceCreate {
+  std::uint64_t array;
+  std::uint32_t level;
+  std::uint32_t reserved;
+};
+
 struct Fill {
   std::uint64_t to, pitch, width, height, stream;
   std::uint32_t value;  // the low byte

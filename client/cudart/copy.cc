@@ -82,6 +82,17 @@ bool on_device(Session& session, const void* address, std::size_t pitch, client:
   return session.covers(rows, shape);
 }
 
+Answer wait_for_host_functions(Session& session, std::uint64_t stream) {
+  if (!session.has_host_functions()) return {};
+  return session.synchronize(ipc::TargetKind::kStream, stream);
+}
+
+Answer wait_for_pinned(Session& session, const void* host, std::size_t extent,
+                       std::uint64_t stream) {
+  if (!session.host_blocks().touching(address_of(host), extent)) return {};
+  return session.synchronize(ipc::TargetKind::kStream, stream);
+}
+
 Answer copy(Session& session, const CopyCall& call, std::uint64_t stream) {
   if (call.width == 0 || call.height == 0) return {};
   if (call.height > 1) {
@@ -94,11 +105,8 @@ Answer copy(Session& session, const CopyCall& call, std::uint64_t stream) {
   auto sides = sides_of(session, call);
   if (!sides) return std::unexpected(sides.error());
   if (auto taken = capture_copy(session, call, stream)) return *taken;
-  // The program's own functions may still write what is to be copied.
-  if (!sides->from_device && session.has_host_functions()) {
-    if (auto ok = session.synchronize(ipc::TargetKind::kStream, stream); !ok) {
-      return std::unexpected<Failure>(ok.error());
-    }
+  if (!sides->from_device) {
+    if (auto ok = wait_for_host_functions(session, stream); !ok) return ok;
   }
 
   const client::Shape shape{call.width, call.height};
@@ -109,16 +117,9 @@ Answer copy(Session& session, const CopyCall& call, std::uint64_t stream) {
   }
   const void* const host = sides->to_device ? call.from : call.to;
   const std::size_t pitch = sides->to_device ? call.from_pitch : call.to_pitch;
-  // Copies of other memory have done all that the caller may wait for when they return.
-  const bool must_wait =
-      !call.asynchronous && (sides->to_device || sides->from_device) &&
-      session.host_blocks().touching(address_of(host), (call.height - 1) * pitch + call.width);
   const auto wait = [&]() -> Answer {
-    if (must_wait) {
-      if (auto ok = session.synchronize(ipc::TargetKind::kStream, stream); !ok)
-        return std::unexpected<Failure>(ok.error());
-    }
-    return {};
+    if (call.asynchronous) return {};
+    return wait_for_pinned(session, host, (call.height - 1) * pitch + call.width, stream);
   };
   if (sides->to_device) {
     auto sent = session.copy_to_device(to, static_cast<const std::byte*>(call.from),

@@ -74,7 +74,7 @@ cudaGraphNodeType type_of(const Work& work);
 
 /// The work of a kernel node, checked as a launch is.
 Maybe<Work> kernel_work(Session& session, const cudaKernelNodeParams& params);
-Maybe<Work> copy_work(const cudaMemcpy3DParms& parms);
+Maybe<Work> copy_work(Session& session, const cudaMemcpy3DParms& parms);
 Maybe<Work> fill_work(Session& session, const cudaMemsetParams& params);
 /// The three dimensions of a plain copy.
 cudaMemcpy3DParms line_parms(void* to, const void* from, std::size_t count, cudaMemcpyKind kind);

@@ -15,9 +15,9 @@ inline auto maker(const cudaKernelNodeParams* params) {
   };
 }
 inline auto maker(const cudaMemcpy3DParms* params) {
-  return [params](Session&) -> Maybe<Work> {
+  return [params](Session& session) -> Maybe<Work> {
     if (params == nullptr) return deny(cudaErrorInvalidValue);
-    return copy_work(*params);
+    return copy_work(session, *params);
   };
 }
 inline auto maker(const cudaMemsetParams* params) {
@@ -82,7 +82,7 @@ inline auto any_maker(const cudaGraphNodeParams* params) {
         return kernel_work(session, plain);
       }
       case cudaGraphNodeTypeMemcpy:
-        return copy_work(params->memcpy.copyParams);
+        return copy_work(session, params->memcpy.copyParams);
       case cudaGraphNodeTypeMemset: {
         const cudaMemsetParamsV2& its = params->memset;
         return fill_work(session,

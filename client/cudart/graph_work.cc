@@ -1,6 +1,7 @@
 // What the nodes of graphs do, and how it is checked when a node is made.
 #include <cstring>
 
+#include "client/cudart/array.h"
 #include "client/cudart/copy.h"
 #include "client/cudart/graph.h"
 
@@ -27,6 +28,7 @@ std::byte* slice(const cudaPitchedPtr& pointer, const cudaPos& position, std::si
 
 Answer run(Session& session, const CopyNode& node, std::uint64_t stream) {
   const cudaMemcpy3DParms& parms = node.parms;
+  if (has_array(parms)) return copy_array(session, parms, true, stream);
   for (std::size_t z = 0; z < parms.extent.depth; ++z) {
     CopyCall call{slice(parms.dstPtr, parms.dstPos, z),
                   parms.dstPtr.pitch,
@@ -140,10 +142,10 @@ Maybe<Work> kernel_work(Session& session, const cudaKernelNodeParams& params) {
   return Work(std::move(node));
 }
 
-Maybe<Work> copy_work(const cudaMemcpy3DParms& parms) {
-  if (parms.srcArray != nullptr || parms.dstArray != nullptr) {
-    return std::unexpected<Failure>(
-        Error{ErrorCode::kNotSupported, "copies of CUDA arrays are not supported yet"});
+Maybe<Work> copy_work(Session& session, const cudaMemcpy3DParms& parms) {
+  if (has_array(parms)) {
+    if (auto ok = check_array_copy(session, parms); !ok) return std::unexpected(ok.error());
+    return Work(CopyNode{parms});
   }
   const int kind = parms.kind;
   if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault) {

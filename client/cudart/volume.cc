@@ -1,5 +1,6 @@
-// Copies and fills of three dimensions between linear memories: as one, or slice by slice. CUDA
-// arrays are not supported yet.
+// Copies and fills of three dimensions: between linear memories as one, or slice by slice; of CUDA
+// arrays in array_copy.cc.
+#include "client/cudart/array.h"
 #include "client/cudart/copy.h"
 
 namespace slate::cudart {
@@ -20,9 +21,10 @@ cudaError_t run_copy(const cudaMemcpy3DParms* parms, cudaStream_t stream, Defaul
                      Returns returns) {
   return with_session([&](Session& session) -> Answer {
     if (parms == nullptr) return deny(cudaErrorInvalidValue);
-    if (parms->srcArray != nullptr || parms->dstArray != nullptr) {
-      return std::unexpected<Failure>(
-          Error{ErrorCode::kNotSupported, "copies of CUDA arrays are not supported yet"});
+    if (has_array(*parms)) {
+      auto id = stream_id(session, stream, zero);
+      if (!id) return std::unexpected(id.error());
+      return copy_array(session, *parms, returns == Returns::kAtOnce, *id);
     }
     const cudaExtent& extent = parms->extent;
     if (extent.width == 0 || extent.height == 0 || extent.depth == 0) return {};

@@ -18,6 +18,7 @@
 #include "base/device_info.h"
 #include "base/result.h"
 #include "client/session/allocation_table.h"
+#include "client/session/array_table.h"
 #include "client/session/fatbin.h"
 #include "client/session/handle_table.h"
 #include "client/session/host_blocks.h"
@@ -44,6 +45,29 @@ struct Shape {
 struct DeviceRows {
   std::uint64_t address = 0;
   std::uint64_t pitch = 0;
+};
+
+/// The size of a copy of three dimensions; the width in bytes.
+struct Box {
+  std::uint64_t width = 0;
+  std::uint64_t height = 1, depth = 1;
+
+  bool empty() const { return width == 0 || height == 0 || depth == 0; }
+};
+
+/// Where such a copy begins in an array, or in memory with rows `pitch` and planes `slice` apart.
+struct ArrayPlace {
+  ArrayTable::Entry array;
+  std::uint64_t x = 0;  // bytes
+  std::uint64_t y = 0, z = 0;
+};
+struct DevicePlanes {
+  std::uint64_t address = 0;
+  std::uint64_t pitch = 0, slice = 0;
+};
+struct HostPlanes {
+  std::byte* memory = nullptr;  // not written where it is what a copy reads
+  std::uint64_t pitch = 0, slice = 0;
 };
 
 /// A kernel as this session knows it. Made once, then constant but for its settings.
@@ -120,6 +144,29 @@ class Session {
   /// True when all of these rows lie in one allocation or variable of this session.
   bool covers(DeviceRows rows, Shape shape) const;
 
+  // --- Arrays, textures, surfaces
+  // ------------------------------------------------------------------------
+  ArrayTable& arrays() { return arrays_; }
+  Result<std::uint64_t> create_array(const ArraySpec& spec);
+  /// kInvalidHandle when there is no array with this id, or it is a level of one.
+  Result<void> destroy_array(std::uint64_t id);
+  /// The number that kernels take; arrays by the daemon's ids (ArrayTable::Entry::array).
+  Result<std::uint64_t> create_texture(const TextureSpec& spec);
+  Result<void> destroy_texture(std::uint64_t handle);
+  Result<std::uint64_t> create_surface(const ArrayTable::Entry& array);
+  Result<void> destroy_surface(std::uint64_t handle);
+  // As the copies above. Places are not checked here but by the daemon.
+  Result<void> copy_box(const ArrayPlace& to, const ArrayPlace& from, Box box,
+                        std::uint64_t stream);
+  Result<void> copy_box(const ArrayPlace& to, const DevicePlanes& from, Box box,
+                        std::uint64_t stream);
+  Result<void> copy_box(const DevicePlanes& to, const ArrayPlace& from, Box box,
+                        std::uint64_t stream);
+  Result<void> copy_box(const ArrayPlace& to, const HostPlanes& from, Box box,
+                        std::uint64_t stream);
+  Result<void> copy_box(const HostPlanes& to, const ArrayPlace& from, Box box,
+                        std::uint64_t stream);
+
   // --- Streams and events
   // --------------------------------------------------------------------------------
   HandleTable& streams() { return streams_; }
@@ -180,6 +227,10 @@ class Session {
                                Shape shape, std::uint64_t stream);
   Result<void> stage_to_host(std::byte* to, std::uint64_t to_pitch, DeviceRows from, Shape shape,
                              std::uint64_t stream);
+  Result<void> post_box(const ipc::BoxPlace& to, const ipc::BoxPlace& from, Box box,
+                        std::uint64_t stream);
+  Result<std::optional<ipc::BoxPlace>> pinned_planes(const HostPlanes& planes, Box box,
+                                                     std::uint64_t stream);
   template <typename Reply, typename Body>
   Result<Reply> call(ipc::CommandType type, const Body& body, std::string_view tail = {});
 
@@ -190,6 +241,7 @@ class Session {
   // ours.
   std::atomic<std::uint64_t> handle_counter_;
   AllocationTable memory_;
+  ArrayTable arrays_{handle_counter_};
   HandleTable streams_{handle_counter_};
   HandleTable events_{handle_counter_};
   ProgressTable progress_;

@@ -45,12 +45,12 @@ Result<std::unique_ptr<MemoryManager>> MemoryManager::make(device::Device& devic
 }
 
 MemoryManager::~MemoryManager() {
-  SLATE_CHECK(arena_.bytes == 0 && charged_ == 0);
+  SLATE_CHECK(arena_.bytes == 0 && charged_ == 0 && outside_ == 0);
 }
 
 std::uint64_t MemoryManager::charged() const {
   const std::lock_guard lock(mutex_);
-  return charged_;
+  return charged_ + outside_;
 }
 
 std::uint64_t MemoryManager::allocations() const {
@@ -122,11 +122,11 @@ Result<void> MemoryManager::grow_pool(std::uint64_t bytes) {
 }
 
 Result<device::Address> MemoryManager::add_segment(std::uint64_t bytes, bool dedicated) {
-  if (bytes > limit_ - charged_) {
+  if (bytes > left()) {
     return fail(ErrorCode::kOutOfMemory,
                 fmt::format("{} bytes more would exceed the session's limit "
                             "of {} ({} in use)",
-                            bytes, limit_, charged_));
+                            bytes, limit_, charged_ + outside_));
   }
   const auto address = find_hole(bytes);
   if (!address) return fail(ErrorCode::kOutOfMemory, "the session's arena is fragmented");
@@ -165,13 +165,18 @@ Result<void> MemoryManager::retire(device::Address address) {
   return {};
 }
 
+void MemoryManager::hold(device::Address address) {
+  const std::lock_guard lock(mutex_);
+  held_.insert(retired_.extract(address));
+}
+
 void MemoryManager::finish_free(device::Address address) {
   {
     const std::lock_guard lock(mutex_);
-    const auto found = retired_.find(address);
-    SLATE_CHECK(found != retired_.end());
-    const std::uint64_t bytes = found->second;
-    retired_.erase(found);
+    auto node = retired_.extract(address);
+    if (node.empty()) node = held_.extract(address);
+    SLATE_CHECK(!node.empty());
+    const std::uint64_t bytes = node.mapped();
     const auto segment = segment_of(address);
     segment->second.used -= bytes;
     if (!segment->second.dedicated) insert_free_block(*segment, address, bytes);
@@ -192,7 +197,7 @@ bool MemoryManager::keeps(const Segments::value_type& segment) const {
 
 bool MemoryManager::wait_for_free(std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
-  if (retired_.empty()) return false;
+  if (retired_.empty() && outside_retired_ == 0) return false;
   const std::uint64_t before = frees_finished_;
   freed_.wait_for(lock, timeout, [&] { return frees_finished_ != before; });
   return true;
@@ -253,18 +258,49 @@ bool MemoryManager::drop_empty_segments() {
   return dropped;
 }
 
-bool MemoryManager::owns(device::Address address, std::uint64_t bytes) const {
+std::optional<device::Address> MemoryManager::allocation_of(device::Address address,
+                                                            std::uint64_t bytes) const {
   const std::lock_guard lock(mutex_);
   const auto next = live_.upper_bound(address);
-  if (next == live_.begin()) return false;
+  if (next == live_.begin()) return std::nullopt;
   const auto& [base, size] = *std::prev(next);
-  return device::AddressRange{base, size}.contains(address, bytes);
+  if (!device::AddressRange{base, size}.contains(address, bytes)) return std::nullopt;
+  return base;
+}
+
+Result<void> MemoryManager::charge(std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (bytes > left()) drop_empty_segments();
+  if (bytes > left()) {
+    return fail(ErrorCode::kOutOfMemory,
+                fmt::format("{} bytes asked for, the session may have {} and has {}", bytes, limit_,
+                            charged_ + outside_));
+  }
+  outside_ += bytes;
+  return {};
+}
+
+void MemoryManager::retire_charge() {
+  const std::lock_guard lock(mutex_);
+  ++outside_retired_;
+}
+
+void MemoryManager::finish_charge(std::uint64_t bytes, bool retired) {
+  {
+    const std::lock_guard lock(mutex_);
+    SLATE_CHECK(outside_ >= bytes);
+    outside_ -= bytes;
+    if (retired) --outside_retired_;
+    ++frees_finished_;
+  }
+  freed_.notify_all();
 }
 
 void MemoryManager::release() {
   const std::lock_guard lock(mutex_);
   live_.clear();
   retired_.clear();
+  held_.clear();
   while (!segments_.empty()) drop_segment(segments_.begin());
   SLATE_CHECK(free_.empty() && by_size_.empty() && charged_ == 0);
   if (arena_.bytes != 0) device_.unreserve(arena_);

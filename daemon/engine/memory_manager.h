@@ -4,7 +4,7 @@
 // that work is done.
 //
 // Thread-safe. Charged bytes are those of the mapped segments, since they are what others cannot
-// have.
+// have, and of what the session has outside of the arena.
 #pragma once
 
 #include <chrono>
@@ -46,12 +46,26 @@ class MemoryManager {
   Result<void> retire(device::Address address);
   /// Second half. Requires: retired, and no unfinished work uses it.
   void finish_free(device::Address address);
-  /// False when nothing is retired; else waits until some free was finished, or `timeout` has
-  /// passed.
+  /// The second half waits for more than running work. Requires: retired.
+  void hold(device::Address address);
+  /// False when nothing is retired that is not held; else waits until some free was finished, or
+  /// `timeout` has passed.
   bool wait_for_free(std::chrono::milliseconds timeout);
 
   /// True if the bytes lie in one live allocation.
-  bool owns(device::Address address, std::uint64_t bytes) const;
+  bool owns(device::Address address, std::uint64_t bytes) const {
+    return allocation_of(address, bytes).has_value();
+  }
+  /// Where that allocation begins; nullopt when they lie in none.
+  std::optional<device::Address> allocation_of(device::Address address, std::uint64_t bytes) const;
+
+  /// Counts memory that is not in the arena, as arrays have: charge() before it is made; when it
+  /// goes, retire_charge(), and finish_charge() once it is gone.
+  /// kOutOfMemory beyond the limit.
+  Result<void> charge(std::uint64_t bytes);
+  void retire_charge();
+  /// For `retired` memory, or for some that could not be made.
+  void finish_charge(std::uint64_t bytes, bool retired);
 
   /// Gives everything back. Requires: no unfinished work uses any of it. Nothing may be called
   /// afterwards but charged() and the destructor.
@@ -70,6 +84,7 @@ class MemoryManager {
 
   Result<device::Address> allocate_dedicated(std::uint64_t bytes);
   std::optional<device::Address> take_free_block(std::uint64_t bytes);
+  std::uint64_t left() const { return limit_ - charged_ - outside_; }
   Result<device::Address> add_segment(std::uint64_t bytes, bool dedicated);
   Result<void> grow_pool(std::uint64_t bytes);
   std::optional<device::Address> find_hole(std::uint64_t bytes) const;
@@ -88,10 +103,13 @@ class MemoryManager {
   mutable std::mutex mutex_;
   std::condition_variable freed_;
   std::uint64_t frees_finished_ = 0;
-  std::uint64_t charged_ = 0;
+  std::uint64_t charged_ = 0;          // of the segments
+  std::uint64_t outside_ = 0;          // of charge()
+  std::uint64_t outside_retired_ = 0;  // pieces of that which wait for running work
   Segments segments_;
   Blocks live_;
   Blocks retired_;
+  Blocks held_;
   Blocks free_;                                                  // by address
   std::set<std::pair<std::uint64_t, device::Address>> by_size_;  // the same blocks
 };

@@ -101,8 +101,16 @@ Session::Handler Session::handler_of(CommandType type) {
       &Session::copy_pinned,
       &Session::host_gate,
       &Session::host_done,
+      &Session::array_create,
+      &Session::array_destroy,
+      &Session::texture_create,
+      &Session::texture_destroy,
+      &Session::surface_create,
+      &Session::surface_destroy,
+      &Session::copy_box,
+      &Session::staged_box,
   };
-  static_assert(std::size(kHandlers) == static_cast<std::size_t>(CommandType::kHostDone) + 1);
+  static_assert(std::size(kHandlers) == static_cast<std::size_t>(CommandType::kStagedBox) + 1);
   const auto index = static_cast<std::size_t>(type);
   return index < std::size(kHandlers) ? kHandlers[index] : nullptr;
 }
@@ -122,6 +130,7 @@ Result<void> Session::set_up() {
   if (!memory) return std::unexpected(memory.error());
   memory_ = std::move(*memory);
   memory_seen_.store(memory_.get());
+  objects_.emplace(device_, *memory_);
   auto starting = SessionPhase::kStarting;
   phase_.compare_exchange_strong(starting, SessionPhase::kServing);
   return {};
@@ -182,6 +191,10 @@ std::optional<std::uint64_t> Session::stream_of(const Command& command) {
       return field(&ipc::CopyPinned::stream);
     case CommandType::kCopyOnDevice:
       return field(&ipc::CopyOnDevice::stream);
+    case CommandType::kCopyBox:
+      return field(&ipc::CopyBox::stream);
+    case CommandType::kStagedBox:
+      return field(&ipc::StagedBox::stream);
     case CommandType::kFill:
       return field(&ipc::Fill::stream);
     case CommandType::kHostGate:
@@ -282,10 +295,16 @@ void Session::answer_failed(const Command& command) {
   if (command.header.reply_slot != ipc::kNoReply) {
     channel_.reply_error(command.header.reply_slot, command.header.reply_sequence, sticky_error());
   }
+  const auto give_back = [&]<typename T>(std::type_identity<T>) {
+    if (const auto copy = command.as<T>()) {
+      channel_.finish_staging(copy->slot, copy->slot_sequence);
+    }
+  };
   const auto type = command.header.type;
-  if (type != CommandType::kCopyToDevice && type != CommandType::kCopyToHost) return;
-  if (const auto copy = command.as<ipc::StagedCopy>()) {
-    channel_.finish_staging(copy->slot, copy->slot_sequence);
+  if (type == CommandType::kCopyToDevice || type == CommandType::kCopyToHost) {
+    give_back(std::type_identity<ipc::StagedCopy>{});
+  } else if (type == CommandType::kStagedBox) {
+    give_back(std::type_identity<ipc::StagedBox>{});
   }
 }
 
@@ -362,6 +381,7 @@ void Session::tear_down() {
   executor_.drop_lanes(*client_);
   events_.clear();
   for (auto& replaced : replaced_events_) replaced.clear();
+  if (objects_) objects_->release();
   modules_.release();
   if (memory_) {
     memory_->release();
@@ -371,7 +391,8 @@ void Session::tear_down() {
   staging_.release();
   small_copies_.reset();
   host_blocks_.release();
-  SLATE_CHECK(modules_.count() == 0 && streams_.count() == 0);
+  SLATE_CHECK((!objects_ || objects_->count() == 0) && modules_.count() == 0 &&
+              streams_.count() == 0);
 }
 
 SessionStatus Session::status() const {

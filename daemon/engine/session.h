@@ -17,6 +17,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <unordered_map>
 
 #include "daemon/engine/completer.h"
@@ -25,6 +26,7 @@
 #include "daemon/engine/host_blocks.h"
 #include "daemon/engine/memory_manager.h"
 #include "daemon/engine/module_store.h"
+#include "daemon/engine/object_table.h"
 #include "daemon/engine/retirement.h"
 #include "daemon/engine/small_copies.h"
 #include "daemon/engine/staging.h"
@@ -155,6 +157,21 @@ class Session {
   Result<void> host_mapped(const ipc::Command& command, Reply& reply);
   Result<void> host_free(const ipc::Command& command, Reply& reply);
   bool client_is_gone() const;
+  template <typename Make>
+  std::invoke_result_t<Make> when_there_is_room(const Make& make) const;
+  // session_object.cc
+  Result<void> array_create(const ipc::Command& command, Reply& reply);
+  Result<void> array_destroy(const ipc::Command& command, Reply& reply);
+  Result<void> texture_create(const ipc::Command& command, Reply& reply);
+  Result<void> texture_destroy(const ipc::Command& command, Reply& reply);
+  Result<void> surface_create(const ipc::Command& command, Reply& reply);
+  Result<void> surface_destroy(const ipc::Command& command, Reply& reply);
+  Result<void> finish_later(Result<ObjectTable::Ticket> ticket);
+  // session_box.cc
+  Result<void> copy_box(const ipc::Command& command, Reply& reply);
+  Result<void> staged_box(const ipc::Command& command, Reply& reply);
+  Result<device::Place> place_of(const ipc::BoxPlace& place, device::Box box) const;
+  Result<device::Place> place_in_array(const ipc::BoxPlace& place, device::Box box) const;
   // session_stream.cc
   Result<void> stream_create(const ipc::Command& command, Reply& reply);
   Result<void> stream_destroy(const ipc::Command& command, Reply& reply);
@@ -179,7 +196,18 @@ class Session {
   Result<void> copy_on_device(const ipc::Command& command, Reply& reply);
   Result<void> fill(const ipc::Command& command, Reply& reply);
   Result<void> staged_copy(const ipc::Command& command, bool to_device);
-  Result<void> submit_staged(const ipc::StagedCopy& copy, bool to_device);
+  /// A copy through a staging slot of the segment.
+  struct SlotUse {
+    std::uint32_t slot, offset;
+    std::uint64_t sequence;
+    std::uint64_t stream;
+    bool to_device;
+    std::uint64_t bytes;  // packed; 0: nothing to do
+  };
+  /// Submits the device's copy between the slot's memory and its own.
+  using SlotCopy = std::function<Result<void>(std::byte* host, device::Stream stream)>;
+  Result<void> use_slot(const SlotUse& use, const SlotCopy& copy);
+  Result<void> submit_slot(const SlotUse& use, const SlotCopy& copy);
   Result<void> check_range(std::uint64_t address, std::uint64_t pitch, std::uint64_t width,
                            std::uint64_t height) const;
   void count_copy(bool to_device, std::uint64_t bytes);
@@ -226,6 +254,7 @@ class Session {
   ModuleStore modules_;
   std::unique_ptr<MemoryManager> memory_;  // null until set_up(); then constant
   std::atomic<MemoryManager*> memory_seen_{nullptr};
+  std::optional<ObjectTable> objects_;  // likewise
   std::unordered_map<std::uint64_t, EventRecord> events_;
   /// Events of records that were made anew, to be used again when nobody waits for them any more.
   std::deque<std::shared_ptr<SharedEvent>> replaced_events_[2];  // by timing
@@ -234,5 +263,19 @@ class Session {
   std::optional<SmallCopies> small_copies_;
   HostBlocks host_blocks_;
 };
+
+/// Makes something that takes memory. Frees that wait for running work may make room for it; the
+/// last of them may have ended just now.
+template <typename Make>
+std::invoke_result_t<Make> Session::when_there_is_room(const Make& make) const {
+  auto made = make();
+  bool more_may_come = true;
+  while (more_may_come && !made && made.error().code == ErrorCode::kOutOfMemory &&
+         !failed_.load() && !stopping_.load() && !client_is_gone()) {
+    more_may_come = memory_->wait_for_free(std::chrono::milliseconds(100));
+    made = make();
+  }
+  return made;
+}
 
 }  // namespace slate::daemon

@@ -47,49 +47,56 @@ Result<void> Session::staged_copy(const ipc::Command& command, bool to_device) {
   const auto copy = command.as<ipc::StagedCopy>();
   if (!copy) return std::unexpected(copy.error());
   std::uint64_t packed = 0;
-  if (copy->slot >= ipc::kStagingSlots || copy->slot_offset > ipc::kStagingSlotBytes ||
-      __builtin_mul_overflow(copy->width, copy->height, &packed) ||
-      packed > ipc::kStagingSlotBytes - copy->slot_offset) {
+  if (__builtin_mul_overflow(copy->width, copy->height, &packed)) packed = ~std::uint64_t{0};
+  const SlotUse use{copy->slot,   copy->slot_offset, copy->slot_sequence,
+                    copy->stream, to_device,         packed};
+  return use_slot(use, [&](std::byte* host, device::Stream stream) -> Result<void> {
+    if (const auto ok = check_range(copy->address, copy->pitch, copy->width, copy->height); !ok)
+      return ok;
+    const device::Shape shape{copy->width, copy->height};
+    return to_device
+               ? device_.copy_to_device(copy->address, copy->pitch, host, copy->width, shape,
+                                        stream)
+               : device_.copy_to_host(host, copy->width, copy->address, copy->pitch, shape, stream);
+  });
+}
+
+Result<void> Session::use_slot(const SlotUse& use, const SlotCopy& copy) {
+  if (use.slot >= ipc::kStagingSlots || use.offset > ipc::kStagingSlotBytes ||
+      use.bytes > ipc::kStagingSlotBytes - use.offset) {
     return slate::fail(ErrorCode::kProtocol, "a copy outside its staging slot");
   }
   Result<void> done;
-  if (packed > 0) done = submit_staged(*copy, to_device);
-  if (done && packed > 0) return {};
+  if (use.bytes > 0) done = submit_slot(use, copy);
+  if (done && use.bytes > 0) return {};
   if (!done) {
     // Known before the slot is: the client looks when it has that.
     log_debug("session {}: {}", spec_.id, done.error().message);
     channel_.set_async_error(done.error().code);
   }
-  channel_.finish_staging(copy->slot, copy->slot_sequence);
+  channel_.finish_staging(use.slot, use.sequence);
   return {};
 }
 
-Result<void> Session::submit_staged(const ipc::StagedCopy& copy, bool to_device) {
-  if (const auto ok = check_range(copy.address, copy.pitch, copy.width, copy.height); !ok)
-    return ok;
-  const auto stream = streams_.find(copy.stream);
+Result<void> Session::submit_slot(const SlotUse& use, const SlotCopy& copy) {
+  const auto stream = streams_.find(use.stream);
   if (!stream) return std::unexpected(stream.error());
   const auto target = streams_.begin_work(**stream);
   if (!target) return checked(std::unexpected(target.error()));
-  std::byte* const host = staging_.begin(copy.slot) + copy.slot_offset;
-  const device::Shape shape{copy.width, copy.height};
-  const auto submitted =
-      to_device ? device_.copy_to_device(copy.address, copy.pitch, host, copy.width, shape, *target)
-                : device_.copy_to_host(host, copy.width, copy.address, copy.pitch, shape, *target);
+  const auto submitted = copy(staging_.begin(use.slot) + use.offset, *target);
   if (!submitted) {
-    staging_.cancel(copy.slot);
+    staging_.cancel(use.slot);
     return checked(submitted);
   }
   streams_.work_submitted(**stream);
-  count_copy(to_device, copy.width * copy.height);
+  count_copy(use.to_device, use.bytes);
   const auto watched = streams_.watch(
-      **stream,
-      [this, slot = copy.slot, sequence = copy.slot_sequence](const Result<void>& outcome) {
+      **stream, [this, slot = use.slot, sequence = use.sequence](const Result<void>& outcome) {
         // First the error, then the slot: the client must not take what is in it for data.
         if (!outcome) on_device_error(outcome.error());
         staging_.finish(slot, sequence);
       });
-  if (!watched) staging_.cancel(copy.slot);
+  if (!watched) staging_.cancel(use.slot);
   return checked(watched);
 }
 

@@ -10,14 +10,7 @@ namespace slate::daemon {
 Result<void> Session::memory_allocate(const ipc::Command& command, Reply& reply) {
   const auto request = command.as<ipc::MemoryAllocate>();
   if (!request) return std::unexpected(request.error());
-  auto address = memory_->allocate(request->bytes);
-  // Frees that wait for running work may make room; the last of them may have ended just now.
-  bool more_may_come = true;
-  while (more_may_come && !address && address.error().code == ErrorCode::kOutOfMemory &&
-         !failed_.load() && !stopping_.load() && !client_is_gone()) {
-    more_may_come = memory_->wait_for_free(std::chrono::milliseconds(100));
-    address = memory_->allocate(request->bytes);
-  }
+  const auto address = when_there_is_room([&] { return memory_->allocate(request->bytes); });
   if (!address) return checked(std::unexpected(address.error()));
   reply.set(ipc::AddressReply{*address});
   return {};
@@ -27,8 +20,9 @@ Result<void> Session::memory_free(const ipc::Command& command, Reply&) {
   const auto request = command.as<ipc::MemoryFree>();
   if (!request) return std::unexpected(request.error());
   if (const auto retired = memory_->retire(request->address); !retired) return retired;
-  return checked(retirement_.after_present_work(
-      [this, address = request->address] { memory_->finish_free(address); }));
+  return checked(retirement_.after_present_work([this, address = request->address] {
+    if (!objects_->hold_free(address)) memory_->finish_free(address);
+  }));
 }
 
 Result<void> Session::host_allocate(const ipc::Command& command, Reply& reply) {

@@ -72,6 +72,7 @@ CudaDevice::CudaDevice(std::unique_ptr<Context> context, std::unique_ptr<Address
                        const std::string& assembler)
     : context_(std::move(context)),
       space_(std::move(space)),
+      arrays_(*context_, *space_),
       partitions_(*context_),
       watched_(*context_),
       assembler_({.path = assembler,

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "device/cuda/arrays.h"
 #include "device/cuda/context.h"
 #include "device/cuda/memory.h"
 #include "device/cuda/partitions.h"
@@ -52,6 +53,20 @@ class CudaDevice final : public device::Device {
   Result<void> set_max_dynamic_shared(device::Function function, std::uint32_t bytes) override;
   Result<device::AddressRange> find_global(device::Module module, const std::string& name) override;
 
+  Result<device::Array> create_array(const ArraySpec& spec) override {
+    return arrays_.create(spec);
+  }
+  void destroy_array(device::Array array) override { arrays_.destroy(array); }
+  Result<device::Texture> create_texture(const TextureSpec& spec, device::AddressRange) override {
+    return arrays_.create_texture(spec);
+  }
+  void destroy_texture(device::Texture texture) override { arrays_.destroy_texture(texture); }
+  Result<device::Surface> create_surface(device::Array array, std::uint32_t level,
+                                         device::AddressRange) override {
+    return arrays_.create_surface(array, level);
+  }
+  void destroy_surface(device::Surface surface) override { arrays_.destroy_surface(surface); }
+
   Result<std::vector<std::vector<std::uint32_t>>> partition_units() override;
   Result<device::Partition> create_partition(std::uint32_t first_unit,
                                              std::uint32_t unit_count) override;
@@ -85,6 +100,8 @@ class CudaDevice final : public device::Device {
   Result<void> copy_on_device(device::Address to, std::uint64_t to_pitch, device::Address from,
                               std::uint64_t from_pitch, device::Shape shape,
                               device::Stream stream) override;
+  Result<void> copy_box(const device::Place& to, const device::Place& from, device::Box box,
+                        device::Stream stream) override;
   Result<void> fill(device::Address to, std::uint64_t to_pitch, std::uint8_t value,
                     device::Shape shape, device::Stream stream) override;
 
@@ -101,6 +118,7 @@ class CudaDevice final : public device::Device {
 
   std::unique_ptr<Context> context_;
   std::unique_ptr<AddressSpace> space_;  // after context_: goes first
+  Arrays arrays_;                        // likewise
   Partitions partitions_;                // likewise
   WatchedEvents watched_;                // likewise
   const Ptxas assembler_;

@@ -30,7 +30,10 @@
   F(cuStreamWaitEvent) F(cuEventCreate) F(cuEventDestroy) F(cuEventRecord) F(cuEventQuery)        \
   F(cuEventElapsedTime) F(cuLaunchKernel) F(cuMemcpyHtoDAsync) F(cuMemcpyDtoHAsync)               \
   F(cuMemcpyDtoDAsync) F(cuMemcpy2DAsync) F(cuMemsetD8Async) F(cuMemsetD32Async)                  \
-  F(cuMemsetD2D8Async) F(cuMemsetD2D32Async)
+  F(cuMemsetD2D8Async) F(cuMemsetD2D32Async) F(cuArray3DCreate) F(cuArrayDestroy)                 \
+  F(cuMipmappedArrayCreate) F(cuMipmappedArrayGetLevel) F(cuMipmappedArrayDestroy)                \
+  F(cuMemcpy3DAsync) F(cuTexObjectCreate) F(cuTexObjectDestroy) F(cuSurfObjectCreate)             \
+  F(cuSurfObjectDestroy)
 
 // Without these the device has fewer abilities, which say which function they lack.
 #define SLATE_CUDA_OPTIONAL_FUNCTIONS(F)                                                          \

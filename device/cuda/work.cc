@@ -154,6 +154,12 @@ Result<void> CudaDevice::copy_on_device(Address to, std::uint64_t to_pitch, Addr
       });
 }
 
+Result<void> CudaDevice::copy_box(const device::Place& to, const device::Place& from,
+                                  device::Box box, Stream stream) {
+  if (box.width == 0 || box.height == 0 || box.depth == 0) return {};
+  return arrays_.copy(to, from, box, raw(stream));
+}
+
 Result<void> CudaDevice::fill(Address to, std::uint64_t to_pitch, std::uint8_t value, Shape shape,
                               Stream stream) {
   const std::uint32_t word = 0x01010101U * value;

@@ -15,6 +15,7 @@
 #include "device/device.h"
 #include "device/sim/heap.h"
 #include "device/sim/memory.h"
+#include "device/sim/objects.h"
 #include "device/sim/program.h"
 
 namespace slate::sim {
@@ -28,6 +29,7 @@ struct KernelLaunch {
   std::vector<std::byte> parameters;
   MemoryView memory;                                              // what this launch may touch
   std::shared_ptr<const std::vector<device::AddressRange>> host;  // of `memory`
+  const Objects* objects = nullptr;  // textures and surfaces; outlive the launch. Null for none
   device::PrintSink print;
   std::uint64_t grid_id = 0;           // %gridid
   std::uint32_t sm_count = 0;          // %nsmid

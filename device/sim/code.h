@@ -87,7 +87,12 @@ enum class Kind : std::uint8_t {
   kCopyAsync,    // r = destination, source, size; a: bytes of the copy
   kCopyBulk,     // r = destination, source, size, mbarrier; a, b: Space of destination, source
   kMbarrier,     // r = d, value, [4] = address; a: MbarrierOp
-  kUnknown,      // faults when reached
+  kTexture,  // tex, tld4; r = data..., handle, coordinates; a: Geometry, b: SampleType, c: kByTexel
+             // and so on, e: channel
+  kTextureQuery,  // r = d, [4] = handle; a: 1 for a surface, b: TextureQuery
+  kSurfaceLoad,   // r = data..., handle, coordinates; a: Geometry, b: bytes of a value, c: values,
+  kSurfaceStore,  // e: SurfaceBoundary
+  kUnknown,       // faults when reached
 };
 
 enum class Space : std::uint8_t {
@@ -132,6 +137,11 @@ enum class MbarrierOp : std::uint8_t {
   kCopyArriveNoInc,
 };
 
+enum class TextureQuery : std::uint8_t { kWidth, kHeight, kDepth, kLayers, kLevels, kNormalized };
+enum class SurfaceBoundary : std::uint8_t { kTrap, kClamp, kZero };
+/// Op::c of kTexture
+enum : std::uint8_t { kByTexel = 1, kAtLevel = 2, kGathers = 4 };
+
 /// Barriers 0 to 15 are PTX's; the cluster's is one more.
 inline constexpr std::uint32_t kClusterBarrier = 16;
 inline constexpr int kBarriers = 17;
@@ -145,6 +155,7 @@ enum : std::uint8_t {
   kStrong = 16,        // volatile, relaxed, acquire, release: never merged into wide accesses
   kOldWarpOp = 32,     // shfl, vote without .sync: the active lanes are the members
   kConverts = 32,      // a load or store whose register is not as wide as the element
+  kFormatted = 32,     // sust.p
   kAddressed = 64,     // has an address register
 };
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "device/sim/code.h"
+#include "device/sim/sampler.h"
 #include "injector/ptx/module.h"
 
 namespace slate::sim {
@@ -114,6 +115,15 @@ class FunctionDecoder {
   void decode_mbarrier(const ptx::Instruction& instruction);
   void decode_createpolicy(const ptx::Instruction& instruction);
   void emit_move(Ref d, Ref s, std::uint32_t width);
+
+  // --- decode_texture.cc
+  // ---------------------------------------------------------------------------
+  Ref object_handle(const ptx::Operand& address);
+  Ref object_coordinates(const ptx::Operand& address, Geometry geometry, ptx::Type type,
+                         const ptx::Operand* level);
+  void decode_tex(const ptx::Instruction& instruction);
+  void decode_txq(const ptx::Instruction& instruction);
+  void decode_surface(const ptx::Instruction& instruction);
 
   // --- decode_flow.cc
   // ------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <utility>
 
 #include "device/sim/occupancy.h"
 
@@ -98,6 +99,15 @@ constexpr Value kFixedValues[] = {
     {kReservedSharedMemoryPerBlock, kReservedSharedPerBlock},
 };
 
+/// Limits of arrays, textures and surfaces by attribute number, as compute capability 9.0 has them.
+constexpr std::pair<int, std::int32_t> kTextureLimits[] = {
+    {21, 131072}, {22, 131072},  {23, 65536}, {24, 16384}, {25, 16384}, {26, 16384},   {27, 32768},
+    {28, 32768},  {29, 2048},    {42, 32768}, {43, 2048},  {45, 32768}, {46, 32768},   {47, 8192},
+    {48, 8192},   {49, 32768},   {52, 32768}, {53, 32768}, {54, 2046},  {55, 32768},   {56, 131072},
+    {57, 65536},  {58, 16384},   {59, 16384}, {60, 16384}, {61, 32768}, {62, 2048},    {63, 32768},
+    {64, 32768},  {65, 2048},    {66, 32768}, {67, 32768}, {68, 2046},  {69, 1 << 28}, {70, 131072},
+    {71, 65000},  {72, 2097120}, {73, 32768}, {74, 32768}, {77, 32768}};
+
 }  // namespace
 
 DeviceInfo make_device_info(const Settings& settings) {
@@ -113,6 +123,7 @@ DeviceInfo make_device_info(const Settings& settings) {
   for (const Value& each : kFixedValues) {
     info.attributes[each.attribute] = static_cast<std::int32_t>(each.value);
   }
+  for (const auto& [attribute, value] : kTextureLimits) info.attributes[attribute] = value;
   info.attributes[kSmCountAttribute] = static_cast<std::int32_t>(settings.sms);
   info.attributes[kComputeCapabilityMajor] = static_cast<std::int32_t>(settings.cc_major);
   info.attributes[kComputeCapabilityMinor] = static_cast<std::int32_t>(settings.cc_minor);

@@ -72,6 +72,22 @@ std::uint64_t Memory::mapped_bytes() const {
   return mapped_;
 }
 
+Result<void> Memory::take(std::uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  if (bytes > capacity_ - mapped_) {
+    return fail(ErrorCode::kOutOfMemory, fmt::format("{} bytes wanted, {} of {} free", bytes,
+                                                     capacity_ - mapped_, capacity_));
+  }
+  mapped_ += bytes;
+  return {};
+}
+
+void Memory::give_back(std::uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  SLATE_CHECK(mapped_ >= bytes);
+  mapped_ -= bytes;
+}
+
 Result<std::uint16_t> Memory::unused_tag() {
   for (int attempt = 0; attempt < MemoryView::kNoOwner; ++attempt) {
     const std::uint16_t tag = next_tag_;

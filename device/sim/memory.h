@@ -70,7 +70,11 @@ class Memory {
   Memory& operator=(const Memory&) = delete;
 
   std::uint64_t capacity() const { return capacity_; }
+  /// What is mapped, and taken besides.
   std::uint64_t mapped_bytes() const;
+  /// Counts bytes of memory that has no addresses, as arrays have. kOutOfMemory beyond capacity.
+  Result<void> take(std::uint64_t bytes);
+  void give_back(std::uint64_t bytes);
 
   /// kInvalidValue for a size that is zero or no multiple of kChunkBytes; kOutOfMemory when the
   /// address space is used up.

@@ -54,6 +54,10 @@ const std::unordered_map<std::string_view, Words>& known_words() {
   static const Words barrier = {"cta",  "cluster", "sync",    "arrive", "wait",
                                 "red",  "popc",    "and",     "or",     "aligned",
                                 "warp", "release", "acquire", "relaxed"};
+  static const Words surface =
+      join({kCaching, {"b", "1d", "2d", "3d", "a1d", "a2d", "v2", "v4", "trap", "clamp", "zero"}});
+  static const Words query = {
+      "width", "height", "depth", "array_size", "num_mipmap_levels", "normalized_coords"};
   static const Words uniform = {"uni"};
   static const std::unordered_map<std::string_view, Words> table = {
       {"ld", access},
@@ -71,6 +75,14 @@ const std::unordered_map<std::string_view, Words>& known_words() {
              kCaching,
              {"async", "bulk", "commit_group", "wait_group", "wait_all", "mbarrier", "arrive",
               "noinc", "mbarrier::complete_tx::bytes", "bulk_group", "read", "prefetch", "L2"}})},
+      {"tex", {"level", "base", "1d", "2d", "3d", "a1d", "a2d", "cube", "acube", "v4"}},
+      {"tld4", {"r", "g", "b", "a", "2d", "a2d", "v4"}},
+      {"txq", query},
+      {"suq", query},
+      {"suld", surface},
+      {"sust",
+       join({kCaching,
+             {"b", "p", "1d", "2d", "3d", "a1d", "a2d", "v2", "v4", "trap", "clamp", "zero"}})},
       {"bra", uniform},
       {"brx", {"idx", "uni"}},
       {"call", uniform},

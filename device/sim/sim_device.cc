@@ -45,6 +45,7 @@ SimDevice::SimDevice(const Settings& settings, std::unique_ptr<Memory> memory)
       info_(make_device_info(settings)),
       memory_(std::move(memory)),
       modules_(settings_, *memory_),
+      arrays_(*memory_, info_),
       partitions_(settings_),
       streams_(settings_) {}
 
@@ -135,6 +136,26 @@ Result<void> SimDevice::set_max_dynamic_shared(device::Function function, std::u
 
 Result<AddressRange> SimDevice::find_global(device::Module module, const std::string& name) {
   return modules_.find_global(module, name);
+}
+
+Result<device::Array> SimDevice::create_array(const ArraySpec& spec) {
+  return arrays_.create(spec);
+}
+void SimDevice::destroy_array(device::Array array) {
+  arrays_.destroy(array);
+}
+Result<device::Texture> SimDevice::create_texture(const TextureSpec& spec, AddressRange owner) {
+  return arrays_.create_texture(spec, owner);
+}
+void SimDevice::destroy_texture(device::Texture texture) {
+  arrays_.objects().remove_texture(static_cast<std::uint64_t>(texture));
+}
+Result<device::Surface> SimDevice::create_surface(device::Array array, std::uint32_t level,
+                                                  AddressRange owner) {
+  return arrays_.create_surface(array, level, owner);
+}
+void SimDevice::destroy_surface(device::Surface surface) {
+  arrays_.objects().remove_surface(static_cast<std::uint64_t>(surface));
 }
 
 Result<std::vector<std::vector<std::uint32_t>>> SimDevice::partition_units() {
@@ -228,6 +249,7 @@ Result<void> SimDevice::launch(const device::LaunchSpec& spec, device::Stream st
   view->host = launch.host.get();
   launch.memory = *view;
   launch.heap = std::move(target->heap);
+  launch.objects = &arrays_.objects();
   launch.print = spec.print;
   launch.grid_id = next_grid_id_.fetch_add(1, std::memory_order_relaxed);
   launch.sm_count = settings_.sms;
@@ -280,6 +302,13 @@ Result<void> SimDevice::copy_on_device(Address to, std::uint64_t to_pitch, Addre
     if (again) copy_rows(target, source, shape);
     return again;
   });
+}
+
+Result<void> SimDevice::copy_box(const device::Place& to, const device::Place& from,
+                                 device::Box box, device::Stream stream) {
+  auto job = arrays_.copy(to, from, box);
+  if (!job) return std::unexpected(std::move(job.error()));
+  return streams_.enqueue(stream, std::move(*job));
 }
 
 Result<void> SimDevice::fill(Address to, std::uint64_t to_pitch, std::uint8_t value, Shape shape,

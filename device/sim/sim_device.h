@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "device/device.h"
+#include "device/sim/arrays.h"
 #include "device/sim/copy.h"
 #include "device/sim/memory.h"
 #include "device/sim/modules.h"
@@ -50,6 +51,15 @@ class SimDevice final : public device::Device {
   Result<void> set_max_dynamic_shared(device::Function function, std::uint32_t bytes) override;
   Result<device::AddressRange> find_global(device::Module module, const std::string& name) override;
 
+  Result<device::Array> create_array(const ArraySpec& spec) override;
+  void destroy_array(device::Array array) override;
+  Result<device::Texture> create_texture(const TextureSpec& spec,
+                                         device::AddressRange owner) override;
+  void destroy_texture(device::Texture texture) override;
+  Result<device::Surface> create_surface(device::Array array, std::uint32_t level,
+                                         device::AddressRange owner) override;
+  void destroy_surface(device::Surface surface) override;
+
   Result<std::vector<std::vector<std::uint32_t>>> partition_units() override;
   Result<device::Partition> create_partition(std::uint32_t first_unit,
                                              std::uint32_t unit_count) override;
@@ -83,6 +93,8 @@ class SimDevice final : public device::Device {
   Result<void> copy_on_device(device::Address to, std::uint64_t to_pitch, device::Address from,
                               std::uint64_t from_pitch, device::Shape shape,
                               device::Stream stream) override;
+  Result<void> copy_box(const device::Place& to, const device::Place& from, device::Box box,
+                        device::Stream stream) override;
   Result<void> fill(device::Address to, std::uint64_t to_pitch, std::uint8_t value,
                     device::Shape shape, device::Stream stream) override;
 
@@ -93,6 +105,7 @@ class SimDevice final : public device::Device {
   const DeviceInfo info_;
   const std::unique_ptr<Memory> memory_;
   Modules modules_;
+  Arrays arrays_;
   Partitions partitions_;
   std::mutex registered_mutex_;
   std::map<const void*, std::size_t> registered_;

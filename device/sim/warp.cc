@@ -331,6 +331,13 @@ Warp::Flow Warp::execute(const Op& op, Split& split, Mask exec) {
       return flow(copy_bulk(op, split, exec));
     case Kind::kMbarrier:
       return flow(mbarrier(op, split, exec));
+    case Kind::kTexture:
+      return flow(sample_texture(op, split, exec));
+    case Kind::kTextureQuery:
+      return flow(query_texture(op, split, exec));
+    case Kind::kSurfaceLoad:
+    case Kind::kSurfaceStore:
+      return flow(access_surface(op, split, exec));
     case Kind::kFence: {
       // A locked operation orders memory like a fence does, and thread sanitizers understand it.
       int here = 0;

@@ -156,6 +156,17 @@ class Warp {
   bool mbarrier(const Op& op, const Split& split, Mask exec);
   void mbarrier_lane(const Op& op, const Frame& frame, std::uint64_t& word, int lane);
 
+  // --- exec_texture.cc
+  // -----------------------------------------------------------------------------
+  bool sample_texture(const Op& op, const Split& split, Mask exec);
+  bool query_texture(const Op& op, const Split& split, Mask exec);
+  bool access_surface(const Op& op, const Split& split, Mask exec);
+  template <typename Find, typename Visit>
+  bool each_object(const Op& op, const Split& split, Mask exec, const Find& find,
+                   const Visit& visit);
+  bool bad_object(const Split& split, int lane, std::uint64_t handle, std::string_view why,
+                  ErrorCode code);
+
   // --- system.cc: printf, malloc, assert
   // -----------------------------------------------------------
   bool system_call(const CallSite& site, const Split& split, Mask exec);

@@ -23,6 +23,7 @@ void launch_rows();
 void function_rows();
 void symbol_rows();
 void pool_rows();
+void array_rows();
 void graph_rows();
 void capture_rows();
 

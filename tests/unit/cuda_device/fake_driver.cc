@@ -153,6 +153,11 @@ void answer_about_memory(Driver& driver) {
     std::free(memory);
     return fake->note("cuMemFreeHost");
   };
+  driver.cuMipmappedArrayCreate.function = [](CUmipmappedArray* array,
+                                              const CUDA_ARRAY3D_DESCRIPTOR*, unsigned int levels) {
+    *array = make_handle<CUmipmappedArray>();
+    return fake->note("cuMipmappedArrayCreate", std::to_string(levels));
+  };
   driver.cuMemsetD8Async.function = [](CUdeviceptr to, unsigned char value, std::size_t count,
                                        CUstream) {
     return fake->note("cuMemsetD8Async", fmt::format("{:#x} {:#x} {}", to, value, count));

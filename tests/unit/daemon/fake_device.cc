@@ -25,6 +25,7 @@ FakeDevice::FakeDevice(std::uint64_t capacity) : capacity_(capacity) {
   std::strcpy(info_.name, "Fake");
   info_.total_memory = capacity;
   info_.is_simulated = 1;
+  set_array_limits(info_);
 }
 
 FakeDevice::~FakeDevice() {
@@ -34,7 +35,7 @@ FakeDevice::~FakeDevice() {
 bool FakeDevice::holds_nothing() const {
   const std::lock_guard lock(mutex_);
   return reserved_.empty() && mapped_.empty() && registered_.empty() && modules_.empty() &&
-         streams_.empty();
+         streams_.empty() && arrays_.empty() && objects_.empty();
 }
 
 void FakeDevice::hold(bool held) {

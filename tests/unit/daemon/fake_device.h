@@ -108,6 +108,16 @@ class FakeDevice final : public device::Device {
   Result<void> copy_on_device(device::Address to, std::uint64_t to_pitch, device::Address from,
                               std::uint64_t from_pitch, device::Shape shape,
                               device::Stream stream) override;
+  Result<device::Array> create_array(const ArraySpec& spec) override;
+  void destroy_array(device::Array array) override;
+  Result<device::Texture> create_texture(const TextureSpec& spec,
+                                         device::AddressRange owner) override;
+  void destroy_texture(device::Texture texture) override;
+  Result<device::Surface> create_surface(device::Array array, std::uint32_t level,
+                                         device::AddressRange owner) override;
+  void destroy_surface(device::Surface surface) override;
+  Result<void> copy_box(const device::Place& to, const device::Place& from, device::Box box,
+                        device::Stream stream) override;
   Result<void> fill(device::Address to, std::uint64_t to_pitch, std::uint8_t value,
                     device::Shape shape, device::Stream stream) override;
 
@@ -130,6 +140,12 @@ class FakeDevice final : public device::Device {
     std::optional<Error> fault;
   };
 
+  struct FakeArray;
+
+  static void set_array_limits(DeviceInfo& info);
+  Result<std::uint64_t> add_object(std::uint64_t array);
+  void remove_object(std::uint64_t object);
+  std::function<char*(std::uint64_t, std::uint64_t)> rows_of(const device::Place& place);
   Result<void> push(device::Stream stream, Piece piece);
   Result<void> copy(const char* name, void* to, std::uint64_t to_pitch, const void* from,
                     std::uint64_t from_pitch, device::Shape shape, device::Stream stream);
@@ -158,6 +174,8 @@ class FakeDevice final : public device::Device {
   std::map<std::uint64_t, std::string> functions_;
   std::map<std::uint64_t, Queue> streams_;
   std::map<std::uint64_t, MarkPointer> events_;
+  std::map<std::uint64_t, std::shared_ptr<FakeArray>> arrays_;
+  std::map<std::uint64_t, std::uint64_t> objects_;  // textures and surfaces: their arrays, or 0
   std::vector<std::string> trace_;
   std::string compiler_;
   std::condition_variable compiler_released_;

@@ -11,7 +11,7 @@
 namespace slate::test {
 namespace {
 
-constexpr std::uint64_t kBufferAlignment = 256;
+constexpr std::uint64_t kBufferAlignment = 512;  // as textures want it
 constexpr std::uint64_t kCounterRange = 2 << 20;
 constexpr int kMostActions = 300;  // that disturb one launch
 
@@ -90,6 +90,7 @@ FormRunner::~FormRunner() {
     wait_for(stream);
     device_.destroy_stream(stream);
   }
+  destroy_textures();
   device_.unload_module(module_);
   EXPECT_TRUE(device_.unmap(arena_));
   device_.unreserve(arena_);
@@ -101,7 +102,23 @@ const injector::KernelForms& FormRunner::forms(const std::string& entry) const {
   return *found;
 }
 
+std::uint64_t FormRunner::make_texture(device::AddressRange buffer) {
+  TextureSpec spec;
+  spec.resource.kind = ResourceKind::kLinear;
+  spec.resource.address = buffer.base;
+  spec.resource.bytes = buffer.bytes;
+  spec.resource.format = {ChannelKind::kUnsigned, 32, 1, 0};
+  textures_.push_back(require(device_.create_texture(spec, arena_), "texture"));
+  return static_cast<std::uint64_t>(textures_.back());
+}
+
+void FormRunner::destroy_textures() {
+  for (const device::Texture texture : textures_) device_.destroy_texture(texture);
+  textures_.clear();
+}
+
 FormRunner::Prepared FormRunner::prepare(const KernelCase& kernel, const std::string& entry) {
+  destroy_textures();
   Prepared prepared;
   const auto function = require(device_.find_function(module_, entry), "find_function");
   prepared.info = require(device_.function_info(function), "function_info");
@@ -116,7 +133,9 @@ FormRunner::Prepared FormRunner::prepare(const KernelCase& kernel, const std::st
       std::memcpy(to, argument.bytes.data(), argument.bytes.size());
       continue;
     }
-    std::memcpy(to, &at, sizeof(at));
+    std::uint64_t passed = at;
+    if (argument.is_texture) passed = make_texture({at, argument.bytes.size()});
+    std::memcpy(to, &passed, sizeof(passed));
     prepared.buffers.push_back({at, argument.bytes.size()});
     require(device_.copy_to_device(at, 0, argument.bytes.data(), 0, {argument.bytes.size(), 1},
                                    stream_),

@@ -18,9 +18,11 @@
 
 namespace slate::test {
 
-/// One parameter of a kernel: a value, or a buffer in device memory with these contents.
+/// One parameter of a kernel: a value, or a buffer in device memory with these contents, as its
+/// address or as a texture of words.
 struct Argument {
   bool is_buffer = false;
+  bool is_texture = false;
   std::vector<std::byte> bytes;
 
   template <typename T>
@@ -32,12 +34,19 @@ struct Argument {
   }
   template <typename T>
   static Argument buffer(const std::vector<T>& contents) {
-    Argument argument{.is_buffer = true, .bytes = {}};
+    Argument argument;
+    argument.is_buffer = true;
     const auto* begin = reinterpret_cast<const std::byte*>(contents.data());
     argument.bytes.assign(begin, begin + contents.size() * sizeof(T));
     return argument;
   }
 };
+
+/// The same buffer, for a kernel that takes a texture.
+inline Argument as_texture(Argument buffer) {
+  buffer.is_texture = true;
+  return buffer;
+}
 
 struct KernelCase {
   std::string name;   // of the case
@@ -86,6 +95,8 @@ class FormRunner {
     std::vector<device::AddressRange> buffers;
   };
 
+  std::uint64_t make_texture(device::AddressRange buffer);
+  void destroy_textures();
   Prepared prepare(const KernelCase& kernel, const std::string& entry);
   Outcome collect(const Prepared& prepared);
   void reset_globals();
@@ -105,6 +116,7 @@ class FormRunner {
   device::Stream control_{};
   device::Stream second_{};
   std::unique_ptr<daemon::ControlMemory> memory_;
+  std::vector<device::Texture> textures_;                  // of the case that was prepared last
   std::map<std::string, std::vector<std::byte>> globals_;  // as they were after loading
   std::uint64_t retreats_ = 0;
 };

@@ -48,7 +48,8 @@ std::string folder(const char* variable, const char* built) {
   return std::string(moved != nullptr ? moved : built) + "/";
 }
 
-/// The golden kernels all take (const unsigned* in, unsigned* out, unsigned count).
+/// The golden kernels all take (const unsigned* in, unsigned* out, unsigned count), one of them
+/// `in` as a texture.
 TestKernel golden_kernel(const std::string& name, device::Dim3 grid, device::Dim3 block,
                          std::uint32_t shared = 0) {
   const auto count = static_cast<std::uint32_t>(grid.count() * block.count() - block.count() / 3);
@@ -62,6 +63,9 @@ TestKernel golden_kernel(const std::string& name, device::Dim3 grid, device::Dim
       .shared_bytes = shared,
       .arguments = {Argument::buffer(words(count)),
                     Argument::buffer(std::vector<std::uint32_t>(count, 0xdead)), value(count)}};
+  if (name == "texture") {
+    kernel.kernel.arguments[0] = as_texture(std::move(kernel.kernel.arguments[0]));
+  }
   return kernel;
 }
 
@@ -101,6 +105,7 @@ std::vector<TestKernel> golden_kernels() {
       golden_kernel("named_barrier", {80, 1, 1}, {128, 1, 1}),
       golden_kernel("huge", {60, 11, 1}, {32, 1, 1}),
       golden_kernel("print", {48, 1, 1}, {33, 1, 1}),
+      golden_kernel("texture", {150, 1, 1}, {64, 1, 1}),
   };
   for (TestKernel& kernel : all) {
     if (kernel.file == "constants") kernel.kernel.entry = "_Z9constantsILj2EEvPKjPjj";

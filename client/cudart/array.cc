@@ -1,0 +1,217 @@
+// Making CUDA arrays and telling of them. Elements of planes (NV12), normalized and block
+// compressed ones are not supported, nor are sparse arrays and those whose memory comes later.
+#include "client/cudart/array.h"
+
+#include <algorithm>
+
+namespace slate::cudart {
+namespace {
+
+constexpr unsigned kMemoryLater = cudaArraySparse | cudaArrayDeferredMapping;
+
+cudaArray_t handle_of(std::uint64_t id) {
+  return reinterpret_cast<cudaArray_t>(pointer_to(id));
+}
+
+/// Makes the array and gives its id.
+Maybe<std::uint64_t> make(Session& session, const cudaChannelFormatDesc* description,
+                          const cudaExtent& extent, unsigned flags, unsigned levels) {
+  if (description == nullptr) return deny(cudaErrorInvalidValue);
+  if ((flags & kMemoryLater) != 0) {
+    return std::unexpected<Failure>(
+        Error{ErrorCode::kNotSupported, "arrays whose memory is mapped later are not supported"});
+  }
+  auto format = format_of(*description);
+  if (!format) return std::unexpected(format.error());
+  const ArraySpec spec{*format, {extent.width, extent.height, extent.depth}, flags, levels};
+  if (auto ok = check_array(spec, session.device()); !ok) {
+    return std::unexpected<Failure>(ok.error());
+  }
+  auto id = session.create_array(spec);
+  if (!id) return std::unexpected<Failure>(id.error());
+  return *id;
+}
+
+cudaError_t make_array(cudaArray_t* array, const cudaChannelFormatDesc* description,
+                       const cudaExtent& extent, unsigned flags) {
+  return with_session([&](Session& session) -> Answer {
+    if (array == nullptr) return deny(cudaErrorInvalidValue);
+    auto id = make(session, description, extent, flags, 0);
+    if (!id) return std::unexpected(id.error());
+    *array = handle_of(*id);
+    return {};
+  });
+}
+
+cudaError_t free_array(std::uint64_t id, bool mipmapped) {
+  return with_session([&](Session& session) -> Answer {
+    if (id == 0) return {};
+    const auto entry = session.arrays().find(id);
+    if (!entry || entry->is_level || (entry->spec.levels > 0) != mipmapped) {
+      return deny(cudaErrorInvalidValue);
+    }
+    return session.destroy_array(id);
+  });
+}
+
+/// Only arrays that are not made here have such properties.
+template <typename Find>
+cudaError_t tell_nothing(const void* properties, int device, const Find& find) {
+  return with_session([&](Session& session) -> Answer {
+    if (device != 0) return deny(cudaErrorInvalidDevice);
+    if (properties == nullptr) return deny(cudaErrorInvalidValue);
+    if (auto entry = find(session); !entry) return std::unexpected(entry.error());
+    return deny(cudaErrorInvalidValue);
+  });
+}
+
+}  // namespace
+
+Maybe<ArrayFormat> format_of(const cudaChannelFormatDesc& description) {
+  const int bits[4] = {description.x, description.y, description.z, description.w};
+  switch (description.f) {
+    case cudaChannelFormatKindSigned:
+    case cudaChannelFormatKindUnsigned:
+    case cudaChannelFormatKindFloat:
+      break;
+    default:
+      if (description.f > cudaChannelFormatKindNone) {
+        return std::unexpected<Failure>(
+            Error{ErrorCode::kNotSupported, "elements of this kind of array are not supported"});
+      }
+      return deny(cudaErrorInvalidChannelDescriptor);
+  }
+  const auto channels = std::ranges::find(bits, 0) - std::begin(bits);
+  const bool uneven =
+      std::any_of(bits, bits + channels, [&](int each) { return each != bits[0]; }) ||
+      std::any_of(bits + channels, bits + 4, [](int each) { return each != 0; });
+  const ArrayFormat format{static_cast<ChannelKind>(description.f),
+                           static_cast<std::uint32_t>(bits[0]),
+                           static_cast<std::uint32_t>(channels), 0};
+  if (uneven || !is_valid(format)) return deny(cudaErrorInvalidChannelDescriptor);
+  return format;
+}
+
+cudaChannelFormatDesc description_of(const ArrayFormat& format) {
+  const auto bits = [&](std::uint32_t channel) {
+    return channel < format.channels ? static_cast<int>(format.bits) : 0;
+  };
+  return {bits(0), bits(1), bits(2), bits(3), static_cast<cudaChannelFormatKind>(format.kind)};
+}
+
+Maybe<ArrayEntry> array_of(Session& session, cudaArray_const_t handle, cudaError_t otherwise) {
+  const auto entry = session.arrays().find(address_of(handle));
+  if (!entry || (entry->spec.levels > 0 && !entry->is_level)) return deny(otherwise);
+  return *entry;
+}
+
+Maybe<ArrayEntry> mipmapped_of(Session& session, cudaMipmappedArray_const_t handle,
+                               cudaError_t otherwise) {
+  const auto entry = session.arrays().find(address_of(handle));
+  if (!entry || entry->spec.levels == 0 || entry->is_level) return deny(otherwise);
+  return *entry;
+}
+
+}  // namespace slate::cudart
+
+using namespace slate::cudart;
+using namespace slate;
+
+extern "C" {
+
+cudaError_t cudaMallocArray(cudaArray_t* array, const cudaChannelFormatDesc* description,
+                            std::size_t width, std::size_t height, unsigned flags) {
+  constexpr unsigned kFlat = cudaArraySurfaceLoadStore | cudaArrayTextureGather | kMemoryLater;
+  if ((flags & ~kFlat) != 0) return remember(cudaErrorInvalidValue);
+  return make_array(array, description, {width, height, 0}, flags);
+}
+cudaError_t cudaMalloc3DArray(cudaArray_t* array, const cudaChannelFormatDesc* description,
+                              cudaExtent extent, unsigned flags) {
+  return make_array(array, description, extent, flags);
+}
+cudaError_t cudaFreeArray(cudaArray_t array) {
+  return free_array(address_of(array), false);
+}
+
+cudaError_t cudaMallocMipmappedArray(cudaMipmappedArray_t* array,
+                                     const cudaChannelFormatDesc* description, cudaExtent extent,
+                                     unsigned levels, unsigned flags) {
+  return with_session([&](Session& session) -> Answer {
+    if (array == nullptr) return deny(cudaErrorInvalidValue);
+    const ArraySpec shape{{}, {extent.width, extent.height, extent.depth}, flags, 0};
+    const unsigned clamped = std::clamp(levels, 1u, most_levels(shape));
+    auto id = make(session, description, extent, flags, clamped);
+    if (!id) return std::unexpected(id.error());
+    *array = reinterpret_cast<cudaMipmappedArray_t>(pointer_to(*id));
+    return {};
+  });
+}
+cudaError_t cudaGetMipmappedArrayLevel(cudaArray_t* level, cudaMipmappedArray_const_t array,
+                                       unsigned number) {
+  return with_session([&](Session& session) -> Answer {
+    if (level == nullptr) return deny(cudaErrorInvalidValue);
+    auto entry = mipmapped_of(session, array, cudaErrorInvalidResourceHandle);
+    if (!entry) return std::unexpected(entry.error());
+    const std::uint64_t id = session.arrays().level(entry->array, number);
+    if (id == 0) return deny(cudaErrorInvalidValue);
+    *level = handle_of(id);
+    return {};
+  });
+}
+cudaError_t cudaFreeMipmappedArray(cudaMipmappedArray_t array) {
+  return free_array(address_of(array), true);
+}
+
+cudaError_t cudaArrayGetInfo(cudaChannelFormatDesc* description, cudaExtent* extent,
+                             unsigned* flags, cudaArray_t array) {
+  return with_session([&](Session& session) -> Answer {
+    if (flags != nullptr) *flags = 0;
+    if (description != nullptr) *description = {};
+    if (extent != nullptr) *extent = {};
+    auto entry = array_of(session, array);
+    if (!entry) return std::unexpected(entry.error());
+    const ArrayExtent its = entry->extent();
+    if (flags != nullptr) *flags = entry->spec.flags;
+    if (description != nullptr) *description = description_of(entry->spec.format);
+    if (extent != nullptr) *extent = {its.width, its.height, its.depth};
+    return {};
+  });
+}
+cudaError_t cudaGetChannelDesc(cudaChannelFormatDesc* description, cudaArray_const_t array) {
+  return with_session([&](Session& session) -> Answer {
+    if (description == nullptr) return deny(cudaErrorInvalidValue);
+    auto entry = array_of(session, array);
+    if (!entry) return std::unexpected(entry.error());
+    *description = description_of(entry->spec.format);
+    return {};
+  });
+}
+cudaError_t cudaArrayGetPlane(cudaArray_t* plane, cudaArray_t array, unsigned) {
+  return with_session([&](Session& session) -> Answer {
+    if (plane == nullptr) return deny(cudaErrorInvalidValue);
+    auto entry = array_of(session, array, cudaErrorInvalidResourceHandle);
+    if (!entry) return std::unexpected(entry.error());
+    return deny(cudaErrorInvalidValue);  // none has planes
+  });
+}
+
+cudaError_t cudaArrayGetMemoryRequirements(cudaArrayMemoryRequirements* requirements,
+                                           cudaArray_t array, int device) {
+  return tell_nothing(requirements, device,
+                      [&](Session& session) { return array_of(session, array); });
+}
+cudaError_t cudaMipmappedArrayGetMemoryRequirements(cudaArrayMemoryRequirements* requirements,
+                                                    cudaMipmappedArray_t array, int device) {
+  return tell_nothing(requirements, device,
+                      [&](Session& session) { return mipmapped_of(session, array); });
+}
+cudaError_t cudaArrayGetSparseProperties(cudaArraySparseProperties* properties, cudaArray_t array) {
+  return tell_nothing(properties, 0, [&](Session& session) { return array_of(session, array); });
+}
+cudaError_t cudaMipmappedArrayGetSparseProperties(cudaArraySparseProperties* properties,
+                                                  cudaMipmappedArray_t array) {
+  return tell_nothing(properties, 0,
+                      [&](Session& session) { return mipmapped_of(session, array); });
+}
+
+}  // extern "C"

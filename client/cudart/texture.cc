@@ -1,0 +1,270 @@
+// Texture and surface objects. Their numbers are the device's own, as kernels take them; what they
+// were made of is kept here, to be told again.
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+
+#include "client/cudart/array.h"
+
+namespace slate::cudart {
+namespace {
+
+struct TextureRecord {
+  std::uint64_t session = 0;  // serial
+  cudaResourceDesc resource{};
+  cudaTextureDesc texture{};
+  std::optional<cudaResourceViewDesc> view;
+};
+struct SurfaceRecord {
+  std::uint64_t session = 0;
+  cudaResourceDesc resource{};
+};
+
+/// What was made by number, of the present session. Thread-safe, never destroyed.
+template <typename Record>
+class Records {
+ public:
+  static Records& get() {
+    static auto* const records = new Records;
+    return *records;
+  }
+  void add(std::uint64_t number, const Record& record) {
+    const std::lock_guard lock(mutex_);
+    records_.insert_or_assign(number, record);
+  }
+  std::optional<Record> find(const Session& session, std::uint64_t number) {
+    const std::lock_guard lock(mutex_);
+    const auto found = records_.find(number);
+    if (found == records_.end() || found->second.session != session.serial()) return std::nullopt;
+    return found->second;
+  }
+  /// True for the one call that takes it out.
+  bool remove(const Session& session, std::uint64_t number) {
+    const std::lock_guard lock(mutex_);
+    const auto found = records_.find(number);
+    if (found == records_.end() || found->second.session != session.serial()) return false;
+    records_.erase(found);
+    return true;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<std::uint64_t, Record> records_;
+};
+using Textures = Records<TextureRecord>;
+using Surfaces = Records<SurfaceRecord>;
+
+/// The resource, and its elements.
+Maybe<TextureResource> resource_of(Session& session, const cudaResourceDesc& description) {
+  TextureResource resource;
+  resource.kind = static_cast<ResourceKind>(description.resType);
+  switch (description.resType) {
+    case cudaResourceTypeArray:
+    case cudaResourceTypeMipmappedArray: {
+      const bool mipmapped = description.resType == cudaResourceTypeMipmappedArray;
+      auto entry = mipmapped ? mipmapped_of(session, description.res.mipmap.mipmap)
+                             : array_of(session, description.res.array.array);
+      if (!entry) return std::unexpected(entry.error());
+      resource.array = entry->array;
+      resource.level = entry->level;
+      resource.format = entry->spec.format;
+      return resource;
+    }
+    case cudaResourceTypeLinear: {
+      auto format = format_of(description.res.linear.desc);
+      if (!format) return std::unexpected(format.error());
+      resource.format = *format;
+      resource.address = address_of(description.res.linear.devPtr);
+      resource.bytes = description.res.linear.sizeInBytes;
+      return resource;
+    }
+    case cudaResourceTypePitch2D: {
+      auto format = format_of(description.res.pitch2D.desc);
+      if (!format) return std::unexpected(format.error());
+      resource.format = *format;
+      resource.address = address_of(description.res.pitch2D.devPtr);
+      resource.width = description.res.pitch2D.width;
+      resource.height = description.res.pitch2D.height;
+      resource.pitch = description.res.pitch2D.pitchInBytes;
+      return resource;
+    }
+    default:
+      return deny(cudaErrorInvalidValue);
+  }
+}
+
+Sampler sampler_of(const cudaTextureDesc& description) {
+  Sampler sampler;
+  for (std::size_t i = 0; i < 3; ++i) {
+    sampler.address_mode[i] = static_cast<AddressMode>(description.addressMode[i]);
+    sampler.border[i] = description.borderColor[i];
+  }
+  sampler.border[3] = description.borderColor[3];
+  sampler.filter = static_cast<FilterMode>(description.filterMode);
+  sampler.mipmap_filter = static_cast<FilterMode>(description.mipmapFilterMode);
+  sampler.max_anisotropy = description.maxAnisotropy;
+  sampler.mipmap_bias = description.mipmapLevelBias;
+  sampler.mipmap_min = description.minMipmapLevelClamp;
+  sampler.mipmap_max = description.maxMipmapLevelClamp;
+  sampler.reads_normalized_float = description.readMode == cudaReadModeNormalizedFloat ? 1 : 0;
+  sampler.srgb = description.sRGB != 0 ? 1 : 0;
+  sampler.normalized_coordinates = description.normalizedCoords != 0 ? 1 : 0;
+  sampler.disable_trilinear_optimization = description.disableTrilinearOptimization != 0 ? 1 : 0;
+  sampler.seamless_cubemap = description.seamlessCubemap != 0 ? 1 : 0;
+  return sampler;
+}
+
+ResourceView view_of(const cudaResourceViewDesc& description) {
+  return {static_cast<std::uint32_t>(description.format),
+          description.firstMipmapLevel,
+          description.lastMipmapLevel,
+          description.firstLayer,
+          description.lastLayer,
+          0,
+          {description.width, description.height, description.depth}};
+}
+
+/// What integers cannot be read as.
+Answer check_reading(const TextureSpec& spec) {
+  ArrayFormat format = spec.resource.format;
+  if (spec.view.format != 0) format = view_format(spec.view.format);
+  if (format.kind == ChannelKind::kFloat || format.channels == 0) return {};
+  const bool as_numbers = spec.sampler.reads_normalized_float != 0;
+  if (as_numbers && format.bits == 32) return deny(cudaErrorInvalidNormSetting);
+  const bool filtered =
+      spec.resource.kind != ResourceKind::kLinear && spec.sampler.filter == FilterMode::kLinear;
+  if (filtered && !as_numbers) return deny(cudaErrorInvalidFilterSetting);
+  return {};
+}
+
+Maybe<TextureSpec> spec_of(Session& session, const TextureRecord& record) {
+  const int mode = record.texture.readMode;
+  if (mode != cudaReadModeElementType && mode != cudaReadModeNormalizedFloat) {
+    return deny(cudaErrorInvalidValue);
+  }
+  auto resource = resource_of(session, record.resource);
+  if (!resource) return std::unexpected(resource.error());
+  TextureSpec spec{*resource, sampler_of(record.texture), {}};
+  if (record.view) spec.view = view_of(*record.view);
+  if (auto ok = check_texture(spec); !ok) return std::unexpected<Failure>(ok.error());
+  if (auto ok = check_reading(spec); !ok) return std::unexpected(ok.error());
+  if (resource->kind != ResourceKind::kLinear && resource->kind != ResourceKind::kPitch2D) {
+    return spec;
+  }
+  if (record.view) return deny(cudaErrorInvalidValue);
+  auto bytes = linear_bytes(*resource, session.device());
+  if (!bytes) return std::unexpected<Failure>(bytes.error());
+  return spec;
+}
+
+template <typename T>
+Answer tell(T* where, const T& value) {
+  if (where == nullptr) return deny(cudaErrorInvalidValue);
+  *where = value;
+  return {};
+}
+
+/// Calls `body` with the record of a texture.
+template <typename Body>
+cudaError_t about_texture(cudaTextureObject_t texture, const Body& body) {
+  return with_session([&](Session& session) -> Answer {
+    const auto record = Textures::get().find(session, texture);
+    if (!record) return deny(cudaErrorInvalidValue);
+    return body(*record);
+  });
+}
+
+}  // namespace
+}  // namespace slate::cudart
+
+using namespace slate::cudart;
+using namespace slate;
+
+extern "C" {
+
+cudaError_t cudaCreateTextureObject(cudaTextureObject_t* texture, const cudaResourceDesc* resource,
+                                    const cudaTextureDesc* description,
+                                    const cudaResourceViewDesc* view) {
+  return with_session([&](Session& session) -> Answer {
+    if (texture == nullptr || resource == nullptr || description == nullptr) {
+      return deny(cudaErrorInvalidValue);
+    }
+    TextureRecord record{session.serial(), *resource, *description, {}};
+    if (view != nullptr) record.view = *view;
+    auto spec = spec_of(session, record);
+    if (!spec) return std::unexpected(spec.error());
+    auto made = session.create_texture(*spec);
+    if (!made) return std::unexpected<Failure>(made.error());
+    Textures::get().add(*made, record);
+    *texture = *made;
+    return {};
+  });
+}
+cudaError_t cudaDestroyTextureObject(cudaTextureObject_t texture) {
+  return with_session([&](Session& session) -> Answer {
+    if (!Textures::get().remove(session, texture)) return deny(cudaErrorInvalidValue);
+    return session.destroy_texture(texture);
+  });
+}
+cudaError_t cudaGetTextureObjectResourceDesc(cudaResourceDesc* resource,
+                                             cudaTextureObject_t texture) {
+  return about_texture(
+      texture, [&](const TextureRecord& record) { return tell(resource, record.resource); });
+}
+cudaError_t cudaGetTextureObjectTextureDesc(cudaTextureDesc* description,
+                                            cudaTextureObject_t texture) {
+  return about_texture(
+      texture, [&](const TextureRecord& record) { return tell(description, record.texture); });
+}
+cudaError_t cudaGetTextureObjectResourceViewDesc(cudaResourceViewDesc* view,
+                                                 cudaTextureObject_t texture) {
+  return about_texture(texture, [&](const TextureRecord& record) -> Answer {
+    if (!record.view) return deny(cudaErrorInvalidValue);
+    return tell(view, *record.view);
+  });
+}
+
+cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t* surface,
+                                    const cudaResourceDesc* resource) {
+  return with_session([&](Session& session) -> Answer {
+    if (surface == nullptr || resource == nullptr || resource->resType != cudaResourceTypeArray) {
+      return deny(cudaErrorInvalidValue);
+    }
+    auto array = array_of(session, resource->res.array.array);
+    if (!array) return std::unexpected(array.error());
+    if (!array->spec.has(kArraySurface)) return deny(cudaErrorInvalidValue);
+    auto made = session.create_surface(*array);
+    if (!made) return std::unexpected<Failure>(made.error());
+    Surfaces::get().add(*made, {session.serial(), *resource});
+    *surface = *made;
+    return {};
+  });
+}
+cudaError_t cudaDestroySurfaceObject(cudaSurfaceObject_t surface) {
+  return with_session([&](Session& session) -> Answer {
+    if (!Surfaces::get().remove(session, surface)) return deny(cudaErrorInvalidValue);
+    return session.destroy_surface(surface);
+  });
+}
+cudaError_t cudaGetSurfaceObjectResourceDesc(cudaResourceDesc* resource,
+                                             cudaSurfaceObject_t surface) {
+  return with_session([&](Session& session) -> Answer {
+    const auto record = Surfaces::get().find(session, surface);
+    if (!record) return deny(cudaErrorInvalidValue);
+    return tell(resource, record->resource);
+  });
+}
+
+cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(std::size_t* elements,
+                                                 const cudaChannelFormatDesc* description,
+                                                 int device) {
+  return with_device([&](Session&) -> Answer {
+    if (elements == nullptr || description == nullptr) return deny(cudaErrorInvalidValue);
+    if (device != 0) return deny(cudaErrorInvalidDevice);
+    if (auto format = format_of(*description); !format) return std::unexpected(format.error());
+    *elements = kMostLinearElements;
+    return {};
+  });
+}
+
+}  // extern "C"

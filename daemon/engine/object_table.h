@@ -1,0 +1,113 @@
+// ObjectTable: one session's arrays, by the client's ids, and its textures and surfaces, by the
+// device's numbers. Like memory they are retired first and destroyed when no work uses them any
+// more; an array also waits for the last texture or surface of it, and memory that was freed for
+// the last texture of it, so that no kernel reads what is another's by then.
+//
+// Session thread, but for finish(), hold_free() and count().
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <unordered_map>
+#include <variant>
+
+#include "daemon/engine/memory_manager.h"
+#include "device/device.h"
+#include "ipc/messages.h"
+
+namespace slate::daemon {
+
+class ObjectTable {
+ public:
+  static constexpr std::size_t kMostArrays = 65536;
+  static constexpr std::size_t kMostObjects = 65536;  // textures and surfaces
+  /// Something that was retired.
+  using Ticket = std::uint64_t;
+
+  /// An array, destroyed and no longer charged when nobody refers to it.
+  class Array {
+   public:
+    Array(device::Device& device, MemoryManager& memory, const ArraySpec& made_of,
+          device::Array made)
+        : device_(device), memory_(memory), spec(made_of), handle(made) {}
+    ~Array();
+    Array(const Array&) = delete;
+    Array& operator=(const Array&) = delete;
+
+   private:
+    device::Device& device_;
+    MemoryManager& memory_;
+
+   public:
+    const ArraySpec spec;
+    const device::Array handle;
+    // Guarded by the table's mutex.
+    std::size_t users = 0;  // textures and surfaces that are not retired
+    bool freed = false;     // by the client
+    bool retired = false;   // and nobody but running work needs it any more
+  };
+
+  /// Both outlive it.
+  ObjectTable(device::Device& device, MemoryManager& memory) : device_(device), memory_(memory) {}
+  /// Requires: release() was called.
+  ~ObjectTable();
+  ObjectTable(const ObjectTable&) = delete;
+  ObjectTable& operator=(const ObjectTable&) = delete;
+
+  /// kProtocol for an id that is 0 or taken; kInvalidValue, kLimit, kOutOfMemory.
+  Result<void> create_array(std::uint64_t id, const ArraySpec& spec);
+  /// kInvalidHandle when there is none.
+  Result<std::shared_ptr<Array>> find_array(std::uint64_t id) const;
+  /// The array of the resource is a client's id. Memory has been found to be the session's.
+  Result<std::uint64_t> create_texture(const TextureSpec& spec);
+  Result<std::uint64_t> create_surface(std::uint64_t array, std::uint32_t level);
+
+  /// First half of destroying; kInvalidHandle when there is none.
+  Result<Ticket> retire_array(std::uint64_t id);
+  Result<Ticket> retire_texture(std::uint64_t handle);
+  Result<Ticket> retire_surface(std::uint64_t handle);
+  /// Any thread. Second half. Requires: no unfinished work uses it.
+  void finish(Ticket ticket);
+
+  /// Any thread. True when textures read the allocation that begins at `address` and was retired:
+  /// its free is finished with the last of them.
+  bool hold_free(device::Address address);
+
+  /// Destroys everything, retired or not. Requires: no unfinished work uses any of it.
+  void release();
+  /// Any thread. Of arrays, textures and surfaces that are alive.
+  std::size_t count() const;
+
+ private:
+  struct Texture {
+    device::Texture handle{};
+    std::shared_ptr<Array> array;  // null: memory
+    device::Address memory = 0;    // its allocation; 0: an array, or a module's variable
+  };
+  struct Surface {
+    device::Surface handle{};
+    std::shared_ptr<Array> array;
+  };
+  using Object = std::variant<std::shared_ptr<Array>, Texture, Surface>;
+
+  Ticket retire(Object object);
+  void note_unused(Array& array);
+  void destroy(Object object);
+  void unpin(device::Address memory);
+
+  device::Device& device_;
+  MemoryManager& memory_;
+  mutable std::mutex mutex_;  // guards all below
+  Ticket next_ticket_ = 1;
+  std::unordered_map<std::uint64_t, std::shared_ptr<Array>> arrays_;
+  std::unordered_map<std::uint64_t, Texture> textures_;
+  std::unordered_map<std::uint64_t, Surface> surfaces_;
+  std::unordered_map<Ticket, Object> retired_;
+  std::map<device::Address, std::size_t> pins_;  // textures of each allocation, retired ones too
+  std::set<device::Address> held_frees_;
+};
+
+}  // namespace slate::daemon

@@ -1,0 +1,247 @@
+// Arrays, textures and surfaces of a session: what they are charged with, what outlives what, and
+// what a hostile client gets for them.
+#include <gtest/gtest.h>
+
+#include "tests/unit/daemon/session_fixture.h"
+
+namespace slate::daemon {
+namespace {
+
+using ipc::CommandType;
+
+constexpr ArrayFormat kWord{ChannelKind::kUnsigned, 32, 1, 0};
+
+class ObjectTest : public SessionTest {
+ protected:
+  ObjectTest() : session_(std::make_unique<TestSession>(device_, completer_)) {}
+  ~ObjectTest() override { session_.reset(); }
+
+  static ArraySpec flat(std::uint64_t width, std::uint64_t height, std::uint32_t flags = 0) {
+    return {kWord, {width, height, 0}, flags, 0};
+  }
+  Result<void> create(std::uint64_t id, const ArraySpec& spec) {
+    return session_->call(CommandType::kArrayCreate, ipc::ArrayCreate{id, spec});
+  }
+  Result<std::uint64_t> texture(const TextureSpec& spec) {
+    const auto made =
+        session_->call<ipc::HandleReply>(CommandType::kTextureCreate, ipc::TextureCreate{spec});
+    if (!made) return std::unexpected(made.error());
+    return made->handle;
+  }
+  Result<std::uint64_t> texture_of(std::uint64_t array) {
+    TextureSpec spec;
+    spec.resource.array = array;
+    return texture(spec);
+  }
+  Result<std::uint64_t> texture_of_memory(std::uint64_t address, std::uint64_t bytes) {
+    TextureSpec spec;
+    spec.resource.kind = ResourceKind::kLinear;
+    spec.resource.address = address;
+    spec.resource.bytes = bytes;
+    spec.resource.format = kWord;
+    return texture(spec);
+  }
+  std::uint64_t used() const { return session_->session->status().memory_used; }
+  ErrorCode error_of(Result<void> posted) {
+    EXPECT_TRUE(posted);
+    return session_->async_error();
+  }
+  /// Writes words to an array through a staging slot, or reads them.
+  ErrorCode stage(std::uint64_t array, ipc::StagedBox copy, std::vector<std::uint32_t>& words) {
+    auto staging = *session_->client->acquire_staging();
+    std::memcpy(staging.memory.data(), words.data(), words.size() * 4);
+    copy.array.kind = ipc::BoxKind::kArray;
+    copy.array.id = array;
+    copy.slot = staging.slot;
+    copy.slot_sequence = staging.sequence;
+    EXPECT_TRUE(session_->post(CommandType::kStagedBox, copy));
+    const auto done = session_->client->wait_staging(staging);
+    EXPECT_TRUE(done);
+    std::memcpy(words.data(), staging.memory.data(), words.size() * 4);
+    session_->client->release_staging(staging, true);
+    return session_->async_error();
+  }
+  static ipc::StagedBox box(std::uint64_t width, std::uint64_t height, bool to_device) {
+    ipc::StagedBox copy{};
+    copy.width = width;
+    copy.height = height;
+    copy.depth = 1;
+    copy.to_device = to_device ? 1 : 0;
+    return copy;
+  }
+
+  std::unique_ptr<TestSession> session_;
+};
+
+TEST_F(ObjectTest, AnArrayIsChargedUntilItIsGone) {
+  ASSERT_TRUE(create(1, flat(1024, 1024)));
+  EXPECT_EQ(used(), array_bytes(flat(1024, 1024)));
+  ASSERT_TRUE(session_->post(CommandType::kArrayDestroy, ipc::IdCommand{1}));
+  ASSERT_TRUE(session_->synchronize());
+  EXPECT_EQ(used(), 0u);
+}
+
+TEST_F(ObjectTest, ArraysCountToTheLimitWithMemory) {
+  ASSERT_TRUE(session_->allocate(40 << 20));
+  const auto refused = create(1, flat(4096, 2048));  // 32 MiB of the 24 that are left
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kOutOfMemory);
+  ASSERT_TRUE(create(1, flat(4096, 1024)));
+  EXPECT_EQ(session_->allocate(16 << 20).error().code, ErrorCode::kOutOfMemory);
+}
+
+TEST_F(ObjectTest, AnArrayLivesAsLongAsItsTexture) {
+  ASSERT_TRUE(create(1, flat(64, 64)));
+  const auto handle = texture_of(1);
+  ASSERT_TRUE(handle);
+  ASSERT_TRUE(session_->post(CommandType::kArrayDestroy, ipc::IdCommand{1}));
+  ASSERT_TRUE(session_->synchronize());
+  EXPECT_GT(used(), 0u);  // FakeDevice aborts when the array goes first
+  ASSERT_TRUE(session_->post(CommandType::kTextureDestroy, ipc::IdCommand{*handle}));
+  ASSERT_TRUE(session_->synchronize());
+  EXPECT_EQ(session_->async_error(), ErrorCode::kNone);
+  EXPECT_EQ(used(), 0u);
+}
+
+TEST_F(ObjectTest, FreedMemoryStaysMappedAsLongAsATextureReadsIt) {
+  const auto address = *session_->allocate(20 << 20);
+  const auto handle = texture_of_memory(address, 4096);
+  ASSERT_TRUE(handle) << handle.error().message;
+  ASSERT_TRUE(session_->post(CommandType::kMemoryFree, ipc::MemoryFree{address}));
+  ASSERT_TRUE(session_->synchronize());
+  EXPECT_EQ(device_.mapped_bytes(), 20u << 20);
+  // Nobody waits for what only the client can let go.
+  EXPECT_EQ(session_->allocate(60 << 20).error().code, ErrorCode::kOutOfMemory);
+  ASSERT_TRUE(session_->post(CommandType::kTextureDestroy, ipc::IdCommand{*handle}));
+  ASSERT_TRUE(session_->synchronize());
+  EXPECT_EQ(device_.mapped_bytes(), 0u);
+}
+
+TEST_F(ObjectTest, ClientDeathDestroysArraysTexturesAndSurfaces) {
+  ASSERT_TRUE(create(1, flat(64, 64, kArraySurface)));
+  ASSERT_TRUE(create(2, flat(64, 64)));
+  ASSERT_TRUE(texture_of(1));
+  ASSERT_TRUE(texture_of_memory(*session_->allocate(4096), 4096));
+  ASSERT_TRUE(
+      session_->call<ipc::HandleReply>(CommandType::kSurfaceCreate, ipc::SurfaceCreate{1, 0, 0}));
+  ASSERT_TRUE(session_->post(CommandType::kArrayDestroy, ipc::IdCommand{1}));
+  session_->leave();
+  EXPECT_TRUE(device_.holds_nothing());
+}
+
+TEST_F(ObjectTest, BoxesGoThroughStagingAndBetweenArrays) {
+  ASSERT_TRUE(create(1, flat(8, 4)));
+  ASSERT_TRUE(create(2, flat(8, 4)));
+  std::vector<std::uint32_t> words{1, 2, 3, 4};
+  ipc::StagedBox copy = box(8, 2, true);
+  copy.array.x = 8;
+  copy.array.y = 1;
+  EXPECT_EQ(stage(1, copy, words), ErrorCode::kNone);
+  ipc::CopyBox across{};
+  across.to.kind = across.from.kind = ipc::BoxKind::kArray;
+  across.to.id = 2;
+  across.from.id = 1;
+  across.from.y = 1;
+  across.width = 32;
+  across.height = 2;
+  across.depth = 1;
+  EXPECT_EQ(error_of(session_->post(CommandType::kCopyBox, across)), ErrorCode::kNone);
+  std::vector<std::uint32_t> row(8, 77);
+  EXPECT_EQ(stage(2, box(32, 1, false), row), ErrorCode::kNone);
+  EXPECT_EQ(row, (std::vector<std::uint32_t>{0, 0, 1, 2, 0, 0, 0, 0}));
+}
+
+TEST_F(ObjectTest, ArraysThatNoneCanBeAreRefused) {
+  ArraySpec spec = flat(8, 8);
+  spec.format.channels = 3;
+  EXPECT_EQ(create(1, spec).error().code, ErrorCode::kInvalidValue);
+  spec = flat(1ull << 40, 8);
+  EXPECT_EQ(create(1, spec).error().code, ErrorCode::kInvalidValue);
+  spec = flat(8, 8);
+  spec.levels = 5;
+  EXPECT_EQ(create(1, spec).error().code, ErrorCode::kInvalidValue);
+  spec.levels = 0;
+  spec.flags = 0x40;
+  EXPECT_EQ(create(1, spec).error().code, ErrorCode::kInvalidValue);
+}
+
+TEST_F(ObjectTest, AnIdThatIsTakenEndsTheSession) {
+  ASSERT_TRUE(create(1, flat(8, 8)));
+  EXPECT_FALSE(create(1, flat(8, 8)));
+  session_->join();
+  EXPECT_TRUE(device_.holds_nothing());
+}
+
+TEST_F(ObjectTest, TexturesOfWhatIsNotTheSessionsAreRefused) {
+  TestSession other(device_, completer_);
+  const auto theirs = *other.allocate(4096);
+  EXPECT_EQ(texture_of_memory(theirs, 4096).error().code, ErrorCode::kInvalidValue);
+  const auto own = *session_->allocate(4096);
+  EXPECT_EQ(texture_of_memory(own, 1 << 20).error().code, ErrorCode::kInvalidValue);
+  EXPECT_EQ(texture_of_memory(own + 4, 64).error().code, ErrorCode::kInvalidValue);
+  EXPECT_EQ(texture_of(9).error().code, ErrorCode::kInvalidHandle);
+  TextureSpec spec;
+  spec.sampler.filter = static_cast<FilterMode>(7);
+  EXPECT_EQ(texture(spec).error().code, ErrorCode::kInvalidValue);
+  spec = {};
+  spec.resource.kind = static_cast<ResourceKind>(9);
+  EXPECT_EQ(texture(spec).error().code, ErrorCode::kInvalidValue);
+}
+
+TEST_F(ObjectTest, HandlesThatAreNotThereAreErrors) {
+  for (const auto type :
+       {CommandType::kArrayDestroy, CommandType::kTextureDestroy, CommandType::kSurfaceDestroy}) {
+    EXPECT_EQ(error_of(session_->post(type, ipc::IdCommand{77})), ErrorCode::kInvalidHandle);
+  }
+}
+
+TEST_F(ObjectTest, CopiesBeyondTheirPlacesAreErrors) {
+  ASSERT_TRUE(create(1, flat(8, 4)));
+  const auto address = *session_->allocate(4096);
+  ipc::CopyBox good{};
+  good.to = {ipc::BoxKind::kArray, 0, 1, 0, 0, 0, 0, 0, 0};
+  good.from = {ipc::BoxKind::kDevice, 0, 0, 0, 0, 0, address, 32, 128};
+  good.width = 32;
+  good.height = 4;
+  good.depth = 1;
+  EXPECT_EQ(error_of(session_->post(CommandType::kCopyBox, good)), ErrorCode::kNone);
+  const auto broken = [&](auto change) {
+    ipc::CopyBox copy = good;
+    change(copy);
+    return error_of(session_->post(CommandType::kCopyBox, copy));
+  };
+  EXPECT_EQ(broken([](auto& c) { c.to.x = 4; }), ErrorCode::kInvalidValue);
+  EXPECT_EQ(broken([](auto& c) { c.to.y = ~0ull; }), ErrorCode::kInvalidValue);
+  EXPECT_EQ(broken([](auto& c) { c.to.level = 1; }), ErrorCode::kInvalidValue);
+  EXPECT_EQ(broken([](auto& c) { c.to.id = 2; }), ErrorCode::kInvalidHandle);
+  EXPECT_EQ(broken([](auto& c) { c.width = 30; }), ErrorCode::kInvalidValue);
+  EXPECT_EQ(broken([](auto& c) { c.depth = ~0ull; }), ErrorCode::kInvalidValue);
+  EXPECT_EQ(broken([](auto& c) { c.from.address += 4000; }), ErrorCode::kInvalidValue);
+  EXPECT_EQ(broken([](auto& c) { c.from.pitch = 16; }), ErrorCode::kInvalidValue);
+  EXPECT_EQ(broken([](auto& c) { c.from.pitch = ~0ull / 2; }), ErrorCode::kInvalidValue);
+  EXPECT_EQ(broken([](auto& c) { c.from.kind = ipc::BoxKind::kHost; }), ErrorCode::kInvalidValue);
+  EXPECT_EQ(broken([](auto& c) { c.stream = 99; }), ErrorCode::kInvalidHandle);
+}
+
+TEST_F(ObjectTest, ABoxLargerThanItsSlotEndsTheSession) {
+  ASSERT_TRUE(create(1, flat(8, 4)));
+  ipc::StagedBox copy = box(1ull << 40, 1ull << 40, true);
+  copy.array.kind = ipc::BoxKind::kArray;
+  copy.array.id = 1;
+  ASSERT_TRUE(session_->post(CommandType::kStagedBox, copy));
+  session_->join();
+  EXPECT_EQ(session_->client->check().error().code, ErrorCode::kProtocol);
+}
+
+TEST_F(ObjectTest, ACopyWithoutAnArrayEndsTheSession) {
+  const auto address = *session_->allocate(4096);
+  ipc::CopyBox copy{};
+  copy.to = copy.from = {ipc::BoxKind::kDevice, 0, 0, 0, 0, 0, address, 32, 32};
+  copy.width = copy.height = copy.depth = 1;
+  ASSERT_TRUE(session_->post(CommandType::kCopyBox, copy));
+  session_->join();
+  EXPECT_EQ(session_->client->check().error().code, ErrorCode::kProtocol);
+}
+
+}  // namespace
+}  // namespace slate::daemon
