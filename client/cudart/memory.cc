@@ -1,6 +1,7 @@
 // Device memory: allocation, questions about addresses.
 #include "client/cudart/copy.h"
 #include "client/cudart/graph_memory.h"
+#include "client/cudart/managed_advice.h"
 #include "client/cudart/pools.h"
 
 namespace slate::cudart {
@@ -75,7 +76,13 @@ cudaError_t cudaFree(void* address) {
     auto of_graph = GraphMemory::free_by_program(session, address_of(address));
     if (!of_graph) return std::unexpected(of_graph.error());
     if (*of_graph) return {};
-    return session.free(address_of(address));
+    const auto range = session.memory().find(address_of(address));
+    auto freed = session.free(address_of(address));
+    if (!freed) return std::unexpected<Failure>(freed.error());
+    if (range && range->tag == client::kTagManaged) {
+      ManagedAdvice::get().forget(session.serial(), range->address, range->address + range->bytes);
+    }
+    return {};
   });
 }
 
@@ -94,7 +101,11 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
     if (attributes == nullptr) return deny(cudaErrorInvalidValue);
     *attributes = {};
     if (pointer != nullptr && on_device(session, pointer, 1, {1, 1})) {
-      attributes->type = cudaMemoryTypeDevice;
+      const auto range = session.memory().find(address_of(pointer));
+      const bool managed = range && (range->tag == client::kTagManaged ||
+                                     range->tag == client::kTagManagedVariable);
+      attributes->type = managed ? cudaMemoryTypeManaged : cudaMemoryTypeDevice;
+      if (managed) attributes->hostPointer = const_cast<void*>(pointer);
       attributes->devicePointer = const_cast<void*>(pointer);
       return {};
     }

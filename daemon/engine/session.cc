@@ -48,11 +48,16 @@ Session::Session(device::Device& device, Compiler& compiler, Executor& executor,
                            streams_, group_)),
       retirement_(streams_, completer, group_),
       gates_(device),
-      modules_(device, compiler, executor.injects(), executor.profiles()),
+      modules_(device, compiler, executor.injects(), executor.profiles(),
+               [this](device::Address address, std::uint64_t bytes) {
+                 return host_blocks_.owns(address, bytes);
+               }),
       budget_(spec_.staging ? spec_.staging : std::make_shared<StagingBudget>()),
       staging_(device, channel_, *budget_),
       small_copies_(std::in_place, device),
-      host_blocks_(device, spec_.uid, HostBlocks::default_limit()) {
+      host_blocks_(device, spec_.uid, HostBlocks::default_limit()),
+      exports_(spec_.exports ? spec_.exports : std::make_shared<Exports>()),
+      imports_(exports_) {
   streams_.publish([this](std::uint32_t progress, std::uint64_t position) {
     channel_.publish_completed(progress, position);
   });
@@ -97,8 +102,15 @@ Session::Handler Session::handler_of(CommandType type) {
       &Session::copy_pinned,
       &Session::host_gate,
       &Session::host_done,
+      &Session::variable_place,
+      &Session::cluster_query,
+      &Session::memory_export,
+      &Session::memory_import,
+      &Session::memory_import_close,
+      &Session::event_export,
+      &Session::event_import,
   };
-  static_assert(std::size(kHandlers) == static_cast<std::size_t>(CommandType::kHostDone) + 1);
+  static_assert(std::size(kHandlers) == static_cast<std::size_t>(CommandType::kEventImport) + 1);
   const auto index = static_cast<std::size_t>(type);
   return index < std::size(kHandlers) ? kHandlers[index] : nullptr;
 }
@@ -315,10 +327,10 @@ void Session::tear_down() {
   events_.clear();
   for (auto& replaced : replaced_events_) replaced.clear();
   modules_.release();
-  if (memory_) {
-    memory_->release();
-    SLATE_CHECK(memory_->charged() == 0);
-  }
+  imports_.release();
+  exports_->withdraw_all(spec_.id);
+  // But for what other sessions have open: that goes with their last close.
+  if (memory_) memory_->release();
   streams_.destroy_all();
   gates_.release();
   staging_.release();

@@ -20,6 +20,12 @@
 namespace slate::sim {
 
 /// One launch, shared by all its blocks. Immutable while blocks run, but for the atomics.
+/// Zeros that the blocks of a cooperative grid meet at: %envreg1 and 2 have its address, as CUDA's
+/// grid.sync() wants it.
+struct alignas(64) GridWorkspace {
+  std::uint64_t words[8] = {};
+};
+
 struct KernelLaunch {
   std::shared_ptr<const Program> program;  // the decoded entry
   device::Dim3 grid;
@@ -29,6 +35,7 @@ struct KernelLaunch {
   MemoryView memory;                                              // what this launch may touch
   std::shared_ptr<const std::vector<device::AddressRange>> host;  // of `memory`
   device::PrintSink print;
+  std::unique_ptr<GridWorkspace> workspace;  // of a cooperative launch; in `memory` too
   std::uint64_t grid_id = 0;           // %gridid
   std::uint32_t sm_count = 0;          // %nsmid
   std::atomic<bool> cancelled{false};  // set from any thread: blocks stop soon
