@@ -76,7 +76,7 @@ struct LaunchSpec {
   Dim3 block{};
   std::uint32_t dynamic_shared_bytes = 0;
   std::span<const std::byte> parameters{};  // packed at FunctionInfo's offsets; copied by launch()
-  AddressRange arena{};    // the only memory, besides its module's, that it may touch
+  AddressRange arena{};  // the only memory, besides its module's, that it may touch
   /// All blocks resident at once, so that they may wait for one another; else
   /// kCooperativeTooLarge, for the stream's partition.
   bool cooperative = false;

@@ -217,8 +217,8 @@ struct FunctionSetShared {
 struct GlobalGet {
   std::uint64_t module;
 };
-/// The module's .managed variable of this name lies at `address`, in host memory of the session that
-/// has the same address in the client, and gets its initial contents there.
+/// The module's .managed variable of this name lies at `address`, in host memory of the session
+/// that has the same address in the client, and gets its initial contents there.
 struct VariablePlace {
   std::uint64_t module;
   std::uint64_t address;
@@ -237,7 +237,8 @@ struct AddressReply {
 struct MemoryFree {
   std::uint64_t address;
 };
-/// What one session of a user shares with that user's other sessions, by a name that nobody guesses.
+/// What one session of a user shares with that user's other sessions, by a name that nobody
+/// guesses.
 struct ShareHandle {
   std::uint8_t bytes[64];
 };

@@ -73,9 +73,10 @@ Maybe<Sides> sides_of(Session& session, const CopyCall& call) {
   if (call.to == nullptr || call.from == nullptr) return deny(cudaErrorInvalidValue);
   const auto side = [&](bool must, const void* address, std::size_t pitch) -> std::optional<Side> {
     if (must) return device_side(session, address, pitch, shape);
-    return Side{false, {},
-                session.host_blocks().touching(address_of(address), extent_of(pitch, shape))
-                    .has_value()};
+    return Side{
+        false,
+        {},
+        session.host_blocks().touching(address_of(address), extent_of(pitch, shape)).has_value()};
   };
   const auto to = side(must_to, call.to, call.to_pitch);
   const auto from = side(must_from, call.from, call.from_pitch);
@@ -201,8 +202,7 @@ Answer fill(Session& session, const FillCall& call, std::uint64_t stream) {
     }
     return {};
   }
-  auto sent =
-      session.fill(side->rows, static_cast<std::uint8_t>(call.value), shape, stream);
+  auto sent = session.fill(side->rows, static_cast<std::uint8_t>(call.value), shape, stream);
   if (!sent) return std::unexpected<Failure>(sent.error());
   // Of memory that the host may look at, CUDA's fill returns when it is done.
   if (side->shared && !call.asynchronous) return wait();

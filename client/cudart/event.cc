@@ -121,6 +121,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
     auto id = event_id(session, event);
     if (!id) return std::unexpected(id.error());
     if (is_captured_event(event)) return deny(cudaErrorCapturedEvent);
+    if (auto ok = check_capture_allows(session); !ok) return ok;
     auto finished = session.finished(TargetKind::kEvent, *id);
     if (!finished) return std::unexpected<Failure>(finished.error());
     if (!*finished) return deny(cudaErrorNotReady);
@@ -133,6 +134,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
     auto id = event_id(session, event);
     if (!id) return std::unexpected(id.error());
     if (is_captured_event(event)) return deny(cudaErrorCapturedEvent);
+    if (auto ok = check_capture_allows(session); !ok) return ok;
     auto outcome = session.synchronize(TargetKind::kEvent, *id);
     write_printed(session);
     return outcome;

@@ -128,8 +128,8 @@ Maybe<Work> kernel_work(Session& session, const cudaKernelNodeParams& params) {
   const client::Function& its = **function;
   if (params.kernelParams == nullptr && !its.parameters.empty()) return deny(cudaErrorInvalidValue);
 
-  KernelNode node{*kernel, params.func, params.gridDim, params.blockDim, params.sharedMemBytes, {}, false,
-                  {0, 0, 0}};
+  KernelNode node{*kernel, params.func, params.gridDim, params.blockDim, params.sharedMemBytes,
+                  {},      false,       {0, 0, 0}};
   if (auto ok = client::check_launch(session.device(), its, config_of(node, 0)); !ok) {
     return std::unexpected<Failure>(ok.error());
   }

@@ -22,8 +22,7 @@ struct LaunchArguments {
 /// What CUDA refuses of cooperative and cluster launches at the call itself.
 Answer check_special(Session& session, const client::Function& function,
                      const LaunchArguments& call) {
-  const std::uint64_t size =
-      std::uint64_t{call.cluster.x} * call.cluster.y * call.cluster.z;
+  const std::uint64_t size = std::uint64_t{call.cluster.x} * call.cluster.y * call.cluster.z;
   if (size > 0) {
     constexpr std::uint64_t kPortable = 8;
     if (session.device().attributes[cudaDevAttrClusterLaunch] == 0 && size > 1) {
@@ -147,8 +146,9 @@ cudaError_t launch_extended(const cudaLaunchConfig_t* config, const void* symbol
     if (config == nullptr || (config->numAttrs > 0 && config->attrs == nullptr)) {
       return deny(cudaErrorInvalidValue);
     }
-    LaunchArguments call{config->gridDim, config->blockDim, config->dynamicSmemBytes,
-                         config->stream,  zero,             arguments};
+    LaunchArguments call{
+        config->gridDim, config->blockDim, config->dynamicSmemBytes, config->stream, zero,
+        arguments};
     for (unsigned i = 0; i < config->numAttrs; ++i) {
       const cudaError_t verdict = weigh(config->attrs[i], call);
       if (verdict == cudaErrorNotSupported) {
@@ -194,17 +194,16 @@ cudaError_t cudaLaunchKernel_ptsz(const void* function, dim3 grid, dim3 block, v
 }
 
 cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block,
-                                        void** arguments, std::size_t shared,
-                                        cudaStream_t stream) {
-  return launch_symbol(
-      function, {grid, block, shared, stream, DefaultStream::kLegacy, arguments, true});
+                                        void** arguments, std::size_t shared, cudaStream_t stream) {
+  return launch_symbol(function,
+                       {grid, block, shared, stream, DefaultStream::kLegacy, arguments, true});
 }
 
 cudaError_t cudaLaunchCooperativeKernel_ptsz(const void* function, dim3 grid, dim3 block,
                                              void** arguments, std::size_t shared,
                                              cudaStream_t stream) {
-  return launch_symbol(
-      function, {grid, block, shared, stream, DefaultStream::kPerThread, arguments, true});
+  return launch_symbol(function,
+                       {grid, block, shared, stream, DefaultStream::kPerThread, arguments, true});
 }
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function,

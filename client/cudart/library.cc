@@ -23,8 +23,9 @@ Maybe<client::FatBinary*> library_of(cudaLibrary_t handle) {
   return library;
 }
 
-Answer load(Session& session, cudaLibrary_t* library, const void* code) {
-  auto image = client::image_of_code(code, session.capability());
+Answer load(Session& session, cudaLibrary_t* library, const void* code,
+            std::size_t readable = ~std::size_t{0}) {
+  auto image = client::image_of_code(code, session.capability(), readable);
   if (!image) return std::unexpected<Failure>(image.error());
   client::Code& codes = Process::get().code();
   client::FatBinary* const made = codes.add_library(std::move(*image));
@@ -88,9 +89,7 @@ cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t* library, const char* name,
     std::ifstream file(name, std::ios::binary);
     if (!file) return deny(cudaErrorFileNotFound);
     std::vector<char> bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-    // Headers that say more than there is find zeros, as long as that is not much more.
-    bytes.resize(bytes.size() + 4096);
-    return load(session, library, bytes.data());
+    return load(session, library, bytes.data(), bytes.size());
   });
 }
 
@@ -146,8 +145,7 @@ cudaError_t cudaLibraryEnumerateKernels(cudaKernel_t* kernels, unsigned count,
     if (kernels == nullptr && count > 0) return deny(cudaErrorInvalidValue);
     const std::size_t most = std::min<std::size_t>(count, library.kernel_names.size());
     for (std::size_t i = 0; i < most; ++i) {
-      auto found =
-          Process::get().code().library_kernel(session, library, library.kernel_names[i]);
+      auto found = Process::get().code().library_kernel(session, library, library.kernel_names[i]);
       if (!found) return std::unexpected<Failure>(found.error());
       kernels[i] = reinterpret_cast<cudaKernel_t>(*found);
     }

@@ -1,5 +1,5 @@
-// Managed memory. It lies in host memory that the device reaches at the same address, so pages never
-// move: advice and prefetches are checked, remembered and told, and otherwise without effect.
+// Managed memory. It lies in host memory that the device reaches at the same address, so pages
+// never move: advice and prefetches are checked, remembered and told, and otherwise without effect.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -28,8 +28,7 @@ struct Pages {
 Maybe<Pages> pages_of(Session& session, const void* pointer, std::size_t count) {
   const std::uint64_t at = address_of(pointer);
   const auto range = session.memory().find(at);
-  if (count == 0 || !range || !is_managed(*range) ||
-      count > range->bytes - (at - range->address)) {
+  if (count == 0 || !range || !is_managed(*range) || count > range->bytes - (at - range->address)) {
     return deny(cudaErrorInvalidValue);
   }
   const std::uint64_t last = (at + count + kPage - 1) / kPage * kPage;
@@ -227,8 +226,8 @@ cudaError_t attach(cudaStream_t stream, void* pointer, std::size_t length, unsig
     const auto id = stream_id(session, stream, zero);
     if (!id) return std::unexpected(id.error());
     const auto range = session.memory().find(address_of(pointer));
-    const bool known = flags == cudaMemAttachGlobal || flags == cudaMemAttachHost ||
-                       flags == cudaMemAttachSingle;
+    const bool known =
+        flags == cudaMemAttachGlobal || flags == cudaMemAttachHost || flags == cudaMemAttachSingle;
     if (!known || !range || !is_managed(*range) || range->address != address_of(pointer) ||
         (length != 0 && length != range->bytes)) {
       return deny(cudaErrorInvalidValue);
@@ -253,6 +252,7 @@ cudaError_t cudaMallocManaged(void** address, std::size_t bytes, unsigned flags)
         (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost)) {
       return deny(cudaErrorInvalidValue);
     }
+    if (auto ok = check_capture_allows(session); !ok) return ok;
     const auto made = session.allocate_managed(bytes, slate::client::kTagManaged, flags);
     if (!made) return std::unexpected<Failure>(made.error());
     *address = pointer_to(*made);
@@ -326,8 +326,9 @@ cudaError_t cudaMemRangeGetAttribute(void* data, std::size_t size, cudaMemRangeA
 }
 
 cudaError_t cudaMemRangeGetAttributes(void** data, std::size_t* sizes,
-                                      cudaMemRangeAttribute* attributes, std::size_t attribute_count,
-                                      const void* pointer, std::size_t count) {
+                                      cudaMemRangeAttribute* attributes,
+                                      std::size_t attribute_count, const void* pointer,
+                                      std::size_t count) {
   return with_session([&](Session& session) -> Answer {
     if (data == nullptr || sizes == nullptr || attributes == nullptr || attribute_count == 0) {
       return deny(cudaErrorInvalidValue);

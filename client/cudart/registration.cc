@@ -87,9 +87,8 @@ void __cudaRegisterManagedVar(void** handle, void** host, char*, const char* nam
 char __cudaInitModule(void** handle) {
   if (handle == nullptr) return 0;
   client::Code& code = Process::get().code();
-  const cudaError_t loaded = with_device([&](Session& session) -> Answer {
-    return code.load(session, *binary_of(handle));
-  });
+  const cudaError_t loaded = with_device(
+      [&](Session& session) -> Answer { return code.load(session, *binary_of(handle)); });
   if (loaded != cudaSuccess) code.detach_managed(nullptr);
   return loaded == cudaSuccess ? 1 : 0;
 }

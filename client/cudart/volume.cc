@@ -55,10 +55,9 @@ cudaError_t run_fill(const cudaPitchedPtr& pointer, int value, const cudaExtent&
     if (extent.width > pointer.pitch) return deny(cudaErrorInvalidValue);
     for (std::size_t z = 0; z < extent.depth; ++z) {
       const bool at_once = returns == Returns::kAtOnce || z + 1 < extent.depth;
-      auto ok = fill(session,
-                     {slice(pointer, {}, z), pointer.pitch, value, extent.width, extent.height,
-                      at_once},
-                     *id);
+      auto ok = fill(
+          session,
+          {slice(pointer, {}, z), pointer.pitch, value, extent.width, extent.height, at_once}, *id);
       if (!ok) return ok;
     }
     return {};

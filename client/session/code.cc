@@ -181,8 +181,7 @@ Result<Range> Code::library_variable(Session& session, FatBinary& library,
   return found;
 }
 
-Result<Range> Code::library_managed(Session& session, FatBinary& library,
-                                    const std::string& name) {
+Result<Range> Code::library_managed(Session& session, FatBinary& library, const std::string& name) {
   std::lock_guard lock(loading_mutex_);
   if (auto ok = load_binary(session, library); !ok) return std::unexpected(ok.error());
   for (const ManagedVariable* each : managed_of(library)) {
@@ -224,7 +223,8 @@ Result<void> Code::send_image(Session& session, FatBinary& binary) {
   if (!image) return std::unexpected(image.error());
   std::vector<PlacedVariable> placed;
   if (auto ok = place_managed(session, binary); !ok) return ok;
-  for (const ManagedVariable* each : managed_of(binary)) placed.push_back({each->name, each->address});
+  for (const ManagedVariable* each : managed_of(binary))
+    placed.push_back({each->name, each->address});
   auto module = session.load_module(*image, placed);
   if (!module) return std::unexpected(module.error());
   for (ManagedVariable* each : managed_of(binary)) {

@@ -23,9 +23,9 @@ struct FatBinary {
   const void* wrapper = nullptr;          // of the program's own code
   std::optional<Image> image;             // of code loaded at run time
   std::vector<std::string> kernel_names;  // likewise
-  std::uint64_t session = 0;     // whose module this is; 0: none yet
-  std::uint64_t module = 0;      // 0: that session refused it
-  std::optional<Error> refusal;  // why that session has none: it will not be asked again
+  std::uint64_t session = 0;              // whose module this is; 0: none yet
+  std::uint64_t module = 0;               // 0: that session refused it
+  std::optional<Error> refusal;           // why that session has none: it will not be asked again
 };
 
 /// A kernel's handle. Never destroyed, as programs keep it in static variables.
@@ -48,7 +48,7 @@ struct Variable {
 struct ManagedVariable {
   FatBinary* binary = nullptr;
   std::string name;
-  void** host = nullptr;      // that pointer
+  void** host = nullptr;  // that pointer
   std::uint64_t bytes = 0;
   std::uint64_t session = 0;  // whose memory it is in
   std::uint64_t address = 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <optional>
 #include <string_view>
 
 namespace slate::client {
@@ -20,16 +21,23 @@ T read_at(const void* from, std::size_t offset = 0) {
   return value;
 }
 
-/// Where the last thing that the headers of a cubin name ends.
-std::size_t elf_bytes(const std::byte* elf) {
+/// Where the last thing that the headers of a cubin name ends; nothing if that is not readable.
+std::optional<std::size_t> elf_bytes(const std::byte* elf, std::size_t readable) {
+  const auto fits = [readable](std::size_t at, std::size_t bytes) {
+    return at <= readable && bytes <= readable - at;
+  };
+  if (!fits(0, sizeof(Elf64_Ehdr))) return std::nullopt;
   const auto header = read_at<Elf64_Ehdr>(elf);
-  std::size_t end = sizeof(header);
-  end = std::max<std::size_t>(end, header.e_shoff + std::size_t{header.e_shnum} * sizeof(Elf64_Shdr));
-  end = std::max<std::size_t>(end, header.e_phoff + std::size_t{header.e_phnum} * sizeof(Elf64_Phdr));
+  const std::size_t sections = std::size_t{header.e_shnum} * sizeof(Elf64_Shdr);
+  const std::size_t segments = std::size_t{header.e_phnum} * sizeof(Elf64_Phdr);
+  if (!fits(header.e_shoff, sections) || !fits(header.e_phoff, segments)) return std::nullopt;
+  std::size_t end = std::max({sizeof(header), static_cast<std::size_t>(header.e_shoff) + sections,
+                              static_cast<std::size_t>(header.e_phoff) + segments});
   for (std::size_t i = 0; i < header.e_shnum; ++i) {
     const auto section = read_at<Elf64_Shdr>(elf, header.e_shoff + i * sizeof(Elf64_Shdr));
-    if (section.sh_type != SHT_NOBITS)
-      end = std::max<std::size_t>(end, section.sh_offset + section.sh_size);
+    if (section.sh_type == SHT_NOBITS) continue;
+    if (!fits(section.sh_offset, section.sh_size)) return std::nullopt;
+    end = std::max<std::size_t>(end, section.sh_offset + section.sh_size);
   }
   return end;
 }
@@ -145,27 +153,32 @@ void find_names_of_ptx(std::string_view text, CodeNames& names) {
 
 }  // namespace
 
-Result<Image> image_of_code(const void* code, std::uint32_t capability) {
+Result<Image> image_of_code(const void* code, std::uint32_t capability, std::size_t readable) {
   if (code == nullptr) return fail(ErrorCode::kInvalidValue, "no code was given");
+  const auto broken = [] {
+    return fail(ErrorCode::kNoKernelImage, "code that is no fat binary, no cubin and no PTX");
+  };
   const auto* const bytes = static_cast<const std::byte*>(code);
+  if (readable < sizeof(std::uint32_t)) return broken();
   if (std::memcmp(code, ELFMAG, SELFMAG) == 0) {
-    Image image{ImageKind::kElf, 0, {}};
-    image.bytes.assign(bytes, bytes + elf_bytes(bytes));
-    return image;
+    const auto size = elf_bytes(bytes, readable);
+    if (!size) return broken();
+    return Image{ImageKind::kElf, 0, {bytes, bytes + *size}};
   }
   const auto first = static_cast<unsigned char>(bytes[0]);
-  const bool is_text = first == '.' || first == '/' || first <= ' ';
-  if (is_text) {
-    Image image{ImageKind::kPtx, 0, {}};
-    image.bytes.assign(bytes, bytes + std::strlen(static_cast<const char*>(code)));
-    return image;
+  if (first == '.' || first == '/' || first <= ' ') {
+    const std::size_t size = ::strnlen(static_cast<const char*>(code), readable);
+    return Image{ImageKind::kPtx, 0, {bytes, bytes + size}};
   }
   const auto magic = read_at<std::uint32_t>(code);
-  if (magic == kWrapperMagic) return image_of_wrapper(code, capability);
-  if (magic != kContainerMagic)
-    return fail(ErrorCode::kNoKernelImage, "code that is no fat binary, no cubin and no PTX");
+  const bool is_bounded = readable != ~std::size_t{0};
+  // A wrapper is a pointer, which nothing out of a file can be.
+  if (magic == kWrapperMagic && !is_bounded) return image_of_wrapper(code, capability);
+  constexpr std::size_t kContainerHeaderBytes = 16;
+  if (magic != kContainerMagic || readable < kContainerHeaderBytes) return broken();
   const auto container = container_at(code);
   if (!container) return std::unexpected(container.error());
+  if (container->size() > readable) return broken();
   return choose_image(*container, capability);
 }
 

@@ -64,8 +64,8 @@ Result<void> Session::free_host(std::uint64_t address) {
   return post(CommandType::kHostFree, ipc::IdCommand{block->id});
 }
 
-/// A block at one address in both processes. Where the daemon's choice is taken here, it is asked for
-/// one behind what is there.
+/// A block at one address in both processes. Where the daemon's choice is taken here, it is asked
+/// for one behind what is there.
 Result<std::uint64_t> Session::get_managed_block(std::uint64_t bytes) {
   constexpr int kAttempts = 32;
   std::uint64_t least = 0;

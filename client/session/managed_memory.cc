@@ -42,8 +42,8 @@ Result<std::uint64_t> ManagedMemory::allocate(std::uint64_t bytes) {
 
 /// First fit; 0 when there is no room.
 std::uint64_t ManagedMemory::take(SharedBlock& block, std::uint64_t bytes) {
-  const auto found = std::ranges::find_if(
-      block.free, [bytes](const auto& hole) { return hole.second >= bytes; });
+  const auto found =
+      std::ranges::find_if(block.free, [bytes](const auto& hole) { return hole.second >= bytes; });
   if (found == block.free.end()) return 0;
   const auto [address, room] = *found;
   block.free.erase(found);

@@ -29,8 +29,8 @@
 namespace slate::client {
 
 /// Tags of the ranges in Session::memory().
-inline constexpr std::uint32_t kTagMemory = 1;  // of allocate()
-inline constexpr std::uint32_t kTagGlobal = 2;  // a module's variable
+inline constexpr std::uint32_t kTagMemory = 1;           // of allocate()
+inline constexpr std::uint32_t kTagGlobal = 2;           // a module's variable
 inline constexpr std::uint32_t kTagManaged = 3;          // of allocate_managed(): host memory too
 inline constexpr std::uint32_t kTagManagedVariable = 4;  // likewise, and a variable
 inline constexpr std::uint32_t kTagImported = 5;         // of another session
@@ -73,7 +73,7 @@ struct LaunchConfig {
   std::array<std::uint32_t, 3> block{1, 1, 1};
   std::uint64_t dynamic_shared_bytes = 0;
   std::uint64_t stream = ipc::kDefaultStream;
-  bool cooperative = false;                      // all blocks resident at once
+  bool cooperative = false;                       // all blocks resident at once
   std::array<std::uint32_t, 3> cluster{0, 0, 0};  // blocks; zeros: as the kernel was compiled
 };
 
@@ -118,7 +118,8 @@ class Session {
   Result<HostBlock> allocate_host(std::uint64_t bytes);
   Result<void> free_host(std::uint64_t address);
   /// Memory with one address here and on the device; `tag`: kTagManaged, or kTagManagedVariable for
-  /// what is not free()'d; `flags`: the caller's. Host memory, so charged to nobody's device memory.
+  /// what is not free()'d; `flags`: the caller's. Host memory, so charged to nobody's device
+  /// memory.
   Result<std::uint64_t> allocate_managed(std::uint64_t bytes, std::uint32_t tag,
                                          std::uint32_t flags);
   /// Makes the whole pages of memory that the program has such a block. kNotSupported when there is
@@ -231,9 +232,8 @@ class Session {
   std::mutex host_order_mutex_;  // keeps gates and host_functions_ in one order
   HostFunctions host_functions_{*this};
   HostBlocks host_blocks_;
-  ManagedMemory managed_{
-      [this](std::uint64_t bytes) { return get_managed_block(bytes); },
-      [this](std::uint64_t address) { return free_host(address); }};
+  ManagedMemory managed_{[this](std::uint64_t bytes) { return get_managed_block(bytes); },
+                         [this](std::uint64_t address) { return free_host(address); }};
 };
 
 /// kInvalidValue or kOutOfResources for what CUDA refuses at the launch call itself.

@@ -103,7 +103,8 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
                                            Grant grant, const LaunchShape& shape) {
   scheduler::Start& start = grant.start;
   const bool plain = !spec.cooperative && spec.cluster.count() <= 1;
-  const bool profiled = grant.profiled && plain && profiled_.take(grant.kernel, kernel, spec, shape);
+  const bool profiled =
+      grant.profiled && plain && profiled_.take(grant.kernel, kernel, spec, shape);
   if (profiled) {
     start.form = Form::kNative;
     grant.part = 1;

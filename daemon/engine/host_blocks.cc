@@ -30,7 +30,7 @@ std::uint64_t HostBlocks::default_limit() {
 }
 
 Result<ipc::HostReply> HostBlocks::allocate(std::uint64_t id, std::uint64_t bytes,
-                                             std::uint64_t least) {
+                                            std::uint64_t least) {
   if (id == 0 || blocks_.contains(id) || bytes == 0 || bytes % ipc::HostMemory::kGrain != 0) {
     return fail(ErrorCode::kProtocol, fmt::format("host memory {} of {} bytes", id, bytes));
   }

@@ -34,8 +34,7 @@ void Imports::release() {
 
 bool Imports::owns(device::Address address, std::uint64_t bytes) const {
   const auto next = open_.upper_bound(address);
-  return next != open_.begin() &&
-         std::prev(next)->second.memory.range.contains(address, bytes);
+  return next != open_.begin() && std::prev(next)->second.memory.range.contains(address, bytes);
 }
 
 Imports::Ranges Imports::with(const Ranges& others) {

@@ -72,8 +72,9 @@ class ModuleStore {
 
   /// Both outlive it. `injects`: make the worker and slice forms of all kernels; `profiles`: and
   /// the profile form.
-  ModuleStore(device::Device& device, Compiler& compiler, bool injects, bool profiles,
-              OwnsHost owns_host = [](device::Address, std::uint64_t) { return false; })
+  ModuleStore(
+      device::Device& device, Compiler& compiler, bool injects, bool profiles,
+      OwnsHost owns_host = [](device::Address, std::uint64_t) { return false; })
       : device_(device),
         compiler_(compiler),
         injects_(injects),

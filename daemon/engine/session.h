@@ -121,7 +121,7 @@ class Session {
   using Handler = Result<void> (Session::*)(const ipc::Command&, Reply&);
   struct EventRecord {
     bool timing = true;
-    std::shared_ptr<SharedEvent> event;  // null before the first record
+    std::shared_ptr<SharedEvent> event;              // null before the first record
     std::shared_ptr<SharedRecord> shared = nullptr;  // with other sessions, whose records count too
   };
 

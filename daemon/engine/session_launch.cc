@@ -56,8 +56,8 @@ Result<void> Session::cluster_query(const ipc::Command& command, Reply& reply) {
   spec.block = {request->block[0], request->block[1], request->block[2]};
   spec.cluster = {request->cluster[0], request->cluster[1], request->cluster[2]};
   spec.dynamic_shared_bytes = request->dynamic_shared_bytes;
-  const auto value = request->largest != 0 ? device_.max_cluster_size(spec)
-                                           : device_.max_active_clusters(spec);
+  const auto value =
+      request->largest != 0 ? device_.max_cluster_size(spec) : device_.max_active_clusters(spec);
   if (!value) return checked(std::unexpected(value.error()));
   reply.set(ipc::ClusterReply{*value, 0});
   return {};

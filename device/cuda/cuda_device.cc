@@ -99,8 +99,7 @@ void CudaDevice::unregister_host(void* memory) {
 // The device's address of registered memory is the host's on every 64-bit Linux with unified
 // addressing. The mapping is wished where neither programs nor libraries are put, so that a client
 // can map it at the same address.
-Result<device::Address> CudaDevice::map_host(int fd, std::uint64_t bytes,
-                                             device::Address least) {
+Result<device::Address> CudaDevice::map_host(int fd, std::uint64_t bytes, device::Address least) {
   constexpr std::uint64_t kWindow = 0x4000'0000'0000;
   constexpr std::uint64_t kWindowBytes = 0x1000'0000'0000;
   constexpr std::uint64_t kApart = 2 << 20;

@@ -120,8 +120,8 @@ Result<std::uint32_t> CudaDevice::max_active_clusters(const device::LaunchSpec& 
   std::array<CUlaunchAttribute, 2> attributes{};
   const CUlaunchConfig config = config_of(spec, Stream{}, attributes);
   int count = 0;
-  auto asked = context_->call(driver().cuOccupancyMaxActiveClusters, &count, raw(spec.function),
-                              &config);
+  auto asked =
+      context_->call(driver().cuOccupancyMaxActiveClusters, &count, raw(spec.function), &config);
   if (!asked) return std::unexpected(asked.error());
   return static_cast<std::uint32_t>(count);
 }
@@ -150,11 +150,11 @@ Result<void> CudaDevice::launch(const device::LaunchSpec& spec, Stream stream) {
     if (auto there = check_present(driver().cuLaunchKernelEx); !there) return there;
   }
   const CUresult result =
-      extended ? launch_extended(spec, stream, given)
-               : context_->attempt(driver().cuLaunchKernel, raw(spec.function), spec.grid.x,
-                                   spec.grid.y, spec.grid.z, spec.block.x, spec.block.y,
-                                   spec.block.z, spec.dynamic_shared_bytes, raw(stream), nullptr,
-                                   given);
+      extended
+          ? launch_extended(spec, stream, given)
+          : context_->attempt(driver().cuLaunchKernel, raw(spec.function), spec.grid.x, spec.grid.y,
+                              spec.grid.z, spec.block.x, spec.block.y, spec.block.z,
+                              spec.dynamic_shared_bytes, raw(stream), nullptr, given);
   if (result == CUDA_SUCCESS) [[likely]]
     return {};
   Error error = context_->failure(result, driver().cuLaunchKernel.name);

@@ -36,11 +36,11 @@ struct KernelLaunch {
   std::shared_ptr<const std::vector<device::AddressRange>> host;  // of `memory`
   device::PrintSink print;
   std::unique_ptr<GridWorkspace> workspace;  // of a cooperative launch; in `memory` too
-  std::uint64_t grid_id = 0;           // %gridid
-  std::uint32_t sm_count = 0;          // %nsmid
-  std::atomic<bool> cancelled{false};  // set from any thread: blocks stop soon
-  std::shared_ptr<DeviceHeap> heap;    // of malloc() in kernels; none: malloc() returns null
-  mutable std::mutex print_mutex;      // held while `print` runs
+  std::uint64_t grid_id = 0;                 // %gridid
+  std::uint32_t sm_count = 0;                // %nsmid
+  std::atomic<bool> cancelled{false};        // set from any thread: blocks stop soon
+  std::shared_ptr<DeviceHeap> heap;          // of malloc() in kernels; none: malloc() returns null
+  mutable std::mutex print_mutex;            // held while `print` runs
 };
 
 /// How the warps of a block take turns, and blocks on an SM.

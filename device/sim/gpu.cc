@@ -51,11 +51,11 @@ struct Gpu::Sm {
       return used >= most ? 0 : (most - used) / std::max(each, 1u);
     };
     const auto blocks = static_cast<std::uint32_t>(resident.size());
-    return std::min({left(kBlocksPerSm, blocks, 1), left(kWarpsPerSm, warps, cost.warps),
-                     left(kRegistersPerSm, registers, cost.registers),
-                     cost.shared_bytes == 0 ? ~0u
-                                            : left(kSharedPerSm, shared_bytes, cost.shared_bytes),
-                     left(cost.occupancy, run.resident_on_[id], 1)});
+    return std::min(
+        {left(kBlocksPerSm, blocks, 1), left(kWarpsPerSm, warps, cost.warps),
+         left(kRegistersPerSm, registers, cost.registers),
+         cost.shared_bytes == 0 ? ~0u : left(kSharedPerSm, shared_bytes, cost.shared_bytes),
+         left(cost.occupancy, run.resident_on_[id], 1)});
   }
 };
 
@@ -134,6 +134,11 @@ void Gpu::cancel(KernelRun& run) {
     });
   }
   dispatch();
+}
+
+std::uint64_t Gpu::count_sms(const SmSet& sms) const {
+  return static_cast<std::uint64_t>(
+      std::ranges::count_if(sms_, [&sms](const auto& sm) { return sms[sm->id]; }));
 }
 
 void Gpu::post(std::function<void()> job) {

@@ -192,7 +192,8 @@ Result<device::Function> Modules::find_function(device::Module module, const std
   if (!program) return std::unexpected(std::move(program.error()));
   const device::Function function{next_handle_++};
   const std::uint32_t max_dynamic = (*program)->info().max_dynamic_shared_bytes;
-  functions_.emplace(function, Entry{module, std::move(*program), max_dynamic, is_clustered(*entry)});
+  functions_.emplace(function,
+                     Entry{module, std::move(*program), max_dynamic, is_clustered(*entry)});
   (*loaded)->functions.emplace(name, function);
   return function;
 }
@@ -229,8 +230,8 @@ Result<LaunchTarget> Modules::target(device::Function function) {
   if (found == functions_.end()) return fail(ErrorCode::kInvalidHandle, "sim: no such function");
   const Entry& entry = found->second;
   const Loaded& loaded = modules_.at(entry.module);
-  LaunchTarget target{entry.program, entry.program->info(), loaded.globals, loaded.constants,
-                      loaded.heap, entry.clustered};
+  LaunchTarget target{entry.program,    entry.program->info(), loaded.globals,
+                      loaded.constants, loaded.heap,           entry.clustered};
   target.info.max_dynamic_shared_bytes = entry.max_dynamic_shared_bytes;
   return target;
 }

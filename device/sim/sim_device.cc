@@ -216,9 +216,9 @@ Result<void> SimDevice::launch(const device::LaunchSpec& spec, device::Stream st
   auto cost = check_launch(target->info, spec.grid, spec.block, spec.dynamic_shared_bytes);
   if (!cost) return std::unexpected(std::move(cost.error()));
   if (target->clustered || spec.cluster.count() > 1) {
-    return fail(ErrorCode::kNotSupported,
-                fmt::format("{}: the simulated device has no thread block clusters",
-                            target->info.name));
+    return fail(
+        ErrorCode::kNotSupported,
+        fmt::format("{}: the simulated device has no thread block clusters", target->info.name));
   }
   auto parameters = packed_parameters(target->info, spec.parameters);
   if (!parameters) return std::unexpected(std::move(parameters.error()));

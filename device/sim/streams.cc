@@ -198,7 +198,7 @@ Result<void> Streams::launch(device::Stream stream, std::shared_ptr<KernelRun> r
   if (run->cooperative) {
     const auto queue = find(stream);
     if (!queue) return std::unexpected(queue.error());
-    const std::uint64_t room = std::uint64_t{run->cost.occupancy} * (*queue)->sms.count();
+    const std::uint64_t room = run->cost.occupancy * gpu_.count_sms((*queue)->sms);
     if (run->launch.grid.count() > room) {
       return fail(ErrorCode::kCooperativeTooLarge,
                   "sim: a cooperative grid of " + std::to_string(run->launch.grid.count()) +

@@ -61,9 +61,9 @@ Result<void> drop_declarations(const ptx::Module& module, const Places& places,
   }
   for (std::size_t i = 0; i < module.variables.size(); ++i) {
     if (places[i] && !statements.at(module.variables[i].span.begin).second) {
-      return fail(ErrorCode::kNotSupported,
-                  fmt::format("{} is declared together with other variables",
-                              module.variables[i].name));
+      return fail(
+          ErrorCode::kNotSupported,
+          fmt::format("{} is declared together with other variables", module.variables[i].name));
     }
   }
   for (const auto& [begin, statement] : statements) {
@@ -89,8 +89,8 @@ class Uses {
 
  private:
   void visit(const ptx::Operand& operand) {
-    const bool is_name = operand.kind == ptx::Operand::Kind::kSymbol &&
-                         operand.reference == ptx::Reference::kGlobal;
+    const bool is_name =
+        operand.kind == ptx::Operand::Kind::kSymbol && operand.reference == ptx::Reference::kGlobal;
     if (is_name && places_[operand.index]) {
       const std::string name = fmt::format("%slate_placed{}", count_++);
       const std::uint64_t address =

@@ -88,7 +88,8 @@ static void copies() {
   cudaMemcpy(pinned, managed, kBytes, cudaMemcpyDeviceToHost);
   cudaMemcpy(managed, device, kBytes, cudaMemcpyDeviceToDevice);
   std::printf("copied %x %x\n", pinned[kCount - 1], managed[kCount - 1]);
-  cudaMemcpy(pinned, device, kBytes, cudaMemcpyDeviceToDevice);  // pinned memory has an address there
+  cudaMemcpy(pinned, device, kBytes,
+             cudaMemcpyDeviceToDevice);  // pinned memory has an address there
   std::printf("pinned as device memory %x\n", pinned[77]);
   cudaPointerAttributes attributes{};
   cudaPointerGetAttributes(&attributes, managed + 5);

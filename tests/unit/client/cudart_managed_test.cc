@@ -18,6 +18,14 @@ using slate::ipc::CommandType;
 constexpr cudaMemLocation kDevice{cudaMemLocationTypeDevice, 0};
 constexpr cudaMemLocation kHost{cudaMemLocationTypeHost, 0};
 
+/// A value of an enum of CUDA's that it does not have.
+template <typename Enum>
+Enum unknown(int number) {
+  Enum value;
+  std::memcpy(&value, &number, sizeof(value));
+  return value;
+}
+
 class CudartManagedTest : public ::testing::Test {
  protected:
   CudartManagedTest()
@@ -168,11 +176,11 @@ TEST_F(CudartManagedTest, AdviceOnWhatIsNotManagedOrNowhereIsRefused) {
   EXPECT_EQ(cudaMemPrefetchAsync(memory, kBytes, kDevice, 1, nullptr), cudaErrorInvalidValue);
   EXPECT_EQ(cudaMemPrefetchAsync(memory, kBytes, {cudaMemLocationTypeDevice, 9}, 0, nullptr),
             cudaErrorInvalidDevice);
-  EXPECT_EQ(cudaMemAdvise(memory, kBytes, static_cast<cudaMemoryAdvise>(77), kDevice),
+  EXPECT_EQ(cudaMemAdvise(memory, kBytes, unknown<cudaMemoryAdvise>(77), kDevice),
             cudaErrorInvalidValue);
   EXPECT_EQ(cudaMemRangeGetAttribute(&value, 3, cudaMemRangeAttributeReadMostly, memory, kBytes),
             cudaErrorInvalidValue);
-  EXPECT_EQ(cudaMemRangeGetAttribute(&value, 4, static_cast<cudaMemRangeAttribute>(77), memory, 1),
+  EXPECT_EQ(cudaMemRangeGetAttribute(&value, 4, unknown<cudaMemRangeAttribute>(77), memory, 1),
             cudaErrorInvalidValue);
   cudaStream_t stream = nullptr;
   ASSERT_EQ(cudaStreamCreate(&stream), cudaSuccess);

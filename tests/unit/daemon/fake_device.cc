@@ -196,7 +196,8 @@ Result<std::uint32_t> FakeDevice::max_cluster_size(const device::LaunchSpec&) {
 }
 
 Result<Address> FakeDevice::map_host(int fd, std::uint64_t bytes, Address least) {
-  void* const memory = ::mmap(reinterpret_cast<void*>(least), bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  void* const memory =
+      ::mmap(reinterpret_cast<void*>(least), bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (memory == MAP_FAILED) return fail_errno("map_host");
   const std::lock_guard lock(mutex_);
   registered_.insert(memory);

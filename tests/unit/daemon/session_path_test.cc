@@ -198,8 +198,8 @@ TEST_F(SessionPathTest, SharedMemoryIsTheDevicesByItsAddressToo) {
   const auto address = *session.allocate(4096);
   Shared shared;
   allocate_host(session, 7, shared);
-  ASSERT_TRUE(session.post(CommandType::kFill,
-                           ipc::Fill{shared.device_address + 4, 4, 4, 1, 0, 0x21, 0}));
+  ASSERT_TRUE(
+      session.post(CommandType::kFill, ipc::Fill{shared.device_address + 4, 4, 4, 1, 0, 0x21, 0}));
   ASSERT_TRUE(session.post(CommandType::kCopyOnDevice,
                            ipc::CopyOnDevice{address, 4, shared.device_address + 4, 4, 4, 1, 0}));
   ASSERT_TRUE(session.synchronize());
@@ -226,9 +226,9 @@ TEST_F(SessionPathTest, AVariableIsPlacedInSharedMemoryOfTheSessionOnly) {
   const auto load = [&](std::uint64_t module, std::uint64_t at, std::uint32_t kind) {
     EXPECT_TRUE(session.post(CommandType::kVariablePlace, ipc::VariablePlace{module, at},
                              TestSession::text("x")));
-    const auto done = session.call(CommandType::kModuleLoad,
-                                   ipc::ModuleLoad{module, ptx.size(), 0, kind, 0},
-                                   TestSession::text(ptx));
+    const auto done =
+        session.call(CommandType::kModuleLoad, ipc::ModuleLoad{module, ptx.size(), 0, kind, 0},
+                     TestSession::text(ptx));
     return done ? ErrorCode::kNone : done.error().code;
   };
   EXPECT_EQ(load(1, shared.device_address + 16, ipc::kImagePtx), ErrorCode::kNone);
