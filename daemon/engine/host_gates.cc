@@ -23,7 +23,7 @@ Result<void> HostGates::prepare() {
   // For ourselves: its name is not made, and the number plays no part.
   const auto memory = ipc::HostMemory::create(0, ::geteuid(), kBytes);
   if (!memory) return std::unexpected(memory.error());
-  const auto base = device_.map_host(memory->fd(), kBytes);
+  const auto base = device_.map_host(memory->fd(), kBytes, 0);
   if (!base) return std::unexpected(base.error());
   words_ = {*base, kBytes};
   values_.assign(kMostGates, 0);

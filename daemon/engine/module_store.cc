@@ -88,7 +88,7 @@ Result<void> ModuleStore::load(std::uint64_t id, const Upload& upload) {
 }
 
 Result<void> ModuleStore::place(std::uint64_t id, std::string name, device::Address address) {
-  if (id == 0 || name.empty() || modules_.contains(id))
+  if (id == 0 || name.empty() || name.size() > kMostPlacedNameBytes || modules_.contains(id))
     return fail(ErrorCode::kProtocol, fmt::format("a variable placed in module {}", id));
   if (placed_count_ >= kMostPlaced) return fail(ErrorCode::kLimit, "too many placed variables");
   ++placed_count_;

@@ -66,7 +66,8 @@ class ModuleStore {
   static constexpr std::size_t kMostModules = 4096;
   static constexpr std::size_t kMostFunctions = 65536;
   static constexpr std::uint64_t kMostImageBytes = 256 << 20;  // of all images being sent
-  static constexpr std::size_t kMostPlaced = 65536;            // variables, of all modules
+  static constexpr std::size_t kMostPlaced = 8192;             // variables, of all modules
+  static constexpr std::size_t kMostPlacedNameBytes = 4096;
   /// Whether these bytes are host memory of the session, at an address of this process.
   using OwnsHost = std::function<bool(device::Address address, std::uint64_t bytes)>;
 

@@ -124,7 +124,10 @@ Result<bool> Session::is_finished(const ipc::Target& target) {
     const auto record = find_event(target.id);
     if (!record) return std::unexpected(record.error());
     if (!(*record)->event) return true;
-    return device_.query((*record)->event->get());
+    auto reached = device_.query((*record)->event->get());
+    // The fault may be another session's, which is none of this one's; its own it hears of anyway.
+    if (!reached && (*record)->shared && !device_.lost()) return true;
+    return reached;
   }
   const auto streams = streams_of(target);
   if (!streams) return std::unexpected(streams.error());
@@ -184,7 +187,13 @@ Result<void> Session::synchronize_event(const ipc::Command& command, std::uint64
   if (!record) return std::unexpected(record.error());
   if (!(*record)->event) return {};
   reply.deferred = true;
-  completer_.watch(group_, (*record)->event, answer_when(command, 1));
+  auto answer = answer_when(command, 1);
+  if ((*record)->shared) {
+    answer = [this, told = std::move(answer)](const Result<void>& outcome) {
+      told(device_.lost() ? outcome : Result<void>());
+    };
+  }
+  completer_.watch(group_, (*record)->event, std::move(answer));
   return {};
 }
 

@@ -37,7 +37,8 @@ TEST(CodeImageTest, ManagedVariablesAreMeasured) {
 }
 
 TEST(CodeImageTest, TextThatBreaksOffIsReadToItsEnd) {
-  for (const char* const text : {".entry", ".attribute(.managed) .b8 x[", "/*", ".\"", ".attribute"})
+  for (const char* const text :
+       {".entry", ".attribute(.managed) .b8 x[", "/*", ".\"", ".attribute"})
     (void)names_of(text);
 }
 

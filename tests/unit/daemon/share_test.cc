@@ -131,6 +131,30 @@ TEST_F(ShareTest, AnEventIsRecordedByOneAndWaitedForByTheOther) {
   EXPECT_EQ(b->call<ipc::QueryReply>(CommandType::kQuery, event)->finished, 1u);
 }
 
+TEST_F(ShareTest, AFaultBeforeASharedEventIsNotTheOthers) {
+  auto a = session(1), b = session(2);
+  ASSERT_TRUE(a->load("fault"));
+  ASSERT_TRUE(a->post(CommandType::kEventCreate, ipc::EventCreate{5, ipc::kEventNoTiming, 0}));
+  const auto given = a->call<ipc::HandleReply>(CommandType::kEventExport, ipc::IdCommand{5});
+  ASSERT_TRUE(b->call(CommandType::kEventImport, ipc::HandleCommand{given->handle, 9}));
+  device_.hold(true);
+  ASSERT_TRUE(a->launch(0));
+  ASSERT_TRUE(a->post(CommandType::kEventRecord, ipc::EventStream{5, 0}));
+  const ipc::Target own{ipc::TargetKind::kEvent, 0, 5};
+  ASSERT_TRUE(a->call<ipc::QueryReply>(CommandType::kQuery, own));
+  device_.hold(false);
+  const ipc::Target event{ipc::TargetKind::kEvent, 0, 9};
+  EXPECT_TRUE(b->call(CommandType::kSynchronize, event));
+  EXPECT_EQ(b->call<ipc::QueryReply>(CommandType::kQuery, event)->finished, 1u);
+  ASSERT_TRUE(b->post(CommandType::kStreamWaitEvent, ipc::EventStream{9, 0}));
+  const auto address = *b->allocate(4096);
+  fill(*b, address, 0x41);
+  EXPECT_EQ(*b->read_int(address), 0x41414141);
+  EXPECT_FALSE(a->synchronize());
+  EXPECT_TRUE(a->session->faulted());
+  EXPECT_FALSE(b->session->faulted());
+}
+
 TEST_F(ShareTest, EventsWithTimingAndMemoryHandlesAreNotEvents) {
   auto a = session(1), b = session(2);
   ASSERT_TRUE(a->post(CommandType::kEventCreate, ipc::EventCreate{5, 0, 0}));
