@@ -37,4 +37,26 @@ double peak_gbytes(const DeviceInfo& info) {
   return 2e-6 * info.attributes[kMemoryClockRate] * (info.attributes[kMemoryBusWidth] / 8.0);
 }
 
+void state_what_slate_gives(DeviceInfo& info) {
+  struct Ability {
+    int attribute;  // of the runtime's cudaDeviceAttr
+    std::int32_t value;
+  };
+  static constexpr Ability kAbilities[] = {
+      {83, 1},   // ManagedMemory: of host memory, at one address
+      {88, 0},   // PageableMemoryAccess: kernels run in another process than the program
+      {89, 1},   // ConcurrentManagedAccess: its pages do not move
+      {91, 0},   // CanUseHostPointerForRegisteredMem: the address differs
+      {95, 1},   // CooperativeLaunch
+      {100, 0},  // PageableMemoryAccessUsesHostPageTables
+      {101, 0},  // DirectManagedMemAccessFromHost: there is none on the device
+      {113, 0},  // HostRegisterReadOnlySupported: its pages are replaced, which takes writing
+      {115, 1},  // MemoryPoolsSupported
+      {116, 0},  // GPUDirectRDMASupported: memory is the daemon's
+      {119, 0},  // MemoryPoolSupportedHandleTypes: pools are not shared between programs
+      {125, 1},  // IpcEventSupport
+  };
+  for (const Ability& each : kAbilities) info.attributes[each.attribute] = each.value;
+}
+
 }  // namespace slate

@@ -23,6 +23,10 @@ struct DeviceInfo {
 static_assert(std::is_trivially_copyable_v<DeviceInfo>);
 static_assert(sizeof(DeviceInfo) == 128 + 16 + 16 + 8 + 4 + 4 + 4 * kDeviceAttributeCount);
 
+/// Puts what programs get through slate in the place of what the hardware could do. Both devices
+/// call it last.
+void state_what_slate_gives(DeviceInfo& info);
+
 inline int sm_count(const DeviceInfo& info) {
   return info.attributes[kSmCountAttribute];
 }

@@ -54,6 +54,8 @@ std::string_view error_name(ErrorCode code) {
       return "Io";
     case ErrorCode::kInternal:
       return "Internal";
+    case ErrorCode::kCooperativeTooLarge:
+      return "CooperativeTooLarge";
   }
   return "Unknown";
 }

@@ -37,6 +37,7 @@ enum class ErrorCode : std::uint32_t {
   kLimit = 20,                // a configured limit of sessions, handles or queue space
   kIo = 21,                   // the operating system said no
   kInternal = 22,             // a failure inside slate or the driver that fits nothing above
+  kCooperativeTooLarge = 23,  // a cooperative grid whose blocks are not all resident at once
 };
 
 /// The name as in the enum without the k, for logs and JSON ("IllegalAddress").

@@ -81,9 +81,14 @@ struct LaunchSpec {
   Dim3 block{};
   std::uint32_t dynamic_shared_bytes = 0;
   std::span<const std::byte> parameters{};  // packed at FunctionInfo's offsets; copied by launch()
-  AddressRange arena{};    // the only memory, besides its module's, that it may touch
+  AddressRange arena{};  // the only memory, besides its module's, that it may touch
+  /// All blocks resident at once, so that they may wait for one another; else
+  /// kCooperativeTooLarge, for the stream's partition.
+  bool cooperative = false;
+  Dim3 cluster{0, 0, 0};   // blocks of a cluster; zeros: as the kernel was compiled
   AddressRange control{};  // and the control block of a rewritten kernel; mapped, may be empty
-  /// Ranges of map_host() that it may touch too; null for none. cuda does not look at it.
+  /// Ranges of map_host() that it may touch too, by rising address; null for none. cuda does not
+  /// look at it.
   std::shared_ptr<const std::vector<AddressRange>> host{};
   PrintSink print{};  // may be empty; cuda ignores it: its printf goes to stdout
 };
@@ -146,10 +151,10 @@ class Device {
   virtual Result<void> register_host(void* memory, std::size_t bytes) = 0;
   virtual void unregister_host(void* memory) = 0;
   /// Maps the first `bytes` of the shared memory `fd` into this process so that host and kernels
-  /// reach it at one address, the same in every process where that one is free; the host's half of
-  /// a copy may be there too, as in registered memory. Requires: a multiple of 4096, not more than
-  /// there is.
-  virtual Result<Address> map_host(int fd, std::uint64_t bytes) = 0;
+  /// reach it at one address, not below `least`, the same in every process where that one is free;
+  /// either half of a copy, and a fill, may be there too. Requires: a multiple of 4096, not more
+  /// than there is.
+  virtual Result<Address> map_host(int fd, std::uint64_t bytes, Address least) = 0;
   /// `range` must be exactly one of map_host(). Requires: no unfinished work touches it.
   virtual void unmap_host(AddressRange range) = 0;
 
@@ -175,6 +180,11 @@ class Device {
   virtual Result<std::uint32_t> max_blocks_per_sm(Function function,
                                                   std::uint32_t threads_per_block,
                                                   std::uint32_t dynamic_shared_bytes) = 0;
+  /// How many clusters of this launch the whole device holds at once, and how many blocks the
+  /// largest cluster may have that it could be launched with. kNotSupported where there are no
+  /// clusters (sim).
+  virtual Result<std::uint32_t> max_active_clusters(const LaunchSpec& spec) = 0;
+  virtual Result<std::uint32_t> max_cluster_size(const LaunchSpec& spec) = 0;
   /// Raises the limit of dynamic shared memory of later launches (cudaFuncSetAttribute).
   virtual Result<void> set_max_dynamic_shared(Function function, std::uint32_t bytes) = 0;
   virtual Result<AddressRange> find_global(Module module, const std::string& name) = 0;

@@ -148,6 +148,13 @@ enum class CommandType : std::uint16_t {
   kSurfaceDestroy = 37,     // IdCommand: a handle
   kCopyBox = 38,            // CopyBox
   kStagedBox = 39,          // StagedBox
+  kVariablePlace = 40,      // VariablePlace + name        before the module's last kModuleLoad
+  kClusterQuery = 41,       // ClusterQuery                ClusterReply
+  kMemoryExport = 42,       // MemoryFree (an address)     ShareReply
+  kMemoryImport = 43,       // HandleCommand               ImportReply
+  kMemoryImportClose = 44,  // MemoryFree (an address)     ImportReply
+  kEventExport = 45,        // IdCommand                   ShareReply
+  kEventImport = 46,        // HandleCommand               empty reply
 };
 
 inline constexpr std::uint16_t kNoReply = 0xffff;
@@ -219,6 +226,12 @@ struct FunctionSetShared {
 struct GlobalGet {
   std::uint64_t module;
 };
+/// The module's .managed variable of this name lies at `address`, in host memory of the session
+/// that has the same address in the client, and gets its initial contents there.
+struct VariablePlace {
+  std::uint64_t module;
+  std::uint64_t address;
+};
 struct GlobalReply {
   std::uint64_t address;
   std::uint64_t bytes;
@@ -232,6 +245,26 @@ struct AddressReply {
 };
 struct MemoryFree {
   std::uint64_t address;
+};
+/// What one session of a user shares with that user's other sessions, by a name that nobody
+/// guesses.
+struct ShareHandle {
+  std::uint8_t bytes[64];
+};
+struct ShareReply {
+  ShareHandle handle;
+};
+/// `id`: of the event that is to be made; 0 for memory.
+struct HandleCommand {
+  ShareHandle handle;
+  std::uint64_t id;
+};
+/// An allocation of another session, at the address that it has there, and how often this session
+/// has it open now.
+struct ImportReply {
+  std::uint64_t address;
+  std::uint64_t bytes;
+  std::uint64_t count;
 };
 struct MemoryInfoReply {
   std::uint64_t free_bytes;
@@ -295,6 +328,25 @@ struct Launch {
   std::uint32_t block[3];
   std::uint32_t dynamic_shared_bytes;
   std::uint32_t parameter_bytes;
+  std::uint32_t flags = 0;
+  std::uint32_t cluster[3] = {0, 0, 0};  // blocks; zeros: as the kernel was compiled
+};
+inline constexpr std::uint32_t kLaunchCooperative = 1;  // all blocks at once, natively
+
+/// What the device could do with such a launch. `largest`: the size of the largest cluster, else
+/// the number of clusters that run at once.
+struct ClusterQuery {
+  std::uint64_t function;
+  std::uint32_t grid[3];
+  std::uint32_t block[3];
+  std::uint32_t cluster[3];
+  std::uint32_t dynamic_shared_bytes;
+  std::uint32_t largest;
+  std::uint32_t reserved;
+};
+struct ClusterReply {
+  std::uint32_t value;
+  std::uint32_t reserved;
 };
 
 /// Between a staging slot and device memory. In the slot the rows lie packed, `width` apart, from
@@ -323,6 +375,7 @@ inline constexpr std::uint64_t kMostInlineBytes = 1024;
 struct HostAllocate {
   std::uint64_t id;
   std::uint64_t bytes;
+  std::uint64_t least = 0;  // wished: an address not below this, as what lies there is taken
 };
 struct HostReply {
   std::uint64_t address;  // on the device

@@ -351,7 +351,7 @@ bool is_captured_event(cudaEvent_t event) {
   return captures().events.contains(event);
 }
 
-Answer check_may_synchronize(Session& session) {
+Answer check_capture_allows(Session& session) {
   if (active.load(std::memory_order_relaxed) == 0) [[likely]]
     return {};
   const std::lock_guard lock(Graphs::get().mutex);

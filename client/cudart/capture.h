@@ -34,8 +34,9 @@ std::optional<Answer> capture_wait(Session& session, std::uint64_t stream, cudaE
 /// True when the event's last recording was captured, so that nothing can wait for it by itself.
 bool is_captured_event(cudaEvent_t event);
 
-/// cudaErrorStreamCaptureUnsupported for calls that wait for the whole device, while this thread
-/// may not make them.
-Answer check_may_synchronize(Session& session);
+/// For calls that CUDA holds unsafe during a capture, as they may wait for the whole device:
+/// cudaErrorStreamCaptureUnsupported while this thread may not make them (the mode of a capture and
+/// that of the thread decide), and the captures that forbid them are lost.
+Answer check_capture_allows(Session& session);
 
 }  // namespace slate::cudart

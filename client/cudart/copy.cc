@@ -10,19 +10,50 @@ namespace {
 /// cudaDevAttrMaxPitch
 constexpr int kMaxPitch = 11;
 
-struct Sides {
-  bool to_device;
-  bool from_device;
+/// One side of a copy or fill: on the device, or memory of the program.
+struct Side {
+  bool device = false;
+  client::DeviceRows rows;  // on the device
+  bool shared = false;      // host memory that the device reaches: who reads it has to wait
 };
+
+struct Sides {
+  Side to, from;
+};
+
+std::uint64_t extent_of(std::size_t pitch, client::Shape shape) {
+  return (shape.height - 1) * pitch + shape.width;
+}
+
+/// Where pinned memory is on the device, if all of these rows are in one block of it.
+std::optional<client::DeviceRows> pinned_rows(Session& session, const void* address,
+                                              std::size_t pitch, client::Shape shape) {
+  const std::uint64_t at = address_of(address);
+  const auto block = session.host_blocks().find(at);
+  if (!block || extent_of(pitch, shape) > block->bytes - (at - block->address)) return std::nullopt;
+  return client::DeviceRows{block->device_address + (at - block->address), pitch};
+}
+
+/// A side that is on the device, or must be there; nothing if it cannot be. Pinned memory may be
+/// meant by either, and where the device cannot reach it the host does the work.
+std::optional<Side> device_side(Session& session, const void* address, std::size_t pitch,
+                                client::Shape shape) {
+  const bool shared =
+      session.host_blocks().touching(address_of(address), extent_of(pitch, shape)).has_value();
+  if (on_device(session, address, pitch, shape))
+    return Side{true, {address_of(address), pitch}, shared};
+  if (const auto rows = pinned_rows(session, address, pitch, shape)) return Side{true, *rows, true};
+  if (Process::get().pinned().covers(address_of(address), extent_of(pitch, shape)))
+    return Side{false, {}, shared};
+  return std::nullopt;
+}
 
 /// Where both sides are. As CUDA with unified addressing does it: the kind says which side must be
 /// on the device, and the addresses say the rest.
 Maybe<Sides> sides_of(Session& session, const CopyCall& call) {
   const client::Shape shape{call.width, call.height};
-  Sides sides{session.memory().find(address_of(call.to)).has_value(),
-              session.memory().find(address_of(call.from)).has_value()};
-  bool must_to = sides.to_device;
-  bool must_from = sides.from_device;
+  bool must_to = session.memory().find(address_of(call.to)).has_value();
+  bool must_from = session.memory().find(address_of(call.from)).has_value();
   switch (call.kind) {
     case cudaMemcpyHostToHost:
     case cudaMemcpyDefault:
@@ -40,11 +71,17 @@ Maybe<Sides> sides_of(Session& session, const CopyCall& call) {
       return deny(cudaErrorInvalidMemcpyDirection);
   }
   if (call.to == nullptr || call.from == nullptr) return deny(cudaErrorInvalidValue);
-  if ((must_to && !on_device(session, call.to, call.to_pitch, shape)) ||
-      (must_from && !on_device(session, call.from, call.from_pitch, shape))) {
-    return deny(cudaErrorInvalidValue);
-  }
-  return Sides{must_to, must_from};
+  const auto side = [&](bool must, const void* address, std::size_t pitch) -> std::optional<Side> {
+    if (must) return device_side(session, address, pitch, shape);
+    return Side{
+        false,
+        {},
+        session.host_blocks().touching(address_of(address), extent_of(pitch, shape)).has_value()};
+  };
+  const auto to = side(must_to, call.to, call.to_pitch);
+  const auto from = side(must_from, call.from, call.from_pitch);
+  if (!to || !from) return deny(cudaErrorInvalidValue);
+  return Sides{*to, *from};
 }
 
 /// Copies that return at once become a node of what `stream` captures; those that wait cannot.
@@ -105,32 +142,34 @@ Answer copy(Session& session, const CopyCall& call, std::uint64_t stream) {
   auto sides = sides_of(session, call);
   if (!sides) return std::unexpected(sides.error());
   if (auto taken = capture_copy(session, call, stream)) return *taken;
-  if (!sides->from_device) {
+  // The program's own functions may still write what is to be copied.
+  if (!sides->from.device) {
     if (auto ok = wait_for_host_functions(session, stream); !ok) return ok;
   }
 
   const client::Shape shape{call.width, call.height};
-  const client::DeviceRows to{address_of(call.to), call.to_pitch};
-  const client::DeviceRows from{address_of(call.from), call.from_pitch};
-  if (sides->to_device && sides->from_device) {
-    return session.copy_on_device(to, from, shape, stream);
-  }
-  const void* const host = sides->to_device ? call.from : call.to;
-  const std::size_t pitch = sides->to_device ? call.from_pitch : call.to_pitch;
+  // Copies of other memory have done all that the caller may wait for when they return.
+  const bool must_wait = !call.asynchronous && (sides->to.shared || sides->from.shared) &&
+                         (sides->to.device || sides->from.device);
   const auto wait = [&]() -> Answer {
-    if (call.asynchronous) return {};
-    return wait_for_pinned(session, host, (call.height - 1) * pitch + call.width, stream);
+    if (!must_wait) return {};
+    return session.synchronize(ipc::TargetKind::kStream, stream);
   };
-  if (sides->to_device) {
-    auto sent = session.copy_to_device(to, static_cast<const std::byte*>(call.from),
+  if (sides->to.device && sides->from.device) {
+    auto sent = session.copy_on_device(sides->to.rows, sides->from.rows, shape, stream);
+    if (!sent) return std::unexpected<Failure>(sent.error());
+    return wait();
+  }
+  if (sides->to.device) {
+    auto sent = session.copy_to_device(sides->to.rows, static_cast<const std::byte*>(call.from),
                                        call.from_pitch, shape, stream);
     if (!sent) return std::unexpected<Failure>(sent.error());
     return wait();
   }
   Answer outcome;
-  if (sides->from_device) {
-    outcome =
-        session.copy_to_host(static_cast<std::byte*>(call.to), call.to_pitch, from, shape, stream);
+  if (sides->from.device) {
+    outcome = session.copy_to_host(static_cast<std::byte*>(call.to), call.to_pitch,
+                                   sides->from.rows, shape, stream);
     if (outcome) outcome = wait();
     // What went wrong before the copy, in commands that have no reply, is known by now.
     if (outcome) outcome = session.check();
@@ -145,7 +184,8 @@ Answer fill(Session& session, const FillCall& call, std::uint64_t stream) {
   if (call.width == 0 || call.height == 0) return {};
   if (call.height > 1 && call.width > call.pitch) return deny(cudaErrorInvalidValue);
   const client::Shape shape{call.width, call.height};
-  if (!on_device(session, call.to, call.pitch, shape)) return deny(cudaErrorInvalidValue);
+  const auto side = device_side(session, call.to, call.pitch, shape);
+  if (!side) return deny(cudaErrorInvalidValue);
   if (is_capturing(session, stream)) {
     cudaMemsetParams params{};
     params.dst = call.to;
@@ -156,8 +196,23 @@ Answer fill(Session& session, const FillCall& call, std::uint64_t stream) {
     params.height = call.height;
     if (auto taken = capture(session, stream, FillNode{params})) return *taken;
   }
-  return session.fill({address_of(call.to), call.pitch}, static_cast<std::uint8_t>(call.value),
-                      shape, stream);
+  const auto wait = [&]() -> Answer {
+    auto done = session.synchronize(ipc::TargetKind::kStream, stream);
+    if (!done) return std::unexpected<Failure>(done.error());
+    return {};
+  };
+  if (!side->device) {
+    if (auto ok = wait(); !ok) return ok;
+    for (std::size_t row = 0; row < call.height; ++row) {
+      std::memset(static_cast<std::byte*>(call.to) + row * call.pitch, call.value, call.width);
+    }
+    return {};
+  }
+  auto sent = session.fill(side->rows, static_cast<std::uint8_t>(call.value), shape, stream);
+  if (!sent) return std::unexpected<Failure>(sent.error());
+  // Of memory that the host may look at, CUDA's fill returns when it is done.
+  if (side->shared && !call.asynchronous) return wait();
+  return {};
 }
 
 }  // namespace slate::cudart

@@ -29,6 +29,7 @@ struct FillCall {
   int value;
   std::size_t width;
   std::size_t height;
+  bool asynchronous = true;  // returns at once, also where the host may look
 };
 Answer fill(Session& session, const FillCall& call, std::uint64_t stream);
 

@@ -24,7 +24,7 @@ constexpr unsigned kUserFlags =
 /// "0000:3b:00.0" and its terminator.
 constexpr int kBusIdBytes = 13;
 
-/// Values of a fresh H200. Kept and told, but nothing obeys them yet.
+/// Values of a fresh H200. Kept and told; what kernels have is the device's, which all share.
 constexpr int kLimits = 7;
 std::array<std::atomic<std::size_t>, kLimits> limits{1024, 8650752, 8388608, 0, 2048, 64, 0};
 constexpr std::size_t kMostStackBytes = 512 << 10;
@@ -199,7 +199,7 @@ cudaError_t cudaDeviceSetLimit(cudaLimit limit, std::size_t value) {
       return deny(cudaErrorUnsupportedLimit);
     }
     if (number == cudaLimitStackSize && value > kMostStackBytes) return deny(cudaErrorInvalidValue);
-    client::say_once("cudaDeviceSetLimit: the value is kept but has no effect yet");
+    client::say_once("cudaDeviceSetLimit: the value is told again, but kernels keep the device's");
     limits[number] = value;
     return {};
   });

@@ -1,4 +1,6 @@
 // Events.
+#include <cstring>
+
 #include "client/cudart/capture.h"
 #include "client/cudart/front.h"
 
@@ -16,7 +18,8 @@ cudaError_t create(cudaEvent_t* event, unsigned flags) {
     if (event == nullptr || (flags & ~kKnown) != 0 || (shared && timed)) {
       return deny(cudaErrorInvalidValue);
     }
-    auto id = session.create_event(timed ? 0 : ipc::kEventNoTiming);
+    auto id = session.create_event((timed ? 0 : ipc::kEventNoTiming) |
+                                   (shared ? client::kEventShared : 0));
     if (!id) return std::unexpected<Failure>(id.error());
     *event = static_cast<cudaEvent_t>(pointer_to(*id));
     return {};
@@ -67,6 +70,34 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   return create(event, flags);
 }
 
+cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t* handle, cudaEvent_t event) {
+  return with_session([&](Session& session) -> Answer {
+    if (handle == nullptr) return deny(cudaErrorInvalidValue);
+    auto id = event_id(session, event);
+    if (!id) return std::unexpected(id.error());
+    const auto entry = session.events().find(*id);
+    if (!entry || (entry->flags & slate::client::kEventShared) == 0)
+      return deny(cudaErrorInvalidResourceHandle);
+    const auto made = session.export_event(*id);
+    if (!made) return std::unexpected<Failure>(made.error());
+    static_assert(sizeof(handle->reserved) == sizeof(made->bytes));
+    std::memcpy(handle->reserved, made->bytes, sizeof(made->bytes));
+    return {};
+  });
+}
+
+cudaError_t cudaIpcOpenEventHandle(cudaEvent_t* event, cudaIpcEventHandle_t handle) {
+  return with_session([&](Session& session) -> Answer {
+    if (event == nullptr) return deny(cudaErrorInvalidValue);
+    slate::ipc::ShareHandle wanted{};
+    std::memcpy(wanted.bytes, handle.reserved, sizeof(wanted.bytes));
+    const auto id = session.import_event(wanted);
+    if (!id) return std::unexpected<Failure>(id.error());
+    *event = static_cast<cudaEvent_t>(pointer_to(*id));
+    return {};
+  });
+}
+
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return with_session(
       [&](Session& session) -> Answer { return session.destroy_event(address_of(event)); });
@@ -90,6 +121,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
     auto id = event_id(session, event);
     if (!id) return std::unexpected(id.error());
     if (is_captured_event(event)) return deny(cudaErrorCapturedEvent);
+    if (auto ok = check_capture_allows(session); !ok) return ok;
     auto finished = session.finished(TargetKind::kEvent, *id);
     if (!finished) return std::unexpected<Failure>(finished.error());
     if (!*finished) return deny(cudaErrorNotReady);
@@ -102,6 +134,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
     auto id = event_id(session, event);
     if (!id) return std::unexpected(id.error());
     if (is_captured_event(event)) return deny(cudaErrorCapturedEvent);
+    if (auto ok = check_capture_allows(session); !ok) return ok;
     auto outcome = session.synchronize(TargetKind::kEvent, *id);
     write_printed(session);
     return outcome;

@@ -6,6 +6,7 @@
 #include <climits>
 
 #include "client/cudart/front.h"
+#include "client/cudart/occupancy.h"
 #include "client/cudart/properties.h"
 
 namespace slate::cudart {
@@ -60,25 +61,78 @@ cudaError_t occupancy(int* blocks, const void* symbol, int block_size, std::size
         (flags & ~unsigned{cudaOccupancyDisableCachingOverride}) != 0) {
       return deny(cudaErrorInvalidValue);
     }
-    *blocks = 0;
-    if (block_size > static_cast<int>(function.info.max_threads_per_block) ||
-        dynamic_shared > dynamic_shared_for_occupancy(session.device(), function)) {
-      return {};
-    }
-    const cudaOccDeviceProp device = occupancy_device(session.device());
-    const cudaOccFuncAttributes attributes = occupancy_function(session.device(), function);
-    cudaOccDeviceState state;
-    state.carveoutConfig = function.shared_carveout;
-    cudaOccResult result{};
-    if (cudaOccMaxActiveBlocksPerMultiprocessor(&result, &device, &attributes, &state, block_size,
-                                                dynamic_shared) == CUDA_OCC_SUCCESS) {
-      *blocks = result.activeBlocksPerMultiprocessor;
-    }
+    *blocks = active_blocks(session.device(), function, block_size, dynamic_shared);
     return {};
   });
 }
 
+/// `largest`: the size of the largest cluster, else the number of clusters.
+cudaError_t ask_about_clusters(int* value, const void* symbol, const cudaLaunchConfig_t* config,
+                               bool largest) {
+  return about_function(symbol, [&](Session& session, client::Function& function) -> Answer {
+    if (value == nullptr || config == nullptr ||
+        (config->numAttrs > 0 && config->attrs == nullptr)) {
+      return deny(cudaErrorInvalidValue);
+    }
+    client::LaunchConfig asked{{config->gridDim.x, config->gridDim.y, config->gridDim.z},
+                               {config->blockDim.x, config->blockDim.y, config->blockDim.z},
+                               config->dynamicSmemBytes};
+    for (unsigned i = 0; i < config->numAttrs; ++i) {
+      if (config->attrs[i].id != cudaLaunchAttributeClusterDimension) continue;
+      const auto& size = config->attrs[i].val.clusterDim;
+      asked.cluster = {size.x, size.y, size.z};
+    }
+    if (auto ok = client::check_launch(session.device(), function, asked); !ok)
+      return std::unexpected<Failure>(ok.error());
+    const auto answer = session.ask_about_clusters(function, asked, largest);
+    if (!answer) return std::unexpected<Failure>(answer.error());
+    *value = static_cast<int>(*answer);
+    return {};
+  });
+}
+
+Answer set_attribute(Session& session, client::Function& function, int attribute, int value) {
+  switch (attribute) {
+    case cudaFuncAttributeMaxDynamicSharedMemorySize:
+      return set_dynamic_shared(session, function, value);
+    case cudaFuncAttributePreferredSharedMemoryCarveout:
+      if (value < cudaSharedmemCarveoutDefault || value > cudaSharedmemCarveoutMaxShared) {
+        return deny(cudaErrorInvalidValue);
+      }
+      function.shared_carveout = value;
+      return {};
+    case cudaFuncAttributeNonPortableClusterSizeAllowed:
+    case cudaFuncAttributeClusterSchedulingPolicyPreference:
+      return {};  // of use only with clusters, whose launch is what fails
+    case cudaFuncAttributeClusterDimMustBeSet:
+    case cudaFuncAttributeRequiredClusterWidth:
+    case cudaFuncAttributeRequiredClusterHeight:
+    case cudaFuncAttributeRequiredClusterDepth:
+      return std::unexpected<Failure>(
+          Error{ErrorCode::kNotSupported, "a kernel's clusters are set at its launches only"});
+    default:
+      return deny(cudaErrorInvalidValue);
+  }
+}
+
 }  // namespace
+
+int active_blocks(const DeviceInfo& device, const client::Function& function, int block_size,
+                  std::size_t dynamic_shared) {
+  if (block_size > static_cast<int>(function.info.max_threads_per_block) ||
+      dynamic_shared > dynamic_shared_for_occupancy(device, function)) {
+    return 0;
+  }
+  const cudaOccDeviceProp properties = occupancy_device(device);
+  const cudaOccFuncAttributes attributes = occupancy_function(device, function);
+  cudaOccDeviceState state;
+  state.carveoutConfig = function.shared_carveout;
+  cudaOccResult result{};
+  const auto found = cudaOccMaxActiveBlocksPerMultiprocessor(&result, &properties, &attributes,
+                                                             &state, block_size, dynamic_shared);
+  return found == CUDA_OCC_SUCCESS ? result.activeBlocksPerMultiprocessor : 0;
+}
+
 }  // namespace slate::cudart
 
 using namespace slate::cudart;
@@ -107,28 +161,27 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* sy
 cudaError_t cudaFuncSetAttribute(const void* symbol, cudaFuncAttribute attribute, int value) {
   const int number = attribute;
   return about_function(symbol, [&](Session& session, client::Function& function) -> Answer {
-    switch (number) {
-      case cudaFuncAttributeMaxDynamicSharedMemorySize:
-        return set_dynamic_shared(session, function, value);
-      case cudaFuncAttributePreferredSharedMemoryCarveout:
-        if (value < cudaSharedmemCarveoutDefault || value > cudaSharedmemCarveoutMaxShared) {
-          return deny(cudaErrorInvalidValue);
-        }
-        function.shared_carveout = value;
-        return {};
-      case cudaFuncAttributeNonPortableClusterSizeAllowed:
-      case cudaFuncAttributeClusterSchedulingPolicyPreference:
-        return {};  // of use only with clusters, whose launch is what fails
-      case cudaFuncAttributeClusterDimMustBeSet:
-      case cudaFuncAttributeRequiredClusterWidth:
-      case cudaFuncAttributeRequiredClusterHeight:
-      case cudaFuncAttributeRequiredClusterDepth:
-        return std::unexpected<Failure>(
-            Error{ErrorCode::kNotSupported, "thread block clusters are not supported yet"});
-      default:
-        return deny(cudaErrorInvalidValue);
-    }
+    return set_attribute(session, function, number, value);
   });
+}
+
+cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel, cudaFuncAttribute attribute,
+                                            int value, int device) {
+  const int number = attribute;
+  if (device != 0) return remember(cudaErrorInvalidDevice);
+  return about_function(kernel, [&](Session& session, client::Function& function) -> Answer {
+    return set_attribute(session, function, number, value);
+  });
+}
+
+cudaError_t cudaOccupancyMaxActiveClusters(int* count, const void* symbol,
+                                           const cudaLaunchConfig_t* config) {
+  return ask_about_clusters(count, symbol, config, false);
+}
+
+cudaError_t cudaOccupancyMaxPotentialClusterSize(int* size, const void* symbol,
+                                                 const cudaLaunchConfig_t* config) {
+  return ask_about_clusters(size, symbol, config, true);
 }
 
 cudaError_t cudaFuncSetCacheConfig(const void* symbol, cudaFuncCache config) {

@@ -38,6 +38,8 @@ struct KernelNode {
   dim3 grid, block;
   std::size_t shared = 0;
   std::shared_ptr<const PackedArguments> arguments;
+  bool cooperative = false;
+  dim3 cluster{0, 0, 0};
 };
 struct CopyNode {
   cudaMemcpy3DParms parms{};

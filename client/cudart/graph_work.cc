@@ -12,7 +12,9 @@ client::LaunchConfig config_of(const KernelNode& node, std::uint64_t stream) {
   return {{node.grid.x, node.grid.y, node.grid.z},
           {node.block.x, node.block.y, node.block.z},
           node.shared,
-          stream};
+          stream,
+          node.cooperative,
+          {node.cluster.x, node.cluster.y, node.cluster.z}};
 }
 
 Answer run(Session& session, const KernelNode& node, std::uint64_t stream) {
@@ -128,7 +130,8 @@ Maybe<Work> kernel_work(Session& session, const cudaKernelNodeParams& params) {
   const client::Function& its = **function;
   if (params.kernelParams == nullptr && !its.parameters.empty()) return deny(cudaErrorInvalidValue);
 
-  KernelNode node{*kernel, params.func, params.gridDim, params.blockDim, params.sharedMemBytes, {}};
+  KernelNode node{*kernel, params.func, params.gridDim, params.blockDim, params.sharedMemBytes,
+                  {},      false,       {0, 0, 0}};
   if (auto ok = client::check_launch(session.device(), its, config_of(node, 0)); !ok) {
     return std::unexpected<Failure>(ok.error());
   }

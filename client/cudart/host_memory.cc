@@ -3,6 +3,7 @@
 // the staging slots as for any other; then what asks for a device address of it fails.
 #include <cstdlib>
 
+#include "client/cudart/capture.h"
 #include "client/cudart/front.h"
 
 namespace slate::cudart {
@@ -34,6 +35,7 @@ cudaError_t allocate(void** address, std::size_t bytes, unsigned flags) {
   return with_session([&](Session& session) -> Answer {
     if (address == nullptr || (flags & ~kAllocFlags) != 0) return deny(cudaErrorInvalidValue);
     *address = nullptr;
+    if (auto ok = check_capture_allows(session); !ok) return ok;
     if (bytes == 0) return {};
     if (whole_pages(bytes) < bytes) return deny(cudaErrorMemoryAllocation);
     client::AllocationTable& pinned = Process::get().pinned();
@@ -70,6 +72,7 @@ cudaError_t cudaHostAlloc(void** address, std::size_t bytes, unsigned flags) {
 
 cudaError_t cudaFreeHost(void* address) {
   return with_session([&](Session& session) -> Answer {
+    if (auto ok = check_capture_allows(session); !ok) return ok;
     if (address == nullptr) return {};
     slate::client::AllocationTable& pinned = Process::get().pinned();
     const std::uint64_t at = address_of(address);

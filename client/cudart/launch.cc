@@ -4,6 +4,7 @@
 
 #include "client/cudart/capture.h"
 #include "client/cudart/front.h"
+#include "client/cudart/occupancy.h"
 
 namespace slate::cudart {
 namespace {
@@ -14,28 +15,67 @@ struct LaunchArguments {
   cudaStream_t stream;
   DefaultStream zero;
   void** arguments;
+  bool cooperative = false;
+  dim3 cluster{0, 0, 0};
 };
+
+/// What CUDA refuses of cooperative and cluster launches at the call itself.
+Answer check_special(Session& session, const client::Function& function,
+                     const LaunchArguments& call) {
+  const std::uint64_t size = std::uint64_t{call.cluster.x} * call.cluster.y * call.cluster.z;
+  if (size > 0) {
+    constexpr std::uint64_t kPortable = 8;
+    if (session.device().attributes[cudaDevAttrClusterLaunch] == 0 && size > 1) {
+      return std::unexpected<Failure>(
+          Error{ErrorCode::kNotSupported, "this device has no thread block clusters"});
+    }
+    if (size > kPortable) return deny(cudaErrorInvalidClusterSize);
+    if (call.grid.x % call.cluster.x != 0 || call.grid.y % call.cluster.y != 0 ||
+        call.grid.z % call.cluster.z != 0) {
+      return deny(cudaErrorInvalidConfiguration);
+    }
+  }
+  if (!call.cooperative) return {};
+  const std::uint64_t threads = std::uint64_t{call.block.x} * call.block.y * call.block.z;
+  if (threads == 0 || threads > function.info.max_threads_per_block) return {};  // said elsewhere
+  const std::uint64_t blocks = std::uint64_t{call.grid.x} * call.grid.y * call.grid.z;
+  const auto room = static_cast<std::uint64_t>(
+      active_blocks(session.device(), function, static_cast<int>(threads), call.shared));
+  if (blocks > room * static_cast<std::uint64_t>(sm_count(session.device())))
+    return deny(cudaErrorCooperativeLaunchTooLarge);
+  return {};
+}
 
 /// `symbol`: the kernel, as a host function or a handle.
 Answer launch(Session& session, const void* symbol, const client::Function& function,
               const LaunchArguments& call) {
   auto stream = stream_id(session, call.stream, call.zero);
   if (!stream) return std::unexpected(stream.error());
-  auto taken = capture_made(session, *stream, [&] {
+  if (call.cooperative || call.cluster.x != 0) [[unlikely]] {
+    if (auto ok = check_special(session, function, call); !ok) return ok;
+  }
+  auto taken = capture_made(session, *stream, [&]() -> Maybe<Work> {
     cudaKernelNodeParams params{};
     params.func = const_cast<void*>(symbol);
     params.gridDim = call.grid;
     params.blockDim = call.block;
     params.sharedMemBytes = static_cast<unsigned>(call.shared);
     params.kernelParams = call.arguments;
-    return kernel_work(session, params);
+    auto work = kernel_work(session, params);
+    if (!work) return work;
+    auto& node = std::get<KernelNode>(*work);
+    node.cooperative = call.cooperative;
+    node.cluster = call.cluster;
+    return work;
   });
   if (taken) [[unlikely]]
     return *taken;
   const client::LaunchConfig config{{call.grid.x, call.grid.y, call.grid.z},
                                     {call.block.x, call.block.y, call.block.z},
                                     call.shared,
-                                    *stream};
+                                    *stream,
+                                    call.cooperative,
+                                    {call.cluster.x, call.cluster.y, call.cluster.z}};
   return session.launch(function, config, call.arguments);
 }
 
@@ -63,8 +103,8 @@ cudaError_t launch_symbol(const void* symbol, const LaunchArguments& call) {
   });
 }
 
-/// Whether a launch with this attribute is the same launch without it.
-cudaError_t weigh(const cudaLaunchAttribute& attribute) {
+/// Whether the launch can have this attribute; takes from it what changes the launch.
+cudaError_t weigh(const cudaLaunchAttribute& attribute, LaunchArguments& call) {
   // As a number, since a program may ask for an attribute that this version does not know.
   int id = 0;
   std::memcpy(&id, &attribute.id, sizeof(id));
@@ -82,10 +122,13 @@ cudaError_t weigh(const cudaLaunchAttribute& attribute) {
     case cudaLaunchAttributeNvlinkUtilCentricScheduling:
       return cudaSuccess;
     case cudaLaunchAttributeCooperative:
-      return attribute.val.cooperative == 0 ? cudaSuccess : cudaErrorNotSupported;
+      call.cooperative = attribute.val.cooperative != 0;
+      return cudaSuccess;
     case cudaLaunchAttributeClusterDimension: {
       const auto& size = attribute.val.clusterDim;
-      return size.x * size.y * size.z <= 1 ? cudaSuccess : cudaErrorNotSupported;
+      if (size.x == 0 || size.y == 0 || size.z == 0) return cudaErrorInvalidValue;
+      call.cluster = {size.x, size.y, size.z};
+      return cudaSuccess;
     }
     case cudaLaunchAttributePreferredClusterDimension:
     case cudaLaunchAttributeProgrammaticEvent:
@@ -103,8 +146,11 @@ cudaError_t launch_extended(const cudaLaunchConfig_t* config, const void* symbol
     if (config == nullptr || (config->numAttrs > 0 && config->attrs == nullptr)) {
       return deny(cudaErrorInvalidValue);
     }
+    LaunchArguments call{
+        config->gridDim, config->blockDim, config->dynamicSmemBytes, config->stream, zero,
+        arguments};
     for (unsigned i = 0; i < config->numAttrs; ++i) {
-      const cudaError_t verdict = weigh(config->attrs[i]);
+      const cudaError_t verdict = weigh(config->attrs[i], call);
       if (verdict == cudaErrorNotSupported) {
         return std::unexpected<Failure>(Error{
             ErrorCode::kNotSupported, "launch attribute " +
@@ -113,9 +159,7 @@ cudaError_t launch_extended(const cudaLaunchConfig_t* config, const void* symbol
       }
       if (verdict != cudaSuccess) return deny(verdict);
     }
-    const cudaError_t result =
-        launch_symbol(symbol, {config->gridDim, config->blockDim, config->dynamicSmemBytes,
-                               config->stream, zero, arguments});
+    const cudaError_t result = launch_symbol(symbol, call);
     if (result != cudaSuccess) return deny(result);
     return {};
   });
@@ -147,6 +191,19 @@ cudaError_t cudaLaunchKernel_ptsz(const void* function, dim3 grid, dim3 block, v
                                   std::size_t shared, cudaStream_t stream) {
   return launch_symbol(function,
                        {grid, block, shared, stream, DefaultStream::kPerThread, arguments});
+}
+
+cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block,
+                                        void** arguments, std::size_t shared, cudaStream_t stream) {
+  return launch_symbol(function,
+                       {grid, block, shared, stream, DefaultStream::kLegacy, arguments, true});
+}
+
+cudaError_t cudaLaunchCooperativeKernel_ptsz(const void* function, dim3 grid, dim3 block,
+                                             void** arguments, std::size_t shared,
+                                             cudaStream_t stream) {
+  return launch_symbol(function,
+                       {grid, block, shared, stream, DefaultStream::kPerThread, arguments, true});
 }
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function,

@@ -107,10 +107,10 @@ cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int f
 }
 
 cudaError_t cudaMemset(void* to, int value, std::size_t count) {
-  return run_fill({to, count, value, count, 1}, nullptr, kLegacy);
+  return run_fill({to, count, value, count, 1, false}, nullptr, kLegacy);
 }
 cudaError_t cudaMemset_ptds(void* to, int value, std::size_t count) {
-  return run_fill({to, count, value, count, 1}, nullptr, kPerThread);
+  return run_fill({to, count, value, count, 1, false}, nullptr, kPerThread);
 }
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t count, cudaStream_t stream) {
   return run_fill({to, count, value, count, 1}, stream, kLegacy);
@@ -120,11 +120,11 @@ cudaError_t cudaMemsetAsync_ptsz(void* to, int value, std::size_t count, cudaStr
 }
 cudaError_t cudaMemset2D(void* to, std::size_t pitch, int value, std::size_t width,
                          std::size_t height) {
-  return run_fill({to, pitch, value, width, height}, nullptr, kLegacy);
+  return run_fill({to, pitch, value, width, height, false}, nullptr, kLegacy);
 }
 cudaError_t cudaMemset2D_ptds(void* to, std::size_t pitch, int value, std::size_t width,
                               std::size_t height) {
-  return run_fill({to, pitch, value, width, height}, nullptr, kPerThread);
+  return run_fill({to, pitch, value, width, height, false}, nullptr, kPerThread);
 }
 cudaError_t cudaMemset2DAsync(void* to, std::size_t pitch, int value, std::size_t width,
                               std::size_t height, cudaStream_t stream) {

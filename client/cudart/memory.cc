@@ -1,6 +1,8 @@
 // Device memory: allocation, questions about addresses.
+#include "client/cudart/capture.h"
 #include "client/cudart/copy.h"
 #include "client/cudart/graph_memory.h"
+#include "client/cudart/managed_advice.h"
 #include "client/cudart/pools.h"
 
 namespace slate::cudart {
@@ -14,6 +16,7 @@ Answer allocate_pitched(Session& session, std::size_t width, std::size_t rows, v
                         std::size_t* pitch) {
   *address = nullptr;
   *pitch = 0;
+  if (auto ok = check_capture_allows(session); !ok) return ok;
   if (width == 0 || rows == 0) return {};
   const std::size_t padded = (width + kPitchAlign - 1) / kPitchAlign * kPitchAlign;
   std::size_t bytes = 0;
@@ -39,6 +42,7 @@ cudaError_t cudaMalloc(void** address, std::size_t bytes) {
   if (address == nullptr) return remember(cudaErrorInvalidValue);
   return with_session([&](Session& session) -> Answer {
     *address = nullptr;
+    if (auto ok = check_capture_allows(session); !ok) return ok;
     if (bytes == 0) return {};
     auto made = session.allocate(bytes);
     if (!made) return std::unexpected<Failure>(made.error());
@@ -70,12 +74,19 @@ cudaError_t cudaMalloc3D(cudaPitchedPtr* pointer, cudaExtent extent) {
 
 cudaError_t cudaFree(void* address) {
   return with_session([&](Session& session) -> Answer {
+    if (auto ok = check_capture_allows(session); !ok) return ok;
     if (address == nullptr) return {};
     Pools::get().freed(session.serial(), address_of(address));
     auto of_graph = GraphMemory::free_by_program(session, address_of(address));
     if (!of_graph) return std::unexpected(of_graph.error());
     if (*of_graph) return {};
-    return session.free(address_of(address));
+    const auto range = session.memory().find(address_of(address));
+    auto freed = session.free(address_of(address));
+    if (!freed) return std::unexpected<Failure>(freed.error());
+    if (range && range->tag == client::kTagManaged) {
+      ManagedAdvice::get().forget(session.serial(), range->address, range->address + range->bytes);
+    }
+    return {};
   });
 }
 
@@ -94,7 +105,11 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
     if (attributes == nullptr) return deny(cudaErrorInvalidValue);
     *attributes = {};
     if (pointer != nullptr && on_device(session, pointer, 1, {1, 1})) {
-      attributes->type = cudaMemoryTypeDevice;
+      const auto range = session.memory().find(address_of(pointer));
+      const bool managed =
+          range && (range->tag == client::kTagManaged || range->tag == client::kTagManagedVariable);
+      attributes->type = managed ? cudaMemoryTypeManaged : cudaMemoryTypeDevice;
+      if (managed) attributes->hostPointer = const_cast<void*>(pointer);
       attributes->devicePointer = const_cast<void*>(pointer);
       return {};
     }

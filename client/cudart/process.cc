@@ -68,6 +68,7 @@ void Process::reset() {
   refusal_.reset();
   if (!owned_) return;
   session_.store(nullptr, std::memory_order_release);
+  code_.detach_managed(owned_.get());
   owned_->abandon();
   ended_ = std::move(owned_);
 }

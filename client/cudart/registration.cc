@@ -77,17 +77,20 @@ void __cudaRegisterManagedVar(void** handle, void** host, char*, const char* nam
                               std::size_t size, int, int) {
   if (handle == nullptr) return;
   answer([&]() -> Answer {
-    Process::get().code().add_managed(binary_of(handle), name);
-    // The program reads and writes through this pointer without asking: let that not end it.
-    *host = ::operator new(size, std::align_val_t(256));
-    std::memset(*host, 0, size);
+    Process::get().code().add_managed(binary_of(handle), host, name, size);
     return {};
   });
 }
 
-char __cudaInitModule(void**) {
-  client::say_once("__managed__ variables are not supported yet: kernels will not see them");
-  return 0;
+// Before the host's first use of a __managed__ variable. A program without a session goes on with
+// plain memory: it hears of the trouble from its first call.
+char __cudaInitModule(void** handle) {
+  if (handle == nullptr) return 0;
+  client::Code& code = Process::get().code();
+  const cudaError_t loaded = with_device(
+      [&](Session& session) -> Answer { return code.load(session, *binary_of(handle)); });
+  if (loaded != cudaSuccess) code.detach_managed(nullptr);
+  return loaded == cudaSuccess ? 1 : 0;
 }
 
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, std::size_t shared,

@@ -176,7 +176,7 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 
 cudaError_t cudaDeviceSynchronize() {
   return with_session([&](Session& session) -> Answer {
-    if (auto ok = check_may_synchronize(session); !ok) return ok;
+    if (auto ok = check_capture_allows(session); !ok) return ok;
     auto outcome = session.synchronize(TargetKind::kSession, 0);
     write_printed(session);
     return outcome;

@@ -7,7 +7,10 @@ namespace {
 Maybe<client::Range> place_of(Session& session, const void* symbol) {
   client::Code& code = Process::get().code();
   client::Variable* variable = code.find_variable(symbol);
-  if (variable == nullptr) return deny(cudaErrorInvalidSymbol);
+  if (variable == nullptr) {
+    if (const auto managed = code.find_managed(session, address_of(symbol))) return *managed;
+    return deny(cudaErrorInvalidSymbol);
+  }
   auto place = code.place(session, *variable);
   if (place) return *place;
   if (place.error().code == ErrorCode::kSymbolNotFound) return deny(cudaErrorInvalidSymbol);

@@ -50,14 +50,16 @@ cudaError_t run_copy(const cudaMemcpy3DParms* parms, cudaStream_t stream, Defaul
 }
 
 cudaError_t run_fill(const cudaPitchedPtr& pointer, int value, const cudaExtent& extent,
-                     cudaStream_t stream, DefaultStream zero) {
+                     cudaStream_t stream, DefaultStream zero, Returns returns) {
   return with_session([&](Session& session) -> Answer {
     auto id = stream_id(session, stream, zero);
     if (!id) return std::unexpected(id.error());
     if (extent.width > pointer.pitch) return deny(cudaErrorInvalidValue);
     for (std::size_t z = 0; z < extent.depth; ++z) {
+      const bool at_once = returns == Returns::kAtOnce || z + 1 < extent.depth;
       auto ok = fill(
-          session, {slice(pointer, {}, z), pointer.pitch, value, extent.width, extent.height}, *id);
+          session,
+          {slice(pointer, {}, z), pointer.pitch, value, extent.width, extent.height, at_once}, *id);
       if (!ok) return ok;
     }
     return {};
@@ -85,18 +87,18 @@ cudaError_t cudaMemcpy3DAsync_ptsz(const cudaMemcpy3DParms* parms, cudaStream_t 
 }
 
 cudaError_t cudaMemset3D(cudaPitchedPtr pointer, int value, cudaExtent extent) {
-  return run_fill(pointer, value, extent, nullptr, kLegacy);
+  return run_fill(pointer, value, extent, nullptr, kLegacy, Returns::kWhenDone);
 }
 cudaError_t cudaMemset3D_ptds(cudaPitchedPtr pointer, int value, cudaExtent extent) {
-  return run_fill(pointer, value, extent, nullptr, kPerThread);
+  return run_fill(pointer, value, extent, nullptr, kPerThread, Returns::kWhenDone);
 }
 cudaError_t cudaMemset3DAsync(cudaPitchedPtr pointer, int value, cudaExtent extent,
                               cudaStream_t stream) {
-  return run_fill(pointer, value, extent, stream, kLegacy);
+  return run_fill(pointer, value, extent, stream, kLegacy, Returns::kAtOnce);
 }
 cudaError_t cudaMemset3DAsync_ptsz(cudaPitchedPtr pointer, int value, cudaExtent extent,
                                    cudaStream_t stream) {
-  return run_fill(pointer, value, extent, stream, kPerThread);
+  return run_fill(pointer, value, extent, stream, kPerThread, Returns::kAtOnce);
 }
 
 }  // extern "C"

@@ -1,6 +1,9 @@
 #include "client/session/code.h"
 
 #include <algorithm>
+#include <cstring>
+
+#include "client/session/code_image.h"
 
 namespace slate::client {
 namespace {
@@ -42,9 +45,9 @@ void Code::add_variable(FatBinary* binary, const void* host, const char* name,
   variables_[host] = std::move(variable);
 }
 
-void Code::add_managed(FatBinary* binary, const char* name) {
+void Code::add_managed(FatBinary* binary, void** host, const char* name, std::uint64_t bytes) {
   std::lock_guard lock(loading_mutex_);
-  if (binary->managed_variable.empty()) binary->managed_variable = name;
+  managed_.push_back({binary, name, host, bytes, 0, 0, nullptr, nullptr});
 }
 
 void Code::remove_binary(FatBinary* binary, Session* session) {
@@ -68,6 +71,12 @@ void Code::remove_binary(FatBinary* binary, Session* session) {
     // Nobody is left to tell: a session that cannot take the command has lost the module anyway.
     if (binary->module != 0) (void)session->unload_module(binary->module);
   }
+  // Their memory stays until the session ends: destructors of static objects may still use them.
+  std::erase_if(managed_, [&](ManagedVariable& variable) {
+    if (variable.binary != binary) return false;
+    [[maybe_unused]] const std::byte* left = variable.plain.release();
+    return true;
+  });
   std::erase_if(binaries_, [&](const auto& item) { return item.get() == binary; });
 }
 
@@ -83,11 +92,145 @@ Variable* Code::find_variable(const void* host) const {
   return at == variables_.end() ? nullptr : at->second.get();
 }
 
+std::vector<ManagedVariable*> Code::managed_of(const FatBinary& binary) {
+  std::vector<ManagedVariable*> found;
+  for (ManagedVariable& variable : managed_) {
+    if (variable.binary == &binary) found.push_back(&variable);
+  }
+  return found;
+}
+
+Result<void> Code::place_managed(Session& session, FatBinary& binary) {
+  for (ManagedVariable* variable : managed_of(binary)) {
+    if (variable->session == session.serial()) continue;
+    auto address = session.allocate_managed(variable->bytes, kTagManagedVariable, 0);
+    if (!address) return std::unexpected(address.error());
+    variable->session = session.serial();
+    variable->address = *address;
+  }
+  return {};
+}
+
+FatBinary* Code::add_library(Image image) {
+  CodeNames names = names_in(image);
+  FatBinary* const library = add_binary(nullptr);
+  std::lock_guard lock(loading_mutex_);
+  library->image = std::move(image);
+  library->kernel_names = std::move(names.kernels);
+  for (ManagedName& each : names.managed) {
+    auto own = std::make_unique<void*>(nullptr);
+    void** const host = own.get();
+    managed_.push_back(
+        {library, std::move(each.name), host, each.bytes, 0, 0, nullptr, std::move(own)});
+  }
+  return library;
+}
+
+bool Code::is_library(const FatBinary* binary) const {
+  std::shared_lock lock(names_mutex_);
+  return std::ranges::any_of(binaries_, [binary](const auto& each) {
+    return each.get() == binary && each->image.has_value();
+  });
+}
+
+Result<Kernel*> Code::library_kernel(Session& session, FatBinary& library,
+                                     const std::string& name) {
+  Kernel* kernel = nullptr;
+  {
+    std::unique_lock lock(names_mutex_);
+    const auto known = std::ranges::find_if(all_kernels_, [&](const auto& each) {
+      return each->binary == &library && each->name == name;
+    });
+    if (known != all_kernels_.end()) kernel = known->get();
+  }
+  if (kernel == nullptr) {
+    auto fresh = std::make_unique<Kernel>();
+    fresh->binary = &library;
+    fresh->name = name;
+    if (auto loaded = function(session, *fresh); !loaded) return std::unexpected(loaded.error());
+    std::unique_lock lock(names_mutex_);
+    kernel = all_kernels_.emplace_back(std::move(fresh)).get();
+    kernels_[kernel] = kernel;
+    return kernel;
+  }
+  if (auto loaded = function(session, *kernel); !loaded) return std::unexpected(loaded.error());
+  return kernel;
+}
+
+Result<Range> Code::library_variable(Session& session, FatBinary& library,
+                                     const std::string& name) {
+  Variable* variable = nullptr;
+  {
+    std::unique_lock lock(names_mutex_);
+    for (const auto& [host, each] : variables_) {
+      if (each->binary == &library && each->name == name) variable = each.get();
+    }
+    if (variable == nullptr) {
+      auto fresh = std::make_unique<Variable>();
+      fresh->binary = &library;
+      fresh->name = name;
+      variable = fresh.get();
+      variables_[variable] = std::move(fresh);
+    }
+  }
+  auto found = place(session, *variable);
+  if (!found) {
+    std::unique_lock lock(names_mutex_);
+    variables_.erase(variable);
+  }
+  return found;
+}
+
+Result<Range> Code::library_managed(Session& session, FatBinary& library, const std::string& name) {
+  std::lock_guard lock(loading_mutex_);
+  if (auto ok = load_binary(session, library); !ok) return std::unexpected(ok.error());
+  for (const ManagedVariable* each : managed_of(library)) {
+    if (each->name == name) return Range{each->address, each->bytes, kTagManagedVariable};
+  }
+  return fail(ErrorCode::kSymbolNotFound, "no managed variable " + name + " in the library");
+}
+
+Result<void> Code::load(Session& session, FatBinary& binary) {
+  std::lock_guard lock(loading_mutex_);
+  return load_binary(session, binary);
+}
+
+std::optional<Range> Code::find_managed(Session& session, std::uint64_t address) const {
+  std::lock_guard lock(loading_mutex_);
+  for (const ManagedVariable& variable : managed_) {
+    if (variable.session == session.serial() && variable.address == address)
+      return Range{address, variable.bytes, kTagManagedVariable};
+  }
+  return std::nullopt;
+}
+
+void Code::detach_managed(const Session* session) {
+  std::lock_guard lock(loading_mutex_);
+  for (ManagedVariable& variable : managed_) {
+    const bool of_session = session != nullptr && variable.session == session->serial();
+    if (!of_session && *variable.host != nullptr) continue;
+    variable.plain = std::make_unique<std::byte[]>(variable.bytes);
+    if (*variable.host != nullptr)
+      std::memcpy(variable.plain.get(), *variable.host, variable.bytes);
+    *variable.host = variable.plain.get();
+    variable.session = 0;
+  }
+}
+
 Result<void> Code::send_image(Session& session, FatBinary& binary) {
-  auto image = image_of_wrapper(binary.wrapper, session.capability());
+  auto image = binary.image ? Result<Image>(*binary.image)
+                            : image_of_wrapper(binary.wrapper, session.capability());
   if (!image) return std::unexpected(image.error());
-  auto module = session.load_module(*image);
+  std::vector<PlacedVariable> placed;
+  if (auto ok = place_managed(session, binary); !ok) return ok;
+  for (const ManagedVariable* each : managed_of(binary))
+    placed.push_back({each->name, each->address});
+  auto module = session.load_module(*image, placed);
   if (!module) return std::unexpected(module.error());
+  for (ManagedVariable* each : managed_of(binary)) {
+    *each->host = reinterpret_cast<void*>(static_cast<std::uintptr_t>(each->address));
+    each->plain.reset();
+  }
   binary.module = *module;
   return {};
 }
@@ -96,10 +239,6 @@ Result<void> Code::load_binary(Session& session, FatBinary& binary) {
   if (binary.session == session.serial()) {
     if (binary.refusal) return std::unexpected(*binary.refusal);
     return {};
-  }
-  if (!binary.managed_variable.empty()) {
-    return fail(ErrorCode::kNotSupported,
-                "__managed__ variables are not supported yet (" + binary.managed_variable + ")");
   }
   binary.module = 0;
   binary.refusal.reset();

@@ -50,6 +50,8 @@ int cuda_error_number(ErrorCode code) noexcept {
       return 304;  // OperatingSystem
     case ErrorCode::kInternal:
       return 999;  // Unknown
+    case ErrorCode::kCooperativeTooLarge:
+      return 720;
   }
   return 999;
 }

@@ -2,11 +2,13 @@
 
 #include <sys/mman.h>
 
+#include <cerrno>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <string_view>
 
 namespace slate::client {
 namespace {
@@ -26,6 +28,26 @@ Result<void> put_in_place(void* fresh, std::uint64_t address, std::uint64_t byte
     return failure;
   }
   return {};
+}
+
+struct Mapping {
+  std::uint64_t begin = 0, end = 0;
+  char access[8] = {}, name[8] = {};  // of the name only the beginning
+};
+
+/// This process's mappings by rising address, while `look` returns true.
+template <typename Look>
+void for_each_mapping(const Look& look) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> maps(std::fopen("/proc/self/maps", "re"),
+                                                             &std::fclose);
+  if (!maps) return;
+  char line[512];
+  while (std::fgets(line, sizeof(line), maps.get()) != nullptr) {
+    Mapping mapping;
+    const int fields = std::sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %*s %*s %*s %7s",
+                                   &mapping.begin, &mapping.end, mapping.access, mapping.name);
+    if (fields >= 3 && !look(mapping)) return;
+  }
 }
 
 }  // namespace
@@ -59,6 +81,15 @@ std::optional<HostBlock> HostBlocks::take(std::uint64_t address) {
   return block;
 }
 
+void HostBlocks::unmap_managed() {
+  std::unique_lock lock(mutex_);
+  std::erase_if(blocks_, [](const auto& entry) {
+    const HostBlock& block = entry.second;
+    if (block.managed) unmap_shared(block.address, block.bytes);
+    return block.managed;
+  });
+}
+
 void HostBlocks::make_private_in_child() {
   for (const auto& [address, block] : blocks_) {
     // A child without the memory could not go on: then it had better share it.
@@ -75,23 +106,41 @@ Result<std::uint64_t> map_shared(const UniqueFd& fd, std::uint64_t bytes, std::u
   return reinterpret_cast<std::uintptr_t>(mapped);
 }
 
-bool is_replaceable(std::uint64_t address, std::uint64_t bytes) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> maps(std::fopen("/proc/self/maps", "re"),
-                                                             &std::fclose);
-  if (!maps) return false;
-  char line[512];
-  std::uint64_t covered = address;
-  while (covered < address + bytes && std::fgets(line, sizeof(line), maps.get()) != nullptr) {
-    std::uint64_t begin = 0, end = 0;
-    char access[8] = {}, name[8] = {};
-    const int fields = std::sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %*s %*s %*s %7s", &begin,
-                                   &end, access, name);
-    if (fields < 3 || end <= covered) continue;
-    const bool plain = name[0] == '\0' || std::strncmp(name, "[heap]", 6) == 0 ||
-                       std::strncmp(name, "[anon:", 6) == 0;
-    if (begin > covered || std::strcmp(access, "rw-p") != 0 || !plain) return false;
-    covered = end;
+Result<bool> map_shared_at(const UniqueFd& fd, std::uint64_t bytes, std::uint64_t address) {
+  void* const mapped = ::mmap(pointer(address), bytes, PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_FIXED_NOREPLACE, fd.get(), 0);
+  if (mapped == MAP_FAILED) {
+    if (errno == EEXIST) return false;
+    return fail_errno("mapping managed memory");
   }
+  // Kernels before Linux 4.17 take the address for a wish.
+  if (mapped != pointer(address)) {
+    ::munmap(mapped, bytes);
+    return false;
+  }
+  ::madvise(mapped, bytes, MADV_DONTFORK);
+  return true;
+}
+
+std::uint64_t end_of_taken(std::uint64_t address, std::uint64_t bytes) {
+  std::uint64_t taken = address;
+  for_each_mapping([&](const Mapping& mapping) {
+    if (mapping.begin < address + bytes && mapping.end > address) taken = mapping.end;
+    return mapping.begin < address + bytes;
+  });
+  return taken;
+}
+
+bool is_replaceable(std::uint64_t address, std::uint64_t bytes) {
+  std::uint64_t covered = address;
+  for_each_mapping([&](const Mapping& mapping) {
+    if (mapping.end <= covered) return true;
+    const std::string_view name = mapping.name;
+    const bool plain = name.empty() || name.starts_with("[heap]") || name.starts_with("[anon:");
+    if (mapping.begin > covered || std::strcmp(mapping.access, "rw-p") != 0 || !plain) return false;
+    covered = mapping.end;
+    return covered < address + bytes;
+  });
   return covered >= address + bytes;
 }
 

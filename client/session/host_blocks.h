@@ -19,6 +19,7 @@ struct HostBlock {
   std::uint64_t bytes = 0;
   std::uint64_t device_address = 0;  // for kernels
   bool replaces = false;             // memory that the program already had
+  bool managed = false;              // both addresses are one
 };
 
 class HostBlocks {
@@ -32,6 +33,8 @@ class HostBlocks {
   std::optional<HostBlock> touching(std::uint64_t address, std::uint64_t bytes) const;
   /// Takes the block that begins there out of the table.
   std::optional<HostBlock> take(std::uint64_t address);
+  /// Of a session that is over and has no threads inside: what nobody can name any more.
+  void unmap_managed();
   /// Around fork(): nobody changes the table meanwhile.
   void lock_for_fork() { mutex_.lock(); }
   void unlock_in_parent() { mutex_.unlock(); }
@@ -46,6 +49,10 @@ class HostBlocks {
 
 /// Maps shared memory at `wished`, or elsewhere if that is taken. A forked child does not get it.
 Result<std::uint64_t> map_shared(const UniqueFd& fd, std::uint64_t bytes, std::uint64_t wished);
+/// The same at `address` or not at all: false when something is there.
+Result<bool> map_shared_at(const UniqueFd& fd, std::uint64_t bytes, std::uint64_t address);
+/// Where the last of what this process has in [address, address + bytes) ends.
+std::uint64_t end_of_taken(std::uint64_t address, std::uint64_t bytes);
 /// True when the whole pages at `address` are plain private memory, whose place a mapping can take
 /// without anybody noticing: neither a file's, nor a stack's, nor shared.
 bool is_replaceable(std::uint64_t address, std::uint64_t bytes);

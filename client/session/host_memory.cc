@@ -1,6 +1,8 @@
 // Host memory that the device reaches: what Session says to the daemon about it.
 #include "ipc/host_memory.h"
 
+#include <algorithm>
+
 #include "client/session/session.h"
 #include "client/session/session_calls.h"
 
@@ -20,9 +22,10 @@ std::uint64_t pages_up(std::uint64_t address) {
 }  // namespace
 
 /// A block without a place in this process yet. kHostMapped is still to be said.
-Result<HostBlock> Session::request_host(std::uint64_t bytes, UniqueFd& fd) {
-  HostBlock block{++next_id_, 0, bytes, 0, false};
-  auto reply = call<ipc::HostReply>(CommandType::kHostAllocate, ipc::HostAllocate{block.id, bytes});
+Result<HostBlock> Session::request_host(std::uint64_t bytes, UniqueFd& fd, std::uint64_t least) {
+  HostBlock block{++next_id_, 0, bytes, 0, false, false};
+  auto reply =
+      call<ipc::HostReply>(CommandType::kHostAllocate, ipc::HostAllocate{block.id, bytes, least});
   if (!reply) return std::unexpected(reply.error());
   block.device_address = reply->address;
   reply->path[sizeof(reply->path) - 1] = '\0';
@@ -59,6 +62,47 @@ Result<void> Session::free_host(std::uint64_t address) {
   // The daemon's mapping lives until the work that uses it is done.
   unmap_shared(block->address, block->bytes);
   return post(CommandType::kHostFree, ipc::IdCommand{block->id});
+}
+
+/// A block at one address in both processes. Where the daemon's choice is taken here, it is asked
+/// for one behind what is there.
+Result<std::uint64_t> Session::get_managed_block(std::uint64_t bytes) {
+  constexpr int kAttempts = 32;
+  std::uint64_t least = 0;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    UniqueFd fd;
+    auto block = request_host(bytes, fd, least);
+    if (!block) return std::unexpected(block.error());
+    const auto mapped = map_shared_at(fd, bytes, block->device_address);
+    if (!mapped || !*mapped) (void)post(CommandType::kHostFree, ipc::IdCommand{block->id});
+    if (!mapped) return std::unexpected(mapped.error());
+    if (!*mapped) {
+      least = std::max(least, end_of_taken(block->device_address, bytes));
+      continue;
+    }
+    block->address = block->device_address;
+    block->managed = true;
+    host_blocks_.insert(*block);
+    if (auto ok = post(CommandType::kHostMapped, ipc::IdCommand{block->id}); !ok)
+      return std::unexpected(ok.error());
+    return block->address;
+  }
+  return fail(ErrorCode::kOutOfMemory,
+              "managed memory: no address was found that is free in the program and the daemon");
+}
+
+Result<std::uint64_t> Session::allocate_managed(std::uint64_t bytes, std::uint32_t tag,
+                                                std::uint32_t flags) {
+  const auto address = managed_.allocate(bytes);
+  if (address) memory_.insert({*address, bytes, tag, flags});
+  return address;
+}
+
+Result<void> Session::free_managed(std::uint64_t address) {
+  if (!memory_.erase(address, kTagManaged))
+    return fail(ErrorCode::kInvalidValue, "no managed allocation begins at the address");
+  if (auto ok = synchronize(ipc::TargetKind::kSession, 0); !ok) return ok;
+  return managed_.free(address);
 }
 
 Result<void> Session::register_host(std::uint64_t address, std::uint64_t bytes) {

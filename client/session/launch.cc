@@ -41,9 +41,16 @@ std::unexpected<Error> bad_function(const std::string& name) {
 
 }  // namespace
 
-Result<std::uint64_t> Session::load_module(const Image& image) {
+Result<std::uint64_t> Session::load_module(const Image& image,
+                                           std::span<const PlacedVariable> placed) {
   ipc::ModuleLoad load{};
   load.module = ++next_id_;
+  for (const PlacedVariable& each : placed) {
+    auto ok = channel_->post(CommandType::kVariablePlace,
+                             ipc::bytes_of(ipc::VariablePlace{load.module, each.address}),
+                             std::as_bytes(std::span(each.name)));
+    if (!ok) return std::unexpected(ok.error());
+  }
   load.total_bytes = image.bytes.size();
   load.image_kind = static_cast<std::uint32_t>(image.kind);
   std::span<const std::byte> rest = image.bytes;
@@ -107,6 +114,20 @@ Result<void> Session::set_max_dynamic_shared(Function& function, std::uint32_t b
   return {};
 }
 
+Result<std::uint32_t> Session::ask_about_clusters(const Function& function,
+                                                  const LaunchConfig& config, bool largest) {
+  ipc::ClusterQuery query{};
+  query.function = function.id;
+  std::copy(config.grid.begin(), config.grid.end(), query.grid);
+  std::copy(config.block.begin(), config.block.end(), query.block);
+  std::copy(config.cluster.begin(), config.cluster.end(), query.cluster);
+  query.dynamic_shared_bytes = static_cast<std::uint32_t>(config.dynamic_shared_bytes);
+  query.largest = largest ? 1 : 0;
+  auto reply = call<ipc::ClusterReply>(CommandType::kClusterQuery, query);
+  if (!reply) return std::unexpected(reply.error());
+  return reply->value;
+}
+
 Result<ipc::GlobalReply> Session::find_global(std::uint64_t module, const std::string& name) {
   auto reply = call<ipc::GlobalReply>(CommandType::kGlobalGet, ipc::GlobalGet{module}, name);
   if (reply && reply->bytes > 0) memory_.insert({reply->address, reply->bytes, kTagGlobal});
@@ -164,6 +185,8 @@ Result<void> Session::launch(const Function& function, const LaunchConfig& confi
   std::copy(config.block.begin(), config.block.end(), launch.block);
   launch.dynamic_shared_bytes = static_cast<std::uint32_t>(config.dynamic_shared_bytes);
   launch.parameter_bytes = function.info.parameter_bytes;
+  launch.flags = config.cooperative ? ipc::kLaunchCooperative : 0;
+  std::copy(config.cluster.begin(), config.cluster.end(), launch.cluster);
   return post_work(CommandType::kLaunch, launch, config.stream, block);
 }
 

@@ -31,6 +31,7 @@ Session::Session(std::unique_ptr<ipc::ClientChannel> channel, std::uint64_t seri
 
 Session::~Session() {
   host_functions_.stop();
+  host_blocks_.unmap_managed();
 }
 
 void Session::abandon() {
@@ -72,6 +73,8 @@ Result<std::uint64_t> Session::allocate(std::uint64_t bytes) {
 }
 
 Result<void> Session::free(std::uint64_t address) {
+  if (const auto range = memory_.find(address); range && range->tag == kTagManaged)
+    return free_managed(address);
   // Out of the table first: once the daemon has the command it may give the address to another
   // thread.
   if (!memory_.erase(address, kTagMemory)) {
@@ -121,7 +124,7 @@ bool Session::made_earlier(std::uint64_t id) const {
 Result<std::uint64_t> Session::create_event(std::uint32_t flags) {
   const std::uint64_t id = events_.add({flags, 0, 0, 0});
   if (id == 0) return fail(ErrorCode::kLimit, "too many events");
-  auto ok = post(CommandType::kEventCreate, ipc::EventCreate{id, flags, 0});
+  auto ok = post(CommandType::kEventCreate, ipc::EventCreate{id, flags & ipc::kEventNoTiming, 0});
   if (ok) return id;
   events_.remove(id);
   return std::unexpected(ok.error());
@@ -141,7 +144,13 @@ Result<void> Session::record(std::uint64_t event, std::uint64_t stream) {
   progress_.note(progress, position);
   events_.note(event, ProgressTable::mark_of(progress, position));
   events_.mark(event, kEventRecorded);
-  return ok;
+  const auto entry = events_.find(event);
+  if (!entry || (entry->flags & kEventShared) == 0) return ok;
+  // What the program tells another one next may make that wait for this record.
+  auto seen =
+      call<ipc::QueryReply>(CommandType::kQuery, ipc::Target{ipc::TargetKind::kEvent, 0, event});
+  if (!seen) return std::unexpected(seen.error());
+  return {};
 }
 
 Result<void> Session::wait(std::uint64_t stream, std::uint64_t event) {
@@ -170,7 +179,8 @@ std::optional<bool> Session::known_finished(ipc::TargetKind kind, std::uint64_t 
       return progress_.finished(progress_of(id));
     case ipc::TargetKind::kEvent: {
       const auto entry = events_.find(id);
-      if (!entry) return std::nullopt;
+      // Other programs record those too.
+      if (!entry || (entry->flags & kEventShared) != 0) return std::nullopt;
       return entry->mark == 0 ? true : progress_.reached(entry->mark);
     }
   }

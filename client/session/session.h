@@ -23,17 +23,23 @@
 #include "client/session/handle_table.h"
 #include "client/session/host_blocks.h"
 #include "client/session/host_functions.h"
+#include "client/session/managed_memory.h"
 #include "client/session/progress.h"
 #include "ipc/channel.h"
 
 namespace slate::client {
 
 /// Tags of the ranges in Session::memory().
-inline constexpr std::uint32_t kTagMemory = 1;  // of allocate()
-inline constexpr std::uint32_t kTagGlobal = 2;  // a module's variable
+inline constexpr std::uint32_t kTagMemory = 1;           // of allocate()
+inline constexpr std::uint32_t kTagGlobal = 2;           // a module's variable
+inline constexpr std::uint32_t kTagManaged = 3;          // of allocate_managed(): host memory too
+inline constexpr std::uint32_t kTagManagedVariable = 4;  // likewise, and a variable
+inline constexpr std::uint32_t kTagImported = 5;         // of another session
 
 /// Set in the flags of an entry of Session::events() once the event was recorded.
 inline constexpr std::uint32_t kEventRecorded = 1u << 31;
+/// Of an event that other sessions may record and wait for.
+inline constexpr std::uint32_t kEventShared = 1u << 30;
 
 /// `height` rows of `width` bytes.
 struct Shape {
@@ -80,11 +86,19 @@ struct Function {
   std::atomic<int> shared_carveout{-1};  // wished, in percent; -1: none. Counts for occupancy only
 };
 
+/// A variable of a module that lies in managed memory.
+struct PlacedVariable {
+  std::string_view name;
+  std::uint64_t address = 0;
+};
+
 struct LaunchConfig {
   std::array<std::uint32_t, 3> grid{1, 1, 1};
   std::array<std::uint32_t, 3> block{1, 1, 1};
   std::uint64_t dynamic_shared_bytes = 0;
   std::uint64_t stream = ipc::kDefaultStream;
+  bool cooperative = false;                       // all blocks resident at once
+  std::array<std::uint32_t, 3> cluster{0, 0, 0};  // blocks; zeros: as the kernel was compiled
 };
 
 class Session {
@@ -117,7 +131,8 @@ class Session {
   // --------------------------------------------------------------------------------------------
   AllocationTable& memory() { return memory_; }
   Result<std::uint64_t> allocate(std::uint64_t bytes);
-  /// kInvalidValue when no allocation begins at `address`.
+  /// Also of managed memory, for which it waits for all work. kInvalidValue when no allocation
+  /// begins at `address`.
   Result<void> free(std::uint64_t address);
   Result<ipc::MemoryInfoReply> memory_info();
 
@@ -126,11 +141,25 @@ class Session {
   HostBlocks& host_blocks() { return host_blocks_; }
   Result<HostBlock> allocate_host(std::uint64_t bytes);
   Result<void> free_host(std::uint64_t address);
+  /// Memory with one address here and on the device; `tag`: kTagManaged, or kTagManagedVariable for
+  /// what is not free()'d; `flags`: the caller's. Host memory, so charged to nobody's device
+  /// memory.
+  Result<std::uint64_t> allocate_managed(std::uint64_t bytes, std::uint32_t tag,
+                                         std::uint32_t flags);
   /// Makes the whole pages of memory that the program has such a block. kNotSupported when there is
   /// too little of it, or it is of a kind that cannot be replaced.
   Result<void> register_host(std::uint64_t address, std::uint64_t bytes);
   /// Waits for all work, then makes [address, address + bytes) plain memory again.
   Result<void> unregister_host(std::uint64_t address, std::uint64_t bytes);
+
+  // What this user's sessions share, by handles that travel between the programs.
+  Result<ipc::ShareHandle> export_memory(std::uint64_t address);
+  /// The allocation as a whole, and how often it is open here. Opened again it is counted.
+  Result<ipc::ImportReply> import_memory(const ipc::ShareHandle& handle);
+  /// kInvalidValue when nothing imported begins at `address`.
+  Result<void> close_import(std::uint64_t address);
+  Result<ipc::ShareHandle> export_event(std::uint64_t event);
+  Result<std::uint64_t> import_event(const ipc::ShareHandle& handle);
 
   // Copies and fills. Addresses are not checked here but by the daemon: see covers(). With pinned
   // host memory, on the device alone, and for fills they return at once; else those from the host
@@ -197,10 +226,15 @@ class Session {
 
   // --- Code
   // ----------------------------------------------------------------------------------------------
-  Result<std::uint64_t> load_module(const Image& image);
+  /// With some of its variables in managed memory.
+  Result<std::uint64_t> load_module(const Image& image,
+                                    std::span<const PlacedVariable> placed = {});
   Result<void> unload_module(std::uint64_t module);
   Result<std::unique_ptr<Function>> find_function(std::uint64_t module, const std::string& name);
   Result<void> set_max_dynamic_shared(Function& function, std::uint32_t bytes);
+  /// How many clusters of this launch run at once, or (`largest`) how many blocks one may have.
+  Result<std::uint32_t> ask_about_clusters(const Function& function, const LaunchConfig& config,
+                                           bool largest);
   /// Also enters the variable in memory().
   Result<ipc::GlobalReply> find_global(std::uint64_t module, const std::string& name);
 
@@ -219,7 +253,9 @@ class Session {
   std::uint32_t progress_of(std::uint64_t stream) const;
   Result<void> ask_to_synchronize(ipc::TargetKind kind, std::uint64_t id);
   std::optional<bool> known_finished(ipc::TargetKind kind, std::uint64_t id) const;
-  Result<HostBlock> request_host(std::uint64_t bytes, UniqueFd& fd);
+  Result<HostBlock> request_host(std::uint64_t bytes, UniqueFd& fd, std::uint64_t least = 0);
+  Result<std::uint64_t> get_managed_block(std::uint64_t bytes);
+  Result<void> free_managed(std::uint64_t address);
   template <typename Other>
   Result<bool> copy_pinned(DeviceRows device_rows, std::uint64_t host, std::uint64_t host_pitch,
                            Shape shape, std::uint64_t stream, bool to_device, const Other& other);
@@ -248,6 +284,8 @@ class Session {
   std::mutex host_order_mutex_;  // keeps gates and host_functions_ in one order
   HostFunctions host_functions_{*this};
   HostBlocks host_blocks_;
+  ManagedMemory managed_{[this](std::uint64_t bytes) { return get_managed_block(bytes); },
+                         [this](std::uint64_t address) { return free_host(address); }};
 };
 
 /// kInvalidValue or kOutOfResources for what CUDA refuses at the launch call itself.

@@ -150,7 +150,8 @@ void Engine::add_session(LinkMessage message) {
                    .priority = header.priority,
                    .fifos = {std::move(message.fds[0]), std::move(message.fds[1]), header.uid},
                    .segment = std::move(*segment),
-                   .staging = staging_};
+                   .staging = staging_,
+                   .exports = exports_};
   SessionHooks hooks{[this](const Error& fault) { device_lost(fault); },
                      [this](std::uint64_t id) { session_stuck(id); },
                      [this](std::string_view function) { unsupported_calls_.count(function); }};

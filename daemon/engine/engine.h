@@ -75,6 +75,7 @@ class Engine {
   Compiler compiler_;
   FormService forms_;
   CallCounts unsupported_calls_;
+  const std::shared_ptr<Exports> exports_ = std::make_shared<Exports>();
   const std::shared_ptr<StagingBudget> staging_ = std::make_shared<StagingBudget>(
       StagingBudget::slots_for(StagingBudget::shared_memory_bytes()));
   const EngineLink link_;

@@ -149,6 +149,8 @@ class Executor {
                                          LogicalStream& stream, const Grant& grant);
   bool may_resize(Client& client, const device::LaunchSpec& spec, const LogicalStream& stream,
                   const Grant& grant);
+  bool has_room(const device::LaunchSpec& spec, const LaunchShape& shape,
+                const scheduler::Placement& placement) const;
   device::Partition partition_for(scheduler::Start& start);
   Result<void> prepare(Client& client, LogicalStream& stream, const Grant& grant,
                        const LaunchShape& shape, device::Partition partition);

@@ -66,6 +66,14 @@ bool Executor::may_resize(Client& client, const device::LaunchSpec& spec,
   return stream.active_lanes.load() == 0;
 }
 
+/// Whether all blocks of a cooperative launch fit on these SMs; of clusters only the device knows.
+bool Executor::has_room(const device::LaunchSpec& spec, const LaunchShape& shape,
+                        const scheduler::Placement& placement) const {
+  const std::uint64_t sms = machine().sms(machine().whole());
+  if (spec.cluster.count() > 1 || sms == 0) return false;
+  return shape.blocks <= shape.wave / sms * machine().sms(placement);
+}
+
 /// The partition to launch on. One that is being made cannot be waited for: this once the launch
 /// gets the whole device, and says nothing of what the policy wanted to see.
 device::Partition Executor::partition_for(scheduler::Start& start) {
@@ -94,12 +102,18 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
                                            const device::LaunchSpec& spec, LogicalStream& stream,
                                            Grant grant, const LaunchShape& shape) {
   scheduler::Start& start = grant.start;
-  const bool profiled = grant.profiled && profiled_.take(grant.kernel, kernel, spec, shape);
+  const bool plain = !spec.cooperative && spec.cluster.count() <= 1;
+  const bool profiled =
+      grant.profiled && plain && profiled_.take(grant.kernel, kernel, spec, shape);
   if (profiled) {
     start.form = Form::kNative;
     grant.part = 1;
   }
   const bool resizable = may_resize(client, spec, stream, grant);
+  if (!plain && !has_room(spec, shape, start.placement)) {
+    start.placement = machine().whole();
+    start.tag = 0;
+  }
   const device::Partition partition = resizable ? device::kWholeDevice : partition_for(start);
   if (const LaunchBatch* open = stream.batch.get(); open != nullptr) {
     const scheduler::Completion& last = open->completion;

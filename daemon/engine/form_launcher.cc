@@ -153,6 +153,8 @@ LaunchShape shape_of(device::Device& device, FormService& service, FunctionRecor
       room_of(device, kernel, kernel.function, spec.block.count(), spec.dynamic_shared_bytes);
   shape.wave = std::uint64_t{room} * static_cast<std::uint64_t>(sm_count(device.info()));
   if (kernel.forms == nullptr || service.choice() == FormChoice::kNative) return shape;
+  // Its blocks may wait for one another, or read each other's shared memory.
+  if (spec.cooperative || spec.cluster.count() > 1) return shape;
   if (shape.wave == 0 || shape.blocks == 0 || spec.grid.x > kMostPartBlocks) return shape;
   const injector::EntryAnalysis& analysis = kernel.forms->analysis;
   if (shape.blocks <= shape.wave && !analysis.independent_blocks) {

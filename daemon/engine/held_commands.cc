@@ -27,60 +27,89 @@ void HeldCommands::Summary::remove(const Needs& needs) {
   if (needs.event != 0) events.remove(needs.event);
 }
 
-/// Commands that are too short need nothing: whoever serves them says so.
-HeldCommands::Needs HeldCommands::needs_of(const Command& command) {
-  const auto on = [&]<typename T>(std::uint64_t T::*stream) -> Needs {
+std::optional<std::uint64_t> stream_of(const Command& command) {
+  const auto field = [&]<typename T>(std::uint64_t T::*stream) -> std::optional<std::uint64_t> {
     const auto body = command.as<T>();
-    return body ? Needs{.stream = (*body).*stream} : Needs{};
+    return body ? std::optional((*body).*stream) : std::nullopt;
   };
   switch (command.header.type) {
     case CommandType::kLaunch:
-      return on(&ipc::Launch::stream);
+      return field(&ipc::Launch::stream);
+    case CommandType::kEventRecord:
+    case CommandType::kStreamWaitEvent:
+      return field(&ipc::EventStream::stream);
     case CommandType::kCopyToDevice:
     case CommandType::kCopyToHost:
-      return on(&ipc::StagedCopy::stream);
+      return field(&ipc::StagedCopy::stream);
     case CommandType::kCopyInline:
-      return on(&ipc::CopyInline::stream);
+      return field(&ipc::CopyInline::stream);
     case CommandType::kCopyPinned:
-      return on(&ipc::CopyPinned::stream);
+      return field(&ipc::CopyPinned::stream);
     case CommandType::kCopyOnDevice:
-      return on(&ipc::CopyOnDevice::stream);
+      return field(&ipc::CopyOnDevice::stream);
+    case CommandType::kCopyBox:
+      return field(&ipc::CopyBox::stream);
+    case CommandType::kStagedBox:
+      return field(&ipc::StagedBox::stream);
     case CommandType::kFill:
-      return on(&ipc::Fill::stream);
+      return field(&ipc::Fill::stream);
     case CommandType::kHostGate:
-      return on(&ipc::HostGate::stream);
-    case CommandType::kStreamDestroy:
-      return on(&ipc::IdCommand::id);
+      return field(&ipc::HostGate::stream);
+    default:
+      return std::nullopt;
+  }
+}
+
+/// Commands that are too short need nothing: whoever serves them says so.
+HeldCommands::Needs HeldCommands::needs_of(const Command& command) {
+  Needs needs{.stream = stream_of(command)};
+  const auto id = [&]<typename T>(std::uint64_t T::*field) -> std::uint64_t {
+    const auto body = command.as<T>();
+    return body ? (*body).*field : 0;
+  };
+  switch (command.header.type) {
     case CommandType::kEventRecord:
-    case CommandType::kStreamWaitEvent: {
-      const auto body = command.as<ipc::EventStream>();
-      return body ? Needs{.stream = body->stream, .event = body->event} : Needs{};
-    }
-    case CommandType::kEventDestroy: {
-      const auto body = command.as<ipc::IdCommand>();
-      return body ? Needs{.event = body->id} : Needs{};
-    }
-    case CommandType::kEventElapsed: {
-      // The end of a span is recorded after its start.
-      const auto body = command.as<ipc::EventPair>();
-      return body ? Needs{.event = body->stop, .only_waits = true} : Needs{};
-    }
+    case CommandType::kStreamWaitEvent:
+      needs.event = id(&ipc::EventStream::event);
+      break;
+    case CommandType::kEventDestroy:
+      needs.event = id(&ipc::IdCommand::id);
+      break;
+    case CommandType::kEventExport:
+      needs.event = id(&ipc::IdCommand::id);
+      needs.only_waits = true;
+      break;
+    case CommandType::kEventElapsed:  // the end of a span is recorded after its start
+      needs.event = id(&ipc::EventPair::stop);
+      needs.only_waits = true;
+      break;
+    case CommandType::kStreamDestroy:
+      if (const auto body = command.as<ipc::IdCommand>()) needs.stream = body->id;
+      break;
     case CommandType::kQuery:
     case CommandType::kSynchronize: {
       const auto body = command.as<ipc::Target>();
-      if (!body) return {};
-      if (body->kind == ipc::TargetKind::kStream) return {.stream = body->id, .only_waits = true};
-      if (body->kind == ipc::TargetKind::kEvent) return {.event = body->id, .only_waits = true};
-      return {.all = true, .only_waits = true};
+      if (!body) break;
+      needs.only_waits = true;
+      needs.all = body->kind == ipc::TargetKind::kSession;
+      if (body->kind == ipc::TargetKind::kStream) needs.stream = body->id;
+      if (body->kind == ipc::TargetKind::kEvent) needs.event = body->id;
+      break;
     }
     // Given back when all work is done.
     case CommandType::kMemoryFree:
+    case CommandType::kMemoryImportClose:
     case CommandType::kModuleUnload:
     case CommandType::kHostFree:
-      return {.all = true, .only_waits = true};
+    case CommandType::kArrayDestroy:
+    case CommandType::kTextureDestroy:
+    case CommandType::kSurfaceDestroy:
+      needs.all = needs.only_waits = true;
+      break;
     default:
-      return {};
+      break;
   }
+  return needs;
 }
 
 bool HeldCommands::conflicts(std::uint64_t stream, const Counts& others) const {

@@ -21,6 +21,9 @@
 
 namespace slate::daemon {
 
+/// The stream that a command puts work on, or would have; none for other commands.
+std::optional<std::uint64_t> stream_of(const ipc::Command& command);
+
 class HeldCommands {
  public:
   static constexpr std::size_t kMostCommands = 1 << 20;

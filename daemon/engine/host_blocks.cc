@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/check.h"
 
@@ -28,7 +29,8 @@ std::uint64_t HostBlocks::default_limit() {
   return static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page) / 2;
 }
 
-Result<ipc::HostReply> HostBlocks::allocate(std::uint64_t id, std::uint64_t bytes) {
+Result<ipc::HostReply> HostBlocks::allocate(std::uint64_t id, std::uint64_t bytes,
+                                            std::uint64_t least) {
   if (id == 0 || blocks_.contains(id) || bytes == 0 || bytes % ipc::HostMemory::kGrain != 0) {
     return fail(ErrorCode::kProtocol, fmt::format("host memory {} of {} bytes", id, bytes));
   }
@@ -41,7 +43,7 @@ Result<ipc::HostReply> HostBlocks::allocate(std::uint64_t id, std::uint64_t byte
   }
   auto memory = ipc::HostMemory::create(next_number(), owner_, bytes);
   if (!memory) return std::unexpected(memory.error());
-  const auto address = device_.map_host(memory->fd(), bytes);
+  const auto address = device_.map_host(memory->fd(), bytes, least);
   if (!address) return std::unexpected(address.error());
   ipc::HostReply reply{};
   reply.address = *address;
@@ -50,6 +52,7 @@ Result<ipc::HostReply> HostBlocks::allocate(std::uint64_t id, std::uint64_t byte
   blocks_.emplace(id, Block{{*address, bytes},
                             std::move(*memory),
                             ipc::MappingGuard(reinterpret_cast<void*>(*address), bytes)});
+  sizes_.emplace(*address, bytes);
   ++unmapped_;
   bytes_.fetch_add(bytes);
   note_ranges();
@@ -74,9 +77,16 @@ Result<std::byte*> HostBlocks::find(std::uint64_t id, std::uint64_t offset,
   return reinterpret_cast<std::byte*>(found->second.range.base + offset);
 }
 
+bool HostBlocks::owns(device::Address address, std::uint64_t bytes) const {
+  const auto next = sizes_.upper_bound(address);
+  if (next == sizes_.begin()) return false;
+  const auto& [base, size] = *std::prev(next);
+  return device::AddressRange{base, size}.contains(address, bytes);
+}
+
 void HostBlocks::note_ranges() {
   auto ranges = std::make_shared<std::vector<device::AddressRange>>();
-  for (const auto& [id, block] : blocks_) ranges->push_back(block.range);
+  for (const auto& [base, size] : sizes_) ranges->push_back({base, size});
   ranges_ = ranges->empty() ? nullptr : std::move(ranges);
 }
 
@@ -87,6 +97,7 @@ Result<device::AddressRange> HostBlocks::retire(std::uint64_t id) {
   mapped(id);
   Retired retired{range, std::move(found->second.guard)};
   blocks_.erase(found);
+  sizes_.erase(range.base);
   note_ranges();
   const std::lock_guard lock(mutex_);
   retired_.push_back(std::move(retired));

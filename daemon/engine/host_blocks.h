@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -42,12 +43,15 @@ class HostBlocks {
   static std::uint64_t default_limit();
 
   /// kProtocol for an id that is 0 or taken or a size that is none; kLimit, kOutOfMemory.
-  Result<ipc::HostReply> allocate(std::uint64_t id, std::uint64_t bytes);
+  /// `least`: see Device::map_host().
+  Result<ipc::HostReply> allocate(std::uint64_t id, std::uint64_t bytes, std::uint64_t least);
   /// The client needs the descriptor no longer. An id that is none is ignored.
   void mapped(std::uint64_t id);
   /// The bytes of block `id` from `offset` on, in this process; kInvalidValue when they are not.
   Result<std::byte*> find(std::uint64_t id, std::uint64_t offset, std::uint64_t bytes) const;
-  /// What the session's kernels may touch; null for nothing.
+  /// True if the bytes lie in one block, by the address that kernels and this process have for it.
+  bool owns(device::Address address, std::uint64_t bytes) const;
+  /// What the session's kernels may touch, by rising address; null for nothing.
   const Ranges& ranges() const { return ranges_; }
 
   /// First half of a free: no later work can use it. kInvalidValue when there is no such block.
@@ -76,6 +80,7 @@ class HostBlocks {
   const uid_t owner_;
   const std::uint64_t limit_;
   std::unordered_map<std::uint64_t, Block> blocks_;
+  std::map<device::Address, std::uint64_t> sizes_;  // of blocks_, by address
   std::size_t unmapped_ = 0;
   Ranges ranges_;
   std::atomic<std::uint64_t> bytes_{0};  // retired ones included

@@ -177,10 +177,51 @@ void MemoryManager::finish_free(device::Address address) {
     if (node.empty()) node = held_.extract(address);
     SLATE_CHECK(!node.empty());
     const std::uint64_t bytes = node.mapped();
-    const auto segment = segment_of(address);
-    segment->second.used -= bytes;
-    if (!segment->second.dedicated) insert_free_block(*segment, address, bytes);
-    if (segment->second.used == 0 && !keeps(*segment)) drop_segment(segment);
+    if (const auto kept = kept_.find(address); kept != kept_.end()) {
+      kept->second.freed_bytes = bytes;
+    } else {
+      give_back(address, bytes);
+    }
+    ++frees_finished_;
+  }
+  freed_.notify_all();
+}
+
+void MemoryManager::give_back(device::Address address, std::uint64_t bytes) {
+  const auto segment = segment_of(address);
+  segment->second.used -= bytes;
+  if (!segment->second.dedicated) insert_free_block(*segment, address, bytes);
+  if (segment->second.used == 0 && !keeps(*segment)) drop_segment(segment);
+}
+
+Result<device::AddressRange> MemoryManager::allocation_of(device::Address address) const {
+  const std::lock_guard lock(mutex_);
+  const auto next = live_.upper_bound(address);
+  if (next != live_.begin()) {
+    const auto& [base, bytes] = *std::prev(next);
+    if (address - base < bytes) return device::AddressRange{base, bytes};
+  }
+  return fail(ErrorCode::kInvalidValue, fmt::format("{:#x} is in no allocation", address));
+}
+
+Result<void> MemoryManager::keep(device::Address address) {
+  const std::lock_guard lock(mutex_);
+  if (!live_.contains(address))
+    return fail(ErrorCode::kInvalidValue, fmt::format("no allocation begins at {:#x}", address));
+  ++kept_[address].count;
+  return {};
+}
+
+void MemoryManager::let_go(device::Address address) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto kept = kept_.find(address);
+    SLATE_CHECK(kept != kept_.end() && kept->second.count > 0);
+    if (--kept->second.count > 0) return;
+    const std::uint64_t bytes = kept->second.freed_bytes;
+    kept_.erase(kept);
+    if (bytes != 0) give_back(address, bytes);
+    if (released_ && kept_.empty()) drop_everything();
     ++frees_finished_;
   }
   freed_.notify_all();
@@ -298,9 +339,21 @@ void MemoryManager::finish_charge(std::uint64_t bytes, bool retired) {
 
 void MemoryManager::release() {
   const std::lock_guard lock(mutex_);
-  live_.clear();
-  retired_.clear();
-  held_.clear();
+  released_ = true;
+  for (Blocks* const blocks : {&live_, &retired_, &held_}) {
+    for (const auto& [address, bytes] : *blocks) {
+      if (const auto kept = kept_.find(address); kept != kept_.end()) {
+        kept->second.freed_bytes = bytes;
+      } else {
+        give_back(address, bytes);
+      }
+    }
+    blocks->clear();
+  }
+  if (kept_.empty()) drop_everything();
+}
+
+void MemoryManager::drop_everything() {
   while (!segments_.empty()) drop_segment(segments_.begin());
   SLATE_CHECK(free_.empty() && by_size_.empty() && charged_ == 0);
   if (arena_.bytes != 0) device_.unreserve(arena_);

@@ -52,6 +52,14 @@ class MemoryManager {
   /// `timeout` has passed.
   bool wait_for_free(std::chrono::milliseconds timeout);
 
+  // For what other sessions use too.
+  /// The live allocation that the address lies in; kInvalidValue when there is none.
+  Result<device::AddressRange> allocation_of(device::Address address) const;
+  /// Holds the live allocation that begins there: it stays backed, also after a free or release(),
+  /// until let_go() was called as often. kInvalidValue when there is none.
+  Result<void> keep(device::Address address);
+  void let_go(device::Address address);
+
   /// True if the bytes lie in one live allocation.
   bool owns(device::Address address, std::uint64_t bytes) const {
     return allocation_of(address, bytes).has_value();
@@ -67,8 +75,9 @@ class MemoryManager {
   /// For `retired` memory, or for some that could not be made.
   void finish_charge(std::uint64_t bytes, bool retired);
 
-  /// Gives everything back. Requires: no unfinished work uses any of it. Nothing may be called
-  /// afterwards but charged() and the destructor.
+  /// Gives everything back but what is kept, which goes with the last let_go(). Requires: no
+  /// unfinished work uses any of it. Nothing else may be called afterwards but charged() and the
+  /// destructor.
   void release();
 
  private:
@@ -79,6 +88,10 @@ class MemoryManager {
   };
   using Segments = std::map<device::Address, Segment>;
   using Blocks = std::map<device::Address, std::uint64_t>;
+  struct Kept {
+    std::uint64_t count = 0;
+    std::uint64_t freed_bytes = 0;  // 0: still live, or its free is not finished
+  };
 
   MemoryManager(device::Device& device, std::uint64_t limit) : device_(device), limit_(limit) {}
 
@@ -93,6 +106,8 @@ class MemoryManager {
                          std::uint64_t bytes);
   void erase_free_block(Blocks::iterator block);
   bool keeps(const Segments::value_type& segment) const;
+  void give_back(device::Address address, std::uint64_t bytes);
+  void drop_everything();
   void drop_segment(Segments::iterator segment);
   bool drop_empty_segments();
 
@@ -110,6 +125,8 @@ class MemoryManager {
   Blocks live_;
   Blocks retired_;
   Blocks held_;
+  std::map<device::Address, Kept> kept_;
+  bool released_ = false;
   Blocks free_;                                                  // by address
   std::set<std::pair<std::uint64_t, device::Address>> by_size_;  // the same blocks
 };

@@ -60,7 +60,12 @@ Result<void> ModuleStore::add_chunk(const ipc::ModuleLoad& chunk,
 Result<void> ModuleStore::load(std::uint64_t id, const Upload& upload) {
   Result<FormModule> loaded;
   if (upload.image_kind == ipc::kImagePtx) {
-    loaded = load_ptx(upload.bytes);
+    auto text = place_variables(
+        id, {reinterpret_cast<const char*>(upload.bytes.data()), upload.bytes.size()});
+    loaded = text ? load_ptx(*text) : Result<FormModule>(std::unexpected(text.error()));
+  } else if (placed_.contains(id)) {
+    loaded = fail(ErrorCode::kNotSupported,
+                  "managed variables need PTX, and the program has machine code only");
   } else {
     const auto module = device_.load_module(device::ImageKind::kCubin, upload.bytes);
     if (module) {
@@ -69,7 +74,10 @@ Result<void> ModuleStore::load(std::uint64_t id, const Upload& upload) {
       loaded = std::unexpected(module.error());
     }
   }
-  if (!loaded) return std::unexpected(loaded.error());
+  if (!loaded) {
+    forget_places(id);
+    return std::unexpected(loaded.error());
+  }
   const device::Module module = loaded->module;
   const cache::DigestBytes digest = cache::digest_of(upload.bytes);
   std::memcpy(&loaded->code, digest.data(), sizeof(loaded->code));
@@ -79,10 +87,48 @@ Result<void> ModuleStore::load(std::uint64_t id, const Upload& upload) {
   return {};
 }
 
+Result<void> ModuleStore::place(std::uint64_t id, std::string name, device::Address address) {
+  if (id == 0 || name.empty() || name.size() > kMostPlacedNameBytes || modules_.contains(id))
+    return fail(ErrorCode::kProtocol, fmt::format("a variable placed in module {}", id));
+  if (placed_count_ >= kMostPlaced) return fail(ErrorCode::kLimit, "too many placed variables");
+  ++placed_count_;
+  placed_[id].push_back({std::move(name), address});
+  return {};
+}
+
+void ModuleStore::forget_places(std::uint64_t id) {
+  const auto found = placed_.find(id);
+  if (found == placed_.end()) return;
+  placed_count_ -= found->second.size();
+  placed_.erase(found);
+}
+
+/// The module's text with its placed variables out of it, and their initial contents in their
+/// places.
+Result<std::string> ModuleStore::place_variables(std::uint64_t id, std::string_view text) {
+  const auto placed = placed_.find(id);
+  if (placed == placed_.end()) return std::string(text);
+  const auto module = ptx::parse(std::string(text));
+  if (!module) return std::unexpected(module.error());
+  auto result = injector::place_variables(**module, placed->second);
+  if (!result) return result;
+  for (const injector::PlacedVariable& each : placed->second) {
+    const ptx::Variable& variable = *(*module)->find_variable(each.name);
+    if (!owns_host_(each.address, variable.bytes)) {
+      return fail(ErrorCode::kInvalidValue,
+                  fmt::format("{} is placed in memory that is not the session's", each.name));
+    }
+    auto* const to = reinterpret_cast<std::byte*>(each.address);
+    std::memset(to, 0, variable.bytes);
+    std::memcpy(to, variable.initial.data(),
+                std::min<std::size_t>(variable.initial.size(), variable.bytes));
+  }
+  return result;
+}
+
 /// With all forms; as it is where that does not work.
-Result<FormModule> ModuleStore::load_ptx(std::span<const std::byte> ptx) {
+Result<FormModule> ModuleStore::load_ptx(std::string_view text) {
   if (injects_) {
-    const std::string_view text(reinterpret_cast<const char*>(ptx.data()), ptx.size());
     const auto parsed = ptx::parse(std::string(text));
     const auto compile = [this](std::string_view injected) {
       return compiler_.load(std::as_bytes(std::span(injected)));
@@ -92,7 +138,7 @@ Result<FormModule> ModuleStore::load_ptx(std::span<const std::byte> ptx) {
     if (forms) return forms;
     log_info("a module is loaded without forms: {}", forms.error().message);
   }
-  const auto module = compiler_.load(ptx);
+  const auto module = compiler_.load(std::as_bytes(std::span(text)));
   if (!module) return std::unexpected(module.error());
   return FormModule{.module = *module, .kernels = {}, .code = 0};
 }
@@ -110,6 +156,7 @@ Result<device::Module> ModuleStore::forget(std::uint64_t id) {
   std::erase_if(functions_, [id](const auto& entry) { return entry.second.module == id; });
   std::erase_if(globals_, [id](const auto& entry) { return entry.second.module == id; });
   modules_.erase(id);
+  forget_places(id);
   return module;
 }
 
@@ -182,6 +229,7 @@ std::size_t ModuleStore::count() const {
 
 void ModuleStore::release() {
   uploads_.clear();
+  placed_.clear();
   functions_.clear();
   globals_.clear();
   modules_.clear();

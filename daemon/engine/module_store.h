@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -16,6 +17,7 @@
 #include "daemon/dispatch/form_module.h"
 #include "daemon/engine/compiler.h"
 #include "device/device.h"
+#include "injector/forms/placed_variables.h"
 #include "ipc/messages.h"
 
 namespace slate::daemon {
@@ -64,12 +66,21 @@ class ModuleStore {
   static constexpr std::size_t kMostModules = 4096;
   static constexpr std::size_t kMostFunctions = 65536;
   static constexpr std::uint64_t kMostImageBytes = 256 << 20;  // of all images being sent
+  static constexpr std::size_t kMostPlaced = 8192;             // variables, of all modules
+  static constexpr std::size_t kMostPlacedNameBytes = 4096;
+  /// Whether these bytes are host memory of the session, at an address of this process.
+  using OwnsHost = std::function<bool(device::Address address, std::uint64_t bytes)>;
 
-  /// Both outlive it.
-  /// `injects`: make the worker and slice forms of all kernels; `profiles`: and the profile form.
-  /// All outlive it.
-  ModuleStore(device::Device& device, Compiler& compiler, bool injects, bool profiles)
-      : device_(device), compiler_(compiler), injects_(injects), profiles_(profiles) {}
+  /// Both outlive it. `injects`: make the worker and slice forms of all kernels; `profiles`: and
+  /// the profile form.
+  ModuleStore(
+      device::Device& device, Compiler& compiler, bool injects, bool profiles,
+      OwnsHost owns_host = [](device::Address, std::uint64_t) { return false; })
+      : device_(device),
+        compiler_(compiler),
+        injects_(injects),
+        profiles_(profiles),
+        owns_host_(std::move(owns_host)) {}
   /// Requires: release() was called.
   ~ModuleStore();
 
@@ -79,6 +90,9 @@ class ModuleStore {
   Result<device::Module> forget(std::uint64_t id);
   /// Any thread. Requires: no unfinished work uses it.
   void unload_now(device::Module module);
+
+  /// The variable of this name in module `id`, which is still to come, lies at `address`.
+  Result<void> place(std::uint64_t id, std::string name, device::Address address);
 
   Result<const FunctionRecord*> add_function(std::uint64_t module, std::uint64_t id,
                                              const std::string& name);
@@ -104,12 +118,17 @@ class ModuleStore {
 
   Result<void> check_first_chunk(const ipc::ModuleLoad& chunk) const;
   Result<void> load(std::uint64_t id, const Upload& upload);
-  Result<FormModule> load_ptx(std::span<const std::byte> ptx);
+  Result<FormModule> load_ptx(std::string_view text);
+  void forget_places(std::uint64_t id);
+  Result<std::string> place_variables(std::uint64_t id, std::string_view text);
   Result<const FormModule*> find_module(std::uint64_t id) const;
 
   device::Device& device_;
   Compiler& compiler_;
   const bool injects_, profiles_;
+  const OwnsHost owns_host_;
+  std::unordered_map<std::uint64_t, std::vector<injector::PlacedVariable>> placed_;  // by module
+  std::size_t placed_count_ = 0;
   std::unordered_map<std::uint64_t, Upload> uploads_;
   std::uint64_t upload_bytes_ = 0;
   std::unordered_map<std::uint64_t, FormModule> modules_;

@@ -52,11 +52,16 @@ Session::Session(device::Device& device, Compiler& compiler, Executor& executor,
         const auto stream = streams_.find(id);
         return stream && (*stream)->blocking;
       }),
-      modules_(device, compiler, executor.injects(), executor.profiles()),
+      modules_(device, compiler, executor.injects(), executor.profiles(),
+               [this](device::Address address, std::uint64_t bytes) {
+                 return host_blocks_.owns(address, bytes);
+               }),
       budget_(spec_.staging ? spec_.staging : std::make_shared<StagingBudget>()),
       staging_(device, channel_, *budget_),
       small_copies_(std::in_place, device),
-      host_blocks_(device, spec_.uid, HostBlocks::default_limit()) {
+      host_blocks_(device, spec_.uid, HostBlocks::default_limit()),
+      exports_(spec_.exports ? spec_.exports : std::make_shared<Exports>()),
+      imports_(exports_) {
   streams_.publish([this](std::uint32_t progress, std::uint64_t position) {
     channel_.publish_completed(progress, position);
   });
@@ -109,8 +114,15 @@ Session::Handler Session::handler_of(CommandType type) {
       &Session::surface_destroy,
       &Session::copy_box,
       &Session::staged_box,
+      &Session::variable_place,
+      &Session::cluster_query,
+      &Session::memory_export,
+      &Session::memory_import,
+      &Session::memory_import_close,
+      &Session::event_export,
+      &Session::event_import,
   };
-  static_assert(std::size(kHandlers) == static_cast<std::size_t>(CommandType::kStagedBox) + 1);
+  static_assert(std::size(kHandlers) == static_cast<std::size_t>(CommandType::kEventImport) + 1);
   const auto index = static_cast<std::size_t>(type);
   return index < std::size(kHandlers) ? kHandlers[index] : nullptr;
 }
@@ -167,40 +179,6 @@ void Session::serve() {
       if (!serve_command(command)) return;
       if (released_ && !release_held()) return;
     }
-  }
-}
-
-/// The stream that a command puts work on, or would have; none for other commands.
-std::optional<std::uint64_t> Session::stream_of(const Command& command) {
-  const auto field = [&]<typename T>(std::uint64_t T::*stream) -> std::optional<std::uint64_t> {
-    const auto body = command.as<T>();
-    return body ? std::optional((*body).*stream) : std::nullopt;
-  };
-  switch (command.header.type) {
-    case CommandType::kLaunch:
-      return field(&ipc::Launch::stream);
-    case CommandType::kEventRecord:
-    case CommandType::kStreamWaitEvent:
-      return field(&ipc::EventStream::stream);
-    case CommandType::kCopyToDevice:
-    case CommandType::kCopyToHost:
-      return field(&ipc::StagedCopy::stream);
-    case CommandType::kCopyInline:
-      return field(&ipc::CopyInline::stream);
-    case CommandType::kCopyPinned:
-      return field(&ipc::CopyPinned::stream);
-    case CommandType::kCopyOnDevice:
-      return field(&ipc::CopyOnDevice::stream);
-    case CommandType::kCopyBox:
-      return field(&ipc::CopyBox::stream);
-    case CommandType::kStagedBox:
-      return field(&ipc::StagedBox::stream);
-    case CommandType::kFill:
-      return field(&ipc::Fill::stream);
-    case CommandType::kHostGate:
-      return field(&ipc::HostGate::stream);
-    default:
-      return std::nullopt;
   }
 }
 
@@ -383,10 +361,10 @@ void Session::tear_down() {
   for (auto& replaced : replaced_events_) replaced.clear();
   if (objects_) objects_->release();
   modules_.release();
-  if (memory_) {
-    memory_->release();
-    SLATE_CHECK(memory_->charged() == 0);
-  }
+  imports_.release();
+  exports_->withdraw_all(spec_.id);
+  // But for what other sessions have open: that goes with their last close.
+  if (memory_) memory_->release();
   streams_.destroy_all();
   staging_.release();
   small_copies_.reset();

@@ -24,6 +24,7 @@
 #include "daemon/engine/executor.h"
 #include "daemon/engine/held_commands.h"
 #include "daemon/engine/host_blocks.h"
+#include "daemon/engine/imports.h"
 #include "daemon/engine/memory_manager.h"
 #include "daemon/engine/module_store.h"
 #include "daemon/engine/object_table.h"
@@ -48,6 +49,7 @@ struct SessionSpec {
   ipc::Segment segment;
   /// Shared with the other sessions; null: it has one to itself.
   std::shared_ptr<StagingBudget> staging{};
+  std::shared_ptr<Exports> exports{};  // likewise
 };
 
 enum class SessionPhase { kStarting, kServing, kFailed, kDraining };
@@ -122,13 +124,13 @@ class Session {
   using Handler = Result<void> (Session::*)(const ipc::Command&, Reply&);
   struct EventRecord {
     bool timing = true;
-    std::shared_ptr<SharedEvent> event;  // null before the first record
+    std::shared_ptr<SharedEvent> event;              // null before the first record
+    std::shared_ptr<SharedRecord> shared = nullptr;  // with other sessions, whose records count too
   };
 
   static Handler handler_of(ipc::CommandType type);
   Result<void> set_up();
   void serve();
-  static std::optional<std::uint64_t> stream_of(const ipc::Command& command);
   void end_command(const ipc::Command& command);
   bool serve_command(ipc::Command& command);
   bool keep(ipc::Command& command);
@@ -148,6 +150,7 @@ class Session {
   Result<void> function_get(const ipc::Command& command, Reply& reply);
   Result<void> function_parameters(const ipc::Command& command, Reply& reply);
   Result<void> function_set_shared(const ipc::Command& command, Reply& reply);
+  Result<void> variable_place(const ipc::Command& command, Reply& reply);
   Result<void> global_get(const ipc::Command& command, Reply& reply);
   // session_memory.cc
   Result<void> memory_allocate(const ipc::Command& command, Reply& reply);
@@ -188,6 +191,12 @@ class Session {
   Result<bool> is_finished(const ipc::Target& target);
   Result<void> synchronize_event(const ipc::Command& command, std::uint64_t id, Reply& reply);
   Completer::Callback answer_when(const ipc::Command& command, std::size_t count);
+  // session_share.cc
+  Result<void> memory_export(const ipc::Command& command, Reply& reply);
+  Result<void> memory_import(const ipc::Command& command, Reply& reply);
+  Result<void> memory_import_close(const ipc::Command& command, Reply& reply);
+  Result<void> event_export(const ipc::Command& command, Reply& reply);
+  Result<void> event_import(const ipc::Command& command, Reply& reply);
   // session_copy.cc
   Result<void> copy_to_device(const ipc::Command& command, Reply& reply);
   Result<void> copy_to_host(const ipc::Command& command, Reply& reply);
@@ -218,6 +227,7 @@ class Session {
   Result<void> unsupported_call(const ipc::Command& command, Reply& reply);
   // session_launch.cc
   Result<void> launch(const ipc::Command& command, Reply& reply);
+  Result<void> cluster_query(const ipc::Command& command, Reply& reply);
 
   device::Device& device_;
   Executor& executor_;
@@ -252,7 +262,7 @@ class Session {
   HeldCommands held_;
   bool released_ = false;  // since the last release_held()
   ModuleStore modules_;
-  std::unique_ptr<MemoryManager> memory_;  // null until set_up(); then constant
+  std::shared_ptr<MemoryManager> memory_;  // null until set_up(); then constant
   std::atomic<MemoryManager*> memory_seen_{nullptr};
   std::optional<ObjectTable> objects_;  // likewise
   std::unordered_map<std::uint64_t, EventRecord> events_;
@@ -262,6 +272,8 @@ class Session {
   Staging staging_;
   std::optional<SmallCopies> small_copies_;
   HostBlocks host_blocks_;
+  const std::shared_ptr<Exports> exports_;
+  Imports imports_;
 };
 
 /// Makes something that takes memory. Frees that wait for running work may make room for it; the

@@ -30,7 +30,10 @@ Result<void> Session::check_range(std::uint64_t address, std::uint64_t pitch, st
   if (!extent_of(pitch, width, height, extent)) {
     return slate::fail(ErrorCode::kInvalidValue, "a copy longer than the address space");
   }
-  if (memory_->owns(address, extent) || modules_.owns(address, extent)) return {};
+  if (memory_->owns(address, extent) || modules_.owns(address, extent) ||
+      host_blocks_.owns(address, extent) || imports_.owns(address, extent)) {
+    return {};
+  }
   return slate::fail(ErrorCode::kInvalidValue,
                      fmt::format("{} bytes at {:#x} are not this session's", extent, address));
 }

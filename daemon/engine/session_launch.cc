@@ -26,6 +26,8 @@ Result<void> Session::launch(const ipc::Command& command, Reply&) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0 || block.x == 0 || block.y == 0 || block.z == 0) {
     return slate::fail(ErrorCode::kInvalidConfiguration, "a grid or block without threads");
   }
+  if ((request->flags & ~ipc::kLaunchCooperative) != 0)
+    return slate::fail(ErrorCode::kProtocol, "a launch with flags that there are not");
   const auto stream = streams_.find(request->stream);
   if (!stream) return std::unexpected(stream.error());
   const device::LaunchSpec spec{
@@ -35,7 +37,9 @@ Result<void> Session::launch(const ipc::Command& command, Reply&) {
       .dynamic_shared_bytes = request->dynamic_shared_bytes,
       .parameters = parameters,
       .arena = memory_->arena(),
-      .host = host_blocks_.ranges(),
+      .cooperative = (request->flags & ipc::kLaunchCooperative) != 0,
+      .cluster = {request->cluster[0], request->cluster[1], request->cluster[2]},
+      .host = imports_.with(host_blocks_.ranges()),
       .print = [this](std::string_view text) { channel_.print(text); },
   };
   const auto done = checked(executor_.launch(*client_, kernel, spec, **stream));
@@ -44,6 +48,24 @@ Result<void> Session::launch(const ipc::Command& command, Reply&) {
     in_lanes_.push_back(request->stream);
   }
   return done;
+}
+
+Result<void> Session::cluster_query(const ipc::Command& command, Reply& reply) {
+  const auto request = command.as<ipc::ClusterQuery>();
+  if (!request) return std::unexpected(request.error());
+  const auto function = modules_.find_function(request->function);
+  if (!function) return std::unexpected(function.error());
+  device::LaunchSpec spec;
+  spec.function = (*function)->function;
+  spec.grid = {request->grid[0], request->grid[1], request->grid[2]};
+  spec.block = {request->block[0], request->block[1], request->block[2]};
+  spec.cluster = {request->cluster[0], request->cluster[1], request->cluster[2]};
+  spec.dynamic_shared_bytes = request->dynamic_shared_bytes;
+  const auto value =
+      request->largest != 0 ? device_.max_cluster_size(spec) : device_.max_active_clusters(spec);
+  if (!value) return checked(std::unexpected(value.error()));
+  reply.set(ipc::ClusterReply{*value, 0});
+  return {};
 }
 
 }  // namespace slate::daemon

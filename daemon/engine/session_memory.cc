@@ -20,6 +20,7 @@ Result<void> Session::memory_free(const ipc::Command& command, Reply&) {
   const auto request = command.as<ipc::MemoryFree>();
   if (!request) return std::unexpected(request.error());
   if (const auto retired = memory_->retire(request->address); !retired) return retired;
+  exports_->withdraw(spec_.id, request->address);
   return checked(retirement_.after_present_work([this, address = request->address] {
     if (!objects_->hold_free(address)) memory_->finish_free(address);
   }));
@@ -28,7 +29,7 @@ Result<void> Session::memory_free(const ipc::Command& command, Reply&) {
 Result<void> Session::host_allocate(const ipc::Command& command, Reply& reply) {
   const auto request = command.as<ipc::HostAllocate>();
   if (!request) return std::unexpected(request.error());
-  const auto made = host_blocks_.allocate(request->id, request->bytes);
+  const auto made = host_blocks_.allocate(request->id, request->bytes, request->least);
   if (!made) return checked(std::unexpected(made.error()));
   reply.set(*made);
   return {};

@@ -30,6 +30,13 @@ Result<void> Session::module_unload(const ipc::Command& command, Reply&) {
       retirement_.after_present_work([this, unused = *module] { modules_.unload_now(unused); }));
 }
 
+Result<void> Session::variable_place(const ipc::Command& command, Reply&) {
+  std::span<const std::byte> name;
+  const auto request = command.as<ipc::VariablePlace>(&name);
+  if (!request) return std::unexpected(request.error());
+  return modules_.place(request->module, name_of(name), request->address);
+}
+
 Result<void> Session::function_get(const ipc::Command& command, Reply& reply) {
   std::span<const std::byte> name;
   const auto request = command.as<ipc::FunctionGet>(&name);

@@ -35,7 +35,10 @@ Result<void> Session::event_create(const ipc::Command& command, Reply&) {
 Result<Session::EventRecord*> Session::find_event(std::uint64_t id) {
   const auto found = events_.find(id);
   if (found == events_.end()) return slate::fail(ErrorCode::kInvalidHandle, "no such event");
-  return &found->second;
+  EventRecord& record = found->second;
+  // Another session may have recorded it since.
+  if (record.shared) record.event = record.shared->latest();
+  return &record;
 }
 
 Result<void> Session::event_destroy(const ipc::Command& command, Reply&) {
@@ -71,13 +74,14 @@ Result<void> Session::event_record(const ipc::Command& command, Reply&) {
   if (!record) return std::unexpected(record.error());
   const auto stream = streams_.find(request->stream);
   if (!stream) return std::unexpected(stream.error());
-  if (!(*record)->event || (*record)->event.use_count() > 1) {
+  if (!(*record)->event || (*record)->event.use_count() > 1 || (*record)->shared) {
     if (const auto renewed = renew(**record); !renewed) return renewed;
   }
   const auto target = streams_.begin_work(**stream);
   if (!target) return checked(std::unexpected(target.error()));
   if (const auto done = device_.record((*record)->event->get(), *target); !done)
     return checked(done);
+  if ((*record)->shared) (*record)->shared->set((*record)->event);
   streams_.work_submitted(**stream);
   // Watched here: its end must be seen even if more work follows at once.
   return checked(streams_.watch(**stream));
@@ -120,7 +124,10 @@ Result<bool> Session::is_finished(const ipc::Target& target) {
     const auto record = find_event(target.id);
     if (!record) return std::unexpected(record.error());
     if (!(*record)->event) return true;
-    return device_.query((*record)->event->get());
+    auto reached = device_.query((*record)->event->get());
+    // The fault may be another session's, which is none of this one's; its own it hears of anyway.
+    if (!reached && (*record)->shared && !device_.lost()) return true;
+    return reached;
   }
   const auto streams = streams_of(target);
   if (!streams) return std::unexpected(streams.error());
@@ -180,7 +187,13 @@ Result<void> Session::synchronize_event(const ipc::Command& command, std::uint64
   if (!record) return std::unexpected(record.error());
   if (!(*record)->event) return {};
   reply.deferred = true;
-  completer_.watch(group_, (*record)->event, answer_when(command, 1));
+  auto answer = answer_when(command, 1);
+  if ((*record)->shared) {
+    answer = [this, told = std::move(answer)](const Result<void>& outcome) {
+      told(device_.lost() ? outcome : Result<void>());
+    };
+  }
+  completer_.watch(group_, (*record)->event, std::move(answer));
   return {};
 }
 

@@ -88,6 +88,7 @@ void Context::read_info() {
       info_.attributes[i] = value;
     }
   }
+  state_what_slate_gives(info_);
 }
 
 int Context::clamp_priority(int priority) const {

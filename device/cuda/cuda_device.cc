@@ -100,12 +100,17 @@ void CudaDevice::unregister_host(void* memory) {
 // The device's address of registered memory is the host's on every 64-bit Linux with unified
 // addressing. The mapping is wished where neither programs nor libraries are put, so that a client
 // can map it at the same address.
-Result<device::Address> CudaDevice::map_host(int fd, std::uint64_t bytes) {
+Result<device::Address> CudaDevice::map_host(int fd, std::uint64_t bytes, device::Address least) {
   constexpr std::uint64_t kWindow = 0x4000'0000'0000;
   constexpr std::uint64_t kWindowBytes = 0x1000'0000'0000;
   constexpr std::uint64_t kApart = 2 << 20;
   const std::uint64_t taken = (bytes + kApart - 1) / kApart * kApart;
-  const std::uint64_t wished = kWindow + host_window_used_.fetch_add(taken) % kWindowBytes;
+  std::uint64_t wished = kWindow + host_window_used_.fetch_add(taken) % kWindowBytes;
+  if (wished < least) {
+    // What lies below is not tried again: the next ones come behind it.
+    host_window_used_.store((least - kWindow + kApart - 1) / kApart * kApart + taken);
+    wished = kWindow + host_window_used_.load() - taken;
+  }
   void* const memory =
       ::mmap(reinterpret_cast<void*>(wished), bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (memory == MAP_FAILED) return fail_errno("map_host");

@@ -110,8 +110,9 @@ ErrorCode error_code(CUresult result) {
     case CUDA_ERROR_NOT_FOUND:
     case CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND:
       return ErrorCode::kSymbolNotFound;
-    case CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES:
     case CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE:
+      return ErrorCode::kCooperativeTooLarge;
+    case CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES:
       return ErrorCode::kOutOfResources;
     case CUDA_ERROR_INVALID_CLUSTER_SIZE:
       return ErrorCode::kInvalidConfiguration;

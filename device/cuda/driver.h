@@ -39,7 +39,8 @@
 #define SLATE_CUDA_OPTIONAL_FUNCTIONS(F)                                                          \
   F(cuStreamWaitValue64) F(cuDeviceGetDevResource) F(cuDevSmResourceSplitByCount)                 \
   F(cuDevResourceGenerateDesc) F(cuGreenCtxCreate) F(cuGreenCtxDestroy) F(cuGreenCtxStreamCreate) \
-  F(cuGreenCtxRecordEvent) F(cuStreamGetGreenCtx) F(cuStreamWriteValue64)
+  F(cuGreenCtxRecordEvent) F(cuStreamGetGreenCtx) F(cuStreamWriteValue64) F(cuLaunchKernelEx)     \
+  F(cuOccupancyMaxActiveClusters) F(cuOccupancyMaxPotentialClusterSize)
 // clang-format on
 
 namespace slate::cuda {

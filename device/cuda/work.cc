@@ -1,6 +1,7 @@
 // Launches, copies and fills of CudaDevice. Nothing here waits, but for copies of pageable memory.
 #include <fmt/core.h>
 
+#include <array>
 #include <limits>
 
 #include "device/cuda/cuda_device_impl.h"
@@ -81,16 +82,79 @@ Result<void> CudaDevice::check_configuration(const device::LaunchSpec& spec) con
               "beyond the limits of " + std::string(info().name) + ": " + describe_launch(spec));
 }
 
+/// The launch's configuration for the driver; `attributes` has room for all that it may have.
+CUlaunchConfig config_of(const device::LaunchSpec& spec, Stream stream,
+                         std::array<CUlaunchAttribute, 2>& attributes) {
+  CUlaunchConfig config{};
+  config.gridDimX = spec.grid.x;
+  config.gridDimY = spec.grid.y;
+  config.gridDimZ = spec.grid.z;
+  config.blockDimX = spec.block.x;
+  config.blockDimY = spec.block.y;
+  config.blockDimZ = spec.block.z;
+  config.sharedMemBytes = spec.dynamic_shared_bytes;
+  config.hStream = raw(stream);
+  config.attrs = attributes.data();
+  if (spec.cooperative) {
+    CUlaunchAttribute& attribute = attributes[config.numAttrs++];
+    attribute.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+    attribute.value.cooperative = 1;
+  }
+  if (spec.cluster.count() > 0) {
+    CUlaunchAttribute& attribute = attributes[config.numAttrs++];
+    attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+    attribute.value.clusterDim = {spec.cluster.x, spec.cluster.y, spec.cluster.z};
+  }
+  return config;
+}
+
+CUresult CudaDevice::launch_extended(const device::LaunchSpec& spec, Stream stream, void** extra) {
+  std::array<CUlaunchAttribute, 2> attributes{};
+  const CUlaunchConfig config = config_of(spec, stream, attributes);
+  return context_->attempt(driver().cuLaunchKernelEx, &config, raw(spec.function), nullptr, extra);
+}
+
+Result<std::uint32_t> CudaDevice::max_active_clusters(const device::LaunchSpec& spec) {
+  if (auto there = check_present(driver().cuOccupancyMaxActiveClusters); !there)
+    return std::unexpected(there.error());
+  std::array<CUlaunchAttribute, 2> attributes{};
+  const CUlaunchConfig config = config_of(spec, Stream{}, attributes);
+  int count = 0;
+  auto asked =
+      context_->call(driver().cuOccupancyMaxActiveClusters, &count, raw(spec.function), &config);
+  if (!asked) return std::unexpected(asked.error());
+  return static_cast<std::uint32_t>(count);
+}
+
+Result<std::uint32_t> CudaDevice::max_cluster_size(const device::LaunchSpec& spec) {
+  if (auto there = check_present(driver().cuOccupancyMaxPotentialClusterSize); !there)
+    return std::unexpected(there.error());
+  std::array<CUlaunchAttribute, 2> attributes{};
+  const CUlaunchConfig config = config_of(spec, Stream{}, attributes);
+  int size = 0;
+  auto asked = context_->call(driver().cuOccupancyMaxPotentialClusterSize, &size,
+                              raw(spec.function), &config);
+  if (!asked) return std::unexpected(asked.error());
+  return static_cast<std::uint32_t>(size);
+}
+
 Result<void> CudaDevice::launch(const device::LaunchSpec& spec, Stream stream) {
   if (auto checked = check_configuration(spec); !checked) return checked;
   std::size_t bytes = spec.parameters.size();
   void* parameters = const_cast<std::byte*>(spec.parameters.data());
   void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, parameters, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
                    CU_LAUNCH_PARAM_END};
-  const CUresult result = context_->attempt(driver().cuLaunchKernel, raw(spec.function),
-                                            spec.grid.x, spec.grid.y, spec.grid.z, spec.block.x,
-                                            spec.block.y, spec.block.z, spec.dynamic_shared_bytes,
-                                            raw(stream), nullptr, bytes == 0 ? nullptr : extra);
+  void** const given = bytes == 0 ? nullptr : extra;
+  const bool extended = spec.cooperative || spec.cluster.count() > 0;
+  if (extended) {
+    if (auto there = check_present(driver().cuLaunchKernelEx); !there) return there;
+  }
+  const CUresult result =
+      extended
+          ? launch_extended(spec, stream, given)
+          : context_->attempt(driver().cuLaunchKernel, raw(spec.function), spec.grid.x, spec.grid.y,
+                              spec.grid.z, spec.block.x, spec.block.y, spec.block.z,
+                              spec.dynamic_shared_bytes, raw(stream), nullptr, given);
   if (result == CUDA_SUCCESS) [[likely]]
     return {};
   Error error = context_->failure(result, driver().cuLaunchKernel.name);

@@ -34,6 +34,9 @@ void describe(BlockArea& area, const KernelLaunch& launch, device::Dim3 index, s
   fill(area.dynamic_shared, launch.dynamic_shared_bytes);
   fill(area.total_shared, static_cast<std::uint32_t>(shared_bytes));
   fill(area.gridid, launch.grid_id);
+  const auto workspace = reinterpret_cast<std::uintptr_t>(launch.workspace.get());
+  fill(area.workspace_high, static_cast<std::uint32_t>(workspace >> 32));
+  fill(area.workspace_low, static_cast<std::uint32_t>(workspace));
 }
 
 }  // namespace

@@ -21,6 +21,12 @@
 namespace slate::sim {
 
 /// One launch, shared by all its blocks. Immutable while blocks run, but for the atomics.
+/// Zeros that the blocks of a cooperative grid meet at: %envreg1 and 2 have its address, as CUDA's
+/// grid.sync() wants it.
+struct alignas(64) GridWorkspace {
+  std::uint64_t words[8] = {};
+};
+
 struct KernelLaunch {
   std::shared_ptr<const Program> program;  // the decoded entry
   device::Dim3 grid;
@@ -31,11 +37,12 @@ struct KernelLaunch {
   std::shared_ptr<const std::vector<device::AddressRange>> host;  // of `memory`
   const Objects* objects = nullptr;  // textures and surfaces; outlive the launch. Null for none
   device::PrintSink print;
-  std::uint64_t grid_id = 0;           // %gridid
-  std::uint32_t sm_count = 0;          // %nsmid
-  std::atomic<bool> cancelled{false};  // set from any thread: blocks stop soon
-  std::shared_ptr<DeviceHeap> heap;    // of malloc() in kernels; none: malloc() returns null
-  mutable std::mutex print_mutex;      // held while `print` runs
+  std::unique_ptr<GridWorkspace> workspace;  // of a cooperative launch; in `memory` too
+  std::uint64_t grid_id = 0;                 // %gridid
+  std::uint32_t sm_count = 0;                // %nsmid
+  std::atomic<bool> cancelled{false};        // set from any thread: blocks stop soon
+  std::shared_ptr<DeviceHeap> heap;          // of malloc() in kernels; none: malloc() returns null
+  mutable std::mutex print_mutex;            // held while `print` runs
 };
 
 /// How the warps of a block take turns, and blocks on an SM.

@@ -46,6 +46,8 @@ struct alignas(64) BlockArea {
   std::uint32_t block_rank[kWarpSize];
   std::uint32_t block_count[kWarpSize];
   std::uint64_t gridid[kWarpSize];
+  std::uint32_t workspace_high[kWarpSize];  // %envreg1
+  std::uint32_t workspace_low[kWarpSize];   // %envreg2
 };
 
 enum class Kind : std::uint8_t {

@@ -48,6 +48,8 @@ Ref kept_special(std::string_view name) {
   if (name == "%nsmid") return block_ref(offsetof(BlockArea, nsmid));
   if (name == "%nwarpid") return block_ref(offsetof(BlockArea, nwarpid));
   if (name == "%gridid") return block_ref(offsetof(BlockArea, gridid));
+  if (name == "%envreg1") return block_ref(offsetof(BlockArea, workspace_high));
+  if (name == "%envreg2") return block_ref(offsetof(BlockArea, workspace_low));
   if (name == "%dynamic_smem_size") return block_ref(offsetof(BlockArea, dynamic_shared));
   if (name == "%total_smem_size" || name == "%aggr_smem_size") {
     return block_ref(offsetof(BlockArea, total_shared));

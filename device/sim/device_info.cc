@@ -127,6 +127,7 @@ DeviceInfo make_device_info(const Settings& settings) {
   info.attributes[kSmCountAttribute] = static_cast<std::int32_t>(settings.sms);
   info.attributes[kComputeCapabilityMajor] = static_cast<std::int32_t>(settings.cc_major);
   info.attributes[kComputeCapabilityMinor] = static_cast<std::int32_t>(settings.cc_minor);
+  state_what_slate_gives(info);
   return info;
 }
 

@@ -43,12 +43,19 @@ struct Gpu::Sm {
   std::vector<std::unique_ptr<Resident>> resident;
   std::size_t cursor = 0;  // whose turn is next
 
-  bool fits(const KernelRun& run) const {
+  bool fits(const KernelRun& run) const { return room(run) > 0; }
+  /// Blocks of it that would fit beside what is there.
+  std::uint32_t room(const KernelRun& run) const {
     const BlockCost& cost = run.cost;
-    return resident.size() < kBlocksPerSm && warps + cost.warps <= kWarpsPerSm &&
-           registers + cost.registers <= kRegistersPerSm &&
-           shared_bytes + cost.shared_bytes <= kSharedPerSm &&
-           run.resident_on_[id] < cost.occupancy;
+    const auto left = [](std::uint32_t most, std::uint32_t used, std::uint32_t each) {
+      return used >= most ? 0 : (most - used) / std::max(each, 1u);
+    };
+    const auto blocks = static_cast<std::uint32_t>(resident.size());
+    return std::min(
+        {left(kBlocksPerSm, blocks, 1), left(kWarpsPerSm, warps, cost.warps),
+         left(kRegistersPerSm, registers, cost.registers),
+         cost.shared_bytes == 0 ? ~0u : left(kSharedPerSm, shared_bytes, cost.shared_bytes),
+         left(cost.occupancy, run.resident_on_[id], 1)});
   }
 };
 
@@ -127,6 +134,11 @@ void Gpu::cancel(KernelRun& run) {
     });
   }
   dispatch();
+}
+
+std::uint64_t Gpu::count_sms(const SmSet& sms) const {
+  return static_cast<std::uint64_t>(
+      std::ranges::count_if(sms_, [&sms](const auto& sm) { return sms[sm->id]; }));
 }
 
 void Gpu::post(std::function<void()> job) {
@@ -277,7 +289,8 @@ void Gpu::dispatch() {
   SmSet taken;  // by launches before the present one, whose blocks are not all out
   for (auto each = waiting_.begin(); each != waiting_.end();) {
     const std::shared_ptr<KernelRun> run = *each;
-    while (run->next_ < run->total_) {
+    const bool waits = run->cooperative && run->next_ == 0 && !fits_at_once(*run, taken);
+    while (!waits && run->next_ < run->total_) {
       Sm* sm = choose_sm(*run, taken);
       if (sm == nullptr) break;
       place(run, *sm);
@@ -290,6 +303,15 @@ void Gpu::dispatch() {
       ++each;
     }
   }
+}
+
+bool Gpu::fits_at_once(const KernelRun& run, const SmSet& taken) const {
+  const SmSet free = run.sms & ~taken;
+  std::uint64_t room = 0;
+  for (const auto& sm : sms_) {
+    if (free[sm->id]) room += sm->room(run);
+  }
+  return room >= run.total_;
 }
 
 Gpu::Sm* Gpu::choose_sm(const KernelRun& run, const SmSet& taken) {

@@ -5,7 +5,9 @@
 // Blocks go out by the leftover policy: those of the launch with the smallest priority value, then
 // of the earliest one, in rising order, breadth first over the SMs of its partition; the next
 // launch gets what is left there when all blocks of that one are out, and at once the SMs that are
-// not in that one's partition. A host thread owns some SMs and lets their blocks run in turn.
+// not in that one's partition. A cooperative launch waits until it has room for all of its blocks;
+// others behind it wait too, so that they cannot hold it up for ever. A host thread owns some SMs
+// and lets their blocks run in turn.
 #pragma once
 
 #include <condition_variable>
@@ -41,7 +43,8 @@ class KernelRun {
   KernelLaunch launch;
   BlockCost cost;  // occupancy > 0
   int priority = 0;
-  SmSet sms;  // where its blocks may go; not empty
+  SmSet sms;                 // where its blocks may go; not empty
+  bool cooperative = false;  // all of its blocks go out at once, or none
   /// Called once, from a host thread of the Gpu that holds no lock.
   std::function<void(const KernelOutcome&)> done;
 
@@ -70,6 +73,8 @@ class Gpu {
   void start(std::shared_ptr<KernelRun> run);
   /// Makes a started launch end soon; done() reports it as cancelled unless it ended before.
   void cancel(KernelRun& run);
+  /// How many of its SMs are in the set.
+  std::uint64_t count_sms(const SmSet& sms) const;
   /// Runs `job` (a copy) on a host thread, between blocks.
   void post(std::function<void()> job);
 
@@ -88,6 +93,7 @@ class Gpu {
   void finish_if_over(KernelRun& run, Lock& lock);
   void dispatch();
   Sm* choose_sm(const KernelRun& run, const SmSet& taken);
+  bool fits_at_once(const KernelRun& run, const SmSet& taken) const;
   void place(const std::shared_ptr<KernelRun>& run, Sm& sm);
   void stop(KernelRun& run);
   void check_time(KernelRun& run);

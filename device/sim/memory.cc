@@ -98,20 +98,22 @@ Result<std::uint16_t> Memory::unused_tag() {
   return fail(ErrorCode::kLimit, "sim: too many address reservations");
 }
 
-Result<Address> Memory::reserve(std::uint64_t bytes) {
+Result<Address> Memory::reserve(std::uint64_t bytes, Address least) {
   if (bytes == 0 || bytes % kChunkBytes != 0) {
     return fail(ErrorCode::kInvalidValue,
                 fmt::format("reserve: {} bytes is no multiple of 2 MiB", bytes));
   }
   std::lock_guard lock(mutex_);
   // First fit between the reservations, which are sorted.
-  Address base = space_base_;
+  const Address end = space_base_ + space_bytes_;
+  const Address first = std::max(space_base_, std::min(least, end));
+  Address base = first + (kChunkBytes - first % kChunkBytes) % kChunkBytes;
   auto position = reservations_.begin();
-  while (position != reservations_.end() && position->range.base - base < bytes) {
-    base = position->range.base + position->range.bytes;
+  while (position != reservations_.end() && position->range.base < base + bytes) {
+    base = std::max(base, position->range.base + position->range.bytes);
     ++position;
   }
-  if (space_base_ + space_bytes_ - base < bytes) {
+  if (base > end || end - base < bytes) {
     return fail(ErrorCode::kOutOfMemory,
                 fmt::format("reserve: no {} bytes of address space left", bytes));
   }
@@ -128,11 +130,15 @@ Memory::Reservation* Memory::find(AddressRange range) {
   return nullptr;
 }
 
+void Memory::set_owner(AddressRange range, std::uint16_t tag) {
+  for (std::size_t i = 0; i < range.bytes / kChunkBytes; ++i) {
+    owners_[chunk(range.base) + i].store(tag, std::memory_order_relaxed);
+  }
+}
+
 void Memory::release(const Reservation& reservation, AddressRange range) {
   SLATE_CHECK(reservation.range.contains(range.base, range.bytes));
-  for (std::size_t i = 0; i < range.bytes / kChunkBytes; ++i) {
-    owners_[chunk(range.base) + i].store(0, std::memory_order_relaxed);
-  }
+  set_owner(range, 0);
   // DONTNEED drops the pages, so that the next map() finds zeros.
   SLATE_CHECK(::madvise(to_pointer(range.base), range.bytes, MADV_DONTNEED) == 0);
   SLATE_CHECK(::mprotect(to_pointer(range.base), range.bytes, PROT_NONE) == 0);
@@ -170,9 +176,7 @@ Result<void> Memory::map(AddressRange range) {
   if (::mprotect(to_pointer(range.base), range.bytes, PROT_READ | PROT_WRITE) != 0) {
     return fail(ErrorCode::kOutOfMemory, fail_errno("map: mprotect").error().message);
   }
-  for (std::size_t i = 0; i < range.bytes / kChunkBytes; ++i) {
-    owners_[chunk(range.base) + i].store(reservation->tag, std::memory_order_relaxed);
-  }
+  set_owner(range, reservation->tag);
   reservation->mapped.push_back(range);
   mapped_ += range.bytes;
   return {};
@@ -196,19 +200,24 @@ Result<void> Memory::unmap(AddressRange range) {
               fmt::format("unmap: {} is no range that was mapped", text(range)));
 }
 
-Result<Address> Memory::map_host(int fd, std::uint64_t bytes) {
-  const auto base = reserve((bytes + kChunkBytes - 1) / kChunkBytes * kChunkBytes);
+Result<Address> Memory::map_host(int fd, std::uint64_t bytes, Address least) {
+  const std::uint64_t chunks = (bytes + kChunkBytes - 1) / kChunkBytes * kChunkBytes;
+  const auto base = reserve(chunks, least);
   if (!base) return base;
   void* const mapped =
       ::mmap(to_pointer(*base), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
-  if (mapped != MAP_FAILED) {
-    const std::lock_guard lock(mutex_);
-    host_.push_back({*base, bytes});
-    return base;
+  if (mapped == MAP_FAILED) {
+    auto failure = fail_errno("map_host");
+    unmap_host({*base, bytes});
+    return failure;
   }
-  auto failure = fail_errno("map_host");
-  unmap_host({*base, bytes});
-  return failure;
+  const std::lock_guard lock(mutex_);
+  const Reservation* const reservation = find({*base, chunks});
+  SLATE_CHECK(reservation != nullptr);
+  // Up to the end of its last chunk: that nobody copies past the block is the engine's to see.
+  set_owner({*base, chunks}, reservation->tag);
+  host_.push_back({*base, bytes});
+  return base;
 }
 
 void Memory::unmap_host(AddressRange range) {
@@ -220,6 +229,10 @@ void Memory::unmap_host(AddressRange range) {
   SLATE_CHECK(::mmap(to_pointer(range.base), bytes, PROT_NONE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
                      0) == to_pointer(range.base));
+  {
+    const std::lock_guard lock(mutex_);
+    set_owner({range.base, bytes}, 0);
+  }
   unreserve({range.base, bytes});
 }
 

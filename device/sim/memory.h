@@ -3,8 +3,10 @@
 // MiB, as the GPU's own virtual memory management does. Contents are nobody's business here.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -53,10 +55,10 @@ struct MemoryView {
            (host != nullptr && allows_host(address, bytes));
   }
   bool allows_host(std::uint64_t address, std::uint32_t bytes) const {
-    for (const device::AddressRange& range : *host) {
-      if (range.contains(address, bytes)) return true;
-    }
-    return false;
+    const auto next = std::upper_bound(
+        host->begin(), host->end(), address,
+        [](std::uint64_t at, const device::AddressRange& range) { return at < range.base; });
+    return next != host->begin() && std::prev(next)->contains(address, bytes);
   }
 };
 
@@ -76,9 +78,9 @@ class Memory {
   Result<void> take(std::uint64_t bytes);
   void give_back(std::uint64_t bytes);
 
-  /// kInvalidValue for a size that is zero or no multiple of kChunkBytes; kOutOfMemory when the
-  /// address space is used up.
-  Result<device::Address> reserve(std::uint64_t bytes);
+  /// Addresses not below `least`. kInvalidValue for a size that is zero or no multiple of
+  /// kChunkBytes; kOutOfMemory when the address space is used up.
+  Result<device::Address> reserve(std::uint64_t bytes, device::Address least = 0);
   /// Gives the addresses back, and what is still mapped there. An unknown range is ignored.
   void unreserve(device::AddressRange range);
   /// kInvalidValue unless `range` is whole, unmapped chunks of one reservation; kOutOfMemory beyond
@@ -86,7 +88,7 @@ class Memory {
   Result<void> map(device::AddressRange range);
   Result<void> unmap(device::AddressRange range);
   /// As in device::Device. What it takes is host memory and does not count as mapped.
-  Result<device::Address> map_host(int fd, std::uint64_t bytes);
+  Result<device::Address> map_host(int fd, std::uint64_t bytes, device::Address least);
   void unmap_host(device::AddressRange range);
 
   /// The view of a launch whose arena is `arena`: whole chunks inside one reservation, or empty.
@@ -109,6 +111,7 @@ class Memory {
   Reservation* find(device::AddressRange range);
   Result<std::uint16_t> unused_tag();
   void release(const Reservation& reservation, device::AddressRange range);
+  void set_owner(device::AddressRange range, std::uint16_t tag);
   std::size_t chunk(device::Address address) const {
     return (address - space_base_) >> kChunkShift;
   }

@@ -40,6 +40,12 @@ std::string image_text(std::span<const std::byte> image) {
   return text;
 }
 
+bool is_clustered(const ptx::Function& entry) {
+  const auto* const directive = entry.directive("reqnctapercluster");
+  if (directive == nullptr) return entry.directive("explicitcluster") != nullptr;
+  return std::ranges::any_of(directive->values, [](std::uint64_t size) { return size > 1; });
+}
+
 bool is_placed(const ptx::Variable& variable) {
   return !variable.is_extern &&
          (variable.space == ptx::Space::kGlobal || variable.space == ptx::Space::kConst);
@@ -186,7 +192,8 @@ Result<device::Function> Modules::find_function(device::Module module, const std
   if (!program) return std::unexpected(std::move(program.error()));
   const device::Function function{next_handle_++};
   const std::uint32_t max_dynamic = (*program)->info().max_dynamic_shared_bytes;
-  functions_.emplace(function, Entry{module, std::move(*program), max_dynamic});
+  functions_.emplace(function,
+                     Entry{module, std::move(*program), max_dynamic, is_clustered(*entry)});
   (*loaded)->functions.emplace(name, function);
   return function;
 }
@@ -223,8 +230,8 @@ Result<LaunchTarget> Modules::target(device::Function function) {
   if (found == functions_.end()) return fail(ErrorCode::kInvalidHandle, "sim: no such function");
   const Entry& entry = found->second;
   const Loaded& loaded = modules_.at(entry.module);
-  LaunchTarget target{entry.program, entry.program->info(), loaded.globals, loaded.constants,
-                      loaded.heap};
+  LaunchTarget target{entry.program,    entry.program->info(), loaded.globals,
+                      loaded.constants, loaded.heap,           entry.clustered};
   target.info.max_dynamic_shared_bytes = entry.max_dynamic_shared_bytes;
   return target;
 }

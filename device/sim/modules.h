@@ -27,6 +27,7 @@ struct LaunchTarget {
   device::AddressRange globals;
   device::AddressRange constants;
   std::shared_ptr<DeviceHeap> heap;
+  bool clustered = false;  // compiled for clusters of more than one block
 };
 
 /// Implements the methods of Device of the same names, whose contracts hold here.
@@ -59,6 +60,7 @@ class Modules {
     device::Module module;
     std::shared_ptr<const Program> program;
     std::uint32_t max_dynamic_shared_bytes;
+    bool clustered;
   };
 
   Result<void> place_variables(Loaded& module);

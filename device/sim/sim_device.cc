@@ -82,8 +82,8 @@ void SimDevice::unregister_host(void* memory) {
   registered_.erase(memory);
 }
 
-Result<Address> SimDevice::map_host(int fd, std::uint64_t bytes) {
-  return memory_->map_host(fd, bytes);
+Result<Address> SimDevice::map_host(int fd, std::uint64_t bytes, Address least) {
+  return memory_->map_host(fd, bytes, least);
 }
 void SimDevice::unmap_host(AddressRange range) {
   memory_->unmap_host(range);
@@ -128,6 +128,13 @@ Result<std::uint32_t> SimDevice::max_blocks_per_sm(device::Function function,
   auto cost = check_launch(target->info, {}, {threads_per_block, 1, 1}, dynamic_shared_bytes);
   if (!cost) return std::unexpected(std::move(cost.error()));
   return cost->occupancy;
+}
+
+Result<std::uint32_t> SimDevice::max_active_clusters(const device::LaunchSpec&) {
+  return fail(ErrorCode::kNotSupported, "the simulated device has no thread block clusters");
+}
+Result<std::uint32_t> SimDevice::max_cluster_size(const device::LaunchSpec&) {
+  return fail(ErrorCode::kNotSupported, "the simulated device has no thread block clusters");
 }
 
 Result<void> SimDevice::set_max_dynamic_shared(device::Function function, std::uint32_t bytes) {
@@ -229,6 +236,11 @@ Result<void> SimDevice::launch(const device::LaunchSpec& spec, device::Stream st
   if (!target) return std::unexpected(std::move(target.error()));
   auto cost = check_launch(target->info, spec.grid, spec.block, spec.dynamic_shared_bytes);
   if (!cost) return std::unexpected(std::move(cost.error()));
+  if (target->clustered || spec.cluster.count() > 1) {
+    return fail(
+        ErrorCode::kNotSupported,
+        fmt::format("{}: the simulated device has no thread block clusters", target->info.name));
+  }
   auto parameters = packed_parameters(target->info, spec.parameters);
   if (!parameters) return std::unexpected(std::move(parameters.error()));
   auto view = memory_->view(spec.arena);
@@ -247,6 +259,11 @@ Result<void> SimDevice::launch(const device::LaunchSpec& spec, device::Stream st
   launch.parameters = std::move(*parameters);
   launch.host = spec.host;
   view->host = launch.host.get();
+  if (spec.cooperative) {
+    run->cooperative = true;
+    launch.workspace = std::make_unique<GridWorkspace>();
+    view->control = {reinterpret_cast<Address>(launch.workspace.get()), sizeof(GridWorkspace)};
+  }
   launch.memory = *view;
   launch.heap = std::move(target->heap);
   launch.objects = &arrays_.objects();

@@ -35,7 +35,7 @@ class SimDevice final : public device::Device {
   Result<void> unmap(device::AddressRange range) override;
   Result<void> register_host(void* memory, std::size_t bytes) override;
   void unregister_host(void* memory) override;
-  Result<device::Address> map_host(int fd, std::uint64_t bytes) override;
+  Result<device::Address> map_host(int fd, std::uint64_t bytes, device::Address least) override;
   void unmap_host(device::AddressRange range) override;
 
   Result<device::Module> load_module(device::ImageKind kind,
@@ -48,6 +48,8 @@ class SimDevice final : public device::Device {
   Result<std::uint32_t> max_blocks_per_sm(device::Function function,
                                           std::uint32_t threads_per_block,
                                           std::uint32_t dynamic_shared_bytes) override;
+  Result<std::uint32_t> max_active_clusters(const device::LaunchSpec& spec) override;
+  Result<std::uint32_t> max_cluster_size(const device::LaunchSpec& spec) override;
   Result<void> set_max_dynamic_shared(device::Function function, std::uint32_t bytes) override;
   Result<device::AddressRange> find_global(device::Module module, const std::string& name) override;
 

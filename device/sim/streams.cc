@@ -1,6 +1,7 @@
 #include "device/sim/streams.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "base/check.h"
@@ -194,6 +195,16 @@ void Streams::wait_for_progress(std::chrono::microseconds timeout) {
 
 Result<void> Streams::launch(device::Stream stream, std::shared_ptr<KernelRun> run) {
   std::lock_guard lock(mutex_);
+  if (run->cooperative) {
+    const auto queue = find(stream);
+    if (!queue) return std::unexpected(queue.error());
+    const std::uint64_t room = run->cost.occupancy * gpu_.count_sms((*queue)->sms);
+    if (run->launch.grid.count() > room) {
+      return fail(ErrorCode::kCooperativeTooLarge,
+                  "sim: a cooperative grid of " + std::to_string(run->launch.grid.count()) +
+                      " blocks, of which " + std::to_string(room) + " fit at once");
+    }
+  }
   return push(stream, std::move(run));
 }
 

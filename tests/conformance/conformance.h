@@ -26,6 +26,7 @@ void pool_rows();
 void array_rows();
 void graph_rows();
 void capture_rows();
+void sharing_rows();
 
 /// Prints a row's name, so that it is known if the call ends the program. False, and "crash" as the
 /// answer, for the rows that the command line says to leave out.

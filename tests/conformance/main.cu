@@ -28,7 +28,8 @@ int main(int count, char** words) {
        {conformance::device_rows, conformance::memory_rows, conformance::stream_rows,
         conformance::event_rows, conformance::host_function_rows, conformance::launch_rows,
         conformance::function_rows, conformance::symbol_rows, conformance::pool_rows,
-        conformance::array_rows, conformance::graph_rows, conformance::capture_rows}) {
+        conformance::array_rows, conformance::graph_rows, conformance::capture_rows,
+        conformance::sharing_rows}) {
     topic();
   }
   ROW("end", cudaDeviceSynchronize());

@@ -47,9 +47,9 @@ class KindsTest(SlateTestCase):
         for _ in range(2):
             code, _, err = daemon.run([binary("slate", "absent_call")])
             self.assertEqual(code, 3, err)
-            self.assertIn("slate: cudaIpcGetMemHandle is not supported yet: ", err)
+            self.assertIn("slate: cudaGraphicsUnregisterResource is not supported yet: ", err)
             self.assertIn("cudaErrorNotSupported", err)
-        self.assertEqual(daemon.status()["unsupported"], {"cudaIpcGetMemHandle": 2})
+        self.assertEqual(daemon.status()["unsupported"], {"cudaGraphicsUnregisterResource": 2})
         daemon.stop()
 
 

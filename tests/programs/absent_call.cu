@@ -4,8 +4,7 @@
 int main() {
   int* memory = nullptr;
   cudaMalloc(&memory, 64);
-  cudaIpcMemHandle_t handle;
-  const cudaError_t error = cudaIpcGetMemHandle(&handle, memory);
+  const cudaError_t error = cudaGraphicsUnregisterResource(nullptr);
   if (error != cudaSuccess) {
     std::fprintf(stderr, "error: %s (%s)\n", cudaGetErrorString(error), cudaGetErrorName(error));
     return 3;

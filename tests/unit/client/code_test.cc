@@ -1,7 +1,9 @@
 #include "client/session/code.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include "ipc/host_memory.h"
 #include "tests/unit/client/fake_engine.h"
 #include "tests/unit/client/fatbin_files.h"
 
@@ -117,12 +119,42 @@ TEST_F(CodeTest, WantOfMemoryIsNotHeldAgainstTheCode) {
   EXPECT_TRUE(code.function(*engine.session, *kernel));
 }
 
-TEST_F(CodeTest, ABinaryWithManagedVariablesIsRefusedByName) {
-  code.add_managed(binary, "shared_state");
-  const auto function = code.function(*engine.session, *code.find_kernel(&host_function));
-  ASSERT_FALSE(function);
-  EXPECT_EQ(function.error().code, ErrorCode::kNotSupported);
-  EXPECT_NE(function.error().message.find("shared_state"), std::string::npos);
+TEST_F(CodeTest, ManagedVariablesArePlacedBeforeTheirModuleComes) {
+  const auto memory = ipc::HostMemory::create(1, ::geteuid(), ManagedMemory::kSharedBlockBytes);
+  ASSERT_TRUE(memory);
+  constexpr std::uint64_t kFree = 0x5100'0000'0000;
+  ipc::HostReply reply{kFree, {}};
+  memory->path().copy(reply.path, sizeof(reply.path) - 1);
+  engine.answer(CommandType::kHostAllocate, reply);
+  void* first = nullptr;
+  void* second = nullptr;
+  code.add_managed(binary, &first, "counter", 4);
+  code.add_managed(binary, &second, "table", 4096);
+  ASSERT_TRUE(code.load(*engine.session, *binary));
+  const auto placed = engine.all(CommandType::kVariablePlace);
+  ASSERT_EQ(placed.size(), 2u);
+  std::span<const std::byte> name;
+  const auto place = placed[1].as<ipc::VariablePlace>(&name);
+  EXPECT_EQ(place->address, reinterpret_cast<std::uintptr_t>(second));
+  EXPECT_EQ(std::memcmp(name.data(), "table", name.size()), 0);
+  EXPECT_EQ(code.find_managed(*engine.session, place->address)->bytes, 4096u);
+  static_cast<int*>(first)[0] = 42;
+  code.detach_managed(engine.session.get());
+  EXPECT_NE(reinterpret_cast<std::uintptr_t>(first), kFree);
+  EXPECT_EQ(static_cast<int*>(first)[0], 42) << "plain memory has the contents";
+}
+
+TEST_F(CodeTest, ManagedVariablesWithoutADaemonsMemoryArePlainOnes) {
+  engine.handle(CommandType::kHostAllocate, [&](const ipc::Command& command) {
+    engine.channel->reply_error(command.header.reply_slot, command.header.reply_sequence,
+                                {ErrorCode::kOutOfMemory, "full"});
+  });
+  void* variable = nullptr;
+  code.add_managed(binary, &variable, "counter", 4);
+  EXPECT_EQ(code.load(*engine.session, *binary).error().code, ErrorCode::kOutOfMemory);
+  code.detach_managed(nullptr);
+  ASSERT_NE(variable, nullptr);
+  EXPECT_EQ(*static_cast<int*>(variable), 0);
 }
 
 }  // namespace

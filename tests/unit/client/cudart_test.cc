@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -266,6 +267,65 @@ TEST_F(CudartTest, LaunchErrorsAreCudas) {
   EXPECT_EQ(daemon->launches().size(), 1u) << "what is refused is not sent";
 }
 
+TEST_F(CudartTest, CooperativeLaunchesThatDoNotFitAreNotSent) {
+  void* argument = nullptr;
+  void* arguments[] = {&argument};
+  const auto cooperative = [&](unsigned blocks) {
+    return cudaLaunchCooperativeKernel(address(host_kernel), dim3(blocks), dim3(32), arguments, 0,
+                                       nullptr);
+  };
+  constexpr unsigned kFit = 132 * 32;
+  EXPECT_EQ(cooperative(kFit), cudaSuccess);
+  EXPECT_EQ(cooperative(kFit + 1), cudaErrorCooperativeLaunchTooLarge);
+  EXPECT_EQ(cooperative(0), cudaErrorInvalidValue);
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  ASSERT_EQ(daemon->launches().size(), 1u);
+  EXPECT_EQ(daemon->launches()[0].flags, slate::ipc::kLaunchCooperative);
+}
+
+TEST_F(CudartTest, UnsafeCallsDuringACaptureAreRefusedAsItsModeSays) {
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  void* memory = nullptr;
+  cudaEvent_t event = nullptr;
+  ASSERT_EQ(cudaMalloc(&memory, 64), cudaSuccess);
+  ASSERT_EQ(cudaEventCreate(&event), cudaSuccess);
+  cudaGraph_t graph = nullptr;
+  const std::vector<std::function<cudaError_t()>> calls{
+      [] {
+        void* made = nullptr;
+        return cudaMalloc(&made, 64);
+      },
+      [&] { return cudaFree(memory); },
+      [] {
+        void* made = nullptr;
+        return cudaMallocHost(&made, 64);
+      },
+      [&] { return cudaEventQuery(event); },
+      [&] { return cudaEventSynchronize(event); },
+      [] { return cudaDeviceSynchronize(); },
+  };
+  for (const auto& call : calls) {
+    ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+    EXPECT_EQ(call(), cudaErrorStreamCaptureUnsupported);
+    EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+  }
+  // Of another thread's capture that is this thread's own business, and of a relaxed one, nothing.
+  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  std::thread([&] { EXPECT_EQ(cudaEventQuery(event), cudaSuccess); }).join();
+  ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), cudaSuccess);
+  EXPECT_EQ(cudaFree(memory), cudaSuccess);
+  ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  // A thread that takes the risk may go on.
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  ASSERT_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
+  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+  EXPECT_EQ(cudaEventQuery(event), cudaSuccess);
+  ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  ASSERT_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
+}
+
 TEST_F(CudartTest, OnlyHarmlessLaunchAttributesAreTaken) {
   void* argument = nullptr;
   void* arguments[] = {&argument};
@@ -285,7 +345,7 @@ TEST_F(CudartTest, OnlyHarmlessLaunchAttributesAreTaken) {
   attribute.val.clusterDim = {1, 1, 1};
   EXPECT_EQ(launch_with(cudaLaunchAttributeClusterDimension), cudaSuccess);
   attribute.val.cooperative = 1;
-  EXPECT_EQ(launch_with(cudaLaunchAttributeCooperative), cudaErrorNotSupported);
+  EXPECT_EQ(launch_with(cudaLaunchAttributeCooperative), cudaSuccess);
   EXPECT_EQ(launch_with(unknown<cudaLaunchAttributeID>(99)), cudaErrorInvalidValue);
 }
 
@@ -609,9 +669,8 @@ TEST_F(CudartTest, AHostFunctionRunsBeforeASynchronisationReturns) {
 }
 
 TEST_F(CudartTest, AFunctionThatIsMissingIsReportedToTheDaemon) {
-  cudaIpcMemHandle_t memory;
-  EXPECT_EQ(cudaIpcGetMemHandle(&memory, nullptr), cudaErrorNotSupported);
-  EXPECT_EQ(cudaIpcGetMemHandle(&memory, nullptr), cudaErrorNotSupported);
+  EXPECT_EQ(cudaGraphicsUnregisterResource(nullptr), cudaErrorNotSupported);
+  EXPECT_EQ(cudaGraphicsUnregisterResource(nullptr), cudaErrorNotSupported);
   cudaGetLastError();
   ASSERT_EQ(cudaMemGetInfo(nullptr, nullptr), cudaSuccess);  // an answer comes behind all before it
   EXPECT_EQ(daemon->count(slate::ipc::CommandType::kUnsupportedCall), 2);

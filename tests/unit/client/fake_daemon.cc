@@ -49,6 +49,14 @@ DeviceInfo device_info() {
   return info;
 }
 
+std::uint64_t free_address(std::uint64_t least, std::uint64_t bytes) {
+  void* const hole = ::mmap(reinterpret_cast<void*>(least), bytes, PROT_NONE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (hole == MAP_FAILED) std::abort();
+  ::munmap(hole, bytes);
+  return reinterpret_cast<std::uintptr_t>(hole);
+}
+
 void move_rows(std::byte* to, std::uint64_t to_pitch, const std::byte* from,
                std::uint64_t from_pitch, std::uint64_t width, std::uint64_t height) {
   for (std::uint64_t row = 0; row < height; ++row) {
@@ -240,6 +248,8 @@ void FakeDaemon::answer(Served& served, const ipc::Command& command) {
       void* const mapped =
           ::mmap(nullptr, request.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory->fd(), 0);
       ipc::HostReply answer{reinterpret_cast<std::uintptr_t>(mapped), {}};
+      // One that client and daemon, who are one process here, can both have: the client's to map.
+      if (request.least != 0) answer.address = free_address(request.least, request.bytes);
       memory->path().copy(answer.path, sizeof(answer.path) - 1);
       served.blocks.emplace(
           request.id,

@@ -131,7 +131,7 @@ TEST_F(GpuMemoryTest, SharedMemoryIsReachedByTheDeviceAtTheHostsAddress) {
   constexpr std::size_t kBytes = 1 << 20;
   const int fd = ::memfd_create("slate-test", MFD_CLOEXEC);
   ASSERT_EQ(::ftruncate(fd, kBytes), 0);
-  const auto address = device_->map_host(fd, kBytes);
+  const auto address = device_->map_host(fd, kBytes, 0);
   ASSERT_TRUE(address) << address.error().message;
   const auto values = pattern(kBytes);
   ASSERT_EQ(::pwrite(fd, values.data(), kBytes, 0), ssize_t{kBytes});

@@ -258,7 +258,7 @@ TEST_F(GpuWaitValueTest, TheHostOpensAWordOfSharedMemoryEvenWhileAModuleIsLoaded
   constexpr std::uint64_t kBytes = 4096;
   const int fd = ::memfd_create("slate-test", MFD_CLOEXEC);
   ASSERT_EQ(::ftruncate(fd, kBytes), 0);
-  const device::Address word = device_->map_host(fd, kBytes).value() + 8;
+  const device::Address word = device_->map_host(fd, kBytes, 0).value() + 8;
   const device::Event event = device_->create_watched_event().value();
   ASSERT_TRUE(device_->wait_value(stream_, word, 3));
   ASSERT_TRUE(device_->record(event, stream_));

@@ -189,8 +189,16 @@ void FakeDevice::unregister_host(void* memory) {
   SLATE_CHECK(registered_.erase(memory) == 1);
 }
 
-Result<Address> FakeDevice::map_host(int fd, std::uint64_t bytes) {
-  void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+Result<std::uint32_t> FakeDevice::max_active_clusters(const device::LaunchSpec&) {
+  return fail(ErrorCode::kNotSupported, "the fake device has no thread block clusters");
+}
+Result<std::uint32_t> FakeDevice::max_cluster_size(const device::LaunchSpec&) {
+  return fail(ErrorCode::kNotSupported, "the fake device has no thread block clusters");
+}
+
+Result<Address> FakeDevice::map_host(int fd, std::uint64_t bytes, Address least) {
+  void* const memory =
+      ::mmap(reinterpret_cast<void*>(least), bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (memory == MAP_FAILED) return fail_errno("map_host");
   const std::lock_guard lock(mutex_);
   registered_.insert(memory);

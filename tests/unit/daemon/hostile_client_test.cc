@@ -61,6 +61,27 @@ TEST_F(HostileClientTest, AShortCommandEndsTheSession) {
   expect_ended();
 }
 
+TEST_F(HostileClientTest, LaunchFlagsThatThereAreNotEndTheSession) {
+  ASSERT_TRUE(session_->load("spin"));
+  const std::uint64_t argument = 0;
+  ASSERT_TRUE(session_->post(CommandType::kLaunch,
+                             ipc::Launch{1, 0, {1, 1, 1}, {1, 1, 1}, 0, 8, 2, {0, 0, 0}},
+                             ipc::bytes_of(argument)));
+  expect_ended();
+}
+
+TEST_F(HostileClientTest, AVariablesNameWithoutEndEndsTheSession) {
+  const std::string name(ModuleStore::kMostPlacedNameBytes + 1, 'x');
+  ASSERT_TRUE(session_->post(CommandType::kVariablePlace, ipc::VariablePlace{1, 4096},
+                             TestSession::text(name)));
+  expect_ended();
+}
+
+TEST_F(HostileClientTest, AnEventIdTwiceImportedEndsTheSession) {
+  ASSERT_TRUE(session_->post(CommandType::kEventImport, ipc::HandleCommand{{}, 0}));
+  expect_ended();
+}
+
 TEST_F(HostileClientTest, AFunctionNameThatIsNoneEndsTheSession) {
   for (const std::string& name : {std::string(), std::string("a b"), std::string("\xff\n"),
                                   std::string(ipc::kMostNameBytes + 1, 'a')}) {

@@ -23,7 +23,8 @@ class TestSession {
  public:
   TestSession(FakeDevice& device, Completer& completer, std::uint64_t limit = 64 << 20,
               std::chrono::milliseconds grace = std::chrono::seconds(60), SessionHooks hooks = {},
-              Compiler* compiler = nullptr)
+              Compiler* compiler = nullptr, std::shared_ptr<Exports> exports = nullptr,
+              std::uint64_t id = 1, std::uint32_t uid = 0)
       : own_compiler_(device, nullptr),
         forms_(device, FormChoice::kNative),
         executor_(device, forms_, completer, trace_, policy_maker("fifo", {}), {}) {
@@ -32,7 +33,9 @@ class TestSession {
     bell_ = std::move(ends.bell);
     client = std::move(ends.client);
     SessionSpec spec;
-    spec.id = 1;
+    spec.id = id;
+    spec.uid = uid;
+    spec.exports = std::move(exports);
     spec.program = "test";
     spec.memory_limit = limit;
     spec.fifos = std::move(ends.fifos);

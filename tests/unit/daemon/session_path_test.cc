@@ -193,6 +193,59 @@ TEST_F(SessionPathTest, CopiesOutsideSharedMemoryAreRefused) {
   EXPECT_EQ(session.async_error(), ErrorCode::kNone);
 }
 
+TEST_F(SessionPathTest, SharedMemoryIsTheDevicesByItsAddressToo) {
+  TestSession session(device_, completer_);
+  const auto address = *session.allocate(4096);
+  Shared shared;
+  allocate_host(session, 7, shared);
+  ASSERT_TRUE(
+      session.post(CommandType::kFill, ipc::Fill{shared.device_address + 4, 4, 4, 1, 0, 0x21, 0}));
+  ASSERT_TRUE(session.post(CommandType::kCopyOnDevice,
+                           ipc::CopyOnDevice{address, 4, shared.device_address + 4, 4, 4, 1, 0}));
+  ASSERT_TRUE(session.synchronize());
+  EXPECT_EQ(*session.read_int(address), 0x21212121);
+  EXPECT_EQ(static_cast<int>(shared.memory[4]), 0x21);
+  const auto refused = [&](std::uint64_t to, std::uint64_t width) {
+    EXPECT_TRUE(session.post(CommandType::kFill, ipc::Fill{to, width, width, 1, 0, 0, 0}));
+    EXPECT_EQ(session.async_error(), ErrorCode::kInvalidValue);
+  };
+  refused(shared.device_address + 4, 8192);
+  refused(shared.device_address - 1, 4);
+  ASSERT_TRUE(session.post(CommandType::kHostFree, ipc::IdCommand{7}));
+  refused(shared.device_address, 4);
+}
+
+TEST_F(SessionPathTest, AVariableIsPlacedInSharedMemoryOfTheSessionOnly) {
+  const std::string ptx =
+      ".version 9.0\n.target sm_90\n.address_size 64\n"
+      ".global .attribute(.managed) .align 4 .b8 x[8] = {1, 2};\n";
+  TestSession session(device_, completer_);
+  Shared shared;
+  allocate_host(session, 7, shared);
+  shared.memory[20] = std::byte{9};
+  const auto load = [&](std::uint64_t module, std::uint64_t at, std::uint32_t kind) {
+    EXPECT_TRUE(session.post(CommandType::kVariablePlace, ipc::VariablePlace{module, at},
+                             TestSession::text("x")));
+    const auto done =
+        session.call(CommandType::kModuleLoad, ipc::ModuleLoad{module, ptx.size(), 0, kind, 0},
+                     TestSession::text(ptx));
+    return done ? ErrorCode::kNone : done.error().code;
+  };
+  EXPECT_EQ(load(1, shared.device_address + 16, ipc::kImagePtx), ErrorCode::kNone);
+  EXPECT_EQ(static_cast<int>(shared.memory[16]), 1);
+  EXPECT_EQ(static_cast<int>(shared.memory[17]), 2);
+  EXPECT_EQ(static_cast<int>(shared.memory[20]), 0);
+  EXPECT_EQ(load(2, shared.device_address + 8188, ipc::kImagePtx), ErrorCode::kInvalidValue);
+  EXPECT_EQ(load(3, 4096, ipc::kImagePtx), ErrorCode::kInvalidValue);
+  EXPECT_EQ(load(4, shared.device_address + 2, ipc::kImagePtx), ErrorCode::kInvalidValue);
+  EXPECT_EQ(load(5, shared.device_address, ipc::kImageElf), ErrorCode::kNotSupported);
+  // One that is loaded already takes no more.
+  ASSERT_TRUE(session.post(CommandType::kVariablePlace, ipc::VariablePlace{1, 4096},
+                           TestSession::text("x")));
+  session.join();
+  EXPECT_TRUE(session.ended);
+}
+
 TEST_F(SessionPathTest, SharedMemoryThatIsNotMappedIsBounded) {
   TestSession session(device_, completer_);
   ErrorCode last = ErrorCode::kNone;

@@ -308,7 +308,7 @@ TEST_F(SimDeviceTest, HostMemoryIsRegisteredOnce) {
 TEST_F(SimDeviceTest, KernelsReachTheHostMemoryThatTheirLaunchNamesAndNoOther) {
   const int fd = ::memfd_create("slate-test", MFD_CLOEXEC);
   ASSERT_EQ(::ftruncate(fd, 8192), 0);
-  const auto address = device_->map_host(fd, 8192);
+  const auto address = device_->map_host(fd, 8192, 0);
   ASSERT_TRUE(address) << address.error().message;
   const std::uint64_t before = *device_->free_memory();
   const auto store = [&](std::uint64_t to, bool named) {
@@ -342,7 +342,16 @@ TEST_F(SimDeviceTest, KernelsReachTheHostMemoryThatTheirLaunchNamesAndNoOther) {
       device_->copy_to_device(word(0), 4, reinterpret_cast<void*>(*address), 4, {4, 1}, stream_));
   ASSERT_TRUE(finish(stream_));
   EXPECT_EQ(read<std::uint32_t>(word(0), 1)[0], 5u);
+  // And so may the device's half, and a fill.
+  ASSERT_TRUE(device_->fill(*address + 8, 4, 6, {4, 1}, stream_));
+  ASSERT_TRUE(device_->copy_on_device(word(0), 4, *address + 8, 4, {4, 1}, stream_));
+  ASSERT_TRUE(finish(stream_));
+  EXPECT_EQ(read<std::uint32_t>(word(0), 1)[0], 0x06060606u);
   EXPECT_EQ(*device_->free_memory(), before) << "host memory is not the device's";
+  const auto further = device_->map_host(fd, 4096, *address + (64 << 20));
+  ASSERT_TRUE(further);
+  EXPECT_GE(*further, *address + (64 << 20));
+  device_->unmap_host({*further, 4096});
   device_->unmap_host({*address, 8192});
   ::close(fd);
 }

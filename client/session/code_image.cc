@@ -1,0 +1,196 @@
+#include "client/session/code_image.h"
+
+#include <elf.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+namespace slate::client {
+namespace {
+
+constexpr std::uint32_t kWrapperMagic = 0x466243b1;
+constexpr std::uint32_t kContainerMagic = 0xba55ed50;
+
+template <typename T>
+T read_at(const void* from, std::size_t offset = 0) {
+  T value;
+  std::memcpy(&value, static_cast<const std::byte*>(from) + offset, sizeof(value));
+  return value;
+}
+
+/// Where the last thing that the headers of a cubin name ends; nothing if that is not readable.
+std::optional<std::size_t> elf_bytes(const std::byte* elf, std::size_t readable) {
+  const auto fits = [readable](std::size_t at, std::size_t bytes) {
+    return at <= readable && bytes <= readable - at;
+  };
+  if (!fits(0, sizeof(Elf64_Ehdr))) return std::nullopt;
+  const auto header = read_at<Elf64_Ehdr>(elf);
+  const std::size_t sections = std::size_t{header.e_shnum} * sizeof(Elf64_Shdr);
+  const std::size_t segments = std::size_t{header.e_phnum} * sizeof(Elf64_Phdr);
+  if (!fits(header.e_shoff, sections) || !fits(header.e_phoff, segments)) return std::nullopt;
+  std::size_t end = std::max({sizeof(header), static_cast<std::size_t>(header.e_shoff) + sections,
+                              static_cast<std::size_t>(header.e_phoff) + segments});
+  for (std::size_t i = 0; i < header.e_shnum; ++i) {
+    const auto section = read_at<Elf64_Shdr>(elf, header.e_shoff + i * sizeof(Elf64_Shdr));
+    if (section.sh_type == SHT_NOBITS) continue;
+    if (!fits(section.sh_offset, section.sh_size)) return std::nullopt;
+    end = std::max<std::size_t>(end, section.sh_offset + section.sh_size);
+  }
+  return end;
+}
+
+/// Every kernel of a cubin has a section of its own for its parameters.
+void find_kernels_of_elf(std::span<const std::byte> elf, std::vector<std::string>& kernels) {
+  constexpr std::string_view kPrefix = ".nv.constant0.";
+  if (elf.size() < sizeof(Elf64_Ehdr)) return;
+  const auto header = read_at<Elf64_Ehdr>(elf.data());
+  const auto section_at = [&](std::size_t i, Elf64_Shdr& section) {
+    const std::size_t at = header.e_shoff + i * sizeof(Elf64_Shdr);
+    if (at > elf.size() || elf.size() - at < sizeof(Elf64_Shdr)) return false;
+    section = read_at<Elf64_Shdr>(elf.data(), at);
+    return true;
+  };
+  Elf64_Shdr names{}, section{};
+  if (!section_at(header.e_shstrndx, names)) return;
+  for (std::size_t i = 0; i < header.e_shnum && section_at(i, section); ++i) {
+    const std::size_t at = names.sh_offset + section.sh_name;
+    if (at >= elf.size()) continue;
+    const char* const text = reinterpret_cast<const char*>(elf.data()) + at;
+    const std::string_view name(text, ::strnlen(text, elf.size() - at));
+    if (name.starts_with(kPrefix)) kernels.emplace_back(name.substr(kPrefix.size()));
+  }
+}
+
+/// The words of PTX, without comments. Punctuation is words of one character.
+class Words {
+ public:
+  explicit Words(std::string_view text) : text_(text) {}
+
+  std::string_view next() {
+    skip();
+    if (at_ == text_.size()) return {};
+    const std::size_t begin = at_;
+    if (text_[at_] == '"') {
+      at_ = std::min(text_.find('"', at_ + 1), text_.size() - 1) + 1;
+      return text_.substr(begin, at_ - begin);
+    }
+    while (at_ < text_.size() && is_word(text_[at_])) ++at_;
+    if (at_ == begin) ++at_;
+    return text_.substr(begin, at_ - begin);
+  }
+
+ private:
+  static bool is_word(char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+           c == '$' || c == '%' || c == '.';
+  }
+  void skip() {
+    while (at_ < text_.size()) {
+      if (text_.substr(at_, 2) == "//") {
+        at_ = std::min(text_.find('\n', at_), text_.size());
+      } else if (text_.substr(at_, 2) == "/*") {
+        const std::size_t end = text_.find("*/", at_ + 2);
+        at_ = end == std::string_view::npos ? text_.size() : end + 2;
+      } else if (static_cast<unsigned char>(text_[at_]) <= ' ') {
+        ++at_;
+      } else {
+        return;
+      }
+    }
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+std::uint64_t number_of(std::string_view word) {
+  std::uint64_t value = 0;
+  std::from_chars(word.data(), word.data() + word.size(), value);
+  return value;
+}
+
+/// Bytes of ".u32" and its kind.
+std::uint64_t type_bytes(std::string_view word) {
+  const std::size_t digits = word.find_first_of("0123456789");
+  return digits == std::string_view::npos ? 0 : number_of(word.substr(digits)) / 8;
+}
+
+/// What follows `.attribute(.managed)`: [.align N] .type name[N]...
+ManagedName read_managed(Words& words) {
+  ManagedName managed;
+  std::string_view word = words.next();
+  std::uint64_t bytes = 1;
+  while (word.starts_with(".")) {
+    if (word == ".align") {
+      (void)words.next();
+    } else if (word == ".v2" || word == ".v4") {
+      bytes *= number_of(word.substr(2));
+    } else {
+      bytes *= type_bytes(word);
+    }
+    word = words.next();
+  }
+  managed.name = word;
+  for (word = words.next(); word == "["; word = words.next()) {
+    bytes *= number_of(words.next());
+    (void)words.next();
+  }
+  managed.bytes = bytes;
+  return managed;
+}
+
+void find_names_of_ptx(std::string_view text, CodeNames& names) {
+  Words words(text);
+  for (std::string_view word = words.next(); !word.empty(); word = words.next()) {
+    if (word == ".entry") names.kernels.emplace_back(words.next());
+    if (word != ".attribute" || words.next() != "(" || words.next() != ".managed") continue;
+    if (words.next() == ")") names.managed.push_back(read_managed(words));
+  }
+}
+
+}  // namespace
+
+Result<Image> image_of_code(const void* code, std::uint32_t capability, std::size_t readable) {
+  if (code == nullptr) return fail(ErrorCode::kInvalidValue, "no code was given");
+  const auto broken = [] {
+    return fail(ErrorCode::kNoKernelImage, "code that is no fat binary, no cubin and no PTX");
+  };
+  const auto* const bytes = static_cast<const std::byte*>(code);
+  if (readable < sizeof(std::uint32_t)) return broken();
+  if (std::memcmp(code, ELFMAG, SELFMAG) == 0) {
+    const auto size = elf_bytes(bytes, readable);
+    if (!size) return broken();
+    return Image{ImageKind::kElf, 0, {bytes, bytes + *size}};
+  }
+  const auto first = static_cast<unsigned char>(bytes[0]);
+  if (first == '.' || first == '/' || first <= ' ') {
+    const std::size_t size = ::strnlen(static_cast<const char*>(code), readable);
+    return Image{ImageKind::kPtx, 0, {bytes, bytes + size}};
+  }
+  const auto magic = read_at<std::uint32_t>(code);
+  const bool is_bounded = readable != ~std::size_t{0};
+  // A wrapper is a pointer, which nothing out of a file can be.
+  if (magic == kWrapperMagic && !is_bounded) return image_of_wrapper(code, capability);
+  constexpr std::size_t kContainerHeaderBytes = 16;
+  if (magic != kContainerMagic || readable < kContainerHeaderBytes) return broken();
+  const auto container = container_at(code);
+  if (!container) return std::unexpected(container.error());
+  if (container->size() > readable) return broken();
+  return choose_image(*container, capability);
+}
+
+CodeNames names_in(const Image& image) {
+  CodeNames names;
+  if (image.kind == ImageKind::kElf) {
+    find_kernels_of_elf(image.bytes, names.kernels);
+  } else {
+    find_names_of_ptx({reinterpret_cast<const char*>(image.bytes.data()), image.bytes.size()},
+                      names);
+  }
+  return names;
+}
+
+}  // namespace slate::client

@@ -1,0 +1,78 @@
+// Exports: what sessions offer to other sessions of the same user (cudaIpcGetMemHandle and its
+// kind): allocations and events, by names of random bytes. Whoever knows the name and is that user
+// may open it. One for all sessions of an engine. Thread-safe.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "daemon/engine/completer.h"
+#include "daemon/engine/memory_manager.h"
+#include "ipc/messages.h"
+
+namespace slate::daemon {
+
+/// An event that several sessions record and wait for.
+class SharedRecord {
+ public:
+  /// The event of the latest record; null before the first.
+  std::shared_ptr<SharedEvent> latest() const {
+    const std::lock_guard lock(mutex_);
+    return event_;
+  }
+  void set(std::shared_ptr<SharedEvent> event) {
+    const std::lock_guard lock(mutex_);
+    event_ = std::move(event);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<SharedEvent> event_;
+};
+
+class Exports {
+ public:
+  static constexpr std::size_t kMostOfSession = 4096;
+
+  struct Memory {
+    device::AddressRange range;
+    std::shared_ptr<MemoryManager> owner;
+  };
+
+  /// The handle of the allocation with this address; the same one each time. kInvalidValue when it
+  /// is none of `manager`'s; kLimit.
+  Result<ipc::ShareHandle> offer(std::uint64_t session, uid_t uid,
+                                 const std::shared_ptr<MemoryManager>& manager,
+                                 device::Address address);
+  Result<ipc::ShareHandle> offer(std::uint64_t session, uid_t uid,
+                                 std::shared_ptr<SharedRecord> event);
+  /// Keeps the memory: the caller lets go of it, by MemoryManager::let_go(). kInvalidHandle for a
+  /// handle that is none of this user's memory.
+  Result<Memory> open_memory(const ipc::ShareHandle& handle, uid_t uid);
+  Result<std::shared_ptr<SharedRecord>> open_event(const ipc::ShareHandle& handle, uid_t uid);
+  /// The session has freed this allocation: nobody opens it any more.
+  void withdraw(std::uint64_t session, device::Address address);
+  /// All that the session offered.
+  void withdraw_all(std::uint64_t session);
+
+ private:
+  struct Offer {
+    std::uint64_t session;
+    uid_t uid;
+    Memory memory;                        // owner null for events
+    std::shared_ptr<SharedRecord> event;  // null for memory
+  };
+
+  Result<ipc::ShareHandle> add(Offer offer);
+  const Offer* find(const ipc::ShareHandle& handle, uid_t uid) const;
+
+  mutable std::mutex mutex_;
+  std::map<std::string, Offer, std::less<>> offers_;  // by handle
+};
+
+}  // namespace slate::daemon

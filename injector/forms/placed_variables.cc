@@ -1,0 +1,127 @@
+#include "injector/forms/placed_variables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "injector/ptx/printer.h"
+
+namespace slate::injector {
+namespace {
+
+/// By index in Module::variables: where it is to lie.
+using Places = std::vector<std::optional<std::uint64_t>>;
+
+Result<Places> find_places(const ptx::Module& module, std::span<const PlacedVariable> placed) {
+  Places places(module.variables.size());
+  for (const PlacedVariable& each : placed) {
+    const ptx::Variable* const variable = module.find_variable(each.name);
+    if (variable == nullptr || variable->space != ptx::Space::kGlobal || variable->is_extern) {
+      return fail(ErrorCode::kSymbolNotFound,
+                  fmt::format("the module has no variable {} to be placed", each.name));
+    }
+    if (each.address % std::max<std::uint32_t>(variable->align, 1) != 0) {
+      return fail(ErrorCode::kInvalidValue,
+                  fmt::format("{:#x} is not aligned for {}", each.address, each.name));
+    }
+    places[static_cast<std::size_t>(variable - module.variables.data())] = each.address;
+  }
+  return places;
+}
+
+/// Initial contents that are addresses are filled in by whoever loads the module.
+Result<void> check_contents(const ptx::Module& module, const Places& places) {
+  for (std::size_t i = 0; i < module.variables.size(); ++i) {
+    const ptx::Variable& variable = module.variables[i];
+    for (const auto& fixup : variable.fixups) {
+      const ptx::Variable* const other = module.find_variable(fixup.symbol);
+      const bool to_placed =
+          other != nullptr && places[static_cast<std::size_t>(other - module.variables.data())];
+      if (!places[i] && !to_placed) continue;
+      return fail(ErrorCode::kNotSupported,
+                  fmt::format("{} begins with the address of {}, and one of them is a managed "
+                              "variable: that is not supported yet",
+                              variable.name, fixup.symbol));
+    }
+  }
+  return {};
+}
+
+/// The declarations go; one statement may declare several variables.
+Result<void> drop_declarations(const ptx::Module& module, const Places& places,
+                               std::vector<ptx::Edit>& edits) {
+  std::map<std::uint32_t, std::pair<ptx::Span, bool>> statements;  // all of it is placed
+  for (std::size_t i = 0; i < module.variables.size(); ++i) {
+    const ptx::Span span = module.variables[i].span;
+    auto& [its, all] = statements.try_emplace(span.begin, span, true).first->second;
+    all = all && places[i].has_value();
+  }
+  for (std::size_t i = 0; i < module.variables.size(); ++i) {
+    if (places[i] && !statements.at(module.variables[i].span.begin).second) {
+      return fail(
+          ErrorCode::kNotSupported,
+          fmt::format("{} is declared together with other variables", module.variables[i].name));
+    }
+  }
+  for (const auto& [begin, statement] : statements) {
+    if (statement.second) edits.push_back(ptx::remove(statement.first));
+  }
+  return {};
+}
+
+/// One instruction's uses of placed variables, each through a register of its own: few operands may
+/// be numbers of 64 bits.
+class Uses {
+ public:
+  Uses(const Places& places, std::vector<ptx::Edit>& edits) : places_(places), edits_(edits) {}
+
+  void replace(const ptx::Instruction& instruction) {
+    prologue_.clear();
+    count_ = 0;
+    for (const ptx::Operand& operand : instruction.operands) visit(operand);
+    if (count_ == 0) return;
+    edits_.push_back(ptx::insert_at(instruction.span.begin, "{ " + prologue_));
+    edits_.push_back(ptx::insert_at(instruction.span.end, " }"));
+  }
+
+ private:
+  void visit(const ptx::Operand& operand) {
+    const bool is_name =
+        operand.kind == ptx::Operand::Kind::kSymbol && operand.reference == ptx::Reference::kGlobal;
+    if (is_name && places_[operand.index]) {
+      const std::string name = fmt::format("%slate_placed{}", count_++);
+      const std::uint64_t address =
+          *places_[operand.index] + static_cast<std::uint64_t>(operand.integer);
+      prologue_ += fmt::format(".reg .b64 {}; mov.b64 {}, {:#x}; ", name, name, address);
+      edits_.push_back(ptx::replace(operand.span, name));
+    }
+    for (const ptx::Operand& part : operand.parts) visit(part);
+  }
+
+  const Places& places_;
+  std::vector<ptx::Edit>& edits_;
+  std::string prologue_;
+  int count_ = 0;
+};
+
+}  // namespace
+
+Result<std::string> place_variables(const ptx::Module& module,
+                                    std::span<const PlacedVariable> placed) {
+  const auto places = find_places(module, placed);
+  if (!places) return std::unexpected(places.error());
+  if (const auto ok = check_contents(module, *places); !ok) return std::unexpected(ok.error());
+  std::vector<ptx::Edit> edits;
+  if (const auto ok = drop_declarations(module, *places, edits); !ok)
+    return std::unexpected(ok.error());
+  Uses uses(*places, edits);
+  for (const ptx::Function& function : module.functions) {
+    for (const ptx::Instruction& instruction : function.instructions) uses.replace(instruction);
+  }
+  return ptx::apply_edits(module, std::move(edits));
+}
+
+}  // namespace slate::injector
