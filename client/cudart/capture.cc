@@ -163,7 +163,10 @@ cudaError_t end_capture(cudaStream_t stream, cudaGraph_t* graph, DefaultStream z
     const Frontier* frontier = frontier_of(session, id);
     if (frontier == nullptr) return deny(cudaErrorIllegalState);
     const CapturePointer capture = frontier->capture;
-    if (capture->origin != id) return deny(cudaErrorStreamCaptureUnmatched);
+    if (capture->origin != id) {
+      capture->invalid = true;
+      return deny(cudaErrorStreamCaptureUnmatched);
+    }
     if (capture->mode != cudaStreamCaptureModeRelaxed &&
         capture->thread != std::this_thread::get_id()) {
       return deny(cudaErrorStreamCaptureWrongThread);

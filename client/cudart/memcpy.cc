@@ -35,11 +35,11 @@ CopyCall asynchronous(CopyCall call) {
   return call;
 }
 
-/// The pitch that is checked even for a single row, as CUDA does.
+/// The pitch is checked even for a single row, as CUDA does, which then has another name for it.
 cudaError_t run_copy_2d(const CopyCall& call, cudaStream_t stream, DefaultStream zero) {
   if (call.width > 0 && call.height > 0 &&
       (call.width > call.to_pitch || call.width > call.from_pitch)) {
-    return remember(cudaErrorInvalidPitchValue);
+    return remember(call.height == 1 ? cudaErrorInvalidValue : cudaErrorInvalidPitchValue);
   }
   return run_copy(call, stream, zero);
 }

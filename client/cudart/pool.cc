@@ -56,7 +56,7 @@ cudaError_t release(void* address, cudaStream_t stream, DefaultStream zero) {
   return with_session([&](Session& session) -> Answer {
     auto id = stream_id(session, stream, zero);
     if (!id) return std::unexpected(id.error());
-    if (address == nullptr) return deny(cudaErrorInvalidValue);
+    if (address == nullptr) return {};
     if (auto taken = capture(session, *id, FreeNode{address_of(address)})) return *taken;
     auto of_graph = GraphMemory::free_by_program(session, address_of(address));
     if (!of_graph) return std::unexpected(of_graph.error());

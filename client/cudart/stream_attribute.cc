@@ -34,7 +34,7 @@ bool is_kept(int attribute) {
 cudaStreamAttrValue initial(int attribute) {
   cudaStreamAttrValue value{};
   if (attribute == cudaLaunchAttributeSynchronizationPolicy) {
-    value.syncPolicy = cudaSyncPolicyAuto;
+    value.syncPolicy = static_cast<cudaSynchronizationPolicy>(-1);  // as an H200 said
   } else if (attribute == cudaLaunchAttributeMemSyncDomainMap) {
     value.memSyncDomainMap.remote = 1;
   }
