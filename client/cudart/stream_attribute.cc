@@ -34,7 +34,10 @@ bool is_kept(int attribute) {
 cudaStreamAttrValue initial(int attribute) {
   cudaStreamAttrValue value{};
   if (attribute == cudaLaunchAttributeSynchronizationPolicy) {
-    value.syncPolicy = static_cast<cudaSynchronizationPolicy>(-1);  // as an H200 said
+    // What an H200 said, though it is none of the enumerators.
+    constexpr int kUnset = -1;
+    static_assert(sizeof(kUnset) == sizeof(value.syncPolicy));
+    std::memcpy(&value.syncPolicy, &kUnset, sizeof(kUnset));
   } else if (attribute == cudaLaunchAttributeMemSyncDomainMap) {
     value.memSyncDomainMap.remote = 1;
   }
