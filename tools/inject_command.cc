@@ -173,14 +173,21 @@ class Injection {
                                     : module.error().message);
         continue;
       }
-      report.images.push_back(analyse_image(number, **module));
+      auto image_report = analyse_image(number, **module);
+      if (image_report) {
+        report.images.push_back(std::move(*image_report));
+      } else {
+        report.errors.push_back(image_report.error().message);
+      }
     }
     return report;
   }
 
-  ImageReport analyse_image(std::size_t number, const ptx::Module& module) {
+  Result<ImageReport> analyse_image(std::size_t number, const ptx::Module& module) {
     ImageReport report{.image = number, .target = std::string(module.target), .kernels = {}};
-    for (injector::EntryAnalysis& entry : injector::analyse(module).entries) {
+    auto analysis = injector::judge(module);
+    if (!analysis) return std::unexpected(analysis.error());
+    for (injector::EntryAnalysis& entry : analysis->entries) {
       KernelReport kernel{.name = std::string(entry.name), .demangled = {}, .analysis = {}};
       kernel.demangled = demangle(kernel.name);
       if (!wanted(kernel.name, kernel.demangled)) continue;
@@ -202,7 +209,7 @@ class Injection {
     if (request_.max_registers != 0) {
       for (const ptx::Function& function : (*module)->functions) {
         if (function.is_entry)
-          options.most_registers.emplace(function.name, request_.max_registers);
+          options.most_registers[std::string(function.name)] = {.most = request_.max_registers};
       }
     }
     auto injected = injector::inject(**module, options);
@@ -212,7 +219,8 @@ class Injection {
       if (wanted(kernel.name, demangle(kernel.name))) {
         say_what_is_missing(kernel, options);
       } else {
-        unwanted.insert(unwanted.end(), {kernel.worker, kernel.slice, kernel.profile});
+        unwanted.insert(unwanted.end(),
+                        {kernel.worker, kernel.compact_worker, kernel.slice, kernel.profile});
       }
     }
     return without(std::move(injected->ptx), unwanted);

@@ -82,11 +82,12 @@ std::string row(const KernelReport& kernel, bool mangled) {
   const EntryAnalysis& analysis = kernel.analysis;
   const auto yes = [](bool value) { return value ? "yes" : "-"; };
   const std::string reasons = reasons_of(analysis);
-  return fmt::format(
-      "{:<6} {:<5} {:<6} {:<4} {:<5} {:>8} {:>6}  {}{}{}\n", yes(analysis.worker.legal()),
-      yes(analysis.slice.legal()), yes(analysis.drains), yes(analysis.needs_whole_rows),
-      yes(analysis.independent_blocks), analysis.barriers, analysis.static_shared_bytes,
-      mangled ? kernel.name : kernel.demangled, reasons.empty() ? "" : "  # ", reasons);
+  return fmt::format("{:<6} {:<5} {:<4} {:<6} {:<4} {:<5} {:>8} {:>6}  {}{}{}\n",
+                     yes(analysis.worker.legal()), yes(analysis.slice.legal()),
+                     yes(analysis.late_exits), yes(analysis.drains), yes(analysis.needs_whole_rows),
+                     yes(analysis.independent_blocks), analysis.barriers,
+                     analysis.static_shared_bytes, mangled ? kernel.name : kernel.demangled,
+                     reasons.empty() ? "" : "  # ", reasons);
 }
 
 json verdict_json(const injector::Verdict& verdict) {
@@ -101,6 +102,7 @@ json kernel_json(const KernelReport& kernel) {
           {"worker", verdict_json(analysis.worker)},
           {"slice", verdict_json(analysis.slice)},
           {"profile", verdict_json(analysis.profile)},
+          {"late_exits", analysis.late_exits},
           {"drains", analysis.drains},
           {"whole_rows", analysis.needs_whole_rows},
           {"independent_blocks", analysis.independent_blocks},
@@ -147,7 +149,7 @@ std::string report_rows(const FileReport& report, bool mangled) {
     text += report.images.size() > 1
                 ? fmt::format("{} (image {}, {})\n", report.file, image.image, image.target)
                 : fmt::format("{} ({})\n", report.file, image.target);
-    text += "WORKER SLICE DRAINS ROWS INDEP BARRIERS SHARED  KERNEL\n";
+    text += "WORKER SLICE LATE DRAINS ROWS INDEP BARRIERS SHARED  KERNEL\n";
     for (const KernelReport& kernel : image.kernels) text += row(kernel, mangled);
     text += '\n';
   }

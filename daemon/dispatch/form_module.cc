@@ -1,6 +1,8 @@
 #include "daemon/dispatch/form_module.h"
 
 #include <algorithm>
+#include <initializer_list>
+#include <string_view>
 
 namespace slate::daemon {
 namespace {
@@ -8,6 +10,7 @@ namespace {
 /// With so many, an SM's registers suffice for all the threads that it can hold.
 constexpr std::uint32_t kFreeRegisters = 32;
 constexpr std::uint32_t kRegisterUnit = 8;  // hardware gives them out in eights
+constexpr int kMostAttempts = 2;            // with a limit, and lean with a limit
 
 using RegisterLimits = decltype(injector::InjectOptions::most_registers);
 
@@ -15,29 +18,51 @@ std::uint32_t round_up(std::uint32_t registers) {
   return (registers + kRegisterUnit - 1) / kRegisterUnit * kRegisterUnit;
 }
 
-Result<std::uint32_t> registers_of(device::Device& device, device::Module module,
-                                   const std::string& name) {
-  const auto function = device.find_function(module, name);
-  if (!function) return std::unexpected(function.error());
-  const auto info = device.function_info(*function);
-  if (!info) return std::unexpected(info.error());
-  return info->registers;
+/// Of a thread.
+struct Needs {
+  std::uint32_t registers = 0;
+  std::uint32_t local_bytes = 0;
+};
+
+/// The most that any of these functions needs; empty names are none.
+Result<Needs> needs_of(device::Device& device, device::Module module,
+                       std::initializer_list<std::string_view> names) {
+  Needs needs;
+  for (const std::string_view name : names) {
+    if (name.empty()) continue;
+    const auto function = device.find_function(module, std::string(name));
+    if (!function) return std::unexpected(function.error());
+    const auto info = device.function_info(*function);
+    if (!info) return std::unexpected(info.error());
+    needs.registers = std::max(needs.registers, info->registers);
+    needs.local_bytes = std::max(needs.local_bytes, info->local_bytes);
+  }
+  return needs;
 }
 
-/// By kernel, the registers that its worker form may have and exceeds.
-Result<RegisterLimits> limits_for(device::Device& device, device::Module module,
-                                  const std::vector<injector::KernelForms>& kernels) {
-  RegisterLimits limits;
+/// Limits the registers of worker forms that take too many, and makes those lean that spill under
+/// such a limit. True if there was any.
+Result<bool> tighten(device::Device& device, device::Module module,
+                     const std::vector<injector::KernelForms>& kernels, RegisterLimits& limits) {
+  bool any = false;
   for (const injector::KernelForms& kernel : kernels) {
     if (kernel.worker.empty()) continue;
-    const auto native = registers_of(device, module, kernel.name);
+    const auto native = needs_of(device, module, {kernel.name});
     if (!native) return std::unexpected(native.error());
-    const auto worker = registers_of(device, module, kernel.worker);
+    const auto worker = needs_of(device, module, {kernel.worker, kernel.compact_worker});
     if (!worker) return std::unexpected(worker.error());
-    const std::uint32_t most = std::max(kFreeRegisters, round_up(*native));
-    if (*worker > most) limits.emplace(kernel.name, most);
+    const std::uint32_t most = std::max(kFreeRegisters, round_up(native->registers));
+    const auto limit = limits.find(kernel.name);
+    if (limit == limits.end()) {
+      if (worker->registers <= most) continue;
+      limits[kernel.name] = {.most = most, .lean = false};
+    } else {
+      if (limit->second.lean || worker->local_bytes <= native->local_bytes) continue;
+      limit->second.lean = true;
+    }
+    any = true;
   }
-  return limits;
+  return any;
 }
 
 }  // namespace
@@ -55,23 +80,21 @@ Result<FormModule> load_forms(device::Device& device, const ptx::Module& ptx, co
   auto module = load(injected->ptx);
   if (!module) return std::unexpected(module.error());
   // sim's registers are an estimate that limits nothing.
-  if (device.info().is_simulated == 0) {
-    auto limits = limits_for(device, *module, injected->kernels);
-    if (!limits) {
+  const int attempts = device.info().is_simulated == 0 ? kMostAttempts : 0;
+  for (int i = 0; i < attempts; ++i) {
+    const auto any = tighten(device, *module, injected->kernels, options.most_registers);
+    if (!any) {
       device.unload_module(*module);
-      return std::unexpected(limits.error());
+      return std::unexpected(any.error());
     }
-    if (!limits->empty()) {
-      options.most_registers = std::move(*limits);
-      const auto limited = injector::inject(ptx, options);
-      const auto again =
-          limited ? load(limited->ptx) : Result<device::Module>(std::unexpected(limited.error()));
-      // Some code cannot do with so few: then fewer workers fit.
-      if (again) {
-        device.unload_module(*module);
-        module = *again;
-      }
-    }
+    if (!*any) break;
+    auto limited = injector::inject(ptx, options);
+    const auto again =
+        limited ? load(limited->ptx) : Result<device::Module>(std::unexpected(limited.error()));
+    if (!again) break;  // some code cannot do with so few: then fewer workers fit
+    device.unload_module(*module);
+    module = *again;
+    injected = std::move(limited);
   }
   FormModule result{.module = *module, .kernels = std::move(injected->kernels), .code = 0};
   for (injector::KernelForms& kernel : result.kernels) kernel.analysis.name = {};

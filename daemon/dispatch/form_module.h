@@ -25,7 +25,7 @@ using PtxLoader = std::function<Result<device::Module>(std::string_view ptx)>;
 
 /// Injects and loads, with the profile form if `profile`. Where a worker form takes so many
 /// registers that fewer of its blocks fit on an SM than of the kernel itself, it is made anew with
-/// a limit: that costs a second compilation.
+/// a limit, and if it spills then, lean: each costs another compilation.
 Result<FormModule> load_forms(device::Device& device, const ptx::Module& ptx, const PtxLoader& load,
                               bool profile = false);
 

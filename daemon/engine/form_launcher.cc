@@ -80,16 +80,31 @@ class Launcher {
   }
 
   bool prepare_worker() {
-    if (target_.queue == nullptr || !prepare(kernel_.worker, kernel_.forms->worker)) return false;
-    const std::uint32_t room = room_of(device_, kernel_, form_.spec.function, spec_.block.count(),
-                                       spec_.dynamic_shared_bytes);
-    if (room == 0) return false;
-    form_.workers_per_sm = target_.most_per_sm != 0 ? std::min(room, target_.most_per_sm) : room;
+    if (target_.queue == nullptr) return false;
+    const bool fits = prepare(kernel_.worker, kernel_.forms->worker);
+    std::uint32_t workers = fits ? workers_per_sm() : 0;
+    // Twice the shared memory may cost more workers than it saves time.
+    if (!kernel_.forms->compact_worker.empty()) {
+      const FormLaunch overlapping = form_;
+      const bool compact_fits = prepare(kernel_.compact_worker, kernel_.forms->compact_worker);
+      const std::uint32_t more = compact_fits ? workers_per_sm() : 0;
+      if (more <= workers) form_ = overlapping;
+      workers = std::max(workers, more);
+    }
+    if (workers == 0) return false;
+    form_.workers_per_sm = workers;
     form_.sms = target_.sms;
     form_.after = target_.after;
     if (target_.task_size != 0) form_.task_sizes = task_sizes(target_.task_size);
     form_.independent_blocks = kernel_.forms->analysis.independent_blocks;
     return true;
+  }
+
+  /// Of the function in form_: how many fit, or may be there.
+  std::uint32_t workers_per_sm() {
+    const std::uint32_t room = room_of(device_, kernel_, form_.spec.function, spec_.block.count(),
+                                       spec_.dynamic_shared_bytes);
+    return target_.most_per_sm != 0 ? std::min(room, target_.most_per_sm) : room;
   }
 
   Result<void> launch_slices() {
@@ -172,8 +187,8 @@ LaunchShape shape_of(device::Device& device, FormService& service, FunctionRecor
             whole_rows ? std::string_view(analysis.worker.why_not)
                        : std::string_view("its warps span rows of the block"));
   }
-  shape.worker_likely =
-      shape.worker && spec.block.count() <= kSmallBlock && shape.blocks >= kManyWaves * shape.wave;
+  shape.worker_likely = shape.worker && !analysis.drains && spec.block.count() <= kSmallBlock &&
+                        shape.blocks >= kManyWaves * shape.wave;
   return shape;
 }
 

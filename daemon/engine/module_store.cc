@@ -187,6 +187,7 @@ Result<const FunctionRecord*> ModuleStore::add_function(std::uint64_t module, st
                         .device_module = (*owner)->module,
                         .forms = (*owner)->find(name),
                         .worker = {},
+                        .compact_worker = {},
                         .slice = {},
                         .profile = {},
                         .reason_told = false,

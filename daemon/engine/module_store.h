@@ -53,7 +53,7 @@ struct FunctionRecord {
   std::uint64_t module = 0;
   device::Module device_module{};
   const injector::KernelForms* forms = nullptr;  // lives as long as the module; null: none
-  FormFunction worker, slice, profile;
+  FormFunction worker, compact_worker, slice, profile;
   bool reason_told = false;  // why it does not run in the form asked for
   std::uint64_t code = 0;    // hash of the module's text
   std::vector<RoomRecord> rooms;

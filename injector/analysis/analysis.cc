@@ -19,26 +19,6 @@ std::uint64_t aligned(std::uint64_t offset, std::uint64_t alignment) {
   return (offset + alignment - 1) / alignment * alignment;
 }
 
-/// What a barrier instruction waits for.
-struct BarrierKind {
-  bool whole_block = false;  // no thread count given
-  bool zero = false;         // barrier 0 by name
-  bool reduces = false;
-};
-
-BarrierKind kind_of(const Instruction& instruction) {
-  BarrierKind kind;
-  kind.reduces = instruction.has("red");
-  // bar.red: result, barrier [, count], predicate.
-  const std::size_t first = kind.reduces ? 1 : 0;
-  const std::size_t after = kind.reduces ? 1 : 0;
-  const auto& operands = instruction.operands;
-  if (operands.size() <= first) return kind;
-  kind.zero = operands[first].kind == Operand::Kind::kInteger && operands[first].integer == 0;
-  kind.whole_block = operands.size() == first + 1 + after;
-  return kind;
-}
-
 /// The lanes that a warp-wide instruction names: its last operand, or none (the whole warp).
 const Operand* lanes_of(const Instruction& instruction) {
   if (instruction.operands.empty() || instruction.opcode.ends_with("mma") ||
@@ -198,7 +178,6 @@ class EntryJudge {
   void judge_control_flow() {
     const ControlFlow flow(function_);
     const Uniformity uniformity(function_, flow, false);
-    count_divergent_exits(flow, uniformity);
     for (std::uint32_t i = 0; i < function_.instructions.size(); ++i) {
       const Instruction& instruction = function_.instructions[i];
       Scope apart = uniformity.apart_in(flow.block_of(i));
@@ -212,20 +191,10 @@ class EntryJudge {
     if (result_.drains) judge_drain();
   }
 
-  void count_divergent_exits(const ControlFlow& flow, const Uniformity& uniformity) {
-    for (const ControlFlow::Block& block : flow.blocks()) {
-      const Instruction& last = function_.instructions[block.end - 1];
-      if (last.guard && block.meeting == ControlFlow::kNone &&
-          uniformity.of(*last.guard) != Scope::kBlock) {
-        ++result_.divergent_exits;
-      }
-    }
-  }
-
   void judge_barrier(const Instruction& instruction, Scope apart) {
     ++result_.barriers;
     if (apart == Scope::kBlock) return;
-    const BarrierKind kind = kind_of(instruction);
+    const BarrierKind kind = barrier_kind(instruction);
     // Threads that do not come here may be waiting for the next block at barrier 0.
     if (kind.whole_block && kind.zero) {
       result_.drains = true;
@@ -349,7 +318,7 @@ class EntryJudge {
   void judge_drain() {
     for (const Instruction& instruction : function_.instructions) {
       if (!is_block_barrier(instruction)) continue;
-      const BarrierKind kind = kind_of(instruction);
+      const BarrierKind kind = barrier_kind(instruction);
       if (kind.reduces || !kind.zero || !kind.whole_block) {
         refuse_worker(at(instruction.line,
                          "threads leave early, and this barrier reduces, is named or is partial"));
@@ -370,14 +339,14 @@ class EntryJudge {
 };
 
 /// A reason that holds for all kernels of the module, or nothing.
-std::string judge_module(const ptx::Module& module) {
+std::string judge_module(const ptx::Module& module, OwnNames names) {
   if (module.sm < kOldestSm) {
     return fmt::format(
         "written for {}; threads of a warp make no progress of their own before sm_70",
         module.target);
   }
   if (module.address_size != 64) return "has 32-bit addresses";
-  if (module.text.find(kReservedPrefix) != std::string::npos) {
+  if (names == OwnNames::kRefused && module.text.find(kReservedPrefix) != std::string::npos) {
     return fmt::format("has names that begin with {}", kReservedPrefix);
   }
   return {};
@@ -385,10 +354,10 @@ std::string judge_module(const ptx::Module& module) {
 
 }  // namespace
 
-ModuleAnalysis analyse(const ptx::Module& module) {
+ModuleAnalysis analyse(const ptx::Module& module, OwnNames names) {
   ModuleAnalysis analysis;
   analysis.functions = collect_facts(module);
-  const std::string reason = judge_module(module);
+  const std::string reason = judge_module(module, names);
   for (std::uint32_t i = 0; i < module.functions.size(); ++i) {
     const ptx::Function& function = module.functions[i];
     if (!function.is_entry || !function.has_body) continue;

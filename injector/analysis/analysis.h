@@ -32,6 +32,9 @@ struct EntryAnalysis {
   /// Threads may leave the kernel while others go on to a barrier: the worker form must count those
   /// who are left ("exit drain").
   bool drains = false;
+  /// They may, but the worker form is made of a kernel whose threads wait for one another to leave
+  /// (forms/late_exits.h, which alone sets this). Then `drains` is false.
+  bool late_exits = false;
   /// Blocks use shared memory or barriers, so that a worker must have all its threads together
   /// between two of them.
   bool separates_blocks = false;
@@ -50,7 +53,6 @@ struct EntryAnalysis {
 
   std::uint32_t barriers = 0;
   std::uint32_t warp_wide = 0;
-  std::uint32_t divergent_exits = 0;      // branches that may part a block for good
   std::uint64_t static_shared_bytes = 0;  // as declared, without padding
   std::uint64_t parameter_bytes = 0;
   std::uint32_t registers = 0;  // virtual ones, in units of 32 bits
@@ -61,7 +63,11 @@ struct ModuleAnalysis {
   std::vector<FunctionFacts> functions;  // by index into Module::functions
 };
 
-ModuleAnalysis analyse(const ptx::Module& module);
+/// Whether names that begin with kReservedPrefix are a reason to refuse, or are ours, in a module
+/// that was rewritten.
+enum class OwnNames : std::uint8_t { kRefused, kExpected };
+
+ModuleAnalysis analyse(const ptx::Module& module, OwnNames names = OwnNames::kRefused);
 
 /// What the forms add to a kernel at most. A kernel without room for it stays native.
 inline constexpr std::uint64_t kAddedSharedBytes = 96;

@@ -37,6 +37,20 @@ ControlFlow::ControlFlow(const ptx::Function& function) {
   find_meetings();
 }
 
+ControlFlow ControlFlow::without(const std::vector<Edge>& edges) const {
+  ControlFlow rest = *this;
+  for (const Edge& edge : edges) {
+    Block& block = rest.blocks_[edge.block];
+    if (edge.to == kNone) {
+      block.exits = false;
+    } else {
+      std::erase(block.successors, edge.to);
+    }
+  }
+  rest.find_meetings();
+  return rest;
+}
+
 void ControlFlow::split(const ptx::Function& function) {
   const auto count = static_cast<std::uint32_t>(function.instructions.size());
   std::vector<bool> starts(count + 1, false);
@@ -188,6 +202,39 @@ std::vector<std::uint32_t> ControlFlow::reach(const std::vector<std::uint32_t>& 
     for (const std::uint32_t successor : blocks_[found[i]].successors) visit(successor);
   }
   return found;
+}
+
+std::vector<bool> ControlFlow::reachable_from(const std::vector<std::uint32_t>& blocks) const {
+  std::vector<bool> marks(blocks_.size(), false);
+  for (const std::uint32_t b : reach(blocks, kNone)) marks[b] = true;
+  return marks;
+}
+
+/// Those that a walk in depth comes back to while it is still behind them.
+std::vector<bool> ControlFlow::loop_headers() const {
+  struct Visit {
+    std::uint32_t block;
+    std::size_t next = 0;
+  };
+  std::vector<bool> headers(blocks_.size(), false), seen(headers), under_way(headers);
+  if (blocks_.empty()) return headers;
+  std::vector<Visit> path{{0}};
+  seen[0] = under_way[0] = true;
+  while (!path.empty()) {
+    Visit& top = path.back();
+    const auto& successors = blocks_[top.block].successors;
+    if (top.next == successors.size()) {
+      under_way[top.block] = false;
+      path.pop_back();
+      continue;
+    }
+    const std::uint32_t next = successors[top.next++];
+    if (under_way[next]) headers[next] = true;
+    if (seen[next]) continue;
+    seen[next] = under_way[next] = true;
+    path.push_back({next});
+  }
+  return headers;
 }
 
 std::vector<std::uint32_t> ControlFlow::influence_of(std::uint32_t block) const {

@@ -29,8 +29,20 @@ class ControlFlow {
 
   explicit ControlFlow(const ptx::Function& function);
 
+  /// A way on from a block: to a successor, or (kNone) out of the function.
+  struct Edge {
+    std::uint32_t block = 0;
+    std::uint32_t to = kNone;
+  };
+  /// The same code if nobody ever took these ways.
+  ControlFlow without(const std::vector<Edge>& edges) const;
+
   const std::vector<Block>& blocks() const { return blocks_; }
   std::uint32_t block_of(std::uint32_t instruction) const { return block_of_[instruction]; }
+  /// By block: whether it can be reached from one of these, themselves included.
+  std::vector<bool> reachable_from(const std::vector<std::uint32_t>& blocks) const;
+  /// By block: whether a loop begins with it, seen from the function's beginning.
+  std::vector<bool> loop_headers() const;
   /// The blocks that are run between the branch at the end of `block` and the place where its paths
   /// meet again, that place left out.
   std::vector<std::uint32_t> influence_of(std::uint32_t block) const;

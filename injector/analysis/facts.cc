@@ -199,6 +199,20 @@ bool is_block_barrier(const Instruction& instruction) {
   return !instruction.has("warp") && !instruction.has("cluster");
 }
 
+BarrierKind barrier_kind(const Instruction& instruction) {
+  BarrierKind kind;
+  kind.reduces = instruction.has("red");
+  // bar.red: result, barrier [, count], predicate.
+  const std::size_t first = kind.reduces ? 1 : 0;
+  const std::size_t after = kind.reduces ? 1 : 0;
+  const auto& operands = instruction.operands;
+  if (operands.size() <= first) return kind;
+  kind.named_by_number = operands[first].kind == Operand::Kind::kInteger;
+  kind.zero = kind.named_by_number && operands[first].integer == 0;
+  kind.whole_block = operands.size() == first + 1 + after;
+  return kind;
+}
+
 bool is_warp_wide(const Instruction& instruction) {
   if (is_one_of(instruction.opcode, {"shfl", "vote", "match", "redux", "elect", "wmma", "mma",
                                      "wgmma", "ldmatrix", "stmatrix", "movmatrix"})) {

@@ -59,6 +59,17 @@ std::vector<FunctionFacts> collect_facts(const ptx::Module& module);
 
 /// True for barriers of the block (not of a warp or a cluster).
 bool is_block_barrier(const ptx::Instruction& instruction);
+
+/// What a barrier of the block waits for.
+struct BarrierKind {
+  bool whole_block = false;  // no thread count given
+  bool zero = false;         // barrier 0 by name
+  bool named_by_number = false;
+  bool reduces = false;
+};
+/// Requires: is_block_barrier(instruction).
+BarrierKind barrier_kind(const ptx::Instruction& instruction);
+
 /// True for instructions that wait for, or read from, other lanes of the warp.
 bool is_warp_wide(const ptx::Instruction& instruction);
 /// True for %ctaid and %nctaid with a component.

@@ -78,6 +78,10 @@ Scope join(Scope a, Scope b) {
   return std::max(a, b);
 }
 
+bool only_computes(const Instruction& instruction) {
+  return is_pure(instruction.opcode);
+}
+
 bool has_result(const Instruction& instruction) {
   const std::string_view opcode = instruction.opcode;
   if (opcode == "bar" || opcode == "barrier") return instruction.has("red");
@@ -377,6 +381,7 @@ bool Uniformity::visit(std::uint32_t index) {
 bool Uniformity::spread(std::uint32_t block) {
   const auto& code = flow_.blocks()[block];
   const Instruction& last = function_.instructions[code.end - 1];
+  if (code.successors.size() + (code.exits ? 1 : 0) < 2) return false;
   // Two ways on: a guarded branch, a guarded way out, or a jump through a table.
   Scope scope = Scope::kBlock;
   if (last.guard && (last.opcode == "bra" || last.opcode == "brx" || leaves(last))) {

@@ -89,6 +89,9 @@ class Uniformity {
 /// The operands that an instruction writes: none, one, or both of a pair.
 void for_each_result(const ptx::Instruction& instruction, auto&& use);
 
+/// True if the result depends on nothing but the operands, and there is no other effect.
+bool only_computes(const ptx::Instruction& instruction);
+
 /// True if operand 0 is a result.
 bool has_result(const ptx::Instruction& instruction);
 

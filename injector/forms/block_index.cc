@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "injector/forms/launch_parameters.h"
@@ -89,6 +90,29 @@ void replace_reads(const ptx::Function& function, FunctionCopy& copy, Source sou
   }
 }
 
+/// How many axes of the index are kept: up to the last that is read.
+std::size_t kept_axes(const ptx::Function& function) {
+  std::size_t axes = 0;
+  for (const ptx::Instruction& instruction : function.instructions) {
+    for_each_operand(instruction.operands, [&](const ptx::Operand& operand) {
+      if (is_block_index(operand) && !is_grid_size(operand)) {
+        axes = std::max(axes, axis_of(operand) + 1);
+      }
+    });
+  }
+  return axes;
+}
+
+/// Adds one along an axis, {0}, and goes on to the next axis only with a carry.
+constexpr std::string_view kStep = R"(	add.u32 ~c{0}, ~c{0}, 1;
+	ld.param.u32 ~q, [<origin_{0}>];
+	ld.param.u32 ~u, [<extent_{0}>];
+	add.u32 ~u, ~u, ~q;
+	setp.lt.u32 ~p, ~c{0}, ~u;
+	@~p bra $stepped;
+	mov.u32 ~c{0}, ~q;
+)";
+
 }  // namespace
 
 std::string block_index_registers() {
@@ -104,6 +128,32 @@ void replace_block_index(const ptx::Function& function, FunctionCopy& copy,
   replace_reads(function, copy, [&](const ptx::Operand& operand) {
     return is_grid_size(operand) ? compute(operand) : expand(before) + compute(operand);
   });
+}
+
+std::string begin_block_index(const ptx::Function& function) {
+  std::string code;
+  for (std::size_t axis = 0; axis < kept_axes(function); ++axis) code += compute_index(axis);
+  return code;
+}
+
+std::string step_block_index(const ptx::Function& function) {
+  const std::size_t axes = kept_axes(function);
+  if (axes == 0) return {};
+  std::string code = fmt::format(kStep, 'x');
+  if (axes > 1) code += fmt::format(kStep, 'y');
+  if (axes > 2) code += "\tadd.u32 ~cz, ~cz, 1;\n";
+  return expand(code + "$stepped:\n");
+}
+
+void replace_kept_index(const ptx::Function& function, FunctionCopy& copy) {
+  for (const ptx::Instruction& instruction : function.instructions) {
+    for_each_operand(instruction.operands, [&](const ptx::Operand& operand) {
+      if (!is_block_index(operand)) return;
+      if (is_grid_size(operand))
+        copy.insert(instruction.span.begin, "\n" + compute(operand) + "\t");
+      copy.replace(operand.span, register_for(operand));
+    });
+  }
 }
 
 std::vector<bool> functions_to_copy(const ptx::Module& module, const ModuleAnalysis& analysis) {

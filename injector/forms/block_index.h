@@ -24,6 +24,12 @@ std::string parameter_declaration();
 void replace_block_index(const ptx::Function& function, FunctionCopy& copy,
                          std::string_view before = {});
 
+/// The same where the index is kept in registers between blocks: what fills them for the block
+/// %__slate_block, what makes them those of the next block, and the reads. %__slate_p is used.
+std::string begin_block_index(const ptx::Function& function);
+std::string step_block_index(const ptx::Function& function);
+void replace_kept_index(const ptx::Function& function, FunctionCopy& copy);
+
 // --- Device functions
 // ------------------------------------------------------------------------------
 

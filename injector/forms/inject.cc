@@ -2,8 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <memory>
+#include <optional>
+
 #include "injector/forms/block_index.h"
+#include "injector/forms/late_exits.h"
 #include "injector/forms/profile.h"
+#include "injector/forms/shared_copies.h"
 #include "injector/forms/slice.h"
 #include "injector/forms/worker.h"
 
@@ -24,6 +29,8 @@ std::string_view form_name(Form form) {
 }
 
 namespace {
+
+constexpr std::string_view kCompactSuffix = "__slate_compact";
 
 std::string form_entry(const KernelForms& forms, Form form) {
   return fmt::format("{}{}{}", forms.name, kReservedPrefix, form_name(form));
@@ -49,53 +56,112 @@ Result<void> add_profile(const ptx::Module& module, EntryAnalysis& entry,
   return {};
 }
 
-}  // namespace
+class Injector {
+ public:
+  Injector(const ptx::Module& module, const InjectOptions& options)
+      : module_(module), options_(options) {}
 
-Result<InjectedModule> inject(const ptx::Module& module, const InjectOptions& options) {
-  ModuleAnalysis analysis = analyse(module);
-  const std::vector<bool> copied = functions_to_copy(module, analysis);
-  auto counted = options.profile ? count_functions(module, analysis)
-                                 : Result<CountedFunctions>(CountedFunctions{});
-  if (!counted) return std::unexpected(counted.error());
-  InjectedModule result;
-  std::string added;
-  bool needs_functions = false;
-  for (EntryAnalysis& entry : analysis.entries) {
+  Result<InjectedModule> run() {
+    analysis_ = analyse(module_);
+    copied_ = functions_to_copy(module_, analysis_);
+    if (options_.profile) {
+      auto counted = count_functions(module_, analysis_);
+      if (!counted) return std::unexpected(counted.error());
+      counted_ = std::move(*counted);
+    }
+    if (options_.worker) {
+      auto late = make_exits_late(module_, analysis_);
+      if (!late) return std::unexpected(late.error());
+      late_ = std::move(*late);
+    }
+    for (EntryAnalysis& entry : analysis_.entries) {
+      if (const auto done = add_forms(entry); !done) return std::unexpected(done.error());
+    }
+    return finish();
+  }
+
+ private:
+  Result<void> add_forms(EntryAnalysis& entry) {
     KernelForms forms;
     forms.name = entry.name;
-    if (options.worker && entry.worker.legal()) {
-      forms.worker = form_entry(forms, Form::kWorker);
-      const auto registers = options.most_registers.find(entry.name);
-      const EntryOptions entry_options{
-          .most_registers = registers == options.most_registers.end() ? 0 : registers->second};
-      const auto text = worker_form(module, entry, copied, forms.worker, entry_options);
-      if (!text) return std::unexpected(text.error());
-      added.append("\n").append(*text).append("\n");
+    if (options_.worker && entry.worker.legal()) {
+      if (const auto done = add_workers(entry, forms); !done) return done;
     }
-    if (options.slice && entry.slice.legal()) {
+    if (options_.slice && entry.slice.legal()) {
       forms.slice = form_entry(forms, Form::kSlice);
-      const auto text = slice_form(module, entry, copied, forms.slice);
-      if (!text) return std::unexpected(text.error());
-      added.append("\n").append(*text).append("\n");
+      if (const auto done = add(slice_form(module_, entry, copied_, forms.slice)); !done)
+        return done;
     }
-    if (options.profile) {
-      const auto done = add_profile(module, entry, *counted, forms, added);
-      if (!done) return std::unexpected(done.error());
+    if (options_.profile) {
+      const auto done = add_profile(module_, entry, counted_, forms, added_);
+      if (!done) return done;
     }
-    needs_functions |= entry.functions_read_block_index && !(forms.worker + forms.slice).empty();
+    needs_functions_ |= entry.functions_read_block_index && !(forms.worker + forms.slice).empty();
     forms.analysis = std::move(entry);
-    result.kernels.push_back(std::move(forms));
+    result_.kernels.push_back(std::move(forms));
+    return {};
   }
-  result.ptx = module.text;
-  while (result.ptx.ends_with('\0')) result.ptx.pop_back();
-  if (needs_functions) {
-    const auto functions = copy_functions(module, copied);
-    if (!functions) return std::unexpected(functions.error());
-    result.ptx += *functions;
+
+  Result<void> add_workers(const EntryAnalysis& entry, KernelForms& forms) {
+    const ptx::Module& source = entry.late_exits ? *late_ : module_;
+    const auto registers = options_.most_registers.find(entry.name);
+    WorkerOptions worker;
+    if (registers != options_.most_registers.end()) {
+      worker.most_registers = registers->second.most;
+      worker.lean = registers->second.lean;
+    }
+    std::optional<SharedCopies> copies;
+    if (!worker.lean) copies = SharedCopies::plan(source, entry);
+    if (copies) worker.copies = &*copies;
+    forms.worker = form_entry(forms, Form::kWorker);
+    const auto done = add(worker_form(source, entry, copied_, forms.worker, worker));
+    if (!done || !copies || !copies->may_cost_blocks()) return done;
+    worker.copies = nullptr;
+    forms.compact_worker = forms.name + std::string(kCompactSuffix);
+    return add(worker_form(source, entry, copied_, forms.compact_worker, worker));
   }
-  result.ptx += counted->text;
-  result.ptx += added;
-  return result;
+
+  Result<void> add(const Result<std::string>& form) {
+    if (!form) return std::unexpected(form.error());
+    added_.append("\n").append(*form).append("\n");
+    return {};
+  }
+
+  Result<InjectedModule> finish() {
+    result_.ptx = module_.text;
+    while (result_.ptx.ends_with('\0')) result_.ptx.pop_back();
+    if (needs_functions_) {
+      const auto functions = copy_functions(module_, copied_);
+      if (!functions) return std::unexpected(functions.error());
+      result_.ptx += *functions;
+    }
+    result_.ptx += counted_.text;
+    result_.ptx += added_;
+    return std::move(result_);
+  }
+
+  const ptx::Module& module_;
+  const InjectOptions& options_;
+  ModuleAnalysis analysis_;
+  std::unique_ptr<const ptx::Module> late_;  // the module with late exits, if any are
+  std::vector<bool> copied_;
+  CountedFunctions counted_;
+  InjectedModule result_;
+  std::string added_;
+  bool needs_functions_ = false;
+};
+
+}  // namespace
+
+Result<ModuleAnalysis> judge(const ptx::Module& module) {
+  ModuleAnalysis analysis = analyse(module);
+  const auto late = make_exits_late(module, analysis);
+  if (!late) return std::unexpected(late.error());
+  return analysis;
+}
+
+Result<InjectedModule> inject(const ptx::Module& module, const InjectOptions& options) {
+  return Injector(module, options).run();
 }
 
 }  // namespace slate::injector

@@ -20,17 +20,26 @@ enum class Form : std::uint8_t { kNative, kWorker, kSlice, kProfile };
 inline constexpr std::size_t kFormCount = 4;
 std::string_view form_name(Form form);  // "native", "worker", "slice", "profile"
 
+struct RegisterLimit {
+  std::uint32_t most = 0;  // .maxnreg
+  bool lean = true;        // nothing is to live across a block, where that is possible
+};
+
 struct InjectOptions {
   bool worker = true;
   bool slice = true;
   bool profile = false;
   /// By kernel: the most registers its worker form may use.
-  std::map<std::string, std::uint32_t, std::less<>> most_registers;
+  std::map<std::string, RegisterLimit, std::less<>> most_registers;
 };
 
 struct KernelForms {
   std::string name;
   std::string worker;  // the entry's name; empty where the form was not asked for or is not legal
+  /// The worker form with the kernel's shared memory once: for blocks of so few threads that twice
+  /// as much would cost blocks on an SM. Same protocol, so that one can take over from the other.
+  /// Empty where `worker` never costs any.
+  std::string compact_worker;
   std::string slice;
   std::string profile;
   std::vector<Work> work;  // of the profile form, by counter; see launch_work()
@@ -42,10 +51,14 @@ struct InjectedModule {
   std::vector<KernelForms> kernels;  // in text order
 };
 
+/// Which forms inject() would make of each kernel, but for profile forms that turn out too large.
+/// kInternal if a pass contradicts itself.
+Result<ModuleAnalysis> judge(const ptx::Module& module);
+
 /// kInternal if a pass contradicts itself.
 Result<InjectedModule> inject(const ptx::Module& module, const InjectOptions& options);
 
 /// Changes whenever the same PTX gives another result: part of cache keys.
-inline constexpr std::string_view kInjectorVersion = "1";
+inline constexpr std::string_view kInjectorVersion = "2";
 
 }  // namespace slate::injector

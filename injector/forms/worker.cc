@@ -1,6 +1,7 @@
 #include "injector/forms/worker.h"
 
 #include "injector/analysis/control_flow.h"
+#include "injector/analysis/facts.h"
 #include "injector/forms/block_index.h"
 #include "injector/forms/function_copy.h"
 #include "injector/forms/ptx_template.h"
@@ -9,14 +10,32 @@
 namespace slate::injector {
 namespace {
 
+/// A template whose labels are another one's.
+std::string relabelled(std::string text, std::string_view prefix) {
+  for (std::size_t at = 0; (at = text.find('$', at)) != std::string::npos; at += prefix.size()) {
+    text.insert(at + 1, prefix);
+  }
+  return text;
+}
+
 class WorkerWriter {
  public:
-  WorkerWriter(const EntryAnalysis& entry, bool lean) : entry_(entry), lean_(lean) {}
+  WorkerWriter(const ptx::Function& function, const EntryAnalysis& entry,
+               const WorkerOptions& options)
+      : function_(function),
+        entry_(entry),
+        copies_(options.copies),
+        // Blocks must be separate, as one word says which is present.
+        lean_(options.lean && entry.separates_blocks && !entry.drains &&
+              !entry.functions_read_block_index),
+        counts_index_(!lean_ && !entry.drains && !entry.functions_read_block_index) {}
 
   /// From the brace to the kernel's first own instruction.
   std::string prologue() const {
     std::string code(text::kRegisters);
+    if (copies_ != nullptr) code.append(text::kCopyRegisters).append(copies_->declaration());
     code += text::kFindLeader;
+    if (copies_ != nullptr) code += copies_->begin();
     if (entry_.drains) code += "\tadd.u32 ~live, ~slot, 32;\n";
     code += "\t@!~leader bra $prepare;\n";
     if (entry_.drains) code += text::kClearCounts;
@@ -24,37 +43,38 @@ class WorkerWriter {
     code += text::kPrepare;
     if (lean_) code += text::kLeanSkip;
     code.append(text::kAddresses).append(text::kTask).append(barrier());
-    if (lean_) {
-      code += text::kLeanTurn;
-    } else {
-      code.append(text::kTurn).append(text::kAddresses).append(text::kFetchAhead);
-      code += "$block:\n";
-    }
-    if (entry_.drains) code += text::kClearAhead;
-    std::string expanded = block_index_registers() + expand(code);
-    if (entry_.functions_read_block_index) {
-      expanded += expand("\t@!~leader bra $index;\n") + publish_block_index() +
-                  expand(std::string("$index:\n").append(barrier()));
-    }
-    return expanded;
+    return block_index_registers() + expand(code) + turn();
   }
 
   /// From the place where the kernel's threads return to the closing brace.
   std::string epilogue() const {
-    std::string code;
     // Threads come here together or one by one, from wherever they return.
-    code += kReturnLabel;
+    std::string code("$return:\n");
     if (entry_.drains) code.append(text::kCountThreads).append(text::kDrain);
     if (entry_.copies_asynchronously) code += "\tcp.async.wait_all;\n";
-    lean_ ? add_lean_next(code) : add_next(code);
-    code.append(text::kAddresses).append(text::kDecide);
+    if (copies_ != nullptr) code += copies_->change();
+    std::string expanded = expand(code);
+    if (counts_index_) expanded += step_block_index(function_);
+    code = next();
     code.append(text::kLeave).append(text::kAddresses).append(text::kCountOut);
-    return expand(code);
+    return expanded + expand(code);
+  }
+
+  /// The kernel's own instructions.
+  void change(FunctionCopy& copy) const {
+    if (counts_index_) {
+      replace_kept_index(function_, copy);
+    } else {
+      replace_block_index(function_, copy, lean_ ? text::kLeanRead : "");
+    }
+    if (copies_ != nullptr) copies_->redirect(function_, copy);
+    for (const ptx::Instruction& instruction : function_.instructions) {
+      if (leaves(instruction)) copy.replace(instruction.opcode_span, expand("bra $return"));
+    }
+    if (entry_.drains) count_barriers(copy);
   }
 
  private:
-  static constexpr std::string_view kReturnLabel = "$return:\n";
-
   /// Aligned barriers go wrong where a warp has come apart: in a drain by counting, and after
   /// calls, behind which ptxas does not bring warps together.
   std::string_view barrier() const {
@@ -62,56 +82,88 @@ class WorkerWriter {
     return apart ? "\tbarrier.sync 0;\n" : "\tbar.sync 0;\n";
   }
 
-  void add_next(std::string& code) const {
-    code += text::kNextBlock;
-    const bool together = entry_.drains;  // the drain ends with a barrier
-    if ((entry_.separates_blocks || entry_.functions_read_block_index) && !together) {
-      code.append("\t@!~p bra $done;\n").append(barrier()).append("\tbra $block;\n$done:\n");
-    } else {
-      code += "\t@~p bra $block;\n";
+  /// Behind the barrier that makes the task known: the task, then the block.
+  std::string turn() const {
+    if (copies_ != nullptr) return overlapping_turn();
+    if (lean_) return expand(text::kLeanTurn);
+    std::string code(text::kTurn);
+    code.append(text::kAddresses).append(text::kFetchAhead).append("$block:\n");
+    if (entry_.drains) code += text::kClearAhead;
+    std::string expanded = expand(code);
+    // Where it is counted, $block is where a task begins.
+    if (counts_index_) expanded += begin_block_index(function_) + expand("$indexed:\n");
+    if (entry_.functions_read_block_index) {
+      expanded += expand("\t@!~leader bra $index;\n") + publish_block_index() +
+                  expand(std::string("$index:\n").append(barrier()));
     }
-    code += text::kFetchAfter;
+    return expanded;
   }
 
-  void add_lean_next(std::string& code) const {
-    code.append(barrier()).append(text::kFindLeader).append(text::kLeanNext);
+  std::string overlapping_turn() const {
+    std::string code(text::kFetchEarly);
+    code.append(text::kAddresses).append(text::kFetchAhead);
+    code.append(text::kIsLastBlock).append(text::kAddresses);
+    code +=
+        relabelled(std::string(text::kDecide) + "$prepare:\n" + std::string(text::kTask), "next_");
+    code += text::kSettled;
+    return expand(std::string(text::kTakeTask) + "$task:\n") + begin_block_index(function_) +
+           expand(code);
   }
 
-  const EntryAnalysis& entry_;
-  const bool lean_;
-};
+  /// The template of what follows a block.
+  std::string next() const {
+    if (copies_ != nullptr) return std::string(text::kHandOver);
+    std::string code;
+    if (lean_) {
+      code.append(barrier()).append(text::kFindLeader).append(text::kLeanNext);
+    } else {
+      add_next_block(code);
+      code += text::kFetchAfter;
+    }
+    return code.append(text::kAddresses).append(text::kDecide);
+  }
 
-/// Every barrier of the kernel leads from one interval to the next.
-void count_barriers(const ptx::Function& function, FunctionCopy& copy) {
-  for (const ptx::Instruction& instruction : function.instructions) {
-    if (is_block_barrier(instruction)) {
+  void add_next_block(std::string& code) const {
+    const std::string_view block = counts_index_ ? "$indexed" : "$block";
+    code += text::kNextBlock;
+    // The drain ends with a barrier.
+    if (entry_.drains || !(entry_.separates_blocks || entry_.functions_read_block_index)) {
+      code.append("\t@~p bra ").append(block).append(";\n");
+      return;
+    }
+    code.append("\t@!~p bra $done;\n").append(barrier());
+    code.append("\tbra ").append(block).append(";\n$done:\n");
+  }
+
+  /// Every barrier of the kernel leads from one interval to the next.
+  void count_barriers(FunctionCopy& copy) const {
+    for (const ptx::Instruction& instruction : function_.instructions) {
+      if (!is_block_barrier(instruction)) continue;
       copy.replace({instruction.opcode_span.begin, instruction.span.end},
                    expand(text::kDrainedBarrier));
     }
   }
-}
+
+  const ptx::Function& function_;
+  const EntryAnalysis& entry_;
+  const SharedCopies* copies_;
+  const bool lean_;
+  const bool counts_index_;
+};
 
 }  // namespace
 
 Result<std::string> worker_form(const ptx::Module& module, const EntryAnalysis& entry,
                                 const std::vector<bool>& copied, std::string_view name,
-                                const EntryOptions& options) {
+                                const WorkerOptions& options) {
   const ptx::Function& function = module.functions[entry.function];
   FunctionCopy copy(module, function, name);
   copy.add_parameter(parameter_declaration());
   if (options.most_registers != 0) copy.set_directive("maxnreg", options.most_registers);
-  // A limit says that registers are short. Blocks must be separate, as one word says which is
-  // present.
-  const bool lean = options.most_registers != 0 && entry.separates_blocks && !entry.drains &&
-                    !entry.functions_read_block_index;
-  const WorkerWriter writer(entry, lean);
+  const WorkerWriter writer(function, entry, options);
   copy.prepend(writer.prologue());
-  replace_block_index(function, copy, lean ? text::kLeanRead : "");
+  writer.change(copy);
   redirect_calls(module, function, copied, copy);
-  for (const ptx::Instruction& instruction : function.instructions) {
-    if (leaves(instruction)) copy.replace(instruction.opcode_span, expand("bra $return"));
-  }
-  if (entry.drains) count_barriers(function, copy);
   copy.append(writer.epilogue());
   return std::move(copy).text();
 }

@@ -3,16 +3,16 @@
 //
 // Registers: ~leader (predicate: thread 0), ~slot (shared address of the present task's words),
 // ~block (present block), ~task (task fetched ahead), ~sm (SM word seen when fetching). Only these
-// and ~live (drain) live while the kernel's own code runs; in the lean loop none do.
+// live while the kernel's own code runs, with ~live (drain), ~copy and ~end (blocks that overlap),
+// and the block index where it is counted; in the lean loop none do.
 //
 // Shared words behind __slate_s:
 //   0, 8   {first block, end} of one task and of the one after it, alternating; first = -1: leave;
 //          the highest bit of end: before fetching more, look at the SM's word again. The lean loop
 //          has one pair, {present block, end}
-//   16     how the leader leaves: 1 as one of its SM's count, 0 no longer counted, 2 without a
-//   trace 32..63 drain: four sets of two counts, a set a block in turn; threads that left in
-//   intervals between
-//          barriers, even and odd ones. ~live is the address of the present interval's count
+//   16     how the leader leaves: 1 as one of its SM's count, 0 no longer counted, 2 traceless
+//   32..63 drain: four sets of two counts, a set a block in turn; threads that left in intervals
+//          between barriers, even and odd ones. ~live: address of the present interval's count
 #pragma once
 
 #include <string_view>
@@ -243,10 +243,54 @@ $again:
 	bra $prepare;
 )";
 
+// --- Blocks that overlap ---
+// A warp that is through with its block begins the next one. Two copies of the kernel's shared
+// memory take turns, ~copy being the present one's address: each block has a barrier that all
+// threads come to, so nobody begins a block before all have ended the last but one.
+
+inline constexpr std::string_view kCopyRegisters = "\t.reg .b32 ~copy, ~end;\n";
+
+// ~end is the present task's, with the flag.
+inline constexpr std::string_view kTakeTask = R"(	ld.shared.v2.u32 {~block, ~end}, [~slot];
+	setp.eq.u32 ~p, ~block, -1;
+	@~p bra $leave;
+)";
+inline constexpr std::string_view kFetchEarly = R"(	mov.u32 ~task, -2;
+	@!~leader bra $block;
+	setp.lt.s32 ~p, ~end, 0;
+	ld.param.u32 ~b, [<prefetch_below>];
+	setp.ge.or.u32 ~p, ~block, ~b, ~p;
+	@~p bra $block;
+)";
+// At the start of a task's last block the leader settles the next one; that block's own barrier
+// makes it known to all.
+inline constexpr std::string_view kIsLastBlock = R"($block:
+	@!~leader bra $begin;
+	add.u32 ~a, ~block, 1;
+	and.b32 ~e, ~end, 0x7fffffff;
+	setp.lt.u32 ~p, ~a, ~e;
+	@~p bra $begin;
+	xor.b32 ~slot, ~slot, 8;
+)";
+inline constexpr std::string_view kSettled = R"(	xor.b32 ~slot, ~slot, 8;
+$begin:
+)";
+// The words have been read by all when they are written again: in between lies a barrier of each
+// block of the task. Before the worker leaves, all have to have ended their last block.
+inline constexpr std::string_view kHandOver = R"(	add.u32 ~block, ~block, 1;
+	and.b32 ~e, ~end, 0x7fffffff;
+	setp.lt.u32 ~p, ~block, ~e;
+	@~p bra $block;
+	xor.b32 ~slot, ~slot, 8;
+	ld.shared.v2.u32 {~block, ~end}, [~slot];
+	setp.ne.u32 ~p, ~block, -1;
+	@~p bra $task;
+	bar.sync 0;
+)";
+
 // --- The lean loop ---
-// For kernels
-// that need all their registers: nothing lives across a block but in shared memory, at the price of
-// two barriers a block and no fetching ahead.
+// For kernels that need all their registers: nothing lives across a block but in shared memory, at
+// the price of two barriers a block and no fetching ahead.
 
 inline constexpr std::string_view kLeanTurn = R"(	ld.shared.u32 ~block, [__slate_s];
 	setp.eq.u32 ~p, ~block, -1;

@@ -1,4 +1,4 @@
-// Some threads return, and those who stay go on to barriers: the exit drain.
+// Some threads return, and those who stay go on to barriers: late exits.
 extern "C" __global__ void early_return_barrier(const unsigned* in, unsigned* out, unsigned count) {
   __shared__ unsigned cells[128];
   const unsigned t = threadIdx.x;

@@ -22,6 +22,7 @@ constexpr const char* kKernels[] = {"noop", "write", "fault", "lose", "spin", "p
 }  // namespace
 
 FakeDevice::FakeDevice(std::uint64_t capacity) : capacity_(capacity) {
+  for (const char* known : kKernels) kernels_[known] = {};
   std::strcpy(info_.name, "Fake");
   info_.total_memory = capacity;
   info_.is_simulated = 1;
@@ -280,31 +281,41 @@ void FakeDevice::unload_module(device::Module module) {
   SLATE_CHECK(modules_.erase(static_cast<std::uint64_t>(module)) == 1);
 }
 
+void FakeDevice::add_kernel(const std::string& name, KernelNeeds needs) {
+  const std::lock_guard lock(mutex_);
+  kernels_[name] = needs;
+}
+
 Result<device::Function> FakeDevice::find_function(device::Module, const std::string& name) {
-  for (const char* known : kKernels) {
-    if (name != known) continue;
-    const std::lock_guard lock(mutex_);
-    functions_.emplace(next_, name);
-    return device::Function{next_++};
-  }
-  return fail(ErrorCode::kSymbolNotFound, "no kernel " + name);
+  const std::lock_guard lock(mutex_);
+  if (!kernels_.contains(name)) return fail(ErrorCode::kSymbolNotFound, "no kernel " + name);
+  functions_.emplace(next_, name);
+  return device::Function{next_++};
 }
 
 Result<device::FunctionInfo> FakeDevice::function_info(device::Function function) {
   const std::lock_guard lock(mutex_);
   device::FunctionInfo info;
   info.name = functions_.at(static_cast<std::uint64_t>(function));
+  const KernelNeeds& needs = kernels_.at(info.name);
+  info.registers = needs.registers;
+  info.local_bytes = needs.local_bytes;
+  info.static_shared_bytes = needs.static_shared_bytes;
   info.max_threads_per_block = 1024;
   info.parameters = {{0, 8}};
   return info;
 }
 
-Result<std::uint32_t> FakeDevice::max_blocks_per_sm(device::Function, std::uint32_t threads,
+Result<std::uint32_t> FakeDevice::max_blocks_per_sm(device::Function function,
+                                                    std::uint32_t threads,
                                                     std::uint32_t dynamic_shared_bytes) {
   if (threads == 0 || threads > 1024) {
     return fail(ErrorCode::kInvalidConfiguration, "block too large");
   }
-  const std::uint32_t by_shared = (228u << 10) / (dynamic_shared_bytes + 1024);
+  const std::lock_guard lock(mutex_);
+  const KernelNeeds& needs = kernels_.at(functions_.at(static_cast<std::uint64_t>(function)));
+  const std::uint32_t by_shared =
+      (228u << 10) / (dynamic_shared_bytes + needs.static_shared_bytes + 1024);
   const std::uint32_t blocks = std::min({32u, 2048 / threads, by_shared});
   if (blocks == 0) return fail(ErrorCode::kOutOfResources, "too much shared memory");
   return blocks;

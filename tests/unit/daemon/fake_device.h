@@ -2,7 +2,8 @@
 // and faults on request. Modules hold kernels that are known by name:
 //   noop, write (stores 42 at its argument), fault (ends its stream), lose (loses the device), spin
 //   (runs until release_spinning() or cancel()), print (prints its name).
-// Every kernel takes one parameter of 8 bytes. Destruction aborts when anything was left behind.
+// and those that the test adds, which do nothing. Every kernel takes one parameter of 8 bytes.
+// Destruction aborts when anything was left behind.
 #pragma once
 
 #include <condition_variable>
@@ -27,7 +28,15 @@ class FakeDevice final : public device::Device {
   explicit FakeDevice(std::uint64_t capacity = 256 << 20);
   ~FakeDevice() override;
 
+  /// What a kernel takes of an SM.
+  struct KernelNeeds {
+    std::uint32_t registers = 0;  // of a thread; they limit nothing here
+    std::uint32_t local_bytes = 0;
+    std::uint32_t static_shared_bytes = 0;
+  };
+
   // --- The test's side ---
+  void add_kernel(const std::string& name, KernelNeeds needs);
   /// While held, work is queued; step() runs one piece. On release everything that can run does.
   void hold(bool held);
   /// Runs the next piece of `stream` if it can run now.
@@ -36,6 +45,8 @@ class FakeDevice final : public device::Device {
   /// What ran, as "kernel@stream" in order.
   std::vector<std::string> trace() const;
   void release_spinning();
+  /// info() says that it is not simulated.
+  void pretend_to_be_hardware() { info_.is_simulated = 0; }
   /// cancel() answers kNotSupported, as cuda does.
   void refuse_cancel() { can_cancel_ = false; }
   /// From now on compile() works and says this of itself. Its code is "code:" and the text; text
@@ -72,7 +83,7 @@ class FakeDevice final : public device::Device {
   void unload_module(device::Module module) override;
   Result<device::Function> find_function(device::Module module, const std::string& name) override;
   Result<device::FunctionInfo> function_info(device::Function function) override;
-  /// 2048 threads, 32 blocks and 228 KiB of shared memory an SM; no registers.
+  /// 2048 threads, 32 blocks and 228 KiB of shared memory an SM.
   Result<std::uint32_t> max_blocks_per_sm(device::Function function,
                                           std::uint32_t threads_per_block,
                                           std::uint32_t dynamic_shared_bytes) override;
@@ -173,6 +184,7 @@ class FakeDevice final : public device::Device {
   std::set<void*> registered_;
   std::map<device::Address, std::uint64_t> hosts_;                   // bytes of map_host()
   std::map<std::uint64_t, std::unique_ptr<std::uint64_t>> modules_;  // each with one global, "g"
+  std::map<std::string, KernelNeeds> kernels_;
   std::map<std::uint64_t, std::string> functions_;
   std::map<std::uint64_t, Queue> streams_;
   std::map<std::uint64_t, MarkPointer> events_;

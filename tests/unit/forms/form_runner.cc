@@ -61,7 +61,9 @@ FormRunner::FormRunner(device::Device& device, const std::string& ptx, std::uint
   parsed_ = require(ptx::parse(ptx), "parse");
   injector::InjectOptions options{.profile = true, .most_registers = {}};
   for (const ptx::Function& function : parsed_->functions) {
-    if (most_registers != 0) options.most_registers.emplace(function.name, most_registers);
+    if (most_registers != 0) {
+      options.most_registers[std::string(function.name)] = {.most = most_registers};
+    }
   }
   injected_ = require(injector::inject(*parsed_, options), "inject");
   module_ =
@@ -322,7 +324,8 @@ void FormRunner::check_clean(const daemon::WorkerQueue& queue) {
 Outcome FormRunner::run_worker(const KernelCase& kernel, std::mt19937_64& random,
                                Disturbance disturbance, std::uint64_t most_part_blocks) {
   const injector::KernelForms& kernel_forms = forms(kernel.entry);
-  Prepared prepared = prepare(kernel, kernel_forms.worker);
+  const bool compact = !kernel_forms.compact_worker.empty() && random() % 3 == 0;
+  Prepared prepared = prepare(kernel, compact ? kernel_forms.compact_worker : kernel_forms.worker);
   prepared.launch.spec.parameters = prepared.parameters;
   prepared.launch.independent_blocks = kernel_forms.analysis.independent_blocks;
   prepared.launch.prefetch = random() % 4 != 0;

@@ -78,6 +78,7 @@ class FormRunner {
   Outcome run_native(const KernelCase& kernel);
   /// In slices of random sizes, in rising order.
   Outcome run_slices(const KernelCase& kernel, std::mt19937_64& random);
+  /// Of two worker forms, one at random.
   Outcome run_worker(const KernelCase& kernel, std::mt19937_64& random, Disturbance disturbance,
                      std::uint64_t most_part_blocks = daemon::kMostPartBlocks);
   /// In the profile form; `work`, if not null, gets what the counters say of blocks that are no

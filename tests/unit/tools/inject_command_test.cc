@@ -289,13 +289,15 @@ TEST_F(InjectSourceTest, ErrorsNameTheAuthorsFileAndLine) {
 
 TEST(InjectAnalyseTest, EveryKernelIsARowAndTheReasonsAreCounted) {
   const Answer answer = inject({"--form", "analyse", golden("early_return_barrier.ptx"),
+                                golden("early_return_drain.ptx"),
                                 golden("early_return_shuffle.ptx"), golden("constants.ptx")});
   ASSERT_EQ(answer.status, 0) << answer.err;
   for (const char* part :
-       {"yes    yes   yes    -    yes          2    512  early_return_barrier\n",
-        "-      yes   -      -    yes          0      0  early_return_shuffle  # no worker: line ",
+       {"yes    yes   yes  -      -    yes          2    512  early_return_barrier\n",
+        "yes    yes   -    yes    -    yes          2    512  early_return_drain\n",
+        "-      yes   -    -      -    yes          0      0  early_return_shuffle  # no worker: ",
         "void constants<2u>(unsigned int const*, unsigned int*, unsigned int)\n",
-        "3 files, 3 kernels: worker 2 (66.7 %), worker or slice 3 (100.0 %), native only 0",
+        "4 files, 4 kernels: worker 3 (75.0 %), worker or slice 4 (100.0 %), native only 0",
         "     1  no worker  some lanes may have left the kernel before this shfl"}) {
     EXPECT_TRUE(has(answer.out, part)) << part << " in\n" << answer.out;
   }
@@ -339,6 +341,7 @@ TEST(InjectAnalyseTest, JsonSaysTheSame) {
   EXPECT_EQ(kernel.at("slice").at("legal"), true);
   EXPECT_TRUE(kernel.at("slice").at("why_not").is_null());
   EXPECT_EQ(kernel.at("drains"), false);
+  EXPECT_EQ(kernel.at("late_exits"), false);
   EXPECT_EQ(kernel.at("independent_blocks"), true);
   EXPECT_EQ(report.at("files").at(0).at("images").at(0).at("target"), "sm_90");
   EXPECT_TRUE(has(report.at("files").at(1).at("errors").at(0), "nosuch.ptx"));

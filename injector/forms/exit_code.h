@@ -1,0 +1,55 @@
+// ExitCode: what a kernel does between a branch and its end, written once more, for threads that do
+// not end there: late_exits.h.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "injector/analysis/control_flow.h"
+#include "injector/analysis/scopes.h"
+#include "injector/ptx/module.h"
+
+namespace slate::injector {
+
+class ExitCode {
+ public:
+  /// The arguments must outlive it.
+  ExitCode(const ptx::Module& module, const ptx::Function& function, const ControlFlow& flow,
+           const std::vector<InnerScope>& scopes)
+      : module_(module), function_(function), flow_(flow), scopes_(scopes) {}
+
+  /// The code from `block` on, each instruction under `guard`, a template of a predicate; empty if
+  /// there is none but the end. Nothing unless it is a few plain instructions in a row.
+  std::optional<std::string> guarded(std::uint32_t block, std::string_view guard) const;
+
+  /// A copy of it. It begins with the label `name` and ends, whatever way it takes, with jumps to
+  /// `name`_out. Nothing if it cannot stand elsewhere, or if all copies together become too long.
+  std::optional<std::string> copy(std::uint32_t block, const std::string& name);
+
+  /// The block that a branch leads to; ControlFlow::kNone: the end.
+  std::uint32_t target_of(const ptx::Instruction& branch) const;
+  /// Does nothing but end.
+  bool only_leaves(std::uint32_t block) const;
+
+ private:
+  std::string_view text_of(ptx::Span span) const;
+  std::uint32_t behind(std::uint32_t block) const;
+  bool is_plain(std::uint32_t instruction) const;
+  std::vector<std::uint32_t> blocks_from(std::uint32_t block) const;
+  std::optional<std::string> copy_of_block(std::uint32_t number, const std::string& name,
+                                           bool next_follows);
+  std::optional<std::string> copy_of(const ptx::Instruction& instruction,
+                                     const std::string& name) const;
+  bool jumps_inside(const InnerScope& scope) const;
+
+  const ptx::Module& module_;
+  const ptx::Function& function_;
+  const ControlFlow& flow_;
+  const std::vector<InnerScope>& scopes_;
+  std::size_t copied_ = 0;  // instructions
+};
+
+}  // namespace slate::injector

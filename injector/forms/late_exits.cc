@@ -1,0 +1,229 @@
+#include "injector/forms/late_exits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "injector/analysis/facts.h"
+#include "injector/analysis/parked_walk.h"
+#include "injector/analysis/scopes.h"
+#include "injector/analysis/uniformity.h"
+#include "injector/forms/exit_code.h"
+#include "injector/forms/ptx_template.h"
+#include "injector/ptx/printer.h"
+
+namespace slate::injector {
+namespace {
+
+using ptx::Instruction;
+using ptx::Operand;
+
+class LateExitWriter {
+ public:
+  LateExitWriter(const ptx::Module& module, const ptx::Function& function, const ParkedWalk& walk)
+      : module_(module),
+        function_(function),
+        scopes_(inner_scopes(module, function)),
+        flow_(function),
+        walk_(walk),
+        jumps_(walk.jumps),
+        code_(module, function, flow_, scopes_) {}
+
+  /// The edits of the function; nothing where a label would be in an inner scope, or where exits
+  /// have too much code.
+  std::optional<std::vector<ptx::Edit>> write() {
+    begin();
+    for (const ParkedWalk::Exit& exit : walk_.exits) write_exit(exit);
+    for (const std::uint32_t barrier : walk_.barriers) write_barrier(barrier);
+    for (const auto& [at, stop] : jumps_) insert(at, jump_to(stop) + "\n\t");
+    edits_.push_back(
+        ptx::insert_at(function_.body.end - 1, tail_ + expand("$parked_end:\n\tret;\n")));
+    // Before all else that is put where they stand.
+    std::vector<ptx::Edit> edits;
+    for (const std::uint32_t stop : stops_) {
+      edits.push_back(ptx::insert_at(outside(stop), expand(label(stop)) + ":\n\t"));
+    }
+    edits.insert(edits.end(), edits_.begin(), edits_.end());
+    if (failed_) return std::nullopt;
+    return edits;
+  }
+
+ private:
+  std::uint32_t begin_of(std::uint32_t i) const { return function_.instructions[i].span.begin; }
+  void insert(std::uint32_t before, const std::string& text) {
+    edits_.push_back(ptx::insert_at(begin_of(before), expand(text)));
+  }
+  std::string_view text_of(ptx::Span span) const {
+    return std::string_view(module_.text).substr(span.begin, span.end - span.begin);
+  }
+  /// Template of a stop's label; it will be written.
+  std::string label(std::uint32_t stop) {
+    if (stop == ParkedWalk::kEnd) return "$parked_end";
+    stops_.insert(stop);
+    return fmt::format("$parked_{}", stop);
+  }
+  std::string jump_to(std::uint32_t stop) { return "@!~alive bra " + label(stop) + ";"; }
+
+  /// Where code goes that is to stand before the instruction and be seen from everywhere.
+  std::uint32_t outside(std::uint32_t i) {
+    const InnerScope* scope = scope_of(scopes_, i);
+    if (scope == nullptr) return begin_of(i);
+    failed_ |= scope->first != i;
+    return scope->span.begin;
+  }
+
+  void begin() {
+    std::uint32_t at = outside(0);
+    for (const ptx::Label& label : function_.labels) {
+      if (label.target == 0) at = std::min(at, label.span.begin);
+    }
+    edits_.push_back(ptx::insert_at(
+        at, expand("\t.reg .pred ~alive, ~some, ~own, ~parked;\n\tmov.pred ~alive, 1;\n\t")));
+  }
+
+  // --- Exits
+
+  void write_exit(const ParkedWalk::Exit& exit) {
+    const Instruction& branch = branch_of(exit);
+    const bool falls_out = branch.opcode == "bra" && exit.way.to != ControlFlow::kNone &&
+                           exit.way.to != code_.target_of(branch);
+    const bool negated = branch.guard->negated != falls_out;
+    const auto guarded = code_.guarded(exit.way.to, "~own");
+    std::string text = guarded ? leave_here(exit, *guarded, negated) : leave_there(exit, negated);
+    if (falls_out) text += fmt::format("\n\tbra {};", text_of(branch.operands[0].span));
+    edits_.push_back(ptx::replace(branch.span, std::move(text)));
+  }
+
+  const Instruction& branch_of(const ParkedWalk::Exit& exit) const {
+    return function_.instructions[flow_.blocks()[exit.way.block].end - 1];
+  }
+
+  /// Code so short that it needs no branch: those who leave do it, and all go on together. Those
+  /// parked before may come along up to here, too: one jump for both.
+  std::string leave_here(const ParkedWalk::Exit& exit, const std::string& code, bool negated) {
+    take_along(exit);
+    const std::string who = fmt::format("{}.pred ~own, {};\n\tand.pred ~own, ~own, ~alive;\n\t",
+                                        negated ? "not" : "mov", branch_of(exit).guard->text);
+    return expand(who) + code + expand("xor.pred ~alive, ~alive, ~own;\n\t" + jump_to(exit.stop));
+  }
+
+  /// A jump of those parked that leads past the exit, from before it, over nothing but computation
+  /// (what their registers hold does not matter), becomes that of the exit.
+  void take_along(const ParkedWalk::Exit& exit) {
+    const ControlFlow::Block& block = flow_.blocks()[exit.way.block];
+    for (std::uint32_t i = block.end - 1;; --i) {
+      const auto jump = jumps_.find(i);
+      if (jump != jumps_.end()) {
+        if (jump->second == exit.stop) jumps_.erase(jump);
+        return;
+      }
+      if (i == block.first || !only_computes(function_.instructions[i - 1])) return;
+    }
+  }
+
+  /// One copy for every exit: shared between one in a loop and one before it, it would be a second
+  /// way into the loop.
+  std::string leave_there(const ParkedWalk::Exit& exit, bool negated) {
+    const std::string start = fmt::format("$leave_{}", exit.way.block);
+    const auto copy = code_.copy(exit.way.to, start);
+    failed_ |= !copy;
+    if (failed_) return {};
+    tail_ += *copy;
+    tail_ +=
+        expand(fmt::format("{}_out:\n\tmov.pred ~alive, 0;\n\tbra {};\n", start, label(exit.stop)));
+    return fmt::format("@{}{} bra {};", negated ? "!" : "", branch_of(exit).guard->text,
+                       expand(start));
+  }
+
+  // --- Barriers
+
+  /// Whether anybody is left is asked only where it must be, as it takes the longer barrier:
+  /// without it a loop might not end.
+  void write_barrier(std::uint32_t index) {
+    const Instruction& barrier = function_.instructions[index];
+    const bool reduces = barrier.has("red");
+    if (reduces) write_reduction(barrier);
+    if (std::ranges::find(walk_.looping_barriers, index) == walk_.looping_barriers.end()) return;
+    const bool aligned = barrier.opcode == "bar" || barrier.has("aligned");
+    const std::string ask = expand(
+        fmt::format("{}.red.or.pred ~some, {}, ~alive;\n\t@!~some bra.uni $parked_end;",
+                    aligned ? "bar" : "barrier", text_of(barrier.operands[reduces ? 1 : 0].span)));
+    // The result of one that reduces is the kernel's own: another barrier asks.
+    edits_.push_back(reduces ? ptx::insert_at(barrier.span.end, "\n\t" + ask)
+                             : ptx::replace(barrier.span, ask));
+  }
+
+  /// The parked do not count: they contribute what changes nothing.
+  void write_reduction(const Instruction& barrier) {
+    const Operand& input = barrier.operands.back();
+    const bool is_and = barrier.has("and");
+    std::string text =
+        fmt::format("{}.pred ~own, {};\n\t", input.negated ? "not" : "mov", input.text);
+    text += is_and ? "not.pred ~parked, ~alive;\n\tor.pred ~own, ~own, ~parked;\n\t"
+                   : "and.pred ~own, ~own, ~alive;\n\t";
+    edits_.push_back(ptx::insert_at(barrier.span.begin, expand(text)));
+    edits_.push_back(ptx::replace(input.span, expand("~own")));
+  }
+
+  const ptx::Module& module_;
+  const ptx::Function& function_;
+  const std::vector<InnerScope> scopes_;
+  const ControlFlow flow_;
+  const ParkedWalk& walk_;
+  std::map<std::uint32_t, std::uint32_t> jumps_;
+  ExitCode code_;
+  std::vector<ptx::Edit> edits_;
+  std::set<std::uint32_t> stops_;
+  std::string tail_;
+  bool failed_ = false;
+};
+
+/// The kernels' functions by index, and how to change them.
+std::set<std::uint32_t> plan_changes(const ptx::Module& module, const ModuleAnalysis& analysis,
+                                     std::vector<ptx::Edit>& edits) {
+  std::set<std::uint32_t> changed;
+  for (const EntryAnalysis& entry : analysis.entries) {
+    if (entry.barriers == 0 || (entry.worker.legal() && !entry.drains)) continue;
+    if (!entry.slice.legal()) continue;  // what refuses that refuses the worker in any shape
+    const ptx::Function& function = module.functions[entry.function];
+    const auto walk = plan_parked_walk(module, function);
+    if (!walk) continue;
+    auto wanted = LateExitWriter(module, function, *walk).write();
+    if (!wanted) continue;
+    edits.insert(edits.end(), std::make_move_iterator(wanted->begin()),
+                 std::make_move_iterator(wanted->end()));
+    changed.insert(entry.function);
+  }
+  return changed;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<const ptx::Module>> make_exits_late(const ptx::Module& module,
+                                                           ModuleAnalysis& analysis) {
+  std::vector<ptx::Edit> edits;
+  const std::set<std::uint32_t> changed = plan_changes(module, analysis, edits);
+  if (changed.empty()) return nullptr;
+  auto text = ptx::apply_edits(module, std::move(edits));
+  if (!text) return std::unexpected(text.error());
+  auto late = ptx::parse(std::move(*text));
+  if (!late) return late;
+  const ModuleAnalysis judged = analyse(**late, OwnNames::kExpected);
+  bool any = false;
+  for (std::size_t i = 0; i < analysis.entries.size(); ++i) {
+    EntryAnalysis& entry = analysis.entries[i];
+    const EntryAnalysis& changed_entry = judged.entries[i];
+    if (!changed.contains(entry.function)) continue;
+    if (!changed_entry.worker.legal() || changed_entry.drains) continue;
+    any = entry.late_exits = true;
+    entry.worker = {};
+    entry.drains = false;
+    entry.needs_whole_rows = changed_entry.needs_whole_rows;
+  }
+  if (!any) return nullptr;
+  return late;
+}
+
+}  // namespace slate::injector

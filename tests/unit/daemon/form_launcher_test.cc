@@ -1,0 +1,87 @@
+// Of two worker forms, the one with two copies of the shared memory, unless they cost workers.
+#include "daemon/engine/form_launcher.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "tests/unit/daemon/fake_device.h"
+
+namespace slate::daemon {
+namespace {
+
+constexpr std::uint32_t kShared = 8 << 10;
+
+class FormLauncherTest : public testing::Test {
+ protected:
+  FormLauncherTest() {
+    device_.add_kernel("k", {.static_shared_bytes = kShared});
+    device_.add_kernel("overlapping", {.static_shared_bytes = 2 * kShared});
+    device_.add_kernel("compact", {.static_shared_bytes = kShared});
+    forms_.name = "k";
+    forms_.worker = "overlapping";
+    forms_.compact_worker = "compact";
+    kernel_.function = *device_.find_function({}, "k");
+    kernel_.name = std::make_shared<const std::string>("k");
+    kernel_.forms = &forms_;
+    stream_ = *device_.create_stream(0, device::kWholeDevice);
+  }
+  ~FormLauncherTest() override { device_.destroy_stream(stream_); }
+
+  /// The function that a launch with blocks of so many threads takes.
+  std::string taken(std::uint32_t threads, std::uint32_t most_per_sm = 0) {
+    WorkerQueue queue(device_, *service_.control_memory());
+    std::vector<std::byte> parameters(8);
+    device::LaunchSpec spec;
+    spec.function = kernel_.function;
+    spec.grid = {1000, 1, 1};
+    spec.block = {threads, 1, 1};
+    spec.parameters = parameters;
+    LaunchTarget target;
+    target.stream = stream_;
+    target.sms = 4;
+    target.most_per_sm = most_per_sm;
+    target.queue = &queue;
+    const auto form =
+        launch_in_form(device_, service_, kernel_, spec, injector::Form::kWorker, target);
+    EXPECT_TRUE(form) << form.error().message;
+    EXPECT_EQ(*form, injector::Form::kWorker);
+    const std::string last = device_.trace().back();
+    return last.substr(0, last.find('@'));
+  }
+
+  FakeDevice device_;
+  FormService service_{device_, FormChoice::kWorker};
+  injector::KernelForms forms_;
+  FunctionRecord kernel_;
+  device::Stream stream_{};
+};
+
+TEST_F(FormLauncherTest, BlocksOfManyThreadsOverlap) {
+  EXPECT_EQ(taken(256), "overlapping");
+  EXPECT_EQ(taken(1024), "overlapping");
+}
+
+TEST_F(FormLauncherTest, BlocksOfFewThreadsDoNotWhereThatCostsWorkers) {
+  EXPECT_EQ(taken(64), "compact");
+  EXPECT_EQ(taken(256), "overlapping") << "each shape is asked for by itself";
+}
+
+TEST_F(FormLauncherTest, AQuotaOfWorkersMayLeaveRoomForTwoCopies) {
+  EXPECT_EQ(taken(64, 4), "overlapping");
+  EXPECT_EQ(taken(64, 20), "compact");
+}
+
+TEST_F(FormLauncherTest, WithoutACompactFormThereIsNoChoice) {
+  forms_.compact_worker.clear();
+  EXPECT_EQ(taken(64), "overlapping");
+}
+
+TEST_F(FormLauncherTest, WhatTheDeviceDoesNotHaveIsNotTaken) {
+  forms_.worker = "nosuch";
+  EXPECT_EQ(taken(256), "compact");
+}
+
+}  // namespace
+}  // namespace slate::daemon

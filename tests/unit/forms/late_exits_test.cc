@@ -1,0 +1,179 @@
+// Which kernels get late exits and how they are written; that the result is right to run is for
+// sim_forms_test.cc.
+#include "injector/forms/late_exits.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "injector/forms/inject.h"
+
+namespace slate::injector {
+namespace {
+
+struct Late {
+  std::unique_ptr<const ptx::Module> original;
+  ModuleAnalysis analysis;
+  std::unique_ptr<const ptx::Module> module;
+  const EntryAnalysis* operator->() const { return &analysis.entries.at(0); }
+  bool has(std::string_view text) const {
+    return module != nullptr && module->text.find(text) != std::string::npos;
+  }
+};
+
+/// %p1 and %r1 differ between threads, %p2 and %r2 do not.
+Late make(const std::string& body) {
+  auto module = ptx::parse(
+      ".version 8.8\n.target sm_90\n.address_size 64\n"
+      ".visible .entry k(.param .u64 a, .param .u32 n)\n{\n"
+      ".reg .pred %p<9>; .reg .b32 %r<30>; .reg .b64 %d<9>;\n"
+      ".shared .align 4 .b8 words[64];\n"
+      "mov.u32 %r1, %tid.x; ld.param.u32 %r2, [n];\n"
+      "setp.ge.u32 %p1, %r1, %r2; setp.ge.u32 %p2, %r2, 7;\n" +
+      body + "\nret;\n}\n");
+  EXPECT_TRUE(module) << module.error().message;
+  Late late{.original = std::move(*module), .analysis = {}, .module = {}};
+  late.analysis = analyse(*late.original);
+  auto made = make_exits_late(*late.original, late.analysis);
+  EXPECT_TRUE(made) << made.error().message;
+  if (made) late.module = std::move(*made);
+  return late;
+}
+
+const std::string kStore = "st.shared.u32 [words], %r1;\n";
+
+std::string repeated(const std::string& text, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+TEST(LateExitsTest, SpareTheDrain) {
+  const Late late = make("@%p1 bra OUT;\n" + kStore + "bar.sync 0;\nOUT:");
+  ASSERT_NE(late.module, nullptr);
+  EXPECT_TRUE(late->worker.legal());
+  EXPECT_TRUE(late->late_exits);
+  EXPECT_FALSE(late->drains);
+  EXPECT_EQ(late->barriers, 1u) << "of the kernel itself";
+}
+
+TEST(LateExitsTest, AllowBarriersThatADrainCannotHold) {
+  const std::string reduce = "@%p1 bra OUT;\nbar.red.popc.u32 %r3, 0, %p2;\nOUT:";
+  const std::string named = "@%p1 bra OUT;\nbar.sync 2;\nOUT:";
+  for (const std::string& body : {reduce, named}) {
+    const Late late = make(body);
+    EXPECT_TRUE(late->late_exits) << body;
+    EXPECT_TRUE(late->worker.legal()) << late->worker.why_not;
+  }
+}
+
+TEST(LateExitsTest, NothingIsDoneWithoutNeed) {
+  EXPECT_EQ(make(kStore + "bar.sync 0;").module, nullptr);
+  EXPECT_EQ(make("@%p2 bra OUT;\nbar.sync 0;\nOUT:").module, nullptr);
+  EXPECT_EQ(make("@%p1 bra OUT;\n" + kStore + "OUT:").module, nullptr);
+}
+
+TEST(LateExitsTest, WhereTheyAreNotPossibleTheVerdictStays) {
+  const Late data = make(
+      "@%p1 bra OUT;\nld.shared.u32 %r3, [words]; setp.eq.u32 %p3, %r3, 5;\n@%p3 bra OUT;\n"
+      "LOOP: bar.sync 0;\nld.shared.u32 %r4, [words]; setp.eq.u32 %p4, %r4, 5; @%p4 bra LOOP;\n"
+      "OUT:");
+  EXPECT_EQ(data.module, nullptr);
+  EXPECT_TRUE(data->drains);
+  EXPECT_TRUE(data->worker.legal());
+  EXPECT_FALSE(data->late_exits);
+  const Late shuffle =
+      make("@%p1 bra OUT;\nbar.sync 0;\nshfl.sync.bfly.b32 %r3|%p3, %r1, 1, 31, -1;\nOUT:");
+  EXPECT_FALSE(shuffle->worker.legal());
+  EXPECT_FALSE(shuffle->late_exits);
+}
+
+TEST(LateExitsTest, ABarrierThatPartOfTheBlockComesToKeepsTheDrain) {
+  // Not by leaving: by an `if` around it.
+  const Late late = make("@%p1 bra OUT;\nsetp.eq.u32 %p3, %r1, 5; @%p3 bra OVER;\nbar.sync 0;\n" +
+                         kStore + "OVER: bar.sync 0;\nOUT:");
+  EXPECT_FALSE(late->late_exits);
+}
+
+TEST(LateExitsTest, AFewInstructionsAreDoneUnderAPredicate) {
+  const Late late =
+      make("@%p1 bra AWAY;\n" + kStore + "bar.sync 0;\nret;\nAWAY: st.shared.u32 [words+4], %r1;");
+  EXPECT_TRUE(late.has("@%__slate_own st.shared.u32 [words+4], %r1;"));
+  EXPECT_FALSE(late.has("$__slate_leave_"));
+}
+
+TEST(LateExitsTest, TheOtherSideOfTheBranchMayBeTheExit) {
+  const Late late = make("@%p1 bra STAY;\nst.shared.u32 [words+4], %r1;\nret;\nSTAY: bar.sync 0;");
+  EXPECT_TRUE(late->late_exits);
+  EXPECT_TRUE(late.has("not.pred %__slate_own, %p1;"));
+  EXPECT_TRUE(late.has("@%__slate_own st.shared.u32 [words+4], %r1;"));
+}
+
+TEST(LateExitsTest, MoreThanAFewGetACopyOfTheirOwn) {
+  const Late late =
+      make("@%p1 bra AWAY;\n" + kStore + "bar.sync 0;\nret;\nAWAY:" + repeated(kStore, 9));
+  EXPECT_TRUE(late->late_exits);
+  EXPECT_TRUE(late.has("$__slate_leave_"));
+}
+
+TEST(LateExitsTest, WhatIsNotPlainIsNotPutUnderAPredicate) {
+  for (const std::string away :
+       {"@%p2 st.shared.u32 [words], %r1;\n", "{ .reg .b32 %x; mov.u32 %x, 1; }\n"}) {
+    const Late late = make("@%p1 bra AWAY;\n" + kStore + "bar.sync 0;\nret;\nAWAY: " + away);
+    EXPECT_TRUE(late->late_exits) << away;
+    EXPECT_TRUE(late.has("$__slate_leave_")) << away;
+  }
+}
+
+TEST(LateExitsTest, TooMuchExitCodeKeepsTheDrain) {
+  std::string body;
+  for (int i = 0; i < 12; ++i) {
+    body += "@%p1 bra AWAY" + std::to_string(i) + ";\n" + kStore + "bar.sync 0;\n";
+  }
+  body += "ret;\n";
+  for (int i = 0; i < 12; ++i) body += "AWAY" + std::to_string(i) + ": " + repeated(kStore, 30);
+  const Late late = make(body);
+  EXPECT_FALSE(late->late_exits);
+  EXPECT_TRUE(late->drains);
+}
+
+TEST(LateExitsTest, WhetherAnybodyIsLeftIsAskedInLoopsOnly) {
+  EXPECT_FALSE(make("@%p1 bra OUT;\nbar.sync 0;\nOUT:").has("bar.red"));
+  const Late late = make("mov.u32 %r3, 0;\n@%p1 bra OUT;\nLOOP: bar.sync 0;\n" + kStore +
+                         "add.u32 %r3, %r3, 1; setp.lt.u32 %p3, %r3, %r2; @%p3 bra LOOP;\nOUT:");
+  EXPECT_TRUE(late.has("bar.red.or.pred %__slate_some, 0, %__slate_alive;"));
+}
+
+TEST(LateExitsTest, ModulesThatAreLeftAloneStayRefused) {
+  const std::string text =
+      ".version 8.8\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\n"
+      ".reg .pred %p<9>; .reg .b32 %r<9>;\nmov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 0;\n"
+      "@%p1 ret;\nbar.sync 0;\nret;\n}\n";
+  std::string old = text, ours = text;
+  old.replace(old.find("sm_90"), 5, "sm_60");
+  ours.replace(ours.find("entry k"), 7, "entry __slate_alive");
+  for (const std::string& refused : {old, ours}) {
+    const auto module = ptx::parse(refused);
+    ASSERT_TRUE(module);
+    const auto verdict = judge(**module);
+    ASSERT_TRUE(verdict);
+    EXPECT_FALSE(verdict->entries.at(0).worker.legal()) << refused;
+    EXPECT_FALSE(verdict->entries.at(0).late_exits) << refused;
+  }
+}
+
+TEST(LateExitsTest, TheInjectorsVerdictIsTheOneThatCounts) {
+  const Late late = make("@%p1 bra OUT;\n" + kStore + "bar.sync 0;\nOUT:");
+  const auto verdict = judge(*late.original);
+  ASSERT_TRUE(verdict);
+  EXPECT_TRUE(verdict->entries.at(0).late_exits);
+  const auto injected = inject(*late.original, {.profile = true, .most_registers = {}});
+  ASSERT_TRUE(injected);
+  const EntryAnalysis& analysis = injected->kernels.at(0).analysis;
+  EXPECT_TRUE(analysis.late_exits);
+  EXPECT_TRUE(analysis.slice.legal());
+  EXPECT_TRUE(analysis.profile.legal());
+}
+
+}  // namespace
+}  // namespace slate::injector
