@@ -74,7 +74,6 @@ std::shared_ptr<Executor::Client> Executor::add(ClientSpec spec, StreamTable& st
   view.idle_since = Clock::now();
   views_.push_back(view);
   clients_.push_back(client);
-  if (clients_.size() > 1) partitions_.prepare_pairs();
   return client;
 }
 

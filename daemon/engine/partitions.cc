@@ -21,6 +21,7 @@ Partitions::Partitions(device::Device& device, const scheduler::Settings& settin
   units_ = std::move(*units);
   machine_.units = static_cast<std::uint32_t>(units_.size());
   machine_.sms_per_unit = static_cast<std::uint32_t>(units_.front().size());
+  make_pairs();
 }
 
 Partitions::~Partitions() {
@@ -45,13 +46,21 @@ std::optional<device::Partition> Partitions::find(const scheduler::Placement& pl
   return std::nullopt;
 }
 
-void Partitions::prepare_pairs() {
-  const std::lock_guard lock(mutex_);
+void Partitions::make_pairs() {
   for (std::uint32_t count = 1; count < machine_.units; ++count) {
     for (const Range& range : {Range{0, count}, Range{count, machine_.units - count}}) {
-      if (!made_.contains(range)) request(range);
+      if (made_.size() >= kMost || made_.contains(range)) continue;
+      made_.emplace(range, std::nullopt);
+      make(range);
     }
   }
+}
+
+void Partitions::make(Range range) {
+  const auto made = device_.create_partition(range.first, range.second);
+  if (!made) return log_warning("no partition of {} units: {}", range.second, made.error().message);
+  const std::lock_guard lock(mutex_);
+  made_[range] = *made;
 }
 
 void Partitions::request(Range range) {
@@ -70,10 +79,8 @@ void Partitions::run() {
     const Range range = queue_.front();
     queue_.pop_front();
     lock.unlock();
-    const auto made = device_.create_partition(range.first, range.second);
-    if (!made) log_warning("no partition of {} units: {}", range.second, made.error().message);
+    make(range);
     lock.lock();
-    if (made) made_[range] = *made;
   }
 }
 

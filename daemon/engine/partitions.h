@@ -1,6 +1,7 @@
-// Partitions: the device's partitions by unit ranges, made when first asked for, by a thread of
-// their own, since making one takes milliseconds and a launch cannot wait for that. They stay for
-// the engine's life. Any thread.
+// Partitions: the device's partitions by unit ranges. Every division in two is made at the start,
+// since on a GPU making one waits for all work and holds up all others; the rest when first asked
+// for, by a thread of their own, as a launch cannot wait for that. They stay for the engine's life.
+// Any thread.
 #pragma once
 
 #include <condition_variable>
@@ -25,8 +26,8 @@ class Partitions {
   /// Each takes some device memory (5.5 MiB on an H200); beyond this many none is made.
   static constexpr std::size_t kMost = 64;
 
-  /// Asks the device for its units, which may take 100 ms. `device` outlives it; `settings` may
-  /// replace its peaks.
+  /// Asks the device for its units and divides it, which may take 150 ms. `device` outlives it;
+  /// `settings` may replace its peaks.
   Partitions(device::Device& device, const scheduler::Settings& settings);
   /// Requires: no stream of a partition is left.
   ~Partitions();
@@ -36,8 +37,6 @@ class Partitions {
   /// The partition of these units; the whole device for all of them. nullopt: not there yet, but
   /// asked for now, or never to be had.
   std::optional<device::Partition> find(const scheduler::Placement& placement);
-  /// Has every division of the device in two made, for those who may soon share it.
-  void prepare_pairs();
   /// What a running worker-form launch obeys: on the placement's SMs as many workers as it says, or
   /// as fit, and none elsewhere.
   WorkerTable table(const scheduler::Placement& placement) const;
@@ -45,6 +44,8 @@ class Partitions {
  private:
   using Range = std::pair<std::uint32_t, std::uint32_t>;  // first unit, number of units
 
+  void make_pairs();
+  void make(Range range);
   void request(Range range);  // under the mutex
   void run();
 
