@@ -163,6 +163,7 @@ class Executor {
   Result<void> wait_for(const std::vector<std::shared_ptr<Client>>& others, device::Stream stream);
   Result<void> open_batch(Client& client, LogicalStream& stream, const Grant& grant,
                           const LaunchShape& shape, device::Stream target);
+  Result<void> mark_end(LaunchBatch& batch, device::Stream stream);
   void close_batch(Client& client, LogicalStream& stream);
   void batch_ended(const std::shared_ptr<LaunchBatch>& batch, const Result<void>& outcome);
 

@@ -209,7 +209,7 @@ Result<injector::Form> Executor::launch_lane(Client& client, FunctionRecord& ker
   if (!lane_stream) return std::unexpected(lane_stream.error());
   WorkerQueue* const queue = queue_of(lane->queue);
   if (queue == nullptr) return fail(ErrorCode::kLimit, "no control block is left");
-  // On the stream that waits for its signal, which must not see what was in it before.
+  // Cleaned by the stream that the lane waits for.
   const auto fresh = queue->prepare(stream.device);
   if (!fresh) return std::unexpected(fresh.error());
   auto begin = SharedEvent::make(device_, false);
@@ -241,11 +241,8 @@ Result<injector::Form> Executor::launch_lane(Client& client, FunctionRecord& ker
     return done;
   }
   LaunchBatch& batch = *stream.batch;
-  if (auto end = completer_.take_timer(); end && batch.start) {
-    if (const auto marked = device_.record((*end)->get(), *lane_stream); !marked) {
-      return std::unexpected(marked.error());
-    }
-    batch.end = std::move(*end);
+  if (const auto marked = mark_end(batch, *lane_stream); !marked) {
+    return std::unexpected(marked.error());
   }
   if (const auto watched = watch_lane(client, *lane_stream, stream.batch); !watched) {
     return std::unexpected(watched.error());
@@ -321,16 +318,22 @@ Result<void> Executor::open_batch(Client& client, LogicalStream& stream, const G
   return {};
 }
 
+/// Of a batch that is timed: takes the time behind its last launch, which is on `stream`.
+Result<void> Executor::mark_end(LaunchBatch& batch, device::Stream stream) {
+  if (!batch.start) return {};
+  auto end = completer_.take_timer();
+  if (!end) return std::unexpected(end.error());
+  if (const auto marked = device_.record((*end)->get(), stream); !marked) return marked;
+  batch.end = std::move(*end);
+  return {};
+}
+
 void Executor::close_batch(Client& client, LogicalStream& stream) {
   const std::shared_ptr<LaunchBatch> batch = std::exchange(stream.batch, nullptr);
   std::erase(client.open, &stream);
   if (batch == nullptr) return;
-  if (batch->start) {
-    auto end = completer_.take_timer();
-    const auto marked = end ? device_.record((*end)->get(), stream.device)
-                            : Result<void>(std::unexpected(end.error()));
-    if (!marked) return batch_ended(batch, marked);
-    batch->end = std::move(*end);
+  if (const auto marked = mark_end(*batch, stream.device); !marked) {
+    return batch_ended(batch, marked);
   }
   const auto watched = client.streams.watch(stream, [this, batch](const Result<void>& outcome) {
     batch_ended(batch, outcome);

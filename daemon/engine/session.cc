@@ -169,17 +169,19 @@ void Session::serve() {
     begun_.store(true);
     while (!stopping_.load()) {
       const auto popped = channel_.try_pop(command);
-      if (!popped) {
-        log_warning("session {} (pid {}, {}) ended: {}", spec_.id, spec_.pid, spec_.program,
-                    popped.error().message);
-        channel_.fail(popped.error());
-        return;
-      }
+      if (!popped) return end(popped.error());
       if (!*popped) break;
       if (!serve_command(command)) return;
       if (released_ && !release_held()) return;
     }
   }
+}
+
+/// Tells the client, and the log, why it is served no longer.
+void Session::end(const Error& error) {
+  log_warning("session {} (pid {}, {}) ended: {}", spec_.id, spec_.pid, spec_.program,
+              error.message);
+  channel_.fail(error);
 }
 
 /// The client may wait for the progress of every command on a stream, also one that was refused.
@@ -209,11 +211,8 @@ bool Session::keep(Command& command) {
     return true;
   }
   const auto kept = held_.keep(std::move(command), channel_.position());
-  if (kept) return true;
-  log_warning("session {} (pid {}, {}) ended: {}", spec_.id, spec_.pid, spec_.program,
-              kept.error().message);
-  channel_.fail(kept.error());
-  return false;
+  if (!kept) end(kept.error());
+  return kept.has_value();
 }
 
 /// Carries out what was kept and need not wait any more; false when the session ends.
@@ -249,9 +248,7 @@ bool Session::carry_out(const Command& command, std::uint64_t position) {
     done = (this->*handler)(command, reply);
   }
   if (!done && done.error().code == ErrorCode::kProtocol) {
-    log_warning("session {} (pid {}, {}) ended: {}", spec_.id, spec_.pid, spec_.program,
-                done.error().message);
-    channel_.fail(done.error());
+    end(done.error());
     return false;
   }
   if (!done) {
