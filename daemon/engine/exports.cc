@@ -1,5 +1,6 @@
 #include "daemon/engine/exports.h"
 
+#include <fmt/format.h>
 #include <sys/random.h>
 
 #include <algorithm>
@@ -36,7 +37,9 @@ Result<ipc::ShareHandle> Exports::offer(std::uint64_t session, uid_t uid,
                                         const std::shared_ptr<MemoryManager>& manager,
                                         device::Address address) {
   const auto range = manager->allocation_of(address);
-  if (!range) return std::unexpected(range.error());
+  if (!range) {
+    return fail(ErrorCode::kInvalidValue, fmt::format("{:#x} is in no allocation", address));
+  }
   const std::lock_guard lock(mutex_);
   for (const auto& [key, known] : offers_) {
     if (known.session == session && known.memory.owner == manager &&

@@ -165,16 +165,10 @@ Result<void> MemoryManager::retire(device::Address address) {
   return {};
 }
 
-void MemoryManager::hold(device::Address address) {
-  const std::lock_guard lock(mutex_);
-  held_.insert(retired_.extract(address));
-}
-
 void MemoryManager::finish_free(device::Address address) {
   {
     const std::lock_guard lock(mutex_);
-    auto node = retired_.extract(address);
-    if (node.empty()) node = held_.extract(address);
+    const auto node = retired_.extract(address);
     SLATE_CHECK(!node.empty());
     const std::uint64_t bytes = node.mapped();
     if (const auto kept = kept_.find(address); kept != kept_.end()) {
@@ -192,16 +186,6 @@ void MemoryManager::give_back(device::Address address, std::uint64_t bytes) {
   segment->second.used -= bytes;
   if (!segment->second.dedicated) insert_free_block(*segment, address, bytes);
   if (segment->second.used == 0 && !keeps(*segment)) drop_segment(segment);
-}
-
-Result<device::AddressRange> MemoryManager::allocation_of(device::Address address) const {
-  const std::lock_guard lock(mutex_);
-  const auto next = live_.upper_bound(address);
-  if (next != live_.begin()) {
-    const auto& [base, bytes] = *std::prev(next);
-    if (address - base < bytes) return device::AddressRange{base, bytes};
-  }
-  return fail(ErrorCode::kInvalidValue, fmt::format("{:#x} is in no allocation", address));
 }
 
 Result<void> MemoryManager::keep(device::Address address) {
@@ -299,14 +283,14 @@ bool MemoryManager::drop_empty_segments() {
   return dropped;
 }
 
-std::optional<device::Address> MemoryManager::allocation_of(device::Address address,
-                                                            std::uint64_t bytes) const {
+std::optional<device::AddressRange> MemoryManager::allocation_of(device::Address address,
+                                                                 std::uint64_t bytes) const {
   const std::lock_guard lock(mutex_);
   const auto next = live_.upper_bound(address);
   if (next == live_.begin()) return std::nullopt;
   const auto& [base, size] = *std::prev(next);
-  if (!device::AddressRange{base, size}.contains(address, bytes)) return std::nullopt;
-  return base;
+  const device::AddressRange range{base, size};
+  return range.contains(address, bytes) ? std::optional(range) : std::nullopt;
 }
 
 Result<void> MemoryManager::charge(std::uint64_t bytes) {
@@ -340,7 +324,7 @@ void MemoryManager::finish_charge(std::uint64_t bytes, bool retired) {
 void MemoryManager::release() {
   const std::lock_guard lock(mutex_);
   released_ = true;
-  for (Blocks* const blocks : {&live_, &retired_, &held_}) {
+  for (Blocks* const blocks : {&live_, &retired_}) {
     for (const auto& [address, bytes] : *blocks) {
       if (const auto kept = kept_.find(address); kept != kept_.end()) {
         kept->second.freed_bytes = bytes;

@@ -46,15 +46,14 @@ class MemoryManager {
   Result<void> retire(device::Address address);
   /// Second half. Requires: retired, and no unfinished work uses it.
   void finish_free(device::Address address);
-  /// The second half waits for more than running work. Requires: retired.
-  void hold(device::Address address);
-  /// False when nothing is retired that is not held; else waits until some free was finished, or
-  /// `timeout` has passed.
+  /// False when nothing is retired; else waits until some free was finished, or `timeout` has
+  /// passed.
   bool wait_for_free(std::chrono::milliseconds timeout);
 
-  // For what other sessions use too.
-  /// The live allocation that the address lies in; kInvalidValue when there is none.
-  Result<device::AddressRange> allocation_of(device::Address address) const;
+  // For what textures and other sessions use too.
+  /// The live allocation that the bytes lie in; nullopt when there is none.
+  std::optional<device::AddressRange> allocation_of(device::Address address,
+                                                    std::uint64_t bytes = 1) const;
   /// Holds the live allocation that begins there: it stays backed, also after a free or release(),
   /// until let_go() was called as often. kInvalidValue when there is none.
   Result<void> keep(device::Address address);
@@ -64,8 +63,6 @@ class MemoryManager {
   bool owns(device::Address address, std::uint64_t bytes) const {
     return allocation_of(address, bytes).has_value();
   }
-  /// Where that allocation begins; nullopt when they lie in none.
-  std::optional<device::Address> allocation_of(device::Address address, std::uint64_t bytes) const;
 
   /// Counts memory that is not in the arena, as arrays have: charge() before it is made; when it
   /// goes, retire_charge(), and finish_charge() once it is gone.
@@ -124,7 +121,6 @@ class MemoryManager {
   Segments segments_;
   Blocks live_;
   Blocks retired_;
-  Blocks held_;
   std::map<device::Address, Kept> kept_;
   bool released_ = false;
   Blocks free_;                                                  // by address

@@ -21,7 +21,7 @@ ObjectTable::Array::~Array() {
 }
 
 ObjectTable::~ObjectTable() {
-  SLATE_CHECK(count() == 0 && retired_.empty() && pins_.empty());
+  SLATE_CHECK(count() == 0 && retired_.empty());
 }
 
 Result<void> ObjectTable::create_array(std::uint64_t id, const ArraySpec& spec) {
@@ -61,7 +61,8 @@ Result<std::uint64_t> ObjectTable::create_texture(const TextureSpec& spec) {
     texture.array = std::move(*array);
     on_device.resource.array = static_cast<std::uint64_t>(texture.array->handle);
   } else {
-    texture.memory = memory_.allocation_of(spec.resource.address, 1).value_or(0);
+    texture.memory =
+        memory_.allocation_of(spec.resource.address).value_or(device::AddressRange{}).base;
   }
   const auto made = device_.create_texture(on_device, memory_.arena());
   if (!made) return std::unexpected(made.error());
@@ -69,7 +70,7 @@ Result<std::uint64_t> ObjectTable::create_texture(const TextureSpec& spec) {
   const auto handle = static_cast<std::uint64_t>(*made);
   const std::lock_guard lock(mutex_);
   if (texture.array) ++texture.array->users;
-  if (texture.memory != 0) ++pins_[texture.memory];
+  if (texture.memory != 0) SLATE_CHECK(memory_.keep(texture.memory));
   textures_.insert_or_assign(handle, std::move(texture));
   return handle;
 }
@@ -153,28 +154,8 @@ void ObjectTable::destroy(Object object) {
   }
   if (const auto* const texture = std::get_if<Texture>(&object)) {
     device_.destroy_texture(texture->handle);
-    if (texture->memory != 0) unpin(texture->memory);
+    if (texture->memory != 0) memory_.let_go(texture->memory);
   }
-}
-
-void ObjectTable::unpin(device::Address memory) {
-  {
-    const std::lock_guard lock(mutex_);
-    const auto pin = pins_.find(memory);
-    SLATE_CHECK(pin != pins_.end());
-    if (--pin->second > 0) return;
-    pins_.erase(pin);
-    if (held_frees_.erase(memory) == 0) return;
-  }
-  memory_.finish_free(memory);
-}
-
-bool ObjectTable::hold_free(device::Address address) {
-  const std::lock_guard lock(mutex_);
-  if (!pins_.contains(address)) return false;
-  held_frees_.insert(address);
-  memory_.hold(address);
-  return true;
 }
 
 void ObjectTable::release() {
@@ -193,7 +174,6 @@ void ObjectTable::release() {
   left.clear();
   const std::lock_guard lock(mutex_);
   arrays_.clear();
-  held_frees_.clear();
 }
 
 std::size_t ObjectTable::count() const {

@@ -3,14 +3,12 @@
 // more; an array also waits for the last texture or surface of it, and memory that was freed for
 // the last texture of it, so that no kernel reads what is another's by then.
 //
-// Session thread, but for finish(), hold_free() and count().
+// Session thread, but for finish() and count().
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <unordered_map>
 #include <variant>
 
@@ -72,10 +70,6 @@ class ObjectTable {
   /// Any thread. Second half. Requires: no unfinished work uses it.
   void finish(Ticket ticket);
 
-  /// Any thread. True when textures read the allocation that begins at `address` and was retired:
-  /// its free is finished with the last of them.
-  bool hold_free(device::Address address);
-
   /// Destroys everything, retired or not. Requires: no unfinished work uses any of it.
   void release();
   /// Any thread. Of arrays, textures and surfaces that are alive.
@@ -85,7 +79,7 @@ class ObjectTable {
   struct Texture {
     device::Texture handle{};
     std::shared_ptr<Array> array;  // null: memory
-    device::Address memory = 0;    // its allocation; 0: an array, or a module's variable
+    device::Address memory = 0;    // its allocation, kept; 0: an array, or a module's variable
   };
   struct Surface {
     device::Surface handle{};
@@ -96,7 +90,6 @@ class ObjectTable {
   Ticket retire(Object object);
   void note_unused(Array& array);
   void destroy(Object object);
-  void unpin(device::Address memory);
 
   device::Device& device_;
   MemoryManager& memory_;
@@ -106,8 +99,6 @@ class ObjectTable {
   std::unordered_map<std::uint64_t, Texture> textures_;
   std::unordered_map<std::uint64_t, Surface> surfaces_;
   std::unordered_map<Ticket, Object> retired_;
-  std::map<device::Address, std::size_t> pins_;  // textures of each allocation, retired ones too
-  std::set<device::Address> held_frees_;
 };
 
 }  // namespace slate::daemon

@@ -21,9 +21,8 @@ Result<void> Session::memory_free(const ipc::Command& command, Reply&) {
   if (!request) return std::unexpected(request.error());
   if (const auto retired = memory_->retire(request->address); !retired) return retired;
   exports_->withdraw(spec_.id, request->address);
-  return checked(retirement_.after_present_work([this, address = request->address] {
-    if (!objects_->hold_free(address)) memory_->finish_free(address);
-  }));
+  return checked(retirement_.after_present_work(
+      [this, address = request->address] { memory_->finish_free(address); }));
 }
 
 Result<void> Session::host_allocate(const ipc::Command& command, Reply& reply) {
