@@ -10,9 +10,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <thread>
 
 #include "base/clock.h"
+#include "base/spin.h"
 
 namespace slate::ipc {
 namespace {
@@ -84,11 +84,6 @@ void wake(std::atomic<std::uint32_t>& sleeps, int fd) {
 }
 
 }  // namespace
-
-bool may_spin() {
-  static const bool answer = std::thread::hardware_concurrency() > 2;  // heeds the affinity
-  return answer;
-}
 
 // --- ClientChannel -------------------------------------------------------------------------------
 

@@ -32,10 +32,6 @@ std::span<const std::byte> bytes_of(const T& value) {
   return std::as_bytes(std::span(&value, 1));
 }
 
-/// Whether a thread of this process may wait by looking again and again: not on two cores or fewer,
-/// where the peer needs the core.
-bool may_spin();
-
 /// libslate's end. Thread-safe. After fork() the child must call abandon() and make a new one.
 class ClientChannel {
  public:

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "ipc/channel.h"
+#include "base/spin.h"
 
 namespace slate::daemon {
 namespace {
@@ -51,7 +51,7 @@ Completer::~Completer() {
 
 Result<std::shared_ptr<SharedEvent>> Completer::take_event() {
   {
-    const std::lock_guard lock(mutex_);
+    const auto lock = lock_soon(mutex_);
     if (!pool_.empty()) {
       auto event = std::move(pool_.back());
       pool_.pop_back();
@@ -80,7 +80,7 @@ void Completer::watch(Group& group, std::shared_ptr<SharedEvent> event, Callback
 
 Result<std::shared_ptr<SharedEvent>> Completer::take_timer() {
   {
-    const std::lock_guard lock(mutex_);
+    const auto lock = lock_soon(mutex_);
     if (!timers_.empty()) {
       auto event = std::move(timers_.back());
       timers_.pop_back();
@@ -92,14 +92,14 @@ Result<std::shared_ptr<SharedEvent>> Completer::take_timer() {
 
 void Completer::give_back_timers(std::shared_ptr<SharedEvent> one,
                                  std::shared_ptr<SharedEvent> other) {
-  const std::lock_guard lock(mutex_);
+  const auto lock = lock_soon(mutex_);
   if (one) timers_.push_back(std::move(one));
   if (other) timers_.push_back(std::move(other));
 }
 
 void Completer::add(std::uint64_t queue, Item item) {
   {
-    const std::lock_guard lock(mutex_);
+    const auto lock = lock_soon(mutex_);
     incoming_.emplace_back(queue, std::move(item));
     has_incoming_.store(true, std::memory_order_release);
   }
@@ -125,7 +125,7 @@ void Completer::run(const std::stop_token& stop) {
 
 /// Watches for work for a while; false when none has come.
 bool Completer::expect_work() const {
-  if (!ipc::may_spin()) return false;
+  if (!may_spin()) return false;
   const std::int64_t end = now_ns() + kExpectNs;
   while (!has_incoming_.load(std::memory_order_acquire)) {
     if (now_ns() > end) return false;
@@ -135,9 +135,10 @@ bool Completer::expect_work() const {
 }
 
 void Completer::accept_incoming() {
+  if (!has_incoming_.load(std::memory_order_acquire)) return;
   std::vector<std::pair<std::uint64_t, Item>> fresh;
   {
-    const std::lock_guard lock(mutex_);
+    const auto lock = lock_soon(mutex_);
     fresh.swap(incoming_);
     has_incoming_.store(false, std::memory_order_relaxed);
   }
@@ -180,7 +181,7 @@ bool Completer::finish_if_done(Item& item) {
   item.callback(outcome);
   item.callback = nullptr;
   if (item.pooled && done) {
-    const std::lock_guard lock(mutex_);
+    const auto lock = lock_soon(mutex_);
     pool_.push_back(std::move(item.event));
   }
   item.event.reset();

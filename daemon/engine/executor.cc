@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/spin.h"
 #include "daemon/engine/executor_client.h"
 #include "scheduler/forms.h"
 
@@ -261,7 +262,7 @@ std::optional<Executor::Grant> Executor::wait_for_grant(Client& client,
                                                         scheduler::KernelId kernel,
                                                         std::uint64_t started) {
   const auto now = Clock::now();
-  std::unique_lock lock(mutex_);
+  auto lock = lock_soon(mutex_);
   client.waiting = {.session = client.spec.session,
                     .launch = next_launch_++,
                     .kernel = *function.trace_name,
@@ -306,7 +307,7 @@ void Executor::batch_ended(const std::shared_ptr<LaunchBatch>& batch, const Resu
     }
   }
   const auto work = batch->profiled ? profiled_.end(outcome) : std::nullopt;
-  const std::lock_guard lock(mutex_);
+  const auto lock = lock_soon(mutex_);
   if (work) {
     scheduler::KernelProfile& row = profiles_.kernel(completion.kernel);
     row.flops = work->flops;
