@@ -370,12 +370,25 @@ EngineChannel::EngineChannel(SessionFifos fifos, Segment segment)
       consumer_(segment_.operator->()),
       event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
+bool EngineChannel::ready() const {
+  return stopped_.load(std::memory_order_relaxed) || poked_.load(std::memory_order_relaxed) ||
+         !consumer_.empty();
+}
+
+bool EngineChannel::wait_awake(const std::function<bool()>& meanwhile) {
+  if (!may_spin()) return ready();
+  std::int64_t end = now_ns() + kSpinNs;
+  do {
+    if (meanwhile()) end = now_ns() + kSpinNs;
+    for (int i = 0; i < 2; ++i) {
+      if (ready()) return true;
+      __builtin_ia32_pause();
+    }
+  } while (now_ns() < end);
+  return ready();
+}
+
 EngineChannel::Wait EngineChannel::wait(std::chrono::milliseconds timeout) {
-  const auto ready = [&] {
-    return stopped_.load(std::memory_order_relaxed) || poked_.load(std::memory_order_relaxed) ||
-           !consumer_.empty();
-  };
-  spin(ready);
   while (true) {
     if (stopped_.load(std::memory_order_relaxed)) return Wait::kStopped;
     if (poked_.exchange(false, std::memory_order_acquire)) return Wait::kPoked;

@@ -138,8 +138,11 @@ class EngineChannel {
   EngineChannel(SessionFifos fifos, Segment segment);
 
   enum class Wait { kCommand, kPeerGone, kStopped, kPoked, kTimeout };
-  /// Waits until a command can be popped, the client is gone, stop() or poke() was called, or
-  /// `timeout` has passed (negative: no limit).
+  /// Waits awake, for a few microseconds after `meanwhile` last told of progress, where there are
+  /// cores to spare; false when wait() would go to sleep.
+  bool wait_awake(const std::function<bool()>& meanwhile);
+  /// Waits, asleep, until a command can be popped, the client is gone, stop() or poke() was called,
+  /// or `timeout` has passed (negative: no limit).
   Wait wait(std::chrono::milliseconds timeout = std::chrono::milliseconds(-1));
   /// As RingConsumer::try_pop, and wakes a client that waits for room.
   Result<bool> try_pop(Command& command);
@@ -174,6 +177,7 @@ class EngineChannel {
   uid_t owner() const { return fifos_.owner; }
 
  private:
+  bool ready() const;
   void wake_client();
   void ring();
 

@@ -1,6 +1,8 @@
 #include "daemon/engine/completer.h"
 
 #include <chrono>
+#include <deque>
+#include <unordered_map>
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -11,12 +13,60 @@ namespace {
 
 using std::chrono::microseconds;
 
-constexpr std::uint64_t kLooseQueue = 0;    // streams are never 0
-constexpr std::int64_t kExpectNs = 50'000;  // a program's turn between two short kernels
+constexpr std::uint64_t kLooseQueue = 0;  // streams are never 0
+constexpr std::size_t kMostIdleQueues = 8;
 constexpr microseconds kShortestWait{50};
 constexpr microseconds kLongestWait{200};
+// An owner that has not looked for so long is busy, or asleep, and somebody else has to.
+constexpr std::int64_t kOwnerLooksNs = 50'000;
+constexpr microseconds kNap{100};  // while all owners look themselves
+// Kept on the list when there is nothing to look for, so that the next watch need not call anybody.
+constexpr std::int64_t kListedNs = 5'000'000;
 
 }  // namespace
+
+/// A group's watches. The group may go while the completer's thread still knows them.
+struct Completer::Watches {
+  void leave() {
+    SLATE_CHECK(outstanding.load() > 0);
+    if (outstanding.fetch_sub(1) > 1) return;
+    // Under the lock: a waiter that has just looked would miss it.
+    const auto lock = lock_soon(mutex);
+    empty.notify_all();
+  }
+  /// Requires: `looking` is held.
+  void accept_incoming() {
+    if (!has_incoming.load(std::memory_order_acquire)) return;
+    std::vector<std::pair<std::uint64_t, Item>> fresh;
+    {
+      const auto lock = lock_soon(mutex);
+      fresh.swap(incoming);
+      has_incoming.store(false, std::memory_order_relaxed);
+    }
+    for (auto& [queue, item] : fresh) {
+      if (queue == kLooseQueue) {
+        loose.push_back(std::move(item));
+      } else {
+        queues[queue].push_back(std::move(item));
+      }
+    }
+  }
+  bool owner_looks(std::int64_t now) const { return now - looked_ns.load() < kOwnerLooksNs; }
+
+  std::mutex mutex;  // guards what follows
+  std::condition_variable empty;
+  std::vector<std::pair<std::uint64_t, Item>> incoming;
+  std::atomic<bool> has_incoming{false};  // written under the mutex
+  std::atomic<std::uint64_t> outstanding{0};
+  std::atomic<std::int64_t> looked_ns{0};  // when the owner last did; 0: it does not
+  std::atomic<bool> listed{false};         // written under the completer's mutex
+  std::int64_t used_ns = 0;                // completer's thread only: last time with anything
+
+  std::mutex looking;  // held by whoever looks; guards what follows
+  // By stream, in the order of recording, so that only heads need a look.
+  std::unordered_map<std::uint64_t, std::deque<Item>> queues;
+  std::vector<Item> loose;
+};
 
 Result<std::shared_ptr<SharedEvent>> SharedEvent::make(device::Device& device, bool timing) {
   const auto event = device.create_event(timing);
@@ -24,21 +74,12 @@ Result<std::shared_ptr<SharedEvent>> SharedEvent::make(device::Device& device, b
   return std::make_shared<SharedEvent>(device, *event);
 }
 
+Completer::Group::Group() : watches_(std::make_shared<Watches>()) {}
+
 bool Completer::Group::wait_empty(std::chrono::milliseconds timeout) {
-  std::unique_lock lock(mutex_);
-  return empty_.wait_for(lock, timeout, [&] { return outstanding_ == 0; });
-}
-
-void Completer::Group::enter() {
-  const std::lock_guard lock(mutex_);
-  ++outstanding_;
-}
-
-void Completer::Group::leave() {
-  // Notified under the lock: the waiter may destroy the group as soon as it sees zero.
-  const std::lock_guard lock(mutex_);
-  SLATE_CHECK(outstanding_ > 0);
-  if (--outstanding_ == 0) empty_.notify_all();
+  watches_->looked_ns.store(0);
+  std::unique_lock lock(watches_->mutex);
+  return watches_->empty.wait_for(lock, timeout, [&] { return watches_->outstanding.load() == 0; });
 }
 
 Completer::Completer(device::Device& device)
@@ -67,15 +108,13 @@ Result<void> Completer::watch(Group& group, device::Stream stream, Callback call
   auto event = take_event();
   if (!event) return std::unexpected(event.error());
   if (const auto recorded = device_.record((*event)->get(), stream); !recorded) return recorded;
-  group.enter();
-  add(static_cast<std::uint64_t>(stream),
-      Item{&group, std::move(*event), std::move(callback), true});
+  add(group.watches_, static_cast<std::uint64_t>(stream),
+      Item{std::move(*event), std::move(callback), true});
   return {};
 }
 
 void Completer::watch(Group& group, std::shared_ptr<SharedEvent> event, Callback callback) {
-  group.enter();
-  add(kLooseQueue, Item{&group, std::move(event), std::move(callback), false});
+  add(group.watches_, kLooseQueue, Item{std::move(event), std::move(callback), false});
 }
 
 Result<std::shared_ptr<SharedEvent>> Completer::take_timer() {
@@ -97,83 +136,107 @@ void Completer::give_back_timers(std::shared_ptr<SharedEvent> one,
   if (other) timers_.push_back(std::move(other));
 }
 
-void Completer::add(std::uint64_t queue, Item item) {
+void Completer::add(const std::shared_ptr<Watches>& watches, std::uint64_t queue, Item item) {
+  watches->outstanding.fetch_add(1);
+  {
+    const auto lock = lock_soon(watches->mutex);
+    watches->incoming.emplace_back(queue, std::move(item));
+    watches->has_incoming.store(true, std::memory_order_release);
+  }
+  if (watches->listed.load() && watches->owner_looks(now_ns())) return;
   {
     const auto lock = lock_soon(mutex_);
-    incoming_.emplace_back(queue, std::move(item));
-    has_incoming_.store(true, std::memory_order_release);
+    if (!watches->listed.exchange(true)) listed_.push_back(watches);
+    called_ = true;
+  }
+  work_.notify_one();
+}
+
+bool Completer::look(Group& group) {
+  Watches& watches = *group.watches_;
+  watches.looked_ns.store(now_ns());
+  return watches.outstanding.load() > 0 && check(watches);
+}
+
+void Completer::leave(Group& group) {
+  Watches& watches = *group.watches_;
+  watches.looked_ns.store(0);
+  if (watches.outstanding.load() == 0) return;
+  {
+    const auto lock = lock_soon(mutex_);
+    called_ = true;
   }
   work_.notify_one();
 }
 
 void Completer::run(const std::stop_token& stop) {
   microseconds wait = kShortestWait;
+  std::vector<std::shared_ptr<Watches>> groups;
   while (!stop.stop_requested()) {
-    if (queues_.empty() && loose_.empty() && !expect_work()) {
-      std::unique_lock lock(mutex_);
-      work_.wait(lock, stop, [&] { return !incoming_.empty(); });
+    {
+      const auto lock = lock_soon(mutex_);
+      groups = listed_;
+      called_ = false;
     }
-    accept_incoming();
-    if (check_all()) {
+    bool progress = false, busy = false;
+    for (const auto& watches : groups) {
+      const std::int64_t now = now_ns();
+      if (watches->outstanding.load() > 0 || watches->owner_looks(now)) watches->used_ns = now;
+      if (watches->outstanding.load() == 0 || watches->owner_looks(now)) continue;
+      busy = true;
+      if (check(*watches)) progress = true;
+    }
+    if (progress) {
       wait = kShortestWait;
-    } else if (!queues_.empty() || !loose_.empty()) {
+    } else if (busy) {
       device_.wait_for_progress(wait);
       wait = std::min(2 * wait, kLongestWait);
-    }
-  }
-}
-
-/// Watches for work for a while; false when none has come.
-bool Completer::expect_work() const {
-  if (!may_spin()) return false;
-  const std::int64_t end = now_ns() + kExpectNs;
-  while (!has_incoming_.load(std::memory_order_acquire)) {
-    if (now_ns() > end) return false;
-    for (int i = 0; i < 32; ++i) __builtin_ia32_pause();
-  }
-  return true;
-}
-
-void Completer::accept_incoming() {
-  if (!has_incoming_.load(std::memory_order_acquire)) return;
-  std::vector<std::pair<std::uint64_t, Item>> fresh;
-  {
-    const auto lock = lock_soon(mutex_);
-    fresh.swap(incoming_);
-    has_incoming_.store(false, std::memory_order_relaxed);
-  }
-  for (auto& [queue, item] : fresh) {
-    if (queue == kLooseQueue) {
-      loose_.push_back(std::move(item));
     } else {
-      queues_[queue].push_back(std::move(item));
+      sleep(stop);
     }
   }
 }
 
-bool Completer::check_all() {
-  const bool streams = check_streams();
-  return check_loose() || streams;
+/// Until there may be something to look for.
+void Completer::sleep(const std::stop_token& stop) {
+  const std::int64_t now = now_ns();
+  std::unique_lock lock(mutex_);
+  std::erase_if(listed_, [now](const std::shared_ptr<Watches>& watches) {
+    if (now - watches->used_ns < kListedNs) return false;
+    watches->listed.store(false);
+    if (watches->outstanding.load() == 0) return true;
+    watches->listed.store(true);  // added just now by somebody who saw it listed
+    return false;
+  });
+  const auto called = [this] { return called_; };
+  if (listed_.empty()) {
+    work_.wait(lock, stop, called);
+  } else {
+    work_.wait_for(lock, stop, kNap, called);
+  }
 }
 
-bool Completer::check_streams() {
+/// Runs the callbacks of what has ended, unless somebody else is at it; false when nothing had.
+bool Completer::check(Watches& watches) {
+  const std::unique_lock looking(watches.looking, std::try_to_lock);
+  if (!looking) return false;
+  watches.accept_incoming();
   bool progress = false;
-  for (auto entry = queues_.begin(); entry != queues_.end();) {
-    Queue& queue = entry->second;
-    while (!queue.empty() && finish_if_done(queue.front())) {
+  for (auto entry = watches.queues.begin(); entry != watches.queues.end();) {
+    std::deque<Item>& queue = entry->second;
+    while (!queue.empty() && finish_if_done(watches, queue.front())) {
       queue.pop_front();
       progress = true;
     }
-    entry = queue.empty() ? queues_.erase(entry) : std::next(entry);
+    entry = queue.empty() && watches.queues.size() > kMostIdleQueues ? watches.queues.erase(entry)
+                                                                     : std::next(entry);
   }
-  return progress;
+  const auto finished =
+      std::erase_if(watches.loose, [&](Item& item) { return finish_if_done(watches, item); });
+  return progress || finished > 0;
 }
 
-bool Completer::check_loose() {
-  return std::erase_if(loose_, [this](Item& item) { return finish_if_done(item); }) > 0;
-}
-
-bool Completer::finish_if_done(Item& item) {
+bool Completer::finish_if_done(Watches& watches, Item& item) {
   const auto done = device_.query(item.event->get());
   if (done && !*done) return false;
   Result<void> outcome;
@@ -185,7 +248,7 @@ bool Completer::finish_if_done(Item& item) {
     pool_.push_back(std::move(item.event));
   }
   item.event.reset();
-  item.group->leave();
+  watches.leave();
   return true;
 }
 

@@ -1,21 +1,19 @@
-// Completer: the engine's one thread that sees device work finish and runs what was waiting for it.
-// Asleep while nothing is outstanding, but for a few microseconds at first, where there are cores
-// to spare: the next piece of work is then noticed without a call of the system.
+// Completer: sees device work finish and runs what was waiting for it. Each session's thread looks
+// for the ends of its own work while it is awake anyway, which is the quickest way; for those that
+// sleep, or are busy, the completer's thread looks. It sleeps while nothing is outstanding.
 //
-// Callbacks run on its thread, one at a time, and must not block. A callback gets the fault of the
-// work when it did not end well; every callback runs exactly once.
+// Callbacks run on one of these threads, those of one group one at a time, and must not block. A
+// callback gets the fault of the work when it did not end well; every callback runs exactly once.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <stop_token>
 #include <thread>
-#include <unordered_map>
 #include <vector>
 
 #include "device/device.h"
@@ -39,22 +37,21 @@ class SharedEvent {
 };
 
 class Completer {
+  struct Watches;
+
  public:
   using Callback = std::function<void(const Result<void>& outcome)>;
 
-  /// Counts the callbacks that one owner still has to expect.
+  /// What one owner, a session, still has to expect.
   class Group {
    public:
-    /// Waits until none is outstanding; false when `timeout` passed first.
+    Group();
+    /// Waits until nothing is outstanding; false when `timeout` passed first.
     bool wait_empty(std::chrono::milliseconds timeout);
 
    private:
     friend class Completer;
-    void enter();
-    void leave();
-    std::mutex mutex_;
-    std::condition_variable empty_;
-    std::uint64_t outstanding_ = 0;
+    std::shared_ptr<Watches> watches_;
   };
 
   /// `device` outlives it.
@@ -69,6 +66,13 @@ class Completer {
   /// recorded again while it is watched.
   void watch(Group& group, std::shared_ptr<SharedEvent> event, Callback callback);
 
+  // On the thread of the group's owner, which may look itself.
+  /// Runs the callbacks of what has ended; false when nothing had. While this is called every few
+  /// microseconds the completer's thread leaves the group alone.
+  bool look(Group& group);
+  /// It looks no more: the completer's thread does.
+  void leave(Group& group);
+
   /// Events that tell the time, kept for those who need many. Any thread.
   Result<std::shared_ptr<SharedEvent>> take_timer();
   /// Requires: what was recorded with them has ended, or the device is lost.
@@ -76,33 +80,25 @@ class Completer {
 
  private:
   struct Item {
-    Group* group;
     std::shared_ptr<SharedEvent> event;
     Callback callback;
     bool pooled;  // the event is ours, to be used again
   };
-  using Queue = std::deque<Item>;
 
   Result<std::shared_ptr<SharedEvent>> take_event();
-  void add(std::uint64_t queue, Item item);
+  void add(const std::shared_ptr<Watches>& watches, std::uint64_t queue, Item item);
   void run(const std::stop_token& stop);
-  void accept_incoming();
-  bool expect_work() const;
-  bool check_all();
-  bool check_streams();
-  bool check_loose();
-  bool finish_if_done(Item& item);
+  void sleep(const std::stop_token& stop);
+  bool check(Watches& watches);
+  bool finish_if_done(Watches& watches, Item& item);
 
   device::Device& device_;
-  std::mutex mutex_;  // guards incoming_, pool_, timers_
+  std::mutex mutex_;  // guards what follows
   std::condition_variable_any work_;
-  std::vector<std::pair<std::uint64_t, Item>> incoming_;
-  std::atomic<bool> has_incoming_{false};  // written under mutex_
+  std::vector<std::shared_ptr<Watches>> listed_;  // what the thread looks after
+  bool called_ = false;                           // it is to look at once
   std::vector<std::shared_ptr<SharedEvent>> pool_;
   std::vector<std::shared_ptr<SharedEvent>> timers_;
-  // Completer thread only. By stream, in the order of recording, so that only heads need a look.
-  std::unordered_map<std::uint64_t, Queue> queues_;
-  std::vector<Item> loose_;
   std::jthread thread_;  // last: it uses all of the above
 };
 

@@ -286,6 +286,7 @@ std::optional<Executor::Grant> Executor::wait_for_grant(Client& client,
     // What is waited for may be the end of this session's own launches, which must be seen then.
     lock.unlock();
     flush(client);
+    completer_.leave(client.group);
     lock.lock();
   }
   client.granted_or_abandoned.wait(lock, [&] { return client.granted || client.abandoned; });
@@ -293,7 +294,7 @@ std::optional<Executor::Grant> Executor::wait_for_grant(Client& client,
   return std::exchange(client.granted, std::nullopt);
 }
 
-/// On the completer's thread, or the session's when a launch was refused.
+/// Called by the completer, or on the session's thread when a launch was refused.
 void Executor::batch_ended(const std::shared_ptr<LaunchBatch>& batch, const Result<void>& outcome) {
   if (batch->ended.exchange(true)) return;
   scheduler::Completion& completion = batch->completion;
@@ -339,7 +340,8 @@ void Executor::batch_ended(const std::shared_ptr<LaunchBatch>& batch, const Resu
     if (freed > 0 && client->spec.lane_ended) client->spec.lane_ended();
     if (!client->lanes.empty()) running.blocks_done = 0;
   }
-  decide(completion.ended);
+  // Who is alone is asked about with the next launch.
+  if (clients_.size() > 1 || view.waiting) decide(completion.ended);
 }
 
 }  // namespace slate::daemon

@@ -47,7 +47,7 @@ struct ClientSpec {
   std::string program;
   double weight = 1;
   int priority = 0;
-  /// Called on the executor's or the completer's thread when a launch that could be called back has
+  /// Called on the executor's thread or by the completer when a launch that could be called back has
   /// ended, and its stream may go on (LogicalStream::active_lanes). May be empty.
   std::function<void()> lane_ended = {};
 };

@@ -2,7 +2,7 @@
 // memory and modules outlive the work that may still use them. Actions that come close together
 // share their watches.
 //
-// after_present_work(): session thread. Actions run there or on the completer's thread. After a
+// after_present_work(): session thread. Actions run there or are run by the completer. After a
 // cancel they are dropped, for the work may still be stopping: the session's end releases what they
 // would have.
 #pragma once

@@ -152,6 +152,7 @@ void Session::serve() {
   Command command;
   while (true) {
     executor_.flush(*client_);
+    if (!channel_.wait_awake([this] { return completer_.look(group_); })) completer_.leave(group_);
     // Without staging memory to give back, nothing wakes an idle session.
     const auto event =
         channel_.wait(staging_.active() ? kStagingIdle : std::chrono::milliseconds(-1));
@@ -172,6 +173,7 @@ void Session::serve() {
       if (!popped) return end(popped.error());
       if (!*popped) break;
       if (!serve_command(command)) return;
+      completer_.look(group_);
       if (released_ && !release_held()) return;
     }
   }

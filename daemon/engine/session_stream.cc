@@ -166,7 +166,7 @@ Completer::Callback Session::answer_when(const ipc::Command& command, std::size_
     Result<void> outcome;
   };
   auto answer = std::make_shared<Answer>(Answer{count, {}});
-  // Only the completer's thread calls it: no lock.
+  // Callbacks of one group run one at a time: no lock.
   return [this, answer, header = command.header](const Result<void>& outcome) {
     if (!outcome && answer->outcome) answer->outcome = outcome;
     if (--answer->left > 0) return;

@@ -234,7 +234,7 @@ Result<void> StreamTable::wait_for_all(device::Stream later) {
   return {};
 }
 
-/// On the completer's thread. Watches of one stream may be reached out of order, as it can have
+/// Called by the completer. Watches of one stream may be reached out of order, as it can have
 /// moved from one device stream to another.
 void StreamTable::watch_reached(LogicalStream& stream, const Reached& reached,
                                 const Result<void>& outcome) {

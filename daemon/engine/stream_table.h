@@ -26,7 +26,7 @@ class StreamTable {
   /// Told of a stream's progress entry, and up to which command its work is done.
   using OnProgress = std::function<void(std::uint32_t progress, std::uint64_t position)>;
 
-  /// `on_fault` is called on the completer's thread when work ended with a fault. All outlive the
+  /// `on_fault` is called by the completer when work ended with a fault. All outlive the
   /// table.
   StreamTable(device::Device& device, Completer& completer, Completer::Group& group,
               OnFault on_fault);
@@ -65,7 +65,7 @@ class StreamTable {
   std::uint64_t position() const { return position_; }
   /// After the piece of work was submitted. `kernel` is its name if it is a launch.
   void work_submitted(LogicalStream& stream, const std::shared_ptr<const std::string>& kernel = {});
-  /// Lets everybody see, and calls `then` on the completer's thread, when what was submitted so far
+  /// Lets everybody see, and has the completer call `then`, when what was submitted so far
   /// is done. When it fails, `then` is not called.
   Result<void> watch(LogicalStream& stream, Completer::Callback then = {});
   /// Before the session's thread may wait: for every stream with work behind its last watch, but

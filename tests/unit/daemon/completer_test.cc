@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <future>
+#include <thread>
 
 #include "tests/unit/daemon/fake_device.h"
 
@@ -112,6 +113,45 @@ TEST_F(CompleterTest, OneStreamDoesNotHoldUpAnother) {
   device_.release_spinning();
   ASSERT_TRUE(group_.wait_empty(kLong));
   device_.destroy_stream(other);
+}
+
+TEST_F(CompleterTest, AnOwnerThatLooksRunsItsCallbacksItself) {
+  submit("noop");
+  std::thread::id ran_on;
+  while (ran_on != std::this_thread::get_id()) {
+    completer_->look(group_);  // from now on, the completer's thread leaves it alone
+    std::promise<std::thread::id> ran;
+    ASSERT_TRUE(completer_->watch(
+        group_, stream_, [&](const Result<void>&) { ran.set_value(std::this_thread::get_id()); }));
+    auto reached = ran.get_future();
+    // A busy machine may let the other thread believe that this one has gone to sleep.
+    while (reached.wait_for(0s) != std::future_status::ready) completer_->look(group_);
+    ran_on = reached.get();
+  }
+}
+
+TEST_F(CompleterTest, WhatAnOwnerLeavesIsLookedAfter) {
+  device_.hold(true);
+  submit("noop");
+  completer_->look(group_);
+  std::promise<void> reached;
+  ASSERT_TRUE(
+      completer_->watch(group_, stream_, [&](const Result<void>&) { reached.set_value(); }));
+  EXPECT_FALSE(completer_->look(group_));
+  completer_->leave(group_);
+  device_.hold(false);
+  reached.get_future().wait();
+}
+
+TEST_F(CompleterTest, AnOwnerThatLooksNoMoreWithoutSayingSoIsNoticed) {
+  submit("spin");
+  completer_->look(group_);
+  std::promise<void> reached;
+  ASSERT_TRUE(
+      completer_->watch(group_, stream_, [&](const Result<void>&) { reached.set_value(); }));
+  completer_->look(group_);
+  device_.release_spinning();
+  reached.get_future().wait();
 }
 
 }  // namespace
