@@ -75,6 +75,7 @@ std::shared_ptr<Executor::Client> Executor::add(ClientSpec spec, StreamTable& st
   view.idle_since = Clock::now();
   views_.push_back(view);
   clients_.push_back(client);
+  changes_.fetch_add(1);
   return client;
 }
 
@@ -82,6 +83,7 @@ void Executor::abandon(Client& client) {
   {
     const std::lock_guard lock(mutex_);
     client.abandoned.store(true);
+    changes_.fetch_add(1);
     client.granted_or_abandoned.notify_all();
   }
   tick_.notify_one();
@@ -101,6 +103,7 @@ void Executor::drop_lanes(Client& client) {
 
 void Executor::remove(const std::shared_ptr<Client>& client) {
   const std::lock_guard lock(mutex_);
+  changes_.fetch_add(1);
   views_.erase(views_.begin() + static_cast<std::ptrdiff_t>(client->index));
   clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(client->index));
   for (std::size_t i = client->index; i < clients_.size(); ++i) clients_[i]->index = i;
@@ -115,6 +118,7 @@ bool Executor::set(std::uint64_t session, double weight, int priority) {
   if (client == nullptr) return false;
   views_[client->index].weight = weight;
   views_[client->index].priority = priority;
+  changes_.fetch_add(1);
   decide(Clock::now());
   return true;
 }
@@ -232,6 +236,7 @@ void Executor::grant(scheduler::Start start, scheduler::Time now) {
                           .expected_ms = expected,
                           .is_long = expected >= settings_.long_kernel.count() || !known.known(),
                           .settled = clients_.size() == 1 && known.samples >= kSettledSamples,
+                          .changes = changes_.load(),
                           .first = waiting.blocks_started,
                           .count = in_slices ? std::min(start.slice_blocks, left) : left,
                           .part = part,
@@ -319,9 +324,9 @@ void Executor::batch_ended(const std::shared_ptr<LaunchBatch>& batch, const Resu
   if (client == nullptr) return;
   SessionView& view = views_[client->index];
   scheduler::RunningWork& running = view.running;
-  SLATE_CHECK(running.launches >= completion.launches);
-  running.launches -= completion.launches;
-  running.expected -= scheduler::Milliseconds(batch->expected_ms);
+  SLATE_CHECK(running.launches >= batch->granted);
+  running.launches -= batch->granted;
+  running.expected -= scheduler::Milliseconds(batch->granted_ms);
   if (running.launches == 0) {
     running.expected = {};
     running.resizable = false;

@@ -36,7 +36,11 @@ struct LaunchBatch {
   scheduler::Completion completion;
   std::shared_ptr<SharedEvent> start, end;  // null: not timed
   double expected_ms = 0;
-  bool profiled = false;  // one launch, in the profile form
+  // Of its launches, those that the policy started, and their time; the others repeat these.
+  std::uint32_t granted = 0;
+  double granted_ms = 0;
+  std::uint64_t repeats_at = 0;  // launches like these need no decision while this is changes_
+  bool profiled = false;         // one launch, in the profile form
   TraceLaunch trace;
   std::atomic<bool> ended{false};  // accounted for: more than one may see the end of a lane's
 };
@@ -47,8 +51,8 @@ struct ClientSpec {
   std::string program;
   double weight = 1;
   int priority = 0;
-  /// Called on the executor's thread or by the completer when a launch that could be called back has
-  /// ended, and its stream may go on (LogicalStream::active_lanes). May be empty.
+  /// Called on the executor's thread or by the completer when a launch that could be called back
+  /// has ended, and its stream may go on (LogicalStream::active_lanes). May be empty.
   std::function<void()> lane_ended = {};
 };
 
@@ -121,6 +125,7 @@ class Executor {
     double expected_ms = 0;
     bool is_long = false;  // or never measured
     bool settled = false;  // nobody else is there, and its time is known well
+    std::uint64_t changes = 0;
     // Blocks of the grid that it is for: all but for slices.
     std::uint64_t first = 0, count = 0;
     double part = 1;        // of the grid
@@ -142,6 +147,10 @@ class Executor {
                                       std::uint64_t started);
 
   // executor_launch.cc, on the session's thread.
+  bool may_repeat(const LogicalStream& stream, scheduler::KernelId kernel,
+                  const device::LaunchSpec& spec) const;
+  Result<void> repeat(Client& client, FunctionRecord& kernel, const device::LaunchSpec& spec,
+                      LogicalStream& stream);
   Result<injector::Form> carry_out(Client& client, FunctionRecord& kernel,
                                    const device::LaunchSpec& spec, LogicalStream& stream,
                                    Grant grant, const LaunchShape& shape);
@@ -196,6 +205,7 @@ class Executor {
   bool ending_ = false;
   std::uint64_t next_launch_ = 1;
   std::uint64_t starts_ = 0;
+  std::atomic<std::uint64_t> changes_{1};  // who is there, and with what weight; under the mutex
   std::condition_variable tick_;
 
   std::once_flag lanes_set_up_;

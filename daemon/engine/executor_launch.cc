@@ -39,12 +39,23 @@ Form from_injector(injector::Form form) {
   }
 }
 
+bool is_plain(const device::LaunchSpec& spec) {
+  return !spec.cooperative && spec.cluster.count() <= 1;
+}
+
+/// Enough for one measurement.
+bool is_full(const LaunchBatch& batch, bool settled) {
+  return batch.expected_ms >= (settled ? kSettledBatchMs : kBatchMs) ||
+         batch.completion.launches >= kMostBatch;
+}
+
 }  // namespace
 
 Result<void> Executor::launch(Client& client, FunctionRecord& kernel,
                               const device::LaunchSpec& spec, LogicalStream& stream) {
-  const LaunchShape shape = shape_of(device_, forms_, kernel, spec);
   const scheduler::KernelId id = kernel_of(kernel, spec);
+  if (may_repeat(stream, id, spec)) return repeat(client, kernel, spec, stream);
+  const LaunchShape shape = shape_of(device_, forms_, kernel, spec);
   if (!kernel.trace_name) kernel.trace_name = trace_.name(*kernel.name);
   std::uint64_t started = 0;
   do {
@@ -54,6 +65,29 @@ Result<void> Executor::launch(Client& client, FunctionRecord& kernel,
     if (!form) return std::unexpected(form.error());
     started = *form == injector::Form::kSlice ? grant->first + grant->count : shape.blocks;
   } while (started < shape.blocks);
+  return {};
+}
+
+/// Whether the policy would only say again what it said of the launches before this one.
+bool Executor::may_repeat(const LogicalStream& stream, scheduler::KernelId kernel,
+                          const device::LaunchSpec& spec) const {
+  const LaunchBatch* const open = stream.batch.get();
+  return open != nullptr && open->repeats_at == changes_.load(std::memory_order_relaxed) &&
+         open->completion.kernel == kernel && is_plain(spec);
+}
+
+/// One more native launch of those that are being batched.
+Result<void> Executor::repeat(Client& client, FunctionRecord& kernel,
+                              const device::LaunchSpec& spec, LogicalStream& stream) {
+  const auto target = client.streams.begin_work(stream, device::kWholeDevice);
+  if (!target) return std::unexpected(target.error());
+  if (const auto done = device_.launch(spec, *target); !done) return done;
+  forms_.count(injector::Form::kNative);
+  client.streams.work_submitted(stream, kernel.name);
+  LaunchBatch& batch = *stream.batch;
+  batch.expected_ms += batch.granted_ms / batch.granted;
+  ++batch.completion.launches;
+  if (is_full(batch, true)) close_batch(client, stream);
   return {};
 }
 
@@ -92,9 +126,15 @@ Result<void> Executor::prepare(Client& client, LogicalStream& stream, const Gran
   const auto target = client.streams.begin_work(stream, partition);
   if (!target) return std::unexpected(target.error());
   if (const auto done = wait_for(others, *target); !done) return done;
-  if (stream.batch == nullptr) return open_batch(client, stream, grant, shape, *target);
-  ++stream.batch->completion.launches;
-  stream.batch->expected_ms += grant.expected_ms;
+  if (stream.batch == nullptr) {
+    if (const auto opened = open_batch(client, stream, grant, shape, *target); !opened)
+      return opened;
+  }
+  LaunchBatch& batch = *stream.batch;
+  ++batch.completion.launches;
+  ++batch.granted;
+  batch.expected_ms += grant.expected_ms;
+  batch.granted_ms += grant.expected_ms;
   return {};
 }
 
@@ -102,7 +142,7 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
                                            const device::LaunchSpec& spec, LogicalStream& stream,
                                            Grant grant, const LaunchShape& shape) {
   scheduler::Start& start = grant.start;
-  const bool plain = !spec.cooperative && spec.cluster.count() <= 1;
+  const bool plain = is_plain(spec);
   const bool profiled =
       grant.profiled && plain && profiled_.take(grant.kernel, kernel, spec, shape);
   if (profiled) {
@@ -125,7 +165,8 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
   if (const auto prepared = prepare(client, stream, grant, shape, partition); !prepared) {
     auto nothing = std::make_shared<LaunchBatch>();
     nothing->session = client.spec.session;
-    nothing->expected_ms = grant.expected_ms;
+    nothing->granted = 1;
+    nothing->granted_ms = grant.expected_ms;
     batch_ended(nothing, prepared);
     if (profiled) profiled_.drop();
     return std::unexpected(prepared.error());
@@ -154,13 +195,14 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
     const bool last = *done != injector::Form::kSlice || grant.first + grant.count == shape.blocks;
     client.streams.work_submitted(stream, last ? kernel.name : nullptr);
   }
-  const bool full = batch.expected_ms >= (grant.settled ? kSettledBatchMs : kBatchMs) ||
-                    batch.completion.launches >= kMostBatch;
+  const bool native = done && *done == injector::Form::kNative;
+  if (grant.settled && native && plain && partition == device::kWholeDevice)
+    batch.repeats_at = grant.changes;
   if (in_lane) {
     // It ends when the lane does.
     stream.batch.reset();
     std::erase(client.open, &stream);
-  } else if (resizable || profiled || full || !done) {
+  } else if (resizable || profiled || !done || is_full(batch, grant.settled)) {
     close_batch(client, stream);
   }
   return done;
@@ -288,13 +330,12 @@ Result<void> Executor::open_batch(Client& client, LogicalStream& stream, const G
   const scheduler::Start& start = grant.start;
   auto batch = std::make_shared<LaunchBatch>();
   batch->session = client.spec.session;
-  batch->expected_ms = grant.expected_ms;
   batch->completion = {.session = client.spec.session,
                        .kernel = grant.kernel,
                        .form = start.form,
                        .placement = start.placement,
                        .tag = start.tag,
-                       .launches = 1,
+                       .launches = 0,
                        .blocks = shape.blocks,
                        .part = grant.part,
                        .task_size = start.task_size,

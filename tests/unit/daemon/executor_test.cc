@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <future>
 #include <random>
 #include <thread>
 
@@ -240,6 +241,64 @@ TEST_P(RandomExecutorTest, EveryBlockRunsOnceAndInOrderWhateverIsDecided) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomExecutorTest, testing::Range(1u, 7u));
+
+/// Starts everything natively, knows its time well, and counts how often it is asked.
+class CountingPolicy : public scheduler::Policy {
+ public:
+  CountingPolicy(const scheduler::Machine& machine, scheduler::ProfileTable& profiles,
+                 std::shared_future<void> go)
+      : machine_(machine), profiles_(profiles), go_(std::move(go)) {}
+
+  std::string_view name() const override { return "counting"; }
+  void decide(const scheduler::View& view, scheduler::Decisions& decisions) override {
+    for (const scheduler::SessionView& session : view.sessions) {
+      if (!session.waiting) continue;
+      go_.wait();
+      profiles_.kernel(session.waiting->kernel).alone[0] = {.ms = 0.001, .samples = 1000};
+      decisions.start.push_back({.session = session.id, .placement = machine_.whole()});
+      ++starts;
+    }
+  }
+  void finished(const scheduler::Completion&) override {}
+
+  std::atomic<int> starts{0};
+
+ private:
+  const scheduler::Machine machine_;
+  scheduler::ProfileTable& profiles_;
+  const std::shared_future<void> go_;
+};
+
+TEST_F(ExecutorTest, WhatIsKnownOfALoneSessionIsNotAskedAgainWithinABatch) {
+  CountingPolicy* policy = nullptr;
+  std::promise<void> go;
+  start("sim:sms=4", [&](const scheduler::Machine& machine, scheduler::ProfileTable& profiles) {
+    auto made = std::make_unique<CountingPolicy>(machine, profiles, go.get_future().share());
+    policy = made.get();
+    return made;
+  });
+  constexpr int kRepeated = 100;
+  auto client = connect();
+  client->load();
+  const std::uint64_t address = client->allocate(64 * 4);
+  client->fill(0, address, 64 * 4);
+  std::uint32_t wanted = 0;
+  const auto launch = [&](Client& by, std::uint64_t to) {
+    by.launch(0, 64, Parameters{to, 1, 1});
+    wanted = 3 * wanted + 1;
+  };
+  // The first one is decided when the others are already there, so that nothing ends the batch.
+  for (int i = 0; i < kRepeated; ++i) launch(*client, address);
+  go.set_value();
+  client->synchronize();
+  EXPECT_EQ(policy->starts, 2);  // the first launch is profiled, and so for itself
+
+  auto other = connect();
+  for (int i = 0; i < kRepeated; ++i) launch(*client, address);
+  client->synchronize();
+  EXPECT_EQ(policy->starts, 2 + kRepeated);
+  for (const std::uint32_t word : client->read(address, 64)) ASSERT_EQ(word, wanted);
+}
 
 class PolicyExecutorTest : public ExecutorTest,
                            public testing::WithParamInterface<std::string_view> {};
