@@ -5,12 +5,12 @@ import argparse
 import signal
 import sys
 
-from . import pairs, rows, solo, summary
+from . import mix, overhead, pairs, rows, solo, summary
 from .configurations import NAMES
 from .programs import UsageError
 from .session import OutOfTime, make_session
 
-MEASURING = {"solo": solo, "pairs": pairs}
+MEASURING = {"solo": solo, "pairs": pairs, "mix": mix, "overhead": overhead}
 PASSIVE = {}
 
 

@@ -11,7 +11,9 @@ known before anything is measured, and said.
 """
 
 import contextlib
+import json
 import os
+import subprocess
 
 from .daemons import DaemonError, Mps, private_slated
 from .runner import Command, run_together
@@ -51,6 +53,10 @@ class Configuration:
 
     def stop(self):
         """Stops it, and removes what it left."""
+
+    def profile(self):
+        """What it has learnt of kernels: docs/slatectl.md's kernels[]."""
+        return []
 
     def run(self, jobs, limit_s, split=None, barrier=True):
         """[Outcome] of the jobs, all at once. Without the barrier, which applications do not have, programs begin as
@@ -182,6 +188,13 @@ class SlateConfiguration(Configuration):
     def environment(self, index, split):
         return dict(plain_environment(0), **{key: self.found[key] for key in
                                              ("SLATE_RUNTIME_DIR", "SLATE_CACHE_DIR", "SLATE_STATE_DIR")})
+
+    def profile(self):
+        if self.daemon is None:
+            return []
+        done = subprocess.run([os.path.join(self.build, "bin", "slatectl"), "profile", "--json"],
+                              env=self.environment(0, None), capture_output=True, text=True)
+        return json.loads(done.stdout)["kernels"] if done.returncode == 0 else []
 
 
 def make_configurations(names, setting):

@@ -40,6 +40,7 @@ class Session:
     reps: dict = field(default_factory=dict)
     started: float = field(default_factory=time.monotonic)
     failures: int = 0
+    kernels: dict = field(default_factory=dict)  # program, by kernel
 
     def __post_init__(self):
         self.random = random.Random(self.seed)
@@ -74,12 +75,16 @@ class Session:
         try:
             return configuration.run(jobs, limit_s, split, barrier)
         except (RunFailed, DaemonError) as error:
-            self.failures += 1
-            names = [job.program.name for job in jobs]
-            self.say("%s, %s: %s" % (configuration.name, " + ".join(names), error))
-            self.writer.write("failure", configuration=configuration.name, programs=names, split=split, message=str(error))
-            configuration.stop()  # a fresh daemon for what comes next
+            self.fail(configuration, [job.program.name for job in jobs], split, error)
             return None
+
+    def fail(self, configuration, names, split, error, label=None):
+        """Writes what went wrong. What comes next gets a fresh daemon. `label`: where it is not the configuration's name."""
+        self.failures += 1
+        label = label or configuration.name
+        self.say("%s, %s: %s" % (label, " + ".join(names), error))
+        self.writer.write("failure", configuration=label, programs=names, split=split, message=str(error))
+        configuration.stop()
 
     def present(self, names):
         """Those of the names whose programs are built, or own; the others are said."""
@@ -126,6 +131,8 @@ class Session:
             for name in names if configuration.name.startswith("slate-") else names[:1]:
                 if can_run(configuration, self.programs[name]) is None:
                     self.measure(configuration, [Job(self.programs[name], max(2, self.reps[name] // 4))])
+                    for kernel in configuration.profile():
+                        self.kernels.setdefault(kernel["name"], name)
 
     @staticmethod
     def say(text):

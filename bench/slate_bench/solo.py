@@ -18,7 +18,7 @@ def chosen(session, arguments):
     return session.present(dict.fromkeys([*(arguments.programs or session.programs), *own]))
 
 
-def measure_solo(session, configuration, name, number, barrier):
+def measure_solo(session, configuration, name, number, barrier, cold=False):
     """Writes a row, unless it fails."""
     done = session.measure(configuration, [session.job(name)], split=[100] if configuration.has_splits else None, barrier=barrier)
     if done is None:
@@ -27,7 +27,7 @@ def measure_solo(session, configuration, name, number, barrier):
     report = outcome.report
     session.writer.write(
         "solo", program=name, configuration=configuration.name, size=session.programs[name].size, reps=session.reps[name],
-        round=number, loop_ms=outcome.loop_ms, application_ms=outcome.application_ms, kernel_ms=report.get("kernel_ms"),
+        round=number, cold=cold, loop_ms=outcome.loop_ms, application_ms=outcome.application_ms, kernel_ms=report.get("kernel_ms"),
         total_ms=report.get("total_ms"), hash=report.get("hash"))
 
 

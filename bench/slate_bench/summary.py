@@ -59,7 +59,7 @@ def medians_alone(rows, fields=("loop_ms", "application_ms", "kernel_ms")):
     reference = reference_of(rows)
     values = collections.defaultdict(list)
     for row in rows:
-        if row["kind"] == "solo" and row["configuration"] == reference.get(row["run"]):
+        if row["kind"] == "solo" and not row["cold"] and row["configuration"] == reference.get(row["run"]):
             for name in fields:
                 if row[name] is not None:
                     values[row["run"], row["program"], name].append(row[name])
@@ -71,7 +71,7 @@ def solos(rows):
     alone = medians_alone(rows)
     found = {}
     for row in rows:
-        if row["kind"] != "solo":
+        if row["kind"] != "solo" or row["cold"]:
             continue
         key = row["program"], row["configuration"]
         solo = found.setdefault(key, Solo(*key))
