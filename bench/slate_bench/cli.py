@@ -5,13 +5,13 @@ import argparse
 import signal
 import sys
 
-from . import mix, overhead, pairs, rows, solo, summary
+from . import mix, overhead, pairs, report, rows, solo, summary
 from .configurations import NAMES
 from .programs import UsageError
 from .session import OutOfTime, make_session
 
 MEASURING = {"solo": solo, "pairs": pairs, "mix": mix, "overhead": overhead}
-PASSIVE = {}
+PASSIVE = {"report": report}
 
 
 def parser():
@@ -51,12 +51,10 @@ def interrupt(*_):
 
 def main(words=None):
     arguments = parser().parse_args(words)
-    if arguments.command in PASSIVE:
-        return PASSIVE[arguments.command].run(arguments)
     for each in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, interrupt)
     try:
-        return measure(arguments)
+        return PASSIVE[arguments.command].run(arguments) if arguments.command in PASSIVE else measure(arguments)
     except UsageError as error:
         print("slate-bench: %s" % error, file=sys.stderr)
         return 2

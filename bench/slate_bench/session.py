@@ -73,10 +73,19 @@ class Session:
         self.check_time()
         limit_s = 90 + 30 * self.seconds * len(jobs)
         try:
-            return configuration.run(jobs, limit_s, split, barrier)
+            done = configuration.run(jobs, limit_s, split, barrier)
         except (RunFailed, DaemonError) as error:
             self.fail(configuration, [job.program.name for job in jobs], split, error)
             return None
+        if len(jobs) == 1:
+            self.note_kernels(configuration, jobs[0].program.name)
+        return done
+
+    def note_kernels(self, configuration, name):
+        """Kernels that nobody had before a program ran alone are the program's."""
+        if name not in self.kernels.values():
+            for kernel in configuration.profile():
+                self.kernels.setdefault(kernel["name"], name)
 
     def fail(self, configuration, names, split, error, label=None):
         """Writes what went wrong. What comes next gets a fresh daemon. `label`: where it is not the configuration's name."""
@@ -131,8 +140,6 @@ class Session:
             for name in names if configuration.name.startswith("slate-") else names[:1]:
                 if can_run(configuration, self.programs[name]) is None:
                     self.measure(configuration, [Job(self.programs[name], max(2, self.reps[name] // 4))])
-                    for kernel in configuration.profile():
-                        self.kernels.setdefault(kernel["name"], name)
 
     @staticmethod
     def say(text):

@@ -13,6 +13,9 @@ def spread(values):
     return (high - low) / 2 / median(values)
 
 
+mean = statistics.mean
+
+
 def geometric_mean(values):
     return statistics.geometric_mean(values)
 

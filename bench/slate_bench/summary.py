@@ -155,6 +155,44 @@ def compare(found, ours, theirs):
     return Comparison(ratios) if ratios else None
 
 
+def parts_of(row):
+    """Where the time of a program alone went, milliseconds; None for an own program, which does not say."""
+    if row["kernel_ms"] is None or row["total_ms"] is None:
+        return None
+    kernels = min(row["reps"] * row["kernel_ms"], row["loop_ms"])
+    return {"kernels": kernels, "launches": row["loop_ms"] - kernels, "set-up": max(0.0, row["total_ms"] - row["loop_ms"]),
+            "process": max(0.0, row["application_ms"] - row["total_ms"])}
+
+
+def overheads(rows):
+    """{(program, configuration): {part: median ms}} of the runs of `overhead`; of slate's configurations "injection" too:
+    how much longer the application takes when nothing of it was compiled before."""
+    parts, applications = collections.defaultdict(list), collections.defaultdict(list)
+    for row in rows:
+        if row["kind"] == "solo" and row["command"] == "overhead":
+            applications[row["program"], row["configuration"], row["cold"]].append(row["application_ms"])
+            found = parts_of(row)
+            if found and not row["cold"]:
+                parts[row["program"], row["configuration"]].append(found)
+    result = {}
+    for key, found in parts.items():
+        result[key] = {part: statistics.median([each[part] for each in found]) for part in found[0]}
+        if (*key, True) in applications:
+            cold, warm = (statistics.median(applications[(*key, state)]) for state in (True, False))
+            result[key]["injection"] = max(0.0, cold - warm)
+    return result
+
+
+def mixes(rows):
+    """{configuration: {figure: values, one a passage}}"""
+    found = collections.defaultdict(lambda: collections.defaultdict(list))
+    for row in rows:
+        if row["kind"] == "mix":
+            for name in ("makespan_ms", "throughput_per_s", "mean_turnaround_ms"):
+                found[row["configuration"]][name].append(row[name])
+    return found
+
+
 def label(programs):
     return " + ".join(programs)
 
@@ -205,6 +243,11 @@ def lines(rows):
             yield "%s over %-9s mean %.3f, best %.2f (%s), worst %.2f (%s), %d of %d lost by more than 2 %%" % (
                 SLATE, rival, comparison.mean, comparison.best[1], label(comparison.best[0]), comparison.worst[1],
                 label(comparison.worst[0]), len(comparison.losses()), len(comparison.ratios))
+    for name, figures in mixes(rows).items():
+        yield "%-15s mix: %.3g programs a second, mean turnaround %.3g s" % (
+            name, statistics.median(figures["throughput_per_s"]), statistics.median(figures["mean_turnaround_ms"]) / 1e3)
+    for (program, configuration), found in sorted(overheads(rows).items()):
+        yield "%-15s %-15s %s" % (program, configuration, ", ".join("%s %.1f ms" % part for part in found.items()))
     for (program, configuration), solo in sorted(solos(rows).items()):
         if solo.loop_ratios and configuration != "native":
             yield "%-15s alone, %-15s application %.3f of the reference's, loop %.3f" % (
