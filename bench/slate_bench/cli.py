@@ -5,12 +5,13 @@ import argparse
 import signal
 import sys
 
-from . import mix, overhead, pairs, report, rows, solo, summary
+from . import arrangements, fairness, mix, overhead, pairs, report, rows, solo, summary, sweep
 from .configurations import NAMES
 from .programs import UsageError
 from .session import OutOfTime, make_session
 
-MEASURING = {"solo": solo, "pairs": pairs, "mix": mix, "overhead": overhead}
+MEASURING = {"solo": solo, "pairs": pairs, "mix": mix, "overhead": overhead, "sweep": sweep, "arrangements": arrangements,
+             "fairness": fairness}
 PASSIVE = {"report": report}
 
 

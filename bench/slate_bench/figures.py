@@ -11,21 +11,9 @@ import matplotlib.pyplot as plt  # noqa: E402
 from matplotlib.colors import TwoSlopeNorm  # noqa: E402
 
 from . import statistics, summary  # noqa: E402
+from .names import COLOURS, name_of, ordered, short  # noqa: E402
 
-COLOURS = {"native": "#8c8c8c", "one-at-a-time": "#c9c9c9", "mps": "#4c72b0", "mps-split": "#9ab6dc", "green": "#55a868",
-           "slate-adaptive": "#c44e52", "slate-table": "#dd8452", "slate-fifo": "#e8b9a0", "slate-timeslice": "#937860"}
-LABELS = {"native": "native (time slicing)", "mps": "MPS", "mps-split": "MPS, best percentages",
-          "green": "green contexts, best split", "one-at-a-time": "one at a time"}
-SHORT = {"black_scholes": "BS", "gaussian": "GS", "sgemm": "MM", "quasi_random": "RG", "transpose": "TR"}
 PARTS = {"kernels": "#c44e52", "launches": "#dd8452", "set-up": "#4c72b0", "process": "#b7b7b7", "injection": "#8172b3"}
-
-
-def name_of(configuration):
-    return LABELS.get(configuration, configuration)
-
-
-def short(programs):
-    return "-".join(SHORT.get(name, name) for name in programs)
 
 
 def canvas(width, height):
@@ -33,10 +21,6 @@ def canvas(width, height):
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     return figure, axes
-
-
-def ordered(configurations):
-    return [name for name in COLOURS if name in configurations]
 
 
 def grouped_bars(axes, labels, series, reference=1.0):

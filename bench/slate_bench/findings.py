@@ -3,7 +3,7 @@
 import collections
 
 from . import statistics, summary
-from .figures import name_of
+from .names import name_of
 
 RIVALS = (("native", "plain time slicing"), ("mps", "MPS as it comes"), ("mps-split", "MPS with the best percentages of each pair"),
           ("green", "green contexts with the best split of each pair"),

@@ -3,7 +3,7 @@
 import collections
 
 from . import statistics, summary
-from .figures import name_of, ordered
+from .names import name_of, ordered
 
 NOTHING = "–"
 
