@@ -4,7 +4,10 @@
 // JSON line.
 //
 //   form_bench [--device cuda:0] [--programs build/release/bin/shared] [--rounds 5] [--json FILE]
-//   [NAME...]
+//   [--sweep task_size,sms,workers_per_sm] [--small] [NAME...]
+//
+// --sweep varies one thing: blocks a task; on how many SMs, from the first on; workers on each SM.
+// A JSON line of it is one round: {"kernel", "what", "value", "kernel_ms", "native_ms", "round"}.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -18,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/form_kernels.h"
 #include "bench/require.h"
 #include "daemon/dispatch/form_module.h"
 #include "daemon/dispatch/worker_launch.h"
@@ -27,124 +31,9 @@
 namespace {
 
 using namespace slate;
+using slate::bench::FormKernel;
+using slate::bench::Parameter;
 using slate::bench::require;
-
-/// A parameter: a buffer of random floats or words, or a value.
-struct Parameter {
-  std::uint64_t buffer_bytes = 0;
-  bool floats = true;
-  std::vector<std::byte> value;
-};
-Parameter floats(std::uint64_t count) {
-  return {count * 4, true, {}};
-}
-Parameter words(std::uint64_t count) {
-  return {count * 4, false, {}};
-}
-template <typename T>
-Parameter value(T v) {
-  Parameter parameter;
-  parameter.value.resize(sizeof(T));
-  std::memcpy(parameter.value.data(), &v, sizeof(T));
-  return parameter;
-}
-
-struct Benchmark {
-  std::string program;
-  std::string entry;
-  device::Dim3 grid, block;
-  std::vector<Parameter> parameters;
-  std::uint32_t shared_bytes = 0;
-  int step_parameter =
-      -1;  // counted up from 0 with every launch: the column of Gaussian elimination
-};
-
-std::vector<Benchmark> benchmarks() {
-  struct Market {
-    float riskless, volatility;
-  };
-  struct Weights {
-    float w[5];
-  };
-  const std::uint32_t options = 40'000'000, cells = 67'108'864, fma = 17'301'504;
-  const std::uint64_t sum = 536'870'912, samples = 1'073'741'824, vectors = 67'108'864;
-  const std::uint32_t scan = 134'217'728, added = 268'435'456;
-  return {
-      {"black_scholes",
-       "_Z13black_scholesPKfS0_S0_PfS1_6Marketj",
-       {(options + 255) / 256},
-       {256},
-       {floats(options), floats(options), floats(options), floats(options), floats(options),
-        value(Market{0.02f, 0.3f}), value(options)}},
-      {"gaussian",
-       "_Z11update_rowsPfS_PKfjj",
-       {512, 512},
-       {4, 4},
-       {floats(2048 * 2048), floats(2048), floats(2048), value(2048u), value(0u)},
-       0,
-       4},
-      {"gaussian8192",
-       "_Z11update_rowsPfS_PKfjj",
-       {2048, 2048},
-       {4, 4},
-       {floats(8192 * 8192), floats(8192), floats(8192), value(8192u), value(0u)},
-       0,
-       4},
-      {"sgemm",
-       "_Z5sgemmILj32EEvPKfS1_Pfj",
-       {128, 128},
-       {32, 32},
-       {floats(4096 * 4096), floats(4096 * 4096), floats(4096 * 4096), value(4096u)}},
-      {"transpose",
-       "_Z9transposePKfPfj",
-       {512, 512},
-       {32, 8},
-       {floats(1ull << 28), floats(1ull << 28), value(16384u)}},
-      {"vector_add",
-       "_Z10vector_addPKfS0_Pfj",
-       {added / 256},
-       {256},
-       {floats(added), floats(added), floats(added), value(added)}},
-      {"reduction",
-       "_Z6reducePKfPfm",
-       {4096},
-       {256},
-       {floats(sum), floats(4096), value(sum)},
-       1024},
-      {"histogram",
-       "_Z9histogramPKjPjm",
-       {2048},
-       {256},
-       {words(samples / 4), words(256), value(samples)}},
-      {"stencil3d",
-       "_Z9stencil3dPKfPf7Weightsi",
-       {16, 64},
-       {32, 8},
-       {floats(1ull << 27), floats(1ull << 27),
-        value(Weights{{0.4f, 0.06f, 0.025f, 0.01f, 0.005f}}), value(512)}},
-      {"scan",
-       "_Z11scan_blocksPKjPjS1_j",
-       {scan / 512},
-       {256},
-       {words(scan), words(scan), words(scan / 512), value(scan)}},
-      {"add_offsets",
-       "_Z11add_offsetsPjPKjj",
-       {scan / 512},
-       {256},
-       {words(scan), words(scan / 512), value(scan)}},
-      {"early_return",
-       "_Z12early_returnPKjPKhPjj",
-       {cells / 256},
-       {256},
-       {words(cells), words(cells / 4), words(cells), value(cells)}},
-      {"fma_loop", "_Z8fma_loopPfj", {fma / 256}, {256}, {floats(fma), value(fma)}},
-      {"stream_read",
-       "_Z11stream_readPK5uint4Pjm",
-       {8192},
-       {256},
-       {words(vectors * 4), words(8192 * 256), value(vectors)}},
-  };
-}
 
 struct Setting {
   daemon::TaskSizes sizes;
@@ -183,18 +72,18 @@ double median(std::vector<double> values) {
 
 class Bench {
  public:
-  Bench(device::Device& device, std::string programs, int rounds)
+  Bench(device::Device& device, std::string programs, int rounds, std::uint64_t arena_bytes)
       : device_(device), programs_(std::move(programs)), rounds_(rounds) {
     stream_ = require(device_.create_stream(0), "stream");
     start_ = require(device_.create_event(true), "event");
     stop_ = require(device_.create_event(true), "event");
     memory_ = require(daemon::ControlMemory::create(device_), "control memory");
-    arena_.bytes = 8ull << 30;
+    arena_.bytes = arena_bytes;
     arena_.base = require(device_.reserve(arena_.bytes), "reserve");
     require(device_.map(arena_), "map");
   }
 
-  void run(const Benchmark& benchmark, std::ofstream& json) {
+  void run(const FormKernel& benchmark, std::ofstream& json) {
     load(benchmark);
     const double native_once = time_native(1);
     const int repetitions = std::clamp(static_cast<int>(10.0 / native_once), 3, 200);
@@ -211,11 +100,50 @@ class Bench {
     device_.unload_module(module_);
   }
 
+  /// Each round measures native once and then every value of everything that is asked for.
+  void sweep(const FormKernel& benchmark, const std::vector<std::string>& whats,
+             std::ofstream& json) {
+    load(benchmark);
+    const int repetitions = std::clamp(static_cast<int>(10.0 / time_native(1)), 3, 200);
+    for (int round = 0; round < rounds_; ++round) {
+      const double native = time_native(repetitions);
+      for (const std::string& what : whats) {
+        for (const std::uint32_t value : values_of(what)) {
+          const double elapsed = time_value(what, value, repetitions);
+          const nlohmann::ordered_json row = {{"kernel", benchmark.name}, {"what", what},
+                                              {"value", value},           {"kernel_ms", elapsed},
+                                              {"native_ms", native},      {"round", round}};
+          if (json.is_open()) json << row.dump() << std::endl;
+          fmt::print("{:14} {} {:4}  {:9.4f} ms, {:.3f} of native\n", benchmark.name, what, value,
+                     elapsed, elapsed / native);
+        }
+      }
+    }
+    device_.unload_module(module_);
+  }
+
  private:
-  void load(const Benchmark& benchmark) {
-    const std::string program = benchmark.program == "gaussian8192"  ? "gaussian"
-                                : benchmark.program == "add_offsets" ? "scan"
-                                                                     : benchmark.program;
+  /// Task sizes by powers of two; about sixteen numbers of SMs; every number of workers that fits.
+  std::vector<std::uint32_t> values_of(const std::string& what) const {
+    if (what == "task_size") return {1, 2, 4, 8, 16, 32};
+    const std::uint32_t most = what == "sms" ? memory_->sm_count() : worker_room_;
+    const std::uint32_t step = std::max(1U, most / 16);
+    std::vector<std::uint32_t> values;
+    for (std::uint32_t value = step; value < most; value += step) values.push_back(value);
+    values.push_back(most);
+    return values;
+  }
+
+  double time_value(const std::string& what, std::uint32_t value, int repetitions) {
+    if (what == "task_size") return time_worker({.sizes = {.size = value}}, repetitions);
+    const std::uint32_t sms = what == "sms" ? value : memory_->sm_count();
+    daemon::WorkerTable table(memory_->sm_count(), 0);
+    std::fill_n(table.begin(), sms, what == "sms" ? worker_room_ : value);
+    return time_worker({.sizes = {.size = 0}}, repetitions, &table);
+  }
+
+  void load(const FormKernel& benchmark) {
+    const std::string& program = benchmark.program;
     const auto images = require(tools::ptx_in_file(programs_ + "/" + program), program);
     const auto parsed = require(ptx::parse(images.front().text), program);
     const auto forms =
@@ -246,7 +174,7 @@ class Bench {
         require(device_.max_blocks_per_sm(worker_, threads, benchmark.shared_bytes), "room");
   }
 
-  void fill(const Benchmark& benchmark) {
+  void fill(const FormKernel& benchmark) {
     constexpr std::uint64_t kPiece = 16 << 20;
     std::mt19937_64 random(1);
     std::vector<float> as_floats(kPiece / 4);
@@ -272,7 +200,7 @@ class Bench {
       }
       at += (parameter.buffer_bytes + 511) / 512 * 512;
     }
-    if (at > arena_.base + arena_.bytes) fmt::print(stderr, "{} is too large\n", benchmark.program);
+    if (at > arena_.base + arena_.bytes) fmt::print(stderr, "{} is too large\n", benchmark.name);
     wait();
   }
 
@@ -297,7 +225,7 @@ class Bench {
 
   void set_step(std::uint32_t step) {
     if (step_ < 0) return;
-    const std::uint32_t column = step * 8;  // a sample of all columns
+    const std::uint32_t column = step * 8 % (spec_.grid.x * 4);  // a sample of all columns
     std::memcpy(
         parameters_.data() + native_info_.parameters[static_cast<std::size_t>(step_)].offset,
         &column, sizeof(column));
@@ -312,7 +240,8 @@ class Bench {
     });
   }
 
-  double time_worker(const Setting& setting, int repetitions) {
+  double time_worker(const Setting& setting, int repetitions,
+                     const daemon::WorkerTable* table = nullptr) {
     daemon::WorkerQueue queue(device_, *memory_);
     daemon::FormLaunch launch;
     launch.spec = spec_;
@@ -321,16 +250,16 @@ class Bench {
     launch.workers_per_sm = worker_room_;
     launch.independent_blocks = independent_ && setting.is_static;
     launch.prefetch = setting.prefetch;
-    launch.task_sizes = setting.sizes;
+    if (setting.sizes.size != 0) launch.task_sizes = setting.sizes;
     const double elapsed = time(repetitions, [&](std::uint32_t step) {
       set_step(step);
       launch.spec.parameters = parameters_;
-      require(queue.launch(launch, stream_), "worker launch");
+      require(queue.launch(launch, stream_, table), "worker launch");
     });
     return elapsed;
   }
 
-  void report(const Benchmark& benchmark, double native,
+  void report(const FormKernel& benchmark, double native,
               const std::map<std::string, std::vector<double>>& workers,
               const std::vector<Setting>& all, std::ofstream& json) {
     std::string best;
@@ -338,7 +267,7 @@ class Bench {
     std::string line;
     for (const Setting& setting : all) {
       const double ratio = native / median(workers.at(setting.text()));
-      nlohmann::json row = {{"kernel", benchmark.program},
+      nlohmann::json row = {{"kernel", benchmark.name},
                             {"native_ms", native},
                             {"setting", setting.text()},
                             {"ratio", ratio},
@@ -354,7 +283,7 @@ class Bench {
     ++kernels_;
     fmt::print(
         "{:14} native {:8.4f} ms  registers {}->{} blocks/SM {}->{}  best {:.3f} ({})\n  {}\n",
-        benchmark.program, native, native_info_.registers, worker_info_.registers, native_room_,
+        benchmark.name, native, native_info_.registers, worker_info_.registers, native_room_,
         worker_room_, best_ratio, best, line);
     std::fflush(stdout);
   }
@@ -389,22 +318,31 @@ int main(int argc, char** argv) {
   std::string programs = "build/release/bin/shared";
   std::string json_path;
   int rounds = 5;
-  std::vector<std::string> names;
+  std::vector<std::string> names, sweeps;
+  bool small = false;
   CLI::App app("Speed of the worker form relative to the native one");
   app.add_option("--device", device_name, "as for slated")->capture_default_str();
   app.add_option("--programs", programs, "folder of the built programs")->capture_default_str();
   app.add_option("--rounds", rounds, "rounds of each measurement")->capture_default_str();
   app.add_option("--json", json_path, "file for every measurement, a JSON object a line");
+  app.add_option("--sweep", sweeps, "instead of the settings: task_size, sms, workers_per_sm")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"task_size", "sms", "workers_per_sm"}));
+  app.add_flag("--small", small, "sizes that a simulated GPU finishes at once");
   app.add_option("NAMES", names, "only these kernels");
   CLI11_PARSE(app, argc, argv);
   const auto device = require(device::open_device(device_name), device_name);
   std::ofstream json;
   if (!json_path.empty()) json.open(json_path);
-  Bench bench(*device, programs, rounds);
-  for (const Benchmark& benchmark : benchmarks()) {
-    if (!names.empty() && std::ranges::find(names, benchmark.program) == names.end()) continue;
-    bench.run(benchmark, json);
+  Bench bench(*device, programs, rounds, small ? 256ull << 20 : 8ull << 30);
+  for (const FormKernel& benchmark : slate::bench::form_kernels(small)) {
+    if (!names.empty() && std::ranges::find(names, benchmark.name) == names.end()) continue;
+    if (sweeps.empty()) {
+      bench.run(benchmark, json);
+    } else {
+      bench.sweep(benchmark, sweeps, json);
+    }
   }
-  fmt::print("geometric mean of the best {:.3f}\n", bench.geometric_mean());
+  if (sweeps.empty()) fmt::print("geometric mean of the best {:.3f}\n", bench.geometric_mean());
   return 0;
 }

@@ -1,0 +1,156 @@
+"""What slate-bench does with MPS, green contexts and native programs, followed with fakes."""
+
+import contextlib
+import glob
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from unittest import mock
+
+import fakes
+
+from slate_bench import cli, rows
+from slate_bench.daemons import alive
+
+RIVALS = ["native", "mps", "mps-split", "green"]
+
+
+class ControlTest(unittest.TestCase):
+    def setUp(self):
+        self.root = self.enterContext(tempfile.TemporaryDirectory())
+        self.build, tools = fakes.fake_build(self.root, ["sgemm", "transpose"])
+        self.rows = os.path.join(self.root, "rows.jsonl")
+        self.log = os.path.join(self.root, "log")
+        self.environment = {"PATH": tools + ":" + os.environ["PATH"], "FAKE_LOG": self.log, "TMPDIR": self.root}
+        self.enterContext(mock.patch.dict(os.environ, self.environment))
+        self.enterContext(mock.patch.object(tempfile, "tempdir", self.root))
+
+    def bench(self, *words):
+        """Exit status and rows of a run."""
+        command = [words[0], "--build", self.build, "--device", "cuda", "--rows", self.rows, "--seconds", "0.01", *words[1:]]
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            status = cli.main(command)
+        return status, rows.read([self.rows])
+
+    def logged(self):
+        with open(self.log) as lines:
+            return [json.loads(line) for line in lines]
+
+    def left_behind(self):
+        return [path for path in os.listdir(self.root) if path.startswith("slate-bench")]
+
+    def test_every_rival_measures_the_pair_by_every_split(self):
+        status, found = self.bench("pairs", "--pairs", "sgemm,transpose", "--rounds", "2", "--configurations", *RIVALS)
+        self.assertEqual(status, 0, [row for row in found if row["kind"] == "failure"])
+        pairs = [row for row in found if row["kind"] == "pair"]
+        self.assertEqual(sorted((row["configuration"], tuple(row["split"] or ())) for row in pairs), sorted(
+            2 * [("native", ()), ("mps", ())] + 2 * [(name, split) for name in ("mps-split", "green")
+                                                     for split in ((25, 75), (50, 50), (75, 25))]))
+        self.assertEqual({tuple(row["sms"]) for row in pairs if row["configuration"] == "green"},
+                         {(33, 99), (66, 66), (99, 33)})
+        self.assertEqual(len([row for row in found if row["kind"] == "solo"]), 4)
+        self.assertEqual(rows.complaints(found), [])
+
+    def test_percentages_go_to_the_program_that_they_are_meant_for(self):
+        self.bench("pairs", "--pairs", "sgemm,transpose", "--rounds", "1", "--configurations", "native", "mps-split",
+                   "--splits", "30/70")
+        shown = {(line["program"], line["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"]) for line in self.logged()
+                 if "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE" in line}
+        self.assertEqual(shown, {("sgemm", "30"), ("transpose", "70")})
+
+    def test_native_programs_do_not_find_a_daemon_of_the_caller(self):
+        with mock.patch.dict(os.environ, {"CUDA_MPS_PIPE_DIRECTORY": "/tmp/others"}):
+            self.bench("solo", "--programs", "sgemm", "--rounds", "1", "--configurations", "native")
+        self.assertTrue(all("CUDA_MPS_PIPE_DIRECTORY" not in line for line in self.logged()))
+
+    def test_mps_is_stopped_and_its_directory_removed(self):
+        for behaviour in ("", "stubborn"):
+            with mock.patch.dict(os.environ, {"FAKE_MPS": behaviour}), \
+                    mock.patch("slate_bench.daemons.QUIT_S", 0.2):
+                self.bench("solo", "--programs", "sgemm", "--rounds", "1", "--configurations", "native", "mps")
+            self.assertEqual(self.left_behind(), [])
+            self.assertFalse(self.sleepers(), behaviour)
+
+    def sleepers(self):
+        """Fake MPS daemons that still run."""
+        found = []
+        for path in glob.glob("/proc/[0-9]*/environ"):
+            pid = int(path.split("/")[2])
+            with contextlib.suppress(OSError), open(path, "rb") as file:
+                if self.root.encode() in file.read() and pid != os.getpid() and alive(pid):
+                    found.append(pid)
+        return found
+
+    def test_programs_that_ran_past_mps_are_a_failure_and_no_result(self):
+        with mock.patch.dict(os.environ, {"FAKE_MPS": "serverless"}):
+            status, found = self.bench("solo", "--programs", "sgemm", "--rounds", "1", "--configurations", "native", "mps")
+        self.assertEqual(status, 1)
+        self.assertEqual({row["configuration"] for row in found if row["kind"] == "solo"}, {"native"})
+        failures = [row for row in found if row["kind"] == "failure"]
+        self.assertIn("past MPS", failures[0]["message"])
+        self.assertEqual(rows.complaints(found), [])
+
+    def test_an_mps_that_does_not_start_is_said(self):
+        with mock.patch.dict(os.environ, {"FAKE_MPS": "refuses"}):
+            status, found = self.bench("solo", "--programs", "sgemm", "--rounds", "1", "--configurations", "native", "mps")
+        self.assertEqual(status, 1)
+        self.assertTrue(any("Cannot find MPS" in row.get("message", "") for row in found))
+
+    def test_a_machine_without_mps_says_so_and_measures_the_rest(self):
+        with mock.patch("shutil.which", return_value=None):
+            status, found = self.bench("solo", "--programs", "sgemm", "--rounds", "1", "--configurations", "native", "mps")
+        self.assertEqual(status, 0)
+        self.assertEqual([row["configuration"] for row in found if row["kind"] == "skipped"], ["mps"])
+
+    def test_a_program_that_fails_is_dropped_and_said(self):
+        with mock.patch.dict(os.environ, {"FAKE_FAILING": "transpose"}):
+            status, found = self.bench("pairs", "--programs", "sgemm", "transpose", "--rounds", "1", "--configurations", "native")
+        self.assertEqual(status, 1)
+        self.assertEqual([row["programs"] for row in found if row["kind"] == "pair"], [["sgemm", "sgemm"]])
+        self.assertIn("no such kernel image", [row for row in found if row["kind"] == "failure"][0]["message"])
+
+    def test_own_programs_are_repeated_and_timed_as_processes(self):
+        own = "own=%s -c 'import time; time.sleep(0.002 * {reps})'" % sys.executable
+        status, found = self.bench("pairs", "--program", own, "--programs", "sgemm", "--rounds", "1",
+                                   "--configurations", "native", "green")
+        self.assertEqual(status, 0)
+        pairs = [row for row in found if row["kind"] == "pair"]
+        self.assertEqual(sorted((row["configuration"], row["programs"]) for row in pairs),
+                         [("native", ["own", "own"]), ("native", ["sgemm", "own"])])
+        self.assertEqual(rows.complaints(found), [])
+
+    def test_two_of_the_same_in_one_process_wait_at_barriers_of_their_own(self):
+        self.bench("pairs", "--pairs", "sgemm,sgemm", "--rounds", "1", "--configurations", "native", "green", "--splits", "50/50")
+        barriers = [line["barrier"] for line in self.logged()]
+        self.assertEqual(len(barriers), len(set(barriers)))
+
+    def test_the_time_limit_ends_the_run_and_says_what_is_left_out(self):
+        status, found = self.bench("pairs", "--pairs", "sgemm,transpose", "--rounds", "1000", "--max-minutes", "0.03",
+                                   "--configurations", "native")
+        self.assertEqual(status, 3)
+        self.assertRegex([row for row in found if row["kind"] == "left_out"][0]["what"], r"^\d+ of 3000 runs")
+        self.assertEqual(rows.complaints(found), [])
+
+    def test_an_interrupt_leaves_nothing_behind(self):
+        command = [sys.executable, os.path.join(fakes.BENCH, "slate-bench"), "pairs", "--build", self.build, "--rows", self.rows,
+                   "--pairs", "sgemm,transpose", "--rounds", "1000", "--seconds", "0.05", "--configurations", "native", "mps"]
+        process = subprocess.Popen(command, env=dict(os.environ), stderr=subprocess.PIPE, text=True)
+        while not os.path.exists(self.rows) or not any(row["kind"] == "pair" for row in rows.read([self.rows])):
+            self.assertIsNone(process.poll())
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        self.assertIn("interrupted", process.communicate(timeout=30)[1])
+        self.assertEqual(process.returncode, 130)
+        self.assertEqual(self.left_behind(), [])
+        self.assertEqual(self.sleepers(), [])
+        self.assertEqual(rows.complaints(rows.read([self.rows])), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
