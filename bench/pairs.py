@@ -29,9 +29,26 @@ PROGRAMS = {
     "quasi_random": 1 << 22,
     "stream_read": 1 << 26,
     "fma_loop": 1 << 24,
+    "hotspot": 12288,
+    "lud": 4096,
+    "needleman_wunsch": 16384,
+    "nearest_neighbours": 1 << 25,
+    "convolution": 16384,
+    "radix_sort": 1 << 25,
+    "sparse_matvec": 4_000_000,
+    "molecular_dynamics": 20,
+    "finite_differences": 512,
+    "image_denoising": 4096,
+    "bfs": 8_000_000,
+    "tensor_gemm": 8192,
+    "nbody": 131072,
+    "monte_carlo": 32768,
 }
 TINY = {"black_scholes": 20_000, "gaussian": 48, "sgemm": 160, "transpose": 128, "quasi_random": 4096,
-        "stream_read": 1 << 14, "fma_loop": 1 << 12}
+        "stream_read": 1 << 14, "fma_loop": 1 << 12, "hotspot": 100, "lud": 96, "needleman_wunsch": 300,
+        "nearest_neighbours": 20_000, "convolution": 150, "radix_sort": 10_000, "sparse_matvec": 4000,
+        "molecular_dynamics": 2, "finite_differences": 24, "image_denoising": 32, "bfs": 10_000, "nbody": 500,
+        "monte_carlo": 6}  # sim has no Tensor cores for tensor_gemm
 
 
 class Runner:
@@ -80,7 +97,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=0.5, help="of each program alone")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--policy", action="append", help="of slated; several are possible")
-    parser.add_argument("--programs", nargs="*", default=list(PROGRAMS))
+    parser.add_argument("--programs", nargs="*", help="all that the device can run by default")
     parser.add_argument("--only", nargs="*", help="pairs as A,B; all by default")
     parser.add_argument("--settings", default="", help="further TOML for slated")
     parser.add_argument("--trace", help="directory for a trace of each policy")
@@ -97,7 +114,7 @@ def main():
 
     # Alone: first a few launches to know how many make up the time, then that many. Without a GPU, under slate.
     pairs = ([tuple(pair.split(",")) for pair in arguments.only] if arguments.only else
-             list(itertools.combinations_with_replacement(arguments.programs, 2)))
+             list(itertools.combinations_with_replacement(arguments.programs or runner.sizes, 2)))
     names = sorted({name for pair in pairs for name in pair})
     reps, alone = {}, {}
 

@@ -1,4 +1,4 @@
-"""Runs the thirteen programs natively and through slated on one device, alternating, and prints medians and whether
+"""Runs the programs of kernels/ natively and through slated on one device, alternating, and prints medians and whether
 the outputs are bit-equal. JSON lines go to --out. Needs a build with kernels; on sim there is no native column.
 
     python3 bench/programs.py --build build/release --device cuda --rounds 5 --out programs.jsonl
@@ -66,7 +66,8 @@ def main():
     arguments = parse_arguments()
     on_gpu = arguments.device.startswith("cuda")
     with open(os.path.join(HERE, "../kernels/programs.txt")) as lines:
-        programs = [line.split()[:3] for line in lines if line[0].isalpha()]
+        rows = [line.split() for line in lines if line[0].isalpha()]
+    programs = [row[:3] for row in rows if on_gpu or "gpu" not in row[4:]]
     binary = lambda *parts: os.path.join(arguments.build, "bin", *parts)
     out = open(arguments.out, "w") if arguments.out else None
     with private_slated(arguments.build, arguments.device) as environment:

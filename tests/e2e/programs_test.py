@@ -1,4 +1,4 @@
-"""The thirteen programs through slated, both ways in, one and many at a time. On a GPU their outputs are
+"""The programs of kernels/ through slated, both ways in, one and many at a time. On a GPU their outputs are
 compared bit for bit with the native ones."""
 
 import json

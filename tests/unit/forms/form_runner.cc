@@ -146,6 +146,7 @@ FormRunner::Prepared FormRunner::prepare(const KernelCase& kernel, const std::st
   }
   EXPECT_LE(at, arena_.base + arena_.bytes);
   reset_globals();
+  set_constants(kernel);
   prepared.launch.spec.function = function;
   prepared.launch.spec.grid = kernel.grid;
   prepared.launch.spec.block = kernel.block;
@@ -161,6 +162,20 @@ FormRunner::Prepared FormRunner::prepare(const KernelCase& kernel, const std::st
 void FormRunner::reset_globals() {
   for (const auto& [name, bytes] : globals_) {
     const auto range = require(device_.find_global(module_, name), "global");
+    require(device_.copy_to_device(range.base, 0, bytes.data(), 0, {bytes.size(), 1}, stream_),
+            "copy");
+  }
+  wait_for(stream_);
+}
+
+void FormRunner::set_constants(const KernelCase& kernel) {
+  for (const auto& [name, bytes] : kernel.constants) {
+    const auto variable = std::ranges::find_if(parsed_->variables, [&](const auto& candidate) {
+      return candidate.space == ptx::Space::kConst && candidate.name.contains(name);
+    });
+    ASSERT_NE(variable, parsed_->variables.end()) << name;
+    const auto range = require(device_.find_global(module_, std::string(variable->name)), "global");
+    ASSERT_EQ(range.bytes, bytes.size()) << name;
     require(device_.copy_to_device(range.base, 0, bytes.data(), 0, {bytes.size(), 1}, stream_),
             "copy");
   }

@@ -54,6 +54,7 @@ struct KernelCase {
   device::Dim3 grid, block;
   std::uint32_t shared_bytes = 0;
   std::vector<Argument> arguments;
+  std::map<std::string, std::vector<std::byte>> constants{};  // by a part of the variable's name
 };
 
 /// What a run left: the bytes of every buffer in order, and of every global variable asked for.
@@ -101,6 +102,7 @@ class FormRunner {
   Prepared prepare(const KernelCase& kernel, const std::string& entry);
   Outcome collect(const Prepared& prepared);
   void reset_globals();
+  void set_constants(const KernelCase& kernel);
   daemon::WorkerTable random_placement(std::mt19937_64& random) const;
   void disturb(daemon::WorkerQueue& queue, std::mt19937_64& random, Disturbance disturbance);
   bool stream_is_idle(device::Stream stream);

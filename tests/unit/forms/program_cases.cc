@@ -1,0 +1,182 @@
+// The kernels of the programs in kernels/, with shapes and arguments like the programs' own.
+#include <array>
+#include <cstdint>
+#include <numeric>
+
+#include "tests/unit/forms/case_arguments.h"
+#include "tests/unit/forms/kernel_cases.h"
+
+namespace slate::test {
+namespace {
+
+TestKernel program(const std::string& program, const std::string& entry, device::Dim3 grid,
+                   device::Dim3 block, std::vector<Argument> arguments, std::uint32_t shared = 0) {
+  TestKernel kernel;
+  kernel.file = program;
+  kernel.is_program = true;
+  kernel.kernel = {.name = program + "." + entry.substr(0, 12),
+                   .entry = entry,
+                   .grid = grid,
+                   .block = block,
+                   .shared_bytes = shared,
+                   .arguments = std::move(arguments)};
+  return kernel;
+}
+
+TestKernel without_worker(TestKernel kernel) {
+  kernel.has_worker = false;
+  return kernel;
+}
+
+/// The same kernel with these contents of a variable in constant memory.
+template <typename T>
+TestKernel with_constant(TestKernel kernel, const std::string& name, const std::vector<T>& values) {
+  kernel.kernel.constants[name] = Argument::buffer(values).bytes;
+  return kernel;
+}
+
+std::vector<TestKernel> basic_kernels() {
+  struct Market {
+    float riskless, volatility;
+  };
+  const std::uint32_t n = 96;  // rows of matrices
+  const std::array<float, 5> weights = {0.40f, 0.06f, 0.025f, 0.01f, 0.005f};
+  std::vector<unsigned char> lifetimes(9001);
+  for (std::size_t i = 0; i < lifetimes.size(); ++i)
+    lifetimes[i] = static_cast<unsigned char>(i * 7 % 19);
+  return {
+      program("black_scholes", "_Z13black_scholesPKfS0_S0_PfS1_6Marketj", {80, 1, 1}, {128, 1, 1},
+              {in(10000, 5, 30), in(10000, 1, 100), in(10000, 0.25f, 10), out(10000), out(10000),
+               value(Market{0.02f, 0.3f}), value(10000u)}),
+      program("gaussian", "_Z19compute_multipliersPKfPfjj", {40, 1, 1}, {64, 1, 1},
+              {in(n * n, 1, 2), out(n), value(n), value(3u)}),
+      program("gaussian", "_Z11update_rowsPfS_PKfjj", {24, 24, 1}, {4, 4, 1},
+              {in(n * n, 1, 2), in(n, 1, 3), in(n, 0, 1), value(n), value(2u)}),
+      program("sgemm", "_Z5sgemmILj32EEvPKfS1_Pfj", {3, 3, 1}, {32, 32, 1},
+              {in(n * n), in(n * n), out(n * n), value(n)}),
+      program("quasi_random", "_Z8generatePfj", {50, 1, 1}, {32, 4, 1},
+              {out(40000), value(10000u)}),
+      program("quasi_random", "_Z9to_normalPKfPfm", {60, 1, 1}, {64, 1, 1},
+              {in(20000, 0.001f, 0.999f), out(20000), value(std::uint64_t{20000})}),
+      program("transpose", "_Z9transposePKfPfj", {8, 8, 1}, {32, 8, 1},
+              {in(250 * 250), out(250 * 250), value(250u)}),
+      program("vector_add", "_Z10vector_addPKfS0_Pfj", {100, 1, 1}, {128, 1, 1},
+              {in(12700), in(12700), out(12700), value(12700u)}),
+      program("reduction", "_Z6reducePKfPfm", {60, 1, 1}, {128, 1, 1},
+              {in(30000, 0, 1), out(60), value(std::uint64_t{30000})}, 512),
+      program("histogram", "_Z9histogramPKjPjm", {40, 1, 1}, {256, 1, 1},
+              {Argument::buffer(words(20000)), Argument::buffer(std::vector<std::uint32_t>(256, 0)),
+               value(std::uint64_t{79999})}),
+      program("stencil3d", "_Z9stencil3dPKfPf7Weightsi", {2, 8, 1}, {32, 8, 1},
+              {in(40 * 40 * 40), out(40 * 40 * 40), value(weights), value(40)}),
+      program("scan", "_Z11scan_blocksPKjPjS1_j", {30, 1, 1}, {256, 1, 1},
+              {Argument::buffer(words(15000)), Argument::buffer(words(15001)),
+               Argument::buffer(words(30)), value(15000u)}),
+      program("scan", "_Z11add_offsetsPjPKjj", {30, 1, 1}, {256, 1, 1},
+              {Argument::buffer(words(15000)), Argument::buffer(words(31)), value(15000u)}),
+      program("early_return", "_Z12early_returnPKjPKhPjj", {36, 1, 1}, {256, 1, 1},
+              {Argument::buffer(words(9001)), Argument::buffer(lifetimes),
+               Argument::buffer(words(9002)), value(9001u)}),
+      program("fma_loop", "_Z8fma_loopPfj", {48, 1, 1}, {64, 1, 1}, {out(3000), value(3000u)}),
+      program("stream_read", "_Z11stream_readPK5uint4Pjm", {60, 1, 1}, {64, 1, 1},
+              {Argument::buffer(words(40000)), Argument::buffer(words(60 * 64)),
+               value(std::uint64_t{10000})}),
+  };
+}
+
+std::vector<TestKernel> grid_kernels() {
+  const std::array<float, 5> chip = {0.01f, 0.125f, 0.0625f, 0.002f, 25.0f};
+  return {
+      program("hotspot", "_Z7hotspotPKfS0_Pf4Chipi", {3, 3, 1}, {32, 32, 1},
+              {in(60 * 60, 30, 90), in(60 * 60, 0, 5), out(60 * 60), value(chip), value(60)}),
+      with_constant(program("convolution", "_Z13convolve_rowsPKfPfi", {2, 19, 1}, {32, 8, 1},
+                            {in(150 * 150), out(150 * 150), value(150)}),
+                    "weights", floats(17, -1, 1)),
+      with_constant(program("convolution", "_Z16convolve_columnsPKfPfi", {5, 5, 1}, {32, 8, 1},
+                            {in(150 * 150), out(150 * 150), value(150)}),
+                    "weights", floats(17, -1, 1)),
+  };
+}
+
+std::vector<TestKernel> matrix_kernels() {
+  const std::uint32_t n = 160;
+  std::vector<std::uint32_t> starts(316, 0);  // of rows of 0 to 74 entries
+  for (std::uint32_t row = 0; row + 1 < starts.size(); ++row) {
+    starts[row + 1] = starts[row] + row * 29 % 75;
+  }
+  return {
+      program("lud", "_Z12lud_diagonalPfjj", {1, 1, 1}, {32, 32, 1},
+              {in(n * n, 1, 2), value(n), value(32u)}),
+      program("lud", "_Z13lud_perimeterPfjj", {4, 1, 1}, {32, 2, 1},
+              {in(n * n, 1, 2), value(n), value(0u)}),
+      program("lud", "_Z12lud_internalPfjj", {4, 4, 1}, {32, 32, 1},
+              {in(n * n, 1, 2), value(n), value(0u)}),
+      without_worker(program("sparse_matvec", "_Z13sparse_matvecPKjS0_PKfS2_Pfj", {40, 1, 1},
+                             {256, 1, 1},
+                             {Argument::buffer(starts), Argument::buffer(words(starts.back(), 315)),
+                              in(starts.back()), in(315), out(315), value(315u)})),
+  };
+}
+
+/// Where every block's first key of every digit goes: what the program's scan makes of the counts.
+std::vector<std::uint32_t> digit_offsets(const std::vector<std::uint32_t>& keys,
+                                         std::uint32_t per_block, std::uint32_t shift) {
+  const auto blocks = static_cast<std::uint32_t>((keys.size() + per_block - 1) / per_block);
+  std::vector<std::uint32_t> offsets(16 * blocks + 1, 0);
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    ++offsets[(keys[i] >> shift & 15) * blocks + i / per_block + 1];
+  }
+  std::partial_sum(offsets.begin(), offsets.end(), offsets.begin());
+  offsets.pop_back();
+  return offsets;
+}
+
+std::vector<TestKernel> sequence_kernels() {
+  const std::vector<std::uint32_t> keys = words(9999);
+  const std::uint32_t per_block = 512;
+  const Argument sorting = value(static_cast<std::uint32_t>(keys.size()));
+  const int letters = 374;
+  std::vector<unsigned char> text(letters);
+  for (int i = 0; i < letters; ++i) text[i] = static_cast<unsigned char>(i * i % 23);
+  return {
+      program("needleman_wunsch", "_Z11set_bordersPii", {12, 1, 1}, {32, 1, 1},
+              {zeros(375 * 375), value(letters)}),
+      with_constant(
+          program("needleman_wunsch", "_Z11align_tilesPKhS0_Piiii", {6, 1, 1}, {64, 1, 1},
+                  {Argument::buffer(text), Argument::buffer(text),
+                   Argument::buffer(words(375 * 375, 1000)), value(letters), value(5), value(0)}),
+          "similarity", words(24 * 24, 12)),
+      program("radix_sort", "_Z12count_digitsPKjPjjjj", {20, 1, 1}, {256, 1, 1},
+              {Argument::buffer(keys), zeros(16 * 20), sorting, value(per_block), value(8u)}),
+      program("radix_sort", "_Z11scan_countsPjj", {1, 1, 1}, {1024, 1, 1},
+              {Argument::buffer(words(5000, 100)), value(5000u)}),
+      program("radix_sort", "_Z7scatterPKjS0_PjS1_S0_jjj", {20, 1, 1}, {256, 1, 1},
+              {Argument::buffer(keys), Argument::buffer(words(9998)), zeros(keys.size()),
+               zeros(keys.size()), Argument::buffer(digit_offsets(keys, per_block, 8)), sorting,
+               value(per_block), value(8u)}),
+  };
+}
+
+std::vector<TestKernel> particle_kernels() {
+  const std::array<float, 3> from = {0.25f, -0.5f, 0.125f};
+  return {
+      program("nearest_neighbours", "_Z17measure_distancesPKfS0_S0_Pm5Pointj", {40, 1, 1},
+              {128, 1, 1},
+              {in(5001), in(5002), in(5003), zeros(2 * 5001), value(from), value(5001u)}),
+      program("nearest_neighbours", "_Z12keep_nearestPKmPmj", {8, 1, 1}, {512, 1, 1},
+              {Argument::buffer(words(2 * 8000)), zeros(2 * 8 * 64), value(8000u)}),
+  };
+}
+
+}  // namespace
+
+std::vector<TestKernel> program_kernels() {
+  std::vector<TestKernel> all = basic_kernels();
+  for (const auto& more :
+       {grid_kernels(), matrix_kernels(), sequence_kernels(), particle_kernels()}) {
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  return all;
+}
+
+}  // namespace slate::test
