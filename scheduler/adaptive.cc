@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "scheduler/forms.h"
 #include "scheduler/timeslice.h"
@@ -15,6 +16,10 @@ namespace {
 // Candidates take at most so often the time that all members would need one after the other.
 constexpr double kPatience = 4;
 constexpr Milliseconds kLeastPatience{20};
+// The winner of a search is watched for so long, and so many launches of each, before it is
+// believed.
+constexpr std::uint32_t kVerifyLaunches = 4;
+constexpr Milliseconds kVerify{10};
 // Settled: launches of each in a window, and bad windows before searching again.
 constexpr std::uint32_t kWindowLaunches = 8;
 constexpr Milliseconds kWindow{20};
@@ -127,7 +132,32 @@ bool AdaptivePolicy::gone_off(const View& view) {
   return bad_windows_ >= kBadWindows;
 }
 
+/// A candidate may look good for the few launches that it is measured by: those that meet the end
+/// of the one before it, or the other's pause.
+void AdaptivePolicy::verify(const View& view, Decisions& decisions) {
+  if (view.now - plan_since_ < ticks(kVerify) || !handover_.over()) return;
+  if (!measurement_.seen(kVerifyLaunches, kVerify)) return;
+  double weights[kMostMembers];
+  for (std::size_t i = 0; i < members_.size(); ++i) weights[i] = members_[i].weight;
+  const std::span<const double> theirs{weights, members_.size()};
+  const auto rates = measurement_.rates();
+  const bool no_good = starves(rates, theirs, settings_.floor);
+  reference_ = makespan(rates, theirs);
+  verifying_ = false;
+  measurement_.begin(members_.size());
+  plan_since_ = view.now;
+  if (search_.verified(no_good ? std::numeric_limits<double>::infinity() : reference_)) {
+    decisions.reason = "search";
+    conclude(view);
+  } else if (reference_ >= 1 - settings_.least_gain) {
+    conclude(view);
+  } else if (equal_weights()) {
+    remember();
+  }
+}
+
 void AdaptivePolicy::step_settled(const View& view, Decisions& decisions) {
+  if (verifying_) return verify(view, decisions);
   const bool off = gone_off(view);
   if (off && (searched_at_ == Time{} || view.now - searched_at_ >= ticks(wait_again_))) {
     search_again(view);

@@ -172,6 +172,7 @@ bool AdaptivePolicy::recall(const View& view) {
     phase_ = Phase::kSettled;
     windows_ = bad_windows_ = 0;
     equals_at_ = {};
+    verifying_ = false;
     note_settled();
     adopt(view, plan);
     return true;
@@ -238,6 +239,7 @@ void AdaptivePolicy::conclude(const View& view) {
   equals_at_ = {};
   note_settled();
   adopt(view, gains ? search_.best() : Arrangement{});
+  verifying_ = gains && !search_.is_verified();
   if (equal_weights()) remember();
 }
 

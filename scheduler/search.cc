@@ -88,7 +88,7 @@ void Search::rejected() {
 }
 
 void Search::judged(double score) {
-  tried_.push_back(candidate_);
+  tried_.push_back({candidate_, score});
   const bool better = score < centre_score_ * (1 - kBetter);
   if (stage_ == Stage::kQuotas) centre_score_ = std::min(centre_score_, score);
   if (candidate_.sharing == Sharing::kPlaced && better) {
@@ -100,6 +100,29 @@ void Search::judged(double score) {
     best_score_ = score;
   }
   advance(better);
+}
+
+bool Search::verified(double score) {
+  const Arrangement before = best_;
+  const auto known = std::ranges::find(tried_, best_, &Tried::arrangement);
+  if (known == tried_.end()) return false;
+  known->score = score;
+  known->verified = true;
+  best_ = {};
+  best_score_ = kInfinite;
+  for (const Tried& tried : tried_) {
+    // What was seen for a short while only must promise more than that takes back.
+    const double counts = tried.verified ? tried.score : tried.score * (1 + kBetter);
+    if (tried.score >= kStarved || counts >= best_score_) continue;
+    best_ = tried.arrangement;
+    best_score_ = counts;
+  }
+  return best_ != before;
+}
+
+bool Search::is_verified() const {
+  const auto known = std::ranges::find(tried_, best_, &Tried::arrangement);
+  return known != tried_.end() && known->verified;
 }
 
 void Search::advance(bool better) {
@@ -198,7 +221,7 @@ bool Search::apply(const Move& move) {
 }
 
 bool Search::was_tried(const Arrangement& arrangement) const {
-  return std::ranges::find(tried_, arrangement) != tried_.end();
+  return std::ranges::find(tried_, arrangement, &Tried::arrangement) != tried_.end();
 }
 
 void Search::list_moves() {

@@ -61,6 +61,12 @@ class Search {
   /// The candidate could not be measured, or is clearly no good.
   void rejected();
 
+  /// The best has been watched for longer and scores so, as makespan() or worse. True when another
+  /// one looks better now, and is best().
+  bool verified(double score);
+  /// Whether best() was watched for longer.
+  bool is_verified() const;
+
   /// The best that starves nobody; infinite if there is none.
   double best_score() const { return best_score_; }
   const Arrangement& best() const { return best_; }
@@ -72,8 +78,13 @@ class Search {
     std::uint32_t from = 0, to = 0;
     double predicted = 0;
   };
-  static constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
+  static constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  struct Tried {
+    Arrangement arrangement;
+    double score = kInfinite;
+    bool verified = false;
+  };
   void judged(double score);
   void advance(bool better);
   void propose_start();
@@ -94,7 +105,7 @@ class Search {
   Stage stage_ = Stage::kDone;
   Arrangement candidate_, best_, centre_;
   double best_score_ = kInfinite, centre_score_ = kInfinite;
-  std::vector<Arrangement> tried_;
+  std::vector<Tried> tried_;
   std::vector<Move> moves_;
   std::size_t next_move_ = 0, next_form_ = 0, next_quota_ = 0;
   Move last_;
