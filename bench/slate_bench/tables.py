@@ -120,6 +120,23 @@ def overhead_table(rows):
     return lines and (("program", "configuration", "kernels, ms", "launches", "set-up", "process", "injection, first run only", "application, warm"), lines)
 
 
+def fairness_table(rows):
+    values = collections.defaultdict(list)
+    for row in rows:
+        if row["kind"] == "fairness":
+            values[row["program"], row["configuration"], row["what"], row["count"]].append(row["ratio"])
+    words = {"equal": "%d equal ones", "weights": "%d of weights and work 1 to 3"}
+    lines = [(program, name_of(configuration), words[what] % count, "%.3f" % statistics.median(ratios), str(len(ratios)))
+             for (program, configuration, what, count), ratios in sorted(values.items())]
+    return lines and (("program", "configuration", "at once", "last end over first", "runs"), lines)
+
+
+def arrangement_table(rows):
+    lines = [(summary.label(row["programs"]), row["own_arrangement"], "%.3f" % row["own"], row["best"], "%.3f" % row["ratios"][row["best"]],
+              "%.3f" % row["reached"], number(row["search_ms"])) for row in rows if row["kind"] == "arrangements"]
+    return lines and (("pair", "slate's arrangement", "its time", "best arrangement", "its time", "reached", "search, ms"), lines)
+
+
 def mix_table(rows):
     mixes = summary.mixes(rows)
     lines = [(name_of(name), str(len(mixes[name]["makespan_ms"])),
