@@ -6,7 +6,6 @@ alone of the same run.
 """
 
 from .configurations import DEFAULT
-from .profile import write_profiles
 from .programs import UsageError, choose_pairs
 from .progress import progress
 from .runner import makespan, times_from_common_start
@@ -100,4 +99,3 @@ def run(session, arguments):
                                      reason=str(limit))
                 raise
             bar.update()
-    write_profiles(session)

@@ -78,7 +78,8 @@ def provenance(found):
     dates = sorted(row["time"][:10] for row in found)
     clocks = sorted(row["clocks"]["sm_mhz"] for row in found if row["clocks"] and row["clocks"]["sm_mhz"])
     sentences = ["%s, driver %s, %s with %d processors; slate at commit %s." % each for each in seen]
-    sentences.append("%d rows of %d runs, %s to %s." % (len(found), len({row["run"] for row in found}), dates[0], dates[-1]))
+    sentences.append("%s of %s, %s." % (findings.counted(len(found), "row"), findings.counted(len({row["run"] for row in found}), "run"),
+                                           " to ".join(sorted({dates[0], dates[-1]}))))
     if clocks:
         sentences.append("The GPU's SM clock at the rows: %d to %d MHz, median %d." % (clocks[0], clocks[-1], clocks[len(clocks) // 2]))
     return sentences

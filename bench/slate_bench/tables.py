@@ -107,7 +107,7 @@ def metric_table(found):
         lines.append((name_of(name), number(statistics.geometric_mean([pair.gain for pair in pairs])),
                       *(number(statistics.mean([statistics.median(getattr(pair, field)) for pair in pairs]))
                         for field in ("antt", "stp", "fairness"))))
-    return ("over %d pairs" % len(common), "gain, geometric mean", "ANTT (lower is better)", "STP (higher)", "fairness (1 is equal)"), lines
+    return ("over the %d that all ran" % len(common), "gain, geometric mean", "ANTT (lower is better)", "STP (higher)", "fairness (1 is equal)"), lines
 
 
 def overhead_table(rows):
