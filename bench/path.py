@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 
-from private_slated import private_slated
+from slate_bench.daemons import private_slated
 
 
 def parse_arguments():

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from private_slated import private_slated
+from slate_bench.daemons import private_slated
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--build", default="build/release")

@@ -7,6 +7,7 @@ import sys
 
 from . import arrangements, fairness, mix, overhead, pairs, report, rows, solo, summary, sweep
 from .configurations import NAMES
+from .profile import write_profiles
 from .programs import UsageError
 from .session import OutOfTime, make_session
 
@@ -68,10 +69,12 @@ def measure(arguments):
     session = make_session(arguments, arguments.command)
     status = 0
     try:
-        MEASURING[arguments.command].run(session, arguments)
-    except OutOfTime as limit:
-        session.say("stopped: %s" % limit)
-        status = 3
+        try:
+            MEASURING[arguments.command].run(session, arguments)
+        except OutOfTime as limit:
+            session.say("stopped: %s" % limit)
+            status = 3
+        write_profiles(session)
     finally:
         session.stop()
         session.writer.close()

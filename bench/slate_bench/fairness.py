@@ -34,7 +34,7 @@ def run(session, arguments):
     names = list(session.reps)
     session.warm_up(names)
     plan = [(number, configuration, name, what) for number in range(session.rounds) for configuration in session.configurations
-            if not configuration.has_splits for name in names for what in ("equal", "weights")
+            if not configuration.has_splits for name in names if session.can_run(configuration, name) for what in ("equal", "weights")
             if what == "equal" or configuration.name.startswith("slate-")]  # nobody else has weights
     session.random.shuffle(plan)
     plan.sort(key=lambda step: step[0])

@@ -150,6 +150,7 @@ def heat_map(found, ours, rival=None):
     side = max(4.5, 0.52 * len(names) + 2.2)
     figure, axes = plt.subplots(figsize=(side + 0.8, side), dpi=110)
     limits = min(0.5, min(values.values()) - 0.01), max(2.0, max(values.values()))
+    axes.set_facecolor("#dddddd")  # not measured
     image = axes.imshow(grid, cmap="RdBu", norm=TwoSlopeNorm(1, *limits))
     for y, line in enumerate(grid):
         for x, value in enumerate(line):

@@ -15,6 +15,10 @@ def change(ratio):
     return "%.1f %% %s" % (abs(100 * (ratio - 1)), "more" if ratio >= 1 else "less")
 
 
+def counted(count, noun):
+    return "%d %s%s" % (count, noun, "" if count == 1 else "s")
+
+
 def about_pairs(found):
     """Slate's adaptive policy against each rival, wins and losses."""
     if not any(name == summary.SLATE for _, name in found):
@@ -26,10 +30,9 @@ def about_pairs(found):
             sentences.append("Not measured: pairs under %s." % words)
             continue
         best, worst = comparison.best, comparison.worst
-        sentences.append("Against %s, over %d pairs, slate did %s work a time in the geometric mean; best %s (%s), worst %s (%s)." % (
-            words, len(comparison.ratios), change(comparison.mean), change(best[1]), summary.label(best[0]), change(worst[1]),
-            summary.label(worst[0])))
-        sentences.append(losses(comparison))
+        sentences.append("Against %s, over %s, slate did %s work a time in the geometric mean; best %s (%s), worst %s (%s). %s" % (
+            words, counted(len(comparison.ratios), "pair"), change(comparison.mean), change(best[1]), summary.label(best[0]),
+            change(worst[1]), summary.label(worst[0]), losses(comparison)))
     sentences.append(against_sequential(found))
     return sentences
 
@@ -65,8 +68,8 @@ def about_solos(rows):
         ratios = {program: summary.middle(getattr(solo, field)) for (program, _), solo in found.items()}
         slowest = max(ratios, key=ratios.get)
         over = sorted(program for program, ratio in ratios.items() if ratio > 1.005)
-        sentences.append("Alone, %s %.3f of their native time in the geometric mean over %d programs; the worst is %s with %.3f. %s" % (
-            words, statistics.geometric_mean(list(ratios.values())), len(ratios), slowest, ratios[slowest],
+        sentences.append("Alone, %s %.3f of their native time in the geometric mean over %s; the worst is %s with %.3f. %s" % (
+            words, statistics.geometric_mean(list(ratios.values())), counted(len(ratios), "program"), slowest, ratios[slowest],
             "Longer than natively: %s." % ", ".join("%s (%.3f)" % (each, ratios[each]) for each in over) if over else "None takes longer than natively."))
     return sentences
 

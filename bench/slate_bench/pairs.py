@@ -5,8 +5,7 @@ start, after the inputs are on the device, to the later end; what it is compared
 alone of the same run.
 """
 
-from .configurations import DEFAULT, can_run
-from .profile import write_profiles
+from .configurations import DEFAULT
 from .programs import UsageError, choose_pairs
 from .progress import progress
 from .runner import makespan, times_from_common_start
@@ -62,7 +61,7 @@ def make_plan(session, pairs, splits):
         plan += solos
         for pair in session.random.sample(pairs, len(pairs)):
             steps = [(number, configuration, pair, split) for configuration in session.configurations
-                     if all(can_run(configuration, session.programs[name]) is None for name in pair)
+                     if session.can_run(configuration, *pair)
                      for split in (splits if configuration.has_splits else [None])]
             session.random.shuffle(steps)
             plan += steps
@@ -100,4 +99,3 @@ def run(session, arguments):
                                      reason=str(limit))
                 raise
             bar.update()
-    write_profiles(session)

@@ -78,7 +78,8 @@ def provenance(found):
     dates = sorted(row["time"][:10] for row in found)
     clocks = sorted(row["clocks"]["sm_mhz"] for row in found if row["clocks"] and row["clocks"]["sm_mhz"])
     sentences = ["%s, driver %s, %s with %d processors; slate at commit %s." % each for each in seen]
-    sentences.append("%d rows of %d runs, %s to %s." % (len(found), len({row["run"] for row in found}), dates[0], dates[-1]))
+    sentences.append("%s of %s, %s." % (findings.counted(len(found), "row"), findings.counted(len({row["run"] for row in found}), "run"),
+                                           " to ".join(sorted({dates[0], dates[-1]}))))
     if clocks:
         sentences.append("The GPU's SM clock at the rows: %d to %d MHz, median %d." % (clocks[0], clocks[-1], clocks[len(clocks) // 2]))
     return sentences
@@ -104,6 +105,10 @@ def build(found, folder):
     page.section("Arrivals over time")
     page.figure("mix", figures.figure_mix(found), "Programs that arrive over time, start-up included")
     page.table(tables.mix_table(found))
+    page.section("Shares", "Equal programs should end together, and so should programs whose work is as their weight: 1 is right.")
+    page.table(tables.fairness_table(found))
+    page.section("Arrangements", "Times over one after the other under slate; reached: the best arrangement's over slate's own.")
+    page.table(tables.arrangement_table(found))
     page.section("Not measured, and failed")
     page.sentences(findings.about_gaps(found))
     summary.write_sqlite(found, os.path.join(folder, "summary.sqlite"))

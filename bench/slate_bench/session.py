@@ -41,6 +41,7 @@ class Session:
     started: float = field(default_factory=time.monotonic)
     failures: int = 0
     kernels: dict = field(default_factory=dict)  # program, by kernel
+    broken: set = field(default_factory=set)  # (configuration, program) that fail when they are alone already
 
     def __post_init__(self):
         self.random = random.Random(self.seed)
@@ -71,7 +72,7 @@ class Session:
     def measure(self, configuration, jobs, split=None, barrier=True):
         """The outcomes, or None where a program or daemon failed, which a row then says. OutOfTime when time is up."""
         self.check_time()
-        limit_s = 90 + 30 * self.seconds * len(jobs)
+        limit_s = 60 + 20 * self.seconds * len(jobs)
         try:
             done = configuration.run(jobs, limit_s, split, barrier)
         except (RunFailed, DaemonError) as error:
@@ -138,8 +139,14 @@ class Session:
         every other, so that its daemon has started."""
         for configuration in self.configurations:
             for name in names if configuration.name.startswith("slate-") else names[:1]:
-                if can_run(configuration, self.programs[name]) is None:
-                    self.measure(configuration, [Job(self.programs[name], max(2, self.reps[name] // 4))])
+                reps = max(2, self.reps[name] // 4) if self.programs[name].repeats else 1
+                if self.can_run(configuration, name) and not self.measure(configuration, [Job(self.programs[name], reps)]):
+                    self.say("%s is left out under %s" % (name, configuration.name))
+                    self.broken.add((configuration.name, name))
+
+    def can_run(self, configuration, *names):
+        """Whether the configuration has a place for these programs, and none failed in it alone."""
+        return all(can_run(configuration, self.programs[name]) and (configuration.name, name) not in self.broken for name in names)
 
     @staticmethod
     def say(text):

@@ -1,6 +1,5 @@
 """solo: each program alone in each configuration: the whole process, start-up included, its loop and its kernel."""
 
-from .configurations import can_run
 from .progress import progress
 from .session import OutOfTime
 
@@ -38,7 +37,7 @@ def run(session, arguments):
     session.warm_up(names)
     plan = [(number, configuration, name) for number in range(session.rounds)
             for configuration in session.configurations for name in names
-            if can_run(configuration, session.programs[name]) is None]
+            if session.can_run(configuration, name)]
     session.random.shuffle(plan)
     plan.sort(key=lambda step: step[0])  # round by round, each in an order of its own
     with progress(len(plan), "solo") as bar:

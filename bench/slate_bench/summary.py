@@ -246,6 +246,12 @@ def lines(rows):
     for name, figures in mixes(rows).items():
         yield "%-15s mix: %.3g programs a second, mean turnaround %.3g s" % (
             name, statistics.median(figures["throughput_per_s"]), statistics.median(figures["mean_turnaround_ms"]) / 1e3)
+    for row in rows:
+        if row["kind"] == "fairness":
+            yield "%-15s %-15s %s: last end over first %.3f" % (row["program"], row["configuration"], row["what"], row["ratio"])
+        if row["kind"] == "arrangements":
+            yield "%s: slate's %.3f (%s), best %.3f (%s), reached %.3f" % (
+                label(row["programs"]), row["own"], row["own_arrangement"], row["ratios"][row["best"]], row["best"], row["reached"])
     for (program, configuration), found in sorted(overheads(rows).items()):
         yield "%-15s %-15s %s" % (program, configuration, ", ".join("%s %.1f ms" % part for part in found.items()))
     for (program, configuration), solo in sorted(solos(rows).items()):

@@ -107,7 +107,7 @@ def metric_table(found):
         lines.append((name_of(name), number(statistics.geometric_mean([pair.gain for pair in pairs])),
                       *(number(statistics.mean([statistics.median(getattr(pair, field)) for pair in pairs]))
                         for field in ("antt", "stp", "fairness"))))
-    return ("over %d pairs" % len(common), "gain, geometric mean", "ANTT (lower is better)", "STP (higher)", "fairness (1 is equal)"), lines
+    return ("over the %d that all ran" % len(common), "gain, geometric mean", "ANTT (lower is better)", "STP (higher)", "fairness (1 is equal)"), lines
 
 
 def overhead_table(rows):
@@ -118,6 +118,23 @@ def overhead_table(rows):
         lines.append((program, name_of(configuration), *(number(found.get(part)) for part in
                       ("kernels", "launches", "set-up", "process", "injection")), number(warm, 4)))
     return lines and (("program", "configuration", "kernels, ms", "launches", "set-up", "process", "injection, first run only", "application, warm"), lines)
+
+
+def fairness_table(rows):
+    values = collections.defaultdict(list)
+    for row in rows:
+        if row["kind"] == "fairness":
+            values[row["program"], row["configuration"], row["what"], row["count"]].append(row["ratio"])
+    words = {"equal": "%d equal ones", "weights": "%d of weights and work 1 to 3"}
+    lines = [(program, name_of(configuration), words[what] % count, "%.3f" % statistics.median(ratios), str(len(ratios)))
+             for (program, configuration, what, count), ratios in sorted(values.items())]
+    return lines and (("program", "configuration", "at once", "last end over first", "runs"), lines)
+
+
+def arrangement_table(rows):
+    lines = [(summary.label(row["programs"]), row["own_arrangement"], "%.3f" % row["own"], row["best"], "%.3f" % row["ratios"][row["best"]],
+              "%.3f" % row["reached"], number(row["search_ms"])) for row in rows if row["kind"] == "arrangements"]
+    return lines and (("pair", "slate's arrangement", "its time", "best arrangement", "its time", "reached", "search, ms"), lines)
 
 
 def mix_table(rows):

@@ -17,6 +17,7 @@ import fakes
 
 from slate_bench import cli, rows
 from slate_bench.daemons import alive
+from slate_bench.runner import RunFailed
 
 RIVALS = ["native", "mps", "mps-split", "green"]
 
@@ -114,6 +115,13 @@ class ControlTest(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertEqual([row["programs"] for row in found if row["kind"] == "pair"], [["sgemm", "sgemm"]])
         self.assertIn("no such kernel image", [row for row in found if row["kind"] == "failure"][0]["message"])
+
+    def test_a_program_that_fails_in_one_configuration_is_left_out_there_alone(self):
+        with mock.patch("slate_bench.configurations.GreenConfiguration.commands", side_effect=RunFailed("no green light")):
+            status, found = self.bench("pairs", "--pairs", "sgemm,sgemm", "--rounds", "4", "--configurations", "green", "native")
+        self.assertEqual(status, 1)
+        self.assertEqual([row["configuration"] for row in found if row["kind"] == "pair"], ["native"] * 4)
+        self.assertEqual([row["message"] for row in found if row["kind"] == "failure"], ["no green light"])
 
     def test_own_programs_are_repeated_and_timed_as_processes(self):
         own = "own=%s -c 'import time; time.sleep(0.002 * {reps})'" % sys.executable

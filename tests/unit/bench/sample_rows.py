@@ -40,6 +40,10 @@ def every_kind(seed=1):
     rows += alone_rows(source) + sweep_rows(source) + mix_rows(source)
     rows += [row("profile", configuration="slate-adaptive", program=name, kernel="_Z%s" % name, ms=1.0, flops=1e9 * source.random(),
                  bytes=1e9 * source.random(), instructions=1e8, **{"class": "M_M"}) for name in PROGRAMS]
+    rows += [row("fairness", "fairness", program="sgemm", configuration="slate-adaptive", what=what, count=count, round=0,
+                 times_ms=[100.0 + i for i in range(count)], ratio=1 + (count - 1) / 100) for what, count in (("equal", 8), ("weights", 2))]
+    rows.append(row("arrangements", "arrangements", programs=["sgemm", "fma_loop"], own=0.8, own_arrangement="alone", best="split 64",
+                    reached=0.95, search_ms=30.0, candidates=9, ratios={"alone": 1.0, "split 64": 0.76}))
     return rows + [row("skipped", configuration="slate-table", reason="an example"),
                    row("failure", configuration="mps", programs=["sgemm", "fma_loop"], split=None, message="ended with 2: <no>"),
                    row("left_out", what="3 of 900 runs", reason="9 minutes are over")]
