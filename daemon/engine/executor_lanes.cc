@@ -152,18 +152,21 @@ Result<Executor::LaneState> Executor::state_of(const WorkerLane& lane) {
   return state;
 }
 
-/// Has the lane looked at as soon as what is on `stream`, its own or a side's, has ended.
+/// Has the lane looked at as soon as what is on `stream`, its own or a side's, has ended. Its fault
+/// is the session's: a device may keep it to that stream, so that no other watch tells of it.
 Result<void> Executor::watch_lane(Client& client, device::Stream stream,
                                   std::shared_ptr<LaunchBatch> batch) {
-  return completer_.watch(client.group, stream,
-                          [this, batch = std::move(batch)](const Result<void>& outcome) {
-                            {
-                              const std::lock_guard lock(mutex_);
-                              lanes_active_.store(true);
-                            }
-                            tick_.notify_one();
-                            if (!outcome) batch_ended(batch, outcome);
-                          });
+  return completer_.watch(
+      client.group, stream,
+      [this, &streams = client.streams, batch = std::move(batch)](const Result<void>& outcome) {
+        if (!outcome) streams.report(outcome.error());
+        {
+          const std::lock_guard lock(mutex_);
+          lanes_active_.store(true);
+        }
+        tick_.notify_one();
+        if (!outcome) batch_ended(batch, outcome);
+      });
 }
 
 void Executor::look_after(const std::shared_ptr<Client>& client) {

@@ -280,6 +280,8 @@ Result<injector::Form> Executor::launch_lane(Client& client, FunctionRecord& ker
     }
     const auto waited = device_.wait(stream.device, (*begin)->get());
     if (!waited) return std::unexpected(waited.error());
+    const auto watched = watch_lane(client, *lane_stream, stream.batch);
+    if (!watched) return std::unexpected(watched.error());
     return done;
   }
   LaunchBatch& batch = *stream.batch;

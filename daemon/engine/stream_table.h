@@ -92,6 +92,8 @@ class StreamTable {
   void destroy_all();
 
   // Any thread.
+  /// Work that is on none of the streams' own device streams has ended with a fault.
+  void report(const Error& fault) const { on_fault_(fault); }
   std::size_t count() const;
   std::uint64_t launches() const;
   std::uint64_t launches_running() const;

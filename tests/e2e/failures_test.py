@@ -45,6 +45,16 @@ class FailuresTest(SlateTestCase):
         self.assertEqual(state["totals"]["faults"], 6)
         daemon.stop()
 
+    def test_a_fault_is_reported_in_every_form(self):
+        for form in ("native", "worker", "slice"):
+            with self.subTest(form=form):
+                daemon = self.daemon(extra=("--form", form))
+                code, out, err = daemon.run([binary("slate", "wild_write")])
+                self.assertEqual(code, 0, out + err)
+                self.assertIn("cudaDeviceSynchronize: cudaErrorIllegalAddress", out)
+                self.assert_next_program_is_right(daemon)
+                daemon.stop()
+
     @unittest.skipIf(ON_GPU, "on a GPU without fences a fault takes the engine with it")
     def test_a_fault_does_not_disturb_a_neighbour_on_sim(self):
         daemon = self.daemon()

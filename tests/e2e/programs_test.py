@@ -36,6 +36,13 @@ class ProgramsTest(SlateTestCase):
         self.assertEqual(daemon.status()["totals"]["sessions_served"], 2 * len(programs()))
         daemon.stop()
 
+    @unittest.skipUnless(ON_GPU, "sim's results are compared in every run")
+    def test_recorded_hashes_are_those_of_a_gpu(self):
+        for name, (small, _, expected) in programs().items():
+            with self.subTest(program=name):
+                command = program_command(name, "native", json_report=False)[:1] + ["--json", "--size", str(small)]
+                self.assertEqual(self.check_report(name, *native(command))["hash"], expected, name)
+
     def run_together(self, daemon, names):
         running = [(name, daemon.start(program_command(name, "slate" if i % 2 else "run"))) for i, name in enumerate(names)]
         daemon.wait_for(
@@ -59,10 +66,11 @@ class ProgramsTest(SlateTestCase):
     def test_eight_programs_at_once(self):
         daemon = self.daemon()
         self.run_together(daemon, list(programs())[:8])
+        self.run_together(daemon, list(programs())[-8:])
         self.run_together(daemon, ["reduction"] * 8)
         daemon.wait_until_idle()
         state = daemon.status()
-        self.assertEqual(state["totals"]["sessions_served"], 16)
+        self.assertEqual(state["totals"]["sessions_served"], 24)
         self.assertEqual(state["sessions"], [])
         daemon.stop()
 

@@ -423,5 +423,23 @@ TEST_F(ResizeTest, AClientThatLeavesEndsItsCalledBackKernel) {
   client->leave();  // would hang
 }
 
+TEST_F(ResizeTest, AFaultOfAKernelThatCanBeResizedIsItsSessions) {
+  start_obedient();
+  auto client = connect(), other = connect();
+  client->load();
+  other->load();
+  const auto address = other->allocate(4);
+  other->fill(0, address, 4);
+  client->launch(0, 1, Parameters{0x10, 5, 1});
+  const auto waited =
+      client->channel->call(ipc::CommandType::kSynchronize,
+                            ipc::bytes_of(ipc::Target{ipc::TargetKind::kSession, 0, 0}), {}, {});
+  ASSERT_FALSE(waited);
+  EXPECT_EQ(waited.error().code, ErrorCode::kIllegalAddress);
+  other->launch(0, 1, Parameters{address, 5, 1});
+  other->synchronize();
+  EXPECT_EQ(other->read(address, 1)[0], 5u);
+}
+
 }  // namespace
 }  // namespace slate::daemon

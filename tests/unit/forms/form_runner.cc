@@ -56,6 +56,28 @@ std::string difference(const Outcome& got, const Outcome& wanted) {
   return text;
 }
 
+Argument as_texture(Argument buffer) {
+  TextureSpec spec;
+  spec.resource.kind = ResourceKind::kLinear;
+  spec.resource.bytes = buffer.bytes.size();
+  spec.resource.format = {ChannelKind::kUnsigned, 32, 1, 0};
+  buffer.texture = spec;
+  return buffer;
+}
+
+Argument as_image(Argument buffer, std::uint64_t width) {
+  TextureSpec spec;
+  spec.resource.kind = ResourceKind::kPitch2D;
+  spec.resource.format = {ChannelKind::kUnsigned, 8, 4, 0};
+  spec.resource.width = width;
+  spec.resource.pitch = width * spec.resource.format.bytes();
+  spec.resource.height = buffer.bytes.size() / spec.resource.pitch;
+  spec.sampler.address_mode.fill(AddressMode::kClamp);
+  spec.sampler.reads_normalized_float = 1;
+  buffer.texture = spec;
+  return buffer;
+}
+
 FormRunner::FormRunner(device::Device& device, const std::string& ptx, std::uint32_t most_registers)
     : device_(device) {
   parsed_ = require(ptx::parse(ptx), "parse");
@@ -104,12 +126,8 @@ const injector::KernelForms& FormRunner::forms(const std::string& entry) const {
   return *found;
 }
 
-std::uint64_t FormRunner::make_texture(device::AddressRange buffer) {
-  TextureSpec spec;
-  spec.resource.kind = ResourceKind::kLinear;
-  spec.resource.address = buffer.base;
-  spec.resource.bytes = buffer.bytes;
-  spec.resource.format = {ChannelKind::kUnsigned, 32, 1, 0};
+std::uint64_t FormRunner::make_texture(TextureSpec spec, device::Address address) {
+  spec.resource.address = address;
   textures_.push_back(require(device_.create_texture(spec, arena_), "texture"));
   return static_cast<std::uint64_t>(textures_.back());
 }
@@ -136,7 +154,7 @@ FormRunner::Prepared FormRunner::prepare(const KernelCase& kernel, const std::st
       continue;
     }
     std::uint64_t passed = at;
-    if (argument.is_texture) passed = make_texture({at, argument.bytes.size()});
+    if (argument.texture) passed = make_texture(*argument.texture, at);
     std::memcpy(to, &passed, sizeof(passed));
     prepared.buffers.push_back({at, argument.bytes.size()});
     require(device_.copy_to_device(at, 0, argument.bytes.data(), 0, {argument.bytes.size(), 1},

@@ -19,10 +19,10 @@
 namespace slate::test {
 
 /// One parameter of a kernel: a value, or a buffer in device memory with these contents, as its
-/// address or as a texture of words.
+/// address or as a texture, whose address is filled in.
 struct Argument {
   bool is_buffer = false;
-  bool is_texture = false;
+  std::optional<TextureSpec> texture{};
   std::vector<std::byte> bytes;
 
   template <typename T>
@@ -42,11 +42,11 @@ struct Argument {
   }
 };
 
-/// The same buffer, for a kernel that takes a texture.
-inline Argument as_texture(Argument buffer) {
-  buffer.is_texture = true;
-  return buffer;
-}
+/// The same buffer as a texture of words.
+Argument as_texture(Argument buffer);
+/// The same buffer as an image of four channels of 8 bits, read as numbers from 0 to 1 and clamped.
+/// `width` is a multiple of 8 pixels.
+Argument as_image(Argument buffer, std::uint64_t width);
 
 struct KernelCase {
   std::string name;   // of the case
@@ -97,7 +97,7 @@ class FormRunner {
     std::vector<device::AddressRange> buffers;
   };
 
-  std::uint64_t make_texture(device::AddressRange buffer);
+  std::uint64_t make_texture(TextureSpec spec, device::Address address);
   void destroy_textures();
   Prepared prepare(const KernelCase& kernel, const std::string& entry);
   Outcome collect(const Prepared& prepared);

@@ -95,6 +95,12 @@ std::vector<TestKernel> grid_kernels() {
       with_constant(program("convolution", "_Z16convolve_columnsPKfPfi", {5, 5, 1}, {32, 8, 1},
                             {in(150 * 150), out(150 * 150), value(150)}),
                     "weights", floats(17, -1, 1)),
+      program("finite_differences", "_Z18finite_differencesPKfPfS0_10Derivativei", {2, 5, 1},
+              {32, 8, 1},
+              {in(40 * 40 * 40), in(40 * 40 * 40 - 1), in(40 * 40 * 40 - 2, 0.01f, 0.06f),
+               value(std::array{-2.8f, 1.6f, -0.2f, 0.025f, -0.0018f}), value(40)}),
+      program("image_denoising", "_Z15image_denoisingyP6uchar4i", {4, 4, 1}, {4, 4, 1},
+              {as_image(Argument::buffer(words(16 * 16)), 16), zeros(15 * 15), value(15)}),
   };
 }
 
@@ -157,6 +163,41 @@ std::vector<TestKernel> sequence_kernels() {
   };
 }
 
+/// Where lists of `shortest` to below 2 * `shortest` things begin, and the last of them ends.
+std::vector<std::uint32_t> list_starts(std::size_t lists, std::uint32_t shortest) {
+  std::vector<std::uint32_t> starts{0};
+  for (const std::uint32_t random : words(lists, shortest)) {
+    starts.push_back(starts.back() + shortest + random);
+  }
+  return starts;
+}
+
+TestKernel search_kernel() {
+  constexpr std::uint32_t kVertices = 2501;
+  constexpr std::uint32_t kUnreached = ~0u;
+  const auto starts = list_starts(kVertices, 4);
+  std::vector<std::uint32_t> levels = words(kVertices, 8);
+  for (std::uint32_t& level : levels) level = level > 2 ? kUnreached : level;
+  return program("bfs", "_Z3bfsPKjS0_PjS1_jj", {40, 1, 1}, {64, 1, 1},
+                 {Argument::buffer(starts), Argument::buffer(words(starts.back(), kVertices)),
+                  Argument::buffer(levels), zeros(1), value(2u), value(kVertices)});
+}
+
+TestKernel box_kernel() {
+  const auto starts = list_starts(27, 6);
+  std::vector<double> particles;  // three coordinates and a charge each
+  const std::vector<float> random = floats(std::size_t{4} * starts.back(), 0, 1);
+  for (std::uint32_t box = 0; box < 27; ++box) {
+    const std::array<double, 4> corner = {box % 3 + 0.0, box / 3 % 3 + 0.0, box / 9 + 0.0, -0.5};
+    for (std::uint32_t i = 4 * starts[box]; i < 4 * starts[box + 1]; ++i) {
+      particles.push_back(corner[i % 4] + random[i]);
+    }
+  }
+  return program(
+      "molecular_dynamics", "_Z18molecular_dynamicsPK8ParticlePKjP5Field", {3, 3, 3}, {96, 1, 1},
+      {Argument::buffer(particles), Argument::buffer(starts), zeros(2 * particles.size())});
+}
+
 std::vector<TestKernel> particle_kernels() {
   const std::array<float, 3> from = {0.25f, -0.5f, 0.125f};
   return {
@@ -165,10 +206,29 @@ std::vector<TestKernel> particle_kernels() {
               {in(5001), in(5002), in(5003), zeros(2 * 5001), value(from), value(5001u)}),
       program("nearest_neighbours", "_Z12keep_nearestPKmPmj", {8, 1, 1}, {512, 1, 1},
               {Argument::buffer(words(2 * 8000)), zeros(2 * 8 * 64), value(8000u)}),
+      search_kernel(),
+      box_kernel(),
+      program("nbody", "_Z5nbodyPK6float4S1_PS_S2_j", {2, 1, 1}, {256, 1, 1},
+              {in(4 * 300), in(4 * 300 + 1), out(4 * 300), out(4 * 300), value(300u)}),
+      program("monte_carlo", "_Z11monte_carloPK6OptionPd", {4, 1, 1}, {256, 1, 1},
+              {in(5 * 4, 0.01f, 0.3f), zeros(2 * 4)}),
   };
 }
 
 }  // namespace
+
+std::vector<TestKernel> tensor_kernels() {
+  const std::uint32_t n = 256;
+  constexpr std::uint16_t kHalves[] = {0x0000, 0x3000, 0x3c00, 0xb800};  // 0, 1/8, 1, -1/2
+  std::vector<std::uint16_t> left(n * n), right(n * n);
+  const auto random = words(n * n);
+  for (std::size_t i = 0; i < random.size(); ++i) {
+    left[i] = kHalves[random[i] >> 8 & 3];
+    right[i] = kHalves[random[i] >> 16 & 3];
+  }
+  return {program("tensor_gemm", "_Z11tensor_gemmPK6__halfS1_Pfj", {2, 2, 1}, {256, 1, 1},
+                  {Argument::buffer(left), Argument::buffer(right), out(n * n), value(n)})};
+}
 
 std::vector<TestKernel> program_kernels() {
   std::vector<TestKernel> all = basic_kernels();
