@@ -120,7 +120,7 @@ class AdaptivePolicy final : public Policy {
   std::map<std::vector<KernelId>, Paused> paused_;
   Measurement measurement_;
   std::uint32_t searches_ = 0, windows_ = 0, bad_windows_ = 0;
-  bool verifying_ = false;  // the plan has just won a search
+  bool verifying_ = false;   // the plan has just won a search
   double reference_ = 1;     // score of the settled plan
   bool pinned_ = false;      // by the administrator: never searched for again
   std::uint64_t edits_ = 0;  // of the profiles, as last seen

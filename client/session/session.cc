@@ -221,9 +221,8 @@ Result<void> Session::ask_to_synchronize(ipc::TargetKind kind, std::uint64_t id)
 Result<void> Session::synchronize(ipc::TargetKind kind, std::uint64_t id) {
   if (const auto known = known_finished(kind, id)) {
     // Work that is about to end is waited for without telling the daemon.
-    const bool ended = *known || ipc::ClientChannel::spin_until([&] {
-      return known_finished(kind, id).value_or(false);
-    });
+    const bool ended = *known || ipc::ClientChannel::spin_until(
+                                     [&] { return known_finished(kind, id).value_or(false); });
     if (ended) {
       // When nothing was heard from the daemon just now: is it still there?
       if (auto ok = *known ? channel_->check_now() : channel_->check(); !ok) return ok;
