@@ -82,12 +82,12 @@ std::string row(const KernelReport& kernel, bool mangled) {
   const EntryAnalysis& analysis = kernel.analysis;
   const auto yes = [](bool value) { return value ? "yes" : "-"; };
   const std::string reasons = reasons_of(analysis);
-  return fmt::format("{:<6} {:<5} {:<4} {:<6} {:<4} {:<5} {:>8} {:>6}  {}{}{}\n",
-                     yes(analysis.worker.legal()), yes(analysis.slice.legal()),
-                     yes(analysis.late_exits), yes(analysis.drains), yes(analysis.needs_whole_rows),
-                     yes(analysis.independent_blocks), analysis.barriers,
-                     analysis.static_shared_bytes, mangled ? kernel.name : kernel.demangled,
-                     reasons.empty() ? "" : "  # ", reasons);
+  return fmt::format(
+      "{:<6} {:<5} {:<4} {:<6} {:<4} {:<5} {:>8} {:>6}  {}{}{}\n", yes(analysis.worker.legal()),
+      yes(analysis.slice.legal()), yes(analysis.late_exits), yes(analysis.drains),
+      yes(analysis.needs_whole_rows || analysis.needs_whole_warps),
+      yes(analysis.independent_blocks), analysis.barriers, analysis.static_shared_bytes,
+      mangled ? kernel.name : kernel.demangled, reasons.empty() ? "" : "  # ", reasons);
 }
 
 json verdict_json(const injector::Verdict& verdict) {
@@ -105,6 +105,7 @@ json kernel_json(const KernelReport& kernel) {
           {"late_exits", analysis.late_exits},
           {"drains", analysis.drains},
           {"whole_rows", analysis.needs_whole_rows},
+          {"whole_warps", analysis.needs_whole_warps},
           {"independent_blocks", analysis.independent_blocks},
           {"barriers", analysis.barriers},
           {"static_shared_bytes", analysis.static_shared_bytes}};

@@ -43,6 +43,16 @@ void say_why(FormService& service, FunctionRecord& kernel, std::string_view reas
            reason);
 }
 
+/// Whether what the analysis takes to be the same in a warp is so with these blocks.
+bool warps_are_as_needed(const injector::EntryAnalysis& analysis, const device::LaunchSpec& spec) {
+  const bool whole = spec.block.x % kWarpThreads == 0;
+  if (analysis.needs_whole_warps) {
+    constexpr std::uint64_t kMostThreads = std::uint64_t{1} << 31;
+    if (!whole || std::uint64_t{spec.grid.x} * spec.block.x >= kMostThreads) return false;
+  }
+  return !analysis.needs_whole_rows || whole || spec.block.y * spec.block.z == 1;
+}
+
 class Launcher {
  public:
   Launcher(device::Device& device, FormService& service, FunctionRecord& kernel,
@@ -177,15 +187,14 @@ LaunchShape shape_of(device::Device& device, FormService& service, FunctionRecor
     return shape;
   }
   shape.slice = !kernel.forms->slice.empty();
-  const bool whole_rows = !analysis.needs_whole_rows || spec.block.x % kWarpThreads == 0 ||
-                          spec.block.y * spec.block.z == 1;
-  shape.worker = !kernel.forms->worker.empty() && whole_rows;
+  const bool has_warps = warps_are_as_needed(analysis, spec);
+  shape.worker = !kernel.forms->worker.empty() && has_warps;
   if (service.choice() == FormChoice::kSlice && !shape.slice) {
     say_why(service, kernel, analysis.slice.why_not);
   } else if (service.choice() == FormChoice::kWorker && !shape.worker) {
     say_why(service, kernel,
-            whole_rows ? std::string_view(analysis.worker.why_not)
-                       : std::string_view("its warps span rows of the block"));
+            has_warps ? std::string_view(analysis.worker.why_not)
+                      : std::string_view("its warps span rows or blocks of the grid's threads"));
   }
   shape.worker_likely = shape.worker && !analysis.drains && spec.block.count() <= kSmallBlock &&
                         shape.blocks >= kManyWaves * shape.wave;

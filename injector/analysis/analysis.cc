@@ -206,11 +206,17 @@ class EntryJudge {
 
   void judge_warp_wide(const Instruction& instruction, Scope apart, const Uniformity& uniformity) {
     ++result_.warp_wide;
-    if (apart == Scope::kWarpRows) result_.needs_whole_rows = true;
+    note_condition(apart);
     if (names_present_lanes(instruction, uniformity)) return;
     if (instruction.guard && uniformity.of(*instruction.guard) == Scope::kThread) {
       refuse_missing_lanes(instruction);
     }
+  }
+
+  /// Of warp-wide code that so much may part.
+  void note_condition(Scope apart) {
+    if (apart == Scope::kWarpRows) result_.needs_whole_rows = true;
+    if (apart == Scope::kWholeWarps) result_.needs_whole_warps = true;
   }
 
   static bool names_present_lanes(const Instruction& instruction, const Uniformity& uniformity) {
@@ -279,7 +285,7 @@ class EntryJudge {
           call.line,
           "some lanes may have left before this call of a function with warp-wide instructions"));
     }
-    if (called.has(Trait::kWarpWide) && apart == Scope::kWarpRows) result_.needs_whole_rows = true;
+    if (called.has(Trait::kWarpWide)) note_condition(apart);
   }
 
   std::vector<std::uint32_t> reachable_functions() const {

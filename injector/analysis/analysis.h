@@ -41,6 +41,9 @@ struct EntryAnalysis {
   /// The worker form is right only if no warp spans two rows of the block: block.x is a multiple of
   /// 32, or the block has one row.
   bool needs_whole_rows = false;
+  /// The same if block.x is a multiple of 32 and the grid has less than 2^31 threads along x: a
+  /// thread's number along the grid says which warp it is in.
+  bool needs_whole_warps = false;
   /// No block can learn anything from another one while the kernel runs, so blocks may start in any
   /// order.
   bool independent_blocks = false;

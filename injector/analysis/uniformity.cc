@@ -74,6 +74,7 @@ bool divides_warp(std::int64_t value) {
 
 Scope join(Scope a, Scope b) {
   if (a == Scope::kThread || b == Scope::kThread) return Scope::kThread;
+  if (a == Scope::kWholeWarps || b == Scope::kWholeWarps) return Scope::kWholeWarps;
   if (a == Scope::kWarpRows || b == Scope::kWarpRows) return Scope::kWarpRows;
   return std::max(a, b);
 }
@@ -169,7 +170,9 @@ Uniformity::Place Uniformity::place_of(const Operand& operand) const {
   if (is_special(operand, "%tid.z")) return Place::kTidZ;
   if (is_special(operand, "%ntid.x")) return Place::kNtidX;
   if (is_special(operand, "%ntid.y")) return Place::kNtidY;
-  return Place::kUnknown;
+  const bool is_ctaid = is_special(operand, "%ctaid.x") || is_special(operand, "%ctaid.y") ||
+                        is_special(operand, "%ctaid.z");
+  return is_ctaid ? Place::kCtaid : Place::kUnknown;
 }
 
 /// Compilers divide by 32 as (x + (x >> 31 >>> 27)) >> 5, where x >> 31 is 0 for every place.
@@ -177,7 +180,7 @@ Uniformity::Place Uniformity::place_shifted(const Instruction& shift) const {
   const Place place = place_of(shift.operands[1]);
   if (place == Place::kZero) return Place::kZero;
   const bool is_place = place == Place::kTidX || place == Place::kTidY || place == Place::kTidZ ||
-                        place == Place::kRow || place == Place::kRank;
+                        place == Place::kRow || place == Place::kRank || place == Place::kLine;
   const bool is_sign = shift.operands[2].kind == Operand::Kind::kInteger &&
                        shift.operands[2].integer == 31 && shift.type() == ptx::Type::kS32;
   return is_place && is_sign ? Place::kZero : Place::kUnknown;
@@ -190,12 +193,30 @@ Uniformity::Place Uniformity::place_made_by(const Instruction& instruction) cons
     return place_of(operands[1]);
   }
   if (instruction.opcode == "shr" && operands.size() == 3) return place_shifted(instruction);
+  if (instruction.opcode == "shl" && operands.size() == 3) {
+    const auto distance = constant(operands[2]);
+    const bool tiles = place_of(operands[1]) == Place::kCtaid && distance && *distance >= 5;
+    return tiles ? Place::kTiles : Place::kUnknown;
+  }
   if (instruction.opcode == "add" && operands.size() == 3) {
     if (operands[2].kind == Operand::Kind::kInteger) return place_of(operands[1]);
-    if (place_of(operands[2]) == Place::kZero) return place_of(operands[1]);
-    return place_of(operands[1]) == Place::kZero ? place_of(operands[2]) : Place::kUnknown;
+    return place_of_sum(operands[1], operands[2]);
+  }
+  if (instruction.opcode == "or" && operands.size() == 3) {
+    // An addition where no bit is set in both; else the bits from the fifth on are still a warp's.
+    const Place sum = place_of_sum(operands[1], operands[2]);
+    return sum == Place::kTiled ? sum : Place::kUnknown;
+  }
+  if (instruction.has("hi")) return Place::kUnknown;
+  if (instruction.opcode == "mul" && operands.size() == 3) {
+    return place_of_product(operands[1], operands[2]);
   }
   if (instruction.opcode != "mad" || operands.size() != 4) return Place::kUnknown;
+  if (place_of(operands[3]) == Place::kTidX) {
+    const Place start = place_of_product(operands[1], operands[2]);
+    if (start == Place::kLineStart) return Place::kLine;
+    if (start == Place::kTiles) return Place::kTiled;
+  }
   Place factor = place_of(operands[1]);
   Place size = place_of(operands[2]);
   if (factor == Place::kNtidX || factor == Place::kNtidY) std::swap(factor, size);
@@ -204,6 +225,25 @@ Uniformity::Place Uniformity::place_made_by(const Instruction& instruction) cons
   if (size != Place::kNtidX || rest != Place::kTidX) return Place::kUnknown;
   if (factor == Place::kTidY) return Place::kRow;
   return factor == Place::kPlane ? Place::kRank : Place::kUnknown;
+}
+
+Uniformity::Place Uniformity::place_of_sum(const Operand& one, const Operand& other) const {
+  Place a = place_of(one);
+  Place b = place_of(other);
+  if (b == Place::kZero || b == Place::kLineStart || b == Place::kTiles) std::swap(a, b);
+  if (a == Place::kZero) return b;
+  if (b != Place::kTidX) return Place::kUnknown;
+  if (a == Place::kLineStart) return Place::kLine;
+  return a == Place::kTiles ? Place::kTiled : Place::kUnknown;
+}
+
+Uniformity::Place Uniformity::place_of_product(const Operand& one, const Operand& other) const {
+  const bool first = place_of(one) == Place::kCtaid;
+  if (!first && place_of(other) != Place::kCtaid) return Place::kUnknown;
+  const Operand& factor = first ? other : one;
+  if (place_of(factor) == Place::kNtidX) return Place::kLineStart;
+  const auto number = constant(factor);
+  return number && divides_warp(*number) ? Place::kTiles : Place::kUnknown;
 }
 
 std::int64_t Uniformity::offset_made_by(const Instruction& instruction) const {
@@ -289,43 +329,59 @@ Scope Uniformity::inputs_of(const Instruction& instruction) const {
   return all;
 }
 
-/// Comparisons and shifts of the thread's place whose result is the same in a whole warp: `tid <
-/// 64`, `tid >> 5`.
-bool Uniformity::constant_per_warp(const Instruction& instruction, bool& needs_rows) const {
+/// For comparisons and shifts of the thread's place whose result is the same in a whole warp (`tid
+/// < 64`, `tid >> 5`): under which condition.
+std::optional<Scope> Uniformity::constant_per_warp(const Instruction& instruction) const {
   const auto& operands = instruction.operands;
-  if (operands.size() != 3) return false;
+  if (operands.size() != 3) return std::nullopt;
   const auto limit = constant(operands[2]);
-  if (!limit) return false;
+  if (!limit) return std::nullopt;
   // `tid / 32 == 0` is written as tid + 31 <= 62, unsigned.
   const bool compares = instruction.opcode == "setp" && is_local(operands[1]);
   const Place place = compares ? places_[operands[1].index] : place_of(operands[1]);
   const std::int64_t offset = compares ? offsets_[operands[1].index] : 0;
-  if (place != Place::kTidX && place != Place::kRow && place != Place::kRank) return false;
-  needs_rows = place != Place::kRank;
+  const auto scope = scope_of_warps(place);
+  if (!scope) return std::nullopt;
   // Unsigned, tid - 10 < 22 means two limits, of which 10 parts a warp.
-  if (offset < 0 && !divides_warp(offset)) return false;
+  if (offset < 0 && !divides_warp(offset)) return std::nullopt;
+  const auto if_true = [&](bool same) { return same ? scope : std::nullopt; };
   const std::int64_t value = *limit - offset;
-  if (instruction.opcode == "shr") return value >= 5;
-  if (instruction.opcode == "and") return divides_warp(value);
-  if (instruction.opcode == "div") return value > 0 && divides_warp(value);
-  if (instruction.opcode != "setp" || instruction.modifiers.empty()) return false;
+  if (instruction.opcode == "shr") return if_true(value >= 5);
+  if (instruction.opcode == "and") return if_true(divides_warp(value));
+  // What follows counts on a number that is not negative.
+  if (place == Place::kTiled) return std::nullopt;
+  if (instruction.opcode == "div") return if_true(value > 0 && divides_warp(value));
+  if (instruction.opcode != "setp" || instruction.modifiers.empty()) return std::nullopt;
   const std::string_view relation = instruction.modifiers[0];
   if (relation == "lt" || relation == "ge" || relation == "lo" || relation == "hs") {
-    return divides_warp(value);
+    return if_true(divides_warp(value));
   }
   if (relation == "gt" || relation == "le" || relation == "hi" || relation == "ls") {
-    return divides_warp(value + 1);
+    return if_true(divides_warp(value + 1));
   }
-  return false;
+  return std::nullopt;
+}
+
+/// Under which condition a warp's threads have the same such number but for its last five bits.
+std::optional<Scope> Uniformity::scope_of_warps(Place place) {
+  switch (place) {
+    case Place::kTidX:
+    case Place::kRow:
+    case Place::kTiled:
+      return Scope::kWarpRows;
+    case Place::kLine:
+      return Scope::kWholeWarps;
+    case Place::kRank:
+      return Scope::kWarp;
+    default:
+      return std::nullopt;
+  }
 }
 
 Scope Uniformity::result_of(const Instruction& instruction) const {
   const std::string_view opcode = instruction.opcode;
   const auto& operands = instruction.operands;
-  bool needs_rows = false;
-  if (constant_per_warp(instruction, needs_rows)) {
-    return needs_rows ? Scope::kWarpRows : Scope::kWarp;
-  }
+  if (const auto scope = constant_per_warp(instruction)) return *scope;
   if (is_pure(opcode)) return inputs_of(instruction);
   if (opcode == "ld" && operands.size() == 2 && !instruction.has("volatile")) {
     if (instruction.has("param") || instruction.has("param::entry")) {

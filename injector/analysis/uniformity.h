@@ -15,13 +15,14 @@ namespace slate::injector {
 
 /// How far a value, or the decision to run some code, is shared.
 enum class Scope : std::uint8_t {
-  kBlock,     // the same in all threads of a block
-  kWarpRows,  // the same in a warp, provided that no warp spans two rows of the block
-  kWarp,      // the same in a warp
-  kThread,    // may differ between any two threads
+  kBlock,       // the same in all threads of a block
+  kWarpRows,    // the same in a warp, provided that no warp spans two rows of the block
+  kWholeWarps,  // the same in a warp, provided that the rows of the block are whole warps
+  kWarp,        // the same in a warp
+  kThread,      // may differ between any two threads
 };
-// In the order of how much may differ; kWarpRows needs a condition that kWarp does not, so the two
-// are joined to kWarpRows.
+// Joined to what differs most. kWholeWarps needs the condition of kWarpRows and more, which kWarp
+// does not, so of these three that with the stronger condition stays.
 Scope join(Scope a, Scope b);
 
 class Uniformity {
@@ -48,11 +49,16 @@ class Uniformity {
     kTidZ,
     kNtidX,
     kNtidY,
-    kPlane,  // tid.z * ntid.y + tid.y
-    kRow,    // tid.y * ntid.x + tid.x
-    kRank,   // kPlane * ntid.x + tid.x: threads of a warp have the same rank / 32
-    kZero,   // the sign of one of the above, as in signed divisions
-    kNone,   // nothing written yet
+    kPlane,      // tid.z * ntid.y + tid.y
+    kRow,        // tid.y * ntid.x + tid.x
+    kRank,       // kPlane * ntid.x + tid.x: threads of a warp have the same rank / 32
+    kCtaid,      // along any axis
+    kLineStart,  // kCtaid * ntid.x
+    kLine,       // kLineStart + tid.x: the thread's number in a line of the grid, below 2^31
+    kTiles,      // kCtaid times a multiple of 32, which may overflow
+    kTiled,      // kTiles + tid.x
+    kZero,       // the sign of one of the above, as in signed divisions; not of the last two
+    kNone,       // nothing written yet
   };
 
   void find_places();
@@ -60,6 +66,8 @@ class Uniformity {
   std::int64_t offset_made_by(const ptx::Instruction& instruction) const;
   Place place_made_by(const ptx::Instruction& instruction) const;
   Place place_shifted(const ptx::Instruction& shift) const;
+  Place place_of_sum(const ptx::Operand& one, const ptx::Operand& other) const;
+  Place place_of_product(const ptx::Operand& one, const ptx::Operand& other) const;
   void find_constants();
   std::optional<std::int64_t> constant(const ptx::Operand& operand) const;
   bool names_whole_warp(const ptx::Instruction& instruction) const;
@@ -70,7 +78,8 @@ class Uniformity {
   void part_values(std::uint32_t branch, const std::vector<std::uint32_t>& influenced, Scope scope);
   Scope result_of(const ptx::Instruction& instruction) const;
   Scope inputs_of(const ptx::Instruction& instruction) const;
-  bool constant_per_warp(const ptx::Instruction& instruction, bool& needs_rows) const;
+  static std::optional<Scope> scope_of_warps(Place place);
+  std::optional<Scope> constant_per_warp(const ptx::Instruction& instruction) const;
   bool raise(const ptx::Operand& operand, Scope scope);
 
   const ptx::Function& function_;

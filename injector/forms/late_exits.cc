@@ -221,6 +221,7 @@ Result<std::unique_ptr<const ptx::Module>> make_exits_late(const ptx::Module& mo
     entry.worker = {};
     entry.drains = false;
     entry.needs_whole_rows = changed_entry.needs_whole_rows;
+    entry.needs_whole_warps = changed_entry.needs_whole_warps;
   }
   if (!any) return nullptr;
   return late;

@@ -26,6 +26,7 @@ FakeDevice::FakeDevice(std::uint64_t capacity) : capacity_(capacity) {
   std::strcpy(info_.name, "Fake");
   info_.total_memory = capacity;
   info_.is_simulated = 1;
+  info_.attributes[kSmCountAttribute] = 4;
   set_array_limits(info_);
 }
 

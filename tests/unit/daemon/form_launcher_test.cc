@@ -1,4 +1,5 @@
-// Of two worker forms, the one with two copies of the shared memory, unless they cost workers.
+// Which launches may take a worker form, and of two of them the one with two copies of the shared
+// memory, unless they cost workers.
 #include "daemon/engine/form_launcher.h"
 
 #include <gtest/gtest.h>
@@ -51,6 +52,16 @@ class FormLauncherTest : public testing::Test {
     return last.substr(0, last.find('@'));
   }
 
+  /// Whether the launch may take the worker form.
+  bool may_be_worker(device::Dim3 grid, device::Dim3 block) {
+    device::LaunchSpec spec;
+    spec.function = kernel_.function;
+    spec.grid = grid;
+    spec.block = block;
+    forms_.analysis.independent_blocks = true;
+    return shape_of(device_, service_, kernel_, spec).worker;
+  }
+
   FakeDevice device_;
   FormService service_{device_, FormChoice::kWorker};
   injector::KernelForms forms_;
@@ -81,6 +92,23 @@ TEST_F(FormLauncherTest, WithoutACompactFormThereIsNoChoice) {
 TEST_F(FormLauncherTest, WhatTheDeviceDoesNotHaveIsNotTaken) {
   forms_.worker = "nosuch";
   EXPECT_EQ(taken(256), "compact");
+}
+
+TEST_F(FormLauncherTest, WarpsMustNotSpanRowsWhereTheAnalysisCountsOnIt) {
+  EXPECT_TRUE(may_be_worker({9, 1, 1}, {20, 5, 1}));
+  forms_.analysis.needs_whole_rows = true;
+  EXPECT_FALSE(may_be_worker({9, 1, 1}, {20, 5, 1}));
+  EXPECT_TRUE(may_be_worker({9, 1, 1}, {100, 1, 1}));
+  EXPECT_TRUE(may_be_worker({9, 1, 1}, {64, 5, 1}));
+}
+
+TEST_F(FormLauncherTest, BlocksMustBeWholeWarpsWhereTheAnalysisCountsOnIt) {
+  forms_.analysis.needs_whole_warps = true;
+  EXPECT_FALSE(may_be_worker({9, 1, 1}, {100, 1, 1}));
+  EXPECT_FALSE(may_be_worker({9, 1, 1}, {20, 5, 1}));
+  EXPECT_TRUE(may_be_worker({9, 1, 1}, {64, 5, 1}));
+  EXPECT_TRUE(may_be_worker({(1u << 21) - 1, 1, 1}, {1024, 1, 1}));
+  EXPECT_FALSE(may_be_worker({1u << 21, 1, 1}, {1024, 1, 1})) << "2^31 threads";
 }
 
 }  // namespace

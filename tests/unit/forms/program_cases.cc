@@ -23,11 +23,6 @@ TestKernel program(const std::string& program, const std::string& entry, device:
   return kernel;
 }
 
-TestKernel without_worker(TestKernel kernel) {
-  kernel.has_worker = false;
-  return kernel;
-}
-
 /// The same kernel with these contents of a variable in constant memory.
 template <typename T>
 TestKernel with_constant(TestKernel kernel, const std::string& name, const std::vector<T>& values) {
@@ -117,10 +112,9 @@ std::vector<TestKernel> matrix_kernels() {
               {in(n * n, 1, 2), value(n), value(0u)}),
       program("lud", "_Z12lud_internalPfjj", {4, 4, 1}, {32, 32, 1},
               {in(n * n, 1, 2), value(n), value(0u)}),
-      without_worker(program("sparse_matvec", "_Z13sparse_matvecPKjS0_PKfS2_Pfj", {40, 1, 1},
-                             {256, 1, 1},
-                             {Argument::buffer(starts), Argument::buffer(words(starts.back(), 315)),
-                              in(starts.back()), in(315), out(315), value(315u)})),
+      program("sparse_matvec", "_Z13sparse_matvecPKjS0_PKfS2_Pfj", {40, 1, 1}, {256, 1, 1},
+              {Argument::buffer(starts), Argument::buffer(words(starts.back(), 315)),
+               in(starts.back()), in(315), out(315), value(315u)}),
   };
 }
 

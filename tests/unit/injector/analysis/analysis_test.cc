@@ -123,6 +123,54 @@ TEST(AnalysisTest, WholeWarpsMayLeaveBeforeAShuffle) {
       judge(kTid + "shr.u32 %r3, %r1, 5; setp.ne.u32 %p1, %r3, 0;" + shuffle)->worker.legal());
 }
 
+/// A kernel that makes the thread's number along the grid in %r5, and leaves before a shuffle where
+/// `warp`, which makes %r7 of it, gives no less than a parameter.
+Judged judge_number(const std::string& number, const std::string& warp) {
+  return judge(kTid + "mov.u32 %r3, %ctaid.x; mov.u32 %r4, %ntid.x;" + number + warp +
+               "setp.ge.u32 %p1, %r7, %r2; @%p1 bra OUT; shfl.sync.idx.b32 %r8, %r1, 0, 31, -1;\n"
+               "OUT:");
+}
+
+TEST(AnalysisTest, WholeWarpsOfTheGridMayLeaveBeforeAShuffle) {
+  const std::string by_32 = "shr.u32 %r7, %r5, 5;";
+  const std::string signed_by_32 =
+      "shr.s32 %r9, %r5, 31; shr.u32 %r10, %r9, 27; add.s32 %r11, %r5, %r10; shr.s32 %r7, %r11, 5;";
+  for (const char* number : {"mad.lo.s32 %r5, %r3, %r4, %r1;", "mad.lo.s32 %r5, %r4, %r3, %r1;",
+                             "mul.lo.s32 %r6, %r4, %r3; add.s32 %r5, %r1, %r6;"}) {
+    SCOPED_TRACE(number);
+    for (const std::string& warp : {by_32, signed_by_32}) {
+      const Judged judged = judge_number(number, warp);
+      EXPECT_TRUE(judged->worker.legal()) << judged->worker.why_not;
+      EXPECT_TRUE(judged->needs_whole_warps);
+    }
+    EXPECT_FALSE(judge_number(number, "shr.u32 %r7, %r5, 4;")->worker.legal());
+    EXPECT_FALSE(judge_number(number, "mov.u32 %r7, %r5;")->worker.legal());
+  }
+  // Not a number along the grid.
+  for (const char* number : {"mad.lo.s32 %r5, %r3, %r2, %r1;", "mad.lo.s32 %r5, %r4, %r4, %r1;",
+                             "mad.hi.s32 %r5, %r3, %r4, %r1;", "xor.b32 %r5, %r3, %r1;"}) {
+    EXPECT_FALSE(judge_number(number, by_32)->worker.legal()) << number;
+  }
+}
+
+TEST(AnalysisTest, ABlockSizeThatIsWrittenOutNeedsWholeRowsOnly) {
+  for (const char* number :
+       {"shl.b32 %r6, %r3, 8; or.b32 %r5, %r6, %r1;", "shl.b32 %r6, %r3, 5; add.s32 %r5, %r6, %r1;",
+        "mad.lo.s32 %r5, %r3, 96, %r1;"}) {
+    const Judged judged = judge_number(number, "shr.u32 %r7, %r5, 5;");
+    EXPECT_TRUE(judged->worker.legal()) << number << judged->worker.why_not;
+    EXPECT_TRUE(judged->needs_whole_rows);
+    EXPECT_FALSE(judged->needs_whole_warps);
+  }
+  // Blocks that begin within a warp's 32 numbers, and a number whose sign nobody knows.
+  for (const char* number :
+       {"shl.b32 %r6, %r3, 4; or.b32 %r5, %r6, %r1;", "mad.lo.s32 %r5, %r3, 100, %r1;"}) {
+    EXPECT_FALSE(judge_number(number, "shr.u32 %r7, %r5, 5;")->worker.legal()) << number;
+  }
+  EXPECT_FALSE(
+      judge_number("mad.lo.s32 %r5, %r3, 96, %r1;", "div.s32 %r7, %r5, 32;")->worker.legal());
+}
+
 TEST(AnalysisTest, AnOffsetMovesTheLimit) {
   const std::string shuffle = "@%p1 bra OUT; shfl.sync.idx.b32 %r4, %r1, 0, 31, -1;\nOUT:";
   const auto compare = [&](const std::string& offset, const std::string& limit) {
