@@ -135,6 +135,15 @@ class Device {
   /// fault). sim confines a fault to the stream that it happened on.
   virtual bool lost() const = 0;
 
+  /// Called around each call of a driver that waits until nothing runs on the device and holds up
+  /// every launch meanwhile: in cuda those that load and unload modules and find their functions,
+  /// make partitions, and take registered memory back. Not for calls that are made within another.
+  struct StallHooks {
+    std::function<void()> begin, end;
+  };
+  /// Requires: nothing else is called meanwhile.
+  void set_stall_hooks(StallHooks hooks) { stall_hooks_ = std::move(hooks); }
+
   // --- Address space
   // ---------------------------------------------------------------------------------
   /// All ranges below are multiples of this many bytes, in address and size.
@@ -248,15 +257,6 @@ class Device {
   virtual void destroy_event(Event event) = 0;
   virtual Result<void> record(Event event, Stream stream) = 0;
   virtual Result<void> wait(Stream stream, Event event) = 0;
-  /// Later work on the stream waits until the 8-byte word at `address` equals `value`. Work of
-  /// other streams has to write it; a value that it has only for a moment may be missed.
-  /// kInvalidValue unless the address is a multiple of 8. Requires: the word stays mapped until the
-  /// wait is over.
-  virtual Result<void> wait_value(Stream stream, Address address, std::uint64_t value) = 0;
-  /// Writes the 8-byte word at `address`, in memory of map_host(), at once: for streams that wait
-  /// for it. Takes no lock that other calls keep while they wait for the device.
-  /// Requires: a multiple of 8, mapped.
-  virtual Result<void> write_value(Address address, std::uint64_t value) = 0;
   /// True when the work before the last record() has finished (also when it was never recorded).
   /// The error if that work faulted.
   virtual Result<bool> query(Event event) = 0;
@@ -281,6 +281,25 @@ class Device {
   virtual Result<void> copy_box(const Place& to, const Place& from, Box box, Stream stream) = 0;
   virtual Result<void> fill(Address to, std::uint64_t to_pitch, std::uint8_t value, Shape shape,
                             Stream stream) = 0;
+
+ protected:
+  class Stall {
+   public:
+    explicit Stall(const Device& device) : device_(device) {
+      if (device_.stall_hooks_.begin) device_.stall_hooks_.begin();
+    }
+    ~Stall() {
+      if (device_.stall_hooks_.end) device_.stall_hooks_.end();
+    }
+    Stall(const Stall&) = delete;
+    Stall& operator=(const Stall&) = delete;
+
+   private:
+    const Device& device_;
+  };
+
+ private:
+  StallHooks stall_hooks_;
 };
 
 /// What there is to say besides which device; of use to cuda only.

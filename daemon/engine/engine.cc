@@ -73,10 +73,12 @@ Engine::Engine(std::unique_ptr<device::Device> device, EngineLink link, EngineSe
       profiles_(executor_, settings_.state_directory, device_->info().name),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   SLATE_CHECK(wake_);
+  device_->set_stall_hooks({[this] { executor_.begin_rest(); }, [this] { executor_.end_rest(); }});
 }
 
 Engine::~Engine() {
   SLATE_CHECK(sessions_.empty());
+  device_->set_stall_hooks({});
 }
 
 int Engine::run() {

@@ -103,6 +103,11 @@ class Executor {
   void flush(Client& client);
 
   // Any thread.
+  /// From now on until end_rest() was called as often, what can be called back stays off the
+  /// device: for calls that would wait for it and hold up everybody (Device::StallHooks). Requires:
+  /// the thread holds no client's mutex.
+  void begin_rest();
+  void end_rest();
   /// False if there is no such session.
   bool set(std::uint64_t session, double weight, int priority);
   std::optional<ClientStatus> status(std::uint64_t session) const;
@@ -184,6 +189,7 @@ class Executor {
   Result<void> tend(Client& client, ActiveLane& lane, const LaneState& state);
   bool set_up_lanes();
   Result<LaneState> state_of(const WorkerLane& lane);
+  Result<void> show(ActiveLane& lane, const scheduler::Placement& placement);
   Result<void> apply(Client& client, ActiveLane& lane, const scheduler::Placement& placement);
   Result<void> supplement(Client& client, ActiveLane& lane);
 
@@ -211,6 +217,7 @@ class Executor {
   std::once_flag lanes_set_up_;
   device::Stream control_{};  // for tables and signals: never waits for kernels
   std::atomic<bool> lanes_active_{false};
+  std::atomic<std::uint32_t> rests_{0};  // begun and not ended; read under a client's mutex
   // The executor's thread only, once registered.
   std::array<std::byte, 256> probe_{};  // where lanes' control blocks are read to
   bool probe_registered_ = false;

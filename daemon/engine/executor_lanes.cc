@@ -65,12 +65,50 @@ void Executor::resize(const scheduler::Resize& change, scheduler::Time now) {
   }
 }
 
+/// Writes the table.
+Result<void> Executor::show(ActiveLane& lane, const scheduler::Placement& placement) {
+  return lane.lane->queue->resize(partitions_.table(placement), control_);
+}
+
+// The count changes before any lane is looked at, so that one that begins meanwhile either is in
+// the list by then or begins with an empty table.
+void Executor::begin_rest() {
+  const std::lock_guard lock(mutex_);
+  if (rests_.fetch_add(1) > 0) return;
+  for (const auto& client : clients_) {
+    const std::lock_guard lanes(client->mutex);
+    for (ActiveLane& lane : client->lanes) {
+      if (lane.placement.empty()) continue;
+      lane.batch->completion.resized = true;
+      if (const auto done = show(lane, {}); !done)
+        log_warning("a kernel stays while others wait: {}", done.error().message);
+    }
+  }
+}
+
+void Executor::end_rest() {
+  const std::lock_guard lock(mutex_);
+  if (rests_.fetch_sub(1) > 1) return;
+  for (const auto& client : clients_) {
+    const std::lock_guard lanes(client->mutex);
+    for (ActiveLane& lane : client->lanes) {
+      if (lane.placement.empty()) continue;
+      if (const auto done = show(lane, lane.placement); !done)
+        log_warning("a kernel stays away: {}", done.error().message);
+      // Its workers may have left, or be on their way: tend() sees.
+      lane.short_of_workers = true;
+      lanes_active_.store(true);
+    }
+  }
+  tick_.notify_one();
+}
+
 /// Writes the table, and adds workers where it has more room than before.
 Result<void> Executor::apply(Client& client, ActiveLane& lane,
                              const scheduler::Placement& placement) {
   const scheduler::Placement before = std::exchange(lane.placement, placement);
-  const WorkerTable table = partitions_.table(placement);
-  if (const auto done = lane.lane->queue->resize(table, control_); !done) return done;
+  if (rests_.load() > 0) return {};  // shown at its end
+  if (const auto done = show(lane, placement); !done) return done;
   const bool within = placement.first >= before.first && placement.end() <= before.end() &&
                       placement.blocks_per_sm == before.blocks_per_sm;
   // Put back after a retreat: by tend(), when the last worker has left, or if some stay after all.
@@ -228,6 +266,7 @@ Result<void> Executor::tend(Client& client, ActiveLane& lane, const LaneState& s
     // lane and cleaned by its next user.
     return lane.placement.empty() ? Result<void>() : apply(client, lane, {});
   }
+  if (rests_.load() > 0) return {};
   if (retreated && state.nobody_joins && !lane.placement.empty()) {
     lane.short_of_workers = false;
     trace_.resumed(lane.batch->trace);

@@ -245,6 +245,8 @@ Result<injector::Form> Executor::launch_plain(FunctionRecord& kernel,
 Result<injector::Form> Executor::launch_lane(Client& client, FunctionRecord& kernel,
                                              const device::LaunchSpec& spec, LogicalStream& stream,
                                              const scheduler::Start& start) {
+  // A function that is looked for first may begin a rest, which takes the mutex.
+  find_workers(device_, kernel);
   const std::lock_guard lanes(client.mutex);
   WorkerLane* const lane = &stream.lane;
   const auto lane_stream = client.streams.lane_stream(*lane);
@@ -263,7 +265,8 @@ Result<injector::Form> Executor::launch_lane(Client& client, FunctionRecord& ker
     const auto waited = device_.wait(*lane_stream, (*begin)->get());
     if (!waited) return std::unexpected(waited.error());
   }
-  const WorkerTable table = partitions_.table(start.placement);
+  const bool rests = rests_.load() > 0;
+  const WorkerTable table = partitions_.table(rests ? scheduler::Placement{} : start.placement);
   LaunchTarget target;
   target.stream = *lane_stream;
   target.most_per_sm = start.placement.blocks_per_sm;

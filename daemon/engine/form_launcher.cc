@@ -142,6 +142,13 @@ class Launcher {
 
 }  // namespace
 
+void find_workers(device::Device& device, FunctionRecord& kernel) {
+  if (kernel.forms == nullptr) return;
+  find_form(device, kernel, kernel.worker, kernel.forms->worker);
+  if (!kernel.forms->compact_worker.empty())
+    find_form(device, kernel, kernel.compact_worker, kernel.forms->compact_worker);
+}
+
 FormFunction* usable_form(device::Device& device, FormService& service, FunctionRecord& kernel,
                           FormFunction& form, const std::string& name,
                           std::uint32_t dynamic_shared) {

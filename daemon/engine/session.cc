@@ -358,6 +358,8 @@ void Session::tear_down() {
   executor_.drop_lanes(*client_);
   events_.clear();
   for (auto& replaced : replaced_events_) replaced.clear();
+  // One rest for all the calls that take one.
+  executor_.begin_rest();
   if (objects_) objects_->release();
   modules_.release();
   imports_.release();
@@ -368,6 +370,7 @@ void Session::tear_down() {
   staging_.release();
   small_copies_.reset();
   host_blocks_.release();
+  executor_.end_rest();
   SLATE_CHECK((!objects_ || objects_->count() == 0) && modules_.count() == 0 &&
               streams_.count() == 0);
 }

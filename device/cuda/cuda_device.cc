@@ -94,6 +94,7 @@ Result<void> CudaDevice::register_host(void* memory, std::size_t bytes) {
 }
 
 void CudaDevice::unregister_host(void* memory) {
+  const Stall stall(*this);
   std::ignore = context_->call(driver().cuMemHostUnregister, memory);
 }
 
@@ -130,6 +131,7 @@ void CudaDevice::unmap_host(device::AddressRange range) {
 
 Result<device::Module> CudaDevice::load_module(device::ImageKind kind,
                                                std::span<const std::byte> image) {
+  const Stall stall(*this);
   auto module = cuda::load_module(*context_, kind, image);
   if (!module) return std::unexpected(module.error());
   return to_handle<device::Module>(*module);
@@ -143,10 +145,12 @@ Result<std::vector<std::byte>> CudaDevice::compile(std::string_view ptx) {
 }
 
 void CudaDevice::unload_module(device::Module module) {
+  const Stall stall(*this);
   std::ignore = context_->call(driver().cuModuleUnload, raw(module));
 }
 
 Result<device::Function> CudaDevice::find_function(device::Module module, const std::string& name) {
+  const Stall stall(*this);
   auto function = cuda::find_function(*context_, raw(module), name);
   if (!function) return std::unexpected(function.error());
   return to_handle<device::Function>(*function);
@@ -177,12 +181,14 @@ Result<std::vector<std::vector<std::uint32_t>>> CudaDevice::partition_units() {
 
 Result<device::Partition> CudaDevice::create_partition(std::uint32_t first_unit,
                                                        std::uint32_t unit_count) {
+  const Stall stall(*this);
   auto green = partitions_.create(first_unit, unit_count);
   if (!green) return std::unexpected(green.error());
   return to_handle<device::Partition>(*green);
 }
 
 void CudaDevice::destroy_partition(device::Partition partition) {
+  const Stall stall(*this);
   partitions_.destroy(raw(partition));
 }
 
@@ -261,22 +267,6 @@ Result<void> CudaDevice::record_on_partition(device::Event event, device::Stream
 
 Result<void> CudaDevice::wait(device::Stream stream, device::Event event) {
   return context_->call(driver().cuStreamWaitEvent, raw(stream), raw(event), CU_EVENT_WAIT_DEFAULT);
-}
-
-Result<void> CudaDevice::wait_value(device::Stream stream, device::Address address,
-                                    std::uint64_t value) {
-  if (address % sizeof(value) != 0) {
-    return fail(ErrorCode::kInvalidValue,
-                "wait_value: the address is no multiple of " + std::to_string(sizeof(value)));
-  }
-  if (auto present = check_present(driver().cuStreamWaitValue64); !present) return present;
-  return context_->call(driver().cuStreamWaitValue64, raw(stream), address, value,
-                        CU_STREAM_WAIT_VALUE_EQ);
-}
-
-Result<void> CudaDevice::write_value(device::Address address, std::uint64_t value) {
-  __atomic_store_n(reinterpret_cast<std::uint64_t*>(address), value, __ATOMIC_RELEASE);
-  return {};
 }
 
 Result<bool> CudaDevice::query(device::Event event) {

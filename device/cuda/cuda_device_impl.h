@@ -84,9 +84,6 @@ class CudaDevice final : public device::Device {
   void destroy_event(device::Event event) override;
   Result<void> record(device::Event event, device::Stream stream) override;
   Result<void> wait(device::Stream stream, device::Event event) override;
-  Result<void> wait_value(device::Stream stream, device::Address address,
-                          std::uint64_t value) override;
-  Result<void> write_value(device::Address address, std::uint64_t value) override;
   Result<bool> query(device::Event event) override;
   Result<float> elapsed_ms(device::Event start, device::Event stop) override;
   void wait_for_progress(std::chrono::microseconds timeout) override;

@@ -37,7 +37,7 @@
 
 // Without these the device has fewer abilities, which say which function they lack.
 #define SLATE_CUDA_OPTIONAL_FUNCTIONS(F)                                                          \
-  F(cuStreamWaitValue64) F(cuDeviceGetDevResource) F(cuDevSmResourceSplitByCount)                 \
+  F(cuDeviceGetDevResource) F(cuDevSmResourceSplitByCount)                 \
   F(cuDevResourceGenerateDesc) F(cuGreenCtxCreate) F(cuGreenCtxDestroy) F(cuGreenCtxStreamCreate) \
   F(cuGreenCtxRecordEvent) F(cuStreamGetGreenCtx) F(cuStreamWriteValue64) F(cuLaunchKernelEx)     \
   F(cuOccupancyMaxActiveClusters) F(cuOccupancyMaxPotentialClusterSize)

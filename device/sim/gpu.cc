@@ -68,10 +68,7 @@ struct Gpu::Worker {
   std::thread thread;
 };
 
-Gpu::Gpu(const Settings& settings, std::function<void()> after_turn)
-    : settings_(settings),
-      after_turn_(std::move(after_turn)),
-      placement_(settings.seed.value_or(0)) {
+Gpu::Gpu(const Settings& settings) : settings_(settings), placement_(settings.seed.value_or(0)) {
   const std::uint32_t threads = host_threads(settings);
   for (std::uint32_t i = 0; i < threads; ++i) {
     auto worker = std::make_unique<Worker>();
@@ -215,7 +212,6 @@ void Gpu::step(Worker& worker, Resident& resident, Lock& lock) {
         schedule.random ? 1 + static_cast<std::uint32_t>(below(schedule.generator, kBudget))
                         : kBudget;
     const Block::State state = resident.block->run(schedule, budget);
-    after_turn_();
     lock.lock();
     if (state == Block::State::kRunnable) {
       check_time(run);

@@ -63,8 +63,7 @@ class KernelRun {
 /// Thread-safe. done() and jobs may call back into it.
 class Gpu {
  public:
-  /// `after_turn` is called after every turn of a block, from a host thread that holds no lock.
-  Gpu(const Settings& settings, std::function<void()> after_turn);
+  explicit Gpu(const Settings& settings);
   /// Requires: every launch and job has ended.
   ~Gpu();
   Gpu(const Gpu&) = delete;
@@ -101,7 +100,6 @@ class Gpu {
   void post_locked(std::function<void()> job);
 
   const Settings settings_;
-  const std::function<void()> after_turn_;
   std::mutex mutex_;
   std::mt19937_64
       placement_;  // random choice of SMs; apart from the workers', which run without the lock

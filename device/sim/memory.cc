@@ -216,15 +216,10 @@ Result<Address> Memory::map_host(int fd, std::uint64_t bytes, Address least) {
   SLATE_CHECK(reservation != nullptr);
   // Up to the end of its last chunk: that nobody copies past the block is the engine's to see.
   set_owner({*base, chunks}, reservation->tag);
-  host_.push_back({*base, bytes});
   return base;
 }
 
 void Memory::unmap_host(AddressRange range) {
-  {
-    const std::lock_guard lock(mutex_);
-    std::erase_if(host_, [&](const AddressRange& each) { return each.base == range.base; });
-  }
   const std::uint64_t bytes = (range.bytes + kChunkBytes - 1) / kChunkBytes * kChunkBytes;
   SLATE_CHECK(::mmap(to_pointer(range.base), bytes, PROT_NONE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
@@ -252,12 +247,6 @@ Result<MemoryView> Memory::view(AddressRange arena) const {
   }
   return fail(ErrorCode::kInvalidValue,
               fmt::format("arena {} is not whole chunks of one reservation", text(arena)));
-}
-
-bool Memory::is_host(Address address, std::uint64_t bytes) const {
-  const std::lock_guard lock(mutex_);
-  return std::ranges::any_of(
-      host_, [&](const AddressRange& each) { return each.contains(address, bytes); });
 }
 
 bool Memory::is_mapped(Address address, std::uint64_t bytes) const {

@@ -96,8 +96,6 @@ class Memory {
   /// True if all of [address, address + bytes) is mapped, whoever owns it. For copies by the host.
   /// Takes no lock.
   bool is_mapped(device::Address address, std::uint64_t bytes) const;
-  /// True if they lie in memory of one map_host().
-  bool is_host(device::Address address, std::uint64_t bytes) const;
 
  private:
   struct Reservation {
@@ -126,7 +124,6 @@ class Memory {
   std::uint64_t mapped_ = 0;
   std::uint16_t next_tag_ = 1;
   std::vector<Reservation> reservations_;  // by rising address
-  std::vector<device::AddressRange> host_;
 };
 
 }  // namespace slate::sim

@@ -201,26 +201,6 @@ Result<void> SimDevice::record(device::Event event, device::Stream stream) {
 Result<void> SimDevice::wait(device::Stream stream, device::Event event) {
   return streams_.wait(stream, event);
 }
-Result<void> SimDevice::wait_value(device::Stream stream, Address address, std::uint64_t value) {
-  const bool on_host = memory_->is_host(address, sizeof(value));
-  if (address % sizeof(value) != 0 || !(on_host || memory_->is_mapped(address, sizeof(value)))) {
-    return fail(ErrorCode::kInvalidValue,
-                fmt::format("wait_value: no mapped word of 8 bytes at {:#x}", address));
-  }
-  return streams_.wait_until(stream, [this, on_host, address, value]() -> Result<bool> {
-    if (!on_host && !memory_->is_mapped(address, sizeof(value))) {
-      return fail(ErrorCode::kIllegalAddress,
-                  fmt::format("wait_value: the word at {:#x} was unmapped", address));
-    }
-    const auto* word = reinterpret_cast<const std::uint64_t*>(address);
-    return __atomic_load_n(word, __ATOMIC_ACQUIRE) == value;
-  });
-}
-Result<void> SimDevice::write_value(Address address, std::uint64_t value) {
-  __atomic_store_n(reinterpret_cast<std::uint64_t*>(address), value, __ATOMIC_RELEASE);
-  streams_.memory_changed();
-  return {};
-}
 Result<bool> SimDevice::query(device::Event event) {
   return streams_.query(event);
 }

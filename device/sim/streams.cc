@@ -28,12 +28,7 @@ Error cancelled_error() {
 
 }  // namespace
 
-Streams::Streams(const Settings& settings)
-    : gpu_(settings, [this] {
-        if (!any_conditional_.load(std::memory_order_relaxed)) return;
-        std::lock_guard lock(mutex_);
-        evaluate_conditions();
-      }) {}
+Streams::Streams(const Settings& settings) : gpu_(settings) {}
 
 Streams::~Streams() {
   std::unique_lock lock(mutex_);
@@ -100,7 +95,6 @@ void Streams::cancel_locked(const std::shared_ptr<Queue>& queue) {
       reach(*record->mark, queue->fault ? queue->fault : cancelled_error(), ready);
     }
   }
-  forget_condition(queue);
   if (queue->running) gpu_.cancel(*queue->running);
   for (auto& each : ready) advance(std::move(each));
 }
@@ -144,16 +138,6 @@ Result<void> Streams::wait(device::Stream stream, device::Event event) {
   // An event that was never recorded holds nobody up, as in CUDA.
   if ((*found)->last == nullptr) return {};
   return push(stream, WaitMark{(*found)->last});
-}
-
-Result<void> Streams::wait_until(device::Stream stream, Condition condition) {
-  std::lock_guard lock(mutex_);
-  return push(stream, WaitCondition{std::move(condition)});
-}
-
-void Streams::memory_changed() {
-  const std::lock_guard lock(mutex_);
-  evaluate_conditions();
 }
 
 Result<bool> Streams::query(device::Event event) {
@@ -250,32 +234,7 @@ bool Streams::must_wait(const std::shared_ptr<Queue>& queue) {
     if (!std::exchange(wait->registered, true)) wait->mark->waiters.push_back(queue);
     return true;
   }
-  auto* wait = std::get_if<WaitCondition>(&front);
-  return wait != nullptr && !holds(*wait, queue);
-}
-
-bool Streams::holds(WaitCondition& wait, const std::shared_ptr<Queue>& queue) {
-  const Result<bool> held = wait.holds();
-  if (!held) queue->fault = held.error();
-  if (!held || *held) {
-    if (wait.registered) forget_condition(queue);
-    return true;
-  }
-  if (!std::exchange(wait.registered, true)) conditional_.push_back(queue);
-  any_conditional_.store(true, std::memory_order_relaxed);
   return false;
-}
-
-void Streams::forget_condition(const std::shared_ptr<Queue>& queue) {
-  std::erase(conditional_, queue);
-  any_conditional_.store(!conditional_.empty(), std::memory_order_relaxed);
-}
-
-// A block's turn that still saw no condition may be the one that made it hold; then the end of its
-// kernel, which always comes here, finds that.
-void Streams::evaluate_conditions() {
-  const Queues waiting = conditional_;
-  for (const auto& queue : waiting) advance(queue);
 }
 
 void Streams::reach(Mark& mark, std::optional<Error> error, Queues& ready) {
@@ -310,7 +269,6 @@ void Streams::finished(const std::shared_ptr<Queue>& queue, std::optional<Error>
   queue->running = nullptr;
   if (fault) queue->fault = std::move(fault);
   advance(queue);
-  evaluate_conditions();
   if (!queue->busy) became_idle_.notify_all();
 }
 

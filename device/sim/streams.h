@@ -5,7 +5,6 @@
 // carries the Error. A stream that waits for such a mark goes on: its own work did not fault.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -30,10 +29,6 @@ class Streams {
  public:
   /// A copy or fill: runs on a host thread of the Gpu; its error faults the stream.
   using Job = std::function<Result<void>()>;
-  /// What a stream waits for in wait_until(): called under the lock, now and then while it is
-  /// false; an error faults the stream.
-  using Condition = std::function<Result<bool>()>;
-
   explicit Streams(const Settings& settings);
   /// Cancels what is unfinished and joins all threads.
   ~Streams();
@@ -51,12 +46,6 @@ class Streams {
   void destroy_event(device::Event event);
   Result<void> record(device::Event event, device::Stream stream);
   Result<void> wait(device::Stream stream, device::Event event);
-  /// Later work on the stream waits until `condition` holds. Only what kernels and jobs do may
-  /// make it hold: it is evaluated after every turn of a block and every operation, and by
-  /// memory_changed().
-  Result<void> wait_until(device::Stream stream, Condition condition);
-  /// The host has written what a condition may look at.
-  void memory_changed();
   Result<bool> query(device::Event event);
   Result<float> elapsed_ms(device::Event start, device::Event stop);
   void wait_for_progress(std::chrono::microseconds timeout);
@@ -84,12 +73,7 @@ class Streams {
     std::shared_ptr<Mark> mark;
     bool registered = false;
   };
-  struct WaitCondition {
-    Condition holds;
-    bool registered = false;
-  };
-  using Operation =
-      std::variant<std::shared_ptr<KernelRun>, Job, RecordMark, WaitMark, WaitCondition>;
+  using Operation = std::variant<std::shared_ptr<KernelRun>, Job, RecordMark, WaitMark>;
   using Queues = std::vector<std::shared_ptr<Queue>>;
 
   Result<std::shared_ptr<Queue>> find(device::Stream stream);
@@ -98,9 +82,6 @@ class Streams {
   void advance(std::shared_ptr<Queue> first);
   bool run_front(const std::shared_ptr<Queue>& queue, Queues& ready);
   bool must_wait(const std::shared_ptr<Queue>& queue);
-  bool holds(WaitCondition& wait, const std::shared_ptr<Queue>& queue);
-  void forget_condition(const std::shared_ptr<Queue>& queue);
-  void evaluate_conditions();
   void reach(Mark& mark, std::optional<Error> error, Queues& ready);
   void cancel_locked(const std::shared_ptr<Queue>& queue);
   void start_kernel(const std::shared_ptr<Queue>& queue, std::shared_ptr<KernelRun> run);
@@ -115,10 +96,8 @@ class Streams {
   std::uint64_t next_handle_ = 1;
   std::unordered_map<device::Stream, std::shared_ptr<Queue>> streams_;
   std::unordered_map<device::Event, Event> events_;
-  std::set<std::shared_ptr<Queue>> queues_;   // also those destroyed that have work left
-  Queues conditional_;                        // whose front is a condition that did not hold yet
-  std::atomic<bool> any_conditional_{false};  // written under the lock; spares readers the lock
-  Gpu gpu_;                                   // last: its threads end before the rest goes
+  std::set<std::shared_ptr<Queue>> queues_;  // also those destroyed that have work left
+  Gpu gpu_;                                  // last: its threads end before the rest goes
 };
 
 }  // namespace slate::sim

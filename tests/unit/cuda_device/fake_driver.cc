@@ -259,10 +259,6 @@ void answer_about_green_contexts(Driver& driver) {
     fake->green.destroy_stream(stream);
     return fake->note("cuStreamDestroy");
   };
-  driver.cuStreamWaitValue64.function = [](CUstream, CUdeviceptr at, cuuint64_t value,
-                                           unsigned int flags) {
-    return fake->note("cuStreamWaitValue64", fmt::format("{:#x} {} {}", at, value, flags));
-  };
   driver.cuStreamWriteValue64.function = [](CUstream, CUdeviceptr at, cuuint64_t value,
                                             unsigned int flags) {
     return noted("cuStreamWriteValue64", fmt::format("{} {}", value, flags), [&] {

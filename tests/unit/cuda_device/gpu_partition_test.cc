@@ -1,7 +1,4 @@
-// Partitions and waits for words on a GPU.
-#include <sys/mman.h>
-#include <unistd.h>
-
+// Partitions on a GPU.
 #include <map>
 #include <set>
 #include <string>
@@ -250,61 +247,6 @@ TEST_F(GpuPartitionTest, WatchedEventsOfItsStreamsAreReached) {
   device_->destroy_event(event);
   device_->destroy_stream(stream);
   device_->destroy_partition(part);
-}
-
-class GpuWaitValueTest : public GpuTest {};
-
-TEST_F(GpuWaitValueTest, TheHostOpensAWordOfSharedMemoryEvenWhileAModuleIsLoaded) {
-  constexpr std::uint64_t kBytes = 4096;
-  const int fd = ::memfd_create("slate-test", MFD_CLOEXEC);
-  ASSERT_EQ(::ftruncate(fd, kBytes), 0);
-  const device::Address word = device_->map_host(fd, kBytes, 0).value() + 8;
-  const device::Event event = device_->create_watched_event().value();
-  ASSERT_TRUE(device_->wait_value(stream_, word, 3));
-  ASSERT_TRUE(device_->record(event, stream_));
-  // Loading may wait for all that is under way, and whoever calls the driver then for the loading.
-  std::thread loading([&] { kernel("await"); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  EXPECT_EQ(device_->query(event), false);
-  ASSERT_TRUE(device_->write_value(word, 3));
-  loading.join();
-  finish(stream_);
-  EXPECT_EQ(device_->query(event), true);
-  device_->destroy_event(event);
-  device_->unmap_host({word - 8, kBytes});
-  ::close(fd);
-}
-
-TEST_F(GpuWaitValueTest, LaterWorkWaitsForAKernelsStoreAndOtherStreamsDoNot) {
-  const device::Function store = kernel("late_store");  // before the wait: loading may wait for it
-  const device::Stream other = device_->create_stream(0).value();
-  const device::Event event = device_->create_event(false).value();
-  ASSERT_TRUE(device_->wait_value(other, arena_.base, 3));
-  ASSERT_TRUE(device_->copy_on_device(arena_.base + 256, 0, arena_.base, 0, {8, 1}, other));
-  ASSERT_TRUE(device_->record(event, other));
-  write<std::uint64_t>(arena_.base + 512, {1});  // on stream_
-  EXPECT_FALSE(device_->query(event).value());
-  Parameters parameters;
-  parameters.add(arena_.base).add(std::uint32_t{3}).add(kMillisecond);
-  ASSERT_TRUE(device_->launch({.function = store, .parameters = parameters.bytes()}, stream_));
-  finish(other);
-  EXPECT_EQ(read<std::uint64_t>(arena_.base + 256, 1).front(), 3);
-  device_->destroy_event(event);
-  device_->destroy_stream(other);
-}
-
-TEST_F(GpuWaitValueTest, ACopyReleasesTooAndAllEightBytesCount) {
-  constexpr std::uint64_t kValue = 0x0000'0001'0000'0002;
-  const device::Stream other = device_->create_stream(0).value();
-  const device::Event event = device_->create_event(false).value();
-  ASSERT_TRUE(device_->wait_value(other, arena_.base, kValue));
-  ASSERT_TRUE(device_->record(event, other));
-  write<std::uint64_t>(arena_.base, {2});
-  EXPECT_FALSE(device_->query(event).value());
-  write<std::uint64_t>(arena_.base, {kValue});
-  finish(other);
-  device_->destroy_event(event);
-  device_->destroy_stream(other);
 }
 
 }  // namespace

@@ -243,23 +243,5 @@ TEST_F(PartitionRulesTest, AnEventRefusedOnAPartitionsStreamIsRecordedOnTheParti
   EXPECT_TRUE(device_->lost());
 }
 
-TEST_F(PartitionRulesTest, AWaitForAWordReachesTheDriverUnlessTheWordIsCrooked) {
-  EXPECT_TRUE(device_->wait_value(device::Stream{1}, 0x1008, 7));
-  EXPECT_EQ(device_->wait_value(device::Stream{1}, 0x1004, 7).error().code,
-            ErrorCode::kInvalidValue);
-  EXPECT_EQ(fake_.calls(), std::vector<std::string>{"cuStreamWaitValue64 0x1008 7 1"});
-}
-
-TEST_F(PartitionRulesTest, ADriverThatCannotWaitForWordsSaysSo) {
-  Driver driver = fake_.driver();
-  driver.cuStreamWaitValue64.function = nullptr;
-  open(driver);
-  const auto waiting = device_->wait_value(device::Stream{1}, 0x1008, 7);
-  ASSERT_FALSE(waiting);
-  EXPECT_EQ(waiting.error().code, ErrorCode::kNotSupported);
-  EXPECT_NE(waiting.error().message.find("cuStreamWaitValue64_v2"), std::string::npos);
-  EXPECT_TRUE(device_->partition_units());
-}
-
 }  // namespace
 }  // namespace slate::cuda

@@ -412,6 +412,32 @@ TEST_F(ResizeTest, ACalledBackKernelStandsStillAndGoesOnWhereItWas) {
   for (const std::uint32_t word : client->read(address, kBlocks)) ASSERT_EQ(word, 3u * 5 + 7);
 }
 
+TEST_F(ResizeTest, WhatCanBeCalledBackStaysAwayDuringARest) {
+  start_obedient();
+  auto client = connect(), late = connect();
+  client->load();
+  late->load();
+  const auto address = client->allocate(kBlocks * 4), other = late->allocate(4);
+  client->fill(0, address, kBlocks * 4);
+  late->fill(0, other, 4);
+  client->launch(0, kBlocks, Parameters{address, 5, kWork});
+  while (policy_->blocks_done.load() == 0) std::this_thread::sleep_for(1ms);
+  executor_->begin_rest();
+  executor_->begin_rest();
+  const std::uint64_t blocks = settled_blocks();
+  EXPECT_LT(blocks, kBlocks);
+  late->launch(0, 1, Parameters{other, 9, 1});  // begins, and leaves at once
+  resize({.first = 1, .count = 2});             // of either; shown when the rest ends
+  executor_->end_rest();
+  EXPECT_EQ(settled_blocks(), blocks);
+  EXPECT_EQ(policy_->ended.load(), 0);
+  executor_->end_rest();
+  client->synchronize();
+  late->synchronize();
+  for (const std::uint32_t word : client->read(address, kBlocks)) ASSERT_EQ(word, 5u);
+  EXPECT_EQ(late->read(other, 1)[0], 9u);
+}
+
 TEST_F(ResizeTest, AClientThatLeavesEndsItsCalledBackKernel) {
   start_obedient();
   auto client = connect();

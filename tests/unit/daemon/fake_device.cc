@@ -79,10 +79,7 @@ std::uint64_t FakeDevice::mapped_bytes() const {
 
 bool FakeDevice::must_wait(const Piece& piece) const {
   if (piece.kind == Piece::Kind::kWait) return !piece.mark->reached;
-  if (piece.kind == Piece::Kind::kSpin) return !spin_released_;
-  if (piece.kind != Piece::Kind::kWaitValue) return false;
-  SLATE_CHECK(is_mapped(piece.address, sizeof(piece.value)));
-  return std::memcmp(pointer(piece.address), &piece.value, sizeof(piece.value)) != 0;
+  return piece.kind == Piece::Kind::kSpin && !spin_released_;
 }
 
 /// Runs the front of the queue; false when there is none or it has to wait.
@@ -407,18 +404,6 @@ Result<void> FakeDevice::wait(device::Stream stream, device::Event event) {
   }
   if (!mark) return {};
   return push(stream, {Piece::Kind::kWait, "wait", {}, mark});
-}
-
-Result<void> FakeDevice::wait_value(device::Stream stream, Address address, std::uint64_t value) {
-  return push(stream, {Piece::Kind::kWaitValue, "wait_value", {}, {}, address, value});
-}
-
-Result<void> FakeDevice::write_value(Address address, std::uint64_t value) {
-  const std::lock_guard lock(mutex_);
-  SLATE_CHECK(is_mapped(address, sizeof(value)));
-  std::memcpy(pointer(address), &value, sizeof(value));
-  run_all_locked();
-  return {};
 }
 
 Result<bool> FakeDevice::query(device::Event event) {

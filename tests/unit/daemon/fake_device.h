@@ -105,9 +105,6 @@ class FakeDevice final : public device::Device {
   void destroy_event(device::Event event) override;
   Result<void> record(device::Event event, device::Stream stream) override;
   Result<void> wait(device::Stream stream, device::Event event) override;
-  Result<void> wait_value(device::Stream stream, device::Address address,
-                          std::uint64_t value) override;
-  Result<void> write_value(device::Address address, std::uint64_t value) override;
   Result<bool> query(device::Event event) override;
   Result<float> elapsed_ms(device::Event start, device::Event stop) override;
   void wait_for_progress(std::chrono::microseconds timeout) override;
@@ -141,12 +138,10 @@ class FakeDevice final : public device::Device {
   };
   using MarkPointer = std::shared_ptr<Mark>;
   struct Piece {
-    enum class Kind { kWork, kRecord, kWait, kWaitValue, kSpin } kind;
+    enum class Kind { kWork, kRecord, kWait, kSpin } kind;
     std::string name;
     std::function<Result<void>()> work;
     MarkPointer mark;
-    device::Address address = 0;  // of kWaitValue
-    std::uint64_t value = 0;
   };
   struct Queue {
     std::deque<Piece> pieces;
