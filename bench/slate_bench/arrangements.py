@@ -14,6 +14,7 @@ import subprocess
 
 from . import statistics
 from .daemons import DaemonError
+from .options import positive
 from .pairs import pairs_of
 from .progress import progress
 from .runner import Job, RunFailed, makespan
@@ -25,8 +26,8 @@ HELP = "every arrangement of a pair, against the one that slate finds"
 def add_options(parser):
     parser.add_argument("--programs", nargs="*", metavar="NAME", help="of which 'all' and 'sample:N' make pairs")
     parser.add_argument("--pairs", nargs="*", metavar="PAIRS", help="as for pairs")
-    parser.add_argument("--search-seconds", type=float, default=0.5, help="native time alone while slate searches (%(default)s)")
-    parser.add_argument("--units", type=int, help="divisions of the device; by default of 8 SMs each")
+    parser.add_argument("--search-seconds", type=positive(float), default=0.5, help="native time alone while slate searches (%(default)s)")
+    parser.add_argument("--units", type=positive(int, least=1), help="divisions of the device; by default of 8 SMs each")
 
 
 class Arrangements:

@@ -5,6 +5,7 @@ copies, of which the second has three times the weight and three times the work;
 once, and the ratio, the later end over the earlier, is 1.
 """
 
+from .options import positive
 from .progress import progress
 from .runner import Job, times_from_common_start
 from .session import OutOfTime
@@ -18,7 +19,7 @@ HEAVY = 3
 def add_options(parser):
     parser.add_argument("--programs", nargs="*", metavar="NAME", default=["black_scholes", "sgemm", "fma_loop", "stream_read"],
                         help="(%(default)s)")
-    parser.add_argument("--count", type=int, default=8, help="of equal programs (%(default)s)")
+    parser.add_argument("--count", type=positive(int, least=1), default=8, help="of equal programs (%(default)s)")
 
 
 def jobs_of(session, name, what, count):

@@ -12,6 +12,7 @@ import random
 import time
 
 from .daemons import DaemonError
+from .options import positive
 from .programs import UsageError
 from .progress import progress
 from .runner import Job, Process, RunFailed
@@ -25,8 +26,8 @@ ONE_AT_A_TIME = "one-at-a-time"
 def add_options(parser):
     parser.add_argument("--programs", nargs="*", metavar="NAME", help="from which arrivals are drawn")
     parser.add_argument("--file", help="the arrivals, instead of drawn ones")
-    parser.add_argument("--arrivals", type=int, default=32, help="how many are drawn (%(default)s)")
-    parser.add_argument("--mean-gap", type=float, help="seconds between two (0.4 of --seconds)")
+    parser.add_argument("--arrivals", type=positive(int), default=32, help="how many are drawn (%(default)s)")
+    parser.add_argument("--mean-gap", type=positive(float), help="seconds between two (0.4 of --seconds)")
 
 
 def read_arrivals(path, programs, seconds):

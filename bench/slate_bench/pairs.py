@@ -19,7 +19,7 @@ def add_options(parser):
     parser.add_argument("--programs", nargs="*", metavar="NAME", help="of which 'all' and 'sample:N' make pairs")
     parser.add_argument("--pairs", nargs="*", metavar="PAIRS",
                         help="paper, sample:N, all, or A,B; by default the paper's 15, and all with own programs in them")
-    parser.add_argument("--splits", default="25/75,50/50,75/25", help="percentages that mps-split and green try")
+    parser.add_argument("--splits", default="25/75,50/50,75/25", help="percentages that mps-split and green try (%(default)s)")
 
 
 def parse_splits(text):

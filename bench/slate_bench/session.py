@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from .configurations import can_run, make_configurations
 from .daemons import DaemonError
-from .machine import Machine
+from .machine import Machine, resolve
 from .programs import UsageError, own_program, read_list
 from .rows import Writer
 from .runner import Job, RunFailed
@@ -155,7 +155,10 @@ class Session:
 
 def make_session(arguments, command):
     """From the command line."""
-    machine = Machine(arguments.device)
+    device = resolve(arguments.device)
+    if device != arguments.device:
+        Session.say("device: %s" % device)
+    machine = Machine(device)
     sizes = {}
     for text in arguments.size:
         name, equals, number = text.partition("=")
@@ -170,7 +173,7 @@ def make_session(arguments, command):
     if unknown:
         raise UsageError("no such program: " + ", ".join(unknown))
     seconds = arguments.seconds if arguments.seconds is not None else 0.5 if machine.on_gpu else 0.02
-    writer = Writer(arguments.rows, machine, command, arguments.device, arguments.seed)
-    return Session(build=arguments.build, device=arguments.device, seconds=seconds, rounds=arguments.rounds,
+    writer = Writer(arguments.rows, machine, command, device, arguments.seed)
+    return Session(build=arguments.build, device=device, seconds=seconds, rounds=arguments.rounds,
                    seed=arguments.seed, max_minutes=arguments.max_minutes, slated_settings=arguments.settings,
                    machine=machine, writer=writer, programs=programs)

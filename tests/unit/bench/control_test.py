@@ -146,7 +146,7 @@ class ControlTest(unittest.TestCase):
         self.assertEqual(rows.complaints(found), [])
 
     def test_an_interrupt_leaves_nothing_behind(self):
-        command = [sys.executable, os.path.join(fakes.BENCH, "slate-bench"), "pairs", "--build", self.build, "--rows", self.rows,
+        command = [sys.executable, os.path.join(fakes.BENCH, "slate-bench"), "pairs", "--build", self.build, "--device", "cuda", "--rows", self.rows,
                    "--pairs", "sgemm,transpose", "--rounds", "1000", "--seconds", "0.05", "--configurations", "native", "mps"]
         process = subprocess.Popen(command, env=dict(os.environ), stderr=subprocess.PIPE, text=True)
         while not os.path.exists(self.rows) or not any(row["kind"] == "pair" for row in rows.read([self.rows])):

@@ -1,13 +1,16 @@
 """The parts of slate-bench that need no process: lists, pairs, arrivals, statistics, summaries, the report's text."""
 
+import contextlib
+import io
 import os
 import tempfile
 import unittest
+from unittest import mock
 
 import fakes  # noqa: F401 (finds slate_bench)
 import sample_rows
 
-from slate_bench import findings, mix, pairs, rows, statistics, summary, tables
+from slate_bench import cli, findings, machine, mix, pairs, rows, statistics, summary, tables
 from slate_bench.programs import UsageError, choose_pairs, own_program, read_list, sample
 
 
@@ -52,6 +55,30 @@ class ProgramsTest(unittest.TestCase):
         for text in ("25", "0/100", "a/b", "50/101", "20/30/50"):
             with self.assertRaises(UsageError):
                 pairs.parse_splits(text)
+
+
+class OptionsTest(unittest.TestCase):
+    def refused(self, *words):
+        with contextlib.redirect_stderr(io.StringIO()) as said, self.assertRaises(SystemExit) as end:
+            cli.parser().parse_args(words)
+        self.assertEqual(end.exception.code, 2)
+        return said.getvalue()
+
+    def test_numbers_that_make_no_sense_are_refused(self):
+        for words in (["--rounds", "0"], ["--seconds", "-1"], ["--max-minutes", "x"], ["--configurations", "nothing"]):
+            self.assertIn(words[0], self.refused("pairs", *words))
+        self.assertIn("--count", self.refused("fairness", "--count", "1"))
+
+    def test_unknown_programs_and_sizes_are_refused_before_anything_starts(self):
+        with tempfile.TemporaryDirectory() as root:
+            for words in (["--programs", "nothing"], ["--size", "sgemm"], ["--size", "nothing=3"], ["--program", "x"]):
+                with contextlib.redirect_stderr(io.StringIO()):
+                    self.assertEqual(cli.main(["solo", "--device", "sim", "--rows", os.path.join(root, "rows"), *words]), 2)
+            self.assertEqual(os.listdir(root), [])
+
+    def test_the_commit_of_the_environment_wins(self):
+        with mock.patch.dict(os.environ, {"SLATE_BENCH_COMMIT": "from-a-tarball"}):
+            self.assertEqual(machine.Machine("sim").commit, "from-a-tarball")
 
 
 class ArrivalsTest(unittest.TestCase):
