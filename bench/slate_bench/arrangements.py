@@ -3,8 +3,8 @@
 For each pair: it runs once while slate searches, and again with what was found; then every arrangement is pinned with
 `slatectl profile group` and timed: one after the other, both on the whole device, every division of the SMs, and on the
 best three divisions every choice of forms. A time is that from the common start to the later end over the sum of the two
-times alone under slate; lower is better. `reached` is the best of all over slate's own. The search's length is taken from
-the trace: from its first candidate to its last.
+times alone under slate; lower is better. `reached` is the best of all over slate's own. The search's length is taken
+from the trace: from its first candidate to its last.
 """
 
 import itertools
@@ -26,8 +26,15 @@ HELP = "every arrangement of a pair, against the one that slate finds"
 def add_options(parser):
     parser.add_argument("--programs", nargs="*", metavar="NAME", help="of which 'all' and 'sample:N' make pairs")
     parser.add_argument("--pairs", nargs="*", metavar="PAIRS", help="as for pairs")
-    parser.add_argument("--search-seconds", type=positive(float), default=0.5, help="native time alone while slate searches (%(default)s)")
-    parser.add_argument("--units", type=positive(int, least=1), help="divisions of the device; by default of 8 SMs each")
+    parser.add_argument(
+        "--search-seconds",
+        type=positive(float),
+        default=0.5,
+        help="native time alone while slate searches (%(default)s)",
+    )
+    parser.add_argument(
+        "--units", type=positive(int, least=1), help="divisions of the device; by default of 8 SMs each"
+    )
 
 
 class Arrangements:
@@ -38,8 +45,12 @@ class Arrangements:
         self.alone = {}
 
     def slatectl(self, *command):
-        done = subprocess.run([os.path.join(self.session.build, "bin", "slatectl"), *command],
-                              env=self.slate.environment(0, None), capture_output=True, text=True)
+        done = subprocess.run(
+            [os.path.join(self.session.build, "bin", "slatectl"), *command],
+            env=self.slate.environment(0, None),
+            capture_output=True,
+            text=True,
+        )
         if done.returncode:
             raise RunFailed("slatectl %s: %s" % (" ".join(command), done.stderr.strip()))
         return done.stdout
@@ -69,7 +80,9 @@ class Arrangements:
         if not groups:
             return None, None
         # Twice the time alone of both is the most that the run took.
-        events = json.loads(self.slatectl("trace", "--out", "-", "--last", "%g" % (4 * self.arguments.search_seconds)))["traceEvents"]
+        events = json.loads(self.slatectl("trace", "--out", "-", "--last", "%g" % (4 * self.arguments.search_seconds)))[
+            "traceEvents"
+        ]
         at = [event["ts"] for event in events if event.get("name") == "search"]
         return groups[0], (max(at) - min(at)) / 1e3 if at else None
 
@@ -108,8 +121,17 @@ class Arrangements:
         own = self.ratio(pair)  # as it was found, before anything is pinned
         found = self.sweep(pair, [kernel["id"] for kernel in group["kernels"]])
         best = min(found, key=found.get)
-        self.session.writer.write("arrangements", programs=list(pair), own=own, own_arrangement=describe(group), best=best,
-                                  reached=found[best] / own, search_ms=search_ms, candidates=group["samples"], ratios=found)
+        self.session.writer.write(
+            "arrangements",
+            programs=list(pair),
+            own=own,
+            own_arrangement=describe(group),
+            best=best,
+            reached=found[best] / own,
+            search_ms=search_ms,
+            candidates=group["samples"],
+            ratios=found,
+        )
 
 
 def key(group):
@@ -128,9 +150,15 @@ def describe(group):
     """What slate found, in words."""
     if group["sharing"] == "alone":
         return "alone"
-    members = ["%s on %d%s" % (kernel.get("form", "native"), kernel["sms"],
-                               ", %d an SM" % kernel["blocks_per_sm"] if kernel["blocks_per_sm"] else "")
-               for kernel in group["kernels"]]
+    members = [
+        "%s on %d%s"
+        % (
+            kernel.get("form", "native"),
+            kernel["sms"],
+            ", %d an SM" % kernel["blocks_per_sm"] if kernel["blocks_per_sm"] else "",
+        )
+        for kernel in group["kernels"]
+    ]
     return "%s: %s" % (group["sharing"], "; ".join(members))
 
 

@@ -28,8 +28,13 @@ def grouped_bars(axes, labels, series, reference=1.0):
     width = 0.84 / max(1, len(series))
     for number, (configuration, values) in enumerate(series.items()):
         places = [index - 0.42 + width * (number + 0.5) for index, value in enumerate(values) if value is not None]
-        axes.bar(places, [value for value in values if value is not None], width, color=COLOURS[configuration],
-                 label=name_of(configuration))
+        axes.bar(
+            places,
+            [value for value in values if value is not None],
+            width,
+            color=COLOURS[configuration],
+            label=name_of(configuration),
+        )
     if reference is not None:
         axes.axhline(reference, color="black", linewidth=0.8)
     axes.set_xticks(range(len(labels)), labels, rotation=40, ha="right")
@@ -46,7 +51,9 @@ def figure_5(rows):
 
 
 def figure_workers(rows):
-    return sweep_figure(rows, "workers_per_sm", "workers an SM", "speed relative to most workers", lambda by: by[max(by)])
+    return sweep_figure(
+        rows, "workers_per_sm", "workers an SM", "speed relative to most workers", lambda by: by[max(by)]
+    )
 
 
 def sweep_figure(rows, what, label, unit, base):
@@ -89,8 +96,14 @@ def figure_6(rows):
             whole = sum(parts.get((program, configurations[0]), {}).values())
             bottom = 0
             for part, ms in parts.get((program, configuration), {}).items():
-                axes.bar(index - 0.4 + width * (number + 0.5), ms / whole, width * 0.92, bottom=bottom, color=PARTS[part],
-                         label=part if number == len(configurations) - 1 and index == 0 else None)
+                axes.bar(
+                    index - 0.4 + width * (number + 0.5),
+                    ms / whole,
+                    width * 0.92,
+                    bottom=bottom,
+                    color=PARTS[part],
+                    label=part if number == len(configurations) - 1 and index == 0 else None,
+                )
                 bottom += ms / whole
     axes.axhline(1, color="black", linewidth=0.8)
     axes.set_xticks(range(len(programs)), programs, rotation=40, ha="right")
@@ -109,7 +122,10 @@ def figure_7(found, papers):
 def pair_bars(found, pairs):
     configurations = ordered({configuration for programs, configuration in found if programs in pairs})
     figure, axes = canvas(max(7, 0.75 * len(pairs) + 3), 4.4)
-    series = {name: [1 / found[pair, name].gain if (pair, name) in found else None for pair in pairs] for name in configurations}
+    series = {
+        name: [1 / found[pair, name].gain if (pair, name) in found else None for pair in pairs]
+        for name in configurations
+    }
     grouped_bars(axes, [short(pair) for pair in pairs], series)
     axes.set_ylabel("time together,\none after the other natively = 1")
     axes.legend(fontsize=8, frameon=False, ncol=4, bbox_to_anchor=(0, 1.02), loc="lower left")
@@ -127,8 +143,14 @@ def figure_ratios(found, ours):
     for rival, comparison in comparisons.items():
         values = sorted(comparison.ratios.values())
         places = [100 * (index + 0.5) / len(values) for index in range(len(values))]
-        axes.plot(places, values, marker=".", markersize=4, color=colours[rival],
-                  label="over %s" % ("the best static partition" if rival == "static" else name_of(rival)))
+        axes.plot(
+            places,
+            values,
+            marker=".",
+            markersize=4,
+            color=colours[rival],
+            label="over %s" % ("the best static partition" if rival == "static" else name_of(rival)),
+        )
     axes.axhline(1, color="black", linewidth=0.8)
     axes.set_xlabel("pairs, % (in the order of the ratio)")
     axes.set_ylabel("%s: work a time,\nover the rival's" % ours)
@@ -156,7 +178,9 @@ def heat_map(found, ours, rival=None):
         for x, value in enumerate(line):
             if value == value:
                 dark = value < 0.7 or value > 1 + 0.6 * (limits[1] - 1)
-                axes.text(x, y, "%.2f" % value, ha="center", va="center", fontsize=7, color="white" if dark else "black")
+                axes.text(
+                    x, y, "%.2f" % value, ha="center", va="center", fontsize=7, color="white" if dark else "black"
+                )
     axes.set_xticks(range(len(names)), names, rotation=50, ha="right", fontsize=8)
     axes.set_yticks(range(len(names)), names, fontsize=8)
     figure.colorbar(image, shrink=0.75)
@@ -170,8 +194,10 @@ def figure_mix(rows):
         return None
     names = ordered(mixes)
     figure, both = plt.subplots(1, 2, figsize=(9, 3.4), dpi=110)
-    for axes, key, label in ((both[0], "throughput_per_s", "programs a second (higher is better)"),
-                             (both[1], "mean_turnaround_ms", "mean turnaround, s (lower is better)")):
+    for axes, key, label in (
+        (both[0], "throughput_per_s", "programs a second (higher is better)"),
+        (both[1], "mean_turnaround_ms", "mean turnaround, s (lower is better)"),
+    ):
         scale = 1e-3 if key.endswith("_ms") else 1
         values = [scale * statistics.median(mixes[name][key]) for name in names]
         axes.bar(range(len(names)), values, color=[COLOURS[name] for name in names])

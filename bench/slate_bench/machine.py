@@ -65,6 +65,7 @@ def processor():
 
 def commit(folder):
     """What $SLATE_BENCH_COMMIT says, else that of the checkout that this file is in; "+" if it has changes."""
+
     def git(*words):
         done = subprocess.run(["git", "-C", folder, *words], capture_output=True, text=True)
         return done.stdout.strip() if done.returncode == 0 else ""
@@ -81,7 +82,7 @@ def commit(folder):
 
 
 def resolve(device):
-    """"auto" is the first GPU, else the simulated one; everything else is itself."""
+    """ "auto" is the first GPU, else the simulated one; everything else is itself."""
     if device != "auto":
         return device
     return "cuda" if Nvml(0).name() else "sim"

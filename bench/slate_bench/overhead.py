@@ -26,7 +26,7 @@ def make_round(session, number, names):
         if is_slate:
             configuration.stop()  # nothing compiled
         for name in session.random.sample(names, len(names)):
-            for cold in ((True, False) if is_slate else (False,)):
+            for cold in (True, False) if is_slate else (False,):
                 yield configuration, name, cold
 
 

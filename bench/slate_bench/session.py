@@ -26,6 +26,7 @@ class OutOfTime(Exception):
 class Session:
     """Made by cli.py; a subcommand gets it. `reference` is the configuration whose solo times stand for one program
     after the other: natively, or on sim, where nothing is native, the first one."""
+
     build: str
     device: str
     seconds: float
@@ -89,7 +90,7 @@ class Session:
                 self.kernels.setdefault(kernel["name"], name)
 
     def fail(self, configuration, names, split, error, label=None):
-        """Writes what went wrong. What comes next gets a fresh daemon. `label`: where it is not the configuration's name."""
+        """Writes what went wrong; what comes next gets a fresh daemon. `label`, if it is not the configuration's name."""
         self.failures += 1
         label = label or configuration.name
         self.say("%s, %s: %s" % (label, " + ".join(names), error))
@@ -120,8 +121,14 @@ class Session:
             self.reps[name] = 1
             if self.programs[name].repeats:
                 self.reps[name] = min(LONGEST, max(2, round(1e3 * self.seconds / rep_ms)))
-            self.writer.write("calibration", program=name, configuration=self.reference.name, size=self.programs[name].size,
-                              reps=self.reps[name], rep_ms=rep_ms)
+            self.writer.write(
+                "calibration",
+                program=name,
+                configuration=self.reference.name,
+                size=self.programs[name].size,
+                reps=self.reps[name],
+                rep_ms=rep_ms,
+            )
 
     def rep_ms(self, program):
         """One repetition, natively: of a few, or from how much longer a process takes with them."""
@@ -140,13 +147,18 @@ class Session:
         for configuration in self.configurations:
             for name in names if configuration.name.startswith("slate-") else names[:1]:
                 reps = max(2, self.reps[name] // 4) if self.programs[name].repeats else 1
-                if self.can_run(configuration, name) and not self.measure(configuration, [Job(self.programs[name], reps)]):
+                if self.can_run(configuration, name) and not self.measure(
+                    configuration, [Job(self.programs[name], reps)]
+                ):
                     self.say("%s is left out under %s" % (name, configuration.name))
                     self.broken.add((configuration.name, name))
 
     def can_run(self, configuration, *names):
         """Whether the configuration has a place for these programs, and none failed in it alone."""
-        return all(can_run(configuration, self.programs[name]) and (configuration.name, name) not in self.broken for name in names)
+        return all(
+            can_run(configuration, self.programs[name]) and (configuration.name, name) not in self.broken
+            for name in names
+        )
 
     @staticmethod
     def say(text):
@@ -174,6 +186,15 @@ def make_session(arguments, command):
         raise UsageError("no such program: " + ", ".join(unknown))
     seconds = arguments.seconds if arguments.seconds is not None else 0.5 if machine.on_gpu else 0.02
     writer = Writer(arguments.rows, machine, command, device, arguments.seed)
-    return Session(build=arguments.build, device=device, seconds=seconds, rounds=arguments.rounds,
-                   seed=arguments.seed, max_minutes=arguments.max_minutes, slated_settings=arguments.settings,
-                   machine=machine, writer=writer, programs=programs)
+    return Session(
+        build=arguments.build,
+        device=device,
+        seconds=seconds,
+        rounds=arguments.rounds,
+        seed=arguments.seed,
+        max_minutes=arguments.max_minutes,
+        slated_settings=arguments.settings,
+        machine=machine,
+        writer=writer,
+        programs=programs,
+    )

@@ -19,15 +19,27 @@ def chosen(session, arguments):
 
 def measure_solo(session, configuration, name, number, barrier, cold=False):
     """Writes a row, unless it fails."""
-    done = session.measure(configuration, [session.job(name)], split=[100] if configuration.has_splits else None, barrier=barrier)
+    done = session.measure(
+        configuration, [session.job(name)], split=[100] if configuration.has_splits else None, barrier=barrier
+    )
     if done is None:
         return
     outcome = done[0]
     report = outcome.report
     session.writer.write(
-        "solo", program=name, configuration=configuration.name, size=session.programs[name].size, reps=session.reps[name],
-        round=number, cold=cold, loop_ms=outcome.loop_ms, application_ms=outcome.application_ms, kernel_ms=report.get("kernel_ms"),
-        total_ms=report.get("total_ms"), hash=report.get("hash"))
+        "solo",
+        program=name,
+        configuration=configuration.name,
+        size=session.programs[name].size,
+        reps=session.reps[name],
+        round=number,
+        cold=cold,
+        loop_ms=outcome.loop_ms,
+        application_ms=outcome.application_ms,
+        kernel_ms=report.get("kernel_ms"),
+        total_ms=report.get("total_ms"),
+        hash=report.get("hash"),
+    )
 
 
 def run(session, arguments):
@@ -35,9 +47,13 @@ def run(session, arguments):
     session.calibrate(chosen(session, arguments))
     names = list(session.reps)
     session.warm_up(names)
-    plan = [(number, configuration, name) for number in range(session.rounds)
-            for configuration in session.configurations for name in names
-            if session.can_run(configuration, name)]
+    plan = [
+        (number, configuration, name)
+        for number in range(session.rounds)
+        for configuration in session.configurations
+        for name in names
+        if session.can_run(configuration, name)
+    ]
     session.random.shuffle(plan)
     plan.sort(key=lambda step: step[0])  # round by round, each in an order of its own
     with progress(len(plan), "solo") as bar:
@@ -45,6 +61,8 @@ def run(session, arguments):
             try:
                 measure_solo(session, configuration, name, number, barrier=False)
             except OutOfTime as limit:
-                session.writer.write("left_out", what="%d of %d runs" % (len(plan) - done, len(plan)), reason=str(limit))
+                session.writer.write(
+                    "left_out", what="%d of %d runs" % (len(plan) - done, len(plan)), reason=str(limit)
+                )
                 raise
             bar.update()
