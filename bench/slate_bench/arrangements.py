@@ -16,9 +16,7 @@ from . import statistics
 from .daemons import DaemonError
 from .options import positive
 from .pairs import pairs_of
-from .progress import progress
 from .runner import Job, RunFailed, makespan
-from .session import OutOfTime
 
 HELP = "every arrangement of a pair, against the one that slate finds"
 
@@ -60,10 +58,8 @@ class Arrangements:
 
     def run(self, names, factor=1.0):
         jobs = [Job(self.session.programs[name], max(2, round(factor * self.session.reps[name]))) for name in names]
-        done = self.session.measure(self.slate, jobs)
-        if done is None:
-            raise RunFailed("%s failed" % " + ".join(names))
-        return makespan(done)
+        self.session.check_time()
+        return makespan(self.slate.run(jobs, self.session.limit_s(jobs) * max(1.0, factor)))
 
     def learn(self, name):
         self.alone[name] = statistics.median([self.run([name]) for _ in range(3)])
@@ -168,13 +164,8 @@ def run(session, arguments):
     session.calibrate(list(dict.fromkeys(name for pair in pairs for name in pair)))
     pairs = [pair for pair in pairs if session.reps.keys() >= set(pair)]
     arrangements = Arrangements(session, arguments)
-    with progress(len(session.reps) + len(pairs), "arrangements") as bar:
-        for step in [*session.reps, *pairs]:
-            try:
-                arrangements.learn(step) if isinstance(step, str) else arrangements.measure(step)
-            except (RunFailed, DaemonError) as error:
-                session.fail(arrangements.slate, [step] if isinstance(step, str) else list(step), None, error)
-            except OutOfTime as limit:
-                session.writer.write("left_out", what="the arrangements from %s on" % (step,), reason=str(limit))
-                raise
-            bar.update()
+    for names in session.steps([*((name,) for name in session.reps), *pairs], "arrangements"):
+        try:
+            arrangements.learn(*names) if len(names) == 1 else arrangements.measure(names)
+        except (RunFailed, DaemonError) as error:
+            session.fail(arrangements.slate, list(names), None, error)

@@ -97,6 +97,7 @@ def measure(arguments):
             MEASURING[arguments.command].run(session, arguments)
         except OutOfTime as limit:
             session.say("stopped: %s" % limit)
+            session.writer.write("left_out", what=session.left, reason=str(limit))
             status = 3
         write_profiles(session)
     finally:

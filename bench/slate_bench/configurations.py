@@ -58,6 +58,9 @@ class Configuration:
     def stop(self):
         """Stops it, and removes what it left."""
 
+    def verify(self):
+        """DaemonError if programs that have run did not run in this way."""
+
     def profile(self):
         """What it has learnt of kernels: docs/slatectl.md's kernels[]."""
         return []
@@ -70,7 +73,9 @@ class Configuration:
         def make(jobs, barriers):
             return self.commands(jobs, barriers if barrier else [None] * len(jobs), split)
 
-        return run_together(make, jobs, limit_s)
+        outcomes = run_together(make, jobs, limit_s)
+        self.verify()
+        return outcomes
 
     def commands(self, jobs, barriers, split):
         made = []
@@ -127,11 +132,9 @@ class MpsConfiguration(Configuration):
     def stop(self):
         self.shared.stop()
 
-    def run(self, jobs, limit_s, split=None, barrier=True):
-        outcomes = super().run(jobs, limit_s, split, barrier)
+    def verify(self):
         if not self.shared.mps.serves():
             raise DaemonError("programs ran past MPS: it has no server")
-        return outcomes
 
     def environment(self, index, split):
         # NVIDIA's programs find the daemon by the directory; everything else is as natively.

@@ -97,23 +97,23 @@ class Mps:
         self.environment = dict(os.environ, CUDA_MPS_PIPE_DIRECTORY=self.pipes, CUDA_MPS_LOG_DIRECTORY=logs)
         self.environment.pop("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", None)
         try:
-            own = dict(self.environment, CUDA_VISIBLE_DEVICES=str(index)) if index else self.environment
-            started = subprocess.run(
-                [self.TOOL, "-d"],
-                env=own,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                stdin=subprocess.DEVNULL,
-                text=True,
-                timeout=60,
-            )
+            self.launch(index)
+        except BaseException:
+            self.stop()
+            raise
+
+    def launch(self, index):
+        """The daemon goes to the background by itself, and leaves its id in the directory."""
+        environment = dict(self.environment, CUDA_VISIBLE_DEVICES=str(index)) if index else self.environment
+        said = os.path.join(self.root.name, "said")
+        try:
+            with open(said, "w") as file:  # and no pipe, which the daemon might keep open
+                options = {"stdin": subprocess.DEVNULL, "stdout": file, "stderr": file, "timeout": 60}
+                status = subprocess.run([self.TOOL, "-d"], env=environment, **options).returncode
         except (OSError, subprocess.TimeoutExpired) as error:
-            self.root.cleanup()
             raise DaemonError("%s -d: %s" % (self.TOOL, error)) from error
-        if started.returncode:
-            said = started.stdout.strip() or "ended with %d" % started.returncode
-            self.root.cleanup()
-            raise DaemonError("%s -d: %s" % (self.TOOL, said))
+        if status:
+            raise DaemonError("%s -d: %s" % (self.TOOL, tail(said) or "ended with %d" % status))
 
     @classmethod
     def is_here(cls):
@@ -125,7 +125,7 @@ class Mps:
             done = subprocess.run(
                 [self.TOOL], input=command + "\n", env=self.environment, capture_output=True, text=True, timeout=seconds
             )
-        except subprocess.TimeoutExpired as error:
+        except (OSError, subprocess.TimeoutExpired) as error:
             raise DaemonError("%s does not answer %r" % (self.TOOL, command)) from error
         return done.stdout.strip()
 

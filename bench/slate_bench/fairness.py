@@ -6,9 +6,7 @@ end at once, and the ratio, the later end over the earlier, is 1.
 """
 
 from .options import positive
-from .progress import progress
 from .runner import Job, times_from_common_start
-from .session import OutOfTime
 from .solo import chosen
 
 HELP = "shares of equal programs, and of weights 1 to 3"
@@ -47,29 +45,21 @@ def run(session, arguments):
         for name in names
         if session.can_run(configuration, name)
         for what in ("equal", "weights")
-        if what == "equal" or configuration.name.startswith("slate-")
-    ]  # nobody else has weights
+        if what == "equal" or configuration.name.startswith("slate-")  # nobody else has weights
+    ]
     session.random.shuffle(plan)
     plan.sort(key=lambda step: step[0])
-    with progress(len(plan), "fairness") as bar:
-        for done, (number, configuration, name, what) in enumerate(plan):
-            try:
-                outcomes = session.measure(configuration, jobs_of(session, name, what, arguments.count))
-            except OutOfTime as limit:
-                session.writer.write(
-                    "left_out", what="%d of %d runs" % (len(plan) - done, len(plan)), reason=str(limit)
-                )
-                raise
-            if outcomes:
-                times = times_from_common_start(outcomes)
-                session.writer.write(
-                    "fairness",
-                    program=name,
-                    configuration=configuration.name,
-                    what=what,
-                    count=len(times),
-                    round=number,
-                    times_ms=times,
-                    ratio=max(times) / min(times),
-                )
-            bar.update()
+    for number, configuration, name, what in session.steps(plan, "fairness"):
+        outcomes = session.measure(configuration, jobs_of(session, name, what, arguments.count))
+        if outcomes:
+            times = times_from_common_start(outcomes)
+            session.writer.write(
+                "fairness",
+                program=name,
+                configuration=configuration.name,
+                what=what,
+                count=len(times),
+                round=number,
+                times_ms=times,
+                ratio=max(times) / min(times),
+            )

@@ -14,9 +14,7 @@ import time
 from .daemons import DaemonError
 from .options import positive
 from .programs import UsageError
-from .progress import progress
 from .runner import Job, Process, RunFailed
-from .session import OutOfTime
 
 HELP = "programs that arrive over time"
 CONFIGURATIONS = ("native", "mps", "slate-adaptive")
@@ -100,6 +98,7 @@ class Mix:
                     self.finish(process, deadline)
             for process in self.processes:
                 self.finish(process, deadline)
+            self.configuration.verify()
         finally:
             for process in self.processes:
                 process.kill()
@@ -163,13 +162,5 @@ def run(session, arguments):
         (each.name, each) for each in session.configurations if not each.has_splits
     ]
     plan = [(number, *mode) for number in range(session.rounds) for mode in session.random.sample(modes, len(modes))]
-    with progress(len(plan), "mix") as bar:
-        for done, (number, name, configuration) in enumerate(plan):
-            try:
-                measure(session, name, configuration, arrivals, number)
-            except OutOfTime as limit:
-                session.writer.write(
-                    "left_out", what="%d of %d runs" % (len(plan) - done, len(plan)), reason=str(limit)
-                )
-                raise
-            bar.update()
+    for number, name, configuration in session.steps(plan, "mix"):
+        measure(session, name, configuration, arrivals, number)

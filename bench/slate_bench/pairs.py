@@ -7,9 +7,7 @@ alone of the same run.
 
 from .configurations import DEFAULT
 from .programs import UsageError, choose_pairs
-from .progress import progress
 from .runner import makespan, times_from_common_start
-from .session import OutOfTime
 from .solo import measure_solo
 
 HELP = "pairs of programs at once, against one after the other"
@@ -103,18 +101,8 @@ def run(session, arguments):
     session.warm_up(list(session.reps))
     plan = make_plan(session, pairs, splits)
     session.say("%d pairs, %d runs" % (len(pairs), len(plan)))
-    with progress(len(plan), "pairs") as bar:
-        for done, (number, configuration, names, split) in enumerate(plan):
-            try:
-                if len(names) == 1:
-                    measure_solo(session, configuration, names[0], number, barrier=True)
-                else:
-                    measure_pair(session, number, configuration, names, split)
-            except OutOfTime as limit:
-                session.writer.write(
-                    "left_out",
-                    what="%d of %d runs, from round %d on" % (len(plan) - done, len(plan), number),
-                    reason=str(limit),
-                )
-                raise
-            bar.update()
+    for number, configuration, names, split in session.steps(plan, "pairs"):
+        if len(names) == 1:
+            measure_solo(session, configuration, names[0], number, barrier=True)
+        else:
+            measure_pair(session, number, configuration, names, split)

@@ -125,12 +125,13 @@ class Process:
 
     def kill(self):
         """With its children: it leads a session."""
-        if self.popen is not None and self.thread.is_alive():
-            try:
-                os.killpg(self.popen.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-            self.thread.join()
+        if self.popen is None or self.popen.poll() is not None:
+            return
+        try:
+            os.killpg(self.popen.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.popen.wait() if self.thread is None else self.thread.join()
 
 
 def run_together(make_commands, jobs, limit_s):

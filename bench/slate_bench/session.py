@@ -11,6 +11,7 @@ from .configurations import can_run, make_configurations
 from .daemons import DaemonError
 from .machine import Machine, resolve
 from .programs import UsageError, own_program, read_list
+from .progress import progress
 from .rows import Writer
 from .runner import Job, RunFailed
 
@@ -41,6 +42,7 @@ class Session:
     reps: dict = field(default_factory=dict)
     started: float = field(default_factory=time.monotonic)
     failures: int = 0
+    left: str = "everything"  # of the plan, should time run out
     kernels: dict = field(default_factory=dict)  # program, by kernel
     broken: set = field(default_factory=set)  # (configuration, program) that fail when they are alone already
 
@@ -73,15 +75,18 @@ class Session:
     def measure(self, configuration, jobs, split=None, barrier=True):
         """The outcomes, or None where a program or daemon failed, which a row then says. OutOfTime when time is up."""
         self.check_time()
-        limit_s = 60 + 20 * self.seconds * len(jobs)
         try:
-            done = configuration.run(jobs, limit_s, split, barrier)
+            done = configuration.run(jobs, self.limit_s(jobs), split, barrier)
         except (RunFailed, DaemonError) as error:
             self.fail(configuration, [job.program.name for job in jobs], split, error)
             return None
         if len(jobs) == 1:
             self.note_kernels(configuration, jobs[0].program.name)
         return done
+
+    def limit_s(self, jobs):
+        """Longer than anything takes that still moves: inputs, compilation, and the jobs one after the other."""
+        return 60 + 20 * self.seconds * len(jobs)
 
     def note_kernels(self, configuration, name):
         """Kernels that nobody had before a program ran alone are the program's."""
@@ -152,6 +157,14 @@ class Session:
                 ):
                     self.say("%s is left out under %s" % (name, configuration.name))
                     self.broken.add((configuration.name, name))
+
+    def steps(self, plan, label):
+        """The steps of a list, one after the other, with a bar. What of them is left is said if time runs out."""
+        with progress(len(plan), label) as bar:
+            for done, step in enumerate(plan):
+                self.left = "%d of %d runs" % (len(plan) - done, len(plan))
+                yield step
+                bar.update()
 
     def can_run(self, configuration, *names):
         """Whether the configuration has a place for these programs, and none failed in it alone."""

@@ -1,7 +1,5 @@
 """solo: each program alone in each configuration: the whole process, start-up included, its loop and its kernel."""
 
-from .progress import progress
-from .session import OutOfTime
 
 HELP = "each program alone, against natively"
 CONFIGURATIONS = ("native", "mps", "slate-adaptive")
@@ -56,13 +54,5 @@ def run(session, arguments):
     ]
     session.random.shuffle(plan)
     plan.sort(key=lambda step: step[0])  # round by round, each in an order of its own
-    with progress(len(plan), "solo") as bar:
-        for done, (number, configuration, name) in enumerate(plan):
-            try:
-                measure_solo(session, configuration, name, number, barrier=False)
-            except OutOfTime as limit:
-                session.writer.write(
-                    "left_out", what="%d of %d runs" % (len(plan) - done, len(plan)), reason=str(limit)
-                )
-                raise
-            bar.update()
+    for number, configuration, name in session.steps(plan, "solo"):
+        measure_solo(session, configuration, name, number, barrier=False)

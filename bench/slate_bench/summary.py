@@ -176,7 +176,8 @@ def parts_of(row):
 
 
 def overheads(rows):
-    """{(program, configuration): {part: median ms}} of the runs of `overhead`; of slate's ones "injection" too: how much longer the application takes when nothing of it was compiled before."""
+    """{(program, configuration): {part: median ms}} of the runs of `overhead`. Of slate's configurations "injection" too:
+    how much longer the application takes when nothing of it was compiled before."""
     parts, applications = collections.defaultdict(list), collections.defaultdict(list)
     for row in rows:
         if row["kind"] == "solo" and row["command"] == "overhead":

@@ -10,7 +10,6 @@ import time
 from .daemons import tail
 from .programs import UsageError
 from .runner import RunFailed
-from .session import OutOfTime
 
 HELP = "kernels by task size, SMs, and workers an SM"
 WHATS = ("task_size", "sms", "workers_per_sm")
@@ -78,6 +77,7 @@ def run(session, arguments):
         raise UsageError("--what %s: of %s" % (arguments.what, ", ".join(WHATS)))
     if not os.path.exists(os.path.join(session.build, "bin", "form_bench")):
         raise UsageError("form_bench is not built in %s" % session.build)
+    session.left = "the rest of the sweep"
     try:
         for row in form_bench(session, whats, arguments.programs or []):
             session.writer.write("sweep", **row)
@@ -87,6 +87,3 @@ def run(session, arguments):
         session.writer.write(
             "failure", configuration="form_bench", programs=arguments.programs or [], split=None, message=str(error)
         )
-    except OutOfTime as limit:
-        session.writer.write("left_out", what="the rest of the sweep", reason=str(limit))
-        raise

@@ -16,7 +16,7 @@ from unittest import mock
 import fakes
 
 from slate_bench import cli, rows
-from slate_bench.daemons import alive
+from slate_bench.daemons import DaemonError, alive
 from slate_bench.runner import RunFailed
 
 RIVALS = ["native", "mps", "mps-split", "green"]
@@ -126,6 +126,22 @@ class ControlTest(unittest.TestCase):
         failures = [row for row in found if row["kind"] == "failure"]
         self.assertIn("past MPS", failures[0]["message"])
         self.assertEqual(rows.complaints(found), [])
+
+    def test_a_mix_runs_in_every_configuration_and_one_at_a_time(self):
+        words = ["mix", "--programs", "sgemm", "transpose", "--arrivals", "4", "--rounds", "1"]
+        status, found = self.bench(*words, "--configurations", "native", "mps", "green")
+        self.assertEqual(status, 0)
+        mixes = {row["configuration"]: row["jobs"] for row in found if row["kind"] == "mix"}
+        self.assertEqual(sorted(mixes), ["mps", "native", "one-at-a-time"])
+        self.assertTrue(all(len(jobs) == 4 for jobs in mixes.values()))
+        self.assertEqual(rows.complaints(found), [])
+
+    def test_a_mix_that_ran_past_mps_is_a_failure_too(self):
+        with mock.patch("slate_bench.configurations.MpsConfiguration.verify", side_effect=DaemonError("past MPS")):
+            words = ["mix", "--programs", "sgemm", "--arrivals", "2", "--rounds", "1"]
+            status, found = self.bench(*words, "--configurations", "native", "mps")
+        self.assertEqual(status, 1)
+        self.assertNotIn("mps", {row["configuration"] for row in found if row["kind"] == "mix"})
 
     def test_an_mps_that_does_not_start_is_said(self):
         with mock.patch.dict(os.environ, {"FAKE_MPS": "refuses"}):
