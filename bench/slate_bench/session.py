@@ -15,7 +15,8 @@ from .progress import progress
 from .rows import Writer
 from .runner import Job, RunFailed
 
-PROBE = 20  # repetitions from which the length of one is known
+PROBE = 3  # repetitions from which the length of one is known, by the device's clock
+OWN_PROBE = 20  # the same of an own program, whose start-up varies
 LONGEST = 1_000_000  # repetitions that a program takes
 
 
@@ -136,15 +137,15 @@ class Session:
             )
 
     def rep_ms(self, program):
-        """One repetition, natively: of a few, or from how much longer a process takes with them."""
-        probe = PROBE if self.machine.on_gpu else 2
-        done = self.measure(self.reference, [Job(program, probe)])
-        if done is None:
-            return None
-        if program.reports or not program.repeats:
-            return done[0].loop_ms / (probe if program.reports else 1)
+        """One repetition, natively: the median of a few, or from how much longer a process takes with them."""
+        if program.reports:
+            done = self.measure(self.reference, [Job(program, PROBE)])
+            return done and max(1e-3, done[0].report["kernel_ms"])
         once = self.measure(self.reference, [Job(program, 1)])
-        return once and max(1e-3, (done[0].loop_ms - once[0].loop_ms) / (probe - 1))
+        if once is None or not program.repeats:
+            return once and once[0].loop_ms
+        done = self.measure(self.reference, [Job(program, OWN_PROBE)])
+        return done and max(1e-3, (done[0].loop_ms - once[0].loop_ms) / (OWN_PROBE - 1))
 
     def warm_up(self, names):
         """Every program once in each of slate's configurations, so that its code is compiled and known, and one in
