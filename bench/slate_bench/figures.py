@@ -71,7 +71,8 @@ def sweep_figure(rows, what, label, unit, base):
         medians = {value: statistics.median(found) for value, found in sorted(by_value.items())}
         scale = base(medians) if base else statistics.median(natives[kernel])
         values = [scale / ms if base else ms / scale for ms in medians.values()]
-        axes.plot(list(medians), values, marker="o", markersize=3.5, label=kernel, color=plt.cm.tab20(number % 20))
+        look = {"marker": "os^Dv"[number // 10 % 5], "color": plt.cm.tab10(number % 10)}
+        axes.plot(list(medians), values, markersize=3.5, linewidth=1.2, label=kernel, **look)
     if what == "task_size":
         axes.set_xscale("log", base=2)
         axes.axhline(1, color="black", linewidth=0.8)
@@ -171,19 +172,19 @@ def heat_map(found, ours, rival=None):
     grid = [[values.get(tuple(sorted((one, other))), float("nan")) for other in names] for one in names]
     side = max(4.5, 0.52 * len(names) + 2.2)
     figure, axes = plt.subplots(figsize=(side + 0.8, side), dpi=110)
-    limits = min(0.5, min(values.values()) - 0.01), max(2.0, max(values.values()))
     axes.set_facecolor("#dddddd")  # not measured
-    image = axes.imshow(grid, cmap="RdBu", norm=TwoSlopeNorm(1, *limits))
+    # Colours end at half and twice, lest one large gain makes all others look alike.
+    image = axes.imshow(grid, cmap="RdBu", norm=TwoSlopeNorm(1, 0.5, 2))
     for y, line in enumerate(grid):
         for x, value in enumerate(line):
             if value == value:
-                dark = value < 0.7 or value > 1 + 0.6 * (limits[1] - 1)
+                dark = value < 0.7 or value > 1.6
                 axes.text(
                     x, y, "%.2f" % value, ha="center", va="center", fontsize=7, color="white" if dark else "black"
                 )
     axes.set_xticks(range(len(names)), names, rotation=50, ha="right", fontsize=8)
     axes.set_yticks(range(len(names)), names, fontsize=8)
-    figure.colorbar(image, shrink=0.75)
+    figure.colorbar(image, shrink=0.75, extend="both")
     return figure
 
 
