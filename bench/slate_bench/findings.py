@@ -35,11 +35,12 @@ def about_pairs(found):
             continue
         best, worst = comparison.best, comparison.worst
         sentences.append(
-            "Against %s, over %s, slate did %s work a time in the geometric mean; best %s (%s), worst %s (%s). %s"
+            "Against %s, over %s, slate did %s work a time in the geometric mean (median: %s); best %s (%s), worst %s (%s). %s"
             % (
                 words,
                 counted(len(comparison.ratios), "pair"),
                 change(comparison.mean),
+                change(comparison.median),
                 change(best[1]),
                 summary.label(best[0]),
                 change(worst[1]),

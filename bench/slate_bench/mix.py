@@ -132,7 +132,6 @@ def figures(jobs):
 
 
 def measure(session, name, configuration, arrivals, number):
-    session.check_time()
     try:
         jobs = Mix(session, configuration, arrivals, name == ONE_AT_A_TIME).run(
             60 + 20 * sum(each[2] for each in arrivals)

@@ -34,7 +34,7 @@ def run(session, arguments):
     session.calibrate(chosen(session, arguments))
     names = list(session.reps)
     plan = [step for number in range(session.rounds) for step in make_round(session, number, names)]
-    for configuration, name, number, cold, anew in session.steps(plan, "overhead"):
+    for configuration, name, number, cold, anew in session.steps(plan, "overhead", group=lambda step: step[:3]):
         if anew:
             configuration.stop()
         measure_solo(session, configuration, name, number, barrier=False, cold=cold)

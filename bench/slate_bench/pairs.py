@@ -101,7 +101,7 @@ def run(session, arguments):
     session.warm_up(list(session.reps))
     plan = make_plan(session, pairs, splits)
     session.say("%d pairs, %d runs" % (len(pairs), len(plan)))
-    for number, configuration, names, split in session.steps(plan, "pairs"):
+    for number, configuration, names, split in session.steps(plan, "pairs", group=lambda step: (step[0], step[2])):
         if len(names) == 1:
             measure_solo(session, configuration, names[0], number, barrier=True)
         else:

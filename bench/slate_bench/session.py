@@ -74,8 +74,7 @@ class Session:
             raise OutOfTime("%g minutes are over" % self.max_minutes)
 
     def measure(self, configuration, jobs, split=None, barrier=True):
-        """The outcomes, or None where a program or daemon failed, which a row then says. OutOfTime when time is up."""
-        self.check_time()
+        """The outcomes, or None where a program or daemon failed, which a row then says."""
         try:
             done = configuration.run(jobs, self.limit_s(jobs), split, barrier)
         except (RunFailed, DaemonError) as error:
@@ -120,6 +119,7 @@ class Session:
     def calibrate(self, names):
         """How often each program repeats its kernel in the target time. Programs that fail are dropped."""
         for name in names:
+            self.check_time()
             rep_ms = self.rep_ms(self.programs[name])
             if rep_ms is None:
                 del self.programs[name]
@@ -152,6 +152,7 @@ class Session:
         every other, so that its daemon has started."""
         for configuration in self.configurations:
             for name in names if configuration.name.startswith("slate-") else names[:1]:
+                self.check_time()
                 reps = max(2, self.reps[name] // 4) if self.programs[name].repeats else 1
                 if self.can_run(configuration, name) and not self.measure(
                     configuration, [Job(self.programs[name], reps)]
@@ -159,11 +160,14 @@ class Session:
                     self.say("%s is left out under %s" % (name, configuration.name))
                     self.broken.add((configuration.name, name))
 
-    def steps(self, plan, label):
-        """The steps of a list, one after the other, with a bar. What of them is left is said if time runs out."""
+    def steps(self, plan, label, group=lambda step: step):
+        """The steps of a list, one after the other, with a bar. OutOfTime, and what is left is said, when time is up;
+        but neighbours of the same `group` are begun and finished together."""
         with progress(len(plan), label) as bar:
             for done, step in enumerate(plan):
-                self.left = "%d of %d runs" % (len(plan) - done, len(plan))
+                if done == 0 or group(step) != group(plan[done - 1]):
+                    self.left = "%d of %d runs" % (len(plan) - done, len(plan))
+                    self.check_time()
                 yield step
                 bar.update()
 

@@ -88,12 +88,30 @@ def solos(rows):
     return found
 
 
+def with_all_splits(rows):
+    """The rows of pairs, without those of a configuration that was left before it had tried every split of its run: the
+    best of fewer splits is no best split."""
+    rows = [row for row in rows if row["kind"] == "pair"]
+    tried, most = collections.defaultdict(set), collections.Counter()
+    for row in rows:
+        if row["split"]:
+            tried[row["run"], row["configuration"], *row["programs"]].add(tuple(row["split"]))
+    for (run, configuration, *_), splits in tried.items():
+        most[run, configuration] = max(most[run, configuration], len(splits))
+    return [
+        row
+        for row in rows
+        if not row["split"]
+        or len(tried[row["run"], row["configuration"], *row["programs"]]) == most[row["run"], row["configuration"]]
+    ]
+
+
 def pairs(rows):
     """{(programs, configuration, split): Pair}, programs in alphabetical order. Pairs whose programs have no time alone
     in their run are left out."""
     alone = medians_alone(rows)
     found = {}
-    for row in sorted((row for row in rows if row["kind"] == "pair"), key=lambda row: row["round"]):
+    for row in sorted(with_all_splits(rows), key=lambda row: row["round"]):
         base = [alone.get((row["run"], name, "loop_ms")) for name in row["programs"]]
         if None in base:
             continue
@@ -138,6 +156,10 @@ class Comparison:
     @property
     def mean(self):
         return statistics.geometric_mean(list(self.ratios.values()))
+
+    @property
+    def median(self):
+        return statistics.median(list(self.ratios.values()))
 
     @property
     def best(self):
@@ -287,10 +309,11 @@ def lines(rows):
     for rival in ("native", "mps", "mps-split", "green", "static"):
         comparison = compare(found, SLATE, rival)
         if comparison:
-            yield "%s over %-9s mean %.3f, best %.2f (%s), worst %.2f (%s), %d of %d lost by more than 2 %%" % (
+            yield "%s over %-9s mean %.3f, median %.3f, best %.2f (%s), worst %.2f (%s), %d of %d lost by more than 2 %%" % (
                 SLATE,
                 rival,
                 comparison.mean,
+                comparison.median,
                 comparison.best[1],
                 label(comparison.best[0]),
                 comparison.worst[1],

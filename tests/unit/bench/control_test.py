@@ -219,9 +219,15 @@ class ControlTest(unittest.TestCase):
             "0.03",
             "--configurations",
             "native",
+            "green",
         )
         self.assertEqual(status, 3)
-        self.assertRegex([row for row in found if row["kind"] == "left_out"][0]["what"], r"^\d+ of 3000 runs")
+        self.assertRegex([row for row in found if row["kind"] == "left_out"][0]["what"], r"^\d+ of 6000 runs")
+        begun = {row["round"] for row in found if row["kind"] == "pair"}
+        pairs = [(row["round"], row["configuration"]) for row in found if row["kind"] == "pair"]
+        self.assertTrue(begun)
+        for number in begun:  # what was begun was finished: natively, and three splits
+            self.assertEqual((pairs.count((number, "native")), pairs.count((number, "green"))), (1, 3))
         self.assertEqual(rows.complaints(found), [])
 
     def test_an_interrupt_leaves_nothing_behind(self):

@@ -160,6 +160,11 @@ class SummaryTest(unittest.TestCase):
         best = summary.best_pairs(rows_)[("a", "b"), "green"]
         self.assertEqual((best.split, best.sms, best.gain), ((75, 25), (99, 33), 1.5))
 
+    def test_the_best_of_fewer_splits_than_others_had_is_no_best_split(self):
+        rows_ = self.base() + [sample_rows.pair(("a", "a"), "green", 90, split=split) for split in ((50, 50), (25, 75))]
+        rows_ += [sample_rows.pair(("a", "b"), "green", 100, split=(50, 50)), sample_rows.pair(("a", "b"), "mps", 100)]
+        self.assertEqual(sorted(summary.best_pairs(rows_)), [(("a", "a"), "green"), (("a", "b"), "mps")])
+
     def test_static_is_the_better_of_percentages_and_green_contexts(self):
         rows_ = self.base() + [
             sample_rows.pair(("a", "b"), "slate-adaptive", 100),
