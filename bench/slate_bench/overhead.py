@@ -21,7 +21,7 @@ def make_round(session, number, names):
     """Every configuration's programs in random order: (configuration, program, round, cold, daemon anew). Of slate's, a
     cold run comes directly before its warm one, and the first cold one finds a daemon with nothing compiled."""
     steps = []
-    for configuration in session.random.sample(session.configurations, len(session.configurations)):
+    for configuration in session.random.sample(session.with_reference, len(session.with_reference)):
         is_slate = isinstance(configuration, SlateConfiguration)
         for index, name in enumerate(session.random.sample(names, len(names))):
             for cold in (True, False) if is_slate else (False,):

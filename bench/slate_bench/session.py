@@ -40,6 +40,7 @@ class Session:
     writer: Writer
     programs: dict
     configurations: list = field(default_factory=list)
+    native: object = None  # also where it is not one of the configurations that are measured
     reps: dict = field(default_factory=dict)
     started: float = field(default_factory=time.monotonic)
     failures: int = 0
@@ -52,11 +53,19 @@ class Session:
 
     @property
     def reference(self):
-        return next((each for each in self.configurations if each.name == "native"), self.configurations[0])
+        return self.native or self.configurations[0]
+
+    @property
+    def with_reference(self):
+        """The configurations, and the one that they are compared with."""
+        return [*dict.fromkeys([self.reference, *self.configurations])]
 
     def use(self, names):
         """Takes the configurations that this machine has, and says which it lacks."""
         self.configurations, lacking = make_configurations(names, self)
+        if self.machine.on_gpu:
+            found = [each for each in self.configurations if each.name == "native"]
+            self.native = found[0] if found else make_configurations(["native"], self)[0][0]
         for name, why in lacking:
             self.say("%s is left out: %s" % (name, why))
             self.writer.write("skipped", configuration=name, reason=why)

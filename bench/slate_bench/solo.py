@@ -48,7 +48,7 @@ def run(session, arguments):
     plan = [
         (number, configuration, name)
         for number in range(session.rounds)
-        for configuration in session.configurations
+        for configuration in session.with_reference
         for name in names
         if session.can_run(configuration, name)
     ]

@@ -37,6 +37,7 @@ class Pair:
     split: tuple = None
     sms: tuple = None
     gains: list = field(default_factory=list)
+    gains_by_run: dict = field(default_factory=dict)
     antt: list = field(default_factory=list)
     stp: list = field(default_factory=list)
     fairness: list = field(default_factory=list)
@@ -44,6 +45,14 @@ class Pair:
     @property
     def gain(self):
         return statistics.median(self.gains)
+
+    def over(self, rival):
+        """Median ratio of its gain to the rival's in the same run; None where they met in no run."""
+        runs = self.gains_by_run.keys() & rival.gains_by_run.keys()
+        ratios = [
+            statistics.median(self.gains_by_run[run]) / statistics.median(rival.gains_by_run[run]) for run in runs
+        ]
+        return statistics.median(ratios) if ratios else None
 
     @property
     def first_gain(self):
@@ -121,6 +130,7 @@ def pairs(rows):
         pair = found.setdefault((programs, row["configuration"], split), Pair(programs, row["configuration"], split))
         pair.sms = row["sms"] and tuple(row["sms"][index] for index in order)
         pair.gains.append(sum(base) / row["makespan_ms"])
+        pair.gains_by_run.setdefault(row["run"], []).append(pair.gains[-1])
         pair.antt.append(statistics.antt(row["times_ms"], base))
         pair.stp.append(statistics.stp(row["times_ms"], base))
         pair.fairness.append(statistics.fairness(row["times_ms"], base))
@@ -136,15 +146,6 @@ def best_pairs(rows):
         if key not in best or pair.gain > best[key].gain:
             best[key] = pair
     return best
-
-
-def best_static(found, programs):
-    """The best hand-made partition of those measured for the pair, or None."""
-    return max(
-        (found[programs, name] for name in STATIC if (programs, name) in found),
-        key=lambda pair: pair.gain,
-        default=None,
-    )
 
 
 @dataclass
@@ -174,13 +175,15 @@ class Comparison:
 
 
 def compare(found, ours, theirs):
-    """Of best_pairs(): configuration `ours` against `theirs`, which may be "static"; None where no pair ran in both."""
+    """Of best_pairs(): configuration `ours` against `theirs`, or against the better one of STATIC if that is "static";
+    None where no pair ran in both in the same run."""
     ratios = {}
-    for programs, configuration in found:
+    for (programs, configuration), pair in found.items():
         if configuration == ours:
-            other = best_static(found, programs) if theirs == "static" else found.get((programs, theirs))
-            if other is not None:
-                ratios[programs] = found[programs, ours].gain / other.gain
+            rivals = [found.get((programs, name)) for name in (STATIC if theirs == "static" else (theirs,))]
+            against = [ratio for ratio in (pair.over(rival) for rival in rivals if rival) if ratio]
+            if against:
+                ratios[programs] = min(against)
     return Comparison(ratios) if ratios else None
 
 

@@ -74,6 +74,11 @@ class ControlTest(unittest.TestCase):
         self.assertEqual(len([row for row in found if row["kind"] == "solo"]), 4)
         self.assertEqual(rows.complaints(found), [])
 
+    def test_times_alone_are_native_even_where_native_is_not_measured(self):
+        _, found = self.bench("pairs", "--pairs", "sgemm,sgemm", "--rounds", "1", "--configurations", "mps")
+        self.assertEqual({row["configuration"] for row in found if row["kind"] in ("calibration", "solo")}, {"native"})
+        self.assertEqual({row["configuration"] for row in found if row["kind"] == "pair"}, {"mps"})
+
     def test_percentages_go_to_the_program_that_they_are_meant_for(self):
         self.bench(
             "pairs",

@@ -165,6 +165,14 @@ class SummaryTest(unittest.TestCase):
         rows_ += [sample_rows.pair(("a", "b"), "green", 100, split=(50, 50)), sample_rows.pair(("a", "b"), "mps", 100)]
         self.assertEqual(sorted(summary.best_pairs(rows_)), [(("a", "a"), "green"), (("a", "b"), "mps")])
 
+    def test_configurations_are_compared_within_a_run_only(self):
+        other = "ffffffffffff"
+        rows_ = self.base() + [sample_rows.pair(("a", "b"), "slate-adaptive", 100)]
+        rows_ += self.base(other) + [sample_rows.pair(("a", "b"), "mps", 50, run=other)]
+        self.assertIsNone(summary.compare(summary.best_pairs(rows_), "slate-adaptive", "mps"))
+        rows_.append(sample_rows.pair(("a", "b"), "slate-adaptive", 100, run=other))
+        self.assertEqual(summary.compare(summary.best_pairs(rows_), "slate-adaptive", "mps").ratios, {("a", "b"): 0.5})
+
     def test_static_is_the_better_of_percentages_and_green_contexts(self):
         rows_ = self.base() + [
             sample_rows.pair(("a", "b"), "slate-adaptive", 100),
