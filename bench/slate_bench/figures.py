@@ -153,6 +153,11 @@ def figure_ratios(found, ours):
             label="over %s" % ("the best static partition" if rival == "static" else name_of(rival)),
         )
     axes.axhline(1, color="black", linewidth=0.8)
+    axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    ticks = [tick for tick in (0.25, 0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.5, 2, 3, 4, 5, 7, 10) if low <= tick <= high]
+    axes.set_yticks(ticks, ["%g" % tick for tick in ticks])
+    axes.minorticks_off()
     axes.set_xlabel("pairs, % (in the order of the ratio)")
     axes.set_ylabel("%s: work a time,\nover the rival's" % ours)
     axes.legend(frameon=False)

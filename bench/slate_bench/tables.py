@@ -34,10 +34,12 @@ def table_2(rows):
 
 
 def latest_profile(rows):
-    """The rows of the last run that has any, one a kernel."""
-    found = [row for row in rows if row["kind"] == "profile"]
-    last = [row for row in found if row["run"] == found[-1]["run"]] if found else []
-    return list({row["kernel"]: row for row in last}.values())
+    """One row a kernel, the last one."""
+    return list({row["kernel"]: row for row in rows if row["kind"] == "profile"}.values())
+
+
+def spread(values):
+    return "%.1f %%" % (100 * statistics.spread(values)) if len(values) > 1 else NOTHING
 
 
 def table_3(rows):
@@ -103,7 +105,7 @@ def table_5(rows):
                 number(summary.middle(solo.application_ratios)),
                 number(summary.middle(solo.loop_ratios)),
                 number(summary.middle(solo.kernel_ratios)),
-                "%.1f %%" % (100 * statistics.spread(solo.loop_ratios)),
+                spread(solo.loop_ratios),
                 same,
             )
         )
@@ -127,11 +129,7 @@ def pair_table(found):
                 else "%.2f%s" % (pair.gain, " (%s)" % summary.shares(pair.sms or pair.split) if pair.split else "")
             )
         ours = found.get((programs, summary.SLATE))
-        cells += (
-            ["%.2f" % ours.first_gain, "%.1f %%" % (100 * statistics.spread(ours.gains)), str(len(ours.gains))]
-            if ours
-            else [NOTHING] * 3
-        )
+        cells += ["%.2f" % ours.first_gain, spread(ours.gains), str(len(ours.gains))] if ours else [NOTHING] * 3
         lines.append((summary.label(programs), *cells))
     return lines and (("pair", *map(name_of, names), "slate's first meeting", "slate's spread", "runs"), lines)
 
