@@ -9,9 +9,9 @@
 // Runtime API, "Interactions with the CUDA Driver API"), and with a green one there the null stream
 // and new streams belong to it (cuda.h, cuStreamGetCtx_v2). Before that, each thread launches a
 // kernel through the runtime that notes its SMs, and the partition that it does not stay in is an
-// error. First line of the output: {"sms": [...]}; then what the programs print. Exit status: the
-// largest of the programs', 64 for wrong options, 69 where the device or driver has no green
-// contexts.
+// error. First line of the output: {"sms": [...], ...}, with what the set-up took; then what the
+// programs print. Exit status: the largest of the programs', 64 for wrong options, 69 where the
+// device or driver has no green contexts.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -20,6 +20,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <set>
@@ -196,6 +197,11 @@ void check_partitions(const std::vector<Partition>& partitions, unsigned int sm_
   }
 }
 
+double now_ms() {
+  const auto since = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double, std::milli>(since).count();
+}
+
 using Main = int (*)(int, char**);
 
 struct Program {
@@ -260,15 +266,20 @@ int main(int argc, char** argv) {
   }
   for (Program& program : programs) load(program);
 
+  const double begun = now_ms();
   require(cudaInitDevice(device, 0, 0), "the device");  // the primary context, for all of them
   int sm_count = 0;
   require(cudaDeviceGetAttribute(&sm_count, cudaDevAttrMultiProcessorCount, device), "the device");
+  const double open = now_ms();
   auto partitions = partition_device(device, shares);
   make_contexts(device, partitions);
+  const double made = now_ms();
   check_partitions(partitions, static_cast<unsigned int>(sm_count));
   std::vector<unsigned int> sms;
   for (const Partition& partition : partitions) sms.push_back(partition.sms);
-  fmt::print("{{\"sms\": {}}}\n", sms);
+  fmt::print(
+      "{{\"sms\": {}, \"device_ms\": {:.1f}, \"contexts_ms\": {:.1f}, \"check_ms\": {:.1f}}}\n",
+      sms, open - begun, made - open, now_ms() - made);
   std::fflush(stdout);
   {
     std::vector<std::jthread> threads;

@@ -3,8 +3,8 @@
 For each pair: it runs once while slate searches, and again with what was found; then every arrangement is pinned with
 `slatectl profile group` and timed: one after the other, both on the whole device, every division of the SMs, and on the
 best three divisions every choice of forms. A time is that from the common start to the later end over the sum of the two
-times alone under slate; lower is better. `reached` is the best of all over slate's own. The search's length is taken from
-the trace: from its first candidate to its last.
+times alone under slate; lower is better. `reached` is the best of all over slate's own. The search's length is taken
+from the trace: from its first candidate to its last.
 """
 
 import itertools
@@ -14,10 +14,9 @@ import subprocess
 
 from . import statistics
 from .daemons import DaemonError
+from .options import positive
 from .pairs import pairs_of
-from .progress import progress
 from .runner import Job, RunFailed, makespan
-from .session import OutOfTime
 
 HELP = "every arrangement of a pair, against the one that slate finds"
 
@@ -25,8 +24,15 @@ HELP = "every arrangement of a pair, against the one that slate finds"
 def add_options(parser):
     parser.add_argument("--programs", nargs="*", metavar="NAME", help="of which 'all' and 'sample:N' make pairs")
     parser.add_argument("--pairs", nargs="*", metavar="PAIRS", help="as for pairs")
-    parser.add_argument("--search-seconds", type=float, default=0.5, help="native time alone while slate searches (%(default)s)")
-    parser.add_argument("--units", type=int, help="divisions of the device; by default of 8 SMs each")
+    parser.add_argument(
+        "--search-seconds",
+        type=positive(float),
+        default=0.5,
+        help="native time alone while slate searches (%(default)s)",
+    )
+    parser.add_argument(
+        "--units", type=positive(int, least=1), help="divisions of the device; by default of 8 SMs each"
+    )
 
 
 class Arrangements:
@@ -37,8 +43,12 @@ class Arrangements:
         self.alone = {}
 
     def slatectl(self, *command):
-        done = subprocess.run([os.path.join(self.session.build, "bin", "slatectl"), *command],
-                              env=self.slate.environment(0, None), capture_output=True, text=True)
+        done = subprocess.run(
+            [os.path.join(self.session.build, "bin", "slatectl"), *command],
+            env=self.slate.environment(0, None),
+            capture_output=True,
+            text=True,
+        )
         if done.returncode:
             raise RunFailed("slatectl %s: %s" % (" ".join(command), done.stderr.strip()))
         return done.stdout
@@ -48,10 +58,7 @@ class Arrangements:
 
     def run(self, names, factor=1.0):
         jobs = [Job(self.session.programs[name], max(2, round(factor * self.session.reps[name]))) for name in names]
-        done = self.session.measure(self.slate, jobs)
-        if done is None:
-            raise RunFailed("%s failed" % " + ".join(names))
-        return makespan(done)
+        return makespan(self.slate.run(jobs, self.session.limit_s(jobs) * max(1.0, factor)))
 
     def learn(self, name):
         self.alone[name] = statistics.median([self.run([name]) for _ in range(3)])
@@ -68,7 +75,9 @@ class Arrangements:
         if not groups:
             return None, None
         # Twice the time alone of both is the most that the run took.
-        events = json.loads(self.slatectl("trace", "--out", "-", "--last", "%g" % (4 * self.arguments.search_seconds)))["traceEvents"]
+        events = json.loads(self.slatectl("trace", "--out", "-", "--last", "%g" % (4 * self.arguments.search_seconds)))[
+            "traceEvents"
+        ]
         at = [event["ts"] for event in events if event.get("name") == "search"]
         return groups[0], (max(at) - min(at)) / 1e3 if at else None
 
@@ -107,8 +116,17 @@ class Arrangements:
         own = self.ratio(pair)  # as it was found, before anything is pinned
         found = self.sweep(pair, [kernel["id"] for kernel in group["kernels"]])
         best = min(found, key=found.get)
-        self.session.writer.write("arrangements", programs=list(pair), own=own, own_arrangement=describe(group), best=best,
-                                  reached=found[best] / own, search_ms=search_ms, candidates=group["samples"], ratios=found)
+        self.session.writer.write(
+            "arrangements",
+            programs=list(pair),
+            own=own,
+            own_arrangement=describe(group),
+            best=best,
+            reached=found[best] / own,
+            search_ms=search_ms,
+            candidates=group["samples"],
+            ratios=found,
+        )
 
 
 def key(group):
@@ -127,9 +145,15 @@ def describe(group):
     """What slate found, in words."""
     if group["sharing"] == "alone":
         return "alone"
-    members = ["%s on %d%s" % (kernel.get("form", "native"), kernel["sms"],
-                               ", %d an SM" % kernel["blocks_per_sm"] if kernel["blocks_per_sm"] else "")
-               for kernel in group["kernels"]]
+    members = [
+        "%s on %d%s"
+        % (
+            kernel.get("form", "native"),
+            kernel["sms"],
+            ", %d an SM" % kernel["blocks_per_sm"] if kernel["blocks_per_sm"] else "",
+        )
+        for kernel in group["kernels"]
+    ]
     return "%s: %s" % (group["sharing"], "; ".join(members))
 
 
@@ -139,13 +163,8 @@ def run(session, arguments):
     session.calibrate(list(dict.fromkeys(name for pair in pairs for name in pair)))
     pairs = [pair for pair in pairs if session.reps.keys() >= set(pair)]
     arrangements = Arrangements(session, arguments)
-    with progress(len(session.reps) + len(pairs), "arrangements") as bar:
-        for step in [*session.reps, *pairs]:
-            try:
-                arrangements.learn(step) if isinstance(step, str) else arrangements.measure(step)
-            except (RunFailed, DaemonError) as error:
-                session.fail(arrangements.slate, [step] if isinstance(step, str) else list(step), None, error)
-            except OutOfTime as limit:
-                session.writer.write("left_out", what="the arrangements from %s on" % (step,), reason=str(limit))
-                raise
-            bar.update()
+    for names in session.steps([*((name,) for name in session.reps), *pairs], "arrangements"):
+        try:
+            arrangements.learn(*names) if len(names) == 1 else arrangements.measure(names)
+        except (RunFailed, DaemonError) as error:
+            session.fail(arrangements.slate, list(names), None, error)

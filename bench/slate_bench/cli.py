@@ -7,43 +7,67 @@ import sys
 
 from . import arrangements, fairness, mix, overhead, pairs, report, rows, solo, summary, sweep
 from .configurations import NAMES
+from .options import positive
 from .profile import write_profiles
 from .programs import UsageError
 from .session import OutOfTime, make_session
 
-MEASURING = {"solo": solo, "pairs": pairs, "mix": mix, "overhead": overhead, "sweep": sweep, "arrangements": arrangements,
-             "fairness": fairness}
+MEASURING = {
+    "solo": solo,
+    "pairs": pairs,
+    "mix": mix,
+    "overhead": overhead,
+    "sweep": sweep,
+    "arrangements": arrangements,
+    "fairness": fairness,
+}
 PASSIVE = {"report": report}
 
 
 def parser():
-    made = argparse.ArgumentParser(prog="slate-bench", description="Programs that share a GPU: slate against its rivals.",
-                                   epilog="docs/benchmarking.md says what is measured, and how.")
+    made = argparse.ArgumentParser(
+        prog="slate-bench",
+        description="Programs that share a GPU: slate against its rivals.",
+        epilog="docs/benchmarking.md says what is measured, and how.",
+    )
     commands = made.add_subparsers(dest="command", required=True)
     for name, module in MEASURING.items():
-        command = commands.add_parser(name, help=module.HELP, description=module.__doc__,
-                                      formatter_class=argparse.RawDescriptionHelpFormatter)
+        command = commands.add_parser(
+            name, help=module.HELP, description=module.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
         add_common(command)
         module.add_options(command)
     for name, module in PASSIVE.items():
-        command = commands.add_parser(name, help=module.HELP, description=module.__doc__,
-                                      formatter_class=argparse.RawDescriptionHelpFormatter)
+        command = commands.add_parser(
+            name, help=module.HELP, description=module.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
         module.add_options(command)
     return made
 
 
 def add_common(command):
     command.add_argument("--build", default="build/release", help="build folder (%(default)s)")
-    command.add_argument("--device", default="cuda", help="cuda, cuda:N, sim or sim:KEY=VALUE,... (%(default)s)")
+    command.add_argument(
+        "--device", default="auto", help="auto: the first GPU, else sim; cuda, cuda:N, sim or sim:KEY=VALUE,..."
+    )
     command.add_argument("--rows", default="slate-bench.jsonl", help="file that rows are appended to (%(default)s)")
     command.add_argument("--configurations", nargs="*", choices=NAMES, metavar="NAME", help=", ".join(NAMES))
-    command.add_argument("--program", action="append", default=[], metavar="NAME=COMMAND",
-                         help="a program of your own; {reps} in it makes it repeat so often")
+    command.add_argument(
+        "--program",
+        action="append",
+        default=[],
+        metavar="NAME=COMMAND",
+        help="a program of your own; {reps} in it makes it repeat so often",
+    )
     command.add_argument("--size", action="append", default=[], metavar="NAME=N", help="instead of the list's")
-    command.add_argument("--seconds", type=float, help="native time alone of each program (0.5; on sim 0.02)")
-    command.add_argument("--rounds", type=int, default=3, help="times that everything is measured (%(default)s)")
+    command.add_argument("--seconds", type=positive(float), help="native time alone of each program (0.5; on sim 0.02)")
+    command.add_argument(
+        "--rounds", type=positive(int), default=3, help="times that everything is measured (%(default)s)"
+    )
     command.add_argument("--seed", type=int, default=1, help="of the order (%(default)s)")
-    command.add_argument("--max-minutes", type=float, default=0, help="stop cleanly after so long; 0: when done")
+    command.add_argument(
+        "--max-minutes", type=positive(float, or_zero=True), default=0, help="stop cleanly after so long; 0: when done"
+    )
     command.add_argument("--settings", default="", help="further TOML for slated")
 
 
@@ -73,6 +97,7 @@ def measure(arguments):
             MEASURING[arguments.command].run(session, arguments)
         except OutOfTime as limit:
             session.say("stopped: %s" % limit)
+            session.writer.write("left_out", what=session.left, reason=str(limit))
             status = 3
         write_profiles(session)
     finally:

@@ -26,8 +26,11 @@ RIVAL_SPLITS = ("mps-split", "green")
 
 def plain_environment(index):
     """The caller's, without what would lead a program to a daemon that is not ours."""
-    environment = {key: value for key, value in os.environ.items()
-                   if not key.startswith("CUDA_MPS_") and not key.startswith("SLATE_")}
+    environment = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith("CUDA_MPS_") and not key.startswith("SLATE_")
+    }
     if index:
         environment["CUDA_VISIBLE_DEVICES"] = str(index)
     return environment
@@ -35,6 +38,7 @@ def plain_environment(index):
 
 class Configuration:
     """One way. `split` is a list of shares in percent, one a job, for configurations with `has_splits`."""
+
     has_splits = False
 
     def __init__(self, name, setting):
@@ -54,6 +58,9 @@ class Configuration:
     def stop(self):
         """Stops it, and removes what it left."""
 
+    def verify(self):
+        """DaemonError if programs that have run did not run in this way."""
+
     def profile(self):
         """What it has learnt of kernels: docs/slatectl.md's kernels[]."""
         return []
@@ -66,7 +73,9 @@ class Configuration:
         def make(jobs, barriers):
             return self.commands(jobs, barriers if barrier else [None] * len(jobs), split)
 
-        return run_together(make, jobs, limit_s)
+        outcomes = run_together(make, jobs, limit_s)
+        self.verify()
+        return outcomes
 
     def commands(self, jobs, barriers, split):
         made = []
@@ -123,17 +132,16 @@ class MpsConfiguration(Configuration):
     def stop(self):
         self.shared.stop()
 
-    def run(self, jobs, limit_s, split=None, barrier=True):
-        outcomes = super().run(jobs, limit_s, split, barrier)
+    def verify(self):
         if not self.shared.mps.serves():
             raise DaemonError("programs ran past MPS: it has no server")
-        return outcomes
 
     def environment(self, index, split):
         # NVIDIA's programs find the daemon by the directory; everything else is as natively.
         environment = plain_environment(0)
-        environment.update({key: value for key, value in self.shared.mps.environment.items()
-                            if key.startswith("CUDA_MPS_")})
+        environment.update(
+            {key: value for key, value in self.shared.mps.environment.items() if key.startswith("CUDA_MPS_")}
+        )
         if split:
             environment["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = str(split[index])
         return environment
@@ -148,7 +156,11 @@ class GreenConfiguration(Configuration):
 
     def commands(self, jobs, barriers, split):
         """One process for all, therefore only for programs that are built as shared objects too."""
-        words = [os.path.join(self.build, "bin", "green_pair"), "--shares", ",".join(map(str, split or [100] * len(jobs)))]
+        words = [
+            os.path.join(self.build, "bin", "green_pair"),
+            "--shares",
+            ",".join(map(str, split or [100] * len(jobs))),
+        ]
         for job, barrier in zip(jobs, barriers):
             shared_object = os.path.join(self.build, "bin", "green", job.program.name + ".so")
             words += ["--"] + job.program.words(shared_object, job.reps, warm_of(job), barrier)
@@ -186,14 +198,20 @@ class SlateConfiguration(Configuration):
         return [os.path.join(self.build, "bin", "slatectl"), "run", "--"]
 
     def environment(self, index, split):
-        return dict(plain_environment(0), **{key: self.found[key] for key in
-                                             ("SLATE_RUNTIME_DIR", "SLATE_CACHE_DIR", "SLATE_STATE_DIR")})
+        return dict(
+            plain_environment(0),
+            **{key: self.found[key] for key in ("SLATE_RUNTIME_DIR", "SLATE_CACHE_DIR", "SLATE_STATE_DIR")}
+        )
 
     def profile(self):
         if self.daemon is None:
             return []
-        done = subprocess.run([os.path.join(self.build, "bin", "slatectl"), "profile", "--json"],
-                              env=self.environment(0, None), capture_output=True, text=True)
+        done = subprocess.run(
+            [os.path.join(self.build, "bin", "slatectl"), "profile", "--json"],
+            env=self.environment(0, None),
+            capture_output=True,
+            text=True,
+        )
         return json.loads(done.stdout)["kernels"] if done.returncode == 0 else []
 
 

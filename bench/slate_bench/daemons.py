@@ -30,14 +30,26 @@ def private_slated(build, device, settings="", cache=None):
     `settings` is TOML. `cache` is a directory for compiled code that outlives this slated, for warm starts; without it
     everything is compiled anew."""
     with tempfile.TemporaryDirectory(prefix="slate-bench-") as root:
-        environment = dict(os.environ, SLATE_RUNTIME_DIR=os.path.join(root, "run"),
-                           SLATE_CACHE_DIR=os.path.abspath(cache or os.path.join(root, "cache")),
-                           SLATE_STATE_DIR=os.path.join(root, "state"))
+        environment = dict(
+            os.environ,
+            SLATE_RUNTIME_DIR=os.path.join(root, "run"),
+            SLATE_CACHE_DIR=os.path.abspath(cache or os.path.join(root, "cache")),
+            SLATE_STATE_DIR=os.path.join(root, "state"),
+        )
         config, log = os.path.join(root, "slated.toml"), os.path.join(root, "log")
         with open(config, "w") as file:
             file.write(settings)
-        command = [os.path.join(build, "bin", "slated"), "--config", config, "--device", device,
-                   "--runtime-dir", environment["SLATE_RUNTIME_DIR"], "--log-level", "error"]
+        command = [
+            os.path.join(build, "bin", "slated"),
+            "--config",
+            config,
+            "--device",
+            device,
+            "--runtime-dir",
+            environment["SLATE_RUNTIME_DIR"],
+            "--log-level",
+            "error",
+        ]
         try:
             with open(log, "w") as errors:
                 # A session of its own: an interrupt is for us, and we stop it in our time.
@@ -85,16 +97,23 @@ class Mps:
         self.environment = dict(os.environ, CUDA_MPS_PIPE_DIRECTORY=self.pipes, CUDA_MPS_LOG_DIRECTORY=logs)
         self.environment.pop("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", None)
         try:
-            own = dict(self.environment, CUDA_VISIBLE_DEVICES=str(index)) if index else self.environment
-            started = subprocess.run([self.TOOL, "-d"], env=own, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                     stdin=subprocess.DEVNULL, text=True, timeout=60)
+            self.launch(index)
+        except BaseException:
+            self.stop()
+            raise
+
+    def launch(self, index):
+        """The daemon goes to the background by itself, and leaves its id in the directory."""
+        environment = dict(self.environment, CUDA_VISIBLE_DEVICES=str(index)) if index else self.environment
+        said = os.path.join(self.root.name, "said")
+        try:
+            with open(said, "w") as file:  # and no pipe, which the daemon might keep open
+                options = {"stdin": subprocess.DEVNULL, "stdout": file, "stderr": file, "timeout": 60}
+                status = subprocess.run([self.TOOL, "-d"], env=environment, **options).returncode
         except (OSError, subprocess.TimeoutExpired) as error:
-            self.root.cleanup()
             raise DaemonError("%s -d: %s" % (self.TOOL, error)) from error
-        if started.returncode:
-            said = started.stdout.strip() or "ended with %d" % started.returncode
-            self.root.cleanup()
-            raise DaemonError("%s -d: %s" % (self.TOOL, said))
+        if status:
+            raise DaemonError("%s -d: %s" % (self.TOOL, tail(said) or "ended with %d" % status))
 
     @classmethod
     def is_here(cls):
@@ -103,9 +122,10 @@ class Mps:
     def ask(self, command, seconds=60):
         """The daemon's answer to a line of its own language."""
         try:
-            done = subprocess.run([self.TOOL], input=command + "\n", env=self.environment, capture_output=True,
-                                  text=True, timeout=seconds)
-        except subprocess.TimeoutExpired as error:
+            done = subprocess.run(
+                [self.TOOL], input=command + "\n", env=self.environment, capture_output=True, text=True, timeout=seconds
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
             raise DaemonError("%s does not answer %r" % (self.TOOL, command)) from error
         return done.stdout.strip()
 

@@ -1,13 +1,12 @@
 """fairness: how the device is shared out between equal programs, and between programs of unequal weight.
 
-equal: --count copies of a program at once, the same work each; the ratio is the last end over the first one. weights: two
-copies, of which the second has three times the weight and three times the work; if shares are as the weights, both end at
-once, and the ratio, the later end over the earlier, is 1.
+equal: --count copies of a program at once, the same work each; the ratio is the last end over the first one. weights:
+two copies, of which the second has three times the weight and three times the work; if shares are as the weights, both
+end at once, and the ratio, the later end over the earlier, is 1.
 """
 
-from .progress import progress
+from .options import positive
 from .runner import Job, times_from_common_start
-from .session import OutOfTime
 from .solo import chosen
 
 HELP = "shares of equal programs, and of weights 1 to 3"
@@ -16,9 +15,14 @@ HEAVY = 3
 
 
 def add_options(parser):
-    parser.add_argument("--programs", nargs="*", metavar="NAME", default=["black_scholes", "sgemm", "fma_loop", "stream_read"],
-                        help="(%(default)s)")
-    parser.add_argument("--count", type=int, default=8, help="of equal programs (%(default)s)")
+    parser.add_argument(
+        "--programs",
+        nargs="*",
+        metavar="NAME",
+        default=["black_scholes", "sgemm", "fma_loop", "stream_read"],
+        help="(%(default)s)",
+    )
+    parser.add_argument("--count", type=positive(int, least=1), default=8, help="of equal programs (%(default)s)")
 
 
 def jobs_of(session, name, what, count):
@@ -33,20 +37,29 @@ def run(session, arguments):
     session.calibrate(chosen(session, arguments))
     names = list(session.reps)
     session.warm_up(names)
-    plan = [(number, configuration, name, what) for number in range(session.rounds) for configuration in session.configurations
-            if not configuration.has_splits for name in names if session.can_run(configuration, name) for what in ("equal", "weights")
-            if what == "equal" or configuration.name.startswith("slate-")]  # nobody else has weights
+    plan = [
+        (number, configuration, name, what)
+        for number in range(session.rounds)
+        for configuration in session.configurations
+        if not configuration.has_splits
+        for name in names
+        if session.can_run(configuration, name)
+        for what in ("equal", "weights")
+        if what == "equal" or configuration.name.startswith("slate-")  # nobody else has weights
+    ]
     session.random.shuffle(plan)
     plan.sort(key=lambda step: step[0])
-    with progress(len(plan), "fairness") as bar:
-        for done, (number, configuration, name, what) in enumerate(plan):
-            try:
-                outcomes = session.measure(configuration, jobs_of(session, name, what, arguments.count))
-            except OutOfTime as limit:
-                session.writer.write("left_out", what="%d of %d runs" % (len(plan) - done, len(plan)), reason=str(limit))
-                raise
-            if outcomes:
-                times = times_from_common_start(outcomes)
-                session.writer.write("fairness", program=name, configuration=configuration.name, what=what, count=len(times),
-                                     round=number, times_ms=times, ratio=max(times) / min(times))
-            bar.update()
+    for number, configuration, name, what in session.steps(plan, "fairness"):
+        outcomes = session.measure(configuration, jobs_of(session, name, what, arguments.count))
+        if outcomes:
+            times = times_from_common_start(outcomes)
+            session.writer.write(
+                "fairness",
+                program=name,
+                configuration=configuration.name,
+                what=what,
+                count=len(times),
+                round=number,
+                times_ms=times,
+                ratio=max(times) / min(times),
+            )

@@ -28,8 +28,13 @@ def grouped_bars(axes, labels, series, reference=1.0):
     width = 0.84 / max(1, len(series))
     for number, (configuration, values) in enumerate(series.items()):
         places = [index - 0.42 + width * (number + 0.5) for index, value in enumerate(values) if value is not None]
-        axes.bar(places, [value for value in values if value is not None], width, color=COLOURS[configuration],
-                 label=name_of(configuration))
+        axes.bar(
+            places,
+            [value for value in values if value is not None],
+            width,
+            color=COLOURS[configuration],
+            label=name_of(configuration),
+        )
     if reference is not None:
         axes.axhline(reference, color="black", linewidth=0.8)
     axes.set_xticks(range(len(labels)), labels, rotation=40, ha="right")
@@ -46,7 +51,9 @@ def figure_5(rows):
 
 
 def figure_workers(rows):
-    return sweep_figure(rows, "workers_per_sm", "workers an SM", "speed relative to most workers", lambda by: by[max(by)])
+    return sweep_figure(
+        rows, "workers_per_sm", "workers an SM", "speed relative to most workers", lambda by: by[max(by)]
+    )
 
 
 def sweep_figure(rows, what, label, unit, base):
@@ -64,7 +71,8 @@ def sweep_figure(rows, what, label, unit, base):
         medians = {value: statistics.median(found) for value, found in sorted(by_value.items())}
         scale = base(medians) if base else statistics.median(natives[kernel])
         values = [scale / ms if base else ms / scale for ms in medians.values()]
-        axes.plot(list(medians), values, marker="o", markersize=3.5, label=kernel, color=plt.cm.tab20(number % 20))
+        look = {"marker": "os^Dv"[number // 10 % 5], "color": plt.cm.tab10(number % 10)}
+        axes.plot(list(medians), values, markersize=3.5, linewidth=1.2, label=kernel, **look)
     if what == "task_size":
         axes.set_xscale("log", base=2)
         axes.axhline(1, color="black", linewidth=0.8)
@@ -89,8 +97,14 @@ def figure_6(rows):
             whole = sum(parts.get((program, configurations[0]), {}).values())
             bottom = 0
             for part, ms in parts.get((program, configuration), {}).items():
-                axes.bar(index - 0.4 + width * (number + 0.5), ms / whole, width * 0.92, bottom=bottom, color=PARTS[part],
-                         label=part if number == len(configurations) - 1 and index == 0 else None)
+                axes.bar(
+                    index - 0.4 + width * (number + 0.5),
+                    ms / whole,
+                    width * 0.92,
+                    bottom=bottom,
+                    color=PARTS[part],
+                    label=part if number == len(configurations) - 1 and index == 0 else None,
+                )
                 bottom += ms / whole
     axes.axhline(1, color="black", linewidth=0.8)
     axes.set_xticks(range(len(programs)), programs, rotation=40, ha="right")
@@ -109,7 +123,10 @@ def figure_7(found, papers):
 def pair_bars(found, pairs):
     configurations = ordered({configuration for programs, configuration in found if programs in pairs})
     figure, axes = canvas(max(7, 0.75 * len(pairs) + 3), 4.4)
-    series = {name: [1 / found[pair, name].gain if (pair, name) in found else None for pair in pairs] for name in configurations}
+    series = {
+        name: [1 / found[pair, name].gain if (pair, name) in found else None for pair in pairs]
+        for name in configurations
+    }
     grouped_bars(axes, [short(pair) for pair in pairs], series)
     axes.set_ylabel("time together,\none after the other natively = 1")
     axes.legend(fontsize=8, frameon=False, ncol=4, bbox_to_anchor=(0, 1.02), loc="lower left")
@@ -127,9 +144,20 @@ def figure_ratios(found, ours):
     for rival, comparison in comparisons.items():
         values = sorted(comparison.ratios.values())
         places = [100 * (index + 0.5) / len(values) for index in range(len(values))]
-        axes.plot(places, values, marker=".", markersize=4, color=colours[rival],
-                  label="over %s" % ("the best static partition" if rival == "static" else name_of(rival)))
+        axes.plot(
+            places,
+            values,
+            marker=".",
+            markersize=4,
+            color=colours[rival],
+            label="over %s" % ("the best static partition" if rival == "static" else name_of(rival)),
+        )
     axes.axhline(1, color="black", linewidth=0.8)
+    axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    ticks = [tick for tick in (0.25, 0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.5, 2, 3, 4, 5, 7, 10) if low <= tick <= high]
+    axes.set_yticks(ticks, ["%g" % tick for tick in ticks])
+    axes.minorticks_off()
     axes.set_xlabel("pairs, % (in the order of the ratio)")
     axes.set_ylabel("%s: work a time,\nover the rival's" % ours)
     axes.legend(frameon=False)
@@ -149,17 +177,19 @@ def heat_map(found, ours, rival=None):
     grid = [[values.get(tuple(sorted((one, other))), float("nan")) for other in names] for one in names]
     side = max(4.5, 0.52 * len(names) + 2.2)
     figure, axes = plt.subplots(figsize=(side + 0.8, side), dpi=110)
-    limits = min(0.5, min(values.values()) - 0.01), max(2.0, max(values.values()))
     axes.set_facecolor("#dddddd")  # not measured
-    image = axes.imshow(grid, cmap="RdBu", norm=TwoSlopeNorm(1, *limits))
+    # Colours end at half and twice, lest one large gain makes all others look alike.
+    image = axes.imshow(grid, cmap="RdBu", norm=TwoSlopeNorm(1, 0.5, 2))
     for y, line in enumerate(grid):
         for x, value in enumerate(line):
             if value == value:
-                dark = value < 0.7 or value > 1 + 0.6 * (limits[1] - 1)
-                axes.text(x, y, "%.2f" % value, ha="center", va="center", fontsize=7, color="white" if dark else "black")
+                dark = value < 0.7 or value > 1.6
+                axes.text(
+                    x, y, "%.2f" % value, ha="center", va="center", fontsize=7, color="white" if dark else "black"
+                )
     axes.set_xticks(range(len(names)), names, rotation=50, ha="right", fontsize=8)
     axes.set_yticks(range(len(names)), names, fontsize=8)
-    figure.colorbar(image, shrink=0.75)
+    figure.colorbar(image, shrink=0.75, extend="both")
     return figure
 
 
@@ -170,8 +200,10 @@ def figure_mix(rows):
         return None
     names = ordered(mixes)
     figure, both = plt.subplots(1, 2, figsize=(9, 3.4), dpi=110)
-    for axes, key, label in ((both[0], "throughput_per_s", "programs a second (higher is better)"),
-                             (both[1], "mean_turnaround_ms", "mean turnaround, s (lower is better)")):
+    for axes, key, label in (
+        (both[0], "throughput_per_s", "programs a second (higher is better)"),
+        (both[1], "mean_turnaround_ms", "mean turnaround, s (lower is better)"),
+    ):
         scale = 1e-3 if key.endswith("_ms") else 1
         values = [scale * statistics.median(mixes[name][key]) for name in names]
         axes.bar(range(len(names)), values, color=[COLOURS[name] for name in names])

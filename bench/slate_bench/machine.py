@@ -64,18 +64,28 @@ def processor():
 
 
 def commit(folder):
-    """Of the checkout that this file is in; "+" if it has changes; $SLATE_BENCH_COMMIT where there is no git."""
+    """What $SLATE_BENCH_COMMIT says, else that of the checkout that this file is in; "+" if it has changes."""
+
     def git(*words):
         done = subprocess.run(["git", "-C", folder, *words], capture_output=True, text=True)
         return done.stdout.strip() if done.returncode == 0 else ""
 
+    if os.environ.get("SLATE_BENCH_COMMIT"):
+        return os.environ["SLATE_BENCH_COMMIT"]
     try:
         head = git("rev-parse", "--short=12", "HEAD")
         if head:
             return head + ("+" if git("status", "--porcelain", "--untracked-files=no") else "")
     except OSError:
         pass
-    return os.environ.get("SLATE_BENCH_COMMIT", "unknown")
+    return "unknown"
+
+
+def resolve(device):
+    """ "auto" is the first GPU, else the simulated one; everything else is itself."""
+    if device != "auto":
+        return device
+    return "cuda" if Nvml(0).name() else "sim"
 
 
 class Machine:

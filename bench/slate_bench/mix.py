@@ -4,18 +4,17 @@
     0.0   sgemm         0.5
     0.12  black_scholes
 
-Without --file, --arrivals programs are drawn, with exponential gaps, from the seed. Every program is a process of its own
-from its arrival to its end, start-up included. "one-at-a-time" starts a program when the one before has ended.
+Without --file, --arrivals programs are drawn, with exponential gaps, from the seed. Every program is a process of its
+own from its arrival to its end, start-up included. "one-at-a-time" starts a program when the one before has ended.
 """
 
 import random
 import time
 
 from .daemons import DaemonError
+from .options import positive
 from .programs import UsageError
-from .progress import progress
 from .runner import Job, Process, RunFailed
-from .session import OutOfTime
 
 HELP = "programs that arrive over time"
 CONFIGURATIONS = ("native", "mps", "slate-adaptive")
@@ -25,8 +24,8 @@ ONE_AT_A_TIME = "one-at-a-time"
 def add_options(parser):
     parser.add_argument("--programs", nargs="*", metavar="NAME", help="from which arrivals are drawn")
     parser.add_argument("--file", help="the arrivals, instead of drawn ones")
-    parser.add_argument("--arrivals", type=int, default=32, help="how many are drawn (%(default)s)")
-    parser.add_argument("--mean-gap", type=float, help="seconds between two (0.4 of --seconds)")
+    parser.add_argument("--arrivals", type=positive(int), default=32, help="how many are drawn (%(default)s)")
+    parser.add_argument("--mean-gap", type=positive(float), help="seconds between two (0.4 of --seconds)")
 
 
 def read_arrivals(path, programs, seconds):
@@ -44,7 +43,9 @@ def read_arrivals(path, programs, seconds):
             except (ValueError, TypeError):
                 good = False
             if not good:
-                raise UsageError("%s:%d: SECONDS PROGRAM [SECONDS] is wanted, with a program that is known" % (path, number))
+                raise UsageError(
+                    "%s:%d: SECONDS PROGRAM [SECONDS] is wanted, with a program that is known" % (path, number)
+                )
     if not arrivals:
         raise UsageError("%s: no arrivals" % path)
     first = min(arrivals)[0]
@@ -74,7 +75,11 @@ class Mix:
         self.processes = []
 
     def process_of(self, name, length):
-        reps = max(1, round(self.session.reps[name] * length / self.session.seconds)) if self.session.programs[name].repeats else 1
+        reps = (
+            max(1, round(self.session.reps[name] * length / self.session.seconds))
+            if self.session.programs[name].repeats
+            else 1
+        )
         job = Job(self.session.programs[name], reps)
         return Process(self.configuration.commands([job], [None], None)[0]), reps
 
@@ -93,12 +98,20 @@ class Mix:
                     self.finish(process, deadline)
             for process in self.processes:
                 self.finish(process, deadline)
+            self.configuration.verify()
         finally:
             for process in self.processes:
                 process.kill()
-        return [{"program": name, "reps": reps, "arrival_ms": 1e3 * at, "started_ms": process.started_ms - 1e3 * start,
-                 "ended_ms": process.ended_ms - 1e3 * start}
-                for (at, name, _), (process, reps) in zip(self.arrivals, made)]
+        return [
+            {
+                "program": name,
+                "reps": reps,
+                "arrival_ms": 1e3 * at,
+                "started_ms": process.started_ms - 1e3 * start,
+                "ended_ms": process.ended_ms - 1e3 * start,
+            }
+            for (at, name, _), (process, reps) in zip(self.arrivals, made)
+        ]
 
     @staticmethod
     def finish(process, deadline):
@@ -111,14 +124,18 @@ class Mix:
 def figures(jobs):
     """makespan_ms, throughput_per_s and mean_turnaround_ms of a row."""
     makespan = max(job["ended_ms"] for job in jobs)
-    return {"makespan_ms": makespan, "throughput_per_s": 1e3 * len(jobs) / makespan,
-            "mean_turnaround_ms": sum(job["ended_ms"] - job["arrival_ms"] for job in jobs) / len(jobs)}
+    return {
+        "makespan_ms": makespan,
+        "throughput_per_s": 1e3 * len(jobs) / makespan,
+        "mean_turnaround_ms": sum(job["ended_ms"] - job["arrival_ms"] for job in jobs) / len(jobs),
+    }
 
 
 def measure(session, name, configuration, arrivals, number):
-    session.check_time()
     try:
-        jobs = Mix(session, configuration, arrivals, name == ONE_AT_A_TIME).run(60 + 20 * sum(each[2] for each in arrivals))
+        jobs = Mix(session, configuration, arrivals, name == ONE_AT_A_TIME).run(
+            60 + 20 * sum(each[2] for each in arrivals)
+        )
     except (RunFailed, DaemonError) as error:
         session.fail(configuration, sorted({program for _, program, _ in arrivals}), None, error, name)
         return
@@ -133,18 +150,16 @@ def run(session, arguments):
         names = sorted({name for _, name, _ in arrivals})
     session.calibrate(session.present(names))
     if arguments.file and set(names) - set(session.reps):
-        raise UsageError("%s has programs that cannot run here: %s" % (arguments.file, ", ".join(set(names) - set(session.reps))))
+        raise UsageError(
+            "%s has programs that cannot run here: %s" % (arguments.file, ", ".join(set(names) - set(session.reps)))
+        )
     if not arguments.file:
         gap = arguments.mean_gap or 0.4 * session.seconds
         arrivals = draw_arrivals(list(session.reps), arguments.arrivals, gap, session.seconds, session.seed)
     session.warm_up(list(session.reps))
-    modes = [(ONE_AT_A_TIME, session.reference)] + [(each.name, each) for each in session.configurations if not each.has_splits]
+    modes = [(ONE_AT_A_TIME, session.reference)] + [
+        (each.name, each) for each in session.configurations if not each.has_splits
+    ]
     plan = [(number, *mode) for number in range(session.rounds) for mode in session.random.sample(modes, len(modes))]
-    with progress(len(plan), "mix") as bar:
-        for done, (number, name, configuration) in enumerate(plan):
-            try:
-                measure(session, name, configuration, arrivals, number)
-            except OutOfTime as limit:
-                session.writer.write("left_out", what="%d of %d runs" % (len(plan) - done, len(plan)), reason=str(limit))
-                raise
-            bar.update()
+    for number, name, configuration in session.steps(plan, "mix"):
+        measure(session, name, configuration, arrivals, number)

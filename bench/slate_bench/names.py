@@ -1,9 +1,23 @@
 """What the report calls configurations and programs, their order, and their colours."""
 
-COLOURS = {"native": "#8c8c8c", "one-at-a-time": "#c9c9c9", "mps": "#4c72b0", "mps-split": "#9ab6dc", "green": "#55a868",
-           "slate-adaptive": "#c44e52", "slate-table": "#dd8452", "slate-fifo": "#e8b9a0", "slate-timeslice": "#937860"}
-LABELS = {"native": "native (time slicing)", "mps": "MPS", "mps-split": "MPS, best percentages",
-          "green": "green contexts, best split", "one-at-a-time": "one at a time"}
+COLOURS = {
+    "native": "#8c8c8c",
+    "one-at-a-time": "#c9c9c9",
+    "mps": "#4c72b0",
+    "mps-split": "#9ab6dc",
+    "green": "#55a868",
+    "slate-adaptive": "#c44e52",
+    "slate-table": "#dd8452",
+    "slate-fifo": "#e8b9a0",
+    "slate-timeslice": "#937860",
+}
+LABELS = {
+    "native": "native (time slicing)",
+    "mps": "MPS",
+    "mps-split": "MPS, best percentages",
+    "green": "green contexts, best split",
+    "one-at-a-time": "one at a time",
+}
 SHORT = {"black_scholes": "BS", "gaussian": "GS", "sgemm": "MM", "quasi_random": "RG", "transpose": "TR"}
 
 

@@ -11,8 +11,6 @@ compiles; the next one finds its code. Natively there is nothing cold. The parts
 """
 
 from .configurations import SlateConfiguration
-from .progress import progress
-from .session import OutOfTime
 from .solo import add_options, chosen, measure_solo  # noqa: F401 (the same options as solo)
 
 HELP = "where a program's time goes, start-up and compilation included"
@@ -20,30 +18,23 @@ CONFIGURATIONS = ("native", "slate-adaptive")
 
 
 def make_round(session, number, names):
-    """Every configuration's programs in random order. A cold run comes directly before its warm one."""
-    for configuration in session.random.sample(session.configurations, len(session.configurations)):
+    """Every configuration's programs in random order: (configuration, program, round, cold, daemon anew). Of slate's, a
+    cold run comes directly before its warm one, and the first cold one finds a daemon with nothing compiled."""
+    steps = []
+    for configuration in session.random.sample(session.with_reference, len(session.with_reference)):
         is_slate = isinstance(configuration, SlateConfiguration)
-        if is_slate:
-            configuration.stop()  # nothing compiled
-        for name in session.random.sample(names, len(names)):
-            for cold in ((True, False) if is_slate else (False,)):
-                yield configuration, name, cold
+        for index, name in enumerate(session.random.sample(names, len(names))):
+            for cold in (True, False) if is_slate else (False,):
+                steps.append((configuration, name, number, cold, cold and index == 0))
+    return steps
 
 
 def run(session, arguments):
     session.use(arguments.configurations or CONFIGURATIONS)
     session.calibrate(chosen(session, arguments))
     names = list(session.reps)
-    slates = sum(isinstance(each, SlateConfiguration) for each in session.configurations)
-    total = session.rounds * len(names) * (len(session.configurations) + slates)
-    done = 0
-    with progress(total, "overhead") as bar:
-        for number in range(session.rounds):
-            for configuration, name, cold in make_round(session, number, names):
-                try:
-                    measure_solo(session, configuration, name, number, barrier=False, cold=cold)
-                except OutOfTime as limit:
-                    session.writer.write("left_out", what="%d of %d runs" % (total - done, total), reason=str(limit))
-                    raise
-                done += 1
-                bar.update()
+    plan = [step for number in range(session.rounds) for step in make_round(session, number, names)]
+    for configuration, name, number, cold, anew in session.steps(plan, "overhead", group=lambda step: step[:3]):
+        if anew:
+            configuration.stop()
+        measure_solo(session, configuration, name, number, barrier=False, cold=cold)

@@ -7,9 +7,7 @@ alone of the same run.
 
 from .configurations import DEFAULT
 from .programs import UsageError, choose_pairs
-from .progress import progress
 from .runner import makespan, times_from_common_start
-from .session import OutOfTime
 from .solo import measure_solo
 
 HELP = "pairs of programs at once, against one after the other"
@@ -17,9 +15,15 @@ HELP = "pairs of programs at once, against one after the other"
 
 def add_options(parser):
     parser.add_argument("--programs", nargs="*", metavar="NAME", help="of which 'all' and 'sample:N' make pairs")
-    parser.add_argument("--pairs", nargs="*", metavar="PAIRS",
-                        help="paper, sample:N, all, or A,B; by default the paper's 15, and all with own programs in them")
-    parser.add_argument("--splits", default="25/75,50/50,75/25", help="percentages that mps-split and green try")
+    parser.add_argument(
+        "--pairs",
+        nargs="*",
+        metavar="PAIRS",
+        help="paper, sample:N, all, or A,B; by default the paper's 15, and all with own programs in them",
+    )
+    parser.add_argument(
+        "--splits", default="25/75,50/50,75/25", help="percentages that mps-split and green try (%(default)s)"
+    )
 
 
 def parse_splits(text):
@@ -60,9 +64,12 @@ def make_plan(session, pairs, splits):
         session.random.shuffle(solos)
         plan += solos
         for pair in session.random.sample(pairs, len(pairs)):
-            steps = [(number, configuration, pair, split) for configuration in session.configurations
-                     if session.can_run(configuration, *pair)
-                     for split in (splits if configuration.has_splits else [None])]
+            steps = [
+                (number, configuration, pair, split)
+                for configuration in session.configurations
+                if session.can_run(configuration, *pair)
+                for split in (splits if configuration.has_splits else [None])
+            ]
             session.random.shuffle(steps)
             plan += steps
     return plan
@@ -73,9 +80,16 @@ def measure_pair(session, number, configuration, pair, split):
     if done is None:
         return
     session.writer.write(
-        "pair", programs=list(pair), configuration=configuration.name, split=split, sms=done[0].report.get("sms"),
-        reps=[session.reps[name] for name in pair], round=number, makespan_ms=makespan(done),
-        times_ms=times_from_common_start(done))
+        "pair",
+        programs=list(pair),
+        configuration=configuration.name,
+        split=split,
+        sms=done[0].report.get("sms"),
+        reps=[session.reps[name] for name in pair],
+        round=number,
+        makespan_ms=makespan(done),
+        times_ms=times_from_common_start(done),
+    )
 
 
 def run(session, arguments):
@@ -87,15 +101,8 @@ def run(session, arguments):
     session.warm_up(list(session.reps))
     plan = make_plan(session, pairs, splits)
     session.say("%d pairs, %d runs" % (len(pairs), len(plan)))
-    with progress(len(plan), "pairs") as bar:
-        for done, (number, configuration, names, split) in enumerate(plan):
-            try:
-                if len(names) == 1:
-                    measure_solo(session, configuration, names[0], number, barrier=True)
-                else:
-                    measure_pair(session, number, configuration, names, split)
-            except OutOfTime as limit:
-                session.writer.write("left_out", what="%d of %d runs, from round %d on" % (len(plan) - done, len(plan), number),
-                                     reason=str(limit))
-                raise
-            bar.update()
+    for number, configuration, names, split in session.steps(plan, "pairs", group=lambda step: (step[0], step[2])):
+        if len(names) == 1:
+            measure_solo(session, configuration, names[0], number, barrier=True)
+        else:
+            measure_pair(session, number, configuration, names, split)

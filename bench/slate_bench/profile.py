@@ -9,8 +9,15 @@ def write_profiles(session):
             alone = [found["ms"] for found in kernel["alone"].values()]
             if alone:
                 session.writer.write(
-                    "profile", configuration=configuration.name, program=session.kernels.get(kernel["name"]),
-                    kernel=kernel["name"], ms=min(alone), flops=kernel["flops"], bytes=kernel["bytes"],
-                    instructions=kernel["instructions"], **{"class": kernel["class"]})
+                    "profile",
+                    configuration=configuration.name,
+                    program=session.kernels.get(kernel["name"]),
+                    kernel=kernel["name"],
+                    ms=min(alone),
+                    flops=kernel["flops"],
+                    bytes=kernel["bytes"],
+                    instructions=kernel["instructions"],
+                    **{"class": kernel["class"]}
+                )
         if kernels:
             return

@@ -17,6 +17,7 @@ class UsageError(Exception):
 class Program:
     """One program. `command` is None for those of kernels/, which know --reps, --barrier and --json; otherwise the words
     of somebody's own command, in which {reps} and {barrier} are replaced."""
+
     name: str
     size: int = 0
     paper: bool = False
@@ -66,6 +67,7 @@ def read_list(on_gpu, sizes=None, path=LIST):
 def choose_pairs(words, programs, seed):
     """Pairs of names, without order. `words`: "paper" (all of the paper's programs), "all", "sample:N" (N of all others,
     every program about as often as any), or "A,B"."""
+
     def all_of(names):
         return list(itertools.combinations_with_replacement(names, 2))
 
@@ -83,7 +85,9 @@ def choose_pairs(words, programs, seed):
             pair = tuple(word.split(","))
             unknown = [name for name in pair if name not in programs]
             if len(pair) != 2 or unknown:
-                raise UsageError("--pairs %s: no such %s" % (word, "program: " + ", ".join(unknown) if unknown else "set"))
+                raise UsageError(
+                    "--pairs %s: no such %s" % (word, "program: " + ", ".join(unknown) if unknown else "set")
+                )
             chosen.append(pair)
     return list(dict.fromkeys(chosen))
 

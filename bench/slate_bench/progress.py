@@ -28,6 +28,7 @@ def progress(total, label):
     if sys.stderr.isatty():
         try:
             from tqdm import tqdm
+
             return tqdm(total=total, desc=label, unit="run", file=sys.stderr)
         except ImportError:
             pass

@@ -20,7 +20,9 @@ img{max-width:100%}figcaption,.note{color:#666;font-size:13px}figure{margin:1em 
 
 def add_options(parser):
     parser.add_argument("rows", nargs="+", metavar="ROWS", help="files that slate-bench wrote")
-    parser.add_argument("--out", default="slate-bench-report", help="folder for the page and its pictures (%(default)s)")
+    parser.add_argument(
+        "--out", default="slate-bench-report", help="folder for the page and its pictures (%(default)s)"
+    )
 
 
 class Page:
@@ -28,8 +30,10 @@ class Page:
 
     def __init__(self, folder, title):
         self.folder = folder
-        self.parts = ["<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>",
-                      "<title>%s</title><style>%s</style><h1>%s</h1>" % (html.escape(title), STYLE, html.escape(title))]
+        self.parts = [
+            "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>",
+            "<title>%s</title><style>%s</style><h1>%s</h1>" % (html.escape(title), STYLE, html.escape(title)),
+        ]
 
     def section(self, title, note=""):
         self.parts.append("<h2>%s</h2>" % html.escape(title))
@@ -44,11 +48,14 @@ class Page:
             self.parts.append("<p class=note>Not measured.</p>")
             return
         heading, lines = table
-        self.parts.append("<table><tr>%s</tr>%s</table>" % (
-            cells("th", heading), "".join("<tr>%s</tr>" % cells("td", line) for line in lines)))
+        self.parts.append(
+            "<table><tr>%s</tr>%s</table>"
+            % (cells("th", heading), "".join("<tr>%s</tr>" % cells("td", line) for line in lines))
+        )
 
     def figure(self, name, figure, caption):
         import matplotlib.pyplot as plt
+
         if figure is None:
             self.parts.append("<p class=note>%s: not measured.</p>" % html.escape(caption))
             return
@@ -57,8 +64,10 @@ class Page:
         plt.close(figure)
         with open(os.path.join(self.folder, name + ".png"), "wb") as file:
             file.write(buffer.getvalue())
-        self.parts.append("<figure><img alt='%s' src='data:image/png;base64,%s'><figcaption>%s</figcaption></figure>" % (
-            html.escape(name), base64.b64encode(buffer.getvalue()).decode(), html.escape(caption)))
+        self.parts.append(
+            "<figure><img alt='%s' src='data:image/png;base64,%s'><figcaption>%s</figcaption></figure>"
+            % (html.escape(name), base64.b64encode(buffer.getvalue()).decode(), html.escape(caption))
+        )
 
     def write(self):
         path = os.path.join(self.folder, "report.html")
@@ -73,26 +82,45 @@ def cells(kind, values):
 
 def provenance(found):
     """Where the rows come from, a sentence a machine and commit."""
-    seen = dict.fromkeys((row["machine"]["gpu"] or row["device"], row["machine"]["driver"] or "none", row["machine"]["processor"],
-                          row["machine"]["cpus"], row["commit"]) for row in found)
+    seen = dict.fromkeys(
+        (
+            row["machine"]["gpu"] or row["device"],
+            row["machine"]["driver"] or "none",
+            row["machine"]["processor"],
+            row["machine"]["cpus"],
+            row["commit"],
+        )
+        for row in found
+    )
     dates = sorted(row["time"][:10] for row in found)
     clocks = sorted(row["clocks"]["sm_mhz"] for row in found if row["clocks"] and row["clocks"]["sm_mhz"])
     sentences = ["%s, driver %s, %s with %d processors; slate at commit %s." % each for each in seen]
-    sentences.append("%s of %s, %s." % (findings.counted(len(found), "row"), findings.counted(len({row["run"] for row in found}), "run"),
-                                           " to ".join(sorted({dates[0], dates[-1]}))))
+    sentences.append(
+        "%s of %s, %s."
+        % (
+            findings.counted(len(found), "row"),
+            findings.counted(len({row["run"] for row in found}), "run"),
+            " to ".join(sorted({dates[0], dates[-1]})),
+        )
+    )
     if clocks:
-        sentences.append("The GPU's SM clock at the rows: %d to %d MHz, median %d." % (clocks[0], clocks[-1], clocks[len(clocks) // 2]))
+        sentences.append(
+            "The GPU's SM clock at the rows: %d to %d MHz, median %d."
+            % (clocks[0], clocks[-1], clocks[len(clocks) // 2])
+        )
     return sentences
 
 
 def papers_programs():
     from .programs import read_list
+
     return {name for name, program in read_list(True).items() if program.paper}
 
 
 def build(found, folder):
     """Writes everything into the folder: the page's path."""
     from . import figures, tables
+
     os.makedirs(folder, exist_ok=True)
     page = Page(folder, "slate-bench")
     best = summary.best_pairs(found)
@@ -105,9 +133,14 @@ def build(found, folder):
     page.section("Arrivals over time")
     page.figure("mix", figures.figure_mix(found), "Programs that arrive over time, start-up included")
     page.table(tables.mix_table(found))
-    page.section("Shares", "Equal programs should end together, and so should programs whose work is as their weight: 1 is right.")
+    page.section(
+        "Shares",
+        "Equal programs should end together, and so should programs whose work is as their weight: 1 is right.",
+    )
     page.table(tables.fairness_table(found))
-    page.section("Arrangements", "Times over one after the other under slate; reached: the best arrangement's over slate's own.")
+    page.section(
+        "Arrangements", "Times over one after the other under slate; reached: the best arrangement's over slate's own."
+    )
     page.table(tables.arrangement_table(found))
     page.section("Not measured, and failed")
     page.sentences(findings.about_gaps(found))
@@ -116,14 +149,29 @@ def build(found, folder):
 
 
 def add_pairs(page, figures, tables, best, ours):
-    page.section("The paper's pairs (Figure 7)", "Gain is the sum of the native times alone over the time together, both of the "
-                 "same run. Configurations with several splits show the best one, which is known only afterwards.")
-    page.figure("figure-7", figures.figure_7(best, papers_programs()), "The 15 pairs of the Slate paper; below 1 is a gain")
+    page.section(
+        "The paper's pairs (Figure 7)",
+        "Gain is the sum of the native times alone over the time together, both of the "
+        "same run. Configurations with several splits show the best one, which is known only afterwards.",
+    )
+    page.figure(
+        "figure-7", figures.figure_7(best, papers_programs()), "The 15 pairs of the Slate paper; below 1 is a gain"
+    )
     page.section("All pairs")
-    page.figure("ratios", figures.figure_ratios(best, ours), "%s against its rivals, each pair a point; below 1 is a loss" % ours)
-    page.figure("heat-map", figures.heat_map(best, ours), "%s: gain over one after the other natively; red is a loss" % ours)
+    page.figure(
+        "ratios",
+        figures.figure_ratios(best, ours),
+        "%s against its rivals, each pair a point; below 1 is a loss" % ours,
+    )
+    page.figure(
+        "heat-map", figures.heat_map(best, ours), "%s: gain over one after the other natively; red is a loss" % ours
+    )
     page.figure("heat-map-mps", figures.heat_map(best, ours, "mps"), "%s over MPS; red is a loss" % ours)
-    page.figure("heat-map-static", figures.heat_map(best, ours, "static"), "%s over the best static partition; red is a loss" % ours)
+    page.figure(
+        "heat-map-static",
+        figures.heat_map(best, ours, "static"),
+        "%s over the best static partition; red is a loss" % ours,
+    )
     page.table(tables.metric_table(best))
     page.table(tables.pair_table(best))
     page.section("black_scholes beside quasi_random (Table IV)")
@@ -131,12 +179,19 @@ def add_pairs(page, figures, tables, best, ours):
 
 
 def add_alone(page, figures, tables, found, best):
-    page.section("What the programs are (Table II)", "FLOPs and bytes are counted by slate's profile form: bytes that the kernel "
-                 "asks for, of which the caches may serve some. The paper's counters came from a profiler.")
+    page.section(
+        "What the programs are (Table II)",
+        "FLOPs and bytes are counted by slate's profile form: bytes that the kernel "
+        "asks for, of which the caches may serve some. The paper's counters came from a profiler.",
+    )
     page.table(tables.table_2(found))
-    page.section("Gaussian elimination (Table III)", "The paper's IPC and stalls need a profiler's privileges; times are here.")
+    page.section(
+        "Gaussian elimination (Table III)", "The paper's IPC and stalls need a profiler's privileges; times are here."
+    )
     page.table(tables.table_3(found))
-    page.section("Alone (Table V)", "Medians of ratios to the native times of the same run. Applications include start-up.")
+    page.section(
+        "Alone (Table V)", "Medians of ratios to the native times of the same run. Applications include start-up."
+    )
     page.table(tables.table_5(found))
     page.section("Where the time goes (Figure 6)", "docs/benchmarking.md defines the parts.")
     page.figure("figure-6", figures.figure_6(found), "Application time alone, in parts")

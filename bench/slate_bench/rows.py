@@ -16,8 +16,13 @@ class Writer:
         self.path = path
         self.machine = machine
         self.run = uuid.uuid4().hex[:12]
-        self.common = {"command": command, "device": device, "seed": seed, "commit": machine.commit,
-                       "machine": machine.facts}
+        self.common = {
+            "command": command,
+            "device": device,
+            "seed": seed,
+            "commit": machine.commit,
+            "machine": machine.facts,
+        }
         os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
         self.file = open(path, "a")
 
@@ -51,14 +56,18 @@ def complaints(rows):
 
     with open(SCHEMA) as file:
         schema = json.load(file)
-    validators = {kind: jsonschema.Draft7Validator(dict(schema["definitions"][kind], definitions=schema["definitions"]))
-                  for kind in schema["properties"]["kind"]["enum"]}
+    validators = {
+        kind: jsonschema.Draft7Validator(dict(schema["definitions"][kind], definitions=schema["definitions"]))
+        for kind in schema["properties"]["kind"]["enum"]
+    }
     common = jsonschema.Draft7Validator(schema)
     found = []
     for number, row in enumerate(rows, 1):
         errors = list(common.iter_errors(row))
         if row.get("kind") in validators:
             errors += validators[row["kind"]].iter_errors(row)
-        found += ["row %d (%s): %s: %s" % (number, row.get("kind"), "/".join(map(str, error.path)), error.message)
-                  for error in errors]
+        found += [
+            "row %d (%s): %s: %s" % (number, row.get("kind"), "/".join(map(str, error.path)), error.message)
+            for error in errors
+        ]
     return found

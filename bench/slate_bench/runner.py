@@ -24,6 +24,7 @@ class RunFailed(Exception):
 @dataclass(frozen=True)
 class Job:
     """A program, how often it repeats its kernel, and what its environment has besides the configuration's."""
+
     program: object
     reps: int = 1
     environment: tuple = ()
@@ -32,6 +33,7 @@ class Job:
 @dataclass
 class Command:
     """One process: its words, environment, and the jobs (by index) that run in it."""
+
     words: list
     environment: dict
     jobs: list
@@ -42,6 +44,7 @@ class Command:
 class Outcome:
     """Of one job, milliseconds of the monotonic clock. `report` is what the program printed; an own program's is made of
     its process's times."""
+
     report: dict
     process_started_ms: float
     process_ended_ms: float
@@ -81,6 +84,7 @@ def now_ms():
 @dataclass
 class Process:
     """A running command. A thread of its own waits for its end, so that the end's time is right."""
+
     command: Command
     popen: subprocess.Popen = None
     started_ms: float = 0
@@ -92,9 +96,16 @@ class Process:
     def start(self):
         self.started_ms = now_ms()
         try:
-            self.popen = subprocess.Popen(self.command.words, env=self.command.environment, text=True, errors="replace",
-                                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                          start_new_session=True)
+            self.popen = subprocess.Popen(
+                self.command.words,
+                env=self.command.environment,
+                text=True,
+                errors="replace",
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
         except OSError as error:
             raise RunFailed("%s: %s" % (self.command.words[0], error)) from error
         self.thread = threading.Thread(target=self.wait, daemon=True)
@@ -114,12 +125,13 @@ class Process:
 
     def kill(self):
         """With its children: it leads a session."""
-        if self.popen is not None and self.thread.is_alive():
-            try:
-                os.killpg(self.popen.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-            self.thread.join()
+        if self.popen is None or self.popen.poll() is not None:
+            return
+        try:
+            os.killpg(self.popen.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.popen.wait() if self.thread is None else self.thread.join()
 
 
 def run_together(make_commands, jobs, limit_s):

@@ -1,7 +1,5 @@
 """solo: each program alone in each configuration: the whole process, start-up included, its loop and its kernel."""
 
-from .progress import progress
-from .session import OutOfTime
 
 HELP = "each program alone, against natively"
 CONFIGURATIONS = ("native", "mps", "slate-adaptive")
@@ -19,15 +17,27 @@ def chosen(session, arguments):
 
 def measure_solo(session, configuration, name, number, barrier, cold=False):
     """Writes a row, unless it fails."""
-    done = session.measure(configuration, [session.job(name)], split=[100] if configuration.has_splits else None, barrier=barrier)
+    done = session.measure(
+        configuration, [session.job(name)], split=[100] if configuration.has_splits else None, barrier=barrier
+    )
     if done is None:
         return
     outcome = done[0]
     report = outcome.report
     session.writer.write(
-        "solo", program=name, configuration=configuration.name, size=session.programs[name].size, reps=session.reps[name],
-        round=number, cold=cold, loop_ms=outcome.loop_ms, application_ms=outcome.application_ms, kernel_ms=report.get("kernel_ms"),
-        total_ms=report.get("total_ms"), hash=report.get("hash"))
+        "solo",
+        program=name,
+        configuration=configuration.name,
+        size=session.programs[name].size,
+        reps=session.reps[name],
+        round=number,
+        cold=cold,
+        loop_ms=outcome.loop_ms,
+        application_ms=outcome.application_ms,
+        kernel_ms=report.get("kernel_ms"),
+        total_ms=report.get("total_ms"),
+        hash=report.get("hash"),
+    )
 
 
 def run(session, arguments):
@@ -35,16 +45,14 @@ def run(session, arguments):
     session.calibrate(chosen(session, arguments))
     names = list(session.reps)
     session.warm_up(names)
-    plan = [(number, configuration, name) for number in range(session.rounds)
-            for configuration in session.configurations for name in names
-            if session.can_run(configuration, name)]
+    plan = [
+        (number, configuration, name)
+        for number in range(session.rounds)
+        for configuration in session.with_reference
+        for name in names
+        if session.can_run(configuration, name)
+    ]
     session.random.shuffle(plan)
     plan.sort(key=lambda step: step[0])  # round by round, each in an order of its own
-    with progress(len(plan), "solo") as bar:
-        for done, (number, configuration, name) in enumerate(plan):
-            try:
-                measure_solo(session, configuration, name, number, barrier=False)
-            except OutOfTime as limit:
-                session.writer.write("left_out", what="%d of %d runs" % (len(plan) - done, len(plan)), reason=str(limit))
-                raise
-            bar.update()
+    for number, configuration, name in session.steps(plan, "solo"):
+        measure_solo(session, configuration, name, number, barrier=False)

@@ -6,7 +6,7 @@ median = statistics.median
 
 
 def spread(values):
-    """Half of the distance between the quartiles over the median, 0 for fewer than two values: how far apart runs are."""
+    """Half the distance of the quartiles over the median, 0 for fewer than two values: how far apart runs are."""
     if len(values) < 2:
         return 0.0
     low, _, high = statistics.quantiles(values, n=4, method="inclusive")

@@ -16,6 +16,7 @@ STATIC = ("mps-split", "green")
 @dataclass
 class Solo:
     """A program alone in one configuration; lists have a value a run of the program."""
+
     program: str
     configuration: str
     loop_ms: list = field(default_factory=list)
@@ -30,11 +31,13 @@ class Solo:
 @dataclass
 class Pair:
     """Programs at once in one configuration, by one split. gains: time one after the other over time together."""
+
     programs: tuple
     configuration: str
     split: tuple = None
     sms: tuple = None
     gains: list = field(default_factory=list)
+    gains_by_run: dict = field(default_factory=dict)
     antt: list = field(default_factory=list)
     stp: list = field(default_factory=list)
     fairness: list = field(default_factory=list)
@@ -42,6 +45,14 @@ class Pair:
     @property
     def gain(self):
         return statistics.median(self.gains)
+
+    def over(self, rival):
+        """Median ratio of its gain to the rival's in the same run; None where they met in no run."""
+        runs = self.gains_by_run.keys() & rival.gains_by_run.keys()
+        ratios = [
+            statistics.median(self.gains_by_run[run]) / statistics.median(rival.gains_by_run[run]) for run in runs
+        ]
+        return statistics.median(ratios) if ratios else None
 
     @property
     def first_gain(self):
@@ -86,12 +97,30 @@ def solos(rows):
     return found
 
 
+def with_all_splits(rows):
+    """The rows of pairs, without those of a configuration that was left before it had tried every split of its run: the
+    best of fewer splits is no best split."""
+    rows = [row for row in rows if row["kind"] == "pair"]
+    tried, most = collections.defaultdict(set), collections.Counter()
+    for row in rows:
+        if row["split"]:
+            tried[row["run"], row["configuration"], *row["programs"]].add(tuple(row["split"]))
+    for (run, configuration, *_), splits in tried.items():
+        most[run, configuration] = max(most[run, configuration], len(splits))
+    return [
+        row
+        for row in rows
+        if not row["split"]
+        or len(tried[row["run"], row["configuration"], *row["programs"]]) == most[row["run"], row["configuration"]]
+    ]
+
+
 def pairs(rows):
     """{(programs, configuration, split): Pair}, programs in alphabetical order. Pairs whose programs have no time alone
     in their run are left out."""
     alone = medians_alone(rows)
     found = {}
-    for row in sorted((row for row in rows if row["kind"] == "pair"), key=lambda row: row["round"]):
+    for row in sorted(with_all_splits(rows), key=lambda row: row["round"]):
         base = [alone.get((row["run"], name, "loop_ms")) for name in row["programs"]]
         if None in base:
             continue
@@ -101,6 +130,7 @@ def pairs(rows):
         pair = found.setdefault((programs, row["configuration"], split), Pair(programs, row["configuration"], split))
         pair.sms = row["sms"] and tuple(row["sms"][index] for index in order)
         pair.gains.append(sum(base) / row["makespan_ms"])
+        pair.gains_by_run.setdefault(row["run"], []).append(pair.gains[-1])
         pair.antt.append(statistics.antt(row["times_ms"], base))
         pair.stp.append(statistics.stp(row["times_ms"], base))
         pair.fairness.append(statistics.fairness(row["times_ms"], base))
@@ -118,19 +148,19 @@ def best_pairs(rows):
     return best
 
 
-def best_static(found, programs):
-    """The best hand-made partition of those measured for the pair, or None."""
-    return max((found[programs, name] for name in STATIC if (programs, name) in found), key=lambda pair: pair.gain, default=None)
-
-
 @dataclass
 class Comparison:
     """One configuration against another over the pairs that both ran: ratios of their gains."""
+
     ratios: dict  # by pair
 
     @property
     def mean(self):
         return statistics.geometric_mean(list(self.ratios.values()))
+
+    @property
+    def median(self):
+        return statistics.median(list(self.ratios.values()))
 
     @property
     def best(self):
@@ -145,13 +175,15 @@ class Comparison:
 
 
 def compare(found, ours, theirs):
-    """Of best_pairs(): configuration `ours` against `theirs`, which may be "static"; None where no pair ran in both."""
+    """Of best_pairs(): configuration `ours` against `theirs`, or against the better one of STATIC if that is "static";
+    None where no pair ran in both in the same run."""
     ratios = {}
-    for programs, configuration in found:
+    for (programs, configuration), pair in found.items():
         if configuration == ours:
-            other = best_static(found, programs) if theirs == "static" else found.get((programs, theirs))
-            if other is not None:
-                ratios[programs] = found[programs, ours].gain / other.gain
+            rivals = [found.get((programs, name)) for name in (STATIC if theirs == "static" else (theirs,))]
+            against = [ratio for ratio in (pair.over(rival) for rival in rivals if rival) if ratio]
+            if against:
+                ratios[programs] = min(against)
     return Comparison(ratios) if ratios else None
 
 
@@ -160,12 +192,16 @@ def parts_of(row):
     if row["kernel_ms"] is None or row["total_ms"] is None:
         return None
     kernels = min(row["reps"] * row["kernel_ms"], row["loop_ms"])
-    return {"kernels": kernels, "launches": row["loop_ms"] - kernels, "set-up": max(0.0, row["total_ms"] - row["loop_ms"]),
-            "process": max(0.0, row["application_ms"] - row["total_ms"])}
+    return {
+        "kernels": kernels,
+        "launches": row["loop_ms"] - kernels,
+        "set-up": max(0.0, row["total_ms"] - row["loop_ms"]),
+        "process": max(0.0, row["application_ms"] - row["total_ms"]),
+    }
 
 
 def overheads(rows):
-    """{(program, configuration): {part: median ms}} of the runs of `overhead`; of slate's configurations "injection" too:
+    """{(program, configuration): {part: median ms}} of the runs of `overhead`. Of slate's configurations "injection" too:
     how much longer the application takes when nothing of it was compiled before."""
     parts, applications = collections.defaultdict(list), collections.defaultdict(list)
     for row in rows:
@@ -203,21 +239,50 @@ def write_sqlite(rows, path):
         os.remove(path)
     with sqlite3.connect(path) as database:
         database.execute("create table row (kind text, run text, time text, json text)")
-        database.executemany("insert into row values (?, ?, ?, ?)",
-                             ((row["kind"], row["run"], row["time"], json.dumps(row)) for row in rows))
-        database.execute("create table solo (program text, configuration text, runs integer, loop_ms real, loop_spread real,"
-                         " kernel_ms real, application_ms real, loop_ratio real, application_ratio real)")
+        database.executemany(
+            "insert into row values (?, ?, ?, ?)",
+            ((row["kind"], row["run"], row["time"], json.dumps(row)) for row in rows),
+        )
+        database.execute(
+            "create table solo (program text, configuration text, runs integer, loop_ms real, loop_spread real,"
+            " kernel_ms real, application_ms real, loop_ratio real, application_ratio real)"
+        )
         for solo in solos(rows).values():
-            database.execute("insert into solo values (?, ?, ?, ?, ?, ?, ?, ?, ?)", (
-                solo.program, solo.configuration, len(solo.loop_ms), middle(solo.loop_ms), statistics.spread(solo.loop_ms),
-                middle(solo.kernel_ms), middle(solo.application_ms), middle(solo.loop_ratios), middle(solo.application_ratios)))
-        database.execute("create table pair (programs text, configuration text, split text, sms text, runs integer, gain real,"
-                         " spread real, first_gain real, antt real, stp real, fairness real)")
+            database.execute(
+                "insert into solo values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    solo.program,
+                    solo.configuration,
+                    len(solo.loop_ms),
+                    middle(solo.loop_ms),
+                    statistics.spread(solo.loop_ms),
+                    middle(solo.kernel_ms),
+                    middle(solo.application_ms),
+                    middle(solo.loop_ratios),
+                    middle(solo.application_ratios),
+                ),
+            )
+        database.execute(
+            "create table pair (programs text, configuration text, split text, sms text, runs integer, gain real,"
+            " spread real, first_gain real, antt real, stp real, fairness real)"
+        )
         for pair in pairs(rows).values():
-            database.execute("insert into pair values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (
-                label(pair.programs), pair.configuration, shares(pair.split), shares(pair.sms), len(pair.gains), pair.gain,
-                statistics.spread(pair.gains), pair.first_gain, statistics.median(pair.antt), statistics.median(pair.stp),
-                statistics.median(pair.fairness)))
+            database.execute(
+                "insert into pair values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    label(pair.programs),
+                    pair.configuration,
+                    shares(pair.split),
+                    shares(pair.sms),
+                    len(pair.gains),
+                    pair.gain,
+                    statistics.spread(pair.gains),
+                    pair.first_gain,
+                    statistics.median(pair.antt),
+                    statistics.median(pair.stp),
+                    statistics.median(pair.fairness),
+                ),
+            )
     database.close()
 
 
@@ -236,25 +301,59 @@ def lines(rows):
         gains = {programs: pair.gain for (programs, configuration), pair in found.items() if configuration == name}
         worst, best = min(gains, key=gains.get), max(gains, key=gains.get)
         yield "%-15s %3d pairs: mean gain over one after the other %.3f, best %.2f (%s), worst %.2f (%s)" % (
-            name, len(gains), statistics.geometric_mean(list(gains.values())), gains[best], label(best), gains[worst], label(worst))
+            name,
+            len(gains),
+            statistics.geometric_mean(list(gains.values())),
+            gains[best],
+            label(best),
+            gains[worst],
+            label(worst),
+        )
     for rival in ("native", "mps", "mps-split", "green", "static"):
         comparison = compare(found, SLATE, rival)
         if comparison:
-            yield "%s over %-9s mean %.3f, best %.2f (%s), worst %.2f (%s), %d of %d lost by more than 2 %%" % (
-                SLATE, rival, comparison.mean, comparison.best[1], label(comparison.best[0]), comparison.worst[1],
-                label(comparison.worst[0]), len(comparison.losses()), len(comparison.ratios))
+            yield "%s over %-9s mean %.3f, median %.3f, best %.2f (%s), worst %.2f (%s), %d of %d lost by more than 2 %%" % (
+                SLATE,
+                rival,
+                comparison.mean,
+                comparison.median,
+                comparison.best[1],
+                label(comparison.best[0]),
+                comparison.worst[1],
+                label(comparison.worst[0]),
+                len(comparison.losses()),
+                len(comparison.ratios),
+            )
     for name, figures in mixes(rows).items():
         yield "%-15s mix: %.3g programs a second, mean turnaround %.3g s" % (
-            name, statistics.median(figures["throughput_per_s"]), statistics.median(figures["mean_turnaround_ms"]) / 1e3)
+            name,
+            statistics.median(figures["throughput_per_s"]),
+            statistics.median(figures["mean_turnaround_ms"]) / 1e3,
+        )
     for row in rows:
         if row["kind"] == "fairness":
-            yield "%-15s %-15s %s: last end over first %.3f" % (row["program"], row["configuration"], row["what"], row["ratio"])
+            yield "%-15s %-15s %s: last end over first %.3f" % (
+                row["program"],
+                row["configuration"],
+                row["what"],
+                row["ratio"],
+            )
         if row["kind"] == "arrangements":
             yield "%s: slate's %.3f (%s), best %.3f (%s), reached %.3f" % (
-                label(row["programs"]), row["own"], row["own_arrangement"], row["ratios"][row["best"]], row["best"], row["reached"])
+                label(row["programs"]),
+                row["own"],
+                row["own_arrangement"],
+                row["ratios"][row["best"]],
+                row["best"],
+                row["reached"],
+            )
     for (program, configuration), found in sorted(overheads(rows).items()):
         yield "%-15s %-15s %s" % (program, configuration, ", ".join("%s %.1f ms" % part for part in found.items()))
     for (program, configuration), solo in sorted(solos(rows).items()):
         if solo.loop_ratios and configuration != "native":
             yield "%-15s alone, %-15s application %.3f of the reference's, loop %.3f" % (
-                program, configuration, middle(solo.application_ratios), middle(solo.loop_ratios))
+                program,
+                configuration,
+                middle(solo.application_ratios),
+                middle(solo.loop_ratios),
+            )

@@ -1,5 +1,5 @@
-"""sweep: kernels of the programs in the worker form, by blocks a task, by SMs, and by workers on each SM (Figures 1 and 5
-of the Slate paper). form_bench does it in one process, round by round, natively beside it."""
+"""sweep: kernels of the programs in the worker form, by blocks a task, by SMs, and by workers on each SM (Figures 1 and
+5 of the Slate paper). form_bench does it in one process, round by round, natively beside it."""
 
 import json
 import os
@@ -10,7 +10,6 @@ import time
 from .daemons import tail
 from .programs import UsageError
 from .runner import RunFailed
-from .session import OutOfTime
 
 HELP = "kernels by task size, SMs, and workers an SM"
 WHATS = ("task_size", "sms", "workers_per_sm")
@@ -26,9 +25,21 @@ def form_bench(session, whats, kernels):
     with tempfile.TemporaryDirectory(prefix="slate-bench-") as root:
         out, log = os.path.join(root, "rows"), os.path.join(root, "log")
         device = "cuda:%d" % session.machine.index if session.machine.on_gpu else session.device
-        command = [os.path.join(session.build, "bin", "form_bench"), "--device", device, "--programs",
-                   os.path.join(session.build, "bin", "shared"), "--rounds", str(session.rounds), "--sweep", ",".join(whats),
-                   "--json", out, *([] if session.machine.on_gpu else ["--small"]), *kernels]
+        command = [
+            os.path.join(session.build, "bin", "form_bench"),
+            "--device",
+            device,
+            "--programs",
+            os.path.join(session.build, "bin", "shared"),
+            "--rounds",
+            str(session.rounds),
+            "--sweep",
+            ",".join(whats),
+            "--json",
+            out,
+            *([] if session.machine.on_gpu else ["--small"]),
+            *kernels,
+        ]
         with open(log, "w") as errors:
             process = subprocess.Popen(command, stdout=errors, stderr=subprocess.STDOUT, start_new_session=True)
         try:
@@ -66,13 +77,13 @@ def run(session, arguments):
         raise UsageError("--what %s: of %s" % (arguments.what, ", ".join(WHATS)))
     if not os.path.exists(os.path.join(session.build, "bin", "form_bench")):
         raise UsageError("form_bench is not built in %s" % session.build)
+    session.left = "the rest of the sweep"
     try:
         for row in form_bench(session, whats, arguments.programs or []):
             session.writer.write("sweep", **row)
     except RunFailed as error:
         session.failures += 1
         session.say(str(error))
-        session.writer.write("failure", configuration="form_bench", programs=arguments.programs or [], split=None, message=str(error))
-    except OutOfTime as limit:
-        session.writer.write("left_out", what="the rest of the sweep", reason=str(limit))
-        raise
+        session.writer.write(
+            "failure", configuration="form_bench", programs=arguments.programs or [], split=None, message=str(error)
+        )

@@ -26,16 +26,20 @@ def table_2(rows):
             found[1] += row["bytes"]
             found[2] += row["ms"]
             found[3].append((row["ms"], row["class"] or NOTHING))
-    lines = [(name, number(flops / ms / 1e6, 4), number(size / ms / 1e6, 4), max(classes)[1], str(len(classes)))
-             for name, (flops, size, ms, classes) in sorted(programs.items())]
+    lines = [
+        (name, number(flops / ms / 1e6, 4), number(size / ms / 1e6, 4), max(classes)[1], str(len(classes)))
+        for name, (flops, size, ms, classes) in sorted(programs.items())
+    ]
     return lines and (("program", "GFLOP/s", "GB/s asked for", "class (Table I), longest kernel", "kernels"), lines)
 
 
 def latest_profile(rows):
-    """The rows of the last run that has any, one a kernel."""
-    found = [row for row in rows if row["kind"] == "profile"]
-    last = [row for row in found if row["run"] == found[-1]["run"]] if found else []
-    return list({row["kernel"]: row for row in last}.values())
+    """One row a kernel, the last one."""
+    return list({row["kernel"]: row for row in rows if row["kind"] == "profile"}.values())
+
+
+def spread(values):
+    return "%.1f %%" % (100 * statistics.spread(values)) if len(values) > 1 else NOTHING
 
 
 def table_3(rows):
@@ -44,9 +48,19 @@ def table_3(rows):
     lines = []
     for configuration in ordered({name for program, name in found if program == "gaussian"}):
         solo = found["gaussian", configuration]
-        lines.append((name_of(configuration), number(summary.middle(solo.kernel_ms), 4), number(summary.middle(solo.loop_ms), 4),
-                      number(summary.middle(solo.application_ms), 4), number(summary.middle(solo.loop_ratios))))
-    return lines and (("gaussian under", "one elimination, ms", "loop, ms", "application, ms", "loop over native"), lines)
+        lines.append(
+            (
+                name_of(configuration),
+                number(summary.middle(solo.kernel_ms), 4),
+                number(summary.middle(solo.loop_ms), 4),
+                number(summary.middle(solo.application_ms), 4),
+                number(summary.middle(solo.loop_ratios)),
+            )
+        )
+    return lines and (
+        ("gaussian under", "one elimination, ms", "loop, ms", "application, ms", "loop over native"),
+        lines,
+    )
 
 
 def table_4(found):
@@ -55,9 +69,19 @@ def table_4(found):
     lines = []
     for configuration in ordered({name for programs, name in found if programs == pair}):
         each = found[pair, configuration]
-        lines.append((name_of(configuration), percent(each.gain), number(statistics.median(each.stp)),
-                      number(statistics.median(each.antt)), number(statistics.median(each.fairness))))
-    return lines and (("black_scholes + quasi_random under", "throughput over one after the other", "STP", "ANTT", "fairness"), lines)
+        lines.append(
+            (
+                name_of(configuration),
+                percent(each.gain),
+                number(statistics.median(each.stp)),
+                number(statistics.median(each.antt)),
+                number(statistics.median(each.fairness)),
+            )
+        )
+    return lines and (
+        ("black_scholes + quasi_random under", "throughput over one after the other", "STP", "ANTT", "fairness"),
+        lines,
+    )
 
 
 def percent(ratio):
@@ -74,10 +98,21 @@ def table_5(rows):
             continue
         hashes = set().union(*(found[program, name].hashes for name in reference if (program, name) in found))
         same = NOTHING if not solo.hashes or not hashes else "yes" if solo.hashes == hashes else "NO"
-        lines.append((program, name_of(configuration), number(summary.middle(solo.application_ratios)),
-                      number(summary.middle(solo.loop_ratios)), number(summary.middle(solo.kernel_ratios)),
-                      "%.1f %%" % (100 * statistics.spread(solo.loop_ratios)), same))
-    return lines and (("program", "configuration", "application", "loop", "kernel", "spread of the loop", "bit-equal"), lines)
+        lines.append(
+            (
+                program,
+                name_of(configuration),
+                number(summary.middle(solo.application_ratios)),
+                number(summary.middle(solo.loop_ratios)),
+                number(summary.middle(solo.kernel_ratios)),
+                spread(solo.loop_ratios),
+                same,
+            )
+        )
+    return lines and (
+        ("program", "configuration", "application", "loop", "kernel", "spread of the loop", "bit-equal"),
+        lines,
+    )
 
 
 def pair_table(found):
@@ -88,9 +123,13 @@ def pair_table(found):
         cells = []
         for name in names:
             pair = found.get((programs, name))
-            cells.append(NOTHING if pair is None else "%.2f%s" % (pair.gain, " (%s)" % summary.shares(pair.sms or pair.split) if pair.split else ""))
+            cells.append(
+                NOTHING
+                if pair is None
+                else "%.2f%s" % (pair.gain, " (%s)" % summary.shares(pair.sms or pair.split) if pair.split else "")
+            )
         ours = found.get((programs, summary.SLATE))
-        cells += ["%.2f" % ours.first_gain, "%.1f %%" % (100 * statistics.spread(ours.gains)), str(len(ours.gains))] if ours else [NOTHING] * 3
+        cells += ["%.2f" % ours.first_gain, spread(ours.gains), str(len(ours.gains))] if ours else [NOTHING] * 3
         lines.append((summary.label(programs), *cells))
     return lines and (("pair", *map(name_of, names), "slate's first meeting", "slate's spread", "runs"), lines)
 
@@ -98,16 +137,31 @@ def pair_table(found):
 def metric_table(found):
     """ANTT, STP, fairness and gain of each configuration, over the pairs that all of them ran."""
     names = ordered({configuration for _, configuration in found})
-    common = [programs for programs in {programs for programs, _ in found} if all((programs, name) in found for name in names)]
+    common = [
+        programs for programs in {programs for programs, _ in found} if all((programs, name) in found for name in names)
+    ]
     if not common:
         return None
     lines = []
     for name in names:
         pairs = [found[programs, name] for programs in common]
-        lines.append((name_of(name), number(statistics.geometric_mean([pair.gain for pair in pairs])),
-                      *(number(statistics.mean([statistics.median(getattr(pair, field)) for pair in pairs]))
-                        for field in ("antt", "stp", "fairness"))))
-    return ("over the %d that all ran" % len(common), "gain, geometric mean", "ANTT (lower is better)", "STP (higher)", "fairness (1 is equal)"), lines
+        lines.append(
+            (
+                name_of(name),
+                number(statistics.geometric_mean([pair.gain for pair in pairs])),
+                *(
+                    number(statistics.mean([statistics.median(getattr(pair, field)) for pair in pairs]))
+                    for field in ("antt", "stp", "fairness")
+                ),
+            )
+        )
+    return (
+        "over the %d that all ran" % len(common),
+        "gain, geometric mean",
+        "ANTT (lower is better)",
+        "STP (higher)",
+        "fairness (1 is equal)",
+    ), lines
 
 
 def overhead_table(rows):
@@ -115,9 +169,27 @@ def overhead_table(rows):
     lines = []
     for (program, configuration), found in sorted(parts.items()):
         warm = sum(ms for part, ms in found.items() if part != "injection")
-        lines.append((program, name_of(configuration), *(number(found.get(part)) for part in
-                      ("kernels", "launches", "set-up", "process", "injection")), number(warm, 4)))
-    return lines and (("program", "configuration", "kernels, ms", "launches", "set-up", "process", "injection, first run only", "application, warm"), lines)
+        lines.append(
+            (
+                program,
+                name_of(configuration),
+                *(number(found.get(part)) for part in ("kernels", "launches", "set-up", "process", "injection")),
+                number(warm, 4),
+            )
+        )
+    return lines and (
+        (
+            "program",
+            "configuration",
+            "kernels, ms",
+            "launches",
+            "set-up",
+            "process",
+            "injection, first run only",
+            "application, warm",
+        ),
+        lines,
+    )
 
 
 def fairness_table(rows):
@@ -126,20 +198,47 @@ def fairness_table(rows):
         if row["kind"] == "fairness":
             values[row["program"], row["configuration"], row["what"], row["count"]].append(row["ratio"])
     words = {"equal": "%d equal ones", "weights": "%d of weights and work 1 to 3"}
-    lines = [(program, name_of(configuration), words[what] % count, "%.3f" % statistics.median(ratios), str(len(ratios)))
-             for (program, configuration, what, count), ratios in sorted(values.items())]
+    lines = [
+        (program, name_of(configuration), words[what] % count, "%.3f" % statistics.median(ratios), str(len(ratios)))
+        for (program, configuration, what, count), ratios in sorted(values.items())
+    ]
     return lines and (("program", "configuration", "at once", "last end over first", "runs"), lines)
 
 
 def arrangement_table(rows):
-    lines = [(summary.label(row["programs"]), row["own_arrangement"], "%.3f" % row["own"], row["best"], "%.3f" % row["ratios"][row["best"]],
-              "%.3f" % row["reached"], number(row["search_ms"])) for row in rows if row["kind"] == "arrangements"]
-    return lines and (("pair", "slate's arrangement", "its time", "best arrangement", "its time", "reached", "search, ms"), lines)
+    lines = [
+        (
+            summary.label(row["programs"]),
+            row["own_arrangement"],
+            "%.3f" % row["own"],
+            row["best"],
+            "%.3f" % row["ratios"][row["best"]],
+            "%.3f" % row["reached"],
+            number(row["search_ms"]),
+        )
+        for row in rows
+        if row["kind"] == "arrangements"
+    ]
+    return lines and (
+        ("pair", "slate's arrangement", "its time", "best arrangement", "its time", "reached", "search, ms"),
+        lines,
+    )
 
 
 def mix_table(rows):
     mixes = summary.mixes(rows)
-    lines = [(name_of(name), str(len(mixes[name]["makespan_ms"])),
-              *(number(statistics.median(mixes[name][key]) / scale) for key, scale in
-                (("throughput_per_s", 1), ("mean_turnaround_ms", 1e3), ("makespan_ms", 1e3)))) for name in ordered(mixes)]
-    return lines and (("configuration", "passages", "programs a second", "mean turnaround, s", "all done after, s"), lines)
+    lines = [
+        (
+            name_of(name),
+            str(len(mixes[name]["makespan_ms"])),
+            *(
+                number(statistics.median(mixes[name][key]) / scale)
+                for key, scale in (("throughput_per_s", 1), ("mean_turnaround_ms", 1e3), ("makespan_ms", 1e3))
+            ),
+        )
+        for name in ordered(mixes)
+    ]
+    return lines and (
+        ("configuration", "passages", "programs a second", "mean turnaround, s", "all done after, s"),
+        lines,
+    )

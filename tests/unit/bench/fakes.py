@@ -1,4 +1,4 @@
-"""A build folder and an MPS made of small scripts, so that what slate-bench does on a GPU can be followed without one."""
+"""A build folder and an MPS made of small scripts, to follow without a GPU what slate-bench does on one."""
 
 import os
 import stat
@@ -9,7 +9,7 @@ sys.path.insert(0, BENCH)
 
 # As kernels/common/program.cc: ready file, barrier, a line of JSON. One repetition takes a millisecond, twice that where
 # the environment shares the device out. FAKE_LOG gets a line of what it found in its environment.
-PROGRAM = '''#!{python}
+PROGRAM = """#!{python}
 import json, os, sys, time
 def option(name, default):
     return sys.argv[sys.argv.index(name) + 1] if name in sys.argv else default
@@ -17,7 +17,8 @@ name = os.path.basename(sys.argv[0]).removesuffix(".so")
 if name == os.environ.get("FAKE_FAILING"):
     sys.exit("no such kernel image")
 reps, barrier = int(option("--reps", "1")), option("--barrier", None)
-shown = {{key: os.environ[key] for key in ("CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE") if key in os.environ}}
+wanted = ("CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE")
+shown = {{key: os.environ[key] for key in wanted if key in os.environ}}
 if "FAKE_LOG" in os.environ:
     with open(os.environ["FAKE_LOG"], "a") as log:
         log.write(json.dumps(dict(shown, program=name, reps=reps, barrier=barrier)) + "\\n")
@@ -28,13 +29,13 @@ if barrier:
 started = time.monotonic()
 time.sleep(1e-3 * reps * float(os.environ.get("FAKE_SLOWNESS", "1")))
 # One write: green_pair's threads share a stream, fakes only the pipe behind it.
-os.write(1, json.dumps({{"program": name, "device": "fake", "size": int(option("--size", "1")), "reps": reps, "kernel_ms": 1.0,
-                  "total_ms": 5.0, "loop_started_ms": 1e3 * started, "loop_ms": 1e3 * (time.monotonic() - started),
+os.write(1, json.dumps({{"program": name, "device": "fake", "size": int(option("--size", "1")), "reps": reps,
+                  "kernel_ms": 1.0, "total_ms": 5.0, "loop_started_ms": 1e3 * started, "loop_ms": 1e3 * (time.monotonic() - started),
                   "hash": "0123456789abcdef", "checked": 0, "max_error": 0, "result": "ok"}}).encode() + b"\\n")
-'''
+"""
 
 # Starts a process for every program, as green_pair starts a thread.
-GREEN_PAIR = '''#!{python}
+GREEN_PAIR = """#!{python}
 import json, subprocess, sys
 pieces = [[]]
 for word in sys.argv[1:]:
@@ -42,16 +43,17 @@ for word in sys.argv[1:]:
 shares = [float(share) for share in pieces[0][pieces[0].index("--shares") + 1].split(",")]
 print(json.dumps({{"sms": [round(132 * share / sum(shares)) for share in shares]}}), flush=True)
 sys.exit(max(child.wait() for child in [subprocess.Popen(piece) for piece in pieces[1:]]))
-'''
+"""
 
 # -d leaves a process behind and its id in the directory; afterwards it takes commands on its standard input.
-MPS_CONTROL = '''#!{python}
+MPS_CONTROL = """#!{python}
 import os, signal, subprocess, sys
 pid_file = os.path.join(os.environ["CUDA_MPS_PIPE_DIRECTORY"], "nvidia-cuda-mps-control.pid")
 if sys.argv[1:] == ["-d"]:
     if os.environ.get("FAKE_MPS") == "refuses":
         sys.exit("Cannot find MPS control daemon process")
-    daemon = subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    nowhere = subprocess.DEVNULL
+    daemon = subprocess.Popen(["sleep", "600"], stdout=nowhere, stderr=nowhere, start_new_session=True)
     open(pid_file, "w").write(str(daemon.pid))
 else:
     command = sys.stdin.read().strip()
@@ -60,7 +62,7 @@ else:
         print(pid)
     if command == "quit" and os.environ.get("FAKE_MPS") != "stubborn":
         os.kill(int(pid), signal.SIGTERM)
-'''
+"""
 
 
 def write_script(path, text):

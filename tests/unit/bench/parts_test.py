@@ -1,21 +1,26 @@
 """The parts of slate-bench that need no process: lists, pairs, arrivals, statistics, summaries, the report's text."""
 
+import contextlib
+import io
 import os
 import tempfile
 import unittest
+from unittest import mock
 
 import fakes  # noqa: F401 (finds slate_bench)
 import sample_rows
 
-from slate_bench import findings, mix, pairs, rows, statistics, summary, tables
+from slate_bench import cli, findings, machine, mix, pairs, rows, statistics, summary, tables
 from slate_bench.programs import UsageError, choose_pairs, own_program, read_list, sample
 
 
 class ProgramsTest(unittest.TestCase):
     def test_the_list_has_the_papers_programs_and_sizes_by_device(self):
         on_gpu, on_sim = read_list(True), read_list(False)
-        self.assertEqual([name for name in on_gpu if on_gpu[name].paper],
-                         ["black_scholes", "gaussian", "sgemm", "quasi_random", "transpose"])
+        self.assertEqual(
+            [name for name in on_gpu if on_gpu[name].paper],
+            ["black_scholes", "gaussian", "sgemm", "quasi_random", "transpose"],
+        )
         self.assertTrue(all(on_gpu[name].size > on_sim[name].size for name in on_sim))
 
     def test_sizes_of_the_command_line_win(self):
@@ -30,7 +35,9 @@ class ProgramsTest(unittest.TestCase):
         self.assertEqual(chosen, choose_pairs(["sample:60"], programs, 3))
         self.assertEqual(len(set(chosen)), 60)
         self.assertFalse(set(chosen) & set(choose_pairs(["paper"], programs, 3)))
-        counts = [sum(pair.count(name) for pair in sample(choose_pairs(["all"], programs, 1), 26, 5)) for name in programs]
+        counts = [
+            sum(pair.count(name) for pair in sample(choose_pairs(["all"], programs, 1), 26, 5)) for name in programs
+        ]
         self.assertLessEqual(max(counts) - min(counts), 3)
 
     def test_unknown_pairs_are_refused(self):
@@ -54,6 +61,32 @@ class ProgramsTest(unittest.TestCase):
                 pairs.parse_splits(text)
 
 
+class OptionsTest(unittest.TestCase):
+    def refused(self, *words):
+        with contextlib.redirect_stderr(io.StringIO()) as said, self.assertRaises(SystemExit) as end:
+            cli.parser().parse_args(words)
+        self.assertEqual(end.exception.code, 2)
+        return said.getvalue()
+
+    def test_numbers_that_make_no_sense_are_refused(self):
+        for words in (["--rounds", "0"], ["--seconds", "-1"], ["--max-minutes", "x"], ["--configurations", "nothing"]):
+            self.assertIn(words[0], self.refused("pairs", *words))
+        self.assertIn("--count", self.refused("fairness", "--count", "1"))
+
+    def test_unknown_programs_and_sizes_are_refused_before_anything_starts(self):
+        with tempfile.TemporaryDirectory() as root:
+            for words in (["--programs", "nothing"], ["--size", "sgemm"], ["--size", "nothing=3"], ["--program", "x"]):
+                with contextlib.redirect_stderr(io.StringIO()):
+                    self.assertEqual(
+                        cli.main(["solo", "--device", "sim", "--rows", os.path.join(root, "rows"), *words]), 2
+                    )
+            self.assertEqual(os.listdir(root), [])
+
+    def test_the_commit_of_the_environment_wins(self):
+        with mock.patch.dict(os.environ, {"SLATE_BENCH_COMMIT": "from-a-tarball"}):
+            self.assertEqual(machine.Machine("sim").commit, "from-a-tarball")
+
+
 class ArrivalsTest(unittest.TestCase):
     def read(self, text):
         with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
@@ -62,7 +95,9 @@ class ArrivalsTest(unittest.TestCase):
             return mix.read_arrivals(file.name, read_list(True), 0.5)
 
     def test_arrivals_are_sorted_and_begin_at_zero(self):
-        self.assertEqual(self.read("# comment\n2.5 sgemm 0.2\n\n2 transpose # here\n"), [(0, "transpose", 0.5), (0.5, "sgemm", 0.2)])
+        self.assertEqual(
+            self.read("# comment\n2.5 sgemm 0.2\n\n2 transpose # here\n"), [(0, "transpose", 0.5), (0.5, "sgemm", 0.2)]
+        )
 
     def test_a_line_that_makes_no_sense_is_named(self):
         for text in ("1 nothing\n", "-1 sgemm\n", "1 sgemm 0\n", "1 sgemm 1 2\n", "x sgemm\n", "sgemm\n"):
@@ -100,7 +135,8 @@ class SummaryTest(unittest.TestCase):
     def base(self, run="0123456789ab", alone=(100, 50)):
         names = ("a", "b")
         return [sample_rows.calibration(name, run) for name in names] + [
-            sample_rows.solo(name, "native", ms, run=run) for name, ms in zip(names, alone)]
+            sample_rows.solo(name, "native", ms, run=run) for name, ms in zip(names, alone)
+        ]
 
     def test_a_gain_is_the_sum_alone_over_the_time_together(self):
         found = summary.best_pairs(self.base() + [sample_rows.pair(("b", "a"), "mps", 100, times_ms=[60, 100])])
@@ -118,19 +154,39 @@ class SummaryTest(unittest.TestCase):
         self.assertEqual(summary.best_pairs(self.base()[:3] + [sample_rows.pair(("a", "b"), "mps", 100)]), {})
 
     def test_the_best_split_counts_and_keeps_its_shares_in_the_order_of_the_names(self):
-        rows_ = self.base() + [sample_rows.pair(("b", "a"), "green", ms, split=split) for ms, split in ((150, (50, 50)), (100, (25, 75)))]
+        rows_ = self.base() + [
+            sample_rows.pair(("b", "a"), "green", ms, split=split) for ms, split in ((150, (50, 50)), (100, (25, 75)))
+        ]
         best = summary.best_pairs(rows_)[("a", "b"), "green"]
         self.assertEqual((best.split, best.sms, best.gain), ((75, 25), (99, 33), 1.5))
 
+    def test_the_best_of_fewer_splits_than_others_had_is_no_best_split(self):
+        rows_ = self.base() + [sample_rows.pair(("a", "a"), "green", 90, split=split) for split in ((50, 50), (25, 75))]
+        rows_ += [sample_rows.pair(("a", "b"), "green", 100, split=(50, 50)), sample_rows.pair(("a", "b"), "mps", 100)]
+        self.assertEqual(sorted(summary.best_pairs(rows_)), [(("a", "a"), "green"), (("a", "b"), "mps")])
+
+    def test_configurations_are_compared_within_a_run_only(self):
+        other = "ffffffffffff"
+        rows_ = self.base() + [sample_rows.pair(("a", "b"), "slate-adaptive", 100)]
+        rows_ += self.base(other) + [sample_rows.pair(("a", "b"), "mps", 50, run=other)]
+        self.assertIsNone(summary.compare(summary.best_pairs(rows_), "slate-adaptive", "mps"))
+        rows_.append(sample_rows.pair(("a", "b"), "slate-adaptive", 100, run=other))
+        self.assertEqual(summary.compare(summary.best_pairs(rows_), "slate-adaptive", "mps").ratios, {("a", "b"): 0.5})
+
     def test_static_is_the_better_of_percentages_and_green_contexts(self):
-        rows_ = self.base() + [sample_rows.pair(("a", "b"), "slate-adaptive", 100), sample_rows.pair(("a", "b"), "mps-split", 110, split=(50, 50)),
-                               sample_rows.pair(("a", "b"), "green", 90, split=(50, 50))]
+        rows_ = self.base() + [
+            sample_rows.pair(("a", "b"), "slate-adaptive", 100),
+            sample_rows.pair(("a", "b"), "mps-split", 110, split=(50, 50)),
+            sample_rows.pair(("a", "b"), "green", 90, split=(50, 50)),
+        ]
         comparison = summary.compare(summary.best_pairs(rows_), "slate-adaptive", "static")
         self.assertAlmostEqual(comparison.ratios["a", "b"], 0.9)
         self.assertEqual(comparison.losses(), comparison.ratios)
 
     def test_the_first_meeting_is_the_first_round(self):
-        rows_ = self.base() + [sample_rows.pair(("a", "b"), "slate-adaptive", ms, number) for number, ms in ((2, 90), (0, 150), (1, 100))]
+        rows_ = self.base() + [
+            sample_rows.pair(("a", "b"), "slate-adaptive", ms, number) for number, ms in ((2, 90), (0, 150), (1, 100))
+        ]
         self.assertEqual(summary.best_pairs(rows_)[("a", "b"), "slate-adaptive"].first_gain, 1.0)
 
     def test_cold_runs_count_as_injection_alone(self):
@@ -144,18 +200,25 @@ class SummaryTest(unittest.TestCase):
 
     def test_sqlite_has_the_medians(self):
         import sqlite3
+
         with tempfile.TemporaryDirectory() as root:
             path = os.path.join(root, "summary.sqlite")
             summary.write_sqlite(self.base() + [sample_rows.pair(("a", "b"), "mps", 100)], path)
             database = sqlite3.connect(path)
-            self.assertEqual(database.execute("select programs, configuration, gain, runs from pair").fetchall(), [("a + b", "mps", 1.5, 1)])
+            self.assertEqual(
+                database.execute("select programs, configuration, gain, runs from pair").fetchall(),
+                [("a + b", "mps", 1.5, 1)],
+            )
             self.assertEqual(database.execute("select count(*) from row").fetchone(), (5,))
             database.close()
 
 
 class FindingsTest(unittest.TestCase):
     def sentences(self, slate_ms, mps_ms=100):
-        rows_ = SummaryTest().base() + [sample_rows.pair(("a", "b"), "slate-adaptive", slate_ms), sample_rows.pair(("a", "b"), "mps", mps_ms)]
+        rows_ = SummaryTest().base() + [
+            sample_rows.pair(("a", "b"), "slate-adaptive", slate_ms),
+            sample_rows.pair(("a", "b"), "mps", mps_ms),
+        ]
         return " ".join(findings.about_pairs(summary.best_pairs(rows_)))
 
     def test_losses_are_named(self):
@@ -171,7 +234,10 @@ class FindingsTest(unittest.TestCase):
         self.assertIn("Not measured: pairs under green contexts", text)
 
     def test_programs_that_are_slower_alone_are_named(self):
-        rows_ = SummaryTest().base() + [sample_rows.solo("a", "slate-adaptive", 103, start_ms=100), sample_rows.solo("b", "slate-adaptive", 50)]
+        rows_ = SummaryTest().base() + [
+            sample_rows.solo("a", "slate-adaptive", 103, start_ms=100),
+            sample_rows.solo("b", "slate-adaptive", 50),
+        ]
         text = " ".join(findings.about_solos(rows_))
         self.assertIn("Longer than natively: a (1.030).", text)
         self.assertIn("None takes longer than natively.", text)
@@ -181,7 +247,10 @@ class FindingsTest(unittest.TestCase):
         self.assertIn("failed: mps, sgemm + fma_loop: ended with 2: <no>.", text)
 
     def test_bits_that_differ_are_said(self):
-        rows_ = SummaryTest().base() + [sample_rows.solo("a", "slate-adaptive", digest="1" * 16), sample_rows.solo("b", "slate-adaptive")]
+        rows_ = SummaryTest().base() + [
+            sample_rows.solo("a", "slate-adaptive", digest="1" * 16),
+            sample_rows.solo("b", "slate-adaptive"),
+        ]
         self.assertEqual([line[-1] for line in tables.table_5(rows_)[1]], ["NO", "yes"])
 
 
@@ -191,7 +260,14 @@ class RowsTest(unittest.TestCase):
 
     def test_what_does_not_fit_is_named(self):
         good = sample_rows.pair(("a", "b"), "mps", 100)
-        for change in ({"kind": "nothing"}, {"makespan_ms": 0}, {"makespan_ms": None}, {"clocks": 3}, {"seed": "x"}, {"split": [0, 100]}):
+        for change in (
+            {"kind": "nothing"},
+            {"makespan_ms": 0},
+            {"makespan_ms": None},
+            {"clocks": 3},
+            {"seed": "x"},
+            {"split": [0, 100]},
+        ):
             self.assertTrue(rows.complaints([dict(good, **change)]), change)
         for missing in ("times_ms", "commit", "machine", "clocks", "run"):
             self.assertTrue(rows.complaints([{key: value for key, value in good.items() if key != missing}]), missing)

@@ -12,7 +12,18 @@ import sample_rows
 
 from slate_bench import report
 
-PICTURES = ["figure-1", "figure-5", "figure-6", "figure-7", "heat-map", "heat-map-mps", "heat-map-static", "mix", "ratios", "workers"]
+PICTURES = [
+    "figure-1",
+    "figure-5",
+    "figure-6",
+    "figure-7",
+    "heat-map",
+    "heat-map-mps",
+    "heat-map-static",
+    "mix",
+    "ratios",
+    "workers",
+]
 
 
 class Outline(html.parser.HTMLParser):
@@ -67,6 +78,7 @@ class ReportTest(unittest.TestCase):
         import io
 
         import matplotlib.image
+
         for name, source in self.build(sample_rows.every_kind()).pictures:
             data = base64.b64decode(source.removeprefix("data:image/png;base64,"))
             with open(os.path.join(self.folder, name + ".png"), "rb") as file:
@@ -87,7 +99,11 @@ class ReportTest(unittest.TestCase):
         self.assertIn("mps was left out: no GPU.", outline.text)
 
     def test_one_pair_on_sim_is_enough_for_the_pair_figures(self):
-        found = [sample_rows.calibration("sgemm"), sample_rows.solo("sgemm", "native"), sample_rows.pair(("sgemm", "sgemm"), "slate-fifo", 150)]
+        found = [
+            sample_rows.calibration("sgemm"),
+            sample_rows.solo("sgemm", "native"),
+            sample_rows.pair(("sgemm", "sgemm"), "slate-fifo", 150),
+        ]
         outline = self.build(found)
         self.assertEqual(sorted(name for name, _ in outline.pictures), ["figure-7", "heat-map"])
         self.assertIn("Pairs were not measured under slate-adaptive.", outline.text)

@@ -10,19 +10,63 @@ SPLITS = [(25, 75), (50, 50), (75, 25)]
 
 
 def row(kind, command="pairs", run="0123456789ab", **fields):
-    return dict(kind=kind, run=run, time="2026-11-22T10:00:00.000+00:00", command=command, device="cuda", seed=1, commit="abc",
-                machine=MACHINE, clocks=CLOCKS, **fields)
+    return dict(
+        kind=kind,
+        run=run,
+        time="2026-11-22T10:00:00.000+00:00",
+        command=command,
+        device="cuda",
+        seed=1,
+        commit="abc",
+        machine=MACHINE,
+        clocks=CLOCKS,
+        **fields
+    )
 
 
-def solo(program, configuration, loop_ms=100.0, number=0, cold=False, command="pairs", run="0123456789ab", start_ms=300.0, digest="0" * 16):
-    return row("solo", command, run, program=program, configuration=configuration, size=1, reps=100, round=number, cold=cold,
-               loop_ms=loop_ms, application_ms=loop_ms + start_ms, kernel_ms=0.0099 * loop_ms, total_ms=loop_ms + 0.7 * start_ms, hash=digest)
+def solo(
+    program,
+    configuration,
+    loop_ms=100.0,
+    number=0,
+    cold=False,
+    command="pairs",
+    run="0123456789ab",
+    start_ms=300.0,
+    digest="0" * 16,
+):
+    return row(
+        "solo",
+        command,
+        run,
+        program=program,
+        configuration=configuration,
+        size=1,
+        reps=100,
+        round=number,
+        cold=cold,
+        loop_ms=loop_ms,
+        application_ms=loop_ms + start_ms,
+        kernel_ms=0.0099 * loop_ms,
+        total_ms=loop_ms + 0.7 * start_ms,
+        hash=digest,
+    )
 
 
 def pair(programs, configuration, makespan_ms, number=0, split=None, run="0123456789ab", times_ms=None):
     sms = [round(132 * share / 100) for share in split] if split and configuration == "green" else None
-    return row("pair", run=run, programs=list(programs), configuration=configuration, split=split and list(split), sms=sms,
-               reps=[100, 100], round=number, makespan_ms=makespan_ms, times_ms=times_ms or [0.9 * makespan_ms, makespan_ms])
+    return row(
+        "pair",
+        run=run,
+        programs=list(programs),
+        configuration=configuration,
+        split=split and list(split),
+        sms=sms,
+        reps=[100, 100],
+        round=number,
+        makespan_ms=makespan_ms,
+        times_ms=times_ms or [0.9 * makespan_ms, makespan_ms],
+    )
 
 
 def calibration(program, run="0123456789ab", command="pairs"):
@@ -38,21 +82,62 @@ def every_kind(seed=1):
         for programs in itertools.combinations_with_replacement(PROGRAMS, 2):
             rows += pair_rows(source, programs, number)
     rows += alone_rows(source) + sweep_rows(source) + mix_rows(source)
-    rows += [row("profile", configuration="slate-adaptive", program=name, kernel="_Z%s" % name, ms=1.0, flops=1e9 * source.random(),
-                 bytes=1e9 * source.random(), instructions=1e8, **{"class": "M_M"}) for name in PROGRAMS]
-    rows += [row("fairness", "fairness", program="sgemm", configuration="slate-adaptive", what=what, count=count, round=0,
-                 times_ms=[100.0 + i for i in range(count)], ratio=1 + (count - 1) / 100) for what, count in (("equal", 8), ("weights", 2))]
-    rows.append(row("arrangements", "arrangements", programs=["sgemm", "fma_loop"], own=0.8, own_arrangement="alone", best="split 64",
-                    reached=0.95, search_ms=30.0, candidates=9, ratios={"alone": 1.0, "split 64": 0.76}))
-    return rows + [row("skipped", configuration="slate-table", reason="an example"),
-                   row("failure", configuration="mps", programs=["sgemm", "fma_loop"], split=None, message="ended with 2: <no>"),
-                   row("left_out", what="3 of 900 runs", reason="9 minutes are over")]
+    rows += [
+        row(
+            "profile",
+            configuration="slate-adaptive",
+            program=name,
+            kernel="_Z%s" % name,
+            ms=1.0,
+            flops=1e9 * source.random(),
+            bytes=1e9 * source.random(),
+            instructions=1e8,
+            **{"class": "M_M"}
+        )
+        for name in PROGRAMS
+    ]
+    rows += [
+        row(
+            "fairness",
+            "fairness",
+            program="sgemm",
+            configuration="slate-adaptive",
+            what=what,
+            count=count,
+            round=0,
+            times_ms=[100.0 + i for i in range(count)],
+            ratio=1 + (count - 1) / 100,
+        )
+        for what, count in (("equal", 8), ("weights", 2))
+    ]
+    rows.append(
+        row(
+            "arrangements",
+            "arrangements",
+            programs=["sgemm", "fma_loop"],
+            own=0.8,
+            own_arrangement="alone",
+            best="split 64",
+            reached=0.95,
+            search_ms=30.0,
+            candidates=9,
+            ratios={"alone": 1.0, "split 64": 0.76},
+        )
+    )
+    return rows + [
+        row("skipped", configuration="slate-table", reason="an example"),
+        row("failure", configuration="mps", programs=["sgemm", "fma_loop"], split=None, message="ended with 2: <no>"),
+        row("left_out", what="3 of 900 runs", reason="9 minutes are over"),
+    ]
 
 
 def pair_rows(source, programs, number):
-    rows = [pair(programs, "native", 200 + 4 * source.random(), number), pair(programs, "mps", 185 + 10 * source.random(), number),
-            pair(programs, "slate-adaptive", 200 / (0.97 + abs(source.gauss(0.2, 0.4))), number),
-            pair(programs, "slate-fifo", 195 + 10 * source.random(), number)]
+    rows = [
+        pair(programs, "native", 200 + 4 * source.random(), number),
+        pair(programs, "mps", 185 + 10 * source.random(), number),
+        pair(programs, "slate-adaptive", 200 / (0.97 + abs(source.gauss(0.2, 0.4))), number),
+        pair(programs, "slate-fifo", 195 + 10 * source.random(), number),
+    ]
     for configuration in ("mps-split", "green"):
         rows += [pair(programs, configuration, 150 + 60 * source.random(), number, split) for split in SPLITS]
     return rows
@@ -61,8 +146,14 @@ def pair_rows(source, programs, number):
 def alone_rows(source):
     rows = [calibration(name, "aaaaaaaaaaaa", "overhead") for name in PROGRAMS]
     for name, number in itertools.product(PROGRAMS, range(2)):
-        for configuration, cold, start in (("native", False, 300), ("slate-adaptive", True, 190), ("slate-adaptive", False, 150)):
-            rows.append(solo(name, configuration, 100 + 3 * source.random(), number, cold, "overhead", "aaaaaaaaaaaa", start))
+        for configuration, cold, start in (
+            ("native", False, 300),
+            ("slate-adaptive", True, 190),
+            ("slate-adaptive", False, 150),
+        ):
+            rows.append(
+                solo(name, configuration, 100 + 3 * source.random(), number, cold, "overhead", "aaaaaaaaaaaa", start)
+            )
     return rows
 
 
@@ -70,20 +161,73 @@ def sweep_rows(source):
     rows = []
     for name in PROGRAMS:
         for value in (1, 2, 4, 8, 16, 32):
-            rows.append(row("sweep", "sweep", what="task_size", kernel=name, value=value, round=0, native_ms=1.0, kernel_ms=1 + source.random() / value))
+            rows.append(
+                row(
+                    "sweep",
+                    "sweep",
+                    what="task_size",
+                    kernel=name,
+                    value=value,
+                    round=0,
+                    native_ms=1.0,
+                    kernel_ms=1 + source.random() / value,
+                )
+            )
         for value in range(12, 133, 12):
-            rows.append(row("sweep", "sweep", what="sms", kernel=name, value=value, round=0, native_ms=1.0, kernel_ms=max(1, 132 / value * source.random())))
+            rows.append(
+                row(
+                    "sweep",
+                    "sweep",
+                    what="sms",
+                    kernel=name,
+                    value=value,
+                    round=0,
+                    native_ms=1.0,
+                    kernel_ms=max(1, 132 / value * source.random()),
+                )
+            )
         for value in range(1, 9):
-            rows.append(row("sweep", "sweep", what="workers_per_sm", kernel=name, value=value, round=0, native_ms=1.0, kernel_ms=max(1, 6 / value * source.random())))
+            rows.append(
+                row(
+                    "sweep",
+                    "sweep",
+                    what="workers_per_sm",
+                    kernel=name,
+                    value=value,
+                    round=0,
+                    native_ms=1.0,
+                    kernel_ms=max(1, 6 / value * source.random()),
+                )
+            )
     return rows
 
 
 def mix_rows(source):
     rows = []
-    for number, (name, length) in itertools.product(range(2), (("one-at-a-time", 900), ("native", 700), ("mps", 650), ("slate-adaptive", 480))):
-        jobs = [{"program": PROGRAMS[i % 7], "reps": 10, "arrival_ms": 100.0 * i, "started_ms": 100.0 * i,
-                 "ended_ms": 100.0 * i + length * (1 + source.random())} for i in range(32)]
+    for number, (name, length) in itertools.product(
+        range(2), (("one-at-a-time", 900), ("native", 700), ("mps", 650), ("slate-adaptive", 480))
+    ):
+        jobs = [
+            {
+                "program": PROGRAMS[i % 7],
+                "reps": 10,
+                "arrival_ms": 100.0 * i,
+                "started_ms": 100.0 * i,
+                "ended_ms": 100.0 * i + length * (1 + source.random()),
+            }
+            for i in range(32)
+        ]
         makespan = max(job["ended_ms"] for job in jobs)
-        rows.append(row("mix", "mix", configuration=name, round=number, jobs=jobs, makespan_ms=makespan, throughput_per_s=32e3 / makespan,
-                        mean_turnaround_ms=sum(job["ended_ms"] - job["arrival_ms"] for job in jobs) / 32))
+        rows.append(
+            row(
+                "mix",
+                "mix",
+                configuration=name,
+                round=number,
+                jobs=jobs,
+                makespan_ms=makespan,
+                throughput_per_s=32e3 / makespan,
+                mean_turnaround_ms=sum(job["ended_ms"] - job["arrival_ms"] for job in jobs) / 32,
+            )
+        )
     return rows

@@ -24,8 +24,22 @@ class SimTest(unittest.TestCase):
     def bench(self, command, *words):
         """The rows of a run by kind, but for those that say that sim has no rivals."""
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:
-            status = cli.main([command, "--build", BUILD, "--device", DEVICE, "--rows", self.rows, "--rounds", "1",
-                               "--seconds", "0.01", *words])
+            status = cli.main(
+                [
+                    command,
+                    "--build",
+                    BUILD,
+                    "--device",
+                    DEVICE,
+                    "--rows",
+                    self.rows,
+                    "--rounds",
+                    "1",
+                    "--seconds",
+                    "0.01",
+                    *words,
+                ]
+            )
         self.assertEqual(status, 0, said.getvalue())
         found = rows.read([self.rows])
         self.assertEqual(rows.complaints(found), [])
@@ -36,9 +50,13 @@ class SimTest(unittest.TestCase):
         return by_kind
 
     def test_solo(self):
-        found = self.bench("solo", "--programs", "sgemm", "transpose", "--configurations", "native", "slate-adaptive", "slate-fifo")
-        self.assertEqual(sorted((row["program"], row["configuration"]) for row in found["solo"]),
-                         [(name, slate) for name in ("sgemm", "transpose") for slate in ("slate-adaptive", "slate-fifo")])
+        found = self.bench(
+            "solo", "--programs", "sgemm", "transpose", "--configurations", "native", "slate-adaptive", "slate-fifo"
+        )
+        self.assertEqual(
+            sorted((row["program"], row["configuration"]) for row in found["solo"]),
+            [(name, slate) for name in ("sgemm", "transpose") for slate in ("slate-adaptive", "slate-fifo")],
+        )
         self.assertEqual([row["configuration"] for row in found["skipped"]], ["native"])
         for name in ("sgemm", "transpose"):
             self.assertEqual(len({row["hash"] for row in found["solo"] if row["program"] == name}), 1)
@@ -46,8 +64,10 @@ class SimTest(unittest.TestCase):
     def test_pairs_and_their_report(self):
         own = "own=%s --reps {reps} --size 1000" % os.path.join(BUILD, "bin", "shared", "vector_add")
         found = self.bench("pairs", "--pairs", "sgemm,transpose", "sgemm,own", "--program", own, *SLATES)
-        self.assertEqual(sorted((row["configuration"], row["programs"]) for row in found["pair"]),
-                         [(slate, ["sgemm", other]) for slate in ("slate-adaptive", "slate-fifo") for other in ("own", "transpose")])
+        self.assertEqual(
+            sorted((row["configuration"], row["programs"]) for row in found["pair"]),
+            [(slate, ["sgemm", other]) for slate in ("slate-adaptive", "slate-fifo") for other in ("own", "transpose")],
+        )
         self.assertTrue(all(row["makespan_ms"] >= max(row["times_ms"]) - 1e-6 for row in found["pair"]))
         self.assertIn("sgemm", {row["program"] for row in found["profile"]})
         self.assertEqual(len(summary.best_pairs(rows.read([self.rows]))), 4)
@@ -68,7 +88,9 @@ class SimTest(unittest.TestCase):
             self.assertEqual([job["program"] for job in row["jobs"]], ["sgemm", "transpose", "sgemm"])
             self.assertTrue(all(job["arrival_ms"] <= job["started_ms"] < job["ended_ms"] for job in row["jobs"]))
             if row["configuration"] == "one-at-a-time":
-                self.assertTrue(all(one["ended_ms"] <= other["started_ms"] for one, other in zip(row["jobs"], row["jobs"][1:])))
+                self.assertTrue(
+                    all(one["ended_ms"] <= other["started_ms"] for one, other in zip(row["jobs"], row["jobs"][1:]))
+                )
 
     def test_overhead_has_a_cold_run_and_a_warm_one(self):
         found = self.bench("overhead", "--programs", "transpose", "--configurations", "slate-adaptive")
@@ -77,26 +99,49 @@ class SimTest(unittest.TestCase):
 
     def test_sweep(self):
         found = self.bench("sweep", "--programs", "stream_read")
-        self.assertEqual({(row["what"], row["value"]) for row in found["sweep"] if row["what"] != "workers_per_sm"},
-                         {("task_size", size) for size in (1, 2, 4, 8, 16, 32)} | {("sms", sms) for sms in (1, 2, 3, 4)})
+        self.assertEqual(
+            {(row["what"], row["value"]) for row in found["sweep"] if row["what"] != "workers_per_sm"},
+            {("task_size", size) for size in (1, 2, 4, 8, 16, 32)} | {("sms", sms) for sms in (1, 2, 3, 4)},
+        )
         workers = [row["value"] for row in found["sweep"] if row["what"] == "workers_per_sm"]
         self.assertEqual(workers, list(range(1, len(workers) + 1)))
 
     def test_fairness(self):
         found = self.bench("fairness", "--programs", "transpose", "--count", "3", "--configurations", "slate-timeslice")
-        self.assertEqual(sorted((row["what"], row["count"], len(row["times_ms"])) for row in found["fairness"]),
-                         [("equal", 3, 3), ("weights", 2, 2)])
+        self.assertEqual(
+            sorted((row["what"], row["count"], len(row["times_ms"])) for row in found["fairness"]),
+            [("equal", 3, 3), ("weights", 2, 2)],
+        )
 
     def test_arrangements(self):
-        found = self.bench("arrangements", "--pairs", "sgemm,stream_read", "--seconds", "0.05", "--search-seconds", "0.3")
+        found = self.bench(
+            "arrangements", "--pairs", "sgemm,stream_read", "--seconds", "0.05", "--search-seconds", "0.3"
+        )
         row = found["arrangements"][0]
         self.assertLessEqual({"alone", "together", "split 2"}, set(row["ratios"]))
         self.assertEqual(row["best"], min(row["ratios"], key=row["ratios"].get))
 
     def test_a_program_that_no_configuration_can_start_fails_the_run(self):
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            status = cli.main(["solo", "--build", BUILD, "--device", DEVICE, "--rows", self.rows, "--rounds", "1", "--programs",
-                               "transpose", "--program", "gone=/nowhere", "--configurations", "slate-fifo"])
+            status = cli.main(
+                [
+                    "solo",
+                    "--build",
+                    BUILD,
+                    "--device",
+                    DEVICE,
+                    "--rows",
+                    self.rows,
+                    "--rounds",
+                    "1",
+                    "--programs",
+                    "transpose",
+                    "--program",
+                    "gone=/nowhere",
+                    "--configurations",
+                    "slate-fifo",
+                ]
+            )
         self.assertEqual(status, 1)
         found = rows.read([self.rows])
         self.assertEqual([row["programs"] for row in found if row["kind"] == "failure"], [["gone"]])
