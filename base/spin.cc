@@ -1,24 +1,48 @@
 #include "base/spin.h"
 
+#include <algorithm>
+#include <atomic>
 #include <thread>
 
 namespace slate {
 namespace {
 
 constexpr int kTries = 200;  // of about 40 ns: what a wake-up through the kernel takes at best
+constexpr unsigned kCoresForOne = 4;
+
+std::atomic<unsigned> spinning{0};
+
+unsigned cores() {
+  static const unsigned count = std::thread::hardware_concurrency();  // heeds the affinity
+  return count;
+}
+
+bool take_leave() {
+  if (!may_spin()) return false;
+  if (spinning.fetch_add(1, std::memory_order_relaxed) < std::max(1U, cores() / kCoresForOne))
+    return true;
+  spinning.fetch_sub(1, std::memory_order_relaxed);
+  return false;
+}
 
 }  // namespace
 
 bool may_spin() {
-  static const bool answer = std::thread::hardware_concurrency() > 2;  // heeds the affinity
-  return answer;
+  return cores() > 2;
+}
+
+SpinLeave::SpinLeave() : given_(take_leave()) {}
+
+SpinLeave::~SpinLeave() {
+  if (given_) spinning.fetch_sub(1, std::memory_order_relaxed);
 }
 
 std::unique_lock<std::mutex> lock_soon(std::mutex& mutex) {
-  if (may_spin()) {
+  if (std::unique_lock lock(mutex, std::try_to_lock); lock) return lock;
+  if (const SpinLeave leave; leave) {
     for (int i = 0; i < kTries; ++i) {
-      if (std::unique_lock lock(mutex, std::try_to_lock); lock) return lock;
       __builtin_ia32_pause();
+      if (std::unique_lock lock(mutex, std::try_to_lock); lock) return lock;
     }
   }
   return std::unique_lock(mutex);

@@ -376,7 +376,8 @@ bool EngineChannel::ready() const {
 }
 
 bool EngineChannel::wait_awake(const std::function<bool()>& meanwhile) {
-  if (!may_spin()) return ready();
+  const SpinLeave leave;
+  if (!leave) return ready();
   std::int64_t end = now_ns() + kSpinNs;
   do {
     if (meanwhile()) end = now_ns() + kSpinNs;
