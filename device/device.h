@@ -203,7 +203,7 @@ class Device {
   virtual Result<Texture> create_texture(const TextureSpec& spec, AddressRange owner) = 0;
   /// Requires: no unfinished work uses it.
   virtual void destroy_texture(Texture texture) = 0;
-  /// kInvalidValue for an array without kArraySurface. Otherwise as for textures.
+  /// Also of an array without kArraySurface, as the driver does it. Otherwise as for textures.
   virtual Result<Surface> create_surface(Array array, std::uint32_t level, AddressRange owner) = 0;
   virtual void destroy_surface(Surface surface) = 0;
 
