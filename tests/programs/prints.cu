@@ -23,6 +23,11 @@ __global__ void count(int launch) {
   if (threadIdx.x == blockDim.x - 1) printf("launch %d thread %d\n", launch, threadIdx.x);
 }
 
+/// From many threads at once: nothing is lost, and no line is cut by another.
+__global__ void dots() {
+  if (threadIdx.x % 3 == 0) printf("%s", "..");
+}
+
 __device__ __noinline__ int checked(int value) {
   assert(value != 3);
   return value;
@@ -52,7 +57,9 @@ int main() {
   cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
   count<<<1, 32, 0, stream>>>(3);
   cudaStreamSynchronize(stream);
-  std::printf("limit after printing %s\n",
+  dots<<<20, 96>>>();
+  cudaDeviceSynchronize();
+  std::printf("\nlimit after printing %s\n",
               cudaGetErrorName(cudaDeviceSetLimit(cudaLimitPrintfFifoSize, 1 << 20)));
   cudaGetLastError();
 
