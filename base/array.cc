@@ -14,6 +14,7 @@ struct Limits {
 constexpr int kNone = -1;
 constexpr int kTextureAlignment = 14;
 constexpr int kTexturePitchAlignment = 51;
+constexpr int kTexture1DLinearWidth = 69;
 constexpr Limits kTexture2DLinear{70, 71, 72};  // the last is the pitch, in bytes
 enum class Shape { k1D, k2D, k3D, kLayered1D, kLayered2D, kCubemap, kLayeredCubemap };
 
@@ -178,6 +179,12 @@ Result<void> check_texture(const TextureSpec& spec) {
   return {};
 }
 
+std::uint64_t most_linear_elements(const ArrayFormat& format, const DeviceInfo& device) {
+  constexpr std::uint64_t kLargestElement = 16;
+  const auto largest = static_cast<std::uint64_t>(device.attributes[kTexture1DLinearWidth]);
+  return largest * kLargestElement / format.bytes();
+}
+
 Result<std::uint64_t> linear_bytes(const TextureResource& resource, const DeviceInfo& device) {
   if (!is_valid(resource.format)) return refuse("elements that no texture has");
   const auto alignment = static_cast<std::uint64_t>(device.attributes[kTextureAlignment]);
@@ -187,7 +194,7 @@ Result<std::uint64_t> linear_bytes(const TextureResource& resource, const Device
   const std::uint64_t element = resource.format.bytes();
   if (resource.kind == ResourceKind::kLinear) {
     const std::uint64_t elements = resource.bytes / element;
-    if (elements == 0 || elements > kMostLinearElements) {
+    if (elements == 0 || elements > most_linear_elements(resource.format, device)) {
       return refuse("a linear texture of " + std::to_string(elements) + " elements");
     }
     return elements * element;
@@ -196,8 +203,7 @@ Result<std::uint64_t> linear_bytes(const TextureResource& resource, const Device
   const std::uint64_t pitch = resource.pitch;
   if (!within(resource.width, kTexture2DLinear.width, device) ||
       !within(resource.height, kTexture2DLinear.height, device) ||
-      !within(pitch, kTexture2DLinear.depth, device) || pitch < resource.width * element ||
-      (granule != 0 && pitch % granule != 0)) {
+      !within(pitch, kTexture2DLinear.depth, device) || (granule != 0 && pitch % granule != 0)) {
     return refuse("a pitched texture of " + std::to_string(resource.width) + "x" +
                   std::to_string(resource.height) + " elements, rows " + std::to_string(pitch) +
                   " bytes apart");

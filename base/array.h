@@ -123,8 +123,10 @@ static_assert(std::is_trivially_copyable_v<TextureSpec> && std::is_trivially_cop
 
 /// kInvalidValue, with the reason, for numbers that no texture has, whatever its resource is.
 Result<void> check_texture(const TextureSpec& spec);
-/// Elements of linear memory that a texture can have; as documented since compute capability 8.0.
-inline constexpr std::uint64_t kMostLinearElements = std::uint64_t{1} << 28;
+/// Elements of linear memory that a texture can have: what the device's attribute says of the
+/// largest ones, of 16 bytes, and as many bytes of smaller ones.
+/// Requires: is_valid(format).
+std::uint64_t most_linear_elements(const ArrayFormat& format, const DeviceInfo& device);
 /// Bytes from the first to the last one of a linear or pitched resource. kInvalidValue where the
 /// device cannot make a texture of such memory.
 Result<std::uint64_t> linear_bytes(const TextureResource& resource, const DeviceInfo& device);

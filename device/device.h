@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -71,10 +70,6 @@ struct FunctionInfo {
   std::vector<ParameterInfo> parameters;
 };
 
-/// Text printed by a kernel's printf, in order. Called from the device's threads, not concurrently
-/// for one launch.
-using PrintSink = std::function<void(std::string_view text)>;
-
 struct LaunchSpec {
   Function function{};
   Dim3 grid{};
@@ -90,7 +85,6 @@ struct LaunchSpec {
   /// Ranges of map_host() that it may touch too, by rising address; null for none. cuda does not
   /// look at it.
   std::shared_ptr<const std::vector<AddressRange>> host{};
-  PrintSink print{};  // may be empty; cuda ignores it: its printf goes to stdout
 };
 
 /// One rectangular copy or fill: `height` rows of `width` bytes; a pitch is the distance of two
@@ -122,6 +116,13 @@ struct Box {
   std::uint64_t height = 1, depth = 1;
 };
 
+/// What threads share besides memory that somebody allocated.
+enum class Limit : std::uint32_t {
+  kStack = 0,  // bytes a thread
+  kHeap = 1,   // bytes of all that malloc() in kernels gives; on sim of each module's
+};
+
+/// What kernels print by CUDA's own printf goes to this process's stdout.
 class Device {
  public:
   virtual ~Device() = default;
@@ -197,6 +198,9 @@ class Device {
   /// Raises the limit of dynamic shared memory of later launches (cudaFuncSetAttribute).
   virtual Result<void> set_max_dynamic_shared(Function function, std::uint32_t bytes) = 0;
   virtual Result<AddressRange> find_global(Module module, const std::string& name) = 0;
+  /// Gives launches of modules loaded from now on at least so much, whoever's they are; never less
+  /// than before. kInvalidValue for more than there can be, and on cuda for a heap that is in use.
+  virtual Result<void> raise_limit(Limit limit, std::uint64_t bytes) = 0;
 
   // --- Arrays, textures, surfaces
   // --------------------------------------------------------------------
@@ -212,7 +216,7 @@ class Device {
   virtual Result<Texture> create_texture(const TextureSpec& spec, AddressRange owner) = 0;
   /// Requires: no unfinished work uses it.
   virtual void destroy_texture(Texture texture) = 0;
-  /// kInvalidValue for an array without kArraySurface. Otherwise as for textures.
+  /// Also of an array without kArraySurface, as the driver does it. Otherwise as for textures.
   virtual Result<Surface> create_surface(Array array, std::uint32_t level, AddressRange owner) = 0;
   virtual void destroy_surface(Surface surface) = 0;
 

@@ -343,17 +343,9 @@ ErrorCode ClientChannel::take_async_error() {
   return static_cast<ErrorCode>(error.exchange(0));
 }
 
-std::string ClientChannel::take_printed() {
-  StatusPage& page = segment_->status;
-  std::lock_guard lock(slots_mutex_);
-  std::uint64_t head = page.print_head.load(std::memory_order_relaxed);
-  const std::uint64_t tail = page.print_tail.load(std::memory_order_acquire);
-  std::string text;
-  if (tail - head > kPrintBytes) return text;
-  text.reserve(tail - head);
-  for (; head != tail; ++head) text += static_cast<char>(segment_->print[head & (kPrintBytes - 1)]);
-  page.print_head.store(head, std::memory_order_release);
-  return text;
+void ClientChannel::end_with(const Error& error) {
+  mark_session(segment_->status, -1, SessionState::kFailed, error);
+  slots_freed_.notify_all();
 }
 
 void ClientChannel::abandon() {
@@ -506,17 +498,6 @@ void EngineChannel::end(std::string_view reason) {
                Error{ErrorCode::kUnavailable, std::string(reason)});
 }
 
-void EngineChannel::print(std::string_view text) {
-  std::lock_guard lock(print_mutex_);
-  StatusPage& page = segment_->status;
-  const std::uint64_t tail = page.print_tail.load(std::memory_order_relaxed);
-  const std::uint64_t used = tail - page.print_head.load(std::memory_order_acquire);
-  if (used > kPrintBytes || text.size() > kPrintBytes - used) return;
-  for (std::size_t i = 0; i < text.size(); ++i)
-    segment_->print[(tail + i) & (kPrintBytes - 1)] = static_cast<std::byte>(text[i]);
-  page.print_tail.store(tail + text.size(), std::memory_order_release);
-}
-
 std::span<std::byte> EngineChannel::staging(std::uint32_t slot) const {
   return std::span(segment_->staging[slot]);
 }
@@ -533,7 +514,7 @@ void mark_session(StatusPage& status, int to_client, SessionState state, const E
   status.error.store(static_cast<std::uint32_t>(error.code), std::memory_order_relaxed);
   status.state.store(static_cast<std::uint32_t>(state), std::memory_order_release);
   status.client_sleeps.store(0, std::memory_order_seq_cst);
-  write_byte(to_client, kWakeByte);
+  if (to_client >= 0) write_byte(to_client, kWakeByte);
 }
 
 }  // namespace slate::ipc

@@ -85,8 +85,8 @@ class ClientChannel {
   Result<void> check_now();
   /// Takes the first error of the commands that have no reply; kNone if there is none.
   ErrorCode take_async_error();
-  /// Text printed by kernels since the last call.
-  std::string take_printed();
+  /// Makes `error` the session's lasting one, for this side: the engine does not hear of it.
+  void end_with(const Error& error);
 
   const StatusPage& status() const { return segment_.status(); }
   std::uint64_t session() const { return connection_.welcome.session; }
@@ -168,7 +168,6 @@ class EngineChannel {
   /// The session's end, for the client to see: its sticky error, or kEnded.
   void fail(const Error& error);
   void end(std::string_view reason);
-  void print(std::string_view text);
 
   /// Staging memory of a slot, for the device. Requires: slot < kStagingSlots.
   std::span<std::byte> staging(std::uint32_t slot) const;
@@ -184,7 +183,6 @@ class EngineChannel {
   SessionFifos fifos_;
   Segment segment_;
   RingConsumer consumer_;
-  std::mutex print_mutex_;
   UniqueFd event_;
   std::atomic<bool> stopped_{false};
   std::atomic<bool> poked_{false};

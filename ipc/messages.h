@@ -19,7 +19,7 @@
 
 namespace slate::ipc {
 
-inline constexpr std::uint32_t kProtocolVersion = 4;
+inline constexpr std::uint32_t kProtocolVersion = 5;
 inline constexpr std::uint64_t kMagic = 0x31304554414c5323u;  // "#SLATE01"
 inline constexpr char kReadyByte = 'R';
 inline constexpr char kWakeByte = 'w';
@@ -155,6 +155,7 @@ enum class CommandType : std::uint16_t {
   kMemoryImportClose = 44,  // MemoryFree (an address)     ImportReply
   kEventExport = 45,        // IdCommand                   ShareReply
   kEventImport = 46,        // HandleCommand               empty reply
+  kLimitRaise = 47,         // LimitRaise                  empty reply
 };
 
 inline constexpr std::uint16_t kNoReply = 0xffff;
@@ -258,6 +259,12 @@ struct ShareReply {
 struct HandleCommand {
   ShareHandle handle;
   std::uint64_t id;
+};
+/// For kernels of modules loaded from now on; all sessions of a device have the largest.
+struct LimitRaise {
+  std::uint32_t limit;  // 0: bytes of a thread's stack, 1: bytes of the heap of malloc()
+  std::uint32_t reserved;
+  std::uint64_t bytes;
 };
 /// An allocation of another session, at the address that it has there, and how often this session
 /// has it open now.

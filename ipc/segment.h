@@ -26,7 +26,6 @@ inline constexpr std::uint32_t kStagingSlots = 32;      // at most; see StatusPa
 inline constexpr std::uint32_t kLeastStagingSlots = 4;  // that every session may use
 inline constexpr std::uint64_t kStagingSlotBytes = 1 << 20;
 inline constexpr std::uint64_t kRingBytes = 256 << 10;  // a power of two
-inline constexpr std::uint64_t kPrintBytes = 64 << 10;  // a power of two
 
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
@@ -78,10 +77,6 @@ struct alignas(64) StatusPage {
   alignas(64)
       std::atomic<std::uint64_t> ring_head;  // writer: engine, seq_cst (against client_wants_room)
 
-  // Text printed by kernels, same scheme the other way round; what does not fit is dropped.
-  alignas(64) std::atomic<std::uint64_t> print_tail;  // writer: engine, release
-  alignas(64) std::atomic<std::uint64_t> print_head;  // writer: client, release
-
   // Progress of streams. Entry `progress` of a stream is a ring position: all work that commands up
   // to it put on that stream is done. Only grows. Writer: engine, release; reader: client, acquire.
   alignas(64) std::atomic<std::uint64_t> completed[kProgressSlots];
@@ -107,7 +102,6 @@ struct alignas(4096) SegmentLayout {
   SegmentHeader header;
   StatusPage status;
   alignas(4096) std::byte ring[kRingBytes];
-  alignas(4096) std::byte print[kPrintBytes];
   alignas(4096) std::byte staging[kStagingSlots][kStagingSlotBytes];
 };
 static_assert(std::is_standard_layout_v<SegmentLayout>);

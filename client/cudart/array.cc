@@ -54,11 +54,10 @@ cudaError_t free_array(std::uint64_t id, bool mipmapped) {
   });
 }
 
-/// Only arrays that are not made here have such properties.
+/// Only arrays that are not made here have such properties, whatever the device.
 template <typename Find>
-cudaError_t tell_nothing(const void* properties, int device, const Find& find) {
+cudaError_t tell_nothing(const void* properties, const Find& find) {
   return with_session([&](Session& session) -> Answer {
-    if (device != 0) return deny(cudaErrorInvalidDevice);
     if (properties == nullptr) return deny(cudaErrorInvalidValue);
     if (auto entry = find(session); !entry) return std::unexpected(entry.error());
     return deny(cudaErrorInvalidValue);
@@ -168,7 +167,7 @@ cudaError_t cudaArrayGetInfo(cudaChannelFormatDesc* description, cudaExtent* ext
     if (flags != nullptr) *flags = 0;
     if (description != nullptr) *description = {};
     if (extent != nullptr) *extent = {};
-    auto entry = array_of(session, array);
+    auto entry = array_of(session, array, cudaErrorInvalidResourceHandle);
     if (!entry) return std::unexpected(entry.error());
     const ArrayExtent its = entry->extent();
     if (flags != nullptr) *flags = entry->spec.flags;
@@ -180,7 +179,7 @@ cudaError_t cudaArrayGetInfo(cudaChannelFormatDesc* description, cudaExtent* ext
 cudaError_t cudaGetChannelDesc(cudaChannelFormatDesc* description, cudaArray_const_t array) {
   return with_session([&](Session& session) -> Answer {
     if (description == nullptr) return deny(cudaErrorInvalidValue);
-    auto entry = array_of(session, array);
+    auto entry = array_of(session, array, cudaErrorInvalidResourceHandle);
     if (!entry) return std::unexpected(entry.error());
     *description = description_of(entry->spec.format);
     return {};
@@ -196,22 +195,19 @@ cudaError_t cudaArrayGetPlane(cudaArray_t* plane, cudaArray_t array, unsigned) {
 }
 
 cudaError_t cudaArrayGetMemoryRequirements(cudaArrayMemoryRequirements* requirements,
-                                           cudaArray_t array, int device) {
-  return tell_nothing(requirements, device,
-                      [&](Session& session) { return array_of(session, array); });
+                                           cudaArray_t array, int) {
+  return tell_nothing(requirements, [&](Session& session) { return array_of(session, array); });
 }
 cudaError_t cudaMipmappedArrayGetMemoryRequirements(cudaArrayMemoryRequirements* requirements,
-                                                    cudaMipmappedArray_t array, int device) {
-  return tell_nothing(requirements, device,
-                      [&](Session& session) { return mipmapped_of(session, array); });
+                                                    cudaMipmappedArray_t array, int) {
+  return tell_nothing(requirements, [&](Session& session) { return mipmapped_of(session, array); });
 }
 cudaError_t cudaArrayGetSparseProperties(cudaArraySparseProperties* properties, cudaArray_t array) {
-  return tell_nothing(properties, 0, [&](Session& session) { return array_of(session, array); });
+  return tell_nothing(properties, [&](Session& session) { return array_of(session, array); });
 }
 cudaError_t cudaMipmappedArrayGetSparseProperties(cudaArraySparseProperties* properties,
                                                   cudaMipmappedArray_t array) {
-  return tell_nothing(properties, 0,
-                      [&](Session& session) { return mipmapped_of(session, array); });
+  return tell_nothing(properties, [&](Session& session) { return mipmapped_of(session, array); });
 }
 
 }  // extern "C"

@@ -39,14 +39,17 @@ Answer check_kind(const cudaMemcpy3DParms& parms) {
   return deny(cudaErrorInvalidMemcpyDirection);
 }
 
-Maybe<Side> array_side(const ArrayEntry& entry, const cudaPos& position, const cudaExtent& extent) {
-  const ArrayExtent box = entry.box();
-  if (!is_inside(position.x, extent.width, box.width) ||
-      !is_inside(position.y, extent.height, box.height) ||
-      !is_inside(position.z, extent.depth, box.depth)) {
+/// `unit`: bytes that position.x counts.
+Maybe<Side> array_side(const ArrayEntry& entry, const cudaPos& position, std::size_t unit,
+                       const client::Box& box) {
+  const ArrayExtent whole = entry.box();
+  const std::uint64_t row = whole.width * entry.spec.format.bytes();
+  if (position.x > row / unit || !is_inside(position.x * unit, box.width, row) ||
+      !is_inside(position.y, box.height, whole.height) ||
+      !is_inside(position.z, box.depth, whole.depth)) {
     return deny(cudaErrorInvalidValue);
   }
-  return client::ArrayPlace{entry, position.x * entry.spec.format.bytes(), position.y, position.z};
+  return client::ArrayPlace{entry, position.x * unit, position.y, position.z};
 }
 
 Maybe<Side> memory_side(Session& session, const cudaPitchedPtr& pointer, const cudaPos& position,
@@ -78,22 +81,27 @@ Maybe<std::optional<ArrayEntry>> side_of(Session& session, cudaArray_t array,
 }
 
 /// Nothing when there is nothing to copy.
-Maybe<std::optional<Plan>> plan_of(Session& session, const cudaMemcpy3DParms& parms) {
+Maybe<std::optional<Plan>> plan_of(Session& session, const ArrayCopy& copy) {
+  const cudaMemcpy3DParms& parms = copy.parms;
   auto from = side_of(session, parms.srcArray, parms.srcPtr);
   if (!from) return std::unexpected(from.error());
   auto to = side_of(session, parms.dstArray, parms.dstPtr);
   if (!to) return std::unexpected(to.error());
   if (auto ok = check_kind(parms); !ok) return std::unexpected(ok.error());
-  const std::uint32_t element = (*from ? **from : **to).spec.format.bytes();
-  if (*from && *to && (*to)->spec.format.bytes() != element) return deny(cudaErrorInvalidValue);
+  const std::size_t element = (*from ? **from : **to).spec.format.bytes();
+  const std::size_t unit = copy.unit == CopyUnit::kByte ? 1 : element;
+  if (copy.unit == CopyUnit::kElement && *from && *to && (*to)->spec.format.bytes() != element) {
+    return deny(cudaErrorInvalidValue);
+  }
   const cudaExtent& extent = parms.extent;
   if (extent.width == 0 || extent.height == 0 || extent.depth == 0) return std::nullopt;
-  const client::Box box{extent.width * element, extent.height, extent.depth};
+  client::Box box{0, extent.height, extent.depth};
+  if (__builtin_mul_overflow(extent.width, unit, &box.width)) return deny(cudaErrorInvalidValue);
   const bool on_device = parms.kind == cudaMemcpyDeviceToDevice;
-  auto source = *from ? array_side(**from, parms.srcPos, extent)
+  auto source = *from ? array_side(**from, parms.srcPos, unit, box)
                       : memory_side(session, parms.srcPtr, parms.srcPos, box, on_device);
   if (!source) return std::unexpected(source.error());
-  auto target = *to ? array_side(**to, parms.dstPos, extent)
+  auto target = *to ? array_side(**to, parms.dstPos, unit, box)
                     : memory_side(session, parms.dstPtr, parms.dstPos, box, on_device);
   if (!target) return std::unexpected(target.error());
   return Plan{*target, *source, box};
@@ -122,20 +130,22 @@ Answer run(Session& session, const Plan& plan, std::uint64_t stream) {
 
 }  // namespace
 
-Answer check_array_copy(Session& session, const cudaMemcpy3DParms& parms) {
-  auto plan = plan_of(session, parms);
-  if (!plan) return std::unexpected(plan.error());
-  return {};
+Answer check_array_node(Session& session, const ArrayCopy& copy) {
+  auto plan = plan_of(session, copy);
+  if (plan) return {};
+  // The driver checks the nodes of graphs, and knows no error of its own for pitches.
+  if (plan.error().code == cudaErrorInvalidPitchValue) return deny(cudaErrorInvalidValue);
+  return std::unexpected(plan.error());
 }
 
-Answer copy_array(Session& session, const cudaMemcpy3DParms& parms, bool asynchronous,
+Answer copy_array(Session& session, const ArrayCopy& copy, bool asynchronous,
                   std::uint64_t stream) {
-  auto plan = plan_of(session, parms);
+  auto plan = plan_of(session, copy);
   if (!plan) return std::unexpected(plan.error());
   if (!*plan) return {};
   if (is_capturing(session, stream)) {
     if (!asynchronous) return refuse_capture(session, stream);
-    if (auto taken = capture(session, stream, CopyNode{parms})) return *taken;
+    if (auto taken = capture(session, stream, CopyNode{copy.parms, copy.unit})) return *taken;
   }
   const auto* const source = std::get_if<client::HostPlanes>(&(*plan)->from);
   const auto* const target = std::get_if<client::HostPlanes>(&(*plan)->to);

@@ -33,11 +33,24 @@ struct Call {
   bool asynchronous = false;
 };
 
-/// Bytes of an element of the arrays.
-Maybe<std::size_t> element_of(Session& session, const Call& call) {
-  auto entry = array_of(session, call.to.array != nullptr ? call.to.array : call.from.array);
-  if (!entry) return std::unexpected(entry.error());
-  return entry->spec.format.bytes();
+/// What the copy is made of: elements, where all of it is whole ones of one size.
+struct Unit {
+  std::size_t bytes = 0;
+  CopyUnit kind = CopyUnit::kElement;
+};
+
+Maybe<Unit> unit_of(Session& session, const Call& call) {
+  Unit unit;
+  for (const Place* place : {&call.to, &call.from}) {
+    if (place->array == nullptr) continue;
+    auto entry = array_of(session, place->array);
+    if (!entry) return std::unexpected(entry.error());
+    const std::size_t element = entry->spec.format.bytes();
+    if (unit.bytes == 0) unit.bytes = element;
+    const bool whole = place->x % element == 0 && call.width % element == 0;
+    if (!whole || unit.bytes != element) unit = {1, CopyUnit::kByte};
+  }
+  return unit;
 }
 
 struct Parts {
@@ -46,29 +59,26 @@ struct Parts {
   cudaPitchedPtr pointer{};
 };
 
-Parts parts_of(const Place& place, std::size_t element, std::size_t width, std::size_t height) {
+Parts parts_of(const Place& place, std::size_t unit, std::size_t width, std::size_t height) {
   if (place.array != nullptr) {
-    return {const_cast<cudaArray_t>(place.array), {place.x / element, place.y, 0}, {}};
+    return {const_cast<cudaArray_t>(place.array), {place.x / unit, place.y, 0}, {}};
   }
   return {nullptr, {}, {const_cast<void*>(place.memory), place.pitch, width, height}};
 }
 
 /// One box of `width` bytes by `height`.
-Answer copy_rows(Session& session, const Call& call, std::size_t element, std::uint64_t stream) {
-  if (call.to.x % element != 0 || call.from.x % element != 0 || call.width % element != 0) {
-    return deny(cudaErrorInvalidValue);
-  }
-  const Parts to = parts_of(call.to, element, call.width, call.height);
-  const Parts from = parts_of(call.from, element, call.width, call.height);
+Answer copy_rows(Session& session, const Call& call, Unit unit, std::uint64_t stream) {
+  const Parts to = parts_of(call.to, unit.bytes, call.width, call.height);
+  const Parts from = parts_of(call.from, unit.bytes, call.width, call.height);
   const cudaMemcpy3DParms parms{from.array,
                                 from.position,
                                 from.pointer,
                                 to.array,
                                 to.position,
                                 to.pointer,
-                                {call.width / element, call.height, 1},
+                                {call.width / unit.bytes, call.height, 1},
                                 call.kind};
-  return copy_array(session, parms, call.asynchronous, stream);
+  return copy_array(session, {parms, unit.kind}, call.asynchronous, stream);
 }
 
 /// Bytes of a row of the place, of which `count` bytes are to be copied; no end, in memory.
@@ -97,7 +107,7 @@ void advance(Place& place, std::size_t width, std::size_t rows, std::size_t row)
 }
 
 /// A count of bytes: the rest of a row, whole rows at once, the rest.
-Answer copy_count(Session& session, Call call, std::size_t element, std::uint64_t stream) {
+Answer copy_count(Session& session, Call call, Unit unit, std::uint64_t stream) {
   if (call.width == 0) return {};
   auto to_row = row_of(session, call.to, call.width);
   if (!to_row) return std::unexpected(to_row.error());
@@ -116,7 +126,7 @@ Answer copy_count(Session& session, Call call, std::size_t element, std::uint64_
     if (piece.to.array == nullptr) piece.to.pitch = piece.width;
     if (piece.from.array == nullptr) piece.from.pitch = piece.width;
     const std::size_t bytes = piece.width * piece.height;
-    if (auto ok = copy_rows(session, piece, element, stream); !ok) return ok;
+    if (auto ok = copy_rows(session, piece, unit, stream); !ok) return ok;
     advance(call.to, piece.width, piece.height, *to_row);
     advance(call.from, piece.width, piece.height, *from_row);
     left -= bytes;
@@ -128,15 +138,15 @@ cudaError_t run(const Call& call, cudaStream_t stream, DefaultStream zero) {
   return with_session([&](Session& session) -> Answer {
     auto id = stream_id(session, stream, zero);
     if (!id) return std::unexpected(id.error());
-    auto element = element_of(session, call);
-    if (!element) return std::unexpected(element.error());
-    if (call.height == 0) return copy_count(session, call, *element, *id);
+    auto unit = unit_of(session, call);
+    if (!unit) return std::unexpected(unit.error());
+    if (call.height == 0) return copy_count(session, call, *unit, *id);
     for (const Place* place : {&call.to, &call.from}) {
       if (place->array == nullptr && call.width > place->pitch) {
         return deny(cudaErrorInvalidPitchValue);
       }
     }
-    return copy_rows(session, call, *element, *id);
+    return copy_rows(session, call, *unit, *id);
   });
 }
 

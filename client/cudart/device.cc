@@ -24,7 +24,8 @@ constexpr unsigned kUserFlags =
 /// "0000:3b:00.0" and its terminator.
 constexpr int kBusIdBytes = 13;
 
-/// Values of a fresh H200. Kept and told; what kernels have is the device's, which all share.
+/// Values of a fresh H200. Stack and heap are the device's, which all share: kernels have at least
+/// what was asked for. The printf buffer is the session's own, and the rest are hints.
 constexpr int kLimits = 7;
 std::array<std::atomic<std::size_t>, kLimits> limits{1024, 8650752, 8388608, 0, 2048, 64, 0};
 constexpr std::size_t kMostStackBytes = 512 << 10;
@@ -186,7 +187,7 @@ cudaError_t cudaDeviceGetLimit(std::size_t* value, cudaLimit limit) {
     if (number == cudaLimitDevRuntimeSyncDepth && session.capability() >= 90) {
       return deny(cudaErrorUnsupportedLimit);
     }
-    *value = limits[number];
+    *value = number == cudaLimitPrintfFifoSize ? session.print_fifo_bytes() : limits[number].load();
     return {};
   });
 }
@@ -199,9 +200,16 @@ cudaError_t cudaDeviceSetLimit(cudaLimit limit, std::size_t value) {
       return deny(cudaErrorUnsupportedLimit);
     }
     if (number == cudaLimitStackSize && value > kMostStackBytes) return deny(cudaErrorInvalidValue);
-    client::say_once("cudaDeviceSetLimit: the value is told again, but kernels keep the device's");
-    limits[number] = value;
-    return {};
+    Answer done;
+    if (number == cudaLimitPrintfFifoSize) {
+      done = session.set_print_fifo_bytes(value);
+    } else if (number == cudaLimitStackSize) {
+      done = session.raise_stack(value);
+    } else if (number == cudaLimitMallocHeapSize) {
+      done = session.raise_heap(value);
+    }
+    if (done) limits[number] = value;
+    return done;
   });
 }
 

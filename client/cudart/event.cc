@@ -92,6 +92,9 @@ cudaError_t cudaIpcOpenEventHandle(cudaEvent_t* event, cudaIpcEventHandle_t hand
     slate::ipc::ShareHandle wanted{};
     std::memcpy(wanted.bytes, handle.reserved, sizeof(wanted.bytes));
     const auto id = session.import_event(wanted);
+    if (!id && id.error().code == slate::ErrorCode::kInvalidHandle) {
+      return deny(cudaErrorMapBufferObjectFailed);
+    }
     if (!id) return std::unexpected<Failure>(id.error());
     *event = static_cast<cudaEvent_t>(pointer_to(*id));
     return {};

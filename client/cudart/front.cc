@@ -89,8 +89,9 @@ cudaError_t& last_error() noexcept {
 }
 
 void write_printed(Session& session) {
-  const std::string text = session.take_printed();
-  if (!text.empty()) std::fwrite(text.data(), 1, text.size(), stdout);
+  for (const client::Printed& each : session.take_printed()) {
+    std::fwrite(each.text.data(), 1, each.text.size(), each.is_error ? stderr : stdout);
+  }
 }
 
 Maybe<std::uint64_t> stream_id(Session& session, cudaStream_t stream, DefaultStream zero) {

@@ -70,7 +70,8 @@ cudaError_t with_session(const Body& body) noexcept {
   });
 }
 
-/// Writes what kernels have printed to stdout. Every call that waits for the device does this.
+/// Writes what kernels have printed to stdout, and their failed assertions to stderr. Every call
+/// that waits for the device does this.
 void write_printed(Session& session);
 
 // --- Handles

@@ -15,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "client/cudart/array.h"
 #include "client/cudart/front.h"
 #include "client/cudart/graph_memory.h"
 
@@ -43,6 +44,7 @@ struct KernelNode {
 };
 struct CopyNode {
   cudaMemcpy3DParms parms{};
+  CopyUnit unit = CopyUnit::kElement;
 };
 struct FillNode {
   cudaMemsetParams params{};

@@ -166,7 +166,11 @@ cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node, const cudaKernelN
   return change_node(node, maker(params));
 }
 cudaError_t cudaGraphMemcpyNodeGetParams(cudaGraphNode_t node, cudaMemcpy3DParms* params) {
-  return about_node<CopyNode>(node, [&](const CopyNode& its) { return give(params, its.parms); });
+  return about_node<CopyNode>(node, [&](const CopyNode& its) -> Answer {
+    // Parts of elements have no cudaMemcpy3DParms.
+    if (its.unit == CopyUnit::kByte) return deny(cudaErrorInvalidValue);
+    return give(params, its.parms);
+  });
 }
 cudaError_t cudaGraphMemcpyNodeSetParams(cudaGraphNode_t node, const cudaMemcpy3DParms* params) {
   return change_node(node, maker(params));

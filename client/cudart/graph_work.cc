@@ -1,4 +1,5 @@
 // What the nodes of graphs do, and how it is checked when a node is made.
+#include <algorithm>
 #include <cstring>
 
 #include "client/cudart/array.h"
@@ -30,7 +31,7 @@ std::byte* slice(const cudaPitchedPtr& pointer, const cudaPos& position, std::si
 
 Answer run(Session& session, const CopyNode& node, std::uint64_t stream) {
   const cudaMemcpy3DParms& parms = node.parms;
-  if (has_array(parms)) return copy_array(session, parms, true, stream);
+  if (has_array(parms)) return copy_array(session, {parms, node.unit}, true, stream);
   for (std::size_t z = 0; z < parms.extent.depth; ++z) {
     CopyCall call{slice(parms.dstPtr, parms.dstPos, z),
                   parms.dstPtr.pitch,
@@ -147,7 +148,7 @@ Maybe<Work> kernel_work(Session& session, const cudaKernelNodeParams& params) {
 
 Maybe<Work> copy_work(Session& session, const cudaMemcpy3DParms& parms) {
   if (has_array(parms)) {
-    if (auto ok = check_array_copy(session, parms); !ok) return std::unexpected(ok.error());
+    if (auto ok = check_array_node(session, {parms}); !ok) return std::unexpected(ok.error());
     return Work(CopyNode{parms});
   }
   const int kind = parms.kind;
@@ -156,6 +157,11 @@ Maybe<Work> copy_work(Session& session, const cudaMemcpy3DParms& parms) {
   }
   if (parms.srcPtr.ptr == nullptr || parms.dstPtr.ptr == nullptr)
     return deny(cudaErrorInvalidValue);
+  const cudaExtent& extent = parms.extent;
+  const bool rows = extent.height > 1 || extent.depth > 1;
+  if (rows && extent.width > std::min(parms.srcPtr.pitch, parms.dstPtr.pitch)) {
+    return deny(cudaErrorInvalidValue);
+  }
   return Work(CopyNode{parms});
 }
 

@@ -23,17 +23,12 @@ Maybe<client::FatBinary*> library_of(cudaLibrary_t handle) {
   return library;
 }
 
+/// Lazily, as CUDA does: code that does not compile is found out when something in it is asked for.
 Answer load(Session& session, cudaLibrary_t* library, const void* code,
             std::size_t readable = ~std::size_t{0}) {
   auto image = client::image_of_code(code, session.capability(), readable);
   if (!image) return std::unexpected<Failure>(image.error());
-  client::Code& codes = Process::get().code();
-  client::FatBinary* const made = codes.add_library(std::move(*image));
-  if (auto loaded = codes.load(session, *made); !loaded) {
-    codes.remove_binary(made, &session);
-    return std::unexpected<Failure>(loaded.error());
-  }
-  *library = reinterpret_cast<cudaLibrary_t>(made);
+  *library = reinterpret_cast<cudaLibrary_t>(Process::get().code().add_library(std::move(*image)));
   return {};
 }
 

@@ -248,11 +248,14 @@ extern "C" {
 
 cudaError_t cudaMallocManaged(void** address, std::size_t bytes, unsigned flags) {
   return with_session([&](Session& session) -> Answer {
-    if (address == nullptr || bytes == 0 ||
-        (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost)) {
+    if (address == nullptr || (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost)) {
       return deny(cudaErrorInvalidValue);
     }
     if (auto ok = check_capture_allows(session); !ok) return ok;
+    if (bytes == 0) {
+      *address = nullptr;
+      return {};
+    }
     const auto made = session.allocate_managed(bytes, slate::client::kTagManaged, flags);
     if (!made) return std::unexpected<Failure>(made.error());
     *address = pointer_to(*made);

@@ -124,16 +124,19 @@ ResourceView view_of(const cudaResourceViewDesc& description) {
           {description.width, description.height, description.depth}};
 }
 
-/// What integers cannot be read as.
+/// What elements cannot be read as: integers filtered, and those of 32 bits, floats among them, as
+/// normalized ones.
 Answer check_reading(const TextureSpec& spec) {
   ArrayFormat format = spec.resource.format;
   if (spec.view.format != 0) format = view_format(spec.view.format);
-  if (format.kind == ChannelKind::kFloat || format.channels == 0) return {};
+  if (format.channels == 0) return {};
   const bool as_numbers = spec.sampler.reads_normalized_float != 0;
-  if (as_numbers && format.bits == 32) return deny(cudaErrorInvalidNormSetting);
   const bool filtered =
       spec.resource.kind != ResourceKind::kLinear && spec.sampler.filter == FilterMode::kLinear;
-  if (filtered && !as_numbers) return deny(cudaErrorInvalidFilterSetting);
+  const bool becomes_float =
+      format.kind == ChannelKind::kFloat || (as_numbers && format.bits != 32);
+  if (filtered && !becomes_float) return deny(cudaErrorInvalidFilterSetting);
+  if (as_numbers && format.bits == 32) return deny(cudaErrorInvalidNormSetting);
   return {};
 }
 
@@ -186,9 +189,8 @@ cudaError_t cudaCreateTextureObject(cudaTextureObject_t* texture, const cudaReso
                                     const cudaTextureDesc* description,
                                     const cudaResourceViewDesc* view) {
   return with_session([&](Session& session) -> Answer {
-    if (texture == nullptr || resource == nullptr || description == nullptr) {
-      return deny(cudaErrorInvalidValue);
-    }
+    if (texture == nullptr || resource == nullptr) return deny(cudaErrorInvalidValue);
+    if (description == nullptr) return deny(cudaErrorInvalidResourceHandle);
     TextureRecord record{session.serial(), *resource, *description, {}};
     if (view != nullptr) record.view = *view;
     auto spec = spec_of(session, record);
@@ -200,9 +202,10 @@ cudaError_t cudaCreateTextureObject(cudaTextureObject_t* texture, const cudaReso
     return {};
   });
 }
+// An object that is gone may be destroyed again, as on an H200.
 cudaError_t cudaDestroyTextureObject(cudaTextureObject_t texture) {
   return with_session([&](Session& session) -> Answer {
-    if (!Textures::get().remove(session, texture)) return deny(cudaErrorInvalidValue);
+    if (!Textures::get().remove(session, texture)) return {};
     return session.destroy_texture(texture);
   });
 }
@@ -218,21 +221,20 @@ cudaError_t cudaGetTextureObjectTextureDesc(cudaTextureDesc* description,
 }
 cudaError_t cudaGetTextureObjectResourceViewDesc(cudaResourceViewDesc* view,
                                                  cudaTextureObject_t texture) {
-  return about_texture(texture, [&](const TextureRecord& record) -> Answer {
-    if (!record.view) return deny(cudaErrorInvalidValue);
-    return tell(view, *record.view);
+  return about_texture(texture, [&](const TextureRecord& record) {
+    return tell(view, record.view.value_or(cudaResourceViewDesc{}));
   });
 }
 
 cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t* surface,
                                     const cudaResourceDesc* resource) {
   return with_session([&](Session& session) -> Answer {
-    if (surface == nullptr || resource == nullptr || resource->resType != cudaResourceTypeArray) {
-      return deny(cudaErrorInvalidValue);
-    }
+    if (surface == nullptr || resource == nullptr) return deny(cudaErrorInvalidValue);
+    // The elements are looked at before it counts that only arrays have surfaces.
+    if (auto its = resource_of(session, *resource); !its) return std::unexpected(its.error());
+    if (resource->resType != cudaResourceTypeArray) return deny(cudaErrorInvalidValue);
     auto array = array_of(session, resource->res.array.array);
     if (!array) return std::unexpected(array.error());
-    if (!array->spec.has(kArraySurface)) return deny(cudaErrorInvalidValue);
     auto made = session.create_surface(*array);
     if (!made) return std::unexpected<Failure>(made.error());
     Surfaces::get().add(*made, {session.serial(), *resource});
@@ -242,7 +244,7 @@ cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t* surface,
 }
 cudaError_t cudaDestroySurfaceObject(cudaSurfaceObject_t surface) {
   return with_session([&](Session& session) -> Answer {
-    if (!Surfaces::get().remove(session, surface)) return deny(cudaErrorInvalidValue);
+    if (!Surfaces::get().remove(session, surface)) return {};
     return session.destroy_surface(surface);
   });
 }
@@ -258,11 +260,12 @@ cudaError_t cudaGetSurfaceObjectResourceDesc(cudaResourceDesc* resource,
 cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(std::size_t* elements,
                                                  const cudaChannelFormatDesc* description,
                                                  int device) {
-  return with_device([&](Session&) -> Answer {
+  return with_device([&](Session& session) -> Answer {
     if (elements == nullptr || description == nullptr) return deny(cudaErrorInvalidValue);
     if (device != 0) return deny(cudaErrorInvalidDevice);
-    if (auto format = format_of(*description); !format) return std::unexpected(format.error());
-    *elements = kMostLinearElements;
+    auto format = format_of(*description);
+    if (!format) return std::unexpected(format.error());
+    *elements = most_linear_elements(*format, session.device());
     return {};
   });
 }

@@ -24,7 +24,7 @@ cudaError_t run_copy(const cudaMemcpy3DParms* parms, cudaStream_t stream, Defaul
     if (has_array(*parms)) {
       auto id = stream_id(session, stream, zero);
       if (!id) return std::unexpected(id.error());
-      return copy_array(session, *parms, returns == Returns::kAtOnce, *id);
+      return copy_array(session, {*parms}, returns == Returns::kAtOnce, *id);
     }
     const cudaExtent& extent = parms->extent;
     if (extent.width == 0 || extent.height == 0 || extent.depth == 0) return {};

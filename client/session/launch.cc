@@ -41,7 +41,7 @@ std::unexpected<Error> bad_function(const std::string& name) {
 
 }  // namespace
 
-Result<std::uint64_t> Session::load_module(const Image& image,
+Result<std::uint64_t> Session::send_module(ImageKind kind, std::span<const std::byte> bytes,
                                            std::span<const PlacedVariable> placed) {
   ipc::ModuleLoad load{};
   load.module = ++next_id_;
@@ -51,9 +51,9 @@ Result<std::uint64_t> Session::load_module(const Image& image,
                              std::as_bytes(std::span(each.name)));
     if (!ok) return std::unexpected(ok.error());
   }
-  load.total_bytes = image.bytes.size();
-  load.image_kind = static_cast<std::uint32_t>(image.kind);
-  std::span<const std::byte> rest = image.bytes;
+  load.total_bytes = bytes.size();
+  load.image_kind = static_cast<std::uint32_t>(kind);
+  std::span<const std::byte> rest = bytes;
   while (rest.size() > kModuleChunkBytes) {
     auto ok = channel_->post(CommandType::kModuleLoad, ipc::bytes_of(load),
                              rest.first(kModuleChunkBytes));
@@ -66,8 +66,18 @@ Result<std::uint64_t> Session::load_module(const Image& image,
   return load.module;
 }
 
-Result<void> Session::unload_module(std::uint64_t module) {
-  return post(CommandType::kModuleUnload, ipc::IdCommand{module});
+Result<void> Session::raise_limit(std::uint32_t limit, std::uint64_t bytes) {
+  auto reply = call<Nothing>(CommandType::kLimitRaise, ipc::LimitRaise{limit, 0, bytes});
+  if (!reply) return std::unexpected(reply.error());
+  return {};
+}
+
+Result<void> Session::raise_stack(std::uint64_t bytes) {
+  return raise_limit(0, bytes);
+}
+
+Result<void> Session::raise_heap(std::uint64_t bytes) {
+  return raise_limit(1, bytes);
 }
 
 Result<std::unique_ptr<Function>> Session::find_function(std::uint64_t module,

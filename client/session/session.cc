@@ -32,6 +32,7 @@ Session::Session(std::unique_ptr<ipc::ClientChannel> channel, std::uint64_t seri
 Session::~Session() {
   host_functions_.stop();
   host_blocks_.unmap_managed();
+  if (printing_.ring) unmap_shared(printing_.block.address, printing_.block.bytes);
 }
 
 void Session::abandon() {
@@ -46,11 +47,13 @@ std::uint32_t Session::capability() const {
 }
 
 Result<void> Session::check() {
+  look_for_assertions();
   if (auto ok = channel_->check(); !ok) return ok;
   return earlier_error();
 }
 
 Result<void> Session::earlier_error() {
+  look_for_assertions();
   if (const ErrorCode code = channel_->take_async_error(); code != ErrorCode::kNone) [[unlikely]] {
     return fail(code, "an earlier asynchronous call failed: " + std::string(error_name(code)));
   }

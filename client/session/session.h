@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -24,6 +25,7 @@
 #include "client/session/host_blocks.h"
 #include "client/session/host_functions.h"
 #include "client/session/managed_memory.h"
+#include "client/session/print_ring.h"
 #include "client/session/progress.h"
 #include "ipc/channel.h"
 
@@ -120,7 +122,12 @@ class Session {
   Result<void> earlier_error();
   /// For the daemon's count of calls that slate does not have.
   Result<void> report_unsupported(std::string_view function);
-  std::string take_printed() { return channel_->take_printed(); }
+  /// What kernels have printed since the last call.
+  std::vector<Printed> take_printed();
+  /// How much of that is kept until it is taken (cudaLimitPrintfFifoSize). Another size is
+  /// kInvalidValue once a kernel has printed.
+  std::uint64_t print_fifo_bytes();
+  Result<void> set_print_fifo_bytes(std::uint64_t bytes);
   /// Hangs up: the daemon frees everything. In a forked child it leaves the parent's session alone.
   /// Runs the host functions that are left first. Not from one of them.
   void abandon();
@@ -230,6 +237,10 @@ class Session {
   Result<std::uint64_t> load_module(const Image& image,
                                     std::span<const PlacedVariable> placed = {});
   Result<void> unload_module(std::uint64_t module);
+  /// A thread's stack, or the heap of malloc() in kernels, of modules loaded from now on: at least
+  /// so many bytes. Shared by all sessions.
+  Result<void> raise_stack(std::uint64_t bytes);
+  Result<void> raise_heap(std::uint64_t bytes);
   Result<std::unique_ptr<Function>> find_function(std::uint64_t module, const std::string& name);
   Result<void> set_max_dynamic_shared(Function& function, std::uint32_t bytes);
   /// How many clusters of this launch run at once, or (`largest`) how many blocks one may have.
@@ -244,6 +255,24 @@ class Session {
                       const void* const* arguments);
 
  private:
+  /// Where modules that print, or assert, find their ring; nothing before the first of them.
+  struct Printing {
+    std::mutex mutex;
+    std::unique_ptr<PrintRing> ring;
+    HostBlock block;
+    std::map<std::uint64_t, std::uint64_t> variables;  // by module: what holds the ring's address
+    std::uint64_t fifo_bytes = kPrintFifoBytes;
+    std::atomic<bool> exists{false};  // `ring`; read without the mutex
+  };
+  static constexpr std::uint64_t kPrintFifoBytes = 8650752;  // as the driver of CUDA 13.0 has it
+
+  Result<std::uint64_t> send_module(ImageKind kind, std::span<const std::byte> bytes,
+                                    std::span<const PlacedVariable> placed);
+  Result<void> connect_printing(std::uint64_t module);
+  Result<void> make_ring(std::uint64_t bytes);
+  Result<void> write_ring_address(std::uint64_t variable);
+  void look_for_assertions();
+  Result<void> raise_limit(std::uint32_t limit, std::uint64_t bytes);
   template <typename Body>
   Result<void> post(ipc::CommandType type, const Body& body);
   /// The same for work on a stream, which is noted in progress_.
@@ -284,6 +313,7 @@ class Session {
   std::mutex host_order_mutex_;  // keeps gates and host_functions_ in one order
   HostFunctions host_functions_{*this};
   HostBlocks host_blocks_;
+  Printing printing_;
   ManagedMemory managed_{[this](std::uint64_t bytes) { return get_managed_block(bytes); },
                          [this](std::uint64_t address) { return free_host(address); }};
 };

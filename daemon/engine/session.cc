@@ -121,8 +121,9 @@ Session::Handler Session::handler_of(CommandType type) {
       &Session::memory_import_close,
       &Session::event_export,
       &Session::event_import,
+      &Session::limit_raise,
   };
-  static_assert(std::size(kHandlers) == static_cast<std::size_t>(CommandType::kEventImport) + 1);
+  static_assert(std::size(kHandlers) == static_cast<std::size_t>(CommandType::kLimitRaise) + 1);
   const auto index = static_cast<std::size_t>(type);
   return index < std::size(kHandlers) ? kHandlers[index] : nullptr;
 }

@@ -153,6 +153,7 @@ class Session {
   Result<void> function_set_shared(const ipc::Command& command, Reply& reply);
   Result<void> variable_place(const ipc::Command& command, Reply& reply);
   Result<void> global_get(const ipc::Command& command, Reply& reply);
+  Result<void> limit_raise(const ipc::Command& command, Reply& reply);
   // session_memory.cc
   Result<void> memory_allocate(const ipc::Command& command, Reply& reply);
   Result<void> memory_free(const ipc::Command& command, Reply& reply);

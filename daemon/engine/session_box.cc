@@ -57,8 +57,7 @@ Result<device::Place> Session::place_in_array(const ipc::BoxPlace& place, Box bo
   }
   const ArrayExtent whole = level_box(spec, place.level);
   const std::uint64_t element = spec.format.bytes();
-  if (place.x % element != 0 || box.width % element != 0 ||
-      !is_inside(place.x, box.width, whole.width * element) ||
+  if (!is_inside(place.x, box.width, whole.width * element) ||
       !is_inside(place.y, box.height, whole.height) ||
       !is_inside(place.z, box.depth, whole.depth)) {
     return slate::fail(ErrorCode::kInvalidValue,

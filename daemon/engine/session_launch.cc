@@ -40,7 +40,6 @@ Result<void> Session::launch(const ipc::Command& command, Reply&) {
       .cooperative = (request->flags & ipc::kLaunchCooperative) != 0,
       .cluster = {request->cluster[0], request->cluster[1], request->cluster[2]},
       .host = imports_.with(host_blocks_.ranges()),
-      .print = [this](std::string_view text) { channel_.print(text); },
   };
   const auto done = checked(executor_.launch(*client_, kernel, spec, **stream));
   if (done && (*stream)->active_lanes.load() > 0) {

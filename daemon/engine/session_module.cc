@@ -8,6 +8,10 @@
 namespace slate::daemon {
 namespace {
 
+/// A thread's, as the driver has it; and what one session may take of the memory of all.
+constexpr std::uint64_t kMostStackBytes = 512 << 10;
+constexpr std::uint64_t kMostHeapBytes = std::uint64_t{4} << 30;
+
 std::string name_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -88,6 +92,18 @@ Result<void> Session::function_set_shared(const ipc::Command& command, Reply&) {
   const auto done = checked(device_.set_max_dynamic_shared((*record)->function, request->bytes));
   if (done) (*record)->info.max_dynamic_shared_bytes = request->bytes;
   return done;
+}
+
+Result<void> Session::limit_raise(const ipc::Command& command, Reply&) {
+  const auto request = command.as<ipc::LimitRaise>();
+  if (!request) return std::unexpected(request.error());
+  const auto limit = static_cast<device::Limit>(request->limit);
+  const std::uint64_t most = limit == device::Limit::kStack ? kMostStackBytes : kMostHeapBytes;
+  if (limit > device::Limit::kHeap || request->bytes > most) {
+    return slate::fail(ErrorCode::kInvalidValue,
+                       fmt::format("limit {} of {} bytes", request->limit, request->bytes));
+  }
+  return checked(device_.raise_limit(limit, request->bytes));
 }
 
 Result<void> Session::global_get(const ipc::Command& command, Reply& reply) {

@@ -17,6 +17,8 @@ Result<void> Session::stream_create(const ipc::Command& command, Reply&) {
 Result<void> Session::stream_destroy(const ipc::Command& command, Reply&) {
   const auto request = command.as<ipc::IdCommand>();
   if (!request) return std::unexpected(request.error());
+  // An open batch of launches would refer to it.
+  executor_.flush(*client_);
   return streams_.destroy(request->id);
 }
 

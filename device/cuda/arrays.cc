@@ -316,9 +316,6 @@ void Arrays::destroy_texture(device::Texture texture) {
 }
 
 Result<device::Surface> Arrays::create_surface(device::Array array, std::uint32_t level) {
-  if (!raw(array).spec.has(kArraySurface)) {
-    return fail(ErrorCode::kInvalidValue, "a surface of an array that allows none");
-  }
   const auto resource = resource_of({.kind = ResourceKind::kArray,
                                      .level = level,
                                      .array = static_cast<std::uint64_t>(array),

@@ -175,6 +175,19 @@ Result<device::AddressRange> CudaDevice::find_global(device::Module module,
   return cuda::find_global(*context_, raw(module), name);
 }
 
+Result<void> CudaDevice::raise_limit(device::Limit limit, std::uint64_t bytes) {
+  if (!driver().cuCtxGetLimit || !driver().cuCtxSetLimit) {
+    return fail(ErrorCode::kNotSupported, "the driver lacks cuCtxSetLimit");
+  }
+  const CUlimit its =
+      limit == device::Limit::kStack ? CU_LIMIT_STACK_SIZE : CU_LIMIT_MALLOC_HEAP_SIZE;
+  const std::lock_guard lock(limits_mutex_);
+  std::size_t present = 0;
+  if (auto told = context_->call(driver().cuCtxGetLimit, &present, its); !told) return told;
+  if (bytes <= present) return {};
+  return context_->call(driver().cuCtxSetLimit, its, bytes);
+}
+
 Result<std::vector<std::vector<std::uint32_t>>> CudaDevice::partition_units() {
   return partitions_.units();
 }

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "base/clock.h"
@@ -53,6 +54,7 @@ class CudaDevice final : public device::Device {
   Result<std::uint32_t> max_active_clusters(const device::LaunchSpec& spec) override;
   Result<std::uint32_t> max_cluster_size(const device::LaunchSpec& spec) override;
   Result<void> set_max_dynamic_shared(device::Function function, std::uint32_t bytes) override;
+  Result<void> raise_limit(device::Limit limit, std::uint64_t bytes) override;
   Result<device::AddressRange> find_global(device::Module module, const std::string& name) override;
 
   Result<device::Array> create_array(const ArraySpec& spec) override {
@@ -125,6 +127,7 @@ class CudaDevice final : public device::Device {
 
   std::atomic<std::int64_t> moved_ns_ = 0;  // when something last moved, for wait_for_progress()
   std::atomic<std::uint64_t> host_window_used_ = 0;  // addresses given out by map_host()
+  std::mutex limits_mutex_;                          // between looking and raising
 };
 
 template <typename Handle>

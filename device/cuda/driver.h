@@ -40,7 +40,8 @@
   F(cuDeviceGetDevResource) F(cuDevSmResourceSplitByCount)                 \
   F(cuDevResourceGenerateDesc) F(cuGreenCtxCreate) F(cuGreenCtxDestroy) F(cuGreenCtxStreamCreate) \
   F(cuGreenCtxRecordEvent) F(cuStreamGetGreenCtx) F(cuStreamWriteValue64) F(cuLaunchKernelEx)     \
-  F(cuOccupancyMaxActiveClusters) F(cuOccupancyMaxPotentialClusterSize)
+  F(cuOccupancyMaxActiveClusters) F(cuOccupancyMaxPotentialClusterSize) F(cuCtxGetLimit)          \
+  F(cuCtxSetLimit)
 // clang-format on
 
 namespace slate::cuda {

@@ -158,7 +158,6 @@ Result<device::Surface> Arrays::create_surface(device::Array array, std::uint32_
                                                device::AddressRange owner) {
   auto storage = find(static_cast<std::uint64_t>(array));
   if (!storage) return fail(ErrorCode::kInvalidHandle, "a surface of no array");
-  if (!storage->spec.has(kArraySurface)) return refuse("a surface of an array that allows none");
   if (level >= storage->levels.size()) return refuse("a surface of a level that is not there");
   const Level& its = storage->levels[level];
   return objects_.add(SurfaceObject{owner, std::move(storage), its});
@@ -178,11 +177,9 @@ Result<Arrays::Planes> Arrays::planes_of(const Place& place, Box box) {
     return fail(ErrorCode::kInvalidHandle, "a copy of no array");
   }
   const Level& level = storage->levels[in_array.level];
-  const std::uint64_t element = storage->spec.format.bytes();
   if (!is_inside(in_array.x, box.width, level.pitch) ||
       !is_inside(in_array.y, box.height, level.box.height) ||
-      !is_inside(in_array.z, box.depth, level.box.depth) || in_array.x % element != 0 ||
-      box.width % element != 0) {
+      !is_inside(in_array.z, box.depth, level.box.depth)) {
     return refuse(fmt::format("a copy of {} bytes x {} x {} at ({}, {}, {}) is not in the array",
                               box.width, box.height, box.depth, in_array.x, in_array.y,
                               in_array.z));

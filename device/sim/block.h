@@ -5,10 +5,12 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <random>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -19,6 +21,10 @@
 #include "device/sim/program.h"
 
 namespace slate::sim {
+
+/// Text printed by a kernel's printf, in order. Called from any thread, not concurrently for one
+/// launch.
+using PrintSink = std::function<void(std::string_view text)>;
 
 /// One launch, shared by all its blocks. Immutable while blocks run, but for the atomics.
 /// Zeros that the blocks of a cooperative grid meet at: %envreg1 and 2 have its address, as CUDA's
@@ -36,7 +42,7 @@ struct KernelLaunch {
   MemoryView memory;                                              // what this launch may touch
   std::shared_ptr<const std::vector<device::AddressRange>> host;  // of `memory`
   const Objects* objects = nullptr;  // textures and surfaces; outlive the launch. Null for none
-  device::PrintSink print;
+  PrintSink print;
   std::unique_ptr<GridWorkspace> workspace;  // of a cooperative launch; in `memory` too
   std::uint64_t grid_id = 0;                 // %gridid
   std::uint32_t sm_count = 0;                // %nsmid

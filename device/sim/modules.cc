@@ -20,7 +20,7 @@ constexpr std::uint64_t kConstantBytes = 64 << 10;
 constexpr std::uint64_t kVariableAlign = 16;
 constexpr std::uint64_t kSpaceAlign = 256;
 constexpr std::uint64_t kMaxVariableBytes = 1ull << 40;
-constexpr std::uint64_t kHeapBytes = 8 << 20;  // CUDA's default
+constexpr std::uint64_t kMostHeapBytes = std::uint64_t{64} << 30;
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t to) {
   return (value + to - 1) / to * to;
@@ -119,7 +119,7 @@ Result<void> Modules::place_variables(Loaded& module) {
   }
   const bool has_heap = module.ptx->find_function("malloc") != nullptr;
   const std::uint64_t heap_offset = round_up(bytes[0], kSpaceAlign);
-  const std::uint64_t heap_bytes = has_heap ? kHeapBytes : 0;
+  const std::uint64_t heap_bytes = has_heap ? round_up(heap_bytes_.load(), kSpaceAlign) : 0;
   const std::uint64_t constants_offset = heap_offset + heap_bytes;
   const std::uint64_t total = round_up(constants_offset + bytes[1], kChunkBytes);
   if (total == 0) return {};
@@ -207,6 +207,16 @@ Result<AddressRange> Modules::find_global(device::Module module, const std::stri
     return fail(ErrorCode::kSymbolNotFound, fmt::format("no variable {} in the module", name));
   }
   return AddressRange{symbol->second, (*loaded)->ptx->find_variable(name)->bytes};
+}
+
+Result<void> Modules::raise_heap(std::uint64_t bytes) {
+  if (bytes > kMostHeapBytes) {
+    return fail(ErrorCode::kInvalidValue, fmt::format("sim: a heap of {} bytes", bytes));
+  }
+  std::uint64_t present = heap_bytes_.load();
+  while (present < bytes && !heap_bytes_.compare_exchange_weak(present, bytes)) {
+  }
+  return {};
 }
 
 Result<void> Modules::set_max_dynamic_shared(device::Function function, std::uint32_t bytes) {

@@ -3,6 +3,7 @@
 // for. Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -44,6 +45,8 @@ class Modules {
   Result<device::Function> find_function(device::Module module, const std::string& name);
   Result<device::AddressRange> find_global(device::Module module, const std::string& name);
   Result<void> set_max_dynamic_shared(device::Function function, std::uint32_t bytes);
+  /// Of modules loaded from now on. kInvalidValue beyond kMostHeapBytes.
+  Result<void> raise_heap(std::uint64_t bytes);
   Result<LaunchTarget> target(device::Function function);
 
  private:
@@ -69,6 +72,7 @@ class Modules {
 
   const Settings& settings_;
   Memory& memory_;
+  std::atomic<std::uint64_t> heap_bytes_{8 << 20};  // of modules to come; CUDA's default
   std::mutex mutex_;
   std::uint64_t next_handle_ = 1;
   std::unordered_map<device::Module, Loaded> modules_;

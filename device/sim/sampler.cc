@@ -239,6 +239,9 @@ struct Fetch {
       const auto i = static_cast<std::size_t>(d);
       found[i] = footprint(at[i], sizes[d], sampler, d, linear);
     }
+    // An H200 filters one dimension as a row of two, at the row's upper edge: with a border above
+    // it, half of every value is the border's.
+    if (dimensions == 1 && linear) found[1] = footprint(0, 1, sampler, 1, linear);
     return found;
   }
 };

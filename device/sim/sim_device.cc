@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
 #include "base/check.h"
@@ -137,6 +138,11 @@ Result<std::uint32_t> SimDevice::max_cluster_size(const device::LaunchSpec&) {
   return fail(ErrorCode::kNotSupported, "the simulated device has no thread block clusters");
 }
 
+Result<void> SimDevice::raise_limit(device::Limit limit, std::uint64_t bytes) {
+  // A stack grows as deep as its thread needs.
+  return limit == device::Limit::kStack ? Result<void>() : modules_.raise_heap(bytes);
+}
+
 Result<void> SimDevice::set_max_dynamic_shared(device::Function function, std::uint32_t bytes) {
   return modules_.set_max_dynamic_shared(function, bytes);
 }
@@ -247,7 +253,7 @@ Result<void> SimDevice::launch(const device::LaunchSpec& spec, device::Stream st
   launch.memory = *view;
   launch.heap = std::move(target->heap);
   launch.objects = &arrays_.objects();
-  launch.print = spec.print;
+  launch.print = [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); };
   launch.grid_id = next_grid_id_.fetch_add(1, std::memory_order_relaxed);
   launch.sm_count = settings_.sms;
   return streams_.launch(stream, std::move(run));

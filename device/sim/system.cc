@@ -1,11 +1,10 @@
 // What CUDA's device runtime offers under plain function names: printf, malloc, free, assert.
 #include <fmt/format.h>
 
-#include <array>
 #include <bit>
-#include <cstdio>
 #include <cstring>
 
+#include "base/print_format.h"
 #include "device/sim/decode.h"
 #include "device/sim/warp.h"
 
@@ -13,78 +12,6 @@ namespace slate::sim {
 namespace {
 
 constexpr std::size_t kMaxString = 64u << 10;
-
-/// One conversion of a printf format: "%-8.3lld" -> flags "-8.3", size 8, kind 'd'.
-struct Conversion {
-  std::string flags;
-  int stars = 0;
-  bool is_wide = false;  // an 8-byte integer
-  char kind = 0;         // 0: malformed
-  std::size_t end = 0;   // index after it
-};
-
-Conversion parse_conversion(const std::string& format, std::size_t at) {
-  Conversion result;
-  std::size_t i = at + 1;
-  while (i < format.size() && std::strchr("-+ #0123456789.*", format[i]) != nullptr) {
-    result.stars += format[i] == '*';
-    result.flags += format[i++];
-  }
-  int longs = 0;
-  while (i < format.size() && std::strchr("hlLqjzt", format[i]) != nullptr) {
-    if (format[i] == 'h') --longs;
-    if (format[i] != 'h') ++longs;
-    ++i;
-  }
-  result.is_wide = longs > 0;
-  result.end = i;
-  if (i == format.size() || result.stars > 2 || result.flags.size() > 32) return result;
-  result.kind = format[i];
-  result.end = i + 1;
-  return result;
-}
-
-/// Widths and precisions beyond this would let a kernel make the host allocate at will.
-constexpr int kMaxField = 4096;
-
-template <typename T>
-std::string print_one(const Conversion& conversion, const char* length,
-                      const std::array<int, 2>& stars, T value) {
-  std::string format = "%" + conversion.flags + length + conversion.kind;
-  std::string out(512, '\0');
-  for (int attempt = 0; attempt < 2; ++attempt) {
-    int written = 0;
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    if (conversion.stars == 0)
-      written = std::snprintf(out.data(), out.size(), format.c_str(), value);
-    if (conversion.stars == 1) {
-      written = std::snprintf(out.data(), out.size(), format.c_str(), stars[0], value);
-    }
-    if (conversion.stars == 2) {
-      written = std::snprintf(out.data(), out.size(), format.c_str(), stars[0], stars[1], value);
-    }
-#pragma GCC diagnostic pop
-    if (written < 0) return "";
-    const auto size = static_cast<std::size_t>(written);
-    if (size < out.size()) {
-      out.resize(size);
-      return out;
-    }
-    out.resize(size + 1);
-  }
-  return "";
-}
-
-/// False if a literal width or precision is beyond kMaxField.
-bool reasonable(const Conversion& conversion) {
-  int number = 0;
-  for (const char c : conversion.flags) {
-    number = c >= '0' && c <= '9' ? number * 10 + (c - '0') : 0;
-    if (number > kMaxField) return false;
-  }
-  return true;
-}
 
 }  // namespace
 
@@ -160,57 +87,30 @@ bool Warp::print(const CallSite& site, const Split& split, int lane, std::uint64
   };
   const std::optional<std::string> format = read_string(format_address, lane);
   if (!format) return wild(format_address);
-  bool failed = false;
-  const auto next = [&](std::uint32_t bytes) {
+  std::optional<std::uint64_t> unreadable;
+  const auto number = [&](std::uint32_t bytes) -> std::optional<std::uint64_t> {
+    if (unreadable) return std::nullopt;
     list = (list + bytes - 1) / bytes * bytes;
     const std::uint64_t host = host_address(Space::kGeneric, list, bytes, Access::kRead, lane);
+    if (host == 0) {
+      unreadable = list;
+      return std::nullopt;
+    }
     std::uint64_t value = 0;
-    if (host == 0) failed = true;
-    if (host != 0) std::memcpy(&value, reinterpret_cast<const void*>(host), bytes);
-    if (!failed) list += bytes;
+    std::memcpy(&value, reinterpret_cast<const void*>(host), bytes);
+    list += bytes;
     ++result;
     return value;
   };
-  std::string out;
-  for (std::size_t i = 0; i < format->size() && !failed;) {
-    if ((*format)[i] != '%') {
-      out += (*format)[i++];
-      continue;
-    }
-    const Conversion conversion = parse_conversion(*format, i);
-    i = conversion.end;
-    if (conversion.kind == '%') {
-      out += '%';
-      continue;
-    }
-    if (conversion.kind == 0 || !reasonable(conversion)) break;
-    std::array<int, 2> stars = {};
-    for (int star = 0; star < conversion.stars; ++star) {
-      stars[star] = std::clamp(static_cast<int>(next(4)), -kMaxField, kMaxField);
-    }
-    if (std::strchr("diuoxX", conversion.kind) != nullptr) {
-      const std::uint64_t value = next(conversion.is_wide ? 8 : 4);
-      if (conversion.is_wide) {
-        out += print_one(conversion, "ll", stars, static_cast<long long>(value));
-      } else {
-        out += print_one(conversion, "", stars, static_cast<int>(value));
-      }
-    } else if (conversion.kind == 'c') {
-      out += print_one(conversion, "", stars, static_cast<int>(next(4)));
-    } else if (std::strchr("fFeEgGaA", conversion.kind) != nullptr) {
-      out += print_one(conversion, "", stars, std::bit_cast<double>(next(8)));
-    } else if (conversion.kind == 'p') {
-      out += print_one(conversion, "", stars, reinterpret_cast<void*>(next(8)));
-    } else if (conversion.kind == 's') {
-      const std::uint64_t address = next(8);
-      const std::optional<std::string> text = failed ? std::nullopt : read_string(address, lane);
-      if (!text) return wild(failed ? list : address);
-      out += print_one(conversion, "", stars, text->c_str());
-    } else {
-      out += format->substr(i - 2, 2);
-    }
-  }
-  if (failed) return wild(list);
+  const auto text = [&]() -> std::optional<std::string> {
+    const auto address = number(8);
+    if (!address) return std::nullopt;
+    auto read = read_string(*address, lane);
+    if (!read) unreadable = address;
+    return read;
+  };
+  const std::string out = format_printed(*format, {number, text});
+  if (unreadable) return wild(*unreadable);
   const KernelLaunch& launch = *block_->launch;
   if (launch.print && !out.empty()) {
     const std::lock_guard lock(launch.print_mutex);

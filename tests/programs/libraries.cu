@@ -79,8 +79,9 @@ int main() {
   std::printf(" %s\n", name(cudaLibraryUnload(library)));
   std::printf("no file %s\n", name(cudaLibraryLoadFromFile(&library, file.c_str(), nullptr, nullptr,
                                                            0, nullptr, nullptr, 0)));
-  std::printf("bad %s\n", name(cudaLibraryLoadData(&library, ".version 8.0\nnonsense", nullptr,
-                                                   nullptr, 0, nullptr, nullptr, 0)));
+  std::printf("bad %s", name(cudaLibraryLoadData(&library, ".version 8.0\nnonsense", nullptr,
+                                                 nullptr, 0, nullptr, nullptr, 0)));
+  std::printf(" used %d\n", cudaLibraryGetKernel(&add, library, "add") == cudaSuccess);
   cudaGetLastError();
   std::printf("%s\n", name(cudaDeviceSynchronize()));
 }

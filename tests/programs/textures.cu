@@ -155,6 +155,9 @@ void one_dimension() {
   check("cudaMemcpyToArray",
         cudaMemcpyToArray(array, 0, 0, values.data(), kWidth * 4, cudaMemcpyHostToDevice));
   Results<float> out(kPoints);
+  // The second mode counts, even in one dimension.
+  cudaTextureDesc border_of_x = sampler(cudaAddressModeBorder, cudaFilterModeLinear, true);
+  border_of_x.addressMode[1] = cudaAddressModeClamp;
   const struct {
     const char* name;
     cudaTextureDesc description;
@@ -170,7 +173,8 @@ void one_dimension() {
       {"1D linear mirror", sampler(cudaAddressModeMirror, cudaFilterModeLinear, true), -1,
        0.0390625f},
       {"1D linear border", sampler(cudaAddressModeBorder, cudaFilterModeLinear, true), -0.25f,
-       0.0234375f}};
+       0.0234375f},
+      {"1D linear border of x", border_of_x, -0.25f, 0.0234375f}};
   for (const auto& kind : kinds) {
     const cudaTextureObject_t texture = texture_of(array, kind.description);
     sample_1d<<<1, kPoints>>>(texture, kind.first, kind.step, out);
@@ -211,6 +215,12 @@ void two_dimensions() {
   texture = texture_of(array, sampler(cudaAddressModeWrap, cudaFilterModePoint, true));
   sample_2d<<<1, kPoints>>>(texture, -1.984375f, 0.0625f, out);
   out.print("2D point");
+  cudaDestroyTextureObject(texture);
+  auto border = sampler(cudaAddressModeBorder, cudaFilterModeLinear, false);
+  border.borderColor[0] = 32;
+  texture = texture_of(array, border);
+  sample_2d<<<1, kPoints>>>(texture, -2, 0.375f, out);
+  out.print("2D linear border");
   cudaDestroyTextureObject(texture);
   cudaFreeArray(array);
   cudaFreeArray(other);
@@ -289,6 +299,10 @@ void volumes() {
       texture_of(volume, sampler(cudaAddressModeClamp, cudaFilterModeLinear, false));
   sample_3d<<<1, kPoints>>>(texture, 0.25f, out);
   out.print("3D linear");
+  cudaDestroyTextureObject(texture);
+  texture = texture_of(volume, sampler(cudaAddressModeBorder, cudaFilterModeLinear, false));
+  sample_3d<<<1, kPoints>>>(texture, 0.25f, out);
+  out.print("3D linear border");
   cudaDestroyTextureObject(texture);
   texture = texture_of(layers, sampler(cudaAddressModeClamp, cudaFilterModeLinear, false));
   sample_layers<<<1, kPoints>>>(texture, out);

@@ -71,9 +71,10 @@ TEST_F(CudartManagedTest, AnAddressThatIsTakenInTheProgramIsNotUsed) {
 }
 
 TEST_F(CudartManagedTest, ArgumentsAreChecked) {
-  void* memory = nullptr;
+  void* memory = this;
   EXPECT_EQ(cudaMallocManaged(nullptr, 16, cudaMemAttachGlobal), cudaErrorInvalidValue);
-  EXPECT_EQ(cudaMallocManaged(&memory, 0, cudaMemAttachGlobal), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMallocManaged(&memory, 0, cudaMemAttachGlobal), cudaSuccess);
+  EXPECT_EQ(memory, nullptr) << "of no bytes there is nothing";
   EXPECT_EQ(cudaMallocManaged(&memory, 16, cudaMemAttachSingle), cudaErrorInvalidValue);
   EXPECT_EQ(cudaMallocManaged(&memory, 16, 0), cudaErrorInvalidValue);
   EXPECT_EQ(cudaMallocManaged(&memory, 16, cudaMemAttachHost), cudaSuccess);

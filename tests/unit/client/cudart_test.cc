@@ -473,15 +473,6 @@ TEST_F(CudartTest, PinnedMemoryThatCannotBeSharedIsOrdinaryMemoryWithARecord) {
   EXPECT_EQ(cudaHostUnregister(&attributes), cudaErrorHostMemoryNotRegistered);
 }
 
-TEST_F(CudartTest, WhatKernelsPrintAppearsWhenTheProgramWaits) {
-  ASSERT_EQ(cudaFree(nullptr), cudaSuccess);
-  daemon->print("from a kernel\n");
-  ASSERT_EQ(launch(1, 32), cudaSuccess);
-  testing::internal::CaptureStdout();
-  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-  EXPECT_EQ(testing::internal::GetCapturedStdout(), "from a kernel\n");
-}
-
 TEST_F(CudartTest, AFaultStaysUntilTheDeviceIsReset) {
   void* memory = nullptr;
   ASSERT_EQ(cudaMalloc(&memory, 64), cudaSuccess);

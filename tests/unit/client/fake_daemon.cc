@@ -87,11 +87,6 @@ std::vector<ipc::Launch> FakeDaemon::launches() const {
   return launches_;
 }
 
-void FakeDaemon::print(const std::string& text) {
-  std::lock_guard lock(mutex_);
-  text_ = text;
-}
-
 void FakeDaemon::refuse(CommandType type, const Error& error) {
   std::lock_guard lock(mutex_);
   refusals_[type] = error;
@@ -212,8 +207,6 @@ void FakeDaemon::execute(Served& served, const ipc::Command& command) {
   } else if (command.header.type == CommandType::kLaunch) {
     std::lock_guard lock(mutex_);
     launches_.push_back(*command.as<ipc::Launch>());
-    if (!text_.empty()) served.channel->print(text_);
-    text_.clear();
   }
 }
 

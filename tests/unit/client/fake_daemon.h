@@ -25,8 +25,6 @@ class FakeDaemon {
 
   int sessions() const { return sessions_; }
   std::vector<ipc::Launch> launches() const;
-  /// Printed by the next kernel of a session.
-  void print(const std::string& text);
   /// Makes the next command without a reply fail every session for good.
   void fault_next() { fault_next_ = true; }
   /// Answers every command of a type that wants a reply with this error; kNone: no longer.
@@ -57,7 +55,6 @@ class FakeDaemon {
   std::atomic<int> sessions_{0};
   mutable std::mutex mutex_;
   std::vector<ipc::Launch> launches_;
-  std::string text_;
   std::map<ipc::CommandType, Error> refusals_;
   std::map<ipc::CommandType, int> counts_;
   ipc::FunctionReply function_{1024, 0, 49152, 0, 0, 16, 90, 90, 1, 8};

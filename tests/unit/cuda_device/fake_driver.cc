@@ -127,6 +127,16 @@ void answer_about_the_gpu(Driver& driver) {
   };
 }
 
+void answer_about_limits(Driver& driver) {
+  driver.cuCtxGetLimit.function = [](std::size_t* value, CUlimit) {
+    *value = 1024;
+    return fake->note("cuCtxGetLimit");
+  };
+  driver.cuCtxSetLimit.function = [](CUlimit limit, std::size_t value) {
+    return fake->note("cuCtxSetLimit", fmt::format("{} {}", static_cast<int>(limit), value));
+  };
+}
+
 void answer_about_memory(Driver& driver) {
   driver.cuMemGetAllocationGranularity.function = [](std::size_t* bytes, const CUmemAllocationProp*,
                                                      CUmemAllocationGranularity_flags) {
@@ -280,6 +290,7 @@ FakeDriver::FakeDriver() {
   SLATE_CUDA_OPTIONAL_FUNCTIONS(SLATE_FAKE)
 #undef SLATE_FAKE
   answer_about_the_gpu(driver_);
+  answer_about_limits(driver_);
   answer_about_memory(driver_);
   answer_about_work(driver_);
   answer_about_green_contexts(driver_);

@@ -27,8 +27,11 @@ TEST_F(GpuTextureTest, KernelsReadTextures) {
 TEST_F(GpuTextureTest, KernelsWriteSurfaces) {
   contract().kernels_write_surfaces();
 }
-TEST_F(GpuTextureTest, AnArrayWithoutTheFlagMakesNoSurface) {
-  contract().an_array_without_the_flag_makes_no_surface();
+TEST_F(GpuTextureTest, AnArrayWithoutTheFlagMakesASurface) {
+  contract().an_array_without_the_flag_makes_a_surface();
+}
+TEST_F(GpuTextureTest, CopiesCutElements) {
+  contract().copies_cut_elements();
 }
 
 }  // namespace

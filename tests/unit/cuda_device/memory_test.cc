@@ -11,6 +11,18 @@ constexpr device::AddressRange kRange{.base = std::uint64_t{1} << 40, .bytes = 4
 
 using MemoryRulesTest = FakeGpuTest;
 
+TEST_F(MemoryRulesTest, LimitsAreRaisedAndNeverLowered) {
+  fake_.forget_calls();
+  ASSERT_TRUE(device_->raise_limit(device::Limit::kStack, 512));
+  EXPECT_EQ(fake_.calls(), std::vector<std::string>{"cuCtxGetLimit"});
+  ASSERT_TRUE(device_->raise_limit(device::Limit::kHeap, 1 << 20));
+  EXPECT_EQ(fake_.calls().back(),
+            "cuCtxSetLimit " + std::to_string(int{CU_LIMIT_MALLOC_HEAP_SIZE}) + " 1048576");
+  fake_.fail("cuCtxSetLimit", CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(device_->raise_limit(device::Limit::kHeap, 2 << 20).error().code,
+            ErrorCode::kInvalidValue);
+}
+
 TEST_F(MemoryRulesTest, NewMemoryIsZeroBeforeMapReturns) {
   ASSERT_TRUE(device_->map(kRange));
   const std::vector<std::string> expected = {

@@ -17,7 +17,7 @@ void* pointer(Address address) {
   return reinterpret_cast<void*>(address);
 }
 
-constexpr const char* kKernels[] = {"noop", "write", "fault", "lose", "spin", "print"};
+constexpr const char* kKernels[] = {"noop", "write", "fault", "lose", "spin"};
 
 }  // namespace
 
@@ -319,6 +319,12 @@ Result<std::uint32_t> FakeDevice::max_blocks_per_sm(device::Function function,
   return blocks;
 }
 
+Result<void> FakeDevice::raise_limit(device::Limit limit, std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  raised_limit = {limit, bytes};
+  return {};
+}
+
 Result<void> FakeDevice::set_max_dynamic_shared(device::Function, std::uint32_t) {
   return {};
 }
@@ -434,10 +440,9 @@ FakeDevice::Piece FakeDevice::piece_of(const device::LaunchSpec& spec) {
     name = functions_.at(static_cast<std::uint64_t>(spec.function));
   }
   Piece piece{name == "spin" ? Piece::Kind::kSpin : Piece::Kind::kWork, name, {}, {}};
-  piece.work = [this, name, argument, print = spec.print, arena = spec.arena]() -> Result<void> {
+  piece.work = [this, name, argument, arena = spec.arena]() -> Result<void> {
     if (name == "fault") return fail(ErrorCode::kIllegalAddress, "kernel fault touched 0x10");
     if (name == "lose") lost_ = true;
-    if (name == "print") print("hello");
     if (name != "write") return {};
     if (!arena.contains(argument, 4) || !is_mapped(argument, 4)) {
       return fail(ErrorCode::kIllegalAddress, "kernel write touched what is not its own");

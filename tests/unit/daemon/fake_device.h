@@ -1,7 +1,7 @@
 // FakeDevice: a Device in memory for tests of the engine, with its work under the test's control
 // and faults on request. Modules hold kernels that are known by name:
 //   noop, write (stores 42 at its argument), fault (ends its stream), lose (loses the device), spin
-//   (runs until release_spinning() or cancel()), print (prints its name).
+//   (runs until release_spinning() or cancel()),
 // and those that the test adds, which do nothing. Every kernel takes one parameter of 8 bytes.
 // Destruction aborts when anything was left behind.
 #pragma once
@@ -90,6 +90,9 @@ class FakeDevice final : public device::Device {
   Result<std::uint32_t> max_active_clusters(const device::LaunchSpec& spec) override;
   Result<std::uint32_t> max_cluster_size(const device::LaunchSpec& spec) override;
   Result<void> set_max_dynamic_shared(device::Function function, std::uint32_t bytes) override;
+  Result<void> raise_limit(device::Limit limit, std::uint64_t bytes) override;
+  /// What was asked for last.
+  std::pair<device::Limit, std::uint64_t> raised_limit{};
   Result<device::AddressRange> find_global(device::Module module, const std::string& name) override;
   /// It cannot be partitioned.
   Result<std::vector<std::vector<std::uint32_t>>> partition_units() override;

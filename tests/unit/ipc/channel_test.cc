@@ -259,28 +259,5 @@ TEST(ChannelTest, FirstAsyncErrorIsKeptAndTakenOnce) {
   EXPECT_EQ(pair.client->take_async_error(), ErrorCode::kNone);
 }
 
-TEST(ChannelTest, PrintedTextArrivesInOrderAcrossTheWrap) {
-  auto pair = make_channel_pair();
-  std::string sent, received;
-  for (int i = 0; i < 20'000; ++i) {
-    const std::string line = "line " + std::to_string(i) + "\n";
-    pair.engine->print(line);
-    sent += line;
-    if (i % 100 == 0) received += pair.client->take_printed();
-  }
-  received += pair.client->take_printed();
-  EXPECT_EQ(received, sent);
-}
-
-TEST(ChannelTest, PrintNeverOverwritesWhatWasNotRead) {
-  auto pair = make_channel_pair();
-  const std::string line(1000, 'a');
-  for (int i = 0; i < 1000; ++i) pair.engine->print(line);
-  const std::string received = pair.client->take_printed();
-  EXPECT_LE(received.size(), kPrintBytes);
-  EXPECT_EQ(received.size() % 1000, 0u);
-  EXPECT_EQ(received.find_first_not_of('a'), std::string::npos);
-}
-
 }  // namespace
 }  // namespace slate::ipc

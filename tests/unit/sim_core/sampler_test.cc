@@ -197,12 +197,60 @@ TEST(SamplerTest, EveryFilterAndAddressModeIsTheGuides) {
                             " normalized " + std::to_string(normalized) + " mode " +
                             std::to_string(mode) + " linear " +
                             std::to_string(static_cast<int>(filter));
+          // The guide says nothing of the second mode of one dimension; what it does has a test.
+          if (coordinates_of(shape.geometry) == 1) sampler.address_mode[1] = AddressMode::kClamp;
           expect_all(texture_of(spec_of(kFloat, shape.extent, shape.flags), sampler),
                      shape.geometry, name);
         }
       }
     }
   }
+}
+
+/// A texture of floats 1, 2, 4, 8, ... whose outside is 1024, filtered.
+TextureObject powers_of_two(const ArrayExtent& extent, std::uint32_t flags = 0) {
+  Sampler sampler;
+  sampler.address_mode.fill(AddressMode::kBorder);
+  sampler.filter = FilterMode::kLinear;
+  sampler.border.fill(1024);
+  TextureObject texture = texture_of(spec_of(kFloat, extent, flags), sampler);
+  float value = 1;
+  for (std::uint64_t i = 0; i < texture.levels[0].slice * texture.levels[0].box.depth; i += 4) {
+    std::memcpy(texture.levels[0].elements + i, &value, sizeof(value));
+    value *= 2;
+  }
+  return texture;
+}
+
+float filtered(const TextureObject& texture, Geometry geometry, std::array<float, 3> at) {
+  const auto found = sample(texture, request_of(geometry, at), kNoMemory);
+  return found ? std::bit_cast<float>((*found)[0]) : -1;
+}
+
+TEST(SamplerTest, TheBorderCountsByItsWeight) {
+  TextureObject line = powers_of_two({4, 0, 0});
+  line.sampler.address_mode[1] = AddressMode::kClamp;
+  EXPECT_EQ(filtered(line, Geometry::k1D, {-1.0f}), 1024);
+  EXPECT_EQ(filtered(line, Geometry::k1D, {0.25f}), 0.25f * 1024 + 0.75f * 1);
+  EXPECT_EQ(filtered(line, Geometry::k1D, {1.75f}), 0.75f * 2 + 0.25f * 4);
+  EXPECT_EQ(filtered(line, Geometry::k1D, {4.0f}), 0.5f * 8 + 0.5f * 1024);
+  const TextureObject plane = powers_of_two({2, 2, 0});  // 1 2, 4 8
+  EXPECT_EQ(filtered(plane, Geometry::k2D, {0.0f, 0.0f}), 0.75f * 1024 + 0.25f * 1);
+  EXPECT_EQ(filtered(plane, Geometry::k2D, {1.0f, 0.0f}), 0.5f * 1024 + 0.25f * (1 + 2));
+  EXPECT_EQ(filtered(plane, Geometry::k2D, {2.0f, 1.75f}), 0.625f * 1024 + 0.375f * 8);
+  const TextureObject volume = powers_of_two({2, 2, 2});  // 1 2, 4 8; 16 32, 64 128
+  EXPECT_EQ(filtered(volume, Geometry::k3D, {0.0f, 0.0f, 0.0f}), 0.875f * 1024 + 0.125f * 1);
+  EXPECT_EQ(filtered(volume, Geometry::k3D, {1.0f, 1.0f, 2.0f}),
+            0.5f * 1024 + 0.125f * (16 + 32 + 64 + 128));
+}
+
+TEST(SamplerTest, OneDimensionIsFilteredAtTheUpperEdgeOfItsRow) {
+  TextureObject line = powers_of_two({4, 0, 0});
+  const TextureObject layers = powers_of_two({4, 0, 2}, kArrayLayered);
+  EXPECT_EQ(filtered(line, Geometry::k1D, {1.5f}), 0.5f * 2 + 0.5f * 1024);
+  EXPECT_EQ(filtered(layers, Geometry::kLayered1D, {1.5f}), 0.5f * 2 + 0.5f * 1024);
+  line.sampler.filter = FilterMode::kPoint;
+  EXPECT_EQ(filtered(line, Geometry::k1D, {1.5f}), 2);
 }
 
 TEST(SamplerTest, EveryFormatIsReadAsNumbers) {

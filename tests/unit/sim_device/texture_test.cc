@@ -54,8 +54,11 @@ TEST_F(TextureTest, KernelsReadTextures) {
 TEST_F(TextureTest, KernelsWriteSurfaces) {
   contract().kernels_write_surfaces();
 }
-TEST_F(TextureTest, AnArrayWithoutTheFlagMakesNoSurface) {
-  contract().an_array_without_the_flag_makes_no_surface();
+TEST_F(TextureTest, AnArrayWithoutTheFlagMakesASurface) {
+  contract().an_array_without_the_flag_makes_a_surface();
+}
+TEST_F(TextureTest, CopiesCutElements) {
+  contract().copies_cut_elements();
 }
 
 TEST_F(TextureTest, ArraysTakeMemoryAndGiveItBack) {
