@@ -9,8 +9,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -100,7 +100,7 @@ struct Shape {
 struct ArrayPlace {
   Array array{};
   std::uint32_t level = 0;
-  std::uint64_t x = 0;  // bytes; whole elements
+  std::uint64_t x = 0;  // bytes, which may cut elements
   std::uint64_t y = 0, z = 0;
 };
 struct DevicePlace {

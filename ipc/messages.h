@@ -405,8 +405,8 @@ struct CopyOnDevice {
   std::uint64_t to, to_pitch, from, from_pitch, width, height, stream;
 };
 /// Where a copy of three dimensions begins: in an array of kArrayCreate (`id`, `level`; x in bytes,
-/// whole elements), in device memory, or in host memory of kHostAllocate (`id`; `address` is the
-/// offset in it). The last two have rows `pitch` and planes `slice` bytes apart.
+/// elements may be cut), in device memory, or in host memory of kHostAllocate (`id`; `address` is
+/// the offset in it). The last two have rows `pitch` and planes `slice` bytes apart.
 enum class BoxKind : std::uint32_t { kArray = 1, kDevice = 2, kHost = 3 };
 struct BoxPlace {
   BoxKind kind;

@@ -27,6 +27,8 @@ FakeDevice::FakeDevice(std::uint64_t capacity) : capacity_(capacity) {
   info_.total_memory = capacity;
   info_.is_simulated = 1;
   info_.attributes[kSmCountAttribute] = 4;
+  constexpr int kTexture1DLinearWidth = 69;
+  info_.attributes[kTexture1DLinearWidth] = 1 << 28;
   set_array_limits(info_);
 }
 

@@ -214,7 +214,9 @@ TEST_F(ObjectTest, CopiesBeyondTheirPlacesAreErrors) {
   EXPECT_EQ(broken([](auto& c) { c.to.y = ~0ull; }), ErrorCode::kInvalidValue);
   EXPECT_EQ(broken([](auto& c) { c.to.level = 1; }), ErrorCode::kInvalidValue);
   EXPECT_EQ(broken([](auto& c) { c.to.id = 2; }), ErrorCode::kInvalidHandle);
-  EXPECT_EQ(broken([](auto& c) { c.width = 30; }), ErrorCode::kInvalidValue);
+  EXPECT_EQ(broken([](auto& c) { c.width = 30; }), ErrorCode::kNone) << "elements may be cut";
+  EXPECT_EQ(broken([](auto& c) { c.width = 33; }), ErrorCode::kInvalidValue);
+  EXPECT_EQ(broken([](auto& c) { c.to.x = 3, c.width = 30; }), ErrorCode::kInvalidValue);
   EXPECT_EQ(broken([](auto& c) { c.depth = ~0ull; }), ErrorCode::kInvalidValue);
   EXPECT_EQ(broken([](auto& c) { c.from.address += 4000; }), ErrorCode::kInvalidValue);
   EXPECT_EQ(broken([](auto& c) { c.from.pitch = 16; }), ErrorCode::kInvalidValue);
