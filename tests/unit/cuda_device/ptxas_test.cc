@@ -19,6 +19,7 @@
 #include "device/cuda/driver_cache.h"
 #include "device/cuda/image.h"
 #include "device/cuda/process.h"
+#include "injector/link/printing.h"
 
 namespace slate::cuda {
 namespace {
@@ -105,6 +106,38 @@ TEST_F(PtxasTest, TheToolkitsAssemblerWritesACubin) {
   ASSERT_TRUE(identity) << identity.error().message;
   EXPECT_TRUE(contains(*identity, "release ")) << *identity;
   EXPECT_TRUE(identity->ends_with("; sm_90")) << *identity;
+}
+
+// Not a rule of the assembler's, but here is one: sim, which runs this text, may take what it does
+// not.
+TEST_F(PtxasTest, WhatIsLinkedInForPrintingIsTaken) {
+  if (!has_real()) GTEST_SKIP() << "no ptxas";
+  constexpr std::string_view kPrints = R"(.version 8.0
+.target sm_90
+.address_size 64
+.extern .func (.param .b32 r) vprintf(.param .b64 format, .param .b64 arguments);
+.extern .func __assertfail(.param .b64 a, .param .b64 b, .param .b32 c, .param .b64 d, .param .b64 e);
+.visible .entry prints(.param .u64 text) {
+  .reg .b64 %text;
+  ld.param.u64 %text, [text];
+  {
+    .param .b64 a, b, d, e;
+    .param .b32 c, r;
+    st.param.b64 [a], %text;
+    st.param.b64 [b], %text;
+    st.param.b32 [c], 7;
+    st.param.b64 [d], %text;
+    st.param.b64 [e], 1;
+    call.uni (r), vprintf, (a, b);
+    call.uni __assertfail, (a, b, c, d, e);
+  }
+  ret;
+}
+)";
+  const auto linked = ptx::with_printing(kPrints);
+  ASSERT_TRUE(linked);
+  const auto code = open("", 99000)->compile(*linked);
+  EXPECT_TRUE(code) << code.error().message;
 }
 
 TEST_F(PtxasTest, TheSameTextGivesTheSameCode) {
