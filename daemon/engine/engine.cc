@@ -78,6 +78,7 @@ Engine::Engine(std::unique_ptr<device::Device> device, EngineLink link, EngineSe
 
 Engine::~Engine() {
   SLATE_CHECK(sessions_.empty());
+  executor_.stop_preparing();  // the last who could use the hooks
   device_->set_stall_hooks({});
 }
 

@@ -92,6 +92,8 @@ class Executor {
   /// For launches that were called back for good. Requires: abandon() was called, and nothing of
   /// its runs any more.
   void drop_lanes(Client& client);
+  /// Makes no partitions any more. Requires: no client is left.
+  void stop_preparing() { partitions_.stop(); }
   /// Requires: none of its work is unfinished.
   void remove(const std::shared_ptr<Client>& client);
 

@@ -25,15 +25,19 @@ Partitions::Partitions(device::Device& device, const scheduler::Settings& settin
 }
 
 Partitions::~Partitions() {
+  stop();
+  for (const auto& [range, partition] : made_) {
+    if (partition) device_.destroy_partition(*partition);
+  }
+}
+
+void Partitions::stop() {
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
   }
   wanted_.notify_all();
   if (thread_.joinable()) thread_.join();
-  for (const auto& [range, partition] : made_) {
-    if (partition) device_.destroy_partition(*partition);
-  }
 }
 
 std::optional<device::Partition> Partitions::find(const scheduler::Placement& placement) {
@@ -64,7 +68,7 @@ void Partitions::make(Range range) {
 }
 
 void Partitions::request(Range range) {
-  if (made_.size() >= kMost) return;
+  if (made_.size() >= kMost || ending_) return;
   made_.emplace(range, std::nullopt);
   queue_.push_back(range);
   if (!thread_.joinable()) thread_ = std::thread([this] { run(); });

@@ -31,6 +31,8 @@ class Partitions {
   Partitions(device::Device& device, const scheduler::Settings& settings);
   /// Requires: no stream of a partition is left.
   ~Partitions();
+  /// From now on none is made. Returns when none is being made any more.
+  void stop();
 
   /// With one unit if the device cannot be partitioned.
   const scheduler::Machine& machine() const { return machine_; }
