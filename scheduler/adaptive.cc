@@ -74,15 +74,26 @@ Time AdaptivePolicy::give_up_at() const {
   return plan_since_ + ticks(Milliseconds(all * kPatience) + kLeastPatience);
 }
 
+std::array<double, kMostMembers> AdaptivePolicy::weights() const {
+  std::array<double, kMostMembers> weights{};
+  std::ranges::transform(members_, weights.begin(), [](const Member& m) { return m.weight; });
+  return weights;
+}
+
+/// Of the present plan, by what was measured of it so far.
+double AdaptivePolicy::seen_makespan() const {
+  const auto theirs = weights();
+  return makespan(measurement_.rates(), std::span(theirs).first(members_.size()));
+}
+
+bool AdaptivePolicy::seen_starving(double floor) const {
+  const auto theirs = weights();
+  return starves(measurement_.rates(), std::span(theirs).first(members_.size()), floor);
+}
+
 void AdaptivePolicy::step_search(const View& view, Decisions& decisions) {
   const bool seen = measurement_.seen(1, settings_.measure);
-  bool over = false;
-  if (seen) {
-    double weights[kMostMembers];
-    for (std::size_t i = 0; i < members_.size(); ++i) weights[i] = members_[i].weight;
-    const double score = makespan(measurement_.rates(), {weights, members_.size()});
-    over = score > settings_.cut * std::min(1.0, search_.best_score());
-  }
+  const bool over = seen && seen_makespan() > settings_.cut * std::min(1.0, search_.best_score());
   const Time start = std::max(plan_since_, handover_.since());
   const bool enough = seen && handover_.over() &&
                       measurement_.seen(settings_.form_tries, settings_.measure) &&
@@ -119,12 +130,8 @@ bool AdaptivePolicy::gone_off(const View& view) {
   const Milliseconds window = first ? settings_.measure : kWindow;
   if (view.now - plan_since_ < ticks(window) || !handover_.over()) return false;
   if (!measurement_.seen(first ? settings_.form_tries : kWindowLaunches, window)) return false;
-  double weights[kMostMembers];
-  for (std::size_t i = 0; i < members_.size(); ++i) weights[i] = members_[i].weight;
-  const std::span<const double> theirs{weights, members_.size()};
-  const auto rates = measurement_.rates();
-  const bool bad = makespan(rates, theirs) > reference_ * (1 + settings_.drift) ||
-                   starves(rates, theirs, settings_.floor * (1 - settings_.drift));
+  const bool bad = seen_makespan() > reference_ * (1 + settings_.drift) ||
+                   seen_starving(settings_.floor * (1 - settings_.drift));
   bad_windows_ = bad ? bad_windows_ + 1 : 0;
   ++windows_;
   measurement_.begin(members_.size());
@@ -137,12 +144,8 @@ bool AdaptivePolicy::gone_off(const View& view) {
 void AdaptivePolicy::verify(const View& view, Decisions& decisions) {
   if (view.now - plan_since_ < ticks(kVerify) || !handover_.over()) return;
   if (!measurement_.seen(kVerifyLaunches, kVerify)) return;
-  double weights[kMostMembers];
-  for (std::size_t i = 0; i < members_.size(); ++i) weights[i] = members_[i].weight;
-  const std::span<const double> theirs{weights, members_.size()};
-  const auto rates = measurement_.rates();
-  const bool no_good = starves(rates, theirs, settings_.floor);
-  reference_ = makespan(rates, theirs);
+  const bool no_good = seen_starving(settings_.floor);
+  reference_ = seen_makespan();
   verifying_ = false;
   measurement_.begin(members_.size());
   plan_since_ = view.now;

@@ -72,6 +72,9 @@ class AdaptivePolicy final : public Policy {
   Search::Member describe(const View& view, const Member& member) const;
   void step(const View& view, Decisions& decisions);
   void step_search(const View& view, Decisions& decisions);
+  std::array<double, kMostMembers> weights() const;
+  double seen_makespan() const;
+  bool seen_starving(double floor) const;
   void verify(const View& view, Decisions& decisions);
   void step_settled(const View& view, Decisions& decisions);
   bool gone_off(const View& view);
