@@ -39,10 +39,6 @@ Form from_injector(injector::Form form) {
   }
 }
 
-bool is_plain(const device::LaunchSpec& spec) {
-  return !spec.cooperative && spec.cluster.count() <= 1;
-}
-
 /// Enough for one measurement.
 bool is_full(const LaunchBatch& batch, bool settled) {
   return batch.expected_ms >= (settled ? kSettledBatchMs : kBatchMs) ||

@@ -186,7 +186,7 @@ LaunchShape shape_of(device::Device& device, FormService& service, FunctionRecor
   shape.wave = std::uint64_t{room} * static_cast<std::uint64_t>(sm_count(device.info()));
   if (kernel.forms == nullptr || service.choice() == FormChoice::kNative) return shape;
   // Its blocks may wait for one another, or read each other's shared memory.
-  if (spec.cooperative || spec.cluster.count() > 1) return shape;
+  if (!is_plain(spec)) return shape;
   if (shape.wave == 0 || shape.blocks == 0 || spec.grid.x > kMostPartBlocks) return shape;
   const injector::EntryAnalysis& analysis = kernel.forms->analysis;
   if (shape.blocks <= shape.wave && !analysis.independent_blocks) {
@@ -211,6 +211,10 @@ LaunchShape shape_of(device::Device& device, FormService& service, FunctionRecor
 Result<Form> launch_in_form(device::Device& device, FormService& service, FunctionRecord& kernel,
                             const device::LaunchSpec& spec, Form form, const LaunchTarget& target) {
   return Launcher(device, service, kernel, spec, target).launch(form);
+}
+
+bool is_plain(const device::LaunchSpec& spec) {
+  return !spec.cooperative && spec.cluster.count() <= 1;
 }
 
 bool is_one_part(const device::LaunchSpec& spec) {

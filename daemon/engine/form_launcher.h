@@ -35,6 +35,9 @@ FormFunction* usable_form(device::Device& device, FormService& service, Function
 std::uint32_t room_of(device::Device& device, FunctionRecord& kernel, device::Function function,
                       std::uint64_t threads, std::uint32_t shared_bytes);
 
+/// Neither cooperative nor in clusters: its blocks need not be there at once.
+bool is_plain(const device::LaunchSpec& spec);
+
 /// Where and how it is to be launched.
 struct LaunchTarget {
   device::Stream stream{};
