@@ -21,26 +21,16 @@ class SimTest(unittest.TestCase):
         self.root = self.enterContext(tempfile.TemporaryDirectory())
         self.rows = os.path.join(self.root, "rows.jsonl")
 
+    def run_once(self, command, *words):
+        """The exit status of one round on sim, and what was said on stderr."""
+        given = [command, "--build", BUILD, "--device", DEVICE, "--rows", self.rows, "--rounds", "1", *words]
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:
+            return cli.main(given), said.getvalue()
+
     def bench(self, command, *words):
         """The rows of a run by kind, but for those that say that sim has no rivals."""
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:
-            status = cli.main(
-                [
-                    command,
-                    "--build",
-                    BUILD,
-                    "--device",
-                    DEVICE,
-                    "--rows",
-                    self.rows,
-                    "--rounds",
-                    "1",
-                    "--seconds",
-                    "0.01",
-                    *words,
-                ]
-            )
-        self.assertEqual(status, 0, said.getvalue())
+        status, said = self.run_once(command, "--seconds", "0.01", *words)
+        self.assertEqual(status, 0, said)
         found = rows.read([self.rows])
         self.assertEqual(rows.complaints(found), [])
         by_kind = {}
@@ -122,26 +112,8 @@ class SimTest(unittest.TestCase):
         self.assertEqual(row["best"], min(row["ratios"], key=row["ratios"].get))
 
     def test_a_program_that_no_configuration_can_start_fails_the_run(self):
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            status = cli.main(
-                [
-                    "solo",
-                    "--build",
-                    BUILD,
-                    "--device",
-                    DEVICE,
-                    "--rows",
-                    self.rows,
-                    "--rounds",
-                    "1",
-                    "--programs",
-                    "transpose",
-                    "--program",
-                    "gone=/nowhere",
-                    "--configurations",
-                    "slate-fifo",
-                ]
-            )
+        status, _ = self.run_once("solo", "--programs", "transpose", "--program", "gone=/nowhere", "--configurations",
+                                  "slate-fifo")
         self.assertEqual(status, 1)
         found = rows.read([self.rows])
         self.assertEqual([row["programs"] for row in found if row["kind"] == "failure"], [["gone"]])
