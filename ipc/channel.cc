@@ -21,6 +21,8 @@ constexpr std::int64_t kSpinNs = 20'000;  // twice a FIFO round trip: past that,
 // A program that waits for short kernels and copies has nothing better to do, as natively. It lets
 // others have the core meanwhile.
 constexpr std::int64_t kYieldNs = 200'000;
+// As long as the other side is awake too. Of what takes longer, waking up is less than a hundredth.
+constexpr std::int64_t kAwakeNs = 10'000'000;
 constexpr std::int64_t kLookEveryNs = 100'000'000;
 constexpr int kSleepLimitMs = 1000;  // a lost wake-up costs this, not a hang
 
@@ -43,18 +45,6 @@ bool spin(const Ready& ready) {
     }
   } while (now_ns() < end);
   return ready();
-}
-
-template <typename Ready>
-bool spin_and_yield(const Ready& ready) {
-  if (spin(ready)) return true;
-  if (!may_spin()) return false;
-  const std::int64_t end = now_ns() + kYieldNs;
-  do {
-    ::sched_yield();
-    if (ready()) return true;
-  } while (now_ns() < end);
-  return false;
 }
 
 /// One byte into a FIFO whose reader may be gone, without a SIGPIPE for the process that hosts us.
@@ -144,7 +134,7 @@ void ClientChannel::sleep_once(const std::function<bool()>& ready) {
 }
 
 Result<void> ClientChannel::wait_until(const std::function<bool()>& ready) {
-  if (spin_and_yield(ready)) return {};
+  if (spin_until(ready)) return {};
   while (true) {
     if (ready()) return {};
     if (auto ok = session_error(); !ok) return ok;
@@ -179,8 +169,18 @@ Result<void> ClientChannel::post(CommandType type, std::span<const std::byte> bo
   return push(type, kNoReply, 0, body, tail, position);
 }
 
-bool ClientChannel::spin_until(const std::function<bool()>& ready) {
-  return spin_and_yield(ready);
+bool ClientChannel::spin_until(const std::function<bool()>& ready) const {
+  if (spin(ready)) return true;
+  if (!may_spin()) return false;
+  const std::int64_t start = now_ns();
+  std::int64_t waited = 0;
+  do {
+    ::sched_yield();
+    if (ready()) return true;
+    waited = now_ns() - start;
+  } while (waited < kYieldNs ||
+           (waited < kAwakeNs && status().engine_sleeps.load(std::memory_order_relaxed) == 0));
+  return false;
 }
 
 Result<std::uint16_t> ClientChannel::take_reply_slot() {
@@ -367,18 +367,22 @@ bool EngineChannel::ready() const {
          !consumer_.empty();
 }
 
-bool EngineChannel::wait_awake(const std::function<bool()>& meanwhile) {
+bool EngineChannel::wait_awake(const std::function<Seen()>& meanwhile) {
   const SpinLeave leave;
   if (!leave) return ready();
-  std::int64_t end = now_ns() + kSpinNs;
-  do {
-    if (meanwhile()) end = now_ns() + kSpinNs;
+  std::int64_t start = now_ns();
+  while (true) {
+    const Seen seen = meanwhile();
     for (int i = 0; i < 2; ++i) {
       if (ready()) return true;
       __builtin_ia32_pause();
     }
-  } while (now_ns() < end);
-  return ready();
+    const std::int64_t now = now_ns();
+    if (seen == Seen::kProgress) start = now;
+    if (now - start < kSpinNs) continue;
+    if (seen == Seen::kNothing || now - start > kAwakeNs) return ready();
+    ::sched_yield();
+  }
 }
 
 EngineChannel::Wait EngineChannel::wait(std::chrono::milliseconds timeout) {

@@ -74,9 +74,9 @@ class ClientChannel {
   bool completed(std::uint32_t slot, std::uint64_t position) const {
     return status().completed[slot].load(std::memory_order_acquire) >= position;
   }
-  /// Waits for `ready`, but only as long as waiting costs less than going to sleep; false when it
-  /// has not come by then.
-  static bool spin_until(const std::function<bool()>& ready);
+  /// Waits for `ready`, but only as long as waiting costs less than going to sleep, or the engine
+  /// is awake for this session, milliseconds at most; false when it has not come by then.
+  bool spin_until(const std::function<bool()>& ready) const;
 
   /// Not an error while the session is being served; else its sticky error, or kUnavailable when
   /// the daemon is gone. Cheap: looks at the FIFO at most every 100 ms.
@@ -138,9 +138,11 @@ class EngineChannel {
   EngineChannel(SessionFifos fifos, Segment segment);
 
   enum class Wait { kCommand, kPeerGone, kStopped, kPoked, kTimeout };
-  /// Waits awake, for a few microseconds after `meanwhile` last told of progress, where there are
-  /// cores to spare; false when wait() would go to sleep.
-  bool wait_awake(const std::function<bool()>& meanwhile);
+  /// What the session sees of its work on the device: there is none, it goes on, some has ended.
+  enum class Seen { kNothing, kWork, kProgress };
+  /// Waits awake, calling `meanwhile`, where there are cores to spare: for microseconds, and for
+  /// milliseconds after the last progress while there is work. False when wait() would go to sleep.
+  bool wait_awake(const std::function<Seen()>& meanwhile);
   /// Waits, asleep, until a command can be popped, the client is gone, stop() or poke() was called,
   /// or `timeout` has passed (negative: no limit).
   Wait wait(std::chrono::milliseconds timeout = std::chrono::milliseconds(-1));

@@ -102,13 +102,15 @@ Result<void> Session::set_print_fifo_bytes(std::uint64_t bytes) {
 }
 
 /// An assertion that failed ends the session, as it ends a context of CUDA.
-void Session::look_for_assertions() {
-  if (!printing_.exists.load(std::memory_order_acquire)) return;
+Result<void> Session::look_for_assertions() {
+  if (!printing_.exists.load(std::memory_order_acquire)) return {};
   {
     const std::lock_guard lock(printing_.mutex);
-    if (!printing_.ring->asserted()) return;
+    if (!printing_.ring->asserted()) return {};
   }
-  channel_->end_with({ErrorCode::kAssert, "an assertion failed in a kernel"});
+  const Error error{ErrorCode::kAssert, "an assertion failed in a kernel"};
+  channel_->end_with(error);
+  return std::unexpected(error);
 }
 
 }  // namespace slate::client

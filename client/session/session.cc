@@ -47,13 +47,12 @@ std::uint32_t Session::capability() const {
 }
 
 Result<void> Session::check() {
-  look_for_assertions();
   if (auto ok = channel_->check(); !ok) return ok;
   return earlier_error();
 }
 
 Result<void> Session::earlier_error() {
-  look_for_assertions();
+  if (auto ok = look_for_assertions(); !ok) return ok;
   if (const ErrorCode code = channel_->take_async_error(); code != ErrorCode::kNone) [[unlikely]] {
     return fail(code, "an earlier asynchronous call failed: " + std::string(error_name(code)));
   }
@@ -224,8 +223,8 @@ Result<void> Session::ask_to_synchronize(ipc::TargetKind kind, std::uint64_t id)
 Result<void> Session::synchronize(ipc::TargetKind kind, std::uint64_t id) {
   if (const auto known = known_finished(kind, id)) {
     // Work that is about to end is waited for without telling the daemon.
-    const bool ended = *known || ipc::ClientChannel::spin_until(
-                                     [&] { return known_finished(kind, id).value_or(false); });
+    const bool ended =
+        *known || channel_->spin_until([&] { return known_finished(kind, id).value_or(false); });
     if (ended) {
       // When nothing was heard from the daemon just now: is it still there?
       if (auto ok = *known ? channel_->check_now() : channel_->check(); !ok) return ok;

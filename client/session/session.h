@@ -271,7 +271,7 @@ class Session {
   Result<void> connect_printing(std::uint64_t module);
   Result<void> make_ring(std::uint64_t bytes);
   Result<void> write_ring_address(std::uint64_t variable);
-  void look_for_assertions();
+  Result<void> look_for_assertions();
   Result<void> raise_limit(std::uint32_t limit, std::uint64_t bytes);
   template <typename Body>
   Result<void> post(ipc::CommandType type, const Body& body);

@@ -76,6 +76,10 @@ Result<std::shared_ptr<SharedEvent>> SharedEvent::make(device::Device& device, b
 
 Completer::Group::Group() : watches_(std::make_shared<Watches>()) {}
 
+bool Completer::Group::empty() const {
+  return watches_->outstanding.load() == 0;
+}
+
 bool Completer::Group::wait_empty(std::chrono::milliseconds timeout) {
   watches_->looked_ns.store(0);
   std::unique_lock lock(watches_->mutex);

@@ -46,6 +46,7 @@ class Completer {
   class Group {
    public:
     Group();
+    bool empty() const;
     /// Waits until nothing is outstanding; false when `timeout` passed first.
     bool wait_empty(std::chrono::milliseconds timeout);
 

@@ -65,14 +65,8 @@ class FailuresTest(SlateTestCase):
         self.assertEqual(neighbour.returncode, 0, out + err)
         daemon.stop()
 
-    def test_a_killed_client_leaves_nothing(self):
-        daemon = self.daemon(extra=["--kill-grace-seconds", "20"])
-        # A first run of everything: a driver keeps some memory of its own after the first kernels.
-        code, out, err = daemon.run(program_command("sgemm"))
-        self.assertEqual(code, 0, out + err)
-        self.assert_next_program_is_right(daemon)
-        daemon.wait_until_idle()
-        free_before = daemon.status()["device"]["memory_free"]
+    def kill_a_client(self, daemon):
+        """While it launches kernels; its session is over then."""
         victim = daemon.start([binary("slate", "endless")] if not ON_GPU
                               else program_command("sgemm", extra=["--reps", "2000", "--no-check"]))
         daemon.wait_for(lambda: any(s["launches"] > 0 for s in daemon.status()["sessions"]), 20,
@@ -80,6 +74,15 @@ class FailuresTest(SlateTestCase):
         victim.kill()
         victim.communicate()
         daemon.wait_for(lambda: not daemon.status()["sessions"], 30, "the dead client's session stays")
+
+    def test_a_killed_client_leaves_nothing(self):
+        daemon = self.daemon(extra=["--kill-grace-seconds", "20"])
+        # A driver keeps some memory of its own after the first kernels of a program.
+        self.kill_a_client(daemon)
+        self.assert_next_program_is_right(daemon)
+        daemon.wait_until_idle()
+        free_before = daemon.status()["device"]["memory_free"]
+        self.kill_a_client(daemon)
         self.assertEqual(daemon.status()["device"]["memory_free"], free_before)
         self.assertEqual(daemon.segments(), set())
         self.assertEqual(daemon.session_directories(), [])

@@ -13,8 +13,8 @@ __global__ void conversions(int seven, const char* word, int* returned) {
                        12345678901l, seven, 'a' + seven, 'b');
   returned[3] =
       printf("%f %.2f %8.3f|%e %g %G %a\n", seven / 2.0, 2.0f / 3, 1e3, 1e-10, 1e20, 0.5, 1.0);
-  returned[4] = printf("%s|%8s|%-8s|%.2s|%s|%*d|%-*.*f|\n", word, "right", "left", "cut", local, 6,
-                       seven, 7, 2, 1.5);
+  returned[4] = printf("%s|%8s|%-8s|%.2s|%s|%*d|%-*.2f|\n", word, "right", "left", "cut", local, 6,
+                       seven, 7, 1.5);
   returned[5] = printf("pointer %p\n", reinterpret_cast<void*>(0x1234ull));
   returned[6] = printf("%s", "");
 }
