@@ -139,7 +139,8 @@ class Device {
 
   /// Called around each call of a driver that waits until nothing runs on the device and holds up
   /// every launch meanwhile: in cuda those that load and unload modules and find their functions,
-  /// make partitions, and take registered memory back. Not for calls that are made within another.
+  /// make partitions, and take registered memory back. And around map(), where memory is cleared by
+  /// a kernel that needs room. Not for calls that are made within another.
   struct StallHooks {
     std::function<void()> begin, end;
   };

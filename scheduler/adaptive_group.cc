@@ -203,6 +203,7 @@ Search::Member AdaptivePolicy::describe(const View& view, const Member& member) 
   out.form = choose_form(profile, launch, settings_, false);
   out.least_units = least_units(launch, view.machine);
   out.flips = may_work(launch) && !is_long(profile, settings_);
+  out.fills = out.form == Form::kWorker && is_long(profile, settings_);
   if (may_work(launch)) {
     out.room = static_cast<std::uint32_t>(launch.wave / std::max(1U, view.machine.sm_count));
   }

@@ -77,6 +77,10 @@ struct Start {
   /// On the device, only after all work of other sessions that was started before. Work whose
   /// placement is empty does not count: it is waited for only until its workers have left.
   bool alone = false;
+  /// The same is wished of the launches of this kernel that follow, which need not be asked about
+  /// for a while: about as long as one batch of them is measured. They are in RunningWork by the
+  /// next decide() for this session.
+  bool repeats = false;
   std::uint64_t tag = 0;  // comes back in Completion
 };
 

@@ -59,9 +59,11 @@ void Search::begin(std::vector<Member> members, const Space& space) {
   first_step_ = true;
   step_ = std::bit_floor(std::max(1U, space_.units / kSteps));
   for (std::size_t i = 0; i < members_.size(); ++i) candidate_.forms[i] = members_[i].form;
-  if (space_.together) {
+  Arrangement together = candidate_;
+  together.sharing = Sharing::kTogether;
+  if (space_.together && leaves_room(together)) {
     stage_ = Stage::kTogether;
-    candidate_.sharing = Sharing::kTogether;
+    candidate_ = together;
   } else {
     stage_ = Stage::kStart;
     propose_start();
@@ -278,6 +280,13 @@ void Search::propose_form() {
   begin_quotas();
 }
 
+bool Search::leaves_room(const Arrangement& together) const {
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    if (members_[i].fills && together.quotas[i] == 0) return false;
+  }
+  return true;
+}
+
 // Together again, but one member leaves the others room on every SM: what issues little, or waits
 // for memory, loses nothing by that.
 void Search::begin_quotas() {
@@ -304,6 +313,7 @@ void Search::propose_quota(bool better) {
     for (std::size_t k = 0; k < members_.size(); ++k) candidate_.forms[k] = members_[k].form;
     candidate_.forms[i] = Form::kWorker;
     candidate_.quotas[i] = members_[i].room / 2;
+    if (!leaves_room(candidate_)) continue;
     centre_score_ = kInfinite;
     return;
   }

@@ -42,6 +42,7 @@ class Search {
     std::uint32_t least_units = 1;
     Form form = Form::kNative;
     bool flips = false;         // the other form may be tried
+    bool fills = false;         // workers, on every SM until its end: nobody else gets on them
     std::uint32_t room = 0;     // workers that fit on an SM; 0: it cannot be limited to fewer
     std::vector<Point> points;  // known speeds in `form`
   };
@@ -90,6 +91,7 @@ class Search {
   void propose_start();
   void propose_move();
   void propose_form();
+  bool leaves_room(const Arrangement& together) const;
   void begin_quotas();
   void propose_quota(bool better);
   void list_moves();

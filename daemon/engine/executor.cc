@@ -221,6 +221,8 @@ void Executor::grant(scheduler::Start start, scheduler::Time now) {
   const double expected = expected_ms(waiting.kernel, start.form, part);
   const std::uint64_t left = waiting.blocks - waiting.blocks_started;
   const bool in_slices = start.form == Form::kSlice && start.slice_blocks != 0;
+  const bool lone = clients_.size() == 1;
+  const bool well_known = known.samples >= kSettledSamples;
   ++running.launches;
   running.expected += scheduler::Milliseconds(expected);
   running.kernel = waiting.kernel;
@@ -235,7 +237,8 @@ void Executor::grant(scheduler::Start start, scheduler::Time now) {
                           .kernel = waiting.kernel,
                           .expected_ms = expected,
                           .is_long = expected >= settings_.long_kernel.count() || !known.known(),
-                          .settled = clients_.size() == 1 && known.samples >= kSettledSamples,
+                          .settled = lone && well_known,
+                          .repeats = (lone || start.repeats) && well_known,
                           .changes = changes_.load(),
                           .first = waiting.blocks_started,
                           .count = in_slices ? std::min(start.slice_blocks, left) : left,
@@ -261,6 +264,20 @@ std::vector<std::shared_ptr<Executor::Client>> Executor::others_to_wait_for(Clie
   return others;
 }
 
+/// Tells the policy's view what was launched without a decision. Requires: the mutex is held, on
+/// the session's thread.
+void Executor::count_repeats(Client& client) {
+  scheduler::RunningWork& running = views_[client.index].running;
+  for (const auto& batch : client.repeated) {
+    if (batch->ended.load()) continue;  // and leaves the view without them
+    running.launches += batch->completion.launches - batch->counted;
+    running.expected += scheduler::Milliseconds(batch->expected_ms - batch->counted_ms);
+    batch->counted = batch->completion.launches;
+    batch->counted_ms = batch->expected_ms;
+  }
+  client.repeated.clear();
+}
+
 std::optional<Executor::Grant> Executor::wait_for_grant(Client& client,
                                                         const FunctionRecord& function,
                                                         const LaunchShape& shape,
@@ -276,6 +293,7 @@ std::optional<Executor::Grant> Executor::wait_for_grant(Client& client,
                     .blocks = shape.blocks};
   client.kernel = function.name;
   if (client.abandoned) return std::nullopt;
+  count_repeats(client);
   SessionView& view = views_[client.index];
   view.waiting = scheduler::WaitingLaunch{.kernel = kernel,
                                           .blocks = shape.blocks,
@@ -324,9 +342,9 @@ void Executor::batch_ended(const std::shared_ptr<LaunchBatch>& batch, const Resu
   if (client == nullptr) return;
   SessionView& view = views_[client->index];
   scheduler::RunningWork& running = view.running;
-  SLATE_CHECK(running.launches >= batch->granted);
-  running.launches -= batch->granted;
-  running.expected -= scheduler::Milliseconds(batch->granted_ms);
+  SLATE_CHECK(running.launches >= batch->counted);
+  running.launches -= batch->counted;
+  running.expected -= scheduler::Milliseconds(batch->counted_ms);
   if (running.launches == 0) {
     running.expected = {};
     running.resizable = false;
@@ -342,6 +360,7 @@ void Executor::batch_ended(const std::shared_ptr<LaunchBatch>& batch, const Resu
       lane.stream->active_lanes.store(0);
       return true;
     });
+    lanes_ -= static_cast<std::uint32_t>(freed);
     if (freed > 0 && client->spec.lane_ended) client->spec.lane_ended();
     if (!client->lanes.empty()) running.blocks_done = 0;
   }

@@ -36,10 +36,11 @@ struct LaunchBatch {
   scheduler::Completion completion;
   std::shared_ptr<SharedEvent> start, end;  // null: not timed
   double expected_ms = 0;
-  // Of its launches, those that the policy started, and their time; the others repeat these.
-  std::uint32_t granted = 0;
-  double granted_ms = 0;
+  // Of its launches, those that the policy's view counts, and their time; the others repeat these.
+  std::uint32_t counted = 0;
+  double counted_ms = 0;
   std::uint64_t repeats_at = 0;  // launches like these need no decision while this is changes_
+  bool settled = false;          // as it was opened: only a sample of such batches is timed
   bool profiled = false;         // one launch, in the profile form
   TraceLaunch trace;
   std::atomic<bool> ended{false};  // accounted for: more than one may see the end of a lane's
@@ -110,6 +111,11 @@ class Executor {
   /// the thread holds no client's mutex.
   void begin_rest();
   void end_rest();
+  /// For work of `client`, just submitted on its `stream`, that is no launch but takes SMs, as
+  /// fills and copies within the device do: where another's workers have all of them, they rest
+  /// until it is done. At most half of the time; waits for that, milliseconds at most. The
+  /// session's thread.
+  void let_through(Client& client, device::Stream stream);
   /// False if there is no such session.
   bool set(std::uint64_t session, double weight, int priority);
   std::optional<ClientStatus> status(std::uint64_t session) const;
@@ -132,6 +138,7 @@ class Executor {
     double expected_ms = 0;
     bool is_long = false;  // or never measured
     bool settled = false;  // nobody else is there, and its time is known well
+    bool repeats = false;  // launches like this one that follow need no decision for a while
     std::uint64_t changes = 0;
     // Blocks of the grid that it is for: all but for slices.
     std::uint64_t first = 0, count = 0;
@@ -147,6 +154,7 @@ class Executor {
   bool worth_profiling(const scheduler::WaitingLaunch& launch, const scheduler::Start& start) const;
   void decide(scheduler::Time now);
   void grant(scheduler::Start start, scheduler::Time now);
+  void count_repeats(Client& client);
   std::vector<std::shared_ptr<Client>> others_to_wait_for(Client& client);
   void resize(const scheduler::Resize& change, scheduler::Time now);
   std::optional<Grant> wait_for_grant(Client& client, const FunctionRecord& function,
@@ -163,6 +171,7 @@ class Executor {
                                    Grant grant, const LaunchShape& shape);
   Result<injector::Form> launch_profiled(FunctionRecord& kernel, const device::LaunchSpec& spec,
                                          LogicalStream& stream, const Grant& grant);
+  bool is_filled_by_others(const Client& client) const;
   bool may_resize(Client& client, const device::LaunchSpec& spec, const LogicalStream& stream,
                   const Grant& grant);
   bool has_room(const device::LaunchSpec& spec, const LaunchShape& shape,
@@ -220,6 +229,8 @@ class Executor {
   device::Stream control_{};  // for tables and signals: never waits for kernels
   std::atomic<bool> lanes_active_{false};
   std::atomic<std::uint32_t> rests_{0};  // begun and not ended; read under a client's mutex
+  std::atomic<std::uint32_t> lanes_{0};  // all clients'
+  std::atomic<std::int64_t> let_through_from_ns_{0};
   // The executor's thread only, once registered.
   std::array<std::byte, 256> probe_{};  // where lanes' control blocks are read to
   bool probe_registered_ = false;

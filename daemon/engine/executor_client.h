@@ -39,8 +39,9 @@ class Executor::Client {
   TraceLaunch waiting;
 
   // Session thread only.
-  std::vector<LogicalStream*> open;  // with a batch that is not closed
-  std::uint32_t untimed = 0;         // batches of settled kernels so far, timed or not
+  std::vector<LogicalStream*> open;                    // with a batch that is not closed
+  std::vector<std::shared_ptr<LaunchBatch>> repeated;  // may have launches that the view lacks
+  std::uint32_t untimed = 0;  // batches of settled kernels so far, timed or not
 
   std::mutex mutex;  // guards what follows
   std::deque<ActiveLane> lanes;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "daemon/engine/executor.h"
 #include "daemon/engine/executor_client.h"
@@ -16,6 +17,7 @@ using injector::ControlBlock;
 
 constexpr auto kTick = std::chrono::milliseconds(1);
 constexpr auto kProbeLimit = std::chrono::milliseconds(100);
+constexpr std::chrono::milliseconds kLongestLetThroughWait{10};
 
 }  // namespace
 
@@ -101,6 +103,37 @@ void Executor::end_rest() {
     }
   }
   tick_.notify_one();
+}
+
+/// Requires: the mutex is held.
+bool Executor::is_filled_by_others(const Client& client) const {
+  return std::ranges::any_of(clients_, [&](const std::shared_ptr<Client>& other) {
+    if (other.get() == &client) return false;
+    const std::lock_guard lanes(other->mutex);
+    return std::ranges::any_of(
+        other->lanes, [&](const ActiveLane& lane) { return lane.placement == machine().whole(); });
+  });
+}
+
+void Executor::let_through(Client& client, device::Stream stream) {
+  if (lanes_.load() == 0) return;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!is_filled_by_others(client)) return;
+  }
+  const std::int64_t wait = let_through_from_ns_.load() - now_ns();
+  if (wait > 0) {
+    std::this_thread::sleep_for(
+        std::min<std::chrono::nanoseconds>(std::chrono::nanoseconds(wait), kLongestLetThroughWait));
+  }
+  begin_rest();
+  const auto watched =
+      completer_.watch(client.group, stream, [this, begun = now_ns()](const Result<void>&) {
+        end_rest();
+        const std::int64_t now = now_ns();
+        let_through_from_ns_.store(now + (now - begun));
+      });
+  if (!watched) end_rest();  // the device is lost
 }
 
 /// Writes the table, and adds workers where it has more room than before.

@@ -81,9 +81,10 @@ Result<void> Executor::repeat(Client& client, FunctionRecord& kernel,
   forms_.count(injector::Form::kNative);
   client.streams.work_submitted(stream, kernel.name);
   LaunchBatch& batch = *stream.batch;
-  batch.expected_ms += batch.granted_ms / batch.granted;
+  if (batch.completion.launches == batch.counted) client.repeated.push_back(stream.batch);
+  batch.expected_ms += batch.expected_ms / batch.completion.launches;
   ++batch.completion.launches;
-  if (is_full(batch, true)) close_batch(client, stream);
+  if (is_full(batch, batch.settled)) close_batch(client, stream);
   return {};
 }
 
@@ -128,9 +129,9 @@ Result<void> Executor::prepare(Client& client, LogicalStream& stream, const Gran
   }
   LaunchBatch& batch = *stream.batch;
   ++batch.completion.launches;
-  ++batch.granted;
+  ++batch.counted;
   batch.expected_ms += grant.expected_ms;
-  batch.granted_ms += grant.expected_ms;
+  batch.counted_ms += grant.expected_ms;
   return {};
 }
 
@@ -161,8 +162,8 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
   if (const auto prepared = prepare(client, stream, grant, shape, partition); !prepared) {
     auto nothing = std::make_shared<LaunchBatch>();
     nothing->session = client.spec.session;
-    nothing->granted = 1;
-    nothing->granted_ms = grant.expected_ms;
+    nothing->counted = 1;
+    nothing->counted_ms = grant.expected_ms;
     batch_ended(nothing, prepared);
     if (profiled) profiled_.drop();
     return std::unexpected(prepared.error());
@@ -192,7 +193,7 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
     client.streams.work_submitted(stream, last ? kernel.name : nullptr);
   }
   const bool native = done && *done == injector::Form::kNative;
-  if (grant.settled && native && plain && partition == device::kWholeDevice)
+  if (grant.repeats && native && plain && partition == device::kWholeDevice)
     batch.repeats_at = grant.changes;
   if (in_lane) {
     // It ends when the lane does.
@@ -291,6 +292,7 @@ Result<injector::Form> Executor::launch_lane(Client& client, FunctionRecord& ker
     return std::unexpected(watched.error());
   }
   ++stream.active_lanes;
+  ++lanes_;
   client.lanes.push_back({.lane = lane,
                           .stream = &stream,
                           .batch = stream.batch,
@@ -331,6 +333,7 @@ Result<void> Executor::open_batch(Client& client, LogicalStream& stream, const G
   const scheduler::Start& start = grant.start;
   auto batch = std::make_shared<LaunchBatch>();
   batch->session = client.spec.session;
+  batch->settled = grant.settled;
   batch->completion = {.session = client.spec.session,
                        .kernel = grant.kernel,
                        .form = start.form,

@@ -110,6 +110,7 @@ Result<void> Session::copy_box(const ipc::Command& command, Reply&) {
   } else if (copy->to.kind == ipc::BoxKind::kHost) {
     count_copy(false, bytes);
   } else {
+    executor_.let_through(*client_, *target);
     copies_.fetch_add(1, std::memory_order_relaxed);
   }
   return {};

@@ -181,6 +181,7 @@ Result<void> Session::copy_on_device(const ipc::Command& command, Reply&) {
                                            {copy->width, copy->height}, *target);
   if (!done) return checked(done);
   streams_.work_submitted(**stream);
+  executor_.let_through(*client_, *target);
   copies_.fetch_add(1, std::memory_order_relaxed);
   return {};
 }
@@ -202,6 +203,7 @@ Result<void> Session::fill(const ipc::Command& command, Reply&) {
                    {request->width, request->height}, *target);
   if (!done) return checked(done);
   streams_.work_submitted(**stream);
+  executor_.let_through(*client_, *target);
   return {};
 }
 

@@ -89,6 +89,11 @@ Result<std::uint64_t> CudaDevice::free_memory() {
   return available;
 }
 
+Result<void> CudaDevice::map(device::AddressRange range) {
+  const Stall stall(*this);
+  return space_->map(range);
+}
+
 Result<void> CudaDevice::register_host(void* memory, std::size_t bytes) {
   return context_->call(driver().cuMemHostRegister, memory, bytes, CU_MEMHOSTREGISTER_PORTABLE);
 }

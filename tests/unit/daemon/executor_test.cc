@@ -245,35 +245,35 @@ INSTANTIATE_TEST_SUITE_P(Seeds, RandomExecutorTest, testing::Range(1u, 7u));
 /// Starts everything natively, knows its time well, and counts how often it is asked.
 class CountingPolicy : public scheduler::Policy {
  public:
-  CountingPolicy(const scheduler::Machine& machine, scheduler::ProfileTable& profiles,
-                 std::shared_future<void> go)
-      : machine_(machine), profiles_(profiles), go_(std::move(go)) {}
+  CountingPolicy(const scheduler::Machine& machine, scheduler::ProfileTable& profiles)
+      : machine_(machine), profiles_(profiles) {}
 
   std::string_view name() const override { return "counting"; }
   void decide(const scheduler::View& view, scheduler::Decisions& decisions) override {
     for (const scheduler::SessionView& session : view.sessions) {
       if (!session.waiting) continue;
-      go_.wait();
+      while (!answers) std::this_thread::sleep_for(1ms);
       profiles_.kernel(session.waiting->kernel).alone[0] = {.ms = 0.001, .samples = 1000};
-      decisions.start.push_back({.session = session.id, .placement = machine_.whole()});
+      decisions.start.push_back(
+          {.session = session.id, .placement = machine_.whole(), .repeats = repeats});
       ++starts;
     }
   }
   void finished(const scheduler::Completion&) override {}
 
   std::atomic<int> starts{0};
+  std::atomic<bool> answers{true};   // decide() waits for it
+  std::atomic<bool> repeats{false};  // in all starts
 
  private:
   const scheduler::Machine machine_;
   scheduler::ProfileTable& profiles_;
-  const std::shared_future<void> go_;
 };
 
-TEST_F(ExecutorTest, WhatIsKnownOfALoneSessionIsNotAskedAgainWithinABatch) {
+TEST_F(ExecutorTest, WhatIsKnownIsNotAskedAgainWithinABatch) {
   CountingPolicy* policy = nullptr;
-  std::promise<void> go;
   start("sim:sms=4", [&](const scheduler::Machine& machine, scheduler::ProfileTable& profiles) {
-    auto made = std::make_unique<CountingPolicy>(machine, profiles, go.get_future().share());
+    auto made = std::make_unique<CountingPolicy>(machine, profiles);
     policy = made.get();
     return made;
   });
@@ -288,15 +288,20 @@ TEST_F(ExecutorTest, WhatIsKnownOfALoneSessionIsNotAskedAgainWithinABatch) {
     wanted = 3 * wanted + 1;
   };
   // The first one is decided when the others are already there, so that nothing ends the batch.
-  for (int i = 0; i < kRepeated; ++i) launch(*client, address);
-  go.set_value();
-  client->synchronize();
-  EXPECT_EQ(policy->starts, 2);  // the first launch is profiled, and so for itself
-
+  const auto starts_of = [&] {
+    const int before = policy->starts;
+    policy->answers = false;
+    for (int i = 0; i < kRepeated; ++i) launch(*client, address);
+    policy->answers = true;
+    client->synchronize();
+    return policy->starts - before;
+  };
+  EXPECT_EQ(starts_of(), 2);  // the first launch is profiled, and so for itself
+  EXPECT_EQ(starts_of(), 1);
   auto other = connect();
-  for (int i = 0; i < kRepeated; ++i) launch(*client, address);
-  client->synchronize();
-  EXPECT_EQ(policy->starts, 2 + kRepeated);
+  EXPECT_EQ(starts_of(), kRepeated);
+  policy->repeats = true;
+  EXPECT_EQ(starts_of(), 1);
   for (const std::uint32_t word : client->read(address, 64)) ASSERT_EQ(word, wanted);
 }
 
@@ -335,7 +340,7 @@ class ObedientPolicy : public scheduler::Policy {
       }
       if (session.waiting) {
         decisions.start.push_back({.session = session.id,
-                                   .form = Form::kWorker,
+                                   .form = natively ? Form::kNative : Form::kWorker,
                                    .placement = machine_.whole(),
                                    .alone = false,
                                    .tag = 1});
@@ -358,6 +363,7 @@ class ObedientPolicy : public scheduler::Policy {
 
   std::atomic<std::uint64_t> blocks_done{0};
   std::atomic<int> ended{0};
+  std::atomic<bool> natively{false};
 
  private:
   const scheduler::Machine machine_;
@@ -436,6 +442,27 @@ TEST_F(ResizeTest, WhatCanBeCalledBackStaysAwayDuringARest) {
   late->synchronize();
   for (const std::uint32_t word : client->read(address, kBlocks)) ASSERT_EQ(word, 5u);
   EXPECT_EQ(late->read(other, 1)[0], 9u);
+}
+
+TEST_F(ResizeTest, WorkersMakeRoomForAFill) {
+  start_obedient();
+  auto client = connect(), late = connect();
+  client->load();
+  late->load();
+  const auto address = client->allocate(kBlocks * 4), other = late->allocate(4);
+  client->fill(0, address, kBlocks * 4);
+  client->launch(0, kBlocks, Parameters{address, 5, kWork});
+  while (policy_->blocks_done.load() == 0) std::this_thread::sleep_for(1ms);
+  // A fill that takes as long as the kernel before it on its stream.
+  policy_->natively = true;
+  late->launch(0, 1, Parameters{other, 9, 5000 * kWork});
+  late->fill(0, other, 4);
+  EXPECT_LT(settled_blocks(), kBlocks);
+  EXPECT_EQ(policy_->ended.load(), 0);
+  late->synchronize();
+  client->synchronize();
+  for (const std::uint32_t word : client->read(address, kBlocks)) ASSERT_EQ(word, 5u);
+  EXPECT_EQ(late->read(other, 1)[0], 0u);
 }
 
 TEST_F(ResizeTest, AClientThatLeavesEndsItsCalledBackKernel) {

@@ -144,6 +144,28 @@ TEST(SearchTest, QuotasThatGainNothingEndAfterOne) {
   EXPECT_EQ(search.best().quotas[0], 0U);
 }
 
+TEST(SearchTest, NothingIsTriedTogetherWithWorkersOnAllSms) {
+  Search search;
+  Search::Member filling;
+  filling.form = Form::kWorker;
+  filling.fills = true;
+  filling.room = 8;
+  Search::Member other;
+  other.room = 8;
+  search.begin({filling, other}, {.units = 17});
+  std::uint32_t together = 0;
+  while (!search.done()) {
+    const Arrangement& tried = search.candidate();
+    if (tried.sharing == Sharing::kTogether) {
+      ++together;
+      EXPECT_GT(tried.quotas[0], 0U);
+    }
+    const double rates[] = {0.5, 0.5};
+    search.measured(rates);
+  }
+  EXPECT_EQ(together, 1U);  // with half of the workers
+}
+
 TEST(SearchTest, NobodyIsSqueezedBelowItsLeastWhereThereIsRoom) {
   Search search;
   Search::Member wide;
