@@ -1,0 +1,183 @@
+// The engine's end: commands come in, replies, progress and the session's end are told.
+#include <poll.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/clock.h"
+#include "base/spin.h"
+#include "ipc/channel.h"
+#include "ipc/wake.h"
+
+namespace slate::ipc {
+
+EngineChannel::EngineChannel(SessionFifos fifos, Segment segment)
+    : fifos_(std::move(fifos)),
+      segment_(std::move(segment)),
+      consumer_(segment_.operator->()),
+      event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+bool EngineChannel::ready() const {
+  return stopped_.load(std::memory_order_relaxed) || poked_.load(std::memory_order_relaxed) ||
+         !consumer_.empty();
+}
+
+bool EngineChannel::wait_awake(const std::function<Seen()>& meanwhile) {
+  const SpinLeave leave;
+  if (!leave) return ready();
+  std::int64_t start = now_ns();
+  while (true) {
+    const Seen seen = meanwhile();
+    for (int i = 0; i < 2; ++i) {
+      if (ready()) return true;
+      __builtin_ia32_pause();
+    }
+    const std::int64_t now = now_ns();
+    if (seen == Seen::kProgress) start = now;
+    if (now - start < kSpinNs) continue;
+    if (seen == Seen::kNothing || now - start > kAwakeNs) return ready();
+    ::sched_yield();
+  }
+}
+
+EngineChannel::Wait EngineChannel::wait(std::chrono::milliseconds timeout) {
+  while (true) {
+    if (stopped_.load(std::memory_order_relaxed)) return Wait::kStopped;
+    if (poked_.exchange(false, std::memory_order_acquire)) return Wait::kPoked;
+    if (!consumer_.empty()) return Wait::kCommand;
+    segment_->status.engine_sleeps.store(1, std::memory_order_seq_cst);
+    if (ready()) continue;
+    std::array<pollfd, 2> pollers{pollfd{fifos_.from_client.get(), POLLIN, 0},
+                                  pollfd{event_.get(), POLLIN, 0}};
+    const int n = ::poll(pollers.data(), pollers.size(), static_cast<int>(timeout.count()));
+    if (n == 0) return Wait::kTimeout;
+    if (n > 0 && pollers[0].revents != 0) {
+      std::array<char, 256> bytes;
+      const ssize_t got = ::read(fifos_.from_client.get(), bytes.data(), bytes.size());
+      if (got == 0) return Wait::kPeerGone;
+    }
+    if (n > 0 && pollers[1].revents != 0 && !stopped_.load(std::memory_order_relaxed)) {
+      std::uint64_t times = 0;
+      [[maybe_unused]] const ssize_t got = ::read(event_.get(), &times, sizeof(times));
+    }
+  }
+}
+
+Result<bool> EngineChannel::try_pop(Command& command) {
+  auto popped = consumer_.try_pop(command);
+  StatusPage& page = segment_->status;
+  if (popped && *popped && page.client_wants_room.load(std::memory_order_seq_cst) != 0)
+    wake_client();
+  return popped;
+}
+
+void EngineChannel::wake_client() {
+  wake(segment_->status.client_sleeps, fifos_.to_client.get());
+}
+
+void EngineChannel::stop() {
+  stopped_.store(true, std::memory_order_relaxed);
+  ring();
+}
+
+void EngineChannel::poke() {
+  poked_.store(true, std::memory_order_release);
+  ring();
+}
+
+void EngineChannel::ring() {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t n = ::write(event_.get(), &one, sizeof(one));
+}
+
+void EngineChannel::reply(std::uint16_t slot, std::uint32_t sequence,
+                          std::span<const std::byte> payload) {
+  if (slot >= kReplySlots || payload.size() > kReplyPayloadBytes) return;
+  ReplySlot& answer = segment_->status.replies[slot];
+  if (!payload.empty()) std::memcpy(answer.payload, payload.data(), payload.size());
+  answer.bytes = static_cast<std::uint32_t>(payload.size());
+  answer.status = 0;
+  answer.done.store(sequence, std::memory_order_seq_cst);
+  wake_client();
+}
+
+void EngineChannel::reply_error(std::uint16_t slot, std::uint32_t sequence, const Error& error) {
+  if (slot >= kReplySlots) return;
+  ReplySlot& answer = segment_->status.replies[slot];
+  const std::size_t bytes = std::min<std::size_t>(error.message.size(), kReplyPayloadBytes);
+  std::memcpy(answer.payload, error.message.data(), bytes);
+  answer.bytes = static_cast<std::uint32_t>(bytes);
+  answer.status = static_cast<std::uint32_t>(error.code);
+  answer.done.store(sequence, std::memory_order_seq_cst);
+  wake_client();
+}
+
+void EngineChannel::finish_staging(std::uint32_t slot, std::uint64_t sequence) {
+  if (slot >= kStagingSlots) return;
+  segment_->status.staging[slot].done.store(sequence, std::memory_order_seq_cst);
+  wake_client();
+}
+
+void EngineChannel::publish_completed(std::uint32_t slot, std::uint64_t position) {
+  if (slot >= kProgressSlots) return;
+  // Two threads may publish, and the client may have written there.
+  auto& entry = segment_->status.completed[slot];
+  std::uint64_t seen = entry.load(std::memory_order_relaxed);
+  while (seen < position && !entry.compare_exchange_weak(seen, position, std::memory_order_release,
+                                                         std::memory_order_relaxed)) {
+  }
+}
+
+void EngineChannel::grant_staging(std::uint32_t slots) {
+  segment_->status.staging_granted.store(slots, std::memory_order_relaxed);
+}
+
+bool EngineChannel::reclaim_staging(const std::function<void()>& take_back) {
+  StatusPage& page = segment_->status;
+  page.staging_reclaimed.store(1, std::memory_order_seq_cst);
+  // A slot that the client has let go may still be meant by a command in the ring.
+  const bool unused = page.staging_held.load(std::memory_order_seq_cst) == 0 && consumer_.empty();
+  if (unused) take_back();
+  page.staging_reclaimed.store(0, std::memory_order_seq_cst);
+  wake_client();
+  return unused;
+}
+
+void EngineChannel::set_async_error(ErrorCode code) {
+  std::uint32_t none = 0;
+  segment_->status.async_error.compare_exchange_strong(none, static_cast<std::uint32_t>(code));
+}
+
+void EngineChannel::fail(const Error& error) {
+  mark_session(segment_->status, fifos_.to_client.get(), SessionState::kFailed, error);
+}
+
+void EngineChannel::end(std::string_view reason) {
+  mark_session(segment_->status, fifos_.to_client.get(), SessionState::kEnded,
+               Error{ErrorCode::kUnavailable, std::string(reason)});
+}
+
+std::span<std::byte> EngineChannel::staging(std::uint32_t slot) const {
+  return std::span(segment_->staging[slot]);
+}
+
+std::span<std::byte> EngineChannel::all_staging() const {
+  return std::span(&segment_->staging[0][0], std::size_t{kStagingSlots} * kStagingSlotBytes);
+}
+
+void mark_session(StatusPage& status, int to_client, SessionState state, const Error& error) {
+  if (status.marked.exchange(1) != 0) return;  // the first cause is the one to report
+  const std::size_t bytes = std::min(error.message.size(), sizeof(status.error_text) - 1);
+  std::memcpy(status.error_text, error.message.data(), bytes);
+  status.error_text[bytes] = '\0';
+  status.error.store(static_cast<std::uint32_t>(error.code), std::memory_order_relaxed);
+  status.state.store(static_cast<std::uint32_t>(state), std::memory_order_release);
+  status.client_sleeps.store(0, std::memory_order_seq_cst);
+  if (to_client >= 0) write_byte(to_client, kWakeByte);
+}
+
+}  // namespace slate::ipc
