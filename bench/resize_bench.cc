@@ -1,7 +1,8 @@
 // How long it takes to take SMs from a running kernel and to give them back: from the call that
-// writes the table until the last worker of another placement is gone, or until the added workers
-// are there, as seen by reading the workers' own counts; and from the decision to preempt until a
-// kernel that needs whole SMs has run in their place. Blocks of the running kernel take --block-us.
+// writes the table until a kernel that needs whole SMs has run on all that were taken, half of the
+// device as a partition of its own, or the whole device; and until the workers that are added
+// afterwards are there, as seen by reading the workers' own counts. Blocks of the running kernel
+// take --block-us.
 //
 //   resize_bench --device cuda:0 --rounds 300 --json FILE
 #include <fmt/format.h>
@@ -68,11 +69,24 @@ class Bench {
     native_ = require(device_.find_function(module_.module, "busy"), "busy");
     worker_ =
         require(device_.find_function(module_.module, module_.kernels.at(0).worker), "worker");
+    constexpr std::size_t kMostSharedOfBlock = 97;  // CU_DEVICE_ATTRIBUTE_..._PER_BLOCK_OPTIN
+    shared_ = static_cast<std::uint32_t>(device_.info().attributes[kMostSharedOfBlock]);
+    require(device_.set_max_dynamic_shared(native_, shared_), "shared memory");
     memory_ = require(daemon::ControlMemory::create(device_), "control memory");
     const auto [least, greatest] = device_.stream_priorities();
     stream_ = require(device_.create_stream(least), "stream");
     control_ = require(device_.create_stream(greatest), "stream");
     urgent_ = require(device_.create_stream(greatest + 1), "stream");
+    const auto units = require(device_.partition_units(), "units");
+    const auto kept = static_cast<std::uint32_t>(units.size() / 2);
+    const auto given = static_cast<std::uint32_t>(units.size()) - kept;
+    given_ = require(device_.create_stream(
+                         greatest, require(device_.create_partition(kept, given), "partition")),
+                     "stream");
+    kept_ = table(0, 0);
+    for (std::uint32_t unit = 0; unit < kept; ++unit) {
+      for (const std::uint32_t sm : units[unit]) kept_[sm] = injector::kMostWorkers;
+    }
     for (auto& side : sides_) side = require(device_.create_stream(least), "stream");
     event_ = require(device_.create_event(false), "event");
     words_.resize(memory_->sm_count());
@@ -80,21 +94,20 @@ class Bench {
   }
 
   void run(std::ofstream& json) {
-    std::vector<double> shrink, grow, preempt;
+    std::vector<double> give, grow, preempt;
     start();
     const daemon::WorkerTable all = table(0, memory_->sm_count());
-    const std::uint32_t half = memory_->sm_count() / 2;
+    const auto sms_given = static_cast<std::uint32_t>(std::count(kept_.begin(), kept_.end(), 0U));
     for (int round = 0; round < rounds_; ++round) {
       auto begun = Clock::now();
-      require(queue_->resize(table(0, half), control_), "resize");
-      while (present(half, memory_->sm_count()) != 0) {
-      }
-      shrink.push_back(microseconds_since(begun));
+      require(queue_->resize(kept_, control_), "resize");
+      launch_on_whole_sms(given_, sms_given);
+      give.push_back(microseconds_since(begun));
       begun = Clock::now();
       require(queue_->resize(all, control_), "resize");
       require(queue_->supplement(~0u, sides_[static_cast<std::size_t>(round) % sides_.size()]),
               "supplement");
-      while (present(half, memory_->sm_count()) < room_ * (memory_->sm_count() - half)) {
+      while (present() < room_ * memory_->sm_count()) {
       }
       grow.push_back(microseconds_since(begun));
       if (round % 32 == 31) restart();  // the supplements' streams are taken otherwise
@@ -102,12 +115,12 @@ class Bench {
     for (int round = 0; round < rounds_; ++round) {
       const auto begun = Clock::now();
       require(queue_->resize(table(0, 0), control_), "resize");
-      launch_urgent();
+      launch_on_whole_sms(urgent_, memory_->sm_count());
       preempt.push_back(microseconds_since(begun));
       restart();
     }
     stop();
-    report("shrink to half", shrink, json);
+    report("give half to another kernel", give, json);
     report("grow to all", grow, json);
     report("preempt and run a kernel of one wave", preempt, json);
   }
@@ -133,12 +146,12 @@ class Bench {
     launch.task_sizes = daemon::TaskSizes{.size = 1, .quarter_blocks = 0, .single_blocks = 0};
     const daemon::WorkerTable all = table(0, memory_->sm_count());
     require(queue_->launch(launch, stream_, &all), "launch");
-    while (present(0, memory_->sm_count()) < room_ * memory_->sm_count()) {
+    while (present() < room_ * memory_->sm_count()) {
     }
   }
   void stop() {
     require(queue_->resize(table(0, 0), control_), "resize");
-    while (present(0, memory_->sm_count()) != 0) {
+    while (present() != 0) {
     }
     finish(stream_);
     for (const device::Stream side : sides_) finish(side);
@@ -149,8 +162,8 @@ class Bench {
     start();
   }
 
-  /// Workers on SMs [first, end), by the control block.
-  std::uint32_t present(std::uint32_t first, std::uint32_t end) {
+  /// Workers on the device, by the control block.
+  std::uint32_t present() {
     const std::uint64_t bytes = words_.size() * 4;
     require(device_.copy_to_host(words_.data(), bytes,
                                  queue_->control().base + injector::ControlBlock::kSmOffset, bytes,
@@ -158,7 +171,7 @@ class Bench {
             "copy");
     finish(control_);
     std::uint32_t sum = 0;
-    for (std::uint32_t sm = first; sm < end; ++sm) sum += words_[sm] & 0xffff;
+    for (const std::uint32_t word : words_) sum += word & 0xffff;
     return sum;
   }
   void finish(device::Stream stream) {
@@ -166,16 +179,18 @@ class Bench {
     while (!require(device_.query(event_), "query")) {
     }
   }
-  /// One block of the most threads on every SM, for one microsecond.
-  void launch_urgent() {
+  /// One block of the most threads on each of the stream's SMs, for one microsecond: none has
+  /// shared memory for a second one.
+  void launch_on_whole_sms(device::Stream stream, std::uint32_t sms) {
     const std::uint64_t brief = 1000;
     require(device_.launch({.function = native_,
-                            .grid = {memory_->sm_count()},
+                            .grid = {sms},
                             .block = {1024},
+                            .dynamic_shared_bytes = shared_,
                             .parameters = std::as_bytes(std::span(&brief, 1))},
-                           urgent_),
+                           stream),
             "launch");
-    finish(urgent_);
+    finish(stream);
   }
 
   void report(const char* what, std::vector<double> times, std::ofstream& json) const {
@@ -204,11 +219,12 @@ class Bench {
   device::Function native_{}, worker_{};
   std::unique_ptr<daemon::ControlMemory> memory_;
   std::unique_ptr<daemon::WorkerQueue> queue_;
-  device::Stream stream_{}, control_{}, urgent_{};
+  device::Stream stream_{}, control_{}, urgent_{}, given_{};
+  daemon::WorkerTable kept_;  // of the SMs that are not given
   std::array<device::Stream, 33> sides_{};
   device::Event event_{};
   std::vector<std::uint32_t> words_;
-  std::uint32_t room_ = 1;
+  std::uint32_t room_ = 1, shared_ = 0;
 };
 
 }  // namespace

@@ -28,6 +28,7 @@ void FifoPolicy::decide(const View& view, Decisions& decisions) {
     if (form == Form::kSlice) form = Form::kNative;
     Start start = start_in_form(session, form, view.machine.whole(), profiles_, settings_, alone);
     start.tag = era_;
+    start.repeats = form == Form::kNative;
     decisions.start.push_back(start);
   }
   if (!decisions.start.empty()) decisions.reason = "as they come";

@@ -157,10 +157,11 @@ Executor::Client* Executor::find(std::uint64_t session) const {
                                : clients_[static_cast<std::size_t>(found - views_.begin())].get();
 }
 
-scheduler::KernelId Executor::kernel_of(FunctionRecord& kernel, const device::LaunchSpec& spec) {
+/// The row is made with the kernel's first launch of that shape.
+ProfileRecord& Executor::profile_of(FunctionRecord& kernel, const device::LaunchSpec& spec) {
   const std::uint32_t bucket = scheduler::grid_bucket(spec.grid.count());
-  for (const ProfileRecord& known : kernel.profiles) {
-    if (known.grid_bucket == bucket && known.block == spec.block) return known.kernel;
+  for (ProfileRecord& known : kernel.profiles) {
+    if (known.grid_bucket == bucket && known.block == spec.block) return known;
   }
   constexpr std::size_t kMostShapes = 256;
   if (kernel.profiles.size() == kMostShapes) kernel.profiles.clear();
@@ -171,8 +172,7 @@ scheduler::KernelId Executor::kernel_of(FunctionRecord& kernel, const device::La
   const std::lock_guard lock(mutex_);
   const scheduler::KernelId id = profiles_.find_or_add(key);
   profiles_.kernel(id).blocks = spec.grid.count();
-  kernel.profiles.push_back({spec.block, bucket, id});
-  return id;
+  return kernel.profiles.emplace_back(ProfileRecord{spec.block, bucket, id});
 }
 
 double Executor::expected_ms(scheduler::KernelId kernel, Form form, double part) const {

@@ -30,7 +30,8 @@
 namespace slate::daemon {
 
 /// Launches of one kernel that ran one behind the other on one stream; its device time is measured
-/// from its first launch's start to its last one's end.
+/// from its first launch's start to its last one's end. One that is not timed may have launches of
+/// other kernels in it.
 struct LaunchBatch {
   std::uint64_t session = 0;
   scheduler::Completion completion;
@@ -149,7 +150,7 @@ class Executor {
   };
 
   Client* find(std::uint64_t session) const;
-  scheduler::KernelId kernel_of(FunctionRecord& kernel, const device::LaunchSpec& spec);
+  ProfileRecord& profile_of(FunctionRecord& kernel, const device::LaunchSpec& spec);
   double expected_ms(scheduler::KernelId kernel, scheduler::Form form, double part) const;
   bool worth_profiling(const scheduler::WaitingLaunch& launch, const scheduler::Start& start) const;
   void decide(scheduler::Time now);
@@ -162,10 +163,10 @@ class Executor {
                                       std::uint64_t started);
 
   // executor_launch.cc, on the session's thread.
-  bool may_repeat(const LogicalStream& stream, scheduler::KernelId kernel,
+  bool may_repeat(const LogicalStream& stream, const ProfileRecord& profile,
                   const device::LaunchSpec& spec) const;
-  Result<void> repeat(Client& client, FunctionRecord& kernel, const device::LaunchSpec& spec,
-                      LogicalStream& stream);
+  Result<void> repeat(Client& client, FunctionRecord& kernel, const ProfileRecord& profile,
+                      const device::LaunchSpec& spec, LogicalStream& stream);
   Result<injector::Form> carry_out(Client& client, FunctionRecord& kernel,
                                    const device::LaunchSpec& spec, LogicalStream& stream,
                                    Grant grant, const LaunchShape& shape);

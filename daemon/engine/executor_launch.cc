@@ -49,31 +49,39 @@ bool is_full(const LaunchBatch& batch, bool settled) {
 
 Result<void> Executor::launch(Client& client, FunctionRecord& kernel,
                               const device::LaunchSpec& spec, LogicalStream& stream) {
-  const scheduler::KernelId id = kernel_of(kernel, spec);
-  if (may_repeat(stream, id, spec)) return repeat(client, kernel, spec, stream);
+  ProfileRecord& profile = profile_of(kernel, spec);
+  if (may_repeat(stream, profile, spec)) return repeat(client, kernel, profile, spec, stream);
   const LaunchShape shape = shape_of(device_, forms_, kernel, spec);
   if (!kernel.trace_name) kernel.trace_name = trace_.name(*kernel.name);
   std::uint64_t started = 0;
   do {
-    auto grant = wait_for_grant(client, kernel, shape, id, started);
+    auto grant = wait_for_grant(client, kernel, shape, profile.kernel, started);
     if (!grant) return fail(ErrorCode::kUnavailable, "the session is ending");
     const auto form = carry_out(client, kernel, spec, stream, *grant, shape);
     if (!form) return std::unexpected(form.error());
+    const bool repeats = grant->repeats && !grant->is_long && is_plain(spec) &&
+                         *form == injector::Form::kNative &&
+                         grant->start.placement == machine().whole();
+    profile.repeats_at = repeats ? grant->changes : 0;
+    profile.expected_ms = grant->expected_ms;
     started = *form == injector::Form::kSlice ? grant->first + grant->count : shape.blocks;
   } while (started < shape.blocks);
   return {};
 }
 
 /// Whether the policy would only say again what it said of the launches before this one.
-bool Executor::may_repeat(const LogicalStream& stream, scheduler::KernelId kernel,
+bool Executor::may_repeat(const LogicalStream& stream, const ProfileRecord& profile,
                           const device::LaunchSpec& spec) const {
   const LaunchBatch* const open = stream.batch.get();
-  return open != nullptr && open->repeats_at == changes_.load(std::memory_order_relaxed) &&
-         open->completion.kernel == kernel && is_plain(spec);
+  if (open == nullptr || !is_plain(spec)) return false;
+  const std::uint64_t changes = changes_.load(std::memory_order_relaxed);
+  if (open->repeats_at != changes) return false;
+  return open->completion.kernel == profile.kernel ||
+         (!open->start && profile.repeats_at == changes);
 }
 
-/// One more native launch of those that are being batched.
-Result<void> Executor::repeat(Client& client, FunctionRecord& kernel,
+/// One more native launch beside those that are being batched.
+Result<void> Executor::repeat(Client& client, FunctionRecord& kernel, const ProfileRecord& profile,
                               const device::LaunchSpec& spec, LogicalStream& stream) {
   const auto target = client.streams.begin_work(stream, device::kWholeDevice);
   if (!target) return std::unexpected(target.error());
@@ -82,7 +90,7 @@ Result<void> Executor::repeat(Client& client, FunctionRecord& kernel,
   client.streams.work_submitted(stream, kernel.name);
   LaunchBatch& batch = *stream.batch;
   if (batch.completion.launches == batch.counted) client.repeated.push_back(stream.batch);
-  batch.expected_ms += batch.expected_ms / batch.completion.launches;
+  batch.expected_ms += profile.expected_ms;
   ++batch.completion.launches;
   if (is_full(batch, batch.settled)) close_batch(client, stream);
   return {};
@@ -242,8 +250,9 @@ Result<injector::Form> Executor::launch_plain(FunctionRecord& kernel,
 Result<injector::Form> Executor::launch_lane(Client& client, FunctionRecord& kernel,
                                              const device::LaunchSpec& spec, LogicalStream& stream,
                                              const scheduler::Start& start) {
-  // A function that is looked for first may begin a rest, which takes the mutex.
+  // What is looked for or made first may begin a rest, which takes the mutex.
   find_workers(device_, kernel);
+  if (forms_.control_memory() == nullptr) return fail(ErrorCode::kLimit, "no control memory");
   const std::lock_guard lanes(client.mutex);
   WorkerLane* const lane = &stream.lane;
   const auto lane_stream = client.streams.lane_stream(*lane);

@@ -42,7 +42,9 @@ struct RoomRecord {
 struct ProfileRecord {
   device::Dim3 block;
   std::uint32_t grid_bucket = 0;
-  std::uint32_t kernel = 0;  // scheduler::KernelId
+  std::uint32_t kernel = 0;      // scheduler::KernelId
+  std::uint64_t repeats_at = 0;  // as LaunchBatch::repeats_at, of a short kernel
+  double expected_ms = 0;        // of a launch, then
 };
 
 struct FunctionRecord {

@@ -61,6 +61,7 @@ void SimDevice::unreserve(AddressRange range) {
   memory_->unreserve(range);
 }
 Result<void> SimDevice::map(AddressRange range) {
+  const Stall stall(*this);
   return memory_->map(range);
 }
 Result<void> SimDevice::unmap(AddressRange range) {
@@ -79,6 +80,7 @@ Result<void> SimDevice::register_host(void* memory, std::size_t bytes) {
 }
 
 void SimDevice::unregister_host(void* memory) {
+  const Stall stall(*this);
   std::lock_guard lock(registered_mutex_);
   registered_.erase(memory);
 }
@@ -92,6 +94,7 @@ void SimDevice::unmap_host(AddressRange range) {
 
 Result<device::Module> SimDevice::load_module(device::ImageKind kind,
                                               std::span<const std::byte> image) {
+  const Stall stall(*this);
   if (kind == device::ImageKind::kPtx) return modules_.load_ptx(image);
   return fail(ErrorCode::kNoKernelImage,
               "the simulated device executes PTX only; this image is machine code (cubin)");
@@ -108,10 +111,12 @@ Result<std::vector<std::byte>> SimDevice::compile(std::string_view) {
 }
 
 void SimDevice::unload_module(device::Module module) {
+  const Stall stall(*this);
   modules_.unload(module);
 }
 
 Result<device::Function> SimDevice::find_function(device::Module module, const std::string& name) {
+  const Stall stall(*this);
   return modules_.find_function(module, name);
 }
 
@@ -176,9 +181,11 @@ Result<std::vector<std::vector<std::uint32_t>>> SimDevice::partition_units() {
 }
 Result<device::Partition> SimDevice::create_partition(std::uint32_t first_unit,
                                                       std::uint32_t unit_count) {
+  const Stall stall(*this);
   return partitions_.create(first_unit, unit_count);
 }
 void SimDevice::destroy_partition(device::Partition partition) {
+  const Stall stall(*this);
   SLATE_CHECK(!streams_.uses(partition));
   partitions_.destroy(partition);
 }

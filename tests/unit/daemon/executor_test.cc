@@ -5,8 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
 #include <cstring>
-#include <future>
 #include <random>
 #include <thread>
 
@@ -159,6 +160,11 @@ class Client : public SessionClient {
 
 class ExecutorTest : public testing::Test {
  protected:
+  ~ExecutorTest() override {
+    if (executor_ == nullptr) return;
+    executor_->stop_preparing();
+    device_->set_stall_hooks({});
+  }
   void start(const std::string& device, const PolicyMaker& policy,
              const scheduler::Settings& settings = {}) {
     device_ = std::move(*device::open_device(device));
@@ -168,6 +174,8 @@ class ExecutorTest : public testing::Test {
     trace_ = std::make_unique<Trace>(4096);
     executor_ =
         std::make_unique<Executor>(*device_, *forms_, *completer_, *trace_, policy, settings);
+    device_->set_stall_hooks(
+        {[this] { executor_->begin_rest(); }, [this] { executor_->end_rest(); }});
   }
   std::unique_ptr<Client> connect() {
     return std::make_unique<Client>(*device_, *compiler_, *executor_, *completer_, next_++);
@@ -280,24 +288,29 @@ TEST_F(ExecutorTest, WhatIsKnownIsNotAskedAgainWithinABatch) {
   constexpr int kRepeated = 100;
   auto client = connect();
   client->load();
-  const std::uint64_t address = client->allocate(64 * 4);
-  client->fill(0, address, 64 * 4);
+  const std::uint64_t address = client->allocate(640 * 4);
+  client->fill(0, address, 640 * 4);
   std::uint32_t wanted = 0;
-  const auto launch = [&](Client& by, std::uint64_t to) {
-    by.launch(0, 64, Parameters{to, 1, 1});
-    wanted = 3 * wanted + 1;
-  };
+  std::array<std::uint32_t, 2> blocks{64, 64};
   // The first one is decided when the others are already there, so that nothing ends the batch.
   const auto starts_of = [&] {
     const int before = policy->starts;
     policy->answers = false;
-    for (int i = 0; i < kRepeated; ++i) launch(*client, address);
+    for (std::size_t i = 0; i < kRepeated; ++i) {
+      client->launch(0, blocks[i % 2], Parameters{address, 1, 1});
+      wanted = 3 * wanted + 1;
+    }
     policy->answers = true;
     client->synchronize();
     return policy->starts - before;
   };
   EXPECT_EQ(starts_of(), 2);  // the first launch is profiled, and so for itself
   EXPECT_EQ(starts_of(), 1);
+  // Nor when grids of two sizes, two kernels to the policy, take turns.
+  blocks = {64, 640};
+  EXPECT_LE(starts_of(), 4);
+  EXPECT_LE(starts_of(), 2);
+  blocks = {64, 64};
   auto other = connect();
   EXPECT_EQ(starts_of(), kRepeated);
   policy->repeats = true;
