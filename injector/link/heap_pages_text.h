@@ -190,7 +190,7 @@ $over:
 .func (.param .b64 result) __libslate_heap_pages(.param .b64 heap, .param .b64 size)
 {
 	.reg .pred %p;
-	.reg .b32 %count, %page, %claimed;
+	.reg .b32 %count, %page, %claimed, %looks;
 	.reg .b64 %heap, %before, %after, %result;
 	ld.param.u64 %heap, [heap];
 	ld.param.u64 %result, [size];
@@ -202,6 +202,7 @@ $over:
 	add.u32 %count, %count, 1;
 	mov.u64 %result, 0;
 	mov.u64 %before, -1;
+	mov.u32 %looks, 256;
 	@!%p bra $over;
 $again:
 	{
@@ -239,6 +240,9 @@ $full:
 	membar.gl;
 	ld.volatile.global.u64 %after, [%heap+128];
 	membar.gl;
+	sub.u32 %looks, %looks, 1;
+	setp.eq.u32 %p, %looks, 0;
+	@%p bra $over;
 	setp.ne.u64 %p, %after, %before;
 	mov.u64 %before, %after;
 	@%p bra $again;

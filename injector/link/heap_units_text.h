@@ -152,7 +152,7 @@ $over:
 .func (.param .b64 result) __libslate_heap_unit(.param .b64 heap, .param .b32 size)
 {
 	.reg .pred %p, %busy;
-	.reg .b32 %n, %shift, %units, %index, %class, %known, %page, %order, %news;
+	.reg .b32 %n, %shift, %units, %index, %class, %known, %page, %order, %news, %looks;
 	.reg .b64 %heap, %before, %after, %current, %about, %result;
 	ld.param.u64 %heap, [heap];
 	ld.param.u32 %n, [size];
@@ -190,6 +190,7 @@ $over:
 	add.u64 %about, %about, %heap;
 	add.u64 %current, %current, %about;
 	mov.u64 %before, -1;
+	mov.u32 %looks, 256;
 $again:
 	ld.volatile.global.u32 %known, [%current+1024];
 	setp.ge.u32 %busy, %known, 0x80000000;
@@ -285,6 +286,9 @@ $full:
 	membar.gl;
 	ld.volatile.global.u64 %after, [%heap+128];
 	membar.gl;
+	sub.u32 %looks, %looks, 1;
+	setp.eq.u32 %p, %looks, 0;
+	@%p bra $over;
 	setp.ne.u64 %p, %after, %before;
 	mov.u64 %before, %after;
 	@%p bra $again;

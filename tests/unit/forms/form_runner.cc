@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kBufferAlignment = 512;  // as textures want it
 constexpr std::uint64_t kCounterRange = 2 << 20;
-constexpr std::uint64_t kHeapBytes = 24 << 20;
+constexpr std::uint64_t kHeapBytes = 48 << 20;
 constexpr int kMostActions = 300;  // that disturb one launch
 
 template <typename T>

@@ -93,6 +93,16 @@ TEST_P(HeapTest, OnePieceMayBeTheWholeHeap) {
   EXPECT_TRUE(is_empty());
 }
 
+TEST_P(HeapTest, WhoFindsNoRoomIsToldSoWhileOthersTakeAndGiveBack) {
+  make_heap(1 << 20);
+  const auto live = allocate({1});
+  const device::Address told = space_for<std::uint32_t>(1);
+  run("beside", 2, 1, heap().bytes, told);
+  EXPECT_EQ(read<std::uint32_t>(told, 1)[0], 1u);
+  release(live);
+  EXPECT_TRUE(is_empty());
+}
+
 TEST_P(HeapTest, NothingIsAPieceTooAndEachIsAnother) {
   make_heap(64 << 10);
   const auto given = allocate({0, 0, 1, 15, 16, 17});

@@ -112,6 +112,15 @@ extern "C" __global__ void contend(unsigned rounds, unsigned long long bytes, un
   }
 }
 
+/// One block takes and gives back until the other was told that there is no room.
+extern "C" __global__ void beside(unsigned long long bytes, volatile unsigned* told) {
+  if (blockIdx.x != 0) {
+    *told = malloc(bytes) == nullptr ? 1 : 2;
+    return;
+  }
+  while (*told == 0) free(malloc(16));
+}
+
 struct Counted {
   int value;
   __device__ explicit Counted(int v) : value(v) {}
