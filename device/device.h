@@ -120,7 +120,7 @@ struct Box {
 /// What threads share besides memory that somebody allocated.
 enum class Limit : std::uint32_t {
   kStack = 0,  // bytes a thread
-  kHeap = 1,   // bytes of all that malloc() in kernels gives; on sim of each module's
+  kHeap = 1,   // bytes of all that malloc() gives in kernels that came as machine code
 };
 
 /// What kernels print by CUDA's own printf goes to this process's stdout.

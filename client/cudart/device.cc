@@ -24,8 +24,9 @@ constexpr unsigned kUserFlags =
 /// "0000:3b:00.0" and its terminator.
 constexpr int kBusIdBytes = 13;
 
-/// Values of a fresh H200. Stack and heap are the device's, which all share: kernels have at least
-/// what was asked for. The printf buffer is the session's own, and the rest are hints.
+/// Values of a fresh H200. The stack is the device's, which all share: kernels have at least what
+/// was asked for. The printf buffer and the heap of malloc are the session's own, and it knows
+/// theirs; the rest are hints.
 constexpr int kLimits = 7;
 std::array<std::atomic<std::size_t>, kLimits> limits{1024, 8650752, 8388608, 0, 2048, 64, 0};
 constexpr std::size_t kMostStackBytes = 512 << 10;
@@ -187,7 +188,13 @@ cudaError_t cudaDeviceGetLimit(std::size_t* value, cudaLimit limit) {
     if (number == cudaLimitDevRuntimeSyncDepth && session.capability() >= 90) {
       return deny(cudaErrorUnsupportedLimit);
     }
-    *value = number == cudaLimitPrintfFifoSize ? session.print_fifo_bytes() : limits[number].load();
+    if (number == cudaLimitPrintfFifoSize) {
+      *value = session.print_fifo_bytes();
+    } else if (number == cudaLimitMallocHeapSize) {
+      *value = session.heap_bytes();
+    } else {
+      *value = limits[number];
+    }
     return {};
   });
 }
@@ -206,7 +213,7 @@ cudaError_t cudaDeviceSetLimit(cudaLimit limit, std::size_t value) {
     } else if (number == cudaLimitStackSize) {
       done = session.raise_stack(value);
     } else if (number == cudaLimitMallocHeapSize) {
-      done = session.raise_heap(value);
+      done = session.set_heap_bytes(value);
     }
     if (done) limits[number] = value;
     return done;

@@ -76,10 +76,6 @@ Result<void> Session::raise_stack(std::uint64_t bytes) {
   return raise_limit(0, bytes);
 }
 
-Result<void> Session::raise_heap(std::uint64_t bytes) {
-  return raise_limit(1, bytes);
-}
-
 Result<std::unique_ptr<Function>> Session::find_function(std::uint64_t module,
                                                          const std::string& name) {
   auto function = std::make_unique<Function>();

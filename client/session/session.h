@@ -128,6 +128,11 @@ class Session {
   /// kInvalidValue once a kernel has printed.
   std::uint64_t print_fifo_bytes();
   Result<void> set_print_fifo_bytes(std::uint64_t bytes);
+  /// What malloc in kernels has to give in all (cudaLimitMallocHeapSize); it is made with the first
+  /// module that calls it, from this session's memory. Another size is kInvalidValue once it has
+  /// given something, or beyond what there can be; kOutOfMemory.
+  std::uint64_t heap_bytes();
+  Result<void> set_heap_bytes(std::uint64_t bytes);
   /// Hangs up: the daemon frees everything. In a forked child it leaves the parent's session alone.
   /// Runs the host functions that are left first. Not from one of them.
   void abandon();
@@ -233,14 +238,14 @@ class Session {
 
   // --- Code
   // ----------------------------------------------------------------------------------------------
-  /// With some of its variables in managed memory.
+  /// With some of its variables in managed memory. kOutOfMemory also when its kernels call malloc
+  /// and there is none left for the heap.
   Result<std::uint64_t> load_module(const Image& image,
                                     std::span<const PlacedVariable> placed = {});
   Result<void> unload_module(std::uint64_t module);
-  /// A thread's stack, or the heap of malloc() in kernels, of modules loaded from now on: at least
-  /// so many bytes. Shared by all sessions.
+  /// A thread's stack in kernels of modules loaded from now on: at least so many bytes. Shared by
+  /// all sessions.
   Result<void> raise_stack(std::uint64_t bytes);
-  Result<void> raise_heap(std::uint64_t bytes);
   Result<std::unique_ptr<Function>> find_function(std::uint64_t module, const std::string& name);
   Result<void> set_max_dynamic_shared(Function& function, std::uint32_t bytes);
   /// How many clusters of this launch run at once, or (`largest`) how many blocks one may have.
@@ -264,13 +269,30 @@ class Session {
     std::uint64_t fifo_bytes = kPrintFifoBytes;
     std::atomic<bool> exists{false};  // `ring`; read without the mutex
   };
-  static constexpr std::uint64_t kPrintFifoBytes = 8650752;  // as the driver of CUDA 13.0 has it
+  /// What malloc in kernels gives; no memory before the first module that calls it.
+  struct KernelHeap {
+    std::mutex mutex;
+    std::uint64_t address = 0;  // not in memory_, as it is not the program's; 0: none yet
+    std::map<std::uint64_t, std::uint64_t> variables;  // by module: what holds the address
+    std::uint64_t bytes = kKernelHeapBytes;
+  };
+  // As the driver of CUDA 13.0 has them.
+  static constexpr std::uint64_t kPrintFifoBytes = 8650752;
+  static constexpr std::uint64_t kKernelHeapBytes = 8 << 20;
 
   Result<std::uint64_t> send_module(ImageKind kind, std::span<const std::byte> bytes,
                                     std::span<const PlacedVariable> placed);
+  Result<std::uint64_t> load_text(std::string_view text, std::span<const PlacedVariable> placed);
+  Result<std::uint64_t> variable_of(std::uint64_t module, std::string_view name);
+  template <typename Work>
+  Result<void> on_own_stream(Work work);
+  Result<void> write_address(std::uint64_t variable, std::uint64_t address);
   Result<void> connect_printing(std::uint64_t module);
   Result<void> make_ring(std::uint64_t bytes);
-  Result<void> write_ring_address(std::uint64_t variable);
+  Result<void> need_heap();
+  Result<std::uint64_t> make_heap(std::uint64_t bytes);
+  Result<void> connect_heap(std::uint64_t module);
+  void raise_drivers_heap(std::span<const std::byte> code);
   Result<void> look_for_assertions();
   Result<void> raise_limit(std::uint32_t limit, std::uint64_t bytes);
   template <typename Body>
@@ -314,6 +336,7 @@ class Session {
   HostFunctions host_functions_{*this};
   HostBlocks host_blocks_;
   Printing printing_;
+  KernelHeap kernel_heap_;
   ManagedMemory managed_{[this](std::uint64_t bytes) { return get_managed_block(bytes); },
                          [this](std::uint64_t address) { return free_host(address); }};
 };

@@ -15,7 +15,6 @@
 
 #include "base/result.h"
 #include "device/device.h"
-#include "device/sim/heap.h"
 #include "device/sim/memory.h"
 #include "device/sim/objects.h"
 #include "device/sim/program.h"
@@ -47,7 +46,6 @@ struct KernelLaunch {
   std::uint64_t grid_id = 0;                 // %gridid
   std::uint32_t sm_count = 0;                // %nsmid
   std::atomic<bool> cancelled{false};        // set from any thread: blocks stop soon
-  std::shared_ptr<DeviceHeap> heap;          // of malloc() in kernels; none: malloc() returns null
   mutable std::mutex print_mutex;            // held while `print` runs
 };
 

@@ -203,7 +203,7 @@ struct Argument {
   std::uint32_t bytes = 0;   // .param: size
 };
 
-enum class SystemCall : std::uint8_t { kNone, kPrintf, kMalloc, kFree, kAssertFail };
+enum class SystemCall : std::uint8_t { kNone, kPrintf, kAssertFail };
 
 struct CallSite {
   std::int32_t function =

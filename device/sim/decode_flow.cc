@@ -18,8 +18,6 @@ constexpr std::uint8_t bit(unsigned n) {
 
 SystemCall system_call(std::string_view name) {
   if (name == "vprintf") return SystemCall::kPrintf;
-  if (name == "malloc") return SystemCall::kMalloc;
-  if (name == "free") return SystemCall::kFree;
   if (name == "__assertfail") return SystemCall::kAssertFail;
   return SystemCall::kNone;
 }
@@ -35,10 +33,6 @@ bool fits_system_call(const CallSite& site) {
   switch (site.system) {
     case SystemCall::kPrintf:
       return sizes_are({8, 8});
-    case SystemCall::kMalloc:
-      return sizes_are({8});
-    case SystemCall::kFree:
-      return sizes_are({8});
     case SystemCall::kAssertFail:
       return sizes_are({8, 8, 4, 8, 8});
     case SystemCall::kNone:

@@ -20,7 +20,6 @@ constexpr std::uint64_t kConstantBytes = 64 << 10;
 constexpr std::uint64_t kVariableAlign = 16;
 constexpr std::uint64_t kSpaceAlign = 256;
 constexpr std::uint64_t kMaxVariableBytes = 1ull << 40;
-constexpr std::uint64_t kMostHeapBytes = std::uint64_t{64} << 30;
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t to) {
   return (value + to - 1) / to * to;
@@ -117,20 +116,14 @@ Result<void> Modules::place_variables(Loaded& module) {
     return fail(ErrorCode::kInvalidPtx, fmt::format("{} bytes of constants; there is room for {}",
                                                     bytes[1], kConstantBytes));
   }
-  const bool has_heap = module.ptx->find_function("malloc") != nullptr;
-  const std::uint64_t heap_offset = round_up(bytes[0], kSpaceAlign);
-  const std::uint64_t heap_bytes = has_heap ? round_up(heap_bytes_.load(), kSpaceAlign) : 0;
-  const std::uint64_t constants_offset = heap_offset + heap_bytes;
+  const std::uint64_t constants_offset = round_up(bytes[0], kSpaceAlign);
   const std::uint64_t total = round_up(constants_offset + bytes[1], kChunkBytes);
   if (total == 0) return {};
   Result<Address> base = memory_.reserve(total);
   if (!base) return std::unexpected(std::move(base.error()));
   module.reservation = {*base, total};
   if (Result<void> mapped = memory_.map(module.reservation); !mapped) return mapped;
-  module.globals = {*base, has_heap ? heap_offset + heap_bytes : bytes[0]};
-  if (has_heap) {
-    module.heap = std::make_shared<DeviceHeap>(AddressRange{*base + heap_offset, heap_bytes});
-  }
+  module.globals = {*base, bytes[0]};
   module.constants = {*base + constants_offset, bytes[1]};
   for (const ptx::Variable& variable : module.ptx->variables) {
     if (!is_placed(variable)) continue;
@@ -209,16 +202,6 @@ Result<AddressRange> Modules::find_global(device::Module module, const std::stri
   return AddressRange{symbol->second, (*loaded)->ptx->find_variable(name)->bytes};
 }
 
-Result<void> Modules::raise_heap(std::uint64_t bytes) {
-  if (bytes > kMostHeapBytes) {
-    return fail(ErrorCode::kInvalidValue, fmt::format("sim: a heap of {} bytes", bytes));
-  }
-  std::uint64_t present = heap_bytes_.load();
-  while (present < bytes && !heap_bytes_.compare_exchange_weak(present, bytes)) {
-  }
-  return {};
-}
-
 Result<void> Modules::set_max_dynamic_shared(device::Function function, std::uint32_t bytes) {
   std::lock_guard lock(mutex_);
   const auto found = functions_.find(function);
@@ -240,8 +223,8 @@ Result<LaunchTarget> Modules::target(device::Function function) {
   if (found == functions_.end()) return fail(ErrorCode::kInvalidHandle, "sim: no such function");
   const Entry& entry = found->second;
   const Loaded& loaded = modules_.at(entry.module);
-  LaunchTarget target{entry.program,    entry.program->info(), loaded.globals,
-                      loaded.constants, loaded.heap,           entry.clustered};
+  LaunchTarget target{entry.program, entry.program->info(), loaded.globals, loaded.constants,
+                      entry.clustered};
   target.info.max_dynamic_shared_bytes = entry.max_dynamic_shared_bytes;
   return target;
 }

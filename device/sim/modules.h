@@ -3,7 +3,6 @@
 // for. Thread-safe.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -14,7 +13,6 @@
 
 #include "base/result.h"
 #include "device/device.h"
-#include "device/sim/heap.h"
 #include "device/sim/memory.h"
 #include "device/sim/program.h"
 #include "device/sim/settings.h"
@@ -27,7 +25,6 @@ struct LaunchTarget {
   device::FunctionInfo info;  // with the limit of dynamic shared memory that holds now
   device::AddressRange globals;
   device::AddressRange constants;
-  std::shared_ptr<DeviceHeap> heap;
   bool clustered = false;  // compiled for clusters of more than one block
 };
 
@@ -45,8 +42,6 @@ class Modules {
   Result<device::Function> find_function(device::Module module, const std::string& name);
   Result<device::AddressRange> find_global(device::Module module, const std::string& name);
   Result<void> set_max_dynamic_shared(device::Function function, std::uint32_t bytes);
-  /// Of modules loaded from now on. kInvalidValue beyond kMostHeapBytes.
-  Result<void> raise_heap(std::uint64_t bytes);
   Result<LaunchTarget> target(device::Function function);
 
  private:
@@ -54,9 +49,8 @@ class Modules {
     std::shared_ptr<const ptx::Module> ptx;
     SymbolTable symbols;
     device::AddressRange reservation;  // empty without variables
-    device::AddressRange globals;      // the variables, and the heap behind them
+    device::AddressRange globals;
     device::AddressRange constants;
-    std::shared_ptr<DeviceHeap> heap;  // of malloc() in its kernels; null if none calls it
     std::map<std::string, device::Function, std::less<>> functions;  // those asked for so far
   };
   struct Entry {
@@ -72,7 +66,6 @@ class Modules {
 
   const Settings& settings_;
   Memory& memory_;
-  std::atomic<std::uint64_t> heap_bytes_{8 << 20};  // of modules to come; CUDA's default
   std::mutex mutex_;
   std::uint64_t next_handle_ = 1;
   std::unordered_map<device::Module, Loaded> modules_;

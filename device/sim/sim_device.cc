@@ -143,9 +143,8 @@ Result<std::uint32_t> SimDevice::max_cluster_size(const device::LaunchSpec&) {
   return fail(ErrorCode::kNotSupported, "the simulated device has no thread block clusters");
 }
 
-Result<void> SimDevice::raise_limit(device::Limit limit, std::uint64_t bytes) {
-  // A stack grows as deep as its thread needs.
-  return limit == device::Limit::kStack ? Result<void>() : modules_.raise_heap(bytes);
+Result<void> SimDevice::raise_limit(device::Limit, std::uint64_t) {
+  return {};  // a stack grows as deep as its thread needs, and there is no heap
 }
 
 Result<void> SimDevice::set_max_dynamic_shared(device::Function function, std::uint32_t bytes) {
@@ -258,7 +257,6 @@ Result<void> SimDevice::launch(const device::LaunchSpec& spec, device::Stream st
     view->control = {reinterpret_cast<Address>(launch.workspace.get()), sizeof(GridWorkspace)};
   }
   launch.memory = *view;
-  launch.heap = std::move(target->heap);
   launch.objects = &arrays_.objects();
   launch.print = [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); };
   launch.grid_id = next_grid_id_.fetch_add(1, std::memory_order_relaxed);

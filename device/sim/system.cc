@@ -1,4 +1,5 @@
-// What CUDA's device runtime offers under plain function names: printf, malloc, free, assert.
+// What CUDA's device runtime offers under plain function names: printf and assert. malloc and free
+// are not here: slate brings its own (injector/link/heap.h).
 #include <fmt/format.h>
 
 #include <bit>
@@ -43,20 +44,9 @@ bool Warp::system_call(const CallSite& site, const Split& split, Mask exec) {
   for (Mask rest = exec; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     std::uint64_t result = 0;
-    const std::uint64_t first = read_argument(site.arguments[0], frame, lane);
     switch (site.system) {
       case SystemCall::kPrintf:
         if (!print(site, split, lane, result)) return false;
-        break;
-      case SystemCall::kMalloc:
-        if (block_->launch->heap) result = block_->launch->heap->allocate(first);
-        break;
-      case SystemCall::kFree:
-        if (first != 0 && (!block_->launch->heap || !block_->launch->heap->release(first))) {
-          fault(ErrorCode::kLaunchFailed, 1u << lane, split.pc,
-                fmt::format("free of {:#x}, which malloc did not give", first));
-          return false;
-        }
         break;
       case SystemCall::kAssertFail:
         if (!assert_fail(site, split, lane)) return false;

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "injector/link/builtins.h"
 #include "injector/ptx/module.h"
 #include "injector/ptx/printer.h"
 #include "injector/ptx/scanner.h"
@@ -329,11 +330,6 @@ class Linker {
 };
 
 }  // namespace
-
-bool is_device_builtin(std::string_view function) {
-  return function == "vprintf" || function == "malloc" || function == "free" ||
-         function == "__assertfail";
-}
 
 Result<std::string> link(std::span<const std::string_view> modules) {
   std::vector<Input> inputs;

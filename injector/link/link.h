@@ -18,7 +18,4 @@ namespace slate::ptx {
 /// parse or two define the same name. Requires: at least one module.
 Result<std::string> link(std::span<const std::string_view> modules);
 
-/// Functions that every loader supplies: printf, malloc and their like.
-bool is_device_builtin(std::string_view function);
-
 }  // namespace slate::ptx

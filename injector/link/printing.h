@@ -1,14 +1,12 @@
-// printf and assert in kernels, as functions of our own. CUDA's driver has them built in: it prints
-// in the process that owns the context, which is not the program's, and a failed assertion ends the
-// context of everybody. with_printing() links other definitions in: kernels write what they have to
-// say into a ring of shared host memory, which the program itself reads and formats, and an
-// assertion that failed ends its thread. Text in, text out; pure function, any thread.
+// printf and assert in kernels, as functions of our own. The driver's print in the process that
+// owns the context, which is not the program's, and a failed assertion ends the context of
+// everybody. Those that with_builtins() links in write what they have to say into a ring of shared
+// host memory, which the program itself reads and formats, and an assertion that failed ends its
+// thread.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <string>
 #include <string_view>
 
 namespace slate::ptx {
@@ -40,9 +38,5 @@ inline constexpr std::uint64_t tag_of(std::uint64_t position) {
 
 /// Words of an assertion, before its message, file and function.
 enum AssertWords { kLine, kBlockX, kBlockY, kBlockZ, kThreadX, kThreadY, kThreadZ, kAssertWords };
-
-/// The module with these functions, and kPrintRingVariable, in it. Nothing when it declares neither
-/// vprintf nor __assertfail, which costs one search of the text, or cannot be scanned.
-std::optional<std::string> with_printing(std::string_view module);
 
 }  // namespace slate::ptx

@@ -1,4 +1,5 @@
-// The PTX that with_printing() links in. What it writes is described in printing.h.
+// The PTX that with_builtins() links in for printf and assert. What it writes is described in
+// printing.h.
 //
 // The functions that put something into the ring take its address, or 0 to count only; they return
 // the position behind what they put. So a record is measured and written by the same code.

@@ -1,9 +1,10 @@
 """Programs of every kind (tests/programs): linked to libslate, and started by slatectl run with the toolkit's runtime."""
 
 import os
+import tempfile
 import unittest
 
-from harness import BUILD, ON_GPU, SlateTestCase, binary, native
+from harness import BUILD, ON_GPU, SLOW, SlateTestCase, binary, native
 
 FOLDER = os.path.join(os.path.dirname(__file__), "../programs")
 PROGRAMS = sorted(name[:-len(".expected")] for name in os.listdir(FOLDER) if name.endswith(".expected"))
@@ -35,6 +36,32 @@ class KindsTest(SlateTestCase):
         for name in PROGRAMS:
             with self.subTest(program=name):
                 self.check(name, *native([binary("shared", name)]))
+
+    def test_a_programs_heap_is_its_own(self):
+        daemon = self.daemon()
+        self.check("heap", *daemon.run([binary("slate", "heap")]))
+        daemon.wait_until_idle()
+        free = daemon.status()["device"]["memory_free"]
+        # Each takes all of its heap and gives nothing back: neither the others nor those after them miss anything.
+        together = [daemon.start([binary("slate", "heap")]) for _ in range(3)]
+        for each in together:
+            out, err = each.communicate(timeout=120 * SLOW)
+            self.check("heap", each.returncode, out, err)
+        daemon.wait_until_idle()
+        self.assertEqual(daemon.status()["device"]["memory_free"], free)
+        daemon.stop()
+
+    def test_a_heap_is_charged_to_its_session(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "slated.toml")
+            with open(path, "w") as file:
+                file.write('memory_limit = "12M"\n')
+            daemon = self.daemon(extra=["--config", path])
+            code, out, err = daemon.run([binary("slate", "heap")])
+            self.assertEqual(code, 0, err)
+            self.assertIn("most of 16 MiB given 0", out)
+            self.assertNotIn("printed beside malloc", out)
+            daemon.stop()
 
     def test_libslate_can_be_opened_by_name(self):
         daemon = self.daemon()

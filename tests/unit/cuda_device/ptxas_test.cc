@@ -19,7 +19,7 @@
 #include "device/cuda/driver_cache.h"
 #include "device/cuda/image.h"
 #include "device/cuda/process.h"
-#include "injector/link/printing.h"
+#include "injector/link/builtins.h"
 
 namespace slate::cuda {
 namespace {
@@ -110,14 +110,16 @@ TEST_F(PtxasTest, TheToolkitsAssemblerWritesACubin) {
 
 // Not a rule of the assembler's, but here is one: sim, which runs this text, may take what it does
 // not.
-TEST_F(PtxasTest, WhatIsLinkedInForPrintingIsTaken) {
+TEST_F(PtxasTest, TheBuiltinsThatAreLinkedInAreTaken) {
   if (!has_real()) GTEST_SKIP() << "no ptxas";
-  constexpr std::string_view kPrints = R"(.version 8.0
+  constexpr std::string_view kCalls = R"(.version 8.0
 .target sm_90
 .address_size 64
 .extern .func (.param .b32 r) vprintf(.param .b64 format, .param .b64 arguments);
 .extern .func __assertfail(.param .b64 a, .param .b64 b, .param .b32 c, .param .b64 d, .param .b64 e);
-.visible .entry prints(.param .u64 text) {
+.extern .func (.param .b64 r) malloc(.param .b64 bytes);
+.extern .func free(.param .b64 memory);
+.visible .entry calls(.param .u64 text) {
   .reg .b64 %text;
   ld.param.u64 %text, [text];
   {
@@ -130,13 +132,15 @@ TEST_F(PtxasTest, WhatIsLinkedInForPrintingIsTaken) {
     st.param.b64 [e], 1;
     call.uni (r), vprintf, (a, b);
     call.uni __assertfail, (a, b, c, d, e);
+    call.uni (d), malloc, (a);
+    call.uni free, (b);
   }
   ret;
 }
 )";
-  const auto linked = ptx::with_printing(kPrints);
+  const auto linked = ptx::with_builtins(kCalls);
   ASSERT_TRUE(linked);
-  const auto code = open("", 99000)->compile(*linked);
+  const auto code = open("", 99000)->compile(linked->text);
   EXPECT_TRUE(code) << code.error().message;
 }
 

@@ -8,11 +8,15 @@
 #include <sstream>
 #include <thread>
 
+#include "injector/link/builtins.h"
+#include "injector/link/heap.h"
+
 namespace slate::test {
 namespace {
 
 constexpr std::uint64_t kBufferAlignment = 512;  // as textures want it
 constexpr std::uint64_t kCounterRange = 2 << 20;
+constexpr std::uint64_t kHeapBytes = 48 << 20;
 constexpr int kMostActions = 300;  // that disturb one launch
 
 template <typename T>
@@ -80,7 +84,9 @@ Argument as_image(Argument buffer, std::uint64_t width) {
 
 FormRunner::FormRunner(device::Device& device, const std::string& ptx, std::uint32_t most_registers)
     : device_(device) {
-  parsed_ = require(ptx::parse(ptx), "parse");
+  const auto linked = ptx::with_builtins(ptx);
+  const bool allocates = linked && linked->allocates;
+  parsed_ = require(ptx::parse(allocates ? linked->text : ptx), "parse");
   injector::InjectOptions options{.profile = true, .most_registers = {}};
   for (const ptx::Function& function : parsed_->functions) {
     if (most_registers != 0) {
@@ -98,8 +104,10 @@ FormRunner::FormRunner(device::Device& device, const std::string& ptx, std::uint
   arena_.bytes = round_up(64 << 20, device_.granularity());
   arena_.base = require(device_.reserve(arena_.bytes), "reserve");
   require(device_.map(arena_), "map");
+  if (allocates) make_heap();
   for (const ptx::Variable& variable : parsed_->variables) {
     if (variable.space != ptx::Space::kGlobal || !variable.is_visible) continue;
+    if (variable.name == ptx::kHeapVariable) continue;  // no result: another address every time
     const auto range = require(device_.find_global(module_, std::string(variable.name)), "global");
     auto& bytes = globals_[std::string(variable.name)];
     bytes.resize(range.bytes);
@@ -107,6 +115,24 @@ FormRunner::FormRunner(device::Device& device, const std::string& ptx, std::uint
             "copy");
     wait_for(stream_);
   }
+}
+
+/// At the arena's end.
+void FormRunner::make_heap() {
+  const ptx::HeapLayout layout = ptx::heap_layout(kHeapBytes);
+  const device::Address at = arena_.base + arena_.bytes - round_up(layout.bytes, kBufferAlignment);
+  const ptx::HeapHeader header = layout.header_at(at);
+  const std::uint32_t hint = layout.last_hint();
+  const auto variable =
+      require(device_.find_global(module_, std::string(ptx::kHeapVariable)), "global");
+  require(device_.fill(at, 0, 0, {layout.book_bytes, 1}, stream_), "fill");
+  const auto write = [&](device::Address to, const auto& value) {
+    require(device_.copy_to_device(to, 0, &value, 0, {sizeof(value), 1}, stream_), "copy");
+  };
+  write(at, header);
+  write(at + ptx::kHeapLastHint, hint);
+  write(variable.base, at);
+  wait_for(stream_);
 }
 
 FormRunner::~FormRunner() {

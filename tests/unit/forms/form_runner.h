@@ -68,8 +68,9 @@ struct Disturbance {
 
 class FormRunner {
  public:
-  /// Injects `ptx` and loads the result. `most_registers`: of all worker forms, which gives them
-  /// the lean loop where they can take it; 0: no limit. Fails the test on any error.
+  /// Injects `ptx`, with malloc and free as a program's would have them, and loads the result.
+  /// `most_registers`: of all worker forms, which gives them the lean loop where they can take it;
+  /// 0: no limit. Fails the test on any error.
   FormRunner(device::Device& device, const std::string& ptx, std::uint32_t most_registers);
   ~FormRunner();
 
@@ -97,6 +98,7 @@ class FormRunner {
     std::vector<device::AddressRange> buffers;
   };
 
+  void make_heap();
   std::uint64_t make_texture(TextureSpec spec, device::Address address);
   void destroy_textures();
   Prepared prepare(const KernelCase& kernel, const std::string& entry);

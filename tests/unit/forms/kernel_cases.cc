@@ -65,6 +65,7 @@ std::vector<TestKernel> golden_kernels() {
       golden_kernel("named_barrier", {80, 1, 1}, {128, 1, 1}),
       golden_kernel("huge", {60, 11, 1}, {32, 1, 1}),
       golden_kernel("print", {48, 1, 1}, {33, 1, 1}),
+      golden_kernel("heap", {10, 1, 1}, {33, 1, 1}),
       golden_kernel("texture", {150, 1, 1}, {64, 1, 1}),
   };
   for (TestKernel& kernel : all) {

@@ -80,10 +80,6 @@ Outcome Machine::run(const std::string& text, const Shape& setup) {
   launch.memory = memory.view();
   launch.print = [&outcome](std::string_view part) { outcome.printed += part; };
   launch.sm_count = 4;
-  if (setup.heap) {
-    const std::uint64_t heap = memory.view().globals.base + (256u << 10);
-    launch.heap = std::make_shared<DeviceHeap>(device::AddressRange{heap, 4096});
-  }
   Schedule schedule;
   schedule.random = setup.seed.has_value();
   schedule.generator.seed(setup.seed.value_or(0));

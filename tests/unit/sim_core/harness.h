@@ -27,7 +27,6 @@ struct Shape {
   std::uint32_t dynamic_shared = 0;
   std::optional<std::uint64_t> seed;  // random schedule
   std::uint32_t quantum = 256;
-  bool heap = false;
 };
 
 /// Two chunks of device memory; the second half of the last one is the space of module variables.

@@ -1,4 +1,4 @@
-// printf, malloc and assert in kernels.
+// printf and assert in kernels.
 #include <gtest/gtest.h>
 
 #include "tests/unit/sim_core/harness.h"
@@ -106,40 +106,6 @@ TEST(SystemTest, AssertStopsTheKernelInCudasWords) {
   EXPECT_EQ(outcome.error->code, ErrorCode::kAssert);
   EXPECT_EQ(outcome.printed,
             "a.cu:12: void k(): block: [0,0,0], thread: [3,0,0] Assertion `x > 0` failed.\n");
-}
-
-TEST(SystemTest, MallocGivesMemoryUntilTheHeapIsFull) {
-  Machine machine;
-  const std::string before =
-      ".extern .func (.param .b64 r) malloc(.param .b64 n);\n.extern .func free(.param .b64 p);\n";
-  const std::string body = R"(
-    mov.u64 %rd6, 256;
-    { .param .b64 p0; .param .b64 q0; st.param.b64 [p0], %rd6;
-      call.uni (q0), malloc, (p0); ld.param.b64 %rd7, [q0]; }
-    setp.eq.s64 %p1, %rd7, 0; @%p1 bra DONE;
-    st.u32 [%rd7], %r1; ld.u32 %r2, [%rd7]; add.u32 %r2, %r2, 1; st.global.u32 [%rd4], %r2;
-    { .param .b64 p0; st.param.b64 [p0], %rd7; call.uni free, (p0); }
-  DONE:)";
-  Shape setup;
-  setup.heap = true;
-  for (int run = 0; run < 2; ++run) {
-    const Outcome outcome = machine.run(entry(body, before), setup);
-    ASSERT_TRUE(outcome.ok()) << outcome.message();
-    for (std::uint32_t i = 0; i < 32; ++i) EXPECT_EQ(machine.words()[i], i < 16 ? i + 1 : 0u);
-  }
-}
-
-TEST(HeapTest, FreedNeighboursBecomeOnePiece) {
-  DeviceHeap heap({4096, 1024});
-  const auto a = heap.allocate(500);
-  const auto b = heap.allocate(500);
-  EXPECT_NE(a, 0u);
-  EXPECT_NE(b, 0u);
-  EXPECT_EQ(heap.allocate(16), 0u);
-  EXPECT_TRUE(heap.release(a));
-  EXPECT_FALSE(heap.release(a));
-  EXPECT_TRUE(heap.release(b));
-  EXPECT_EQ(heap.allocate(1024), 4096u);
 }
 
 }  // namespace

@@ -1,0 +1,128 @@
+// malloc and free themselves, in PTX; what they call is in the files beside this one.
+#pragma once
+
+#include <string_view>
+
+namespace slate::ptx {
+
+inline constexpr std::string_view kHeapText = R"(
+.func (.param .b64 result) __libslate_malloc(.param .b64 size)
+{
+	.reg .pred %p;
+	.reg .b32 %small;
+	.reg .b64 %heap, %size, %result;
+	ld.param.u64 %size, [size];
+	mov.u64 %result, 0;
+	ld.global.u64 %heap, [__libslate_heap];
+	setp.eq.u64 %p, %heap, 0;
+	@%p bra $over;
+	max.u64 %size, %size, 1;
+	setp.gt.u64 %p, %size, 2048;
+	@%p bra $large;
+	cvt.u32.u64 %small, %size;
+	{
+	.param .b64 a, r;
+	.param .b32 b;
+	st.param.b64 [a], %heap;
+	st.param.b32 [b], %small;
+	call (r), __libslate_heap_unit, (a, b);
+	ld.param.b64 %result, [r];
+	}
+	bra $over;
+$large:
+	{
+	.param .b64 a, b, r;
+	st.param.b64 [a], %heap;
+	st.param.b64 [b], %size;
+	call (r), __libslate_heap_pages, (a, b);
+	ld.param.b64 %result, [r];
+	}
+$over:
+	st.param.b64 [result], %result;
+	ret;
+}
+.func __libslate_free(.param .b64 address)
+{
+	.reg .pred %p;
+	.reg .b32 %page, %class, %n, %unit, %size, %count;
+	.reg .b64 %heap, %address, %offset, %at, %bit;
+	ld.param.u64 %address, [address];
+	ld.global.u64 %heap, [__libslate_heap];
+	setp.eq.u64 %p, %heap, 0;
+	@%p bra $over;
+	ld.global.u64 %at, [%heap];
+	sub.u64 %offset, %address, %at;
+	ld.global.u64 %at, [%heap+8];
+	shr.u64 %bit, %offset, 10;
+	setp.ge.u64 %p, %bit, %at;
+	@%p bra $over;
+	cvt.u32.u64 %page, %bit;
+	ld.global.u64 %at, [%heap+48];
+	mul.wide.u32 %bit, %page, 4;
+	add.u64 %at, %at, %bit;
+	ld.volatile.global.u32 %class, [%at];
+	and.b32 %n, %class, 31;
+	setp.eq.u32 %p, %n, 0;
+	@%p bra $over;
+	setp.ne.u32 %p, %n, 31;
+	@%p bra $unit;
+	and.b64 %bit, %offset, 1023;
+	setp.ne.u64 %p, %bit, 0;
+	@%p bra $over;
+	shr.u32 %count, %class, 5;
+	membar.gl;
+	atom.global.cas.b32 %n, [%at], %class, 0;
+	setp.ne.u32 %p, %n, %class;
+	@%p bra $over;
+	{
+	.param .b64 a;
+	.param .b32 b, c;
+	st.param.b64 [a], %heap;
+	st.param.b32 [b], %page;
+	st.param.b32 [c], %count;
+	call __libslate_heap_release, (a, b, c);
+	}
+	bra $over;
+$unit:
+	shr.u32 %n, %class, 5;
+	and.b32 %n, %n, 7;
+	shr.u32 %page, %page, %n;
+	shl.b32 %page, %page, %n;
+	mul.wide.u32 %bit, %page, 1024;
+	sub.u64 %offset, %offset, %bit;
+	cvt.u32.u64 %n, %offset;
+	shr.u32 %size, %class, 12;
+	and.b32 %size, %size, 0xff0;
+	div.u32 %unit, %n, %size;
+	mul.lo.u32 %size, %size, %unit;
+	setp.ne.u32 %p, %size, %n;
+	@%p bra $over;
+	shr.u32 %n, %class, 8;
+	and.b32 %n, %n, 127;
+	setp.ge.u32 %p, %unit, %n;
+	@%p bra $over;
+	ld.global.u64 %at, [%heap+40];
+	mul.wide.u32 %bit, %page, 8;
+	add.u64 %at, %at, %bit;
+	ld.volatile.global.u64 %offset, [%at];
+	mov.u64 %bit, 1;
+	shl.b64 %bit, %bit, %unit;
+	and.b64 %offset, %offset, %bit;
+	setp.ne.u64 %p, %offset, 0;
+	@%p bra $over;
+	membar.gl;
+	{
+	.param .b64 a;
+	.param .b32 b, c, d;
+	st.param.b64 [a], %heap;
+	st.param.b32 [b], %page;
+	st.param.b32 [c], %unit;
+	st.param.b32 [d], %class;
+	call __libslate_heap_put, (a, b, c, d);
+	}
+$over:
+	ret;
+}
+)";
+
+}  // namespace slate::ptx
