@@ -1,5 +1,7 @@
 // malloc and free of kernels: Session's part in it. Modules that call them (builtins.cc) get the
 // address of a heap in this session's memory, whose books injector/link/heap.h describes.
+#include <utility>
+
 #include "client/session/builtins.h"
 #include "client/session/say.h"
 #include "client/session/session.h"
