@@ -110,6 +110,7 @@ class ClientChannel {
   bool try_hold_staging_memory();
   std::uint32_t pick_staging(bool finished) const;
   Result<void> wait_until(const std::function<bool()>& ready);
+  Result<void> sleep_until(const std::function<bool()>& ready);
   void sleep_once(const std::function<bool()>& ready);
   void read_wake_bytes(int timeout_ms);
   Result<void> session_error() const;

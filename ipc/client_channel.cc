@@ -102,6 +102,10 @@ void ClientChannel::sleep_once(const std::function<bool()>& ready) {
 
 Result<void> ClientChannel::wait_until(const std::function<bool()>& ready) {
   if (spin_until(ready)) return {};
+  return sleep_until(ready);
+}
+
+Result<void> ClientChannel::sleep_until(const std::function<bool()>& ready) {
   while (true) {
     if (ready()) return {};
     if (auto ok = session_error(); !ok) return ok;
@@ -117,9 +121,10 @@ Result<void> ClientChannel::push(CommandType type, std::uint16_t slot, std::uint
   std::lock_guard lock(push_mutex_);
   if (auto ok = check(); !ok) return ok;
   if (!producer_.try_push(type, slot, sequence, body, tail)) {
-    // The wait may ask again after a yes: the command must not be pushed twice.
+    // The wait may ask again after a yes: the command must not be pushed twice. Asleep: the engine
+    // has half a ring to do until it wakes us, and may need the core.
     bool pushed = false;
-    auto ok = wait_until([&] {
+    auto ok = sleep_until([&] {
       segment_->status.client_wants_room.store(1, std::memory_order_seq_cst);
       return pushed || (pushed = producer_.try_push(type, slot, sequence, body, tail));
     });

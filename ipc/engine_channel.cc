@@ -70,8 +70,10 @@ EngineChannel::Wait EngineChannel::wait(std::chrono::milliseconds timeout) {
 Result<bool> EngineChannel::try_pop(Command& command) {
   auto popped = consumer_.try_pop(command);
   StatusPage& page = segment_->status;
-  if (popped && *popped && page.client_wants_room.load(std::memory_order_seq_cst) != 0)
+  if (popped && *popped && page.client_wants_room.load(std::memory_order_seq_cst) != 0 &&
+      consumer_.has_room()) {
     wake_client();
+  }
   return popped;
 }
 

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::uint64_t kMask = kRingBytes - 1;
 static_assert((kRingBytes & kMask) == 0);
-static_assert(kMaxCommandBytes * 2 <= kRingBytes);
+static_assert(kMaxCommandBytes * 4 <= kRingBytes);  // has_room(): one, and a pad before it
 static_assert(kRingBytes % kCommandAlign == 0);
 
 constexpr std::uint64_t round_up(std::uint64_t bytes) {
@@ -47,6 +47,10 @@ bool RingProducer::try_push(CommandType type, std::uint16_t reply_slot,
 
 bool RingConsumer::empty() const {
   return segment_->status.ring_tail.load(std::memory_order_seq_cst) == head_;
+}
+
+bool RingConsumer::has_room() const {
+  return segment_->status.ring_tail.load(std::memory_order_relaxed) - head_ <= kRingBytes / 2;
 }
 
 Result<bool> RingConsumer::try_pop(Command& command) {

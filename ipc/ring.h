@@ -55,6 +55,8 @@ class RingConsumer {
   /// Copies the next command into `command`. False when the ring is empty; kProtocol when what the
   /// client published cannot be a command: the session must end.
   Result<bool> try_pop(Command& command);
+  /// Half of it, so that whoever waits for room finds it for any command, and for many.
+  bool has_room() const;
   /// Where the last command that was popped ends.
   std::uint64_t position() const { return head_; }
 

@@ -53,7 +53,7 @@ def private_slated(build, device, settings="", cache=None):
         try:
             with open(log, "w") as errors:
                 # A session of its own: an interrupt is for us, and we stop it in our time.
-                daemon = subprocess.Popen(command, env=environment, stderr=errors, start_new_session=True)
+                daemon = subprocess.Popen(command, env=environment, stdout=errors, stderr=errors, start_new_session=True)
         except OSError as error:
             raise DaemonError("slated: %s" % error) from error
         environment["SLATE_BENCH_PID"] = str(daemon.pid)

@@ -39,16 +39,17 @@ class KindsTest(SlateTestCase):
 
     def test_a_programs_heap_is_its_own(self):
         daemon = self.daemon()
-        self.check("heap", *daemon.run([binary("slate", "heap")]))
-        daemon.wait_until_idle()
-        free = daemon.status()["device"]["memory_free"]
-        # Each takes all of its heap and gives nothing back: neither the others nor those after them miss anything.
-        together = [daemon.start([binary("slate", "heap")]) for _ in range(3)]
-        for each in together:
-            out, err = each.communicate(timeout=120 * SLOW)
-            self.check("heap", each.returncode, out, err)
-        daemon.wait_until_idle()
-        self.assertEqual(daemon.status()["device"]["memory_free"], free)
+        # Each takes all of its heap and gives nothing back: neither the others nor those after them miss anything. A
+        # driver keeps memory of its own for the first ones.
+        free = []
+        for _ in range(2):
+            together = [daemon.start([binary("slate", "heap")]) for _ in range(3)]
+            for each in together:
+                out, err = each.communicate(timeout=120 * SLOW)
+                self.check("heap", each.returncode, out, err)
+            daemon.wait_until_idle()
+            free.append(daemon.status()["device"]["memory_free"])
+        self.assertEqual(free[0], free[1])
         daemon.stop()
 
     def test_a_heap_is_charged_to_its_session(self):
@@ -59,7 +60,7 @@ class KindsTest(SlateTestCase):
             daemon = self.daemon(extra=["--config", path])
             code, out, err = daemon.run([binary("slate", "heap")])
             self.assertEqual(code, 0, err)
-            self.assertIn("most of 16 MiB given 0", out)
+            self.assertIn("much of 16 MiB given 0", out)
             self.assertNotIn("printed beside malloc", out)
             daemon.stop()
 

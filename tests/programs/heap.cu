@@ -107,7 +107,7 @@ static void exhaust() {
   leak<<<4, 256>>>(32 << 10, given);
   int count = 0;
   cudaMemcpy(&count, given, sizeof(count), cudaMemcpyDeviceToHost);
-  std::printf("most of 16 MiB given %d, and no more %d\n", count >= 400, count <= 1024);
+  std::printf("much of 16 MiB given %d, and no more %d\n", count >= 200, count <= 1024);
   std::printf("size after malloc %s",
               name(cudaDeviceSetLimit(cudaLimitMallocHeapSize, std::size_t{32} << 20)));
   cudaGetLastError();

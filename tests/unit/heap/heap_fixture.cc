@@ -1,6 +1,7 @@
 #include "tests/unit/heap/heap_fixture.h"
 
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
@@ -14,7 +15,9 @@ constexpr std::uint64_t kAlign = 256;
 
 /// The kernels as libslate would send them.
 std::string kernels() {
-  std::ifstream in(SLATE_HEAP_KERNELS);
+  const char* const elsewhere = std::getenv("SLATE_TEST_HEAP_KERNELS");
+  std::ifstream in(elsewhere != nullptr ? elsewhere : SLATE_HEAP_KERNELS);
+  EXPECT_TRUE(in) << "the kernels are not where they were built, nor at SLATE_TEST_HEAP_KERNELS";
   std::ostringstream text;
   text << in.rdbuf();
   auto linked = ptx::with_builtins(text.str());
