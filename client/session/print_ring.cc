@@ -102,9 +102,10 @@ std::optional<PrintRing::Words> PrintRing::record_at(std::uint64_t position,
     return std::nullopt;
   }
   Words words(size / kWord);
-  for (std::uint64_t i = 0; i < words.size(); ++i) words[i] = *word_at(position + i * kWord);
+  for (std::uint64_t i = 0; i < words.size(); ++i) {
+    words[i] = std::atomic_ref(*word_at(position + i * kWord)).load(std::memory_order_acquire);
+  }
   // Kernels may have come round and overwritten it meanwhile.
-  std::atomic_thread_fence(std::memory_order_acquire);
   if (tail() - position > bytes_) return std::nullopt;
   return words;
 }

@@ -112,11 +112,12 @@ class Executor {
   /// the thread holds no client's mutex.
   void begin_rest();
   void end_rest();
-  /// For work of `client`, just submitted on its `stream`, that is no launch but takes SMs, as
+  /// Calls `submit`, which puts work on `client`'s `stream` that is no launch but takes SMs, as
   /// fills and copies within the device do: where another's workers have all of them, they rest
-  /// until it is done. At most half of the time; waits for that, milliseconds at most. The
-  /// session's thread.
-  void let_through(Client& client, device::Stream stream);
+  /// from the end of what the stream had before until it is done. At most half of the time; waits
+  /// for that, milliseconds at most. The session's thread.
+  Result<void> let_through(Client& client, device::Stream stream,
+                           const std::function<Result<void>()>& submit);
   /// False if there is no such session.
   bool set(std::uint64_t session, double weight, int priority);
   std::optional<ClientStatus> status(std::uint64_t session) const;

@@ -115,25 +115,37 @@ bool Executor::is_filled_by_others(const Client& client) const {
   });
 }
 
-void Executor::let_through(Client& client, device::Stream stream) {
-  if (lanes_.load() == 0) return;
-  {
+Result<void> Executor::let_through(Client& client, device::Stream stream,
+                                   const std::function<Result<void>()>& submit) {
+  const auto has_to = [&] {
+    if (lanes_.load() == 0) return false;
     const std::lock_guard lock(mutex_);
-    if (!is_filled_by_others(client)) return;
-  }
+    return is_filled_by_others(client);
+  };
+  if (!has_to()) return submit();
   const std::int64_t wait = let_through_from_ns_.load() - now_ns();
   if (wait > 0) {
     std::this_thread::sleep_for(
         std::min<std::chrono::nanoseconds>(std::chrono::nanoseconds(wait), kLongestLetThroughWait));
   }
-  begin_rest();
-  const auto watched =
-      completer_.watch(client.group, stream, [this, begun = now_ns()](const Result<void>&) {
-        end_rest();
-        const std::int64_t now = now_ns();
-        let_through_from_ns_.store(now + (now - begun));
+  // One stream's callbacks come in order, one at a time.
+  const auto since = std::make_shared<std::int64_t>(0);
+  const auto begins =
+      completer_.watch(client.group, stream, [this, since](const Result<void>& outcome) {
+        if (!outcome) return;
+        *since = now_ns();
+        begin_rest();
       });
-  if (!watched) end_rest();  // the device is lost
+  if (!begins) return begins;  // the device is lost
+  const auto submitted = submit();
+  const auto end = [this, since](const Result<void>&) {
+    if (*since == 0) return;
+    end_rest();
+    const std::int64_t now = now_ns();
+    let_through_from_ns_.store(now + (now - *since));
+  };
+  const auto ends = completer_.watch(client.group, stream, end);
+  return submitted ? ends : submitted;
 }
 
 /// Writes the table, and adds workers where it has more room than before.

@@ -101,7 +101,10 @@ Result<void> Session::copy_box(const ipc::Command& command, Reply&) {
   if (!stream) return std::unexpected(stream.error());
   const auto target = streams_.begin_work(**stream);
   if (!target) return checked(std::unexpected(target.error()));
-  const auto done = device_.copy_box(*to, *from, box, *target);
+  const bool with_host =
+      copy->from.kind == ipc::BoxKind::kHost || copy->to.kind == ipc::BoxKind::kHost;
+  const auto submit = [&] { return device_.copy_box(*to, *from, box, *target); };
+  const auto done = with_host ? submit() : executor_.let_through(*client_, *target, submit);
   if (!done) return checked(done);
   streams_.work_submitted(**stream);
   const std::uint64_t bytes = box.width * box.height * box.depth;
@@ -110,7 +113,6 @@ Result<void> Session::copy_box(const ipc::Command& command, Reply&) {
   } else if (copy->to.kind == ipc::BoxKind::kHost) {
     count_copy(false, bytes);
   } else {
-    executor_.let_through(*client_, *target);
     copies_.fetch_add(1, std::memory_order_relaxed);
   }
   return {};

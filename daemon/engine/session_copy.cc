@@ -177,11 +177,12 @@ Result<void> Session::copy_on_device(const ipc::Command& command, Reply&) {
   if (!stream) return std::unexpected(stream.error());
   const auto target = streams_.begin_work(**stream);
   if (!target) return checked(std::unexpected(target.error()));
-  const auto done = device_.copy_on_device(copy->to, copy->to_pitch, copy->from, copy->from_pitch,
-                                           {copy->width, copy->height}, *target);
+  const auto done = executor_.let_through(*client_, *target, [&] {
+    return device_.copy_on_device(copy->to, copy->to_pitch, copy->from, copy->from_pitch,
+                                  {copy->width, copy->height}, *target);
+  });
   if (!done) return checked(done);
   streams_.work_submitted(**stream);
-  executor_.let_through(*client_, *target);
   copies_.fetch_add(1, std::memory_order_relaxed);
   return {};
 }
@@ -198,12 +199,12 @@ Result<void> Session::fill(const ipc::Command& command, Reply&) {
   if (!stream) return std::unexpected(stream.error());
   const auto target = streams_.begin_work(**stream);
   if (!target) return checked(std::unexpected(target.error()));
-  const auto done =
-      device_.fill(request->to, request->pitch, static_cast<std::uint8_t>(request->value),
-                   {request->width, request->height}, *target);
+  const auto done = executor_.let_through(*client_, *target, [&] {
+    return device_.fill(request->to, request->pitch, static_cast<std::uint8_t>(request->value),
+                        {request->width, request->height}, *target);
+  });
   if (!done) return checked(done);
   streams_.work_submitted(**stream);
-  executor_.let_through(*client_, *target);
   return {};
 }
 

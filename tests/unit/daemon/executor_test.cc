@@ -353,7 +353,7 @@ class ObedientPolicy : public scheduler::Policy {
       }
       if (session.waiting) {
         decisions.start.push_back({.session = session.id,
-                                   .form = natively ? Form::kNative : Form::kWorker,
+                                   .form = Form::kWorker,
                                    .placement = machine_.whole(),
                                    .alone = false,
                                    .tag = 1});
@@ -376,7 +376,6 @@ class ObedientPolicy : public scheduler::Policy {
 
   std::atomic<std::uint64_t> blocks_done{0};
   std::atomic<int> ended{0};
-  std::atomic<bool> natively{false};
 
  private:
   const scheduler::Machine machine_;
@@ -457,25 +456,45 @@ TEST_F(ResizeTest, WhatCanBeCalledBackStaysAwayDuringARest) {
   EXPECT_EQ(late->read(other, 1)[0], 9u);
 }
 
-TEST_F(ResizeTest, WorkersMakeRoomForAFill) {
+TEST_F(ResizeTest, WorkersMakeRoomForAFillOnceItsTurnHasCome) {
   start_obedient();
   auto client = connect(), late = connect();
   client->load();
   late->load();
   const auto address = client->allocate(kBlocks * 4), other = late->allocate(4);
   client->fill(0, address, kBlocks * 4);
+  late->fill(0, other, 4);
   client->launch(0, kBlocks, Parameters{address, 5, kWork});
   while (policy_->blocks_done.load() == 0) std::this_thread::sleep_for(1ms);
-  // A fill that takes as long as the kernel before it on its stream.
-  policy_->natively = true;
-  late->launch(0, 1, Parameters{other, 9, 5000 * kWork});
-  late->fill(0, other, 4);
+
+  Completer::Group group;
+  StreamTable streams(*device_, *completer_, group, [](const Error&) {});
+  const auto visitor = executor_->add({.session = 77, .program = "visitor"}, streams, group);
+  const auto stream = *device_->create_stream(0);
+  const auto long_kernel = [&] {
+    const auto module =
+        *device_->load_module(device::ImageKind::kPtx, std::as_bytes(std::span(kModule)));
+    const Parameters parameters{other, 9, 5000 * kWork};
+    device::LaunchSpec spec;
+    spec.function = *device_->find_function(module, "add");
+    spec.grid = {1, 1, 1};
+    spec.block = {32, 1, 1};
+    spec.parameters = std::as_bytes(std::span(&parameters, 1));
+    const std::uint64_t unit = device_->granularity();
+    spec.arena = {.base = other / unit * unit, .bytes = unit};
+    return device_->launch(spec, stream);
+  };
+  ASSERT_TRUE(executor_->let_through(*visitor, stream, long_kernel));
   EXPECT_LT(settled_blocks(), kBlocks);
   EXPECT_EQ(policy_->ended.load(), 0);
-  late->synchronize();
   client->synchronize();
   for (const std::uint32_t word : client->read(address, kBlocks)) ASSERT_EQ(word, 5u);
-  EXPECT_EQ(late->read(other, 1)[0], 0u);
+  EXPECT_TRUE(group.wait_empty(60s));
+  EXPECT_EQ(late->read(other, 1)[0], 9u);
+  executor_->abandon(*visitor);
+  executor_->remove(visitor);
+  streams.destroy_all();
+  device_->destroy_stream(stream);
 }
 
 TEST_F(ResizeTest, AClientThatLeavesEndsItsCalledBackKernel) {
