@@ -186,7 +186,7 @@ class Executor {
   Result<injector::Form> launch_lane(Client& client, FunctionRecord& kernel,
                                      const device::LaunchSpec& spec, LogicalStream& stream,
                                      const scheduler::Start& start);
-  WorkerQueue* queue_of(std::unique_ptr<WorkerQueue>& queue);
+  WorkerQueue* queue_of(std::unique_ptr<WorkerQueue>& queue, ControlMemory* memory);
   Result<void> wait_for(const std::vector<std::shared_ptr<Client>>& others, device::Stream stream);
   Result<void> open_batch(Client& client, LogicalStream& stream, const Grant& grant,
                           const LaunchShape& shape, device::Stream target);

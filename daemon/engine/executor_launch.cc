@@ -238,7 +238,7 @@ Result<injector::Form> Executor::launch_plain(FunctionRecord& kernel,
   }
   WorkerTable table;
   if (start.form == Form::kWorker) {
-    target.queue = queue_of(stream.workers);
+    target.queue = queue_of(stream.workers, forms_.control_memory());
     if (start.placement.blocks_per_sm != 0) {
       table = partitions_.table(start.placement);
       target.table = &table;
@@ -252,12 +252,12 @@ Result<injector::Form> Executor::launch_lane(Client& client, FunctionRecord& ker
                                              const scheduler::Start& start) {
   // What is looked for or made first may begin a rest, which takes the mutex.
   find_workers(device_, kernel);
-  if (forms_.control_memory() == nullptr) return fail(ErrorCode::kLimit, "no control memory");
+  ControlMemory* const memory = forms_.control_memory();
   const std::lock_guard lanes(client.mutex);
   WorkerLane* const lane = &stream.lane;
   const auto lane_stream = client.streams.lane_stream(*lane);
   if (!lane_stream) return std::unexpected(lane_stream.error());
-  WorkerQueue* const queue = queue_of(lane->queue);
+  WorkerQueue* const queue = queue_of(lane->queue, memory);
   if (queue == nullptr) return fail(ErrorCode::kLimit, "no control block is left");
   // Cleaned by the stream that the lane waits for.
   const auto fresh = queue->prepare(stream.device);
@@ -317,10 +317,9 @@ Result<injector::Form> Executor::launch_lane(Client& client, FunctionRecord& ker
   return done;
 }
 
-WorkerQueue* Executor::queue_of(std::unique_ptr<WorkerQueue>& queue) {
-  if (queue == nullptr) {
-    ControlMemory* const memory = forms_.control_memory();
-    if (memory == nullptr) return nullptr;
+/// None without memory for it.
+WorkerQueue* Executor::queue_of(std::unique_ptr<WorkerQueue>& queue, ControlMemory* memory) {
+  if (queue == nullptr && memory != nullptr) {
     queue = std::make_unique<WorkerQueue>(device_, *memory);
   }
   return queue.get();

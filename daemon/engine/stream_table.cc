@@ -63,10 +63,11 @@ Result<void> StreamTable::destroy(std::uint64_t id) {
 
 /// Frees the streams that were destroyed and have come to their end since.
 void StreamTable::reap() {
+  Leftovers leftovers;
   const std::lock_guard lock(mutex_);
-  std::erase_if(others_, [this](const StreamPointer& stream) {
+  std::erase_if(others_, [&](const StreamPointer& stream) {
     if (by_id_.contains(stream->id) || stream->busy() || stream->watches.load() > 0) return false;
-    close(*stream);
+    close(*stream, leftovers);
     launches_of_reaped_ += stream->launches.load();
     last_kernels_.erase(stream.get());
     if (last_kernel_.first == stream.get()) last_kernel_ = {};
@@ -315,11 +316,12 @@ void StreamTable::watch_ends() {
   });
 }
 
-void StreamTable::close(LogicalStream& stream) {
+void StreamTable::close(LogicalStream& stream, Leftovers& leftovers) {
   for (const auto& home : stream.homes) device_.destroy_stream(home.stream);
   stream.homes.clear();
   stream.device = device::Stream{};
-  stream.workers.reset();
+  leftovers.push_back(std::move(stream.workers));
+  leftovers.push_back(std::move(stream.lane.queue));
   if (stream.lane.stream != device::Stream{}) device_.destroy_stream(stream.lane.stream);
   for (const auto& side : stream.lane.sides) device_.destroy_stream(side.stream);
   stream.lane = {};
@@ -329,11 +331,12 @@ void StreamTable::close(LogicalStream& stream) {
 }
 
 void StreamTable::destroy_all() {
+  Leftovers leftovers;
   const std::lock_guard lock(mutex_);
   all_event_.reset();
-  close(*default_);
+  close(*default_, leftovers);
   for (const auto& stream : others_) {
-    close(*stream);
+    close(*stream, leftovers);
     launches_of_reaped_ += stream->launches.load();
   }
   others_.clear();

@@ -109,8 +109,12 @@ class StreamTable {
 
   Result<void> move_to(LogicalStream& stream, device::Partition partition);
   void watch_reached(LogicalStream& stream, const Reached& reached, const Result<void>& outcome);
+  /// What is destroyed without the mutex: it gives registered memory back, which may begin a rest
+  /// (Device::StallHooks), and who resizes lanes waits for the mutex.
+  using Leftovers = std::vector<std::unique_ptr<WorkerQueue>>;
+
   void reap();
-  void close(LogicalStream& stream);
+  void close(LogicalStream& stream, Leftovers& leftovers);
   template <typename Visit>
   void visit_all(Visit visit) const;
 

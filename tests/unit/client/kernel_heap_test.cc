@@ -1,6 +1,7 @@
 // The heap of malloc in kernels, as the session makes it. What kernels do with it: tests/unit/heap.
 #include <gtest/gtest.h>
 
+#include <mutex>
 #include <vector>
 
 #include "injector/link/heap.h"
@@ -20,6 +21,7 @@ class KernelHeapTest : public ::testing::Test {
  protected:
   KernelHeapTest() {
     engine.handle(CommandType::kMemoryAllocate, [this](const ipc::Command& command) {
+      const std::lock_guard lock(mutex);
       const std::uint64_t bytes = command.as<ipc::MemoryAllocate>()->bytes;
       if (bytes > room) {
         engine.channel->reply_error(command.header.reply_slot, command.header.reply_sequence,
@@ -40,16 +42,19 @@ class KernelHeapTest : public ::testing::Test {
     engine.handle(CommandType::kCopyInline, [this](const ipc::Command& command) {
       std::span<const std::byte> bytes;
       const auto copy = *command.as<ipc::CopyInline>(&bytes);
+      const std::lock_guard lock(mutex);
       std::memcpy(&memory[copy.address - kBase], bytes.data(), bytes.size());
     });
     engine.handle(CommandType::kCopyToHost, [this](const ipc::Command& command) {
       const auto copy = *command.as<ipc::StagedCopy>();
+      const std::lock_guard lock(mutex);
       std::memcpy(engine.channel->staging(copy.slot).data() + copy.slot_offset,
                   &memory[copy.address - kBase], copy.width);
       engine.channel->finish_staging(copy.slot, copy.slot_sequence);
     });
     engine.handle(CommandType::kFill, [this](const ipc::Command& command) {
       const auto fill = *command.as<ipc::Fill>();
+      const std::lock_guard lock(mutex);
       std::memset(&memory[fill.to - kBase], static_cast<int>(fill.value), fill.width * fill.height);
     });
   }
@@ -69,11 +74,28 @@ class KernelHeapTest : public ::testing::Test {
     return session.load_module(image);
   }
   template <typename T>
-  T& at(std::uint64_t address) {
-    return *reinterpret_cast<T*>(&memory[address - kBase]);
+  T at(std::uint64_t address) {
+    const std::lock_guard lock(mutex);
+    T value;
+    std::memcpy(&value, &memory[address - kBase], sizeof(value));
+    return value;
+  }
+  template <typename T>
+  void set(std::uint64_t address, const T& value) {
+    const std::lock_guard lock(mutex);
+    std::memcpy(&memory[address - kBase], &value, sizeof(value));
+  }
+  std::vector<std::uint64_t> all_allocated() {
+    const std::lock_guard lock(mutex);
+    return allocated;
+  }
+  void set_room(std::uint64_t bytes) {
+    const std::lock_guard lock(mutex);
+    room = bytes;
   }
   std::uint64_t heap_of(std::uint64_t module) { return at<std::uint64_t>(kBase + module * 8); }
 
+  std::mutex mutex;  // guards what follows
   std::vector<std::byte> memory = std::vector<std::byte>(64 << 20, std::byte{0x5a});
   std::uint64_t used = 4096, room = 32 << 20;
   std::vector<std::uint64_t> allocated;
@@ -84,25 +106,29 @@ class KernelHeapTest : public ::testing::Test {
 TEST_F(KernelHeapTest, ItIsMadeWithTheFirstModuleThatCallsMalloc) {
   EXPECT_EQ(session.heap_bytes(), 8u << 20);
   ASSERT_TRUE(load(".visible .entry k() { ret; }\n"));
-  EXPECT_TRUE(allocated.empty());
+  EXPECT_TRUE(all_allocated().empty());
   const auto first = load(kMalloc);
   const auto second = load(".extern .func free(.param .b64 p);\n");
   ASSERT_TRUE(first && second);
-  ASSERT_EQ(allocated.size(), 1u);
-  const std::uint64_t heap = allocated[0];
+  ASSERT_EQ(all_allocated().size(), 1u);
+  const std::uint64_t heap = all_allocated()[0];
   EXPECT_EQ(heap_of(*first), heap);
   EXPECT_EQ(heap_of(*second), heap);
   const ptx::HeapLayout layout = ptx::heap_layout(8 << 20);
   EXPECT_EQ(engine.wait_for(CommandType::kMemoryAllocate).as<ipc::MemoryAllocate>()->bytes,
             layout.bytes);
   const ptx::HeapHeader wanted = layout.header_at(heap);
-  EXPECT_EQ(std::memcmp(&at<ptx::HeapHeader>(heap), &wanted, sizeof(wanted)), 0);
+  const auto header = at<ptx::HeapHeader>(heap);
+  EXPECT_EQ(std::memcmp(&header, &wanted, sizeof(wanted)), 0);
   EXPECT_EQ(wanted.pages, 8192u);
   EXPECT_EQ(at<std::uint32_t>(heap + ptx::kHeapLastHint), 127u);
-  at<std::uint32_t>(heap + ptx::kHeapLastHint) = 0;
-  EXPECT_EQ(std::count(&memory[heap - kBase + sizeof(wanted)],
-                       &memory[heap - kBase + layout.book_bytes], std::byte{}),
-            static_cast<std::ptrdiff_t>(layout.book_bytes - sizeof(wanted)));
+  set(heap + ptx::kHeapLastHint, 0U);
+  {
+    const std::lock_guard lock(mutex);
+    EXPECT_EQ(std::count(&memory[heap - kBase + sizeof(wanted)],
+                         &memory[heap - kBase + layout.book_bytes], std::byte{}),
+              static_cast<std::ptrdiff_t>(layout.book_bytes - sizeof(wanted)));
+  }
   // The program's calls do not reach it.
   EXPECT_FALSE(session.covers({wanted.base, 16}, {16, 1}));
   EXPECT_EQ(session.free(heap).error().code, ErrorCode::kInvalidValue);
@@ -113,9 +139,9 @@ TEST_F(KernelHeapTest, ASizeThatWasSetBeforeIsTaken) {
   ASSERT_TRUE(session.set_heap_bytes(20 << 20));
   EXPECT_EQ(session.heap_bytes(), 20u << 20);
   EXPECT_EQ(session.set_heap_bytes(ptx::kMostHeapBytes + 1).error().code, ErrorCode::kInvalidValue);
-  EXPECT_TRUE(allocated.empty());
+  EXPECT_TRUE(all_allocated().empty());
   ASSERT_TRUE(load(kMalloc));
-  EXPECT_EQ(at<ptx::HeapHeader>(allocated.at(0)).pages, 20u << 10);
+  EXPECT_EQ(at<ptx::HeapHeader>(all_allocated().at(0)).pages, 20u << 10);
 }
 
 TEST_F(KernelHeapTest, TheSizeChangesUntilMallocHasGivenSomething) {
@@ -124,28 +150,29 @@ TEST_F(KernelHeapTest, TheSizeChangesUntilMallocHasGivenSomething) {
   ASSERT_TRUE(first && gone);
   ASSERT_TRUE(session.unload_module(*gone));
   ASSERT_TRUE(session.set_heap_bytes(1 << 20));
-  ASSERT_EQ(allocated.size(), 2u);
-  EXPECT_EQ(heap_of(*first), allocated[1]);
-  EXPECT_EQ(heap_of(*gone), allocated[0]) << "of a module that is no longer there";
-  EXPECT_EQ(engine.wait_for(CommandType::kMemoryFree).as<ipc::MemoryFree>()->address, allocated[0]);
-  at<std::uint64_t>(allocated[1] + ptx::kHeapState) = 1 << 24;
+  ASSERT_EQ(all_allocated().size(), 2u);
+  EXPECT_EQ(heap_of(*first), all_allocated()[1]);
+  EXPECT_EQ(heap_of(*gone), all_allocated()[0]) << "of a module that is no longer there";
+  EXPECT_EQ(engine.wait_for(CommandType::kMemoryFree).as<ipc::MemoryFree>()->address,
+            all_allocated()[0]);
+  set(all_allocated()[1] + ptx::kHeapState, std::uint64_t{1} << 24);
   EXPECT_EQ(session.set_heap_bytes(2 << 20).error().code, ErrorCode::kInvalidValue);
   EXPECT_EQ(session.heap_bytes(), 1u << 20);
-  EXPECT_EQ(heap_of(*first), allocated[1]);
-  EXPECT_EQ(allocated.size(), 2u);
+  EXPECT_EQ(heap_of(*first), all_allocated()[1]);
+  EXPECT_EQ(all_allocated().size(), 2u);
 }
 
 TEST_F(KernelHeapTest, WithoutMemoryForItTheModuleIsNotLoadedThisTime) {
-  room = 1 << 20;
+  set_room(1 << 20);
   const auto module = load(kMalloc);
   ASSERT_FALSE(module);
   EXPECT_EQ(module.error().code, ErrorCode::kOutOfMemory);
   EXPECT_NE(module.error().message.find("heap of malloc"), std::string::npos);
   EXPECT_TRUE(engine.all(CommandType::kModuleLoad).empty());
-  room = 32 << 20;
+  set_room(32 << 20);
   EXPECT_TRUE(load(kMalloc));
   // Nor does a size for which there is none take the place of what there is.
-  const std::uint64_t before = allocated.at(0);
+  const std::uint64_t before = all_allocated().at(0);
   EXPECT_EQ(session.set_heap_bytes(40 << 20).error().code, ErrorCode::kOutOfMemory);
   EXPECT_EQ(session.heap_bytes(), 8u << 20);
   const auto second = load(kMalloc);
@@ -169,7 +196,7 @@ TEST_F(KernelHeapTest, MachineCodeThatCallsMallocHasTheDriversHeap) {
   const auto raised = *engine.wait_for(CommandType::kLimitRaise).as<ipc::LimitRaise>();
   EXPECT_EQ(raised.limit, 1u);
   EXPECT_EQ(raised.bytes, 64u << 20);
-  EXPECT_TRUE(allocated.empty());
+  EXPECT_TRUE(all_allocated().empty());
 }
 
 }  // namespace

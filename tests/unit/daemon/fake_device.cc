@@ -323,7 +323,7 @@ Result<std::uint32_t> FakeDevice::max_blocks_per_sm(device::Function function,
 
 Result<void> FakeDevice::raise_limit(device::Limit limit, std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
-  raised_limit = {limit, bytes};
+  raised_limit_ = {limit, bytes};
   return {};
 }
 

@@ -92,7 +92,10 @@ class FakeDevice final : public device::Device {
   Result<void> set_max_dynamic_shared(device::Function function, std::uint32_t bytes) override;
   Result<void> raise_limit(device::Limit limit, std::uint64_t bytes) override;
   /// What was asked for last.
-  std::pair<device::Limit, std::uint64_t> raised_limit{};
+  std::pair<device::Limit, std::uint64_t> raised_limit() const {
+    const std::lock_guard lock(mutex_);
+    return raised_limit_;
+  }
   Result<device::AddressRange> find_global(device::Module module, const std::string& name) override;
   /// It cannot be partitioned.
   Result<std::vector<std::vector<std::uint32_t>>> partition_units() override;
@@ -170,6 +173,7 @@ class FakeDevice final : public device::Device {
   const std::uint64_t capacity_;
   bool can_cancel_ = true;
   mutable std::mutex mutex_;
+  std::pair<device::Limit, std::uint64_t> raised_limit_{};
   std::condition_variable progress_;
   std::uint64_t marks_reached_ = 0;
   std::uint64_t marks_seen_ = 0;
