@@ -406,6 +406,15 @@ class ResizeTest : public ExecutorTest {
       seen = now;
     }
   }
+  /// Starts a kernel of kBlocks whose words become 5, and waits until it has begun.
+  std::uint64_t begin_long_kernel(Client& client) {
+    client.load();
+    const std::uint64_t address = client.allocate(kBlocks * 4);
+    client.fill(0, address, kBlocks * 4);
+    client.launch(0, kBlocks, Parameters{address, 5, kWork});
+    while (policy_->blocks_done.load() == 0) std::this_thread::sleep_for(1ms);
+    return address;
+  }
   ObedientPolicy* policy_ = nullptr;
   static constexpr std::uint32_t kBlocks = 4000;
   static constexpr std::uint32_t kWork = 4000;
@@ -433,13 +442,11 @@ TEST_F(ResizeTest, ACalledBackKernelStandsStillAndGoesOnWhereItWas) {
 TEST_F(ResizeTest, WhatCanBeCalledBackStaysAwayDuringARest) {
   start_obedient();
   auto client = connect(), late = connect();
-  client->load();
   late->load();
-  const auto address = client->allocate(kBlocks * 4), other = late->allocate(4);
-  client->fill(0, address, kBlocks * 4);
+  const auto other = late->allocate(4);
   late->fill(0, other, 4);
-  client->launch(0, kBlocks, Parameters{address, 5, kWork});
-  while (policy_->blocks_done.load() == 0) std::this_thread::sleep_for(1ms);
+  late->synchronize();
+  const auto address = begin_long_kernel(*client);
   executor_->begin_rest();
   executor_->begin_rest();
   const std::uint64_t blocks = settled_blocks();
@@ -459,13 +466,11 @@ TEST_F(ResizeTest, WhatCanBeCalledBackStaysAwayDuringARest) {
 TEST_F(ResizeTest, WorkersMakeRoomForAFillOnceItsTurnHasCome) {
   start_obedient();
   auto client = connect(), late = connect();
-  client->load();
   late->load();
-  const auto address = client->allocate(kBlocks * 4), other = late->allocate(4);
-  client->fill(0, address, kBlocks * 4);
+  const auto other = late->allocate(4);
   late->fill(0, other, 4);
-  client->launch(0, kBlocks, Parameters{address, 5, kWork});
-  while (policy_->blocks_done.load() == 0) std::this_thread::sleep_for(1ms);
+  late->synchronize();
+  const auto address = begin_long_kernel(*client);
 
   Completer::Group group;
   StreamTable streams(*device_, *completer_, group, [](const Error&) {});
@@ -500,10 +505,7 @@ TEST_F(ResizeTest, WorkersMakeRoomForAFillOnceItsTurnHasCome) {
 TEST_F(ResizeTest, AClientThatLeavesEndsItsCalledBackKernel) {
   start_obedient();
   auto client = connect();
-  client->load();
-  const auto address = client->allocate(kBlocks * 4);
-  client->launch(0, kBlocks, Parameters{address, 5, kWork});
-  while (policy_->blocks_done.load() == 0) std::this_thread::sleep_for(1ms);
+  begin_long_kernel(*client);
   resize({});
   client->leave();  // would hang
 }
