@@ -77,13 +77,7 @@ class FailuresTest(SlateTestCase):
 
     def test_a_killed_client_leaves_nothing(self):
         daemon = self.daemon(extra=["--kill-grace-seconds", "20"])
-        # The engine and its driver keep some memory once for all: the form of the kernels, and with it what they need,
-        # is another in later runs. What a client leaves is lost each time.
-        free = []
-        while len(free) < 2 or free[-1] != free[-2]:
-            self.assertLess(len(free), 6, "each client leaves something: %s" % free)
-            self.kill_a_client(daemon)
-            free.append(daemon.status()["device"]["memory_free"])
+        self.assert_leaves_nothing(daemon, lambda: self.kill_a_client(daemon))
         self.assertEqual(daemon.segments(), set())
         self.assertEqual(daemon.session_directories(), [])
         with open("/proc/%d/status" % daemon.engine_pid()) as file:

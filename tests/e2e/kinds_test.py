@@ -39,17 +39,15 @@ class KindsTest(SlateTestCase):
 
     def test_a_programs_heap_is_its_own(self):
         daemon = self.daemon()
-        # Each takes all of its heap and gives nothing back: neither the others nor those after them miss anything. A
-        # driver keeps memory of its own for the first ones.
-        free = []
-        for _ in range(2):
-            together = [daemon.start([binary("slate", "heap")]) for _ in range(3)]
-            for each in together:
+
+        # Each takes all of its heap and gives nothing back: neither the others nor those after them miss anything.
+        def together():
+            for each in [daemon.start([binary("slate", "heap")]) for _ in range(3)]:
                 out, err = each.communicate(timeout=120 * SLOW)
                 self.check("heap", each.returncode, out, err)
             daemon.wait_until_idle()
-            free.append(daemon.status()["device"]["memory_free"])
-        self.assertEqual(free[0], free[1])
+
+        self.assert_leaves_nothing(daemon, together)
         daemon.stop()
 
     def test_a_heap_is_charged_to_its_session(self):
