@@ -1,0 +1,209 @@
+// Executor: launches that can be resized while they run. On sim, with a policy that resizes as the
+// test says.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "daemon/engine/executor.h"
+#include "tests/unit/daemon/executor_fixture.h"
+
+namespace slate::daemon {
+namespace {
+
+using scheduler::Form;
+using namespace std::chrono_literals;
+
+/// Starts everything as workers that can be resized, and resizes as the test says.
+class ObedientPolicy : public scheduler::Policy {
+ public:
+  explicit ObedientPolicy(const scheduler::Machine& machine) : machine_(machine) {}
+  std::string_view name() const override { return "obedient"; }
+  void decide(const scheduler::View& view, scheduler::Decisions& decisions) override {
+    const std::lock_guard lock(mutex_);
+    for (const scheduler::SessionView& session : view.sessions) {
+      if (session.running.resizable && wanted_) {
+        decisions.resize.push_back({session.id, *wanted_});
+        wanted_.reset();
+      }
+      if (session.waiting) {
+        decisions.start.push_back({.session = session.id,
+                                   .form = Form::kWorker,
+                                   .placement = machine_.whole(),
+                                   .alone = false,
+                                   .tag = 1});
+      }
+    }
+    decisions.again = view.now + 1ms;
+  }
+  void finished(const scheduler::Completion&) override { ++ended; }
+  void progressed(const scheduler::Progress& progress) override {
+    blocks_done.store(progress.blocks_done);
+  }
+  void want(const scheduler::Placement& placement) {
+    const std::lock_guard lock(mutex_);
+    wanted_ = placement;
+  }
+  bool obeyed() {
+    const std::lock_guard lock(mutex_);
+    return !wanted_.has_value();
+  }
+
+  std::atomic<std::uint64_t> blocks_done{0};
+  std::atomic<int> ended{0};
+
+ private:
+  const scheduler::Machine machine_;
+  std::mutex mutex_;
+  std::optional<scheduler::Placement> wanted_;
+};
+
+class ResizeTest : public ExecutorTest {
+ protected:
+  void start_obedient() {
+    start("sim:sms=4", [this](const scheduler::Machine& machine, scheduler::ProfileTable&) {
+      auto made = std::make_unique<ObedientPolicy>(machine);
+      policy_ = made.get();
+      return made;
+    });
+  }
+  void resize(const scheduler::Placement& placement) {
+    policy_->want(placement);
+    while (!policy_->obeyed()) std::this_thread::sleep_for(1ms);
+  }
+  /// The count of blocks once it has stopped rising.
+  std::uint64_t settled_blocks() {
+    std::uint64_t seen = policy_->blocks_done.load();
+    while (true) {
+      std::this_thread::sleep_for(100ms);
+      const std::uint64_t now = policy_->blocks_done.load();
+      if (now == seen) return now;
+      seen = now;
+    }
+  }
+  /// Room for one block's word, which is 0.
+  std::uint64_t one_word(Client& client) {
+    client.load();
+    const std::uint64_t address = client.allocate(4);
+    client.fill(0, address, 4);
+    client.synchronize();
+    return address;
+  }
+  /// Starts a kernel of kBlocks whose words become 5, and waits until it has begun.
+  std::uint64_t begin_long_kernel(Client& client) {
+    client.load();
+    const std::uint64_t address = client.allocate(kBlocks * 4);
+    client.fill(0, address, kBlocks * 4);
+    client.launch(0, kBlocks, Parameters{address, 5, kWork});
+    while (policy_->blocks_done.load() == 0) std::this_thread::sleep_for(1ms);
+    return address;
+  }
+  ObedientPolicy* policy_ = nullptr;
+  static constexpr std::uint32_t kBlocks = 4000;
+  static constexpr std::uint32_t kWork = 4000;
+};
+
+TEST_F(ResizeTest, ACalledBackKernelStandsStillAndGoesOnWhereItWas) {
+  start_obedient();
+  auto client = connect();
+  client->load();
+  const auto address = client->allocate(kBlocks * 4);
+  client->fill(0, address, kBlocks * 4);
+  client->launch(0, kBlocks, Parameters{address, 5, kWork});
+  client->launch(0, kBlocks,
+                 Parameters{address, 7, 1});  // must wait for the first one's last block
+  while (policy_->blocks_done.load() == 0) std::this_thread::sleep_for(1ms);
+  resize({});
+  const std::uint64_t blocks = settled_blocks();
+  EXPECT_LT(blocks, kBlocks);
+  EXPECT_EQ(policy_->ended.load(), 0);
+  resize({.first = 1, .count = 2});
+  client->synchronize();
+  for (const std::uint32_t word : client->read(address, kBlocks)) ASSERT_EQ(word, 3u * 5 + 7);
+}
+
+TEST_F(ResizeTest, WhatCanBeCalledBackStaysAwayDuringARest) {
+  start_obedient();
+  auto client = connect(), late = connect();
+  const auto other = one_word(*late);
+  const auto address = begin_long_kernel(*client);
+  executor_->begin_rest();
+  executor_->begin_rest();
+  const std::uint64_t blocks = settled_blocks();
+  EXPECT_LT(blocks, kBlocks);
+  late->launch(0, 1, Parameters{other, 9, 1});  // begins, and leaves at once
+  resize({.first = 1, .count = 2});             // of either; shown when the rest ends
+  executor_->end_rest();
+  EXPECT_LE(settled_blocks(), blocks);  // of either kernel
+  EXPECT_EQ(policy_->ended.load(), 0);
+  executor_->end_rest();
+  client->synchronize();
+  late->synchronize();
+  for (const std::uint32_t word : client->read(address, kBlocks)) ASSERT_EQ(word, 5u);
+  EXPECT_EQ(late->read(other, 1)[0], 9u);
+}
+
+TEST_F(ResizeTest, WorkersMakeRoomForAFillOnceItsTurnHasCome) {
+  start_obedient();
+  auto client = connect(), late = connect();
+  const auto other = one_word(*late);
+  const auto address = begin_long_kernel(*client);
+
+  Completer::Group group;
+  StreamTable streams(*device_, *completer_, group, [](const Error&) {});
+  const auto visitor = executor_->add({.session = 77, .program = "visitor"}, streams, group);
+  const auto stream = *device_->create_stream(0);
+  const auto long_kernel = [&] {
+    const auto module =
+        *device_->load_module(device::ImageKind::kPtx, std::as_bytes(std::span(kModule)));
+    const Parameters parameters{other, 9, 5000 * kWork};
+    device::LaunchSpec spec;
+    spec.function = *device_->find_function(module, "add");
+    spec.grid = {1, 1, 1};
+    spec.block = {32, 1, 1};
+    spec.parameters = std::as_bytes(std::span(&parameters, 1));
+    const std::uint64_t unit = device_->granularity();
+    spec.arena = {.base = other / unit * unit, .bytes = unit};
+    return device_->launch(spec, stream);
+  };
+  ASSERT_TRUE(executor_->let_through(*visitor, stream, long_kernel));
+  EXPECT_LT(settled_blocks(), kBlocks);
+  EXPECT_EQ(policy_->ended.load(), 0);
+  client->synchronize();
+  for (const std::uint32_t word : client->read(address, kBlocks)) ASSERT_EQ(word, 5u);
+  EXPECT_TRUE(group.wait_empty(60s));
+  EXPECT_EQ(late->read(other, 1)[0], 9u);
+  executor_->abandon(*visitor);
+  executor_->remove(visitor);
+  streams.destroy_all();
+  device_->destroy_stream(stream);
+}
+
+TEST_F(ResizeTest, AClientThatLeavesEndsItsCalledBackKernel) {
+  start_obedient();
+  auto client = connect();
+  begin_long_kernel(*client);
+  resize({});
+  client->leave();  // would hang
+}
+
+TEST_F(ResizeTest, AFaultOfAKernelThatCanBeResizedIsItsSessions) {
+  start_obedient();
+  auto client = connect(), other = connect();
+  client->load();
+  const auto address = one_word(*other);
+  client->launch(0, 1, Parameters{0x10, 5, 1});
+  const auto waited =
+      client->channel->call(ipc::CommandType::kSynchronize,
+                            ipc::bytes_of(ipc::Target{ipc::TargetKind::kSession, 0, 0}), {}, {});
+  ASSERT_FALSE(waited);
+  EXPECT_EQ(waited.error().code, ErrorCode::kIllegalAddress);
+  other->launch(0, 1, Parameters{address, 5, 1});
+  other->synchronize();
+  EXPECT_EQ(other->read(address, 1)[0], 5u);
+}
+
+}  // namespace
+}  // namespace slate::daemon
