@@ -234,6 +234,7 @@ void Executor::grant(scheduler::Start start, scheduler::Time now) {
   running.started = now;
   client->last_start = ++starts_;
   client->granted = Grant{.start = start,
+                          .number = client->last_start,
                           .kernel = waiting.kernel,
                           .expected_ms = expected,
                           .is_long = expected >= settings_.long_kernel.count() || !known.known(),
@@ -252,12 +253,12 @@ void Executor::grant(scheduler::Start start, scheduler::Time now) {
 
 /// Those with work on the device that was started since this client last waited for them: within a
 /// turn that is nobody. Requires: the mutex is held.
-std::vector<std::shared_ptr<Executor::Client>> Executor::others_to_wait_for(Client& client) {
-  std::vector<std::shared_ptr<Client>> others;
+std::vector<Executor::Earlier> Executor::others_to_wait_for(Client& client) {
+  std::vector<Earlier> others;
   for (const auto& other : clients_) {
     if (other.get() != &client && other->last_start > client.waited_for &&
         views_[other->index].running.launches > 0) {
-      others.push_back(other);
+      others.push_back({other, other->last_start});
     }
   }
   client.waited_for = starts_;

@@ -133,9 +133,15 @@ class Executor {
  private:
   struct ActiveLane;
   struct LaneState;
+  /// What a session had been granted when another was told to wait for it.
+  struct Earlier {
+    std::shared_ptr<Client> client;
+    std::uint64_t start = 0;  // the newest
+  };
   /// What the policy decided of a launch, and what was known of it then.
   struct Grant {
     scheduler::Start start;
+    std::uint64_t number = 0;  // among all clients' starts
     scheduler::KernelId kernel = 0;
     double expected_ms = 0;
     bool is_long = false;  // or never measured
@@ -147,7 +153,7 @@ class Executor {
     double part = 1;        // of the grid
     bool profiled = false;  // natively, and counted if that can be done
     /// Whose work on the device is to be waited for there.
-    std::vector<std::shared_ptr<Client>> others;
+    std::vector<Earlier> others;
   };
 
   Client* find(std::uint64_t session) const;
@@ -157,7 +163,7 @@ class Executor {
   void decide(scheduler::Time now);
   void grant(scheduler::Start start, scheduler::Time now);
   void count_repeats(Client& client);
-  std::vector<std::shared_ptr<Client>> others_to_wait_for(Client& client);
+  std::vector<Earlier> others_to_wait_for(Client& client);
   void resize(const scheduler::Resize& change, scheduler::Time now);
   std::optional<Grant> wait_for_grant(Client& client, const FunctionRecord& function,
                                       const LaunchShape& shape, scheduler::KernelId kernel,
@@ -187,7 +193,8 @@ class Executor {
                                      const device::LaunchSpec& spec, LogicalStream& stream,
                                      const scheduler::Start& start);
   WorkerQueue* queue_of(std::unique_ptr<WorkerQueue>& queue, ControlMemory* memory);
-  Result<void> wait_for(const std::vector<std::shared_ptr<Client>>& others, device::Stream stream);
+  static void wait_until_carried_out(const Earlier& other);
+  Result<void> wait_for(const std::vector<Earlier>& others, device::Stream stream);
   Result<void> open_batch(Client& client, LogicalStream& stream, const Grant& grant,
                           const LaunchShape& shape, device::Stream target);
   Result<void> mark_end(LaunchBatch& batch, device::Stream stream);

@@ -38,6 +38,9 @@ class Executor::Client {
   std::uint64_t waited_for = 0;  // starts of others up to this one are waited for on the device
   TraceLaunch waiting;
 
+  /// Its newest start that is on the device, or was refused by it. Written by the session's thread.
+  std::atomic<std::uint64_t> carried_out = 0;
+
   // Session thread only.
   std::vector<LogicalStream*> open;                    // with a batch that is not closed
   std::vector<std::shared_ptr<LaunchBatch>> repeated;  // may have launches that the view lacks

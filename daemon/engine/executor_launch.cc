@@ -58,6 +58,8 @@ Result<void> Executor::launch(Client& client, FunctionRecord& kernel,
     auto grant = wait_for_grant(client, kernel, shape, profile.kernel, started);
     if (!grant) return fail(ErrorCode::kUnavailable, "the session is ending");
     const auto form = carry_out(client, kernel, spec, stream, *grant, shape);
+    client.carried_out.store(grant->number);
+    client.carried_out.notify_all();
     if (!form) return std::unexpected(form.error());
     const bool repeats = grant->repeats && !grant->is_long && is_plain(spec) &&
                          *form == injector::Form::kNative &&
@@ -325,13 +327,24 @@ WorkerQueue* Executor::queue_of(std::unique_ptr<WorkerQueue>& queue, ControlMemo
   return queue.get();
 }
 
+/// Returns when its thread has carried out that start, which it is about to do. Nobody waits for a
+/// later start than its own, so not two for one another.
+void Executor::wait_until_carried_out(const Earlier& other) {
+  const auto& newest = other.client->carried_out;
+  for (;;) {
+    const std::uint64_t seen = newest.load();
+    if (seen >= other.start) return;
+    newest.wait(seen);
+  }
+}
+
 /// Makes `stream` wait for what they have on the device.
-Result<void> Executor::wait_for(const std::vector<std::shared_ptr<Client>>& others,
-                                device::Stream stream) {
-  for (const auto& other : others) {
-    const std::lock_guard lock(other->mutex);
-    if (other->gone) continue;
-    if (const auto done = other->streams.wait_for_all(stream); !done) return done;
+Result<void> Executor::wait_for(const std::vector<Earlier>& others, device::Stream stream) {
+  for (const Earlier& other : others) {
+    wait_until_carried_out(other);
+    const std::lock_guard lock(other.client->mutex);
+    if (other.client->gone) continue;
+    if (const auto done = other.client->streams.wait_for_all(stream); !done) return done;
   }
   return {};
 }

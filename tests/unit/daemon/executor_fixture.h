@@ -94,7 +94,11 @@ class ExecutorTest : public testing::Test {
   }
   void start(const std::string& device, const PolicyMaker& policy,
              const scheduler::Settings& settings = {}) {
-    device_ = std::move(*device::open_device(device));
+    start(std::move(*device::open_device(device)), policy, settings);
+  }
+  void start(std::unique_ptr<device::Device> device, const PolicyMaker& policy,
+             const scheduler::Settings& settings = {}) {
+    device_ = std::move(device);
     compiler_ = std::make_unique<Compiler>(*device_, nullptr);
     completer_ = std::make_unique<Completer>(*device_);
     forms_ = std::make_unique<FormService>(*device_, FormChoice::kAuto, true);

@@ -5,12 +5,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <random>
 #include <thread>
 
 #include "tests/unit/daemon/executor_fixture.h"
+#include "tests/unit/daemon/fake_device.h"
 
 namespace slate::daemon {
 namespace {
@@ -180,6 +182,51 @@ TEST_F(ExecutorTest, WhatIsKnownIsNotAskedAgainWithinABatch) {
   policy->repeats = true;
   EXPECT_EQ(starts_of(), 1);
   for (const std::uint32_t word : client->read(address, 64)) ASSERT_EQ(word, wanted);
+}
+
+/// Waits until both sessions want to launch; then gives each the device alone, one after the other.
+class BothAlonePolicy : public scheduler::Policy {
+ public:
+  explicit BothAlonePolicy(const scheduler::Machine& machine) : machine_(machine) {}
+
+  std::string_view name() const override { return "both alone"; }
+  void decide(const scheduler::View& view, scheduler::Decisions& decisions) override {
+    const auto waits = [](const scheduler::SessionView& session) {
+      return session.waiting.has_value();
+    };
+    if (std::ranges::count_if(view.sessions, waits) < 2) return;
+    for (const scheduler::SessionView& session : view.sessions) {
+      decisions.start.push_back(
+          {.session = session.id, .placement = machine_.whole(), .alone = true});
+    }
+  }
+  void finished(const scheduler::Completion&) override {}
+
+ private:
+  const scheduler::Machine machine_;
+};
+
+TEST_F(ExecutorTest, WhoIsStartedSecondWaitsForALaunchThatIsOnlyAboutToBeMade) {
+  auto made = std::make_unique<FakeDevice>();
+  FakeDevice& fake = *made;
+  fake.add_kernel("first", {});
+  fake.add_kernel("second", {});
+  fake.before_launch([](const std::string& kernel) {
+    if (kernel == "first") std::this_thread::sleep_for(50ms);
+  });
+  start(std::move(made), [](const scheduler::Machine& machine, scheduler::ProfileTable&) {
+    return std::make_unique<BothAlonePolicy>(machine);
+  });
+  auto first = connect(), second = connect();
+  first->SessionClient::load("first", "first");
+  second->SessionClient::load("second", "second");
+  first->launch(0, 1, std::uint64_t{0});
+  second->launch(0, 1, std::uint64_t{0});
+  first->synchronize();
+  second->synchronize();
+  std::vector<std::string> ran;
+  for (const std::string& piece : fake.trace()) ran.push_back(piece.substr(0, piece.find('@')));
+  EXPECT_EQ(ran, (std::vector<std::string>{"first", "second"}));
 }
 
 class PolicyExecutorTest : public ExecutorTest,

@@ -458,7 +458,9 @@ FakeDevice::Piece FakeDevice::piece_of(const device::LaunchSpec& spec) {
 
 Result<void> FakeDevice::launch(const device::LaunchSpec& spec, device::Stream stream) {
   if (spec.block.count() > 1024) return fail(ErrorCode::kInvalidConfiguration, "block too large");
-  return push(stream, piece_of(spec));
+  Piece piece = piece_of(spec);
+  if (before_launch_) before_launch_(piece.name);
+  return push(stream, std::move(piece));
 }
 
 Result<void> FakeDevice::copy(const char* name, void* to, std::uint64_t to_pitch, const void* from,

@@ -45,6 +45,10 @@ class FakeDevice final : public device::Device {
   /// What ran, as "kernel@stream" in order.
   std::vector<std::string> trace() const;
   void release_spinning();
+  /// Called with a kernel's name at the beginning of launch(), on the caller's thread.
+  void before_launch(std::function<void(const std::string&)> hook) {
+    before_launch_ = std::move(hook);
+  }
   /// info() says that it is not simulated.
   void pretend_to_be_hardware() { info_.is_simulated = 0; }
   /// cancel() answers kNotSupported, as cuda does.
@@ -172,6 +176,7 @@ class FakeDevice final : public device::Device {
   DeviceInfo info_{};
   const std::uint64_t capacity_;
   bool can_cancel_ = true;
+  std::function<void(const std::string&)> before_launch_;
   mutable std::mutex mutex_;
   std::pair<device::Limit, std::uint64_t> raised_limit_{};
   std::condition_variable progress_;
