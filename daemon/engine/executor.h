@@ -144,9 +144,10 @@ class Executor {
     std::uint64_t number = 0;  // among all clients' starts
     scheduler::KernelId kernel = 0;
     double expected_ms = 0;
-    bool is_long = false;  // or never measured
-    bool settled = false;  // nobody else is there, and its time is known well
-    bool repeats = false;  // launches like this one that follow need no decision for a while
+    bool is_long = false;        // or never measured
+    bool settled = false;        // nothing is being tried, and its time is known well
+    std::uint32_t timed_of = 1;  // then every so many batches are timed
+    bool repeats = false;        // launches like this one that follow need no decision for a while
     std::uint64_t changes = 0;
     // Blocks of the grid that it is for: all but for slices.
     std::uint64_t first = 0, count = 0;
@@ -209,6 +210,7 @@ class Executor {
   Result<void> tend(Client& client, ActiveLane& lane, const LaneState& state);
   bool set_up_lanes();
   Result<LaneState> state_of(const WorkerLane& lane);
+  bool has_begun(ActiveLane& lane);
   Result<void> show(ActiveLane& lane, const scheduler::Placement& placement);
   Result<void> apply(Client& client, ActiveLane& lane, const scheduler::Placement& placement);
   Result<void> supplement(Client& client, ActiveLane& lane);

@@ -58,13 +58,22 @@ void Executor::resize(const scheduler::Resize& change, scheduler::Time now) {
     }
     lane.batch->completion.resized = true;
     lane.batch->completion.placement = lane.batch->trace.placement = change.placement;
-    if (!lane.begun) continue;
+    if (!has_begun(lane)) continue;
     if (change.placement.empty()) {
       trace_.retreated(lane.batch->trace, now);
     } else if (!was_away) {
       trace_.resized(lane.batch->trace, now);
     }
   }
+}
+
+/// Whether what its stream had before it has ended, as far as is known now.
+bool Executor::has_begun(ActiveLane& lane) {
+  if (!lane.begun) {
+    const auto begun = device_.query(lane.begin->get());
+    lane.begun = begun && *begun;
+  }
+  return lane.begun;
 }
 
 /// Writes the table.
@@ -260,11 +269,7 @@ void Executor::look_after(const std::shared_ptr<Client>& client) {
     if (client->gone) return;
     if (!client->lanes.empty()) lanes_active_.store(true);
     for (ActiveLane& lane : client->lanes) {
-      if (!lane.begun) {
-        const auto begun = device_.query(lane.begin->get());
-        lane.begun = begun && *begun;
-      }
-      if (!lane.begun) continue;
+      if (!has_begun(lane)) continue;
       const auto state = state_of(*lane.lane);
       if (!state) return;
       if (const auto done = tend(*client, lane, *state); !done) {

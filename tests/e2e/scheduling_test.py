@@ -70,9 +70,9 @@ class SchedulingTest(SlateTestCase):
         low = daemon.start(LONG)
         low_id = self.running(daemon, LONG_PROGRAM)["id"]
         daemon.environment["SLATE_PRIORITY"] = "5"
-        high = daemon.start(SHORT)
+        for _ in range(3):  # one of them may meet the pause between two launches
+            self.report(daemon.start(SHORT))
         del daemon.environment["SLATE_PRIORITY"]
-        self.report(high)
         self.assertIsNone(low.poll(), "the long program ended before the short one")
         self.assertEqual(self.report(low)["hash"], alone["hash"])
         events = self.trace(daemon)
