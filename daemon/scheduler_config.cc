@@ -53,6 +53,7 @@ const Knob kKnobs[] = {
     {"least_gain", &Settings::least_gain, 0, 1},
     {"cut", &Settings::cut, 1, 100},
     {"drift", &Settings::drift, 0, 100},
+    {"search_loss", &Settings::search_loss, 0.0001, 1},
     {"measure_ms", &Settings::measure, 0, kHourMs},
     {"measure_alone_ms", &Settings::measure_alone, 0, kHourMs},
     {"search_ahead_ms", &Settings::search_ahead, 0, kHourMs},
@@ -72,7 +73,7 @@ const Knob kTableKnobs[] = {
 };
 
 // A new knob of Settings needs a row above, and one in packaging/slated.toml.
-static_assert(sizeof(Settings) == 320);
+static_assert(sizeof(Settings) == 328);
 
 /// Rows of Table I by the running kernel; the newcomers of a row in the same order.
 constexpr std::array<std::string_view, kClassCount> kClassNames = {

@@ -16,6 +16,17 @@ namespace {
 // Candidates take at most so often the time that all members would need one after the other.
 constexpr double kPatience = 4;
 constexpr Milliseconds kLeastPatience{20};
+// A candidate costs time: the work of the members goes on, but slower than in the best arrangement
+// that is known. A tenth is usual, and so much may be spent at once.
+constexpr double kUsualLoss = 0.1;
+constexpr Milliseconds kFreeLoss{3};
+// But a group that gains more than this searches on: what it loses then it has gained before.
+constexpr double kGoodEnough = 0.9;
+constexpr double kHandoverLaunches = 0.5;  // of the plan before, that a candidate waits for
+// Nothing better being known, kernels run together unless that looks so bad when it is watched.
+constexpr double kTogether = 1.1;
+// The part of its weighted share that everybody gets, where weights were given.
+constexpr double kWeightedFloor = 0.93;
 // The winner of a search is watched for so long, and so many launches of each, before it is
 // believed.
 constexpr std::uint32_t kVerifyLaunches = 4;
@@ -24,6 +35,8 @@ constexpr Milliseconds kVerify{10};
 constexpr std::uint32_t kWindowLaunches = 8;
 constexpr Milliseconds kWindow{20};
 constexpr std::uint32_t kBadWindows = 2;
+// After a time of sharing, turns give those who got less in it this much ahead at most.
+constexpr Milliseconds kMostOwed{50};
 // A kernel whose time alone has changed so much is another kernel.
 constexpr double kAloneDrift = 0.25;
 // Launches that started beside work which nobody can stop: they say nothing.
@@ -64,6 +77,54 @@ void AdaptivePolicy::step(const View& view, Decisions& decisions) {
   if (phase_ == Phase::kSettled) step_settled(view, decisions);
 }
 
+/// About how long a candidate takes: the launches that it is measured by, several at once, and what
+/// ran before them.
+Milliseconds AdaptivePolicy::candidate_time() const {
+  double longest = 0;
+  for (const Member& member : members_) {
+    const KernelProfile& profile = profiles_.kernel(row(member));
+    const double ms = expected_time(profiles_, row(member), settings_).count();
+    // Of workers that can be moved the progress is followed.
+    const bool moves = is_long(profile, settings_) && may_work(roster_[member.index].launch);
+    const double launches = ms > settings_.measure.count() ? 1 : settings_.form_tries;
+    longest = std::max(longest, moves ? 0 : ms * (launches + kHandoverLaunches));
+  }
+  return std::max(settings_.measure, Milliseconds(longest * static_cast<double>(members_.size())));
+}
+
+/// When the next candidate may be tried: what all of them cost stays a small part of the time.
+Time AdaptivePolicy::affordable_at() const {
+  const double cost = loss_ + kUsualLoss * candidate_time().count() - kFreeLoss.count();
+  return search_since_ + ticks(Milliseconds(std::max(0.0, cost) / settings_.search_loss));
+}
+
+/// How the group shares where nothing better is known. Together is what the hardware does by
+/// itself: no worse than turns but for kernels that spoil each other's caches, which the few
+/// launches of a candidate cannot tell: a short kernel of a program may have met a long one. Where
+/// a program pauses, turns would leave its gaps empty, and a launch of its own that lasts long for
+/// want of room is still over sooner than in its turn.
+Arrangement AdaptivePolicy::fallback() const {
+  if (phase_ < Phase::kSearch || !equal_weights()) return {};
+  const bool gaps = std::ranges::any_of(
+      members_, [&](const Member& member) { return roster_[member.index].pauses(); });
+  const bool bad = together_verified_ && !gaps && search_.together_score() > kTogether;
+  const bool good = search_.may_together() && !bad;
+  return good ? search_.together() : Arrangement{};
+}
+
+/// The best arrangement that was found is worth it.
+bool AdaptivePolicy::gains() const {
+  const double best = search_.best_score() / (1 - settings_.least_gain);
+  const bool beside =
+      fallback().sharing == Sharing::kTogether && search_.best() != search_.together();
+  return best < 1 && (!beside || best < search_.together_score());
+}
+
+/// Of its fair share, what everybody has to get. Weights that were given are to be kept.
+double AdaptivePolicy::floor() const {
+  return equal_weights() ? settings_.floor : kWeightedFloor;
+}
+
 Time AdaptivePolicy::give_up_at() const {
   double all = 0;
   for (const Member& member : members_) {
@@ -91,7 +152,35 @@ bool AdaptivePolicy::seen_starving(double floor) const {
   return starves(measurement_.rates(), std::span(theirs).first(members_.size()), floor);
 }
 
+/// Believes what is seen of it once it has been watched for long enough.
+void AdaptivePolicy::watch_together(const View& view) {
+  if (together_verified_ || !watched(view)) return;
+  search_.together_seen(measurement_.rates());
+  together_verified_ = true;
+}
+
+/// The present plan, long enough for the launches of all members.
+bool AdaptivePolicy::watched(const View& view) const {
+  return view.now - plan_since_ >= ticks(kVerify) && handover_.over() &&
+         measurement_.seen(kVerifyLaunches, kVerify);
+}
+
+void AdaptivePolicy::try_next(const View& view, Decisions& decisions) {
+  const Time affordable = affordable_at();
+  resting_ = view.now < affordable;
+  if (resting_) {
+    if (plan_ == search_.together()) watch_together(view);
+    const Arrangement best = gains() ? search_.best() : fallback();
+    if (plan_ != best) adopt(view, best);
+    decisions.again = std::min(decisions.again, affordable);
+  } else {
+    adopt(view, search_.candidate());
+    decisions.again = std::min(decisions.again, give_up_at());
+  }
+}
+
 void AdaptivePolicy::step_search(const View& view, Decisions& decisions) {
+  if (resting_) return try_next(view, decisions);
   const bool seen = measurement_.seen(1, settings_.measure);
   const bool over = seen && seen_makespan() > settings_.cut * std::min(1.0, search_.best_score());
   const Time start = std::max(plan_since_, handover_.since());
@@ -99,7 +188,10 @@ void AdaptivePolicy::step_search(const View& view, Decisions& decisions) {
                       measurement_.seen(settings_.form_tries, settings_.measure) &&
                       view.now - start >= ticks(settings_.measure);
   const Time give_up = give_up_at();
+  const double best = std::clamp(search_.best_score(), kGoodEnough, 1.0);
+  double score = settings_.cut;
   if (over || enough || (seen && view.now >= give_up)) {
+    score = std::max(best, seen_makespan());
     search_.measured(measurement_.rates());
   } else if (view.now >= give_up) {
     search_.rejected();
@@ -108,11 +200,11 @@ void AdaptivePolicy::step_search(const View& view, Decisions& decisions) {
     decisions.again = std::min(decisions.again, due > view.now ? std::min(due, give_up) : give_up);
     return;
   }
+  loss_ += Milliseconds(view.now - plan_since_).count() * (1 - best / score);
   if (search_.done()) {
     conclude(view);
   } else {
-    adopt(view, search_.candidate());
-    decisions.again = std::min(decisions.again, give_up_at());
+    try_next(view, decisions);
   }
   decisions.reason = "search";
 }
@@ -130,11 +222,14 @@ bool AdaptivePolicy::gone_off(const View& view) {
   const Milliseconds window = first ? settings_.measure : kWindow;
   if (view.now - plan_since_ < ticks(window) || !handover_.over()) return false;
   if (!measurement_.seen(first ? settings_.form_tries : kWindowLaunches, window)) return false;
+  const bool as_it_comes =
+      plan_.sharing == Sharing::kTogether && plan_.quotas == decltype(plan_.quotas){};
+  const double least = floor() * (as_it_comes ? kTogetherFloor : 1);
   const bool bad = seen_makespan() > reference_ * (1 + settings_.drift) ||
-                   seen_starving(settings_.floor * (1 - settings_.drift));
+                   seen_starving(least * (1 - settings_.drift));
   bad_windows_ = bad ? bad_windows_ + 1 : 0;
   ++windows_;
-  measurement_.begin(members_.size());
+  measurement_.begin(members_.size(), view.now);
   plan_since_ = view.now;
   return bad_windows_ >= kBadWindows;
 }
@@ -142,17 +237,33 @@ bool AdaptivePolicy::gone_off(const View& view) {
 /// A candidate may look good for the few launches that it is measured by: those that meet the end
 /// of the one before it, or the other's pause.
 void AdaptivePolicy::verify(const View& view, Decisions& decisions) {
-  if (view.now - plan_since_ < ticks(kVerify) || !handover_.over()) return;
-  if (!measurement_.seen(kVerifyLaunches, kVerify)) return;
-  const bool no_good = seen_starving(settings_.floor);
+  if (!watched(view)) return;
+  const auto theirs = weights();
+  const bool no_good = seen_starving(floor()) ||
+                       (!equal_weights() &&
+                        is_uneven(measurement_.rates(), std::span(theirs).first(members_.size())));
   reference_ = seen_makespan();
+  const double score = no_good ? std::numeric_limits<double>::infinity() : reference_;
   verifying_ = false;
-  measurement_.begin(members_.size());
+  const bool gained = plan_ == search_.best() && gains();
+  if (plan_ == search_.together()) watch_together(view);
+  measurement_.begin(members_.size(), view.now);
   plan_since_ = view.now;
-  if (search_.verified(no_good ? std::numeric_limits<double>::infinity() : reference_)) {
+  if (!gained && gains()) return conclude(view);  // all together was less good than it looked
+  if (!gained) {
+    const Arrangement now_best = fallback();
+    if (plan_ != now_best) {
+      reference_ = 1;
+      verifying_ = now_best.sharing != Sharing::kAlone && !together_verified_;
+      adopt(view, now_best);
+    }
+    if (equal_weights()) remember();
+    return;
+  }
+  if (search_.verified(score)) {
     decisions.reason = "search";
     conclude(view);
-  } else if (reference_ >= 1 - settings_.least_gain) {
+  } else if (!gains()) {
     conclude(view);
   } else if (equal_weights()) {
     remember();
@@ -208,7 +319,7 @@ void AdaptivePolicy::act(const View& view, Decisions& decisions) {
   if (!was_exclusive_) {
     was_exclusive_ = true;
     exclusive_since_ = epoch_;
-    turns_.reset(roster_);
+    turns_.reset(roster_, kMostOwed);
   }
   const bool beside = long_outsider(view, roster_, settings_);
   if (beside) {
@@ -220,7 +331,8 @@ void AdaptivePolicy::act(const View& view, Decisions& decisions) {
                 {.quantum = settings_.adaptive_quantum,
                  .long_quantum = settings_.long_quantum,
                  .tag = beside ? kBesideTag : epoch_,
-                 .alone = !beside},
+                 .alone = !beside,
+                 .sampled = phase_ == Phase::kSettled || resting_},
                 decisions);
   if (!decisions.start.empty() && decisions.reason.empty()) {
     decisions.reason = phase_ == Phase::kSingle ? "alone" : "turn";
@@ -242,7 +354,8 @@ void AdaptivePolicy::share(const View& view, Decisions& decisions) {
   // would get ahead of all others.
   if (was_exclusive_ && phase_ == Phase::kSearch && !handover_.over()) return;
   was_exclusive_ = false;
-  const Milliseconds ahead = phase_ == Phase::kSearch ? settings_.search_ahead : settings_.ahead;
+  const bool tries = phase_ == Phase::kSearch && !resting_;
+  const Milliseconds ahead = tries ? settings_.search_ahead : settings_.ahead;
   for (std::size_t i = 0; i < members_.size(); ++i) {
     const Member& member = members_[i];
     const SessionView& session = view.sessions[member.index];
@@ -250,7 +363,8 @@ void AdaptivePolicy::share(const View& view, Decisions& decisions) {
                       .placement = member.target,
                       .tag = epoch_,
                       .ahead = ahead,
-                      .settled = phase_ == Phase::kSettled};
+                      .settled = !tries,
+                      .sampled = !tries};
     if (share_device(session, profiles_, settings_, share, decisions)) {
       roster_[member.index].last_start = view.now;
     }
@@ -300,19 +414,22 @@ void AdaptivePolicy::learn_alone(const Completion& completion, Member* member) {
 void AdaptivePolicy::finished(const Completion& completion) {
   const auto alone = profiles_.alone(completion.kernel);
   Member* member = find(completion.session);
-  if (exclusive()) turns_.finished(roster_, completion);
-  roster_.account(completion);
   if (Slot* slot = roster_.find(completion.session)) {
-    const double ms = alone ? alone->count() * completion.part : completion.device_time.count();
+    const bool known = alone && completion.timed;
+    const double ms = known ? alone->count() * completion.part : completion.device_time.count();
     slot->served += ms * completion.launches / slot->weight;
     if (completion.tag != epoch_) handover_.ended(*slot, completion);
   }
-  if (exclusive()) return learn_alone(completion, member);
+  if (completion.timed) {
+    if (exclusive()) turns_.finished(roster_, completion);
+    roster_.account(completion);
+  }
+  if (exclusive()) return completion.timed ? learn_alone(completion, member) : void();
   if (!member || completion.tag != epoch_ || !handover_.clean(completion)) return;
-  if (plan_.sharing == Sharing::kPlaced) record_placed(profiles_, completion);
+  if (plan_.sharing == Sharing::kPlaced && completion.timed) record_placed(profiles_, completion);
   if (alone) {
     measurement_.add(static_cast<std::size_t>(member - members_.data()), *alone * completion.part,
-                     completion.device_time, completion.launches);
+                     completion);
   }
 }
 
@@ -332,7 +449,8 @@ void AdaptivePolicy::follow_alone(const Progress& progress, Member& member) {
   const double ms = member.followed / member.grids;
   TimeEstimate& time = profile.alone[static_cast<std::size_t>(Form::kWorker)];
   // Launches that end speak for themselves.
-  if (ms > settings_.long_kernel.count() && (!time.known() || member.fresh < fresh_needed_)) {
+  if (ms > settings_.long_kernel.count() &&
+      (time.samples < settings_.form_tries || member.fresh < fresh_needed_)) {
     time.add(ms);
     ++member.fresh;
   }

@@ -37,6 +37,8 @@ class AdaptivePolicy final : public Policy {
   // For tests and the trace.
   Phase phase() const { return phase_; }
   const Arrangement& arrangement() const { return plan_; }
+  /// Searching, but in the best arrangement so far until another can be afforded.
+  bool resting() const { return phase_ == Phase::kSearch && resting_; }
   std::uint32_t searches() const { return searches_; }
   std::uint32_t candidates() const { return search_.tried(); }
 
@@ -69,9 +71,17 @@ class AdaptivePolicy final : public Policy {
   void pause_search();
   void enter_group(const View& view);
   void begin_search(const View& view);
+  void start_search(const View& view);
   Search::Member describe(const View& view, const Member& member) const;
   void step(const View& view, Decisions& decisions);
   void step_search(const View& view, Decisions& decisions);
+  void try_next(const View& view, Decisions& decisions);
+  Time affordable_at() const;
+  Arrangement fallback() const;
+  void watch_together(const View& view);
+  bool watched(const View& view) const;
+  bool gains() const;
+  double floor() const;
   std::array<double, kMostMembers> weights() const;
   double seen_makespan() const;
   bool seen_starving(double floor) const;
@@ -82,9 +92,11 @@ class AdaptivePolicy final : public Policy {
   void conclude(const View& view);
   void remember() const;
   void search_again(const View& view);
+  const GroupProfile* known_group() const;
   bool recall(const View& view);
   void adopt(const View& view, const Arrangement& plan);
   Time give_up_at() const;
+  Milliseconds candidate_time() const;
   bool all_measured() const;
   bool equal_weights() const;
   bool is_pinned() const;
@@ -120,6 +132,10 @@ class AdaptivePolicy final : public Policy {
   std::uint32_t fresh_needed_ = 0;
 
   Search search_;
+  bool together_verified_ = false;
+  bool resting_ = false;  // the next candidate is not affordable yet
+  double loss_ = 0;       // ms that candidates have cost since search_since_
+  Time search_since_{};
   std::map<std::vector<KernelId>, Paused> paused_;
   Measurement measurement_;
   std::uint32_t searches_ = 0, windows_ = 0, bad_windows_ = 0;

@@ -144,15 +144,30 @@ void AdaptivePolicy::note_settled() {
   }
 }
 
+/// What is known of the group; of one whose kernels are all the same, as far as it does not depend
+/// on their number, also what is known of another such group.
+const GroupProfile* AdaptivePolicy::known_group() const {
+  if (const GroupProfile* known = profiles_.group(kernels_)) return known;
+  if (kernels_.front() != kernels_.back()) return nullptr;
+  for (std::size_t n = 2; n <= kMostMembers; ++n) {
+    const GroupProfile* const known = profiles_.group(std::vector(n, kernels_.front()));
+    if (known == nullptr || known->pinned || known->sharing == Sharing::kPlaced) continue;
+    const auto limited = [](const Placement& placement) { return placement.blocks_per_sm != 0; };
+    if (std::ranges::none_of(known->placements, limited)) return known;
+  }
+  return nullptr;
+}
+
 bool AdaptivePolicy::recall(const View& view) {
   if (!equal_weights() && !is_pinned()) return false;
-  if (const GroupProfile* known = profiles_.group(kernels_)) {
+  if (const GroupProfile* known = known_group()) {
     const std::size_t n = members_.size();
     Arrangement plan{.sharing = known->sharing};
     std::uint32_t units = 0;
     if (plan.sharing != Sharing::kAlone) {
-      if (known->forms.size() != n) return false;
-      std::ranges::copy(known->forms, plan.forms.begin());
+      if (known->forms.empty()) return false;
+      std::fill_n(plan.forms.begin(), n, known->forms.front());
+      if (known->forms.size() == n) std::ranges::copy(known->forms, plan.forms.begin());
     }
     if (plan.sharing == Sharing::kTogether && known->placements.size() == n) {
       for (std::size_t i = 0; i < n; ++i) plan.quotas[i] = known->placements[i].blocks_per_sm;
@@ -181,8 +196,7 @@ bool AdaptivePolicy::recall(const View& view) {
   if (paused == paused_.end()) return false;
   search_ = std::move(paused->second.search);
   paused_.erase(paused);
-  phase_ = Phase::kSearch;
-  adopt(view, search_.candidate());
+  start_search(view);
   return true;
 }
 
@@ -201,9 +215,17 @@ Search::Member AdaptivePolicy::describe(const View& view, const Member& member) 
   Search::Member out;
   out.weight = member.weight;
   out.form = choose_form(profile, launch, settings_, false);
+  out.form_together = out.form;
+  const bool fills = out.form == Form::kWorker && is_long(profile, settings_);
+  // Natively, nobody can take a long one off the device.
+  const bool has_to_move = fills && (roster_.may_be_preempted() ||
+                                     profile.best_alone().ms > settings_.native_try.count());
+  if (out.form == Form::kWorker && !has_to_move && !is_much_quicker(profile)) {
+    out.form_together = Form::kNative;
+  }
   out.least_units = least_units(launch, view.machine);
   out.flips = may_work(launch) && !is_long(profile, settings_);
-  out.fills = out.form == Form::kWorker && is_long(profile, settings_);
+  out.fills = fills;
   if (may_work(launch)) {
     out.room = static_cast<std::uint32_t>(launch.wave / std::max(1U, view.machine.sm_count));
   }
@@ -224,23 +246,34 @@ void AdaptivePolicy::begin_search(const View& view) {
   for (const Member& member : members_) members.push_back(describe(view, member));
   ++searches_;
   searched_at_ = view.now;
-  search_.begin(
-      std::move(members),
-      {.units = view.machine.units, .together = equal_weights(), .floor = settings_.floor});
+  search_.begin(std::move(members),
+                {.units = view.machine.units,
+                 .together = equal_weights(),
+                 .floor = floor(),
+                 .even = !equal_weights(),
+                 .in_parts = members_.size() == 2 || kernels_.front() != kernels_.back()});
+  start_search(view);
+}
+
+void AdaptivePolicy::start_search(const View& view) {
   phase_ = Phase::kSearch;
+  resting_ = together_verified_ = false;
+  loss_ = 0;
+  search_since_ = view.now;
   if (search_.done()) return conclude(view);
   adopt(view, search_.candidate());
 }
 
 void AdaptivePolicy::conclude(const View& view) {
-  const bool gains = search_.best_score() < 1 - settings_.least_gain;
-  reference_ = gains ? search_.best_score() : 1;
+  const bool gained = gains();
+  const Arrangement plan = gained ? search_.best() : fallback();
+  reference_ = gained ? search_.best_score() : 1;
   phase_ = Phase::kSettled;
   windows_ = bad_windows_ = 0;
   equals_at_ = {};
   note_settled();
-  adopt(view, gains ? search_.best() : Arrangement{});
-  verifying_ = gains && !search_.is_verified();
+  adopt(view, plan);
+  verifying_ = gained ? !search_.is_verified() : plan.sharing != Sharing::kAlone;
   if (equal_weights()) remember();
 }
 
@@ -272,7 +305,7 @@ void AdaptivePolicy::adopt(const View& view, const Arrangement& plan) {
   plan_ = plan;
   ++epoch_;
   plan_since_ = view.now;
-  measurement_.begin(members_.size());
+  measurement_.begin(members_.size(), view.now);
   std::uint32_t first = 0;
   for (std::size_t i = 0; i < members_.size(); ++i) {
     members_[i].target = view.machine.whole();

@@ -28,6 +28,7 @@ void FifoPolicy::decide(const View& view, Decisions& decisions) {
     if (form == Form::kSlice) form = Form::kNative;
     Start start = start_in_form(session, form, view.machine.whole(), profiles_, settings_, alone);
     start.tag = era_;
+    start.sampled = true;
     start.repeats = form == Form::kNative;
     decisions.start.push_back(start);
   }
@@ -35,7 +36,7 @@ void FifoPolicy::decide(const View& view, Decisions& decisions) {
 }
 
 void FifoPolicy::finished(const Completion& completion) {
-  if (only_ != completion.session || completion.tag != era_) return;
+  if (!completion.timed || only_ != completion.session || completion.tag != era_) return;
   record_alone(profiles_, completion, settings_);
 }
 

@@ -12,6 +12,7 @@ const TimeEstimate& alone_in(const KernelProfile& profile, Form form) {
 }
 
 constexpr std::uint32_t kLargestTask = 64;  // blocks
+constexpr double kMuchQuicker = 0.75;
 
 /// Of kernels that go on for long, nobody may have to wait for the end.
 bool goes_in_slices(const KernelProfile& profile, const WaitingLaunch& launch,
@@ -53,8 +54,9 @@ std::uint32_t next_task(const KernelProfile& profile, std::uint32_t usual,
 }
 
 bool enough(const TimeEstimate& time, std::uint32_t launches, const Settings& settings) {
-  return time.samples >= launches ||
-         (time.known() && time.samples * time.ms >= settings.measure_alone.count());
+  // A single launch may have met something; of very long ones it has to do.
+  return time.samples >= launches || time.ms >= settings.native_try.count() ||
+         (time.samples >= 2 && time.samples * time.ms >= settings.measure_alone.count());
 }
 
 }  // namespace
@@ -100,6 +102,12 @@ Form choose_form(const KernelProfile& profile, const WaitingLaunch& launch,
     } else if (worker.known() || enough(native, settings.native_first, settings)) {
       return Form::kWorker;
     }
+    // The native launches came first, when the device was cold: against a worker form that is not
+    // much quicker they get a second try.
+    if (native.samples < profile.native_again && worker.ms > kMuchQuicker * native.ms &&
+        native.ms <= settings.native_try.count()) {
+      return Form::kNative;
+    }
   }
   if (is_long(profile, settings)) {
     const bool slow =
@@ -109,6 +117,11 @@ Form choose_form(const KernelProfile& profile, const WaitingLaunch& launch,
   }
   const Form best = profile.best_form();
   return best == Form::kSlice ? Form::kNative : best;
+}
+
+bool is_much_quicker(const KernelProfile& profile) {
+  const TimeEstimate& native = alone_in(profile, Form::kNative);
+  return !native.known() || alone_in(profile, Form::kWorker).ms < kMuchQuicker * native.ms;
 }
 
 bool alone_measured(const KernelProfile& profile, const WaitingLaunch& launch,
@@ -215,7 +228,8 @@ bool share_device(const SessionView& session, const ProfileTable& profiles,
   }
   Start start = start_in_form(session, share.form, share.placement, profiles, settings, false);
   start.tag = share.tag;
-  start.repeats = share.settled && start.form == Form::kNative;
+  start.sampled = share.sampled;
+  start.repeats = share.sampled && start.form == Form::kNative;
   decisions.start.push_back(start);
   return true;
 }
@@ -232,6 +246,9 @@ void record_alone(ProfileTable& profiles, const Completion& completion, const Se
     if (best != 0 && best != completion.task_size) return;
   }
   profile.alone[static_cast<std::size_t>(completion.form)].add(ms, completion.launches);
+  if (completion.form == Form::kWorker && profile.native_again == 0) {
+    profile.native_again = alone_in(profile, Form::kNative).samples + settings.native_first;
+  }
 }
 
 void record_placed(ProfileTable& profiles, const Completion& completion) {

@@ -36,6 +36,9 @@ Form choose_form(const KernelProfile& profile, const WaitingLaunch& launch,
 /// the best size so far, twice and half of it are tried until neither is quicker.
 std::uint32_t choose_task(const KernelProfile& profile, const WaitingLaunch& launch,
                           const Settings& settings, bool trying);
+/// As workers it is so much quicker than natively that it stays so beside others, whose blocks find
+/// less room beside workers than beside blocks that come and go.
+bool is_much_quicker(const KernelProfile& profile);
 /// Whether choose_form() has nothing more to try for launches like this.
 bool alone_measured(const KernelProfile& profile, const WaitingLaunch& launch,
                     const Settings& settings);
@@ -73,6 +76,7 @@ struct Share {
   std::uint64_t tag = 0;
   Milliseconds ahead{};
   bool settled = false;  // the share stays: nobody waits for its queue to run out
+  bool sampled = false;  // and nobody measures every launch
 };
 /// Brings what runs to the placement, and starts the waiting launch there if it may be queued. True
 /// if it was started.

@@ -5,6 +5,10 @@
 
 namespace slate::scheduler {
 
+namespace {
+constexpr double kAtEnds = 1.5;
+}  // namespace
+
 ProgressSpan::Step ProgressSpan::next(const Progress& progress) {
   const bool follows = valid_ && last_.placement == progress.placement &&
                        last_.tag == progress.tag && last_.kernel == progress.kernel &&
@@ -20,18 +24,31 @@ ProgressSpan::Step ProgressSpan::next(const Progress& progress) {
   return step;
 }
 
-void Measurement::begin(std::size_t members) {
+void Measurement::begin(std::size_t members, Time now) {
   size_ = members;
+  begun_ = now;
   sums_.fill({});
+  from_ = kNever;
+  until_ = {};
 }
 
-void Measurement::add(std::size_t member, Milliseconds alone, Milliseconds device,
-                      std::uint32_t launches) {
+void Measurement::add(std::size_t member, Milliseconds alone, const Completion& completion) {
   Sum& sum = sums_[member];
-  sum.alone += alone.count() * launches;
-  sum.device += device.count() * launches;
-  sum.launches += launches;
-  sum.longest = std::max(sum.longest, device.count());
+  const Milliseconds took = completion.device_time * completion.launches;
+  sum.done += (completion.timed ? alone : completion.device_time).count() * completion.launches;
+  sum.ended += completion.launches;
+  until_ = std::max(until_, completion.ended);
+  if (!completion.timed) return;
+  sum.alone += alone.count() * completion.launches;
+  sum.device += took.count();
+  sum.launches += completion.launches;
+  sum.longest = std::max(sum.longest, completion.device_time.count());
+  const Time started = completion.ended - std::chrono::duration_cast<Time::duration>(took);
+  from_ = std::min(from_, std::max(begun_, started));
+}
+
+Milliseconds Measurement::wall() const {
+  return until_ > from_ ? Milliseconds(until_ - from_) : Milliseconds(0);
 }
 
 void Measurement::add_progress(std::size_t member, const Progress& progress, Milliseconds alone) {
@@ -52,7 +69,12 @@ bool Measurement::seen(std::uint32_t launches, Milliseconds measure) const {
 
 std::span<const double> Measurement::rates() const {
   for (std::size_t i = 0; i < size_; ++i) {
-    rates_[i] = sums_[i].device > 0 ? sums_[i].alone / sums_[i].device : 0;
+    const Sum& sum = sums_[i];
+    // Between its launches a session may have had to wait, too. How much of the time they fill is
+    // known up to about one and a half of them at the ends.
+    const double filled = sum.ended > 0 ? wall().count() * (1 - kAtEnds / sum.ended) : 0;
+    rates_[i] = sum.device > 0 ? sum.alone / sum.device : 0;
+    if (filled > 0) rates_[i] = std::min(rates_[i], sum.done / filled);
   }
   return {rates_.data(), size_};
 }

@@ -30,10 +30,11 @@ class ProgressSpan {
 
 class Measurement {
  public:
-  void begin(std::size_t members);
+  void begin(std::size_t members, Time now);
   std::size_t size() const { return size_; }
-  /// `launches` of a kernel that takes `alone` by itself and took `device` each.
-  void add(std::size_t member, Milliseconds alone, Milliseconds device, std::uint32_t launches);
+  /// Launches of a kernel that takes `alone` by itself. Those that were not timed only count as
+  /// work that was done.
+  void add(std::size_t member, Milliseconds alone, const Completion& completion);
   void add_progress(std::size_t member, const Progress& progress, Milliseconds alone);
   /// Every member has something to show: `launches` of them, fewer of launches longer than
   /// `measure`, or progress for as long as that.
@@ -42,9 +43,13 @@ class Measurement {
   std::span<const double> rates() const;
 
  private:
+  Milliseconds wall() const;
+
   struct Sum {
-    double alone = 0, device = 0;  // ms
+    double alone = 0, device = 0;  // ms, of launches that were timed
     std::uint32_t launches = 0;
+    double done = 0;  // ms, by themselves, of all launches
+    std::uint32_t ended = 0;
     double longest = 0;   // ms, of one launch
     double followed = 0;  // ms of progress
     ProgressSpan span{};
@@ -52,6 +57,7 @@ class Measurement {
   std::array<Sum, kMostMembers> sums_{};
   mutable std::array<double, kMostMembers> rates_{};
   std::size_t size_ = 0;
+  Time begun_{}, from_ = kNever, until_{};  // the first start since then, and the last end
 };
 
 }  // namespace slate::scheduler

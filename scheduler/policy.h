@@ -81,6 +81,8 @@ struct Start {
   /// for a while: about as long as one batch of them is measured. They are in RunningWork by the
   /// next decide() for this session.
   bool repeats = false;
+  /// Its time need not be measured if it is known well: a sample of such launches is enough.
+  bool sampled = false;
   std::uint64_t tag = 0;  // comes back in Completion
 };
 
@@ -119,6 +121,9 @@ struct Completion {
   Milliseconds device_time{};  // of one launch, by the device's clock
   Time started{}, ended{};     // by the caller's clock
   bool resized = false;        // its placement changed while it ran: device_time says little
+  /// Only a sample of launches that repeat is timed. False: device_time is what was expected, and
+  /// other kernels may be among the launches.
+  bool timed = true;
 };
 
 /// How far running resizable work has come, seen now and then.

@@ -19,6 +19,9 @@ constexpr double kUsualSpread = 0.25;
 // one outlier costs an eighth, a lasting change is followed within a few launches.
 constexpr double kFollow = 0.2;
 constexpr double kMostStep = 0.125;
+constexpr std::uint32_t kEarly = 8;  // samples
+// About so many of the last samples make up an estimate.
+constexpr std::uint32_t kMemory = 8;
 
 // Keeps what was not measured. The row stays, too: ids are held elsewhere.
 void wipe(KernelProfile& kernel) {
@@ -47,12 +50,16 @@ void TimeEstimate::add(double measured_ms, std::uint32_t count) {
     samples = count;
     return;
   }
+  const double apart = std::abs(measured_ms / ms - 1);
+  spread += (std::min(apart, 1.0) - spread) * std::max(kFollow, 1.0 / samples);
   const std::uint32_t rounds = std::min(count, 8U);
   for (std::uint32_t i = 0; i < rounds; ++i) {
     const double off = measured_ms / ms - 1;
     if (samples == 1 && std::abs(off) > kUsualSpread) {
       // Of the first two the quicker: warming up only ever makes a launch slower.
       ms = std::min(ms, measured_ms);
+    } else if (samples < kEarly && off < 0 && off >= -kUsualSpread) {
+      ms = measured_ms;  // the first ones find clocks and caches cold
     } else if (std::abs(off) <= kUsualSpread) {
       ms += (measured_ms - ms) * std::max(kFollow, 1.0 / (samples + 1));
     } else {
@@ -61,6 +68,10 @@ void TimeEstimate::add(double measured_ms, std::uint32_t count) {
     ++samples;
   }
   samples += count - rounds;
+}
+
+double TimeEstimate::doubt() const {
+  return samples == 0 ? 0 : spread / std::sqrt(std::min(samples, kMemory));
 }
 
 Form KernelProfile::best_form() const {
@@ -76,7 +87,9 @@ Form KernelProfile::best_form() const {
   }
   if (!worker.known()) return Form::kNative;
   if (!native.known()) return Form::kWorker;
-  return worker.ms < native.ms * (1 - kWorkerGain) ? Form::kWorker : Form::kNative;
+  // Of a kernel whose launches differ, a few may have been the small ones.
+  const double gain = std::max(kWorkerGain, native.doubt() + worker.doubt());
+  return worker.ms < native.ms * (1 - gain) ? Form::kWorker : Form::kNative;
 }
 
 KernelId ProfileTable::find_or_add(const KernelKey& key) {

@@ -37,7 +37,10 @@ std::uint32_t grid_bucket(std::uint64_t blocks);
 struct TimeEstimate {
   double ms = 0;  // of one launch; 0: never measured
   std::uint32_t samples = 0;
+  double spread = 0;  // usual distance of a measurement from it, as a part of it
   bool known() const { return samples > 0; }
+  /// By how much of it the true mean may well differ.
+  double doubt() const;
   void add(double measured_ms, std::uint32_t count = 1);
 };
 
@@ -49,6 +52,7 @@ struct KernelProfile {
   std::map<Placement, TimeEstimate> placed[3];  // by Form, beside others or not, on part of it
   std::map<std::uint32_t, TimeEstimate> tasks;  // worker form alone, by blocks a task
   std::uint32_t task_size = 0;                  // the best of them, once found; 0: the usual number
+  std::uint32_t native_again = 0;               // samples of the native form that are to be had
   double flops = -1;                            // per launch, by the profile form; -1: unknown
   double bytes = -1;                            // to and from global memory, per launch
   double instructions = -1;                     // per launch, of threads

@@ -15,6 +15,10 @@ constexpr double kMixMs = 20;
 constexpr double kMainMargin = 1.5;
 // A session that comes back with a kernel that had less than this share starts afresh.
 constexpr double kMinorShare = 0.2;
+// A gap of less than this part of a launch is none: behind a long one the next is not queued.
+constexpr double kGap = 0.05;
+// Launches by which a session counts as one that pauses; older ones are halved away.
+constexpr double kRecentLaunches = 64;
 
 }  // namespace
 
@@ -36,6 +40,19 @@ bool Roster::align(const View& view) {
 Slot* Roster::find(SessionId id) {
   const auto at = std::ranges::find(slots_, id, &Slot::id);
   return at == slots_.end() ? nullptr : &*at;
+}
+
+void Roster::note_arrival(Slot& slot, const SessionView& session) const {
+  // Slices of one launch come one after the other.
+  if (session.waiting->since == slot.last_came || session.waiting->blocks_started > 0) return;
+  slot.last_came = session.waiting->since;
+  ++slot.came;
+  const Milliseconds gap = session.waiting->since - session.idle_since;
+  const Milliseconds usual = expected_time(profiles_, session.waiting->kernel, settings_);
+  if (session.running.launches == 0 && gap > usual * kGap) ++slot.came_to_nothing;
+  if (slot.came < kRecentLaunches) return;
+  slot.came /= 2;
+  slot.came_to_nothing /= 2;
 }
 
 void Roster::choose_kernel(Slot& slot, const SessionView& session, Time now) {
@@ -104,6 +121,7 @@ bool Roster::update(const View& view) {
     slot.weight = session.weight > 0 ? session.weight : 1;
     highest = std::max(highest, session.priority);
     const bool busy = session.waiting || session.running.launches > 0;
+    if (session.waiting) note_arrival(slot, session);
     if (busy) choose_kernel(slot, session, now);
     bool holds = busy;
     if (busy && !slot.active) {

@@ -32,11 +32,18 @@ struct Slot {
   Time last_start{};           // of a launch
   Time emptied = kNever;       // since when its running work is off the device
   Time grace_until{};          // let through in spite of its priority
+  // Of recent launches, how many came a while after all before them had ended.
+  double came = 0, came_to_nothing = 0;
+  Time last_came{};
   struct KernelTime {
     KernelId kernel = 0;
     double ms = 0;
   };
   std::array<KernelTime, 4> mix{};  // recent device time by family
+
+  /// Its program waits for the ends of launches before it makes others.
+  bool pauses() const { return came >= kEnoughToTell && came_to_nothing > kPausing * came; }
+  static constexpr double kEnoughToTell = 8, kPausing = 0.2;
 };
 
 class Roster {
@@ -63,6 +70,7 @@ class Roster {
 
  private:
   bool align(const View& view);
+  void note_arrival(Slot& slot, const SessionView& session) const;
   void choose_kernel(Slot& slot, const SessionView& session, Time now);
   bool aged(Slot& slot, const SessionView& session, Time now);
   void later(Time at) { next_change_ = at < next_change_ ? at : next_change_; }

@@ -10,7 +10,8 @@ namespace slate::scheduler {
 namespace {
 
 constexpr double kBetter = 0.006;  // of the score: less is noise
-constexpr double kStarved = 1;     // what starving somebody costs while climbing
+constexpr double kEven = 1.1;
+constexpr double kStarved = 1;  // what starving somebody costs while climbing
 // A split that is worse than this after the largest steps, or the later ones, gets no better.
 constexpr double kHopeless = 1.01, kHopelessLater = 0.995;
 // Moves that are predicted to leave somebody less than this part of the floor are not tried.
@@ -45,6 +46,15 @@ bool starves(std::span<const double> rates, std::span<const double> weights, dou
   return false;
 }
 
+bool is_uneven(std::span<const double> rates, std::span<const double> weights) {
+  double least = std::numeric_limits<double>::infinity(), most = 0;
+  for (std::size_t i = 0; i < rates.size(); ++i) {
+    least = std::min(least, rates[i] / weights[i]);
+    most = std::max(most, rates[i] / weights[i]);
+  }
+  return most > least * kEven;
+}
+
 void Search::begin(std::vector<Member> members, const Space& space) {
   members_ = std::move(members);
   space_ = space;
@@ -59,11 +69,16 @@ void Search::begin(std::vector<Member> members, const Space& space) {
   first_step_ = true;
   step_ = std::bit_floor(std::max(1U, space_.units / kSteps));
   for (std::size_t i = 0; i < members_.size(); ++i) candidate_.forms[i] = members_[i].form;
-  Arrangement together = candidate_;
-  together.sharing = Sharing::kTogether;
-  if (space_.together && leaves_room(together)) {
+  together_ = candidate_;
+  together_.sharing = Sharing::kTogether;
+  for (std::size_t i = 0; i < members_.size(); ++i) together_.forms[i] = members_[i].form_together;
+  together_score_ = kInfinite;
+  if (may_together()) {
     stage_ = Stage::kTogether;
-    candidate_ = together;
+    candidate_ = together_;
+    together_score_ = 1;
+  } else if (!space_.in_parts) {
+    stage_ = Stage::kDone;
   } else {
     stage_ = Stage::kStart;
     propose_start();
@@ -82,7 +97,16 @@ void Search::measured(std::span<const double> rates) {
     }
   }
   const double score = makespan(rates, weights_);
-  judged(starves(rates, weights_, space_.floor) ? score + kStarved : score);
+  const bool unfair =
+      starves(rates, weights_, space_.floor) || (space_.even && is_uneven(rates, weights_));
+  if (candidate_ == together_) together_seen(rates);
+  judged(unfair ? score + kStarved : score);
+}
+
+void Search::together_seen(std::span<const double> rates) {
+  together_score_ = starves(rates, weights_, space_.floor * kTogetherFloor)
+                        ? kInfinite
+                        : makespan(rates, weights_);
 }
 
 void Search::rejected() {
@@ -91,6 +115,7 @@ void Search::rejected() {
 
 void Search::judged(double score) {
   tried_.push_back({candidate_, score});
+  if (candidate_ == together_ && score == kInfinite) together_score_ = score;
   const bool better = score < centre_score_ * (1 - kBetter);
   if (stage_ == Stage::kQuotas) centre_score_ = std::min(centre_score_, score);
   if (candidate_.sharing == Sharing::kPlaced && better) {
@@ -130,6 +155,10 @@ bool Search::is_verified() const {
 void Search::advance(bool better) {
   switch (stage_) {
     case Stage::kTogether:
+      if (!space_.in_parts) {
+        stage_ = Stage::kDone;
+        return;
+      }
       stage_ = Stage::kStart;
       propose_start();
       return;
@@ -282,7 +311,8 @@ void Search::propose_form() {
 
 bool Search::leaves_room(const Arrangement& together) const {
   for (std::size_t i = 0; i < members_.size(); ++i) {
-    if (members_[i].fills && together.quotas[i] == 0) return false;
+    const bool fills = members_[i].fills && together.forms[i] == Form::kWorker;
+    if (fills && together.quotas[i] == 0) return false;
   }
   return true;
 }

@@ -16,6 +16,10 @@ namespace slate::scheduler {
 
 inline constexpr std::size_t kMostMembers = 8;
 
+/// What the hardware does by itself is good enough while it leaves everybody this part of the
+/// floor: turns, which would give more, cost all of them a few per cent.
+inline constexpr double kTogetherFloor = 0.25;
+
 struct Arrangement {
   Sharing sharing = Sharing::kAlone;
   std::array<Form, kMostMembers> forms{};
@@ -29,6 +33,8 @@ struct Arrangement {
 double makespan(std::span<const double> rates, std::span<const double> weights);
 /// Somebody makes less progress than `floor` of its weighted share of the device.
 bool starves(std::span<const double> rates, std::span<const double> weights, double floor);
+/// Somebody makes more than a tenth more progress for its weight than another.
+bool is_uneven(std::span<const double> rates, std::span<const double> weights);
 
 class Search {
  public:
@@ -41,7 +47,8 @@ class Search {
     double share = 1;   // of the device to begin with, relative to the others'
     std::uint32_t least_units = 1;
     Form form = Form::kNative;
-    bool flips = false;         // the other form may be tried
+    Form form_together = Form::kNative;  // on SMs that others use, too
+    bool flips = false;                  // the other form may be tried
     bool fills = false;         // workers, on every SM until its end: nobody else gets on them
     std::uint32_t room = 0;     // workers that fit on an SM; 0: it cannot be limited to fewer
     std::vector<Point> points;  // known speeds in `form`
@@ -50,6 +57,8 @@ class Search {
     std::uint32_t units = 1;
     bool together = true;
     double floor = 0.5;
+    bool even = false;     // progress has to be as the weights
+    bool in_parts = true;  // placed arrangements are tried
   };
 
   /// `members`: 2 to kMostMembers.
@@ -71,6 +80,13 @@ class Search {
   /// The best that starves nobody; infinite if there is none.
   double best_score() const { return best_score_; }
   const Arrangement& best() const { return best_; }
+  /// All on the whole device, in the forms that are quickest alone: tried first, if it may be.
+  const Arrangement& together() const { return together_; }
+  bool may_together() const { return space_.together && leaves_room(together_); }
+  /// 1 while it is not known; infinite if it may not be tried.
+  double together_score() const { return together_score_; }
+  /// It was watched for longer.
+  void together_seen(std::span<const double> rates);
   std::uint32_t tried() const { return static_cast<std::uint32_t>(tried_.size()); }
 
  private:
@@ -105,8 +121,8 @@ class Search {
   std::vector<double> weights_;
   Space space_;
   Stage stage_ = Stage::kDone;
-  Arrangement candidate_, best_, centre_;
-  double best_score_ = kInfinite, centre_score_ = kInfinite;
+  Arrangement candidate_, best_, centre_, together_;
+  double best_score_ = kInfinite, centre_score_ = kInfinite, together_score_ = kInfinite;
   std::vector<Tried> tried_;
   std::vector<Move> moves_;
   std::size_t next_move_ = 0, next_form_ = 0, next_quota_ = 0;

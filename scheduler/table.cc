@@ -176,7 +176,8 @@ void TablePolicy::decide(const View& view, Decisions& decisions) {
                   .placement = half.placement,
                   .tag = epoch_,
                   .ahead = settings_.ahead,
-                  .settled = true},
+                  .settled = true,
+                  .sampled = true},
                  decisions);
   }
   decisions.again = std::min(decisions.again, until_);
@@ -195,13 +196,15 @@ std::string TablePolicy::arrangement_text(const Machine& machine) const {
 
 void TablePolicy::finished(const Completion& completion) {
   const TimeEstimate alone = profiles_.kernel(completion.kernel).best_alone();
-  if (!paired_) turns_.finished(roster_, completion);
-  roster_.account(completion);
   if (Slot* slot = roster_.find(completion.session)) {
-    const double ms = alone.known() ? alone.ms * completion.part : completion.device_time.count();
+    const bool known = alone.known() && completion.timed;
+    const double ms = known ? alone.ms * completion.part : completion.device_time.count();
     slot->served += ms * completion.launches / slot->weight;
     if (completion.tag != epoch_) handover_.ended(*slot, completion);
   }
+  if (!completion.timed) return;
+  if (!paired_) turns_.finished(roster_, completion);
+  roster_.account(completion);
   if (completion.tag != epoch_ || completion.tag == kBesideTag) return;
   if (!handover_.clean(completion)) return;
   if (paired_) {

@@ -37,6 +37,7 @@ void TimeslicePolicy::decide(const View& view, Decisions& decisions) {
 }
 
 void TimeslicePolicy::finished(const Completion& completion) {
+  if (!completion.timed) return;
   turns_.finished(roster_, completion);
   roster_.account(completion);
   if (completion.tag == kAloneTag) record_alone(profiles_, completion, settings_);

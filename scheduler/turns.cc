@@ -4,6 +4,7 @@
 #include "scheduler/turns.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "scheduler/forms.h"
 
@@ -11,6 +12,10 @@ namespace slate::scheduler {
 namespace {
 constexpr std::uint32_t kNobody = ~0U;
 constexpr double kFarBehind = 1.5;  // quanta
+// Whoever has just started a launch may not have brought its next one yet: so long, and at most
+// half of what it has queued, its turn waits for it. Behind a long one nothing is queued: there it
+// is waited for with the device idle, which costs less than a turn of somebody else.
+constexpr Milliseconds kComing{0.5}, kComingAfterLong{0.4};
 }  // namespace
 
 struct Turns::Scene {
@@ -32,6 +37,18 @@ struct Turns::Scene {
 bool Turns::by_time(const SessionView& session) const {
   return session.running.launches > 0 && session.running.resizable &&
          is_long(profiles_.kernel(session.running.kernel), settings_);
+}
+
+/// Until when the holder's next launch is waited for.
+Time Turns::coming_until(const Scene& scene, std::uint32_t holder) const {
+  const SessionView& session = scene.session(holder);
+  const Slot& slot = scene.roster[holder];
+  const RunningWork& running = session.running;
+  if (session.waiting || running.resizable) return {};
+  if (running.launches > 0) return running.started + ticks(std::min(kComing, running.expected / 2));
+  const bool was_long = is_long(profiles_.kernel(slot.launch.kernel), settings_);
+  return was_long && !slot.pauses() && budget_ > 0 ? session.idle_since + ticks(kComingAfterLong)
+                                                   : Time{};
 }
 
 bool Turns::wants(const Scene& scene, std::uint32_t index) const {
@@ -64,7 +81,8 @@ std::uint32_t Turns::next(const Scene& scene, std::uint32_t after) const {
 bool Turns::over(const Scene& scene, std::uint32_t holder) const {
   const SessionView& session = scene.session(holder);
   const bool started = scene.started(session.id);
-  const bool idle = !session.waiting && !retreated(session) && !by_time(session) && !started;
+  const bool idle = !session.waiting && !retreated(session) && !by_time(session) && !started &&
+                    scene.view.now >= coming_until(scene, holder);
   // Who has fallen far behind, as programs do that wait for each launch, goes at once.
   const bool done = idle || budget_ <= 0;
   const double behind = scene.roster[holder].received - kFarBehind * scene.rules.quantum.count();
@@ -91,13 +109,18 @@ void Turns::charge_time(Scene& scene) {
   for (const std::uint32_t i : scene.who) {
     const SessionView& session = scene.session(i);
     if (!held_ || session.id != holder_) continue;
-    if (by_time(session) && on_device(session)) {
-      const double ms = Milliseconds(scene.view.now - charged_until_).count();
-      scene.roster[i].received += ms / scene.roster[i].weight;
-      budget_ -= ms;
-    }
+    if (by_time(session) && on_device(session)) charge(scene.roster[i], scene.view.now);
     charged_until_ = scene.view.now;
   }
+}
+
+/// The holder had the device until then.
+void Turns::charge(Slot& slot, Time until) {
+  const double ms = Milliseconds(until - charged_until_).count();
+  if (ms <= 0) return;
+  slot.received += ms / slot.weight;
+  budget_ -= ms;
+  charged_until_ = until;
 }
 
 void Turns::retreat_others(Scene& scene, std::uint32_t holder) {
@@ -128,7 +151,12 @@ Turns::Served Turns::serve(Scene& scene, std::uint32_t index) {
   }
   if (!session.waiting) return by_time(session) ? Served::kEnough : Served::kNothing;
   const bool deep = scene.single && !scene.roster.may_be_preempted();
-  const auto ahead = deep ? settings_.ahead_alone : settings_.ahead;
+  // Who waits for each launch waits for all that is queued before it.
+  const bool hurries = std::ranges::any_of(
+      scene.who, [&](std::uint32_t i) { return i != index && scene.roster[i].pauses(); });
+  const auto ahead = deep      ? settings_.ahead_alone
+                     : hurries ? std::min(settings_.ahead, settings_.search_ahead)
+                               : settings_.ahead;
   const auto launches = deep ? settings_.ahead_alone_launches : settings_.ahead_launches;
   if (!may_queue(session, profiles_, settings_, ahead, launches, deep)) return Served::kEnough;
 
@@ -138,6 +166,7 @@ Turns::Served Turns::serve(Scene& scene, std::uint32_t index) {
   Start start = start_in_form(session, form, whole, profiles_, settings_, true);
   start.alone = scene.rules.alone;
   start.tag = scene.rules.tag;
+  start.sampled = scene.rules.sampled;
   scene.decisions.start.push_back(start);
   Slot& slot = scene.roster[index];
   slot.last_start = scene.view.now;
@@ -176,6 +205,9 @@ void Turns::decide(const View& view, Roster& roster, std::span<const std::uint32
     if (!over(scene, holder)) break;
   }
   if (holder == kNobody) return;
+  if (const Time until = coming_until(scene, holder); until > view.now) {
+    decisions.again = std::min(decisions.again, until);
+  }
   retreat_others(scene, holder);
   if (scene.single) {
     budget_ = 0;  // whoever comes has the next turn
@@ -189,7 +221,10 @@ void Turns::finished(Roster& roster, const Completion& completion) {
   Slot* slot = roster.find(completion.session);
   if (!slot || !slot->in_turns || completion.resized) return;
   const KernelProfile& profile = profiles_.kernel(completion.kernel);
-  if (completion.form == Form::kWorker && is_long(profile, settings_)) return;
+  if (completion.form == Form::kWorker && is_long(profile, settings_)) {
+    if (held_ && completion.session == holder_) charge(*slot, completion.ended);
+    return;
+  }
   const double off =
       completion.device_time.count() -
       expected_time(profiles_, completion.kernel, completion.part, settings_).count();
@@ -197,8 +232,12 @@ void Turns::finished(Roster& roster, const Completion& completion) {
   if (held_ && completion.session == holder_) budget_ -= off * completion.launches;
 }
 
-void Turns::reset(Roster& roster) {
-  for (std::size_t i = 0; i < roster.size(); ++i) roster[i].received = 0;
+void Turns::reset(Roster& roster, Milliseconds most_owed) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const std::uint32_t i : roster.contenders()) least = std::min(least, roster[i].served);
+  for (std::size_t i = 0; i < roster.size(); ++i) {
+    roster[i].received = std::clamp(roster[i].served - least, 0.0, most_owed.count());
+  }
   received_ = 0;
   held_ = false;
   budget_ = 0;

@@ -18,7 +18,8 @@ class Turns {
     Milliseconds quantum{5};
     Milliseconds long_quantum{5};  // of work that has to be taken off the device when its turn ends
     std::uint64_t tag = 0;
-    bool alone = true;  // false: do not wait for the work of sessions outside of `who`
+    bool alone = true;     // false: do not wait for the work of sessions outside of `who`
+    bool sampled = false;  // not every launch has to be measured
   };
 
   Turns(const Settings& settings, const ProfileTable& profiles)
@@ -29,8 +30,9 @@ class Turns {
               const Rules& rules, Decisions& decisions);
   /// Corrects what the launches were expected to take. Call before the profile learns of them.
   void finished(Roster& roster, const Completion& completion);
-  /// Forgets who received what.
-  void reset(Roster& roster);
+  /// Forgets who received what in earlier turns. Who was served more than another since then, owes
+  /// it that, up to `most_owed`.
+  void reset(Roster& roster, Milliseconds most_owed = {});
 
   SessionId holder() const { return holder_; }
   /// Rises when the holder changes.
@@ -42,7 +44,9 @@ class Turns {
 
   Served serve(Scene& scene, std::uint32_t index);
   void charge_time(Scene& scene);
+  void charge(Slot& slot, Time until);
   bool by_time(const SessionView& session) const;
+  Time coming_until(const Scene& scene, std::uint32_t holder) const;
   bool wants(const Scene& scene, std::uint32_t index) const;
   std::uint32_t next(const Scene& scene, std::uint32_t after) const;
   bool over(const Scene& scene, std::uint32_t holder) const;

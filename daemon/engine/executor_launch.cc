@@ -14,7 +14,6 @@ using Clock = std::chrono::steady_clock;
 constexpr double kBatchMs = 0.25;
 constexpr double kSettledBatchMs = 1.0;
 constexpr std::uint32_t kMostBatch = 256;
-constexpr std::uint32_t kTimedOfSettled = 16;  // every so many batches is timed
 
 injector::Form to_injector(Form form) {
   switch (form) {
@@ -161,12 +160,18 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
     start.placement = machine().whole();
     start.tag = 0;
   }
+  // What has to be loaded first is not to be taken for the launch's time.
+  find_forms(device_, kernel, to_injector(start.form));
   const device::Partition partition = resizable ? device::kWholeDevice : partition_for(start);
   if (const LaunchBatch* open = stream.batch.get(); open != nullptr) {
     const scheduler::Completion& last = open->completion;
-    const bool alike = last.kernel == grant.kernel && last.form == start.form &&
-                       last.tag == start.tag && last.placement == start.placement &&
-                       last.part == grant.part && last.task_size == start.task_size;
+    // One that is not timed may have other kernels in it.
+    const bool same_kernel =
+        last.kernel == grant.kernel && last.part == grant.part && last.task_size == start.task_size;
+    const bool mixes =
+        !open->start && grant.settled && !grant.is_long && start.form == Form::kNative;
+    const bool alike = (same_kernel || mixes) && last.form == start.form && last.tag == start.tag &&
+                       last.placement == start.placement;
     if (resizable || profiled || !alike) close_batch(client, stream);
   }
   if (const auto prepared = prepare(client, stream, grant, shape, partition); !prepared) {
@@ -252,8 +257,6 @@ Result<injector::Form> Executor::launch_plain(FunctionRecord& kernel,
 Result<injector::Form> Executor::launch_lane(Client& client, FunctionRecord& kernel,
                                              const device::LaunchSpec& spec, LogicalStream& stream,
                                              const scheduler::Start& start) {
-  // What is looked for or made first may begin a rest, which takes the mutex.
-  find_workers(device_, kernel);
   ControlMemory* const memory = forms_.control_memory();
   const std::lock_guard lanes(client.mutex);
   WorkerLane* const lane = &stream.lane;
@@ -372,7 +375,7 @@ Result<void> Executor::open_batch(Client& client, LogicalStream& stream, const G
   batch->trace.form = start.form;
   batch->trace.placement = start.placement;
   // Of a kernel whose time is known a sample is enough.
-  if (!grant.settled || grant.is_long || client.untimed++ % kTimedOfSettled == 0) {
+  if (!grant.settled || grant.is_long || client.untimed++ % grant.timed_of == 0) {
     auto begin = completer_.take_timer();
     if (!begin) return std::unexpected(begin.error());
     batch->start = std::move(*begin);

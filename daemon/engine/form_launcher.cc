@@ -142,11 +142,15 @@ class Launcher {
 
 }  // namespace
 
-void find_workers(device::Device& device, FunctionRecord& kernel) {
+void find_forms(device::Device& device, FunctionRecord& kernel, Form form) {
   if (kernel.forms == nullptr) return;
-  find_form(device, kernel, kernel.worker, kernel.forms->worker);
-  if (!kernel.forms->compact_worker.empty())
-    find_form(device, kernel, kernel.compact_worker, kernel.forms->compact_worker);
+  const injector::KernelForms& forms = *kernel.forms;
+  if (form == Form::kSlice && !forms.slice.empty())
+    find_form(device, kernel, kernel.slice, forms.slice);
+  if (form != Form::kWorker || forms.worker.empty()) return;
+  find_form(device, kernel, kernel.worker, forms.worker);
+  if (!forms.compact_worker.empty())
+    find_form(device, kernel, kernel.compact_worker, forms.compact_worker);
 }
 
 FormFunction* usable_form(device::Device& device, FormService& service, FunctionRecord& kernel,

@@ -22,9 +22,8 @@ struct LaunchShape {
 LaunchShape shape_of(device::Device& device, FormService& service, FunctionRecord& kernel,
                      const device::LaunchSpec& spec);
 
-/// Looks the worker form's functions up, which a launch would otherwise do when it first needs
-/// them.
-void find_workers(device::Device& device, FunctionRecord& kernel);
+/// Looks the form's functions up, which a launch would otherwise do when it first needs them.
+void find_forms(device::Device& device, FunctionRecord& kernel, injector::Form form);
 /// One form's function for launches with so much dynamic shared memory, looked up once. Null, with
 /// the reason logged, if it cannot be launched.
 FormFunction* usable_form(device::Device& device, FormService& service, FunctionRecord& kernel,

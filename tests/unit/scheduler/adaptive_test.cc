@@ -9,6 +9,7 @@ namespace slate::scheduler::test {
 namespace {
 
 using Pair = std::tuple<int, int>;
+using Phase = AdaptivePolicy::Phase;
 
 class AdaptivePairTest : public testing::TestWithParam<Pair> {
  protected:
@@ -25,16 +26,23 @@ TEST_P(AdaptivePairTest, ReachesNearlyTheBestArrangementSoon) {
   scene.sim.jitter = 0.01;
   scene.sim.add({.kernels = {&a()}});
   scene.sim.add({.kernels = {&b()}});
-  const double settled = scene.settle(1000);
   const ModelKernel* members[] = {&a(), &b()};
   const double best = best_makespan(members, h200(), 0.5);
-  EXPECT_LE(scene.plan_makespan({&a(), &b()}), best / 0.95);
+  const auto is_there = [&] {
+    return (scene.adaptive().resting() || scene.adaptive().phase() == Phase::kSettled) &&
+           scene.plan_makespan({&a(), &b()}) <= best / 0.95;
+  };
+  while (!is_there() && scene.sim.now_ms() < 1000) scene.sim.run_until(scene.sim.now_ms() + 0.5);
+  const double reached = scene.sim.now_ms();
   const std::uint64_t fewest = std::min(scene.sim.outcome(0).ended, scene.sim.outcome(1).ended);
-  EXPECT_TRUE(settled <= 100 || fewest <= 30) << settled << " ms, " << fewest << " launches";
+  EXPECT_TRUE(reached <= 100 || fewest <= 30) << reached << " ms, " << fewest << " launches";
   // And it stays there.
+  const double settled = scene.settle(1000);
+  // A per cent more where all together, as the hardware does by itself, takes the place of turns.
+  EXPECT_LE(scene.plan_makespan({&a(), &b()}), best / 0.94);
   scene.sim.run_until(settled + 2000);
   EXPECT_EQ(scene.adaptive().searches(), 1U);
-  EXPECT_LE(scene.plan_makespan({&a(), &b()}), best / 0.95);
+  EXPECT_LE(scene.plan_makespan({&a(), &b()}), best / 0.94);
 }
 
 TEST_P(AdaptivePairTest, IsNeverMuchSlowerThanOneAfterTheOther) {
@@ -66,7 +74,7 @@ INSTANTIATE_TEST_SUITE_P(
              kernels()[static_cast<std::size_t>(std::get<1>(which.param))].name;
     });
 
-TEST(AdaptiveTest, KernelsWithNothingToGainTakeTurnsAtOnePercent) {
+TEST(AdaptiveTest, KernelsWithNothingToGainAreLeftToTheHardwareAtOnePercent) {
   // Two that saturate nothing and scale linearly, without anything to gain from mixing.
   ModelKernel linear = kernel("CB");
   linear.scaling = {8 / 132.,  16 / 132., 32 / 132.,  48 / 132., 64 / 132.,
@@ -82,7 +90,7 @@ TEST(AdaptiveTest, KernelsWithNothingToGainTakeTurnsAtOnePercent) {
     scene.sim.add({.kernels = {&linear}});
     scene.sim.add({.kernels = {&other}});
     scene.sim.run_until(1000);
-    EXPECT_EQ(scene.adaptive().arrangement().sharing, Sharing::kAlone) << ms;
+    EXPECT_EQ(scene.adaptive().arrangement().sharing, Sharing::kTogether) << ms;
     const double work = scene.sim.outcome(0).work_ms + scene.sim.outcome(1).work_ms +
                         (scene.sim.progress(0) + scene.sim.progress(1)) * ms;
     EXPECT_GT(work * 1.02, 1000) << ms;
@@ -97,7 +105,7 @@ TEST(AdaptiveTest, CompletionsNoticedSeveralAtATimeDoNotMislead) {
       scene.sim.merge = merge;
       const ModelKernel* members[] = {&kernel(names[0]), &kernel(names[1])};
       for (const ModelKernel* each : members) scene.sim.add({.kernels = {each}});
-      EXPECT_LT(scene.settle(1000), 300) << names[0] << names[1] << merge;
+      EXPECT_LT(scene.settle(1000), 700) << names[0] << names[1] << merge;
       scene.sim.run_until(2000);
       EXPECT_EQ(scene.adaptive().searches(), 1U) << names[0] << names[1] << merge;
       EXPECT_LE(scene.plan_makespan({members[0], members[1]}),
@@ -176,6 +184,55 @@ TEST(AdaptiveTest, WeightsOfOneToThreeGiveOneToThree) {
     scene.sim.run_until(2000);
     EXPECT_NEAR(scene.sim.outcome(1).work_ms / scene.sim.outcome(0).work_ms, 3, 0.3) << name;
   }
+}
+
+TEST(AdaptiveTest, WeightsCountAlsoWhereSharingGains) {
+  Scene scene("adaptive");
+  scene.sim.next_after_ms = 0.06;
+  scene.sim.add({.kernels = {&kernel("BS")}});
+  scene.sim.add({.kernels = {&kernel("BS")}, .weight = 3});
+  scene.sim.run_until(2000);
+  EXPECT_NEAR(scene.sim.outcome(1).work_ms / scene.sim.outcome(0).work_ms, 3, 0.3);
+}
+
+TEST(AdaptiveTest, WeightsCountForLongKernelsBehindWhichNothingIsQueued) {
+  Scene scene("adaptive");
+  scene.sim.next_after_ms = 0.06;
+  const ModelKernel lasting = lengthy(16);
+  scene.sim.add({.kernels = {&lasting}, .depth = 1, .gap_ms = 0.15});
+  scene.sim.add({.kernels = {&lasting}, .depth = 1, .gap_ms = 0.15, .weight = 3});
+  scene.sim.run_until(4000);
+  EXPECT_NEAR(scene.sim.outcome(1).work_ms / scene.sim.outcome(0).work_ms, 3, 0.3);
+}
+
+TEST(AdaptiveTest, AFirstMeetingCostsLittle) {
+  // Nothing to gain, and every candidate takes long: without a bound it is 0.976.
+  ModelKernel one = kernel("CB"), other = kernel("CB");
+  one.name = "one";
+  one.native_ms = 24;
+  other.native_ms = 9;
+  one.mix = other.mix = 0;
+  one.worker_legal = other.worker_legal = false;
+  Scene scene("adaptive");
+  scene.sim.add({.kernels = {&one}});
+  scene.sim.add({.kernels = {&other}});
+  scene.sim.run_until(1000);
+  EXPECT_GT(scene.adaptive().candidates(), 1U);
+  const double work = scene.sim.outcome(0).work_ms + scene.sim.outcome(1).work_ms;
+  EXPECT_GT(work + scene.sim.progress(0) * 24 + scene.sim.progress(1) * 9, 985);
+}
+
+TEST(AdaptiveTest, WhatIsKnownOfEqualProgramsHoldsForAnyNumberOfThem) {
+  Scene scene("adaptive");
+  for (int i = 0; i < 4; ++i) {
+    scene.sim.add({.kernels = {&kernel("CB")}, .end_ms = i < 2 ? 1500. : 500.});
+  }
+  scene.sim.run_until(450);
+  EXPECT_EQ(scene.adaptive().phase(), Phase::kSettled);
+  const std::uint32_t searches = scene.adaptive().searches();
+  scene.sim.run_until(1000);
+  EXPECT_EQ(scene.adaptive().phase(), Phase::kSettled);
+  EXPECT_EQ(scene.adaptive().searches(), searches);
 }
 
 TEST(AdaptiveTest, ThousandsOfKernelsPassThrough) {

@@ -52,10 +52,12 @@ TEST(FormsTest, TheWorkerFormIsTriedTwiceAfterThreeNativeLaunchesAndOnlyAlone) {
 
 TEST(FormsTest, LongKernelsAreWorkersUnlessThatIsMuchSlower) {
   KernelProfile profile;
-  profile.alone[kNative].add(15);
-  profile.alone[kWorker].add(16);
+  profile.alone[kNative].add(15, 2);
+  profile.alone[kWorker].add(16, 2);
   EXPECT_EQ(choose_form(profile, launch_of(5000, 1000), {}, true), Form::kWorker);
   profile.alone[kWorker] = {};
+  profile.alone[kWorker].add(17);  // once is not enough to be sure
+  EXPECT_EQ(choose_form(profile, launch_of(5000, 1000), {}, true), Form::kWorker);
   profile.alone[kWorker].add(17);
   EXPECT_EQ(choose_form(profile, launch_of(5000, 1000), {}, true), Form::kNative);
 }
@@ -152,6 +154,42 @@ TEST(FormsTest, SizesOfTasksAreTriedAroundTheBest) {
   EXPECT_EQ(choose_task(profile, launch_of(24'000, 1000), {}, false), 8U);
 }
 
+TEST(FormsTest, NativeLaunchesThatCameFirstAndColdGetASecondTry) {
+  KernelProfile profile;
+  const auto took = [&](Form form, double ms) {
+    ProfileTable profiles;
+    const KernelId id = profiles.find_or_add({});
+    profiles.kernel(id) = profile;
+    Completion completion;
+    completion.kernel = id;
+    completion.form = form;
+    completion.device_time = Milliseconds(ms);
+    record_alone(profiles, completion, {});
+    profile = profiles.kernel(id);
+  };
+  const auto next = [&] { return choose_form(profile, launch_of(5000, 1000), {}, true); };
+  for (int i = 0; i < 3; ++i) took(Form::kNative, 1.1);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(next(), Form::kWorker);
+    took(Form::kWorker, 1.05);
+  }
+  EXPECT_EQ(profile.best_form(), Form::kWorker);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(next(), Form::kNative);
+    took(Form::kNative, 1);
+  }
+  EXPECT_EQ(next(), Form::kNative);
+  EXPECT_EQ(profile.best_form(), Form::kNative);
+}
+
+TEST(FormsTest, OfLaunchesThatDifferAFewSayLittleOfTheForm) {
+  KernelProfile profile;
+  for (const double ms : {0.1, 1.0, 0.2, 0.9}) profile.alone[kNative].add(ms);
+  for (const double ms : {0.1, 0.3}) profile.alone[kWorker].add(ms);
+  EXPECT_LT(profile.alone[kWorker].ms, profile.alone[kNative].ms);
+  EXPECT_EQ(profile.best_form(), Form::kNative);
+}
+
 TEST(FormsTest, TasksAreNotTriedForWhatRunsNatively) {
   KernelProfile profile;
   for (int i = 0; i < 4; ++i) profile.alone[kWorker].add(1);
@@ -165,7 +203,7 @@ TEST(FormsTest, WhatNobodyCouldStopIsNotTriedNatively) {
   EXPECT_EQ(choose_form(profile, launch_of(5000, 1000), {}, true), Form::kWorker);
   EXPECT_TRUE(alone_measured(profile, launch_of(5000, 1000), {}));
   profile.alone[kWorker] = {};
-  profile.alone[kWorker].add(40);
+  profile.alone[kWorker].add(40, 2);
   EXPECT_EQ(choose_form(profile, launch_of(5000, 1000), {}, true), Form::kNative);
 }
 

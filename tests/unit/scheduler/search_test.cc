@@ -147,7 +147,7 @@ TEST(SearchTest, QuotasThatGainNothingEndAfterOne) {
 TEST(SearchTest, NothingIsTriedTogetherWithWorkersOnAllSms) {
   Search search;
   Search::Member filling;
-  filling.form = Form::kWorker;
+  filling.form = filling.form_together = Form::kWorker;
   filling.fills = true;
   filling.room = 8;
   Search::Member other;
@@ -164,6 +164,48 @@ TEST(SearchTest, NothingIsTriedTogetherWithWorkersOnAllSms) {
     search.measured(rates);
   }
   EXPECT_EQ(together, 1U);  // with half of the workers
+}
+
+TEST(SearchTest, TogetherEachRunsInTheFormThatLeavesRoom) {
+  Search search;
+  Search::Member filling;
+  filling.form = Form::kWorker;
+  filling.form_together = Form::kNative;
+  filling.fills = true;
+  search.begin({filling, Search::Member{}}, {.units = 17});
+  EXPECT_TRUE(search.may_together());
+  EXPECT_EQ(search.together_score(), 1);  // as good as turns, until it is known
+  EXPECT_EQ(search.candidate(), search.together());
+  EXPECT_EQ(search.candidate().forms[0], Form::kNative);
+}
+
+TEST(SearchTest, TogetherIsKeptInMindThoughSomebodyGetsLittle) {
+  Search search;
+  search.begin({Search::Member{}, Search::Member{}}, {.units = 17, .in_parts = false});
+  const double little[] = {0.9, 0.1};
+  search.measured(little);
+  EXPECT_TRUE(search.done());
+  EXPECT_GT(search.best_score(), 1);  // nobody may be left so little for the good of all
+  EXPECT_NEAR(search.together_score(), (1 / 0.9 + 1 - 0.1 / 0.9) / 2, 1e-9);
+  const double nothing[] = {0.9, 0.01};
+  search.together_seen(nothing);
+  EXPECT_GT(search.together_score(), 100);
+}
+
+TEST(SearchTest, WhatIsNotAsTheWeightsIsNoCandidateWhereTheyCount) {
+  const double weights[] = {0.5, 1.5};
+  const double even[] = {0.26, 0.75}, uneven[] = {0.3, 0.75};
+  EXPECT_FALSE(is_uneven(even, weights));
+  EXPECT_TRUE(is_uneven(uneven, weights));
+  for (const bool counts : {false, true}) {
+    Search search;
+    Search::Member light, heavy;
+    light.weight = 0.5;
+    heavy.weight = 1.5;
+    search.begin({light, heavy}, {.units = 17, .together = false, .even = counts});
+    search.measured(uneven);
+    EXPECT_EQ(search.best_score() < 1, !counts);
+  }
 }
 
 TEST(SearchTest, NobodyIsSqueezedBelowItsLeastWhereThereIsRoom) {

@@ -94,7 +94,7 @@ void Simulator::build_view() {
     view.weight = session.program.weight;
     view.priority = session.program.priority;
     view.idle_since = at(session.idle_since);
-    if (!session.pending.empty()) {
+    if (head_waits(session)) {
       const ModelKernel& kernel = next_kernel(session);
       view.waiting = WaitingLaunch{.kernel = next_id(session),
                                    .blocks = kernel.blocks,
@@ -190,6 +190,7 @@ void Simulator::carry_out(const Start& start) {
   outcome.longest_wait_ms = std::max(outcome.longest_wait_ms, now_ - head);
   if (outcome.first_start_ms < 0) outcome.first_start_ms = now_;
   session->idle_since = now_;
+  session->next_at = now_ + next_after_ms;
   changed_ = true;
   if (on_start) on_start(static_cast<std::size_t>(session->id - 100) / 3 - 1, start);
 }
@@ -210,7 +211,19 @@ bool Simulator::decide_once() {
   return !decided_.start.empty();
 }
 
+bool Simulator::head_waits(const Session& session) const {
+  return !session.pending.empty() && now_ + kBit >= session.next_at;
+}
+
+/// Some have come to the heads of their queues since the last decision.
+bool Simulator::heads_come() const {
+  return std::ranges::any_of(sessions_, [&](const Session& session) {
+    return head_waits(session) && session.next_at > decided_at_;
+  });
+}
+
 void Simulator::decide() {
+  decided_at_ = now_;
   std::uint32_t rounds = 0;
   do {
     changed_ = false;
@@ -222,7 +235,7 @@ void Simulator::decide() {
   // Deadlock: somebody waits and nothing will ever happen.
   bool waits = false, runs = false;
   for (const Session& session : sessions_) {
-    waits |= !session.ended && (!session.pending.empty() || !session.started.empty());
+    waits |= !session.ended && (head_waits(session) || !session.started.empty());
     for (const Launch& launch : session.started) runs |= !launch.placement.empty();
   }
   SLATE_CHECK(!waits || runs || again_ != kNeverMs);
@@ -275,6 +288,8 @@ double Simulator::next_event() const {
   double next = again_;
   for (const Session& session : sessions_) {
     if (!session.ended) next = std::min(next, session.next_arrival);
+    if (!session.pending.empty() && session.next_at > now_ + kBit)
+      next = std::min(next, session.next_at);
   }
   bool reports = false;
   for (const Session& session : sessions_) {
@@ -379,7 +394,7 @@ void Simulator::run_until(double ms) {
     arrivals();
     endings();
     report_progress();
-    if (changed_ || now_ + kBit >= again_) decide();
+    if (changed_ || now_ + kBit >= again_ || heads_come()) decide();
     begin_launches();
     set_rates();
     const double next = std::max(now_, next_event());

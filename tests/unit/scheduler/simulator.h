@@ -68,6 +68,8 @@ class Simulator {
   double jitter = 0;
   /// Completions of one kernel are noticed so many at a time, or when the session's last one ends.
   std::uint32_t merge = 1;
+  /// From a start to when the session's next launch waits.
+  double next_after_ms = 0;
   /// Between progress reports.
   double progress_every_ms = 0.5;
 
@@ -97,12 +99,15 @@ class Simulator {
     std::optional<Completion> held;  // ended, not noticed yet
     double next_arrival = 0;
     double idle_since = 0;
+    double next_at = 0;  // its queue's head is seen from then on
     bool ended = false;
   };
 
   Time at(double ms) const;
   void arrive(Session& session);
   void arrivals();
+  bool head_waits(const Session& session) const;
+  bool heads_come() const;
   void decide();
   bool decide_once();
   void build_view();
@@ -132,7 +137,7 @@ class Simulator {
   std::vector<double> rates_;
   std::vector<Launch*> on_device_;
   Decisions decided_;
-  double now_ = 0, again_ = 0, next_report_ = 0;
+  double now_ = 0, again_ = 0, next_report_ = 0, decided_at_ = -1;
   std::uint64_t serial_ = 0, decisions_ = 0, resizes_ = 0;
   bool changed_ = true;
 };

@@ -94,6 +94,18 @@ TEST(TimesliceTest, SharesAreAsTheWeights) {
   }
 }
 
+TEST(TimesliceTest, ATurnWaitsForTheHoldersNextLaunchToBeBrought) {
+  // Kernels so long that one is queued at a time, of programs that always have more.
+  Scene scene("timeslice");
+  scene.sim.next_after_ms = 0.06;
+  scene.sim.add({.kernels = {&kernel("CB")}});
+  scene.sim.add({.kernels = {&kernel("CB")}, .weight = 3});
+  scene.sim.run_until(2000);
+  const double all = scene.sim.outcome(0).device_ms + scene.sim.outcome(1).device_ms;
+  EXPECT_NEAR(scene.sim.outcome(1).device_ms / scene.sim.outcome(0).device_ms, 3, 0.15);
+  EXPECT_GT(all, 1990);
+}
+
 TEST(TimesliceTest, KernelsLongerThanTheQuantumPayItBack) {
   Settings settings;
   ModelKernel native = kernel("MM");
