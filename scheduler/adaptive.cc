@@ -141,21 +141,20 @@ std::array<double, kMostMembers> AdaptivePolicy::weights() const {
   return weights;
 }
 
-/// Of the present plan, by what was measured of it so far.
-double AdaptivePolicy::seen_makespan() const {
+double AdaptivePolicy::makespan_of(std::span<const double> rates) const {
   const auto theirs = weights();
-  return makespan(measurement_.rates(), std::span(theirs).first(members_.size()));
+  return makespan(rates, std::span(theirs).first(members_.size()));
 }
 
-bool AdaptivePolicy::seen_starving(double floor) const {
+bool AdaptivePolicy::starving(std::span<const double> rates, double floor) const {
   const auto theirs = weights();
-  return starves(measurement_.rates(), std::span(theirs).first(members_.size()), floor);
+  return starves(rates, std::span(theirs).first(members_.size()), floor);
 }
 
 /// Believes what is seen of it once it has been watched for long enough.
 void AdaptivePolicy::watch_together(const View& view) {
   if (together_verified_ || !watched(view)) return;
-  search_.together_seen(measurement_.rates());
+  search_.together_seen(measurement_.rates_with_gaps());
   together_verified_ = true;
 }
 
@@ -182,7 +181,9 @@ void AdaptivePolicy::try_next(const View& view, Decisions& decisions) {
 void AdaptivePolicy::step_search(const View& view, Decisions& decisions) {
   if (resting_) return try_next(view, decisions);
   const bool seen = measurement_.seen(1, settings_.measure);
-  const bool over = seen && seen_makespan() > settings_.cut * std::min(1.0, search_.best_score());
+  const auto rates = measurement_.rates();
+  const bool over =
+      seen && makespan_of(rates) > settings_.cut * std::min(1.0, search_.best_score());
   const Time start = std::max(plan_since_, handover_.since());
   const bool enough = seen && handover_.over() &&
                       measurement_.seen(settings_.form_tries, settings_.measure) &&
@@ -191,8 +192,8 @@ void AdaptivePolicy::step_search(const View& view, Decisions& decisions) {
   const double best = std::clamp(search_.best_score(), kGoodEnough, 1.0);
   double score = settings_.cut;
   if (over || enough || (seen && view.now >= give_up)) {
-    score = std::max(best, seen_makespan());
-    search_.measured(measurement_.rates());
+    score = std::max(best, makespan_of(rates));
+    search_.measured(rates);
   } else if (view.now >= give_up) {
     search_.rejected();
   } else {
@@ -225,8 +226,9 @@ bool AdaptivePolicy::gone_off(const View& view) {
   const bool as_it_comes =
       plan_.sharing == Sharing::kTogether && plan_.quotas == decltype(plan_.quotas){};
   const double least = floor() * (as_it_comes ? kTogetherFloor : 1);
-  const bool bad = seen_makespan() > reference_ * (1 + settings_.drift) ||
-                   seen_starving(least * (1 - settings_.drift));
+  const auto rates = measurement_.rates();
+  const bool bad = makespan_of(rates) > reference_ * (1 + settings_.drift) ||
+                   starving(rates, least * (1 - settings_.drift));
   bad_windows_ = bad ? bad_windows_ + 1 : 0;
   ++windows_;
   measurement_.begin(members_.size(), view.now);
@@ -238,11 +240,15 @@ bool AdaptivePolicy::gone_off(const View& view) {
 /// of the one before it, or the other's pause.
 void AdaptivePolicy::verify(const View& view, Decisions& decisions) {
   if (!watched(view)) return;
+  // Short launches, each of them timed, leave gaps: then the time that went by tells whether
+  // anything is gained at all.
+  const bool slower = makespan_of(measurement_.rates_with_gaps()) >= 1;
+  const auto rates = measurement_.rates();
   const auto theirs = weights();
-  const bool no_good = seen_starving(floor()) ||
-                       (!equal_weights() &&
-                        is_uneven(measurement_.rates(), std::span(theirs).first(members_.size())));
-  reference_ = seen_makespan();
+  const bool no_good =
+      slower || starving(rates, floor()) ||
+      (!equal_weights() && is_uneven(rates, std::span(theirs).first(members_.size())));
+  reference_ = makespan_of(rates);
   const double score = no_good ? std::numeric_limits<double>::infinity() : reference_;
   verifying_ = false;
   const bool gained = plan_ == search_.best() && gains();

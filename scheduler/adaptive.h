@@ -83,8 +83,8 @@ class AdaptivePolicy final : public Policy {
   bool gains() const;
   double floor() const;
   std::array<double, kMostMembers> weights() const;
-  double seen_makespan() const;
-  bool seen_starving(double floor) const;
+  double makespan_of(std::span<const double> rates) const;
+  bool starving(std::span<const double> rates, double floor) const;
   void verify(const View& view, Decisions& decisions);
   void step_settled(const View& view, Decisions& decisions);
   bool gone_off(const View& view);

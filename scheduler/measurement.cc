@@ -2,6 +2,7 @@
 #include "scheduler/measurement.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace slate::scheduler {
 
@@ -69,11 +70,18 @@ bool Measurement::seen(std::uint32_t launches, Milliseconds measure) const {
 
 std::span<const double> Measurement::rates() const {
   for (std::size_t i = 0; i < size_; ++i) {
+    rates_[i] = sums_[i].device > 0 ? sums_[i].alone / sums_[i].device : 0;
+  }
+  return {rates_.data(), size_};
+}
+
+std::span<const double> Measurement::rates_with_gaps() const {
+  std::ignore = rates();
+  for (std::size_t i = 0; i < size_; ++i) {
     const Sum& sum = sums_[i];
-    // Between its launches a session may have had to wait, too. How much of the time they fill is
-    // known up to about one and a half of them at the ends.
+    // How much of the time its launches fill is known up to about one and a half of them at the
+    // ends.
     const double filled = sum.ended > 0 ? wall().count() * (1 - kAtEnds / sum.ended) : 0;
-    rates_[i] = sum.device > 0 ? sum.alone / sum.device : 0;
     if (filled > 0) rates_[i] = std::min(rates_[i], sum.done / filled);
   }
   return {rates_.data(), size_};

@@ -41,6 +41,9 @@ class Measurement {
   bool seen(std::uint32_t launches, Milliseconds measure) const;
   /// Progress over progress alone, of each member; 0 where nothing was seen.
   std::span<const double> rates() const;
+  /// The same, but no more than was done in the time that went by: with the gaps between a
+  /// session's launches. Not for a few launches that are all timed, which itself makes gaps.
+  std::span<const double> rates_with_gaps() const;
 
  private:
   Milliseconds wall() const;
