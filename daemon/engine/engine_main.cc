@@ -30,7 +30,8 @@ int run_engine(const std::string& device, int control_fd, int parent_pid, Engine
   // The supervisor says when to stop: a Ctrl-C at the terminal comes to both.
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) signal(number, SIG_IGN);
   // Many sessions' streams, and those of the partitions: with CUDA's default of 8 ways into the
-  // hardware they would wait for one another without need.
+  // hardware they would wait for one another without need. Its price is paid once: 0.4 s when the
+  // context is made, 0.15 s at its end (H200).
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   EngineLink link{UniqueFd(control_fd)};
   auto opened = device::open_device(device, open_settings(settings));
