@@ -83,11 +83,15 @@ bool Turns::over(const Scene& scene, std::uint32_t holder) const {
   const bool started = scene.started(session.id);
   const bool idle = !session.waiting && !retreated(session) && !by_time(session) && !started &&
                     scene.view.now >= coming_until(scene, holder);
-  // Who has fallen far behind, as programs do that wait for each launch, goes at once.
+  // Who has fallen far behind, as programs do that wait for each launch, goes at once; work that was
+  // taken off the device has to be further behind, since changing places has its price.
   const bool done = idle || budget_ <= 0;
-  const double behind = scene.roster[holder].received - kFarBehind * scene.rules.quantum.count();
+  const double received = scene.roster[holder].received;
   return std::ranges::any_of(scene.who, [&](std::uint32_t i) {
-    return i != holder && (done || scene.roster[i].received < behind) && wants(scene, i);
+    const bool is_off = by_time(scene.session(i));
+    const Milliseconds turn = is_off ? scene.rules.long_quantum : scene.rules.quantum;
+    const bool far = received - scene.roster[i].received > kFarBehind * turn.count();
+    return i != holder && (done || far) && wants(scene, i);
   });
 }
 
