@@ -128,16 +128,22 @@ class CountingPolicy : public scheduler::Policy {
       if (!session.waiting) continue;
       while (!answers) std::this_thread::sleep_for(1ms);
       profiles_.kernel(session.waiting->kernel).alone[0] = {.ms = 0.001, .samples = 1000};
-      decisions.start.push_back(
-          {.session = session.id, .placement = machine_.whole(), .repeats = repeats});
+      decisions.start.push_back({.session = session.id,
+                                 .placement = machine_.whole(),
+                                 .repeats = repeats,
+                                 .sampled = repeats});
       ++starts;
     }
   }
-  void finished(const scheduler::Completion&) override {}
+  void finished(const scheduler::Completion& completion) override {
+    ended += static_cast<int>(completion.launches);
+    if (!completion.timed) untimed += static_cast<int>(completion.launches);
+  }
 
   std::atomic<int> starts{0};
-  std::atomic<bool> answers{true};   // decide() waits for it
-  std::atomic<bool> repeats{false};  // in all starts
+  std::atomic<int> ended{0}, untimed{0};  // launches
+  std::atomic<bool> answers{true};        // decide() waits for it
+  std::atomic<bool> repeats{false};       // in all starts
 
  private:
   const scheduler::Machine machine_;
@@ -181,6 +187,12 @@ TEST_F(ExecutorTest, WhatIsKnownIsNotAskedAgainWithinABatch) {
   EXPECT_EQ(starts_of(), kRepeated);
   policy->repeats = true;
   EXPECT_EQ(starts_of(), 1);
+  // Beside others, too, a sample is timed; the policy is told of all of them.
+  const int untimed = policy->untimed;
+  for (int i = 0; i < 8; ++i) starts_of();
+  EXPECT_GT(policy->untimed, untimed);
+  EXPECT_LT(policy->untimed, untimed + 8 * kRepeated);
+  EXPECT_EQ(policy->ended, 14 * kRepeated);
   for (const std::uint32_t word : client->read(address, 64)) ASSERT_EQ(word, wanted);
 }
 
