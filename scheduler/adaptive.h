@@ -60,6 +60,7 @@ class AdaptivePolicy final : public Policy {
   struct Paused {
     Search search;
     std::uint64_t at = 0;  // order
+    bool preemptible = false;
   };
 
   /// The row of the member's last launch.
@@ -93,6 +94,7 @@ class AdaptivePolicy final : public Policy {
   void remember() const;
   void search_again(const View& view);
   const GroupProfile* known_group() const;
+  bool can_make_room(const Arrangement& plan) const;
   bool recall(const View& view);
   void adopt(const View& view, const Arrangement& plan);
   Time give_up_at() const;
@@ -120,6 +122,7 @@ class AdaptivePolicy final : public Policy {
   std::vector<KernelId> wanted_kernels_;
   std::vector<double> wanted_weights_;
   Time rotate_at_{}, group_since_{};
+  bool preemptible_ = false;  // a higher priority may come back at any time
 
   Phase phase_ = Phase::kIdle;
   Arrangement plan_;

@@ -13,6 +13,7 @@ constexpr std::size_t kMostPaused = 32;
 constexpr double kMemoryShare = 0.5;
 constexpr double kSearchStay = 10;  // times Settings::rotation
 constexpr double kMostWait = 64;    // times Settings::search_again
+constexpr double kMostNative = 2;   // times Settings::long_kernel: longer ones stay workers
 }  // namespace
 
 void AdaptivePolicy::choose_members(const View& view) {
@@ -49,7 +50,7 @@ void AdaptivePolicy::choose_members(const View& view) {
 }
 
 bool AdaptivePolicy::same_group(const View&) {
-  bool same = wanted_.size() == wanted_ids_.size();
+  bool same = wanted_.size() == wanted_ids_.size() && preemptible_ == roster_.may_be_preempted();
   for (std::size_t i = 0; same && i < wanted_.size(); ++i) {
     const Slot& slot = roster_[wanted_[i]];
     same = slot.id == wanted_ids_[i] && slot.kernel == wanted_kernels_[i] &&
@@ -73,6 +74,7 @@ void AdaptivePolicy::regroup(const View& view) {
     edits_ = profiles_.edits();
   }
   group_since_ = view.now;
+  preemptible_ = roster_.may_be_preempted();
   pinned_ = false;
   for (std::size_t i = 0; i < roster_.size(); ++i) roster_[i].member = false;
   members_.clear();
@@ -158,6 +160,18 @@ const GroupProfile* AdaptivePolicy::known_group() const {
   return nullptr;
 }
 
+/// Whether nobody of a higher priority would have to wait for long native launches of this plan,
+/// which could be workers.
+bool AdaptivePolicy::can_make_room(const Arrangement& plan) const {
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    const bool stays = plan.sharing != Sharing::kAlone && plan.forms[i] == Form::kNative;
+    const bool could_be_worker = may_work(roster_[members_[i].index].launch);
+    if (stays && could_be_worker && is_long(profiles_.kernel(row(members_[i])), settings_))
+      return false;
+  }
+  return true;
+}
+
 bool AdaptivePolicy::recall(const View& view) {
   if (!equal_weights() && !is_pinned()) return false;
   if (const GroupProfile* known = known_group()) {
@@ -182,6 +196,7 @@ bool AdaptivePolicy::recall(const View& view) {
       // Learnt on another device, or on another partition of this one.
       if (units > view.machine.units) return false;
     }
+    if (!known->pinned && preemptible_ && !can_make_room(plan)) return false;
     reference_ = known->makespan;
     pinned_ = known->pinned;
     phase_ = Phase::kSettled;
@@ -193,7 +208,7 @@ bool AdaptivePolicy::recall(const View& view) {
     return true;
   }
   const auto paused = paused_.find(kernels_);
-  if (paused == paused_.end()) return false;
+  if (paused == paused_.end() || paused->second.preemptible != preemptible_) return false;
   search_ = std::move(paused->second.search);
   paused_.erase(paused);
   start_search(view);
@@ -206,7 +221,8 @@ void AdaptivePolicy::pause_search() {
     paused_.erase(
         std::ranges::min_element(paused_, {}, [](const auto& entry) { return entry.second.at; }));
   }
-  paused_.insert_or_assign(kernels_, Paused{.search = search_, .at = epoch_});
+  paused_.insert_or_assign(kernels_,
+                           Paused{.search = search_, .at = epoch_, .preemptible = preemptible_});
 }
 
 Search::Member AdaptivePolicy::describe(const View& view, const Member& member) const {
@@ -218,8 +234,9 @@ Search::Member AdaptivePolicy::describe(const View& view, const Member& member) 
   out.form_together = out.form;
   const bool fills = out.form == Form::kWorker && is_long(profile, settings_);
   // Natively, nobody can take a long one off the device.
-  const bool has_to_move = fills && (roster_.may_be_preempted() ||
-                                     profile.best_alone().ms > settings_.native_try.count());
+  const bool has_to_move =
+      fills &&
+      (preemptible_ || profile.best_alone().ms > kMostNative * settings_.long_kernel.count());
   if (out.form == Form::kWorker && !has_to_move && !is_much_quicker(profile)) {
     out.form_together = Form::kNative;
   }

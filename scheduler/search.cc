@@ -187,6 +187,7 @@ void Search::propose_start() {
   const std::size_t n = members_.size();
   if (space_.units < n) return begin_quotas();
   candidate_.sharing = Sharing::kPlaced;
+  for (std::size_t i = 0; i < n; ++i) candidate_.forms[i] = members_[i].form;
   std::uint32_t least = 0;
   for (const Member& member : members_) least += member.least_units;
   if (least > space_.units) {

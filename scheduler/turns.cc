@@ -83,8 +83,8 @@ bool Turns::over(const Scene& scene, std::uint32_t holder) const {
   const bool started = scene.started(session.id);
   const bool idle = !session.waiting && !retreated(session) && !by_time(session) && !started &&
                     scene.view.now >= coming_until(scene, holder);
-  // Who has fallen far behind, as programs do that wait for each launch, goes at once; work that was
-  // taken off the device has to be further behind, since changing places has its price.
+  // Who has fallen far behind, as programs do that wait for each launch, goes at once; work that
+  // was taken off the device has to be further behind, since changing places has its price.
   const bool done = idle || budget_ <= 0;
   const double received = scene.roster[holder].received;
   return std::ranges::any_of(scene.who, [&](std::uint32_t i) {

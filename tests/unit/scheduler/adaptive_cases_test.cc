@@ -216,6 +216,33 @@ TEST(AdaptivePriorityTest, NothingNewOfALowerPriorityStartsWhileAHigherOneWaits)
   EXPECT_GT(scene.sim.outcome(1).ended, 300U);
 }
 
+TEST(AdaptivePriorityTest, LongKernelsThatShareTheDeviceMakeRoomOnceAHigherPriorityIsThere) {
+  ModelKernel lasting = lengthy(16);
+  for (double& speed : lasting.scaling) speed *= 0.9;  // parts of the device gain nothing
+  lasting.scaling.back() = 1;
+  Scene scene("adaptive");
+  scene.sim.add({.kernels = {&lasting}});
+  scene.sim.add({.kernels = {&lasting}, .begin_ms = 5});
+  scene.sim.run_until(990);
+  EXPECT_EQ(scene.adaptive().arrangement().sharing, Sharing::kTogether);
+  EXPECT_EQ(scene.adaptive().arrangement().forms[0], Form::kNative);
+  scene.sim.add(
+      {.kernels = {&kernel("ST")}, .depth = 1, .gap_ms = 40, .begin_ms = 1000, .priority = 5});
+  std::vector<double> took;
+  double started = 0;
+  scene.sim.on_start = [&](std::size_t program, const Start&) {
+    if (program == 2) started = scene.sim.now_ms();
+  };
+  scene.sim.on_end = [&](std::size_t program, const Completion&) {
+    if (program == 2) took.push_back(scene.sim.now_ms() - started);
+  };
+  scene.sim.run_until(3000);
+  ASSERT_GT(took.size(), 30U);
+  // The first ones have what runs natively beside them; then a search that knows better;
+  // from then on the device is theirs at once.
+  for (std::size_t i = took.size() / 2; i < took.size(); ++i) EXPECT_LT(took[i], 0.3) << i;
+}
+
 TEST(AdaptivePriorityTest, AgeingLetsTheLowestThrough) {
   Settings settings;
   settings.ageing = Milliseconds(300);

@@ -177,6 +177,10 @@ TEST(SearchTest, TogetherEachRunsInTheFormThatLeavesRoom) {
   EXPECT_EQ(search.together_score(), 1);  // as good as turns, until it is known
   EXPECT_EQ(search.candidate(), search.together());
   EXPECT_EQ(search.candidate().forms[0], Form::kNative);
+  const double rates[] = {0.5, 0.5};
+  search.measured(rates);
+  EXPECT_EQ(search.candidate().sharing, Sharing::kPlaced);
+  EXPECT_EQ(search.candidate().forms[0], Form::kWorker);
 }
 
 TEST(SearchTest, TogetherIsKeptInMindThoughSomebodyGetsLittle) {
