@@ -393,7 +393,7 @@ std::string AdaptivePolicy::arrangement_text(const Machine& machine) const {
       break;
   }
   if (plan_.sharing == Sharing::kAlone) return "taking turns";
-  std::string text = phase_ == Phase::kSearch ? "trying " : "";
+  std::string text = phase_ == Phase::kSearch && !resting_ ? "trying " : "";
   for (std::size_t i = 0; i < members_.size(); ++i) {
     if (i > 0) text += ", ";
     text += "session " + std::to_string(members_[i].id) + " on SMs " +
