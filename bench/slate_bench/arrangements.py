@@ -9,8 +9,6 @@ from the trace: from its first candidate to its last.
 
 import itertools
 import json
-import os
-import subprocess
 
 from . import statistics
 from .daemons import DaemonError
@@ -43,12 +41,7 @@ class Arrangements:
         self.alone = {}
 
     def slatectl(self, *command):
-        done = subprocess.run(
-            [os.path.join(self.session.build, "bin", "slatectl"), *command],
-            env=self.slate.environment(0, None),
-            capture_output=True,
-            text=True,
-        )
+        done = self.slate.slatectl(*command)
         if done.returncode:
             raise RunFailed("slatectl %s: %s" % (" ".join(command), done.stderr.strip()))
         return done.stdout

@@ -69,6 +69,9 @@ def add_common(command):
         "--max-minutes", type=positive(float, or_zero=True), default=0, help="stop cleanly after so long; 0: when done"
     )
     command.add_argument("--settings", default="", help="further TOML for slated")
+    command.add_argument(
+        "--traces", metavar="FOLDER", help="where to keep the trace of every run under slate of more than one program"
+    )
 
 
 def interrupt(*_):

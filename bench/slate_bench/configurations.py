@@ -14,6 +14,7 @@ import contextlib
 import json
 import os
 import subprocess
+import time
 
 from .daemons import DaemonError, Mps, private_slated
 from .runner import Command, run_together
@@ -175,6 +176,7 @@ class SlateConfiguration(Configuration):
     def __init__(self, name, setting):
         super().__init__(name, setting)
         self.settings = 'policy = "%s"\n%s' % (name.removeprefix("slate-"), setting.slated_settings)
+        self.traces = setting.traces
         self.cache = None
         self.daemon = None
         self.found = None
@@ -194,6 +196,35 @@ class SlateConfiguration(Configuration):
             self.daemon.close()
             self.daemon = None
 
+    def run(self, jobs, limit_s, split=None, barrier=True):
+        started = time.monotonic()
+        outcomes = super().run(jobs, limit_s, split, barrier)
+        if self.traces and len(jobs) > 1:
+            self.keep_trace("+".join(job.program.name for job in jobs), time.monotonic() - started)
+        return outcomes
+
+    def keep_trace(self, name, seconds):
+        """As FOLDER/NAME.CONFIGURATION.NUMBER.json; DaemonError if slated has none to give."""
+        os.makedirs(self.traces, exist_ok=True)
+        number = len(os.listdir(self.traces))
+        done = self.slatectl(
+            "trace",
+            "--out",
+            os.path.join(self.traces, "%s.%s.%03d.json" % (name, self.name, number)),
+            "--last",
+            "%g" % seconds,
+        )
+        if done.returncode:
+            raise DaemonError("slatectl trace: %s" % done.stderr.strip())
+
+    def slatectl(self, *words):
+        return subprocess.run(
+            [os.path.join(self.build, "bin", "slatectl"), *words],
+            env=self.environment(0, None),
+            capture_output=True,
+            text=True,
+        )
+
     def prefix(self):
         return [os.path.join(self.build, "bin", "slatectl"), "run", "--"]
 
@@ -206,12 +237,7 @@ class SlateConfiguration(Configuration):
     def profile(self):
         if self.daemon is None:
             return []
-        done = subprocess.run(
-            [os.path.join(self.build, "bin", "slatectl"), "profile", "--json"],
-            env=self.environment(0, None),
-            capture_output=True,
-            text=True,
-        )
+        done = self.slatectl("profile", "--json")
         return json.loads(done.stdout)["kernels"] if done.returncode == 0 else []
 
 

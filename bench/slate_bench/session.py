@@ -36,6 +36,7 @@ class Session:
     seed: int
     max_minutes: float
     slated_settings: str
+    traces: str  # folder, or None
     machine: Machine
     writer: Writer
     programs: dict
@@ -221,6 +222,7 @@ def make_session(arguments, command):
         seed=arguments.seed,
         max_minutes=arguments.max_minutes,
         slated_settings=arguments.settings,
+        traces=arguments.traces,
         machine=machine,
         writer=writer,
         programs=programs,

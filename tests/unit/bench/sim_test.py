@@ -3,6 +3,7 @@ Needs SLATE_BUILD. No time is looked at."""
 
 import contextlib
 import io
+import json
 import os
 import tempfile
 import unittest
@@ -53,13 +54,24 @@ class SimTest(unittest.TestCase):
 
     def test_pairs_and_their_report(self):
         own = "own=%s --reps {reps} --size 1000" % os.path.join(BUILD, "bin", "shared", "vector_add")
-        found = self.bench("pairs", "--pairs", "sgemm,transpose", "sgemm,own", "--program", own, *SLATES)
+        traces = os.path.join(self.root, "traces")
+        found = self.bench(
+            "pairs", "--pairs", "sgemm,transpose", "sgemm,own", "--program", own, "--traces", traces, *SLATES
+        )
         self.assertEqual(
             sorted((row["configuration"], row["programs"]) for row in found["pair"]),
             [(slate, ["sgemm", other]) for slate in ("slate-adaptive", "slate-fifo") for other in ("own", "transpose")],
         )
         self.assertTrue(all(row["makespan_ms"] >= max(row["times_ms"]) - 1e-6 for row in found["pair"]))
         self.assertIn("sgemm", {row["program"] for row in found["profile"]})
+        self.assertEqual(
+            sorted(name.rsplit(".", 2)[0] for name in os.listdir(traces)),
+            ["sgemm+%s.%s" % (other, slate) for other in ("own", "transpose") for slate in SLATES[1:]],
+        )
+        for name in os.listdir(traces):
+            with open(os.path.join(traces, name), encoding="utf-8") as file:
+                kernels = [event for event in json.load(file)["traceEvents"] if event.get("cat") == "kernel"]
+            self.assertEqual(len({event["pid"] for event in kernels}), 2, name)
         self.assertEqual(len(summary.best_pairs(rows.read([self.rows]))), 4)
         folder = os.path.join(self.root, "report")
         with contextlib.redirect_stdout(io.StringIO()) as printed:
