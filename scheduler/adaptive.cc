@@ -165,13 +165,13 @@ bool AdaptivePolicy::watched(const View& view) const {
 }
 
 void AdaptivePolicy::try_next(const View& view, Decisions& decisions) {
-  const Time affordable = affordable_at();
-  resting_ = view.now < affordable;
+  if (!resting_ || view.now >= rest_until_) rest_until_ = affordable_at();
+  resting_ = view.now < rest_until_;
   if (resting_) {
     if (plan_ == search_.together()) watch_together(view);
     const Arrangement best = gains() ? search_.best() : fallback();
     if (plan_ != best) adopt(view, best);
-    decisions.again = std::min(decisions.again, affordable);
+    decisions.again = std::min(decisions.again, rest_until_);
   } else {
     adopt(view, search_.candidate());
     decisions.again = std::min(decisions.again, give_up_at());

@@ -137,7 +137,8 @@ class AdaptivePolicy final : public Policy {
   Search search_;
   bool together_verified_ = false;
   bool resting_ = false;  // the next candidate is not affordable yet
-  double loss_ = 0;       // ms that candidates have cost since search_since_
+  Time rest_until_{};
+  double loss_ = 0;  // ms that candidates have cost since search_since_
   Time search_since_{};
   std::map<std::vector<KernelId>, Paused> paused_;
   Measurement measurement_;
