@@ -51,6 +51,7 @@ void ProgressTable::give_back(std::uint32_t entry) {
 }
 
 void ProgressTable::note(std::uint32_t entry, std::uint64_t position) {
+  raise(newest_, position);
   if (entry >= ipc::kProgressSlots) return;
   raise(entries_[entry].last, position);
 }
@@ -100,6 +101,20 @@ std::optional<bool> ProgressTable::finished_all(bool only_blocking) const {
 std::uint64_t ProgressTable::mark_of(std::uint32_t entry, std::uint64_t position) {
   const std::uint64_t low = entry < ipc::kProgressSlots ? entry : kNoEntry;
   return (position / ipc::kCommandAlign) << kEntryBits | low;
+}
+
+void ProgressTable::wait_ended(std::uint64_t position) {
+  raise(waited_, position);
+}
+
+bool ProgressTable::may_lag(std::uint64_t mark) {
+  const std::uint64_t waited = waited_.load(std::memory_order_acquire);
+  if (position_of(mark) > waited) return false;
+  Asked& asked = asked_[((mark >> kEntryBits) ^ mark) % asked_.size()];
+  const bool known = asked.mark.load() == mark && asked.waited.load() == waited;
+  asked.mark.store(mark);
+  asked.waited.store(waited);
+  return !known;
 }
 
 std::optional<bool> ProgressTable::reached(std::uint64_t mark) const {

@@ -44,12 +44,21 @@ class ProgressTable {
   using Snapshot = std::array<std::uint64_t, ipc::kProgressSlots>;
   void sent(bool only_blocking, Snapshot& snapshot) const;
   std::uint64_t sent(std::uint32_t entry) const;
+  /// Position of the newest work on any stream.
+  std::uint64_t newest() const { return newest_.load(std::memory_order_acquire); }
   void confirm(const Snapshot& snapshot);
 
   /// A record of an event on a stream, as one number that grows from record to record; never 0.
   static std::uint64_t mark_of(std::uint32_t entry, std::uint64_t position);
   /// Whether what comes before that record is done. Requires: mark is not 0.
   std::optional<bool> reached(std::uint64_t mark) const;
+
+  /// A wait has ended that began when `newest()` was `position`. It may have waited for other
+  /// streams than its own, by events, whose work the page does not tell to be done yet.
+  void wait_ended(std::uint64_t position);
+  /// Whether work up to this mark may be done though the page does not tell it: it was sent before
+  /// a wait that has ended. True once for each mark and wait, so that polling stays cheap.
+  bool may_lag(std::uint64_t mark);
 
  private:
   struct Entry {
@@ -70,7 +79,13 @@ class ProgressTable {
   std::array<Entry, ipc::kProgressSlots> entries_;
   std::atomic<std::uint32_t> used_{1};   // entries ever handed out, the default stream's first
   std::atomic<bool> overflowed_{false};  // some stream had none
-  std::mutex mutex_;                     // guards given_back_
+  std::atomic<std::uint64_t> newest_{0};
+  std::atomic<std::uint64_t> waited_{0};  // for work up to there, on some stream
+  struct Asked {
+    std::atomic<std::uint64_t> mark{0}, waited{0};
+  };
+  std::array<Asked, 16> asked_;  // by mark; a newer one takes the place of an older one
+  std::mutex mutex_;             // guards given_back_
   std::vector<std::uint32_t> given_back_;
 };
 

@@ -189,10 +189,25 @@ std::optional<bool> Session::known_finished(ipc::TargetKind kind, std::uint64_t 
   return std::nullopt;
 }
 
+/// Of the last record of an event, or of what was sent to one stream; 0: none.
+std::uint64_t Session::mark_of(ipc::TargetKind kind, std::uint64_t id) const {
+  if (kind == ipc::TargetKind::kEvent) {
+    const auto entry = events_.find(id);
+    return entry ? entry->mark : 0;
+  }
+  if (kind != ipc::TargetKind::kStream || id == ipc::kDefaultStream) return 0;
+  const std::uint32_t progress = progress_of(id);
+  return ProgressTable::mark_of(progress, progress_.sent(progress));
+}
+
 Result<bool> Session::finished(ipc::TargetKind kind, std::uint64_t id) {
-  if (const auto known = known_finished(kind, id)) return *known;
+  const std::uint64_t mark = mark_of(kind, id);
+  if (const auto known = known_finished(kind, id)) {
+    if (*known || mark == 0 || !progress_.may_lag(mark)) return *known;
+  }
   auto reply = call<ipc::QueryReply>(CommandType::kQuery, ipc::Target{kind, 0, id});
   if (!reply) return std::unexpected(reply.error());
+  if (reply->finished != 0 && mark != 0) progress_.confirm_mark(mark);
   return reply->finished != 0;
 }
 
@@ -221,6 +236,13 @@ Result<void> Session::ask_to_synchronize(ipc::TargetKind kind, std::uint64_t id)
 }
 
 Result<void> Session::synchronize(ipc::TargetKind kind, std::uint64_t id) {
+  const std::uint64_t sent = progress_.newest();
+  auto done = wait_until_finished(kind, id);
+  if (done) progress_.wait_ended(sent);
+  return done;
+}
+
+Result<void> Session::wait_until_finished(ipc::TargetKind kind, std::uint64_t id) {
   if (const auto known = known_finished(kind, id)) {
     // Work that is about to end is waited for without telling the daemon.
     const bool ended =

@@ -39,6 +39,23 @@ TEST_F(ProgressTest, TheDefaultStreamIsFinishedWithTheBlockingOnes) {
   EXPECT_EQ(table.finished_all(true), true);
 }
 
+TEST_F(ProgressTest, WhatWasSentBeforeAWaitThatHasEndedIsAskedAboutOncePerWait) {
+  const std::uint32_t entry = table.take(true), other = table.take(true);
+  table.note(entry, 320);
+  const std::uint64_t mark = ProgressTable::mark_of(entry, 320);
+  EXPECT_FALSE(table.may_lag(mark)) << "nobody has waited";
+  table.note(other, 640);
+  // The wait for the other stream may have been one for this one, too.
+  table.wait_ended(table.newest());
+  EXPECT_TRUE(table.may_lag(mark));
+  EXPECT_FALSE(table.may_lag(mark)) << "polling stays cheap";
+  table.note(entry, 960);
+  EXPECT_FALSE(table.may_lag(ProgressTable::mark_of(entry, 960))) << "sent since";
+  table.wait_ended(table.newest());
+  EXPECT_TRUE(table.may_lag(mark));
+  EXPECT_TRUE(table.may_lag(ProgressTable::mark_of(entry, 960)));
+}
+
 TEST_F(ProgressTest, AnEventIsReachedAtItsRecordWhateverComesBehind) {
   const std::uint32_t entry = table.take(true);
   const std::uint64_t mark = ProgressTable::mark_of(entry, 320);
