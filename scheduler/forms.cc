@@ -104,7 +104,7 @@ Form choose_form(const KernelProfile& profile, const WaitingLaunch& launch,
     }
     // The native launches came first, when the device was cold: against a worker form that is not
     // much quicker they get a second try.
-    if (native.samples < profile.native_again && worker.ms > kMuchQuicker * native.ms &&
+    if (native.samples < profile.native_again && !is_much_quicker(profile) &&
         native.ms <= settings.native_try.count()) {
       return Form::kNative;
     }

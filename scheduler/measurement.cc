@@ -2,7 +2,6 @@
 #include "scheduler/measurement.h"
 
 #include <algorithm>
-#include <tuple>
 
 namespace slate::scheduler {
 
@@ -68,23 +67,24 @@ bool Measurement::seen(std::uint32_t launches, Milliseconds measure) const {
       });
 }
 
-std::span<const double> Measurement::rates() const {
+std::vector<double> Measurement::rates() const {
+  std::vector<double> rates(size_);
   for (std::size_t i = 0; i < size_; ++i) {
-    rates_[i] = sums_[i].device > 0 ? sums_[i].alone / sums_[i].device : 0;
+    if (sums_[i].device > 0) rates[i] = sums_[i].alone / sums_[i].device;
   }
-  return {rates_.data(), size_};
+  return rates;
 }
 
-std::span<const double> Measurement::rates_with_gaps() const {
-  std::ignore = rates();
+std::vector<double> Measurement::rates_with_gaps() const {
+  std::vector<double> rates = this->rates();
   for (std::size_t i = 0; i < size_; ++i) {
     const Sum& sum = sums_[i];
     // How much of the time its launches fill is known up to about one and a half of them at the
     // ends.
     const double filled = sum.ended > 0 ? wall().count() * (1 - kAtEnds / sum.ended) : 0;
-    if (filled > 0) rates_[i] = std::min(rates_[i], sum.done / filled);
+    if (filled > 0) rates[i] = std::min(rates[i], sum.done / filled);
   }
-  return {rates_.data(), size_};
+  return rates;
 }
 
 }  // namespace slate::scheduler

@@ -4,7 +4,7 @@
 
 #include <array>
 #include <cstdint>
-#include <span>
+#include <vector>
 
 #include "scheduler/policy.h"
 #include "scheduler/search.h"
@@ -40,10 +40,10 @@ class Measurement {
   /// `measure`, or progress for as long as that.
   bool seen(std::uint32_t launches, Milliseconds measure) const;
   /// Progress over progress alone, of each member; 0 where nothing was seen.
-  std::span<const double> rates() const;
+  std::vector<double> rates() const;
   /// The same, but no more than was done in the time that went by: with the gaps between a
   /// session's launches. Not for a few launches that are all timed, which itself makes gaps.
-  std::span<const double> rates_with_gaps() const;
+  std::vector<double> rates_with_gaps() const;
 
  private:
   Milliseconds wall() const;
@@ -58,7 +58,6 @@ class Measurement {
     ProgressSpan span{};
   };
   std::array<Sum, kMostMembers> sums_{};
-  mutable std::array<double, kMostMembers> rates_{};
   std::size_t size_ = 0;
   Time begun_{}, from_ = kNever, until_{};  // the first start since then, and the last end
 };

@@ -207,6 +207,18 @@ TEST(FormsTest, WhatNobodyCouldStopIsNotTriedNatively) {
   EXPECT_EQ(choose_form(profile, launch_of(5000, 1000), {}, true), Form::kNative);
 }
 
+TEST(FormsTest, NorIsItTriedASecondTime) {
+  ProfileTable table;
+  const KernelId id = table.find_or_add({.name = "long"});
+  for (int launch = 0; launch < 4; ++launch) {
+    record_alone(
+        table,
+        {.kernel = id, .form = Form::kWorker, .placement = {}, .device_time = Milliseconds(60)},
+        {});
+    EXPECT_EQ(choose_form(table.kernel(id), launch_of(5000, 1000), {}, true), Form::kWorker);
+  }
+}
+
 TEST(FormsTest, EveryKernelIsMeasuredAfterAFewLaunches) {
   const Settings settings;
   for (const double native : {0.01, 0.5, 2.9, 3.1, 15.0, 49.0, 51.0, 5000.0}) {
