@@ -149,9 +149,6 @@ Answer copy_array(Session& session, const ArrayCopy& copy, bool asynchronous,
   }
   const auto* const source = std::get_if<client::HostPlanes>(&(*plan)->from);
   const auto* const target = std::get_if<client::HostPlanes>(&(*plan)->to);
-  if (source != nullptr) {
-    if (auto ok = wait_for_host_functions(session, stream); !ok) return ok;
-  }
   if (auto ok = run(session, **plan, stream); !ok) return ok;
   const auto* const host = source != nullptr ? source : target;
   if (host == nullptr) return {};

@@ -119,11 +119,6 @@ bool on_device(Session& session, const void* address, std::size_t pitch, client:
   return session.covers(rows, shape);
 }
 
-Answer wait_for_host_functions(Session& session, std::uint64_t stream) {
-  if (!session.has_host_functions()) return {};
-  return session.synchronize(ipc::TargetKind::kStream, stream);
-}
-
 Answer wait_for_pinned(Session& session, const void* host, std::size_t extent,
                        std::uint64_t stream) {
   if (!session.host_blocks().touching(address_of(host), extent)) return {};
@@ -142,11 +137,6 @@ Answer copy(Session& session, const CopyCall& call, std::uint64_t stream) {
   auto sides = sides_of(session, call);
   if (!sides) return std::unexpected(sides.error());
   if (auto taken = capture_copy(session, call, stream)) return *taken;
-  // The program's own functions may still write what is to be copied.
-  if (!sides->from.device) {
-    if (auto ok = wait_for_host_functions(session, stream); !ok) return ok;
-  }
-
   const client::Shape shape{call.width, call.height};
   // Copies of other memory have done all that the caller may wait for when they return.
   const bool must_wait = !call.asynchronous && (sides->to.shared || sides->from.shared) &&

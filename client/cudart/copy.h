@@ -33,8 +33,6 @@ struct FillCall {
 };
 Answer fill(Session& session, const FillCall& call, std::uint64_t stream);
 
-/// The program's own functions may still write what is to be copied from the host.
-Answer wait_for_host_functions(Session& session, std::uint64_t stream);
 /// A copy from or to these bytes of the host returns when it is done: those of memory that is not
 /// pinned have done all that the caller may wait for before they return.
 Answer wait_for_pinned(Session& session, const void* host, std::size_t extent,

@@ -151,6 +151,7 @@ Result<void> Session::copy_box(const ArrayPlace& to, const HostPlanes& from, Box
   const auto pinned = pinned_planes(from, box, stream);
   if (!pinned) return std::unexpected(pinned.error());
   if (*pinned) return post_box(wire(to), **pinned, box, stream);
+  if (auto ok = settle_host_memory(false, stream); !ok) return ok;
   const int threads = CopyCrew::size_for(bytes_of(box), CopyCrew::cores());
   return stage_in(
       *channel_, threads, BoxWalk(box, chunk_limit(bytes_of(box), threads)),

@@ -110,22 +110,40 @@ Result<bool> Session::copy_pinned(DeviceRows device_rows, std::uint64_t host,
   return true;
 }
 
+/// Before this side reads host memory that earlier work of the stream may still write: the
+/// program's own functions, and of pinned memory also copies and kernels.
+Result<void> Session::settle_host_memory(bool pinned, std::uint64_t stream) {
+  const bool settled =
+      !host_functions_.busy() && (!pinned || progress_.finished_all(false).value_or(false));
+  if (settled) return {};
+  return synchronize(ipc::TargetKind::kStream, stream);
+}
+
 Result<void> Session::copy_to_device(DeviceRows to, const std::byte* from, std::uint64_t from_pitch,
                                      Shape shape, std::uint64_t stream) {
   if (shape.width == 0 || shape.height == 0) return {};
   flatten(shape, to.pitch, from_pitch);
-  if (shape.height == 1 && shape.width <= ipc::kMostInlineBytes) {
+  const auto host = reinterpret_cast<std::uintptr_t>(from);
+  const bool small = shape.height == 1 && shape.width <= ipc::kMostInlineBytes;
+  const auto extent = extent_of(from_pitch, shape.width, shape.height);
+  const bool pinned = extent && host_blocks_.touching(host, *extent);
+  // What few bytes of it hold now is what the device would find only if nothing is under way.
+  if (pinned && !(small && progress_.finished_all(false).value_or(false))) {
+    const auto sent =
+        copy_pinned(to, host, from_pitch, shape, stream, true,
+                    [&](std::uint64_t offset, std::uint64_t bytes) -> Result<void> {
+                      if (auto ok = settle_host_memory(false, stream); !ok) return ok;
+                      return stage_to_device({to.address + offset, bytes}, from + offset, bytes,
+                                             {bytes, 1}, stream);
+                    });
+    if (!sent) return std::unexpected(sent.error());
+    if (*sent) return {};
+  }
+  if (auto ok = settle_host_memory(pinned, stream); !ok) return ok;
+  if (small) {
     return post_work(CommandType::kCopyInline, ipc::CopyInline{to.address, stream}, stream,
                      std::span(from, shape.width));
   }
-  const auto pinned =
-      copy_pinned(to, reinterpret_cast<std::uintptr_t>(from), from_pitch, shape, stream, true,
-                  [&](std::uint64_t offset, std::uint64_t bytes) {
-                    return stage_to_device({to.address + offset, bytes}, from + offset, bytes,
-                                           {bytes, 1}, stream);
-                  });
-  if (!pinned) return std::unexpected(pinned.error());
-  if (*pinned) return {};
   return stage_to_device(to, from, from_pitch, shape, stream);
 }
 

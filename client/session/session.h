@@ -312,6 +312,7 @@ class Session {
   template <typename Other>
   Result<bool> copy_pinned(DeviceRows device_rows, std::uint64_t host, std::uint64_t host_pitch,
                            Shape shape, std::uint64_t stream, bool to_device, const Other& other);
+  Result<void> settle_host_memory(bool pinned, std::uint64_t stream);
   Result<void> stage_to_device(DeviceRows to, const std::byte* from, std::uint64_t from_pitch,
                                Shape shape, std::uint64_t stream);
   Result<void> stage_to_host(std::byte* to, std::uint64_t to_pitch, DeviceRows from, Shape shape,

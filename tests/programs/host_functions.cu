@@ -1,7 +1,6 @@
 // Functions of the program in streams: their order among kernels, copies and each other.
-#include <chrono>
+#include <atomic>
 #include <cstdio>
-#include <thread>
 
 __global__ void add(int* value, int amount) {
   *value += amount;
@@ -12,9 +11,11 @@ struct Exchange {
   int out = 0;  // what it leaves for the next copy
 };
 
+std::atomic<bool> asked{false};
+
 void answer(void* data) {
   auto& exchange = *static_cast<Exchange*>(data);
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  asked.wait(false);
   exchange.out = exchange.in * 100;
 }
 
@@ -42,7 +43,10 @@ int main() {
   cudaLaunchHostFunc(streams[0], answer, exchange);
   cudaMemcpyAsync(memory, &exchange->out, sizeof(int), cudaMemcpyHostToDevice, streams[0]);
   add<<<1, 1, 0, streams[0]>>>(memory, 4);
+  // None of these calls waits for the function, which waits for the last of them.
   std::printf("query %s\n", cudaGetErrorName(cudaStreamQuery(streams[0])));
+  asked = true;
+  asked.notify_one();
   // Waits for the function on the other stream by an event.
   cudaEvent_t event = nullptr;
   cudaEventCreate(&event);
