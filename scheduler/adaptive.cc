@@ -152,10 +152,12 @@ bool AdaptivePolicy::starving(std::span<const double> rates, double floor) const
 }
 
 /// Believes what is seen of it once it has been watched for long enough.
-void AdaptivePolicy::watch_together(const View& view) {
+void AdaptivePolicy::watch_together(const View& view, Decisions& decisions) {
   if (together_verified_ || !watched(view)) return;
   search_.together_seen(measurement_.rates_with_gaps());
   together_verified_ = true;
+  decisions.reason = "watched";
+  decisions.score = search_.together_score();
 }
 
 /// The present plan, long enough for the launches of all members.
@@ -168,7 +170,7 @@ void AdaptivePolicy::try_next(const View& view, Decisions& decisions) {
   if (!resting_ || view.now >= rest_until_) rest_until_ = affordable_at();
   resting_ = view.now < rest_until_;
   if (resting_) {
-    if (plan_ == search_.together()) watch_together(view);
+    if (plan_ == search_.together()) watch_together(view, decisions);
     const Arrangement best = gains() ? search_.best() : fallback();
     if (plan_ != best) adopt(view, best);
     decisions.again = std::min(decisions.again, rest_until_);
@@ -208,6 +210,7 @@ void AdaptivePolicy::step_search(const View& view, Decisions& decisions) {
     try_next(view, decisions);
   }
   decisions.reason = "search";
+  decisions.score = score;
 }
 
 bool AdaptivePolicy::gone_off(const View& view) {
@@ -240,9 +243,11 @@ bool AdaptivePolicy::gone_off(const View& view) {
 /// of the one before it, or the other's pause.
 void AdaptivePolicy::verify(const View& view, Decisions& decisions) {
   if (!watched(view)) return;
+  decisions.reason = "watched";
   // Short launches, each of them timed, leave gaps: then the time that went by tells whether
   // anything is gained at all.
-  const bool slower = makespan_of(measurement_.rates_with_gaps()) >= 1;
+  decisions.score = makespan_of(measurement_.rates_with_gaps());
+  const bool slower = decisions.score >= 1;
   const auto rates = measurement_.rates();
   const auto theirs = weights();
   const bool no_good =
@@ -252,7 +257,7 @@ void AdaptivePolicy::verify(const View& view, Decisions& decisions) {
   const double score = no_good ? std::numeric_limits<double>::infinity() : reference_;
   verifying_ = false;
   const bool gained = plan_ == search_.best() && gains();
-  if (plan_ == search_.together()) watch_together(view);
+  if (plan_ == search_.together()) watch_together(view, decisions);
   measurement_.begin(members_.size(), view.now);
   plan_since_ = view.now;
   if (!gained && gains()) return conclude(view);  // all together was less good than it looked
@@ -266,10 +271,7 @@ void AdaptivePolicy::verify(const View& view, Decisions& decisions) {
     if (equal_weights()) remember();
     return;
   }
-  if (search_.verified(score)) {
-    decisions.reason = "search";
-    conclude(view);
-  } else if (!gains()) {
+  if (search_.verified(score) || !gains()) {
     conclude(view);
   } else if (equal_weights()) {
     remember();

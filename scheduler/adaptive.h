@@ -79,7 +79,7 @@ class AdaptivePolicy final : public Policy {
   void try_next(const View& view, Decisions& decisions);
   Time affordable_at() const;
   Arrangement fallback() const;
-  void watch_together(const View& view);
+  void watch_together(const View& view, Decisions& decisions);
   bool watched(const View& view) const;
   bool gains() const;
   double floor() const;

@@ -98,12 +98,14 @@ struct Decisions {
   std::vector<Resize> resize;  // carried out before the starts
   Time again = kNever;         // call decide() at this time at the latest
   std::string_view reason;     // for the trace; static text
+  double score = 0;            // what was measured to decide so, as makespan(); 0: nothing
 
   void clear() {
     start.clear();
     resize.clear();
     again = kNever;
     reason = {};
+    score = 0;
   }
 };
 

@@ -194,7 +194,7 @@ void Executor::decide(scheduler::Time now) {
   do {
     decisions_.clear();
     policy_->decide({.now = now, .machine = machine(), .sessions = views_}, decisions_);
-    if (!decisions_.reason.empty()) trace_.decided(decisions_.reason, now);
+    if (!decisions_.reason.empty()) trace_.decided(decisions_.reason, decisions_.score, now);
     for (const scheduler::Resize& change : decisions_.resize) resize(change, now);
     for (const scheduler::Start& start : decisions_.start) grant(start, now);
     // A session that is alone has one launch waiting at a time, which was this one.
@@ -361,7 +361,7 @@ void Executor::batch_ended(const std::shared_ptr<LaunchBatch>& batch, const Resu
     view.idle_since = completion.ended;
   }
   trace_.launch_ends(batch->trace, completion.device_time.count() * completion.launches,
-                     completion.ended);
+                     completion.launches, completion.ended);
   if (outcome && !timed && completion.launches > 0) {
     completion.timed = false;
     completion.device_time = scheduler::Milliseconds(batch->expected_ms / completion.launches);

@@ -74,8 +74,14 @@ void Trace::launch_starts(const TraceLaunch& launch, scheduler::Time at) {
   add({.at = at, .kind = TraceKind::kStarts, .launch = launch, .reason = {}});
 }
 
-void Trace::launch_ends(const TraceLaunch& launch, double device_ms, scheduler::Time at) {
-  add({.at = at, .kind = TraceKind::kEnds, .launch = launch, .device_ms = device_ms, .reason = {}});
+void Trace::launch_ends(const TraceLaunch& launch, double device_ms, std::uint32_t launches,
+                        scheduler::Time at) {
+  add({.at = at,
+       .kind = TraceKind::kEnds,
+       .launch = launch,
+       .device_ms = device_ms,
+       .launches = launches,
+       .reason = {}});
 }
 
 void Trace::resized(const TraceLaunch& launch, scheduler::Time at) {
@@ -92,9 +98,9 @@ void Trace::resumed(const TraceLaunch& launch, scheduler::Time at) {
   add({.at = at, .kind = TraceKind::kResumed, .launch = launch, .reason = {}});
 }
 
-void Trace::decided(std::string_view reason, scheduler::Time at) {
+void Trace::decided(std::string_view reason, double score, scheduler::Time at) {
   if (reason.empty()) return;
-  add({.at = at, .kind = TraceKind::kDecision, .launch = {}, .reason = reason});
+  add({.at = at, .kind = TraceKind::kDecision, .launch = {}, .reason = reason, .score = score});
 }
 
 void Trace::policy_changed(std::string_view policy, scheduler::Time at) {

@@ -32,11 +32,11 @@ enum class TraceKind : std::uint8_t {
   kSessionEnds,    // the same
   kWaits,          // a launch waits for the scheduler
   kStarts,         // ... was given to the device
-  kEnds,           // ... has ended; device_ms
+  kEnds,           // ... has ended; device_ms, launches
   kResized,        // ... goes on with another placement
   kRetreated,      // ... was taken off the device
   kResumed,        // ... is on it again
-  kDecision,       // reason
+  kDecision,       // reason, score
   kPolicy,         // reason: the policy's name
 };
 
@@ -45,7 +45,9 @@ struct TraceEvent {
   TraceKind kind{};
   TraceLaunch launch;
   double device_ms = 0;
+  std::uint32_t launches = 1;
   std::string_view reason{};
+  double score = 0;
 };
 
 /// The ring at one time; its own copy.
@@ -83,14 +85,17 @@ class Trace {
   void launch_starts(const TraceLaunch& launch, scheduler::Time at = Clock::now());
   /// `device_ms`: how long it ran by the device's clock; 0: not measured. Also for a launch that
   /// was dropped unstarted, when its session ends.
-  void launch_ends(const TraceLaunch& launch, double device_ms, scheduler::Time at = Clock::now());
+  /// `launches`: that came together.
+  void launch_ends(const TraceLaunch& launch, double device_ms, std::uint32_t launches = 1,
+                   scheduler::Time at = Clock::now());
   /// `launch.placement` is the new one; for retreated() it is empty.
   void resized(const TraceLaunch& launch, scheduler::Time at = Clock::now());
   void retreated(const TraceLaunch& launch, scheduler::Time at = Clock::now());
   void resumed(const TraceLaunch& launch, scheduler::Time at = Clock::now());
 
   /// Requires: `reason` is static text. Nothing is added for an empty one.
-  void decided(std::string_view reason, scheduler::Time at = Clock::now());
+  /// `score`: see scheduler::Decisions.
+  void decided(std::string_view reason, double score = 0, scheduler::Time at = Clock::now());
   /// Requires: `policy` is static text.
   void policy_changed(std::string_view policy, scheduler::Time at = Clock::now());
 

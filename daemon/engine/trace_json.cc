@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -45,6 +46,7 @@ struct Life {
   TraceLaunch launch;
   std::optional<Time> waits, starts, ends;
   double device_ms = 0;
+  std::uint32_t launches = 1;
   std::vector<std::pair<Time, Placement>> changes;  // of the placement, after the start
   Time begin{}, end{};                              // on the device, once started
   bool started() const { return starts.has_value(); }
@@ -62,6 +64,7 @@ void take(Life& life, const TraceEvent& event) {
     case TraceKind::kEnds:
       life.ends = event.at;
       life.device_ms = event.device_ms;
+      life.launches = event.launches;
       break;
     default:
       life.changes.emplace_back(event.at, event.launch.placement);
@@ -248,9 +251,12 @@ void Writer::write_scheduler() {
   thread(kSchedulerTrack, 2, "sessions");
   for (const TraceEvent& event : snapshot_.events) {
     if (event.kind == TraceKind::kDecision || event.kind == TraceKind::kPolicy) {
-      line(R"({{"ph":"i","s":"t","cat":"{}","name":{},"ts":{:.3f},"pid":{},"tid":1}})",
+      const std::string score = event.score > 0 && std::isfinite(event.score)
+                                    ? fmt::format(R"(,"args":{{"score":{:.3f}}})", event.score)
+                                    : "";
+      line(R"({{"ph":"i","s":"t","cat":"{}","name":{},"ts":{:.3f},"pid":{},"tid":1{}}})",
            event.kind == TraceKind::kPolicy ? "policy" : "decision",
-           quoted(std::string(event.reason)), us(event.at), kSchedulerTrack);
+           quoted(std::string(event.reason)), us(event.at), kSchedulerTrack, score);
     } else if (event.kind <= TraceKind::kSessionEnds) {
       const bool begins = event.kind == TraceKind::kSessionBegins;
       line(
@@ -290,10 +296,10 @@ void Writer::write_kernel(const Life& life, int lane) {
           ? fmt::format(",\"waited_us\":{:.1f}", std::max(0.0, length(*life.waits, life.begin)))
           : "";
   line(R"({{"ph":"X","cat":"kernel","name":{},"ts":{:.3f},"dur":{:.3f},"pid":{},"tid":{},)"
-       R"("args":{{"form":"{}","sms":"{}","blocks":{},"device_ms":{:.4f}{}}}}})",
+       R"("args":{{"form":"{}","sms":"{}","blocks":{},"launches":{},"device_ms":{:.4f}{}}}}})",
        name(life.launch.kernel), us(life.begin), length(life.begin, life.end), pid, lane,
        scheduler::form_name(life.launch.form), scheduler::sms_text(life.launch.placement, machine_),
-       life.launch.blocks, life.device_ms, waited);
+       life.launch.blocks, life.launches, life.device_ms, waited);
   const Placement* before = &life.launch.placement;
   for (const auto& [at, placement] : life.changes) {
     const char* const what = placement.empty() ? "retreat" : before->empty() ? "resume" : "resize";

@@ -66,7 +66,7 @@ TEST_F(TraceTest, ALaunchIsASliceWithItsFormAndPlacement) {
   trace_.session_begins(7, trace_.name("train"), 99, at(0us));
   trace_.launch_waits(launch(7, 1, {}), at(100us));
   trace_.launch_starts(launch(7, 1, {.first = 1, .count = 2}), at(150us));
-  trace_.launch_ends(launch(7, 1, {.first = 1, .count = 2}), 0.25, at(400us));
+  trace_.launch_ends(launch(7, 1, {.first = 1, .count = 2}), 0.25, 3, at(400us));
   const auto kernels = of_category("kernel");
   ASSERT_EQ(kernels.size(), 1u);
   const json& kernel = kernels[0];
@@ -76,6 +76,7 @@ TEST_F(TraceTest, ALaunchIsASliceWithItsFormAndPlacement) {
   EXPECT_EQ(kernel["args"]["form"], "worker");
   EXPECT_EQ(kernel["args"]["sms"], "8-19");
   EXPECT_EQ(kernel["args"]["blocks"], 640);
+  EXPECT_EQ(kernel["args"]["launches"], 3);
   EXPECT_NEAR(kernel["args"]["waited_us"].get<double>(), 50, 0.1);
   const auto waiting = of_category("waiting");
   ASSERT_EQ(waiting.size(), 1u);
@@ -89,8 +90,8 @@ TEST_F(TraceTest, ALaunchIsASliceWithItsFormAndPlacement) {
 TEST_F(TraceTest, ALaunchBehindAnotherOneBeginsWhenTheDeviceBeganIt) {
   for (const std::uint64_t number : {1, 2})
     trace_.launch_starts(launch(7, number, kMachine.whole()), at(0us));
-  trace_.launch_ends(launch(7, 1, kMachine.whole()), 0.1, at(100us));
-  trace_.launch_ends(launch(7, 2, kMachine.whole()), 0.1, at(200us));
+  trace_.launch_ends(launch(7, 1, kMachine.whole()), 0.1, 1, at(100us));
+  trace_.launch_ends(launch(7, 2, kMachine.whole()), 0.1, 1, at(200us));
   const auto kernels = of_category("kernel");
   ASSERT_EQ(kernels.size(), 2u);
   EXPECT_NEAR(kernels[1]["ts"].get<double>(), 100, 0.01);
@@ -100,8 +101,8 @@ TEST_F(TraceTest, ALaunchBehindAnotherOneBeginsWhenTheDeviceBeganIt) {
 TEST_F(TraceTest, LaunchesSideBySideOfOneSessionHaveLanesOfTheirOwn) {
   trace_.launch_starts(launch(7, 1, kMachine.whole()), at(0us));
   trace_.launch_starts(launch(7, 2, kMachine.whole()), at(50us));
-  trace_.launch_ends(launch(7, 1, kMachine.whole()), 0, at(100us));
-  trace_.launch_ends(launch(7, 2, kMachine.whole()), 0, at(120us));
+  trace_.launch_ends(launch(7, 1, kMachine.whole()), 0, 1, at(100us));
+  trace_.launch_ends(launch(7, 2, kMachine.whole()), 0, 1, at(120us));
   const auto kernels = of_category("kernel");
   ASSERT_EQ(kernels.size(), 2u);
   EXPECT_NE(kernels[0]["tid"], kernels[1]["tid"]);
@@ -115,8 +116,8 @@ TEST_F(TraceTest, TheSmsHeldFollowResizesRetreatsAndResumptions) {
   trace_.launch_starts(launch(8, 2, {.first = 1, .count = 2}), at(100us));
   trace_.retreated(launch(7, 1, {}), at(200us));
   trace_.resumed(launch(7, 1, {.first = 0, .count = 1}), at(300us));
-  trace_.launch_ends(launch(8, 2, {.first = 1, .count = 2}), 0, at(300us));
-  trace_.launch_ends(launch(7, 1, {.first = 0, .count = 1}), 0, at(400us));
+  trace_.launch_ends(launch(8, 2, {.first = 1, .count = 2}), 0, 1, at(300us));
+  trace_.launch_ends(launch(7, 1, {.first = 0, .count = 1}), 0, 1, at(400us));
   EXPECT_EQ(sms_held("session 7"), (std::vector<int>{20, 8, 0, 8, 0}));
   EXPECT_EQ(sms_held("session 8"), (std::vector<int>{12, 0}));
   std::vector<std::string> marks;
@@ -127,8 +128,8 @@ TEST_F(TraceTest, TheSmsHeldFollowResizesRetreatsAndResumptions) {
 TEST_F(TraceTest, EachUnitShowsWhoHeldIt) {
   trace_.launch_starts(launch(7, 1, kMachine.whole()), at(0us));
   trace_.launch_starts(launch(8, 2, {.first = 2, .count = 1}), at(100us));
-  trace_.launch_ends(launch(7, 1, kMachine.whole()), 0, at(200us));
-  trace_.launch_ends(launch(8, 2, {.first = 2, .count = 1}), 0, at(300us));
+  trace_.launch_ends(launch(7, 1, kMachine.whole()), 0, 1, at(200us));
+  trace_.launch_ends(launch(8, 2, {.first = 2, .count = 1}), 0, 1, at(300us));
   std::map<int, std::vector<std::string>> holders;
   for (const json& slice : of_category("sms")) holders[slice["tid"]].push_back(slice["name"]);
   EXPECT_EQ(holders[1], (std::vector<std::string>{"session 7"}));
@@ -140,7 +141,7 @@ TEST_F(TraceTest, ThePauseBetweenTwoLaunchesIsNotDrawn) {
   for (int i = 0; i < 3; ++i) {
     const auto number = static_cast<std::uint64_t>(i);
     trace_.launch_starts(launch(7, number, kMachine.whole()), at(i * 100us));
-    trace_.launch_ends(launch(7, number, kMachine.whole()), 0, at(i * 100us + 95us));
+    trace_.launch_ends(launch(7, number, kMachine.whole()), 0, 1, at(i * 100us + 95us));
   }
   EXPECT_EQ(sms_held("session 7"), (std::vector<int>{20, 0}));
 }
@@ -154,7 +155,7 @@ TEST_F(TraceTest, WhatIsStillRunningLastsUntilNow) {
 
 TEST_F(TraceTest, ALaunchThatWasDroppedUnstartedOnlyWaited) {
   trace_.launch_waits(launch(7, 1, {}), at(0us));
-  trace_.launch_ends(launch(7, 1, {}), 0, at(50us));
+  trace_.launch_ends(launch(7, 1, {}), 0, 1, at(50us));
   EXPECT_TRUE(of_category("kernel").empty());
   ASSERT_EQ(of_category("waiting").size(), 1u);
   EXPECT_NEAR(of_category("waiting")[0]["dur"].get<double>(), 50, 0.01);
@@ -162,10 +163,11 @@ TEST_F(TraceTest, ALaunchThatWasDroppedUnstartedOnlyWaited) {
 
 TEST_F(TraceTest, DecisionsAndPoliciesAreInstants) {
   trace_.policy_changed("adaptive", at(5us));
-  trace_.decided("", at(6us));
-  trace_.decided("a \"newcomer\"", at(10us));
+  trace_.decided("", 0, at(6us));
+  trace_.decided("a \"newcomer\"", 0.875, at(10us));
   ASSERT_EQ(of_category("decision").size(), 1u);
   EXPECT_EQ(of_category("decision")[0]["name"], "a \"newcomer\"");
+  EXPECT_EQ(of_category("decision")[0]["args"]["score"], 0.875);
   EXPECT_EQ(of_category("policy")[0]["name"], "adaptive");
 }
 
@@ -187,7 +189,7 @@ TEST(TraceRingTest, AForgottenStartIsTheBeginningOfTheTrace) {
   const TraceLaunch launch{.session = 1, .launch = 1, .placement = kMachine.whole()};
   trace.launch_starts(launch, start);
   trace.launch_starts({.session = 2, .launch = 2, .placement = kMachine.whole()}, start + 50us);
-  trace.launch_ends(launch, 0, start + 100us);
+  trace.launch_ends(launch, 0, 1, start + 100us);
   const json all = json::parse(chrome_json(trace.snapshot(), kMachine));
   int kernels = 0;
   for (const json& event : all["traceEvents"]) {
@@ -209,7 +211,7 @@ TEST(TraceRingTest, AnEndedSessionKeepsItsNameAsLongAsAnEventOfItIsThere) {
 
 TEST(TraceRingTest, TheLastSecondsCanBeHadAlone) {
   Trace trace(10);
-  trace.decided("old", Trace::Clock::now() - 10s);
+  trace.decided("old", 0, Trace::Clock::now() - 10s);
   trace.decided("new");
   ASSERT_EQ(trace.snapshot(5).events.size(), 1u);
   EXPECT_EQ(trace.snapshot(5).events[0].reason, "new");
