@@ -13,6 +13,7 @@
 
 #include "base/kernel_name.h"
 #include "injector/forms/inject.h"
+#include "injector/link/builtins.h"
 #include "injector/ptx/printer.h"
 #include "injector/source/source.h"
 #include "tools/code_file.h"
@@ -199,7 +200,8 @@ class Injection {
   }
 
   Result<std::string> inject_image(const std::string& text) {
-    const auto module = ptx::parse(text);
+    const auto linked = request_.builtins ? ptx::with_builtins(text) : std::nullopt;
+    const auto module = ptx::parse(linked ? linked->text : text);
     if (!module) return std::unexpected(module.error());
     injector::InjectOptions options;
     const bool all = request_.task == InjectTask::kAll;

@@ -41,6 +41,8 @@ void declare(CLI::App& app, InjectRequest& request, std::string& task) {
   app.add_option("--image", request.image, "only the Nth PTX image of a file, from 0");
   app.add_option("--max-registers", request.max_registers, "registers a worker form may use")
       ->check(CLI::Range(24, 255));
+  app.add_flag("--builtins", request.builtins,
+               "with slate's printf, assert, malloc and free linked in, as libslate does");
   app.add_option("--arch", request.architecture, "of .cu sources: 90 for compute_90")
       ->check(CLI::Range(50, 999))
       ->capture_default_str();
@@ -56,6 +58,7 @@ void declare(CLI::App& app, InjectRequest& request, std::string& task) {
 /// What is wrong with options that are right each for itself; empty if nothing.
 std::string contradiction(const InjectRequest& request) {
   if (request.task == InjectTask::kAnalyse) {
+    if (request.builtins) return "--builtins is for a form, not for analyse";
     return request.max_registers != 0 ? "--max-registers is for a form, not for analyse" : "";
   }
   if (request.json || request.summary || request.mangled) {

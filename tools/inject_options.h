@@ -19,6 +19,7 @@ struct InjectRequest {
   std::vector<std::string> kernels;    // empty: all; see selects() in base/kernel_name.h
   std::optional<std::uint32_t> image;  // of the PTX images in a file, counted from 0
   std::uint32_t max_registers = 0;     // 0: no limit for the worker form
+  bool builtins = false;               // linked in first
   // For CUDA C++ sources.
   std::uint32_t architecture = 90;
   std::vector<std::string> include_directories;

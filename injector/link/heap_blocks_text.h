@@ -12,15 +12,15 @@ namespace slate::ptx {
 //       its block stays what it is, so only then can be said which it was taken from.
 // scan: the same of any block that has room.
 inline constexpr std::string_view kHeapBlocksText = R"(
-.func __libslate_heap_put(.param .b64 heap, .param .b32 page, .param .b32 unit, .param .b32 class)
+.func __libslate_heap_put(.param .b64 $_heap, .param .b32 $_page, .param .b32 $_unit, .param .b32 $_class)
 {
 	.reg .pred %p;
 	.reg .b32 %page, %class, %n, %count, %i;
 	.reg .b64 %heap, %units, %room, %room_bit, %bit, %old, %full, %at;
-	ld.param.u64 %heap, [heap];
-	ld.param.u32 %page, [page];
-	ld.param.u32 %n, [unit];
-	ld.param.u32 %class, [class];
+	ld.param.u64 %heap, [$_heap];
+	ld.param.u32 %page, [$_page];
+	ld.param.u32 %n, [$_unit];
+	ld.param.u32 %class, [$_class];
 	mov.u64 %bit, 1;
 	shl.b64 %bit, %bit, %n;
 	ld.global.u64 %at, [%heap+40];
@@ -75,26 +75,26 @@ $page:
 	setp.ne.u32 %p, %i, 0;
 	@%p bra $page;
 	{
-	.param .b64 a;
-	.param .b32 b, c;
-	st.param.b64 [a], %heap;
-	st.param.b32 [b], %page;
-	st.param.b32 [c], %count;
-	call __libslate_heap_release, (a, b, c);
+	.param .b64 $_a;
+	.param .b32 $_b, $_c;
+	st.param.b64 [$_a], %heap;
+	st.param.b32 [$_b], %page;
+	st.param.b32 [$_c], %count;
+	call __libslate_heap_release, ($_a, $_b, $_c);
 	}
 $done:
 	red.global.add.u64 [%heap+128], -1;
 	ret;
 }
-.func (.param .b64 result) __libslate_heap_take(.param .b64 heap, .param .b32 page, .param .b32 least, .param .b32 most)
+.func (.param .b64 $_result) __libslate_heap_take(.param .b64 $_heap, .param .b32 $_page, .param .b32 $_least, .param .b32 $_most)
 {
 	.reg .pred %p, %q;
 	.reg .b32 %page, %class, %now, %n, %turn, %back, %least, %most;
 	.reg .b64 %heap, %class_at, %units, %set, %other, %bit, %old, %room, %result;
-	ld.param.u64 %heap, [heap];
-	ld.param.u32 %page, [page];
-	ld.param.u32 %least, [least];
-	ld.param.u32 %most, [most];
+	ld.param.u64 %heap, [$_heap];
+	ld.param.u32 %page, [$_page];
+	ld.param.u32 %least, [$_least];
+	ld.param.u32 %most, [$_most];
 	mov.u64 %result, 0;
 	ld.global.u64 %class_at, [%heap+48];
 	mul.wide.u32 %old, %page, 4;
@@ -135,13 +135,13 @@ $again:
 	setp.eq.u32 %p, %now, %class;
 	@%p bra $mine;
 	{
-	.param .b64 a;
-	.param .b32 b, c, d;
-	st.param.b64 [a], %heap;
-	st.param.b32 [b], %page;
-	st.param.b32 [c], %n;
-	st.param.b32 [d], %now;
-	call __libslate_heap_put, (a, b, c, d);
+	.param .b64 $_a;
+	.param .b32 $_b, $_c, $_d;
+	st.param.b64 [$_a], %heap;
+	st.param.b32 [$_b], %page;
+	st.param.b32 [$_c], %n;
+	st.param.b32 [$_d], %now;
+	call __libslate_heap_put, ($_a, $_b, $_c, $_d);
 	}
 	bra $over;
 $mine:
@@ -174,17 +174,17 @@ $mine:
 $full:
 	red.global.add.u64 [%heap+128], 0xffffff;
 $over:
-	st.param.b64 [result], %result;
+	st.param.b64 [$_result], %result;
 	ret;
 }
-.func (.param .b64 result) __libslate_heap_scan(.param .b64 heap, .param .b32 least, .param .b32 most)
+.func (.param .b64 $_result) __libslate_heap_scan(.param .b64 $_heap, .param .b32 $_least, .param .b32 $_most)
 {
 	.reg .pred %p;
 	.reg .b32 %least, %most, %word, %n;
 	.reg .b64 %heap, %room, %set, %bit, %result;
-	ld.param.u64 %heap, [heap];
-	ld.param.u32 %least, [least];
-	ld.param.u32 %most, [most];
+	ld.param.u64 %heap, [$_heap];
+	ld.param.u32 %least, [$_least];
+	ld.param.u32 %most, [$_most];
 	mov.u64 %result, 0;
 	ld.global.u32 %word, [%heap+16];
 	ld.global.u64 %room, [%heap+32];
@@ -205,19 +205,19 @@ $bit:
 	xor.b64 %set, %set, %bit;
 	mad.lo.u32 %n, %word, 64, %n;
 	{
-	.param .b64 a, r;
-	.param .b32 b, c, d;
-	st.param.b64 [a], %heap;
-	st.param.b32 [b], %n;
-	st.param.b32 [c], %least;
-	st.param.b32 [d], %most;
-	call (r), __libslate_heap_take, (a, b, c, d);
-	ld.param.b64 %result, [r];
+	.param .b64 $_a, $_r;
+	.param .b32 $_b, $_c, $_d;
+	st.param.b64 [$_a], %heap;
+	st.param.b32 [$_b], %n;
+	st.param.b32 [$_c], %least;
+	st.param.b32 [$_d], %most;
+	call ($_r), __libslate_heap_take, ($_a, $_b, $_c, $_d);
+	ld.param.b64 %result, [$_r];
 	}
 	setp.eq.u64 %p, %result, 0;
 	@%p bra $bit;
 $over:
-	st.param.b64 [result], %result;
+	st.param.b64 [$_result], %result;
 	ret;
 }
 )";

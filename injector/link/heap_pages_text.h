@@ -14,14 +14,14 @@ namespace slate::ptx {
 // pages:   malloc of more than 2048 bytes.
 inline constexpr std::string_view kHeapPagesText = R"(
 .visible .global .align 8 .u64 __libslate_heap;
-.func __libslate_heap_release(.param .b64 heap, .param .b32 page, .param .b32 count)
+.func __libslate_heap_release(.param .b64 $_heap, .param .b32 $_page, .param .b32 $_count)
 {
 	.reg .pred %p;
 	.reg .b32 %page, %count, %left, %word, %shift;
 	.reg .b64 %heap, %bits, %mask, %at;
-	ld.param.u64 %heap, [heap];
-	ld.param.u32 %page, [page];
-	ld.param.u32 %count, [count];
+	ld.param.u64 %heap, [$_heap];
+	ld.param.u32 %page, [$_page];
+	ld.param.u32 %count, [$_count];
 	ld.global.u64 %bits, [%heap+24];
 	shr.u32 %word, %page, 6;
 	and.b32 %shift, %page, 63;
@@ -50,13 +50,13 @@ $word:
 	red.global.add.u64 [%heap+128], 0x1000000;
 	ret;
 }
-.func (.param .b32 result) __libslate_heap_run(.param .b64 heap, .param .b32 count)
+.func (.param .b32 $_result) __libslate_heap_run(.param .b64 $_heap, .param .b32 $_count)
 {
 	.reg .pred %p, %whole, %first, %small;
 	.reg .b32 %count, %words, %word, %run, %n, %k, %left;
 	.reg .b64 %heap, %bits, %at, %set, %free, %other;
-	ld.param.u64 %heap, [heap];
-	ld.param.u32 %count, [count];
+	ld.param.u64 %heap, [$_heap];
+	ld.param.u32 %count, [$_count];
 	ld.global.u64 %bits, [%heap+24];
 	ld.global.u32 %words, [%heap+16];
 	ld.volatile.global.u32 %word, [%heap+256];
@@ -125,17 +125,17 @@ $top:
 	mov.u32 %word, 0;
 	bra $pass;
 $over:
-	st.param.b32 [result], %n;
+	st.param.b32 [$_result], %n;
 	ret;
 }
-.func (.param .b32 result) __libslate_heap_claim(.param .b64 heap, .param .b32 page, .param .b32 count)
+.func (.param .b32 $_result) __libslate_heap_claim(.param .b64 $_heap, .param .b32 $_page, .param .b32 $_count)
 {
 	.reg .pred %p;
 	.reg .b32 %page, %count, %word, %shift, %left, %done, %result;
 	.reg .b64 %heap, %bits, %at, %mask, %set, %new, %got;
-	ld.param.u64 %heap, [heap];
-	ld.param.u32 %page, [page];
-	ld.param.u32 %count, [count];
+	ld.param.u64 %heap, [$_heap];
+	ld.param.u32 %page, [$_page];
+	ld.param.u32 %count, [$_count];
 	ld.global.u64 %bits, [%heap+24];
 	mov.u32 %result, 0;
 	mov.u32 %done, 0;
@@ -174,26 +174,26 @@ $lost:
 	setp.eq.u32 %p, %done, 0;
 	@%p bra $over;
 	{
-	.param .b64 a;
-	.param .b32 b, c;
-	st.param.b64 [a], %heap;
-	st.param.b32 [b], %page;
-	st.param.b32 [c], %done;
-	call __libslate_heap_release, (a, b, c);
+	.param .b64 $_a;
+	.param .b32 $_b, $_c;
+	st.param.b64 [$_a], %heap;
+	st.param.b32 [$_b], %page;
+	st.param.b32 [$_c], %done;
+	call __libslate_heap_release, ($_a, $_b, $_c);
 	}
 $over:
 	membar.gl;
 	red.global.add.u64 [%heap+128], 0xffffff;
-	st.param.b32 [result], %result;
+	st.param.b32 [$_result], %result;
 	ret;
 }
-.func (.param .b64 result) __libslate_heap_pages(.param .b64 heap, .param .b64 size)
+.func (.param .b64 $_result) __libslate_heap_pages(.param .b64 $_heap, .param .b64 $_size)
 {
 	.reg .pred %p;
 	.reg .b32 %count, %page, %claimed, %looks;
 	.reg .b64 %heap, %before, %after, %result;
-	ld.param.u64 %heap, [heap];
-	ld.param.u64 %result, [size];
+	ld.param.u64 %heap, [$_heap];
+	ld.param.u64 %result, [$_size];
 	sub.u64 %result, %result, 1;
 	shr.u64 %result, %result, 10;
 	ld.global.u64 %after, [%heap+8];
@@ -206,23 +206,23 @@ $over:
 	@!%p bra $over;
 $again:
 	{
-	.param .b64 a;
-	.param .b32 b, r;
-	st.param.b64 [a], %heap;
-	st.param.b32 [b], %count;
-	call (r), __libslate_heap_run, (a, b);
-	ld.param.b32 %page, [r];
+	.param .b64 $_a;
+	.param .b32 $_b, $_r;
+	st.param.b64 [$_a], %heap;
+	st.param.b32 [$_b], %count;
+	call ($_r), __libslate_heap_run, ($_a, $_b);
+	ld.param.b32 %page, [$_r];
 	}
 	setp.eq.u32 %p, %page, -1;
 	@%p bra $full;
 	{
-	.param .b64 a;
-	.param .b32 b, c, r;
-	st.param.b64 [a], %heap;
-	st.param.b32 [b], %page;
-	st.param.b32 [c], %count;
-	call (r), __libslate_heap_claim, (a, b, c);
-	ld.param.b32 %claimed, [r];
+	.param .b64 $_a;
+	.param .b32 $_b, $_c, $_r;
+	st.param.b64 [$_a], %heap;
+	st.param.b32 [$_b], %page;
+	st.param.b32 [$_c], %count;
+	call ($_r), __libslate_heap_claim, ($_a, $_b, $_c);
+	ld.param.b32 %claimed, [$_r];
 	}
 	setp.eq.u32 %p, %claimed, 0;
 	@%p bra $again;
@@ -250,7 +250,7 @@ $full:
 	setp.ne.u64 %p, %after, 0;
 	@%p bra $again;
 $over:
-	st.param.b64 [result], %result;
+	st.param.b64 [$_result], %result;
 	ret;
 }
 )";

@@ -1,4 +1,7 @@
 // malloc and free themselves, in PTX; what they call is in the files beside this one.
+//
+// Names of parameters begin with $_ in all of them: ptxas 13.0 crashes when a kernel has the name of
+// some function's parameter.
 #pragma once
 
 #include <string_view>
@@ -6,12 +9,12 @@
 namespace slate::ptx {
 
 inline constexpr std::string_view kHeapText = R"(
-.func (.param .b64 result) __libslate_malloc(.param .b64 size)
+.func (.param .b64 $_result) __libslate_malloc(.param .b64 $_size)
 {
 	.reg .pred %p;
 	.reg .b32 %small;
 	.reg .b64 %heap, %size, %result;
-	ld.param.u64 %size, [size];
+	ld.param.u64 %size, [$_size];
 	mov.u64 %result, 0;
 	ld.global.u64 %heap, [__libslate_heap];
 	setp.eq.u64 %p, %heap, 0;
@@ -21,32 +24,32 @@ inline constexpr std::string_view kHeapText = R"(
 	@%p bra $large;
 	cvt.u32.u64 %small, %size;
 	{
-	.param .b64 a, r;
-	.param .b32 b;
-	st.param.b64 [a], %heap;
-	st.param.b32 [b], %small;
-	call (r), __libslate_heap_unit, (a, b);
-	ld.param.b64 %result, [r];
+	.param .b64 $_a, $_r;
+	.param .b32 $_b;
+	st.param.b64 [$_a], %heap;
+	st.param.b32 [$_b], %small;
+	call ($_r), __libslate_heap_unit, ($_a, $_b);
+	ld.param.b64 %result, [$_r];
 	}
 	bra $over;
 $large:
 	{
-	.param .b64 a, b, r;
-	st.param.b64 [a], %heap;
-	st.param.b64 [b], %size;
-	call (r), __libslate_heap_pages, (a, b);
-	ld.param.b64 %result, [r];
+	.param .b64 $_a, $_b, $_r;
+	st.param.b64 [$_a], %heap;
+	st.param.b64 [$_b], %size;
+	call ($_r), __libslate_heap_pages, ($_a, $_b);
+	ld.param.b64 %result, [$_r];
 	}
 $over:
-	st.param.b64 [result], %result;
+	st.param.b64 [$_result], %result;
 	ret;
 }
-.func __libslate_free(.param .b64 address)
+.func __libslate_free(.param .b64 $_address)
 {
 	.reg .pred %p;
 	.reg .b32 %page, %class, %n, %unit, %size, %count;
 	.reg .b64 %heap, %address, %offset, %at, %bit;
-	ld.param.u64 %address, [address];
+	ld.param.u64 %address, [$_address];
 	ld.global.u64 %heap, [__libslate_heap];
 	setp.eq.u64 %p, %heap, 0;
 	@%p bra $over;
@@ -75,12 +78,12 @@ $over:
 	setp.ne.u32 %p, %n, %class;
 	@%p bra $over;
 	{
-	.param .b64 a;
-	.param .b32 b, c;
-	st.param.b64 [a], %heap;
-	st.param.b32 [b], %page;
-	st.param.b32 [c], %count;
-	call __libslate_heap_release, (a, b, c);
+	.param .b64 $_a;
+	.param .b32 $_b, $_c;
+	st.param.b64 [$_a], %heap;
+	st.param.b32 [$_b], %page;
+	st.param.b32 [$_c], %count;
+	call __libslate_heap_release, ($_a, $_b, $_c);
 	}
 	bra $over;
 $unit:
@@ -112,13 +115,13 @@ $unit:
 	@%p bra $over;
 	membar.gl;
 	{
-	.param .b64 a;
-	.param .b32 b, c, d;
-	st.param.b64 [a], %heap;
-	st.param.b32 [b], %page;
-	st.param.b32 [c], %unit;
-	st.param.b32 [d], %class;
-	call __libslate_heap_put, (a, b, c, d);
+	.param .b64 $_a;
+	.param .b32 $_b, $_c, $_d;
+	st.param.b64 [$_a], %heap;
+	st.param.b32 [$_b], %page;
+	st.param.b32 [$_c], %unit;
+	st.param.b32 [$_d], %class;
+	call __libslate_heap_put, ($_a, $_b, $_c, $_d);
 	}
 $over:
 	ret;

@@ -11,13 +11,13 @@ namespace slate::ptx {
 // unit:  malloc. Of a group of warps one thread at a time makes a block, as else each of thousands
 //        that come at once would make its own; the others look for room meanwhile.
 inline constexpr std::string_view kHeapUnitsText = R"(
-.func (.param .b32 result) __libslate_heap_place(.param .b64 heap, .param .b32 order)
+.func (.param .b32 $_result) __libslate_heap_place(.param .b64 $_heap, .param .b32 $_order)
 {
 	.reg .pred %p, %whole, %first;
 	.reg .b32 %order, %word, %below, %n, %hint;
 	.reg .b64 %heap, %bits, %at, %set, %free, %aligned;
-	ld.param.u64 %heap, [heap];
-	ld.param.u32 %order, [order];
+	ld.param.u64 %heap, [$_heap];
+	ld.param.u32 %order, [$_order];
 	ld.global.u64 %bits, [%heap+24];
 	mov.u32 %n, 1;
 	shl.b32 %n, %n, %order;
@@ -74,17 +74,17 @@ $bottom:
 	mov.u32 %word, %below;
 	bra $word;
 $over:
-	st.param.b32 [result], %n;
+	st.param.b32 [$_result], %n;
 	ret;
 }
-.func (.param .b64 result) __libslate_heap_make(.param .b64 heap, .param .b32 page, .param .b32 class)
+.func (.param .b64 $_result) __libslate_heap_make(.param .b64 $_heap, .param .b32 $_page, .param .b32 $_class)
 {
 	.reg .pred %p;
 	.reg .b32 %page, %class, %n, %count;
 	.reg .b64 %heap, %at, %mask, %set, %new, %got, %result;
-	ld.param.u64 %heap, [heap];
-	ld.param.u32 %page, [page];
-	ld.param.u32 %class, [class];
+	ld.param.u64 %heap, [$_heap];
+	ld.param.u32 %page, [$_page];
+	ld.param.u32 %class, [$_class];
 	mov.u64 %result, 0;
 	red.global.add.u64 [%heap+128], 1;
 	membar.gl;
@@ -146,16 +146,16 @@ $page:
 	add.u64 %result, %result, %got;
 $over:
 	red.global.add.u64 [%heap+128], 0xffffff;
-	st.param.b64 [result], %result;
+	st.param.b64 [$_result], %result;
 	ret;
 }
-.func (.param .b64 result) __libslate_heap_unit(.param .b64 heap, .param .b32 size)
+.func (.param .b64 $_result) __libslate_heap_unit(.param .b64 $_heap, .param .b32 $_size)
 {
 	.reg .pred %p, %busy;
 	.reg .b32 %n, %shift, %units, %index, %class, %known, %page, %order, %news, %looks;
 	.reg .b64 %heap, %before, %after, %current, %about, %result;
-	ld.param.u64 %heap, [heap];
-	ld.param.u32 %n, [size];
+	ld.param.u64 %heap, [$_heap];
+	ld.param.u32 %n, [$_size];
 	sub.u32 %n, %n, 1;
 	shr.u32 %n, %n, 4;
 	or.b32 %units, %n, 4;
@@ -199,14 +199,14 @@ $again:
 	@%p bra $others;
 	sub.u32 %page, %page, 1;
 	{
-	.param .b64 a, r;
-	.param .b32 b, c, d;
-	st.param.b64 [a], %heap;
-	st.param.b32 [b], %page;
-	st.param.b32 [c], %index;
-	st.param.b32 [d], %index;
-	call (r), __libslate_heap_take, (a, b, c, d);
-	ld.param.b64 %result, [r];
+	.param .b64 $_a, $_r;
+	.param .b32 $_b, $_c, $_d;
+	st.param.b64 [$_a], %heap;
+	st.param.b32 [$_b], %page;
+	st.param.b32 [$_c], %index;
+	st.param.b32 [$_d], %index;
+	call ($_r), __libslate_heap_take, ($_a, $_b, $_c, $_d);
+	ld.param.b64 %result, [$_r];
 	}
 	setp.ne.u64 %p, %result, 0;
 	@%p bra $over;
@@ -217,13 +217,13 @@ $others:
 	@%p bra $new;
 	membar.gl;
 	{
-	.param .b64 a, r;
-	.param .b32 b, c;
-	st.param.b64 [a], %heap;
-	st.param.b32 [b], %index;
-	st.param.b32 [c], %index;
-	call (r), __libslate_heap_scan, (a, b, c);
-	ld.param.b64 %result, [r];
+	.param .b64 $_a, $_r;
+	.param .b32 $_b, $_c;
+	st.param.b64 [$_a], %heap;
+	st.param.b32 [$_b], %index;
+	st.param.b32 [$_c], %index;
+	call ($_r), __libslate_heap_scan, ($_a, $_b, $_c);
+	ld.param.b64 %result, [$_r];
 	}
 	setp.ne.u64 %p, %result, 0;
 	@%p bra $found;
@@ -243,12 +243,12 @@ $found:
 $new:
 	@%busy bra $again;
 	{
-	.param .b64 a;
-	.param .b32 b, r;
-	st.param.b64 [a], %heap;
-	st.param.b32 [b], %order;
-	call (r), __libslate_heap_place, (a, b);
-	ld.param.b32 %page, [r];
+	.param .b64 $_a;
+	.param .b32 $_b, $_r;
+	st.param.b64 [$_a], %heap;
+	st.param.b32 [$_b], %order;
+	call ($_r), __libslate_heap_place, ($_a, $_b);
+	ld.param.b32 %page, [$_r];
 	}
 	setp.eq.u32 %p, %page, -1;
 	@%p bra $full;
@@ -257,13 +257,13 @@ $new:
 	setp.ne.u32 %p, %n, %known;
 	@%p bra $again;
 	{
-	.param .b64 a, r;
-	.param .b32 b, c;
-	st.param.b64 [a], %heap;
-	st.param.b32 [b], %page;
-	st.param.b32 [c], %class;
-	call (r), __libslate_heap_make, (a, b, c);
-	ld.param.b64 %result, [r];
+	.param .b64 $_a, $_r;
+	.param .b32 $_b, $_c;
+	st.param.b64 [$_a], %heap;
+	st.param.b32 [$_b], %page;
+	st.param.b32 [$_c], %class;
+	call ($_r), __libslate_heap_make, ($_a, $_b, $_c);
+	ld.param.b64 %result, [$_r];
 	}
 	setp.ne.u64 %p, %result, 0;
 	add.u32 %page, %page, 1;
@@ -273,13 +273,13 @@ $new:
 	bra $over;
 $full:
 	{
-	.param .b64 a, r;
-	.param .b32 b, c;
-	st.param.b64 [a], %heap;
-	st.param.b32 [b], %index;
-	st.param.b32 [c], 24;
-	call (r), __libslate_heap_scan, (a, b, c);
-	ld.param.b64 %result, [r];
+	.param .b64 $_a, $_r;
+	.param .b32 $_b, $_c;
+	st.param.b64 [$_a], %heap;
+	st.param.b32 [$_b], %index;
+	st.param.b32 [$_c], 24;
+	call ($_r), __libslate_heap_scan, ($_a, $_b, $_c);
+	ld.param.b64 %result, [$_r];
 	}
 	setp.ne.u64 %p, %result, 0;
 	@%p bra $over;
@@ -296,7 +296,7 @@ $full:
 	setp.ne.u64 %p, %after, 0;
 	@%p bra $again;
 $over:
-	st.param.b64 [result], %result;
+	st.param.b64 [$_result], %result;
 	ret;
 }
 )";

@@ -11,13 +11,13 @@ namespace slate::ptx {
 
 inline constexpr std::string_view kRingText = R"(
 .visible .global .align 8 .u64 __libslate_print_ring;
-.func (.param .b64 next) __libslate_put_word(.param .b64 ring, .param .b64 position, .param .b64 word)
+.func (.param .b64 $_next) __libslate_put_word(.param .b64 $_ring, .param .b64 $_position, .param .b64 $_word)
 {
 	.reg .pred %counts;
 	.reg .b64 %ring, %position, %word, %place;
-	ld.param.u64 %ring, [ring];
-	ld.param.u64 %position, [position];
-	ld.param.u64 %word, [word];
+	ld.param.u64 %ring, [$_ring];
+	ld.param.u64 %position, [$_position];
+	ld.param.u64 %word, [$_word];
 	setp.eq.u64 %counts, %ring, 0;
 	@%counts bra $counted;
 	ld.global.u64 %place, [%ring+16];
@@ -26,17 +26,17 @@ inline constexpr std::string_view kRingText = R"(
 	st.global.u64 [%place+64], %word;
 $counted:
 	add.u64 %position, %position, 8;
-	st.param.b64 [next], %position;
+	st.param.b64 [$_next], %position;
 	ret;
 }
-.func (.param .b64 next) __libslate_put_string(.param .b64 ring, .param .b64 position, .param .b64 string)
+.func (.param .b64 $_next) __libslate_put_string(.param .b64 $_ring, .param .b64 $_position, .param .b64 $_string)
 {
 	.reg .pred %ends, %full;
 	.reg .b32 %c, %shift;
 	.reg .b64 %ring, %position, %string, %word, %wide;
-	ld.param.u64 %ring, [ring];
-	ld.param.u64 %position, [position];
-	ld.param.u64 %string, [string];
+	ld.param.u64 %ring, [$_ring];
+	ld.param.u64 %position, [$_position];
+	ld.param.u64 %string, [$_string];
 $word:
 	mov.u64 %word, 0;
 	mov.u32 %shift, 0;
@@ -51,22 +51,22 @@ $byte:
 	setp.eq.or.u32 %full, %shift, 64, %ends;
 	@!%full bra $byte;
 	{
-	.param .b64 a, b, c, n;
-	st.param.b64 [a], %ring;
-	st.param.b64 [b], %position;
-	st.param.b64 [c], %word;
-	call (n), __libslate_put_word, (a, b, c);
-	ld.param.b64 %position, [n];
+	.param .b64 $_a, $_b, $_c, $_n;
+	st.param.b64 [$_a], %ring;
+	st.param.b64 [$_b], %position;
+	st.param.b64 [$_c], %word;
+	call ($_n), __libslate_put_word, ($_a, $_b, $_c);
+	ld.param.b64 %position, [$_n];
 	}
 	@!%ends bra $word;
-	st.param.b64 [next], %position;
+	st.param.b64 [$_next], %position;
 	ret;
 }
-.func __libslate_commit(.param .b64 ring, .param .b64 position)
+.func __libslate_commit(.param .b64 $_ring, .param .b64 $_position)
 {
 	.reg .b64 %ring, %position, %place;
-	ld.param.u64 %ring, [ring];
-	ld.param.u64 %position, [position];
+	ld.param.u64 %ring, [$_ring];
+	ld.param.u64 %position, [$_position];
 	ld.global.u64 %place, [%ring+16];
 	and.b64 %place, %place, %position;
 	add.u64 %place, %place, %ring;
@@ -80,23 +80,23 @@ $byte:
 // A format and the arguments that it takes, as format_printed() of base/print_format.h will take
 // them; no more than 32. Returns the next position, and how many arguments times 2^48.
 inline constexpr std::string_view kPutFormatText = R"(
-.func (.param .b64 next) __libslate_put_format(.param .b64 ring, .param .b64 position, .param .b64 format, .param .b64 list)
+.func (.param .b64 $_next) __libslate_put_format(.param .b64 $_ring, .param .b64 $_position, .param .b64 $_format, .param .b64 $_list)
 {
 	.reg .pred %p, %q, %wide;
 	.reg .b32 %c, %bit, %count;
 	.reg .b64 %ring, %position, %format, %list, %word, %set;
-	ld.param.u64 %ring, [ring];
-	ld.param.u64 %position, [position];
-	ld.param.u64 %format, [format];
-	ld.param.u64 %list, [list];
+	ld.param.u64 %ring, [$_ring];
+	ld.param.u64 %position, [$_position];
+	ld.param.u64 %format, [$_format];
+	ld.param.u64 %list, [$_list];
 	mov.u32 %count, 0;
 	{
-	.param .b64 a, b, c, n;
-	st.param.b64 [a], %ring;
-	st.param.b64 [b], %position;
-	st.param.b64 [c], %format;
-	call (n), __libslate_put_string, (a, b, c);
-	ld.param.b64 %position, [n];
+	.param .b64 $_a, $_b, $_c, $_n;
+	st.param.b64 [$_a], %ring;
+	st.param.b64 [$_b], %position;
+	st.param.b64 [$_c], %format;
+	call ($_n), __libslate_put_string, ($_a, $_b, $_c);
+	ld.param.b64 %position, [$_n];
 	}
 $text:
 	ld.u8 %c, [%format];
@@ -160,12 +160,12 @@ $eight:
 	bra $put;
 $string:
 	{
-	.param .b64 a, b, c, n;
-	st.param.b64 [a], %ring;
-	st.param.b64 [b], %position;
-	st.param.b64 [c], %word;
-	call (n), __libslate_put_string, (a, b, c);
-	ld.param.b64 %position, [n];
+	.param .b64 $_a, $_b, $_c, $_n;
+	st.param.b64 [$_a], %ring;
+	st.param.b64 [$_b], %position;
+	st.param.b64 [$_c], %word;
+	call ($_n), __libslate_put_string, ($_a, $_b, $_c);
+	ld.param.b64 %position, [$_n];
 	}
 	bra $text;
 $narrow:
@@ -178,12 +178,12 @@ $narrow:
 	add.u32 %count, %count, 1;
 $put:
 	{
-	.param .b64 a, b, c, n;
-	st.param.b64 [a], %ring;
-	st.param.b64 [b], %position;
-	st.param.b64 [c], %word;
-	call (n), __libslate_put_word, (a, b, c);
-	ld.param.b64 %position, [n];
+	.param .b64 $_a, $_b, $_c, $_n;
+	st.param.b64 [$_a], %ring;
+	st.param.b64 [$_b], %position;
+	st.param.b64 [$_c], %word;
+	call ($_n), __libslate_put_word, ($_a, $_b, $_c);
+	ld.param.b64 %position, [$_n];
 	}
 	setp.eq.u32 %p, %c, 42;
 	@%p bra $conversion;
@@ -192,19 +192,19 @@ $done:
 	cvt.u64.u32 %word, %count;
 	shl.b64 %word, %word, 48;
 	add.u64 %position, %position, %word;
-	st.param.b64 [next], %position;
+	st.param.b64 [$_next], %position;
 	ret;
 }
 )";
 
 inline constexpr std::string_view kPrintfText = R"(
-.func (.param .b32 result) __libslate_vprintf(.param .b64 format, .param .b64 list)
+.func (.param .b32 $_result) __libslate_vprintf(.param .b64 $_format, .param .b64 $_list)
 {
 	.reg .pred %p;
 	.reg .b32 %result;
 	.reg .b64 %ring, %position, %format, %list, %size, %count, %mask;
-	ld.param.u64 %format, [format];
-	ld.param.u64 %list, [list];
+	ld.param.u64 %format, [$_format];
+	ld.param.u64 %list, [$_list];
 	mov.b32 %result, -1;
 	setp.eq.u64 %p, %format, 0;
 	@%p bra $over;
@@ -213,13 +213,13 @@ inline constexpr std::string_view kPrintfText = R"(
 	setp.eq.u64 %p, %ring, 0;
 	@%p bra $over;
 	{
-	.param .b64 a, b, c, d, n;
-	st.param.b64 [a], 0;
-	st.param.b64 [b], 16;
-	st.param.b64 [c], %format;
-	st.param.b64 [d], %list;
-	call (n), __libslate_put_format, (a, b, c, d);
-	ld.param.b64 %size, [n];
+	.param .b64 $_a, $_b, $_c, $_d, $_n;
+	st.param.b64 [$_a], 0;
+	st.param.b64 [$_b], 16;
+	st.param.b64 [$_c], %format;
+	st.param.b64 [$_d], %list;
+	call ($_n), __libslate_put_format, ($_a, $_b, $_c, $_d);
+	ld.param.b64 %size, [$_n];
 	}
 	shr.u64 %count, %size, 48;
 	and.b64 %size, %size, 0xffffffffffff;
@@ -229,93 +229,93 @@ inline constexpr std::string_view kPrintfText = R"(
 	atom.global.add.u64 %position, [%ring], %size;
 	add.u64 %mask, %position, 8;
 	{
-	.param .b64 a, b, c, n;
-	st.param.b64 [a], %ring;
-	st.param.b64 [b], %mask;
-	st.param.b64 [c], %size;
-	call (n), __libslate_put_word, (a, b, c);
-	ld.param.b64 %mask, [n];
+	.param .b64 $_a, $_b, $_c, $_n;
+	st.param.b64 [$_a], %ring;
+	st.param.b64 [$_b], %mask;
+	st.param.b64 [$_c], %size;
+	call ($_n), __libslate_put_word, ($_a, $_b, $_c);
+	ld.param.b64 %mask, [$_n];
 	}
 	{
-	.param .b64 a, b, c, d, n;
-	st.param.b64 [a], %ring;
-	st.param.b64 [b], %mask;
-	st.param.b64 [c], %format;
-	st.param.b64 [d], %list;
-	call (n), __libslate_put_format, (a, b, c, d);
-	ld.param.b64 %size, [n];
+	.param .b64 $_a, $_b, $_c, $_d, $_n;
+	st.param.b64 [$_a], %ring;
+	st.param.b64 [$_b], %mask;
+	st.param.b64 [$_c], %format;
+	st.param.b64 [$_d], %list;
+	call ($_n), __libslate_put_format, ($_a, $_b, $_c, $_d);
+	ld.param.b64 %size, [$_n];
 	}
 	{
-	.param .b64 a, b;
-	st.param.b64 [a], %ring;
-	st.param.b64 [b], %position;
-	call __libslate_commit, (a, b);
+	.param .b64 $_a, $_b;
+	st.param.b64 [$_a], %ring;
+	st.param.b64 [$_b], %position;
+	call __libslate_commit, ($_a, $_b);
 	}
 	cvt.u32.u64 %result, %count;
 $over:
-	st.param.b32 [result], %result;
+	st.param.b32 [$_result], %result;
 	ret;
 }
 )";
 
 // The strings begin behind the seven words of AssertWords.
 inline constexpr std::string_view kAssertText = R"(
-.func (.param .b64 next) __libslate_put_strings(.param .b64 ring, .param .b64 position, .param .b64 first, .param .b64 second, .param .b64 third)
+.func (.param .b64 $_next) __libslate_put_strings(.param .b64 $_ring, .param .b64 $_position, .param .b64 $_first, .param .b64 $_second, .param .b64 $_third)
 {
 	.reg .b64 %ring, %position, %string;
-	ld.param.u64 %ring, [ring];
-	ld.param.u64 %position, [position];
-	ld.param.u64 %string, [first];
+	ld.param.u64 %ring, [$_ring];
+	ld.param.u64 %position, [$_position];
+	ld.param.u64 %string, [$_first];
 	{
-	.param .b64 a, b, c, n;
-	st.param.b64 [a], %ring;
-	st.param.b64 [b], %position;
-	st.param.b64 [c], %string;
-	call (n), __libslate_put_string, (a, b, c);
-	ld.param.b64 %position, [n];
+	.param .b64 $_a, $_b, $_c, $_n;
+	st.param.b64 [$_a], %ring;
+	st.param.b64 [$_b], %position;
+	st.param.b64 [$_c], %string;
+	call ($_n), __libslate_put_string, ($_a, $_b, $_c);
+	ld.param.b64 %position, [$_n];
 	}
-	ld.param.u64 %string, [second];
+	ld.param.u64 %string, [$_second];
 	{
-	.param .b64 a, b, c, n;
-	st.param.b64 [a], %ring;
-	st.param.b64 [b], %position;
-	st.param.b64 [c], %string;
-	call (n), __libslate_put_string, (a, b, c);
-	ld.param.b64 %position, [n];
+	.param .b64 $_a, $_b, $_c, $_n;
+	st.param.b64 [$_a], %ring;
+	st.param.b64 [$_b], %position;
+	st.param.b64 [$_c], %string;
+	call ($_n), __libslate_put_string, ($_a, $_b, $_c);
+	ld.param.b64 %position, [$_n];
 	}
-	ld.param.u64 %string, [third];
+	ld.param.u64 %string, [$_third];
 	{
-	.param .b64 a, b, c, n;
-	st.param.b64 [a], %ring;
-	st.param.b64 [b], %position;
-	st.param.b64 [c], %string;
-	call (n), __libslate_put_string, (a, b, c);
-	ld.param.b64 %position, [n];
+	.param .b64 $_a, $_b, $_c, $_n;
+	st.param.b64 [$_a], %ring;
+	st.param.b64 [$_b], %position;
+	st.param.b64 [$_c], %string;
+	call ($_n), __libslate_put_string, ($_a, $_b, $_c);
+	ld.param.b64 %position, [$_n];
 	}
-	st.param.b64 [next], %position;
+	st.param.b64 [$_next], %position;
 	ret;
 }
-.func __libslate_assertfail(.param .b64 message, .param .b64 file, .param .b32 line, .param .b64 function, .param .b64 char_size)
+.func __libslate_assertfail(.param .b64 $_message, .param .b64 $_file, .param .b32 $_line, .param .b64 $_function, .param .b64 $_char_size)
 {
 	.reg .pred %p;
 	.reg .b32 %line, %x, %y, %z, %tx, %ty, %tz;
 	.reg .b64 %ring, %position, %at, %word, %message, %file, %function, %size, %mask;
-	ld.param.u64 %message, [message];
-	ld.param.u64 %file, [file];
-	ld.param.u32 %line, [line];
-	ld.param.u64 %function, [function];
+	ld.param.u64 %message, [$_message];
+	ld.param.u64 %file, [$_file];
+	ld.param.u32 %line, [$_line];
+	ld.param.u64 %function, [$_function];
 	ld.global.u64 %ring, [__libslate_print_ring];
 	setp.eq.u64 %p, %ring, 0;
 	@%p trap;
 	{
-	.param .b64 a, b, c, d, e, n;
-	st.param.b64 [a], 0;
-	st.param.b64 [b], 72;
-	st.param.b64 [c], %message;
-	st.param.b64 [d], %file;
-	st.param.b64 [e], %function;
-	call (n), __libslate_put_strings, (a, b, c, d, e);
-	ld.param.b64 %size, [n];
+	.param .b64 $_a, $_b, $_c, $_d, $_e, $_n;
+	st.param.b64 [$_a], 0;
+	st.param.b64 [$_b], 72;
+	st.param.b64 [$_c], %message;
+	st.param.b64 [$_d], %file;
+	st.param.b64 [$_e], %function;
+	call ($_n), __libslate_put_strings, ($_a, $_b, $_c, $_d, $_e);
+	ld.param.b64 %size, [$_n];
 	}
 	ld.global.u64 %mask, [%ring+16];
 	setp.gt.u64 %p, %size, %mask;
@@ -330,91 +330,91 @@ inline constexpr std::string_view kAssertText = R"(
 	mov.u32 %tz, %tid.z;
 	add.u64 %at, %position, 8;
 	{
-	.param .b64 a, b, c, n;
-	st.param.b64 [a], %ring;
-	st.param.b64 [b], %at;
-	st.param.b64 [c], %size;
-	call (n), __libslate_put_word, (a, b, c);
-	ld.param.b64 %at, [n];
+	.param .b64 $_a, $_b, $_c, $_n;
+	st.param.b64 [$_a], %ring;
+	st.param.b64 [$_b], %at;
+	st.param.b64 [$_c], %size;
+	call ($_n), __libslate_put_word, ($_a, $_b, $_c);
+	ld.param.b64 %at, [$_n];
 	}
 	cvt.u64.u32 %word, %line;
 	{
-	.param .b64 a, b, c, n;
-	st.param.b64 [a], %ring;
-	st.param.b64 [b], %at;
-	st.param.b64 [c], %word;
-	call (n), __libslate_put_word, (a, b, c);
-	ld.param.b64 %at, [n];
+	.param .b64 $_a, $_b, $_c, $_n;
+	st.param.b64 [$_a], %ring;
+	st.param.b64 [$_b], %at;
+	st.param.b64 [$_c], %word;
+	call ($_n), __libslate_put_word, ($_a, $_b, $_c);
+	ld.param.b64 %at, [$_n];
 	}
 	cvt.u64.u32 %word, %x;
 	{
-	.param .b64 a, b, c, n;
-	st.param.b64 [a], %ring;
-	st.param.b64 [b], %at;
-	st.param.b64 [c], %word;
-	call (n), __libslate_put_word, (a, b, c);
-	ld.param.b64 %at, [n];
+	.param .b64 $_a, $_b, $_c, $_n;
+	st.param.b64 [$_a], %ring;
+	st.param.b64 [$_b], %at;
+	st.param.b64 [$_c], %word;
+	call ($_n), __libslate_put_word, ($_a, $_b, $_c);
+	ld.param.b64 %at, [$_n];
 	}
 	cvt.u64.u32 %word, %y;
 	{
-	.param .b64 a, b, c, n;
-	st.param.b64 [a], %ring;
-	st.param.b64 [b], %at;
-	st.param.b64 [c], %word;
-	call (n), __libslate_put_word, (a, b, c);
-	ld.param.b64 %at, [n];
+	.param .b64 $_a, $_b, $_c, $_n;
+	st.param.b64 [$_a], %ring;
+	st.param.b64 [$_b], %at;
+	st.param.b64 [$_c], %word;
+	call ($_n), __libslate_put_word, ($_a, $_b, $_c);
+	ld.param.b64 %at, [$_n];
 	}
 	cvt.u64.u32 %word, %z;
 	{
-	.param .b64 a, b, c, n;
-	st.param.b64 [a], %ring;
-	st.param.b64 [b], %at;
-	st.param.b64 [c], %word;
-	call (n), __libslate_put_word, (a, b, c);
-	ld.param.b64 %at, [n];
+	.param .b64 $_a, $_b, $_c, $_n;
+	st.param.b64 [$_a], %ring;
+	st.param.b64 [$_b], %at;
+	st.param.b64 [$_c], %word;
+	call ($_n), __libslate_put_word, ($_a, $_b, $_c);
+	ld.param.b64 %at, [$_n];
 	}
 	cvt.u64.u32 %word, %tx;
 	{
-	.param .b64 a, b, c, n;
-	st.param.b64 [a], %ring;
-	st.param.b64 [b], %at;
-	st.param.b64 [c], %word;
-	call (n), __libslate_put_word, (a, b, c);
-	ld.param.b64 %at, [n];
+	.param .b64 $_a, $_b, $_c, $_n;
+	st.param.b64 [$_a], %ring;
+	st.param.b64 [$_b], %at;
+	st.param.b64 [$_c], %word;
+	call ($_n), __libslate_put_word, ($_a, $_b, $_c);
+	ld.param.b64 %at, [$_n];
 	}
 	cvt.u64.u32 %word, %ty;
 	{
-	.param .b64 a, b, c, n;
-	st.param.b64 [a], %ring;
-	st.param.b64 [b], %at;
-	st.param.b64 [c], %word;
-	call (n), __libslate_put_word, (a, b, c);
-	ld.param.b64 %at, [n];
+	.param .b64 $_a, $_b, $_c, $_n;
+	st.param.b64 [$_a], %ring;
+	st.param.b64 [$_b], %at;
+	st.param.b64 [$_c], %word;
+	call ($_n), __libslate_put_word, ($_a, $_b, $_c);
+	ld.param.b64 %at, [$_n];
 	}
 	cvt.u64.u32 %word, %tz;
 	{
-	.param .b64 a, b, c, n;
-	st.param.b64 [a], %ring;
-	st.param.b64 [b], %at;
-	st.param.b64 [c], %word;
-	call (n), __libslate_put_word, (a, b, c);
-	ld.param.b64 %at, [n];
+	.param .b64 $_a, $_b, $_c, $_n;
+	st.param.b64 [$_a], %ring;
+	st.param.b64 [$_b], %at;
+	st.param.b64 [$_c], %word;
+	call ($_n), __libslate_put_word, ($_a, $_b, $_c);
+	ld.param.b64 %at, [$_n];
 	}
 	{
-	.param .b64 a, b, c, d, e, n;
-	st.param.b64 [a], %ring;
-	st.param.b64 [b], %at;
-	st.param.b64 [c], %message;
-	st.param.b64 [d], %file;
-	st.param.b64 [e], %function;
-	call (n), __libslate_put_strings, (a, b, c, d, e);
-	ld.param.b64 %size, [n];
+	.param .b64 $_a, $_b, $_c, $_d, $_e, $_n;
+	st.param.b64 [$_a], %ring;
+	st.param.b64 [$_b], %at;
+	st.param.b64 [$_c], %message;
+	st.param.b64 [$_d], %file;
+	st.param.b64 [$_e], %function;
+	call ($_n), __libslate_put_strings, ($_a, $_b, $_c, $_d, $_e);
+	ld.param.b64 %size, [$_n];
 	}
 	{
-	.param .b64 a, b;
-	st.param.b64 [a], %ring;
-	st.param.b64 [b], %position;
-	call __libslate_commit, (a, b);
+	.param .b64 $_a, $_b;
+	st.param.b64 [$_a], %ring;
+	st.param.b64 [$_b], %position;
+	call __libslate_commit, ($_a, $_b);
 	}
 $over:
 	red.global.add.u64 [%ring+8], 1;

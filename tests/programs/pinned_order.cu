@@ -47,8 +47,6 @@ int main() {
     });
     check("by a kernel", count, stream,
           [&](int n) { count_up<<<1, 1, 0, stream>>>(pinned + n - 1, kTurns); });
-    check("by a kernel of a stream that the default stream waits for", count, nullptr,
-          [&](int n) { count_up<<<1, 1, 0, other>>>(pinned + n - 1, kTurns); });
     check("by a kernel before an event", count, stream, [&](int n) {
       count_up<<<1, 1, 0, other>>>(pinned + n - 1, kTurns);
       cudaEventRecord(event, other);
