@@ -27,12 +27,9 @@ constexpr double kHandoverLaunches = 0.5;  // of the plan before, that a candida
 constexpr double kTogether = 1.1;
 // The part of its weighted share that everybody gets, where weights were given.
 constexpr double kWeightedFloor = 0.93;
-// The winner of a search is watched for so long, and so many launches of each, before it is
-// believed.
-constexpr std::uint32_t kVerifyLaunches = 4;
-constexpr Milliseconds kVerify{10};
-// Settled: launches of each in a window, and bad windows before searching again.
-constexpr std::uint32_t kWindowLaunches = 8;
+// What runs is judged as a whole after kWatch, after twice that, and so on until this.
+constexpr Milliseconds kLastLook{320};
+// Settled: bad windows before searching again.
 constexpr Milliseconds kWindow{20};
 constexpr std::uint32_t kBadWindows = 2;
 // After a time of sharing, turns give those who got less in it this much ahead at most.
@@ -92,10 +89,17 @@ Milliseconds AdaptivePolicy::candidate_time() const {
   return std::max(settings_.measure, Milliseconds(longest * static_cast<double>(members_.size())));
 }
 
+/// What the group could have while a candidate is tried. All together is what it would have without
+/// slate; of what it has gained beyond that, not all counts.
+double AdaptivePolicy::reference_score() const {
+  const double together = search_.may_together() ? search_.together_score() : 1;
+  return std::clamp(search_.best_score(), std::min(kGoodEnough, together), 1.0);
+}
+
 /// When the next candidate may be tried: what all of them cost stays a small part of the time.
 Time AdaptivePolicy::affordable_at() const {
   const double cost = loss_ + kUsualLoss * candidate_time().count() - kFreeLoss.count();
-  return search_since_ + ticks(Milliseconds(std::max(0.0, cost) / settings_.search_loss));
+  return group_since_ + ticks(Milliseconds(std::max(0.0, cost) / settings_.search_loss));
 }
 
 /// How the group shares where nothing better is known. Together is what the hardware does by
@@ -107,7 +111,7 @@ Arrangement AdaptivePolicy::fallback() const {
   if (phase_ < Phase::kSearch || !equal_weights()) return {};
   const bool gaps = std::ranges::any_of(
       members_, [&](const Member& member) { return roster_[member.index].pauses(); });
-  const bool bad = together_verified_ && !gaps && search_.together_score() > kTogether;
+  const bool bad = together_watched_ >= kWindow && !gaps && search_.together_score() > kTogether;
   const bool good = search_.may_together() && !bad;
   return good ? search_.together() : Arrangement{};
 }
@@ -132,7 +136,7 @@ Time AdaptivePolicy::give_up_at() const {
     // Of longer ones the progress is followed; nobody waits for their end.
     all += ms > settings_.native_try.count() ? settings_.measure.count() : ms;
   }
-  return plan_since_ + ticks(Milliseconds(all * kPatience) + kLeastPatience);
+  return adopted_ + ticks(Milliseconds(all * kPatience) + kLeastPatience);
 }
 
 std::array<double, kMostMembers> AdaptivePolicy::weights() const {
@@ -151,50 +155,111 @@ bool AdaptivePolicy::starving(std::span<const double> rates, double floor) const
   return starves(rates, std::span(theirs).first(members_.size()), floor);
 }
 
-/// Believes what is seen of it once it has been watched for long enough.
-void AdaptivePolicy::watch_together(const View& view, Decisions& decisions) {
-  if (together_verified_ || !watched(view)) return;
-  search_.together_seen(measurement_.rates_with_gaps());
-  together_verified_ = true;
-  decisions.reason = "watched";
-  decisions.score = search_.together_score();
+/// Since when nothing of the plan before runs any more. Requires: the handover is over.
+Time AdaptivePolicy::ran_since() const {
+  return std::max(adopted_, handover_.since());
 }
 
-/// The present plan, long enough for the launches of all members.
-bool AdaptivePolicy::watched(const View& view) const {
-  return view.now - plan_since_ >= ticks(kVerify) && handover_.over() &&
-         measurement_.seen(kVerifyLaunches, kVerify);
+/// A candidate may look good for the few launches that it is measured by: those that meet the end
+/// of the one before it, or the other's pause, or that happen to be short ones. So whatever runs is
+/// looked at again after ever longer times, as a whole.
+bool AdaptivePolicy::look(const View& view, Decisions& decisions) {
+  if (!searched_ || plan_.sharing == Sharing::kAlone || look_after_ == kNoLook) return false;
+  if (!handover_.over() || !whole_.covers(look_after_)) return false;
+  const auto rates = whole_.throughputs();
+  const double score = makespan_of(rates);
+  decisions.reason = "watched";
+  decisions.score = reference_ = score;
+  const auto theirs = weights();
+  if (plan_ == search_.together()) {
+    search_.together_seen(rates);
+    together_watched_ = look_after_;
+  }
+  const bool no_good =
+      score >= 1 || starving(rates, floor()) ||
+      (!equal_weights() && is_uneven(rates, std::span(theirs).first(members_.size())));
+  search_.verified(plan_, no_good ? std::numeric_limits<double>::infinity() : score);
+  if (plan_ != fallback()) {
+    disappointments_ += plan_ == search_.best() ? 0 : 1;
+    const double best = reference_score();
+    const Time before = std::max(adopted_, looked_at_);
+    loss_ += Milliseconds(view.now - before).count() * std::max(0.0, 1 - best / score);
+  }
+  looked_at_ = view.now;
+  look_after_ = look_after_ < kLastLook ? look_after_ * 2 : kNoLook;
+  return true;
+}
+
+/// What the search has found, or how to do without. What only looks best has to show it, which can
+/// cost something: after a disappointment that must be affordable.
+Arrangement AdaptivePolicy::best_plan(Time now) const {
+  const bool may_be_tried =
+      search_.is_verified() || disappointments_ == 0 || now >= affordable_at();
+  return gains() && may_be_tried ? search_.best() : fallback();
 }
 
 void AdaptivePolicy::try_next(const View& view, Decisions& decisions) {
-  if (!resting_ || view.now >= rest_until_) rest_until_ = affordable_at();
-  resting_ = view.now < rest_until_;
-  if (resting_) {
-    if (plan_ == search_.together()) watch_together(view, decisions);
-    const Arrangement best = gains() ? search_.best() : fallback();
+  if (resting_ && view.now < rest_until_) {
+    (void)look(view, decisions);
+    const Arrangement best = best_plan(view.now);
     if (plan_ != best) adopt(view, best);
-    decisions.again = std::min(decisions.again, rest_until_);
+  } else if (search_.done()) {
+    return conclude(view);
   } else {
-    adopt(view, search_.candidate());
-    decisions.again = std::min(decisions.again, give_up_at());
+    rest_until_ = affordable_at();
+    resting_ = view.now < rest_until_;
+    adopt(view, resting_ ? best_plan(view.now) : search_.candidate());
   }
+  decisions.again = std::min(decisions.again, resting_ ? rest_until_ : give_up_at());
+}
+
+/// All together is what everything else is compared with, and costs nothing that the programs would
+/// not lose without slate: it is watched for longer than other candidates, as it will run.
+bool AdaptivePolicy::watches_together() const {
+  return phase_ == Phase::kSearch && !resting_ && plan_ == search_.together();
+}
+
+void AdaptivePolicy::step_together(const View& view, Decisions& decisions) {
+  const Time give_up = give_up_at();
+  const bool watched = handover_.over() && whole_.covers(kWatch);
+  if (!watched && view.now < give_up) {
+    decisions.again = std::min(decisions.again, give_up);
+    return;
+  }
+  if (watched || whole_.seen(1, settings_.measure)) {
+    if (watched) together_watched_ = kWatch;
+    const auto rates = whole_.throughputs();
+    decisions.score = makespan_of(rates);
+    search_.measured(rates);
+  } else {
+    search_.rejected();
+  }
+  next_candidate(view, decisions);
+}
+
+void AdaptivePolicy::next_candidate(const View& view, Decisions& decisions) {
+  resting_ = false;
+  try_next(view, decisions);
+  decisions.reason = "search";
 }
 
 void AdaptivePolicy::step_search(const View& view, Decisions& decisions) {
   if (resting_) return try_next(view, decisions);
+  if (watches_together()) return step_together(view, decisions);
   const bool seen = measurement_.seen(1, settings_.measure);
   const auto rates = measurement_.rates();
   const bool over =
       seen && makespan_of(rates) > settings_.cut * std::min(1.0, search_.best_score());
-  const Time start = std::max(plan_since_, handover_.since());
+  const Time start = ran_since();
   const bool enough = seen && handover_.over() &&
                       measurement_.seen(settings_.form_tries, settings_.measure) &&
                       view.now - start >= ticks(settings_.measure);
   const Time give_up = give_up_at();
-  const double best = std::clamp(search_.best_score(), kGoodEnough, 1.0);
+  const double best = reference_score();
   double score = settings_.cut;
   if (over || enough || (seen && view.now >= give_up)) {
     score = std::max(best, makespan_of(rates));
+    decisions.score = makespan_of(rates);
     search_.measured(rates);
   } else if (view.now >= give_up) {
     search_.rejected();
@@ -203,17 +268,11 @@ void AdaptivePolicy::step_search(const View& view, Decisions& decisions) {
     decisions.again = std::min(decisions.again, due > view.now ? std::min(due, give_up) : give_up);
     return;
   }
-  loss_ += Milliseconds(view.now - plan_since_).count() * (1 - best / score);
-  if (search_.done()) {
-    conclude(view);
-  } else {
-    try_next(view, decisions);
-  }
-  decisions.reason = "search";
-  decisions.score = score;
+  loss_ += Milliseconds(view.now - adopted_).count() * (1 - best / score);
+  next_candidate(view, decisions);
 }
 
-bool AdaptivePolicy::gone_off(const View& view) {
+bool AdaptivePolicy::gone_off() {
   if (pinned_) return false;
   if (plan_.sharing == Sharing::kAlone) {
     return std::ranges::any_of(members_, [&](const Member& member) {
@@ -223,67 +282,29 @@ bool AdaptivePolicy::gone_off(const View& view) {
   }
   // The first windows are short: they verify what was remembered.
   const bool first = windows_ < kBadWindows;
-  const Milliseconds window = first ? settings_.measure : kWindow;
-  if (view.now - plan_since_ < ticks(window) || !handover_.over()) return false;
-  if (!measurement_.seen(first ? settings_.form_tries : kWindowLaunches, window)) return false;
+  const Milliseconds window = first ? kWatch : kWindow;
+  if (!handover_.over() || !measurement_.covers(window)) return false;
   const bool as_it_comes =
       plan_.sharing == Sharing::kTogether && plan_.quotas == decltype(plan_.quotas){};
   const double least = floor() * (as_it_comes ? kTogetherFloor : 1);
-  const auto rates = measurement_.rates();
+  const auto rates = measurement_.throughputs();
   const bool bad = makespan_of(rates) > reference_ * (1 + settings_.drift) ||
                    starving(rates, least * (1 - settings_.drift));
   bad_windows_ = bad ? bad_windows_ + 1 : 0;
   ++windows_;
-  measurement_.begin(members_.size(), view.now);
-  plan_since_ = view.now;
+  measurement_.begin(members_.size());
   return bad_windows_ >= kBadWindows;
 }
 
-/// A candidate may look good for the few launches that it is measured by: those that meet the end
-/// of the one before it, or the other's pause.
-void AdaptivePolicy::verify(const View& view, Decisions& decisions) {
-  if (!watched(view)) return;
-  decisions.reason = "watched";
-  // Short launches, each of them timed, leave gaps: then the time that went by tells whether
-  // anything is gained at all.
-  decisions.score = makespan_of(measurement_.rates_with_gaps());
-  const bool slower = decisions.score >= 1;
-  const auto rates = measurement_.rates();
-  const auto theirs = weights();
-  const bool no_good =
-      slower || starving(rates, floor()) ||
-      (!equal_weights() && is_uneven(rates, std::span(theirs).first(members_.size())));
-  reference_ = makespan_of(rates);
-  const double score = no_good ? std::numeric_limits<double>::infinity() : reference_;
-  verifying_ = false;
-  const bool gained = plan_ == search_.best() && gains();
-  if (plan_ == search_.together()) watch_together(view, decisions);
-  measurement_.begin(members_.size(), view.now);
-  plan_since_ = view.now;
-  if (!gained && gains()) return conclude(view);  // all together was less good than it looked
-  if (!gained) {
-    const Arrangement now_best = fallback();
-    if (plan_ != now_best) {
-      reference_ = 1;
-      verifying_ = now_best.sharing != Sharing::kAlone && !together_verified_;
-      adopt(view, now_best);
-    }
-    if (equal_weights()) remember();
-    return;
-  }
-  if (search_.verified(score) || !gains()) {
-    conclude(view);
-  } else if (equal_weights()) {
-    remember();
-  }
-}
-
 void AdaptivePolicy::step_settled(const View& view, Decisions& decisions) {
-  if (verifying_) return verify(view, decisions);
-  const bool off = gone_off(view);
+  if (look(view, decisions)) {
+    if (plan_ != best_plan(view.now)) return conclude(view);
+    if (equal_weights()) remember();
+  }
+  const bool off = gone_off();
   if (off && (searched_at_ == Time{} || view.now - searched_at_ >= ticks(wait_again_))) {
     search_again(view);
-  } else if (plan_.sharing == Sharing::kPlaced && !pinned_) {
+  } else if (plan_.sharing == Sharing::kPlaced && !pinned_ && look_after_ != kWatch) {
     rotate_equals(view, decisions);
   }
 }
@@ -310,7 +331,10 @@ void AdaptivePolicy::rotate_equals(const View& view, Decisions& decisions) {
         std::swap(plan.forms[i], plan.forms[k]);
       }
     }
-    if (plan != plan_) adopt(view, plan);
+    if (plan != plan_) {
+      adopt(view, plan);
+      look_after_ = kNoLook;  // it is as good as the one before
+    }
   }
   decisions.again = std::min(decisions.again, equals_at_);
 }
@@ -340,7 +364,8 @@ void AdaptivePolicy::act(const View& view, Decisions& decisions) {
                  .long_quantum = settings_.long_quantum,
                  .tag = beside ? kBesideTag : epoch_,
                  .alone = !beside,
-                 .sampled = phase_ == Phase::kSettled || resting_},
+                 .sampled = phase_ != Phase::kMeasure,
+                 .repeats = phase_ == Phase::kSingle && !beside},
                 decisions);
   if (!decisions.start.empty() && decisions.reason.empty()) {
     decisions.reason = phase_ == Phase::kSingle ? "alone" : "turn";
@@ -362,7 +387,7 @@ void AdaptivePolicy::share(const View& view, Decisions& decisions) {
   // would get ahead of all others.
   if (was_exclusive_ && phase_ == Phase::kSearch && !handover_.over()) return;
   was_exclusive_ = false;
-  const bool tries = phase_ == Phase::kSearch && !resting_;
+  const bool tries = phase_ == Phase::kSearch && !resting_ && !watches_together();
   const Milliseconds ahead = tries ? settings_.search_ahead : settings_.ahead;
   for (std::size_t i = 0; i < members_.size(); ++i) {
     const Member& member = members_[i];
@@ -421,23 +446,21 @@ void AdaptivePolicy::learn_alone(const Completion& completion, Member* member) {
 
 void AdaptivePolicy::finished(const Completion& completion) {
   const auto alone = profiles_.alone(completion.kernel);
+  const Milliseconds work = completion.work(alone);
   Member* member = find(completion.session);
   if (Slot* slot = roster_.find(completion.session)) {
-    const bool known = alone && completion.timed;
-    const double ms = known ? alone->count() * completion.part : completion.device_time.count();
-    slot->served += ms * completion.launches / slot->weight;
+    slot->served += work.count() / slot->weight;
     if (completion.tag != epoch_) handover_.ended(*slot, completion);
   }
-  if (completion.timed) {
-    if (exclusive()) turns_.finished(roster_, completion);
-    roster_.account(completion);
-  }
-  if (exclusive()) return completion.timed ? learn_alone(completion, member) : void();
+  if (completion.timed && exclusive()) turns_.finished(roster_, completion);
+  roster_.account(completion);
+  if (exclusive()) return completion.measured() ? learn_alone(completion, member) : void();
   if (!member || completion.tag != epoch_ || !handover_.clean(completion)) return;
-  if (plan_.sharing == Sharing::kPlaced && completion.timed) record_placed(profiles_, completion);
-  if (alone) {
-    measurement_.add(static_cast<std::size_t>(member - members_.data()), *alone * completion.part,
-                     completion);
+  if (plan_.sharing == Sharing::kPlaced && completion.measured())
+    record_placed(profiles_, completion);
+  if (!alone) return;
+  for (Measurement* each : {&measurement_, &whole_}) {
+    each->add(static_cast<std::size_t>(member - members_.data()), work, completion);
   }
 }
 
@@ -474,8 +497,10 @@ void AdaptivePolicy::progressed(const Progress& progress) {
   if (progress.placement != member->target || !handover_.over() || !alone.known()) return;
   // Short launches are measured by their ends.
   if (!is_long(profiles_.kernel(progress.kernel), settings_)) return;
-  measurement_.add_progress(static_cast<std::size_t>(member - members_.data()), progress,
-                            Milliseconds(alone.ms));
+  for (Measurement* each : {&measurement_, &whole_}) {
+    each->add_progress(static_cast<std::size_t>(member - members_.data()), progress,
+                       Milliseconds(alone.ms));
+  }
 }
 
 }  // namespace slate::scheduler

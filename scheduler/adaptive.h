@@ -61,6 +61,8 @@ class AdaptivePolicy final : public Policy {
     Search search;
     std::uint64_t at = 0;  // order
     bool preemptible = false;
+    Milliseconds together_watched{};
+    double loss = 0;  // above what it might cost so far
   };
 
   /// The row of the member's last launch.
@@ -69,7 +71,7 @@ class AdaptivePolicy final : public Policy {
   void choose_members(const View& view);
   bool same_group(const View& view);
   void regroup(const View& view);
-  void pause_search();
+  void pause_search(Time now);
   void enter_group(const View& view);
   void begin_search(const View& view);
   void start_search(const View& view);
@@ -77,18 +79,22 @@ class AdaptivePolicy final : public Policy {
   void step(const View& view, Decisions& decisions);
   void step_search(const View& view, Decisions& decisions);
   void try_next(const View& view, Decisions& decisions);
+  double reference_score() const;
   Time affordable_at() const;
   Arrangement fallback() const;
-  void watch_together(const View& view, Decisions& decisions);
-  bool watched(const View& view) const;
+  bool look(const View& view, Decisions& decisions);
+  Arrangement best_plan(Time now) const;
+  bool watches_together() const;
+  void step_together(const View& view, Decisions& decisions);
+  void next_candidate(const View& view, Decisions& decisions);
+  Time ran_since() const;
   bool gains() const;
   double floor() const;
   std::array<double, kMostMembers> weights() const;
   double makespan_of(std::span<const double> rates) const;
   bool starving(std::span<const double> rates, double floor) const;
-  void verify(const View& view, Decisions& decisions);
   void step_settled(const View& view, Decisions& decisions);
-  bool gone_off(const View& view);
+  bool gone_off();
   void rotate_equals(const View& view, Decisions& decisions);
   void conclude(const View& view);
   void remember() const;
@@ -130,20 +136,24 @@ class AdaptivePolicy final : public Policy {
   std::uint64_t exclusive_since_ = 1;  // from this epoch on, whatever ran had the device alone
   bool was_exclusive_ = true;
   Handover handover_;
-  Time plan_since_{};
+  // What runs is judged as a whole so long after it was adopted; kNoLook: it is not any more.
+  static constexpr Milliseconds kWatch{6}, kNoLook{0};
+  Time adopted_{}, looked_at_{};
+  Milliseconds look_after_ = kNoLook;
   Time equals_at_{};  // when members alike change places
   std::uint32_t fresh_needed_ = 0;
 
   Search search_;
-  bool together_verified_ = false;
-  bool resting_ = false;  // the next candidate is not affordable yet
+  Milliseconds together_watched_{};  // what is known of it was seen over so long a time
+  bool resting_ = false;             // the next candidate is not affordable yet
   Time rest_until_{};
-  double loss_ = 0;  // ms that candidates have cost since search_since_
-  Time search_since_{};
+  double loss_ = 0;                    // ms that candidates have cost since group_since_
+  bool searched_ = false;              // search_ is the present group's
+  std::uint32_t disappointments_ = 0;  // plans of this search that were worse than they looked
   std::map<std::vector<KernelId>, Paused> paused_;
-  Measurement measurement_;
+  Measurement measurement_;  // of the candidate, or of the present window
+  Measurement whole_;        // since the plan was adopted
   std::uint32_t searches_ = 0, windows_ = 0, bad_windows_ = 0;
-  bool verifying_ = false;   // the plan has just won a search
   double reference_ = 1;     // score of the settled plan
   bool pinned_ = false;      // by the administrator: never searched for again
   std::uint64_t edits_ = 0;  // of the profiles, as last seen

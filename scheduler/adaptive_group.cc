@@ -68,12 +68,14 @@ bool AdaptivePolicy::same_group(const View&) {
 
 void AdaptivePolicy::regroup(const View& view) {
   if (profiles_.edits() == edits_) {
-    pause_search();
+    pause_search(view.now);
   } else {
     paused_.clear();  // they know what may just have been forgotten
     edits_ = profiles_.edits();
   }
   group_since_ = view.now;
+  loss_ = 0;
+  searched_ = false;
   preemptible_ = roster_.may_be_preempted();
   pinned_ = false;
   for (std::size_t i = 0; i < roster_.size(); ++i) roster_[i].member = false;
@@ -202,7 +204,6 @@ bool AdaptivePolicy::recall(const View& view) {
     phase_ = Phase::kSettled;
     windows_ = bad_windows_ = 0;
     equals_at_ = {};
-    verifying_ = false;
     note_settled();
     adopt(view, plan);
     return true;
@@ -210,19 +211,25 @@ bool AdaptivePolicy::recall(const View& view) {
   const auto paused = paused_.find(kernels_);
   if (paused == paused_.end() || paused->second.preemptible != preemptible_) return false;
   search_ = std::move(paused->second.search);
+  loss_ = paused->second.loss;
+  together_watched_ = paused->second.together_watched;
   paused_.erase(paused);
   start_search(view);
   return true;
 }
 
-void AdaptivePolicy::pause_search() {
+void AdaptivePolicy::pause_search(Time now) {
   if (phase_ != Phase::kSearch || search_.tried() == 0 || !equal_weights()) return;
   if (paused_.size() >= kMostPaused) {
     paused_.erase(
         std::ranges::min_element(paused_, {}, [](const auto& entry) { return entry.second.at; }));
   }
-  paused_.insert_or_assign(kernels_,
-                           Paused{.search = search_, .at = epoch_, .preemptible = preemptible_});
+  const Milliseconds spent = now - group_since_;
+  paused_.insert_or_assign(kernels_, Paused{.search = search_,
+                                            .at = epoch_,
+                                            .preemptible = preemptible_,
+                                            .together_watched = together_watched_,
+                                            .loss = loss_ - settings_.search_loss * spent.count()});
 }
 
 Search::Member AdaptivePolicy::describe(const View& view, const Member& member) const {
@@ -263,6 +270,7 @@ void AdaptivePolicy::begin_search(const View& view) {
   for (const Member& member : members_) members.push_back(describe(view, member));
   ++searches_;
   searched_at_ = view.now;
+  together_watched_ = {};
   search_.begin(std::move(members),
                 {.units = view.machine.units,
                  .together = equal_weights(),
@@ -274,23 +282,27 @@ void AdaptivePolicy::begin_search(const View& view) {
 
 void AdaptivePolicy::start_search(const View& view) {
   phase_ = Phase::kSearch;
-  resting_ = together_verified_ = false;
-  loss_ = 0;
-  search_since_ = view.now;
+  searched_ = true;
+  disappointments_ = 0;
+  resting_ = false;
   if (search_.done()) return conclude(view);
-  adopt(view, search_.candidate());
+  rest_until_ = affordable_at();
+  resting_ = search_.candidate() != search_.together() && view.now < rest_until_;
+  adopt(view, resting_ ? best_plan(view.now) : search_.candidate());
 }
 
 void AdaptivePolicy::conclude(const View& view) {
-  const bool gained = gains();
-  const Arrangement plan = gained ? search_.best() : fallback();
-  reference_ = gained ? search_.best_score() : 1;
-  phase_ = Phase::kSettled;
+  const Arrangement plan = best_plan(view.now);
+  const bool wins = plan == search_.best() && gains();
+  resting_ = gains() && !wins;  // until what looks best can be afforded
+  phase_ = resting_ ? Phase::kSearch : Phase::kSettled;
+  if (resting_) rest_until_ = affordable_at();
+  const double score = wins ? search_.best_score() : search_.together_score();
+  reference_ = std::isfinite(score) ? score : 1;
   windows_ = bad_windows_ = 0;
   equals_at_ = {};
   note_settled();
-  adopt(view, plan);
-  verifying_ = gained ? !search_.is_verified() : plan.sharing != Sharing::kAlone;
+  if (plan != plan_) adopt(view, plan);
   if (equal_weights()) remember();
 }
 
@@ -321,8 +333,10 @@ void AdaptivePolicy::search_again(const View& view) {
 void AdaptivePolicy::adopt(const View& view, const Arrangement& plan) {
   plan_ = plan;
   ++epoch_;
-  plan_since_ = view.now;
-  measurement_.begin(members_.size(), view.now);
+  adopted_ = view.now;
+  look_after_ = kWatch;
+  measurement_.begin(members_.size());
+  whole_.begin(members_.size());
   std::uint32_t first = 0;
   for (std::size_t i = 0; i < members_.size(); ++i) {
     members_[i].target = view.machine.whole();

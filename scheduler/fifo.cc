@@ -36,7 +36,7 @@ void FifoPolicy::decide(const View& view, Decisions& decisions) {
 }
 
 void FifoPolicy::finished(const Completion& completion) {
-  if (!completion.timed || only_ != completion.session || completion.tag != era_) return;
+  if (!completion.measured() || only_ != completion.session || completion.tag != era_) return;
   record_alone(profiles_, completion, settings_);
 }
 

@@ -5,10 +5,6 @@
 
 namespace slate::scheduler {
 
-namespace {
-constexpr double kAtEnds = 1.5;
-}  // namespace
-
 ProgressSpan::Step ProgressSpan::next(const Progress& progress) {
   const bool follows = valid_ && last_.placement == progress.placement &&
                        last_.tag == progress.tag && last_.kernel == progress.kernel &&
@@ -24,31 +20,25 @@ ProgressSpan::Step ProgressSpan::next(const Progress& progress) {
   return step;
 }
 
-void Measurement::begin(std::size_t members, Time now) {
+void Measurement::begin(std::size_t members) {
   size_ = members;
-  begun_ = now;
   sums_.fill({});
-  from_ = kNever;
-  until_ = {};
 }
 
 void Measurement::add(std::size_t member, Milliseconds alone, const Completion& completion) {
   Sum& sum = sums_[member];
-  const Milliseconds took = completion.device_time * completion.launches;
-  sum.done += (completion.timed ? alone : completion.device_time).count() * completion.launches;
-  sum.ended += completion.launches;
-  until_ = std::max(until_, completion.ended);
-  if (!completion.timed) return;
-  sum.alone += alone.count() * completion.launches;
-  sum.device += took.count();
+  if (sum.batches++ == 0) {
+    sum.first = completion.ended;
+  } else {
+    sum.done += alone.count();
+  }
+  sum.last = std::max(sum.last, completion.ended);
   sum.launches += completion.launches;
+  sum.longest = std::max(sum.longest, alone.count() / completion.launches);
+  if (!completion.timed) return;
   sum.longest = std::max(sum.longest, completion.device_time.count());
-  const Time started = completion.ended - std::chrono::duration_cast<Time::duration>(took);
-  from_ = std::min(from_, std::max(begun_, started));
-}
-
-Milliseconds Measurement::wall() const {
-  return until_ > from_ ? Milliseconds(until_ - from_) : Milliseconds(0);
+  sum.alone += alone.count();
+  sum.device += completion.device_time.count() * completion.launches;
 }
 
 void Measurement::add_progress(std::size_t member, const Progress& progress, Milliseconds alone) {
@@ -67,6 +57,13 @@ bool Measurement::seen(std::uint32_t launches, Milliseconds measure) const {
       });
 }
 
+bool Measurement::covers(Milliseconds time) const {
+  return std::all_of(
+      sums_.begin(), sums_.begin() + static_cast<std::ptrdiff_t>(size_), [&](const Sum& sum) {
+        return (sum.batches >= 2 && sum.wall() >= time) || sum.followed >= time.count();
+      });
+}
+
 std::vector<double> Measurement::rates() const {
   std::vector<double> rates(size_);
   for (std::size_t i = 0; i < size_; ++i) {
@@ -75,14 +72,11 @@ std::vector<double> Measurement::rates() const {
   return rates;
 }
 
-std::vector<double> Measurement::rates_with_gaps() const {
+std::vector<double> Measurement::throughputs() const {
   std::vector<double> rates = this->rates();
   for (std::size_t i = 0; i < size_; ++i) {
     const Sum& sum = sums_[i];
-    // How much of the time its launches fill is known up to about one and a half of them at the
-    // ends.
-    const double filled = sum.ended > 0 ? wall().count() * (1 - kAtEnds / sum.ended) : 0;
-    if (filled > 0) rates[i] = std::min(rates[i], sum.done / filled);
+    if (sum.batches >= 2 && sum.wall().count() > 0) rates[i] = sum.done / sum.wall().count();
   }
   return rates;
 }

@@ -30,36 +30,36 @@ class ProgressSpan {
 
 class Measurement {
  public:
-  void begin(std::size_t members, Time now);
+  void begin(std::size_t members);
   std::size_t size() const { return size_; }
-  /// Launches of a kernel that takes `alone` by itself. Those that were not timed only count as
-  /// work that was done.
+  /// Launches that would take `alone` by themselves, all of them.
   void add(std::size_t member, Milliseconds alone, const Completion& completion);
   void add_progress(std::size_t member, const Progress& progress, Milliseconds alone);
   /// Every member has something to show: `launches` of them, fewer of launches longer than
   /// `measure`, or progress for as long as that.
   bool seen(std::uint32_t launches, Milliseconds measure) const;
-  /// Progress over progress alone, of each member; 0 where nothing was seen.
+  /// Every member's throughput is known over so long a time.
+  bool covers(Milliseconds time) const;
+  /// Progress over progress alone, of each member, while its launches are on the device; 0 where
+  /// nothing was seen. Of launches that were timed.
   std::vector<double> rates() const;
-  /// The same, but no more than was done in the time that went by: with the gaps between a
-  /// session's launches. Not for a few launches that are all timed, which itself makes gaps.
-  std::vector<double> rates_with_gaps() const;
+  /// The same by the time that went by, with all launches and the gaps between them, where at least
+  /// two batches of a member have ended. Not where all are timed, which makes gaps.
+  std::vector<double> throughputs() const;
 
  private:
-  Milliseconds wall() const;
-
   struct Sum {
     double alone = 0, device = 0;  // ms, of launches that were timed
-    std::uint32_t launches = 0;
-    double done = 0;  // ms, by themselves, of all launches
-    std::uint32_t ended = 0;
-    double longest = 0;   // ms, of one launch
-    double followed = 0;  // ms of progress
+    Milliseconds wall() const { return last - first; }
+    double done = 0;  // ms, by themselves, of all launches after the first batch
+    std::uint32_t batches = 0, launches = 0;
+    Time first{}, last{};  // ends of batches
+    double longest = 0;    // ms, of one launch
+    double followed = 0;   // ms of progress
     ProgressSpan span{};
   };
   std::array<Sum, kMostMembers> sums_{};
   std::size_t size_ = 0;
-  Time begun_{}, from_ = kNever, until_{};  // the first start since then, and the last end
 };
 
 }  // namespace slate::scheduler

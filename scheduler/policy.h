@@ -120,12 +120,20 @@ struct Completion {
   std::uint64_t blocks = 0;  // of one launch
   double part = 1;           // of its grid that each of them covered: less for slices
   std::uint32_t task_size = 0;
-  Milliseconds device_time{};  // of one launch, by the device's clock
+  Milliseconds device_time{};  // of one launch, by the device's clock; 0 if not timed
+  Milliseconds alone{};        // of one launch by itself, as known when it was started; the mean
   Time started{}, ended{};     // by the caller's clock
   bool resized = false;        // its placement changed while it ran: device_time says little
-  /// Only a sample of launches that repeat is timed. False: device_time is what was expected, and
-  /// other kernels may be among the launches.
-  bool timed = true;
+  bool timed = true;           // only a sample of launches that repeat is
+  bool mixed = false;          // other kernels are among the launches; `kernel` is the first one's
+
+  /// device_time is this kernel's.
+  bool measured() const { return timed && !mixed; }
+  /// What the launches are worth: their time by themselves, of which `known` is the kernel's.
+  Milliseconds work(std::optional<Milliseconds> known) const {
+    const Milliseconds one = known && measured() ? *known * part : measured() ? device_time : alone;
+    return one * launches;
+  }
 };
 
 /// How far running resizable work has come, seen now and then.

@@ -164,7 +164,10 @@ void Roster::account(const Completion& completion) {
   Slot* slot = find(completion.session);
   if (!slot) return;
   const KernelId family = profiles_.family(completion.kernel);
-  const double ms = completion.device_time.count() * completion.launches;
+  // Of launches of several kernels the first one stands for all: each comes first now and then.
+  const double one = completion.measured() ? completion.device_time.count()
+                                           : profiles_.kernel(completion.kernel).best_alone().ms;
+  const double ms = one * completion.launches;
   Slot::KernelTime* mine = &slot->mix[0];
   double all = 0, current = 0;
   for (Slot::KernelTime& entry : slot->mix) {

@@ -129,10 +129,9 @@ void Search::judged(double score) {
   advance(better);
 }
 
-bool Search::verified(double score) {
-  const Arrangement before = best_;
-  const auto known = std::ranges::find(tried_, best_, &Tried::arrangement);
-  if (known == tried_.end()) return false;
+void Search::verified(const Arrangement& arrangement, double score) {
+  const auto known = std::ranges::find(tried_, arrangement, &Tried::arrangement);
+  if (known == tried_.end()) return;
   known->score = score;
   known->verified = true;
   best_ = {};
@@ -144,7 +143,6 @@ bool Search::verified(double score) {
     best_ = tried.arrangement;
     best_score_ = counts;
   }
-  return best_ != before;
 }
 
 bool Search::is_verified() const {

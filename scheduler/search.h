@@ -71,9 +71,8 @@ class Search {
   /// The candidate could not be measured, or is clearly no good.
   void rejected();
 
-  /// The best has been watched for longer and scores so, as makespan() or worse. True when another
-  /// one looks better now, and is best().
-  bool verified(double score);
+  /// One that was measured has been watched for longer and scores so, as makespan() or worse.
+  void verified(const Arrangement& arrangement, double score);
   /// Whether best() was watched for longer.
   bool is_verified() const;
 

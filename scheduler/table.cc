@@ -197,14 +197,13 @@ std::string TablePolicy::arrangement_text(const Machine& machine) const {
 void TablePolicy::finished(const Completion& completion) {
   const TimeEstimate alone = profiles_.kernel(completion.kernel).best_alone();
   if (Slot* slot = roster_.find(completion.session)) {
-    const bool known = alone.known() && completion.timed;
-    const double ms = known ? alone.ms * completion.part : completion.device_time.count();
-    slot->served += ms * completion.launches / slot->weight;
+    const auto known = alone.known() ? std::optional(Milliseconds(alone.ms)) : std::nullopt;
+    slot->served += completion.work(known).count() / slot->weight;
     if (completion.tag != epoch_) handover_.ended(*slot, completion);
   }
-  if (!completion.timed) return;
-  if (!paired_) turns_.finished(roster_, completion);
+  if (completion.timed && !paired_) turns_.finished(roster_, completion);
   roster_.account(completion);
+  if (!completion.measured()) return;
   if (completion.tag != epoch_ || completion.tag == kBesideTag) return;
   if (!handover_.clean(completion)) return;
   if (paired_) {

@@ -20,6 +20,7 @@ class Turns {
     std::uint64_t tag = 0;
     bool alone = true;     // false: do not wait for the work of sessions outside of `who`
     bool sampled = false;  // not every launch has to be measured
+    bool repeats = false;  // there are no turns: nobody else is there
   };
 
   Turns(const Settings& settings, const ProfileTable& profiles)

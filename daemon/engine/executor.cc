@@ -227,7 +227,7 @@ void Executor::grant(scheduler::Start start, scheduler::Time now) {
   const double expected = expected_ms(waiting.kernel, start.form, part);
   const std::uint64_t left = waiting.blocks - waiting.blocks_started;
   const bool in_slices = start.form == Form::kSlice && start.slice_blocks != 0;
-  const bool lone = clients_.size() == 1;
+  const bool lone = clients_.size() == 1 || (start.alone && start.repeats);
   const bool well_known = known.samples >= kSettledSamples;
   ++running.launches;
   running.expected += scheduler::Milliseconds(expected);
@@ -243,7 +243,9 @@ void Executor::grant(scheduler::Start start, scheduler::Time now) {
                           .number = client->last_start,
                           .kernel = waiting.kernel,
                           .expected_ms = expected,
+                          .alone_ms = known.known() ? known.ms * part : expected,
                           .is_long = expected >= settings_.long_kernel.count() || !known.known(),
+                          .known = well_known,
                           .settled = (lone || start.sampled) && well_known,
                           .timed_of = lone ? kTimedAlone : kTimedBeside,
                           .repeats = (lone || start.repeats) && well_known,
@@ -362,10 +364,8 @@ void Executor::batch_ended(const std::shared_ptr<LaunchBatch>& batch, const Resu
   }
   trace_.launch_ends(batch->trace, completion.device_time.count() * completion.launches,
                      completion.launches, completion.ended);
-  if (outcome && !timed && completion.launches > 0) {
-    completion.timed = false;
-    completion.device_time = scheduler::Milliseconds(batch->expected_ms / completion.launches);
-  }
+  completion.timed = timed;
+  completion.alone = scheduler::Milliseconds(batch->alone_ms / std::max(1U, completion.launches));
   if (outcome) policy_->finished(completion);
   {
     const std::lock_guard lanes(client->mutex);

@@ -29,19 +29,20 @@
 
 namespace slate::daemon {
 
-/// Launches of one kernel that ran one behind the other on one stream; its device time is measured
-/// from its first launch's start to its last one's end. One that is not timed may have launches of
-/// other kernels in it.
+/// Launches that ran one behind the other on one stream: of one kernel, or of several short ones
+/// that are known well. Its device time, if it is measured, is from its first launch's start to its
+/// last one's end.
 struct LaunchBatch {
   std::uint64_t session = 0;
   scheduler::Completion completion;
   std::shared_ptr<SharedEvent> start, end;  // null: not timed
-  double expected_ms = 0;
+  double expected_ms = 0, alone_ms = 0;     // of all its launches, see Grant
   // Of its launches, those that the policy's view counts, and their time; the others repeat these.
   std::uint32_t counted = 0;
   double counted_ms = 0;
   std::uint64_t repeats_at = 0;  // launches like these need no decision while this is changes_
-  bool settled = false;          // as it was opened: only a sample of such batches is timed
+  double full_ms = 0;            // no more launches when so much is expected of it
+  bool mixes = false;            // may have launches of other kernels, too
   bool profiled = false;         // one launch, in the profile form
   TraceLaunch trace;
   std::atomic<bool> ended{false};  // accounted for: more than one may see the end of a lane's
@@ -143,9 +144,11 @@ class Executor {
     scheduler::Start start;
     std::uint64_t number = 0;  // among all clients' starts
     scheduler::KernelId kernel = 0;
-    double expected_ms = 0;
+    double expected_ms = 0;      // in the form that was chosen
+    double alone_ms = 0;         // by itself, in the best form
     bool is_long = false;        // or never measured
-    bool settled = false;        // nothing is being tried, and its time is known well
+    bool known = false;          // its time is, well
+    bool settled = false;        // and nothing is being tried
     std::uint32_t timed_of = 1;  // then every so many batches are timed
     bool repeats = false;        // launches like this one that follow need no decision for a while
     std::uint64_t changes = 0;
@@ -181,6 +184,7 @@ class Executor {
   Result<injector::Form> launch_profiled(FunctionRecord& kernel, const device::LaunchSpec& spec,
                                          LogicalStream& stream, const Grant& grant);
   bool is_filled_by_others(const Client& client) const;
+  static bool may_mix(const Grant& grant);
   bool may_resize(Client& client, const device::LaunchSpec& spec, const LogicalStream& stream,
                   const Grant& grant);
   bool has_room(const device::LaunchSpec& spec, const LaunchShape& shape,

@@ -1,6 +1,8 @@
 // Executor::Client: one session as the executor sees it. Internal to executor*.cc.
 #pragma once
 
+#include <random>
+
 #include "daemon/engine/executor.h"
 
 namespace slate::daemon {
@@ -45,6 +47,10 @@ class Executor::Client {
   std::vector<LogicalStream*> open;                    // with a batch that is not closed
   std::vector<std::shared_ptr<LaunchBatch>> repeated;  // may have launches that the view lacks
   std::uint32_t untimed = 0;  // batches of settled kernels so far, timed or not
+  /// 0.75 to 1.25: batches of even lengths would always begin with the same kernel of a program
+  /// that launches several in turn.
+  double uneven() { return std::uniform_real_distribution(0.75, 1.25)(random); }
+  std::minstd_rand random;
 
   std::mutex mutex;  // guards what follows
   std::deque<ActiveLane> lanes;

@@ -39,9 +39,8 @@ Form from_injector(injector::Form form) {
 }
 
 /// Enough for one measurement.
-bool is_full(const LaunchBatch& batch, bool settled) {
-  return batch.expected_ms >= (settled ? kSettledBatchMs : kBatchMs) ||
-         batch.completion.launches >= kMostBatch;
+bool is_full(const LaunchBatch& batch) {
+  return batch.expected_ms >= batch.full_ms || batch.completion.launches >= kMostBatch;
 }
 
 }  // namespace
@@ -65,6 +64,7 @@ Result<void> Executor::launch(Client& client, FunctionRecord& kernel,
                          grant->start.placement == machine().whole();
     profile.repeats_at = repeats ? grant->changes : 0;
     profile.expected_ms = grant->expected_ms;
+    profile.alone_ms = grant->alone_ms;
     started = *form == injector::Form::kSlice ? grant->first + grant->count : shape.blocks;
   } while (started < shape.blocks);
   return {};
@@ -76,9 +76,8 @@ bool Executor::may_repeat(const LogicalStream& stream, const ProfileRecord& prof
   const LaunchBatch* const open = stream.batch.get();
   if (open == nullptr || !is_plain(spec)) return false;
   const std::uint64_t changes = changes_.load(std::memory_order_relaxed);
-  if (open->repeats_at != changes) return false;
-  return open->completion.kernel == profile.kernel ||
-         (!open->start && profile.repeats_at == changes);
+  if (open->repeats_at != changes || profile.repeats_at != changes) return false;
+  return open->completion.kernel == profile.kernel || open->mixes;
 }
 
 /// One more native launch beside those that are being batched.
@@ -92,9 +91,16 @@ Result<void> Executor::repeat(Client& client, FunctionRecord& kernel, const Prof
   LaunchBatch& batch = *stream.batch;
   if (batch.completion.launches == batch.counted) client.repeated.push_back(stream.batch);
   batch.expected_ms += profile.expected_ms;
+  batch.alone_ms += profile.alone_ms;
+  batch.completion.mixed |= batch.completion.kernel != profile.kernel;
   ++batch.completion.launches;
-  if (is_full(batch, batch.settled)) close_batch(client, stream);
+  if (is_full(batch)) close_batch(client, stream);
   return {};
+}
+
+/// Whether the launch may share a batch with other kernels'.
+bool Executor::may_mix(const Grant& grant) {
+  return grant.known && !grant.is_long && grant.start.form != Form::kSlice;
 }
 
 /// Whether the launch gets a lane. A short one is over before anybody could resize it.
@@ -140,6 +146,7 @@ Result<void> Executor::prepare(Client& client, LogicalStream& stream, const Gran
   ++batch.completion.launches;
   ++batch.counted;
   batch.expected_ms += grant.expected_ms;
+  batch.alone_ms += grant.alone_ms;
   batch.counted_ms += grant.expected_ms;
   return {};
 }
@@ -165,14 +172,16 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
   const device::Partition partition = resizable ? device::kWholeDevice : partition_for(start);
   if (const LaunchBatch* open = stream.batch.get(); open != nullptr) {
     const scheduler::Completion& last = open->completion;
-    // One that is not timed may have other kernels in it.
-    const bool same_kernel =
-        last.kernel == grant.kernel && last.part == grant.part && last.task_size == start.task_size;
-    const bool mixes =
-        !open->start && grant.settled && !grant.is_long && start.form == Form::kNative;
-    const bool alike = (same_kernel || mixes) && last.form == start.form && last.tag == start.tag &&
-                       last.placement == start.placement;
-    if (resizable || profiled || !alike) close_batch(client, stream);
+    const bool same = last.kernel == grant.kernel && last.part == grant.part &&
+                      last.task_size == start.task_size && last.form == start.form;
+    const bool mixes = open->mixes && may_mix(grant);
+    const bool alike =
+        (same || mixes) && last.tag == start.tag && last.placement == start.placement;
+    if (resizable || profiled || !alike) {
+      close_batch(client, stream);
+    } else if (!same) {
+      stream.batch->completion.mixed = true;
+    }
   }
   if (const auto prepared = prepare(client, stream, grant, shape, partition); !prepared) {
     auto nothing = std::make_shared<LaunchBatch>();
@@ -191,7 +200,7 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
     done = launch_plain(kernel, spec, stream, grant);
   }
   LaunchBatch& batch = *stream.batch;
-  if (done && from_injector(*done) != batch.completion.form) {
+  if (done && batch.completion.launches == 1 && from_injector(*done) != batch.completion.form) {
     batch.completion.form = batch.trace.form = from_injector(*done);
     batch.completion.part = 1;
     batch.completion.task_size = 0;
@@ -214,7 +223,7 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
     // It ends when the lane does.
     stream.batch.reset();
     std::erase(client.open, &stream);
-  } else if (resizable || profiled || !done || is_full(batch, grant.settled)) {
+  } else if (resizable || profiled || !done || is_full(batch)) {
     close_batch(client, stream);
   }
   return done;
@@ -357,7 +366,6 @@ Result<void> Executor::open_batch(Client& client, LogicalStream& stream, const G
   const scheduler::Start& start = grant.start;
   auto batch = std::make_shared<LaunchBatch>();
   batch->session = client.spec.session;
-  batch->settled = grant.settled;
   batch->completion = {.session = client.spec.session,
                        .kernel = grant.kernel,
                        .form = start.form,
@@ -374,8 +382,12 @@ Result<void> Executor::open_batch(Client& client, LogicalStream& stream, const G
   batch->trace = client.waiting;
   batch->trace.form = start.form;
   batch->trace.placement = start.placement;
+  batch->full_ms = grant.settled ? kSettledBatchMs * client.uneven() : kBatchMs;
   // Of a kernel whose time is known a sample is enough.
-  if (!grant.settled || grant.is_long || client.untimed++ % grant.timed_of == 0) {
+  const bool timed = !grant.settled || grant.is_long || client.untimed++ % grant.timed_of == 0;
+  // What runs by itself is timed kernel by kernel; of what runs beside others the sum says more.
+  batch->mixes = may_mix(grant) && !(timed && start.alone);
+  if (timed) {
     auto begin = completer_.take_timer();
     if (!begin) return std::unexpected(begin.error());
     batch->start = std::move(*begin);

@@ -135,7 +135,7 @@ TEST(AdaptiveGroupTest, ProgramsThatWaitForEachLaunchKeepTheirPlan) {
   Scene scene("adaptive");
   scene.sim.add({.kernels = {&kernel("ST")}, .depth = 1, .gap_ms = 0.03});
   scene.sim.add({.kernels = {&kernel("CB")}, .depth = 1, .gap_ms = 0.03});
-  scene.settle(1000);
+  scene.sim.run_until(scene.settle(1000) + 700);
   EXPECT_EQ(scene.adaptive().arrangement().sharing, Sharing::kPlaced);
   const auto before = scene.adaptive().arrangement();
   for (int i = 0; i < 2000; ++i) {
