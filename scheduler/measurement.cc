@@ -34,7 +34,6 @@ void Measurement::add(std::size_t member, Milliseconds alone, const Completion& 
   }
   sum.last = std::max(sum.last, completion.ended);
   sum.launches += completion.launches;
-  sum.longest = std::max(sum.longest, alone.count() / completion.launches);
   if (!completion.timed) return;
   sum.longest = std::max(sum.longest, completion.device_time.count());
   sum.alone += alone.count();
@@ -58,10 +57,11 @@ bool Measurement::seen(std::uint32_t launches, Milliseconds measure) const {
 }
 
 bool Measurement::covers(Milliseconds time) const {
-  return std::all_of(
-      sums_.begin(), sums_.begin() + static_cast<std::ptrdiff_t>(size_), [&](const Sum& sum) {
-        return (sum.batches >= 2 && sum.wall() >= time) || sum.followed >= time.count();
-      });
+  const auto covers = [&](const Sum& sum) {
+    return (sum.batches >= 2 && sum.wall() >= time) || sum.longest >= time.count() ||
+           sum.followed >= time.count();
+  };
+  return std::all_of(sums_.begin(), sums_.begin() + static_cast<std::ptrdiff_t>(size_), covers);
 }
 
 std::vector<double> Measurement::rates() const {

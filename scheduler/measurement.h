@@ -38,7 +38,7 @@ class Measurement {
   /// Every member has something to show: `launches` of them, fewer of launches longer than
   /// `measure`, or progress for as long as that.
   bool seen(std::uint32_t launches, Milliseconds measure) const;
-  /// Every member's throughput is known over so long a time.
+  /// What every member gets done is known over so long a time, or of one launch of that length.
   bool covers(Milliseconds time) const;
   /// Progress over progress alone, of each member, while its launches are on the device; 0 where
   /// nothing was seen. Of launches that were timed.
@@ -54,7 +54,7 @@ class Measurement {
     double done = 0;  // ms, by themselves, of all launches after the first batch
     std::uint32_t batches = 0, launches = 0;
     Time first{}, last{};  // ends of batches
-    double longest = 0;    // ms, of one launch
+    double longest = 0;    // ms, of one launch that was timed
     double followed = 0;   // ms of progress
     ProgressSpan span{};
   };

@@ -10,7 +10,7 @@ namespace slate::scheduler {
 namespace {
 
 // Recent device time of a session that decides on its main kernel; older time is halved away.
-constexpr double kMixMs = 20;
+constexpr double kMixMs = 50;
 // Another kernel becomes the main one when it takes so much more time: no flapping between two.
 constexpr double kMainMargin = 1.5;
 // A session that comes back with a kernel that had less than this share starts afresh.

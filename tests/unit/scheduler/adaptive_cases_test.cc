@@ -144,6 +144,22 @@ TEST(AdaptiveGroupTest, ProgramsThatWaitForEachLaunchKeepTheirPlan) {
   }
 }
 
+TEST(AdaptiveGroupTest, BesideIdleProgramsOnlyASampleIsMeasured) {
+  Scene scene("adaptive");
+  scene.sim.add({.kernels = {&kernel("BS")}});
+  scene.sim.add({.kernels = {&kernel("ST")}, .end_ms = 20});
+  scene.sim.run_until(60);
+  int starts = 0, sampled = 0;
+  scene.sim.on_start = [&](std::size_t, const Start& start) {
+    ++starts;
+    sampled += start.sampled && start.repeats ? 1 : 0;
+  };
+  scene.sim.run_until(80);
+  EXPECT_EQ(scene.adaptive().phase(), AdaptivePolicy::Phase::kSingle);
+  EXPECT_GT(starts, 0);
+  EXPECT_EQ(sampled, starts);
+}
+
 TEST(AdaptiveGroupTest, AnInterruptedSearchGoesOnWhereItWas) {
   Scene scene("adaptive");
   scene.sim.add({.kernels = {&kernel("TR")}});
