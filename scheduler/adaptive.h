@@ -110,6 +110,8 @@ class AdaptivePolicy final : public Policy {
   bool is_pinned() const;
   bool exclusive() const { return phase_ <= Phase::kMeasure || plan_.sharing == Sharing::kAlone; }
   void act(const View& view, Decisions& decisions);
+  bool holds_back(const View& view, std::size_t member, Decisions& decisions);
+  Milliseconds part_of_a_launch() const;
   void share(const View& view, Decisions& decisions);
   Form form_of(std::size_t member, const WaitingLaunch& launch) const;
   Member* find(SessionId id);
@@ -136,6 +138,8 @@ class AdaptivePolicy final : public Policy {
   std::uint64_t exclusive_since_ = 1;  // from this epoch on, whatever ran had the device alone
   bool was_exclusive_ = true;
   Handover handover_;
+  Milliseconds stagger_{};  // between the members' first launches of the plan
+  Time staggered_from_ = kNever;
   // What runs is judged as a whole so long after it was adopted; kNoLook: it is not any more.
   static constexpr Milliseconds kWatch{6}, kNoLook{0};
   Time adopted_{}, looked_at_{};

@@ -330,6 +330,15 @@ void AdaptivePolicy::search_again(const View& view) {
   adopt(view, {});
 }
 
+/// Of the first member's main kernel, if all are short enough that nobody minds.
+Milliseconds AdaptivePolicy::part_of_a_launch() const {
+  for (const Member& member : members_) {
+    if (expected_time(profiles_, row(member), settings_) > settings_.measure) return {};
+  }
+  return expected_time(profiles_, row(members_.front()), settings_) /
+         static_cast<double>(members_.size());
+}
+
 void AdaptivePolicy::adopt(const View& view, const Arrangement& plan) {
   plan_ = plan;
   ++epoch_;
@@ -346,6 +355,8 @@ void AdaptivePolicy::adopt(const View& view, const Arrangement& plan) {
     first += plan.units[i];
   }
   handover_.begin(view, roster_, profiles_, settings_);
+  stagger_ = plan.sharing == Sharing::kTogether ? part_of_a_launch() : Milliseconds(0);
+  staggered_from_ = kNever;
 }
 
 }  // namespace slate::scheduler

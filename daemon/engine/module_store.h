@@ -42,8 +42,8 @@ struct RoomRecord {
 struct ProfileRecord {
   device::Dim3 block;
   std::uint32_t grid_bucket = 0;
-  std::uint32_t kernel = 0;      // scheduler::KernelId
-  std::uint64_t repeats_at = 0;  // as LaunchBatch::repeats_at, of a short kernel
+  std::uint32_t kernel = 0;              // scheduler::KernelId
+  std::uint64_t repeats_at = 0;          // as LaunchBatch::repeats_at, of a short kernel
   double expected_ms = 0, alone_ms = 0;  // of a launch, then; see LaunchBatch
 };
 

@@ -1,7 +1,7 @@
 // malloc and free themselves, in PTX; what they call is in the files beside this one.
 //
-// Names of parameters begin with $_ in all of them: ptxas 13.0 crashes when a kernel has the name of
-// some function's parameter.
+// Names of parameters begin with $_ in all of them: ptxas 13.0 crashes when a kernel has the name
+// of some function's parameter.
 #pragma once
 
 #include <string_view>

@@ -1,0 +1,302 @@
+// adaptive: trying what the search proposes, at a price that can be afforded, and judging what
+// runs. The search itself is search.cc, its measurements measurement.cc.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "scheduler/adaptive.h"
+#include "scheduler/forms.h"
+
+namespace slate::scheduler {
+namespace {
+
+// Candidates take at most so often the time that all members would need one after the other.
+constexpr double kPatience = 4;
+constexpr Milliseconds kLeastPatience{20};
+// A candidate costs time: the work of the members goes on, but slower than in the best arrangement
+// that is known. A tenth is usual, and so much may be spent at once.
+constexpr double kUsualLoss = 0.1;
+constexpr Milliseconds kFreeLoss{3};
+// But a group that gains more than this searches on: what it loses then it has gained before.
+constexpr double kGoodEnough = 0.9;
+constexpr double kHandoverLaunches = 0.5;  // of the plan before, that a candidate waits for
+// Nothing better being known, kernels run together unless that looks so bad when it is watched.
+constexpr double kTogether = 1.1;
+// The part of its weighted share that everybody gets, where weights were given.
+constexpr double kWeightedFloor = 0.93;
+// What runs is judged as a whole after kWatch, after twice that, and so on until this.
+constexpr Milliseconds kLastLook{320};
+// Settled: bad windows before searching again.
+constexpr Milliseconds kWindow{20};
+constexpr std::uint32_t kBadWindows = 2;
+// A kernel whose time alone has changed so much is another kernel.
+constexpr double kAloneDrift = 0.25;
+
+}  // namespace
+
+/// About how long a candidate takes: the launches that it is measured by, several at once, and what
+/// ran before them.
+Milliseconds AdaptivePolicy::candidate_time() const {
+  double longest = 0;
+  for (const Member& member : members_) {
+    const KernelProfile& profile = profiles_.kernel(row(member));
+    const double ms = expected_time(profiles_, row(member), settings_).count();
+    // Of workers that can be moved the progress is followed.
+    const bool moves = is_long(profile, settings_) && may_work(roster_[member.index].launch);
+    const double launches = ms > settings_.measure.count() ? 1 : settings_.form_tries;
+    longest = std::max(longest, moves ? 0 : ms * (launches + kHandoverLaunches));
+  }
+  return std::max(settings_.measure, Milliseconds(longest * static_cast<double>(members_.size())));
+}
+
+/// What the group could have while a candidate is tried. All together is what it would have without
+/// slate; of what it has gained beyond that, not all counts.
+double AdaptivePolicy::reference_score() const {
+  const double together = search_.may_together() ? search_.together_score() : 1;
+  return std::clamp(search_.best_score(), std::min(kGoodEnough, together), 1.0);
+}
+
+/// When the next candidate may be tried: what all of them cost stays a small part of the time.
+Time AdaptivePolicy::affordable_at() const {
+  const double cost = loss_ + kUsualLoss * candidate_time().count() - kFreeLoss.count();
+  return group_since_ + ticks(Milliseconds(std::max(0.0, cost) / settings_.search_loss));
+}
+
+/// How the group shares where nothing better is known. Together is what the hardware does by
+/// itself: no worse than turns but for kernels that spoil each other's caches, which the few
+/// launches of a candidate cannot tell: a short kernel of a program may have met a long one. Where
+/// a program pauses, turns would leave its gaps empty, and a launch of its own that lasts long for
+/// want of room is still over sooner than in its turn.
+Arrangement AdaptivePolicy::fallback() const {
+  if (phase_ < Phase::kSearch || !equal_weights()) return {};
+  const bool gaps = std::ranges::any_of(
+      members_, [&](const Member& member) { return roster_[member.index].pauses(); });
+  const bool bad = together_watched_ >= kWindow && !gaps && search_.together_score() > kTogether;
+  const bool good = search_.may_together() && !bad;
+  return good ? search_.together() : Arrangement{};
+}
+
+/// The best arrangement that was found is worth it.
+bool AdaptivePolicy::gains() const {
+  const double best = search_.best_score() / (1 - settings_.least_gain);
+  const bool beside =
+      fallback().sharing == Sharing::kTogether && search_.best() != search_.together();
+  return best < 1 && (!beside || best < search_.together_score());
+}
+
+/// Of its fair share, what everybody has to get. Weights that were given are to be kept.
+double AdaptivePolicy::floor() const {
+  return equal_weights() ? settings_.floor : kWeightedFloor;
+}
+
+Time AdaptivePolicy::give_up_at() const {
+  double all = 0;
+  for (const Member& member : members_) {
+    const double ms = expected_time(profiles_, row(member), settings_).count();
+    // Of longer ones the progress is followed; nobody waits for their end.
+    all += ms > settings_.native_try.count() ? settings_.measure.count() : ms;
+  }
+  return adopted_ + ticks(Milliseconds(all * kPatience) + kLeastPatience);
+}
+
+std::array<double, kMostMembers> AdaptivePolicy::weights() const {
+  std::array<double, kMostMembers> weights{};
+  std::ranges::transform(members_, weights.begin(), [](const Member& m) { return m.weight; });
+  return weights;
+}
+
+double AdaptivePolicy::makespan_of(std::span<const double> rates) const {
+  const auto theirs = weights();
+  return makespan(rates, std::span(theirs).first(members_.size()));
+}
+
+bool AdaptivePolicy::starving(std::span<const double> rates, double floor) const {
+  const auto theirs = weights();
+  return starves(rates, std::span(theirs).first(members_.size()), floor);
+}
+
+/// Since when nothing of the plan before runs any more. Requires: the handover is over.
+Time AdaptivePolicy::ran_since() const {
+  return std::max(adopted_, handover_.since());
+}
+
+/// A candidate may look good for the few launches that it is measured by: those that meet the end
+/// of the one before it, or the other's pause, or that happen to be short ones. So whatever runs is
+/// looked at again after ever longer times, as a whole.
+bool AdaptivePolicy::look(const View& view, Decisions& decisions) {
+  if (!searched_ || plan_.sharing == Sharing::kAlone || look_after_ == kNoLook) return false;
+  if (!handover_.over() || !whole_.covers(look_after_)) return false;
+  const auto rates = whole_.throughputs();
+  const double score = makespan_of(rates);
+  decisions.reason = "watched";
+  decisions.score = reference_ = score;
+  const auto theirs = weights();
+  if (plan_ == search_.together()) {
+    search_.together_seen(rates);
+    together_watched_ = look_after_;
+  }
+  const bool no_good =
+      score >= 1 || starving(rates, floor()) ||
+      (!equal_weights() && is_uneven(rates, std::span(theirs).first(members_.size())));
+  search_.verified(plan_, no_good ? std::numeric_limits<double>::infinity() : score);
+  if (plan_ != fallback()) {
+    disappointments_ += plan_ == search_.best() ? 0 : 1;
+    const double best = reference_score();
+    const Time before = std::max(adopted_, looked_at_);
+    loss_ += Milliseconds(view.now - before).count() * std::max(0.0, 1 - best / score);
+  }
+  looked_at_ = view.now;
+  look_after_ = look_after_ < kLastLook ? look_after_ * 2 : kNoLook;
+  return true;
+}
+
+/// What the search has found, or how to do without. What only looks best has to show it, which can
+/// cost something: after a disappointment that must be affordable.
+Arrangement AdaptivePolicy::best_plan(Time now) const {
+  const bool may_be_tried =
+      search_.is_verified() || disappointments_ == 0 || now >= affordable_at();
+  return gains() && may_be_tried ? search_.best() : fallback();
+}
+
+void AdaptivePolicy::try_next(const View& view, Decisions& decisions) {
+  if (resting_ && view.now < rest_until_) {
+    (void)look(view, decisions);
+    const Arrangement best = best_plan(view.now);
+    if (plan_ != best) adopt(view, best);
+  } else if (search_.done()) {
+    return conclude(view);
+  } else {
+    rest_until_ = affordable_at();
+    resting_ = view.now < rest_until_;
+    adopt(view, resting_ ? best_plan(view.now) : search_.candidate());
+  }
+  decisions.again = std::min(decisions.again, resting_ ? rest_until_ : give_up_at());
+}
+
+/// All together is what everything else is compared with, and costs nothing that the programs would
+/// not lose without slate: it is watched for longer than other candidates, as it will run.
+bool AdaptivePolicy::watches_together() const {
+  return phase_ == Phase::kSearch && !resting_ && plan_ == search_.together();
+}
+
+void AdaptivePolicy::step_together(const View& view, Decisions& decisions) {
+  const Time give_up = give_up_at();
+  const bool watched = handover_.over() && whole_.covers(kWatch);
+  if (!watched && view.now < give_up) {
+    decisions.again = std::min(decisions.again, give_up);
+    return;
+  }
+  if (watched || whole_.seen(1, settings_.measure)) {
+    if (watched) together_watched_ = kWatch;
+    const auto rates = whole_.throughputs();
+    decisions.score = makespan_of(rates);
+    search_.measured(rates);
+  } else {
+    search_.rejected();
+  }
+  next_candidate(view, decisions);
+}
+
+void AdaptivePolicy::next_candidate(const View& view, Decisions& decisions) {
+  resting_ = false;
+  try_next(view, decisions);
+  decisions.reason = "search";
+}
+
+void AdaptivePolicy::step_search(const View& view, Decisions& decisions) {
+  if (resting_) return try_next(view, decisions);
+  if (watches_together()) return step_together(view, decisions);
+  const bool seen = measurement_.seen(1, settings_.measure);
+  const auto rates = measurement_.rates();
+  const bool over =
+      seen && makespan_of(rates) > settings_.cut * std::min(1.0, search_.best_score());
+  const Time start = ran_since();
+  const bool enough = seen && handover_.over() &&
+                      measurement_.seen(settings_.form_tries, settings_.measure) &&
+                      view.now - start >= ticks(settings_.measure);
+  const Time give_up = give_up_at();
+  const double best = reference_score();
+  double score = settings_.cut;
+  if (over || enough || (seen && view.now >= give_up)) {
+    score = std::max(best, makespan_of(rates));
+    decisions.score = makespan_of(rates);
+    search_.measured(rates);
+  } else if (view.now >= give_up) {
+    search_.rejected();
+  } else {
+    const Time due = start + ticks(settings_.measure);
+    decisions.again = std::min(decisions.again, due > view.now ? std::min(due, give_up) : give_up);
+    return;
+  }
+  loss_ += Milliseconds(view.now - adopted_).count() * (1 - best / score);
+  next_candidate(view, decisions);
+}
+
+bool AdaptivePolicy::gone_off() {
+  if (pinned_) return false;
+  if (plan_.sharing == Sharing::kAlone) {
+    return std::ranges::any_of(members_, [&](const Member& member) {
+      const double ms = profiles_.kernel(member.settled_kernel).best_alone().ms;
+      return member.alone_ms > 0 && std::abs(ms / member.alone_ms - 1) > kAloneDrift;
+    });
+  }
+  // The first windows are short: they verify what was remembered.
+  const bool first = windows_ < kBadWindows;
+  const Milliseconds window = first ? kWatch : kWindow;
+  if (!handover_.over() || !measurement_.covers(window)) return false;
+  const bool as_it_comes =
+      plan_.sharing == Sharing::kTogether && plan_.quotas == decltype(plan_.quotas){};
+  const double least = floor() * (as_it_comes ? kTogetherFloor : 1);
+  const auto rates = measurement_.throughputs();
+  const bool bad = makespan_of(rates) > reference_ * (1 + settings_.drift) ||
+                   starving(rates, least * (1 - settings_.drift));
+  bad_windows_ = bad ? bad_windows_ + 1 : 0;
+  ++windows_;
+  measurement_.begin(members_.size());
+  return bad_windows_ >= kBadWindows;
+}
+
+void AdaptivePolicy::step_settled(const View& view, Decisions& decisions) {
+  if (look(view, decisions)) {
+    if (plan_ != best_plan(view.now)) return conclude(view);
+    if (equal_weights()) remember();
+  }
+  const bool off = gone_off();
+  if (off && (searched_at_ == Time{} || view.now - searched_at_ >= ticks(wait_again_))) {
+    search_again(view);
+  } else if (plan_.sharing == Sharing::kPlaced && !pinned_ && look_after_ != kWatch) {
+    rotate_equals(view, decisions);
+  }
+}
+
+void AdaptivePolicy::rotate_equals(const View& view, Decisions& decisions) {
+  // Units do not divide evenly: of members alike, whoever has got least has the best place.
+  if (view.now >= equals_at_) {
+    double all = 0;
+    for (const Member& m : members_) {
+      all += expected_time(profiles_, row(m), settings_).count();
+    }
+    equals_at_ = view.now + ticks(std::max(settings_.rotation, Milliseconds(all)));
+    Arrangement plan = plan_;
+    const auto poorer = [&](std::size_t a, std::size_t b) {
+      return roster_[members_[a].index].served < roster_[members_[b].index].served;
+    };
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+      for (std::size_t k = i + 1; k < members_.size(); ++k) {
+        const bool alike =
+            members_[k].kernel == members_[i].kernel && members_[k].weight == members_[i].weight;
+        if (!alike || plan.units[i] == plan.units[k]) continue;
+        if (poorer(i, k) == (plan.units[i] > plan.units[k])) continue;
+        std::swap(plan.units[i], plan.units[k]);
+        std::swap(plan.forms[i], plan.forms[k]);
+      }
+    }
+    if (plan != plan_) {
+      adopt(view, plan);
+      look_after_ = kNoLook;  // it is as good as the one before
+    }
+  }
+  decisions.again = std::min(decisions.again, equals_at_);
+}
+
+}  // namespace slate::scheduler
