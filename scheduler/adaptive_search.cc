@@ -11,7 +11,7 @@ namespace slate::scheduler {
 namespace {
 
 // Candidates take at most so often the time that all members would need one after the other.
-constexpr double kPatience = 4;
+constexpr double kPatience = 2.5;
 constexpr Milliseconds kLeastPatience{20};
 // A candidate costs time: the work of the members goes on, but slower than in the best arrangement
 // that is known. A tenth is usual, and so much may be spent at once.
@@ -24,6 +24,7 @@ constexpr double kHandoverLaunches = 0.5;  // of the plan before, that a candida
 constexpr double kTogether = 1.1;
 // The part of its weighted share that everybody gets, where weights were given.
 constexpr double kWeightedFloor = 0.93;
+constexpr std::uint32_t kDisappointments = 3;
 // What runs is judged as a whole after kWatch, after twice that, and so on until this.
 constexpr Milliseconds kLastLook{320};
 // Settled: bad windows before searching again.
@@ -125,9 +126,16 @@ Time AdaptivePolicy::ran_since() const {
 /// looked at again after ever longer times, as a whole.
 bool AdaptivePolicy::look(const View& view, Decisions& decisions) {
   if (!searched_ || plan_.sharing == Sharing::kAlone || look_after_ == kNoLook) return false;
-  if (!handover_.over() || !whole_.covers(look_after_)) return false;
+  const bool covered = handover_.over() && whole_.covers(look_after_);
+  if (!covered) {
+    // Who cannot show anything for so long gets too little.
+    const bool new_plan = look_after_ == kWatch && plan_ != search_.together();
+    const Time give_up = new_plan ? give_up_at() : kNever;
+    decisions.again = std::min(decisions.again, give_up);
+    if (view.now < give_up) return false;
+  }
   const auto rates = whole_.throughputs();
-  const double score = makespan_of(rates);
+  const double score = covered ? makespan_of(rates) : std::numeric_limits<double>::infinity();
   decisions.reason = "watched";
   decisions.score = reference_ = score;
   const auto theirs = weights();
@@ -143,7 +151,8 @@ bool AdaptivePolicy::look(const View& view, Decisions& decisions) {
     disappointments_ += plan_ == search_.best() ? 0 : 1;
     const double best = reference_score();
     const Time before = std::max(adopted_, looked_at_);
-    loss_ += Milliseconds(view.now - before).count() * std::max(0.0, 1 - best / score);
+    const double as = std::min(score, settings_.cut);
+    loss_ += Milliseconds(view.now - before).count() * std::max(0.0, 1 - best / as);
   }
   looked_at_ = view.now;
   look_after_ = look_after_ < kLastLook ? look_after_ * 2 : kNoLook;
@@ -151,10 +160,10 @@ bool AdaptivePolicy::look(const View& view, Decisions& decisions) {
 }
 
 /// What the search has found, or how to do without. What only looks best has to show it, which can
-/// cost something: after a disappointment that must be affordable.
+/// cost something: after some disappointments that must be affordable.
 Arrangement AdaptivePolicy::best_plan(Time now) const {
   const bool may_be_tried =
-      search_.is_verified() || disappointments_ == 0 || now >= affordable_at();
+      search_.is_verified() || disappointments_ < kDisappointments || now >= affordable_at();
   return gains() && may_be_tried ? search_.best() : fallback();
 }
 

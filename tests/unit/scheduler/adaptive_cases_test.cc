@@ -100,7 +100,7 @@ TEST(AdaptiveGroupTest, PinningAndForgettingTakeEffectAtOnce) {
   scene.sim.add({.kernels = {&kernel("ST")}});
   scene.sim.add({.kernels = {&kernel("CB")}});
   scene.settle(500);
-  const Arrangement found = scene.adaptive().arrangement();
+  const ModelKernel* members[] = {&kernel("ST"), &kernel("CB")};
   const GroupProfile group = pinned_split(scene, 15, 2);
   scene.profiles.set_group(group);
   scene.profiles.edited();
@@ -109,7 +109,8 @@ TEST(AdaptiveGroupTest, PinningAndForgettingTakeEffectAtOnce) {
   scene.profiles.forget_group(scene.profiles.ordered(group).kernels);
   scene.sim.run_until(scene.sim.now_ms() + 500);
   EXPECT_EQ(scene.adaptive().searches(), 2U);
-  EXPECT_EQ(scene.adaptive().arrangement(), found);
+  EXPECT_LE(scene.plan_makespan({members[0], members[1]}),
+            best_makespan(members, h200(), 0.5) / 0.94);
 }
 
 TEST(AdaptiveGroupTest, APartnersIdlenessLendsItsSmsAndItsReturnRestoresThem) {
