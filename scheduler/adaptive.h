@@ -141,10 +141,12 @@ class AdaptivePolicy final : public Policy {
   Milliseconds stagger_{};  // between the members' first launches of the plan
   Time staggered_from_ = kNever;
   // What runs is judged as a whole so long after it was adopted; kNoLook: it is not any more.
-  static constexpr Milliseconds kWatch{6}, kNoLook{0};
+  // At first after kWatch, or after a launch that is longer, up to kLongWatch.
+  static constexpr Milliseconds kWatch{6}, kLongWatch{24}, kNoLook{0};
   Time adopted_{}, looked_at_{};
   Milliseconds look_after_ = kNoLook;
-  Time equals_at_{};  // when members alike change places
+  bool judged_ = false;  // it was, at least once
+  Time equals_at_{};     // when members alike change places
   std::uint32_t fresh_needed_ = 0;
 
   Search search_;

@@ -343,7 +343,12 @@ void AdaptivePolicy::adopt(const View& view, const Arrangement& plan) {
   plan_ = plan;
   ++epoch_;
   adopted_ = view.now;
+  judged_ = false;
   look_after_ = kWatch;
+  for (const Member& member : members_) {
+    look_after_ = std::max(look_after_,
+                           std::min(kLongWatch, expected_time(profiles_, row(member), settings_)));
+  }
   measurement_.begin(members_.size());
   whole_.begin(members_.size());
   std::uint32_t first = 0;

@@ -129,7 +129,7 @@ bool AdaptivePolicy::look(const View& view, Decisions& decisions) {
   const bool covered = handover_.over() && whole_.covers(look_after_);
   if (!covered) {
     // Who cannot show anything for so long gets too little.
-    const bool new_plan = look_after_ == kWatch && plan_ != search_.together();
+    const bool new_plan = !judged_ && plan_ != search_.together();
     const Time give_up = new_plan ? give_up_at() : kNever;
     decisions.again = std::min(decisions.again, give_up);
     if (view.now < give_up) return false;
@@ -146,7 +146,7 @@ bool AdaptivePolicy::look(const View& view, Decisions& decisions) {
   const bool no_good =
       score >= 1 || starving(rates, floor()) ||
       (!equal_weights() && is_uneven(rates, std::span(theirs).first(members_.size())));
-  search_.verified(plan_, no_good ? std::numeric_limits<double>::infinity() : score);
+  search_.verified(plan_, no_good ? std::numeric_limits<double>::infinity() : score, look_after_);
   if (plan_ != fallback()) {
     disappointments_ += plan_ == search_.best() ? 0 : 1;
     const double best = reference_score();
@@ -154,6 +154,7 @@ bool AdaptivePolicy::look(const View& view, Decisions& decisions) {
     const double as = std::min(score, settings_.cut);
     loss_ += Milliseconds(view.now - before).count() * std::max(0.0, 1 - best / as);
   }
+  judged_ = true;
   looked_at_ = view.now;
   look_after_ = look_after_ < kLastLook ? look_after_ * 2 : kNoLook;
   return true;
@@ -273,7 +274,7 @@ void AdaptivePolicy::step_settled(const View& view, Decisions& decisions) {
   const bool off = gone_off();
   if (off && (searched_at_ == Time{} || view.now - searched_at_ >= ticks(wait_again_))) {
     search_again(view);
-  } else if (plan_.sharing == Sharing::kPlaced && !pinned_ && look_after_ != kWatch) {
+  } else if (plan_.sharing == Sharing::kPlaced && !pinned_ && (judged_ || !searched_)) {
     rotate_equals(view, decisions);
   }
 }

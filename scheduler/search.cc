@@ -129,16 +129,22 @@ void Search::judged(double score) {
   advance(better);
 }
 
-void Search::verified(const Arrangement& arrangement, double score) {
+void Search::verified(const Arrangement& arrangement, double score, Milliseconds time) {
   const auto known = std::ranges::find(tried_, arrangement, &Tried::arrangement);
   if (known == tried_.end()) return;
-  known->score = score;
-  known->verified = true;
+  if (time > known->watched) {
+    known->score = score;
+    known->watched = time;
+  } else {
+    const Milliseconds all = known->watched + time;
+    known->score += (score - known->score) * (time / all);
+    known->watched = all;
+  }
   best_ = {};
   best_score_ = kInfinite;
   for (const Tried& tried : tried_) {
     // What was seen for a short while only must promise more than that takes back.
-    const double counts = tried.verified ? tried.score : tried.score * (1 + kBetter);
+    const double counts = tried.watched.count() > 0 ? tried.score : tried.score * (1 + kBetter);
     if (tried.score >= kStarved || counts >= best_score_) continue;
     best_ = tried.arrangement;
     best_score_ = counts;
@@ -147,7 +153,7 @@ void Search::verified(const Arrangement& arrangement, double score) {
 
 bool Search::is_verified() const {
   const auto known = std::ranges::find(tried_, best_, &Tried::arrangement);
-  return known != tried_.end() && known->verified;
+  return known != tried_.end() && known->watched.count() > 0;
 }
 
 void Search::advance(bool better) {

@@ -71,8 +71,9 @@ class Search {
   /// The candidate could not be measured, or is clearly no good.
   void rejected();
 
-  /// One that was measured has been watched for longer and scores so, as makespan() or worse.
-  void verified(const Arrangement& arrangement, double score);
+  /// One that was measured has been watched, for so long, and scores so, as makespan() or worse. A
+  /// shorter time than it was watched before only adds to what is known.
+  void verified(const Arrangement& arrangement, double score, Milliseconds time);
   /// Whether best() was watched for longer.
   bool is_verified() const;
 
@@ -99,7 +100,7 @@ class Search {
   struct Tried {
     Arrangement arrangement;
     double score = kInfinite;
-    bool verified = false;
+    Milliseconds watched{};  // 0: it was only measured
   };
   void judged(double score);
   void advance(bool better);

@@ -250,17 +250,29 @@ TEST(SearchTest, AWinnerThatDoesNotKeepItsPromiseMakesRoomForTheNext) {
   const Arrangement won = search.best();
   const double promised = search.best_score();
   EXPECT_FALSE(search.is_verified());
-  search.verified(won, promised * 1.2);
+  search.verified(won, promised * 1.2, Milliseconds(6));
   EXPECT_NE(search.best(), won);
   EXPECT_LT(search.best_score(), promised * 1.2);
   // One after the other is watched, until what was promised is kept, or nothing is left.
   std::uint32_t watched = 1;
   for (; !search.is_verified(); ++watched) {
     ASSERT_LE(watched, search.tried());
-    search.verified(search.best(), 2);
+    search.verified(search.best(), 2, Milliseconds(6));
   }
   EXPECT_EQ(search.best(), won);
   EXPECT_DOUBLE_EQ(search.best_score(), promised * 1.2);
+}
+
+TEST(SearchTest, AShortLookDoesNotOutweighALongOne) {
+  Search search;
+  run(search, {.saturates = {8.5, 17}}, {});
+  const Arrangement won = search.best();
+  search.verified(won, 0.5, Milliseconds(6));
+  search.verified(won, 0.4, Milliseconds(12));
+  EXPECT_DOUBLE_EQ(search.best_score(), 0.4);  // the longer one includes the shorter one
+  search.verified(won, 0.6, Milliseconds(6));
+  EXPECT_EQ(search.best(), won);
+  EXPECT_NEAR(search.best_score(), 0.4 + 0.2 * 6 / 18, 1e-9);
 }
 
 TEST(SearchTest, KnownScalingIsWhereItStarts) {
