@@ -105,6 +105,7 @@ class AdaptivePolicy final : public Policy {
   void adopt(const View& view, const Arrangement& plan);
   Time give_up_at() const;
   Milliseconds candidate_time() const;
+  Milliseconds candidate_measure() const;
   bool all_measured() const;
   bool equal_weights() const;
   bool is_pinned() const;

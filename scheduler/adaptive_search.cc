@@ -25,6 +25,7 @@ constexpr double kTogether = 1.1;
 // The part of its weighted share that everybody gets, where weights were given.
 constexpr double kWeightedFloor = 0.93;
 constexpr std::uint32_t kDisappointments = 3;
+constexpr double kBlocks = 2;  // of a long kernel, one after the other, that a candidate takes
 // What runs is judged as a whole after kWatch, after twice that, and so on until this.
 constexpr Milliseconds kLastLook{320};
 // Settled: bad windows before searching again.
@@ -47,7 +48,23 @@ Milliseconds AdaptivePolicy::candidate_time() const {
     const double launches = ms > settings_.measure.count() ? 1 : settings_.form_tries;
     longest = std::max(longest, moves ? 0 : ms * (launches + kHandoverLaunches));
   }
-  return std::max(settings_.measure, Milliseconds(longest * static_cast<double>(members_.size())));
+  return std::max(candidate_measure(),
+                  Milliseconds(longest * static_cast<double>(members_.size())));
+}
+
+/// For how long a candidate is measured at least. The progress of a kernel is counted in blocks:
+/// over less than some of them it says nothing.
+Milliseconds AdaptivePolicy::candidate_measure() const {
+  Milliseconds longest = settings_.measure;
+  for (const Member& member : members_) {
+    const WaitingLaunch& launch = roster_[member.index].launch;
+    if (!is_long(profiles_.kernel(row(member)), settings_) || launch.blocks == 0) continue;
+    const Milliseconds block =
+        expected_time(profiles_, row(member), settings_) *
+        (static_cast<double>(launch.wave) / static_cast<double>(launch.blocks));
+    longest = std::max(longest, std::min(block * kBlocks, kLongWatch));
+  }
+  return longest;
 }
 
 /// What the group could have while a candidate is tried. All together is what it would have without
@@ -216,14 +233,15 @@ void AdaptivePolicy::next_candidate(const View& view, Decisions& decisions) {
 void AdaptivePolicy::step_search(const View& view, Decisions& decisions) {
   if (resting_) return try_next(view, decisions);
   if (watches_together()) return step_together(view, decisions);
-  const bool seen = measurement_.seen(1, settings_.measure);
+  const Milliseconds measure = candidate_measure();
+  const bool seen = measurement_.seen(1, measure);
   const auto rates = measurement_.rates();
   const bool over =
       seen && makespan_of(rates) > settings_.cut * std::min(1.0, search_.best_score());
   const Time start = ran_since();
   const bool enough = seen && handover_.over() &&
-                      measurement_.seen(settings_.form_tries, settings_.measure) &&
-                      view.now - start >= ticks(settings_.measure);
+                      measurement_.seen(settings_.form_tries, measure) &&
+                      view.now - start >= ticks(measure);
   const Time give_up = give_up_at();
   const double best = reference_score();
   double score = settings_.cut;
@@ -234,7 +252,7 @@ void AdaptivePolicy::step_search(const View& view, Decisions& decisions) {
   } else if (view.now >= give_up) {
     search_.rejected();
   } else {
-    const Time due = start + ticks(settings_.measure);
+    const Time due = start + ticks(measure);
     decisions.again = std::min(decisions.again, due > view.now ? std::min(due, give_up) : give_up);
     return;
   }
