@@ -2,7 +2,6 @@
 // runs. The search itself is search.cc, its measurements measurement.cc.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "scheduler/adaptive.h"
 #include "scheduler/forms.h"
@@ -24,7 +23,9 @@ constexpr double kHandoverLaunches = 0.5;  // of the plan before, that a candida
 constexpr double kTogether = 1.1;
 // The part of its weighted share that everybody gets, where weights were given.
 constexpr double kWeightedFloor = 0.93;
+// So often what looked best may be worse than it looked before its successor must be affordable.
 constexpr std::uint32_t kDisappointments = 3;
+constexpr double kNoGood = 2;  // the score of what starves somebody, or worse
 constexpr double kBlocks = 2;  // of a long kernel, one after the other, that a candidate takes
 // What runs is judged as a whole after kWatch, after twice that, and so on until this.
 constexpr Milliseconds kLastLook{320};
@@ -152,7 +153,7 @@ bool AdaptivePolicy::look(const View& view, Decisions& decisions) {
     if (view.now < give_up) return false;
   }
   const auto rates = whole_.throughputs();
-  const double score = covered ? makespan_of(rates) : std::numeric_limits<double>::infinity();
+  const double score = covered ? std::min(makespan_of(rates), kNoGood) : kNoGood;
   decisions.reason = "watched";
   decisions.score = reference_ = score;
   const auto theirs = weights();
@@ -163,7 +164,7 @@ bool AdaptivePolicy::look(const View& view, Decisions& decisions) {
   const bool no_good =
       score >= 1 || starving(rates, floor()) ||
       (!equal_weights() && is_uneven(rates, std::span(theirs).first(members_.size())));
-  search_.verified(plan_, no_good ? std::numeric_limits<double>::infinity() : score, look_after_);
+  search_.verified(plan_, no_good ? std::max(score, kNoGood) : score, look_after_);
   if (plan_ != fallback()) {
     disappointments_ += plan_ == search_.best() ? 0 : 1;
     const double best = reference_score();

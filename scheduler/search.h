@@ -71,8 +71,8 @@ class Search {
   /// The candidate could not be measured, or is clearly no good.
   void rejected();
 
-  /// One that was measured has been watched, for so long, and scores so, as makespan() or worse. A
-  /// shorter time than it was watched before only adds to what is known.
+  /// One that was measured has been watched, for so long, and scores so: as makespan(), or worse,
+  /// but finite. A shorter time than it was watched before only adds to what is known.
   void verified(const Arrangement& arrangement, double score, Milliseconds time);
   /// Whether best() was watched for longer.
   bool is_verified() const;

@@ -273,6 +273,10 @@ TEST(SearchTest, AShortLookDoesNotOutweighALongOne) {
   search.verified(won, 0.6, Milliseconds(6));
   EXPECT_EQ(search.best(), won);
   EXPECT_NEAR(search.best_score(), 0.4 + 0.2 * 6 / 18, 1e-9);
+  search.verified(won, 2, Milliseconds(24));
+  EXPECT_NE(search.best(), won);
+  search.verified(won, 0.5, Milliseconds(6));
+  EXPECT_NE(search.best(), won);
 }
 
 TEST(SearchTest, KnownScalingIsWhereItStarts) {
