@@ -69,8 +69,7 @@ Answer run(Session& session, const FillNode& node, std::uint64_t stream) {
     std::memcpy(row.data() + at, &params.value, params.elementSize);
   }
   for (std::size_t y = 0; y < params.height; ++y) {
-    const client::DeviceRows to{address_of(params.dst) + y * params.pitch, width};
-    auto ok = session.copy_to_device(to, row.data(), width, {width, 1}, stream);
+    auto ok = session.write(address_of(params.dst) + y * params.pitch, row, stream);
     if (!ok) return std::unexpected<Failure>(ok.error());
   }
   return {};

@@ -64,8 +64,7 @@ Result<std::uint64_t> Session::variable_of(std::uint64_t module, std::string_vie
 
 Result<void> Session::write_address(std::uint64_t variable, std::uint64_t address) {
   return on_own_stream([&](std::uint64_t stream) {
-    return copy_to_device({variable, sizeof(address)}, reinterpret_cast<const std::byte*>(&address),
-                          sizeof(address), {sizeof(address), 1}, stream);
+    return write(variable, std::as_bytes(std::span(&address, 1)), stream);
   });
 }
 

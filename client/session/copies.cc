@@ -140,11 +140,16 @@ Result<void> Session::copy_to_device(DeviceRows to, const std::byte* from, std::
     if (*sent) return {};
   }
   if (auto ok = settle_host_memory(pinned, stream); !ok) return ok;
-  if (small) {
-    return post_work(CommandType::kCopyInline, ipc::CopyInline{to.address, stream}, stream,
-                     std::span(from, shape.width));
-  }
+  if (small) return write(to.address, std::span(from, shape.width), stream);
   return stage_to_device(to, from, from_pitch, shape, stream);
+}
+
+Result<void> Session::write(std::uint64_t to, std::span<const std::byte> bytes,
+                            std::uint64_t stream) {
+  const std::uint64_t size = bytes.size();
+  if (size > ipc::kMostInlineBytes)
+    return stage_to_device({to, size}, bytes.data(), size, {size, 1}, stream);
+  return post_work(CommandType::kCopyInline, ipc::CopyInline{to, stream}, stream, bytes);
 }
 
 Result<void> Session::stage_to_device(DeviceRows to, const std::byte* from,

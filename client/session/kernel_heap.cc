@@ -36,14 +36,12 @@ Result<std::uint64_t> Session::make_heap(std::uint64_t bytes) {
   if (!memory) return std::unexpected(memory.error());
   const ptx::HeapHeader header = layout.header_at(memory->address);
   const std::uint32_t hint = layout.last_hint();
-  const auto write = [this](std::uint64_t to, const auto& value, std::uint64_t stream) {
-    return copy_to_device({to, sizeof(value)}, reinterpret_cast<const std::byte*>(&value),
-                          sizeof(value), {sizeof(value), 1}, stream);
-  };
   const auto done = on_own_stream([&](std::uint64_t stream) {
     auto ok = fill({memory->address, layout.book_bytes}, 0, {layout.book_bytes, 1}, stream);
-    if (ok) ok = write(memory->address, header, stream);
-    if (ok) ok = write(memory->address + ptx::kHeapLastHint, hint, stream);
+    if (ok) ok = write(memory->address, std::as_bytes(std::span(&header, 1)), stream);
+    if (ok) {
+      ok = write(memory->address + ptx::kHeapLastHint, std::as_bytes(std::span(&hint, 1)), stream);
+    }
     return ok;
   });
   if (done) return memory->address;

@@ -178,6 +178,9 @@ class Session {
   // return when the source may be changed, those to the host when the data is there.
   Result<void> copy_to_device(DeviceRows to, const std::byte* from, std::uint64_t from_pitch,
                               Shape shape, std::uint64_t stream);
+  /// Bytes that are not the program's memory, so that no earlier work can write them: waits for
+  /// nothing.
+  Result<void> write(std::uint64_t to, std::span<const std::byte> bytes, std::uint64_t stream);
   Result<void> copy_to_host(std::byte* to, std::uint64_t to_pitch, DeviceRows from, Shape shape,
                             std::uint64_t stream);
   Result<void> copy_on_device(DeviceRows to, DeviceRows from, Shape shape, std::uint64_t stream);
