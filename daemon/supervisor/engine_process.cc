@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,37 +9,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/spawn.h"
 #include "daemon/options.h"
 
 namespace slate::daemon {
 namespace {
 
 constexpr int kControlFd = 3;
-
-/// posix_spawn's two objects, with the child's descriptors and signals set.
-class SpawnSettings {
- public:
-  explicit SpawnSettings(int control_end) {
-    posix_spawn_file_actions_init(&actions_);
-    posix_spawn_file_actions_adddup2(&actions_, control_end, kControlFd);
-    posix_spawnattr_init(&attributes_);
-    sigset_t none, all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawnattr_setsigmask(&attributes_, &none);
-    posix_spawnattr_setsigdefault(&attributes_, &all);
-    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  }
-  ~SpawnSettings() {
-    posix_spawnattr_destroy(&attributes_);
-    posix_spawn_file_actions_destroy(&actions_);
-  }
-  SpawnSettings(const SpawnSettings&) = delete;
-  SpawnSettings& operator=(const SpawnSettings&) = delete;
-
-  posix_spawn_file_actions_t actions_;
-  posix_spawnattr_t attributes_;
-};
 
 Error describe_end(int status) {
   if (WIFEXITED(status)) {
@@ -59,16 +34,15 @@ Error describe_end(int status) {
 Result<EngineProcess> EngineProcess::start(const std::string& program, const Config& config) {
   auto ends = EngineLink::make_pair();
   if (!ends) return std::unexpected(ends.error());
-  std::vector<std::string> arguments = engine_arguments(config, kControlFd, getpid());
-  std::string name = "slated";
-  std::vector<char*> argv = {name.data()};
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  argv.push_back(nullptr);
-  const SpawnSettings settings(ends->second.get());
-  pid_t pid = 0;
-  const int status = posix_spawn(&pid, program.c_str(), &settings.actions_, &settings.attributes_,
-                                 argv.data(), environ);
-  if (status != 0) return fail_errno("starting " + program, status);
+  std::vector<std::string> words = {"slated"};
+  for (std::string& word : engine_arguments(config, kControlFd, getpid())) {
+    words.push_back(std::move(word));
+  }
+  Spawn spawn;
+  posix_spawn_file_actions_adddup2(spawn.files(), ends->second.get(), kControlFd);
+  const auto started = spawn.start(program, words);
+  if (!started) return std::unexpected(started.error());
+  const pid_t pid = *started;
   UniqueFd exit_fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   if (!exit_fd) {
     const auto error = fail_errno("pidfd_open");

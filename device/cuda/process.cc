@@ -4,7 +4,6 @@
 #include <fmt/core.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -17,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/spawn.h"
 #include "base/unique_fd.h"
 
 namespace slate::cuda {
@@ -29,38 +29,6 @@ constexpr std::string_view kPrefix = "slate-ptxas-";
 constexpr std::time_t kLeftAfter = 3600;  // seconds
 constexpr std::size_t kMostWords = 8192;
 constexpr rlim_t kMostFileBytes = rlim_t{1} << 30;
-
-/// posix_spawn's two objects: empty input, words to a file, nothing else open, signals as a fresh
-/// process has them (the engine ignores some).
-class SpawnSettings {
- public:
-  explicit SpawnSettings(const fs::path& words) {
-    posix_spawn_file_actions_init(&actions_);
-    posix_spawn_file_actions_addopen(&actions_, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&actions_, 1, words.c_str(),
-                                     O_WRONLY | O_CREAT | O_EXCL | O_APPEND, 0600);
-    posix_spawn_file_actions_adddup2(&actions_, 1, 2);
-    posix_spawn_file_actions_addclosefrom_np(&actions_, 3);
-    posix_spawnattr_init(&attributes_);
-    sigset_t none, all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawnattr_setsigmask(&attributes_, &none);
-    posix_spawnattr_setsigdefault(&attributes_, &all);
-    posix_spawnattr_setpgroup(&attributes_, 0);
-    posix_spawnattr_setflags(
-        &attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  }
-  ~SpawnSettings() {
-    posix_spawnattr_destroy(&attributes_);
-    posix_spawn_file_actions_destroy(&actions_);
-  }
-  SpawnSettings(const SpawnSettings&) = delete;
-  SpawnSettings& operator=(const SpawnSettings&) = delete;
-
-  posix_spawn_file_actions_t actions_;
-  posix_spawnattr_t attributes_;
-};
 
 /// A child that has been started; killed with its group and reaped with the object.
 class Child {
@@ -144,18 +112,20 @@ void WorkDirectory::remove_leftovers() {
 
 Result<Ended> run_program(const std::string& program, std::span<const std::string> arguments,
                           const fs::path& words, std::chrono::milliseconds limit) {
-  std::vector<std::string> texts = {program};
-  texts.insert(texts.end(), arguments.begin(), arguments.end());
-  std::vector<char*> argv;
-  for (std::string& text : texts) argv.push_back(text.data());
-  argv.push_back(nullptr);
-  const SpawnSettings settings(words);
+  std::vector<std::string> all = {program};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  Spawn spawn;
+  // Empty input, words to a file, nothing else open.
+  posix_spawn_file_actions_addopen(spawn.files(), 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(spawn.files(), 1, words.c_str(),
+                                   O_WRONLY | O_CREAT | O_EXCL | O_APPEND, 0600);
+  posix_spawn_file_actions_adddup2(spawn.files(), 1, 2);
+  posix_spawn_file_actions_addclosefrom_np(spawn.files(), 3);
+  spawn.in_own_group();
   const auto deadline = Clock::now() + limit;
-  pid_t pid = 0;
-  const int error = ::posix_spawn(&pid, program.c_str(), &settings.actions_, &settings.attributes_,
-                                  argv.data(), environ);
-  if (error != 0) return fail_errno("starting " + program, error);
-  Child child(pid);
+  const auto pid = spawn.start(program, all);
+  if (!pid) return std::unexpected(pid.error());
+  Child child(*pid);
   child.limit(limit);
   const auto ended = child.wait_until(deadline);
   if (!ended) return std::unexpected(ended.error());
