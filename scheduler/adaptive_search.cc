@@ -2,6 +2,7 @@
 // runs. The search itself is search.cc, its measurements measurement.cc.
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "scheduler/adaptive.h"
 #include "scheduler/forms.h"
@@ -236,7 +237,7 @@ void AdaptivePolicy::step_search(const View& view, Decisions& decisions) {
   if (watches_together()) return step_together(view, decisions);
   const Milliseconds measure = candidate_measure();
   const bool seen = measurement_.seen(1, measure);
-  const auto rates = measurement_.rates();
+  const auto rates = seen ? measurement_.rates() : std::vector<double>();
   const bool over =
       seen && makespan_of(rates) > settings_.cut * std::min(1.0, search_.best_score());
   const Time start = ran_since();
