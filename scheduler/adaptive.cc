@@ -13,6 +13,9 @@ namespace {
 
 // After a time of sharing, turns give those who got less in it this much ahead at most.
 constexpr Milliseconds kMostOwed{50};
+// For the work of the plan before, which may be somebody's who is not in the group, nobody waits
+// longer before all begin together.
+constexpr Milliseconds kMostHeld{4};
 // Launches that started beside work which nobody can stop: they say nothing.
 constexpr std::uint64_t kBesideTag = 0;
 
@@ -99,7 +102,11 @@ Form AdaptivePolicy::form_of(std::size_t member, const WaitingLaunch& launch) co
 /// rhythm there is. So all together they begin one after the other.
 bool AdaptivePolicy::holds_back(const View& view, std::size_t member, Decisions& decisions) {
   if (stagger_.count() == 0) return false;
-  if (!handover_.over()) return true;
+  const Time latest = adopted_ + ticks(kMostHeld);
+  if (!handover_.over() && view.now < latest) {
+    decisions.again = std::min(decisions.again, latest);
+    return true;
+  }
   if (staggered_from_ == kNever) staggered_from_ = view.now;
   const Time due = staggered_from_ + ticks(stagger_ * static_cast<double>(member));
   if (view.now < due) decisions.again = std::min(decisions.again, due);

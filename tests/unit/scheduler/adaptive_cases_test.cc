@@ -145,6 +145,23 @@ TEST(AdaptiveGroupTest, ProgramsThatWaitForEachLaunchKeepTheirPlan) {
   }
 }
 
+TEST(AdaptiveGroupTest, AllTogetherTheyBeginOneAfterTheOther) {
+  Scene scene("adaptive");
+  scene.sim.add({.kernels = {&kernel("BS")}});
+  scene.sim.add({.kernels = {&kernel("BS")}});
+  double first[2] = {0, 0};
+  scene.sim.on_start = [&](std::size_t program, const Start&) {
+    const bool together = scene.adaptive().arrangement().sharing == Sharing::kTogether;
+    if (together && first[program] == 0) first[program] = scene.sim.now_ms();
+  };
+  while (first[0] == 0 || first[1] == 0) {
+    ASSERT_LT(scene.sim.now_ms(), 100);
+    scene.sim.run_until(scene.sim.now_ms() + 0.01);
+  }
+  EXPECT_NEAR(std::abs(first[1] - first[0]), kernel("BS").native_ms / 2,
+              0.2 * kernel("BS").native_ms);
+}
+
 TEST(AdaptiveGroupTest, BesideIdleProgramsOnlyASampleIsMeasured) {
   Scene scene("adaptive");
   scene.sim.add({.kernels = {&kernel("BS")}});
