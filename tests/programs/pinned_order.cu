@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 __global__ void count_up(int* value, int turns) {
-  for (volatile int i = 0; i < turns; ++i) {
+  for (volatile int i = 0; i < turns; i = i + 1) {
   }
   *value += 1;
 }
