@@ -90,7 +90,7 @@ Time AdaptivePolicy::affordable_at() const {
 Arrangement AdaptivePolicy::fallback() const {
   if (phase_ < Phase::kSearch || !equal_weights()) return {};
   const bool gaps = std::ranges::any_of(
-      members_, [&](const Member& member) { return roster_[member.index].pauses(); });
+      members_, [&](const Member& member) { return roster_[member.index].pauses; });
   const bool bad = together_watched_ >= kWindow && !gaps && search_.together_score() > kTogether;
   const bool good = search_.may_together() && !bad;
   return good ? search_.together() : Arrangement{};

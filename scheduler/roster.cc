@@ -19,6 +19,7 @@ constexpr double kMinorShare = 0.2;
 constexpr double kGap = 0.05;
 // Launches by which a session counts as one that pauses; older ones are halved away.
 constexpr double kRecentLaunches = 64;
+constexpr double kEnoughToTell = 8, kPausing = 0.2;  // so many, and so many of them after pauses
 
 }  // namespace
 
@@ -50,6 +51,9 @@ void Roster::note_arrival(Slot& slot, const SessionView& session) const {
   const Milliseconds gap = session.waiting->since - session.idle_since;
   const Milliseconds usual = expected_time(profiles_, session.waiting->kernel, settings_);
   if (session.running.launches == 0 && gap > usual * kGap) ++slot.came_to_nothing;
+  // Once it does, half as many are enough: plans must not go to and fro.
+  const double enough = slot.pauses ? kPausing / 2 : kPausing;
+  slot.pauses = slot.came >= kEnoughToTell && slot.came_to_nothing > enough * slot.came;
   if (slot.came < kRecentLaunches) return;
   slot.came /= 2;
   slot.came_to_nothing /= 2;

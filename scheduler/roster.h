@@ -42,8 +42,7 @@ struct Slot {
   std::array<KernelTime, 4> mix{};  // recent device time by family
 
   /// Its program waits for the ends of launches before it makes others.
-  bool pauses() const { return came >= kEnoughToTell && came_to_nothing > kPausing * came; }
-  static constexpr double kEnoughToTell = 8, kPausing = 0.2;
+  bool pauses = false;
 };
 
 class Roster {

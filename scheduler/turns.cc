@@ -47,8 +47,8 @@ Time Turns::coming_until(const Scene& scene, std::uint32_t holder) const {
   if (session.waiting || running.resizable) return {};
   if (running.launches > 0) return running.started + ticks(std::min(kComing, running.expected / 2));
   const bool was_long = is_long(profiles_.kernel(slot.launch.kernel), settings_);
-  return was_long && !slot.pauses() && budget_ > 0 ? session.idle_since + ticks(kComingAfterLong)
-                                                   : Time{};
+  return was_long && !slot.pauses && budget_ > 0 ? session.idle_since + ticks(kComingAfterLong)
+                                                 : Time{};
 }
 
 bool Turns::wants(const Scene& scene, std::uint32_t index) const {
@@ -157,7 +157,7 @@ Turns::Served Turns::serve(Scene& scene, std::uint32_t index) {
   const bool deep = scene.single && !scene.roster.may_be_preempted();
   // Who waits for each launch waits for all that is queued before it.
   const bool hurries = std::ranges::any_of(
-      scene.who, [&](std::uint32_t i) { return i != index && scene.roster[i].pauses(); });
+      scene.who, [&](std::uint32_t i) { return i != index && scene.roster[i].pauses; });
   const auto ahead = deep      ? settings_.ahead_alone
                      : hurries ? std::min(settings_.ahead, settings_.search_ahead)
                                : settings_.ahead;
