@@ -25,8 +25,8 @@ def add_options(parser):
     parser.add_argument(
         "--search-seconds",
         type=positive(float),
-        default=0.5,
-        help="native time alone while slate searches (%(default)s)",
+        default=2,
+        help="native time alone while slate searches, which takes its time (%(default)s)",
     )
     parser.add_argument(
         "--units", type=positive(int, least=1), help="divisions of the device; by default of 8 SMs each"
