@@ -230,9 +230,10 @@ void Turns::finished(Roster& roster, const Completion& completion) {
     if (held_ && completion.session == holder_) charge(*slot, completion.ended);
     return;
   }
-  const double off =
-      completion.device_time.count() -
-      expected_time(profiles_, completion.kernel, completion.part, settings_).count();
+  const Milliseconds expected =
+      completion.mixed ? completion.alone
+                       : expected_time(profiles_, completion.kernel, completion.part, settings_);
+  const double off = (completion.device_time - expected).count();
   slot->received += off * completion.launches / slot->weight;
   if (held_ && completion.session == holder_) budget_ -= off * completion.launches;
 }

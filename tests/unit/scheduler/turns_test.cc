@@ -210,6 +210,36 @@ TEST(TimesliceTest, AHigherPriorityPreemptsALongKernelAtOnce) {
   EXPECT_GT(scene.sim.progress(0), 0.55);
 }
 
+TEST(TurnsTest, LaunchesOfSeveralKernelsAreChargedAsWhatAllOfThemWereExpectedToTake) {
+  const Settings settings;
+  ProfileTable profiles;
+  const KernelId quick = profiles.find_or_add({.name = "quick"});
+  profiles.kernel(quick).alone[0].add(0.01);
+  Roster roster(settings, profiles);
+  Turns turns(settings, profiles);
+  const Machine machine = h200();
+  SessionView session;
+  session.id = 1;
+  session.waiting = WaitingLaunch{.kernel = quick, .blocks = 1, .since = {}};
+  const View view{.now = {}, .machine = machine, .sessions = {&session, 1}};
+  roster.update(view);
+  Decisions decisions;
+  turns.decide(view, roster, roster.contenders(), {}, decisions);
+  const double charged = roster[0].received;
+  Completion completion{.session = 1,
+                        .kernel = quick,
+                        .placement = {},
+                        .launches = 10,
+                        .device_time = Milliseconds(0.3),
+                        .alone = Milliseconds(0.2),
+                        .mixed = true};
+  turns.finished(roster, completion);
+  EXPECT_NEAR(roster[0].received, charged + 10 * 0.1, 1e-9);
+  completion.mixed = false;
+  turns.finished(roster, completion);
+  EXPECT_NEAR(roster[0].received, charged + 10 * 0.1 + 10 * 0.29, 1e-9);
+}
+
 TEST(TimesliceTest, AgeingLetsTheLowestThrough) {
   Settings settings;
   settings.ageing = Milliseconds(200);
