@@ -87,12 +87,12 @@ class AdaptivePolicy final : public Policy {
   bool watches_together() const;
   void step_together(const View& view, Decisions& decisions);
   void next_candidate(const View& view, Decisions& decisions);
-  Time ran_since() const;
   bool gains() const;
   double floor() const;
   std::array<double, kMostMembers> weights() const;
   double makespan_of(std::span<const double> rates) const;
   bool starving(std::span<const double> rates, double floor) const;
+  bool uneven(std::span<const double> rates) const;
   void step_settled(const View& view, Decisions& decisions);
   bool gone_off();
   void rotate_equals(const View& view, Decisions& decisions);

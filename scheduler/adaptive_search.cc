@@ -135,9 +135,9 @@ bool AdaptivePolicy::starving(std::span<const double> rates, double floor) const
   return starves(rates, std::span(theirs).first(members_.size()), floor);
 }
 
-/// Since when nothing of the plan before runs any more. Requires: the handover is over.
-Time AdaptivePolicy::ran_since() const {
-  return std::max(adopted_, handover_.since());
+bool AdaptivePolicy::uneven(std::span<const double> rates) const {
+  const auto theirs = weights();
+  return is_uneven(rates, std::span(theirs).first(members_.size()));
 }
 
 /// A candidate may look good for the few launches that it is measured by: those that meet the end
@@ -157,15 +157,13 @@ bool AdaptivePolicy::look(const View& view, Decisions& decisions) {
   const double score = covered ? std::min(makespan_of(rates), kNoGood) : kNoGood;
   decisions.reason = "watched";
   decisions.score = reference_ = score;
-  const auto theirs = weights();
   if (plan_ == search_.together()) {
     search_.together_seen(rates);
     together_watched_ = look_after_;
   }
   const bool no_good =
-      score >= 1 || starving(rates, floor()) ||
-      (!equal_weights() && is_uneven(rates, std::span(theirs).first(members_.size())));
-  search_.verified(plan_, no_good ? std::max(score, kNoGood) : score, look_after_);
+      score >= 1 || starving(rates, floor()) || (!equal_weights() && uneven(rates));
+  search_.verified(plan_, no_good ? kNoGood : score, look_after_);
   if (plan_ != fallback()) {
     disappointments_ += plan_ == search_.best() ? 0 : 1;
     const double best = reference_score();
@@ -240,7 +238,7 @@ void AdaptivePolicy::step_search(const View& view, Decisions& decisions) {
   const auto rates = seen ? measurement_.rates() : std::vector<double>();
   const bool over =
       seen && makespan_of(rates) > settings_.cut * std::min(1.0, search_.best_score());
-  const Time start = ran_since();
+  const Time start = std::max(adopted_, handover_.since());
   const bool enough = seen && handover_.over() &&
                       measurement_.seen(settings_.form_tries, measure) &&
                       view.now - start >= ticks(measure);
@@ -248,8 +246,8 @@ void AdaptivePolicy::step_search(const View& view, Decisions& decisions) {
   const double best = reference_score();
   double score = settings_.cut;
   if (over || enough || (seen && view.now >= give_up)) {
-    score = std::max(best, makespan_of(rates));
     decisions.score = makespan_of(rates);
+    score = std::max(best, decisions.score);
     search_.measured(rates);
   } else if (view.now >= give_up) {
     search_.rejected();

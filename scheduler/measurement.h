@@ -31,7 +31,6 @@ class ProgressSpan {
 class Measurement {
  public:
   void begin(std::size_t members);
-  std::size_t size() const { return size_; }
   /// Launches that would take `alone` by themselves, all of them.
   void add(std::size_t member, Milliseconds alone, const Completion& completion);
   void add_progress(std::size_t member, const Progress& progress, Milliseconds alone);

@@ -109,7 +109,8 @@ struct Decisions {
   }
 };
 
-/// Launches of one session and kernel that ran one behind the other and have ended.
+/// Launches of one session, and of one kernel unless they are mixed, that ran one behind the other
+/// and have ended.
 struct Completion {
   SessionId session = 0;
   KernelId kernel = 0;
@@ -131,8 +132,8 @@ struct Completion {
   bool measured() const { return timed && !mixed; }
   /// What the launches are worth: their time by themselves, of which `known` is the kernel's.
   Milliseconds work(std::optional<Milliseconds> known) const {
-    const Milliseconds one = known && measured() ? *known * part : measured() ? device_time : alone;
-    return one * launches;
+    if (!measured()) return alone * launches;
+    return (known ? *known * part : device_time) * launches;
   }
 };
 

@@ -79,21 +79,18 @@ constexpr std::uint64_t kLeastPinnedPart = 64 << 10;
 /// behind it to `other(offset, bytes)`. Rows that are all pinned go straight as they are.
 /// False when nothing of it was done.
 template <typename Other>
-Result<bool> Session::copy_pinned(DeviceRows device_rows, std::uint64_t host,
-                                  std::uint64_t host_pitch, Shape shape, std::uint64_t stream,
-                                  bool to_device, const Other& other) {
-  const auto extent = extent_of(host_pitch, shape.width, shape.height);
-  if (!extent) return false;
-  const auto block = host_blocks_.touching(host, *extent);
-  if (!block) return false;
-  const std::uint64_t end = host + *extent, block_end = block->address + block->bytes;
-  std::uint64_t first = std::max(host, block->address);
+Result<bool> Session::copy_pinned(const HostBlock& block, DeviceRows device_rows,
+                                  std::uint64_t host, std::uint64_t host_pitch, Shape shape,
+                                  std::uint64_t stream, bool to_device, const Other& other) {
+  const std::uint64_t end = host + *extent_of(host_pitch, shape.width, shape.height);
+  const std::uint64_t block_end = block.address + block.bytes;
+  std::uint64_t first = std::max(host, block.address);
   std::uint64_t last = std::min(end, block_end);
   if ((first != host || last != end) && (shape.height > 1 || last - first < kLeastPinnedPart))
     return false;
   ipc::CopyPinned copy{};
-  copy.host = block->id;
-  copy.host_offset = first - block->address;
+  copy.host = block.id;
+  copy.host_offset = first - block.address;
   copy.host_pitch = host_pitch;
   copy.address = device_rows.address + (first - host);
   copy.pitch = device_rows.pitch;
@@ -110,12 +107,17 @@ Result<bool> Session::copy_pinned(DeviceRows device_rows, std::uint64_t host,
   return true;
 }
 
+/// The pinned block that some of these rows lie in.
+std::optional<HostBlock> Session::pinned_block(std::uint64_t host, std::uint64_t pitch,
+                                               Shape shape) const {
+  const auto extent = extent_of(pitch, shape.width, shape.height);
+  return extent ? host_blocks_.touching(host, *extent) : std::nullopt;
+}
+
 /// Before this side reads host memory that earlier work of the stream may still write: the
-/// program's own functions, and of pinned memory also copies and kernels.
-Result<void> Session::settle_host_memory(bool pinned, std::uint64_t stream) {
-  const bool settled =
-      !host_functions_.busy() && (!pinned || progress_.finished_all(false).value_or(false));
-  if (settled) return {};
+/// program's own functions, and pinned memory, if anything is `under_way`, copies and kernels.
+Result<void> Session::settle_host_memory(bool under_way, std::uint64_t stream) {
+  if (!under_way && !host_functions_.busy()) return {};
   return synchronize(ipc::TargetKind::kStream, stream);
 }
 
@@ -125,12 +127,12 @@ Result<void> Session::copy_to_device(DeviceRows to, const std::byte* from, std::
   flatten(shape, to.pitch, from_pitch);
   const auto host = reinterpret_cast<std::uintptr_t>(from);
   const bool small = shape.height == 1 && shape.width <= ipc::kMostInlineBytes;
-  const auto extent = extent_of(from_pitch, shape.width, shape.height);
-  const bool pinned = extent && host_blocks_.touching(host, *extent);
+  const auto block = pinned_block(host, from_pitch, shape);
   // What few bytes of it hold now is what the device would find only if nothing is under way.
-  if (pinned && !(small && progress_.finished_all(false).value_or(false))) {
+  const bool under_way = block && !(small && progress_.finished_all(false).value_or(false));
+  if (under_way) {
     const auto sent =
-        copy_pinned(to, host, from_pitch, shape, stream, true,
+        copy_pinned(*block, to, host, from_pitch, shape, stream, true,
                     [&](std::uint64_t offset, std::uint64_t bytes) -> Result<void> {
                       if (auto ok = settle_host_memory(false, stream); !ok) return ok;
                       return stage_to_device({to.address + offset, bytes}, from + offset, bytes,
@@ -139,7 +141,7 @@ Result<void> Session::copy_to_device(DeviceRows to, const std::byte* from, std::
     if (!sent) return std::unexpected(sent.error());
     if (*sent) return {};
   }
-  if (auto ok = settle_host_memory(pinned, stream); !ok) return ok;
+  if (auto ok = settle_host_memory(under_way, stream); !ok) return ok;
   if (small) return write(to.address, std::span(from, shape.width), stream);
   return stage_to_device(to, from, from_pitch, shape, stream);
 }
@@ -172,14 +174,17 @@ Result<void> Session::copy_to_host(std::byte* to, std::uint64_t to_pitch, Device
                                    Shape shape, std::uint64_t stream) {
   if (shape.width == 0 || shape.height == 0) return {};
   flatten(shape, from.pitch, to_pitch);
-  const auto pinned =
-      copy_pinned(from, reinterpret_cast<std::uintptr_t>(to), to_pitch, shape, stream, false,
-                  [&](std::uint64_t offset, std::uint64_t bytes) {
-                    return stage_to_host(to + offset, bytes, {from.address + offset, bytes},
-                                         {bytes, 1}, stream);
-                  });
-  if (!pinned) return std::unexpected(pinned.error());
-  if (*pinned) return {};
+  const auto host = reinterpret_cast<std::uintptr_t>(to);
+  if (const auto block = pinned_block(host, to_pitch, shape)) {
+    const auto sent =
+        copy_pinned(*block, from, host, to_pitch, shape, stream, false,
+                    [&](std::uint64_t offset, std::uint64_t bytes) {
+                      return stage_to_host(to + offset, bytes, {from.address + offset, bytes},
+                                           {bytes, 1}, stream);
+                    });
+    if (!sent) return std::unexpected(sent.error());
+    if (*sent) return {};
+  }
   return stage_to_host(to, to_pitch, from, shape, stream);
 }
 

@@ -313,9 +313,11 @@ class Session {
   Result<std::uint64_t> get_managed_block(std::uint64_t bytes);
   Result<void> free_managed(std::uint64_t address);
   template <typename Other>
-  Result<bool> copy_pinned(DeviceRows device_rows, std::uint64_t host, std::uint64_t host_pitch,
-                           Shape shape, std::uint64_t stream, bool to_device, const Other& other);
-  Result<void> settle_host_memory(bool pinned, std::uint64_t stream);
+  Result<bool> copy_pinned(const HostBlock& block, DeviceRows device_rows, std::uint64_t host,
+                           std::uint64_t host_pitch, Shape shape, std::uint64_t stream,
+                           bool to_device, const Other& other);
+  std::optional<HostBlock> pinned_block(std::uint64_t host, std::uint64_t pitch, Shape shape) const;
+  Result<void> settle_host_memory(bool under_way, std::uint64_t stream);
   Result<void> stage_to_device(DeviceRows to, const std::byte* from, std::uint64_t from_pitch,
                                Shape shape, std::uint64_t stream);
   Result<void> stage_to_host(std::byte* to, std::uint64_t to_pitch, DeviceRows from, Shape shape,

@@ -61,6 +61,9 @@ class Uniformity {
     kNone,       // nothing written yet
   };
 
+  /// A register or another variable of the function.
+  static bool is_local(const ptx::Operand& operand);
+  static bool divides_warp(std::int64_t value);
   void find_places();
   Place place_of(const ptx::Operand& operand) const;
   std::int64_t offset_made_by(const ptx::Instruction& instruction) const;

@@ -1,4 +1,4 @@
-// CudartFixture: the front, with one kernel and one variable registered, against a fake daemon.
+// Fixtures of the front against a fake daemon.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -69,15 +69,31 @@ Enum unknown(int number) {
   return value;
 }
 
-class CudartTest : public ::testing::Test {
+/// A fake daemon, and no session with it yet.
+class FrontTest : public ::testing::Test {
  protected:
-  CudartTest()
+  FrontTest()
       : directory(std::filesystem::temp_directory_path() /
                   ("slate-cudart-test-" + std::to_string(::getpid()))),
         daemon(std::make_unique<FakeDaemon>(directory)) {
     ::setenv("SLATE_RUNTIME_DIR", directory.c_str(), 1);
     cudaDeviceReset();
     cudaGetLastError();
+  }
+  ~FrontTest() override {
+    cudaDeviceReset();
+    daemon.reset();
+    std::filesystem::remove_all(directory);
+  }
+
+  const std::string directory;
+  std::unique_ptr<FakeDaemon> daemon;
+};
+
+/// With one kernel and one variable of the program registered.
+class CudartTest : public FrontTest {
+ protected:
+  CudartTest() {
     binary.wrapper.data = &binary.container;
     handle = __cudaRegisterFatBinary(&binary.wrapper);
     __cudaRegisterFunction(handle, static_cast<const char*>(address(host_kernel)), nullptr,
@@ -85,12 +101,7 @@ class CudartTest : public ::testing::Test {
     __cudaRegisterVar(handle, host_variable, nullptr, "variable", 0, 64, 0, 0);
     __cudaRegisterFatBinaryEnd(handle);
   }
-  ~CudartTest() override {
-    __cudaUnregisterFatBinary(handle);
-    cudaDeviceReset();
-    daemon.reset();
-    std::filesystem::remove_all(directory);
-  }
+  ~CudartTest() override { __cudaUnregisterFatBinary(handle); }
 
   cudaError_t launch(dim3 grid, dim3 block, std::size_t shared = 0, cudaStream_t stream = nullptr) {
     void* argument = nullptr;
@@ -98,8 +109,6 @@ class CudartTest : public ::testing::Test {
     return cudaLaunchKernel(address(host_kernel), grid, block, arguments, shared, stream);
   }
 
-  const std::string directory;
-  std::unique_ptr<FakeDaemon> daemon;
   FatBinary binary;
   void** handle = nullptr;
 };

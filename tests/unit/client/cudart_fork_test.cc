@@ -5,35 +5,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "tests/unit/client/fake_daemon.h"
+#include "tests/unit/client/cudart_fixture.h"
 
+namespace slate::test {
 namespace {
 
-using slate::ipc::CommandType;
+using ipc::CommandType;
 
-class CudartForkTest : public ::testing::Test {
+class CudartForkTest : public FrontTest {
  protected:
-  CudartForkTest()
-      : directory(std::filesystem::temp_directory_path() /
-                  ("slate-cudart-fork-test-" + std::to_string(::getpid()))),
-        daemon(std::make_unique<slate::test::FakeDaemon>(directory)) {
-    ::setenv("SLATE_RUNTIME_DIR", directory.c_str(), 1);
-    cudaDeviceReset();
-    cudaGetLastError();
-    EXPECT_EQ(cudaMalloc(&device, kBytes), cudaSuccess);
-  }
-  ~CudartForkTest() override {
-    cudaDeviceReset();
-    daemon.reset();
-    std::filesystem::remove_all(directory);
-  }
+  CudartForkTest() { EXPECT_EQ(cudaMalloc(&device, kBytes), cudaSuccess); }
   template <typename Child>
   static int status_of(const Child& run) {
     const pid_t child = ::fork();
@@ -47,8 +33,6 @@ class CudartForkTest : public ::testing::Test {
   }
 
   static constexpr std::size_t kBytes = 256 << 10;
-  const std::string directory;
-  std::unique_ptr<slate::test::FakeDaemon> daemon;
   void* device = nullptr;
 };
 
@@ -95,3 +79,4 @@ TEST_F(CudartForkTest, AProgramStartedByExecInheritsNoDescriptor) {
 }
 
 }  // namespace
+}  // namespace slate::test

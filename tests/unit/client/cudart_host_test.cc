@@ -3,48 +3,31 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <memory>
 #include <numeric>
 #include <vector>
 
-#include "tests/unit/client/fake_daemon.h"
+#include "tests/unit/client/cudart_fixture.h"
 
+namespace slate::test {
 namespace {
 
-using slate::ipc::CommandType;
+using ipc::CommandType;
 
 template <typename T>
 cudaError_t malloc_host(T** memory, std::size_t bytes) {
   return cudaMallocHost(reinterpret_cast<void**>(memory), bytes);
 }
 
-class CudartHostTest : public ::testing::Test {
+class CudartHostTest : public FrontTest {
  protected:
-  CudartHostTest()
-      : directory(std::filesystem::temp_directory_path() /
-                  ("slate-cudart-host-test-" + std::to_string(::getpid()))),
-        daemon(std::make_unique<slate::test::FakeDaemon>(directory)) {
-    ::setenv("SLATE_RUNTIME_DIR", directory.c_str(), 1);
-    cudaDeviceReset();
-    cudaGetLastError();
-    EXPECT_EQ(cudaMalloc(&device, kBytes), cudaSuccess);
-  }
-  ~CudartHostTest() override {
-    cudaDeviceReset();
-    daemon.reset();
-    std::filesystem::remove_all(directory);
-  }
+  CudartHostTest() { EXPECT_EQ(cudaMalloc(&device, kBytes), cudaSuccess); }
 
   int staged() const {
     return daemon->count(CommandType::kCopyToDevice) + daemon->count(CommandType::kCopyToHost);
   }
 
   static constexpr std::size_t kBytes = 1 << 20;
-  const std::string directory;
-  std::unique_ptr<slate::test::FakeDaemon> daemon;
   void* device = nullptr;
 };
 
@@ -164,3 +147,4 @@ TEST_F(CudartHostTest, QueriesAndWaitsForFinishedWorkAskNobody) {
 }
 
 }  // namespace
+}  // namespace slate::test

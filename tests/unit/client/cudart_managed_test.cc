@@ -3,44 +3,21 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <memory>
 #include <vector>
 
-#include "tests/unit/client/fake_daemon.h"
+#include "tests/unit/client/cudart_fixture.h"
 
+namespace slate::test {
 namespace {
 
-using slate::ipc::CommandType;
+using ipc::CommandType;
 
 constexpr cudaMemLocation kDevice{cudaMemLocationTypeDevice, 0};
 constexpr cudaMemLocation kHost{cudaMemLocationTypeHost, 0};
 
-/// A value of an enum of CUDA's that it does not have.
-template <typename Enum>
-Enum unknown(int number) {
-  Enum value;
-  std::memcpy(&value, &number, sizeof(value));
-  return value;
-}
-
-class CudartManagedTest : public ::testing::Test {
+class CudartManagedTest : public FrontTest {
  protected:
-  CudartManagedTest()
-      : directory(std::filesystem::temp_directory_path() /
-                  ("slate-cudart-managed-test-" + std::to_string(::getpid()))),
-        daemon(std::make_unique<slate::test::FakeDaemon>(directory)) {
-    ::setenv("SLATE_RUNTIME_DIR", directory.c_str(), 1);
-    cudaDeviceReset();
-    cudaGetLastError();
-  }
-  ~CudartManagedTest() override {
-    cudaDeviceReset();
-    daemon.reset();
-    std::filesystem::remove_all(directory);
-  }
   static unsigned char* managed(std::size_t bytes) {
     void* memory = nullptr;
     EXPECT_EQ(cudaMallocManaged(&memory, bytes, cudaMemAttachGlobal), cudaSuccess);
@@ -53,8 +30,6 @@ class CudartManagedTest : public ::testing::Test {
   }
 
   static constexpr std::size_t kBytes = 1 << 20;
-  const std::string directory;
-  std::unique_ptr<slate::test::FakeDaemon> daemon;
 };
 
 TEST_F(CudartManagedTest, AnAddressThatIsTakenInTheProgramIsNotUsed) {
@@ -207,3 +182,4 @@ TEST_F(CudartManagedTest, AdviceOnWhatIsNotManagedOrNowhereIsRefused) {
 }
 
 }  // namespace
+}  // namespace slate::test
