@@ -207,20 +207,23 @@ bool AdaptivePolicy::watches_together() const {
 }
 
 void AdaptivePolicy::step_together(const View& view, Decisions& decisions) {
-  const Time give_up = give_up_at();
+  const Time start = std::max(adopted_, handover_.since());
+  const Time enough = handover_.over() ? start + ticks(kLongWatch) : kNever;
+  const Time give_up = std::min(give_up_at(), enough);
   const bool watched = handover_.over() && whole_.covers(kWatch);
   if (!watched && view.now < give_up) {
     decisions.again = std::min(decisions.again, give_up);
     return;
   }
-  if (watched || whole_.seen(1, settings_.measure)) {
-    if (watched) together_watched_ = kWatch;
-    const auto rates = whole_.throughputs();
-    decisions.score = makespan_of(rates);
-    search_.measured(rates);
-  } else {
-    search_.rejected();
+  if (watched) together_watched_ = kWatch;
+  auto rates = whole_.throughputs();
+  // Whoever has ended too little for a rate has done what it has on the device, at most.
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    const RunningWork& running = view.sessions[members_[i].index].running;
+    if (rates[i] == 0) rates[i] = std::min(1.0, running.expected / (view.now - start));
   }
+  decisions.score = makespan_of(rates);
+  search_.measured(rates);
   next_candidate(view, decisions);
 }
 

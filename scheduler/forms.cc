@@ -13,6 +13,7 @@ const TimeEstimate& alone_in(const KernelProfile& profile, Form form) {
 
 constexpr std::uint32_t kLargestTask = 64;  // blocks
 constexpr double kMuchQuicker = 0.75;
+constexpr double kCloseForms = 1.15;  // a form that looks slower than this by the other is so
 
 /// Of kernels that go on for long, nobody may have to wait for the end.
 bool goes_in_slices(const KernelProfile& profile, const WaitingLaunch& launch,
@@ -51,6 +52,21 @@ std::uint32_t next_task(const KernelProfile& profile, std::uint32_t usual,
     if (known == profile.tasks.end() || known->second.samples < settings.task_tries) return size;
   }
   return 0;
+}
+
+/// The form that is slower by little, when it is to be measured again: it may have met a cold
+/// device. The more the quicker one is known to take its time, the more rarely.
+std::optional<Form> tried_again(const KernelProfile& profile, const Settings& settings) {
+  const TimeEstimate& native = alone_in(profile, Form::kNative);
+  const TimeEstimate& worker = alone_in(profile, Form::kWorker);
+  if (!native.known() || !worker.known() || is_long(profile, settings)) return std::nullopt;
+  const Form best = profile.best_form();
+  const Form other = best == Form::kNative ? Form::kWorker : Form::kNative;
+  const TimeEstimate& time = alone_in(profile, other);
+  if (time.ms > profile.best_alone().ms * kCloseForms) return std::nullopt;
+  const int often = std::bit_width(alone_in(profile, best).samples);
+  const bool known = time.samples >= settings.form_tries * static_cast<std::uint32_t>(often);
+  return known ? std::nullopt : std::optional(other);
 }
 
 bool enough(const TimeEstimate& time, std::uint32_t launches, const Settings& settings) {
@@ -102,12 +118,7 @@ Form choose_form(const KernelProfile& profile, const WaitingLaunch& launch,
     } else if (worker.known() || enough(native, settings.native_first, settings)) {
       return Form::kWorker;
     }
-    // The native launches came first, when the device was cold: against a worker form that is not
-    // much quicker they get a second try.
-    if (native.samples < profile.native_again && !is_much_quicker(profile) &&
-        native.ms <= settings.native_try.count()) {
-      return Form::kNative;
-    }
+    if (const auto again = tried_again(profile, settings)) return *again;
   }
   if (is_long(profile, settings)) {
     const bool slow =
@@ -246,9 +257,6 @@ void record_alone(ProfileTable& profiles, const Completion& completion, const Se
     if (best != 0 && best != completion.task_size) return;
   }
   profile.alone[static_cast<std::size_t>(completion.form)].add(ms, completion.launches);
-  if (completion.form == Form::kWorker && profile.native_again == 0) {
-    profile.native_again = alone_in(profile, Form::kNative).samples + settings.native_first;
-  }
 }
 
 void record_placed(ProfileTable& profiles, const Completion& completion) {

@@ -83,6 +83,8 @@ struct Start {
   bool repeats = false;
   /// Its time need not be measured if it is known well: a sample of such launches is enough.
   bool sampled = false;
+  /// In a form that looks slower than another, to see whether it is: its time is wanted.
+  bool tried = false;
   std::uint64_t tag = 0;  // comes back in Completion
 };
 
@@ -113,7 +115,8 @@ struct Decisions {
 /// and have ended.
 struct Completion {
   SessionId session = 0;
-  KernelId kernel = 0;
+  KernelId kernel = 0;  // the first one's
+  KernelId main = 0;    // on which most of the time goes
   Form form = Form::kNative;
   Placement placement;
   std::uint64_t tag = 0;  // of the oldest launch among them
@@ -126,7 +129,7 @@ struct Completion {
   Time started{}, ended{};     // by the caller's clock
   bool resized = false;        // its placement changed while it ran: device_time says little
   bool timed = true;           // only a sample of launches that repeat is
-  bool mixed = false;          // other kernels are among the launches; `kernel` is the first one's
+  bool mixed = false;          // other kernels are among the launches
 
   /// device_time is this kernel's.
   bool measured() const { return timed && !mixed; }

@@ -52,7 +52,6 @@ struct KernelProfile {
   std::map<Placement, TimeEstimate> placed[3];  // by Form, beside others or not, on part of it
   std::map<std::uint32_t, TimeEstimate> tasks;  // worker form alone, by blocks a task
   std::uint32_t task_size = 0;                  // the best of them, once found; 0: the usual number
-  std::uint32_t native_again = 0;               // samples of the native form that are to be had
   double flops = -1;                            // per launch, by the profile form; -1: unknown
   double bytes = -1;                            // to and from global memory, per launch
   double instructions = -1;                     // per launch, of threads

@@ -167,11 +167,10 @@ bool Roster::update(const View& view) {
 void Roster::account(const Completion& completion) {
   Slot* slot = find(completion.session);
   if (!slot) return;
-  const KernelId family = profiles_.family(completion.kernel);
-  // Of launches of several kernels the first one stands for all: each comes first now and then.
-  const double one = completion.measured() ? completion.device_time.count()
-                                           : profiles_.kernel(completion.kernel).best_alone().ms;
-  const double ms = one * completion.launches;
+  const KernelId main = completion.mixed ? completion.main : completion.kernel;
+  const KernelId family = profiles_.family(main);
+  // Beside others every kernel has a time of its own: what they take alone can be compared.
+  const double ms = completion.work(profiles_.alone(completion.kernel)).count();
   Slot::KernelTime* mine = &slot->mix[0];
   double all = 0, current = 0;
   for (Slot::KernelTime& entry : slot->mix) {
@@ -187,8 +186,8 @@ void Roster::account(const Completion& completion) {
   }
   if (mine->kernel != slot->kernel && mine->ms > current * kMainMargin) {
     slot->kernel = mine->kernel;
-    slot->launch.kernel = completion.kernel;
-    slot->launch.blocks = completion.blocks;
+    slot->launch.kernel = main;
+    slot->launch.blocks = completion.mixed ? 0 : completion.blocks;
     slot->launch.worker_legal = completion.form == Form::kWorker;
     slot->launch.wave = 0;
     slot->has_kernel = true;

@@ -171,6 +171,7 @@ Turns::Served Turns::serve(Scene& scene, std::uint32_t index) {
   start.alone = scene.rules.alone;
   start.tag = scene.rules.tag;
   start.sampled = scene.rules.sampled;
+  start.tried = form != profile.best_form();
   start.repeats = scene.rules.repeats && form == Form::kNative;
   scene.decisions.start.push_back(start);
   Slot& slot = scene.roster[index];

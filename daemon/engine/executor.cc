@@ -246,7 +246,7 @@ void Executor::grant(scheduler::Start start, scheduler::Time now) {
                           .alone_ms = known.known() ? known.ms * part : expected,
                           .is_long = expected >= settings_.long_kernel.count() || !known.known(),
                           .known = well_known,
-                          .settled = (lone || start.sampled) && well_known,
+                          .settled = (lone || start.sampled) && well_known && !start.tried,
                           .timed_of = lone ? kTimedAlone : kTimedBeside,
                           .repeats = (lone || start.repeats) && well_known,
                           .changes = changes_.load(),

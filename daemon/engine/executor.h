@@ -44,8 +44,12 @@ struct LaunchBatch {
   double full_ms = 0;            // no more launches when so much is expected of it
   bool mixes = false;            // may have launches of other kernels, too
   bool profiled = false;         // one launch, in the profile form
+  double main_ms = 0;            // by which completion.main leads, see add()
   TraceLaunch trace;
   std::atomic<bool> ended{false};  // accounted for: more than one may see the end of a lane's
+
+  /// One more launch, of these times.
+  void add(scheduler::KernelId kernel, double expected, double alone);
 };
 
 struct ClientSpec {

@@ -45,6 +45,23 @@ bool is_full(const LaunchBatch& batch) {
 
 }  // namespace
 
+// The main kernel is found by voting, with time for votes (Boyer and Moore, MJRTY, 1981): whoever
+// has most of it is elected.
+void LaunchBatch::add(scheduler::KernelId kernel, double expected, double alone) {
+  ++completion.launches;
+  expected_ms += expected;
+  alone_ms += alone;
+  completion.mixed |= completion.kernel != kernel;
+  if (completion.main == kernel) {
+    main_ms += alone;
+  } else if (main_ms >= alone) {
+    main_ms -= alone;
+  } else {
+    completion.main = kernel;
+    main_ms = alone - main_ms;
+  }
+}
+
 Result<void> Executor::launch(Client& client, FunctionRecord& kernel,
                               const device::LaunchSpec& spec, LogicalStream& stream) {
   ProfileRecord& profile = profile_of(kernel, spec);
@@ -90,10 +107,7 @@ Result<void> Executor::repeat(Client& client, FunctionRecord& kernel, const Prof
   client.streams.work_submitted(stream, kernel.name);
   LaunchBatch& batch = *stream.batch;
   if (batch.completion.launches == batch.counted) client.repeated.push_back(stream.batch);
-  batch.expected_ms += profile.expected_ms;
-  batch.alone_ms += profile.alone_ms;
-  batch.completion.mixed |= batch.completion.kernel != profile.kernel;
-  ++batch.completion.launches;
+  batch.add(profile.kernel, profile.expected_ms, profile.alone_ms);
   if (is_full(batch)) close_batch(client, stream);
   return {};
 }
@@ -143,10 +157,8 @@ Result<void> Executor::prepare(Client& client, LogicalStream& stream, const Gran
       return opened;
   }
   LaunchBatch& batch = *stream.batch;
-  ++batch.completion.launches;
+  batch.add(grant.kernel, grant.expected_ms, grant.alone_ms);
   ++batch.counted;
-  batch.expected_ms += grant.expected_ms;
-  batch.alone_ms += grant.alone_ms;
   batch.counted_ms += grant.expected_ms;
   return {};
 }
@@ -177,11 +189,7 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
     const bool mixes = open->mixes && may_mix(grant);
     const bool alike =
         (same || mixes) && last.tag == start.tag && last.placement == start.placement;
-    if (resizable || profiled || !alike) {
-      close_batch(client, stream);
-    } else if (!same) {
-      stream.batch->completion.mixed = true;
-    }
+    if (resizable || profiled || !alike) close_batch(client, stream);
   }
   if (const auto prepared = prepare(client, stream, grant, shape, partition); !prepared) {
     auto nothing = std::make_shared<LaunchBatch>();
@@ -368,6 +376,7 @@ Result<void> Executor::open_batch(Client& client, LogicalStream& stream, const G
   batch->session = client.spec.session;
   batch->completion = {.session = client.spec.session,
                        .kernel = grant.kernel,
+                       .main = grant.kernel,
                        .form = start.form,
                        .placement = start.placement,
                        .tag = start.tag,

@@ -204,6 +204,26 @@ TEST_F(ExecutorTest, WhatIsKnownIsNotAskedAgainWithinABatch) {
   for (const std::uint32_t word : client->read(address, 64)) ASSERT_EQ(word, wanted);
 }
 
+TEST(LaunchBatchTest, TheKernelWithMostOfTheTimeIsTheMainOne) {
+  constexpr scheduler::KernelId kQuick = 3, kSlow = 5;
+  LaunchBatch batch;
+  batch.completion = {.kernel = kQuick, .main = kQuick, .placement = {}, .launches = 0};
+  batch.add(kQuick, 0.2, 0.2);
+  EXPECT_EQ(batch.completion.main, kQuick);
+  EXPECT_FALSE(batch.completion.mixed);
+  for (int i = 0; i < 10; ++i) {
+    batch.add(kSlow, 0.7, 0.6);
+    EXPECT_EQ(batch.completion.main, kSlow);
+    batch.add(kQuick, 0.2, 0.2);
+    EXPECT_EQ(batch.completion.main, kSlow);
+  }
+  EXPECT_TRUE(batch.completion.mixed);
+  EXPECT_EQ(batch.completion.kernel, kQuick);
+  EXPECT_EQ(batch.completion.launches, 21u);
+  EXPECT_NEAR(batch.expected_ms, 11 * 0.2 + 10 * 0.7, 1e-9);
+  EXPECT_NEAR(batch.alone_ms, 11 * 0.2 + 10 * 0.6, 1e-9);
+}
+
 /// Waits until both sessions want to launch; then gives each the device alone, one after the other.
 class BothAlonePolicy : public scheduler::Policy {
  public:

@@ -154,32 +154,44 @@ TEST(FormsTest, SizesOfTasksAreTriedAroundTheBest) {
   EXPECT_EQ(choose_task(profile, launch_of(24'000, 1000), {}, false), 8U);
 }
 
-TEST(FormsTest, NativeLaunchesThatCameFirstAndColdGetASecondTry) {
-  KernelProfile profile;
-  const auto took = [&](Form form, double ms) {
-    ProfileTable profiles;
-    const KernelId id = profiles.find_or_add({});
-    profiles.kernel(id) = profile;
+/// The forms of so many launches alone, one after the other, that take such times.
+std::vector<Form> forms_run(KernelProfile profile, int launches, double (*ms)(Form, int launch)) {
+  ProfileTable profiles;
+  const KernelId id = profiles.find_or_add({.name = "k"});
+  profiles.kernel(id) = std::move(profile);
+  std::vector<Form> forms;
+  for (int i = 0; i < launches; ++i) {
     Completion completion;
     completion.kernel = id;
-    completion.form = form;
-    completion.device_time = Milliseconds(ms);
+    completion.form = choose_form(profiles.kernel(id), launch_of(5000, 1000), {}, true);
+    completion.device_time = Milliseconds(ms(completion.form, i));
     record_alone(profiles, completion, {});
-    profile = profiles.kernel(id);
-  };
-  const auto next = [&] { return choose_form(profile, launch_of(5000, 1000), {}, true); };
-  for (int i = 0; i < 3; ++i) took(Form::kNative, 1.1);
-  for (int i = 0; i < 2; ++i) {
-    EXPECT_EQ(next(), Form::kWorker);
-    took(Form::kWorker, 1.05);
+    forms.push_back(completion.form);
   }
-  EXPECT_EQ(profile.best_form(), Form::kWorker);
-  for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(next(), Form::kNative);
-    took(Form::kNative, 1);
-  }
-  EXPECT_EQ(next(), Form::kNative);
-  EXPECT_EQ(profile.best_form(), Form::kNative);
+  return forms;
+}
+
+TEST(FormsTest, FormsThatAreNearlyAsQuickAreMeasuredAgainButEverMoreRarely) {
+  constexpr int kLaunches = 1000;
+  // The first launches, native ones, meet a cold device.
+  const auto forms = forms_run({}, kLaunches, [](Form form, int launch) {
+    return form == Form::kWorker ? 1.05 : launch < 4 ? 1.1 : 1.0;
+  });
+  EXPECT_EQ(std::ranges::count(std::span(forms).first(3), Form::kNative), 3);
+  EXPECT_EQ(forms.back(), Form::kNative);
+  const auto workers = std::ranges::count(forms, Form::kWorker);
+  EXPECT_GE(workers, 15);
+  EXPECT_LE(workers, 30);
+  const auto late = std::span(forms).last(kLaunches / 2);
+  EXPECT_LE(std::ranges::count(late, Form::kWorker), 2);
+}
+
+TEST(FormsTest, AFormThatIsClearlySlowerIsNotMeasuredAgain) {
+  KernelProfile profile;
+  for (int i = 0; i < 4; ++i) profile.alone[kNative].add(1);
+  for (int i = 0; i < 4; ++i) profile.alone[kWorker].add(1.3);
+  const auto forms = forms_run(profile, 100, [](Form, int) { return 1.0; });
+  EXPECT_EQ(std::ranges::count(forms, Form::kWorker), 0);
 }
 
 TEST(FormsTest, OfLaunchesThatDifferAFewSayLittleOfTheForm) {

@@ -240,6 +240,34 @@ TEST(TurnsTest, LaunchesOfSeveralKernelsAreChargedAsWhatAllOfThemWereExpectedToT
   EXPECT_NEAR(roster[0].received, charged + 10 * 0.1 + 10 * 0.29, 1e-9);
 }
 
+TEST(RosterTest, OfLaunchesOfSeveralKernelsTheOneWithMostTimeCounts) {
+  const Settings settings;
+  ProfileTable profiles;
+  const KernelId quick = profiles.find_or_add({.name = "quick"});
+  const KernelId slow = profiles.find_or_add({.name = "slow"});
+  profiles.kernel(quick).alone[0].add(0.2);
+  profiles.kernel(slow).alone[0].add(0.6);
+  Roster roster(settings, profiles);
+  const Machine machine = h200();
+  SessionView session;
+  session.id = 1;
+  session.waiting = WaitingLaunch{.kernel = quick, .blocks = 1, .since = {}};
+  const View view{.now = {}, .machine = machine, .sessions = {&session, 1}};
+  roster.update(view);
+  EXPECT_EQ(roster[0].kernel, quick);
+  // However many batches begin with the quick one.
+  for (int i = 0; i < 50; ++i) {
+    roster.account({.session = 1,
+                    .kernel = quick,
+                    .main = slow,
+                    .placement = {},
+                    .launches = 4,
+                    .alone = Milliseconds(0.4),
+                    .mixed = true});
+    EXPECT_EQ(roster[0].kernel, slow);
+  }
+}
+
 TEST(TimesliceTest, AgeingLetsTheLowestThrough) {
   Settings settings;
   settings.ageing = Milliseconds(200);
