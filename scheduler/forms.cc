@@ -12,6 +12,14 @@ const TimeEstimate& alone_in(const KernelProfile& profile, Form form) {
 }
 
 constexpr std::uint32_t kLargestTask = 64;  // blocks
+// Workers leave when their tasks are done. For that long somebody else may have to wait, or for one
+// block; shorter tasks cost too much.
+constexpr Milliseconds kLongestTask{0.5};
+constexpr std::uint32_t kUnknownTask = 4;  // blocks at most, of which it is not known how long
+// Of two tasks in a row, where the second is fetched during the first. It hides the way to memory.
+constexpr Milliseconds kLongestFetched{0.1};
+constexpr std::uint64_t kRounds = 12;  // of tasks for each worker, as launches have by default
+constexpr std::uint64_t kLargestUsualTask = 16;
 constexpr double kMuchQuicker = 0.75;
 constexpr double kCloseForms = 1.15;  // a form that looks slower than this by the other is so
 
@@ -42,16 +50,37 @@ std::uint32_t best_task(const KernelProfile& profile, const Settings& settings) 
 }
 
 /// What to measure next around the best size, or `usual` to begin with; 0: nothing more.
-std::uint32_t next_task(const KernelProfile& profile, std::uint32_t usual,
+std::uint32_t next_task(const KernelProfile& profile, std::uint32_t usual, std::uint32_t most,
                         const Settings& settings) {
   const std::uint32_t best = best_task(profile, settings);
   if (best == 0) return usual;
   for (const std::uint32_t size : {best * 2, best / 2}) {
-    if (size == 0 || size > kLargestTask) continue;
+    if (size == 0 || size > most) continue;
     const auto known = profile.tasks.find(size);
     if (known == profile.tasks.end() || known->second.samples < settings.task_tries) return size;
   }
   return 0;
+}
+
+/// Of a block beside as many others as fit; unknown before a launch was measured.
+std::optional<Milliseconds> block_time(const KernelProfile& profile, const WaitingLaunch& launch) {
+  const TimeEstimate& time = profile.best_alone();
+  if (!time.known() || launch.blocks == 0 || launch.wave == 0) return std::nullopt;
+  const double waves = static_cast<double>(launch.blocks) / static_cast<double>(launch.wave);
+  return Milliseconds(time.ms / std::max(1.0, waves));
+}
+
+/// Blocks that a task may have.
+std::uint32_t largest_task(const KernelProfile& profile, const WaitingLaunch& launch) {
+  const auto block = block_time(profile, launch);
+  if (!block) return kUnknownTask;
+  return static_cast<std::uint32_t>(std::clamp<double>(kLongestTask / *block, 1, kLargestTask));
+}
+
+std::uint32_t usual_task(const WaitingLaunch& launch) {
+  if (launch.wave == 0) return 1;
+  const std::uint64_t usual = launch.blocks / (launch.wave * kRounds);
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(usual, 1, kLargestUsualTask));
 }
 
 /// The form that is slower by little, when it is to be measured again: it may have met a cold
@@ -149,14 +178,22 @@ bool alone_measured(const KernelProfile& profile, const WaitingLaunch& launch,
 
 std::uint32_t choose_task(const KernelProfile& profile, const WaitingLaunch& launch,
                           const Settings& settings, bool trying) {
-  if (profile.task_size != 0 || !trying || launch.wave == 0) return profile.task_size;
+  const std::uint32_t most = largest_task(profile, launch), usual = usual_task(launch);
   // Only for those who run as workers because that is quicker; for the others it does not matter.
   const bool runs_so = profile.best_form() == Form::kWorker &&
                        enough(alone_in(profile, Form::kWorker), settings.form_tries, settings);
-  if (!runs_so) return 0;
-  constexpr std::uint64_t kRounds = 12;  // about as many as workers take by default
-  const auto usual = std::clamp<std::uint64_t>(launch.blocks / (launch.wave * kRounds), 1, 16);
-  return next_task(profile, static_cast<std::uint32_t>(std::bit_floor(usual)), settings);
+  std::uint32_t size = profile.task_size;
+  if (size == 0 && trying && runs_so && launch.wave > 0) {
+    size = next_task(profile, std::bit_floor(std::min(usual, most)), most, settings);
+  }
+  if (size == 0) size = best_task(profile, settings);
+  return (size == 0 ? usual : size) > most ? most : size;
+}
+
+bool may_prefetch(const KernelProfile& profile, const WaitingLaunch& launch,
+                  std::uint32_t task_size) {
+  const auto block = block_time(profile, launch);
+  return block && *block * (task_size == 0 ? usual_task(launch) : task_size) <= kLongestFetched;
 }
 
 std::uint64_t slice_blocks(const ProfileTable& profiles, const WaitingLaunch& launch,
@@ -182,7 +219,9 @@ Start start_in_form(const SessionView& session, Form form, const Placement& plac
   Start start{.session = session.id, .form = form, .placement = placement};
   if (form == Form::kSlice) start.slice_blocks = slice_blocks(profiles, launch, settings);
   if (form == Form::kWorker) {
-    start.task_size = choose_task(profiles.kernel(launch.kernel), launch, settings, trying);
+    const KernelProfile& profile = profiles.kernel(launch.kernel);
+    start.task_size = choose_task(profile, launch, settings, trying);
+    start.prefetch = may_prefetch(profile, launch, start.task_size);
   }
   return start;
 }
@@ -252,7 +291,8 @@ void record_alone(ProfileTable& profiles, const Completion& completion, const Se
   if (completion.form == Form::kWorker && completion.task_size != 0) {
     profile.tasks[completion.task_size].add(ms, completion.launches);
     const std::uint32_t best = best_task(profile, settings);
-    if (best != 0 && next_task(profile, best, settings) == 0) profile.task_size = best;
+    if (best != 0 && next_task(profile, best, kLargestTask, settings) == 0)
+      profile.task_size = best;
     // Sizes that are only being tried say nothing of the form.
     if (best != 0 && best != completion.task_size) return;
   }

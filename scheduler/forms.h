@@ -33,9 +33,13 @@ double part_of(const WaitingLaunch& launch, const Start& start);
 Form choose_form(const KernelProfile& profile, const WaitingLaunch& launch,
                  const Settings& settings, bool trying);
 /// Blocks a task for a launch in the worker form; 0: the usual number. `trying`: as above. Around
-/// the best size so far, twice and half of it are tried until neither is quicker.
+/// the best size so far, twice and half of it are tried until neither is quicker; none that takes
+/// so long that whoever wants its SMs would notice.
 std::uint32_t choose_task(const KernelProfile& profile, const WaitingLaunch& launch,
                           const Settings& settings, bool trying);
+/// Whether a worker may have its next task before it is through with one of that size.
+bool may_prefetch(const KernelProfile& profile, const WaitingLaunch& launch,
+                  std::uint32_t task_size);
 /// As workers it is so much quicker than natively that it stays so beside others, whose blocks find
 /// less room beside workers than beside blocks that come and go.
 bool is_much_quicker(const KernelProfile& profile);

@@ -74,6 +74,7 @@ struct Start {
   Placement placement;
   std::uint64_t slice_blocks = 0;  // kSlice: start so many of the blocks left; 0: all of them
   std::uint32_t task_size = 0;     // kWorker: blocks a task; 0: the usual number
+  bool prefetch = true;            // kWorker: it has its next task before it is through with one
   /// On the device, only after all work of other sessions that was started before. Work whose
   /// placement is empty does not count: it is waited for only until its workers have left.
   bool alone = false;

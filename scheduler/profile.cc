@@ -52,18 +52,21 @@ void TimeEstimate::add(double measured_ms, std::uint32_t count) {
   }
   const double apart = std::abs(measured_ms / ms - 1);
   spread += (std::min(apart, 1.0) - spread) * std::max(kFollow, 1.0 / samples);
+  if (apart > kUsualSpread) {
+    // Of the first two the quicker: warming up only ever makes a launch slower. Later ones move it
+    // by a step, however many launches were measured at once: they all met the same thing.
+    const double step = measured_ms > ms ? 1 + kMostStep : 1 - kMostStep;
+    ms = samples == 1 ? std::min(ms, measured_ms) : ms * step;
+    samples += count;
+    return;
+  }
   const std::uint32_t rounds = std::min(count, 8U);
   for (std::uint32_t i = 0; i < rounds; ++i) {
     const double off = measured_ms / ms - 1;
-    if (samples == 1 && std::abs(off) > kUsualSpread) {
-      // Of the first two the quicker: warming up only ever makes a launch slower.
-      ms = std::min(ms, measured_ms);
-    } else if (samples < kEarly && off < 0 && off >= -kUsualSpread) {
+    if (samples < kEarly && off < 0 && off >= -kUsualSpread) {
       ms = measured_ms;  // the first ones find clocks and caches cold
-    } else if (std::abs(off) <= kUsualSpread) {
-      ms += (measured_ms - ms) * std::max(kFollow, 1.0 / (samples + 1));
     } else {
-      ms *= off > 0 ? 1 + kMostStep : 1 - kMostStep;
+      ms += (measured_ms - ms) * std::max(kFollow, 1.0 / (samples + 1));
     }
     ++samples;
   }

@@ -48,7 +48,7 @@ struct FormLaunch {
   std::uint32_t workers_per_sm = 1;    // blocks of this shape that fit
   std::uint32_t sms = 0;               // that the stream's partition has; 0: all
   bool independent_blocks = false;
-  bool prefetch = true;                 // fetch the next task while one runs: not for long blocks
+  bool prefetch = true;                 // fetch the next task while one runs: not for long ones
   std::optional<TaskSizes> task_sizes;  // default_task_sizes() else
   std::uint64_t most_part_blocks = kMostPartBlocks;
   /// The workers wait for it; the table, if there is one, is written at once.

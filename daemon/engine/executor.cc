@@ -238,7 +238,7 @@ void Executor::grant(scheduler::Start start, scheduler::Time now) {
   running.blocks = waiting.blocks;
   running.blocks_done = waiting.blocks_started;
   running.started = now;
-  client->last_start = ++starts_;
+  client->last_start = client->last_came = ++starts_;
   client->granted = Grant{.start = start,
                           .number = client->last_start,
                           .kernel = waiting.kernel,
@@ -260,12 +260,12 @@ void Executor::grant(scheduler::Start start, scheduler::Time now) {
   client->granted_or_abandoned.notify_all();
 }
 
-/// Those with work on the device that was started since this client last waited for them: within a
-/// turn that is nobody. Requires: the mutex is held.
+/// Those with work on the device that was started, or put back on it, since this client last waited
+/// for them: within a turn that is nobody. Requires: the mutex is held.
 std::vector<Executor::Earlier> Executor::others_to_wait_for(Client& client) {
   std::vector<Earlier> others;
   for (const auto& other : clients_) {
-    if (other.get() != &client && other->last_start > client.waited_for &&
+    if (other.get() != &client && other->last_came > client.waited_for &&
         views_[other->index].running.launches > 0) {
       others.push_back({other, other->last_start});
     }

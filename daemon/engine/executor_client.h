@@ -37,6 +37,7 @@ class Executor::Client {
   std::atomic<bool> abandoned = false;        // writer: under the mutex
   std::shared_ptr<const std::string> kernel;  // name of the newest launch's; null before it
   std::uint64_t last_start = 0;               // number of its newest start, among all clients'
+  std::uint64_t last_came = 0;                // likewise, or that it was put back on the device
   std::uint64_t waited_for = 0;  // starts of others up to this one are waited for on the device
   TraceLaunch waiting;
 

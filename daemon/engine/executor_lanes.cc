@@ -49,6 +49,7 @@ void Executor::resize(const scheduler::Resize& change, scheduler::Time now) {
   if (client == nullptr || client->abandoned.load()) return;
   const std::lock_guard lanes(client->mutex);
   if (client->lanes.empty()) return;
+  if (views_[client->index].running.placement.empty()) client->last_came = ++starts_;
   views_[client->index].running.placement = change.placement;
   for (ActiveLane& lane : client->lanes) {
     const bool was_away = lane.placement.empty();

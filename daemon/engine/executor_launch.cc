@@ -256,6 +256,7 @@ Result<injector::Form> Executor::launch_plain(FunctionRecord& kernel,
   target.sms = machine().sms(start.placement);
   target.most_per_sm = start.placement.blocks_per_sm;
   target.task_size = start.task_size;
+  target.prefetch = start.prefetch;
   if (start.form == Form::kSlice && (start.slice_blocks != 0 || grant.first > 0)) {
     target.slice_first = grant.first;
     target.slice_count = grant.count;
@@ -302,6 +303,7 @@ Result<injector::Form> Executor::launch_lane(Client& client, FunctionRecord& ker
   target.table = &table;
   target.after = (*begin)->get();
   target.task_size = start.task_size;
+  target.prefetch = start.prefetch;
   const auto done = launch_in_form(device_, forms_, kernel, spec, to_injector(start.form), target);
   if (!done) return done;
   if (*done != injector::Form::kWorker) {

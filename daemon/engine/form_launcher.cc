@@ -105,6 +105,7 @@ class Launcher {
     form_.workers_per_sm = workers;
     form_.sms = target_.sms;
     form_.after = target_.after;
+    form_.prefetch = target_.prefetch;
     if (target_.task_size != 0) form_.task_sizes = task_sizes(target_.task_size);
     form_.independent_blocks = kernel_.forms->analysis.independent_blocks;
     return true;

@@ -46,6 +46,7 @@ struct LaunchTarget {
   const WorkerTable* table = nullptr;  // likewise; may be null
   std::optional<device::Event> after;  // likewise
   std::uint32_t task_size = 0;         // likewise: blocks; 0: the usual number
+  bool prefetch = true;                // likewise: of tasks
   /// For the slice form: which blocks of the grid, in its own order. `slice_count` 0: all of them,
   /// in a few slices.
   std::uint64_t slice_first = 0, slice_count = 0;

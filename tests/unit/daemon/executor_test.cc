@@ -57,6 +57,7 @@ class RandomPolicy : public scheduler::Policy {
                                  .placement = somewhere(form == Form::kWorker),
                                  .slice_blocks = random_() % 4 == 0 ? 0 : 1 + random_() % left,
                                  .task_size = static_cast<std::uint32_t>(random_() % 4),
+                                 .prefetch = random_() % 2 == 0,
                                  .alone = random_() % 4 == 0,
                                  .tag = random_()});
     }

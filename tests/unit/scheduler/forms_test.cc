@@ -139,17 +139,17 @@ TEST(FormsTest, SizesOfTasksAreTriedAroundTheBest) {
   ProfileTable profiles;
   const KernelId id = profiles.find_or_add({.name = "k"});
   KernelProfile& profile = profiles.kernel(id);
-  for (int i = 0; i < 4; ++i) profile.alone[kWorker].add(1);
-  for (int i = 0; i < 4; ++i) profile.alone[kNative].add(2);
+  for (int i = 0; i < 4; ++i) profile.alone[kWorker].add(0.1);
+  for (int i = 0; i < 4; ++i) profile.alone[kNative].add(0.2);
   const auto tried = tasks_tried(profile, profiles, id, [](std::uint32_t size) {
-    return size == 8 ? 0.9 : size == 4 ? 0.95 : 1.0;
+    return size == 8 ? 0.09 : size == 4 ? 0.095 : 0.1;
   });
   EXPECT_EQ(tried.front(), 2U);  // the usual one for two waves a worker
   EXPECT_EQ(tried.back(), 8U);
   EXPECT_EQ(profile.task_size, 8U);
   EXPECT_EQ(std::ranges::count(tried, 16U), 4);
   EXPECT_EQ(std::ranges::count(tried, 1U), 0);
-  EXPECT_NEAR(profile.alone[kWorker].ms, 0.9, 0.02);
+  EXPECT_NEAR(profile.alone[kWorker].ms, 0.09, 0.002);
   // Beside others, too, it is used but nothing is tried.
   EXPECT_EQ(choose_task(profile, launch_of(24'000, 1000), {}, false), 8U);
 }
@@ -169,6 +169,29 @@ std::vector<Form> forms_run(KernelProfile profile, int launches, double (*ms)(Fo
     forms.push_back(completion.form);
   }
   return forms;
+}
+
+TEST(FormsTest, TasksOfLongBlocksAreShort) {
+  ProfileTable profiles;
+  const KernelId id = profiles.find_or_add({.name = "k"});
+  KernelProfile& profile = profiles.kernel(id);
+  const WaitingLaunch launch = launch_of(240'000, 1000);
+  // Nothing is known of its blocks.
+  EXPECT_EQ(choose_task(profile, launch, {}, false), 4U);
+  EXPECT_FALSE(may_prefetch(profile, launch, 4));
+  for (int i = 0; i < 4; ++i) profile.alone[kWorker].add(40);  // 240 waves: 0.17 ms a block
+  for (int i = 0; i < 4; ++i) profile.alone[kNative].add(45);
+  EXPECT_EQ(choose_task(profile, launch, {}, false), 3U);
+  EXPECT_FALSE(may_prefetch(profile, launch, 3));
+  // Nor are larger ones tried, however good they would be: a block of these takes 1.7 ms.
+  const auto tried =
+      tasks_tried(profile, profiles, id, [](std::uint32_t size) { return 40.0 / size; });
+  EXPECT_EQ(std::ranges::max(tried), 1U);
+  profile.tasks.clear();
+  profile.alone[kWorker] = {.ms = 1, .samples = 4};  // 4 us a block
+  EXPECT_EQ(choose_task(profile, launch_of(240'000, 1000), {}, false), 0U);
+  EXPECT_TRUE(may_prefetch(profile, launch, 0));
+  EXPECT_FALSE(may_prefetch(profile, launch, 32));
 }
 
 TEST(FormsTest, FormsThatAreNearlyAsQuickAreMeasuredAgainButEverMoreRarely) {
