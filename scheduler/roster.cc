@@ -13,8 +13,9 @@ namespace {
 constexpr double kMixMs = 50;
 // Another kernel becomes the main one when it takes so much more time: no flapping between two.
 constexpr double kMainMargin = 1.5;
-// A session that comes back with a kernel that had less than this share starts afresh.
-constexpr double kMinorShare = 0.2;
+// A session that comes back with a kernel that had less than this share starts afresh. Of a kernel
+// that is launched among longer ones little is seen.
+constexpr double kMinorShare = 0.02;
 // A gap of less than this part of a launch is none: behind a long one the next is not queued.
 constexpr double kGap = 0.05;
 // Launches by which a session counts as one that pauses; older ones are halved away.
@@ -164,28 +165,40 @@ bool Roster::update(const View& view) {
   return changed;
 }
 
-void Roster::account(const Completion& completion) {
-  Slot* slot = find(completion.session);
-  if (!slot) return;
-  const KernelId main = completion.mixed ? completion.main : completion.kernel;
-  const KernelId family = profiles_.family(main);
-  // Beside others every kernel has a time of its own: what they take alone can be compared.
-  const double ms = completion.work(profiles_.alone(completion.kernel)).count();
-  Slot::KernelTime* mine = &slot->mix[0];
-  double all = 0, current = 0;
-  for (Slot::KernelTime& entry : slot->mix) {
+void Roster::credit(Slot& slot, KernelId family, double ms) {
+  Slot::KernelTime* mine = &slot.mix[0];
+  for (Slot::KernelTime& entry : slot.mix) {
     const bool match = entry.ms > 0 && entry.kernel == family;
     const bool mine_matches = mine->ms > 0 && mine->kernel == family;
     if (match || (!mine_matches && entry.ms < mine->ms)) mine = &entry;
   }
   if (mine->kernel != family) *mine = {.kernel = family};
   mine->ms += std::min(ms, 2 * kMixMs);
+}
+
+void Roster::account(const Completion& completion) {
+  Slot* slot = find(completion.session);
+  if (!slot) return;
+  const auto alone = profiles_.alone(completion.kernel);
+  const KernelId main = completion.mixed ? completion.main : completion.kernel;
+  const KernelId family = profiles_.family(main);
+  // Beside others every kernel has a time of its own: what they take alone can be compared.
+  double ms = completion.work(alone).count();
+  if (completion.mixed && alone) {
+    // Every kernel comes first now and then, and so is known to belong to the program.
+    const double first = std::min(alone->count(), ms);
+    credit(*slot, profiles_.family(completion.kernel), first);
+    ms -= first;
+  }
+  credit(*slot, family, ms);
+  double all = 0, current = 0, mine = 0;
   for (const Slot::KernelTime& entry : slot->mix) {
     all += entry.ms;
     if (entry.kernel == slot->kernel) current = std::max(current, entry.ms);
+    if (entry.kernel == family) mine = std::max(mine, entry.ms);
   }
-  if (mine->kernel != slot->kernel && mine->ms > current * kMainMargin) {
-    slot->kernel = mine->kernel;
+  if (family != slot->kernel && mine > current * kMainMargin) {
+    slot->kernel = family;
     slot->launch.kernel = main;
     slot->launch.blocks = completion.mixed ? 0 : completion.blocks;
     slot->launch.worker_legal = completion.form == Form::kWorker;

@@ -266,6 +266,27 @@ TEST(RosterTest, OfLaunchesOfSeveralKernelsTheOneWithMostTimeCounts) {
                     .mixed = true});
     EXPECT_EQ(roster[0].kernel, slow);
   }
+  // Nor when the program comes back with it after a pause.
+  session.waiting.reset();
+  session.idle_since = Time{} + std::chrono::milliseconds(50);
+  const auto later = [&](int ms) {
+    return View{.now = Time{} + std::chrono::milliseconds(ms),
+                .machine = machine,
+                .sessions = {&session, 1}};
+  };
+  roster.update(later(100));
+  EXPECT_FALSE(roster[0].active);
+  session.waiting = WaitingLaunch{.kernel = quick, .blocks = 1, .since = later(200).now};
+  roster.update(later(200));
+  EXPECT_EQ(roster[0].kernel, slow);
+  // But with one that it did not have.
+  session.waiting.reset();
+  session.idle_since = later(200).now;
+  roster.update(later(300));
+  const KernelId other = profiles.find_or_add({.name = "other"});
+  session.waiting = WaitingLaunch{.kernel = other, .blocks = 1, .since = later(400).now};
+  roster.update(later(400));
+  EXPECT_EQ(roster[0].kernel, other);
 }
 
 TEST(TimesliceTest, AgeingLetsTheLowestThrough) {
