@@ -65,7 +65,7 @@ Result<void> WorkerQueue::launch_part(const FormLaunch& launch, LaunchParameters
   const TaskSizes sizes =
       launch.task_sizes ? *launch.task_sizes : default_task_sizes(part.blocks, room);
   cut_into_tasks(part, sizes, room);
-  workers_ = std::min(room, part.tasks);
+  workers_ = std::min(room, part.tasks) + launch.spares_per_sm * sms;
   const bool is_static = launch.independent_blocks && table == nullptr;
   part.control = control_;
   part.signal = signal_address();

@@ -45,8 +45,11 @@ class ControlMemory {
 struct FormLaunch {
   device::LaunchSpec spec;             // function: the form's; grid and parameters: the user's
   std::uint32_t parameter_offset = 0;  // of slate's own parameter, the last one
-  std::uint32_t workers_per_sm = 1;    // blocks of this shape that fit
-  std::uint32_t sms = 0;               // that the stream's partition has; 0: all
+  std::uint32_t workers_per_sm = 1;    // blocks of this shape that are to be there
+  /// Started in addition: the table has no place for them. Where an SM is full of others' blocks
+  /// just then, two may come to the next one, of which one leaves.
+  std::uint32_t spares_per_sm = 0;
+  std::uint32_t sms = 0;  // that the stream's partition has; 0: all
   bool independent_blocks = false;
   bool prefetch = true;                 // fetch the next task while one runs: not for long ones
   std::optional<TaskSizes> task_sizes;  // default_task_sizes() else

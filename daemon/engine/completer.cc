@@ -20,6 +20,7 @@ constexpr microseconds kLongestWait{200};
 // An owner that has not looked for so long is busy, or asleep, and somebody else has to.
 constexpr std::int64_t kOwnerLooksNs = 50'000;
 constexpr microseconds kNap{100};  // while all owners look themselves
+constexpr std::int64_t kAskEveryNs = 2'000;
 // Kept on the list when there is nothing to look for, so that the next watch need not call anybody.
 constexpr std::int64_t kListedNs = 5'000'000;
 
@@ -62,7 +63,9 @@ struct Completer::Watches {
   std::atomic<bool> listed{false};         // written under the completer's mutex
   std::int64_t used_ns = 0;                // completer's thread only: last time with anything
 
-  std::mutex looking;  // held by whoever looks; guards what follows
+  std::mutex looking;         // held by whoever looks; guards what follows
+  std::int64_t asked_ns = 0;  // when the driver was asked
+  bool asks = false;          // it is asked this time
   // By stream, in the order of recording, so that only heads need a look.
   std::unordered_map<std::uint64_t, std::deque<Item>> queues;
   std::vector<Item> loose;
@@ -94,31 +97,41 @@ Completer::~Completer() {
   if (thread_.joinable()) thread_.join();
 }
 
-Result<std::shared_ptr<SharedEvent>> Completer::take_event() {
+Result<std::shared_ptr<SharedEvent>> Completer::take_event(Notice notice) {
   {
     const auto lock = lock_soon(mutex_);
-    if (!pool_.empty()) {
-      auto event = std::move(pool_.back());
-      pool_.pop_back();
+    Pool& pool = pool_of(notice);
+    if (!pool.empty()) {
+      auto event = std::move(pool.back());
+      pool.pop_back();
       return event;
     }
   }
+  if (notice == Notice::kCheap) return SharedEvent::make(device_, false);
   const auto event = device_.create_watched_event();
   if (!event) return std::unexpected(event.error());
   return std::make_shared<SharedEvent>(device_, *event);
 }
 
-Result<void> Completer::watch(Group& group, device::Stream stream, Callback callback) {
-  auto event = take_event();
+Result<void> Completer::watch(Group& group, device::Stream stream, Callback callback,
+                              Notice notice) {
+  auto event = take_event(notice);
   if (!event) return std::unexpected(event.error());
   if (const auto recorded = device_.record((*event)->get(), stream); !recorded) return recorded;
   add(group.watches_, static_cast<std::uint64_t>(stream),
-      Item{std::move(*event), std::move(callback), true});
+      Item{std::move(*event), std::move(callback), notice == Notice::kCheap, &pool_of(notice)});
   return {};
 }
 
+void Completer::watch(Group& group, device::Stream stream, std::shared_ptr<SharedEvent> event,
+                      Callback callback) {
+  add(group.watches_, static_cast<std::uint64_t>(stream),
+      Item{.event = std::move(event), .callback = std::move(callback)});
+}
+
 void Completer::watch(Group& group, std::shared_ptr<SharedEvent> event, Callback callback) {
-  add(group.watches_, kLooseQueue, Item{std::move(event), std::move(callback), false});
+  add(group.watches_, kLooseQueue,
+      Item{.event = std::move(event), .callback = std::move(callback)});
 }
 
 Result<std::shared_ptr<SharedEvent>> Completer::take_timer() {
@@ -225,6 +238,10 @@ bool Completer::check(Watches& watches) {
   const std::unique_lock looking(watches.looking, std::try_to_lock);
   if (!looking) return false;
   watches.accept_incoming();
+  // Owners look without a pause; whoever launches waits for those who ask the driver.
+  const std::int64_t now = now_ns();
+  watches.asks = now - watches.asked_ns >= kAskEveryNs;
+  if (watches.asks) watches.asked_ns = now;
   bool progress = false;
   for (auto entry = watches.queues.begin(); entry != watches.queues.end();) {
     std::deque<Item>& queue = entry->second;
@@ -241,15 +258,16 @@ bool Completer::check(Watches& watches) {
 }
 
 bool Completer::finish_if_done(Watches& watches, Item& item) {
+  if (item.asks && !watches.asks) return false;
   const auto done = device_.query(item.event->get());
   if (done && !*done) return false;
   Result<void> outcome;
   if (!done) outcome = std::unexpected(done.error());
   item.callback(outcome);
   item.callback = nullptr;
-  if (item.pooled && done) {
+  if (item.pool != nullptr && done) {
     const auto lock = lock_soon(mutex_);
-    pool_.push_back(std::move(item.event));
+    item.pool->push_back(std::move(item.event));
   }
   item.event.reset();
   watches.leave();

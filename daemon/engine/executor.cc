@@ -13,9 +13,8 @@
 namespace slate::daemon {
 namespace {
 
-// What a pair of marks, and the word that is written behind them, adds to the time of the launches
-// between them (H200: 2.1 us the marks alone, 4 to 8 us in all).
-constexpr double kMarksMs = 0.005;
+// What a pair of marks adds to the time of the launches between them (H200).
+constexpr double kMarksMs = 0.0023;
 
 using scheduler::Form;
 using scheduler::SessionView;

@@ -207,7 +207,8 @@ class Executor {
   Result<void> open_batch(Client& client, LogicalStream& stream, const Grant& grant,
                           const LaunchShape& shape, device::Stream target);
   Result<void> mark_end(LaunchBatch& batch, device::Stream stream);
-  void close_batch(Client& client, LogicalStream& stream);
+  void close_batch(Client& client, LogicalStream& stream,
+                   Completer::Notice notice = Completer::Notice::kCheap);
   void batch_ended(const std::shared_ptr<LaunchBatch>& batch, const Result<void>& outcome);
 
   // executor_lanes.cc

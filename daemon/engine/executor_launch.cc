@@ -420,22 +420,26 @@ Result<void> Executor::mark_end(LaunchBatch& batch, device::Stream stream) {
   return {};
 }
 
-void Executor::close_batch(Client& client, LogicalStream& stream) {
+void Executor::close_batch(Client& client, LogicalStream& stream, Completer::Notice notice) {
   const std::shared_ptr<LaunchBatch> batch = std::exchange(stream.batch, nullptr);
   std::erase(client.open, &stream);
   if (batch == nullptr) return;
   if (const auto marked = mark_end(*batch, stream.device); !marked) {
     return batch_ended(batch, marked);
   }
-  const auto watched = client.streams.watch(stream, [this, batch](const Result<void>& outcome) {
+  const auto ended = [this, batch](const Result<void>& outcome) {
     batch_ended(batch, outcome);
     completer_.give_back_timers(std::move(batch->start), std::move(batch->end));
-  });
+  };
+  const bool soon = notice == Completer::Notice::kSoon;
+  const auto watched = client.streams.watch(stream, ended, notice, soon ? nullptr : batch->end);
   if (!watched) batch_ended(batch, watched);
 }
 
 void Executor::flush(Client& client) {
-  while (!client.open.empty()) close_batch(client, *client.open.back());
+  while (!client.open.empty()) {
+    close_batch(client, *client.open.back(), Completer::Notice::kSoon);
+  }
   client.streams.watch_all();
 }
 

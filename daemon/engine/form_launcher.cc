@@ -103,6 +103,7 @@ class Launcher {
     }
     if (workers == 0) return false;
     form_.workers_per_sm = workers;
+    form_.spares_per_sm = room() - workers;
     form_.sms = target_.sms;
     form_.after = target_.after;
     form_.prefetch = target_.prefetch;
@@ -111,11 +112,14 @@ class Launcher {
     return true;
   }
 
-  /// Of the function in form_: how many fit, or may be there.
+  /// Of the function in form_: how many fit.
+  std::uint32_t room() {
+    return room_of(device_, kernel_, form_.spec.function, spec_.block.count(),
+                   spec_.dynamic_shared_bytes);
+  }
+  /// And may be there.
   std::uint32_t workers_per_sm() {
-    const std::uint32_t room = room_of(device_, kernel_, form_.spec.function, spec_.block.count(),
-                                       spec_.dynamic_shared_bytes);
-    return target_.most_per_sm != 0 ? std::min(room, target_.most_per_sm) : room;
+    return target_.most_per_sm != 0 ? std::min(room(), target_.most_per_sm) : room();
   }
 
   Result<void> launch_slices() {

@@ -145,22 +145,28 @@ void StreamTable::work_submitted(LogicalStream& stream,
   submitted_at_ = position_;
   if (stream.unwatched++ == 0) unwatched_.push_back(stream.shared_from_this());
   if (stream.unwatched < kMostUnwatched || stream.active_lanes.load() > 0) return;
-  if (const auto watched = watch(stream); !watched) on_fault_(watched.error());
+  const auto watched = watch(stream, {}, Completer::Notice::kCheap);
+  if (!watched) on_fault_(watched.error());
 }
 
-Result<void> StreamTable::watch(LogicalStream& stream, Completer::Callback then) {
+Result<void> StreamTable::watch(LogicalStream& stream, Completer::Callback then,
+                                Completer::Notice notice, std::shared_ptr<SharedEvent> event) {
   stream.unwatched = 0;
   auto pointer = stream.shared_from_this();
   std::erase(unwatched_, pointer);
   stream.watches.fetch_add(1);
   const Reached reached{stream.submitted.load(), stream.launches.load(), stream.position.load()};
-  auto watched = completer_.watch(group_, stream.device,
-                                  [this, pointer = std::move(pointer), reached,
-                                   then = std::move(then)](const Result<void>& outcome) {
-                                    watch_reached(*pointer, reached, outcome);
-                                    if (then) then(outcome);
-                                    pointer->watches.fetch_sub(1);
-                                  });
+  auto reach = [this, pointer = std::move(pointer), reached,
+                then = std::move(then)](const Result<void>& outcome) {
+    watch_reached(*pointer, reached, outcome);
+    if (then) then(outcome);
+    pointer->watches.fetch_sub(1);
+  };
+  if (event) {
+    completer_.watch(group_, stream.device, std::move(event), std::move(reach));
+    return {};
+  }
+  auto watched = completer_.watch(group_, stream.device, std::move(reach), notice);
   if (!watched) stream.watches.fetch_sub(1);
   return watched;
 }

@@ -66,8 +66,11 @@ class StreamTable {
   /// After the piece of work was submitted. `kernel` is its name if it is a launch.
   void work_submitted(LogicalStream& stream, const std::shared_ptr<const std::string>& kernel = {});
   /// Lets everybody see, and has the completer call `then`, when what was submitted so far
-  /// is done. When it fails, `then` is not called.
-  Result<void> watch(LogicalStream& stream, Completer::Callback then = {});
+  /// is done. When it fails, `then` is not called. `event`, if there is one, was just recorded
+  /// there anyway, and is not recorded again while anybody else has it.
+  Result<void> watch(LogicalStream& stream, Completer::Callback then = {},
+                     Completer::Notice notice = Completer::Notice::kSoon,
+                     std::shared_ptr<SharedEvent> event = {});
   /// Before the session's thread may wait: for every stream with work behind its last watch, but
   /// for those with a launch in a lane.
   void watch_all();
