@@ -30,6 +30,9 @@ constexpr double kNoGood = 2;  // the score of what starves somebody, or worse
 constexpr double kBlocks = 2;  // of a long kernel, one after the other, that a candidate takes
 // What runs is judged as a whole after kWatch, after twice that, and so on until this.
 constexpr Milliseconds kLastLook{320};
+// Of what was watched for so long, this part of the least gain is enough.
+constexpr Milliseconds kSure{48};
+constexpr double kSureGain = 0.5;
 // Settled: bad windows before searching again.
 constexpr Milliseconds kWindow{20};
 constexpr std::uint32_t kBadWindows = 2;
@@ -98,7 +101,9 @@ Arrangement AdaptivePolicy::fallback() const {
 
 /// The best arrangement that was found is worth it.
 bool AdaptivePolicy::gains() const {
-  const double best = search_.best_score() / (1 - settings_.least_gain);
+  const bool sure = search_.best_watched() >= kSure;
+  const double least = settings_.least_gain * (sure ? kSureGain : 1);
+  const double best = search_.best_score() / (1 - least);
   const bool beside =
       fallback().sharing == Sharing::kTogether && search_.best() != search_.together();
   return best < 1 && (!beside || best < search_.together_score());
@@ -180,8 +185,8 @@ bool AdaptivePolicy::look(const View& view, Decisions& decisions) {
 /// What the search has found, or how to do without. What only looks best has to show it, which can
 /// cost something: after some disappointments that must be affordable.
 Arrangement AdaptivePolicy::best_plan(Time now) const {
-  const bool may_be_tried =
-      search_.is_verified() || disappointments_ < kDisappointments || now >= affordable_at();
+  const bool may_be_tried = search_.best_watched().count() > 0 ||
+                            disappointments_ < kDisappointments || now >= affordable_at();
   return gains() && may_be_tried ? search_.best() : fallback();
 }
 

@@ -151,9 +151,9 @@ void Search::verified(const Arrangement& arrangement, double score, Milliseconds
   }
 }
 
-bool Search::is_verified() const {
+Milliseconds Search::best_watched() const {
   const auto known = std::ranges::find(tried_, best_, &Tried::arrangement);
-  return known != tried_.end() && known->watched.count() > 0;
+  return known == tried_.end() ? Milliseconds(0) : known->watched;
 }
 
 void Search::advance(bool better) {

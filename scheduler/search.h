@@ -74,8 +74,8 @@ class Search {
   /// One that was measured has been watched, for so long, and scores so: as makespan(), or worse,
   /// but finite. A shorter time than it was watched before only adds to what is known.
   void verified(const Arrangement& arrangement, double score, Milliseconds time);
-  /// Whether best() was watched for longer.
-  bool is_verified() const;
+  /// For how long best() was watched; 0: it was only measured.
+  Milliseconds best_watched() const;
 
   /// The best that starves nobody; infinite if there is none.
   double best_score() const { return best_score_; }

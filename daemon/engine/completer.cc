@@ -20,7 +20,8 @@ constexpr microseconds kLongestWait{200};
 // An owner that has not looked for so long is busy, or asleep, and somebody else has to.
 constexpr std::int64_t kOwnerLooksNs = 50'000;
 constexpr microseconds kNap{100};  // while all owners look themselves
-constexpr std::int64_t kAskEveryNs = 2'000;
+// Asking costs the owner time for launches, and locks that others' launches need.
+constexpr std::int64_t kAskEveryNs = 2'000, kAskBusyEveryNs = 20'000;
 // Kept on the list when there is nothing to look for, so that the next watch need not call anybody.
 constexpr std::int64_t kListedNs = 5'000'000;
 
@@ -169,10 +170,10 @@ void Completer::add(const std::shared_ptr<Watches>& watches, std::uint64_t queue
   work_.notify_one();
 }
 
-bool Completer::look(Group& group) {
+bool Completer::look(Group& group, bool waits) {
   Watches& watches = *group.watches_;
   watches.looked_ns.store(now_ns());
-  return watches.outstanding.load() > 0 && check(watches);
+  return watches.outstanding.load() > 0 && check(watches, waits ? kAskEveryNs : kAskBusyEveryNs);
 }
 
 void Completer::leave(Group& group) {
@@ -201,7 +202,7 @@ void Completer::run(const std::stop_token& stop) {
       if (watches->outstanding.load() > 0 || watches->owner_looks(now)) watches->used_ns = now;
       if (watches->outstanding.load() == 0 || watches->owner_looks(now)) continue;
       busy = true;
-      if (check(*watches)) progress = true;
+      if (check(*watches, kAskEveryNs)) progress = true;
     }
     if (progress) {
       wait = kShortestWait;
@@ -234,13 +235,12 @@ void Completer::sleep(const std::stop_token& stop) {
 }
 
 /// Runs the callbacks of what has ended, unless somebody else is at it; false when nothing had.
-bool Completer::check(Watches& watches) {
+bool Completer::check(Watches& watches, std::int64_t ask_every_ns) {
   const std::unique_lock looking(watches.looking, std::try_to_lock);
   if (!looking) return false;
   watches.accept_incoming();
-  // Owners look without a pause; whoever launches waits for those who ask the driver.
   const std::int64_t now = now_ns();
-  watches.asks = now - watches.asked_ns >= kAskEveryNs;
+  watches.asks = now - watches.asked_ns >= ask_every_ns;
   if (watches.asks) watches.asked_ns = now;
   bool progress = false;
   for (auto entry = watches.queues.begin(); entry != watches.queues.end();) {

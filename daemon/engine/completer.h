@@ -80,7 +80,8 @@ class Completer {
   // On the thread of the group's owner, which may look itself.
   /// Runs the callbacks of what has ended; false when nothing had. While this is called every few
   /// microseconds the completer's thread leaves the group alone.
-  bool look(Group& group);
+  /// `waits`: it has nothing else to do.
+  bool look(Group& group, bool waits);
   /// It looks no more: the completer's thread does.
   void leave(Group& group);
 
@@ -103,7 +104,7 @@ class Completer {
   void add(const std::shared_ptr<Watches>& watches, std::uint64_t queue, Item item);
   void run(const std::stop_token& stop);
   void sleep(const std::stop_token& stop);
-  bool check(Watches& watches);
+  bool check(Watches& watches, std::int64_t ask_every_ns);
   bool finish_if_done(Watches& watches, Item& item);
 
   device::Device& device_;

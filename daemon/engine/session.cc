@@ -153,7 +153,7 @@ void Session::serve() {
   Command command;
   while (true) {
     executor_.flush(*client_);
-    if (!channel_.wait_awake([this] { return look(); })) completer_.leave(group_);
+    if (!channel_.wait_awake([this] { return look(true); })) completer_.leave(group_);
     // Without staging memory to give back, nothing wakes an idle session.
     const auto event =
         channel_.wait(staging_.active() ? kStagingIdle : std::chrono::milliseconds(-1));
@@ -174,16 +174,16 @@ void Session::serve() {
       if (!popped) return end(popped.error());
       if (!*popped) break;
       if (!serve_command(command)) return;
-      look();
+      look(false);
       if (released_ && !release_held()) return;
     }
   }
 }
 
 /// For the ends of its work on the device.
-ipc::EngineChannel::Seen Session::look() {
+ipc::EngineChannel::Seen Session::look(bool waits) {
   using Seen = ipc::EngineChannel::Seen;
-  if (completer_.look(group_)) return Seen::kProgress;
+  if (completer_.look(group_, waits)) return Seen::kProgress;
   return group_.empty() ? Seen::kNothing : Seen::kWork;
 }
 

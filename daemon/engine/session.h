@@ -131,7 +131,7 @@ class Session {
   static Handler handler_of(ipc::CommandType type);
   Result<void> set_up();
   void serve();
-  ipc::EngineChannel::Seen look();
+  ipc::EngineChannel::Seen look(bool waits);
   void end(const Error& error);
   void end_command(const ipc::Command& command);
   bool serve_command(ipc::Command& command);

@@ -68,6 +68,34 @@ TEST_F(CompleterTest, CallbacksOfAStreamRunInOrder) {
   EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
 }
 
+TEST_F(CompleterTest, HoweverTheyAreNoticedTheEndsOfAStreamComeInOrder) {
+  using Notice = Completer::Notice;
+  std::vector<int> calls;
+  device_.hold(true);
+  for (int i = 0; i < 9; ++i) {
+    submit("noop");
+    const auto call = [&, i](const Result<void>& outcome) {
+      EXPECT_TRUE(outcome);
+      EXPECT_GT(device_.trace().size(), static_cast<std::size_t>(i));
+      calls.push_back(i);
+    };
+    if (i % 3 == 2) {
+      auto event = *SharedEvent::make(device_, true);
+      ASSERT_TRUE(device_.record(event->get(), stream_));
+      completer_->watch(group_, stream_, std::move(event), call);
+    } else {
+      const Notice notice = i % 3 == 0 ? Notice::kSoon : Notice::kCheap;
+      ASSERT_TRUE(completer_->watch(group_, stream_, call, notice));
+    }
+  }
+  submit("spin");  // behind all of them
+  EXPECT_FALSE(group_.wait_empty(0ms));
+  device_.hold(false);
+  ASSERT_TRUE(group_.wait_empty(kLong));
+  EXPECT_EQ(calls, (std::vector{0, 1, 2, 3, 4, 5, 6, 7, 8}));
+  device_.release_spinning();
+}
+
 TEST_F(CompleterTest, AFaultReachesTheCallback) {
   submit("fault");
   std::promise<ErrorCode> code;
@@ -119,13 +147,13 @@ TEST_F(CompleterTest, AnOwnerThatLooksRunsItsCallbacksItself) {
   submit("noop");
   std::thread::id ran_on;
   while (ran_on != std::this_thread::get_id()) {
-    completer_->look(group_);  // from now on, the completer's thread leaves it alone
+    completer_->look(group_, true);  // from now on, the completer's thread leaves it alone
     std::promise<std::thread::id> ran;
     ASSERT_TRUE(completer_->watch(
         group_, stream_, [&](const Result<void>&) { ran.set_value(std::this_thread::get_id()); }));
     auto reached = ran.get_future();
     // A busy machine may let the other thread believe that this one has gone to sleep.
-    while (reached.wait_for(0s) != std::future_status::ready) completer_->look(group_);
+    while (reached.wait_for(0s) != std::future_status::ready) completer_->look(group_, true);
     ran_on = reached.get();
   }
 }
@@ -133,11 +161,11 @@ TEST_F(CompleterTest, AnOwnerThatLooksRunsItsCallbacksItself) {
 TEST_F(CompleterTest, WhatAnOwnerLeavesIsLookedAfter) {
   device_.hold(true);
   submit("noop");
-  completer_->look(group_);
+  completer_->look(group_, true);
   std::promise<void> reached;
   ASSERT_TRUE(
       completer_->watch(group_, stream_, [&](const Result<void>&) { reached.set_value(); }));
-  EXPECT_FALSE(completer_->look(group_));
+  EXPECT_FALSE(completer_->look(group_, true));
   completer_->leave(group_);
   device_.hold(false);
   reached.get_future().wait();
@@ -145,11 +173,11 @@ TEST_F(CompleterTest, WhatAnOwnerLeavesIsLookedAfter) {
 
 TEST_F(CompleterTest, AnOwnerThatLooksNoMoreWithoutSayingSoIsNoticed) {
   submit("spin");
-  completer_->look(group_);
+  completer_->look(group_, true);
   std::promise<void> reached;
   ASSERT_TRUE(
       completer_->watch(group_, stream_, [&](const Result<void>&) { reached.set_value(); }));
-  completer_->look(group_);
+  completer_->look(group_, true);
   device_.release_spinning();
   reached.get_future().wait();
 }
