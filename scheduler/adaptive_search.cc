@@ -16,7 +16,7 @@ constexpr Milliseconds kLeastPatience{20};
 // A candidate costs time: the work of the members goes on, but slower than in the best arrangement
 // that is known. A tenth is usual, and so much may be spent at once.
 constexpr double kUsualLoss = 0.1;
-constexpr Milliseconds kFreeLoss{3};
+constexpr Milliseconds kFreeLoss{2};
 // But a group that gains more than this searches on: what it loses then it has gained before.
 constexpr double kGoodEnough = 0.9;
 constexpr double kHandoverLaunches = 0.5;  // of the plan before, that a candidate waits for

@@ -60,7 +60,7 @@ struct Settings {
   double least_gain = 0.04;         // over what needs no arrangement: turns, or all together
   double cut = 1.15;                // candidates that look worse than this by the best are left
   double drift = 0.15;              // measured again when settled: so far off is a reason to search
-  double search_loss = 0.015;       // of the time of a search, what candidates may cost
+  double search_loss = 0.01;        // of the time of a search, what candidates may cost
   Milliseconds measure{2};          // of each candidate, at least
   Milliseconds measure_alone{3};    // or form_tries launches
   Milliseconds search_ahead{0.5};   // in place of `ahead` while searching
