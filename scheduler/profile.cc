@@ -19,7 +19,8 @@ constexpr double kUsualSpread = 0.25;
 // one outlier costs an eighth, a lasting change is followed within a few launches.
 constexpr double kFollow = 0.2;
 constexpr double kMostStep = 0.125;
-constexpr std::uint32_t kEarly = 8;  // samples
+constexpr std::uint32_t kEarly = 8;       // samples
+constexpr std::uint32_t kMostRounds = 8;  // so many launches of one measurement count
 // About so many of the last samples make up an estimate.
 constexpr std::uint32_t kMemory = 8;
 
@@ -50,21 +51,30 @@ void TimeEstimate::add(double measured_ms, std::uint32_t count) {
     samples = count;
     return;
   }
+  // Warming up, and whatever else a launch meets, only ever makes it slower, and all that were
+  // measured at once met the same. So the first ones that are quicker are believed at once, later
+  // ones one by one, and slower ones are one outlier, however many they are.
+  const std::uint32_t rounds = std::min(count, kMostRounds);
   const double apart = std::abs(measured_ms / ms - 1);
-  spread += (std::min(apart, 1.0) - spread) * std::max(kFollow, 1.0 / samples);
-  if (apart > kUsualSpread) {
-    // Of the first two the quicker: warming up only ever makes a launch slower. Later ones move it
-    // by a step, however many launches were measured at once: they all met the same thing.
-    const double step = measured_ms > ms ? 1 + kMostStep : 1 - kMostStep;
-    ms = samples == 1 ? std::min(ms, measured_ms) : ms * step;
+  const bool unusual = apart > kUsualSpread, quicker = measured_ms < ms;
+  if (unusual && quicker && samples < kEarly) {
+    ms = measured_ms;
     samples += count;
     return;
   }
-  const std::uint32_t rounds = std::min(count, 8U);
+  spread += (std::min(apart, 1.0) - spread) * std::max(kFollow, 1.0 / samples);
+  if (unusual) {
+    if (quicker) {
+      ms = std::max(measured_ms, ms * std::pow(1 - kMostStep, rounds));
+    } else if (samples > 1) {
+      ms *= 1 + kMostStep;
+    }
+    samples += count;
+    return;
+  }
   for (std::uint32_t i = 0; i < rounds; ++i) {
-    const double off = measured_ms / ms - 1;
-    if (samples < kEarly && off < 0 && off >= -kUsualSpread) {
-      ms = measured_ms;  // the first ones find clocks and caches cold
+    if (samples < kEarly && measured_ms < ms) {
+      ms = measured_ms;
     } else {
       ms += (measured_ms - ms) * std::max(kFollow, 1.0 / (samples + 1));
     }

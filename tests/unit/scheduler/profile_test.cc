@@ -46,6 +46,25 @@ TEST(ProfileTest, TheFirstLaunchOfAllMayBeSlow) {
   EXPECT_DOUBLE_EQ(time.ms, 1.0);
 }
 
+TEST(ProfileTest, HoweverManyLaunchesMetTheSameThingTheyAreOneOutlier) {
+  TimeEstimate time;
+  for (int i = 0; i < 10; ++i) time.add(2.0);
+  time.add(10.0, 100);
+  EXPECT_LT(time.ms, 2.4);
+  // But many that were quicker cannot be by chance.
+  time.add(1.0, 8);
+  EXPECT_LT(time.ms, 1.1);
+  EXPECT_GE(time.ms, 1.0);
+}
+
+TEST(ProfileTest, TheFirstQuickLaunchesAreBelieved) {
+  TimeEstimate time;
+  time.add(0.2, 3);  // cold
+  time.add(0.05);
+  EXPECT_DOUBLE_EQ(time.ms, 0.05);
+  EXPECT_DOUBLE_EQ(time.doubt(), 0);
+}
+
 TEST(ProfileTest, NonsenseIsNoMeasurement) {
   TimeEstimate time;
   time.add(0);
