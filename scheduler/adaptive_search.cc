@@ -227,7 +227,7 @@ void AdaptivePolicy::step_together(const View& view, Decisions& decisions) {
     const RunningWork& running = view.sessions[members_[i].index].running;
     if (rates[i] == 0) rates[i] = std::min(1.0, running.expected / (view.now - start));
   }
-  decisions.score = makespan_of(rates);
+  decisions.score = std::min(makespan_of(rates), kNoGood);
   search_.measured(rates);
   next_candidate(view, decisions);
 }
