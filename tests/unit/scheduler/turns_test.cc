@@ -210,22 +210,44 @@ TEST(TimesliceTest, AHigherPriorityPreemptsALongKernelAtOnce) {
   EXPECT_GT(scene.sim.progress(0), 0.55);
 }
 
-TEST(TurnsTest, LaunchesOfSeveralKernelsAreChargedAsWhatAllOfThemWereExpectedToTake) {
-  const Settings settings;
+/// A session that launches, as the roster sees it.
+struct OneSession {
+  KernelId kernel(const char* name, double ms) {
+    const KernelId id = profiles.find_or_add({.name = name});
+    profiles.kernel(id).alone[0].add(ms);
+    return id;
+  }
+  View at(int ms) {
+    return {.now = Time{} + std::chrono::milliseconds(ms),
+            .machine = machine,
+            .sessions = {&session, 1}};
+  }
+  void launches(KernelId id, int ms) {
+    session.id = 1;
+    session.waiting = WaitingLaunch{.kernel = id, .blocks = 1, .since = at(ms).now};
+    roster.update(at(ms));
+  }
+  void pauses(int from_ms, int to_ms) {
+    session.waiting.reset();
+    session.idle_since = at(from_ms).now;
+    roster.update(at(to_ms));
+  }
+
+  Settings settings;
   ProfileTable profiles;
-  const KernelId quick = profiles.find_or_add({.name = "quick"});
-  profiles.kernel(quick).alone[0].add(0.01);
-  Roster roster(settings, profiles);
-  Turns turns(settings, profiles);
-  const Machine machine = h200();
+  Roster roster{settings, profiles};
+  Machine machine = h200();
   SessionView session;
-  session.id = 1;
-  session.waiting = WaitingLaunch{.kernel = quick, .blocks = 1, .since = {}};
-  const View view{.now = {}, .machine = machine, .sessions = {&session, 1}};
-  roster.update(view);
+};
+
+TEST(TurnsTest, LaunchesOfSeveralKernelsAreChargedAsWhatAllOfThemWereExpectedToTake) {
+  OneSession one;
+  const KernelId quick = one.kernel("quick", 0.01);
+  Turns turns(one.settings, one.profiles);
+  one.launches(quick, 0);
   Decisions decisions;
-  turns.decide(view, roster, roster.contenders(), {}, decisions);
-  const double charged = roster[0].received;
+  turns.decide(one.at(0), one.roster, one.roster.contenders(), {}, decisions);
+  const double charged = one.roster[0].received;
   Completion completion{.session = 1,
                         .kernel = quick,
                         .placement = {},
@@ -233,60 +255,39 @@ TEST(TurnsTest, LaunchesOfSeveralKernelsAreChargedAsWhatAllOfThemWereExpectedToT
                         .device_time = Milliseconds(0.3),
                         .alone = Milliseconds(0.2),
                         .mixed = true};
-  turns.finished(roster, completion);
-  EXPECT_NEAR(roster[0].received, charged + 10 * 0.1, 1e-9);
+  turns.finished(one.roster, completion);
+  EXPECT_NEAR(one.roster[0].received, charged + 10 * 0.1, 1e-9);
   completion.mixed = false;
-  turns.finished(roster, completion);
-  EXPECT_NEAR(roster[0].received, charged + 10 * 0.1 + 10 * 0.29, 1e-9);
+  turns.finished(one.roster, completion);
+  EXPECT_NEAR(one.roster[0].received, charged + 10 * 0.1 + 10 * 0.29, 1e-9);
 }
 
 TEST(RosterTest, OfLaunchesOfSeveralKernelsTheOneWithMostTimeCounts) {
-  const Settings settings;
-  ProfileTable profiles;
-  const KernelId quick = profiles.find_or_add({.name = "quick"});
-  const KernelId slow = profiles.find_or_add({.name = "slow"});
-  profiles.kernel(quick).alone[0].add(0.2);
-  profiles.kernel(slow).alone[0].add(0.6);
-  Roster roster(settings, profiles);
-  const Machine machine = h200();
-  SessionView session;
-  session.id = 1;
-  session.waiting = WaitingLaunch{.kernel = quick, .blocks = 1, .since = {}};
-  const View view{.now = {}, .machine = machine, .sessions = {&session, 1}};
-  roster.update(view);
-  EXPECT_EQ(roster[0].kernel, quick);
+  OneSession one;
+  const KernelId quick = one.kernel("quick", 0.2), slow = one.kernel("slow", 0.6);
+  one.launches(quick, 0);
+  EXPECT_EQ(one.roster[0].kernel, quick);
   // However many batches begin with the quick one.
   for (int i = 0; i < 50; ++i) {
-    roster.account({.session = 1,
-                    .kernel = quick,
-                    .main = slow,
-                    .placement = {},
-                    .launches = 4,
-                    .alone = Milliseconds(0.4),
-                    .mixed = true});
-    EXPECT_EQ(roster[0].kernel, slow);
+    one.roster.account({.session = 1,
+                        .kernel = quick,
+                        .main = slow,
+                        .placement = {},
+                        .launches = 4,
+                        .alone = Milliseconds(0.4),
+                        .mixed = true});
+    EXPECT_EQ(one.roster[0].kernel, slow);
   }
   // Nor when the program comes back with it after a pause.
-  session.waiting.reset();
-  session.idle_since = Time{} + std::chrono::milliseconds(50);
-  const auto later = [&](int ms) {
-    return View{.now = Time{} + std::chrono::milliseconds(ms),
-                .machine = machine,
-                .sessions = {&session, 1}};
-  };
-  roster.update(later(100));
-  EXPECT_FALSE(roster[0].active);
-  session.waiting = WaitingLaunch{.kernel = quick, .blocks = 1, .since = later(200).now};
-  roster.update(later(200));
-  EXPECT_EQ(roster[0].kernel, slow);
+  one.pauses(50, 100);
+  EXPECT_FALSE(one.roster[0].active);
+  one.launches(quick, 200);
+  EXPECT_EQ(one.roster[0].kernel, slow);
   // But with one that it did not have.
-  session.waiting.reset();
-  session.idle_since = later(200).now;
-  roster.update(later(300));
-  const KernelId other = profiles.find_or_add({.name = "other"});
-  session.waiting = WaitingLaunch{.kernel = other, .blocks = 1, .since = later(400).now};
-  roster.update(later(400));
-  EXPECT_EQ(roster[0].kernel, other);
+  one.pauses(200, 300);
+  const KernelId other = one.kernel("other", 1);
+  one.launches(other, 400);
+  EXPECT_EQ(one.roster[0].kernel, other);
 }
 
 TEST(TimesliceTest, AgeingLetsTheLowestThrough) {
