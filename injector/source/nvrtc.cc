@@ -67,6 +67,14 @@ std::vector<std::string> includes_beside(const std::string& path) {
   return {};
 }
 
+/// NVRTC opens its other library by name alone, which the loader only finds where the toolkit is
+/// among its folders; but what is open already it takes. Where this fails, NVRTC says so itself.
+void open_builtins_beside(const std::string& path, std::pair<int, int> version) {
+  const std::string name = "libnvrtc-builtins.so." + std::to_string(version.first) + "." +
+                           std::to_string(version.second);
+  (void)dlopen((std::filesystem::path(path).parent_path() / name).c_str(), RTLD_NOW | RTLD_LOCAL);
+}
+
 /// Destroys the program when it goes out of scope.
 struct Program {
   nvrtcProgram handle = nullptr;
@@ -111,6 +119,7 @@ Result<Nvrtc> Nvrtc::open() {
   Dl_info where{};
   if (dladdr(reinterpret_cast<void*>(functions->version), &where) != 0 && where.dli_fname) {
     nvrtc.includes_ = includes_beside(where.dli_fname);
+    open_builtins_beside(where.dli_fname, nvrtc.version_);
   }
   nvrtc.functions_ = std::move(functions);
   return nvrtc;
