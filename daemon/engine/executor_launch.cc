@@ -189,7 +189,11 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
     const bool mixes = open->mixes && may_mix(grant);
     const bool alike =
         (same || mixes) && last.tag == start.tag && last.placement == start.placement;
-    if (resizable || profiled || !alike) close_batch(client, stream);
+    if (resizable || profiled || !alike) {
+      close_batch(client, stream);
+    } else if (!same) {
+      stream.batch->completion.mixed = true;
+    }
   }
   if (const auto prepared = prepare(client, stream, grant, shape, partition); !prepared) {
     auto nothing = std::make_shared<LaunchBatch>();
