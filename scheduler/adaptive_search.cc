@@ -62,11 +62,9 @@ Milliseconds AdaptivePolicy::candidate_time() const {
 Milliseconds AdaptivePolicy::candidate_measure() const {
   Milliseconds longest = settings_.measure;
   for (const Member& member : members_) {
-    const WaitingLaunch& launch = roster_[member.index].launch;
-    if (!is_long(profiles_.kernel(row(member)), settings_) || launch.blocks == 0) continue;
+    if (!is_long(profiles_.kernel(row(member)), settings_)) continue;
     const Milliseconds block =
-        expected_time(profiles_, row(member), settings_) *
-        (static_cast<double>(launch.wave) / static_cast<double>(launch.blocks));
+        block_time(expected_time(profiles_, row(member), settings_), roster_[member.index].launch);
     longest = std::max(longest, std::min(block * kBlocks, kLongWatch));
   }
   return longest;
@@ -138,6 +136,11 @@ double AdaptivePolicy::makespan_of(std::span<const double> rates) const {
 bool AdaptivePolicy::starving(std::span<const double> rates, double floor) const {
   const auto theirs = weights();
   return starves(rates, std::span(theirs).first(members_.size()), floor);
+}
+
+/// Since when nothing of the plan before runs any more, if the handover is over.
+Time AdaptivePolicy::ran_since() const {
+  return std::max(adopted_, handover_.since());
 }
 
 bool AdaptivePolicy::uneven(std::span<const double> rates) const {
@@ -212,7 +215,7 @@ bool AdaptivePolicy::watches_together() const {
 }
 
 void AdaptivePolicy::step_together(const View& view, Decisions& decisions) {
-  const Time start = std::max(adopted_, handover_.since());
+  const Time start = ran_since();
   const Time enough = handover_.over() ? start + ticks(kLongWatch) : kNever;
   const Time give_up = std::min(give_up_at(), enough);
   const bool watched = handover_.over() && whole_.covers(kWatch);
@@ -246,7 +249,7 @@ void AdaptivePolicy::step_search(const View& view, Decisions& decisions) {
   const auto rates = seen ? measurement_.rates() : std::vector<double>();
   const bool over =
       seen && makespan_of(rates) > settings_.cut * std::min(1.0, search_.best_score());
-  const Time start = std::max(adopted_, handover_.since());
+  const Time start = ran_since();
   const bool enough = seen && handover_.over() &&
                       measurement_.seen(settings_.form_tries, measure) &&
                       view.now - start >= ticks(measure);

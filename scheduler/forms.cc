@@ -62,19 +62,11 @@ std::uint32_t next_task(const KernelProfile& profile, std::uint32_t usual, std::
   return 0;
 }
 
-/// Of a block beside as many others as fit; unknown before a launch was measured.
-std::optional<Milliseconds> block_time(const KernelProfile& profile, const WaitingLaunch& launch) {
-  const TimeEstimate& time = profile.best_alone();
-  if (!time.known() || launch.blocks == 0 || launch.wave == 0) return std::nullopt;
-  const double waves = static_cast<double>(launch.blocks) / static_cast<double>(launch.wave);
-  return Milliseconds(time.ms / std::max(1.0, waves));
-}
-
 /// Blocks that a task may have.
 std::uint32_t largest_task(const KernelProfile& profile, const WaitingLaunch& launch) {
-  const auto block = block_time(profile, launch);
-  if (!block) return kUnknownTask;
-  return static_cast<std::uint32_t>(std::clamp<double>(kLongestTask / *block, 1, kLargestTask));
+  const Milliseconds block = block_time(Milliseconds(profile.best_alone().ms), launch);
+  if (block.count() <= 0) return kUnknownTask;
+  return static_cast<std::uint32_t>(std::clamp<double>(kLongestTask / block, 1, kLargestTask));
 }
 
 std::uint32_t usual_task(const WaitingLaunch& launch) {
@@ -176,6 +168,11 @@ bool alone_measured(const KernelProfile& profile, const WaitingLaunch& launch,
          (enough(native, settings.form_tries, settings) || worker.ms > settings.native_try.count());
 }
 
+Milliseconds block_time(Milliseconds alone, const WaitingLaunch& launch) {
+  if (launch.blocks == 0) return {};
+  return alone * (static_cast<double>(launch.wave) / static_cast<double>(launch.blocks));
+}
+
 std::uint32_t choose_task(const KernelProfile& profile, const WaitingLaunch& launch,
                           const Settings& settings, bool trying) {
   const std::uint32_t most = largest_task(profile, launch), usual = usual_task(launch);
@@ -192,8 +189,9 @@ std::uint32_t choose_task(const KernelProfile& profile, const WaitingLaunch& lau
 
 bool may_prefetch(const KernelProfile& profile, const WaitingLaunch& launch,
                   std::uint32_t task_size) {
-  const auto block = block_time(profile, launch);
-  return block && *block * (task_size == 0 ? usual_task(launch) : task_size) <= kLongestFetched;
+  const Milliseconds block = block_time(Milliseconds(profile.best_alone().ms), launch);
+  const std::uint32_t blocks = task_size == 0 ? usual_task(launch) : task_size;
+  return block.count() > 0 && block * blocks <= kLongestFetched;
 }
 
 std::uint64_t slice_blocks(const ProfileTable& profiles, const WaitingLaunch& launch,

@@ -37,6 +37,8 @@ Form choose_form(const KernelProfile& profile, const WaitingLaunch& launch,
 /// so long that whoever wants its SMs would notice.
 std::uint32_t choose_task(const KernelProfile& profile, const WaitingLaunch& launch,
                           const Settings& settings, bool trying);
+/// Of a block beside as many others as fit, where the launch takes `alone`; 0: not known.
+Milliseconds block_time(Milliseconds alone, const WaitingLaunch& launch);
 /// Whether a worker may have its next task before it is through with one of that size.
 bool may_prefetch(const KernelProfile& profile, const WaitingLaunch& launch,
                   std::uint32_t task_size);

@@ -22,6 +22,18 @@ constexpr double kGap = 0.05;
 constexpr double kRecentLaunches = 64;
 constexpr double kEnoughToTell = 8, kPausing = 0.2;  // so many, and so many of them after pauses
 
+/// Device time of the session's, of kernels of that family.
+void credit(Slot& slot, KernelId family, double ms) {
+  Slot::KernelTime* mine = &slot.mix[0];
+  for (Slot::KernelTime& entry : slot.mix) {
+    const bool match = entry.ms > 0 && entry.kernel == family;
+    const bool mine_matches = mine->ms > 0 && mine->kernel == family;
+    if (match || (!mine_matches && entry.ms < mine->ms)) mine = &entry;
+  }
+  if (mine->kernel != family) *mine = {.kernel = family};
+  mine->ms += std::min(ms, 2 * kMixMs);
+}
+
 }  // namespace
 
 bool Roster::align(const View& view) {
@@ -163,17 +175,6 @@ bool Roster::update(const View& view) {
   }
   least_served_ = std::max(least_served_, least);
   return changed;
-}
-
-void Roster::credit(Slot& slot, KernelId family, double ms) {
-  Slot::KernelTime* mine = &slot.mix[0];
-  for (Slot::KernelTime& entry : slot.mix) {
-    const bool match = entry.ms > 0 && entry.kernel == family;
-    const bool mine_matches = mine->ms > 0 && mine->kernel == family;
-    if (match || (!mine_matches && entry.ms < mine->ms)) mine = &entry;
-  }
-  if (mine->kernel != family) *mine = {.kernel = family};
-  mine->ms += std::min(ms, 2 * kMixMs);
 }
 
 void Roster::account(const Completion& completion) {

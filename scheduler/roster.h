@@ -72,8 +72,6 @@ class Roster {
   void note_arrival(Slot& slot, const SessionView& session) const;
   void choose_kernel(Slot& slot, const SessionView& session, Time now);
   bool aged(Slot& slot, const SessionView& session, Time now);
-  /// Device time of the session's, of kernels of that family.
-  static void credit(Slot& slot, KernelId family, double ms);
   void later(Time at) { next_change_ = at < next_change_ ? at : next_change_; }
 
   const Settings& settings_;

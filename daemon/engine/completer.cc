@@ -66,7 +66,6 @@ struct Completer::Watches {
 
   std::mutex looking;         // held by whoever looks; guards what follows
   std::int64_t asked_ns = 0;  // when the driver was asked
-  bool asks = false;          // it is asked this time
   // By stream, in the order of recording, so that only heads need a look.
   std::unordered_map<std::uint64_t, std::deque<Item>> queues;
   std::vector<Item> loose;
@@ -120,7 +119,7 @@ Result<void> Completer::watch(Group& group, device::Stream stream, Callback call
   if (!event) return std::unexpected(event.error());
   if (const auto recorded = device_.record((*event)->get(), stream); !recorded) return recorded;
   add(group.watches_, static_cast<std::uint64_t>(stream),
-      Item{std::move(*event), std::move(callback), notice == Notice::kCheap, &pool_of(notice)});
+      Item{std::move(*event), std::move(callback), &pool_of(notice)});
   return {};
 }
 
@@ -240,12 +239,12 @@ bool Completer::check(Watches& watches, std::int64_t ask_every_ns) {
   if (!looking) return false;
   watches.accept_incoming();
   const std::int64_t now = now_ns();
-  watches.asks = now - watches.asked_ns >= ask_every_ns;
-  if (watches.asks) watches.asked_ns = now;
+  const bool asks = now - watches.asked_ns >= ask_every_ns;
+  if (asks) watches.asked_ns = now;
   bool progress = false;
   for (auto entry = watches.queues.begin(); entry != watches.queues.end();) {
     std::deque<Item>& queue = entry->second;
-    while (!queue.empty() && finish_if_done(watches, queue.front())) {
+    while (!queue.empty() && finish_if_done(watches, queue.front(), asks)) {
       queue.pop_front();
       progress = true;
     }
@@ -253,12 +252,13 @@ bool Completer::check(Watches& watches, std::int64_t ask_every_ns) {
                                                                      : std::next(entry);
   }
   const auto finished =
-      std::erase_if(watches.loose, [&](Item& item) { return finish_if_done(watches, item); });
+      std::erase_if(watches.loose, [&](Item& item) { return finish_if_done(watches, item, asks); });
   return progress || finished > 0;
 }
 
-bool Completer::finish_if_done(Watches& watches, Item& item) {
-  if (item.asks && !watches.asks) return false;
+/// `asks`: the driver may be asked, for what is not told by a word.
+bool Completer::finish_if_done(Watches& watches, Item& item, bool asks) {
+  if (!asks && item.pool != &words_) return false;
   const auto done = device_.query(item.event->get());
   if (done && !*done) return false;
   Result<void> outcome;

@@ -95,7 +95,6 @@ class Completer {
   struct Item {
     std::shared_ptr<SharedEvent> event;
     Callback callback;
-    bool asks = true;      // looking means to ask the driver
     Pool* pool = nullptr;  // where the event goes when it is done; null: it is not ours
   };
 
@@ -105,7 +104,7 @@ class Completer {
   void run(const std::stop_token& stop);
   void sleep(const std::stop_token& stop);
   bool check(Watches& watches, std::int64_t ask_every_ns);
-  bool finish_if_done(Watches& watches, Item& item);
+  bool finish_if_done(Watches& watches, Item& item, bool asks);
 
   device::Device& device_;
   std::mutex mutex_;  // guards what follows

@@ -49,8 +49,9 @@ void Executor::resize(const scheduler::Resize& change, scheduler::Time now) {
   if (client == nullptr || client->abandoned.load()) return;
   const std::lock_guard lanes(client->mutex);
   if (client->lanes.empty()) return;
-  if (views_[client->index].running.placement.empty()) client->last_came = ++starts_;
-  views_[client->index].running.placement = change.placement;
+  scheduler::Placement& placement = views_[client->index].running.placement;
+  if (placement.empty() && !change.placement.empty()) client->last_came = ++starts_;
+  placement = change.placement;
   for (ActiveLane& lane : client->lanes) {
     const bool was_away = lane.placement.empty();
     if (const auto done = apply(*client, lane, change.placement); !done) {

@@ -435,8 +435,10 @@ void Executor::close_batch(Client& client, LogicalStream& stream, Completer::Not
     batch_ended(batch, outcome);
     completer_.give_back_timers(std::move(batch->start), std::move(batch->end));
   };
-  const bool soon = notice == Completer::Notice::kSoon;
-  const auto watched = client.streams.watch(stream, ended, notice, soon ? nullptr : batch->end);
+  if (notice == Completer::Notice::kCheap && batch->end) {
+    return client.streams.watch_event(stream, batch->end, ended);
+  }
+  const auto watched = client.streams.watch(stream, ended, notice);
   if (!watched) batch_ended(batch, watched);
 }
 

@@ -86,7 +86,8 @@ Result<void> Session::event_record(const ipc::Command& command, Reply&) {
   if ((*record)->shared) (*record)->shared->set((*record)->event);
   streams_.work_submitted(**stream);
   // Watched here: its end must be seen even if more work follows at once.
-  return checked(streams_.watch(**stream, {}, Completer::Notice::kCheap, (*record)->event));
+  streams_.watch_event(**stream, (*record)->event);
+  return {};
 }
 
 Result<void> Session::stream_wait_event(const ipc::Command& command, Reply&) {

@@ -149,26 +149,33 @@ void StreamTable::work_submitted(LogicalStream& stream,
   if (!watched) on_fault_(watched.error());
 }
 
-Result<void> StreamTable::watch(LogicalStream& stream, Completer::Callback then,
-                                Completer::Notice notice, std::shared_ptr<SharedEvent> event) {
+/// What the completer is to call for a watch that is about to be placed.
+Completer::Callback StreamTable::begin_watch(LogicalStream& stream, Completer::Callback then) {
   stream.unwatched = 0;
   auto pointer = stream.shared_from_this();
   std::erase(unwatched_, pointer);
   stream.watches.fetch_add(1);
   const Reached reached{stream.submitted.load(), stream.launches.load(), stream.position.load()};
-  auto reach = [this, pointer = std::move(pointer), reached,
-                then = std::move(then)](const Result<void>& outcome) {
+  return [this, pointer = std::move(pointer), reached,
+          then = std::move(then)](const Result<void>& outcome) {
     watch_reached(*pointer, reached, outcome);
     if (then) then(outcome);
     pointer->watches.fetch_sub(1);
   };
-  if (event) {
-    completer_.watch(group_, stream.device, std::move(event), std::move(reach));
-    return {};
-  }
+}
+
+Result<void> StreamTable::watch(LogicalStream& stream, Completer::Callback then,
+                                Completer::Notice notice) {
+  auto reach = begin_watch(stream, std::move(then));
   auto watched = completer_.watch(group_, stream.device, std::move(reach), notice);
   if (!watched) stream.watches.fetch_sub(1);
   return watched;
+}
+
+void StreamTable::watch_event(LogicalStream& stream, std::shared_ptr<SharedEvent> event,
+                              Completer::Callback then) {
+  auto reach = begin_watch(stream, std::move(then));
+  completer_.watch(group_, stream.device, std::move(event), std::move(reach));
 }
 
 void StreamTable::watch_all() {

@@ -66,11 +66,13 @@ class StreamTable {
   /// After the piece of work was submitted. `kernel` is its name if it is a launch.
   void work_submitted(LogicalStream& stream, const std::shared_ptr<const std::string>& kernel = {});
   /// Lets everybody see, and has the completer call `then`, when what was submitted so far
-  /// is done. When it fails, `then` is not called. `event`, if there is one, was just recorded
-  /// there anyway, and is not recorded again while anybody else has it.
+  /// is done. When it fails, `then` is not called.
   Result<void> watch(LogicalStream& stream, Completer::Callback then = {},
-                     Completer::Notice notice = Completer::Notice::kSoon,
-                     std::shared_ptr<SharedEvent> event = {});
+                     Completer::Notice notice = Completer::Notice::kSoon);
+  /// The same, where `event` was just recorded there anyway. It is not to be recorded again while
+  /// anybody else has it.
+  void watch_event(LogicalStream& stream, std::shared_ptr<SharedEvent> event,
+                   Completer::Callback then = {});
   /// Before the session's thread may wait: for every stream with work behind its last watch, but
   /// for those with a launch in a lane.
   void watch_all();
@@ -111,6 +113,7 @@ class StreamTable {
   };
 
   Result<void> move_to(LogicalStream& stream, device::Partition partition);
+  Completer::Callback begin_watch(LogicalStream& stream, Completer::Callback then);
   void watch_reached(LogicalStream& stream, const Reached& reached, const Result<void>& outcome);
   /// What is destroyed without the mutex: it gives registered memory back, which may begin a rest
   /// (Device::StallHooks), and who resizes lanes waits for the mutex.
