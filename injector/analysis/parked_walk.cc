@@ -13,14 +13,6 @@ using ptx::Operand;
 
 constexpr std::uint32_t kNone = ControlFlow::kNone;
 
-/// Loads that cannot fail count as such: where the others are, they give every thread of the block
-/// the same.
-bool may_be_repeated(const Instruction& instruction) {
-  const bool is_harmless_load = instruction.opcode == "ld" && !instruction.has("volatile") &&
-                                (instruction.has("param") || instruction.has("const"));
-  return only_computes(instruction) || is_harmless_load;
-}
-
 class Planner {
  public:
   Planner(const ptx::Module& module, const ptx::Function& function)

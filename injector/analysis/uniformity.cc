@@ -69,6 +69,12 @@ bool only_computes(const Instruction& instruction) {
   return is_pure(instruction.opcode);
 }
 
+bool may_be_repeated(const Instruction& instruction) {
+  const bool is_harmless_load = instruction.opcode == "ld" && !instruction.has("volatile") &&
+                                (instruction.has("param") || instruction.has("const"));
+  return only_computes(instruction) || is_harmless_load;
+}
+
 bool has_result(const Instruction& instruction) {
   const std::string_view opcode = instruction.opcode;
   if (opcode == "bar" || opcode == "barrier") return instruction.has("red");

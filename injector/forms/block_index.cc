@@ -113,6 +113,33 @@ constexpr std::string_view kStep = R"(	add.u32 ~c{0}, ~c{0}, 1;
 	mov.u32 ~c{0}, ~q;
 )";
 
+// ~stop: where the run of blocks ends, each of which is the one before but for ~cx: with the task,
+// at ~e, or with a row of the grid.
+constexpr std::string_view kStop = R"($row:
+	and.b32 ~stop, ~e, 0x7fffffff;
+)";
+constexpr std::string_view kStopInRow = R"(	ld.param.u32 ~q, [<origin_x>];
+	ld.param.u32 ~u, [<extent_x>];
+	add.u32 ~u, ~u, ~q;
+	sub.u32 ~u, ~u, ~cx;
+	add.u32 ~u, ~u, ~block;
+	min.u32 ~stop, ~stop, ~u;
+)";
+constexpr std::string_view kNextRow = R"(	ld.shared.u32 ~e, [~slot+4];
+	and.b32 ~u, ~e, 0x7fffffff;
+	setp.lt.u32 ~p, ~block, ~u;
+	@!~p bra $done;
+	ld.param.u32 ~cx, [<origin_x>];
+)";
+
+/// The axes behind x.
+std::string step_rows(std::size_t axes) {
+  std::string code;
+  if (axes > 1) code += fmt::format(kStep, 'y');
+  if (axes > 2) code += "\tadd.u32 ~cz, ~cz, 1;\n";
+  return code;
+}
+
 }  // namespace
 
 std::string block_index_registers() {
@@ -139,10 +166,24 @@ std::string begin_block_index(const ptx::Function& function) {
 std::string step_block_index(const ptx::Function& function) {
   const std::size_t axes = kept_axes(function);
   if (axes == 0) return {};
-  std::string code = fmt::format(kStep, 'x');
-  if (axes > 1) code += fmt::format(kStep, 'y');
-  if (axes > 2) code += "\tadd.u32 ~cz, ~cz, 1;\n";
-  return expand(code + "$stepped:\n");
+  return expand(fmt::format(kStep, 'x') + step_rows(axes) + "$stepped:\n");
+}
+
+std::string begin_run(const ptx::Function& function) {
+  std::string code(kStop);
+  if (kept_axes(function) > 0) code += kStopInRow;
+  return begin_block_index(function) + expand(code + "$indexed:\n");
+}
+
+std::string step_run(const ptx::Function& function, std::string_view barrier) {
+  const std::size_t axes = kept_axes(function);
+  std::string code = "\tadd.u32 ~block, ~block, 1;\n";
+  if (axes > 0) code += "\tadd.u32 ~cx, ~cx, 1;\n";
+  code += "\tsetp.lt.u32 ~p, ~block, ~stop;\n";
+  code.append(barrier).append("\t@~p bra $indexed;\n");
+  if (axes == 0) return expand(code);
+  code.append(kNextRow).append(step_rows(axes));
+  return expand(code + "$stepped:\n\tbra $row;\n$done:\n");
 }
 
 void replace_kept_index(const ptx::Function& function, FunctionCopy& copy) {

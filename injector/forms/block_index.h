@@ -28,6 +28,12 @@ void replace_block_index(const ptx::Function& function, FunctionCopy& copy,
 /// %__slate_block, what makes them those of the next block, and the reads. %__slate_p is used.
 std::string begin_block_index(const ptx::Function& function);
 std::string step_block_index(const ptx::Function& function);
+/// As these two, but with what remains of the task in ~stop, so that the next block of a row costs
+/// two additions and a comparison. Before: ~e is the task's end, with the flag. The second goes to
+/// $indexed with the next block, or on when the task has been done. `barrier`: template of what
+/// separates blocks.
+std::string begin_run(const ptx::Function& function);
+std::string step_run(const ptx::Function& function, std::string_view barrier);
 void replace_kept_index(const ptx::Function& function, FunctionCopy& copy);
 
 // --- Device functions

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "injector/analysis/facts.h"
+#include "injector/analysis/uniformity.h"
 #include "injector/forms/ptx_template.h"
 
 namespace slate::injector {
@@ -70,7 +71,10 @@ std::optional<std::string> ExitCode::guarded(std::uint32_t block, std::string_vi
         break;
       }
       if (++count > kMostGuarded) return std::nullopt;
-      text += fmt::format("@{} {}\n\t", expand(guard), text_of(instruction.span));
+      const bool is_noticed = !may_be_repeated(instruction) ||
+                              !mentions_.stay_within(instruction, code.first, code.end);
+      if (is_noticed) text += fmt::format("@{} ", expand(guard));
+      text.append(text_of(instruction.span)).append("\n\t");
     }
     block = next;
   }

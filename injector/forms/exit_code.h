@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "injector/analysis/control_flow.h"
+#include "injector/analysis/mentions.h"
 #include "injector/analysis/scopes.h"
 #include "injector/ptx/module.h"
 
@@ -18,11 +19,16 @@ class ExitCode {
  public:
   /// The arguments must outlive it.
   ExitCode(const ptx::Module& module, const ptx::Function& function, const ControlFlow& flow,
-           const std::vector<InnerScope>& scopes)
-      : module_(module), function_(function), flow_(flow), scopes_(scopes) {}
+           const std::vector<InnerScope>& scopes, const Mentions& mentions)
+      : module_(module),
+        function_(function),
+        flow_(flow),
+        scopes_(scopes),
+        mentions_(mentions) {}
 
-  /// The code from `block` on, each instruction under `guard`, a template of a predicate; empty if
-  /// there is none but the end. Nothing unless it is a few plain instructions in a row.
+  /// The code from `block` on, each instruction that others would notice under `guard`, a template
+  /// of a predicate; empty if there is none but the end. Nothing unless it is a few plain
+  /// instructions in a row.
   std::optional<std::string> guarded(std::uint32_t block, std::string_view guard) const;
 
   /// A copy of it. It begins with the label `name` and ends, whatever way it takes, with jumps to
@@ -49,6 +55,7 @@ class ExitCode {
   const ptx::Function& function_;
   const ControlFlow& flow_;
   const std::vector<InnerScope>& scopes_;
+  const Mentions& mentions_;
   std::size_t copied_ = 0;  // instructions
 };
 

@@ -59,6 +59,6 @@ Result<ModuleAnalysis> judge(const ptx::Module& module);
 Result<InjectedModule> inject(const ptx::Module& module, const InjectOptions& options);
 
 /// Changes whenever the same PTX gives another result: part of cache keys.
-inline constexpr std::string_view kInjectorVersion = "2";
+inline constexpr std::string_view kInjectorVersion = "3";
 
 }  // namespace slate::injector

@@ -7,10 +7,12 @@
 #include <utility>
 
 #include "injector/analysis/facts.h"
+#include "injector/analysis/mentions.h"
 #include "injector/analysis/parked_walk.h"
 #include "injector/analysis/scopes.h"
 #include "injector/analysis/uniformity.h"
 #include "injector/forms/exit_code.h"
+#include "injector/forms/passage.h"
 #include "injector/forms/ptx_template.h"
 #include "injector/ptx/printer.h"
 
@@ -29,15 +31,18 @@ class LateExitWriter {
         flow_(function),
         walk_(walk),
         jumps_(walk.jumps),
-        code_(module, function, flow_, scopes_) {}
+        mentions_(function),
+        code_(module, function, flow_, scopes_, mentions_) {}
 
   /// The edits of the function; nothing where a label would be in an inner scope, or where exits
   /// have too much code.
   std::optional<std::vector<ptx::Edit>> write() {
     begin();
+    find_passages();
     for (const ParkedWalk::Exit& exit : walk_.exits) write_exit(exit);
     for (const std::uint32_t barrier : walk_.barriers) write_barrier(barrier);
     for (const auto& [at, stop] : jumps_) insert(at, jump_to(stop) + "\n\t");
+    write_passages();
     edits_.push_back(
         ptx::insert_at(function_.body.end - 1, tail_ + expand("$parked_end:\n\tret;\n")));
     // Before all else that is put where they stand.
@@ -80,7 +85,80 @@ class LateExitWriter {
       if (label.target == 0) at = std::min(at, label.span.begin);
     }
     edits_.push_back(ptx::insert_at(
-        at, expand("\t.reg .pred ~alive, ~some, ~own, ~parked;\n\tmov.pred ~alive, 1;\n\t")));
+        at, expand("\t.reg .pred ~alive, ~some, ~own, ~parked, ~inside;\n\tmov.pred ~alive, 1;\n\t")));
+  }
+
+  // --- Passages
+
+  /// Where a parked thread may go along it does not jump.
+  void find_passages() {
+    std::vector<ControlFlow::Edge> left_here;
+    for (const ParkedWalk::Exit& exit : walk_.exits) {
+      if (code_.guarded(exit.way.to, "~own")) left_here.push_back(exit.way);
+    }
+    const ControlFlow parked = flow_.without(left_here);
+    const PassageFinder finder(function_, parked, mentions_);
+    std::erase_if(jumps_,
+                  [&](const auto& jump) { return passes(finder, jump.first, jump.second); });
+    for (const ParkedWalk::Exit& exit : walk_.exits) {
+      const auto& next = parked.blocks()[exit.way.block].successors;
+      if (next.size() != 1) continue;
+      const std::uint32_t first = parked.blocks()[next.front()].first;
+      if (passes(finder, first, exit.stop)) passing_.insert(exit.way.block);
+    }
+  }
+
+  bool passes(const PassageFinder& finder, std::uint32_t from, std::uint32_t stop) {
+    if (stop == ParkedWalk::kEnd) return false;  // what is left concerns nobody
+    auto passage = finder.find(from, stop);
+    if (!passage) return false;
+    passage_.effects.merge(passage->effects);
+    passage_.skips.merge(passage->skips);
+    passage_.predicated.merge(passage->predicated);
+    return true;
+  }
+
+  void write_passages() {
+    for (const std::uint32_t effect : passage_.effects) write_guard(effect, "and", "~alive");
+    for (const auto& [branch, taken] : passage_.skips) {
+      if (taken) insert(branch, "not.pred ~parked, ~alive;\n\t");
+      write_guard(branch, taken ? "or" : "and", taken ? "~parked" : "~alive");
+    }
+    for (const auto& [branch, predicated] : passage_.predicated) {
+      write_predicate(branch, "~alive");
+      for (const std::uint32_t inner : predicated.branches) write_predicate(inner, "~inside");
+      for (const std::uint32_t load : predicated.fresh) write_before(load);
+      for (const std::uint32_t guarded : predicated.guarded) write_guard(guarded, "and", "~inside");
+    }
+  }
+
+  /// `what`: and, or.
+  void write_guard(std::uint32_t index, std::string_view what, std::string_view predicate) {
+    const Instruction& instruction = function_.instructions[index];
+    const auto& guard = instruction.guard;
+    std::string text = fmt::format("@{} ", predicate);
+    if (guard) {
+      text = fmt::format("{}.pred ~own, {};\n\t{}.pred ~own, ~own, {};\n\t@~own ",
+                         guard->negated ? "not" : "mov", guard->text, what, predicate);
+    }
+    edits_.push_back(
+        ptx::replace({instruction.span.begin, instruction.opcode_span.begin}, expand(text)));
+  }
+
+  void write_before(std::uint32_t load) {
+    const Operand& result = function_.instructions[load].operands.front();
+    const auto bits = 8 * ptx::type_bytes(function_.variables[result.index].type);
+    insert(load, fmt::format("mov.b{} {}, 0;\n\t", bits, result.text));
+  }
+
+  /// In the place of a branch: ~inside says who would not have taken it, of those of `before`.
+  void write_predicate(std::uint32_t branch, std::string_view before) {
+    const Instruction& instruction = function_.instructions[branch];
+    edits_.push_back(ptx::replace(
+        instruction.span,
+        expand(fmt::format("{}.pred ~own, {};\n\tand.pred ~inside, ~own, {};",
+                           instruction.guard->negated ? "mov" : "not", instruction.guard->text,
+                           before))));
   }
 
   // --- Exits
@@ -103,10 +181,48 @@ class LateExitWriter {
   /// Code so short that it needs no branch: those who leave do it, and all go on together. Those
   /// parked before may come along up to here, too: one jump for both.
   std::string leave_here(const ParkedWalk::Exit& exit, const std::string& code, bool negated) {
+    std::string text = expand(tell_apart(exit, negated)) + code;
+    if (passing_.contains(exit.way.block)) return text;
     take_along(exit);
-    const std::string who = fmt::format("{}.pred ~own, {};\n\tand.pred ~own, ~own, ~alive;\n\t",
-                                        negated ? "not" : "mov", branch_of(exit).guard->text);
-    return expand(who) + code + expand("xor.pred ~alive, ~alive, ~own;\n\t" + jump_to(exit.stop));
+    return text + expand(jump_to(exit.stop));
+  }
+
+  /// ~own: who leaves now; ~alive: who stays. In one instruction where the condition is a
+  /// comparison, made just before.
+  std::string tell_apart(const ParkedWalk::Exit& exit, bool negated) const {
+    const Instruction& branch = branch_of(exit);
+    const Instruction* comparison = comparison_before(exit.way.block);
+    if (comparison != nullptr) {
+      return fmt::format(
+          "setp.{}.and.{} {}, {}, {}, ~alive;\n\t", comparison->modifiers[0],
+          comparison->modifiers[1], negated ? "~alive|~own" : "~own|~alive",
+          text_of(comparison->operands[1].span), text_of(comparison->operands[2].span));
+    }
+    return fmt::format(
+        "{1}.pred ~own, {0};\n\t{2}.pred ~parked, {0};\n\tand.pred ~own, ~own, ~alive;\n\t"
+        "and.pred ~alive, ~alive, ~parked;\n\t",
+        branch.guard->text, negated ? "not" : "mov", negated ? "mov" : "not");
+  }
+
+  /// The plain comparison that made the condition of the branch at the end of a block, if it would
+  /// say the same there.
+  const Instruction* comparison_before(std::uint32_t number) const {
+    const ControlFlow::Block& block = flow_.blocks()[number];
+    const Operand& condition = *function_.instructions[block.end - 1].guard;
+    std::set<std::string_view> changed;
+    for (std::uint32_t i = block.end - 1; i-- != block.first;) {
+      const Instruction& instruction = function_.instructions[i];
+      for_each_result(instruction, [&](const Operand& result) { changed.insert(result.text); });
+      if (!changed.contains(condition.text)) continue;
+      const auto& operands = instruction.operands;
+      const bool is_plain = instruction.opcode == "setp" && !instruction.guard &&
+                            instruction.modifiers.size() == 2 && operands.size() == 3 &&
+                            operands[0].text == condition.text;
+      const bool is_same = is_plain && !changed.contains(operands[1].text) &&
+                           !changed.contains(operands[2].text);
+      return is_same ? &instruction : nullptr;
+    }
+    return nullptr;
   }
 
   /// A jump of those parked that leads past the exit, from before it, over nothing but computation
@@ -173,9 +289,12 @@ class LateExitWriter {
   const ControlFlow flow_;
   const ParkedWalk& walk_;
   std::map<std::uint32_t, std::uint32_t> jumps_;
+  const Mentions mentions_;
   ExitCode code_;
   std::vector<ptx::Edit> edits_;
   std::set<std::uint32_t> stops_;
+  std::set<std::uint32_t> passing_;  // blocks at whose end threads are parked and go on all the same
+  Passage passage_;                  // all of them
   std::string tail_;
   bool failed_ = false;
 };

@@ -33,7 +33,11 @@ class WorkerWriter {
   /// From the brace to the kernel's first own instruction.
   std::string prologue() const {
     std::string code(text::kRegisters);
-    if (copies_ != nullptr) code.append(text::kCopyRegisters).append(copies_->declaration());
+    if (copies_ != nullptr) {
+      code.append(text::kCopyRegisters).append(copies_->declaration());
+    } else if (counts_index_) {
+      code += text::kRunRegisters;
+    }
     code += text::kFindLeader;
     if (copies_ != nullptr) code += copies_->begin();
     if (entry_.drains) code += "\tadd.u32 ~live, ~slot, 32;\n";
@@ -54,7 +58,11 @@ class WorkerWriter {
     if (entry_.copies_asynchronously) code += "\tcp.async.wait_all;\n";
     if (copies_ != nullptr) code += copies_->change();
     std::string expanded = expand(code);
-    if (counts_index_) expanded += step_block_index(function_);
+    if (counts_index_) {
+      const std::string_view separator = entry_.separates_blocks ? barrier() : "";
+      expanded +=
+          copies_ != nullptr ? step_block_index(function_) : step_run(function_, separator);
+    }
     code = next();
     code.append(text::kLeave).append(text::kAddresses).append(text::kCountOut);
     return expanded + expand(code);
@@ -91,7 +99,7 @@ class WorkerWriter {
     if (entry_.drains) code += text::kClearAhead;
     std::string expanded = expand(code);
     // Where it is counted, $block is where a task begins.
-    if (counts_index_) expanded += begin_block_index(function_) + expand("$indexed:\n");
+    if (counts_index_) expanded += begin_run(function_);
     if (entry_.functions_read_block_index) {
       expanded += expand("\t@!~leader bra $index;\n") + publish_block_index() +
                   expand(std::string("$index:\n").append(barrier()));
@@ -117,22 +125,19 @@ class WorkerWriter {
     if (lean_) {
       code.append(barrier()).append(text::kFindLeader).append(text::kLeanNext);
     } else {
-      add_next_block(code);
+      if (!counts_index_) add_next_block(code);
       code += text::kFetchAfter;
     }
     return code.append(text::kAddresses).append(text::kDecide);
   }
 
   void add_next_block(std::string& code) const {
-    const std::string_view block = counts_index_ ? "$indexed" : "$block";
-    code += text::kNextBlock;
     // The drain ends with a barrier.
-    if (entry_.drains || !(entry_.separates_blocks || entry_.functions_read_block_index)) {
-      code.append("\t@~p bra ").append(block).append(";\n");
-      return;
-    }
-    code.append("\t@!~p bra $done;\n").append(barrier());
-    code.append("\tbra ").append(block).append(";\n$done:\n");
+    const bool meets =
+        !entry_.drains && (entry_.separates_blocks || entry_.functions_read_block_index);
+    code += text::kNextBlock;
+    if (meets) code += barrier();
+    code += "\tbra $block;\n$done:\n";
   }
 
   /// Every barrier of the kernel leads from one interval to the next.

@@ -16,8 +16,8 @@
 // tasks were handed out, or reports a retreat.
 //
 // `ret` goes to the end of the block's turn. Blocks that use shared memory are separated: by a
-// barrier, or, where the kernel has one that all threads come to in every block, by two copies of
-// its shared memory that take turns (shared_copies.h). There the leader settles the next task
+// barrier, or, where the kernel has just one that all threads come to in every block, by two copies
+// of its shared memory that take turns (shared_copies.h). There the leader settles the next task
 // before the last block's own barrier, which makes it known, and no thread waits between tasks.
 //
 // Where threads may return before others reach a barrier, their exits are made late

@@ -4,7 +4,7 @@
 // Registers: ~leader (predicate: thread 0), ~slot (shared address of the present task's words),
 // ~block (present block), ~task (task fetched ahead), ~sm (SM word seen when fetching). Only these
 // live while the kernel's own code runs, with ~live (drain), ~copy and ~end (blocks that overlap),
-// and the block index where it is counted; in the lean loop none do.
+// and the block index and ~stop (block_index.h) where it is counted; in the lean loop none do.
 //
 // Shared words behind __slate_s:
 //   0, 8   {first block, end} of one task and of the one after it, alternating; first = -1: leave;
@@ -160,7 +160,10 @@ inline constexpr std::string_view kNextBlock = R"(	add.u32 ~block, ~block, 1;
 	ld.shared.u32 ~e, [~slot+4];
 	and.b32 ~e, ~e, 0x7fffffff;
 	setp.lt.u32 ~p, ~block, ~e;
+	@!~p bra $done;
 )";
+// Where the index is counted.
+inline constexpr std::string_view kRunRegisters = "\t.reg .b32 ~stop;\n";
 
 // --- Exit drain ---
 // A thread that has returned goes on taking part in the barriers of those who have not. Behind each

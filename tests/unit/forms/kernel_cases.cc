@@ -47,6 +47,7 @@ std::vector<TestKernel> golden_kernels() {
       golden_kernel("barrier_loop", {60, 1, 1}, {128, 1, 1}),
       golden_kernel("early_return_barrier", {80, 1, 1}, {96, 1, 1}),
       golden_kernel("early_return_loop", {60, 1, 1}, {128, 1, 1}),
+      golden_kernel("early_return_branch", {50, 1, 1}, {128, 1, 1}),
       golden_kernel("early_return_reduce", {60, 1, 1}, {112, 1, 1}),
       golden_kernel("early_return_drain", {60, 1, 1}, {96, 1, 1}),
       golden_kernel("early_return_shuffle", {60, 1, 1}, {80, 1, 1}),
