@@ -39,8 +39,9 @@ struct Setting {
   daemon::TaskSizes sizes;
   bool is_static = true;
   bool prefetch = true;
+  bool is_even = false;
   std::string text() const {
-    return fmt::format("T{}{}{}{}", sizes.size,
+    return fmt::format("T{}{}{}{}{}", sizes.size, is_even ? " even" : "",
                        sizes.quarter_blocks != 0  ? " tapered"
                        : sizes.single_blocks != 0 ? " singles"
                                                   : "",
@@ -48,8 +49,14 @@ struct Setting {
   }
 };
 
-std::vector<Setting> settings() {
+/// `blocks_each`: of the grid, by worker. Besides powers of two, sizes with which all workers come
+/// to the same number of tasks: they end together, without smaller tasks at the end.
+std::vector<Setting> settings(double blocks_each) {
   std::vector<Setting> all;
+  for (const int rounds : {5, 10, 20}) {
+    const auto size = static_cast<std::uint32_t>(std::ceil(blocks_each / rounds));
+    if (size > 2) all.push_back({{.size = size}, true, true, true});
+  }
   for (const std::uint32_t size : {1u, 2u, 4u, 8u, 16u, 32u}) {
     all.push_back({{.size = size}, true, true});
     if (size > 1) {
@@ -89,7 +96,9 @@ class Bench {
     const int repetitions = std::clamp(static_cast<int>(10.0 / native_once), 3, 200);
     std::vector<double> natives;
     std::map<std::string, std::vector<double>> workers;
-    const std::vector<Setting> all = settings();
+    const std::uint64_t places = std::uint64_t{worker_room_} * memory_->sm_count();
+    const std::vector<Setting> all =
+        settings(static_cast<double>(spec_.grid.count()) / static_cast<double>(places));
     for (int round = 0; round < rounds_; ++round) {
       for (std::size_t i = 0; i < all.size(); ++i) {
         if (i % 5 == 0) natives.push_back(time_native(repetitions));

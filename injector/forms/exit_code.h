@@ -20,11 +20,7 @@ class ExitCode {
   /// The arguments must outlive it.
   ExitCode(const ptx::Module& module, const ptx::Function& function, const ControlFlow& flow,
            const std::vector<InnerScope>& scopes, const Mentions& mentions)
-      : module_(module),
-        function_(function),
-        flow_(flow),
-        scopes_(scopes),
-        mentions_(mentions) {}
+      : module_(module), function_(function), flow_(flow), scopes_(scopes), mentions_(mentions) {}
 
   /// The code from `block` on, each instruction that others would notice under `guard`, a template
   /// of a predicate; empty if there is none but the end. Nothing unless it is a few plain

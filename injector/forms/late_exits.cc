@@ -85,7 +85,8 @@ class LateExitWriter {
       if (label.target == 0) at = std::min(at, label.span.begin);
     }
     edits_.push_back(ptx::insert_at(
-        at, expand("\t.reg .pred ~alive, ~some, ~own, ~parked, ~inside;\n\tmov.pred ~alive, 1;\n\t")));
+        at,
+        expand("\t.reg .pred ~alive, ~some, ~own, ~parked, ~inside;\n\tmov.pred ~alive, 1;\n\t")));
   }
 
   // --- Passages
@@ -155,10 +156,9 @@ class LateExitWriter {
   void write_predicate(std::uint32_t branch, std::string_view before) {
     const Instruction& instruction = function_.instructions[branch];
     edits_.push_back(ptx::replace(
-        instruction.span,
-        expand(fmt::format("{}.pred ~own, {};\n\tand.pred ~inside, ~own, {};",
-                           instruction.guard->negated ? "mov" : "not", instruction.guard->text,
-                           before))));
+        instruction.span, expand(fmt::format("{}.pred ~own, {};\n\tand.pred ~inside, ~own, {};",
+                                             instruction.guard->negated ? "mov" : "not",
+                                             instruction.guard->text, before))));
   }
 
   // --- Exits
@@ -193,10 +193,10 @@ class LateExitWriter {
     const Instruction& branch = branch_of(exit);
     const Instruction* comparison = comparison_before(exit.way.block);
     if (comparison != nullptr) {
-      return fmt::format(
-          "setp.{}.and.{} {}, {}, {}, ~alive;\n\t", comparison->modifiers[0],
-          comparison->modifiers[1], negated ? "~alive|~own" : "~own|~alive",
-          text_of(comparison->operands[1].span), text_of(comparison->operands[2].span));
+      return fmt::format("setp.{}.and.{} {}, {}, {}, ~alive;\n\t", comparison->modifiers[0],
+                         comparison->modifiers[1], negated ? "~alive|~own" : "~own|~alive",
+                         text_of(comparison->operands[1].span),
+                         text_of(comparison->operands[2].span));
     }
     return fmt::format(
         "{1}.pred ~own, {0};\n\t{2}.pred ~parked, {0};\n\tand.pred ~own, ~own, ~alive;\n\t"
@@ -218,8 +218,8 @@ class LateExitWriter {
       const bool is_plain = instruction.opcode == "setp" && !instruction.guard &&
                             instruction.modifiers.size() == 2 && operands.size() == 3 &&
                             operands[0].text == condition.text;
-      const bool is_same = is_plain && !changed.contains(operands[1].text) &&
-                           !changed.contains(operands[2].text);
+      const bool is_same =
+          is_plain && !changed.contains(operands[1].text) && !changed.contains(operands[2].text);
       return is_same ? &instruction : nullptr;
     }
     return nullptr;
@@ -293,8 +293,9 @@ class LateExitWriter {
   ExitCode code_;
   std::vector<ptx::Edit> edits_;
   std::set<std::uint32_t> stops_;
-  std::set<std::uint32_t> passing_;  // blocks at whose end threads are parked and go on all the same
-  Passage passage_;                  // all of them
+  std::set<std::uint32_t>
+      passing_;      // blocks at whose end threads are parked and go on all the same
+  Passage passage_;  // all of them
   std::string tail_;
   bool failed_ = false;
 };

@@ -14,9 +14,9 @@ namespace {
 using ptx::Instruction;
 using ptx::Operand;
 
-/// Every thread comes to a barrier in every block, and to no other. Where there are more, warps wait
-/// for one another in any case, and the second copy costs more than it saves (on an H200 scan has
-/// 0.95 of its native speed with it, 0.99 without).
+/// Every thread comes to a barrier in every block, and to no other. Where there are more, warps
+/// wait for one another in any case, and the second copy costs more than it saves (on an H200 scan
+/// has 0.95 of its native speed with it, 0.99 without).
 bool meets_once(const ptx::Function& function) {
   const auto is_barrier = [](const Instruction& i) { return is_block_barrier(i); };
   const auto barrier = std::ranges::find_if(function.instructions, is_barrier);

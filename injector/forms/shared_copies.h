@@ -17,8 +17,8 @@ namespace slate::injector {
 class SharedCopies {
  public:
   /// Nothing where a block may not begin before the one before has ended, or gains nothing by that:
-  /// unless there is one barrier, on every way through the kernel, and shared memory is the kernel's
-  /// own, static, and at most kMostBytes. Requires: entry.worker.legal().
+  /// unless there is one barrier, on every way through the kernel, and shared memory is the
+  /// kernel's own, static, and at most kMostBytes. Requires: entry.worker.legal().
   static std::optional<SharedCopies> plan(const ptx::Module& module, const EntryAnalysis& entry);
 
   static constexpr std::uint64_t kMostBytes = 12 << 10;

@@ -60,8 +60,7 @@ class WorkerWriter {
     std::string expanded = expand(code);
     if (counts_index_) {
       const std::string_view separator = entry_.separates_blocks ? barrier() : "";
-      expanded +=
-          copies_ != nullptr ? step_block_index(function_) : step_run(function_, separator);
+      expanded += copies_ != nullptr ? step_block_index(function_) : step_run(function_, separator);
     }
     code = next();
     code.append(text::kLeave).append(text::kAddresses).append(text::kCountOut);

@@ -105,8 +105,67 @@ TEST(LateExitsTest, AFewInstructionsAreDoneUnderAPredicate) {
 TEST(LateExitsTest, TheOtherSideOfTheBranchMayBeTheExit) {
   const Late late = make("@%p1 bra STAY;\nst.shared.u32 [words+4], %r1;\nret;\nSTAY: bar.sync 0;");
   EXPECT_TRUE(late->late_exits);
-  EXPECT_TRUE(late.has("not.pred %__slate_own, %p1;"));
+  EXPECT_TRUE(late.has("setp.ge.and.u32 %__slate_alive|%__slate_own, %r1, %r2, %__slate_alive;"));
   EXPECT_TRUE(late.has("@%__slate_own st.shared.u32 [words+4], %r1;"));
+}
+
+TEST(LateExitsTest, AConditionIsTakenAsItIsIfItsComparisonWouldSayAnotherThing) {
+  for (const std::string since : {"add.u32 %r1, %r1, 1;\n", "and.pred %p1, %p1, %p2;\n"}) {
+    const Late late = make(since + "@%p1 bra OUT;\n" + kStore + "bar.sync 0;\nOUT:");
+    EXPECT_TRUE(late.has("mov.pred %__slate_own, %p1;")) << since;
+  }
+}
+
+TEST(LateExitsTest, ParkedThreadsComeAlongWithoutEffect) {
+  const Late late = make("@%p1 bra OUT;\n" + kStore + "@%p2 st.shared.u32 [words], %r2;\n" +
+                         "bar.sync 0;\nadd.u32 %r3, %r1, 1;\nbar.sync 0;\nOUT:");
+  EXPECT_TRUE(late.has("@%__slate_alive " + kStore));
+  EXPECT_TRUE(
+      late.has("and.pred %__slate_own, %__slate_own, %__slate_alive;\n"
+               "\t@%__slate_own st.shared.u32 [words], %r2;"));
+  EXPECT_TRUE(late.has("bar.sync 0;\nadd.u32 %r3, %r1, 1;\nbar.sync 0;")) << "as it was";
+  EXPECT_FALSE(late.has(":\n\tbar.sync")) << "a label to jump to";
+}
+
+TEST(LateExitsTest, ParkedThreadsJumpPastWhatIsNotForThem) {
+  for (const std::string& between :
+       {repeated(kStore, 30), std::string("membar.gl;\n"),
+        std::string("@%p2 bra.uni OVER;\nadd.u32 %r3, %r1, 1;\nOVER:\n"),
+        std::string("LOOP: add.u32 %r3, %r3, 1; setp.lt.u32 %p3, %r3, 9; @%p3 bra LOOP;\n")}) {
+    const Late late = make("@%p1 bra OUT;\n" + between + "bar.sync 0;\nOUT:");
+    EXPECT_TRUE(late.has("@!%__slate_alive bra $__slate_parked_")) << between;
+  }
+}
+
+TEST(LateExitsTest, AShortBranchBecomesAPredicate) {
+  const Late late = make(
+      "@%p1 bra OUT;\nbar.sync 0;\nsetp.eq.u32 %p3, %r1, 5;\n@%p3 bra OVER;\n"
+      "ld.shared.u32 %r3, [words]; add.u32 %r4, %r3, 1;\n"
+      "setp.eq.u32 %p4, %r4, 9;\n@!%p4 bra OVER;\nadd.u32 %r5, %r3, %r4;\n"
+      "OVER: st.shared.u32 [words], %r5;\nbar.sync 0;\nOUT:");
+  EXPECT_TRUE(
+      late.has("not.pred %__slate_own, %p3;\n"
+               "\tand.pred %__slate_inside, %__slate_own, %__slate_alive;"));
+  EXPECT_TRUE(late.has("mov.b32 %r3, 0;\n\t@%__slate_inside ld.shared.u32 %r3, [words];"));
+  EXPECT_TRUE(late.has(" add.u32 %r4, %r3, 1;")) << "of no concern to others";
+  EXPECT_TRUE(
+      late.has("mov.pred %__slate_own, %p4;\n"
+               "\tand.pred %__slate_inside, %__slate_own, %__slate_inside;"));
+  EXPECT_TRUE(late.has("@%__slate_inside add.u32 %r5, %r3, %r4;")) << "read behind it";
+  EXPECT_TRUE(late.has("@%__slate_alive st.shared.u32 [words], %r5;"));
+  EXPECT_FALSE(late.has("bra OVER"));
+}
+
+TEST(LateExitsTest, ParkedThreadsTakeALongBranchPastEffects) {
+  const std::string start = "@%p1 bra OUT;\nbar.sync 0;\nsetp.eq.u32 %p3, %r1, 5;\n";
+  const Late taken =
+      make(start + "@%p3 bra OVER;\n" + repeated(kStore, 20) + "OVER: bar.sync 0;\nOUT:");
+  EXPECT_TRUE(
+      taken.has("or.pred %__slate_own, %__slate_own, %__slate_parked;\n"
+                "\t@%__slate_own bra OVER;"));
+  const Late not_taken = make(
+      start + "@%p3 bra AWAY;\nBACK: bar.sync 0;\nbra OUT;\nAWAY: " + kStore + "bra BACK;\nOUT:");
+  EXPECT_FALSE(not_taken.has("@%p3 bra AWAY")) << "nobody parked stores";
 }
 
 TEST(LateExitsTest, MoreThanAFewGetACopyOfTheirOwn) {
