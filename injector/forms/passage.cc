@@ -158,8 +158,12 @@ bool PassageFinder::leads_only_to(std::uint32_t number, std::uint32_t meeting) c
 /// A load of one register that is not named before, nor in its address.
 bool PassageFinder::is_fresh(std::uint32_t index) const {
   const Instruction& load = function_.instructions[index];
-  const ptx::Operand& result = load.operands.front();
-  if (load.opcode != "ld" || load.guard || result.kind != ptx::Operand::Kind::kSymbol) return false;
+  if (load.opcode != "ld" || load.guard || load.operands.size() != 2) return false;
+  const ptx::Operand& result = load.operands[0];
+  const bool is_register = result.kind == ptx::Operand::Kind::kSymbol &&
+                           result.reference == ptx::Reference::kLocal &&
+                           function_.variables[result.index].space == ptx::Space::kReg;
+  if (!is_register) return false;
   bool in_address = false;
   for_each_operand(load.operands[1].parts,
                    [&](const ptx::Operand& part) { in_address |= part.text == result.text; });

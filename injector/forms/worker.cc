@@ -1,7 +1,10 @@
 #include "injector/forms/worker.h"
 
+#include <algorithm>
+
 #include "injector/analysis/control_flow.h"
 #include "injector/analysis/facts.h"
+#include "injector/analysis/scopes.h"
 #include "injector/forms/block_index.h"
 #include "injector/forms/function_copy.h"
 #include "injector/forms/ptx_template.h"
@@ -30,14 +33,15 @@ class WorkerWriter {
               !entry.functions_read_block_index),
         counts_index_(!lean_ && !entry.drains && !entry.functions_read_block_index) {}
 
-  /// From the brace to the kernel's first own instruction.
-  std::string prologue() const {
-    std::string code(text::kRegisters);
+  /// From the brace to the kernel's first own instruction. `shared`: declarations.
+  std::string prologue(const std::string& shared) const {
+    std::string registers(text::kRegisters);
     if (copies_ != nullptr) {
-      code.append(text::kCopyRegisters).append(copies_->declaration());
+      registers.append(text::kCopyRegisters).append(copies_->declaration());
     } else if (counts_index_) {
-      code += text::kRunRegisters;
+      registers += text::kRunRegisters;
     }
+    std::string code(text::kWords);
     code += text::kFindLeader;
     if (copies_ != nullptr) code += copies_->begin();
     if (entry_.drains) code += "\tadd.u32 ~live, ~slot, 32;\n";
@@ -47,7 +51,7 @@ class WorkerWriter {
     code += text::kPrepare;
     if (lean_) code += text::kLeanSkip;
     code.append(text::kAddresses).append(text::kTask).append(barrier());
-    return block_index_registers() + expand(code) + turn();
+    return block_index_registers() + expand(registers) + shared + expand(code) + turn();
   }
 
   /// From the place where the kernel's threads return to the closing brace.
@@ -155,6 +159,28 @@ class WorkerWriter {
   const bool counts_index_;
 };
 
+/// Takes the kernel's own shared variables out of its body. Declared before the worker's words they
+/// keep their addresses, the first one that without an offset: an instruction less where it is
+/// used.
+std::string take_shared(const ptx::Module& module, const ptx::Function& function,
+                        FunctionCopy& copy) {
+  const std::vector<InnerScope> scopes = inner_scopes(module, function);
+  std::string declarations;
+  std::uint32_t taken_to = 0;
+  for (const ptx::Variable& variable : function.variables) {
+    const ptx::Span span = variable.span;
+    const bool is_inside = std::ranges::any_of(scopes, [&](const InnerScope& scope) {
+      return span.begin > scope.span.begin && span.begin < scope.span.end;
+    });
+    if (variable.space != ptx::Space::kShared || is_inside) continue;
+    if (span.begin < taken_to) continue;  // declared together
+    taken_to = span.end;
+    copy.replace(span, "");
+    declarations.append("\t").append(module.text, span.begin, span.end - span.begin).append("\n");
+  }
+  return declarations;
+}
+
 }  // namespace
 
 Result<std::string> worker_form(const ptx::Module& module, const EntryAnalysis& entry,
@@ -165,7 +191,8 @@ Result<std::string> worker_form(const ptx::Module& module, const EntryAnalysis& 
   copy.add_parameter(parameter_declaration());
   if (options.most_registers != 0) copy.set_directive("maxnreg", options.most_registers);
   const WorkerWriter writer(function, entry, options);
-  copy.prepend(writer.prologue());
+  copy.prepend(writer.prologue(options.copies == nullptr ? take_shared(module, function, copy)
+                                                         : std::string()));
   writer.change(copy);
   redirect_calls(module, function, copied, copy);
   copy.append(writer.epilogue());

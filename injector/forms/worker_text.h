@@ -23,8 +23,8 @@ inline constexpr std::string_view kRegisters = R"(
 	.reg .pred ~leader, ~p, ~o;
 	.reg .b32 ~slot, ~task, ~sm, ~live, ~mode, ~a, ~b, ~d, ~e;
 	.reg .b64 ~control, ~place, ~x, ~y;
-	.shared .align 32 .b8 __slate_s[64];
 )";
+inline constexpr std::string_view kWords = "\t.shared .align 32 .b8 __slate_s[64];\n";
 
 // ~control and ~place (this SM's word; %smid need not be below the number of SMs). Made anew where
 // needed: kept, they would cost registers.
