@@ -19,12 +19,14 @@ class ProgressSpan {
     double grids = 0;  // of the whole grid
   };
   /// What happened since the last report; starts anew with another launch or placement, or after
-  /// restart().
+  /// restart(). Blocks count when they are handed out: workers that have just come take a task each
+  /// at once, which would look like progress. So a span begins when they are through with it.
   Step next(const Progress& progress);
   void restart() { valid_ = false; }
 
  private:
   bool valid_ = false;
+  Time begins_{};
   Progress last_;
 };
 

@@ -39,6 +39,11 @@ bool Turns::by_time(const SessionView& session) const {
          is_long(profiles_.kernel(session.running.kernel), settings_);
 }
 
+/// The same of a kernel of which it is known: taking it off the device costs about a task's time.
+bool Turns::has_price(const SessionView& session) const {
+  return by_time(session) && profiles_.kernel(session.running.kernel).best_alone().known();
+}
+
 /// Until when the holder's next launch is waited for.
 Time Turns::coming_until(const Scene& scene, std::uint32_t holder) const {
   const SessionView& session = scene.session(holder);
@@ -83,13 +88,16 @@ bool Turns::over(const Scene& scene, std::uint32_t holder) const {
   const bool started = scene.started(session.id);
   const bool idle = !session.waiting && !retreated(session) && !by_time(session) && !started &&
                     scene.view.now >= coming_until(scene, holder);
-  // Who has fallen far behind, as programs do that wait for each launch, goes at once; work that
-  // was taken off the device has to be further behind, since changing places has its price.
+  // Who has fallen far behind, as programs do that wait for each launch, goes at once. Where work
+  // was taken off the device, or would be, it has to be further behind, since changing places has
+  // its price; who waits for each launch need not pay for that.
   const bool done = idle || budget_ <= 0;
+  const bool goes_off = has_price(session);
   const double received = scene.roster[holder].received;
   return std::ranges::any_of(scene.who, [&](std::uint32_t i) {
     const bool is_off = by_time(scene.session(i));
-    const Milliseconds turn = is_off ? scene.rules.long_quantum : scene.rules.quantum;
+    const bool pays = is_off || (goes_off && !scene.roster[i].pauses);
+    const Milliseconds turn = pays ? scene.rules.long_quantum : scene.rules.quantum;
     const bool far = received - scene.roster[i].received > kFarBehind * turn.count();
     return i != holder && (done || far) && wants(scene, i);
   });
@@ -101,9 +109,12 @@ void Turns::begin(Scene& scene, std::uint32_t index) {
   held_ = true;
   holder_ = slot.id;
   const SessionView& session = scene.session(index);
-  const bool is_long_turn =
-      by_time(session) || (session.waiting && session.waiting->worker_legal &&
-                           is_long(profiles_.kernel(session.waiting->kernel), settings_));
+  // As long as that of the long work that was taken off for it: both pay for the change.
+  const bool after_long = std::ranges::any_of(
+      scene.who, [&](std::uint32_t i) { return i != index && has_price(scene.session(i)); });
+  const bool is_long_turn = after_long || by_time(session) ||
+                            (session.waiting && session.waiting->worker_legal &&
+                             is_long(profiles_.kernel(session.waiting->kernel), settings_));
   budget_ = (is_long_turn ? scene.rules.long_quantum : scene.rules.quantum).count() * slot.weight;
   received_ = std::max(received_, slot.received);
   charged_until_ = scene.view.now;

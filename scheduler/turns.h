@@ -47,6 +47,7 @@ class Turns {
   void charge_time(Scene& scene);
   void charge(Slot& slot, Time until);
   bool by_time(const SessionView& session) const;
+  bool has_price(const SessionView& session) const;
   Time coming_until(const Scene& scene, std::uint32_t holder) const;
   bool wants(const Scene& scene, std::uint32_t index) const;
   std::uint32_t next(const Scene& scene, std::uint32_t after) const;

@@ -300,6 +300,29 @@ TEST(AdaptiveLongTest, ANewcomerNeverWaitsForALongResizableKernel) {
   EXPECT_LT(scene.sim.outcome(1).first_start_ms, 100.2);
 }
 
+TEST(AdaptiveLongTest, LongWorkIsTakenOffRarelyForWhoDoesNotWaitForEachLaunch) {
+  Scene scene("adaptive");
+  const ModelKernel endless = lengthy(3000);
+  scene.sim.add({.kernels = {&endless}, .launches = 1});
+  scene.sim.add({.kernels = {&kernel("BS")}, .depth = 8});
+  GroupProfile turns;
+  for (const ModelKernel* each : {&endless, &kernel("BS")}) {
+    const KernelId id = scene.sim.kernel_id(*each);
+    scene.profiles.kernel(id).alone[static_cast<std::size_t>(Form::kWorker)].add(each->native_ms);
+    turns.kernels.push_back(id);
+  }
+  turns.pinned = true;
+  std::ranges::sort(turns.kernels);
+  scene.profiles.set_group(std::move(turns));
+  scene.sim.run_until(100);
+  const std::uint64_t before = scene.sim.resizes();
+  scene.sim.run_until(1100);
+  EXPECT_EQ(scene.adaptive().arrangement().sharing, Sharing::kAlone);
+  EXPECT_LT(scene.sim.resizes() - before, 130U) << "off and on again, for 10 ms each";
+  EXPECT_GT(scene.sim.resizes() - before, 60U);
+  EXPECT_NEAR(scene.sim.outcome(1).device_ms, 1100 * 0.5, 60);
+}
+
 TEST(AdaptiveLongTest, KernelsThatDoNotEndAreSearchedByTheirProgress) {
   Scene scene("adaptive");
   ModelKernel stream = kernel("ST");

@@ -38,6 +38,25 @@ TEST(MeasurementTest, ASampleOfOneKernelSaysLittleOfAProgramWithTwo) {
   for (const double rate : measurement.throughputs()) EXPECT_NEAR(rate, 0.625, 0.05);
 }
 
+TEST(ProgressSpanTest, TasksThatNewWorkersTakeAtOnceAreNoProgress) {
+  ProgressSpan span;
+  const auto next = [&](double ms, std::uint64_t done, std::uint32_t count = 16) {
+    return span.next({.placement = {.first = 0, .count = count},
+                      .blocks_done = done,
+                      .blocks = 1000,
+                      .at = at(ms)});
+  };
+  EXPECT_EQ(next(0, 0).ms, 0);
+  EXPECT_EQ(next(0.1, 60).ms, 0) << "the first tasks, handed out";
+  EXPECT_EQ(next(0.6, 70).ms, 0);
+  const ProgressSpan::Step step = next(1.6, 90);
+  EXPECT_NEAR(step.ms, 1, 1e-6);
+  EXPECT_NEAR(step.grids, 0.02, 1e-9);
+  EXPECT_EQ(next(1.7, 150, 17).ms, 0) << "more workers";
+  EXPECT_EQ(next(2.3, 160, 17).ms, 0);
+  EXPECT_NEAR(next(3.3, 180, 17).grids, 0.02, 1e-9);
+}
+
 TEST(MeasurementTest, TheFirstBatchOnlyBeginsTheTime) {
   Measurement measurement;
   measurement.begin(1);
@@ -64,8 +83,11 @@ TEST(MeasurementTest, OfWorkThatDoesNotEndTheProgressCounts) {
   measurement.begin(1);
   Progress progress{.placement = {.first = 0, .count = 4}, .blocks = 1000, .at = at(1)};
   measurement.add_progress(0, progress, Milliseconds(100));
-  progress.blocks_done = 50;
-  progress.at = at(11);
+  progress.blocks_done = 20;
+  progress.at = at(2);
+  measurement.add_progress(0, progress, Milliseconds(100));
+  progress.blocks_done = 70;
+  progress.at = at(12);
   measurement.add_progress(0, progress, Milliseconds(100));
   EXPECT_TRUE(measurement.covers(Milliseconds(10)));
   EXPECT_NEAR(measurement.throughputs()[0], 0.5, 1e-9);
