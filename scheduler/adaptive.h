@@ -97,6 +97,7 @@ class AdaptivePolicy final : public Policy {
   void step_settled(const View& view, Decisions& decisions);
   bool gone_off();
   void rotate_equals(const View& view, Decisions& decisions);
+  void try_phases(const View& view);
   void conclude(const View& view);
   void remember() const;
   void search_again(const View& view);
@@ -142,6 +143,9 @@ class AdaptivePolicy final : public Policy {
   Handover handover_;
   Milliseconds stagger_{};  // between the members' first launches of the plan
   Time staggered_from_ = kNever;
+  // How often members alike, all together, have begun anew in another rhythm, and the best score.
+  std::uint32_t phases_ = 0;
+  double best_phase_ = 0;
   // What runs is judged as a whole so long after it was adopted; kNoLook: it is not any more.
   // At first after kWatch, or after a launch that is longer, up to kLongWatch.
   static constexpr Milliseconds kWatch{6}, kLongWatch{24}, kNoLook{0};

@@ -78,6 +78,7 @@ void AdaptivePolicy::regroup(const View& view) {
   searched_ = false;
   preemptible_ = roster_.may_be_preempted();
   pinned_ = false;
+  phases_ = 0;
   for (std::size_t i = 0; i < roster_.size(); ++i) roster_[i].member = false;
   members_.clear();
   wanted_ids_.clear();

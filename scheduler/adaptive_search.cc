@@ -36,6 +36,11 @@ constexpr double kSureGain = 0.5;
 // Settled: bad windows before searching again.
 constexpr Milliseconds kWindow{20};
 constexpr std::uint32_t kBadWindows = 2;
+// Rhythms of members alike: at least so many are tried after the first, and at most; each for so
+// long; and by so little is one not worse than the best.
+constexpr std::uint32_t kLeastPhases = 2, kMostPhases = 5;
+constexpr Milliseconds kPhaseWatch{16};
+constexpr double kSamePhase = 0.02;
 // A kernel whose time alone has changed so much is another kernel.
 constexpr double kAloneDrift = 0.25;
 
@@ -97,13 +102,18 @@ Arrangement AdaptivePolicy::fallback() const {
   return good ? search_.together() : Arrangement{};
 }
 
-/// The best arrangement that was found is worth it.
+/// The best arrangement that was found is worth it. Where there would be turns, and somebody's long
+/// work would be taken off the device for them, anything is that gains at all.
 bool AdaptivePolicy::gains() const {
+  const bool turns = fallback().sharing == Sharing::kAlone;
+  const bool has_price = turns && std::ranges::any_of(members_, [&](const Member& member) {
+                           return is_long(profiles_.kernel(row(member)), settings_) &&
+                                  may_work(roster_[member.index].launch);
+                         });
   const bool sure = search_.best_watched() >= kSure;
-  const double least = settings_.least_gain * (sure ? kSureGain : 1);
+  const double least = has_price ? 0 : settings_.least_gain * (sure ? kSureGain : 1);
   const double best = search_.best_score() / (1 - least);
-  const bool beside =
-      fallback().sharing == Sharing::kTogether && search_.best() != search_.together();
+  const bool beside = !turns && search_.best() != search_.together();
   return best < 1 && (!beside || best < search_.together_score());
 }
 
@@ -305,7 +315,29 @@ void AdaptivePolicy::step_settled(const View& view, Decisions& decisions) {
     search_again(view);
   } else if (plan_.sharing == Sharing::kPlaced && !pinned_ && (judged_ || !searched_)) {
     rotate_equals(view, decisions);
+  } else {
+    try_phases(view);
   }
+}
+
+/// Of programs that are alike, with kernels that fill the device and others that do not, it depends
+/// on chance whether the gaps of one are filled by the other, and they keep the rhythm in which
+/// they began. So they begin anew, one later behind the other each time, until it is none of the
+/// worse.
+void AdaptivePolicy::try_phases(const View& view) {
+  if (plan_.sharing != Sharing::kTogether || kernels_.front() != kernels_.back()) return;
+  if (phases_ > kMostPhases || !handover_.over() || !whole_.covers(kPhaseWatch)) return;
+  const double score = makespan_of(whole_.throughputs());
+  const bool good = score <= best_phase_ * (1 + kSamePhase);
+  best_phase_ = phases_ == 0 ? score : std::min(best_phase_, score);
+  if (phases_ >= kLeastPhases && good) {
+    phases_ = kMostPhases;  // it stays
+  } else {
+    const Milliseconds usual = part_of_a_launch();
+    adopt(view, plan_);
+    stagger_ = usual * (1 + 0.5 * (phases_ + 1));
+  }
+  ++phases_;
 }
 
 void AdaptivePolicy::rotate_equals(const View& view, Decisions& decisions) {

@@ -20,7 +20,8 @@ constexpr double kMinorShare = 0.02;
 constexpr double kGap = 0.05;
 // Launches by which a session counts as one that pauses; older ones are halved away.
 constexpr double kRecentLaunches = 64;
-constexpr double kEnoughToTell = 8, kPausing = 0.2;  // so many, and so many of them after pauses
+// So many, and so many of them after pauses. At its start every program pauses two or three times.
+constexpr double kEnoughToTell = 16, kPausing = 0.2;
 
 /// Device time of the session's, of kernels of that family.
 void credit(Slot& slot, KernelId family, double ms) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "tests/unit/scheduler/scene.h"
 
@@ -160,6 +161,34 @@ TEST(AdaptiveGroupTest, AllTogetherTheyBeginOneAfterTheOther) {
   }
   EXPECT_NEAR(std::abs(first[1] - first[0]), kernel("BS").native_ms / 2,
               0.2 * kernel("BS").native_ms);
+}
+
+TEST(AdaptiveGroupTest, ProgramsAlikeTryAFewRhythmsAndKeepOne) {
+  for (const bool alike : {true, false}) {
+    Scene scene("adaptive");
+    const ModelKernel& other = kernel(alike ? "TR" : "CB");
+    scene.sim.add({.kernels = {&kernel("TR")}});
+    scene.sim.add({.kernels = {&other}});
+    GroupProfile together;
+    for (const ModelKernel* each : {&kernel("TR"), &other}) {
+      const KernelId id = scene.sim.kernel_id(*each);
+      scene.profiles.kernel(id).alone[static_cast<std::size_t>(Form::kNative)].add(each->native_ms);
+      together.kernels.push_back(id);
+    }
+    std::ranges::sort(together.kernels);
+    together.sharing = Sharing::kTogether;
+    together.forms = {Form::kNative, Form::kNative};
+    together.pinned = true;
+    scene.profiles.set_group(std::move(together));
+    std::set<std::uint64_t> plans;
+    scene.sim.on_start = [&](std::size_t, const Start& start) { plans.insert(start.tag); };
+    scene.sim.run_until(500);
+    EXPECT_GE(plans.size(), alike ? 3U : 1U);
+    EXPECT_LE(plans.size(), alike ? 7U : 2U);
+    plans.clear();
+    scene.sim.run_until(1000);
+    EXPECT_EQ(plans.size(), 1U);
+  }
 }
 
 TEST(AdaptiveGroupTest, BesideIdleProgramsOnlyASampleIsMeasured) {
