@@ -218,8 +218,10 @@ class LateExitWriter {
       const bool is_plain = instruction.opcode == "setp" && !instruction.guard &&
                             instruction.modifiers.size() == 2 && operands.size() == 3 &&
                             operands[0].text == condition.text;
-      const bool is_same =
-          is_plain && !changed.contains(operands[1].text) && !changed.contains(operands[2].text);
+      const auto may_differ = [&](const Operand& operand) {  // clocks do
+        return operand.kind == Operand::Kind::kSpecial || changed.contains(operand.text);
+      };
+      const bool is_same = is_plain && !may_differ(operands[1]) && !may_differ(operands[2]);
       return is_same ? &instruction : nullptr;
     }
     return nullptr;
@@ -293,9 +295,8 @@ class LateExitWriter {
   ExitCode code_;
   std::vector<ptx::Edit> edits_;
   std::set<std::uint32_t> stops_;
-  std::set<std::uint32_t>
-      passing_;      // blocks at whose end threads are parked and go on all the same
-  Passage passage_;  // all of them
+  std::set<std::uint32_t> passing_;  // blocks of exits behind which the parked go along
+  Passage passage_;                  // all of them
   std::string tail_;
   bool failed_ = false;
 };

@@ -21,6 +21,13 @@ bool may_be_guarded(const Instruction& instruction) {
   return opcode == "ld" || opcode == "st" || opcode == "atom" || opcode == "red";
 }
 
+/// One instruction of PTX, but many of the device.
+bool is_lengthy(const Instruction& instruction) {
+  const auto opcode = instruction.opcode;
+  return opcode == "div" || opcode == "rem" || opcode == "sqrt" || opcode == "rsqrt" ||
+         opcode == "rcp";
+}
+
 }  // namespace
 
 class PassageFinder::Walk {
@@ -129,6 +136,7 @@ std::optional<Predicated> PassageFinder::predicate(std::uint32_t number) const {
       result.branches.push_back(i);
       continue;
     }
+    if (is_lengthy(instruction)) return std::nullopt;
     const bool is_seen = !mentions_.stay_within(instruction, first, end);
     if (may_be_guarded(instruction) || is_seen) {
       result.guarded.push_back(i);

@@ -116,6 +116,19 @@ TEST(LateExitsTest, AConditionIsTakenAsItIsIfItsComparisonWouldSayAnotherThing) 
   }
 }
 
+TEST(LateExitsTest, ACounterIsNotReadASecondTime) {
+  const Late late =
+      make("setp.gt.u32 %p5, %clock, 7;\n@%p5 bra OUT;\n" + kStore + "bar.sync 0;\nOUT:");
+  EXPECT_TRUE(late.has("mov.pred %__slate_own, %p5;"));
+}
+
+TEST(LateExitsTest, ABranchPastADivisionStaysABranch) {
+  const Late late = make(
+      "@%p1 bra OUT;\nbar.sync 0;\nsetp.eq.u32 %p3, %r1, 5;\n@%p3 bra OVER;\n"
+      "div.u32 %r3, %r1, %r2;\nOVER: bar.sync 0;\nOUT:");
+  EXPECT_TRUE(late.has("@%__slate_own bra OVER;"));
+}
+
 TEST(LateExitsTest, ParkedThreadsComeAlongWithoutEffect) {
   const Late late = make("@%p1 bra OUT;\n" + kStore + "@%p2 st.shared.u32 [words], %r2;\n" +
                          "bar.sync 0;\nadd.u32 %r3, %r1, 1;\nbar.sync 0;\nOUT:");
