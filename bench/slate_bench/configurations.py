@@ -12,6 +12,7 @@ known before anything is measured, and said.
 
 import contextlib
 import json
+import math
 import os
 import subprocess
 import time
@@ -23,6 +24,7 @@ POLICIES = ("adaptive", "table", "timeslice", "fifo")
 NAMES = ("native", "mps", "mps-split", "green") + tuple("slate-" + policy for policy in POLICIES)
 DEFAULT = ("native", "mps", "mps-split", "green", "slate-adaptive", "slate-table", "slate-fifo")
 RIVAL_SPLITS = ("mps-split", "green")
+TRACE_MARGIN_S = 10
 
 
 def plain_environment(index):
@@ -200,22 +202,25 @@ class SlateConfiguration(Configuration):
         started = time.monotonic()
         outcomes = super().run(jobs, limit_s, split, barrier)
         if self.traces and len(jobs) > 1:
-            self.keep_trace("+".join(job.program.name for job in jobs), time.monotonic() - started)
+            self.keep_trace("+".join(job.program.name for job in jobs), started)
         return outcomes
 
-    def keep_trace(self, name, seconds):
-        """As FOLDER/NAME.CONFIGURATION.NUMBER.json; DaemonError if slated has none to give."""
+    def keep_trace(self, name, started):
+        """From `started` on, as FOLDER/NAME.CONFIGURATION.NUMBER.json; DaemonError if slated has none to give."""
         os.makedirs(self.traces, exist_ok=True)
-        number = len(os.listdir(self.traces))
-        done = self.slatectl(
-            "trace",
-            "--out",
-            os.path.join(self.traces, "%s.%s.%03d.json" % (name, self.name, number)),
-            "--last",
-            "%g" % seconds,
-        )
+        path = os.path.join(self.traces, "%s.%s.%03d.json" % (name, self.name, len(os.listdir(self.traces))))
+        # slated counts back from when it is asked, which on a busy machine is a while after slatectl was started.
+        seconds = time.monotonic() - started + TRACE_MARGIN_S
+        done = self.slatectl("trace", "--out", path, "--last", "%g" % seconds)
         if done.returncode:
             raise DaemonError("slatectl trace: %s" % done.stderr.strip())
+        with open(path, encoding="utf-8") as file:
+            trace = json.load(file)
+        begin_us = started * 1e6 - trace["otherData"]["monotonic_us"]
+        # Names of tracks have no time.
+        trace["traceEvents"] = [event for event in trace["traceEvents"] if event.get("ts", math.inf) >= begin_us]
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(trace, file)
 
     def slatectl(self, *words):
         return subprocess.run(

@@ -159,7 +159,10 @@ class Writer {
   }
 
   std::string write() {
-    out_ = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
+    out_ = fmt::format(
+        "{{\"displayTimeUnit\":\"ms\",\"otherData\":{{\"monotonic_us\":{:.0f}}},\"traceEvents\":["
+        "\n",
+        length({}, snapshot_.start));
     write_heads();
     write_scheduler();
     write_launches();
