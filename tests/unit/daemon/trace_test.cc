@@ -174,9 +174,9 @@ TEST_F(TraceTest, DecisionsAndPoliciesAreInstants) {
 TEST_F(TraceTest, AnEmptyTraceIsValidJson) {
   const json all = json::parse(chrome_json(trace_.snapshot(), kMachine));
   EXPECT_TRUE(all["traceEvents"].is_array());
-  const auto start = trace_.snapshot().start.time_since_epoch();
-  EXPECT_NEAR(all["otherData"]["monotonic_us"].get<double>(),
-              std::chrono::duration<double, std::micro>(start).count(), 1);
+  const std::chrono::duration<double, std::micro> start =
+      trace_.snapshot().start.time_since_epoch();
+  EXPECT_NEAR(all["otherData"]["monotonic_us"].get<double>(), start.count(), 1);
 }
 
 TEST(TraceRingTest, ForgetsTheOldestFirst) {
