@@ -320,20 +320,21 @@ void AdaptivePolicy::step_settled(const View& view, Decisions& decisions) {
   }
 }
 
-/// Of programs that are alike, with kernels that fill the device and others that do not, it depends
-/// on chance whether the gaps of one are filled by the other, and they keep the rhythm in which
-/// they began. So they begin anew, one later behind the other each time, until it is none of the
-/// worse.
+/// Of two programs that are alike, with kernels that fill the device and others that do not, it
+/// depends on chance whether the gaps of one are filled by the other, and they keep the rhythm in
+/// which they began. So they begin anew, one later behind the other each time, until it is none of
+/// the worse. Among more of them there is always one that fills a gap.
 void AdaptivePolicy::try_phases(const View& view) {
-  if (plan_.sharing != Sharing::kTogether || kernels_.front() != kernels_.back()) return;
-  if (phases_ > kMostPhases || !handover_.over() || !whole_.covers(kPhaseWatch)) return;
+  const bool alike = kernels_.size() == 2 && kernels_.front() == kernels_.back();
+  if (!alike || plan_.sharing != Sharing::kTogether || phases_ > kMostPhases) return;
+  const Milliseconds usual = part_of_a_launch();
+  if (usual.count() == 0 || !handover_.over() || !whole_.covers(kPhaseWatch)) return;
   const double score = makespan_of(whole_.throughputs());
   const bool good = score <= best_phase_ * (1 + kSamePhase);
   best_phase_ = phases_ == 0 ? score : std::min(best_phase_, score);
   if (phases_ >= kLeastPhases && good) {
     phases_ = kMostPhases;  // it stays
   } else {
-    const Milliseconds usual = part_of_a_launch();
     adopt(view, plan_);
     stagger_ = usual * (1 + 0.5 * (phases_ + 1));
   }

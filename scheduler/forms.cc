@@ -12,10 +12,7 @@ const TimeEstimate& alone_in(const KernelProfile& profile, Form form) {
 }
 
 constexpr std::uint32_t kLargestTask = 64;  // blocks
-// Workers leave when their tasks are done. For that long somebody else may have to wait, or for one
-// block; shorter tasks cost too much.
-constexpr Milliseconds kLongestTask{0.5};
-constexpr std::uint32_t kUnknownTask = 4;  // blocks at most, of which it is not known how long
+constexpr std::uint32_t kUnknownTask = 4;   // blocks at most, of which it is not known how long
 // Of two tasks in a row, where the second is fetched during the first. It hides the way to memory.
 constexpr Milliseconds kLongestFetched{0.1};
 constexpr std::uint64_t kRounds = 12;  // of tasks for each worker, as launches have by default

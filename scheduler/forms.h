@@ -17,6 +17,10 @@ bool is_long(const KernelProfile& profile, const Settings& settings);
 /// in whole waves.
 std::uint64_t slice_blocks(const ProfileTable& profiles, const WaitingLaunch& launch,
                            const Settings& settings);
+/// Workers leave when their tasks are done. For that long somebody else may have to wait, or for
+/// one block; shorter tasks cost too much.
+inline constexpr Milliseconds kLongestTask{0.5};
+
 /// The start of the waiting launch in `form`, with what the form needs to be told.
 Start start_in_form(const SessionView& session, Form form, const Placement& placement,
                     const ProfileTable& profiles, const Settings& settings, bool trying);

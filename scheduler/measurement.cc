@@ -3,19 +3,17 @@
 
 #include <algorithm>
 
+#include "scheduler/forms.h"
 #include "scheduler/roster.h"
 
 namespace slate::scheduler {
-namespace {
-constexpr Milliseconds kFirstTask{0.5};  // of tasks that were given a size: forms.cc
-}
 
 ProgressSpan::Step ProgressSpan::next(const Progress& progress) {
   const bool follows = valid_ && last_.placement == progress.placement &&
                        last_.tag == progress.tag && last_.kernel == progress.kernel &&
                        progress.blocks_done >= last_.blocks_done && progress.at > last_.at;
   Step step;
-  if (!follows) begins_ = progress.at + ticks(kFirstTask);
+  if (!follows) begins_ = progress.at + ticks(kLongestTask);
   if (follows && last_.at >= begins_ && progress.blocks > 0) {
     step.ms = Milliseconds(progress.at - last_.at).count();
     step.grids = static_cast<double>(progress.blocks_done - last_.blocks_done) /
