@@ -22,6 +22,14 @@ void FunctionCopy::replace(ptx::Span span, std::string text) {
   edits_.push_back({{span.begin - base, span.end - base}, std::move(text)});
 }
 
+std::string_view FunctionCopy::take(const ptx::Variable& variable) {
+  const ptx::Span span = variable.span;
+  if (span.begin < taken_to_) return {};
+  taken_to_ = span.end;
+  replace(span, "");
+  return std::string_view(module_.text).substr(span.begin, span.end - span.begin);
+}
+
 void FunctionCopy::insert(std::uint32_t offset, std::string text) {
   replace({offset, offset}, std::move(text));
 }

@@ -17,6 +17,9 @@ class FunctionCopy {
 
   void replace(ptx::Span span, std::string text);
   void insert(std::uint32_t offset, std::string text);
+  /// Removes a variable's declaration, with all that are declared by it, and returns its text;
+  /// empty if it is gone already. Requires: variables come in text order.
+  std::string_view take(const ptx::Variable& variable);
   /// Behind the opening brace.
   void prepend(std::string text) { insert(function_.body.begin + 1, std::move(text)); }
   /// Before the closing brace.
@@ -34,6 +37,7 @@ class FunctionCopy {
   const ptx::Module& module_;
   const ptx::Function& function_;
   std::vector<ptx::Edit> edits_;  // offsets from the start of the function
+  std::uint32_t taken_to_ = 0;
 };
 
 }  // namespace slate::injector

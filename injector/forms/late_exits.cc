@@ -95,7 +95,10 @@ class LateExitWriter {
   void find_passages() {
     std::vector<ControlFlow::Edge> left_here;
     for (const ParkedWalk::Exit& exit : walk_.exits) {
-      if (code_.guarded(exit.way.to, "~own")) left_here.push_back(exit.way);
+      auto code = code_.guarded(exit.way.to, "~own");
+      if (!code) continue;
+      left_here.push_back(exit.way);
+      guarded_[exit.way.block] = std::move(*code);
     }
     const ControlFlow parked = flow_.without(left_here);
     const PassageFinder finder(function_, parked, mentions_);
@@ -168,8 +171,9 @@ class LateExitWriter {
     const bool falls_out = branch.opcode == "bra" && exit.way.to != ControlFlow::kNone &&
                            exit.way.to != code_.target_of(branch);
     const bool negated = branch.guard->negated != falls_out;
-    const auto guarded = code_.guarded(exit.way.to, "~own");
-    std::string text = guarded ? leave_here(exit, *guarded, negated) : leave_there(exit, negated);
+    const auto guarded = guarded_.find(exit.way.block);
+    std::string text = guarded != guarded_.end() ? leave_here(exit, guarded->second, negated)
+                                                 : leave_there(exit, negated);
     if (falls_out) text += fmt::format("\n\tbra {};", text_of(branch.operands[0].span));
     edits_.push_back(ptx::replace(branch.span, std::move(text)));
   }
@@ -295,6 +299,7 @@ class LateExitWriter {
   ExitCode code_;
   std::vector<ptx::Edit> edits_;
   std::set<std::uint32_t> stops_;
+  std::map<std::uint32_t, std::string> guarded_;  // by block of an exit: its code, if that is short
   std::set<std::uint32_t> passing_;  // blocks of exits behind which the parked go along
   Passage passage_;                  // all of them
   std::string tail_;

@@ -117,13 +117,7 @@ std::string SharedCopies::change() const {
 }
 
 void SharedCopies::redirect(const ptx::Function& function, FunctionCopy& copy) const {
-  std::uint32_t removed_to = 0;
-  for (const auto& [index, offset] : places_) {
-    const ptx::Variable& variable = function.variables[index];
-    if (variable.span.begin < removed_to) continue;  // declared together
-    copy.replace(variable.span, "");
-    removed_to = variable.span.end;
-  }
+  for (const auto& [index, offset] : places_) (void)copy.take(function.variables[index]);
   for (const Instruction& instruction : function.instructions) {
     for (const Operand& operand : instruction.operands) {
       if (is_shared(function, operand)) {

@@ -166,17 +166,13 @@ std::string take_shared(const ptx::Module& module, const ptx::Function& function
                         FunctionCopy& copy) {
   const std::vector<InnerScope> scopes = inner_scopes(module, function);
   std::string declarations;
-  std::uint32_t taken_to = 0;
   for (const ptx::Variable& variable : function.variables) {
-    const ptx::Span span = variable.span;
     const bool is_inside = std::ranges::any_of(scopes, [&](const InnerScope& scope) {
-      return span.begin > scope.span.begin && span.begin < scope.span.end;
+      return variable.span.begin > scope.span.begin && variable.span.begin < scope.span.end;
     });
     if (variable.space != ptx::Space::kShared || is_inside) continue;
-    if (span.begin < taken_to) continue;  // declared together
-    taken_to = span.end;
-    copy.replace(span, "");
-    declarations.append("\t").append(module.text, span.begin, span.end - span.begin).append("\n");
+    const std::string_view text = copy.take(variable);
+    if (!text.empty()) declarations.append("\t").append(text).append("\n");
   }
   return declarations;
 }
