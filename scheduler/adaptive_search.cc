@@ -326,7 +326,7 @@ void AdaptivePolicy::step_settled(const View& view, Decisions& decisions) {
 /// the worse. Among more of them there is always one that fills a gap.
 void AdaptivePolicy::try_phases(const View& view) {
   const bool alike = kernels_.size() == 2 && kernels_.front() == kernels_.back();
-  if (!alike || plan_.sharing != Sharing::kTogether || phases_ > kMostPhases) return;
+  if (!alike || plan_.sharing != Sharing::kTogether || phases_ >= kMostPhases) return;
   const Milliseconds usual = part_of_a_launch();
   if (usual.count() == 0 || !handover_.over() || !whole_.covers(kPhaseWatch)) return;
   const double score = makespan_of(whole_.throughputs());
@@ -334,11 +334,11 @@ void AdaptivePolicy::try_phases(const View& view) {
   best_phase_ = phases_ == 0 ? score : std::min(best_phase_, score);
   if (phases_ >= kLeastPhases && good) {
     phases_ = kMostPhases;  // it stays
-  } else {
-    adopt(view, plan_);
-    stagger_ = usual * (1 + 0.5 * (phases_ + 1));
+    return;
   }
   ++phases_;
+  adopt(view, plan_);
+  stagger_ = usual * (1 + 0.5 * phases_);
 }
 
 void AdaptivePolicy::rotate_equals(const View& view, Decisions& decisions) {

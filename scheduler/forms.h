@@ -17,10 +17,6 @@ bool is_long(const KernelProfile& profile, const Settings& settings);
 /// in whole waves.
 std::uint64_t slice_blocks(const ProfileTable& profiles, const WaitingLaunch& launch,
                            const Settings& settings);
-/// Workers leave when their tasks are done. For that long somebody else may have to wait, or for
-/// one block; shorter tasks cost too much.
-inline constexpr Milliseconds kLongestTask{0.5};
-
 /// The start of the waiting launch in `form`, with what the form needs to be told.
 Start start_in_form(const SessionView& session, Form form, const Placement& placement,
                     const ProfileTable& profiles, const Settings& settings, bool trying);
@@ -36,6 +32,10 @@ double part_of(const WaitingLaunch& launch, const Start& start);
 /// itself, so a form that was not measured enough may be tried.
 Form choose_form(const KernelProfile& profile, const WaitingLaunch& launch,
                  const Settings& settings, bool trying);
+/// Workers leave when their tasks are done. For that long somebody else may have to wait, or for
+/// one block; shorter tasks cost too much.
+inline constexpr Milliseconds kLongestTask{0.5};
+
 /// Blocks a task for a launch in the worker form; 0: the usual number. `trying`: as above. Around
 /// the best size so far, twice and half of it are tried until neither is quicker; none that takes
 /// so long that whoever wants its SMs would notice.
