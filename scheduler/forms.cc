@@ -243,19 +243,22 @@ std::uint32_t least_units(const WaitingLaunch& launch, const Machine& machine) {
   return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(units, 1, machine.units));
 }
 
+bool is_movable(const RunningWork& running, const ProfileTable& profiles,
+                const Settings& settings) {
+  return running.resizable && (running.placement.empty() || running.placement.blocks_per_sm != 0 ||
+                               is_long(profiles.kernel(running.kernel), settings));
+}
+
 bool worth_resizing(const SessionView& session, const ProfileTable& profiles,
                     const Settings& settings) {
-  const RunningWork& running = session.running;
-  return running.launches == 1 && running.resizable &&
-         (running.placement.empty() || is_long(profiles.kernel(running.kernel), settings));
+  return session.running.launches == 1 && is_movable(session.running, profiles, settings);
 }
 
 bool may_queue(const SessionView& session, const ProfileTable& profiles, const Settings& settings,
                Milliseconds ahead, std::uint32_t launches, bool settled) {
   const RunningWork& running = session.running;
   if (running.launches == 0) return true;
-  const KernelProfile& profile = profiles.kernel(running.kernel);
-  if (running.resizable && (running.placement.empty() || is_long(profile, settings))) return false;
+  if (is_movable(running, profiles, settings)) return false;
   if (running.expected < ahead) return true;
   // Without a second slice behind it, a long kernel would pause after each.
   if ((settled || running.form == Form::kSlice) && running.launches < 2) return true;

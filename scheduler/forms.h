@@ -69,7 +69,15 @@ inline bool can_retreat(const SessionView& session) {
   return session.running.launches == 1 && session.running.resizable &&
          !session.running.placement.empty();
 }
-/// Resizable work for whose end nobody should have to wait; nothing is queued behind it.
+/// Workers with a quota share their SMs with others' blocks, which may leave them next to no room:
+/// then a launch takes a hundred times as long. One that lasts so long by itself has to be
+/// resizable, however short its kernel.
+inline bool may_starve(const Placement& placement, Milliseconds alone) {
+  return placement.blocks_per_sm != 0 && alone >= kLongestTask;
+}
+/// Resizable work for whose end nobody should have to wait.
+bool is_movable(const RunningWork& running, const ProfileTable& profiles, const Settings& settings);
+/// It is all that the session has there; nothing is queued behind it.
 bool worth_resizing(const SessionView& session, const ProfileTable& profiles,
                     const Settings& settings);
 /// One more launch may be started: less than `ahead` is queued, or fewer than `launches` kernels

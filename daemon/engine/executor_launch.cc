@@ -2,6 +2,7 @@
 // marks the launch's start and end.
 #include "daemon/engine/executor.h"
 #include "daemon/engine/executor_client.h"
+#include "scheduler/forms.h"
 
 namespace slate::daemon {
 namespace {
@@ -120,7 +121,10 @@ bool Executor::may_mix(const Grant& grant) {
 /// Whether the launch gets a lane. A short one is over before anybody could resize it.
 bool Executor::may_resize(Client& client, const device::LaunchSpec& spec,
                           const LogicalStream& stream, const Grant& grant) {
-  if (grant.start.form != Form::kWorker || !grant.is_long || !is_one_part(spec)) return false;
+  const bool starves =
+      scheduler::may_starve(grant.start.placement, scheduler::Milliseconds(grant.expected_ms));
+  if (grant.start.form != Form::kWorker || !is_one_part(spec)) return false;
+  if (!grant.is_long && !starves) return false;
   if (!set_up_lanes()) return false;
   const std::lock_guard lanes(client.mutex);
   return stream.active_lanes.load() == 0;

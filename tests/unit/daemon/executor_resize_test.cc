@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 /// Starts everything as workers that can be resized, and resizes as the test says.
 class ObedientPolicy : public scheduler::Policy {
  public:
-  explicit ObedientPolicy(const scheduler::Machine& machine) : machine_(machine) {}
+  explicit ObedientPolicy(const scheduler::Machine& machine) : start(machine.whole()) {}
   std::string_view name() const override { return "obedient"; }
   void decide(const scheduler::View& view, scheduler::Decisions& decisions) override {
     const std::lock_guard lock(mutex_);
@@ -31,7 +31,7 @@ class ObedientPolicy : public scheduler::Policy {
       if (session.waiting) {
         decisions.start.push_back({.session = session.id,
                                    .form = Form::kWorker,
-                                   .placement = machine_.whole(),
+                                   .placement = start,
                                    .alone = false,
                                    .tag = 1});
       }
@@ -53,9 +53,9 @@ class ObedientPolicy : public scheduler::Policy {
 
   std::atomic<std::uint64_t> blocks_done{0};
   std::atomic<int> ended{0};
+  scheduler::Placement start;  // of what starts; set while nothing waits
 
  private:
-  const scheduler::Machine machine_;
   std::mutex mutex_;
   std::optional<scheduler::Placement> wanted_;
 };
@@ -179,6 +179,29 @@ TEST_F(ResizeTest, WorkersMakeRoomForAFillOnceItsTurnHasCome) {
   executor_->remove(visitor);
   streams.destroy_all();
   device_->destroy_stream(stream);
+}
+
+// Workers with a quota may find next to no room: they can be moved, however short their kernel is.
+TEST_F(ResizeTest, AShortKernelWithAQuotaCanBeMoved) {
+  start_obedient();
+  auto client = connect();
+  client->load();
+  const auto address = client->allocate(kBlocks * 4);
+  client->fill(0, address, kBlocks * 4);
+  client->launch(0, kBlocks, Parameters{address, 1, 1});
+  client->synchronize();
+  executor_->with_profiles([](scheduler::ProfileTable& profiles) {
+    for (auto& form : profiles.kernel(0).alone) form.add(2, 20);
+  });
+  policy_->start = {.first = 0, .count = 4, .blocks_per_sm = 1};
+  policy_->blocks_done.store(0);
+  client->launch(0, kBlocks, Parameters{address, 5, kWork});
+  while (policy_->blocks_done.load() == 0) std::this_thread::sleep_for(1ms);  // of a lane only
+  resize({});
+  EXPECT_LT(settled_blocks(), kBlocks);
+  resize({.first = 1, .count = 2});
+  client->synchronize();
+  for (const std::uint32_t word : client->read(address, kBlocks)) ASSERT_EQ(word, 3u * 1 + 5);
 }
 
 TEST_F(ResizeTest, AClientThatLeavesEndsItsCalledBackKernel) {

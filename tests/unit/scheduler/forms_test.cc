@@ -312,5 +312,33 @@ TEST(FormsTest, QueuesAreLimitedByTimeAndByCount) {
   EXPECT_FALSE(allowed(quick, 2, 1.8));
 }
 
+// tensor_gemm of 9.6 ms ran for 600 ms with one worker an SM beside quasi_random, whose blocks left
+// it next to none, and nothing could be done about it.
+TEST(FormsTest, WhatMayStarveCanBeMoved) {
+  ProfileTable table;
+  const Settings settings;
+  const KernelId kernel = table.find_or_add({.name = "short"});
+  table.kernel(kernel).alone[kNative].add(9);
+  const Placement shared{.first = 0, .count = 4, .blocks_per_sm = 1};
+  const Placement own{.first = 0, .count = 4};
+  EXPECT_TRUE(may_starve(shared, Milliseconds(9)));
+  EXPECT_FALSE(may_starve(shared, Milliseconds(0.1)));  // a hundred times that does no harm
+  EXPECT_FALSE(may_starve(own, Milliseconds(9)));
+
+  SessionView session;
+  session.running = {.launches = 1, .kernel = kernel, .placement = shared, .resizable = true};
+  EXPECT_TRUE(worth_resizing(session, table, settings));
+  EXPECT_FALSE(may_queue(session, table, settings, Milliseconds(100), 8, true));
+  Decisions decisions;
+  (void)share_device(session, table, settings, {.placement = own}, decisions);
+  ASSERT_EQ(decisions.resize.size(), 1u);
+  EXPECT_EQ(decisions.resize.front().placement, own);
+  session.running.placement = own;  // it ends soon
+  EXPECT_FALSE(worth_resizing(session, table, settings));
+  session.running.placement = shared;
+  session.running.resizable = false;
+  EXPECT_FALSE(worth_resizing(session, table, settings));
+}
+
 }  // namespace
 }  // namespace slate::scheduler
