@@ -32,7 +32,8 @@ bool EngineChannel::wait_awake(const std::function<Seen()>& meanwhile) {
   std::int64_t start = now_ns();
   while (true) {
     const Seen seen = meanwhile();
-    for (int i = 0; i < 2; ++i) {
+    // Without work there are only commands to look for.
+    for (int i = seen == Seen::kNothing ? 8 : 2; i > 0; --i) {
       if (ready()) return true;
       __builtin_ia32_pause();
     }
@@ -70,8 +71,8 @@ EngineChannel::Wait EngineChannel::wait(std::chrono::milliseconds timeout) {
 Result<bool> EngineChannel::try_pop(Command& command) {
   auto popped = consumer_.try_pop(command);
   StatusPage& page = segment_->status;
-  if (popped && *popped && page.client_wants_room.load(std::memory_order_seq_cst) != 0 &&
-      consumer_.has_room()) {
+  if (popped && consumer_.made_room() &&
+      page.client_wants_room.load(std::memory_order_seq_cst) != 0) {
     wake_client();
   }
   return popped;

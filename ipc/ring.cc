@@ -1,13 +1,17 @@
 #include "ipc/ring.h"
 
 #include <cstring>
+#include <utility>
 
 namespace slate::ipc {
 namespace {
 
 constexpr std::uint64_t kMask = kRingBytes - 1;
 static_assert((kRingBytes & kMask) == 0);
-static_assert(kMaxCommandBytes * 4 <= kRingBytes);  // has_room(): one, and a pad before it
+static_assert(kMaxCommandBytes * 4 <= kRingBytes);  // made_room(): one, and a pad before it
+// Every so many bytes the producer is told how far the consumer is.
+constexpr std::uint64_t kTellEvery = kRingBytes / 8;
+constexpr std::uint64_t kUsualBytes = 192;  // of a command
 static_assert(kRingBytes % kCommandAlign == 0);
 
 constexpr std::uint64_t round_up(std::uint64_t bytes) {
@@ -28,8 +32,10 @@ bool RingProducer::try_push(CommandType type, std::uint16_t reply_slot,
   // A record never wraps: what is left at the end of the ring is skipped with a pad record.
   const std::uint64_t left = kRingBytes - (tail_ & kMask);
   const std::uint64_t pad = left < bytes ? left : 0;
-  const std::uint64_t head = segment_->status.ring_head.load(std::memory_order_seq_cst);
-  if (tail_ + pad + bytes - head > kRingBytes) return false;
+  if (tail_ + pad + bytes - head_ > kRingBytes) {
+    head_ = segment_->status.ring_head.load(std::memory_order_seq_cst);
+    if (tail_ + pad + bytes - head_ > kRingBytes) return false;
+  }
   if (pad > 0) {
     const CommandHeader header{static_cast<std::uint32_t>(pad), CommandType::kPad, kNoReply, 0, 0};
     put(tail_, std::as_bytes(std::span(&header, 1)));
@@ -49,17 +55,37 @@ bool RingConsumer::empty() const {
   return segment_->status.ring_tail.load(std::memory_order_seq_cst) == head_;
 }
 
-bool RingConsumer::has_room() const {
-  return segment_->status.ring_tail.load(std::memory_order_relaxed) - head_ <= kRingBytes / 2;
+bool RingConsumer::made_room() {
+  return std::exchange(news_, false) &&
+         segment_->status.ring_tail.load(std::memory_order_relaxed) - told_ <= kRingBytes / 2;
+}
+
+/// The next command comes from the other side's cache, meanwhile.
+void RingConsumer::prefetch_next() const {
+  if (tail_ == head_) return;
+  for (std::uint64_t i = 0; i < kUsualBytes; i += 64) {
+    __builtin_prefetch(segment_->ring + ((head_ + i) & kMask));
+  }
+}
+
+void RingConsumer::tell_head() {
+  if (told_ == head_) return;
+  told_ = head_;
+  news_ = true;
+  segment_->status.ring_head.store(head_, std::memory_order_seq_cst);
 }
 
 Result<bool> RingConsumer::try_pop(Command& command) {
   while (true) {
-    const std::uint64_t tail = segment_->status.ring_tail.load(std::memory_order_acquire);
-    const std::uint64_t available = tail - head_;
+    if (tail_ == head_) {
+      tell_head();
+      const std::uint64_t tail = segment_->status.ring_tail.load(std::memory_order_acquire);
+      if (tail - head_ > kRingBytes || (tail - head_) % kCommandAlign != 0)
+        return fail(ErrorCode::kProtocol, "the ring's tail is out of range");
+      tail_ = tail;
+    }
+    const std::uint64_t available = tail_ - head_;
     if (available == 0) return false;
-    if (available > kRingBytes || available % kCommandAlign != 0)
-      return fail(ErrorCode::kProtocol, "the ring's tail is out of range");
     // One copy of the header; every later decision uses this copy.
     std::memcpy(&command.header, segment_->ring + (head_ & kMask), sizeof(CommandHeader));
     const CommandHeader& header = command.header;
@@ -76,7 +102,9 @@ Result<bool> RingConsumer::try_pop(Command& command) {
       command.body.assign(body, body + header.body_bytes);
     }
     head_ += header.bytes;
-    segment_->status.ring_head.store(head_, std::memory_order_seq_cst);
+    prefetch_next();
+    // The first one at once: it says that the session has begun.
+    if (told_ == 0 || head_ - told_ >= kTellEvery) tell_head();
     if (!pad) return true;
   }
 }

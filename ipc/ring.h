@@ -1,5 +1,9 @@
 // The command ring over shared memory: one producer (the client, under its mutex), one consumer
 // (the engine's session thread). No waiting and no wake-ups here: channel.h adds them.
+//
+// A cache line that both sides write or read at every command costs more than the command. So each
+// side keeps what it last saw of the other's position, and looks again when that is used up; the
+// consumer tells of its own only now and then.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +32,7 @@ class RingProducer {
   void put(std::uint64_t position, std::span<const std::byte> bytes);
   SegmentLayout* segment_;
   std::uint64_t tail_ = 0;
+  std::uint64_t head_ = 0;  // the consumer's, as last seen
 };
 
 /// A command copied out of shared memory: safe to look at.
@@ -55,14 +60,20 @@ class RingConsumer {
   /// Copies the next command into `command`. False when the ring is empty; kProtocol when what the
   /// client published cannot be a command: the session must end.
   Result<bool> try_pop(Command& command);
-  /// Half of it, so that whoever waits for room finds it for any command, and for many.
-  bool has_room() const;
+  /// Since the last call the producer was told that there is room in half of the ring or more: so
+  /// that whoever waits for room finds it for any command, and for many.
+  bool made_room();
   /// Where the last command that was popped ends.
   std::uint64_t position() const { return head_; }
 
  private:
+  void tell_head();
+  void prefetch_next() const;
   SegmentLayout* segment_;
   std::uint64_t head_ = 0;
+  std::uint64_t told_ = 0;  // of head_, to the producer
+  std::uint64_t tail_ = 0;  // the producer's, as last seen, and in range
+  bool news_ = false;       // since made_room()
 };
 
 }  // namespace slate::ipc

@@ -64,8 +64,10 @@ struct Completer::Watches {
   std::atomic<bool> listed{false};         // written under the completer's mutex
   std::int64_t used_ns = 0;                // completer's thread only: last time with anything
 
-  std::mutex looking;         // held by whoever looks; guards what follows
-  std::int64_t asked_ns = 0;  // when the driver was asked
+  std::atomic<std::uint32_t> words{0};    // outstanding ones that a word tells of
+  std::atomic<std::int64_t> asked_ns{0};  // when the driver was asked; written under `looking`
+
+  std::mutex looking;  // held by whoever looks; guards what follows
   // By stream, in the order of recording, so that only heads need a look.
   std::unordered_map<std::uint64_t, std::deque<Item>> queues;
   std::vector<Item> loose;
@@ -155,6 +157,7 @@ void Completer::give_back_timers(std::shared_ptr<SharedEvent> one,
 
 void Completer::add(const std::shared_ptr<Watches>& watches, std::uint64_t queue, Item item) {
   watches->outstanding.fetch_add(1);
+  if (item.pool == &words_) watches->words.fetch_add(1);
   {
     const auto lock = lock_soon(watches->mutex);
     watches->incoming.emplace_back(queue, std::move(item));
@@ -171,8 +174,13 @@ void Completer::add(const std::shared_ptr<Watches>& watches, std::uint64_t queue
 
 bool Completer::look(Group& group, bool waits) {
   Watches& watches = *group.watches_;
-  watches.looked_ns.store(now_ns());
-  return watches.outstanding.load() > 0 && check(watches, waits ? kAskEveryNs : kAskBusyEveryNs);
+  const std::int64_t now = now_ns();
+  watches.looked_ns.store(now, std::memory_order_relaxed);
+  if (watches.outstanding.load() == 0) return false;
+  if (waits) return check(watches, kAskEveryNs);
+  // This is called between any two commands.
+  const bool due = watches.words.load() > 0 || now - watches.asked_ns.load() >= kAskBusyEveryNs;
+  return due && check(watches, kAskBusyEveryNs);
 }
 
 void Completer::leave(Group& group) {
@@ -239,8 +247,8 @@ bool Completer::check(Watches& watches, std::int64_t ask_every_ns) {
   if (!looking) return false;
   watches.accept_incoming();
   const std::int64_t now = now_ns();
-  const bool asks = now - watches.asked_ns >= ask_every_ns;
-  if (asks) watches.asked_ns = now;
+  const bool asks = now - watches.asked_ns.load() >= ask_every_ns;
+  if (asks) watches.asked_ns.store(now);
   bool progress = false;
   for (auto entry = watches.queues.begin(); entry != watches.queues.end();) {
     std::deque<Item>& queue = entry->second;
@@ -263,6 +271,7 @@ bool Completer::finish_if_done(Watches& watches, Item& item, bool asks) {
   if (done && !*done) return false;
   Result<void> outcome;
   if (!done) outcome = std::unexpected(done.error());
+  if (item.pool == &words_) watches.words.fetch_sub(1);
   item.callback(outcome);
   item.callback = nullptr;
   if (item.pool != nullptr && done) {

@@ -246,6 +246,7 @@ void Executor::grant(scheduler::Start start, scheduler::Time now) {
                           .is_long = expected >= settings_.long_kernel.count() || !known.known(),
                           .known = well_known,
                           .settled = (lone || start.sampled) && well_known && !start.tried,
+                          .by_itself = clients_.size() == 1,
                           .timed_of = lone ? kTimedAlone : kTimedBeside,
                           .repeats = (lone || start.repeats) && well_known,
                           .changes = changes_.load(),
@@ -295,7 +296,7 @@ std::optional<Executor::Grant> Executor::wait_for_grant(Client& client,
   const auto now = Clock::now();
   auto lock = lock_soon(mutex_);
   client.waiting = {.session = client.spec.session,
-                    .launch = next_launch_++,
+                    .launch = next_launch_.fetch_add(1),
                     .kernel = *function.trace_name,
                     .form = Form::kNative,
                     .placement = {},

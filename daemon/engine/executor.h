@@ -153,6 +153,7 @@ class Executor {
     bool is_long = false;        // or never measured
     bool known = false;          // its time is, well
     bool settled = false;        // and nothing is being tried
+    bool by_itself = false;      // no other client was there
     std::uint32_t timed_of = 1;  // then every so many batches are timed
     bool repeats = false;        // launches like this one that follow need no decision for a while
     std::uint64_t changes = 0;
@@ -182,6 +183,10 @@ class Executor {
                   const device::LaunchSpec& spec) const;
   Result<void> repeat(Client& client, FunctionRecord& kernel, const ProfileRecord& profile,
                       const device::LaunchSpec& spec, LogicalStream& stream);
+  bool may_begin_again(const Client& client, const LogicalStream& stream,
+                       const ProfileRecord& profile, const device::LaunchSpec& spec) const;
+  Result<void> begin_again(Client& client, FunctionRecord& kernel, const ProfileRecord& profile,
+                           const device::LaunchSpec& spec, LogicalStream& stream);
   Result<injector::Form> carry_out(Client& client, FunctionRecord& kernel,
                                    const device::LaunchSpec& spec, LogicalStream& stream,
                                    Grant grant, const LaunchShape& shape);
@@ -205,7 +210,7 @@ class Executor {
   static void wait_until_carried_out(const Earlier& other);
   Result<void> wait_for(const std::vector<Earlier>& others, device::Stream stream);
   Result<void> open_batch(Client& client, LogicalStream& stream, const Grant& grant,
-                          const LaunchShape& shape, device::Stream target);
+                          std::uint64_t blocks, device::Stream target);
   Result<void> mark_end(LaunchBatch& batch, device::Stream stream);
   void close_batch(Client& client, LogicalStream& stream,
                    Completer::Notice notice = Completer::Notice::kCheap);
@@ -240,7 +245,7 @@ class Executor {
   scheduler::Decisions decisions_;
   scheduler::Time again_ = scheduler::kNever;
   bool ending_ = false;
-  std::uint64_t next_launch_ = 1;
+  std::atomic<std::uint64_t> next_launch_{1};
   std::uint64_t starts_ = 0;
   std::atomic<std::uint64_t> changes_{1};  // who is there, and with what weight; under the mutex
   std::condition_variable tick_;

@@ -39,13 +39,15 @@ class Executor::Client {
   std::uint64_t last_start = 0;               // number of its newest start, among all clients'
   std::uint64_t last_came = 0;                // likewise, or that it was put back on the device
   std::uint64_t waited_for = 0;  // starts of others up to this one are waited for on the device
-  TraceLaunch waiting;
 
   /// Its newest start that is on the device, or was refused by it. Written by the session's thread.
   std::atomic<std::uint64_t> carried_out = 0;
 
   // Session thread only.
-  std::vector<LogicalStream*> open;                    // with a batch that is not closed
+  TraceLaunch waiting;               // the newest launch
+  std::uint32_t again = 0;           // so many more batches may begin as `settled` said
+  std::optional<Grant> settled;      // the newest grant that is to be repeated so
+  std::vector<LogicalStream*> open;  // with a batch that is not closed
   std::vector<std::shared_ptr<LaunchBatch>> repeated;  // may have launches that the view lacks
   std::uint32_t untimed = 0;  // batches of settled kernels so far, timed or not
   /// 0.75 to 1.25: batches of even lengths would always begin with the same kernel of a program

@@ -15,6 +15,8 @@ using Clock = std::chrono::steady_clock;
 constexpr double kBatchMs = 0.25;
 constexpr double kSettledBatchMs = 1.0;
 constexpr std::uint32_t kMostBatch = 256;
+// Batches that begin without a decision, one after the other.
+constexpr std::uint32_t kMostAgain = 32;
 
 injector::Form to_injector(Form form) {
   switch (form) {
@@ -67,6 +69,10 @@ Result<void> Executor::launch(Client& client, FunctionRecord& kernel,
                               const device::LaunchSpec& spec, LogicalStream& stream) {
   ProfileRecord& profile = profile_of(kernel, spec);
   if (may_repeat(stream, profile, spec)) return repeat(client, kernel, profile, spec, stream);
+  if (may_begin_again(client, stream, profile, spec)) {
+    if (const auto begun = begin_again(client, kernel, profile, spec, stream); !begun) return begun;
+    return repeat(client, kernel, profile, spec, stream);
+  }
   const LaunchShape shape = shape_of(device_, forms_, kernel, spec);
   if (!kernel.trace_name) kernel.trace_name = trace_.name(*kernel.name);
   std::uint64_t started = 0;
@@ -83,6 +89,8 @@ Result<void> Executor::launch(Client& client, FunctionRecord& kernel,
     profile.repeats_at = repeats ? grant->changes : 0;
     profile.expected_ms = grant->expected_ms;
     profile.alone_ms = grant->alone_ms;
+    client.again = repeats && grant->by_itself && grant->settled ? kMostAgain : 0;
+    if (client.again > 0) client.settled = *grant;
     started = *form == injector::Form::kSlice ? grant->first + grant->count : shape.blocks;
   } while (started < shape.blocks);
   return {};
@@ -96,6 +104,32 @@ bool Executor::may_repeat(const LogicalStream& stream, const ProfileRecord& prof
   const std::uint64_t changes = changes_.load(std::memory_order_relaxed);
   if (open->repeats_at != changes || profile.repeats_at != changes) return false;
   return open->completion.kernel == profile.kernel || open->mixes;
+}
+
+/// Whether the policy would only say again what it said of the batches before this one: nobody else
+/// is there. Now and then it is asked all the same.
+bool Executor::may_begin_again(const Client& client, const LogicalStream& stream,
+                               const ProfileRecord& profile, const device::LaunchSpec& spec) const {
+  if (client.again == 0 || stream.batch != nullptr || !is_plain(spec)) return false;
+  const std::uint64_t changes = changes_.load(std::memory_order_relaxed);
+  return client.settled->changes == changes && profile.repeats_at == changes;
+}
+
+/// Opens a batch for launches that are to be repeated, as the one before it.
+Result<void> Executor::begin_again(Client& client, FunctionRecord& kernel,
+                                   const ProfileRecord& profile, const device::LaunchSpec& spec,
+                                   LogicalStream& stream) {
+  --client.again;
+  Grant& grant = *client.settled;
+  grant.kernel = profile.kernel;
+  client.waiting.launch = next_launch_.fetch_add(1);
+  client.waiting.kernel = *kernel.trace_name;
+  client.waiting.blocks = spec.grid.count();
+  const auto target = client.streams.begin_work(stream, device::kWholeDevice);
+  if (!target) return std::unexpected(target.error());
+  const auto opened = open_batch(client, stream, grant, spec.grid.count(), *target);
+  if (opened) stream.batch->repeats_at = grant.changes;
+  return opened;
 }
 
 /// One more native launch beside those that are being batched.
@@ -157,7 +191,7 @@ Result<void> Executor::prepare(Client& client, LogicalStream& stream, const Gran
   if (!target) return std::unexpected(target.error());
   if (const auto done = wait_for(others, *target); !done) return done;
   if (stream.batch == nullptr) {
-    if (const auto opened = open_batch(client, stream, grant, shape, *target); !opened)
+    if (const auto opened = open_batch(client, stream, grant, shape.blocks, *target); !opened)
       return opened;
   }
   LaunchBatch& batch = *stream.batch;
@@ -380,7 +414,7 @@ Result<void> Executor::wait_for(const std::vector<Earlier>& others, device::Stre
 }
 
 Result<void> Executor::open_batch(Client& client, LogicalStream& stream, const Grant& grant,
-                                  const LaunchShape& shape, device::Stream target) {
+                                  std::uint64_t blocks, device::Stream target) {
   const scheduler::Start& start = grant.start;
   auto batch = std::make_shared<LaunchBatch>();
   batch->session = client.spec.session;
@@ -391,7 +425,7 @@ Result<void> Executor::open_batch(Client& client, LogicalStream& stream, const G
                        .placement = start.placement,
                        .tag = start.tag,
                        .launches = 0,
-                       .blocks = shape.blocks,
+                       .blocks = blocks,
                        .part = grant.part,
                        .task_size = start.task_size,
                        .device_time = {},

@@ -250,11 +250,13 @@ bool Session::carry_out(const Command& command, std::uint64_t position) {
   streams_.begin_command(position);
   const Handler handler = handler_of(header.type);
   Reply reply;
-  Result<void> done = slate::fail(
-      ErrorCode::kProtocol, fmt::format("unknown command {}", static_cast<unsigned>(header.type)));
+  Result<void> done;
   if (has_reply && header.reply_slot >= ipc::kReplySlots) {
     done = slate::fail(ErrorCode::kProtocol, fmt::format("reply slot {}", header.reply_slot));
-  } else if (handler != nullptr) {
+  } else if (handler == nullptr) {
+    const auto type = static_cast<unsigned>(header.type);
+    done = slate::fail(ErrorCode::kProtocol, fmt::format("unknown command {}", type));
+  } else {
     done = (this->*handler)(command, reply);
   }
   if (!done && done.error().code == ErrorCode::kProtocol) {

@@ -154,7 +154,7 @@ class CountingPolicy : public scheduler::Policy {
   scheduler::ProfileTable& profiles_;
 };
 
-TEST_F(ExecutorTest, WhatIsKnownIsNotAskedAgainWithinABatch) {
+TEST_F(ExecutorTest, WhatIsKnownIsNotAskedAgain) {
   CountingPolicy* policy = nullptr;
   start("sim:sms=4", [&](const scheduler::Machine& machine, scheduler::ProfileTable& profiles) {
     auto made = std::make_unique<CountingPolicy>(machine, profiles);
@@ -180,8 +180,18 @@ TEST_F(ExecutorTest, WhatIsKnownIsNotAskedAgainWithinABatch) {
     client->synchronize();
     return policy->starts - before;
   };
-  EXPECT_EQ(starts_of(), 2);  // the first launch is profiled, and so for itself
   EXPECT_EQ(starts_of(), 1);
+  EXPECT_EQ(starts_of(), 0);
+  // Who is alone asks at a few of many batches only.
+  const int asked = policy->starts;
+  constexpr int kSingle = 100;
+  for (int i = 0; i < kSingle; ++i) {
+    client->launch(0, 64, Parameters{address, 1, 1});
+    client->synchronize();
+    wanted = 3 * wanted + 1;
+  }
+  EXPECT_GE(policy->starts, asked + 2);
+  EXPECT_LE(policy->starts, asked + 4);
   // Nor when grids of two sizes, two kernels to the policy, take turns.
   blocks = {64, 640};
   EXPECT_LE(starts_of(), 4);
@@ -201,7 +211,7 @@ TEST_F(ExecutorTest, WhatIsKnownIsNotAskedAgainWithinABatch) {
   blocks = {64, 640};
   for (int i = 0; i < 8; ++i) starts_of();
   EXPECT_GT(policy->timed_mixed, 0);
-  EXPECT_EQ(policy->ended, 22 * kRepeated);
+  EXPECT_EQ(policy->ended, 22 * kRepeated + kSingle);
   for (const std::uint32_t word : client->read(address, 64)) ASSERT_EQ(word, wanted);
 }
 
