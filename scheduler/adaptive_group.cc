@@ -249,7 +249,7 @@ Search::Member AdaptivePolicy::describe(const View& view, const Member& member) 
     out.form_together = Form::kNative;
   }
   out.least_units = least_units(launch, view.machine);
-  out.flips = may_work(launch) && !is_long(profile, settings_);
+  out.flips = may_work(launch) && (!is_long(profile, settings_) || out.form == Form::kSlice);
   out.fills = fills;
   if (may_work(launch)) {
     out.room = static_cast<std::uint32_t>(launch.wave / std::max(1U, view.machine.sm_count));

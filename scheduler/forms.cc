@@ -73,13 +73,15 @@ std::uint32_t usual_task(const WaitingLaunch& launch) {
 }
 
 /// The form that is slower by little, when it is to be measured again: it may have met a cold
-/// device. The more the quicker one is known to take its time, the more rarely.
+/// device. The more the quicker one is known to take its time, the more rarely. Of long kernels the
+/// worker form only, without which they go in slices.
 std::optional<Form> tried_again(const KernelProfile& profile, const Settings& settings) {
   const TimeEstimate& native = alone_in(profile, Form::kNative);
   const TimeEstimate& worker = alone_in(profile, Form::kWorker);
-  if (!native.known() || !worker.known() || is_long(profile, settings)) return std::nullopt;
+  if (!native.known() || !worker.known()) return std::nullopt;
   const Form best = profile.best_form();
-  const Form other = best == Form::kNative ? Form::kWorker : Form::kNative;
+  if (best == Form::kWorker && is_long(profile, settings)) return std::nullopt;
+  const Form other = best == Form::kWorker ? Form::kNative : Form::kWorker;
   const TimeEstimate& time = alone_in(profile, other);
   if (time.ms > profile.best_alone().ms * kCloseForms) return std::nullopt;
   const int often = std::bit_width(alone_in(profile, best).samples);

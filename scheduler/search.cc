@@ -308,7 +308,7 @@ void Search::propose_form() {
     const std::size_t i = next_form_++;
     if (!members_[i].flips) continue;
     candidate_ = centre_;
-    candidate_.forms[i] = candidate_.forms[i] == Form::kNative ? Form::kWorker : Form::kNative;
+    candidate_.forms[i] = candidate_.forms[i] == Form::kWorker ? Form::kNative : Form::kWorker;
     if (!was_tried(candidate_)) return;
   }
   begin_quotas();

@@ -48,9 +48,9 @@ class Search {
     std::uint32_t least_units = 1;
     Form form = Form::kNative;
     Form form_together = Form::kNative;  // on SMs that others use, too
-    bool flips = false;                  // the other form may be tried
-    bool fills = false;         // workers, on every SM until its end: nobody else gets on them
-    std::uint32_t room = 0;     // workers that fit on an SM; 0: it cannot be limited to fewer
+    bool flips = false;      // natively instead of as workers may be tried, or the other way round
+    bool fills = false;      // workers, on every SM until its end: nobody else gets on them
+    std::uint32_t room = 0;  // workers that fit on an SM; 0: it cannot be limited to fewer
     std::vector<Point> points;  // known speeds in `form`
   };
   struct Space {

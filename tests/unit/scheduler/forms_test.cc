@@ -59,6 +59,8 @@ TEST(FormsTest, LongKernelsAreWorkersUnlessThatIsMuchSlower) {
   profile.alone[kWorker].add(17);  // once is not enough to be sure
   EXPECT_EQ(choose_form(profile, launch_of(5000, 1000), {}, true), Form::kWorker);
   profile.alone[kWorker].add(17);
+  EXPECT_EQ(choose_form(profile, launch_of(5000, 1000), {}, false), Form::kNative);
+  profile.alone[kWorker].add(17, 2);
   EXPECT_EQ(choose_form(profile, launch_of(5000, 1000), {}, true), Form::kNative);
 }
 
@@ -215,6 +217,22 @@ TEST(FormsTest, AFormThatIsClearlySlowerIsNotMeasuredAgain) {
   for (int i = 0; i < 4; ++i) profile.alone[kWorker].add(1.3);
   const auto forms = forms_run(profile, 100, [](Form, int) { return 1.0; });
   EXPECT_EQ(std::ranges::count(forms, Form::kWorker), 0);
+}
+
+// sgemm beside stream_read went in slices, a fifth slower than as workers, because its first two
+// worker launches had been slow ones.
+TEST(FormsTest, LongKernelsAreTriedAsWorkersAgainBeforeTheyGoInSlices) {
+  KernelProfile profile;
+  for (int i = 0; i < 2; ++i) profile.alone[kNative].add(16);
+  for (int i = 0; i < 2; ++i) profile.alone[kWorker].add(18);
+  WaitingLaunch launch = launch_of(5000, 1000);
+  launch.slice_legal = true;
+  EXPECT_EQ(choose_form(profile, launch, {}, false), Form::kSlice);
+  EXPECT_EQ(choose_form(profile, launch, {}, true), Form::kWorker);
+  for (int i = 0; i < 2; ++i) profile.alone[kWorker].add(18);
+  EXPECT_EQ(choose_form(profile, launch, {}, true), Form::kSlice);
+  profile.alone[kWorker] = {.ms = 15.5, .samples = 4};  // and never natively, when it is quicker so
+  EXPECT_EQ(choose_form(profile, launch, {}, true), Form::kWorker);
 }
 
 TEST(FormsTest, OfLaunchesThatDifferAFewSayLittleOfTheForm) {
