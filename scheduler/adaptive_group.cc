@@ -255,7 +255,8 @@ Search::Member AdaptivePolicy::describe(const View& view, const Member& member) 
     out.room = static_cast<std::uint32_t>(launch.wave / std::max(1U, view.machine.sm_count));
   }
   const auto memory = profiles_.memory_intensity(row(member), view.machine);
-  const bool bound = memory && *memory >= settings_.medium_memory;
+  const auto compute = profiles_.compute_intensity(row(member), view.machine);
+  const bool bound = memory && *memory >= settings_.medium_memory && compute.value_or(0) < *memory;
   out.share = member.weight * (bound ? kMemoryShare : 1);
   const double alone = profile.best_alone().ms;
   for (const auto& [placement, time] : profile.placed[static_cast<std::size_t>(out.form)]) {

@@ -97,6 +97,26 @@ TEST(AdaptiveTest, KernelsWithNothingToGainAreLeftToTheHardwareAtOnePercent) {
   }
 }
 
+TEST(AdaptiveTest, TheMemoryBoundOneBeginsWithAThird) {
+  // tensor_gemm reads a third of what the memory gives, and does all that the arithmetic does.
+  for (const double compute : {0.1, 1.7}) {
+    Scene scene("adaptive");
+    scene.sim.add({.kernels = {&kernel("CB")}});
+    scene.sim.add({.kernels = {&kernel("ST")}});
+    scene.sim.run_until(0.1);
+    KernelProfile& reader = scene.profiles.kernel(scene.sim.kernel_id(kernel("ST")));
+    reader.memory_override = 0.37;
+    reader.compute_override = compute;
+    const auto& plan = scene.adaptive().arrangement();
+    while (plan.sharing != Sharing::kPlaced && scene.sim.now_ms() < 100)
+      scene.sim.run_until(scene.sim.now_ms() + 0.05);
+    ASSERT_EQ(plan.sharing, Sharing::kPlaced);
+    const bool first = scene.sim.kernel_id(kernel("ST")) < scene.sim.kernel_id(kernel("CB"));
+    const std::uint32_t units = plan.units[first ? 0 : 1];
+    EXPECT_NEAR(units, compute < 1 ? h200().units / 3.0 : h200().units / 2.0, 1);
+  }
+}
+
 TEST(AdaptiveTest, CompletionsNoticedSeveralAtATimeDoNotMislead) {
   const char* pairs[][2] = {{"BS", "ST"}, {"ST", "CB"}, {"RG", "TR"}, {"BS", "GS"}, {"ST", "MM"}};
   for (const std::uint32_t merge : {2U, 5U}) {
