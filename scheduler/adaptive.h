@@ -143,12 +143,14 @@ class AdaptivePolicy final : public Policy {
   Handover handover_;
   Milliseconds stagger_{};  // between the members' first launches of the plan
   Time staggered_from_ = kNever;
-  // How often members alike, all together, have begun anew in another rhythm, and the best score.
+  // How often members alike, all together, have begun anew in another rhythm, and the best score,
+  // of earlier meetings too.
   std::uint32_t phases_ = 0;
   double best_phase_ = 0;
   // What runs is judged as a whole so long after it was adopted; kNoLook: it is not any more.
   // At first after kWatch, or after a launch that is longer, up to kLongWatch.
   static constexpr Milliseconds kWatch{6}, kLongWatch{24}, kNoLook{0};
+  static constexpr double kNoGood = 2;  // the score of what starves somebody, or worse
   Time adopted_{}, looked_at_{};
   Milliseconds look_after_ = kNoLook;
   bool judged_ = false;  // it was, at least once

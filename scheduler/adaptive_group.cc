@@ -79,6 +79,7 @@ void AdaptivePolicy::regroup(const View& view) {
   preemptible_ = roster_.may_be_preempted();
   pinned_ = false;
   phases_ = 0;
+  best_phase_ = kNoGood;
   for (std::size_t i = 0; i < roster_.size(); ++i) roster_[i].member = false;
   members_.clear();
   wanted_ids_.clear();
@@ -201,6 +202,7 @@ bool AdaptivePolicy::recall(const View& view) {
     }
     if (!known->pinned && preemptible_ && !can_make_room(plan)) return false;
     reference_ = known->makespan;
+    if (plan.sharing == Sharing::kTogether && known->makespan > 0) best_phase_ = known->makespan;
     pinned_ = known->pinned;
     phase_ = Phase::kSettled;
     windows_ = bad_windows_ = 0;

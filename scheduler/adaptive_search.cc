@@ -26,21 +26,18 @@ constexpr double kTogether = 1.1;
 constexpr double kWeightedFloor = 0.93;
 // So often what looked best may be worse than it looked before its successor must be affordable.
 constexpr std::uint32_t kDisappointments = 3;
-constexpr double kNoGood = 2;  // the score of what starves somebody, or worse
 constexpr double kBlocks = 2;  // of a long kernel, one after the other, that a candidate takes
 // What runs is judged as a whole after kWatch, after twice that, and so on until this.
 constexpr Milliseconds kLastLook{320};
-// Of what was watched for so long, this part of the least gain is enough.
-constexpr Milliseconds kSure{48};
-constexpr double kSureGain = 0.5;
 // Settled: bad windows before searching again.
 constexpr Milliseconds kWindow{20};
 constexpr std::uint32_t kBadWindows = 2;
-// Rhythms of members alike: at least so many are tried after the first, and at most; each for so
-// long; and by so little is one not worse than the best.
-constexpr std::uint32_t kLeastPhases = 2, kMostPhases = 5;
+// Rhythms of members alike: where none is known at least so many are tried after the first, and at
+// most so many; each for so long. By so little is one not worse than the best, and by half as much
+// again for each that was tried.
+constexpr std::uint32_t kLeastPhases = 2, kMostPhases = 6;
 constexpr Milliseconds kPhaseWatch{16};
-constexpr double kSamePhase = 0.02;
+constexpr double kSamePhase = 0.006;
 // A kernel whose time alone has changed so much is another kernel.
 constexpr double kAloneDrift = 0.25;
 
@@ -110,8 +107,7 @@ bool AdaptivePolicy::gains() const {
                            return is_long(profiles_.kernel(row(member)), settings_) &&
                                   may_work(roster_[member.index].launch);
                          });
-  const bool sure = search_.best_watched() >= kSure;
-  const double least = has_price ? 0 : settings_.least_gain * (sure ? kSureGain : 1);
+  const double least = has_price ? 0 : settings_.least_gain;
   const double best = search_.best_score() / (1 - least);
   const bool beside = !turns && search_.best() != search_.together();
   return best < 1 && (!beside || best < search_.together_score());
@@ -178,6 +174,7 @@ bool AdaptivePolicy::look(const View& view, Decisions& decisions) {
   if (plan_ == search_.together()) {
     search_.together_seen(rates);
     together_watched_ = look_after_;
+    best_phase_ = std::min(best_phase_, score);
   }
   const bool no_good =
       score >= 1 || starving(rates, floor()) || (!equal_weights() && uneven(rates));
@@ -330,9 +327,10 @@ void AdaptivePolicy::try_phases(const View& view) {
   const Milliseconds usual = part_of_a_launch();
   if (usual.count() == 0 || !handover_.over() || !whole_.covers(kPhaseWatch)) return;
   const double score = makespan_of(whole_.throughputs());
-  const bool good = score <= best_phase_ * (1 + kSamePhase);
-  best_phase_ = phases_ == 0 ? score : std::min(best_phase_, score);
-  if (phases_ >= kLeastPhases && good) {
+  const bool good = score <= best_phase_ * (1 + kSamePhase * (1 + 0.5 * phases_));
+  const bool compared = phases_ >= kLeastPhases || best_phase_ < kNoGood;
+  best_phase_ = std::min(best_phase_, score);
+  if (compared && good) {
     phases_ = kMostPhases;  // it stays
     return;
   }

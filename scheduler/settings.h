@@ -57,7 +57,7 @@ struct Settings {
   Milliseconds rotation{20};        // how long a group stays while others wait to get in, and
                                     // members alike stay in their places
   double floor = 0.5;               // the least part of its fair share that anybody gets
-  double least_gain = 0.04;         // over what needs no arrangement: turns, or all together
+  double least_gain = 0.02;         // over what needs no arrangement: turns, or all together
   double cut = 1.15;                // candidates that look worse than this by the best are left
   double drift = 0.15;              // measured again when settled: so far off is a reason to search
   double search_loss = 0.01;        // of the time of a search, what candidates may cost
