@@ -144,7 +144,8 @@ class AdaptivePolicy final : public Policy {
   Milliseconds stagger_{};  // between the members' first launches of the plan
   Time staggered_from_ = kNever;
   // How often members alike, all together, have begun anew in another rhythm, and the best score,
-  // of earlier meetings too.
+  // of earlier meetings too. Who knows none tries so many at least.
+  static constexpr std::uint32_t kLeastPhases = 2, kMostPhases = 6;
   std::uint32_t phases_ = 0;
   double best_phase_ = 0;
   // What runs is judged as a whole so long after it was adopted; kNoLook: it is not any more.

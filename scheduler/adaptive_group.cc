@@ -202,7 +202,10 @@ bool AdaptivePolicy::recall(const View& view) {
     }
     if (!known->pinned && preemptible_ && !can_make_room(plan)) return false;
     reference_ = known->makespan;
-    if (plan.sharing == Sharing::kTogether && known->makespan > 0) best_phase_ = known->makespan;
+    if (plan.sharing == Sharing::kTogether && known->makespan > 0) {
+      best_phase_ = known->makespan;
+      phases_ = kLeastPhases;
+    }
     pinned_ = known->pinned;
     phase_ = Phase::kSettled;
     windows_ = bad_windows_ = 0;

@@ -32,10 +32,8 @@ constexpr Milliseconds kLastLook{320};
 // Settled: bad windows before searching again.
 constexpr Milliseconds kWindow{20};
 constexpr std::uint32_t kBadWindows = 2;
-// Rhythms of members alike: where none is known at least so many are tried after the first, and at
-// most so many; each for so long. By so little is one not worse than the best, and by half as much
-// again for each that was tried.
-constexpr std::uint32_t kLeastPhases = 2, kMostPhases = 6;
+// Rhythms of members alike: each is tried for so long. By so little is one not worse than the best,
+// and by half as much again for each that was tried.
 constexpr Milliseconds kPhaseWatch{16};
 constexpr double kSamePhase = 0.006;
 // A kernel whose time alone has changed so much is another kernel.
@@ -328,9 +326,8 @@ void AdaptivePolicy::try_phases(const View& view) {
   if (usual.count() == 0 || !handover_.over() || !whole_.covers(kPhaseWatch)) return;
   const double score = makespan_of(whole_.throughputs());
   const bool good = score <= best_phase_ * (1 + kSamePhase * (1 + 0.5 * phases_));
-  const bool compared = phases_ >= kLeastPhases || best_phase_ < kNoGood;
   best_phase_ = std::min(best_phase_, score);
-  if (compared && good) {
+  if (phases_ >= kLeastPhases && good) {
     phases_ = kMostPhases;  // it stays
     return;
   }
