@@ -123,7 +123,9 @@ Time AdaptivePolicy::give_up_at() const {
     // Of longer ones the progress is followed; nobody waits for their end.
     all += ms > settings_.native_try.count() ? settings_.measure.count() : ms;
   }
-  return adopted_ + ticks(Milliseconds(all * kPatience) + kLeastPatience);
+  const Milliseconds patience = Milliseconds(all * kPatience) + kLeastPatience;
+  // How long the work of the plan before takes says nothing of this one.
+  return handover_.over() ? ran_since() + ticks(patience) : adopted_ + ticks(2 * patience);
 }
 
 std::array<double, kMostMembers> AdaptivePolicy::weights() const {
