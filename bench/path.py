@@ -24,7 +24,7 @@ def parse_arguments():
     parser.add_argument("--rounds", type=int, default=3, help="how often native and slated take turns")
     parser.add_argument("--clients", type=int, default=64, help="that launch at once")
     parser.add_argument("--seconds", type=float, default=2, help="of launching at once, and of being idle")
-    parser.add_argument("--parts", default="ring,calls,bandwidth,start,clients,idle,stress", help="which to do")
+    parser.add_argument("--parts", default="ring,engine,calls,bandwidth,start,clients,idle,stress", help="which to do")
     parser.add_argument("--commands", type=int, default=40000, help="of the stress test")
     parser.add_argument("--small", action="store_true", help="tiny sizes: does it run at all?")
     parser.add_argument("--out", help="file for JSON lines")
@@ -219,6 +219,16 @@ def main():
             note(row)
             print("%-26s %12.0f commands/s %10.2f us a round trip" % (
                 row["case"], row["per_second"], row["round_trip_us"]), flush=True)
+    engine = os.path.join(ARGUMENTS.build, "bin", "launch_bench")
+    if "engine" in parts and not os.path.exists(engine):
+        print("the engine's own part is left out: this build has no tests")
+    elif "engine" in parts:
+        command = [engine] + (["--small"] if ARGUMENTS.small else [])
+        for line in subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines():
+            row = json.loads(line)
+            note(row)
+            print("%-26s %9.3f us of the engine %9.3f us of the program, each" % (
+                row["case"], row["engine_us"], row["program_us"]), flush=True)
     with private_slated(ARGUMENTS.build, ARGUMENTS.device) as environment:
         for part in ("calls", "bandwidth"):
             if part in parts:

@@ -21,7 +21,7 @@
 
 namespace slate::daemon {
 
-class FakeDevice final : public device::Device {
+class FakeDevice : public device::Device {
  public:
   static constexpr std::uint64_t kGranularity = 2 << 20;
 
