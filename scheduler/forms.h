@@ -82,7 +82,7 @@ bool worth_resizing(const SessionView& session, const ProfileTable& profiles,
                     const Settings& settings);
 /// One more launch may be started: less than `ahead` is queued, or fewer than `launches` kernels
 /// shorter than that; `settled`: or a single launch, however long, whose end would leave its SMs
-/// idle until it was noticed. Nothing is queued behind long resizable work, which may have to
+/// idle until it was noticed. Nothing is queued behind work that is movable, which may have to
 /// retreat.
 bool may_queue(const SessionView& session, const ProfileTable& profiles, const Settings& settings,
                Milliseconds ahead, std::uint32_t launches, bool settled);

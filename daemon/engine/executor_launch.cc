@@ -1,5 +1,6 @@
 // Carrying out a decision: the session's thread launches in the form and on the SMs decided, and
 // marks the launch's start and end.
+#include "base/spin.h"
 #include "daemon/engine/executor.h"
 #include "daemon/engine/executor_client.h"
 #include "scheduler/forms.h"
@@ -69,10 +70,8 @@ Result<void> Executor::launch(Client& client, FunctionRecord& kernel,
                               const device::LaunchSpec& spec, LogicalStream& stream) {
   ProfileRecord& profile = profile_of(kernel, spec);
   if (may_repeat(stream, profile, spec)) return repeat(client, kernel, profile, spec, stream);
-  if (may_begin_again(client, stream, profile, spec)) {
-    if (const auto begun = begin_again(client, kernel, profile, spec, stream); !begun) return begun;
-    return repeat(client, kernel, profile, spec, stream);
-  }
+  if (may_begin_again(client, stream, profile, spec))
+    return begin_again(client, kernel, profile, spec, stream);
   const LaunchShape shape = shape_of(device_, forms_, kernel, spec);
   if (!kernel.trace_name) kernel.trace_name = trace_.name(*kernel.name);
   std::uint64_t started = 0;
@@ -115,7 +114,7 @@ bool Executor::may_begin_again(const Client& client, const LogicalStream& stream
   return client.settled->changes == changes && profile.repeats_at == changes;
 }
 
-/// Opens a batch for launches that are to be repeated, as the one before it.
+/// The first launch of a batch that goes as the one before it.
 Result<void> Executor::begin_again(Client& client, FunctionRecord& kernel,
                                    const ProfileRecord& profile, const device::LaunchSpec& spec,
                                    LogicalStream& stream) {
@@ -128,8 +127,22 @@ Result<void> Executor::begin_again(Client& client, FunctionRecord& kernel,
   const auto target = client.streams.begin_work(stream, device::kWholeDevice);
   if (!target) return std::unexpected(target.error());
   const auto opened = open_batch(client, stream, grant, spec.grid.count(), *target);
-  if (opened) stream.batch->repeats_at = grant.changes;
-  return opened;
+  if (!opened) return opened;
+  stream.batch->repeats_at = grant.changes;
+  const auto done = repeat(client, kernel, profile, spec, stream);
+  if (!done) {
+    stream.batch->add(profile.kernel, profile.expected_ms, profile.alone_ms);  // no batch is empty
+    close_batch(client, stream);
+    return done;
+  }
+  const auto lock = lock_soon(mutex_);
+  client.kernel = kernel.name;
+  scheduler::RunningWork& running = views_[client.index].running;
+  running.kernel = profile.kernel;
+  running.blocks = spec.grid.count();
+  running.started = Clock::now();
+  count_repeats(client);
+  return done;
 }
 
 /// One more native launch beside those that are being batched.

@@ -215,6 +215,38 @@ TEST_F(ExecutorTest, WhatIsKnownIsNotAskedAgain) {
   for (const std::uint32_t word : client->read(address, 64)) ASSERT_EQ(word, wanted);
 }
 
+TEST_F(ExecutorTest, WhatBeginsWithoutADecisionIsSeenToRun) {
+  auto made = std::make_unique<FakeDevice>();
+  FakeDevice& fake = *made;
+  CountingPolicy* policy = nullptr;
+  start(std::move(made), [&](const scheduler::Machine& machine, scheduler::ProfileTable& profiles) {
+    auto counting = std::make_unique<CountingPolicy>(machine, profiles);
+    policy = counting.get();
+    return counting;
+  });
+  auto client = connect();
+  client->SessionClient::load("not read", "noop");
+  for (int i = 0; i < 2; ++i) {
+    client->launch(0, 1, std::uint64_t{0});
+    client->synchronize();
+  }
+  const int asked = policy->starts;
+  fake.hold(true);
+  client->launch(0, 1, std::uint64_t{0});
+  const auto becomes = [&](bool running) {
+    for (int i = 0; i < 10'000; ++i) {
+      if ((executor_->status(1)->kernel == "noop") == running) return true;
+      std::this_thread::sleep_for(1ms);
+    }
+    return false;
+  };
+  EXPECT_TRUE(becomes(true));
+  EXPECT_EQ(policy->starts, asked);
+  fake.hold(false);
+  client->synchronize();
+  EXPECT_TRUE(becomes(false));
+}
+
 TEST(LaunchBatchTest, TheKernelWithMostOfTheTimeIsTheMainOne) {
   constexpr scheduler::KernelId kQuick = 3, kSlow = 5;
   LaunchBatch batch;
