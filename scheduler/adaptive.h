@@ -87,6 +87,7 @@ class AdaptivePolicy final : public Policy {
   bool watches_together() const;
   void step_together(const View& view, Decisions& decisions);
   void next_candidate(const View& view, Decisions& decisions);
+  std::vector<double> candidate_rates() const;
   Time ran_since() const;
   bool gains() const;
   double floor() const;

@@ -248,12 +248,23 @@ void AdaptivePolicy::next_candidate(const View& view, Decisions& decisions) {
   decisions.reason = "search";
 }
 
+/// By launches that were timed, one by one. Nothing is queued behind workers with a quota, so the
+/// gaps between them are a part of what they cost, and of what the others gain.
+std::vector<double> AdaptivePolicy::candidate_rates() const {
+  auto rates = measurement_.rates();
+  const auto whole = measurement_.throughputs();
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    if (plan_.quotas[i] != 0) rates[i] = std::min(rates[i], whole[i]);
+  }
+  return rates;
+}
+
 void AdaptivePolicy::step_search(const View& view, Decisions& decisions) {
   if (resting_) return try_next(view, decisions);
   if (watches_together()) return step_together(view, decisions);
   const Milliseconds measure = candidate_measure();
   const bool seen = measurement_.seen(1, measure);
-  const auto rates = seen ? measurement_.rates() : std::vector<double>();
+  const auto rates = seen ? candidate_rates() : std::vector<double>();
   const bool over =
       seen && makespan_of(rates) > settings_.cut * std::min(1.0, search_.best_score());
   const Time start = ran_since();
