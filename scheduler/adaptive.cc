@@ -187,13 +187,14 @@ void AdaptivePolicy::finished(const Completion& completion) {
   if (completion.timed && exclusive()) turns_.finished(roster_, completion);
   roster_.account(completion);
   if (exclusive()) return completion.measured() ? learn_alone(completion, member) : void();
-  if (!member || completion.tag != epoch_ || !handover_.clean(completion)) return;
+  if (!member || completion.tag != epoch_) return;
+  const auto index = static_cast<std::size_t>(member - members_.data());
+  if (alone && !completion.resized) rough_.add(index, work, completion);
+  if (!handover_.clean(completion)) return;
   if (plan_.sharing == Sharing::kPlaced && completion.measured())
     record_placed(profiles_, completion);
   if (!alone) return;
-  for (Measurement* each : {&measurement_, &whole_}) {
-    each->add(static_cast<std::size_t>(member - members_.data()), work, completion);
-  }
+  for (Measurement* each : {&measurement_, &whole_}) each->add(index, work, completion);
 }
 
 void AdaptivePolicy::follow_alone(const Progress& progress, Member& member) {
@@ -226,13 +227,14 @@ void AdaptivePolicy::progressed(const Progress& progress) {
     return;
   if (exclusive()) return follow_alone(progress, *member);
   const TimeEstimate& alone = profiles_.kernel(progress.kernel).best_alone();
-  if (progress.placement != member->target || !handover_.over() || !alone.known()) return;
+  if (progress.placement != member->target || !alone.known()) return;
   // Short launches are measured by their ends.
   if (!is_long(profiles_.kernel(progress.kernel), settings_)) return;
-  for (Measurement* each : {&measurement_, &whole_}) {
-    each->add_progress(static_cast<std::size_t>(member - members_.data()), progress,
-                       Milliseconds(alone.ms));
-  }
+  const auto index = static_cast<std::size_t>(member - members_.data());
+  rough_.add_progress(index, progress, Milliseconds(alone.ms));
+  if (!handover_.over()) return;
+  for (Measurement* each : {&measurement_, &whole_})
+    each->add_progress(index, progress, Milliseconds(alone.ms));
 }
 
 }  // namespace slate::scheduler

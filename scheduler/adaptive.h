@@ -87,7 +87,7 @@ class AdaptivePolicy final : public Policy {
   bool watches_together() const;
   void step_together(const View& view, Decisions& decisions);
   void next_candidate(const View& view, Decisions& decisions);
-  std::vector<double> candidate_rates() const;
+  std::vector<double> rates_of(const Measurement& candidate) const;
   Time ran_since() const;
   bool gains() const;
   double floor() const;
@@ -169,6 +169,7 @@ class AdaptivePolicy final : public Policy {
   std::map<std::vector<KernelId>, Paused> paused_;
   Measurement measurement_;  // of the candidate, or of the present window
   Measurement whole_;        // since the plan was adopted
+  Measurement rough_;        // likewise, with what overlapped with the plan before, too
   std::uint32_t searches_ = 0, windows_ = 0, bad_windows_ = 0;
   double reference_ = 1;     // score of the settled plan
   bool pinned_ = false;      // by the administrator: never searched for again

@@ -358,6 +358,7 @@ void AdaptivePolicy::adopt(const View& view, const Arrangement& plan) {
   }
   measurement_.begin(members_.size());
   whole_.begin(members_.size());
+  rough_.begin(members_.size());
   std::uint32_t first = 0;
   for (std::size_t i = 0; i < members_.size(); ++i) {
     members_[i].target = view.machine.whole();

@@ -250,9 +250,9 @@ void AdaptivePolicy::next_candidate(const View& view, Decisions& decisions) {
 
 /// By launches that were timed, one by one. Nothing is queued behind workers with a quota, so the
 /// gaps between them are a part of what they cost, and of what the others gain.
-std::vector<double> AdaptivePolicy::candidate_rates() const {
-  auto rates = measurement_.rates();
-  const auto whole = measurement_.throughputs();
+std::vector<double> AdaptivePolicy::rates_of(const Measurement& candidate) const {
+  auto rates = candidate.rates();
+  const auto whole = candidate.throughputs();
   for (std::size_t i = 0; i < members_.size(); ++i) {
     if (plan_.quotas[i] != 0) rates[i] = std::min(rates[i], whole[i]);
   }
@@ -263,22 +263,25 @@ void AdaptivePolicy::step_search(const View& view, Decisions& decisions) {
   if (resting_) return try_next(view, decisions);
   if (watches_together()) return step_together(view, decisions);
   const Milliseconds measure = candidate_measure();
-  const bool seen = measurement_.seen(1, measure);
-  const auto rates = seen ? candidate_rates() : std::vector<double>();
+  const Time give_up = give_up_at();
+  const bool late = view.now >= give_up;
+  // In the end, what overlapped with the plan before says more than nothing.
+  const Measurement& shown = late && !measurement_.seen(1, measure) ? rough_ : measurement_;
+  const bool seen = shown.seen(1, measure);
+  const auto rates = seen ? rates_of(shown) : std::vector<double>();
   const bool over =
       seen && makespan_of(rates) > settings_.cut * std::min(1.0, search_.best_score());
   const Time start = ran_since();
   const bool enough = seen && handover_.over() &&
                       measurement_.seen(settings_.form_tries, measure) &&
                       view.now - start >= ticks(measure);
-  const Time give_up = give_up_at();
   const double best = reference_score();
   double score = settings_.cut;
-  if (over || enough || (seen && view.now >= give_up)) {
+  if (over || enough || (seen && late)) {
     decisions.score = makespan_of(rates);
     score = std::max(best, decisions.score);
     search_.measured(rates);
-  } else if (view.now >= give_up) {
+  } else if (late) {
     search_.rejected();
   } else {
     const Time due = start + ticks(measure);
