@@ -147,6 +147,9 @@ class EngineChannel {
   /// Waits, asleep, until a command can be popped, the client is gone, stop() or poke() was called,
   /// or `timeout` has passed (negative: no limit).
   Wait wait(std::chrono::milliseconds timeout = std::chrono::milliseconds(-1));
+  /// Leaves commands where they are, so that the client waits when the ring is full: waits, asleep,
+  /// until it is gone, or stop() or poke() was called.
+  Wait wait_poked();
   /// As RingConsumer::try_pop, and wakes a client that waits for room.
   Result<bool> try_pop(Command& command);
   /// Where the last command popped ends in the stream of commands.
@@ -180,6 +183,7 @@ class EngineChannel {
 
  private:
   bool ready() const;
+  std::optional<Wait> sleep(std::chrono::milliseconds timeout);
   void wake_client();
   void ring();
 

@@ -52,20 +52,34 @@ EngineChannel::Wait EngineChannel::wait(std::chrono::milliseconds timeout) {
     if (!consumer_.empty()) return Wait::kCommand;
     segment_->status.engine_sleeps.store(1, std::memory_order_seq_cst);
     if (ready()) continue;
-    std::array<pollfd, 2> pollers{pollfd{fifos_.from_client.get(), POLLIN, 0},
-                                  pollfd{event_.get(), POLLIN, 0}};
-    const int n = ::poll(pollers.data(), pollers.size(), static_cast<int>(timeout.count()));
-    if (n == 0) return Wait::kTimeout;
-    if (n > 0 && pollers[0].revents != 0) {
-      std::array<char, 256> bytes;
-      const ssize_t got = ::read(fifos_.from_client.get(), bytes.data(), bytes.size());
-      if (got == 0) return Wait::kPeerGone;
-    }
-    if (n > 0 && pollers[1].revents != 0 && !stopped_.load(std::memory_order_relaxed)) {
-      std::uint64_t times = 0;
-      [[maybe_unused]] const ssize_t got = ::read(event_.get(), &times, sizeof(times));
-    }
+    if (const auto end = sleep(timeout)) return *end;
   }
+}
+
+EngineChannel::Wait EngineChannel::wait_poked() {
+  while (true) {
+    if (stopped_.load(std::memory_order_relaxed)) return Wait::kStopped;
+    if (poked_.exchange(false, std::memory_order_acquire)) return Wait::kPoked;
+    if (const auto end = sleep(std::chrono::milliseconds(-1))) return *end;
+  }
+}
+
+/// Until the client writes a byte or is gone, or somebody rings. None: look what it was.
+std::optional<EngineChannel::Wait> EngineChannel::sleep(std::chrono::milliseconds timeout) {
+  std::array<pollfd, 2> pollers{pollfd{fifos_.from_client.get(), POLLIN, 0},
+                                pollfd{event_.get(), POLLIN, 0}};
+  const int n = ::poll(pollers.data(), pollers.size(), static_cast<int>(timeout.count()));
+  if (n == 0) return Wait::kTimeout;
+  if (n > 0 && pollers[0].revents != 0) {
+    std::array<char, 256> bytes;
+    const ssize_t got = ::read(fifos_.from_client.get(), bytes.data(), bytes.size());
+    if (got == 0) return Wait::kPeerGone;
+  }
+  if (n > 0 && pollers[1].revents != 0 && !stopped_.load(std::memory_order_relaxed)) {
+    std::uint64_t times = 0;
+    [[maybe_unused]] const ssize_t got = ::read(event_.get(), &times, sizeof(times));
+  }
+  return std::nullopt;
 }
 
 Result<bool> EngineChannel::try_pop(Command& command) {

@@ -140,14 +140,23 @@ Result<void> HeldCommands::keep(Command command, std::uint64_t position) {
   }
   const Needs needs = needs_of(command);
   summary_.add(needs);
+  waits_only_ += needs.only_waits ? 1 : 0;
   kept_.push_back({{std::move(command), position}, needs});
   return {};
+}
+
+/// Whatever is kept is work on streams that are held, so that nobody has to look at each.
+bool HeldCommands::all_are_held() const {
+  return waits_only_ == 0 && summary_.events.empty() &&
+         std::ranges::all_of(summary_.streams,
+                             [&](const auto& entry) { return conflicts(entry.first, held_); });
 }
 
 bool HeldCommands::drain(const std::function<bool(const Kept&)>& serve) {
   Summary skipped;
   for (auto entry = kept_.begin(); entry != kept_.end();) {
     if (waits(entry->needs, skipped)) {
+      if (skipped.streams.empty() && all_are_held()) return true;
       skipped.add(entry->needs);
       ++entry;
       continue;
@@ -155,6 +164,7 @@ bool HeldCommands::drain(const std::function<bool(const Kept&)>& serve) {
     const Entry next = std::move(*entry);
     entry = kept_.erase(entry);
     summary_.remove(next.needs);
+    waits_only_ -= next.needs.only_waits ? 1 : 0;
     bytes_ -= next.kept.command.body.size();
     if (!serve(next.kept)) return false;
   }
@@ -165,6 +175,7 @@ void HeldCommands::give_up(const std::function<void(const Command&)>& drop) {
   for (const Entry& entry : kept_) drop(entry.kept.command);
   kept_.clear();
   summary_ = {};
+  waits_only_ = 0;
   bytes_ = 0;
 }
 

@@ -28,6 +28,9 @@ class HeldCommands {
  public:
   static constexpr std::size_t kMostCommands = 1 << 20;
   static constexpr std::uint64_t kMostBytes = 256 << 20;
+  /// Four times what a native stream takes before its launches wait. Each end of a launch that can
+  /// be called back may look at all of them.
+  static constexpr std::size_t kCrowd = 4096;
 
   struct Kept {
     ipc::Command command;
@@ -54,6 +57,8 @@ class HeldCommands {
 
   bool nothing_waits() const { return held_.empty() && kept_.empty(); }
   bool empty() const { return kept_.empty(); }
+  /// So many that it is better to leave those that follow where they are, if they may wait there.
+  bool crowded() const { return kept_.size() >= kCrowd; }
 
  private:
   /// What a command must come after: all work, or that on a stream and about an event. 0 is a
@@ -85,11 +90,13 @@ class HeldCommands {
   static Needs needs_of(const ipc::Command& command);
   bool conflicts(std::uint64_t stream, const Counts& others) const;
   bool waits(const Needs& needs, const Summary& earlier) const;
+  bool all_are_held() const;
 
   const std::function<bool(std::uint64_t)> blocking_;
   Counts held_;
   std::list<Entry> kept_;
-  Summary summary_;  // of kept_
+  Summary summary_;             // of kept_
+  std::size_t waits_only_ = 0;  // of kept_
   std::uint64_t bytes_ = 0;
 };
 

@@ -170,6 +170,10 @@ void Session::serve() {
     if (!begun_.load() && device_.lost()) return;
     begun_.store(true);
     while (!stopping_.load()) {
+      if (held_.crowded() && gates_.empty() && !in_lanes_.empty()) {
+        if (!wait_for_lane()) return;
+        continue;
+      }
       const auto popped = channel_.try_pop(command);
       if (!popped) return end(popped.error());
       if (!*popped) break;
@@ -178,6 +182,16 @@ void Session::serve() {
       if (released_ && !release_held()) return;
     }
   }
+}
+
+/// Until a launch ends that can be called back: what is to come after it is kept, and there is a
+/// lot of that. Natively, too, a program waits that is so far ahead. False when the session ends.
+/// Not while a host function runs, whose end is a command like others.
+bool Session::wait_for_lane() {
+  executor_.flush(*client_);
+  completer_.leave(group_);
+  if (channel_.wait_poked() != ipc::EngineChannel::Wait::kPoked) return false;
+  return release_held();
 }
 
 /// For the ends of its work on the device.

@@ -131,6 +131,7 @@ class Session {
   static Handler handler_of(ipc::CommandType type);
   Result<void> set_up();
   void serve();
+  bool wait_for_lane();
   ipc::EngineChannel::Seen look(bool waits);
   void end(const Error& error);
   void end_command(const ipc::Command& command);

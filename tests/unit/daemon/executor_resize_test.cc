@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "daemon/engine/executor.h"
+#include "daemon/engine/held_commands.h"
 #include "tests/unit/daemon/executor_fixture.h"
 
 namespace slate::daemon {
@@ -179,6 +180,38 @@ TEST_F(ResizeTest, WorkersMakeRoomForAFillOnceItsTurnHasCome) {
   executor_->remove(visitor);
   streams.destroy_all();
   device_->destroy_stream(stream);
+}
+
+TEST_F(ResizeTest, WhoIsFarAheadOfALaunchThatCanBeCalledBackWaitsAsNatively) {
+  start_obedient();
+  auto client = connect();
+  const auto address = begin_long_kernel(*client);
+  resize({});
+  constexpr std::uint32_t kAhead = HeldCommands::kCrowd + 1200;
+  for (std::uint32_t i = 0; i < kAhead; ++i) client->launch(0, 4, Parameters{address, i, 1});
+  const auto& status = client->channel->status();
+  const std::uint64_t each = status.ring_tail.load() / (kAhead + 4);  // of a launch, at least
+  std::this_thread::sleep_for(100ms);
+  const std::uint64_t left = status.ring_tail.load() - status.ring_head.load();
+  EXPECT_GT(left, 1000 * each);
+  EXPECT_EQ(policy_->ended.load(), 0);
+  resize({.first = 0, .count = 4});
+  client->synchronize();
+  std::uint32_t wanted = 5;
+  for (std::uint32_t i = 0; i < kAhead; ++i) wanted = 3 * wanted + i;
+  const auto words = client->read(address, kBlocks);
+  for (std::uint32_t i = 0; i < kBlocks; ++i) ASSERT_EQ(words[i], i < 4 ? wanted : 5u) << i;
+}
+
+TEST_F(ResizeTest, WhoIsFarAheadMayLeave) {
+  start_obedient();
+  auto client = connect();
+  const auto address = begin_long_kernel(*client);
+  resize({});
+  for (std::size_t i = 0; i < HeldCommands::kCrowd + 100; ++i)
+    client->launch(0, 4, Parameters{address, 1, 1});
+  std::this_thread::sleep_for(20ms);
+  client->leave();  // would hang
 }
 
 // Workers with a quota may find next to no room: they can be moved, however short their kernel is.

@@ -162,6 +162,22 @@ TEST_F(HeldCommandsTest, AnEndedSessionGetsBackWhatWasKept) {
   EXPECT_TRUE(held_.empty());
 }
 
+TEST_F(HeldCommandsTest, WhoOnlyAsksIsServedBeforeACrowdThatIsHeld) {
+  held_.hold(1);
+  held_.hold(2);
+  EXPECT_TRUE(waits(launch(2)));
+  for (std::size_t i = 0; i < HeldCommands::kCrowd; ++i) EXPECT_TRUE(waits(launch(1)));
+  EXPECT_TRUE(held_.crowded());
+  EXPECT_TRUE(waits(synchronize(ipc::TargetKind::kStream, 2)));
+  EXPECT_EQ(drain().size(), 0u);
+  held_.release(2);
+  EXPECT_EQ(drain().size(), 2u);  // the second stream's launch, and the wait for it
+  EXPECT_EQ(drain().size(), 0u);
+  held_.release(1);
+  EXPECT_EQ(drain().size(), HeldCommands::kCrowd);
+  EXPECT_FALSE(held_.crowded());
+}
+
 TEST_F(HeldCommandsTest, TooManyBytesAreRefused) {
   held_.hold(1);
   Result<void> kept;
