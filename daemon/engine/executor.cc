@@ -13,9 +13,6 @@
 namespace slate::daemon {
 namespace {
 
-// What a pair of marks adds to the time of the launches between them (H200).
-constexpr double kMarksMs = 0.0023;
-
 using scheduler::Form;
 using scheduler::SessionView;
 using Clock = std::chrono::steady_clock;
@@ -220,7 +217,6 @@ void Executor::grant(scheduler::Start start, scheduler::Time now) {
   SessionView& view = views_[client->index];
   const scheduler::WaitingLaunch& waiting = *view.waiting;
   start.form = forced(forms_.choice(), waiting, start.form);
-  scheduler::RunningWork& running = view.running;
   const scheduler::TimeEstimate& known = profiles_.kernel(waiting.kernel).best_alone();
   const double part = scheduler::part_of(waiting, start);
   const double expected = expected_ms(waiting.kernel, start.form, part);
@@ -228,15 +224,6 @@ void Executor::grant(scheduler::Start start, scheduler::Time now) {
   const bool in_slices = start.form == Form::kSlice && start.slice_blocks != 0;
   const bool lone = clients_.size() == 1 || (start.alone && start.repeats);
   const bool well_known = known.samples >= kSettledSamples;
-  ++running.launches;
-  running.expected += scheduler::Milliseconds(expected);
-  running.kernel = waiting.kernel;
-  running.form = start.form;
-  running.placement = start.placement;
-  running.tag = start.tag;
-  running.blocks = waiting.blocks;
-  running.blocks_done = waiting.blocks_started;
-  running.started = now;
   client->last_start = client->last_came = ++starts_;
   client->granted = Grant{.start = start,
                           .number = client->last_start,
@@ -256,8 +243,24 @@ void Executor::grant(scheduler::Start start, scheduler::Time now) {
                           .profiled = worth_profiling(waiting, start),
                           .others = {}};
   if (start.alone) client->granted->others = others_to_wait_for(*client);
+  show_start(*client, *client->granted, waiting.blocks, now);
   view.waiting.reset();
   client->granted_or_abandoned.notify_all();
+}
+
+/// In the policy's view: one more launch, of a grid of `blocks`. Requires: the mutex is held.
+void Executor::show_start(const Client& client, const Grant& grant, std::uint64_t blocks,
+                          scheduler::Time now) {
+  scheduler::RunningWork& running = views_[client.index].running;
+  ++running.launches;
+  running.expected += scheduler::Milliseconds(grant.expected_ms);
+  running.kernel = grant.kernel;
+  running.form = grant.start.form;
+  running.placement = grant.start.placement;
+  running.tag = grant.start.tag;
+  running.blocks = blocks;
+  running.blocks_done = grant.first;
+  running.started = now;
 }
 
 /// Those with work on the device that was started, or put back on it, since this client last waited
@@ -325,61 +328,6 @@ std::optional<Executor::Grant> Executor::wait_for_grant(Client& client,
   client.granted_or_abandoned.wait(lock, [&] { return client.granted || client.abandoned; });
   if (!client.granted) views_[client.index].waiting.reset();
   return std::exchange(client.granted, std::nullopt);
-}
-
-/// Called by the completer, or on the session's thread when a launch was refused.
-void Executor::batch_ended(const std::shared_ptr<LaunchBatch>& batch, const Result<void>& outcome) {
-  if (batch->ended.exchange(true)) return;
-  scheduler::Completion& completion = batch->completion;
-  completion.ended = Clock::now();
-  bool timed = false;
-  if (outcome && batch->start && batch->end) {
-    const auto elapsed = device_.elapsed_ms(batch->start->get(), batch->end->get());
-    timed = elapsed.has_value();
-    if (timed) {
-      const double marks = device_.info().is_simulated != 0 ? 0 : kMarksMs;
-      const double ms = std::max(double{*elapsed} - marks, double{*elapsed} / 2);
-      completion.device_time = scheduler::Milliseconds(ms / completion.launches);
-    }
-  }
-  const auto work = batch->profiled ? profiled_.end(outcome) : std::nullopt;
-  const auto lock = lock_soon(mutex_);
-  if (work) {
-    scheduler::KernelProfile& row = profiles_.kernel(completion.kernel);
-    row.flops = work->flops;
-    row.bytes = work->bytes;
-    row.instructions = work->instructions;
-  }
-  Client* const client = find(batch->session);
-  if (client == nullptr) return;
-  SessionView& view = views_[client->index];
-  scheduler::RunningWork& running = view.running;
-  SLATE_CHECK(running.launches >= batch->counted);
-  running.launches -= batch->counted;
-  running.expected -= scheduler::Milliseconds(batch->counted_ms);
-  if (running.launches == 0) {
-    running.expected = {};
-    running.resizable = false;
-    view.idle_since = completion.ended;
-  }
-  trace_.launch_ends(batch->trace, completion.device_time.count() * completion.launches,
-                     completion.launches, completion.ended);
-  completion.timed = timed;
-  completion.alone = scheduler::Milliseconds(batch->alone_ms / std::max(1U, completion.launches));
-  if (outcome) policy_->finished(completion);
-  {
-    const std::lock_guard lanes(client->mutex);
-    const auto freed = std::erase_if(client->lanes, [&](const ActiveLane& lane) {
-      if (lane.batch != batch) return false;
-      lane.stream->active_lanes.store(0);
-      return true;
-    });
-    lanes_ -= static_cast<std::uint32_t>(freed);
-    if (freed > 0 && client->spec.lane_ended) client->spec.lane_ended();
-    if (!client->lanes.empty()) running.blocks_done = 0;
-  }
-  // Who is alone is asked about with the next launch.
-  if (clients_.size() > 1 || view.waiting) decide(completion.ended);
 }
 
 }  // namespace slate::daemon

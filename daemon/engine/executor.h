@@ -50,6 +50,10 @@ struct LaunchBatch {
 
   /// One more launch, of these times.
   void add(scheduler::KernelId kernel, double expected, double alone);
+  /// The same, of one that the policy's view counts.
+  void add_counted(scheduler::KernelId kernel, double expected, double alone);
+  /// Enough for one measurement.
+  bool is_full() const;
 };
 
 struct ClientSpec {
@@ -171,6 +175,8 @@ class Executor {
   bool worth_profiling(const scheduler::WaitingLaunch& launch, const scheduler::Start& start) const;
   void decide(scheduler::Time now);
   void grant(scheduler::Start start, scheduler::Time now);
+  void show_start(const Client& client, const Grant& grant, std::uint64_t blocks,
+                  scheduler::Time now);
   void count_repeats(Client& client);
   std::vector<Earlier> others_to_wait_for(Client& client);
   void resize(const scheduler::Resize& change, scheduler::Time now);
@@ -185,8 +191,9 @@ class Executor {
                       const device::LaunchSpec& spec, LogicalStream& stream);
   bool may_begin_again(const Client& client, const LogicalStream& stream,
                        const ProfileRecord& profile, const device::LaunchSpec& spec) const;
-  Result<void> begin_again(Client& client, FunctionRecord& kernel, const ProfileRecord& profile,
-                           const device::LaunchSpec& spec, LogicalStream& stream);
+  Result<void> begin_again(Client& client, const FunctionRecord& kernel,
+                           const ProfileRecord& profile, std::uint64_t blocks,
+                           LogicalStream& stream, device::Stream target);
   Result<injector::Form> carry_out(Client& client, FunctionRecord& kernel,
                                    const device::LaunchSpec& spec, LogicalStream& stream,
                                    Grant grant, const LaunchShape& shape);
@@ -209,6 +216,8 @@ class Executor {
   WorkerQueue* queue_of(std::unique_ptr<WorkerQueue>& queue, ControlMemory* memory);
   static void wait_until_carried_out(const Earlier& other);
   Result<void> wait_for(const std::vector<Earlier>& others, device::Stream stream);
+
+  // executor_batches.cc
   Result<void> open_batch(Client& client, LogicalStream& stream, const Grant& grant,
                           std::uint64_t blocks, device::Stream target);
   Result<void> mark_end(LaunchBatch& batch, device::Stream stream);

@@ -1,5 +1,5 @@
-// Carrying out a decision: the session's thread launches in the form and on the SMs decided, and
-// marks the launch's start and end.
+// Carrying out a decision: the session's thread launches in the form and on the SMs decided, or
+// repeats what was decided before.
 #include "base/spin.h"
 #include "daemon/engine/executor.h"
 #include "daemon/engine/executor_client.h"
@@ -11,11 +11,6 @@ namespace {
 using scheduler::Form;
 using Clock = std::chrono::steady_clock;
 
-// Launches that are marked together: about so long, which keeps the marks' cost below one percent,
-// or so many.
-constexpr double kBatchMs = 0.25;
-constexpr double kSettledBatchMs = 1.0;
-constexpr std::uint32_t kMostBatch = 256;
 // Batches that begin without a decision, one after the other.
 constexpr std::uint32_t kMostAgain = 32;
 
@@ -42,36 +37,13 @@ Form from_injector(injector::Form form) {
   }
 }
 
-/// Enough for one measurement.
-bool is_full(const LaunchBatch& batch) {
-  return batch.expected_ms >= batch.full_ms || batch.completion.launches >= kMostBatch;
-}
-
 }  // namespace
-
-// The main kernel is found by voting, with time for votes (Boyer and Moore, MJRTY, 1981): whoever
-// has most of it is elected.
-void LaunchBatch::add(scheduler::KernelId kernel, double expected, double alone) {
-  ++completion.launches;
-  expected_ms += expected;
-  alone_ms += alone;
-  completion.mixed |= completion.kernel != kernel;
-  if (completion.main == kernel) {
-    main_ms += alone;
-  } else if (main_ms >= alone) {
-    main_ms -= alone;
-  } else {
-    completion.main = kernel;
-    main_ms = alone - main_ms;
-  }
-}
 
 Result<void> Executor::launch(Client& client, FunctionRecord& kernel,
                               const device::LaunchSpec& spec, LogicalStream& stream) {
   ProfileRecord& profile = profile_of(kernel, spec);
-  if (may_repeat(stream, profile, spec)) return repeat(client, kernel, profile, spec, stream);
-  if (may_begin_again(client, stream, profile, spec))
-    return begin_again(client, kernel, profile, spec, stream);
+  if (may_repeat(stream, profile, spec) || may_begin_again(client, stream, profile, spec))
+    return repeat(client, kernel, profile, spec, stream);
   const LaunchShape shape = shape_of(device_, forms_, kernel, spec);
   if (!kernel.trace_name) kernel.trace_name = trace_.name(*kernel.name);
   std::uint64_t started = 0;
@@ -114,49 +86,51 @@ bool Executor::may_begin_again(const Client& client, const LogicalStream& stream
   return client.settled->changes == changes && profile.repeats_at == changes;
 }
 
-/// The first launch of a batch that goes as the one before it.
-Result<void> Executor::begin_again(Client& client, FunctionRecord& kernel,
-                                   const ProfileRecord& profile, const device::LaunchSpec& spec,
-                                   LogicalStream& stream) {
+/// Opens a batch that goes as the one before it, with its first launch, which is about to be made.
+Result<void> Executor::begin_again(Client& client, const FunctionRecord& kernel,
+                                   const ProfileRecord& profile, std::uint64_t blocks,
+                                   LogicalStream& stream, device::Stream target) {
   --client.again;
   Grant& grant = *client.settled;
   grant.kernel = profile.kernel;
+  grant.expected_ms = profile.expected_ms;
+  grant.alone_ms = profile.alone_ms;
   client.waiting.launch = next_launch_.fetch_add(1);
   client.waiting.kernel = *kernel.trace_name;
-  client.waiting.blocks = spec.grid.count();
-  const auto target = client.streams.begin_work(stream, device::kWholeDevice);
-  if (!target) return std::unexpected(target.error());
-  const auto opened = open_batch(client, stream, grant, spec.grid.count(), *target);
+  client.waiting.blocks = blocks;
+  const auto opened = open_batch(client, stream, grant, blocks, target);
   if (!opened) return opened;
   stream.batch->repeats_at = grant.changes;
-  const auto done = repeat(client, kernel, profile, spec, stream);
-  if (!done) {
-    stream.batch->add(profile.kernel, profile.expected_ms, profile.alone_ms);  // no batch is empty
-    close_batch(client, stream);
-    return done;
-  }
+  stream.batch->add_counted(grant.kernel, grant.expected_ms, grant.alone_ms);
   const auto lock = lock_soon(mutex_);
   client.kernel = kernel.name;
-  scheduler::RunningWork& running = views_[client.index].running;
-  running.kernel = profile.kernel;
-  running.blocks = spec.grid.count();
-  running.started = Clock::now();
-  count_repeats(client);
-  return done;
+  show_start(client, grant, blocks, Clock::now());
+  return {};
 }
 
-/// One more native launch beside those that are being batched.
+/// One more native launch beside those that are being batched, or the first one of a batch that
+/// needs no decision.
 Result<void> Executor::repeat(Client& client, FunctionRecord& kernel, const ProfileRecord& profile,
                               const device::LaunchSpec& spec, LogicalStream& stream) {
   const auto target = client.streams.begin_work(stream, device::kWholeDevice);
   if (!target) return std::unexpected(target.error());
-  if (const auto done = device_.launch(spec, *target); !done) return done;
+  const bool begins = stream.batch == nullptr;
+  if (begins) {
+    const auto begun = begin_again(client, kernel, profile, spec.grid.count(), stream, *target);
+    if (!begun) return begun;
+  }
+  if (const auto done = device_.launch(spec, *target); !done) {
+    if (begins) close_batch(client, stream);
+    return done;
+  }
   forms_.count(injector::Form::kNative);
   client.streams.work_submitted(stream, kernel.name);
   LaunchBatch& batch = *stream.batch;
-  if (batch.completion.launches == batch.counted) client.repeated.push_back(stream.batch);
-  batch.add(profile.kernel, profile.expected_ms, profile.alone_ms);
-  if (is_full(batch)) close_batch(client, stream);
+  if (!begins) {
+    if (batch.completion.launches == batch.counted) client.repeated.push_back(stream.batch);
+    batch.add(profile.kernel, profile.expected_ms, profile.alone_ms);
+  }
+  if (batch.is_full()) close_batch(client, stream);
   return {};
 }
 
@@ -207,10 +181,7 @@ Result<void> Executor::prepare(Client& client, LogicalStream& stream, const Gran
     if (const auto opened = open_batch(client, stream, grant, shape.blocks, *target); !opened)
       return opened;
   }
-  LaunchBatch& batch = *stream.batch;
-  batch.add(grant.kernel, grant.expected_ms, grant.alone_ms);
-  ++batch.counted;
-  batch.counted_ms += grant.expected_ms;
+  stream.batch->add_counted(grant.kernel, grant.expected_ms, grant.alone_ms);
   return {};
 }
 
@@ -286,7 +257,7 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
     // It ends when the lane does.
     stream.batch.reset();
     std::erase(client.open, &stream);
-  } else if (resizable || profiled || !done || is_full(batch)) {
+  } else if (resizable || profiled || !done || batch.is_full()) {
     close_batch(client, stream);
   }
   return done;
@@ -424,80 +395,6 @@ Result<void> Executor::wait_for(const std::vector<Earlier>& others, device::Stre
     if (const auto done = other.client->streams.wait_for_all(stream); !done) return done;
   }
   return {};
-}
-
-Result<void> Executor::open_batch(Client& client, LogicalStream& stream, const Grant& grant,
-                                  std::uint64_t blocks, device::Stream target) {
-  const scheduler::Start& start = grant.start;
-  auto batch = std::make_shared<LaunchBatch>();
-  batch->session = client.spec.session;
-  batch->completion = {.session = client.spec.session,
-                       .kernel = grant.kernel,
-                       .main = grant.kernel,
-                       .form = start.form,
-                       .placement = start.placement,
-                       .tag = start.tag,
-                       .launches = 0,
-                       .blocks = blocks,
-                       .part = grant.part,
-                       .task_size = start.task_size,
-                       .device_time = {},
-                       .started = Clock::now(),
-                       .ended = {},
-                       .resized = false};
-  batch->trace = client.waiting;
-  batch->trace.form = start.form;
-  batch->trace.placement = start.placement;
-  batch->full_ms = grant.settled ? kSettledBatchMs * client.uneven() : kBatchMs;
-  // Of a kernel whose time is known a sample is enough.
-  const bool timed = !grant.settled || grant.is_long || client.untimed++ % grant.timed_of == 0;
-  // What runs by itself is timed kernel by kernel; of what runs beside others the sum says more.
-  batch->mixes = may_mix(grant) && !(timed && start.alone);
-  if (timed) {
-    auto begin = completer_.take_timer();
-    if (!begin) return std::unexpected(begin.error());
-    batch->start = std::move(*begin);
-    if (const auto done = device_.record(batch->start->get(), target); !done) return done;
-  }
-  trace_.launch_starts(batch->trace, batch->completion.started);
-  stream.batch = std::move(batch);
-  client.open.push_back(&stream);
-  return {};
-}
-
-/// Of a batch that is timed: takes the time behind its last launch, which is on `stream`.
-Result<void> Executor::mark_end(LaunchBatch& batch, device::Stream stream) {
-  if (!batch.start) return {};
-  auto end = completer_.take_timer();
-  if (!end) return std::unexpected(end.error());
-  if (const auto marked = device_.record((*end)->get(), stream); !marked) return marked;
-  batch.end = std::move(*end);
-  return {};
-}
-
-void Executor::close_batch(Client& client, LogicalStream& stream, Completer::Notice notice) {
-  const std::shared_ptr<LaunchBatch> batch = std::exchange(stream.batch, nullptr);
-  std::erase(client.open, &stream);
-  if (batch == nullptr) return;
-  if (const auto marked = mark_end(*batch, stream.device); !marked) {
-    return batch_ended(batch, marked);
-  }
-  const auto ended = [this, batch](const Result<void>& outcome) {
-    batch_ended(batch, outcome);
-    completer_.give_back_timers(std::move(batch->start), std::move(batch->end));
-  };
-  if (notice == Completer::Notice::kCheap && batch->end) {
-    return client.streams.watch_event(stream, batch->end, ended);
-  }
-  const auto watched = client.streams.watch(stream, ended, notice);
-  if (!watched) batch_ended(batch, watched);
-}
-
-void Executor::flush(Client& client) {
-  while (!client.open.empty()) {
-    close_batch(client, *client.open.back(), Completer::Notice::kSoon);
-  }
-  client.streams.watch_all();
 }
 
 }  // namespace slate::daemon

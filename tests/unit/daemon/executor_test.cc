@@ -127,7 +127,6 @@ class CountingPolicy : public scheduler::Policy {
   void decide(const scheduler::View& view, scheduler::Decisions& decisions) override {
     for (const scheduler::SessionView& session : view.sessions) {
       if (!session.waiting) continue;
-      while (!answers) std::this_thread::sleep_for(1ms);
       profiles_.kernel(session.waiting->kernel).alone[0] = {.ms = 0.001, .samples = 1000};
       decisions.start.push_back({.session = session.id,
                                  .placement = machine_.whole(),
@@ -146,7 +145,6 @@ class CountingPolicy : public scheduler::Policy {
   std::atomic<int> starts{0};
   std::atomic<int> ended{0}, untimed{0};  // launches
   std::atomic<int> timed_mixed{0};        // batches
-  std::atomic<bool> answers{true};        // decide() waits for it
   std::atomic<bool> repeats{false};       // in all starts
 
  private:
@@ -168,15 +166,16 @@ TEST_F(ExecutorTest, WhatIsKnownIsNotAskedAgain) {
   client->fill(0, address, 640 * 4);
   std::uint32_t wanted = 0;
   std::array<std::uint32_t, 2> blocks{64, 64};
-  // The first one is decided when the others are already there, so that nothing ends the batch.
+  // The first one begins, decided or not, when the others are already there, so that nothing ends
+  // the batch.
   const auto starts_of = [&] {
     const int before = policy->starts;
-    policy->answers = false;
-    for (std::size_t i = 0; i < kRepeated; ++i) {
-      client->launch(0, blocks[i % 2], Parameters{address, 1, 1});
-      wanted = 3 * wanted + 1;
-    }
-    policy->answers = true;
+    executor_->with_profiles([&](scheduler::ProfileTable&) {
+      for (std::size_t i = 0; i < kRepeated; ++i) {
+        client->launch(0, blocks[i % 2], Parameters{address, 1, 1});
+        wanted = 3 * wanted + 1;
+      }
+    });
     client->synchronize();
     return policy->starts - before;
   };
