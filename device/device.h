@@ -277,6 +277,15 @@ class Device {
   /// kInvalidConfiguration or kOutOfResources for what the device cannot run at all; faults inside
   /// the kernel arrive through query().
   virtual Result<void> launch(const LaunchSpec& spec, Stream stream) = 0;
+  /// As launch() of each, in order, but sooner where the device takes several in one go. One that
+  /// is refused does not keep those behind it; the first such error is returned.
+  virtual Result<void> launch_row(std::span<const LaunchSpec> specs, Stream stream) {
+    Result<void> outcome;
+    for (const LaunchSpec& spec : specs) {
+      if (const auto done = launch(spec, stream); !done && outcome) outcome = done;
+    }
+    return outcome;
+  }
   /// Host memory must stay untouched until the copy has finished.
   virtual Result<void> copy_to_device(Address to, std::uint64_t to_pitch, const void* from,
                                       std::uint64_t from_pitch, Shape shape, Stream stream) = 0;

@@ -75,6 +75,7 @@ CudaDevice::CudaDevice(std::unique_ptr<Context> context, std::unique_ptr<Address
       arrays_(*context_, *space_),
       partitions_(*context_),
       watched_(*context_),
+      graphs_(*context_),
       assembler_({.path = assembler,
                   .major = context_->attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
                   .minor = context_->attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
@@ -151,6 +152,7 @@ Result<std::vector<std::byte>> CudaDevice::compile(std::string_view ptx) {
 
 void CudaDevice::unload_module(device::Module module) {
   const Stall stall(*this);
+  graphs_.forget(raw(module));
   std::ignore = context_->call(driver().cuModuleUnload, raw(module));
 }
 
@@ -190,7 +192,9 @@ Result<void> CudaDevice::raise_limit(device::Limit limit, std::uint64_t bytes) {
   std::size_t present = 0;
   if (auto told = context_->call(driver().cuCtxGetLimit, &present, its); !told) return told;
   if (bytes <= present) return {};
-  return context_->call(driver().cuCtxSetLimit, its, bytes);
+  const auto raised = context_->call(driver().cuCtxSetLimit, its, bytes);
+  graphs_.forget(nullptr);  // made for the smaller one
+  return raised;
 }
 
 Result<std::vector<std::vector<std::uint32_t>>> CudaDevice::partition_units() {
@@ -218,19 +222,36 @@ Result<device::Stream> CudaDevice::create_stream(int priority, device::Partition
   if (partition != device::kWholeDevice) {
     auto made = partitions_.create_stream(raw(partition), priority);
     if (!made) return std::unexpected(made.error());
-    return to_handle<device::Stream>(*made);
+    return keep(*made, nullptr);
   }
   CUstream stream = nullptr;
+  const int clamped = context_->clamp_priority(priority);
   if (auto made = context_->call(driver().cuStreamCreateWithPriority, &stream,
-                                 CU_STREAM_NON_BLOCKING, context_->clamp_priority(priority));
+                                 CU_STREAM_NON_BLOCKING, clamped);
       !made) {
     return std::unexpected(made.error());
   }
-  return to_handle<device::Stream>(stream);
+  auto graphs =
+      graphs_.usable() ? std::make_unique<StreamGraphs>(graphs_, stream, clamped) : nullptr;
+  return keep(stream, std::move(graphs));
+}
+
+device::Stream CudaDevice::keep(CUstream stream, std::unique_ptr<StreamGraphs> graphs) {
+  auto its = std::make_unique<CudaStream>(stream, std::move(graphs));
+  const auto handle = to_handle<device::Stream>(its.get());
+  const std::lock_guard lock(streams_mutex_);
+  streams_.emplace(handle, std::move(its));
+  return handle;
 }
 
 void CudaDevice::destroy_stream(device::Stream stream) {
-  std::ignore = context_->call(driver().cuStreamDestroy, raw(stream));
+  std::unique_ptr<CudaStream> its;
+  {
+    const std::lock_guard lock(streams_mutex_);
+    its = std::move(streams_.at(stream));
+    streams_.erase(stream);
+  }
+  std::ignore = context_->call(driver().cuStreamDestroy, its->stream);
 }
 
 Result<void> CudaDevice::cancel(device::Stream) {

@@ -1,7 +1,7 @@
 // CudaDevice: device::Device on the driver API. Private to device/cuda and its tests; everyone else
 // comes in through cuda_device.h. cuda_device.cc holds its life, modules, streams and events,
-// work.cc its launches, copies and fills. Handles are the driver's own pointers and are not looked
-// up: the engine owns them.
+// work.cc its launches, copies and fills. Handles are the driver's own pointers, but for streams,
+// which have their graphs beside them, and are not looked up: the engine owns them.
 #pragma once
 
 #include <atomic>
@@ -9,10 +9,12 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 
 #include "base/clock.h"
 #include "device/cuda/arrays.h"
 #include "device/cuda/context.h"
+#include "device/cuda/launch_graphs.h"
 #include "device/cuda/memory.h"
 #include "device/cuda/partitions.h"
 #include "device/cuda/ptxas.h"
@@ -20,6 +22,12 @@
 #include "device/device.h"
 
 namespace slate::cuda {
+
+/// What a device::Stream points to.
+struct CudaStream {
+  CUstream stream = nullptr;
+  std::unique_ptr<StreamGraphs> graphs;  // null: its launches are all made one by one
+};
 
 class CudaDevice final : public device::Device {
  public:
@@ -91,6 +99,8 @@ class CudaDevice final : public device::Device {
   void wait_for_progress(std::chrono::microseconds timeout) override;
 
   Result<void> launch(const device::LaunchSpec& spec, device::Stream stream) override;
+  Result<void> launch_row(std::span<const device::LaunchSpec> specs,
+                          device::Stream stream) override;
   /// Pageable host memory is allowed, but the driver may then copy before it returns.
   Result<void> copy_to_device(device::Address to, std::uint64_t to_pitch, const void* from,
                               std::uint64_t from_pitch, device::Shape shape,
@@ -115,6 +125,9 @@ class CudaDevice final : public device::Device {
   Result<void> record_on_partition(device::Event event, device::Stream stream, CUresult refusal);
   std::uint64_t max_pitch() const;
   Result<void> check_configuration(const device::LaunchSpec& spec) const;
+  Result<void> launch_plain(const device::LaunchSpec& spec, device::Stream stream);
+  std::size_t launch_graph(std::span<const device::LaunchSpec> specs, device::Stream stream);
+  device::Stream keep(CUstream stream, std::unique_ptr<StreamGraphs> graphs);
   CUresult launch_extended(const device::LaunchSpec& spec, device::Stream stream, void** extra);
   Result<void> copy_rectangle(const CUDA_MEMCPY2D& copy, device::Stream stream);
 
@@ -123,19 +136,25 @@ class CudaDevice final : public device::Device {
   Arrays arrays_;                        // likewise
   Partitions partitions_;                // likewise
   WatchedEvents watched_;                // likewise
+  LaunchGraphs graphs_;                  // likewise
   const Ptxas assembler_;
 
   std::atomic<std::int64_t> moved_ns_ = 0;  // when something last moved, for wait_for_progress()
   std::atomic<std::uint64_t> host_window_used_ = 0;  // addresses given out by map_host()
   std::mutex limits_mutex_;                          // between looking and raising
+  std::mutex streams_mutex_;
+  std::unordered_map<device::Stream, std::unique_ptr<CudaStream>> streams_;
 };
 
 template <typename Handle>
 Handle to_handle(const void* driver_object) {
   return static_cast<Handle>(reinterpret_cast<std::uintptr_t>(driver_object));
 }
+inline CudaStream& state(device::Stream stream) {
+  return *reinterpret_cast<CudaStream*>(stream);
+}
 inline CUstream raw(device::Stream stream) {
-  return reinterpret_cast<CUstream>(stream);
+  return state(stream).stream;
 }
 inline CUevent raw(device::Event event) {
   return reinterpret_cast<CUevent>(event);

@@ -41,7 +41,9 @@
   F(cuDevResourceGenerateDesc) F(cuGreenCtxCreate) F(cuGreenCtxDestroy) F(cuGreenCtxStreamCreate) \
   F(cuGreenCtxRecordEvent) F(cuStreamGetGreenCtx) F(cuStreamWriteValue64) F(cuLaunchKernelEx)     \
   F(cuOccupancyMaxActiveClusters) F(cuOccupancyMaxPotentialClusterSize) F(cuCtxGetLimit)          \
-  F(cuCtxSetLimit)
+  F(cuCtxSetLimit) F(cuFuncGetModule) F(cuGraphCreate) F(cuGraphDestroy) F(cuGraphAddKernelNode)  \
+  F(cuGraphKernelNodeSetAttribute) F(cuGraphInstantiate) F(cuGraphExecDestroy)                    \
+  F(cuGraphExecKernelNodeSetParams) F(cuGraphLaunch)
 // clang-format on
 
 namespace slate::cuda {

@@ -1,6 +1,7 @@
 // Launches, copies and fills of CudaDevice. Nothing here waits, but for copies of pageable memory.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 
@@ -47,6 +48,11 @@ Result<void> split(std::uint64_t to_pitch, std::uint64_t from_pitch, Shape shape
   return {};
 }
 
+/// More than cuLaunchKernel is told.
+bool is_extended(const device::LaunchSpec& spec) {
+  return spec.cooperative || spec.cluster.count() > 0;
+}
+
 CUDA_MEMCPY2D rectangle_of(std::uint64_t to_pitch, std::uint64_t from_pitch, Shape shape) {
   CUDA_MEMCPY2D copy{};
   copy.srcMemoryType = CU_MEMORYTYPE_DEVICE;
@@ -83,7 +89,7 @@ Result<void> CudaDevice::check_configuration(const device::LaunchSpec& spec) con
 }
 
 /// The launch's configuration for the driver; `attributes` has room for all that it may have.
-CUlaunchConfig config_of(const device::LaunchSpec& spec, Stream stream,
+CUlaunchConfig config_of(const device::LaunchSpec& spec, CUstream stream,
                          std::array<CUlaunchAttribute, 2>& attributes) {
   CUlaunchConfig config{};
   config.gridDimX = spec.grid.x;
@@ -93,7 +99,7 @@ CUlaunchConfig config_of(const device::LaunchSpec& spec, Stream stream,
   config.blockDimY = spec.block.y;
   config.blockDimZ = spec.block.z;
   config.sharedMemBytes = spec.dynamic_shared_bytes;
-  config.hStream = raw(stream);
+  config.hStream = stream;
   config.attrs = attributes.data();
   if (spec.cooperative) {
     CUlaunchAttribute& attribute = attributes[config.numAttrs++];
@@ -110,7 +116,7 @@ CUlaunchConfig config_of(const device::LaunchSpec& spec, Stream stream,
 
 CUresult CudaDevice::launch_extended(const device::LaunchSpec& spec, Stream stream, void** extra) {
   std::array<CUlaunchAttribute, 2> attributes{};
-  const CUlaunchConfig config = config_of(spec, stream, attributes);
+  const CUlaunchConfig config = config_of(spec, raw(stream), attributes);
   return context_->attempt(driver().cuLaunchKernelEx, &config, raw(spec.function), nullptr, extra);
 }
 
@@ -118,7 +124,7 @@ Result<std::uint32_t> CudaDevice::max_active_clusters(const device::LaunchSpec& 
   if (auto there = check_present(driver().cuOccupancyMaxActiveClusters); !there)
     return std::unexpected(there.error());
   std::array<CUlaunchAttribute, 2> attributes{};
-  const CUlaunchConfig config = config_of(spec, Stream{}, attributes);
+  const CUlaunchConfig config = config_of(spec, nullptr, attributes);
   int count = 0;
   auto asked =
       context_->call(driver().cuOccupancyMaxActiveClusters, &count, raw(spec.function), &config);
@@ -130,7 +136,7 @@ Result<std::uint32_t> CudaDevice::max_cluster_size(const device::LaunchSpec& spe
   if (auto there = check_present(driver().cuOccupancyMaxPotentialClusterSize); !there)
     return std::unexpected(there.error());
   std::array<CUlaunchAttribute, 2> attributes{};
-  const CUlaunchConfig config = config_of(spec, Stream{}, attributes);
+  const CUlaunchConfig config = config_of(spec, nullptr, attributes);
   int size = 0;
   auto asked = context_->call(driver().cuOccupancyMaxPotentialClusterSize, &size,
                               raw(spec.function), &config);
@@ -140,12 +146,44 @@ Result<std::uint32_t> CudaDevice::max_cluster_size(const device::LaunchSpec& spe
 
 Result<void> CudaDevice::launch(const device::LaunchSpec& spec, Stream stream) {
   if (auto checked = check_configuration(spec); !checked) return checked;
+  if (!is_extended(spec) && launch_graph(std::span(&spec, 1), stream) == 1) return {};
+  return launch_plain(spec, stream);
+}
+
+Result<void> CudaDevice::launch_row(std::span<const device::LaunchSpec> specs, Stream stream) {
+  const bool in_graphs = std::ranges::all_of(specs, [this](const device::LaunchSpec& spec) {
+    return !is_extended(spec) && check_configuration(spec);
+  });
+  if (!in_graphs) return Device::launch_row(specs, stream);
+  Result<void> outcome;
+  while (!specs.empty()) {
+    std::size_t launched = launch_graph(specs, stream);
+    if (launched == 0) {
+      launched = 1;
+      if (const auto done = launch_plain(specs.front(), stream); !done && outcome) outcome = done;
+    }
+    specs = specs.subspan(launched);
+  }
+  return outcome;
+}
+
+/// How many of them, from the first on, were launched: as many as one graph has.
+std::size_t CudaDevice::launch_graph(std::span<const device::LaunchSpec> specs, Stream stream) {
+  StreamGraphs* const graphs = state(stream).graphs.get();
+  if (graphs == nullptr) return 0;
+  for (const std::size_t size : StreamGraphs::kSizes) {
+    if (size <= specs.size() && graphs->launch(specs.first(size))) return size;
+  }
+  return 0;
+}
+
+Result<void> CudaDevice::launch_plain(const device::LaunchSpec& spec, Stream stream) {
   std::size_t bytes = spec.parameters.size();
   void* parameters = const_cast<std::byte*>(spec.parameters.data());
   void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, parameters, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
                    CU_LAUNCH_PARAM_END};
   void** const given = bytes == 0 ? nullptr : extra;
-  const bool extended = spec.cooperative || spec.cluster.count() > 0;
+  const bool extended = is_extended(spec);
   if (extended) {
     if (auto there = check_present(driver().cuLaunchKernelEx); !there) return there;
   }

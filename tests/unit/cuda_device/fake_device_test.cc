@@ -76,7 +76,7 @@ TEST_F(DeviceRulesTest, WatchedEventsAreReachedWithoutACall) {
   ASSERT_TRUE(event);
   EXPECT_TRUE(device_->query(*event).value());
   for (const std::uint64_t round : {1, 2}) {
-    ASSERT_TRUE(device_->record(*event, device::Stream{0x40}));
+    ASSERT_TRUE(device_->record(*event, stream_));
     EXPECT_FALSE(device_->query(*event).value());
     const auto [word, value] = fake_.unwritten.back();
     EXPECT_EQ(value, round);
@@ -92,7 +92,7 @@ TEST_F(DeviceRulesTest, WatchedEventsAreReachedWithoutACall) {
 TEST_F(DeviceRulesTest, AFaultIsSeenThoughTheWordIsNeverWritten) {
   const auto event = device_->create_watched_event();
   ASSERT_TRUE(event);
-  ASSERT_TRUE(device_->record(*event, device::Stream{0x40}));
+  ASSERT_TRUE(device_->record(*event, stream_));
   fake_.fail("cuStreamQuery", CUDA_ERROR_ILLEGAL_ADDRESS);
   auto reached = device_->query(*event);
   while (reached && !*reached) reached = device_->query(*event);
@@ -110,7 +110,9 @@ TEST_F(DeviceRulesTest, ADriverThatCannotWriteWordsHasOrdinaryEvents) {
   ASSERT_TRUE(opened);
   const auto event = (*opened)->create_watched_event();
   ASSERT_TRUE(event);
-  ASSERT_TRUE((*opened)->record(*event, device::Stream{0x40}));
+  const auto stream = (*opened)->create_stream(0);
+  ASSERT_TRUE(stream);
+  ASSERT_TRUE((*opened)->record(*event, *stream));
   EXPECT_EQ(fake.count("cuEventRecord"), 1);
   EXPECT_TRUE((*opened)->query(*event).value());
 }

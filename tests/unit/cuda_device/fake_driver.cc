@@ -189,8 +189,10 @@ void answer_about_work(Driver& driver) {
     return fake->note("cuEventCreate", std::to_string(flags));
   };
   driver.cuModuleLoadDataEx.function = load;
-  driver.cuModuleGetFunction.function = [](CUfunction* function, CUmodule, const char* name) {
+  driver.cuModuleGetFunction.function = [](CUfunction* function, CUmodule module,
+                                           const char* name) {
     *function = make_handle<CUfunction>();
+    fake->modules[*function] = module;
     return fake->note("cuModuleGetFunction", name);
   };
   driver.cuFuncGetName.function = [](const char** name, CUfunction) {
@@ -216,6 +218,40 @@ void answer_about_work(Driver& driver) {
   driver.cuMemcpy2DAsync.function = [](const CUDA_MEMCPY2D* copy, CUstream) {
     return fake->note("cuMemcpy2DAsync", fmt::format("{}x{}", copy->WidthInBytes, copy->Height));
   };
+}
+
+void answer_about_graphs(Driver& driver) {
+  driver.cuFuncGetModule.function = [](CUmodule* module, CUfunction function) {
+    *module = fake->module_of(function);
+    return fake->note("cuFuncGetModule");
+  };
+  driver.cuGraphCreate.function = [](CUgraph* graph, unsigned int) {
+    *graph = make_handle<CUgraph>();
+    return fake->note("cuGraphCreate");
+  };
+  driver.cuGraphAddKernelNode.function = [](CUgraphNode* node, CUgraph, const CUgraphNode*,
+                                            std::size_t before,
+                                            const CUDA_KERNEL_NODE_PARAMS* its) {
+    *node = make_handle<CUgraphNode>();
+    return fake->note("cuGraphAddKernelNode", fmt::format("{} {}", its->gridDimX, before));
+  };
+  driver.cuGraphKernelNodeSetAttribute.function = [](CUgraphNode, CUkernelNodeAttrID attribute,
+                                                     const CUkernelNodeAttrValue* value) {
+    SLATE_CHECK(attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY);
+    return fake->note("cuGraphKernelNodeSetAttribute", std::to_string(value->priority));
+  };
+  driver.cuGraphInstantiate.function = [](CUgraphExec* executable, CUgraph, unsigned long long) {
+    *executable = make_handle<CUgraphExec>();
+    return fake->note("cuGraphInstantiate");
+  };
+  driver.cuGraphExecKernelNodeSetParams.function = [](CUgraphExec, CUgraphNode,
+                                                      const CUDA_KERNEL_NODE_PARAMS* its) {
+    // Of parameter_info(): the second parameter.
+    std::uint64_t value = 0;
+    std::memcpy(&value, its->kernelParams[1], sizeof(value));
+    return fake->note("cuGraphExecKernelNodeSetParams", std::to_string(value));
+  };
+  driver.cuGraphLaunch.function = [](CUgraphExec, CUstream) { return fake->note("cuGraphLaunch"); };
 }
 
 /// As FakeGreen says, unless the test wants the call to fail.
@@ -293,6 +329,7 @@ FakeDriver::FakeDriver() {
   answer_about_limits(driver_);
   answer_about_memory(driver_);
   answer_about_work(driver_);
+  answer_about_graphs(driver_);
   answer_about_green_contexts(driver_);
 }
 

@@ -49,6 +49,11 @@ class FakeDriver {
   /// For a driver that lacks the function.
   void remove_write_value() { driver_.cuStreamWriteValue64.function = nullptr; }
   FakeGreen green;
+  std::map<CUfunction, CUmodule> modules;  // of the functions that were looked up
+  CUmodule module_of(CUfunction function) const {
+    const auto found = modules.find(function);
+    return found == modules.end() ? nullptr : found->second;
+  }
 
  private:
   Driver driver_;

@@ -16,11 +16,15 @@ class FakeGpuTest : public testing::Test {
     auto opened = CudaDevice::open(fake_.driver(), 0);
     ASSERT_TRUE(opened) << opened.error().message;
     device_ = std::move(*opened);
+    const auto stream = device_->create_stream(0);
+    ASSERT_TRUE(stream) << stream.error().message;
+    stream_ = *stream;
     fake_.forget_calls();
   }
 
   FakeDriver fake_;
   std::unique_ptr<device::Device> device_;
+  device::Stream stream_{};
 };
 
 }  // namespace slate::cuda

@@ -122,8 +122,9 @@ TEST_F(PartitionRulesTest, ADriverThatLacksAFunctionDoesEverythingElse) {
     EXPECT_EQ(units.error().code, ErrorCode::kNotSupported) << name;
     EXPECT_NE(units.error().message.find(name), std::string::npos) << units.error().message;
     EXPECT_EQ(code_of_partition(0, 1), ErrorCode::kNotSupported) << name;
-    EXPECT_TRUE(device_->create_stream(0)) << name;
-    EXPECT_TRUE(device_->launch({.function = device::Function{1}}, device::Stream{1})) << name;
+    const auto stream = device_->create_stream(0);
+    ASSERT_TRUE(stream) << name;
+    EXPECT_TRUE(device_->launch({.function = device::Function{1}}, *stream)) << name;
   };
 #define SLATE_WITHOUT(symbol)         \
   {                                   \

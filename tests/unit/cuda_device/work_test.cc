@@ -8,20 +8,19 @@ namespace slate::cuda {
 namespace {
 
 constexpr device::Address kTo = 0x10000;
-constexpr device::Stream kStream{1};
 constexpr std::uint64_t kWide = FakeDriver::kMaxPitch + 1;
 
 class WorkRulesTest : public FakeGpuTest {
  protected:
   ErrorCode launch(device::Dim3 grid, device::Dim3 block) {
     const auto launched =
-        device_->launch({.function = device::Function{1}, .grid = grid, .block = block}, kStream);
+        device_->launch({.function = device::Function{1}, .grid = grid, .block = block}, stream_);
     return launched ? ErrorCode::kNone : launched.error().code;
   }
   std::vector<std::string> calls_of_fill(std::uint64_t to, std::uint64_t pitch,
                                          device::Shape shape) {
     fake_.forget_calls();
-    EXPECT_TRUE(device_->fill(to, pitch, 0xab, shape, kStream));
+    EXPECT_TRUE(device_->fill(to, pitch, 0xab, shape, stream_));
     return fake_.calls();
   }
 
@@ -55,28 +54,28 @@ TEST_F(WorkRulesTest, TheDriversRefusalsKeepTheirKind) {
 TEST_F(WorkRulesTest, ParametersArriveAsTheyArePacked) {
   const std::string packed("\x01\x00\x02\x03", 4);
   ASSERT_TRUE(device_->launch(
-      {.function = device::Function{1}, .parameters = std::as_bytes(std::span(packed))}, kStream));
+      {.function = device::Function{1}, .parameters = std::as_bytes(std::span(packed))}, stream_));
   EXPECT_EQ(fake_.last_parameters, packed);
-  ASSERT_TRUE(device_->launch({.function = device::Function{1}}, kStream));
+  ASSERT_TRUE(device_->launch({.function = device::Function{1}}, stream_));
   EXPECT_EQ(fake_.last_parameters, "");
 }
 
 TEST_F(WorkRulesTest, AContiguousCopyIsOneLinearCall) {
-  ASSERT_TRUE(device_->copy_to_device(kTo, 0, host_.data(), 0, {.width = 64}, kStream));
-  ASSERT_TRUE(device_->copy_to_device(kTo, 16, host_.data(), 16, {16, 4}, kStream));
+  ASSERT_TRUE(device_->copy_to_device(kTo, 0, host_.data(), 0, {.width = 64}, stream_));
+  ASSERT_TRUE(device_->copy_to_device(kTo, 16, host_.data(), 16, {16, 4}, stream_));
   const Calls expected = {"cuMemcpyHtoDAsync 0x10000 64", "cuMemcpyHtoDAsync 0x10000 64"};
   EXPECT_EQ(fake_.calls(), expected);
 }
 
 TEST_F(WorkRulesTest, APitchedCopyIsOneRectangle) {
-  ASSERT_TRUE(device_->copy_to_device(kTo, 512, host_.data(), 16, {16, 4}, kStream));
-  ASSERT_TRUE(device_->copy_to_host(host_.data(), 16, kTo, 512, {16, 4}, kStream));
-  ASSERT_TRUE(device_->copy_on_device(kTo, 512, kTo + 0x8000, 16, {16, 4}, kStream));
+  ASSERT_TRUE(device_->copy_to_device(kTo, 512, host_.data(), 16, {16, 4}, stream_));
+  ASSERT_TRUE(device_->copy_to_host(host_.data(), 16, kTo, 512, {16, 4}, stream_));
+  ASSERT_TRUE(device_->copy_on_device(kTo, 512, kTo + 0x8000, 16, {16, 4}, stream_));
   EXPECT_EQ(fake_.calls(), Calls(3, "cuMemcpy2DAsync 16x4"));
 }
 
 TEST_F(WorkRulesTest, APitchAboveTheDriversLimitIsCopiedRowByRow) {
-  ASSERT_TRUE(device_->copy_to_device(kTo, kWide, host_.data(), 16, {16, 3}, kStream));
+  ASSERT_TRUE(device_->copy_to_device(kTo, kWide, host_.data(), 16, {16, 3}, stream_));
   const Calls expected = {"cuMemcpyHtoDAsync 0x10000 16", "cuMemcpyHtoDAsync 0x11001 16",
                           "cuMemcpyHtoDAsync 0x12002 16"};
   EXPECT_EQ(fake_.calls(), expected);
@@ -85,7 +84,7 @@ TEST_F(WorkRulesTest, APitchAboveTheDriversLimitIsCopiedRowByRow) {
 TEST_F(WorkRulesTest, RowsThatOverlapOrOverflowAreInvalid) {
   const auto code = [&](std::uint64_t to_pitch, std::uint64_t from_pitch, device::Shape shape) {
     const auto copied =
-        device_->copy_to_device(kTo, to_pitch, host_.data(), from_pitch, shape, kStream);
+        device_->copy_to_device(kTo, to_pitch, host_.data(), from_pitch, shape, stream_);
     return copied ? ErrorCode::kNone : copied.error().code;
   };
   EXPECT_EQ(code(15, 16, {16, 2}), ErrorCode::kInvalidValue);
@@ -95,9 +94,9 @@ TEST_F(WorkRulesTest, RowsThatOverlapOrOverflowAreInvalid) {
 }
 
 TEST_F(WorkRulesTest, AnEmptyCopyIsNoCall) {
-  EXPECT_TRUE(device_->copy_to_device(kTo, 0, nullptr, 0, {0, 1}, kStream));
-  EXPECT_TRUE(device_->copy_on_device(kTo, 16, kTo, 16, {16, 0}, kStream));
-  EXPECT_TRUE(device_->fill(kTo, 0, 1, {0, 7}, kStream));
+  EXPECT_TRUE(device_->copy_to_device(kTo, 0, nullptr, 0, {0, 1}, stream_));
+  EXPECT_TRUE(device_->copy_on_device(kTo, 16, kTo, 16, {16, 0}, stream_));
+  EXPECT_TRUE(device_->fill(kTo, 0, 1, {0, 7}, stream_));
   EXPECT_TRUE(fake_.calls().empty());
 }
 

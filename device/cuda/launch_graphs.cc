@@ -1,0 +1,240 @@
+#include "device/cuda/launch_graphs.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "device/cuda/cuda_device_impl.h"
+#include "device/cuda/modules.h"
+
+namespace slate::cuda {
+namespace {
+
+using device::LaunchSpec;
+
+// Making a graph costs as much as launching it a few times the other way.
+constexpr std::uint32_t kWorthMaking = 3;
+constexpr std::uint32_t kRefused = 1U << 31;  // in place of a count
+constexpr std::size_t kMostGraphs = 32;       // of a stream
+// A graph that was launched within so many calls is not given up for another.
+constexpr std::uint64_t kInUse = 4096;
+
+/// What a graph cannot change cheaply (updating it costs as much as launching plainly).
+bool same_shape(const CUDA_KERNEL_NODE_PARAMS& node, const LaunchSpec& spec) {
+  return node.func == raw(spec.function) && node.gridDimX == spec.grid.x &&
+         node.gridDimY == spec.grid.y && node.gridDimZ == spec.grid.z &&
+         node.blockDimX == spec.block.x && node.blockDimY == spec.block.y &&
+         node.blockDimZ == spec.block.z && node.sharedMemBytes == spec.dynamic_shared_bytes;
+}
+
+std::uint64_t hash_of(std::span<const LaunchSpec> specs) {
+  std::uint64_t hash = specs.size();
+  const auto mix = [&hash](std::uint64_t value) {
+    hash = (hash ^ value) * 0x9e37'79b9'7f4a'7c15;  // Knuth's multiplier, 2^64 / golden ratio
+    hash ^= hash >> 29;
+  };
+  for (const LaunchSpec& spec : specs) {
+    mix(static_cast<std::uint64_t>(spec.function));
+    mix(spec.grid.x | std::uint64_t{spec.grid.y} << 32);
+    mix(spec.grid.z | std::uint64_t{spec.block.x} << 32);
+    mix(spec.block.y | std::uint64_t{spec.block.z} << 32);
+    mix(spec.dynamic_shared_bytes);
+  }
+  return hash;
+}
+
+bool has_graphs(const Driver& driver) {
+  return driver.cuGraphCreate && driver.cuGraphDestroy && driver.cuGraphAddKernelNode &&
+         driver.cuGraphKernelNodeSetAttribute && driver.cuGraphInstantiate &&
+         driver.cuGraphExecKernelNodeSetParams && driver.cuGraphExecDestroy &&
+         driver.cuGraphLaunch && driver.cuFuncGetModule;
+}
+
+}  // namespace
+
+/// A chain of kernels.
+struct StreamGraphs::Graph {
+  struct Node {
+    CUgraphNode node = nullptr;
+    CUmodule module = nullptr;
+    CUDA_KERNEL_NODE_PARAMS parameters{};
+    std::vector<std::byte> bytes;  // as they were set last
+    std::vector<void*> pointers;   // one for each parameter, into `bytes`
+  };
+  CUgraph graph = nullptr;
+  CUgraphExec executable = nullptr;
+  std::uint64_t hash = 0;
+  std::uint64_t launched_at = 0;  // in the stream's launches_
+  std::vector<Node> nodes;
+};
+
+LaunchGraphs::LaunchGraphs(Context& context)
+    : context_(context), usable_(has_graphs(context.driver())) {}
+
+void LaunchGraphs::forget(CUmodule module) {
+  const std::lock_guard lock(mutex_);
+  for (StreamGraphs* stream : streams_) stream->forget(module);
+}
+
+StreamGraphs::StreamGraphs(LaunchGraphs& all, CUstream stream, int priority)
+    : all_(all), context_(all.context_), stream_(stream), priority_(priority) {
+  SLATE_CHECK(all.usable());
+  const std::lock_guard lock(all_.mutex_);
+  all_.streams_.push_back(this);
+}
+
+StreamGraphs::~StreamGraphs() {
+  {
+    const std::lock_guard lock(all_.mutex_);
+    std::erase(all_.streams_, this);
+  }
+  forget(nullptr);
+}
+
+bool StreamGraphs::launch(std::span<const LaunchSpec> specs) {
+  const std::uint64_t hash = hash_of(specs);
+  const std::lock_guard lock(mutex_);
+  ++launches_;
+  Graph* graph = find(specs, hash);
+  if (graph == nullptr && is_worth_making(hash)) graph = make(specs, hash);
+  if (graph == nullptr) return false;
+  graph->launched_at = launches_;
+  if (set_parameters(*graph, specs) &&
+      context_.attempt(context_.driver().cuGraphLaunch, graph->executable, stream_) == CUDA_SUCCESS)
+      [[likely]] {
+    return true;
+  }
+  destroy(*graph);
+  std::erase_if(graphs_, [&](const auto& one) { return one.get() == graph; });
+  return false;
+}
+
+StreamGraphs::Graph* StreamGraphs::find(std::span<const LaunchSpec> specs, std::uint64_t hash) {
+  const auto found = std::ranges::find_if(graphs_, [&](const auto& graph) {
+    return graph->hash == hash &&
+           std::ranges::equal(graph->nodes, specs, [](const Graph::Node& node, const auto& spec) {
+             return same_shape(node.parameters, spec) &&
+                    node.bytes.size() == spec.parameters.size();
+           });
+  });
+  return found == graphs_.end() ? nullptr : found->get();
+}
+
+bool StreamGraphs::is_worth_making(std::uint64_t hash) {
+  Sighting& place = sightings_[hash % sightings_.size()];
+  if (place.hash != hash) place = {hash, 0};
+  if (place.count == kRefused) return false;
+  return ++place.count >= kWorthMaking;
+}
+
+/// For one more graph of so many nodes.
+bool StreamGraphs::make_room(std::size_t nodes) {
+  const auto is_full = [&] {
+    return graphs_.size() >= kMostGraphs || all_.nodes_.load() + nodes > LaunchGraphs::kMostNodes;
+  };
+  while (is_full()) {
+    const auto oldest =
+        std::ranges::min_element(graphs_, {}, [](const auto& graph) { return graph->launched_at; });
+    if (oldest == graphs_.end() || launches_ - (*oldest)->launched_at < kInUse) return false;
+    destroy(**oldest);
+    graphs_.erase(oldest);
+  }
+  return true;
+}
+
+StreamGraphs::Graph* StreamGraphs::make(std::span<const LaunchSpec> specs, std::uint64_t hash) {
+  if (!make_room(specs.size())) return nullptr;
+  const Driver& driver = context_.driver();
+  auto graph = std::make_unique<Graph>();
+  graph->hash = hash;
+  graph->nodes.reserve(specs.size());
+  all_.nodes_ += specs.size();
+  bool made = context_.attempt(driver.cuGraphCreate, &graph->graph, 0) == CUDA_SUCCESS;
+  for (const LaunchSpec& spec : specs) made = made && add_node(*graph, spec);
+  made = made && context_.attempt(driver.cuGraphInstantiate, &graph->executable, graph->graph, 0) ==
+                     CUDA_SUCCESS;
+  all_.nodes_ -= specs.size() - graph->nodes.size();
+  if (!made) {
+    sightings_[hash % sightings_.size()] = {hash, kRefused};
+    destroy(*graph);
+    return nullptr;
+  }
+  return graphs_.emplace_back(std::move(graph)).get();
+}
+
+/// Behind those that the graph has.
+bool StreamGraphs::add_node(Graph& graph, const LaunchSpec& spec) {
+  const Driver& driver = context_.driver();
+  const auto info = function_info(context_, raw(spec.function));
+  if (!info) return false;
+  Graph::Node node;
+  int cluster = 0;  // as it was compiled
+  if (context_.attempt(driver.cuFuncGetModule, &node.module, raw(spec.function)) != CUDA_SUCCESS ||
+      context_.attempt(driver.cuFuncGetAttribute, &cluster,
+                       CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH,
+                       raw(spec.function)) != CUDA_SUCCESS ||
+      cluster > 0) {
+    return false;
+  }
+  node.bytes.assign(spec.parameters.begin(), spec.parameters.end());
+  for (const device::ParameterInfo& parameter : info->parameters) {
+    if (parameter.offset + std::uint64_t{parameter.size} > node.bytes.size()) return false;
+    node.pointers.push_back(node.bytes.data() + parameter.offset);
+  }
+  node.parameters.func = raw(spec.function);
+  node.parameters.gridDimX = spec.grid.x;
+  node.parameters.gridDimY = spec.grid.y;
+  node.parameters.gridDimZ = spec.grid.z;
+  node.parameters.blockDimX = spec.block.x;
+  node.parameters.blockDimY = spec.block.y;
+  node.parameters.blockDimZ = spec.block.z;
+  node.parameters.sharedMemBytes = spec.dynamic_shared_bytes;
+  node.parameters.kernelParams = node.pointers.empty() ? nullptr : node.pointers.data();
+  const CUgraphNode* const before = graph.nodes.empty() ? nullptr : &graph.nodes.back().node;
+  if (context_.attempt(driver.cuGraphAddKernelNode, &node.node, graph.graph, before,
+                       before == nullptr ? 0 : 1, &node.parameters) != CUDA_SUCCESS) {
+    return false;
+  }
+  graph.nodes.push_back(std::move(node));
+  // Of its own: a graph does not take it from the stream that it is launched on.
+  CUkernelNodeAttrValue value{};
+  value.priority = priority_;
+  return context_.attempt(driver.cuGraphKernelNodeSetAttribute, graph.nodes.back().node,
+                          CU_LAUNCH_ATTRIBUTE_PRIORITY, &value) == CUDA_SUCCESS;
+}
+
+/// Those that are not what they were the last time.
+bool StreamGraphs::set_parameters(Graph& graph, std::span<const LaunchSpec> specs) {
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    Graph::Node& node = graph.nodes[i];
+    const auto parameters = specs[i].parameters;
+    if (std::ranges::equal(node.bytes, parameters)) continue;
+    std::ranges::copy(parameters, node.bytes.begin());
+    if (context_.attempt(context_.driver().cuGraphExecKernelNodeSetParams, graph.executable,
+                         node.node, &node.parameters) != CUDA_SUCCESS) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// What is still running goes on: the driver frees it then.
+void StreamGraphs::destroy(Graph& graph) {
+  const Driver& driver = context_.driver();
+  if (graph.executable != nullptr) context_.attempt(driver.cuGraphExecDestroy, graph.executable);
+  if (graph.graph != nullptr) context_.attempt(driver.cuGraphDestroy, graph.graph);
+  all_.nodes_ -= graph.nodes.size();
+}
+
+void StreamGraphs::forget(CUmodule module) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(graphs_, [&](const auto& graph) {
+    const bool goes = module == nullptr || std::ranges::any_of(graph->nodes, [&](const auto& node) {
+                        return node.module == module;
+                      });
+    if (goes) destroy(*graph);
+    return goes;
+  });
+}
+
+}  // namespace slate::cuda

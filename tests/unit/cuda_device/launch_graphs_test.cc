@@ -1,0 +1,202 @@
+// Launches that come again as graphs, on a driver made of fakes: what reaches the driver, and when
+// it is launched plainly instead.
+#include <array>
+#include <cstring>
+#include <functional>
+#include <list>
+
+#include "fake_fixture.h"
+
+namespace slate::cuda {
+namespace {
+
+using Calls = std::vector<std::string>;
+
+constexpr int kBeforeGraph = 2;  // launches of a shape that are made plainly
+
+class LaunchGraphsTest : public FakeGpuTest {
+ protected:
+  void SetUp() override {
+    FakeGpuTest::SetUp();
+    const std::array<std::byte, 1> image{std::byte{'/'}};
+    module_ = device_->load_module(device::ImageKind::kPtx, image).value();
+    function_ = device_->find_function(module_, "kernel").value();
+    fake_.forget_calls();
+  }
+
+  /// Of so many blocks, with `value` as the second parameter.
+  device::LaunchSpec spec(std::uint32_t blocks, std::uint64_t value) {
+    auto& bytes = parameters_.emplace_back();
+    std::memcpy(bytes.data() + 8, &value, sizeof(value));
+    return {
+        .function = function_, .grid = {blocks, 1, 1}, .block = {32, 1, 1}, .parameters = bytes};
+  }
+  bool launch(std::uint32_t blocks, std::uint64_t value) {
+    return device_->launch(spec(blocks, value), stream_).has_value();
+  }
+  /// `count` launches of 1, 2, 3 ... blocks, with `value` each.
+  bool launch_row(std::size_t count, std::uint64_t value) {
+    std::vector<device::LaunchSpec> specs;
+    for (std::size_t i = 0; i < count; ++i)
+      specs.push_back(spec(static_cast<std::uint32_t>(i + 1), value));
+    return device_->launch_row(specs, stream_).has_value();
+  }
+  Calls calls_of(const std::function<bool()>& launches) {
+    fake_.forget_calls();
+    EXPECT_TRUE(launches());
+    return fake_.calls();
+  }
+
+  device::Module module_{};
+  device::Function function_{};
+  std::list<std::array<std::byte, 20>> parameters_;  // as the fake's functions have them
+};
+
+TEST_F(LaunchGraphsTest, WhatComesAgainIsLaunchedAsAGraph) {
+  for (int i = 0; i < kBeforeGraph; ++i)
+    EXPECT_EQ(calls_of([&] { return launch(1, 5); }), Calls{"cuLaunchKernel"});
+  EXPECT_TRUE(launch(1, 5));
+  EXPECT_EQ(fake_.count("cuGraphInstantiate"), 1);
+  EXPECT_EQ(fake_.count("cuGraphLaunch"), 1);
+  EXPECT_EQ(calls_of([&] { return launch(1, 5); }), Calls{"cuGraphLaunch"});
+}
+
+TEST_F(LaunchGraphsTest, OnlyParametersThatChangedAreSet) {
+  for (int i = 0; i <= kBeforeGraph; ++i) EXPECT_TRUE(launch(1, 5));
+  const Calls changed = {"cuGraphExecKernelNodeSetParams 6", "cuGraphLaunch"};
+  EXPECT_EQ(calls_of([&] { return launch(1, 6); }), changed);
+  EXPECT_EQ(calls_of([&] { return launch(1, 6); }), Calls{"cuGraphLaunch"});
+}
+
+TEST_F(LaunchGraphsTest, AnotherShapeIsAnotherGraph) {
+  for (int i = 0; i <= kBeforeGraph; ++i) EXPECT_TRUE(launch(1, 5));
+  EXPECT_EQ(calls_of([&] { return launch(2, 5); }), Calls{"cuLaunchKernel"});
+  EXPECT_EQ(calls_of([&] { return launch(1, 5); }), Calls{"cuGraphLaunch"});
+}
+
+TEST_F(LaunchGraphsTest, ARowIsCutIntoAsFewGraphsAsThereCanBe) {
+  for (int i = 0; i <= kBeforeGraph; ++i) EXPECT_TRUE(launch_row(22, 1));
+  // 16, 4, and two by themselves.
+  EXPECT_EQ(calls_of([&] { return launch_row(22, 1); }), Calls(4, "cuGraphLaunch"));
+  const Calls calls = calls_of([&] { return launch_row(22, 2); });
+  EXPECT_EQ(std::ranges::count(calls, "cuGraphExecKernelNodeSetParams 2"), 22);
+  EXPECT_EQ(std::ranges::count(calls, "cuGraphLaunch"), 4);
+}
+
+TEST_F(LaunchGraphsTest, NodesFollowOneAnotherWithTheStreamsPriority) {
+  stream_ = device_->create_stream(-3).value();
+  for (int i = 0; i < kBeforeGraph; ++i) EXPECT_TRUE(launch_row(4, 1));
+  const Calls calls = calls_of([&] { return launch_row(4, 1); });
+  const auto of = [&](std::string_view name) {
+    Calls its;
+    std::ranges::copy_if(calls, std::back_inserter(its),
+                         [&](const std::string& call) { return call.starts_with(name); });
+    return its;
+  };
+  const Calls nodes = {"cuGraphAddKernelNode 1 0", "cuGraphAddKernelNode 2 1",
+                       "cuGraphAddKernelNode 3 1", "cuGraphAddKernelNode 4 1"};
+  EXPECT_EQ(of("cuGraphAddKernelNode"), nodes);
+  EXPECT_EQ(of("cuGraphKernelNodeSetAttribute"), Calls(4, "cuGraphKernelNodeSetAttribute -3"));
+}
+
+TEST_F(LaunchGraphsTest, ARefusalIsAnsweredByThePlainLaunch) {
+  for (const char* step : {"cuGraphAddKernelNode", "cuGraphInstantiate",
+                           "cuGraphExecKernelNodeSetParams", "cuGraphLaunch"}) {
+    static std::uint32_t blocks = 10;
+    ++blocks;
+    fake_.fail(step, CUDA_ERROR_INVALID_VALUE);
+    for (std::uint64_t value = 0; value < 20; ++value) EXPECT_TRUE(launch(blocks, value)) << step;
+    // One that cannot be made is not tried for ever.
+    EXPECT_LE(fake_.count("cuGraphCreate"), 20) << step;
+    EXPECT_EQ(fake_.count("cuGraphCreate"), fake_.count("cuGraphDestroy")) << step;
+    fake_.recover();
+    fake_.forget_calls();
+  }
+  fake_.fail("cuGraphInstantiate", CUDA_ERROR_OUT_OF_MEMORY);
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(launch(99, 1));
+  EXPECT_EQ(fake_.count("cuGraphCreate"), 1);
+}
+
+TEST_F(LaunchGraphsTest, ARefusedLaunchOfARowDoesNotKeepThoseBehindIt) {
+  fake_.fail("cuLaunchKernel", CUDA_ERROR_OUT_OF_MEMORY);
+  const auto done = device_->launch_row(std::array{spec(1, 1), spec(2, 1), spec(3, 1)}, stream_);
+  EXPECT_EQ(done.error().code, ErrorCode::kOutOfMemory);
+  EXPECT_EQ(fake_.count("cuLaunchKernel"), 3);
+  fake_.recover();
+  fake_.forget_calls();
+  auto wrong = spec(1, 1);
+  wrong.block = {2048, 1, 1};
+  EXPECT_EQ(device_->launch_row(std::array{spec(1, 1), wrong, spec(3, 1)}, stream_).error().code,
+            ErrorCode::kInvalidConfiguration);
+  EXPECT_EQ(fake_.count("cuLaunchKernel"), 2);
+}
+
+TEST_F(LaunchGraphsTest, AGraphGoesWithAModuleOfItsKernels) {
+  for (int i = 0; i <= kBeforeGraph; ++i) EXPECT_TRUE(launch(1, 5));
+  fake_.forget_calls();
+  device_->unload_module(module_);
+  const Calls expected = {"cuGraphExecDestroy", "cuGraphDestroy", "cuModuleUnload"};
+  EXPECT_EQ(fake_.calls(), expected);
+}
+
+TEST_F(LaunchGraphsTest, AGraphOfAnotherModuleStays) {
+  const std::array<std::byte, 1> image{std::byte{'/'}};
+  const auto other = device_->load_module(device::ImageKind::kPtx, image).value();
+  for (int i = 0; i <= kBeforeGraph; ++i) EXPECT_TRUE(launch(1, 5));
+  device_->unload_module(other);
+  EXPECT_EQ(calls_of([&] { return launch(1, 5); }), Calls{"cuGraphLaunch"});
+}
+
+TEST_F(LaunchGraphsTest, AGraphGoesWithItsStreamAndWhenStacksGrow) {
+  for (int i = 0; i <= kBeforeGraph; ++i) EXPECT_TRUE(launch(1, 5));
+  fake_.forget_calls();
+  EXPECT_TRUE(device_->raise_limit(device::Limit::kStack, 4096));
+  EXPECT_EQ(fake_.count("cuGraphExecDestroy"), 1);
+  for (int i = 0; i <= kBeforeGraph; ++i) EXPECT_TRUE(launch(1, 5));
+  device_->destroy_stream(stream_);
+  EXPECT_EQ(fake_.count("cuGraphExecDestroy"), 2);
+}
+
+TEST_F(LaunchGraphsTest, OnlyThoseThatAreNotInUseAreGivenUpForOthers) {
+  constexpr int kShapes = 100;
+  const auto launch_all = [&] {
+    for (int i = 0; i < kShapes; ++i) EXPECT_TRUE(launch(1000 + static_cast<std::uint32_t>(i), 1));
+  };
+  for (int i = 0; i < 10; ++i) launch_all();
+  const std::size_t made = fake_.count("cuGraphInstantiate");
+  EXPECT_GT(made, 10);
+  EXPECT_LT(made, kShapes);
+  EXPECT_EQ(fake_.count("cuGraphExecDestroy"), 0);
+  // Later the program does something else.
+  for (int i = 0; i < 5000; ++i) EXPECT_TRUE(launch(1, 1));
+  fake_.forget_calls();
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(launch(7, 1));
+  EXPECT_EQ(fake_.count("cuGraphExecDestroy"), 1);
+  EXPECT_EQ(fake_.count("cuGraphInstantiate"), 1);
+}
+
+TEST_F(LaunchGraphsTest, ClustersAndCooperativeLaunchesAreMadePlainly) {
+  auto cooperative = spec(1, 1);
+  cooperative.cooperative = true;
+  auto clustered = spec(1, 1);
+  clustered.cluster = {2, 1, 1};
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_TRUE(device_->launch(cooperative, stream_));
+    EXPECT_TRUE(
+        device_->launch_row(std::array{clustered, clustered, clustered, clustered}, stream_));
+  }
+  EXPECT_EQ(fake_.count("cuGraphLaunch"), 0);
+}
+
+TEST_F(LaunchGraphsTest, ADriverWithoutGraphsLaunchesPlainly) {
+  Driver driver = fake_.driver();
+  driver.cuGraphLaunch.function = nullptr;
+  auto opened = CudaDevice::open(driver, 0);
+  ASSERT_TRUE(opened);
+  const auto stream = (*opened)->create_stream(0);
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE((*opened)->launch(spec(1, 1), *stream));
+  EXPECT_EQ(fake_.count("cuGraphCreate"), 0);
+}
+
+}  // namespace
+}  // namespace slate::cuda
