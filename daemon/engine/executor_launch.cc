@@ -109,28 +109,28 @@ Result<void> Executor::begin_again(Client& client, const FunctionRecord& kernel,
 }
 
 /// One more native launch beside those that are being batched, or the first one of a batch that
-/// needs no decision.
+/// needs no decision: that one at once, as the device may have nothing to do.
 Result<void> Executor::repeat(Client& client, FunctionRecord& kernel, const ProfileRecord& profile,
                               const device::LaunchSpec& spec, LogicalStream& stream) {
-  const auto target = client.streams.begin_work(stream, device::kWholeDevice);
-  if (!target) return std::unexpected(target.error());
-  const bool begins = stream.batch == nullptr;
-  if (begins) {
+  if (stream.batch == nullptr) {
+    const auto target = client.streams.begin_work(stream, device::kWholeDevice);
+    if (!target) return std::unexpected(target.error());
     const auto begun = begin_again(client, kernel, profile, spec.grid.count(), stream, *target);
     if (!begun) return begun;
-  }
-  if (const auto done = device_.launch(spec, *target); !done) {
-    if (begins) close_batch(client, stream);
-    return done;
-  }
-  forms_.count(injector::Form::kNative);
-  client.streams.work_submitted(stream, kernel.name);
-  LaunchBatch& batch = *stream.batch;
-  if (!begins) {
+    if (const auto done = device_.launch(spec, *target); !done) {
+      close_batch(client, stream);
+      return done;
+    }
+    client.streams.work_submitted(stream, kernel.name);
+  } else {
+    const auto done = client.streams.launch_in_row(stream, spec, kernel.name);
+    if (!done) return done;
+    LaunchBatch& batch = *stream.batch;
     if (batch.completion.launches == batch.counted) client.repeated.push_back(stream.batch);
     batch.add(profile.kernel, profile.expected_ms, profile.alone_ms);
   }
-  if (batch.is_full()) close_batch(client, stream);
+  forms_.count(injector::Form::kNative);
+  if (stream.batch->is_full()) close_batch(client, stream);
   return {};
 }
 

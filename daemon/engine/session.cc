@@ -65,6 +65,10 @@ Session::Session(device::Device& device, Compiler& compiler, Executor& executor,
   streams_.publish([this](std::uint32_t progress, std::uint64_t position) {
     channel_.publish_completed(progress, position);
   });
+  streams_.report_refusals([this](const Error& error) {
+    (void)checked(std::unexpected(error));
+    channel_.set_async_error(error.code);
+  });
 }
 
 Session::~Session() {

@@ -54,6 +54,7 @@ Result<void> StreamTable::create(std::uint64_t id, bool blocking, int priority,
 }
 
 Result<void> StreamTable::destroy(std::uint64_t id) {
+  submit_row();
   {
     const std::lock_guard lock(mutex_);
     if (by_id_.erase(id) == 0) return fail(ErrorCode::kInvalidHandle, "no such stream");
@@ -120,6 +121,7 @@ Result<void> StreamTable::move_to(LogicalStream& stream, device::Partition parti
 
 Result<device::Stream> StreamTable::begin_work(LogicalStream& stream,
                                                std::optional<device::Partition> partition) {
+  submit_row();
   if (partition || stream.device == device::Stream{}) {
     const auto moved = move_to(stream, partition.value_or(device::kWholeDevice));
     if (!moved) return std::unexpected(moved.error());
@@ -128,6 +130,26 @@ Result<device::Stream> StreamTable::begin_work(LogicalStream& stream,
     return std::unexpected(ordered.error());
   }
   return stream.device;
+}
+
+Result<void> StreamTable::launch_in_row(LogicalStream& stream, const device::LaunchSpec& spec,
+                                        const std::shared_ptr<const std::string>& kernel) {
+  // Nothing has come between that those behind the first one had to wait for.
+  if (row_of_ != &stream) {
+    const auto begun = begin_work(stream, device::kWholeDevice);
+    if (!begun) return std::unexpected(begun.error());
+    row_of_ = &stream;
+  }
+  row_.add(spec);
+  work_submitted(stream, kernel);
+  if (row_.is_full()) submit_row();
+  return {};
+}
+
+void StreamTable::submit_row() {
+  if (row_of_ == nullptr) return;
+  const auto done = row_.submit(device_, std::exchange(row_of_, nullptr)->device);
+  if (!done && on_refusal_) on_refusal_(done.error());
 }
 
 void StreamTable::work_submitted(LogicalStream& stream,
@@ -152,6 +174,7 @@ void StreamTable::work_submitted(LogicalStream& stream,
 
 /// What the completer is to call for a watch that is about to be placed.
 Completer::Callback StreamTable::begin_watch(LogicalStream& stream, Completer::Callback then) {
+  submit_row();
   stream.unwatched = 0;
   auto pointer = stream.shared_from_this();
   std::erase(unwatched_, pointer);
@@ -267,7 +290,8 @@ void StreamTable::watch_reached(LogicalStream& stream, const Reached& reached,
   }
 }
 
-std::vector<LogicalStream*> StreamTable::unfinished(const LogicalStream* target) const {
+std::vector<LogicalStream*> StreamTable::unfinished(const LogicalStream* target) {
+  submit_row();
   std::vector<LogicalStream*> result;
   const bool all = target == nullptr;
   const bool legacy = target == default_.get();
@@ -280,6 +304,7 @@ std::vector<LogicalStream*> StreamTable::unfinished(const LogicalStream* target)
 }
 
 Result<bool> StreamTable::query(LogicalStream& stream) {
+  submit_row();
   if (!stream.busy()) return true;
   const std::uint64_t now = stream.submitted.load();
   if (!stream.tail_event) {

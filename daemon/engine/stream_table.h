@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "daemon/engine/completer.h"
+#include "daemon/engine/launch_row.h"
 #include "daemon/engine/stream_order.h"
 
 namespace slate::daemon {
@@ -37,6 +38,10 @@ class StreamTable {
   /// thread. Before the first command.
   void publish(OnProgress tell) { on_progress_ = std::move(tell); }
 
+  /// From now on `tell` hears of launches that the device refused when it was given their row. The
+  /// session's thread. Before the first command.
+  void report_refusals(OnFault tell) { on_refusal_ = std::move(tell); }
+
   /// kProtocol for an id that is 0 or taken, kLimit beyond kMostStreams.
   Result<void> create(std::uint64_t id, bool blocking, int priority,
                       std::uint32_t progress = ipc::kNoProgress);
@@ -51,6 +56,13 @@ class StreamTable {
   /// what it must. With `partition` it is one of that partition, else the one it was on.
   Result<device::Stream> begin_work(LogicalStream& stream,
                                     std::optional<device::Partition> partition = {});
+  /// One more launch on the whole device, which it gets soon: with others of the same stream,
+  /// before anything else that is done here, and before the session's thread pauses (watch_all).
+  /// Work was submitted with it.
+  Result<void> launch_in_row(LogicalStream& stream, const device::LaunchSpec& spec,
+                             const std::shared_ptr<const std::string>& kernel);
+  /// Now, if there are such launches.
+  void submit_row();
   /// The device stream of a lane, made at the first call.
   Result<device::Stream> lane_stream(WorkerLane& lane);
   /// A side of the lane on which nothing runs, made if need be. Any thread that keeps the lane
@@ -85,7 +97,7 @@ class StreamTable {
 
   /// The streams with unfinished work that waiting for `target` means: itself, or for the default
   /// stream also the blocking ones, or (null) all.
-  std::vector<LogicalStream*> unfinished(const LogicalStream* target) const;
+  std::vector<LogicalStream*> unfinished(const LogicalStream* target);
   /// True when all work submitted on `stream` is done; its fault if it ended so.
   Result<bool> query(LogicalStream& stream);
 
@@ -129,11 +141,14 @@ class StreamTable {
   Completer::Group& group_;
   const OnFault on_fault_;
   OnProgress on_progress_;
+  OnFault on_refusal_;
   StreamOrder order_;
   std::uint64_t total_submitted_ = 0;
   std::uint64_t position_ = 0;  // of the present command
   std::uint64_t submitted_at_ = 0;
   std::vector<StreamPointer> unwatched_;  // with work behind their last watch
+  LaunchRow row_;
+  LogicalStream* row_of_ = nullptr;  // whose launches they are; null: there are none
   const StreamPointer default_;
   // Guards changes of the containers and of the streams' device streams, and last_kernels_.
   mutable std::mutex mutex_;

@@ -35,6 +35,42 @@ TEST_F(GpuWorkTest, AKernelFromPtxComputes) {
   EXPECT_EQ(c[kCount], 0.0F);  // the surplus threads wrote nothing
 }
 
+// c := a + b and a := c + b, with ever other b, in rows of all lengths: each launch needs the
+// result of the one before it, and its own parameters.
+TEST_F(GpuWorkTest, LaunchesThatComeAgainRunInOrderWithTheirOwnParameters) {
+  constexpr std::uint32_t kCount = 1000;
+  constexpr std::uint32_t kKinds = 7;
+  const std::uint64_t bytes = kCount * sizeof(float);
+  const device::Address a_at = arena_.base, c_at = a_at + bytes, b_at = c_at + bytes;
+  for (std::uint32_t kind = 0; kind < kKinds; ++kind)
+    write(b_at + kind * bytes, std::vector<float>(kCount, static_cast<float>(kind)));
+  const device::Function add = kernel("add");
+  float sum = 0;
+  std::uint32_t made = 0;
+  for (std::size_t round = 0; round < 200; ++round) {
+    std::vector<Parameters> parameters;
+    for (std::size_t i = 0; i < 1 + round % 23; ++i, ++made) {
+      const std::uint32_t kind = made % kKinds;
+      sum += static_cast<float>(kind);
+      parameters.emplace_back()
+          .add(made % 2 == 0 ? a_at : c_at)
+          .add(b_at + kind * bytes)
+          .add(made % 2 == 0 ? c_at : a_at)
+          .add(kCount);
+    }
+    std::vector<device::LaunchSpec> specs;
+    for (const Parameters& its : parameters) {
+      specs.push_back({.function = add,
+                       .grid = {(kCount + 255) / 256},
+                       .block = {256},
+                       .parameters = its.bytes()});
+    }
+    ASSERT_TRUE(device_->launch_row(specs, stream_));
+  }
+  const auto result = read<float>(made % 2 == 0 ? a_at : c_at, kCount);
+  for (std::uint32_t i = 0; i < kCount; ++i) ASSERT_EQ(result[i], sum) << i;
+}
+
 TEST_F(GpuWorkTest, MixedParametersArriveAtTheirOffsets) {
   std::vector<std::byte> packed(37);
   const std::uint32_t last_word = 0xfeedbeef;
