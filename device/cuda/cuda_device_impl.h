@@ -126,7 +126,6 @@ class CudaDevice final : public device::Device {
   std::uint64_t max_pitch() const;
   Result<void> check_configuration(const device::LaunchSpec& spec) const;
   Result<void> launch_plain(const device::LaunchSpec& spec, device::Stream stream);
-  std::size_t launch_graph(std::span<const device::LaunchSpec> specs, device::Stream stream);
   device::Stream keep(CUstream stream, std::unique_ptr<StreamGraphs> graphs);
   CUresult launch_extended(const device::LaunchSpec& spec, device::Stream stream, void** extra);
   Result<void> copy_rectangle(const CUDA_MEMCPY2D& copy, device::Stream stream);

@@ -16,8 +16,9 @@ using device::LaunchSpec;
 constexpr std::uint32_t kWorthMaking = 3;
 constexpr std::uint32_t kRefused = 1U << 31;  // in place of a count
 constexpr std::size_t kMostGraphs = 32;       // of a stream
-// A graph that was launched within so many calls is not given up for another.
-constexpr std::uint64_t kInUse = 4096;
+// A graph that was launched within so many calls is not given up for another: who has ever other
+// shapes would make graphs all the time.
+constexpr std::uint64_t kInUse = 1 << 18;
 
 /// What a graph cannot change cheaply (updating it costs as much as launching plainly).
 bool same_shape(const CUDA_KERNEL_NODE_PARAMS& node, const LaunchSpec& spec) {
@@ -27,20 +28,10 @@ bool same_shape(const CUDA_KERNEL_NODE_PARAMS& node, const LaunchSpec& spec) {
          node.blockDimZ == spec.block.z && node.sharedMemBytes == spec.dynamic_shared_bytes;
 }
 
-std::uint64_t hash_of(std::span<const LaunchSpec> specs) {
-  std::uint64_t hash = specs.size();
-  const auto mix = [&hash](std::uint64_t value) {
-    hash = (hash ^ value) * 0x9e37'79b9'7f4a'7c15;  // Knuth's multiplier, 2^64 / golden ratio
-    hash ^= hash >> 29;
-  };
-  for (const LaunchSpec& spec : specs) {
-    mix(static_cast<std::uint64_t>(spec.function));
-    mix(spec.grid.x | std::uint64_t{spec.grid.y} << 32);
-    mix(spec.grid.z | std::uint64_t{spec.block.x} << 32);
-    mix(spec.block.y | std::uint64_t{spec.block.z} << 32);
-    mix(spec.dynamic_shared_bytes);
-  }
-  return hash;
+/// Knuth's multiplicative hashing, with 2^64 / golden ratio.
+std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
+  hash = (hash ^ value) * 0x9e37'79b9'7f4a'7c15;
+  return hash ^ hash >> 29;
 }
 
 bool has_graphs(const Driver& driver) {
@@ -63,7 +54,6 @@ struct StreamGraphs::Graph {
   };
   CUgraph graph = nullptr;
   CUgraphExec executable = nullptr;
-  std::uint64_t hash = 0;
   std::uint64_t launched_at = 0;  // in the stream's launches_
   std::vector<Node> nodes;
 };
@@ -91,10 +81,28 @@ StreamGraphs::~StreamGraphs() {
   forget(nullptr);
 }
 
-bool StreamGraphs::launch(std::span<const LaunchSpec> specs) {
-  const std::uint64_t hash = hash_of(specs);
+std::uint64_t StreamGraphs::shape_hash(const LaunchSpec& spec) {
+  std::uint64_t hash = static_cast<std::uint64_t>(spec.function);
+  hash = mixed(hash, spec.grid.x | std::uint64_t{spec.grid.y} << 32);
+  hash = mixed(hash, spec.grid.z | std::uint64_t{spec.block.x} << 32);
+  hash = mixed(hash, spec.block.y | std::uint64_t{spec.block.z} << 32);
+  return mixed(hash, spec.dynamic_shared_bytes);
+}
+
+std::size_t StreamGraphs::launch(std::span<const LaunchSpec> specs,
+                                 std::span<const std::uint64_t> hashes) {
   const std::lock_guard lock(mutex_);
   ++launches_;
+  for (const std::size_t size : kSizes) {
+    if (size > specs.size()) continue;
+    std::uint64_t hash = size;
+    for (const std::uint64_t its : hashes.first(size)) hash = mixed(hash, its);
+    if (launch_all(specs.first(size), hash)) return size;
+  }
+  return 0;
+}
+
+bool StreamGraphs::launch_all(std::span<const LaunchSpec> specs, std::uint64_t hash) {
   Graph* graph = find(specs, hash);
   if (graph == nullptr && is_worth_making(hash)) graph = make(specs, hash);
   if (graph == nullptr) return false;
@@ -104,20 +112,21 @@ bool StreamGraphs::launch(std::span<const LaunchSpec> specs) {
       [[likely]] {
     return true;
   }
-  destroy(*graph);
-  std::erase_if(graphs_, [&](const auto& one) { return one.get() == graph; });
+  const auto its =
+      std::ranges::find_if(graphs_, [&](const auto& one) { return one.get() == graph; });
+  drop(static_cast<std::size_t>(its - graphs_.begin()));
   return false;
 }
 
 StreamGraphs::Graph* StreamGraphs::find(std::span<const LaunchSpec> specs, std::uint64_t hash) {
-  const auto found = std::ranges::find_if(graphs_, [&](const auto& graph) {
-    return graph->hash == hash &&
-           std::ranges::equal(graph->nodes, specs, [](const Graph::Node& node, const auto& spec) {
-             return same_shape(node.parameters, spec) &&
-                    node.bytes.size() == spec.parameters.size();
-           });
-  });
-  return found == graphs_.end() ? nullptr : found->get();
+  for (std::size_t i = 0; i < hashes_.size(); ++i) {
+    if (hashes_[i] != hash) continue;
+    const auto fits = [](const Graph::Node& node, const LaunchSpec& spec) {
+      return same_shape(node.parameters, spec) && node.bytes.size() == spec.parameters.size();
+    };
+    if (std::ranges::equal(graphs_[i]->nodes, specs, fits)) return graphs_[i].get();
+  }
+  return nullptr;
 }
 
 bool StreamGraphs::is_worth_making(std::uint64_t hash) {
@@ -136,8 +145,7 @@ bool StreamGraphs::make_room(std::size_t nodes) {
     const auto oldest =
         std::ranges::min_element(graphs_, {}, [](const auto& graph) { return graph->launched_at; });
     if (oldest == graphs_.end() || launches_ - (*oldest)->launched_at < kInUse) return false;
-    destroy(**oldest);
-    graphs_.erase(oldest);
+    drop(static_cast<std::size_t>(oldest - graphs_.begin()));
   }
   return true;
 }
@@ -146,7 +154,6 @@ StreamGraphs::Graph* StreamGraphs::make(std::span<const LaunchSpec> specs, std::
   if (!make_room(specs.size())) return nullptr;
   const Driver& driver = context_.driver();
   auto graph = std::make_unique<Graph>();
-  graph->hash = hash;
   graph->nodes.reserve(specs.size());
   all_.nodes_ += specs.size();
   bool made = context_.attempt(driver.cuGraphCreate, &graph->graph, 0) == CUDA_SUCCESS;
@@ -159,6 +166,7 @@ StreamGraphs::Graph* StreamGraphs::make(std::span<const LaunchSpec> specs, std::
     destroy(*graph);
     return nullptr;
   }
+  hashes_.push_back(hash);
   return graphs_.emplace_back(std::move(graph)).get();
 }
 
@@ -226,15 +234,20 @@ void StreamGraphs::destroy(Graph& graph) {
   all_.nodes_ -= graph.nodes.size();
 }
 
+void StreamGraphs::drop(std::size_t index) {
+  destroy(*graphs_[index]);
+  std::swap(graphs_[index], graphs_.back());
+  std::swap(hashes_[index], hashes_.back());
+  graphs_.pop_back();
+  hashes_.pop_back();
+}
+
 void StreamGraphs::forget(CUmodule module) {
   const std::lock_guard lock(mutex_);
-  std::erase_if(graphs_, [&](const auto& graph) {
-    const bool goes = module == nullptr || std::ranges::any_of(graph->nodes, [&](const auto& node) {
-                        return node.module == module;
-                      });
-    if (goes) destroy(*graph);
-    return goes;
-  });
+  for (std::size_t i = graphs_.size(); i-- > 0;) {
+    const auto is_of_it = [module](const Graph::Node& node) { return node.module == module; };
+    if (module == nullptr || std::ranges::any_of(graphs_[i]->nodes, is_of_it)) drop(i);
+  }
 }
 
 }  // namespace slate::cuda

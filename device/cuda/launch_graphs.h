@@ -52,15 +52,19 @@ class StreamGraphs {
   StreamGraphs& operator=(const StreamGraphs&) = delete;
   ~StreamGraphs();
 
-  /// Launches all of them, in order. False, and nothing was launched, when there is no graph of
-  /// such launches, or the driver refused it: who launches one by one is told why.
-  /// Requires: one of kSizes; none cooperative or with clusters.
-  bool launch(std::span<const device::LaunchSpec> specs);
+  /// Tells apart what one graph cannot be launched as.
+  static std::uint64_t shape_hash(const device::LaunchSpec& spec);
+  /// Launches as many as there is one graph for, from the first on, and says how many. None when
+  /// there is no graph of such launches, or the driver refused it: who launches one by one is told
+  /// why. Requires: none is cooperative or has clusters; `hashes` are their shape_hash().
+  std::size_t launch(std::span<const device::LaunchSpec> specs,
+                     std::span<const std::uint64_t> hashes);
 
  private:
   friend LaunchGraphs;
   struct Graph;
 
+  bool launch_all(std::span<const device::LaunchSpec> specs, std::uint64_t hash);
   Graph* find(std::span<const device::LaunchSpec> specs, std::uint64_t hash);
   bool is_worth_making(std::uint64_t hash);
   bool make_room(std::size_t nodes);
@@ -68,6 +72,7 @@ class StreamGraphs {
   bool add_node(Graph& graph, const device::LaunchSpec& spec);
   bool set_parameters(Graph& graph, std::span<const device::LaunchSpec> specs);
   void destroy(Graph& graph);
+  void drop(std::size_t index);
   void forget(CUmodule module);
 
   LaunchGraphs& all_;
@@ -77,6 +82,7 @@ class StreamGraphs {
 
   std::mutex mutex_;  // guards what follows
   std::vector<std::unique_ptr<Graph>> graphs_;
+  std::vector<std::uint64_t> hashes_;  // of the shapes of each
   std::uint64_t launches_ = 0;
   /// Shapes seen lately, and how often; each has one place.
   struct Sighting {

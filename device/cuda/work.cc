@@ -146,35 +146,38 @@ Result<std::uint32_t> CudaDevice::max_cluster_size(const device::LaunchSpec& spe
 
 Result<void> CudaDevice::launch(const device::LaunchSpec& spec, Stream stream) {
   if (auto checked = check_configuration(spec); !checked) return checked;
-  if (!is_extended(spec) && launch_graph(std::span(&spec, 1), stream) == 1) return {};
+  StreamGraphs* const graphs = state(stream).graphs.get();
+  if (graphs != nullptr && !is_extended(spec)) {
+    const std::uint64_t hash = StreamGraphs::shape_hash(spec);
+    if (graphs->launch(std::span(&spec, 1), std::span(&hash, 1)) == 1) return {};
+  }
   return launch_plain(spec, stream);
 }
 
 Result<void> CudaDevice::launch_row(std::span<const device::LaunchSpec> specs, Stream stream) {
-  const bool in_graphs = std::ranges::all_of(specs, [this](const device::LaunchSpec& spec) {
-    return !is_extended(spec) && check_configuration(spec);
-  });
+  StreamGraphs* const graphs = state(stream).graphs.get();
+  const bool in_graphs =
+      graphs != nullptr && std::ranges::all_of(specs, [this](const device::LaunchSpec& spec) {
+        return !is_extended(spec) && check_configuration(spec);
+      });
   if (!in_graphs) return Device::launch_row(specs, stream);
+  std::array<std::uint64_t, StreamGraphs::kSizes.front()> hashes;
+  std::size_t hashed = 0;  // those of `hashes` that are still to come: the last ones
   Result<void> outcome;
   while (!specs.empty()) {
-    std::size_t launched = launch_graph(specs, stream);
+    if (hashed == 0) {
+      hashed = std::min(specs.size(), hashes.size());
+      std::ranges::transform(specs.first(hashed), hashes.end() - hashed, StreamGraphs::shape_hash);
+    }
+    std::size_t launched = graphs->launch(specs.first(hashed), std::span(hashes).last(hashed));
     if (launched == 0) {
       launched = 1;
       if (const auto done = launch_plain(specs.front(), stream); !done && outcome) outcome = done;
     }
     specs = specs.subspan(launched);
+    hashed -= launched;
   }
   return outcome;
-}
-
-/// How many of them, from the first on, were launched: as many as one graph has.
-std::size_t CudaDevice::launch_graph(std::span<const device::LaunchSpec> specs, Stream stream) {
-  StreamGraphs* const graphs = state(stream).graphs.get();
-  if (graphs == nullptr) return 0;
-  for (const std::size_t size : StreamGraphs::kSizes) {
-    if (size <= specs.size() && graphs->launch(specs.first(size))) return size;
-  }
-  return 0;
 }
 
 Result<void> CudaDevice::launch_plain(const device::LaunchSpec& spec, Stream stream) {
