@@ -151,8 +151,13 @@ Answer copy(Session& session, const CopyCall& call, std::uint64_t stream) {
     return wait();
   }
   if (sides->to.device) {
-    auto sent = session.copy_to_device(sides->to.rows, static_cast<const std::byte*>(call.from),
-                                       call.from_pitch, shape, stream);
+    const auto* from = static_cast<const std::byte*>(call.from);
+    if (must_wait && !sides->to.shared && call.height == 1) {
+      auto taken = session.take_to_device(sides->to.rows.address, {from, call.width}, stream);
+      if (!taken) return std::unexpected<Failure>(taken.error());
+      if (*taken) return {};
+    }
+    auto sent = session.copy_to_device(sides->to.rows, from, call.from_pitch, shape, stream);
     if (!sent) return std::unexpected<Failure>(sent.error());
     return wait();
   }

@@ -146,16 +146,37 @@ Result<void> Session::copy_to_device(DeviceRows to, const std::byte* from, std::
   return stage_to_device(to, from, from_pitch, shape, stream);
 }
 
+Result<bool> Session::take_to_device(std::uint64_t to, std::span<const std::byte> from,
+                                     std::uint64_t stream) {
+  constexpr std::uint64_t kMostTaken = 64 << 10;  // more is read quicker by the device
+  const bool all_wait_for_it = stream == 0 && unordered_streams_.load() == 0 && !shares_memory_;
+  if (!all_wait_for_it || from.size() > kMostTaken) return false;
+  // What it holds now is what the device would find only if nothing is under way that may write it,
+  // as copies like this one do not.
+  const auto settled = progress_.finished_all_but(taken_at_.load());
+  if (host_functions_.busy() || !settled.value_or(false)) return false;
+  std::uint64_t position = 0;
+  if (auto ok = write(to, from, stream, &position); !ok) return std::unexpected(ok.error());
+  taken_at_.store(position);
+  return true;
+}
+
+Result<void> Session::settle_taken() {
+  if (taken_at_.exchange(0) == 0) return {};
+  return synchronize(ipc::TargetKind::kStream, 0);
+}
+
 Result<void> Session::write(std::uint64_t to, std::span<const std::byte> bytes,
-                            std::uint64_t stream) {
+                            std::uint64_t stream, std::uint64_t* position) {
   const std::uint64_t size = bytes.size();
   if (size > ipc::kMostInlineBytes)
-    return stage_to_device({to, size}, bytes.data(), size, {size, 1}, stream);
-  return post_work(CommandType::kCopyInline, ipc::CopyInline{to, stream}, stream, bytes);
+    return stage_to_device({to, size}, bytes.data(), size, {size, 1}, stream, position);
+  return post_work(CommandType::kCopyInline, ipc::CopyInline{to, stream}, stream, bytes, position);
 }
 
 Result<void> Session::stage_to_device(DeviceRows to, const std::byte* from,
-                                      std::uint64_t from_pitch, Shape shape, std::uint64_t stream) {
+                                      std::uint64_t from_pitch, Shape shape, std::uint64_t stream,
+                                      std::uint64_t* position) {
   const std::uint64_t bytes = shape.width * shape.height;
   const int threads = CopyCrew::size_for(bytes, CopyCrew::cores());
   return stage_in(
@@ -166,7 +187,7 @@ Result<void> Session::stage_to_device(DeviceRows to, const std::byte* from,
       },
       [&](const Chunk& chunk, const ipc::ClientChannel::Staging& staging) {
         return post_work(CommandType::kCopyToDevice, staged_copy(to, chunk, stream, staging),
-                         stream);
+                         stream, {}, position);
       });
 }
 

@@ -11,7 +11,7 @@ namespace slate::client {
 namespace {
 
 // Below this a helper's start costs more than it saves.
-constexpr std::uint64_t kBytesPerThread = 2 << 20;
+constexpr std::uint64_t kBytesPerThread = 1 << 20;
 
 void* run_body(void* body) {
   (*static_cast<const std::function<void()>*>(body))();

@@ -88,14 +88,26 @@ std::optional<bool> ProgressTable::finished(std::uint32_t entry) const {
   return done(entry);
 }
 
-std::optional<bool> ProgressTable::finished_all(bool only_blocking) const {
+/// Of all streams' work but what `skips` leaves out.
+template <typename Skips>
+std::optional<bool> ProgressTable::finished_without(const Skips& skips) const {
   const std::uint32_t used = used_.load(std::memory_order_acquire);
   for (std::uint32_t i = 0; i < used; ++i) {
-    if (only_blocking && !entries_[i].blocking.load(std::memory_order_relaxed)) continue;
-    if (!done(i)) return false;
+    if (!skips(i) && !done(i)) return false;
   }
   if (overflowed_.load(std::memory_order_relaxed)) return std::nullopt;
   return true;
+}
+
+std::optional<bool> ProgressTable::finished_all(bool only_blocking) const {
+  return finished_without([&](std::uint32_t entry) {
+    return only_blocking && !entries_[entry].blocking.load(std::memory_order_relaxed);
+  });
+}
+
+std::optional<bool> ProgressTable::finished_all_but(std::uint64_t position) const {
+  return finished_without(
+      [&](std::uint32_t entry) { return entry == 0 && sent(entry) == position; });
 }
 
 std::uint64_t ProgressTable::mark_of(std::uint32_t entry, std::uint64_t position) {

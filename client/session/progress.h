@@ -35,6 +35,8 @@ class ProgressTable {
   std::optional<bool> finished(std::uint32_t entry) const;
   /// Of the default stream and the blocking ones, or of all.
   std::optional<bool> finished_all(bool only_blocking) const;
+  /// Of all, but for the default stream's, where the newest work is at `position`.
+  std::optional<bool> finished_all_but(std::uint64_t position) const;
 
   /// A wait or a copy has shown that work up to `position` is done, which the page may tell later.
   void confirm(std::uint32_t entry, std::uint64_t position);
@@ -71,6 +73,8 @@ class ProgressTable {
     return channel_.completed(entry, position) ||
            entries_[entry].confirmed.load(std::memory_order_acquire) >= position;
   }
+  template <typename Skips>
+  std::optional<bool> finished_without(const Skips& skips) const;
   bool done(std::uint32_t entry) const {
     return completed(entry, entries_[entry].last.load(std::memory_order_acquire));
   }

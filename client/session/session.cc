@@ -105,7 +105,10 @@ Result<std::uint64_t> Session::create_stream(std::uint32_t flags, std::int32_t p
     return fail(ErrorCode::kLimit, "too many streams");
   }
   auto ok = post(CommandType::kStreamCreate, ipc::StreamCreate{id, flags, priority, progress, 0});
-  if (ok) return id;
+  if (ok) {
+    if ((flags & ipc::kStreamNonBlocking) != 0) unordered_streams_.fetch_add(1);
+    return id;
+  }
   streams_.remove(id);
   progress_.give_back(progress);
   return std::unexpected(ok.error());
@@ -113,7 +116,9 @@ Result<std::uint64_t> Session::create_stream(std::uint32_t flags, std::int32_t p
 
 Result<void> Session::destroy_stream(std::uint64_t stream) {
   const std::uint32_t progress = progress_of(stream);
+  const auto entry = streams_.find(stream);
   if (!streams_.remove(stream)) return fail(ErrorCode::kInvalidHandle, "no such stream");
+  if (entry && (entry->flags & ipc::kStreamNonBlocking) != 0) unordered_streams_.fetch_sub(1);
   progress_.give_back(progress);
   return post(CommandType::kStreamDestroy, ipc::IdCommand{stream});
 }

@@ -178,9 +178,17 @@ class Session {
   // return when the source may be changed, those to the host when the data is there.
   Result<void> copy_to_device(DeviceRows to, const std::byte* from, std::uint64_t from_pitch,
                               Shape shape, std::uint64_t stream);
+  /// For a caller who would wait for the end of this copy of pinned memory: true when it need not,
+  /// as the source was read already and nobody can look at the destination before it is there.
+  /// False when nothing was done.
+  Result<bool> take_to_device(std::uint64_t to, std::span<const std::byte> from,
+                              std::uint64_t stream);
+  /// Before anybody can who could not then.
+  Result<void> settle_taken();
   /// Bytes that are not the program's memory, so that no earlier work can write them: waits for
   /// nothing.
-  Result<void> write(std::uint64_t to, std::span<const std::byte> bytes, std::uint64_t stream);
+  Result<void> write(std::uint64_t to, std::span<const std::byte> bytes, std::uint64_t stream,
+                     std::uint64_t* position = nullptr);
   Result<void> copy_to_host(std::byte* to, std::uint64_t to_pitch, DeviceRows from, Shape shape,
                             std::uint64_t stream);
   Result<void> copy_on_device(DeviceRows to, DeviceRows from, Shape shape, std::uint64_t stream);
@@ -319,7 +327,8 @@ class Session {
   std::optional<HostBlock> pinned_block(std::uint64_t host, std::uint64_t pitch, Shape shape) const;
   Result<void> settle_host_memory(bool under_way, std::uint64_t stream);
   Result<void> stage_to_device(DeviceRows to, const std::byte* from, std::uint64_t from_pitch,
-                               Shape shape, std::uint64_t stream);
+                               Shape shape, std::uint64_t stream,
+                               std::uint64_t* position = nullptr);
   Result<void> stage_to_host(std::byte* to, std::uint64_t to_pitch, DeviceRows from, Shape shape,
                              std::uint64_t stream);
   Result<void> post_box(const ipc::BoxPlace& to, const ipc::BoxPlace& from, Box box,
@@ -340,6 +349,10 @@ class Session {
   HandleTable streams_{handle_counter_};
   HandleTable events_{handle_counter_};
   ProgressTable progress_;
+  std::atomic<int> unordered_streams_{0};  // that do not wait for the default stream
+  std::atomic<bool> shares_memory_{false};
+  /// Where the newest copy of take_to_device() is; 0: none that may not be there yet.
+  std::atomic<std::uint64_t> taken_at_{0};
   std::mutex host_order_mutex_;  // keeps gates and host_functions_ in one order
   HostFunctions host_functions_{*this};
   HostBlocks host_blocks_;

@@ -7,12 +7,15 @@ namespace slate::client {
 using ipc::CommandType;
 
 Result<ipc::ShareHandle> Session::export_memory(std::uint64_t address) {
+  shares_memory_.store(true);
+  if (auto ok = settle_taken(); !ok) return std::unexpected(ok.error());
   auto reply = call<ipc::ShareReply>(CommandType::kMemoryExport, ipc::MemoryFree{address});
   if (!reply) return std::unexpected(reply.error());
   return reply->handle;
 }
 
 Result<ipc::ImportReply> Session::import_memory(const ipc::ShareHandle& handle) {
+  shares_memory_.store(true);
   auto reply = call<ipc::ImportReply>(CommandType::kMemoryImport, ipc::HandleCommand{handle, 0});
   if (reply && reply->count == 1) memory_.insert({reply->address, reply->bytes, kTagImported});
   return reply;

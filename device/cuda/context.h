@@ -24,6 +24,7 @@ class Context {
 
   const Driver& driver() const { return driver_; }
   CUdevice device() const { return device_; }
+  CUcontext handle() const { return context_; }
   const DeviceInfo& info() const { return info_; }
   int attribute(CUdevice_attribute which) const { return info_.attributes[which]; }
 

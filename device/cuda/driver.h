@@ -43,7 +43,8 @@
   F(cuOccupancyMaxActiveClusters) F(cuOccupancyMaxPotentialClusterSize) F(cuCtxGetLimit)          \
   F(cuCtxSetLimit) F(cuFuncGetModule) F(cuGraphCreate) F(cuGraphDestroy) F(cuGraphAddKernelNode)  \
   F(cuGraphKernelNodeSetAttribute) F(cuGraphInstantiate) F(cuGraphExecDestroy)                    \
-  F(cuGraphExecKernelNodeSetParams) F(cuGraphLaunch)
+  F(cuGraphExecKernelNodeSetParams) F(cuGraphLaunch) F(cuGraphAddMemcpyNode)                     \
+  F(cuGraphExecMemcpyNodeSetParams)
 // clang-format on
 
 namespace slate::cuda {

@@ -38,10 +38,26 @@ bool has_graphs(const Driver& driver) {
   return driver.cuGraphCreate && driver.cuGraphDestroy && driver.cuGraphAddKernelNode &&
          driver.cuGraphKernelNodeSetAttribute && driver.cuGraphInstantiate &&
          driver.cuGraphExecKernelNodeSetParams && driver.cuGraphExecDestroy &&
-         driver.cuGraphLaunch && driver.cuFuncGetModule;
+         driver.cuGraphLaunch && driver.cuGraphAddMemcpyNode &&
+         driver.cuGraphExecMemcpyNodeSetParams && driver.cuFuncGetModule;
 }
 
 }  // namespace
+
+CUDA_MEMCPY3D copy_of(device::Address to, device::Address from, std::uint64_t bytes) {
+  CUDA_MEMCPY3D copy{};
+  copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.srcDevice = from;
+  copy.dstDevice = to;
+  copy.WidthInBytes = bytes;
+  copy.Height = copy.Depth = 1;
+  return copy;
+}
+
+bool same_copy(const CUDA_MEMCPY3D& one, const CUDA_MEMCPY3D& other) {
+  return one.srcDevice == other.srcDevice && one.dstDevice == other.dstDevice &&
+         one.WidthInBytes == other.WidthInBytes;
+}
 
 /// A chain of kernels.
 struct StreamGraphs::Graph {
@@ -79,6 +95,7 @@ StreamGraphs::~StreamGraphs() {
     std::erase(all_.streams_, this);
   }
   forget(nullptr);
+  destroy(copy_.graph, copy_.executable);
 }
 
 std::uint64_t StreamGraphs::shape_hash(const LaunchSpec& spec) {
@@ -228,10 +245,44 @@ bool StreamGraphs::set_parameters(Graph& graph, std::span<const LaunchSpec> spec
 
 /// What is still running goes on: the driver frees it then.
 void StreamGraphs::destroy(Graph& graph) {
-  const Driver& driver = context_.driver();
-  if (graph.executable != nullptr) context_.attempt(driver.cuGraphExecDestroy, graph.executable);
-  if (graph.graph != nullptr) context_.attempt(driver.cuGraphDestroy, graph.graph);
+  destroy(graph.graph, graph.executable);
   all_.nodes_ -= graph.nodes.size();
+}
+
+void StreamGraphs::destroy(CUgraph graph, CUgraphExec executable) {
+  if (executable != nullptr) context_.attempt(context_.driver().cuGraphExecDestroy, executable);
+  if (graph != nullptr) context_.attempt(context_.driver().cuGraphDestroy, graph);
+}
+
+bool StreamGraphs::copy(device::Address to, device::Address from, std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (copies_ == kRefused) return false;
+  if (copies_ < kWorthMaking && ++copies_ < kWorthMaking) return false;
+  if (set_copy(copy_of(to, from, bytes)) &&
+      context_.attempt(context_.driver().cuGraphLaunch, copy_.executable, stream_) == CUDA_SUCCESS)
+      [[likely]] {
+    return true;
+  }
+  destroy(copy_.graph, copy_.executable);
+  copy_ = {};
+  copies_ = kRefused;
+  return false;
+}
+
+/// Makes the graph with its first copy.
+bool StreamGraphs::set_copy(const CUDA_MEMCPY3D& copy) {
+  const Driver& driver = context_.driver();
+  if (copy_.executable != nullptr && same_copy(copy_.parameters, copy)) return true;
+  copy_.parameters = copy;
+  if (copy_.executable != nullptr) {
+    return context_.attempt(driver.cuGraphExecMemcpyNodeSetParams, copy_.executable, copy_.node,
+                            &copy, context_.handle()) == CUDA_SUCCESS;
+  }
+  return context_.attempt(driver.cuGraphCreate, &copy_.graph, 0) == CUDA_SUCCESS &&
+         context_.attempt(driver.cuGraphAddMemcpyNode, &copy_.node, copy_.graph, nullptr, 0, &copy,
+                          context_.handle()) == CUDA_SUCCESS &&
+         context_.attempt(driver.cuGraphInstantiate, &copy_.executable, copy_.graph, 0) ==
+             CUDA_SUCCESS;
 }
 
 void StreamGraphs::drop(std::size_t index) {

@@ -248,6 +248,11 @@ Result<void> CudaDevice::copy_on_device(Address to, std::uint64_t to_pitch, Addr
   return split(
       to_pitch, from_pitch, shape, max_pitch(),
       [&](std::uint64_t to_offset, std::uint64_t from_offset, std::uint64_t count) {
+        StreamGraphs* const graphs = state(stream).graphs.get();
+        if (graphs != nullptr && count <= StreamGraphs::kMostCopied &&
+            graphs->copy(to + to_offset, from + from_offset, count)) {
+          return Result<void>();
+        }
         return context_->call(driver().cuMemcpyDtoDAsync, to + to_offset, from + from_offset, count,
                               raw(stream));
       },

@@ -18,7 +18,7 @@ void show(const char* what, int count) {
   std::printf("%s, %d: %d\n", what, count, last);
 }
 
-/// `writer` makes the last of `count` numbers one more.
+/// `writer` makes the last of `count` numbers one more; the copy behind it is one that waits, too.
 template <typename Writer>
 void check(const char* what, int count, cudaStream_t stream, const Writer& writer) {
   cudaMemset(memory, 0, 2 * kMany * sizeof(int));
@@ -27,6 +27,17 @@ void check(const char* what, int count, cudaStream_t stream, const Writer& write
     writer(count);
     cudaMemcpyAsync(memory + kMany, pinned, count * sizeof(int), cudaMemcpyHostToDevice, stream);
     cudaStreamSynchronize(stream);
+    show(what, count);
+    writer(count);
+    cudaMemcpy(memory + kMany, pinned, count * sizeof(int), cudaMemcpyHostToDevice);
+    show(what, count);
+    // These may be read at once, what comes behind them must find them.
+    for (int value = 1; value < 5; ++value) {
+      pinned[count - 1] += value;
+      cudaMemcpy(memory + kMany, pinned, count * sizeof(int), cudaMemcpyHostToDevice);
+      pinned[count - 1] -= value;
+    }
+    count_up<<<1, 1, 0, stream>>>(memory + kMany + count - 1, 0);
     show(what, count);
   }
 }
@@ -39,7 +50,7 @@ int main() {
   cudaStreamCreate(&other);
   cudaEvent_t event;
   cudaEventCreate(&event);
-  for (const int count : {1, 200, kMany}) {
+  for (const int count : {1, 200, 4000, kMany}) {
     const std::size_t bytes = count * sizeof(int);
     check("to the host and back", count, stream, [&](int n) {
       count_up<<<1, 1, 0, stream>>>(memory + n - 1, kTurns);

@@ -46,6 +46,35 @@ TEST_F(CudartHostTest, CopiesOfPinnedMemoryAreOneCommandEach) {
   EXPECT_EQ(cudaFreeHost(to), cudaSuccess);
 }
 
+TEST_F(CudartHostTest, SmallCopiesOfPinnedMemoryAreReadAtOnceWhereNobodyCanTell) {
+  constexpr std::size_t kSmall = 4096;
+  int* from = nullptr;
+  ASSERT_EQ(malloc_host(&from, kBytes), cudaSuccess);
+  const auto copy = [&](int value) {
+    std::fill_n(from, kSmall / 4, value);
+    EXPECT_EQ(cudaMemcpy(device, from, kSmall, cudaMemcpyHostToDevice), cudaSuccess);
+    from[0] = -1;
+  };
+  for (const int value : {1, 2, 3}) copy(value);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(daemon->count(CommandType::kCopyToDevice), 3);
+  EXPECT_EQ(daemon->count(CommandType::kCopyPinned), 0);
+  std::vector<int> back(kSmall / 4);
+  EXPECT_EQ(cudaMemcpy(back.data(), device, kSmall, cudaMemcpyDeviceToHost), cudaSuccess);
+  EXPECT_EQ(back, std::vector<int>(kSmall / 4, 3));
+  // One that is not ordered behind the copy might look too early.
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  copy(4);
+  EXPECT_EQ(daemon->count(CommandType::kCopyPinned), 1);
+  ASSERT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+  copy(5);
+  EXPECT_EQ(daemon->count(CommandType::kCopyPinned), 1);
+  EXPECT_EQ(cudaMemcpy(device, from, kBytes, cudaMemcpyHostToDevice), cudaSuccess);
+  EXPECT_EQ(daemon->count(CommandType::kCopyPinned), 2) << "too large";
+  EXPECT_EQ(cudaFreeHost(from), cudaSuccess);
+}
+
 TEST_F(CudartHostTest, RectanglesOfPinnedMemoryKeepTheirPitches) {
   unsigned char* host = nullptr;
   ASSERT_EQ(malloc_host(&host, kBytes), cudaSuccess);

@@ -39,6 +39,21 @@ TEST_F(ProgressTest, TheDefaultStreamIsFinishedWithTheBlockingOnes) {
   EXPECT_EQ(table.finished_all(true), true);
 }
 
+TEST_F(ProgressTest, TheDefaultStreamsNewestWorkCanBeLeftOut) {
+  constexpr std::uint32_t kDefault = 0;
+  const std::uint32_t other = table.take(false);
+  table.note(kDefault, 32);
+  EXPECT_EQ(table.finished_all_but(32), true);
+  EXPECT_EQ(table.finished_all_but(16), false);
+  table.note(kDefault, 64);
+  EXPECT_EQ(table.finished_all_but(32), false) << "something came behind it";
+  EXPECT_EQ(table.finished_all_but(64), true);
+  table.note(other, 64);
+  EXPECT_EQ(table.finished_all_but(64), false) << "another stream's";
+  pair.engine->publish_completed(other, 64);
+  EXPECT_EQ(table.finished_all_but(64), true);
+}
+
 TEST_F(ProgressTest, WhatWasSentBeforeAWaitThatHasEndedIsAskedAboutOncePerWait) {
   const std::uint32_t entry = table.take(true), other = table.take(true);
   table.note(entry, 320);

@@ -251,6 +251,17 @@ void answer_about_graphs(Driver& driver) {
     std::memcpy(&value, its->kernelParams[1], sizeof(value));
     return fake->note("cuGraphExecKernelNodeSetParams", std::to_string(value));
   };
+  driver.cuGraphAddMemcpyNode.function = [](CUgraphNode* node, CUgraph, const CUgraphNode*,
+                                            std::size_t, const CUDA_MEMCPY3D* copy, CUcontext) {
+    *node = make_handle<CUgraphNode>();
+    return fake->note("cuGraphAddMemcpyNode", fmt::format("{}", copy->WidthInBytes));
+  };
+  driver.cuGraphExecMemcpyNodeSetParams.function = [](CUgraphExec, CUgraphNode,
+                                                      const CUDA_MEMCPY3D* copy, CUcontext) {
+    return fake->note(
+        "cuGraphExecMemcpyNodeSetParams",
+        fmt::format("{:#x} {:#x} {}", copy->dstDevice, copy->srcDevice, copy->WidthInBytes));
+  };
   driver.cuGraphLaunch.function = [](CUgraphExec, CUstream) { return fake->note("cuGraphLaunch"); };
 }
 

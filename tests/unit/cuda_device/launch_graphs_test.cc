@@ -175,6 +175,25 @@ TEST_F(LaunchGraphsTest, OnlyThoseThatAreNotInUseAreGivenUpForOthers) {
   EXPECT_EQ(fake_.count("cuGraphInstantiate"), 1);
 }
 
+TEST_F(LaunchGraphsTest, SmallCopiesWithinTheDeviceAreGraphsToo) {
+  const auto copy = [&](std::uint64_t to, std::uint64_t bytes) {
+    return calls_of([&] {
+      return device_->copy_on_device(to, 0, 0x1000, 0, {bytes, 1}, stream_).has_value();
+    });
+  };
+  for (int i = 0; i < kBeforeGraph; ++i) EXPECT_EQ(copy(0x2000, 4), Calls{"cuMemcpyDtoDAsync"});
+  copy(0x2000, 4);
+  EXPECT_EQ(copy(0x2000, 4), Calls{"cuGraphLaunch"});
+  const Calls changed = {"cuGraphExecMemcpyNodeSetParams 0x3000 0x1000 8", "cuGraphLaunch"};
+  EXPECT_EQ(copy(0x3000, 8), changed);
+  EXPECT_EQ(copy(0x3000, StreamGraphs::kMostCopied + 1), Calls{"cuMemcpyDtoDAsync"});
+  fake_.fail("cuGraphExecMemcpyNodeSetParams", CUDA_ERROR_INVALID_VALUE);
+  const Calls refused = {"cuGraphExecMemcpyNodeSetParams 0x4000 0x1000 8", "cuGraphExecDestroy",
+                         "cuGraphDestroy", "cuMemcpyDtoDAsync"};
+  EXPECT_EQ(copy(0x4000, 8), refused);
+  EXPECT_EQ(copy(0x4000, 8), Calls{"cuMemcpyDtoDAsync"});
+}
+
 TEST_F(LaunchGraphsTest, ClustersAndCooperativeLaunchesAreMadePlainly) {
   auto cooperative = spec(1, 1);
   cooperative.cooperative = true;
