@@ -17,6 +17,7 @@
 
 #include "bench/dispatch_queue.h"
 #include "bench/dispatch_subject.h"
+#include "bench/median.h"
 #include "daemon/dispatch/worker_launch.h"
 #include "device/device.h"
 #include "kernels/dispatch.h"
@@ -28,11 +29,6 @@ using namespace slate::bench;
 using kernels::DispatchState;
 
 constexpr std::uint32_t kEpochs = 200;  // of a measurement
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
 
 enum Way { kNative, kHost, kDevice, kWays };
 constexpr const char* kWayNames[kWays] = {"native", "host", "device"};

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "bench/form_kernels.h"
+#include "bench/median.h"
 #include "bench/require.h"
 #include "daemon/dispatch/form_module.h"
 #include "daemon/dispatch/worker_launch.h"
@@ -32,6 +33,7 @@ namespace {
 
 using namespace slate;
 using slate::bench::FormKernel;
+using slate::bench::median;
 using slate::bench::Parameter;
 using slate::bench::require;
 
@@ -70,11 +72,6 @@ std::vector<Setting> settings(double blocks_each) {
     all.push_back({{.size = size}, true, false});
   }
   return all;
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
 }
 
 class Bench {

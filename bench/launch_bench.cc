@@ -10,12 +10,14 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "bench/median.h"
 #include "tests/unit/daemon/fake_device.h"
 #include "tests/unit/daemon/session_client.h"
 
 namespace {
 
 using namespace slate;
+using namespace slate::bench;
 using namespace slate::daemon;
 
 constexpr int kRounds = 9;
@@ -34,11 +36,6 @@ double microseconds_of(int who) {
     return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_usec);
   };
   return us(used.ru_utime) + us(used.ru_stime);
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
 }
 
 /// Calls `work`, which makes `launches`, again and again; prints each launch's part.

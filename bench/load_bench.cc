@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/median.h"
 #include "daemon/engine/compiler.h"
 #include "device/device.h"
 #include "injector/ptx/module.h"
@@ -28,6 +29,7 @@
 namespace {
 
 using namespace slate;
+using namespace slate::bench;
 namespace fs = std::filesystem;
 
 template <typename T>
@@ -44,11 +46,6 @@ double milliseconds(const std::function<void()>& work) {
   work();
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
       .count();
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
 }
 
 struct Totals {

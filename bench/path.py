@@ -210,23 +210,25 @@ def idle(environment, daemon):
         count, rates[0], rates[1], kilobytes), flush=True)
 
 
+def rows_of(name):
+    """What one of the benchmarks that need no slated prints, noted."""
+    command = [os.path.join(ARGUMENTS.build, "bin", name)] + (["--small"] if ARGUMENTS.small else [])
+    for line in subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines():
+        row = json.loads(line)
+        note(row)
+        yield row
+
+
 def main():
     parts = ARGUMENTS.parts.split(",")
     if "ring" in parts:
-        command = [os.path.join(ARGUMENTS.build, "bin", "ring_bench")] + (["--small"] if ARGUMENTS.small else [])
-        for line in subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines():
-            row = json.loads(line)
-            note(row)
+        for row in rows_of("ring_bench"):
             print("%-26s %12.0f commands/s %10.2f us a round trip" % (
                 row["case"], row["per_second"], row["round_trip_us"]), flush=True)
-    engine = os.path.join(ARGUMENTS.build, "bin", "launch_bench")
-    if "engine" in parts and not os.path.exists(engine):
+    if "engine" in parts and not os.path.exists(os.path.join(ARGUMENTS.build, "bin", "launch_bench")):
         print("the engine's own part is left out: this build has no tests")
     elif "engine" in parts:
-        command = [engine] + (["--small"] if ARGUMENTS.small else [])
-        for line in subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines():
-            row = json.loads(line)
-            note(row)
+        for row in rows_of("launch_bench"):
             print("%-26s %9.3f us of the engine %9.3f us of the program, each" % (
                 row["case"], row["engine_us"], row["program_us"]), flush=True)
     with private_slated(ARGUMENTS.build, ARGUMENTS.device) as environment:

@@ -15,11 +15,13 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "bench/median.h"
 #include "tests/unit/ipc/channel_pair.h"
 
 namespace {
 
 using namespace slate;
+using namespace slate::bench;
 
 struct Record {
   ipc::Launch launch;
@@ -33,12 +35,6 @@ struct Numbers {
 
 double seconds_since(std::int64_t start) {
   return static_cast<double>(now_ns() - start) * 1e-9;
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
-                   values.end());
-  return values[values.size() / 2];
 }
 
 /// `send` sends one record without waiting, `ask` sends one and waits for its answer.

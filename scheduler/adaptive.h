@@ -144,15 +144,15 @@ class AdaptivePolicy final : public Policy {
   Handover handover_;
   Milliseconds stagger_{};  // between the members' first launches of the plan
   Time staggered_from_ = kNever;
+  static constexpr double kNoGood = 2;  // the score of what starves somebody, or worse
   // How often members alike, all together, have begun anew in another rhythm, and the best score,
   // of earlier meetings too. Who knows none tries so many at least.
   static constexpr std::uint32_t kLeastPhases = 2, kMostPhases = 6;
   std::uint32_t phases_ = 0;
-  double best_phase_ = 0;
+  double best_phase_ = kNoGood;
   // What runs is judged as a whole so long after it was adopted; kNoLook: it is not any more.
   // At first after kWatch, or after a launch that is longer, up to kLongWatch.
   static constexpr Milliseconds kWatch{6}, kLongWatch{24}, kNoLook{0};
-  static constexpr double kNoGood = 2;  // the score of what starves somebody, or worse
   Time adopted_{}, looked_at_{};
   Milliseconds look_after_ = kNoLook;
   bool judged_ = false;  // it was, at least once
