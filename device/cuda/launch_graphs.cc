@@ -107,11 +107,11 @@ std::uint64_t StreamGraphs::shape_hash(const LaunchSpec& spec) {
 }
 
 std::size_t StreamGraphs::launch(std::span<const LaunchSpec> specs,
-                                 std::span<const std::uint64_t> hashes) {
+                                 std::span<const std::uint64_t> hashes, std::size_t position) {
   const std::lock_guard lock(mutex_);
   ++launches_;
   for (const std::size_t size : kSizes) {
-    if (size > specs.size()) continue;
+    if (size > specs.size() || position % size != 0) continue;
     std::uint64_t hash = size;
     for (const std::uint64_t its : hashes.first(size)) hash = mixed(hash, its);
     if (launch_all(specs.first(size), hash)) return size;

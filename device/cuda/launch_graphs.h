@@ -57,11 +57,13 @@ class StreamGraphs {
   static std::uint64_t shape_hash(const device::LaunchSpec& spec);
   /// Launches as many as there is one graph for, from the first on, and says how many. None when
   /// there is no graph of such launches, or the driver refused it: who launches one by one is told
-  /// why. Requires: none is cooperative or has clusters; `hashes` are their shape_hash().
+  /// why. `position` is the first one's in its row: graphs begin at multiples of their size, so
+  /// that rows without any are soon through. Requires: none is cooperative or has clusters;
+  /// `hashes` are their shape_hash().
   std::size_t launch(std::span<const device::LaunchSpec> specs,
-                     std::span<const std::uint64_t> hashes);
+                     std::span<const std::uint64_t> hashes, std::size_t position);
 
-  static constexpr std::uint64_t kMostCopied = 1 << 20;
+  static constexpr std::uint64_t kMostCopied = 16 << 20;
   /// Copies within the device's own memory; false as for launch().
   /// Requires: at most kMostCopied bytes, and not 0.
   bool copy(device::Address to, device::Address from, std::uint64_t bytes);

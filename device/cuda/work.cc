@@ -149,7 +149,7 @@ Result<void> CudaDevice::launch(const device::LaunchSpec& spec, Stream stream) {
   StreamGraphs* const graphs = state(stream).graphs.get();
   if (graphs != nullptr && !is_extended(spec)) {
     const std::uint64_t hash = StreamGraphs::shape_hash(spec);
-    if (graphs->launch(std::span(&spec, 1), std::span(&hash, 1)) == 1) return {};
+    if (graphs->launch(std::span(&spec, 1), std::span(&hash, 1), 0) == 1) return {};
   }
   return launch_plain(spec, stream);
 }
@@ -162,20 +162,19 @@ Result<void> CudaDevice::launch_row(std::span<const device::LaunchSpec> specs, S
       });
   if (!in_graphs) return Device::launch_row(specs, stream);
   std::array<std::uint64_t, StreamGraphs::kSizes.front()> hashes;
-  std::size_t hashed = 0;  // those of `hashes` that are still to come: the last ones
   Result<void> outcome;
   while (!specs.empty()) {
-    if (hashed == 0) {
-      hashed = std::min(specs.size(), hashes.size());
-      std::ranges::transform(specs.first(hashed), hashes.end() - hashed, StreamGraphs::shape_hash);
+    const auto some = specs.first(std::min(specs.size(), hashes.size()));
+    std::ranges::transform(some, hashes.begin(), StreamGraphs::shape_hash);
+    for (std::size_t at = 0; at < some.size();) {
+      const auto rest = std::span(hashes).first(some.size()).subspan(at);
+      const std::size_t launched = graphs->launch(some.subspan(at), rest, at);
+      if (launched == 0) {
+        if (const auto done = launch_plain(some[at], stream); !done && outcome) outcome = done;
+      }
+      at += std::max<std::size_t>(launched, 1);
     }
-    std::size_t launched = graphs->launch(specs.first(hashed), std::span(hashes).last(hashed));
-    if (launched == 0) {
-      launched = 1;
-      if (const auto done = launch_plain(specs.front(), stream); !done && outcome) outcome = done;
-    }
-    specs = specs.subspan(launched);
-    hashed -= launched;
+    specs = specs.subspan(some.size());
   }
   return outcome;
 }
