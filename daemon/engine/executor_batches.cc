@@ -103,7 +103,7 @@ void Executor::close_batch(Client& client, LogicalStream& stream, Completer::Not
   const std::shared_ptr<LaunchBatch> batch = std::exchange(stream.batch, nullptr);
   std::erase(client.open, &stream);
   if (batch == nullptr) return;
-  client.streams.submit_row();
+  client.streams.submit_row(stream);
   if (const auto marked = mark_end(*batch, stream.device); !marked) {
     return batch_ended(batch, marked);
   }

@@ -13,6 +13,7 @@
 
 #include "daemon/dispatch/worker_launch.h"
 #include "daemon/engine/completer.h"
+#include "daemon/engine/launch_row.h"
 #include "device/device.h"
 #include "ipc/messages.h"
 
@@ -73,6 +74,7 @@ struct LogicalStream : std::enable_shared_from_this<LogicalStream> {
   WorkerLane lane;
   std::atomic<int> active_lanes{0};    // 1: its launch has not been seen to end
   std::shared_ptr<LaunchBatch> batch;  // launches whose end is not marked yet
+  LaunchRow row;                       // launches that the device was not given yet
 
   bool busy() const { return completed.load() < submitted.load(); }
 };

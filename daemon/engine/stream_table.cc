@@ -54,7 +54,7 @@ Result<void> StreamTable::create(std::uint64_t id, bool blocking, int priority,
 }
 
 Result<void> StreamTable::destroy(std::uint64_t id) {
-  submit_row();
+  submit_rows();
   {
     const std::lock_guard lock(mutex_);
     if (by_id_.erase(id) == 0) return fail(ErrorCode::kInvalidHandle, "no such stream");
@@ -121,7 +121,7 @@ Result<void> StreamTable::move_to(LogicalStream& stream, device::Partition parti
 
 Result<device::Stream> StreamTable::begin_work(LogicalStream& stream,
                                                std::optional<device::Partition> partition) {
-  submit_row();
+  submit_rows_before(stream);
   if (partition || stream.device == device::Stream{}) {
     const auto moved = move_to(stream, partition.value_or(device::kWholeDevice));
     if (!moved) return std::unexpected(moved.error());
@@ -134,22 +134,34 @@ Result<device::Stream> StreamTable::begin_work(LogicalStream& stream,
 
 Result<void> StreamTable::launch_in_row(LogicalStream& stream, const device::LaunchSpec& spec,
                                         const std::shared_ptr<const std::string>& kernel) {
-  // Nothing has come between that those behind the first one had to wait for.
-  if (row_of_ != &stream) {
+  // Nothing has come since the first one that those behind it had to wait for.
+  if (stream.row.empty()) {
     const auto begun = begin_work(stream, device::kWholeDevice);
     if (!begun) return std::unexpected(begun.error());
-    row_of_ = &stream;
+    rows_.push_back(&stream);
   }
-  row_.add(spec);
+  stream.row.add(spec);
   work_submitted(stream, kernel);
-  if (row_.is_full()) submit_row();
+  if (stream.row.is_full()) submit_row(stream);
   return {};
 }
 
-void StreamTable::submit_row() {
-  if (row_of_ == nullptr) return;
-  const auto done = row_.submit(device_, std::exchange(row_of_, nullptr)->device);
+void StreamTable::submit_row(LogicalStream& stream) {
+  if (stream.row.empty()) return;
+  std::erase(rows_, &stream);
+  const auto done = stream.row.submit(device_, stream.device);
   if (!done && on_refusal_) on_refusal_(done.error());
+}
+
+void StreamTable::submit_rows() {
+  while (!rows_.empty()) submit_row(*rows_.back());
+}
+
+/// What work on `stream` may have to wait for.
+void StreamTable::submit_rows_before(LogicalStream& stream) {
+  if (&stream == default_.get()) return submit_rows();
+  submit_row(stream);
+  submit_row(*default_);
 }
 
 void StreamTable::work_submitted(LogicalStream& stream,
@@ -174,7 +186,7 @@ void StreamTable::work_submitted(LogicalStream& stream,
 
 /// What the completer is to call for a watch that is about to be placed.
 Completer::Callback StreamTable::begin_watch(LogicalStream& stream, Completer::Callback then) {
-  submit_row();
+  submit_row(stream);
   stream.unwatched = 0;
   auto pointer = stream.shared_from_this();
   std::erase(unwatched_, pointer);
@@ -291,7 +303,7 @@ void StreamTable::watch_reached(LogicalStream& stream, const Reached& reached,
 }
 
 std::vector<LogicalStream*> StreamTable::unfinished(const LogicalStream* target) {
-  submit_row();
+  submit_rows();
   std::vector<LogicalStream*> result;
   const bool all = target == nullptr;
   const bool legacy = target == default_.get();
@@ -304,7 +316,7 @@ std::vector<LogicalStream*> StreamTable::unfinished(const LogicalStream* target)
 }
 
 Result<bool> StreamTable::query(LogicalStream& stream) {
-  submit_row();
+  submit_row(stream);
   if (!stream.busy()) return true;
   const std::uint64_t now = stream.submitted.load();
   if (!stream.tail_event) {

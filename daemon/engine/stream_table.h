@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "daemon/engine/completer.h"
-#include "daemon/engine/launch_row.h"
 #include "daemon/engine/stream_order.h"
 
 namespace slate::daemon {
@@ -57,12 +56,12 @@ class StreamTable {
   Result<device::Stream> begin_work(LogicalStream& stream,
                                     std::optional<device::Partition> partition = {});
   /// One more launch on the whole device, which it gets soon: with others of the same stream,
-  /// before anything else that is done here, and before the session's thread pauses (watch_all).
+  /// before anything that must come behind it, and before the session's thread pauses (watch_all).
   /// Work was submitted with it.
   Result<void> launch_in_row(LogicalStream& stream, const device::LaunchSpec& spec,
                              const std::shared_ptr<const std::string>& kernel);
-  /// Now, if there are such launches.
-  void submit_row();
+  /// Now, if there are such launches of this stream.
+  void submit_row(LogicalStream& stream);
   /// The device stream of a lane, made at the first call.
   Result<device::Stream> lane_stream(WorkerLane& lane);
   /// A side of the lane on which nothing runs, made if need be. Any thread that keeps the lane
@@ -124,6 +123,8 @@ class StreamTable {
     std::uint64_t submitted, launches, position;
   };
 
+  void submit_rows();
+  void submit_rows_before(LogicalStream& stream);
   Result<void> move_to(LogicalStream& stream, device::Partition partition);
   Completer::Callback begin_watch(LogicalStream& stream, Completer::Callback then);
   void watch_reached(LogicalStream& stream, const Reached& reached, const Result<void>& outcome);
@@ -147,8 +148,7 @@ class StreamTable {
   std::uint64_t position_ = 0;  // of the present command
   std::uint64_t submitted_at_ = 0;
   std::vector<StreamPointer> unwatched_;  // with work behind their last watch
-  LaunchRow row_;
-  LogicalStream* row_of_ = nullptr;  // whose launches they are; null: there are none
+  std::vector<LogicalStream*> rows_;      // with launches in their row
   const StreamPointer default_;
   // Guards changes of the containers and of the streams' device streams, and last_kernels_.
   mutable std::mutex mutex_;

@@ -16,7 +16,8 @@ using namespace std::chrono_literals;
 
 constexpr auto kLong = 60s;
 
-class StreamTableTest : public testing::Test {
+/// With work that is submitted at once, and with launches in rows.
+class StreamTableTest : public testing::TestWithParam<bool> {
  protected:
   StreamTableTest()
       : module_(*device_.load_module(device::ImageKind::kPtx, image_)),
@@ -37,13 +38,18 @@ class StreamTableTest : public testing::Test {
   /// Submits a kernel as a session would. The name of its device stream in the trace.
   std::string work(std::uint64_t id, const char* kernel = "noop") {
     LogicalStream* const stream = *table_->find(id);
-    const auto target = *table_->begin_work(*stream);
     const std::array<std::byte, 8> parameter{};
-    EXPECT_TRUE(device_.launch(
-        {.function = *device_.find_function(module_, kernel), .parameters = parameter}, target));
-    table_->work_submitted(*stream, std::make_shared<const std::string>(kernel));
+    const device::LaunchSpec spec{.function = *device_.find_function(module_, kernel),
+                                  .parameters = parameter};
+    const auto name = std::make_shared<const std::string>(kernel);
+    if (GetParam()) {
+      EXPECT_TRUE(table_->launch_in_row(*stream, spec, name));
+    } else {
+      EXPECT_TRUE(device_.launch(spec, *table_->begin_work(*stream)));
+      table_->work_submitted(*stream, name);
+    }
     if (pauses_) table_->watch_all();
-    return std::string(kernel) + "@" + std::to_string(static_cast<std::uint64_t>(target));
+    return *name + "@" + std::to_string(static_cast<std::uint64_t>(stream->device));
   }
   void run_dry(device::Stream stream) {
     while (device_.step(stream)) {
@@ -62,13 +68,13 @@ class StreamTableTest : public testing::Test {
   std::unique_ptr<StreamTable> table_;
 };
 
-TEST_F(StreamTableTest, AStreamCostsNothingBeforeItsFirstWork) {
+TEST_P(StreamTableTest, AStreamCostsNothingBeforeItsFirstWork) {
   ASSERT_TRUE(table_->create(1, true, 0));
   EXPECT_TRUE(device_.streams().empty());
   EXPECT_TRUE(*table_->query(**table_->find(1)));
 }
 
-TEST_F(StreamTableTest, IdsAreNewAndNotZero) {
+TEST_P(StreamTableTest, IdsAreNewAndNotZero) {
   ASSERT_TRUE(table_->create(1, true, 0));
   EXPECT_EQ(table_->create(1, true, 0).error().code, ErrorCode::kProtocol);
   EXPECT_EQ(table_->create(0, true, 0).error().code, ErrorCode::kProtocol);
@@ -76,14 +82,14 @@ TEST_F(StreamTableTest, IdsAreNewAndNotZero) {
   EXPECT_EQ(table_->destroy(2).error().code, ErrorCode::kInvalidHandle);
 }
 
-TEST_F(StreamTableTest, StreamsAreLimited) {
+TEST_P(StreamTableTest, StreamsAreLimited) {
   for (std::uint64_t id = 1; id <= StreamTable::kMostStreams; ++id) {
     ASSERT_TRUE(table_->create(id, true, 0));
   }
   EXPECT_EQ(table_->create(1'000'000, true, 0).error().code, ErrorCode::kLimit);
 }
 
-TEST_F(StreamTableTest, DefaultStreamWaitsForEarlierWorkOfBlockingStreams) {
+TEST_P(StreamTableTest, DefaultStreamWaitsForEarlierWorkOfBlockingStreams) {
   ASSERT_TRUE(table_->create(1, true, 0));
   device_.hold(true);
   const auto first = work(1);
@@ -95,7 +101,7 @@ TEST_F(StreamTableTest, DefaultStreamWaitsForEarlierWorkOfBlockingStreams) {
   EXPECT_EQ(device_.trace(), (std::vector{first, second}));
 }
 
-TEST_F(StreamTableTest, BlockingStreamWaitsForEarlierWorkOfTheDefaultStream) {
+TEST_P(StreamTableTest, BlockingStreamWaitsForEarlierWorkOfTheDefaultStream) {
   ASSERT_TRUE(table_->create(1, true, 0));
   device_.hold(true);
   const auto first = work(0);
@@ -107,7 +113,7 @@ TEST_F(StreamTableTest, BlockingStreamWaitsForEarlierWorkOfTheDefaultStream) {
   EXPECT_EQ(device_.trace(), (std::vector{first, second}));
 }
 
-TEST_F(StreamTableTest, DefaultStreamDoesNotWaitForLaterWork) {
+TEST_P(StreamTableTest, DefaultStreamDoesNotWaitForLaterWork) {
   ASSERT_TRUE(table_->create(1, true, 0));
   device_.hold(true);
   const auto first = work(0);
@@ -122,7 +128,7 @@ TEST_F(StreamTableTest, DefaultStreamDoesNotWaitForLaterWork) {
   EXPECT_EQ(device_.trace().size(), 3u);
 }
 
-TEST_F(StreamTableTest, NonBlockingStreamIsIndependentOfTheDefaultStream) {
+TEST_P(StreamTableTest, NonBlockingStreamIsIndependentOfTheDefaultStream) {
   ASSERT_TRUE(table_->create(1, false, 0));
   device_.hold(true);
   work(0);
@@ -134,7 +140,7 @@ TEST_F(StreamTableTest, NonBlockingStreamIsIndependentOfTheDefaultStream) {
   EXPECT_EQ(device_.trace().size(), 3u);
 }
 
-TEST_F(StreamTableTest, BlockingStreamsAreIndependentOfOneAnother) {
+TEST_P(StreamTableTest, BlockingStreamsAreIndependentOfOneAnother) {
   ASSERT_TRUE(table_->create(1, true, 0));
   ASSERT_TRUE(table_->create(2, true, 0));
   device_.hold(true);
@@ -144,7 +150,7 @@ TEST_F(StreamTableTest, BlockingStreamsAreIndependentOfOneAnother) {
   EXPECT_EQ(device_.trace(), std::vector{second});
 }
 
-TEST_F(StreamTableTest, ADestroyedStreamKeepsItsPlaceInTheOrder) {
+TEST_P(StreamTableTest, ADestroyedStreamKeepsItsPlaceInTheOrder) {
   ASSERT_TRUE(table_->create(1, true, 0));
   device_.hold(true);
   const auto first = work(1);
@@ -158,7 +164,7 @@ TEST_F(StreamTableTest, ADestroyedStreamKeepsItsPlaceInTheOrder) {
   EXPECT_EQ(device_.trace(), (std::vector{first, second}));
 }
 
-TEST_F(StreamTableTest, ADestroyedIdleStreamIsGivenBack) {
+TEST_P(StreamTableTest, ADestroyedIdleStreamIsGivenBack) {
   ASSERT_TRUE(table_->create(1, true, 0));
   work(1);
   wait_idle();
@@ -167,7 +173,7 @@ TEST_F(StreamTableTest, ADestroyedIdleStreamIsGivenBack) {
   EXPECT_EQ(table_->launches(), 1u);
 }
 
-TEST_F(StreamTableTest, ProgressIsSeenWithoutAnybodyAsking) {
+TEST_P(StreamTableTest, ProgressIsSeenWithoutAnybodyAsking) {
   ASSERT_TRUE(table_->create(1, true, 0));
   for (int i = 0; i < 100; ++i) work(1);
   wait_idle();
@@ -177,7 +183,7 @@ TEST_F(StreamTableTest, ProgressIsSeenWithoutAnybodyAsking) {
   EXPECT_TRUE(table_->unfinished(nullptr).empty());
 }
 
-TEST_F(StreamTableTest, WaitingForTheDefaultStreamMeansTheBlockingOnesToo) {
+TEST_P(StreamTableTest, WaitingForTheDefaultStreamMeansTheBlockingOnesToo) {
   ASSERT_TRUE(table_->create(1, true, 0));
   ASSERT_TRUE(table_->create(2, false, 0));
   device_.hold(true);
@@ -189,13 +195,13 @@ TEST_F(StreamTableTest, WaitingForTheDefaultStreamMeansTheBlockingOnesToo) {
   EXPECT_FALSE(*table_->query(**table_->find(1)));
 }
 
-TEST_F(StreamTableTest, RunningKernelsAreNamed) {
+TEST_P(StreamTableTest, RunningKernelsAreNamed) {
   work(0, "spin");
   EXPECT_EQ(table_->running_kernels(), std::vector<std::string>{"spin"});
   EXPECT_EQ(table_->launches_running(), 1u);
 }
 
-TEST_F(StreamTableTest, ProgressIsSeenWhileTheSessionGoesOnSubmitting) {
+TEST_P(StreamTableTest, ProgressIsSeenWhileTheSessionGoesOnSubmitting) {
   device_.hold(true);
   pauses_ = false;
   for (int i = 0; i < 100; ++i) work(0);
@@ -210,7 +216,7 @@ TEST_F(StreamTableTest, ProgressIsSeenWhileTheSessionGoesOnSubmitting) {
   EXPECT_FALSE(stream.busy());
 }
 
-TEST_F(StreamTableTest, AWatchCallsWhenWhatIsBeforeItIsDone) {
+TEST_P(StreamTableTest, AWatchCallsWhenWhatIsBeforeItIsDone) {
   device_.hold(true);
   work(0);
   std::atomic<bool> called = false;
@@ -226,20 +232,36 @@ TEST_F(StreamTableTest, AWatchCallsWhenWhatIsBeforeItIsDone) {
   EXPECT_TRUE(called);
 }
 
-TEST_F(StreamTableTest, AFaultIsReportedWithoutAnybodyAsking) {
+TEST_P(StreamTableTest, AFaultIsReportedWithoutAnybodyAsking) {
   work(0, "fault");
   wait_idle();
   EXPECT_EQ(fault_.load(), ErrorCode::kIllegalAddress);
 }
 
-TEST_F(StreamTableTest, CancelEndsWhatRuns) {
+TEST_P(StreamTableTest, CancelEndsWhatRuns) {
   work(0, "spin");
   EXPECT_TRUE(table_->cancel_all());
   table_->watch_ends();
   wait_idle();
 }
 
-TEST_F(StreamTableTest, ARetirementWaitsForAllPresentWorkOnly) {
+TEST_P(StreamTableTest, WorkOfOneStreamRunsInItsOrder) {
+  pauses_ = false;
+  ASSERT_TRUE(table_->create(1, false, 0));
+  std::vector<std::string> expected;
+  for (int i = 0; i < 3; ++i) {
+    for (int j = 0; j < 1 + 2 * i; ++j) expected.push_back(work(1));
+    const auto target = *table_->begin_work(**table_->find(1));
+    EXPECT_TRUE(device_.copy_on_device(0, 0, 0, 0, {0, 1}, target));
+    table_->work_submitted(**table_->find(1));
+    expected.push_back("on_device@" + std::to_string(static_cast<std::uint64_t>(target)));
+  }
+  table_->watch_all();
+  wait_idle();
+  EXPECT_EQ(device_.trace(), expected);
+}
+
+TEST_P(StreamTableTest, ARetirementWaitsForAllPresentWorkOnly) {
   Retirement retirement(*table_, *completer_, group_);
   ASSERT_TRUE(table_->create(1, true, 0));
   std::atomic<int> retired{0};
@@ -255,7 +277,7 @@ TEST_F(StreamTableTest, ARetirementWaitsForAllPresentWorkOnly) {
   EXPECT_EQ(retired, 3);
 }
 
-TEST_F(StreamTableTest, ARetirementIsDroppedWhenItsWorkWasCancelled) {
+TEST_P(StreamTableTest, ARetirementIsDroppedWhenItsWorkWasCancelled) {
   Retirement retirement(*table_, *completer_, group_);
   std::atomic<bool> retired{false};
   work(0, "spin");
@@ -264,6 +286,71 @@ TEST_F(StreamTableTest, ARetirementIsDroppedWhenItsWorkWasCancelled) {
   wait_idle();
   EXPECT_FALSE(retired);
 }
+
+INSTANTIATE_TEST_SUITE_P(Submitted, StreamTableTest, testing::Bool(), [](const auto& name) {
+  return std::string(name.param ? "InRows" : "AtOnce");
+});
+
+/// What is in a row and what is not yet.
+class LaunchRowTest : public StreamTableTest {
+ protected:
+  LaunchRowTest() {
+    pauses_ = false;
+    EXPECT_TRUE(table_->create(1, false, 0));
+    EXPECT_TRUE(table_->create(2, false, 0));
+    EXPECT_TRUE(table_->create(3, true, 0));
+  }
+  std::size_t launched() const { return device_.trace().size(); }
+};
+
+TEST_P(LaunchRowTest, AFullRowIsSubmitted) {
+  for (std::size_t i = 1; i < LaunchRow::kMost; ++i) work(1);
+  EXPECT_EQ(launched(), 0);
+  work(1);
+  EXPECT_EQ(launched(), LaunchRow::kMost);
+}
+
+TEST_P(LaunchRowTest, StreamsThatDoNotWaitForOneAnotherKeepTheirRows) {
+  for (const std::uint64_t id : {1, 2, 1, 2, 3}) work(id);
+  EXPECT_EQ(launched(), 0);
+  EXPECT_TRUE(table_->begin_work(**table_->find(2)));
+  EXPECT_EQ(launched(), 2);
+  EXPECT_TRUE(table_->begin_work(**table_->find(0)));
+  EXPECT_EQ(launched(), 5);
+}
+
+TEST_P(LaunchRowTest, WhatIsWaitedForIsSubmitted) {
+  work(1);
+  EXPECT_TRUE(table_->query(**table_->find(1)));
+  EXPECT_EQ(launched(), 1);
+  work(2);
+  EXPECT_EQ(table_->unfinished(nullptr).size(), 2);
+  EXPECT_EQ(launched(), 2);
+  work(3);
+  EXPECT_TRUE(table_->destroy(3));
+  EXPECT_EQ(launched(), 3);
+  work(0);
+  table_->watch_all();
+  EXPECT_EQ(launched(), 4);
+}
+
+TEST_P(LaunchRowTest, ARefusalIsReportedAndKeepsNothingBack) {
+  std::vector<ErrorCode> refusals;
+  table_->report_refusals([&](const Error& error) { refusals.push_back(error.code); });
+  work(1);
+  LogicalStream* const stream = *table_->find(1);
+  const device::LaunchSpec wrong{.function = *device_.find_function(module_, "noop"),
+                                 .block = {2048, 1, 1}};
+  EXPECT_TRUE(table_->launch_in_row(*stream, wrong, std::make_shared<const std::string>("noop")));
+  work(1);
+  table_->watch_all();
+  EXPECT_EQ(launched(), 2);
+  EXPECT_EQ(refusals, std::vector{ErrorCode::kInvalidConfiguration});
+  EXPECT_EQ(fault_.load(), ErrorCode::kNone);
+}
+
+INSTANTIATE_TEST_SUITE_P(Submitted, LaunchRowTest, testing::Values(true),
+                         [](const auto&) { return std::string("InRows"); });
 
 }  // namespace
 }  // namespace slate::daemon
