@@ -157,10 +157,12 @@ void Session::serve() {
   Command command;
   while (true) {
     executor_.flush(*client_);
-    if (!channel_.wait_awake([this] { return look(true); })) completer_.leave(group_);
+    const bool crowded = is_crowded();
+    if (crowded || !channel_.wait_awake([this] { return look(true); })) completer_.leave(group_);
     // Without staging memory to give back, nothing wakes an idle session.
     const auto event =
-        channel_.wait(staging_.active() ? kStagingIdle : std::chrono::milliseconds(-1));
+        crowded ? channel_.wait_poked()
+                : channel_.wait(staging_.active() ? kStagingIdle : std::chrono::milliseconds(-1));
     if (event == ipc::EngineChannel::Wait::kTimeout) {
       (void)staging_.reclaim();
       continue;
@@ -173,11 +175,7 @@ void Session::serve() {
     // On a lost device it is left untouched, for the engine that comes next.
     if (!begun_.load() && device_.lost()) return;
     begun_.store(true);
-    while (!stopping_.load()) {
-      if (held_.crowded() && gates_.empty() && !in_lanes_.empty()) {
-        if (!wait_for_lane()) return;
-        continue;
-      }
+    while (!stopping_.load() && !is_crowded()) {
       const auto popped = channel_.try_pop(command);
       if (!popped) return end(popped.error());
       if (!*popped) break;
@@ -188,14 +186,11 @@ void Session::serve() {
   }
 }
 
-/// Until a launch ends that can be called back: what is to come after it is kept, and there is a
-/// lot of that. Natively, too, a program waits that is so far ahead. False when the session ends.
-/// Not while a host function runs, whose end is a command like others.
-bool Session::wait_for_lane() {
-  executor_.flush(*client_);
-  completer_.leave(group_);
-  if (channel_.wait_poked() != ipc::EngineChannel::Wait::kPoked) return false;
-  return release_held();
+/// A lot is kept that is to come after a launch that can be called back: until that ends, the
+/// session takes no more commands. Natively, too, a program waits that is so far ahead. Not while a
+/// host function runs, whose end is a command like others.
+bool Session::is_crowded() const {
+  return held_.crowded() && gates_.empty() && !in_lanes_.empty();
 }
 
 /// For the ends of its work on the device.

@@ -131,7 +131,7 @@ class Session {
   static Handler handler_of(ipc::CommandType type);
   Result<void> set_up();
   void serve();
-  bool wait_for_lane();
+  bool is_crowded() const;
   ipc::EngineChannel::Seen look(bool waits);
   void end(const Error& error);
   void end_command(const ipc::Command& command);
