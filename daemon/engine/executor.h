@@ -44,6 +44,7 @@ struct LaunchBatch {
   double full_ms = 0;            // no more launches when so much is expected of it
   bool mixes = false;            // may have launches of other kernels, too
   bool profiled = false;         // one launch, in the profile form
+  std::uint32_t lasting = 0;     // of its launches, those that nobody should wait for
   double main_ms = 0;            // by which completion.main leads, see add()
   TraceLaunch trace;
   std::atomic<bool> ended{false};  // accounted for: more than one may see the end of a lane's
@@ -127,6 +128,10 @@ class Executor {
   /// for that, milliseconds at most. The session's thread.
   Result<void> let_through(Client& client, device::Stream stream,
                            const std::function<Result<void>()>& submit);
+  /// The session's thread. Whether a call that is about to put work on `stream` may wait for all
+  /// that runs on the device: that is known not to last, and no other work of the session could
+  /// depend on what the call is for.
+  bool may_wait(const Client& client, const LogicalStream& stream) const;
   /// False if there is no such session.
   bool set(std::uint64_t session, double weight, int priority);
   std::optional<ClientStatus> status(std::uint64_t session) const;
@@ -188,7 +193,7 @@ class Executor {
   bool may_repeat(const LogicalStream& stream, const ProfileRecord& profile,
                   const device::LaunchSpec& spec) const;
   Result<void> repeat(Client& client, FunctionRecord& kernel, const ProfileRecord& profile,
-                      const device::LaunchSpec& spec, LogicalStream& stream);
+                      device::LaunchSpec spec, LogicalStream& stream);
   bool may_begin_again(const Client& client, const LogicalStream& stream,
                        const ProfileRecord& profile, const device::LaunchSpec& spec) const;
   Result<void> begin_again(Client& client, const FunctionRecord& kernel,
@@ -220,6 +225,7 @@ class Executor {
   // executor_batches.cc
   Result<void> open_batch(Client& client, LogicalStream& stream, const Grant& grant,
                           std::uint64_t blocks, device::Stream target);
+  void note_lasting(LaunchBatch& batch, double expected_ms, bool known);
   Result<void> mark_end(LaunchBatch& batch, device::Stream stream);
   void close_batch(Client& client, LogicalStream& stream,
                    Completer::Notice notice = Completer::Notice::kCheap);
@@ -256,6 +262,7 @@ class Executor {
   bool ending_ = false;
   std::atomic<std::uint64_t> next_launch_{1};
   std::uint64_t starts_ = 0;
+  std::atomic<std::uint32_t> lasting_{0};  // of what is on the device, see LaunchBatch
   std::atomic<std::uint64_t> changes_{1};  // who is there, and with what weight; under the mutex
   std::condition_variable tick_;
 

@@ -18,6 +18,8 @@ using Clock = std::chrono::steady_clock;
 constexpr double kBatchMs = 0.25;
 constexpr double kSettledBatchMs = 1.0;
 constexpr std::uint32_t kMostBatch = 256;
+// Of a launch that others may be kept waiting for.
+constexpr double kBriefMs = 1;
 // What a pair of marks adds to the time of the launches between them (H200).
 constexpr double kMarksMs = 0.0023;
 
@@ -89,6 +91,17 @@ Result<void> Executor::open_batch(Client& client, LogicalStream& stream, const G
   return {};
 }
 
+/// One more launch of the batch is about to be made.
+void Executor::note_lasting(LaunchBatch& batch, double expected_ms, bool known) {
+  if (known && expected_ms <= kBriefMs) return;
+  ++batch.lasting;
+  lasting_.fetch_add(1);
+}
+
+bool Executor::may_wait(const Client& client, const LogicalStream& stream) const {
+  return lasting_.load() == 0 && client.streams.is_only_busy(stream);
+}
+
 /// Of a batch that is timed: takes the time behind its last launch, which is on `stream`.
 Result<void> Executor::mark_end(LaunchBatch& batch, device::Stream stream) {
   if (!batch.start) return {};
@@ -130,6 +143,7 @@ void Executor::batch_ended(const std::shared_ptr<LaunchBatch>& batch, const Resu
   if (batch->ended.exchange(true)) return;
   scheduler::Completion& completion = batch->completion;
   completion.ended = Clock::now();
+  lasting_.fetch_sub(batch->lasting);
   bool timed = false;
   if (outcome && batch->start && batch->end) {
     const auto elapsed = device_.elapsed_ms(batch->start->get(), batch->end->get());

@@ -102,6 +102,7 @@ Result<void> Executor::begin_again(Client& client, const FunctionRecord& kernel,
   if (!opened) return opened;
   stream.batch->repeats_at = grant.changes;
   stream.batch->add_counted(grant.kernel, grant.expected_ms, grant.alone_ms);
+  note_lasting(*stream.batch, grant.expected_ms, true);
   const auto lock = lock_soon(mutex_);
   client.kernel = kernel.name;
   show_start(client, grant, blocks, Clock::now());
@@ -111,7 +112,8 @@ Result<void> Executor::begin_again(Client& client, const FunctionRecord& kernel,
 /// One more native launch beside those that are being batched, or the first one of a batch that
 /// needs no decision: that one at once, as the device may have nothing to do.
 Result<void> Executor::repeat(Client& client, FunctionRecord& kernel, const ProfileRecord& profile,
-                              const device::LaunchSpec& spec, LogicalStream& stream) {
+                              device::LaunchSpec spec, LogicalStream& stream) {
+  spec.may_wait = may_wait(client, stream);
   if (stream.batch == nullptr) {
     const auto target = client.streams.begin_work(stream, device::kWholeDevice);
     if (!target) return std::unexpected(target.error());
@@ -123,9 +125,10 @@ Result<void> Executor::repeat(Client& client, FunctionRecord& kernel, const Prof
     }
     client.streams.work_submitted(stream, kernel.name);
   } else {
+    LaunchBatch& batch = *stream.batch;
+    note_lasting(batch, profile.expected_ms, true);
     const auto done = client.streams.launch_in_row(stream, spec, kernel.name);
     if (!done) return done;
-    LaunchBatch& batch = *stream.batch;
     if (batch.completion.launches == batch.counted) client.repeated.push_back(stream.batch);
     batch.add(profile.kernel, profile.expected_ms, profile.alone_ms);
   }
@@ -182,6 +185,7 @@ Result<void> Executor::prepare(Client& client, LogicalStream& stream, const Gran
       return opened;
   }
   stream.batch->add_counted(grant.kernel, grant.expected_ms, grant.alone_ms);
+  note_lasting(*stream.batch, grant.expected_ms, grant.known);
   return {};
 }
 

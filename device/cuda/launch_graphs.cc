@@ -121,7 +121,8 @@ std::size_t StreamGraphs::launch(std::span<const LaunchSpec> specs,
 
 bool StreamGraphs::launch_all(std::span<const LaunchSpec> specs, std::uint64_t hash) {
   Graph* graph = find(specs, hash);
-  if (graph == nullptr && is_worth_making(hash)) graph = make(specs, hash);
+  const bool may_wait = std::ranges::all_of(specs, &LaunchSpec::may_wait);
+  if (graph == nullptr && is_worth_making(hash) && may_wait) graph = make(specs, hash);
   if (graph == nullptr) return false;
   graph->launched_at = launches_;
   if (set_parameters(*graph, specs) &&
@@ -254,10 +255,12 @@ void StreamGraphs::destroy(CUgraph graph, CUgraphExec executable) {
   if (graph != nullptr) context_.attempt(context_.driver().cuGraphDestroy, graph);
 }
 
-bool StreamGraphs::copy(device::Address to, device::Address from, std::uint64_t bytes) {
+bool StreamGraphs::copy(device::Address to, device::Address from, std::uint64_t bytes,
+                        bool may_wait) {
   const std::lock_guard lock(mutex_);
   if (copies_ == kRefused) return false;
   if (copies_ < kWorthMaking && ++copies_ < kWorthMaking) return false;
+  if (copy_.executable == nullptr && !may_wait) return false;
   if (set_copy(copy_of(to, from, bytes)) &&
       context_.attempt(context_.driver().cuGraphLaunch, copy_.executable, stream_) == CUDA_SUCCESS)
       [[likely]] {

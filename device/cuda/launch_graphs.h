@@ -58,15 +58,16 @@ class StreamGraphs {
   /// Launches as many as there is one graph for, from the first on, and says how many. None when
   /// there is no graph of such launches, or the driver refused it: who launches one by one is told
   /// why. `position` is the first one's in its row: graphs begin at multiples of their size, so
-  /// that rows without any are soon through. Requires: none is cooperative or has clusters;
-  /// `hashes` are their shape_hash().
+  /// that rows without any are soon through. Making one may wait for all that runs on the device
+  /// (H200: its first launch does), so that is done only where LaunchSpec::may_wait says so.
+  /// Requires: none is cooperative or has clusters; `hashes` are their shape_hash().
   std::size_t launch(std::span<const device::LaunchSpec> specs,
                      std::span<const std::uint64_t> hashes, std::size_t position);
 
   static constexpr std::uint64_t kMostCopied = 16 << 20;
   /// Copies within the device's own memory; false as for launch().
   /// Requires: at most kMostCopied bytes, and not 0.
-  bool copy(device::Address to, device::Address from, std::uint64_t bytes);
+  bool copy(device::Address to, device::Address from, std::uint64_t bytes, bool may_wait);
 
  private:
   friend LaunchGraphs;

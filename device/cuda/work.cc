@@ -243,13 +243,14 @@ Result<void> CudaDevice::copy_to_host(void* to, std::uint64_t to_pitch, Address 
 }
 
 Result<void> CudaDevice::copy_on_device(Address to, std::uint64_t to_pitch, Address from,
-                                        std::uint64_t from_pitch, Shape shape, Stream stream) {
+                                        std::uint64_t from_pitch, Shape shape, Stream stream,
+                                        bool may_wait) {
   return split(
       to_pitch, from_pitch, shape, max_pitch(),
       [&](std::uint64_t to_offset, std::uint64_t from_offset, std::uint64_t count) {
         StreamGraphs* const graphs = state(stream).graphs.get();
         if (graphs != nullptr && count <= StreamGraphs::kMostCopied &&
-            graphs->copy(to + to_offset, from + from_offset, count)) {
+            graphs->copy(to + to_offset, from + from_offset, count, may_wait)) {
           return Result<void>();
         }
         return context_->call(driver().cuMemcpyDtoDAsync, to + to_offset, from + from_offset, count,

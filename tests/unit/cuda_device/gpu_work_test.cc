@@ -63,7 +63,8 @@ TEST_F(GpuWorkTest, LaunchesThatComeAgainRunInOrderWithTheirOwnParameters) {
       specs.push_back({.function = add,
                        .grid = {(kCount + 255) / 256},
                        .block = {256},
-                       .parameters = its.bytes()});
+                       .parameters = its.bytes(),
+                       .may_wait = true});
     }
     ASSERT_TRUE(device_->launch_row(specs, stream_));
   }

@@ -28,8 +28,11 @@ class LaunchGraphsTest : public FakeGpuTest {
   device::LaunchSpec spec(std::uint32_t blocks, std::uint64_t value) {
     auto& bytes = parameters_.emplace_back();
     std::memcpy(bytes.data() + 8, &value, sizeof(value));
-    return {
-        .function = function_, .grid = {blocks, 1, 1}, .block = {32, 1, 1}, .parameters = bytes};
+    return {.function = function_,
+            .grid = {blocks, 1, 1},
+            .block = {32, 1, 1},
+            .parameters = bytes,
+            .may_wait = may_wait_};
   }
   bool launch(std::uint32_t blocks, std::uint64_t value) {
     return device_->launch(spec(blocks, value), stream_).has_value();
@@ -47,6 +50,7 @@ class LaunchGraphsTest : public FakeGpuTest {
     return fake_.calls();
   }
 
+  bool may_wait_ = true;
   device::Module module_{};
   device::Function function_{};
   std::list<std::array<std::byte, 20>> parameters_;  // as the fake's functions have them
@@ -59,6 +63,18 @@ TEST_F(LaunchGraphsTest, WhatComesAgainIsLaunchedAsAGraph) {
   EXPECT_EQ(fake_.count("cuGraphInstantiate"), 1);
   EXPECT_EQ(fake_.count("cuGraphLaunch"), 1);
   EXPECT_EQ(calls_of([&] { return launch(1, 5); }), Calls{"cuGraphLaunch"});
+}
+
+TEST_F(LaunchGraphsTest, NoneIsMadeWhereTheCallMustNotWait) {
+  may_wait_ = false;
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(calls_of([&] { return launch(1, 5); }), Calls{"cuLaunchKernel"});
+    EXPECT_EQ(calls_of([&] { return launch_row(4, 5); }), Calls(4, "cuLaunchKernel"));
+  }
+  may_wait_ = true;
+  EXPECT_TRUE(launch(1, 5));
+  may_wait_ = false;
+  EXPECT_EQ(calls_of([&] { return launch(1, 5); }), Calls{"cuGraphLaunch"}) << "it is there";
 }
 
 TEST_F(LaunchGraphsTest, OnlyParametersThatChangedAreSet) {
@@ -178,10 +194,12 @@ TEST_F(LaunchGraphsTest, OnlyThoseThatAreNotInUseAreGivenUpForOthers) {
 TEST_F(LaunchGraphsTest, SmallCopiesWithinTheDeviceAreGraphsToo) {
   const auto copy = [&](std::uint64_t to, std::uint64_t bytes) {
     return calls_of([&] {
-      return device_->copy_on_device(to, 0, 0x1000, 0, {bytes, 1}, stream_).has_value();
+      return device_->copy_on_device(to, 0, 0x1000, 0, {bytes, 1}, stream_, may_wait_).has_value();
     });
   };
-  for (int i = 0; i < kBeforeGraph; ++i) EXPECT_EQ(copy(0x2000, 4), Calls{"cuMemcpyDtoDAsync"});
+  may_wait_ = false;
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(copy(0x2000, 4), Calls{"cuMemcpyDtoDAsync"});
+  may_wait_ = true;
   copy(0x2000, 4);
   EXPECT_EQ(copy(0x2000, 4), Calls{"cuGraphLaunch"});
   const Calls changed = {"cuGraphExecMemcpyNodeSetParams 0x3000 0x1000 8", "cuGraphLaunch"};

@@ -246,6 +246,76 @@ TEST_F(ExecutorTest, WhatBeginsWithoutADecisionIsSeenToRun) {
   EXPECT_TRUE(becomes(false));
 }
 
+/// Starts everything natively and knows its time: 5 ms of the second session's kernels, next to
+/// nothing of others.
+class KnowingPolicy : public scheduler::Policy {
+ public:
+  KnowingPolicy(const scheduler::Machine& machine, scheduler::ProfileTable& profiles)
+      : machine_(machine), profiles_(profiles) {}
+
+  std::string_view name() const override { return "knowing"; }
+  void decide(const scheduler::View& view, scheduler::Decisions& decisions) override {
+    for (const scheduler::SessionView& session : view.sessions) {
+      if (!session.waiting) continue;
+      const double ms = session.id == 2 ? 5 : 0.001;
+      profiles_.kernel(session.waiting->kernel).alone[0] = {.ms = ms, .samples = 1000};
+      decisions.start.push_back(
+          {.session = session.id, .placement = machine_.whole(), .repeats = true, .sampled = true});
+    }
+  }
+  void finished(const scheduler::Completion&) override {}
+
+ private:
+  const scheduler::Machine machine_;
+  scheduler::ProfileTable& profiles_;
+};
+
+TEST_F(ExecutorTest, ALaunchMayWaitOnlyForWhatIsBriefAndCannotDependOnIt) {
+  auto made = std::make_unique<FakeDevice>();
+  FakeDevice& fake = *made;
+  start(std::move(made), [&](const scheduler::Machine& machine, scheduler::ProfileTable& profiles) {
+    return std::make_unique<KnowingPolicy>(machine, profiles);
+  });
+  auto client = connect(), lasting = connect();
+  client->SessionClient::load("not read", "noop");
+  lasting->SessionClient::load("not read", "spin");
+  const auto wait_for_launches = [&](int count) {
+    while (fake.launches() < count) std::this_thread::sleep_for(1ms);
+  };
+  // Of launches in a row, all but the first need no decision: none comes through meanwhile.
+  const auto newest_of_a_row_may_wait = [&] {
+    const int before = fake.launches();
+    executor_->with_profiles([&](scheduler::ProfileTable&) {
+      for (int i = 0; i < 4; ++i) client->launch(0, 1, std::uint64_t{0});
+    });
+    wait_for_launches(before + 4);
+    return fake.newest_may_wait();
+  };
+  EXPECT_TRUE(newest_of_a_row_may_wait());
+  client->synchronize();
+
+  lasting->launch(0, 1, std::uint64_t{0});
+  wait_for_launches(5);
+  EXPECT_FALSE(newest_of_a_row_may_wait()) << "another's kernel lasts";
+  fake.release_spinning();
+  lasting->synchronize();
+  client->synchronize();
+  EXPECT_TRUE(newest_of_a_row_may_wait());
+  client->synchronize();
+
+  constexpr std::uint64_t kStream = 7;
+  ASSERT_TRUE(client->channel->post(
+      ipc::CommandType::kStreamCreate,
+      ipc::bytes_of(ipc::StreamCreate{kStream, ipc::kStreamNonBlocking, 0, ipc::kNoProgress, 0})));
+  fake.hold(true);
+  client->launch(kStream, 1, std::uint64_t{0});
+  EXPECT_FALSE(newest_of_a_row_may_wait()) << "another stream's kernel might wait for it";
+  fake.hold(false);
+  client->synchronize();
+  EXPECT_TRUE(newest_of_a_row_may_wait());
+  client->synchronize();
+}
+
 TEST(LaunchBatchTest, TheKernelWithMostOfTheTimeIsTheMainOne) {
   constexpr scheduler::KernelId kQuick = 3, kSlow = 5;
   LaunchBatch batch;

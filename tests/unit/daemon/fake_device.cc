@@ -337,6 +337,8 @@ Result<void> FakeDevice::launch(const device::LaunchSpec& spec, device::Stream s
   if (spec.block.count() > 1024) return fail(ErrorCode::kInvalidConfiguration, "block too large");
   Piece piece = piece_of(spec);
   if (before_launch_) before_launch_(piece.name);
+  newest_may_wait_.store(spec.may_wait);
+  launches_.fetch_add(1);
   return push(stream, std::move(piece));
 }
 
@@ -367,7 +369,7 @@ Result<void> FakeDevice::copy_to_host(void* to, std::uint64_t to_pitch, Address 
 
 Result<void> FakeDevice::copy_on_device(Address to, std::uint64_t to_pitch, Address from,
                                         std::uint64_t from_pitch, device::Shape shape,
-                                        device::Stream stream) {
+                                        device::Stream stream, bool) {
   return copy("on_device", pointer(to), to_pitch, pointer(from), from_pitch, shape, stream);
 }
 
