@@ -17,7 +17,7 @@ using Clock = std::chrono::steady_clock;
 // or so many.
 constexpr double kBatchMs = 0.25;
 constexpr double kSettledBatchMs = 1.0;
-constexpr std::uint32_t kMostBatch = 256;
+constexpr std::uint32_t kMostBatch = 1 + 16 * LaunchRow::kMost;  // the first goes by itself
 // Of a launch that others may be kept waiting for.
 constexpr double kBriefMs = 1;
 // What a pair of marks adds to the time of the launches between them (H200).

@@ -142,7 +142,10 @@ Result<void> StreamTable::launch_in_row(LogicalStream& stream, const device::Lau
   }
   stream.row.add(spec);
   work_submitted(stream, kernel);
-  if (stream.row.is_full()) submit_row(stream);
+  if (stream.row.is_full()) {
+    submit_row(stream);
+    watch_now_and_then(stream);
+  }
   return {};
 }
 
@@ -179,6 +182,10 @@ void StreamTable::work_submitted(LogicalStream& stream,
   stream.position.store(position_);  // in this order: see watch_reached()
   submitted_at_ = position_;
   if (stream.unwatched++ == 0) unwatched_.push_back(stream.shared_from_this());
+  if (stream.row.empty()) watch_now_and_then(stream);  // else behind the row
+}
+
+void StreamTable::watch_now_and_then(LogicalStream& stream) {
   if (stream.unwatched < kMostUnwatched || stream.active_lanes.load() > 0) return;
   const auto watched = watch(stream, {}, Completer::Notice::kCheap);
   if (!watched) on_fault_(watched.error());

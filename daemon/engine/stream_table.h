@@ -125,6 +125,7 @@ class StreamTable {
     std::uint64_t submitted, launches, position;
   };
 
+  void watch_now_and_then(LogicalStream& stream);
   void submit_rows();
   void submit_rows_before(LogicalStream& stream);
   Result<void> move_to(LogicalStream& stream, device::Partition partition);

@@ -112,6 +112,7 @@ std::size_t StreamGraphs::launch(std::span<const LaunchSpec> specs,
   ++launches_;
   for (const std::size_t size : kSizes) {
     if (size > specs.size() || position % size != 0) continue;
+    if (size == 1 && (position > 0 || specs.size() > 1)) continue;
     std::uint64_t hash = size;
     for (const std::uint64_t its : hashes.first(size)) hash = mixed(hash, its);
     if (launch_all(specs.first(size), hash)) return size;
