@@ -40,11 +40,14 @@ cudaError_t create(cudaStream_t* stream, unsigned flags, int priority) {
       return deny(cudaErrorInvalidValue);
     }
     const std::uint32_t kind = flags != 0 ? ipc::kStreamNonBlocking : 0;
-    if (flags != 0) {
-      if (auto ok = session.settle_taken(); !ok) return std::unexpected<Failure>(ok.error());
-    }
     auto id = session.create_stream(kind, std::clamp(priority, kGreatestPriority, kLeastPriority));
     if (!id) return std::unexpected<Failure>(id.error());
+    if (flags != 0) {
+      if (auto ok = session.settle_taken(); !ok) {
+        (void)session.destroy_stream(*id);
+        return std::unexpected<Failure>(ok.error());
+      }
+    }
     *stream = static_cast<cudaStream_t>(pointer_to(*id));
     return {};
   });

@@ -149,8 +149,10 @@ Result<void> Session::copy_to_device(DeviceRows to, const std::byte* from, std::
 Result<bool> Session::take_to_device(std::uint64_t to, std::span<const std::byte> from,
                                      std::uint64_t stream) {
   constexpr std::uint64_t kMostTaken = 64 << 10;  // more is read quicker by the device
-  const bool all_wait_for_it = stream == 0 && unordered_streams_.load() == 0 && !shares_memory_;
-  if (!all_wait_for_it || from.size() > kMostTaken) return false;
+  const auto all_wait_for_it = [this] {
+    return unordered_streams_.load() == 0 && !shares_memory_.load();
+  };
+  if (stream != 0 || from.size() > kMostTaken || !all_wait_for_it()) return false;
   // What it holds now is what the device would find only if nothing is under way that may write it,
   // as copies like this one do not.
   const auto settled = progress_.finished_all_but(taken_at_.load());
@@ -158,6 +160,9 @@ Result<bool> Session::take_to_device(std::uint64_t to, std::span<const std::byte
   std::uint64_t position = 0;
   if (auto ok = write(to, from, stream, &position); !ok) return std::unexpected(ok.error());
   taken_at_.store(position);
+  // Who has come since may have looked for it too early.
+  if (all_wait_for_it()) return true;
+  if (auto ok = settle_taken(); !ok) return std::unexpected(ok.error());
   return true;
 }
 

@@ -98,17 +98,17 @@ bool Session::covers(DeviceRows rows, Shape shape) const {
 // ------------------------------------------------------------------------------------
 
 Result<std::uint64_t> Session::create_stream(std::uint32_t flags, std::int32_t priority) {
-  const std::uint32_t progress = progress_.take((flags & ipc::kStreamNonBlocking) == 0);
+  const bool ordered = (flags & ipc::kStreamNonBlocking) == 0;
+  const std::uint32_t progress = progress_.take(ordered);
   const std::uint64_t id = streams_.add({flags, priority, progress, 0});
   if (id == 0) {
     progress_.give_back(progress);
     return fail(ErrorCode::kLimit, "too many streams");
   }
+  if (!ordered) unordered_streams_.fetch_add(1);
   auto ok = post(CommandType::kStreamCreate, ipc::StreamCreate{id, flags, priority, progress, 0});
-  if (ok) {
-    if ((flags & ipc::kStreamNonBlocking) != 0) unordered_streams_.fetch_add(1);
-    return id;
-  }
+  if (ok) return id;
+  if (!ordered) unordered_streams_.fetch_sub(1);
   streams_.remove(id);
   progress_.give_back(progress);
   return std::unexpected(ok.error());

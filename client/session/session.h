@@ -183,7 +183,8 @@ class Session {
   /// False when nothing was done.
   Result<bool> take_to_device(std::uint64_t to, std::span<const std::byte> from,
                               std::uint64_t stream);
-  /// Before anybody can who could not then.
+  /// Waits for all of them: to be called by who has made a stream, or shares memory, that lets
+  /// somebody look sooner.
   Result<void> settle_taken();
   /// Bytes that are not the program's memory, so that no earlier work can write them: waits for
   /// nothing.

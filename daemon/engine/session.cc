@@ -66,6 +66,7 @@ Session::Session(device::Device& device, Compiler& compiler, Executor& executor,
     channel_.publish_completed(progress, position);
   });
   streams_.report_refusals([this](const Error& error) {
+    log_debug("session {}: {}", spec_.id, error.message);
     (void)checked(std::unexpected(error));
     channel_.set_async_error(error.code);
   });

@@ -1,7 +1,6 @@
 #include "device/cuda/launch_graphs.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/check.h"
 #include "device/cuda/cuda_device_impl.h"
@@ -42,8 +41,6 @@ bool has_graphs(const Driver& driver) {
          driver.cuGraphExecMemcpyNodeSetParams && driver.cuFuncGetModule;
 }
 
-}  // namespace
-
 CUDA_MEMCPY3D copy_of(device::Address to, device::Address from, std::uint64_t bytes) {
   CUDA_MEMCPY3D copy{};
   copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
@@ -58,6 +55,8 @@ bool same_copy(const CUDA_MEMCPY3D& one, const CUDA_MEMCPY3D& other) {
   return one.srcDevice == other.srcDevice && one.dstDevice == other.dstDevice &&
          one.WidthInBytes == other.WidthInBytes;
 }
+
+}  // namespace
 
 /// A chain of kernels.
 struct StreamGraphs::Graph {
