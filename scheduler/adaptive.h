@@ -95,6 +95,8 @@ class AdaptivePolicy final : public Policy {
   double makespan_of(std::span<const double> rates) const;
   bool starving(std::span<const double> rates, double floor) const;
   bool uneven(std::span<const double> rates) const;
+  bool alike() const;
+  bool as_if_alone(double score) const;
   void step_settled(const View& view, Decisions& decisions);
   bool gone_off();
   void rotate_equals(const View& view, Decisions& decisions);

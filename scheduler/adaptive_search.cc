@@ -36,6 +36,9 @@ constexpr std::uint32_t kBadWindows = 2;
 // and by half as much again for each that was tried.
 constexpr Milliseconds kPhaseWatch{16};
 constexpr double kSamePhase = 0.006;
+// Two members alike, all together: by so little over what nobody can do better than is good enough
+// to be left as it is.
+constexpr double kAsIfAlone = 1.08;
 // A kernel whose time alone has changed so much is another kernel.
 constexpr double kAloneDrift = 0.25;
 
@@ -239,7 +242,19 @@ void AdaptivePolicy::step_together(const View& view, Decisions& decisions) {
   }
   decisions.score = std::min(makespan_of(rates), kNoGood);
   search_.measured(rates);
+  if (watched && alike() && as_if_alone(decisions.score)) search_.end();
   next_candidate(view, decisions);
+}
+
+/// Two programs with the same kernel, which have nothing to complement one another with.
+bool AdaptivePolicy::alike() const {
+  return kernels_.size() == 2 && kernels_.front() == kernels_.back();
+}
+
+/// Whether nobody's work takes noticeably longer than by itself.
+bool AdaptivePolicy::as_if_alone(double score) const {
+  const std::vector<double> alone(members_.size(), 1);
+  return score <= kAsIfAlone * makespan_of(alone);
 }
 
 void AdaptivePolicy::next_candidate(const View& view, Decisions& decisions) {
@@ -336,14 +351,13 @@ void AdaptivePolicy::step_settled(const View& view, Decisions& decisions) {
 /// which they began. So they begin anew, one later behind the other each time, until it is none of
 /// the worse. Among more of them there is always one that fills a gap.
 void AdaptivePolicy::try_phases(const View& view) {
-  const bool alike = kernels_.size() == 2 && kernels_.front() == kernels_.back();
-  if (!alike || plan_.sharing != Sharing::kTogether || phases_ >= kMostPhases) return;
+  if (!alike() || plan_.sharing != Sharing::kTogether || phases_ >= kMostPhases) return;
   const Milliseconds usual = part_of_a_launch();
   if (usual.count() == 0 || !handover_.over() || !whole_.covers(kPhaseWatch)) return;
   const double score = makespan_of(whole_.throughputs());
   const bool good = score <= best_phase_ * (1 + kSamePhase * (1 + 0.5 * phases_));
   best_phase_ = std::min(best_phase_, score);
-  if (phases_ >= kLeastPhases && good) {
+  if (as_if_alone(score) || (phases_ >= kLeastPhases && good)) {
     phases_ = kMostPhases;  // it stays
     return;
   }

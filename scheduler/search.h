@@ -70,6 +70,8 @@ class Search {
   void measured(std::span<const double> rates);
   /// The candidate could not be measured, or is clearly no good.
   void rejected();
+  /// What was found is good enough.
+  void end() { stage_ = Stage::kDone; }
 
   /// One that was measured has been watched, for so long, and scores so: as makespan(), or worse,
   /// but finite. A shorter time than it was watched before only adds to what is known.

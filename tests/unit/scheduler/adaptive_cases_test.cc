@@ -191,6 +191,28 @@ TEST(AdaptiveGroupTest, ProgramsAlikeTryAFewRhythmsAndKeepOne) {
   }
 }
 
+TEST(AdaptiveGroupTest, ProgramsAlikeThatRunAsIfAloneAreLeftAsTheyAre) {
+  for (const bool as_if_alone : {true, false}) {
+    ModelKernel small = kernel("TR");
+    small.mix = as_if_alone ? 0.95 : 0.6;
+    small.bandwidth = 0.1;
+    Scene scene("adaptive");
+    scene.sim.add({.kernels = {&small}});
+    scene.sim.add({.kernels = {&small}});
+    bool placed = false;
+    std::set<std::uint64_t> together;
+    scene.sim.on_start = [&](std::size_t, const Start& start) {
+      const Arrangement& plan = scene.adaptive().arrangement();
+      placed |= plan.sharing == Sharing::kPlaced;
+      if (plan.sharing == Sharing::kTogether) together.insert(start.tag);
+    };
+    scene.sim.run_until(500);
+    EXPECT_EQ(scene.adaptive().arrangement().sharing, Sharing::kTogether);
+    EXPECT_EQ(placed, !as_if_alone);
+    EXPECT_EQ(together.size() == 1, as_if_alone);
+  }
+}
+
 TEST(AdaptiveGroupTest, BesideIdleProgramsOnlyASampleIsMeasured) {
   Scene scene("adaptive");
   scene.sim.add({.kernels = {&kernel("BS")}});
