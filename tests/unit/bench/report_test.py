@@ -2,8 +2,11 @@
 
 import base64
 import html.parser
+import json
 import os
 import re
+import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -107,6 +110,38 @@ class ReportTest(unittest.TestCase):
         outline = self.build(found)
         self.assertEqual(sorted(name for name, _ in outline.pictures), ["figure-7", "heat-map"])
         self.assertIn("Pairs were not measured under slate-adaptive.", outline.text)
+
+
+class CopiesPlotTest(unittest.TestCase):
+    SCRIPT = os.path.join(os.path.dirname(__file__), "../../../bench/copies_plot.py")
+
+    def plot(self, configurations):
+        """Exit code, what it said, and the picture's bytes, if there is one."""
+        with tempfile.TemporaryDirectory() as folder:
+            rows, picture = os.path.join(folder, "rows.jsonl"), os.path.join(folder, "copies.png")
+            with open(rows, "w") as out:
+                for size in (4, 1024):
+                    for number, configuration in enumerate(configurations):
+                        row = {"case": "to_host_pinned", "bytes": size, "median_us": 6 + number}
+                        out.write(json.dumps(dict(row, configuration=configuration)) + "\n")
+                out.write(json.dumps({"case": "launch_call", "median_us": 1, "configuration": "native"}) + "\n")
+            done = subprocess.run([sys.executable, self.SCRIPT, rows, picture], capture_output=True, text=True)
+            image = b""
+            if os.path.exists(picture):
+                with open(picture, "rb") as file:
+                    image = file.read()
+            return done.returncode, done.stderr, image
+
+    def test_copies_that_were_measured_both_ways_are_drawn(self):
+        code, _, image = self.plot(["native", "slated"])
+        self.assertEqual(code, 0)
+        self.assertTrue(image.startswith(b"\x89PNG"))
+
+    def test_without_a_native_column_it_says_so(self):
+        code, said, image = self.plot(["slated"])
+        self.assertNotEqual(code, 0)
+        self.assertIn("measured both ways", said)
+        self.assertEqual(image, b"")
 
 
 if __name__ == "__main__":
