@@ -72,6 +72,34 @@ TEST_F(GpuWorkTest, LaunchesThatComeAgainRunInOrderWithTheirOwnParameters) {
   for (std::uint32_t i = 0; i < kCount; ++i) ASSERT_EQ(result[i], sum) << i;
 }
 
+// The driver would keep the first launch of a graph that it makes now back until the other kernel's
+// end, which never comes by itself.
+TEST_F(GpuWorkTest, LaunchesBesideAKernelThatGoesOnDoNotWaitForIt) {
+  const device::Function count = kernel("count");
+  const auto launch_rows = [&](std::uint32_t blocks, bool may_wait) {
+    const std::vector<device::LaunchSpec> specs(
+        16, {.function = count, .grid = {blocks}, .may_wait = may_wait});
+    for (int i = 0; i < 8; ++i) ASSERT_TRUE(device_->launch_row(specs, stream_));
+  };
+  launch_rows(1, true);
+  finish(stream_);
+  const device::Stream other = device_->create_stream(0).value();
+  const device::Event end = device_->create_event(false).value();
+  Parameters parameters;
+  parameters.add(arena_.base);
+  ASSERT_TRUE(
+      device_->launch({.function = kernel("await"), .parameters = parameters.bytes()}, other));
+  ASSERT_TRUE(device_->record(end, other));
+  launch_rows(1, false);  // as graphs, which are there
+  launch_rows(2, false);  // one by one
+  finish(stream_);
+  EXPECT_FALSE(device_->query(end).value());
+  ASSERT_TRUE(device_->fill(arena_.base, 0, 1, {4, 1}, stream_));
+  finish(other);
+  device_->destroy_event(end);
+  device_->destroy_stream(other);
+}
+
 TEST_F(GpuWorkTest, MixedParametersArriveAtTheirOffsets) {
   std::vector<std::byte> packed(37);
   const std::uint32_t last_word = 0xfeedbeef;
