@@ -67,8 +67,7 @@ struct StreamGraphs::Graph {
     std::vector<std::byte> bytes;  // as they were set last
     std::vector<void*> pointers;   // one for each parameter, into `bytes`
   };
-  CUgraph graph = nullptr;
-  CUgraphExec executable = nullptr;
+  LaunchGraphs::Made made;
   std::uint64_t launched_at = 0;  // in the stream's launches_
   std::vector<Node> nodes;
 };
@@ -76,9 +75,39 @@ struct StreamGraphs::Graph {
 LaunchGraphs::LaunchGraphs(Context& context)
     : context_(context), usable_(has_graphs(context.driver())) {}
 
+LaunchGraphs::~LaunchGraphs() {
+  SLATE_CHECK(streams_.empty());
+  destroy_what_is_left();
+}
+
+/// What is still running goes on: the driver frees it then.
+void LaunchGraphs::destroy(const Made& graph) {
+  const Driver& driver = context_.driver();
+  if (graph.executable != nullptr) context_.attempt(driver.cuGraphExecDestroy, graph.executable);
+  if (graph.graph != nullptr) context_.attempt(driver.cuGraphDestroy, graph.graph);
+  nodes_ -= graph.nodes;
+}
+
+void LaunchGraphs::destroy_later(const Made& graph) {
+  const std::lock_guard lock(left_mutex_);
+  left_.push_back(graph);
+}
+
+void LaunchGraphs::destroy_what_is_left() {
+  std::vector<Made> left;
+  {
+    const std::lock_guard lock(left_mutex_);
+    left.swap(left_);
+  }
+  for (const Made& graph : left) destroy(graph);
+}
+
 void LaunchGraphs::forget(CUmodule module) {
-  const std::lock_guard lock(mutex_);
-  for (StreamGraphs* stream : streams_) stream->forget(module);
+  {
+    const std::lock_guard lock(mutex_);
+    for (StreamGraphs* stream : streams_) stream->forget(module);
+  }
+  destroy_what_is_left();
 }
 
 StreamGraphs::StreamGraphs(LaunchGraphs& all, CUstream stream, int priority)
@@ -93,8 +122,8 @@ StreamGraphs::~StreamGraphs() {
     const std::lock_guard lock(all_.mutex_);
     std::erase(all_.streams_, this);
   }
-  forget(nullptr);
-  destroy(copy_.graph, copy_.executable);
+  for (const auto& graph : graphs_) all_.destroy_later(graph->made);
+  if (copy_.made.graph != nullptr) all_.destroy_later(copy_.made);
 }
 
 std::uint64_t StreamGraphs::shape_hash(const LaunchSpec& spec) {
@@ -126,8 +155,8 @@ bool StreamGraphs::launch_all(std::span<const LaunchSpec> specs, std::uint64_t h
   if (graph == nullptr) return false;
   graph->launched_at = launches_;
   if (set_parameters(*graph, specs) &&
-      context_.attempt(context_.driver().cuGraphLaunch, graph->executable, stream_) == CUDA_SUCCESS)
-      [[likely]] {
+      context_.attempt(context_.driver().cuGraphLaunch, graph->made.executable, stream_) ==
+          CUDA_SUCCESS) [[likely]] {
     return true;
   }
   const auto its =
@@ -164,24 +193,28 @@ bool StreamGraphs::make_room(std::size_t nodes) {
         std::ranges::min_element(graphs_, {}, [](const auto& graph) { return graph->launched_at; });
     if (oldest == graphs_.end() || launches_ - (*oldest)->launched_at < kInUse) return false;
     drop(static_cast<std::size_t>(oldest - graphs_.begin()));
+    all_.destroy_what_is_left();
   }
   return true;
 }
 
+/// Requires: the call may wait.
 StreamGraphs::Graph* StreamGraphs::make(std::span<const LaunchSpec> specs, std::uint64_t hash) {
+  all_.destroy_what_is_left();
   if (!make_room(specs.size())) return nullptr;
   const Driver& driver = context_.driver();
   auto graph = std::make_unique<Graph>();
   graph->nodes.reserve(specs.size());
-  all_.nodes_ += specs.size();
-  bool made = context_.attempt(driver.cuGraphCreate, &graph->graph, 0) == CUDA_SUCCESS;
-  for (const LaunchSpec& spec : specs) made = made && add_node(*graph, spec);
-  made = made && context_.attempt(driver.cuGraphInstantiate, &graph->executable, graph->graph, 0) ==
+  LaunchGraphs::Made& made = graph->made;
+  made.nodes = specs.size();
+  all_.nodes_ += made.nodes;
+  bool done = context_.attempt(driver.cuGraphCreate, &made.graph, 0) == CUDA_SUCCESS;
+  for (const LaunchSpec& spec : specs) done = done && add_node(*graph, spec);
+  done = done && context_.attempt(driver.cuGraphInstantiate, &made.executable, made.graph, 0) ==
                      CUDA_SUCCESS;
-  all_.nodes_ -= specs.size() - graph->nodes.size();
-  if (!made) {
+  if (!done) {
     sightings_[hash % sightings_.size()] = {hash, kRefused};
-    destroy(*graph);
+    all_.destroy(made);
     return nullptr;
   }
   hashes_.push_back(hash);
@@ -217,7 +250,7 @@ bool StreamGraphs::add_node(Graph& graph, const LaunchSpec& spec) {
   node.parameters.sharedMemBytes = spec.dynamic_shared_bytes;
   node.parameters.kernelParams = node.pointers.empty() ? nullptr : node.pointers.data();
   const CUgraphNode* const before = graph.nodes.empty() ? nullptr : &graph.nodes.back().node;
-  if (context_.attempt(driver.cuGraphAddKernelNode, &node.node, graph.graph, before,
+  if (context_.attempt(driver.cuGraphAddKernelNode, &node.node, graph.made.graph, before,
                        before == nullptr ? 0 : 1, &node.parameters) != CUDA_SUCCESS) {
     return false;
   }
@@ -236,7 +269,7 @@ bool StreamGraphs::set_parameters(Graph& graph, std::span<const LaunchSpec> spec
     const auto parameters = specs[i].parameters;
     if (std::ranges::equal(node.bytes, parameters)) continue;
     std::ranges::copy(parameters, node.bytes.begin());
-    if (context_.attempt(context_.driver().cuGraphExecKernelNodeSetParams, graph.executable,
+    if (context_.attempt(context_.driver().cuGraphExecKernelNodeSetParams, graph.made.executable,
                          node.node, &node.parameters) != CUDA_SUCCESS) {
       return false;
     }
@@ -244,29 +277,18 @@ bool StreamGraphs::set_parameters(Graph& graph, std::span<const LaunchSpec> spec
   return true;
 }
 
-/// What is still running goes on: the driver frees it then.
-void StreamGraphs::destroy(Graph& graph) {
-  destroy(graph.graph, graph.executable);
-  all_.nodes_ -= graph.nodes.size();
-}
-
-void StreamGraphs::destroy(CUgraph graph, CUgraphExec executable) {
-  if (executable != nullptr) context_.attempt(context_.driver().cuGraphExecDestroy, executable);
-  if (graph != nullptr) context_.attempt(context_.driver().cuGraphDestroy, graph);
-}
-
 bool StreamGraphs::copy(device::Address to, device::Address from, std::uint64_t bytes,
                         bool may_wait) {
   const std::lock_guard lock(mutex_);
   if (copies_ == kRefused) return false;
   if (copies_ < kWorthMaking && ++copies_ < kWorthMaking) return false;
-  if (copy_.executable == nullptr && !may_wait) return false;
+  if (copy_.made.executable == nullptr && !may_wait) return false;
   if (set_copy(copy_of(to, from, bytes)) &&
-      context_.attempt(context_.driver().cuGraphLaunch, copy_.executable, stream_) == CUDA_SUCCESS)
-      [[likely]] {
+      context_.attempt(context_.driver().cuGraphLaunch, copy_.made.executable, stream_) ==
+          CUDA_SUCCESS) [[likely]] {
     return true;
   }
-  destroy(copy_.graph, copy_.executable);
+  all_.destroy_later(copy_.made);
   copy_ = {};
   copies_ = kRefused;
   return false;
@@ -275,21 +297,21 @@ bool StreamGraphs::copy(device::Address to, device::Address from, std::uint64_t 
 /// Makes the graph with its first copy.
 bool StreamGraphs::set_copy(const CUDA_MEMCPY3D& copy) {
   const Driver& driver = context_.driver();
-  if (copy_.executable != nullptr && same_copy(copy_.parameters, copy)) return true;
+  if (copy_.made.executable != nullptr && same_copy(copy_.parameters, copy)) return true;
   copy_.parameters = copy;
-  if (copy_.executable != nullptr) {
-    return context_.attempt(driver.cuGraphExecMemcpyNodeSetParams, copy_.executable, copy_.node,
-                            &copy, context_.handle()) == CUDA_SUCCESS;
+  if (copy_.made.executable != nullptr) {
+    return context_.attempt(driver.cuGraphExecMemcpyNodeSetParams, copy_.made.executable,
+                            copy_.node, &copy, context_.handle()) == CUDA_SUCCESS;
   }
-  return context_.attempt(driver.cuGraphCreate, &copy_.graph, 0) == CUDA_SUCCESS &&
-         context_.attempt(driver.cuGraphAddMemcpyNode, &copy_.node, copy_.graph, nullptr, 0, &copy,
-                          context_.handle()) == CUDA_SUCCESS &&
-         context_.attempt(driver.cuGraphInstantiate, &copy_.executable, copy_.graph, 0) ==
+  return context_.attempt(driver.cuGraphCreate, &copy_.made.graph, 0) == CUDA_SUCCESS &&
+         context_.attempt(driver.cuGraphAddMemcpyNode, &copy_.node, copy_.made.graph, nullptr, 0,
+                          &copy, context_.handle()) == CUDA_SUCCESS &&
+         context_.attempt(driver.cuGraphInstantiate, &copy_.made.executable, copy_.made.graph, 0) ==
              CUDA_SUCCESS;
 }
 
 void StreamGraphs::drop(std::size_t index) {
-  destroy(*graphs_[index]);
+  all_.destroy_later(graphs_[index]->made);
   std::swap(graphs_[index], graphs_.back());
   std::swap(hashes_[index], hashes_.back());
   graphs_.pop_back();

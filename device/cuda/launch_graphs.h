@@ -24,6 +24,8 @@ class LaunchGraphs {
  public:
   /// Requires: `context` outlives it.
   explicit LaunchGraphs(Context& context);
+  /// Requires: no stream has any left.
+  ~LaunchGraphs();
 
   /// False where the driver lacks what they need.
   bool usable() const { return usable_; }
@@ -35,9 +37,22 @@ class LaunchGraphs {
   // A node keeps about 6 KiB of device memory.
   static constexpr std::size_t kMostNodes = 8192;
 
+  struct Made {
+    CUgraph graph = nullptr;
+    CUgraphExec executable = nullptr;
+    std::size_t nodes = 0;  // of kernels
+  };
+
+  void destroy(const Made& graph);
+  /// Once a call may wait: destroying gives memory back.
+  void destroy_later(const Made& graph);
+  void destroy_what_is_left();
+
   Context& context_;
   const bool usable_;
   std::atomic<std::size_t> nodes_{0};  // of all graphs
+  std::mutex left_mutex_;              // nothing else is locked under it
+  std::vector<Made> left_;             // by streams that are gone
   std::mutex mutex_;                   // first this one, then a stream's
   std::vector<StreamGraphs*> streams_;
 };
@@ -83,8 +98,6 @@ class StreamGraphs {
   bool add_node(Graph& graph, const device::LaunchSpec& spec);
   bool set_parameters(Graph& graph, std::span<const device::LaunchSpec> specs);
   bool set_copy(const CUDA_MEMCPY3D& copy);
-  void destroy(Graph& graph);
-  void destroy(CUgraph graph, CUgraphExec executable);
   void drop(std::size_t index);
   void forget(CUmodule module);
 
@@ -98,8 +111,7 @@ class StreamGraphs {
   std::vector<std::uint64_t> hashes_;  // of the shapes of each
   std::uint64_t launches_ = 0;
   struct Copy {
-    CUgraph graph = nullptr;
-    CUgraphExec executable = nullptr;
+    LaunchGraphs::Made made;
     CUgraphNode node = nullptr;
     CUDA_MEMCPY3D parameters{};  // as they were set last
   } copy_;
