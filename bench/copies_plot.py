@@ -9,6 +9,7 @@ import statistics
 import sys
 
 from slate_bench.figures import canvas
+from slate_bench.names import human
 
 # Cases of path_bench bandwidth, with their titles.
 CASES = {
@@ -19,14 +20,6 @@ CASES = {
     "on_device_device": "within the device",
 }
 BAR = 0.9  # of native
-
-
-def human(size):
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024:
-            return "%d %s" % (size, unit)
-        size //= 1024
-    raise ValueError(size)
 
 
 def speeds(path):

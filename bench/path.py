@@ -15,6 +15,7 @@ import sys
 import time
 
 from slate_bench.daemons import private_slated
+from slate_bench.names import human
 
 
 def parse_arguments():
@@ -74,14 +75,6 @@ def in_turns(words, environment):
 
 def middle(rows, field):
     return statistics.median(row[field] for row in rows)
-
-
-def human(size):
-    for unit in ("", "K", "M"):
-        if size < 1024:
-            return "%d%s" % (size, unit)
-        size //= 1024
-    return "%dG" % size
 
 
 def distributions(part, environment):

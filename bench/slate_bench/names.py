@@ -31,3 +31,12 @@ def short(programs):
 
 def ordered(configurations):
     return [name for name in COLOURS if name in configurations]
+
+
+def human(size):
+    """Bytes, to whole units: 4, 64K, 16M."""
+    for unit in ("", "K", "M"):
+        if size < 1024:
+            return "%d%s" % (size, unit)
+        size //= 1024
+    return "%dG" % size

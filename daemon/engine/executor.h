@@ -225,6 +225,7 @@ class Executor {
   // executor_batches.cc
   Result<void> open_batch(Client& client, LogicalStream& stream, const Grant& grant,
                           std::uint64_t blocks, device::Stream target);
+  void add_granted(LaunchBatch& batch, const Grant& grant);
   void note_lasting(LaunchBatch& batch, double expected_ms, bool known);
   Result<void> mark_end(LaunchBatch& batch, device::Stream stream);
   void close_batch(Client& client, LogicalStream& stream,

@@ -91,7 +91,13 @@ Result<void> Executor::open_batch(Client& client, LogicalStream& stream, const G
   return {};
 }
 
-/// One more launch of the batch is about to be made.
+/// One more launch of the batch is about to be made, which the policy's view counts.
+void Executor::add_granted(LaunchBatch& batch, const Grant& grant) {
+  batch.add_counted(grant.kernel, grant.expected_ms, grant.alone_ms);
+  note_lasting(batch, grant.expected_ms, grant.known);
+}
+
+/// Of any launch of the batch.
 void Executor::note_lasting(LaunchBatch& batch, double expected_ms, bool known) {
   if (known && expected_ms <= kBriefMs) return;
   ++batch.lasting;

@@ -101,8 +101,7 @@ Result<void> Executor::begin_again(Client& client, const FunctionRecord& kernel,
   const auto opened = open_batch(client, stream, grant, blocks, target);
   if (!opened) return opened;
   stream.batch->repeats_at = grant.changes;
-  stream.batch->add_counted(grant.kernel, grant.expected_ms, grant.alone_ms);
-  note_lasting(*stream.batch, grant.expected_ms, true);
+  add_granted(*stream.batch, grant);
   const auto lock = lock_soon(mutex_);
   client.kernel = kernel.name;
   show_start(client, grant, blocks, Clock::now());
@@ -184,8 +183,7 @@ Result<void> Executor::prepare(Client& client, LogicalStream& stream, const Gran
     if (const auto opened = open_batch(client, stream, grant, shape.blocks, *target); !opened)
       return opened;
   }
-  stream.batch->add_counted(grant.kernel, grant.expected_ms, grant.alone_ms);
-  note_lasting(*stream.batch, grant.expected_ms, grant.known);
+  add_granted(*stream.batch, grant);
   return {};
 }
 

@@ -117,17 +117,18 @@ TEST_P(RandomExecutorTest, EveryBlockRunsOnceAndInOrderWhateverIsDecided) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomExecutorTest, testing::Range(1u, 7u));
 
-/// Starts everything natively, knows its time well, and counts how often it is asked.
-class CountingPolicy : public scheduler::Policy {
+/// Starts everything natively, and knows its time well.
+class KnowingPolicy : public scheduler::Policy {
  public:
-  CountingPolicy(const scheduler::Machine& machine, scheduler::ProfileTable& profiles)
+  KnowingPolicy(const scheduler::Machine& machine, scheduler::ProfileTable& profiles)
       : machine_(machine), profiles_(profiles) {}
 
-  std::string_view name() const override { return "counting"; }
+  std::string_view name() const override { return "knowing"; }
   void decide(const scheduler::View& view, scheduler::Decisions& decisions) override {
     for (const scheduler::SessionView& session : view.sessions) {
       if (!session.waiting) continue;
-      profiles_.kernel(session.waiting->kernel).alone[0] = {.ms = 0.001, .samples = 1000};
+      const double ms = session.id == lasting_session ? kLastingMs : kMs;
+      profiles_.kernel(session.waiting->kernel).alone[0] = {.ms = ms, .samples = 1000};
       decisions.start.push_back({.session = session.id,
                                  .placement = machine_.whole(),
                                  .repeats = repeats,
@@ -135,21 +136,31 @@ class CountingPolicy : public scheduler::Policy {
       ++starts;
     }
   }
-  void finished(const scheduler::Completion& completion) override {
-    ended += static_cast<int>(completion.launches);
-    if (!completion.timed) untimed += static_cast<int>(completion.launches);
-    if (completion.timed && completion.mixed) ++timed_mixed;
-    EXPECT_NEAR(completion.alone.count(), 0.001, 1e-9);  // of one launch, whatever it is
-  }
+  void finished(const scheduler::Completion&) override {}
 
+  static constexpr double kMs = 0.001, kLastingMs = 5;
+  std::uint64_t lasting_session = 0;  // whose kernels take longer than all others; 0: nobody's
   std::atomic<int> starts{0};
-  std::atomic<int> ended{0}, untimed{0};  // launches
-  std::atomic<int> timed_mixed{0};        // batches
-  std::atomic<bool> repeats{false};       // in all starts
+  std::atomic<bool> repeats{false};  // in all starts
 
  private:
   const scheduler::Machine machine_;
   scheduler::ProfileTable& profiles_;
+};
+
+/// And counts what ends.
+class CountingPolicy : public KnowingPolicy {
+ public:
+  using KnowingPolicy::KnowingPolicy;
+  void finished(const scheduler::Completion& completion) override {
+    ended += static_cast<int>(completion.launches);
+    if (!completion.timed) untimed += static_cast<int>(completion.launches);
+    if (completion.timed && completion.mixed) ++timed_mixed;
+    EXPECT_NEAR(completion.alone.count(), kMs, 1e-9);  // of one launch, whatever it is
+  }
+
+  std::atomic<int> ended{0}, untimed{0};  // launches
+  std::atomic<int> timed_mixed{0};        // batches
 };
 
 TEST_F(ExecutorTest, WhatIsKnownIsNotAskedAgain) {
@@ -246,35 +257,14 @@ TEST_F(ExecutorTest, WhatBeginsWithoutADecisionIsSeenToRun) {
   EXPECT_TRUE(becomes(false));
 }
 
-/// Starts everything natively and knows its time: 5 ms of the second session's kernels, next to
-/// nothing of others.
-class KnowingPolicy : public scheduler::Policy {
- public:
-  KnowingPolicy(const scheduler::Machine& machine, scheduler::ProfileTable& profiles)
-      : machine_(machine), profiles_(profiles) {}
-
-  std::string_view name() const override { return "knowing"; }
-  void decide(const scheduler::View& view, scheduler::Decisions& decisions) override {
-    for (const scheduler::SessionView& session : view.sessions) {
-      if (!session.waiting) continue;
-      const double ms = session.id == 2 ? 5 : 0.001;
-      profiles_.kernel(session.waiting->kernel).alone[0] = {.ms = ms, .samples = 1000};
-      decisions.start.push_back(
-          {.session = session.id, .placement = machine_.whole(), .repeats = true, .sampled = true});
-    }
-  }
-  void finished(const scheduler::Completion&) override {}
-
- private:
-  const scheduler::Machine machine_;
-  scheduler::ProfileTable& profiles_;
-};
-
 TEST_F(ExecutorTest, ALaunchMayWaitOnlyForWhatIsBriefAndCannotDependOnIt) {
   auto made = std::make_unique<FakeDevice>();
   FakeDevice& fake = *made;
   start(std::move(made), [&](const scheduler::Machine& machine, scheduler::ProfileTable& profiles) {
-    return std::make_unique<KnowingPolicy>(machine, profiles);
+    auto knowing = std::make_unique<KnowingPolicy>(machine, profiles);
+    knowing->lasting_session = 2;
+    knowing->repeats = true;
+    return knowing;
   });
   auto client = connect(), lasting = connect();
   client->SessionClient::load("not read", "noop");
