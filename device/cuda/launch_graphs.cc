@@ -162,6 +162,7 @@ bool StreamGraphs::launch_all(std::span<const LaunchSpec> specs, std::uint64_t h
   const auto its =
       std::ranges::find_if(graphs_, [&](const auto& one) { return one.get() == graph; });
   drop(static_cast<std::size_t>(its - graphs_.begin()));
+  refuse(hash);
   return false;
 }
 
@@ -181,6 +182,11 @@ bool StreamGraphs::is_worth_making(std::uint64_t hash) {
   if (place.hash != hash) place = {hash, 0};
   if (place.count == kRefused) return false;
   return ++place.count >= kWorthMaking;
+}
+
+/// No more graphs of these launches, as long as they are remembered.
+void StreamGraphs::refuse(std::uint64_t hash) {
+  sightings_[hash % sightings_.size()] = {hash, kRefused};
 }
 
 /// For one more graph of so many nodes.
@@ -213,7 +219,7 @@ StreamGraphs::Graph* StreamGraphs::make(std::span<const LaunchSpec> specs, std::
   done = done && context_.attempt(driver.cuGraphInstantiate, &made.executable, made.graph, 0) ==
                      CUDA_SUCCESS;
   if (!done) {
-    sightings_[hash % sightings_.size()] = {hash, kRefused};
+    refuse(hash);
     all_.destroy(made);
     return nullptr;
   }

@@ -93,6 +93,7 @@ class StreamGraphs {
   bool launch_all(std::span<const device::LaunchSpec> specs, std::uint64_t hash);
   Graph* find(std::span<const device::LaunchSpec> specs, std::uint64_t hash);
   bool is_worth_making(std::uint64_t hash);
+  void refuse(std::uint64_t hash);
   bool make_room(std::size_t nodes);
   Graph* make(std::span<const device::LaunchSpec> specs, std::uint64_t hash);
   bool add_node(Graph& graph, const device::LaunchSpec& spec);
