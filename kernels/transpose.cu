@@ -16,15 +16,20 @@ constexpr unsigned kRows = 8;
 __global__ void transpose(const float* __restrict__ from, float* __restrict__ to, unsigned n) {
   __shared__ float tile[kTile][kTile + 1];  // the extra column keeps the banks apart
   const unsigned from_column = blockIdx.x * kTile + threadIdx.x;
-  for (unsigned y = threadIdx.y; y < kTile; y += kRows) {
-    const unsigned from_row = blockIdx.y * kTile + y;
-    if (from_row < n && from_column < n) {
-      tile[y][threadIdx.x] = from[std::size_t{from_row} * n + from_column];
-    }
+  // All of a thread's loads are under way before the first is waited for, as in the CUDA sample.
+  float values[kTile / kRows];
+  for (unsigned row = 0; row < kTile; row += kRows) {
+    const unsigned from_row = blockIdx.y * kTile + row + threadIdx.y;
+    const bool is_inside = from_row < n && from_column < n;
+    values[row / kRows] = is_inside ? from[std::size_t{from_row} * n + from_column] : 0;
+  }
+  for (unsigned row = 0; row < kTile; row += kRows) {
+    tile[row + threadIdx.y][threadIdx.x] = values[row / kRows];
   }
   __syncthreads();
   const unsigned to_column = blockIdx.y * kTile + threadIdx.x;
-  for (unsigned y = threadIdx.y; y < kTile; y += kRows) {
+  for (unsigned row = 0; row < kTile; row += kRows) {
+    const unsigned y = row + threadIdx.y;
     const unsigned to_row = blockIdx.x * kTile + y;
     if (to_row < n && to_column < n) {
       to[std::size_t{to_row} * n + to_column] = tile[threadIdx.x][y];
