@@ -97,11 +97,25 @@ Form AdaptivePolicy::form_of(std::size_t member, const WaitingLaunch& launch) co
   return form == Form::kSlice ? choose_form(profile, launch, settings_, false) : form;
 }
 
+/// What those had queued who are to go ahead waits behind the others' blocks, as it always did. It
+/// is through in no time if the others begin nothing until then.
+bool AdaptivePolicy::lets_ahead(const View& view, std::size_t member, Decisions& decisions) {
+  const auto comes_ahead = [&](const Member& each) {
+    return each.target.ahead && roster_[each.index].old_work > 0;
+  };
+  const Time latest = adopted_ + ticks(kMostHeld + look_after_);
+  if (members_[member].target.ahead || view.now >= latest) return false;
+  if (std::ranges::none_of(members_, comes_ahead)) return false;
+  decisions.again = std::min(decisions.again, latest);
+  return true;
+}
+
 /// Programs that start together stay in step: whoever comes up is drawn into the others' rhythm. Of
 /// kernels that saturate the same thing, or leave the same gaps at their ends, that is the worst
 /// rhythm there is. So all together they begin one after the other.
 bool AdaptivePolicy::holds_back(const View& view, std::size_t member, Decisions& decisions) {
-  if (stagger_.count() == 0) return false;
+  if (lets_ahead(view, member, decisions)) return true;
+  if (stagger_.count() == 0 || member == 0) return false;
   const Time latest = adopted_ + ticks(kMostHeld);
   if (!handover_.over() && view.now < latest) {
     decisions.again = std::min(decisions.again, latest);
@@ -123,7 +137,7 @@ void AdaptivePolicy::share(const View& view, Decisions& decisions) {
   for (std::size_t i = 0; i < members_.size(); ++i) {
     const Member& member = members_[i];
     const SessionView& session = view.sessions[member.index];
-    if (i > 0 && holds_back(view, i, decisions)) continue;
+    if (holds_back(view, i, decisions)) continue;
     const Share share{.form = session.waiting ? form_of(i, *session.waiting) : Form::kNative,
                       .placement = member.target,
                       .tag = epoch_,

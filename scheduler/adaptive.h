@@ -101,6 +101,7 @@ class AdaptivePolicy final : public Policy {
   bool gone_off();
   void rotate_equals(const View& view, Decisions& decisions);
   void try_phases(const View& view);
+  void find_step_again(const View& view);
   void conclude(const View& view);
   void remember() const;
   void search_again(const View& view);
@@ -116,6 +117,7 @@ class AdaptivePolicy final : public Policy {
   bool is_pinned() const;
   bool exclusive() const { return phase_ <= Phase::kMeasure || plan_.sharing == Sharing::kAlone; }
   void act(const View& view, Decisions& decisions);
+  bool lets_ahead(const View& view, std::size_t member, Decisions& decisions);
   bool holds_back(const View& view, std::size_t member, Decisions& decisions);
   Milliseconds part_of_a_launch() const;
   void share(const View& view, Decisions& decisions);
@@ -152,6 +154,10 @@ class AdaptivePolicy final : public Policy {
   static constexpr std::uint32_t kLeastPhases = 2, kMostPhases = 6;
   std::uint32_t phases_ = 0;
   double best_phase_ = kNoGood;
+  // Windows in a row that were much worse, and how long they stay in step before they begin anew.
+  std::uint32_t out_of_step_ = 0;
+  static constexpr Milliseconds kKeepStep{100};
+  Milliseconds keep_step_ = kKeepStep;
   // What runs is judged as a whole so long after it was adopted; kNoLook: it is not any more.
   // At first after kWatch, or after a launch that is longer, up to kLongWatch.
   static constexpr Milliseconds kWatch{6}, kLongWatch{24}, kNoLook{0};

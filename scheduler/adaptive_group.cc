@@ -80,6 +80,8 @@ void AdaptivePolicy::regroup(const View& view) {
   pinned_ = false;
   phases_ = 0;
   best_phase_ = kNoGood;
+  out_of_step_ = 0;
+  keep_step_ = kKeepStep;
   for (std::size_t i = 0; i < roster_.size(); ++i) roster_[i].member = false;
   members_.clear();
   wanted_ids_.clear();
@@ -158,7 +160,9 @@ const GroupProfile* AdaptivePolicy::known_group() const {
   for (std::size_t n = 2; n <= kMostMembers; ++n) {
     const GroupProfile* const known = profiles_.group(std::vector(n, kernels_.front()));
     if (known == nullptr || known->pinned || known->sharing == Sharing::kPlaced) continue;
-    const auto limited = [](const Placement& placement) { return placement.blocks_per_sm != 0; };
+    const auto limited = [](const Placement& placement) {
+      return placement.blocks_per_sm != 0 || placement.ahead;
+    };
     if (std::ranges::none_of(known->placements, limited)) return known;
   }
   return nullptr;
@@ -188,7 +192,10 @@ bool AdaptivePolicy::recall(const View& view) {
       if (known->forms.size() == n) std::ranges::copy(known->forms, plan.forms.begin());
     }
     if (plan.sharing == Sharing::kTogether && known->placements.size() == n) {
-      for (std::size_t i = 0; i < n; ++i) plan.quotas[i] = known->placements[i].blocks_per_sm;
+      for (std::size_t i = 0; i < n; ++i) {
+        plan.quotas[i] = known->placements[i].blocks_per_sm;
+        plan.ahead[i] = known->placements[i].ahead;
+      }
     }
     if (plan.sharing == Sharing::kPlaced) {
       if (known->placements.size() != n) return false;
@@ -283,7 +290,8 @@ void AdaptivePolicy::begin_search(const View& view) {
                  .together = equal_weights(),
                  .floor = floor(),
                  .even = !equal_weights(),
-                 .in_parts = members_.size() == 2 || kernels_.front() != kernels_.back()});
+                 .in_parts = members_.size() == 2 || kernels_.front() != kernels_.back(),
+                 .alike = kernels_.front() == kernels_.back()});
   start_search(view);
 }
 
@@ -363,6 +371,7 @@ void AdaptivePolicy::adopt(const View& view, const Arrangement& plan) {
   for (std::size_t i = 0; i < members_.size(); ++i) {
     members_[i].target = view.machine.whole();
     members_[i].target.blocks_per_sm = plan.quotas[i];
+    members_[i].target.ahead = plan.ahead[i];
     if (plan.sharing != Sharing::kPlaced) continue;
     members_[i].target = {.first = first, .count = plan.units[i]};
     first += plan.units[i];

@@ -36,9 +36,11 @@ constexpr std::uint32_t kBadWindows = 2;
 // and by half as much again for each that was tried.
 constexpr Milliseconds kPhaseWatch{16};
 constexpr double kSamePhase = 0.006;
+// By so much worse than the best, and the rhythm has been lost.
+constexpr double kLostPhase = 0.03;
 // Two members alike, all together: by so little over what nobody can do better than is good enough
 // to be left as it is.
-constexpr double kAsIfAlone = 1.08;
+constexpr double kAsIfAlone = 1.12;
 // A kernel whose time alone has changed so much is another kernel.
 constexpr double kAloneDrift = 0.25;
 
@@ -319,12 +321,12 @@ bool AdaptivePolicy::gone_off() {
   const bool first = windows_ < kBadWindows;
   const Milliseconds window = first ? kWatch : kWindow;
   if (!handover_.over() || !measurement_.covers(window)) return false;
-  const bool as_it_comes =
-      plan_.sharing == Sharing::kTogether && plan_.quotas == decltype(plan_.quotas){};
-  const double least = floor() * (as_it_comes ? kTogetherFloor : 1);
+  const double least = floor() * (plan_.as_it_comes() ? kTogetherFloor : 1);
   const auto rates = measurement_.throughputs();
-  const bool bad = makespan_of(rates) > reference_ * (1 + settings_.drift) ||
-                   starving(rates, least * (1 - settings_.drift));
+  const double score = makespan_of(rates);
+  out_of_step_ = score > best_phase_ * (1 + kLostPhase) ? out_of_step_ + 1 : 0;
+  const bool bad =
+      score > reference_ * (1 + settings_.drift) || starving(rates, least * (1 - settings_.drift));
   bad_windows_ = bad ? bad_windows_ + 1 : 0;
   ++windows_;
   measurement_.begin(members_.size());
@@ -341,6 +343,8 @@ void AdaptivePolicy::step_settled(const View& view, Decisions& decisions) {
     search_again(view);
   } else if (plan_.sharing == Sharing::kPlaced && !pinned_ && (judged_ || !searched_)) {
     rotate_equals(view, decisions);
+  } else if (out_of_step_ >= kBadWindows) {
+    find_step_again(view);
   } else {
     try_phases(view);
   }
@@ -364,6 +368,16 @@ void AdaptivePolicy::try_phases(const View& view) {
   ++phases_;
   adopt(view, plan_);
   stagger_ = usual * (1 + 0.5 * phases_);
+}
+
+/// A hiccup of one of them, and the rhythm that was good is lost: they begin anew, with longer and
+/// longer in between should that not help.
+void AdaptivePolicy::find_step_again(const View& view) {
+  out_of_step_ = 0;
+  if (!alike() || plan_.sharing != Sharing::kTogether || phases_ < kMostPhases) return;
+  if (view.now - adopted_ < ticks(keep_step_)) return;
+  keep_step_ *= 2;
+  adopt(view, plan_);
 }
 
 void AdaptivePolicy::rotate_equals(const View& view, Decisions& decisions) {

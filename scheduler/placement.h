@@ -19,11 +19,12 @@ constexpr std::string_view form_name(Form form) {
 }
 
 /// Units [first, first + count), on each SM at most `blocks_per_sm` blocks (worker form only; 0: as
-/// many as fit).
+/// many as fit); `ahead`: before the blocks of others that wait for the same SMs.
 struct Placement {
   std::uint32_t first = 0;
   std::uint32_t count = 0;
   std::uint32_t blocks_per_sm = 0;
+  bool ahead = false;
 
   bool empty() const { return count == 0; }
   std::uint32_t end() const { return first + count; }
@@ -40,6 +41,10 @@ struct Machine {
   double peak_gbytes = 0;          // memory, per second, 0: unknown
 
   Placement whole() const { return {.first = 0, .count = units}; }
+  /// All of it, and as many blocks as fit.
+  bool is_whole(const Placement& placement) const {
+    return placement.first == 0 && placement.count >= units && placement.blocks_per_sm == 0;
+  }
   std::uint32_t sms(const Placement& placement) const {
     const std::uint32_t all = placement.count * sms_per_unit;
     if (placement.end() < units || placement.count == 0) return all;
@@ -55,6 +60,7 @@ inline std::string sms_text(const Placement& placement, const Machine& machine) 
       std::to_string(first) + "-" + std::to_string(first + machine.sms(placement) - 1);
   if (placement.blocks_per_sm != 0)
     text += ", " + std::to_string(placement.blocks_per_sm) + " blocks each";
+  if (placement.ahead) text += ", ahead";
   return text;
 }
 

@@ -19,6 +19,8 @@ constexpr double kFloorMargin = 0.8;
 constexpr std::size_t kLeastMoves = 6;  // tried at each step size, or as many as there are members
 // Quotas are looked for in groups that are small enough: a candidate or two for each member.
 constexpr std::size_t kMostWithQuotas = 4;
+// Parts of the device have to be this much better than all together for that to be left as it is.
+constexpr double kApart = 0.9;
 constexpr std::uint32_t kSteps = 4;  // the largest step is the device over this, at most
 
 }  // namespace
@@ -66,6 +68,7 @@ void Search::begin(std::vector<Member> members, const Space& space) {
   moves_.clear();
   next_move_ = next_form_ = next_quota_ = 0;
   last_ = {};
+  slowest_ = kMostMembers;
   first_step_ = true;
   step_ = std::bit_floor(std::max(1U, space_.units / kSteps));
   for (std::size_t i = 0; i < members_.size(); ++i) candidate_.forms[i] = members_[i].form;
@@ -99,7 +102,12 @@ void Search::measured(std::span<const double> rates) {
   const double score = makespan(rates, weights_);
   const bool unfair =
       starves(rates, weights_, space_.floor) || (space_.even && is_uneven(rates, weights_));
-  if (candidate_ == together_) together_seen(rates);
+  if (candidate_ == together_) {
+    together_seen(rates);
+    slowest_ = is_uneven(rates, weights_)
+                   ? static_cast<std::size_t>(std::ranges::min_element(rates) - rates.begin())
+                   : kMostMembers;
+  }
   judged(unfair ? score + kStarved : score);
 }
 
@@ -179,6 +187,9 @@ void Search::advance(bool better) {
     case Stage::kForms:
       propose_form();
       return;
+    case Stage::kAhead:
+      begin_quotas();
+      return;
     case Stage::kQuotas:
       propose_quota(better);
       return;
@@ -189,8 +200,8 @@ void Search::advance(bool better) {
 
 void Search::propose_start() {
   const std::size_t n = members_.size();
-  if (space_.units < n) return begin_quotas();
-  candidate_.sharing = Sharing::kPlaced;
+  if (space_.units < n) return share_sms();
+  candidate_ = {.sharing = Sharing::kPlaced};
   for (std::size_t i = 0; i < n; ++i) candidate_.forms[i] = members_[i].form;
   std::uint32_t least = 0;
   for (const Member& member : members_) least += member.least_units;
@@ -298,7 +309,7 @@ void Search::propose_move() {
     list_moves();
   }
   // Where the split gains nothing, other forms on it will not either.
-  if (centre_score_ > kHopelessLater) return begin_quotas();
+  if (centre_score_ > kHopelessLater) return share_sms();
   stage_ = Stage::kForms;
   propose_form();
 }
@@ -311,7 +322,7 @@ void Search::propose_form() {
     candidate_.forms[i] = candidate_.forms[i] == Form::kWorker ? Form::kNative : Form::kWorker;
     if (!was_tried(candidate_)) return;
   }
-  begin_quotas();
+  share_sms();
 }
 
 bool Search::leaves_room(const Arrangement& together) const {
@@ -320,6 +331,18 @@ bool Search::leaves_room(const Arrangement& together) const {
     if (fills && together.quotas[i] == 0) return false;
   }
   return true;
+}
+
+/// Together again, but whoever got least goes first. The hardware serves the blocks that came
+/// first, so a kernel of few blocks waits for one of many; that one may lose little by letting it
+/// through, and both are through at about the same time. It does not pay where parts of the device
+/// gain a lot: those complement one another without getting in each other's way.
+void Search::share_sms() {
+  const bool gained_apart = best_score_ < together_score_ * kApart;
+  if (slowest_ >= members_.size() || space_.alike || gained_apart) return begin_quotas();
+  stage_ = Stage::kAhead;
+  candidate_ = together_;
+  candidate_.ahead[slowest_] = true;
 }
 
 // Together again, but one member leaves the others room on every SM: what issues little, or waits

@@ -25,7 +25,13 @@ struct Arrangement {
   std::array<Form, kMostMembers> forms{};
   std::array<std::uint32_t, kMostMembers> units{};   // kPlaced: one member's behind another's
   std::array<std::uint32_t, kMostMembers> quotas{};  // kTogether: workers on each SM; 0: no limit
+  std::array<bool, kMostMembers> ahead{};            // kTogether: before the others' blocks
   auto operator<=>(const Arrangement&) const = default;
+  /// All over the device, as the hardware does it by itself.
+  bool as_it_comes() const {
+    return sharing == Sharing::kTogether && quotas == decltype(quotas){} &&
+           ahead == decltype(ahead){};
+  }
 };
 
 /// Work in equal weighted amounts, sharing as long as more than one has work left, over one after
@@ -59,6 +65,7 @@ class Search {
     double floor = 0.5;
     bool even = false;     // progress has to be as the weights
     bool in_parts = true;  // placed arrangements are tried
+    bool alike = false;    // all members have the same kernel
   };
 
   /// `members`: 2 to kMostMembers.
@@ -92,7 +99,7 @@ class Search {
   std::uint32_t tried() const { return static_cast<std::uint32_t>(tried_.size()); }
 
  private:
-  enum class Stage : std::uint8_t { kTogether, kStart, kClimb, kForms, kQuotas, kDone };
+  enum class Stage : std::uint8_t { kTogether, kStart, kClimb, kForms, kAhead, kQuotas, kDone };
   struct Move {
     std::uint32_t from = 0, to = 0;
     double predicted = 0;
@@ -110,6 +117,7 @@ class Search {
   void propose_move();
   void propose_form();
   bool leaves_room(const Arrangement& together) const;
+  void share_sms();
   void begin_quotas();
   void propose_quota(bool better);
   void list_moves();
@@ -125,6 +133,7 @@ class Search {
   Stage stage_ = Stage::kDone;
   Arrangement candidate_, best_, centre_, together_;
   double best_score_ = kInfinite, centre_score_ = kInfinite, together_score_ = kInfinite;
+  std::size_t slowest_ = kMostMembers;  // of all together, if the others are well before it
   std::vector<Tried> tried_;
   std::vector<Move> moves_;
   std::size_t next_move_ = 0, next_form_ = 0, next_quota_ = 0;

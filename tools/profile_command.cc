@@ -48,8 +48,9 @@ std::string sms_text(const json& part) {
   if (sms == 0) return "none";
   const auto first = number(part, "first_sm");
   const auto blocks = number(part, "blocks_per_sm");
-  return fmt::format("{}-{}{}", first, first + sms - 1,
-                     blocks != 0 ? fmt::format(", {} blocks each", blocks) : "");
+  return fmt::format("{}-{}{}{}", first, first + sms - 1,
+                     blocks != 0 ? fmt::format(", {} blocks each", blocks) : "",
+                     flag(part, "ahead") ? ", ahead" : "");
 }
 
 std::string row(const json& kernel) {

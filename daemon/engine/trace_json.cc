@@ -106,6 +106,7 @@ std::vector<Hold> holds_of(const std::vector<Life>& lives) {
     if (hold.placement.empty() || hold.end <= hold.begin) return;
     Placement units = hold.placement;
     units.blocks_per_sm = 0;
+    units.ahead = false;
     const auto [place, is_new] = latest.try_emplace({hold.session, units}, holds.size());
     if (!is_new && hold.begin <= holds[place->second].end + kSmallestGap) {
       holds[place->second].end = std::max(holds[place->second].end, hold.end);

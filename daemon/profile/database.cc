@@ -94,7 +94,7 @@ int set_up(sqlite3* database, int version) {
                        "PRAGMA foreign_keys = ON");
   if (status != SQLITE_OK || version == kSchemaVersion) return status;
   if ((status = execute(database, "BEGIN IMMEDIATE")) != SQLITE_OK) return status;
-  status = execute(database, kSchema);
+  status = execute(database, version == 1 ? kFromVersion1 : kSchema);
   if (status == SQLITE_OK)
     status = execute(database, fmt::format("PRAGMA user_version = {}", kSchemaVersion).c_str());
   if (status == SQLITE_OK) status = execute(database, "COMMIT");

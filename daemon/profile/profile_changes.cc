@@ -25,7 +25,7 @@ class Fingerprint {
   }
   Fingerprint& add(const Placement& placement) {
     return add(std::uint64_t{placement.first} << 32 | placement.count)
-        .add(std::uint64_t{placement.blocks_per_sm});
+        .add(std::uint64_t{placement.blocks_per_sm} << 1 | (placement.ahead ? 1 : 0));
   }
   Fingerprint& add(const std::optional<double>& value) {
     return value ? add(std::uint64_t{1}).add(*value) : add(std::uint64_t{0});

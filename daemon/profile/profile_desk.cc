@@ -42,7 +42,8 @@ json time_json(const TimeEstimate& time) {
 json placement_json(const Placement& placement, const Machine& machine) {
   return {{"first_sm", placement.first * machine.sms_per_unit},
           {"sms", machine.sms(placement)},
-          {"blocks_per_sm", placement.blocks_per_sm}};
+          {"blocks_per_sm", placement.blocks_per_sm},
+          {"ahead", placement.ahead}};
 }
 
 /// The class of Table I; null when an intensity that it takes is unknown.

@@ -158,7 +158,7 @@ Result<void> ProfileStore::load_groups(const std::map<std::int64_t, KernelId>& i
                                        scheduler::ProfileTable& table) {
   auto rows = database_.prepare(
       "SELECT g.id, g.sharing, g.makespan, g.samples, m.kernel, m.form, m.first_unit, "
-      "m.unit_count, m.blocks_per_sm, g.pinned FROM kernel_group g JOIN group_member m "
+      "m.unit_count, m.blocks_per_sm, m.ahead, g.pinned FROM kernel_group g JOIN group_member m "
       "ON m.kernel_group = g.id WHERE g.device = ? ORDER BY g.id, m.position");
   if (!rows) return std::unexpected(rows.error());
   rows->bind(device_);
@@ -170,11 +170,12 @@ Result<void> ProfileStore::load_groups(const std::map<std::int64_t, KernelId>& i
     group.sharing = static_cast<Sharing>(rows->integer(1));
     group.makespan = rows->real(2);
     group.samples = rows->small(3);
-    group.pinned = rows->integer(9) != 0;
+    group.pinned = rows->integer(10) != 0;
     group.kernels.push_back(id->second);
     if (const auto form = form_of(*rows, 5)) group.forms.push_back(*form);
     if (!rows->is_null(6))
-      group.placements.push_back({rows->small(6), rows->small(7), rows->small(8)});
+      group.placements.push_back(
+          {rows->small(6), rows->small(7), rows->small(8), rows->integer(9) != 0});
   }
   if (auto ok = rows->ok(); !ok) return ok;
   for (auto& [row, group] : groups) {
@@ -286,7 +287,7 @@ Result<void> ProfileStore::save_group(const StoredGroup& stored) {
   if (!insert->step()) return std::unexpected(insert->ok().error());
   const std::int64_t row = insert->integer(0);
   if (auto done = insert->run(); !done) return done;
-  auto member = database_.prepare("INSERT OR REPLACE INTO group_member VALUES (?,?,?,?,?,?,?)");
+  auto member = database_.prepare("INSERT OR REPLACE INTO group_member VALUES (?,?,?,?,?,?,?,?)");
   if (!member) return std::unexpected(member.error());
   for (std::size_t i = 0; i < stored.kernels.size(); ++i) {
     const auto kernel = row_of(stored.kernels[i]);
@@ -303,6 +304,7 @@ Result<void> ProfileStore::save_group(const StoredGroup& stored) {
     } else {
       member->bind_null().bind_null().bind_null();
     }
+    member->bind(std::int64_t{i < group.placements.size() && group.placements[i].ahead});
     if (auto done = member->run(); !done) return done;
   }
   return {};

@@ -4,7 +4,10 @@
 
 namespace slate::daemon {
 
-inline constexpr int kSchemaVersion = 1;
+inline constexpr int kSchemaVersion = 2;
+/// To version 2.
+inline constexpr const char* kFromVersion1 =
+    "ALTER TABLE group_member ADD COLUMN ahead INTEGER NOT NULL DEFAULT 0";
 
 inline constexpr const char* kSchema = R"sql(
 CREATE TABLE device (
@@ -79,6 +82,7 @@ CREATE TABLE group_member (
   first_unit INTEGER,
   unit_count INTEGER,
   blocks_per_sm INTEGER,
+  ahead INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (kernel_group, position)) WITHOUT ROWID;
 CREATE INDEX group_member_by_kernel ON group_member (kernel);
 

@@ -55,6 +55,13 @@ ProfileTable full_table() {
                    .makespan = 0.9,
                    .samples = 2,
                    .pinned = true});
+  table.set_group(
+      {.kernels = {a, a},
+       .sharing = Sharing::kTogether,
+       .forms = {Form::kNative, Form::kNative},
+       .placements = {{.first = 0, .count = 17}, {.first = 0, .count = 17, .ahead = true}},
+       .makespan = 0.75,
+       .samples = 3});
   return table;
 }
 
@@ -121,6 +128,10 @@ TEST_F(ProfileStoreTest, WhatWasSavedIsLoaded) {
   const std::size_t of_a = *a < *b ? 0 : 1;
   EXPECT_EQ(pair->forms[of_a], Form::kNative);
   EXPECT_EQ(pair->placements[1 - of_a], (Placement{.first = 5, .count = 12}));
+  const auto* const ahead = after.group({*a, *a});
+  ASSERT_NE(ahead, nullptr);
+  EXPECT_FALSE(ahead->placements[0].ahead);
+  EXPECT_TRUE(ahead->placements[1].ahead);
   const auto* const twice = after.group({*b, *b});
   ASSERT_NE(twice, nullptr);
   EXPECT_EQ(twice->sharing, Sharing::kTogether);
@@ -175,7 +186,7 @@ TEST_F(ProfileStoreTest, ARowSavedTwiceIsOneRowWithTheNewValues) {
   EXPECT_EQ(row.task_size, 8u);
   EXPECT_FALSE(row.alone[1].known());
   EXPECT_TRUE(row.placed[0].empty());
-  EXPECT_EQ(after.groups().size(), 2u);
+  EXPECT_EQ(after.groups().size(), 3u);
 }
 
 TEST_F(ProfileStoreTest, WhatIsForgottenInMemoryIsForgottenOnDisk) {
@@ -247,6 +258,21 @@ TEST_F(ProfileStoreTest, APageOfGarbageInTheMiddleIsDamage) {
   EXPECT_EQ(files_like(".damaged-"), 1);
 }
 
+TEST_F(ProfileStoreTest, AFileOfVersion1IsTakenOver) {
+  save(full_table());
+  {
+    auto database = Database::open(directory_);
+    ASSERT_TRUE(database->run("ALTER TABLE group_member DROP COLUMN ahead"));
+    ASSERT_TRUE(database->run("PRAGMA user_version = 1"));
+  }
+  const ProfileTable table = loaded();
+  EXPECT_EQ(table.size(), 2u);
+  ASSERT_EQ(table.groups().size(), 3u);
+  for (const auto& [kernels, group] : table.groups()) {
+    for (const auto& placement : group.placements) EXPECT_FALSE(placement.ahead);
+  }
+}
+
 TEST_F(ProfileStoreTest, TheFileOfANewerSlateStaysAsItIs) {
   save(full_table());
   ASSERT_TRUE(Database::open(directory_)->run("PRAGMA user_version = 99"));
@@ -258,7 +284,7 @@ TEST_F(ProfileStoreTest, TheFileOfANewerSlateStaysAsItIs) {
   {
     std::fstream raw(file(), std::ios::in | std::ios::out | std::ios::binary);
     raw.seekp(60);  // user_version in SQLite's header
-    raw << std::string("\0\0\0\1", 4);
+    raw << std::string("\0\0\0\2", 4);
   }
   fs::remove(file().string() + "-wal");
   EXPECT_EQ(loaded().size(), 2u);

@@ -96,6 +96,29 @@ TEST(AdaptiveGroupTest, ARememberedQuotaIsGivenToItsMember) {
   EXPECT_EQ(quota, 3U);
 }
 
+TEST(AdaptiveGroupTest, WhoGoesAheadIsThroughWithWhatItHadBeforeTheOthersGoOn) {
+  Scene scene("adaptive");
+  scene.sim.add({.kernels = {&kernel("ST")}});
+  scene.sim.add({.kernels = {&kernel("CB")}, .begin_ms = 20});
+  GroupProfile group = pinned_split(scene, 17, 0);
+  group.sharing = Sharing::kTogether;
+  group.placements = {{.first = 0, .count = 17, .ahead = true}, {.first = 0, .count = 17}};
+  scene.profiles.set_group(group);
+  int behind = 0, ahead = 0;
+  scene.sim.on_start = [&](std::size_t program, const Start& start) {
+    if (scene.adaptive().arrangement().sharing != Sharing::kTogether) return;
+    EXPECT_EQ(start.placement.ahead, program == 0);
+    (program == 0 ? ahead : behind) += 1;
+    if (behind == 1 && program == 1) {
+      EXPECT_GT(ahead, 0) << "its work of before has ended";
+    }
+  };
+  scene.sim.run_until(60);
+  EXPECT_GT(behind, 1);
+  EXPECT_EQ(scene.adaptive().arrangement_text(scene.machine),
+            "session 103 on SMs 0-131, ahead (native), session 106 on SMs 0-131 (native)");
+}
+
 TEST(AdaptiveGroupTest, PinningAndForgettingTakeEffectAtOnce) {
   Scene scene("adaptive");
   scene.sim.add({.kernels = {&kernel("ST")}});
@@ -211,6 +234,26 @@ TEST(AdaptiveGroupTest, ProgramsAlikeThatRunAsIfAloneAreLeftAsTheyAre) {
     EXPECT_EQ(placed, !as_if_alone);
     EXPECT_EQ(together.size() == 1, as_if_alone);
   }
+}
+
+TEST(AdaptiveGroupTest, ProgramsAlikeThatFallOutOfStepBeginAnewNowAndThen) {
+  ModelKernel small = kernel("TR");
+  small.mix = 0.95;
+  small.bandwidth = 0.1;
+  Scene scene("adaptive");
+  scene.sim.add({.kernels = {&small}});
+  scene.sim.add({.kernels = {&small}});
+  std::set<std::uint64_t> plans;
+  scene.sim.on_start = [&](std::size_t, const Start& start) { plans.insert(start.tag); };
+  scene.sim.run_until(500);
+  plans.clear();
+  scene.sim.run_until(1000);
+  EXPECT_EQ(plans.size(), 1U);
+  small.mix = 0.85;
+  scene.sim.run_until(3000);
+  EXPECT_GE(plans.size(), 3U);
+  EXPECT_LE(plans.size(), 6U) << "with longer and longer in between";
+  EXPECT_EQ(scene.adaptive().searches(), 1U);
 }
 
 TEST(AdaptiveGroupTest, BesideIdleProgramsOnlyASampleIsMeasured) {

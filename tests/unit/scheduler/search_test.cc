@@ -104,6 +104,39 @@ TEST(SearchTest, FormsAreFlippedAtTheBestSplit) {
   EXPECT_EQ(search.best().forms[0], Form::kNative);
 }
 
+/// Two members of which the second gets less when all are together, unless it goes ahead; on parts
+/// of the device each gets `apart`. Says how many candidates had somebody ahead.
+std::uint32_t search_ahead(Search& search, double apart, const Search::Space& space) {
+  search.begin({Search::Member{}, Search::Member{}}, space);
+  std::uint32_t ahead = 0;
+  while (!search.done()) {
+    const Arrangement& tried = search.candidate();
+    const bool lets = tried.ahead[1];
+    EXPECT_FALSE(tried.ahead[0]);
+    if (lets) {
+      ++ahead;
+      EXPECT_EQ(tried.sharing, Sharing::kTogether);
+    }
+    const double together[] = {lets ? 0.72 : 0.85, lets ? 0.72 : 0.59}, parts[] = {apart, apart};
+    search.measured(tried.sharing == Sharing::kTogether ? together : parts);
+  }
+  return ahead;
+}
+
+TEST(SearchTest, WhoeverGetsLeastTogetherIsTriedAhead) {
+  Search search;
+  EXPECT_EQ(search_ahead(search, 0.5, {.units = 17}), 1U);
+  EXPECT_TRUE(search.best().ahead[1]);
+  EXPECT_NEAR(search.best_score(), 0.5 / 0.72, 1e-9);
+}
+
+TEST(SearchTest, NobodyGoesAheadOfOneAlikeOrWhereApartIsMuchBetter) {
+  Search search;
+  EXPECT_EQ(search_ahead(search, 0.9, {.units = 17}), 0U);
+  EXPECT_EQ(search.best().sharing, Sharing::kPlaced);
+  EXPECT_EQ(search_ahead(search, 0.5, {.units = 17, .alike = true}), 0U);
+}
+
 /// What two members reach together when one has so many workers on each SM.
 std::uint32_t search_quotas(Search& search, double (*makespan_at)(const Arrangement&)) {
   Search::Member member;
