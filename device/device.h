@@ -83,8 +83,13 @@ struct LaunchSpec {
   bool cooperative = false;
   Dim3 cluster{0, 0, 0};   // blocks of a cluster; zeros: as the kernel was compiled
   AddressRange control{};  // and the control block of a rewritten kernel; mapped, may be empty
-  /// The call may wait for all that runs on the device, to make later launches like it cheaper.
-  bool may_wait = false;
+  /// Its blocks go before those of other launches that wait for the same SMs, as if its stream were
+  /// of the next higher priority. sim does not look at it, nor at the next one.
+  bool ahead = false;
+  /// Percent of an SM's memory that is shared memory while its blocks are there, and caches
+  /// nothing; 0: as the device thinks. Kernels that want different parts are never on an SM
+  /// together.
+  std::uint32_t carveout = 0;
   /// Ranges of map_host() that it may touch too, by rising address; null for none. cuda does not
   /// look at it.
   std::shared_ptr<const std::vector<AddressRange>> host{};
@@ -293,14 +298,8 @@ class Device {
                                       std::uint64_t from_pitch, Shape shape, Stream stream) = 0;
   virtual Result<void> copy_to_host(void* to, std::uint64_t to_pitch, Address from,
                                     std::uint64_t from_pitch, Shape shape, Stream stream) = 0;
-  /// `may_wait` is as in LaunchSpec.
   virtual Result<void> copy_on_device(Address to, std::uint64_t to_pitch, Address from,
-                                      std::uint64_t from_pitch, Shape shape, Stream stream,
-                                      bool may_wait) = 0;
-  Result<void> copy_on_device(Address to, std::uint64_t to_pitch, Address from,
-                              std::uint64_t from_pitch, Shape shape, Stream stream) {
-    return copy_on_device(to, to_pitch, from, from_pitch, shape, stream, false);
-  }
+                                      std::uint64_t from_pitch, Shape shape, Stream stream) = 0;
   /// Between arrays, or an array and memory. As the copies above do with host memory.
   virtual Result<void> copy_box(const Place& to, const Place& from, Box box, Stream stream) = 0;
   virtual Result<void> fill(Address to, std::uint64_t to_pitch, std::uint8_t value, Shape shape,

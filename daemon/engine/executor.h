@@ -44,7 +44,6 @@ struct LaunchBatch {
   double full_ms = 0;            // no more launches when so much is expected of it
   bool mixes = false;            // may have launches of other kernels, too
   bool profiled = false;         // one launch, in the profile form
-  std::uint32_t lasting = 0;     // of its launches, those that nobody should wait for
   double main_ms = 0;            // by which completion.main leads, see add()
   TraceLaunch trace;
   std::atomic<bool> ended{false};  // accounted for: more than one may see the end of a lane's
@@ -128,10 +127,6 @@ class Executor {
   /// for that, milliseconds at most. The session's thread.
   Result<void> let_through(Client& client, device::Stream stream,
                            const std::function<Result<void>()>& submit);
-  /// The session's thread. Whether a call that is about to put work on `stream` may wait for all
-  /// that runs on the device: that is known not to last, and no other work of the session could
-  /// depend on what the call is for.
-  bool may_wait(const Client& client, const LogicalStream& stream) const;
   /// False if there is no such session.
   bool set(std::uint64_t session, double weight, int priority);
   std::optional<ClientStatus> status(std::uint64_t session) const;
@@ -205,6 +200,7 @@ class Executor {
   Result<injector::Form> launch_profiled(FunctionRecord& kernel, const device::LaunchSpec& spec,
                                          LogicalStream& stream, const Grant& grant);
   bool is_filled_by_others(const Client& client) const;
+  bool shares_sms(const Grant& grant) const;
   static bool may_mix(const Grant& grant);
   bool may_resize(Client& client, const device::LaunchSpec& spec, const LogicalStream& stream,
                   const Grant& grant);
@@ -217,7 +213,7 @@ class Executor {
                                       LogicalStream& stream, const Grant& grant);
   Result<injector::Form> launch_lane(Client& client, FunctionRecord& kernel,
                                      const device::LaunchSpec& spec, LogicalStream& stream,
-                                     const scheduler::Start& start);
+                                     const Grant& grant);
   WorkerQueue* queue_of(std::unique_ptr<WorkerQueue>& queue, ControlMemory* memory);
   static void wait_until_carried_out(const Earlier& other);
   Result<void> wait_for(const std::vector<Earlier>& others, device::Stream stream);
@@ -225,8 +221,6 @@ class Executor {
   // executor_batches.cc
   Result<void> open_batch(Client& client, LogicalStream& stream, const Grant& grant,
                           std::uint64_t blocks, device::Stream target);
-  void add_granted(LaunchBatch& batch, const Grant& grant);
-  void note_lasting(LaunchBatch& batch, double expected_ms, bool known);
   Result<void> mark_end(LaunchBatch& batch, device::Stream stream);
   void close_batch(Client& client, LogicalStream& stream,
                    Completer::Notice notice = Completer::Notice::kCheap);
@@ -263,7 +257,6 @@ class Executor {
   bool ending_ = false;
   std::atomic<std::uint64_t> next_launch_{1};
   std::uint64_t starts_ = 0;
-  std::atomic<std::uint32_t> lasting_{0};  // of what is on the device, see LaunchBatch
   std::atomic<std::uint64_t> changes_{1};  // who is there, and with what weight; under the mutex
   std::condition_variable tick_;
 

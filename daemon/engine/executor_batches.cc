@@ -18,8 +18,6 @@ using Clock = std::chrono::steady_clock;
 constexpr double kBatchMs = 0.25;
 constexpr double kSettledBatchMs = 1.0;
 constexpr std::uint32_t kMostBatch = 1 + 16 * LaunchRow::kMost;  // the first goes by itself
-// Of a launch that others may be kept waiting for.
-constexpr double kBriefMs = 1;
 // What a pair of marks adds to the time of the launches between them (H200).
 constexpr double kMarksMs = 0.0023;
 
@@ -91,23 +89,6 @@ Result<void> Executor::open_batch(Client& client, LogicalStream& stream, const G
   return {};
 }
 
-/// One more launch of the batch is about to be made, which the policy's view counts.
-void Executor::add_granted(LaunchBatch& batch, const Grant& grant) {
-  batch.add_counted(grant.kernel, grant.expected_ms, grant.alone_ms);
-  note_lasting(batch, grant.expected_ms, grant.known);
-}
-
-/// Of any launch of the batch.
-void Executor::note_lasting(LaunchBatch& batch, double expected_ms, bool known) {
-  if (known && expected_ms <= kBriefMs) return;
-  ++batch.lasting;
-  lasting_.fetch_add(1);
-}
-
-bool Executor::may_wait(const Client& client, const LogicalStream& stream) const {
-  return lasting_.load() == 0 && client.streams.is_only_busy(stream);
-}
-
 /// Of a batch that is timed: takes the time behind its last launch, which is on `stream`.
 Result<void> Executor::mark_end(LaunchBatch& batch, device::Stream stream) {
   if (!batch.start) return {};
@@ -149,7 +130,6 @@ void Executor::batch_ended(const std::shared_ptr<LaunchBatch>& batch, const Resu
   if (batch->ended.exchange(true)) return;
   scheduler::Completion& completion = batch->completion;
   completion.ended = Clock::now();
-  lasting_.fetch_sub(batch->lasting);
   bool timed = false;
   if (outcome && batch->start && batch->end) {
     const auto elapsed = device_.elapsed_ms(batch->start->get(), batch->end->get());

@@ -56,8 +56,10 @@ Result<void> Executor::launch(Client& client, FunctionRecord& kernel,
     if (!form) return std::unexpected(form.error());
     const bool repeats = grant->repeats && !grant->is_long && is_plain(spec) &&
                          *form == injector::Form::kNative &&
-                         grant->start.placement == machine().whole();
+                         machine().is_whole(grant->start.placement);
     profile.repeats_at = repeats ? grant->changes : 0;
+    profile.ahead = grant->start.placement.ahead;
+    profile.shares_sms = shares_sms(*grant);
     profile.expected_ms = grant->expected_ms;
     profile.alone_ms = grant->alone_ms;
     client.again = repeats && grant->by_itself && grant->settled ? kMostAgain : 0;
@@ -101,7 +103,7 @@ Result<void> Executor::begin_again(Client& client, const FunctionRecord& kernel,
   const auto opened = open_batch(client, stream, grant, blocks, target);
   if (!opened) return opened;
   stream.batch->repeats_at = grant.changes;
-  add_granted(*stream.batch, grant);
+  stream.batch->add_counted(grant.kernel, grant.expected_ms, grant.alone_ms);
   const auto lock = lock_soon(mutex_);
   client.kernel = kernel.name;
   show_start(client, grant, blocks, Clock::now());
@@ -112,7 +114,8 @@ Result<void> Executor::begin_again(Client& client, const FunctionRecord& kernel,
 /// needs no decision: that one at once, as the device may have nothing to do.
 Result<void> Executor::repeat(Client& client, FunctionRecord& kernel, const ProfileRecord& profile,
                               device::LaunchSpec spec, LogicalStream& stream) {
-  spec.may_wait = may_wait(client, stream);
+  spec.ahead = profile.ahead;
+  if (profile.shares_sms) spec.carveout = common_carveout(device_, kernel, spec);
   if (stream.batch == nullptr) {
     const auto target = client.streams.begin_work(stream, device::kWholeDevice);
     if (!target) return std::unexpected(target.error());
@@ -125,7 +128,6 @@ Result<void> Executor::repeat(Client& client, FunctionRecord& kernel, const Prof
     client.streams.work_submitted(stream, kernel.name);
   } else {
     LaunchBatch& batch = *stream.batch;
-    note_lasting(batch, profile.expected_ms, true);
     const auto done = client.streams.launch_in_row(stream, spec, kernel.name);
     if (!done) return done;
     if (batch.completion.launches == batch.counted) client.repeated.push_back(stream.batch);
@@ -134,6 +136,13 @@ Result<void> Executor::repeat(Client& client, FunctionRecord& kernel, const Prof
   forms_.count(injector::Form::kNative);
   if (stream.batch->is_full()) close_batch(client, stream);
   return {};
+}
+
+/// Whether blocks of other programs may be on its SMs.
+bool Executor::shares_sms(const Grant& grant) const {
+  const scheduler::Placement& placement = grant.start.placement;
+  const bool all = placement.first == 0 && placement.count >= machine().units;
+  return all && !grant.by_itself && !grant.start.alone;
 }
 
 /// Whether the launch may share a batch with other kernels'.
@@ -183,7 +192,7 @@ Result<void> Executor::prepare(Client& client, LogicalStream& stream, const Gran
     if (const auto opened = open_batch(client, stream, grant, shape.blocks, *target); !opened)
       return opened;
   }
-  add_granted(*stream.batch, grant);
+  stream.batch->add_counted(grant.kernel, grant.expected_ms, grant.alone_ms);
   return {};
 }
 
@@ -228,7 +237,7 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
     if (profiled) profiled_.drop();
     return std::unexpected(prepared.error());
   }
-  auto done = resizable  ? launch_lane(client, kernel, spec, stream, start)
+  auto done = resizable  ? launch_lane(client, kernel, spec, stream, grant)
               : profiled ? launch_profiled(kernel, spec, stream, grant)
                          : launch_plain(kernel, spec, stream, grant);
   if (!done && resizable && done.error().code == ErrorCode::kLimit) {
@@ -283,6 +292,8 @@ Result<injector::Form> Executor::launch_plain(FunctionRecord& kernel,
   target.stream = stream.device;
   target.sms = machine().sms(start.placement);
   target.most_per_sm = start.placement.blocks_per_sm;
+  target.ahead = start.placement.ahead;
+  target.shares_sms = shares_sms(grant);
   target.task_size = start.task_size;
   target.prefetch = start.prefetch;
   if (start.form == Form::kSlice && (start.slice_blocks != 0 || grant.first > 0)) {
@@ -302,7 +313,8 @@ Result<injector::Form> Executor::launch_plain(FunctionRecord& kernel,
 
 Result<injector::Form> Executor::launch_lane(Client& client, FunctionRecord& kernel,
                                              const device::LaunchSpec& spec, LogicalStream& stream,
-                                             const scheduler::Start& start) {
+                                             const Grant& grant) {
+  const scheduler::Start& start = grant.start;
   ControlMemory* const memory = forms_.control_memory();
   const std::lock_guard lanes(client.mutex);
   WorkerLane* const lane = &stream.lane;
@@ -327,6 +339,7 @@ Result<injector::Form> Executor::launch_lane(Client& client, FunctionRecord& ker
   LaunchTarget target;
   target.stream = *lane_stream;
   target.most_per_sm = start.placement.blocks_per_sm;
+  target.shares_sms = shares_sms(grant);
   target.queue = queue;
   target.table = &table;
   target.after = (*begin)->get();

@@ -28,6 +28,7 @@ FormFunction* find_form(device::Device& device, FunctionRecord& kernel, FormFunc
     if (info && !info->parameters.empty()) {
       form.function = *function;
       form.parameter_offset = info->parameters.back().offset;
+      form.static_shared_bytes = info->static_shared_bytes;
       form.max_dynamic_shared_bytes = info->max_dynamic_shared_bytes;
     } else {
       log_warning("{} cannot be used: {}", name, info ? "no parameters" : info.error().message);
@@ -53,11 +54,35 @@ bool warps_are_as_needed(const injector::EntryAnalysis& analysis, const device::
   return !analysis.needs_whole_rows || whole || spec.block.y * spec.block.z == 1;
 }
 
+// The driver's CUdevice_attribute numbers, in bytes.
+constexpr int kSharedPerSm = 81;
+constexpr int kReservedPerBlock = 111;
+// On all GPUs since Volta a size that the shared memory of an SM can have, and enough for most
+// kernels; of the 256 KiB of an H200's SM 192 are left to cache.
+constexpr std::uint64_t kCommonShared = 64 << 10;
+
+/// As common_carveout(), of any form.
+std::uint32_t carveout_of(device::Device& device, FunctionRecord& kernel, device::Function function,
+                          std::uint32_t static_shared, const device::LaunchSpec& spec) {
+  const auto& attributes = device.info().attributes;
+  const auto per_sm = static_cast<std::uint64_t>(attributes[kSharedPerSm]);
+  if (per_sm < kCommonShared) return 0;
+  const std::uint64_t block = std::uint64_t{static_shared} + spec.dynamic_shared_bytes +
+                              static_cast<std::uint64_t>(attributes[kReservedPerBlock]);
+  const std::uint64_t blocks =
+      room_of(device, kernel, function, spec.block.count(), spec.dynamic_shared_bytes);
+  // A percentage that is rounded up would stand for the next size.
+  return blocks * block <= kCommonShared ? static_cast<std::uint32_t>(100 * kCommonShared / per_sm)
+                                         : 0;
+}
+
 class Launcher {
  public:
   Launcher(device::Device& device, FormService& service, FunctionRecord& kernel,
            const device::LaunchSpec& spec, const LaunchTarget& target)
-      : device_(device), service_(service), kernel_(kernel), spec_(spec), target_(target) {}
+      : device_(device), service_(service), kernel_(kernel), spec_(spec), target_(target) {
+    spec_.ahead = target.ahead;
+  }
 
   Result<Form> launch(Form form) {
     if (form == Form::kWorker && prepare_worker()) {
@@ -69,6 +94,7 @@ class Launcher {
     if (target_.slice_first > 0) {
       return fail(ErrorCode::kInternal, "a kernel that has begun in slices cannot go on");
     }
+    share(spec_, kernel_.info.static_shared_bytes);
     return counted(Form::kNative, device_.launch(spec_, target_.stream));
   }
 
@@ -86,7 +112,13 @@ class Launcher {
     form_.spec = spec_;
     form_.spec.function = form.function;
     form_.parameter_offset = form.parameter_offset;
+    share(form_.spec, form.static_shared_bytes);
     return true;
+  }
+
+  void share(device::LaunchSpec& spec, std::uint32_t static_shared) {
+    if (target_.shares_sms)
+      spec.carveout = carveout_of(device_, kernel_, spec.function, static_shared, spec);
   }
 
   bool prepare_worker() {
@@ -140,7 +172,7 @@ class Launcher {
   device::Device& device_;
   FormService& service_;
   FunctionRecord& kernel_;
-  const device::LaunchSpec& spec_;
+  device::LaunchSpec spec_;
   const LaunchTarget& target_;
   FormLaunch form_;
 };
@@ -220,6 +252,11 @@ LaunchShape shape_of(device::Device& device, FormService& service, FunctionRecor
 Result<Form> launch_in_form(device::Device& device, FormService& service, FunctionRecord& kernel,
                             const device::LaunchSpec& spec, Form form, const LaunchTarget& target) {
   return Launcher(device, service, kernel, spec, target).launch(form);
+}
+
+std::uint32_t common_carveout(device::Device& device, FunctionRecord& kernel,
+                              const device::LaunchSpec& spec) {
+  return carveout_of(device, kernel, kernel.function, kernel.info.static_shared_bytes, spec);
 }
 
 bool is_plain(const device::LaunchSpec& spec) {

@@ -34,6 +34,13 @@ FormFunction* usable_form(device::Device& device, FormService& service, Function
 std::uint32_t room_of(device::Device& device, FunctionRecord& kernel, device::Function function,
                       std::uint64_t threads, std::uint32_t shared_bytes);
 
+/// The part of an SM's memory for shared memory that a kernel gets that shares its SMs
+/// (LaunchSpec::carveout): the same for all that need no more, so that their blocks can be on one
+/// at a time. By itself a kernel of many small blocks gets another than one of few large ones, and
+/// either waits until an SM has none of the other's left.
+std::uint32_t common_carveout(device::Device& device, FunctionRecord& kernel,
+                              const device::LaunchSpec& spec);
+
 /// Neither cooperative nor in clusters: its blocks need not be there at once.
 bool is_plain(const device::LaunchSpec& spec);
 
@@ -42,6 +49,8 @@ struct LaunchTarget {
   device::Stream stream{};
   std::uint32_t sms = 0;               // of the stream's partition; 0: all
   std::uint32_t most_per_sm = 0;       // workers on an SM; 0: as many as fit
+  bool ahead = false;                  // of others' blocks
+  bool shares_sms = false;             // with others' blocks
   WorkerQueue* queue = nullptr;        // for the worker form
   const WorkerTable* table = nullptr;  // likewise; may be null
   std::optional<device::Event> after;  // likewise

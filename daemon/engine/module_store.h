@@ -27,7 +27,7 @@ struct FormFunction {
   bool looked_up = false;
   device::Function function{};  // 0: not to be had
   std::uint32_t parameter_offset = 0;
-  std::uint32_t max_dynamic_shared_bytes = 0;
+  std::uint32_t static_shared_bytes = 0, max_dynamic_shared_bytes = 0;
 };
 
 /// How many blocks of a shape fit on an SM.
@@ -42,9 +42,10 @@ struct RoomRecord {
 struct ProfileRecord {
   device::Dim3 block;
   std::uint32_t grid_bucket = 0;
-  std::uint32_t kernel = 0;              // scheduler::KernelId
-  std::uint64_t repeats_at = 0;          // as LaunchBatch::repeats_at, of a short kernel
-  double expected_ms = 0, alone_ms = 0;  // of a launch, then; see LaunchBatch
+  std::uint32_t kernel = 0;                // scheduler::KernelId
+  std::uint64_t repeats_at = 0;            // as LaunchBatch::repeats_at, of a short kernel
+  double expected_ms = 0, alone_ms = 0;    // of a launch, then; see LaunchBatch
+  bool ahead = false, shares_sms = false;  // how it was launched; see LaunchTarget
 };
 
 struct FunctionRecord {

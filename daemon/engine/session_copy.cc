@@ -179,8 +179,7 @@ Result<void> Session::copy_on_device(const ipc::Command& command, Reply&) {
   if (!target) return checked(std::unexpected(target.error()));
   const auto done = executor_.let_through(*client_, *target, [&] {
     return device_.copy_on_device(copy->to, copy->to_pitch, copy->from, copy->from_pitch,
-                                  {copy->width, copy->height}, *target,
-                                  executor_.may_wait(*client_, **stream));
+                                  {copy->width, copy->height}, *target);
   });
   if (!done) return checked(done);
   streams_.work_submitted(**stream);

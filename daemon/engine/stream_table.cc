@@ -309,14 +309,6 @@ void StreamTable::watch_reached(LogicalStream& stream, const Reached& reached,
   }
 }
 
-bool StreamTable::is_only_busy(const LogicalStream& stream) const {
-  constexpr std::size_t kMany = 8;  // this is asked with each launch
-  const auto rests = [&](const StreamPointer& other) {
-    return other.get() == &stream || !other->busy();
-  };
-  return others_.size() <= kMany && rests(default_) && std::ranges::all_of(others_, rests);
-}
-
 std::vector<LogicalStream*> StreamTable::unfinished(const LogicalStream* target) {
   submit_rows();
   std::vector<LogicalStream*> result;

@@ -91,8 +91,6 @@ class StreamTable {
   void end_command(LogicalStream& stream);
   /// True when the present command has put work on a stream.
   bool command_submitted() const { return submitted_at_ == position_; }
-  /// Nothing is under way but on this stream, as far as is known; false where there are many.
-  bool is_only_busy(const LogicalStream& stream) const;
   /// Pieces of work submitted on all streams.
   std::uint64_t total_submitted() const { return total_submitted_; }
 

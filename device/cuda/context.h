@@ -30,6 +30,8 @@ class Context {
 
   /// The nearest priority that this GPU knows.
   int clamp_priority(int priority) const;
+  /// The next one that goes first, or that one if there is none.
+  int priority_ahead_of(int priority) const { return clamp_priority(priority - 1); }
   int lowest_priority() const { return lowest_priority_; }
   int highest_priority() const { return highest_priority_; }
 

@@ -79,7 +79,9 @@ CudaDevice::CudaDevice(std::unique_ptr<Context> context, std::unique_ptr<Address
       assembler_({.path = assembler,
                   .major = context_->attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
                   .minor = context_->attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
-                  .driver_version = context_->info().driver_version}) {}
+                  .driver_version = context_->info().driver_version}) {
+  graphs_.fill();
+}
 
 Result<std::uint64_t> CudaDevice::free_memory() {
   std::size_t available = 0;
@@ -222,7 +224,7 @@ Result<device::Stream> CudaDevice::create_stream(int priority, device::Partition
   if (partition != device::kWholeDevice) {
     auto made = partitions_.create_stream(raw(partition), priority);
     if (!made) return std::unexpected(made.error());
-    return keep(*made, nullptr);
+    return keep(*made, context_->clamp_priority(priority), nullptr);
   }
   CUstream stream = nullptr;
   const int clamped = context_->clamp_priority(priority);
@@ -233,11 +235,12 @@ Result<device::Stream> CudaDevice::create_stream(int priority, device::Partition
   }
   auto graphs =
       graphs_.usable() ? std::make_unique<StreamGraphs>(graphs_, stream, clamped) : nullptr;
-  return keep(stream, std::move(graphs));
+  return keep(stream, clamped, std::move(graphs));
 }
 
-device::Stream CudaDevice::keep(CUstream stream, std::unique_ptr<StreamGraphs> graphs) {
-  auto its = std::make_unique<CudaStream>(stream, std::move(graphs));
+device::Stream CudaDevice::keep(CUstream stream, int priority,
+                                std::unique_ptr<StreamGraphs> graphs) {
+  auto its = std::make_unique<CudaStream>(stream, priority, std::move(graphs));
   const auto handle = to_handle<device::Stream>(its.get());
   const std::lock_guard lock(streams_mutex_);
   streams_.emplace(handle, std::move(its));

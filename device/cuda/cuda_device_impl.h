@@ -26,6 +26,7 @@ namespace slate::cuda {
 /// What a device::Stream points to.
 struct CudaStream {
   CUstream stream = nullptr;
+  int priority = 0;
   std::unique_ptr<StreamGraphs> graphs;  // null: its launches are all made one by one
 };
 
@@ -108,10 +109,9 @@ class CudaDevice final : public device::Device {
   Result<void> copy_to_host(void* to, std::uint64_t to_pitch, device::Address from,
                             std::uint64_t from_pitch, device::Shape shape,
                             device::Stream stream) override;
-  using Device::copy_on_device;
   Result<void> copy_on_device(device::Address to, std::uint64_t to_pitch, device::Address from,
-                              std::uint64_t from_pitch, device::Shape shape, device::Stream stream,
-                              bool may_wait) override;
+                              std::uint64_t from_pitch, device::Shape shape,
+                              device::Stream stream) override;
   Result<void> copy_box(const device::Place& to, const device::Place& from, device::Box box,
                         device::Stream stream) override;
   Result<void> fill(device::Address to, std::uint64_t to_pitch, std::uint8_t value,
@@ -127,7 +127,7 @@ class CudaDevice final : public device::Device {
   std::uint64_t max_pitch() const;
   Result<void> check_configuration(const device::LaunchSpec& spec) const;
   Result<void> launch_plain(const device::LaunchSpec& spec, device::Stream stream);
-  device::Stream keep(CUstream stream, std::unique_ptr<StreamGraphs> graphs);
+  device::Stream keep(CUstream stream, int priority, std::unique_ptr<StreamGraphs> graphs);
   CUresult launch_extended(const device::LaunchSpec& spec, device::Stream stream, void** extra);
   Result<void> copy_rectangle(const CUDA_MEMCPY2D& copy, device::Stream stream);
 

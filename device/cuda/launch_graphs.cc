@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "device/cuda/cuda_device_impl.h"
 #include "device/cuda/modules.h"
 
@@ -19,8 +20,17 @@ constexpr std::size_t kMostGraphs = 32;       // of a stream
 // shapes would make graphs all the time.
 constexpr std::uint64_t kInUse = 1 << 18;
 
-/// What a graph cannot change cheaply (updating it costs as much as launching plainly).
-bool same_shape(const CUDA_KERNEL_NODE_PARAMS& node, const LaunchSpec& spec) {
+constexpr std::string_view kNothing = R"(
+.version 6.0
+.target sm_50
+.address_size 64
+
+.visible .entry nothing() {
+  ret;
+}
+)";
+
+bool same_configuration(const CUDA_KERNEL_NODE_PARAMS& node, const LaunchSpec& spec) {
   return node.func == raw(spec.function) && node.gridDimX == spec.grid.x &&
          node.gridDimY == spec.grid.y && node.gridDimZ == spec.grid.z &&
          node.blockDimX == spec.block.x && node.blockDimY == spec.block.y &&
@@ -63,10 +73,18 @@ struct StreamGraphs::Graph {
   struct Node {
     CUgraphNode node = nullptr;
     CUmodule module = nullptr;
+    bool ahead = false;
+    std::uint32_t carveout = 0;
     CUDA_KERNEL_NODE_PARAMS parameters{};
     std::vector<std::byte> bytes;  // as they were set last
     std::vector<void*> pointers;   // one for each parameter, into `bytes`
   };
+  /// But for what a graph can change cheaply: changing more costs as much as launching plainly.
+  static bool same_shape(const Node& node, const LaunchSpec& spec) {
+    return same_configuration(node.parameters, spec) && node.ahead == spec.ahead &&
+           node.carveout == spec.carveout && node.bytes.size() == spec.parameters.size();
+  }
+
   LaunchGraphs::Made made;
   std::uint64_t launched_at = 0;  // in the stream's launches_
   std::vector<Node> nodes;
@@ -77,7 +95,6 @@ LaunchGraphs::LaunchGraphs(Context& context)
 
 LaunchGraphs::~LaunchGraphs() {
   SLATE_CHECK(streams_.empty());
-  destroy_what_is_left();
 }
 
 /// What is still running goes on: the driver frees it then.
@@ -88,26 +105,50 @@ void LaunchGraphs::destroy(const Made& graph) {
   nodes_ -= graph.nodes;
 }
 
-void LaunchGraphs::destroy_later(const Made& graph) {
-  const std::lock_guard lock(left_mutex_);
-  left_.push_back(graph);
-}
-
-void LaunchGraphs::destroy_what_is_left() {
-  std::vector<Made> left;
-  {
-    const std::lock_guard lock(left_mutex_);
-    left.swap(left_);
+void LaunchGraphs::fill() {
+  if (!usable()) return;
+  const auto module =
+      load_module(context_, device::ImageKind::kPtx, std::as_bytes(std::span(kNothing)));
+  if (!module)
+    return log_debug("no room for graphs of launches is made: {}", module.error().message);
+  const Driver& driver = context_.driver();
+  CUDA_KERNEL_NODE_PARAMS parameters{};
+  parameters.gridDimX = parameters.gridDimY = parameters.gridDimZ = 1;
+  parameters.blockDimX = parameters.blockDimY = parameters.blockDimZ = 1;
+  CUstream stream = nullptr;
+  bool done = context_.attempt(driver.cuModuleGetFunction, &parameters.func, *module, "nothing") ==
+                  CUDA_SUCCESS &&
+              context_.attempt(driver.cuStreamCreateWithPriority, &stream, CU_STREAM_NON_BLOCKING,
+                               0) == CUDA_SUCCESS;
+  std::vector<Made> all;
+  constexpr std::size_t kNodes = StreamGraphs::kSizes.front();
+  while (done && nodes_ + kNodes <= kMostNodes) {
+    Made& made = all.emplace_back();
+    made.nodes = kNodes;
+    nodes_ += kNodes;
+    done = context_.attempt(driver.cuGraphCreate, &made.graph, 0) == CUDA_SUCCESS;
+    CUgraphNode last = nullptr;
+    for (std::size_t i = 0; done && i < kNodes; ++i) {
+      const CUgraphNode before = last;
+      done = context_.attempt(driver.cuGraphAddKernelNode, &last, made.graph, &before,
+                              before == nullptr ? 0 : 1, &parameters) == CUDA_SUCCESS;
+    }
+    done = done &&
+           context_.attempt(driver.cuGraphInstantiate, &made.executable, made.graph, 0) ==
+               CUDA_SUCCESS &&
+           context_.attempt(driver.cuGraphLaunch, made.executable, stream) == CUDA_SUCCESS;
   }
-  for (const Made& graph : left) destroy(graph);
+  if (stream != nullptr) {
+    context_.attempt(driver.cuStreamSynchronize, stream);
+    context_.attempt(driver.cuStreamDestroy, stream);
+  }
+  for (const Made& made : all) destroy(made);
+  context_.attempt(driver.cuModuleUnload, *module);
 }
 
 void LaunchGraphs::forget(CUmodule module) {
-  {
-    const std::lock_guard lock(mutex_);
-    for (StreamGraphs* stream : streams_) stream->forget(module);
-  }
-  destroy_what_is_left();
+  const std::lock_guard lock(mutex_);
+  for (StreamGraphs* stream : streams_) stream->forget(module);
 }
 
 StreamGraphs::StreamGraphs(LaunchGraphs& all, CUstream stream, int priority)
@@ -122,8 +163,8 @@ StreamGraphs::~StreamGraphs() {
     const std::lock_guard lock(all_.mutex_);
     std::erase(all_.streams_, this);
   }
-  for (const auto& graph : graphs_) all_.destroy_later(graph->made);
-  if (copy_.made.graph != nullptr) all_.destroy_later(copy_.made);
+  for (const auto& graph : graphs_) all_.destroy(graph->made);
+  if (copy_.made.graph != nullptr) all_.destroy(copy_.made);
 }
 
 std::uint64_t StreamGraphs::shape_hash(const LaunchSpec& spec) {
@@ -131,7 +172,8 @@ std::uint64_t StreamGraphs::shape_hash(const LaunchSpec& spec) {
   hash = mixed(hash, spec.grid.x | std::uint64_t{spec.grid.y} << 32);
   hash = mixed(hash, spec.grid.z | std::uint64_t{spec.block.x} << 32);
   hash = mixed(hash, spec.block.y | std::uint64_t{spec.block.z} << 32);
-  return mixed(hash, spec.dynamic_shared_bytes);
+  hash = mixed(hash, spec.dynamic_shared_bytes | std::uint64_t{spec.carveout} << 32);
+  return mixed(hash, spec.ahead ? 1 : 0);
 }
 
 std::size_t StreamGraphs::launch(std::span<const LaunchSpec> specs,
@@ -150,8 +192,7 @@ std::size_t StreamGraphs::launch(std::span<const LaunchSpec> specs,
 
 bool StreamGraphs::launch_all(std::span<const LaunchSpec> specs, std::uint64_t hash) {
   Graph* graph = find(specs, hash);
-  const bool may_wait = std::ranges::all_of(specs, &LaunchSpec::may_wait);
-  if (graph == nullptr && is_worth_making(hash) && may_wait) graph = make(specs, hash);
+  if (graph == nullptr && is_worth_making(hash)) graph = make(specs, hash);
   if (graph == nullptr) return false;
   graph->launched_at = launches_;
   if (set_parameters(*graph, specs) &&
@@ -169,10 +210,7 @@ bool StreamGraphs::launch_all(std::span<const LaunchSpec> specs, std::uint64_t h
 StreamGraphs::Graph* StreamGraphs::find(std::span<const LaunchSpec> specs, std::uint64_t hash) {
   for (std::size_t i = 0; i < hashes_.size(); ++i) {
     if (hashes_[i] != hash) continue;
-    const auto fits = [](const Graph::Node& node, const LaunchSpec& spec) {
-      return same_shape(node.parameters, spec) && node.bytes.size() == spec.parameters.size();
-    };
-    if (std::ranges::equal(graphs_[i]->nodes, specs, fits)) return graphs_[i].get();
+    if (std::ranges::equal(graphs_[i]->nodes, specs, &Graph::same_shape)) return graphs_[i].get();
   }
   return nullptr;
 }
@@ -199,14 +237,11 @@ bool StreamGraphs::make_room(std::size_t nodes) {
         std::ranges::min_element(graphs_, {}, [](const auto& graph) { return graph->launched_at; });
     if (oldest == graphs_.end() || launches_ - (*oldest)->launched_at < kInUse) return false;
     drop(static_cast<std::size_t>(oldest - graphs_.begin()));
-    all_.destroy_what_is_left();
   }
   return true;
 }
 
-/// Requires: the call may wait.
 StreamGraphs::Graph* StreamGraphs::make(std::span<const LaunchSpec> specs, std::uint64_t hash) {
-  all_.destroy_what_is_left();
   if (!make_room(specs.size())) return nullptr;
   const Driver& driver = context_.driver();
   auto graph = std::make_unique<Graph>();
@@ -216,8 +251,8 @@ StreamGraphs::Graph* StreamGraphs::make(std::span<const LaunchSpec> specs, std::
   all_.nodes_ += made.nodes;
   bool done = context_.attempt(driver.cuGraphCreate, &made.graph, 0) == CUDA_SUCCESS;
   for (const LaunchSpec& spec : specs) done = done && add_node(*graph, spec);
-  done = done && context_.attempt(driver.cuGraphInstantiate, &made.executable, made.graph, 0) ==
-                     CUDA_SUCCESS;
+  done = done && context_.attempt(driver.cuGraphInstantiate, &made.executable, made.graph,
+                                  CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY) == CUDA_SUCCESS;
   if (!done) {
     refuse(hash);
     all_.destroy(made);
@@ -246,6 +281,8 @@ bool StreamGraphs::add_node(Graph& graph, const LaunchSpec& spec) {
     if (parameter.offset + std::uint64_t{parameter.size} > node.bytes.size()) return false;
     node.pointers.push_back(node.bytes.data() + parameter.offset);
   }
+  node.ahead = spec.ahead;
+  node.carveout = spec.carveout;
   node.parameters.func = raw(spec.function);
   node.parameters.gridDimX = spec.grid.x;
   node.parameters.gridDimY = spec.grid.y;
@@ -261,11 +298,17 @@ bool StreamGraphs::add_node(Graph& graph, const LaunchSpec& spec) {
     return false;
   }
   graph.nodes.push_back(std::move(node));
+  const CUgraphNode made = graph.nodes.back().node;
+  const auto set = [&](CUlaunchAttributeID id, const CUlaunchAttributeValue& value) {
+    return context_.attempt(driver.cuGraphKernelNodeSetAttribute, made, id, &value) == CUDA_SUCCESS;
+  };
   // Of its own: a graph does not take it from the stream that it is launched on.
-  CUkernelNodeAttrValue value{};
-  value.priority = priority_;
-  return context_.attempt(driver.cuGraphKernelNodeSetAttribute, graph.nodes.back().node,
-                          CU_LAUNCH_ATTRIBUTE_PRIORITY, &value) == CUDA_SUCCESS;
+  CUlaunchAttributeValue priority{};
+  priority.priority = spec.ahead ? context_.priority_ahead_of(priority_) : priority_;
+  if (!set(CU_LAUNCH_ATTRIBUTE_PRIORITY, priority)) return false;
+  CUlaunchAttributeValue carveout{};
+  carveout.sharedMemCarveout = spec.carveout;
+  return spec.carveout == 0 || set(CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, carveout);
 }
 
 /// Those that are not what they were the last time.
@@ -283,18 +326,16 @@ bool StreamGraphs::set_parameters(Graph& graph, std::span<const LaunchSpec> spec
   return true;
 }
 
-bool StreamGraphs::copy(device::Address to, device::Address from, std::uint64_t bytes,
-                        bool may_wait) {
+bool StreamGraphs::copy(device::Address to, device::Address from, std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   if (copies_ == kRefused) return false;
   if (copies_ < kWorthMaking && ++copies_ < kWorthMaking) return false;
-  if (copy_.made.executable == nullptr && !may_wait) return false;
   if (set_copy(copy_of(to, from, bytes)) &&
       context_.attempt(context_.driver().cuGraphLaunch, copy_.made.executable, stream_) ==
           CUDA_SUCCESS) [[likely]] {
     return true;
   }
-  all_.destroy_later(copy_.made);
+  all_.destroy(copy_.made);
   copy_ = {};
   copies_ = kRefused;
   return false;
@@ -317,7 +358,7 @@ bool StreamGraphs::set_copy(const CUDA_MEMCPY3D& copy) {
 }
 
 void StreamGraphs::drop(std::size_t index) {
-  all_.destroy_later(graphs_[index]->made);
+  all_.destroy(graphs_[index]->made);
   std::swap(graphs_[index], graphs_.back());
   std::swap(hashes_[index], hashes_.back());
   graphs_.pop_back();

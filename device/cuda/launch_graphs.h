@@ -27,6 +27,10 @@ class LaunchGraphs {
   /// Requires: no stream has any left.
   ~LaunchGraphs();
 
+  /// Makes as many as there may ever be, and destroys them: the driver keeps the memory. Where it
+  /// has to take more for a graph, that may wait until nothing runs on the device (H200: one in 20
+  /// to 60 that are made does). Requires: nothing runs there. Keeps the caller for about 50 ms.
+  void fill();
   /// False where the driver lacks what they need.
   bool usable() const { return usable_; }
   /// Drops those with functions of `module`, which is about to go; of null: all.
@@ -35,7 +39,7 @@ class LaunchGraphs {
  private:
   friend StreamGraphs;
   // A node keeps about 6 KiB of device memory.
-  static constexpr std::size_t kMostNodes = 8192;
+  static constexpr std::size_t kMostNodes = 4096;
 
   struct Made {
     CUgraph graph = nullptr;
@@ -44,15 +48,10 @@ class LaunchGraphs {
   };
 
   void destroy(const Made& graph);
-  /// Once a call may wait: destroying gives memory back.
-  void destroy_later(const Made& graph);
-  void destroy_what_is_left();
 
   Context& context_;
   const bool usable_;
   std::atomic<std::size_t> nodes_{0};  // of all graphs
-  std::mutex left_mutex_;              // nothing else is locked under it
-  std::vector<Made> left_;             // by streams that are gone
   std::mutex mutex_;                   // first this one, then a stream's
   std::vector<StreamGraphs*> streams_;
 };
@@ -75,8 +74,7 @@ class StreamGraphs {
   /// Launches as many as there is one graph for, from the first on, and says how many. None when
   /// there is no graph of such launches, or the driver refused it: who launches one by one is told
   /// why. `position` is the first one's in its row: graphs begin at multiples of their size, so
-  /// that rows without any are soon through. Making one may wait for all that runs on the device
-  /// (H200: its first launch does), so that is done only where LaunchSpec::may_wait says so.
+  /// that rows without any are soon through.
   /// Requires: none is cooperative or has clusters; `hashes` are their shape_hash().
   std::size_t launch(std::span<const device::LaunchSpec> specs,
                      std::span<const std::uint64_t> hashes, std::size_t position);
@@ -84,7 +82,7 @@ class StreamGraphs {
   static constexpr std::uint64_t kMostCopied = 16 << 20;
   /// Copies within the device's own memory; false as for launch().
   /// Requires: at most kMostCopied bytes, and not 0.
-  bool copy(device::Address to, device::Address from, std::uint64_t bytes, bool may_wait);
+  bool copy(device::Address to, device::Address from, std::uint64_t bytes);
 
  private:
   friend LaunchGraphs;

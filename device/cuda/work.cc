@@ -48,10 +48,33 @@ Result<void> split(std::uint64_t to_pitch, std::uint64_t from_pitch, Shape shape
   return {};
 }
 
-/// More than cuLaunchKernel is told.
-bool is_extended(const device::LaunchSpec& spec) {
+/// What no graph of launches has.
+bool stands_alone(const device::LaunchSpec& spec) {
   return spec.cooperative || spec.cluster.count() > 0;
 }
+
+/// More than cuLaunchKernel is told.
+bool is_extended(const device::LaunchSpec& spec) {
+  return stands_alone(spec) || spec.ahead || spec.carveout != 0;
+}
+
+/// Of a launch, as many as one can have.
+class Attributes {
+ public:
+  CUlaunchAttributeValue& add(CUlaunchAttributeID id) {
+    CUlaunchAttribute& attribute = all_[count_++];
+    attribute.id = id;
+    return attribute.value;
+  }
+  void give(CUlaunchConfig& config) {
+    config.attrs = all_.data();
+    config.numAttrs = count_;
+  }
+
+ private:
+  std::array<CUlaunchAttribute, 4> all_{};
+  unsigned int count_ = 0;
+};
 
 CUDA_MEMCPY2D rectangle_of(std::uint64_t to_pitch, std::uint64_t from_pitch, Shape shape) {
   CUDA_MEMCPY2D copy{};
@@ -88,9 +111,9 @@ Result<void> CudaDevice::check_configuration(const device::LaunchSpec& spec) con
               "beyond the limits of " + std::string(info().name) + ": " + describe_launch(spec));
 }
 
-/// The launch's configuration for the driver; `attributes` has room for all that it may have.
-CUlaunchConfig config_of(const device::LaunchSpec& spec, CUstream stream,
-                         std::array<CUlaunchAttribute, 2>& attributes) {
+/// The launch's configuration for the driver, with what `attributes` has already; good as long as
+/// that is.
+CUlaunchConfig config_of(const device::LaunchSpec& spec, CUstream stream, Attributes& attributes) {
   CUlaunchConfig config{};
   config.gridDimX = spec.grid.x;
   config.gridDimY = spec.grid.y;
@@ -100,22 +123,25 @@ CUlaunchConfig config_of(const device::LaunchSpec& spec, CUstream stream,
   config.blockDimZ = spec.block.z;
   config.sharedMemBytes = spec.dynamic_shared_bytes;
   config.hStream = stream;
-  config.attrs = attributes.data();
-  if (spec.cooperative) {
-    CUlaunchAttribute& attribute = attributes[config.numAttrs++];
-    attribute.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
-    attribute.value.cooperative = 1;
-  }
+  if (spec.cooperative) attributes.add(CU_LAUNCH_ATTRIBUTE_COOPERATIVE).cooperative = 1;
   if (spec.cluster.count() > 0) {
-    CUlaunchAttribute& attribute = attributes[config.numAttrs++];
-    attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-    attribute.value.clusterDim = {spec.cluster.x, spec.cluster.y, spec.cluster.z};
+    attributes.add(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION).clusterDim = {
+        spec.cluster.x, spec.cluster.y, spec.cluster.z};
   }
+  attributes.give(config);
   return config;
 }
 
 CUresult CudaDevice::launch_extended(const device::LaunchSpec& spec, Stream stream, void** extra) {
-  std::array<CUlaunchAttribute, 2> attributes{};
+  Attributes attributes;
+  if (spec.ahead) {
+    attributes.add(CU_LAUNCH_ATTRIBUTE_PRIORITY).priority =
+        context_->priority_ahead_of(state(stream).priority);
+  }
+  if (spec.carveout != 0) {
+    attributes.add(CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT).sharedMemCarveout =
+        spec.carveout;
+  }
   const CUlaunchConfig config = config_of(spec, raw(stream), attributes);
   return context_->attempt(driver().cuLaunchKernelEx, &config, raw(spec.function), nullptr, extra);
 }
@@ -123,7 +149,7 @@ CUresult CudaDevice::launch_extended(const device::LaunchSpec& spec, Stream stre
 Result<std::uint32_t> CudaDevice::max_active_clusters(const device::LaunchSpec& spec) {
   if (auto there = check_present(driver().cuOccupancyMaxActiveClusters); !there)
     return std::unexpected(there.error());
-  std::array<CUlaunchAttribute, 2> attributes{};
+  Attributes attributes;
   const CUlaunchConfig config = config_of(spec, nullptr, attributes);
   int count = 0;
   auto asked =
@@ -135,7 +161,7 @@ Result<std::uint32_t> CudaDevice::max_active_clusters(const device::LaunchSpec& 
 Result<std::uint32_t> CudaDevice::max_cluster_size(const device::LaunchSpec& spec) {
   if (auto there = check_present(driver().cuOccupancyMaxPotentialClusterSize); !there)
     return std::unexpected(there.error());
-  std::array<CUlaunchAttribute, 2> attributes{};
+  Attributes attributes;
   const CUlaunchConfig config = config_of(spec, nullptr, attributes);
   int size = 0;
   auto asked = context_->call(driver().cuOccupancyMaxPotentialClusterSize, &size,
@@ -147,7 +173,7 @@ Result<std::uint32_t> CudaDevice::max_cluster_size(const device::LaunchSpec& spe
 Result<void> CudaDevice::launch(const device::LaunchSpec& spec, Stream stream) {
   if (auto checked = check_configuration(spec); !checked) return checked;
   StreamGraphs* const graphs = state(stream).graphs.get();
-  if (graphs != nullptr && !is_extended(spec)) {
+  if (graphs != nullptr && !stands_alone(spec)) {
     const std::uint64_t hash = StreamGraphs::shape_hash(spec);
     if (graphs->launch(std::span(&spec, 1), std::span(&hash, 1), 0) == 1) return {};
   }
@@ -158,7 +184,7 @@ Result<void> CudaDevice::launch_row(std::span<const device::LaunchSpec> specs, S
   StreamGraphs* const graphs = state(stream).graphs.get();
   const bool in_graphs =
       graphs != nullptr && std::ranges::all_of(specs, [this](const device::LaunchSpec& spec) {
-        return !is_extended(spec) && check_configuration(spec);
+        return !stands_alone(spec) && check_configuration(spec);
       });
   if (!in_graphs) return Device::launch_row(specs, stream);
   std::array<std::uint64_t, StreamGraphs::kSizes.front()> hashes;
@@ -243,14 +269,13 @@ Result<void> CudaDevice::copy_to_host(void* to, std::uint64_t to_pitch, Address 
 }
 
 Result<void> CudaDevice::copy_on_device(Address to, std::uint64_t to_pitch, Address from,
-                                        std::uint64_t from_pitch, Shape shape, Stream stream,
-                                        bool may_wait) {
+                                        std::uint64_t from_pitch, Shape shape, Stream stream) {
   return split(
       to_pitch, from_pitch, shape, max_pitch(),
       [&](std::uint64_t to_offset, std::uint64_t from_offset, std::uint64_t count) {
         StreamGraphs* const graphs = state(stream).graphs.get();
         if (graphs != nullptr && count <= StreamGraphs::kMostCopied &&
-            graphs->copy(to + to_offset, from + from_offset, count, may_wait)) {
+            graphs->copy(to + to_offset, from + from_offset, count)) {
           return Result<void>();
         }
         return context_->call(driver().cuMemcpyDtoDAsync, to + to_offset, from + from_offset, count,

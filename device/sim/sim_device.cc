@@ -295,8 +295,8 @@ Result<void> SimDevice::copy_to_host(void* to, std::uint64_t to_pitch, Address f
 }
 
 Result<void> SimDevice::copy_on_device(Address to, std::uint64_t to_pitch, Address from,
-                                       std::uint64_t from_pitch, Shape shape, device::Stream stream,
-                                       bool) {
+                                       std::uint64_t from_pitch, Shape shape,
+                                       device::Stream stream) {
   const Rows target{to, to_pitch};
   const Rows source{from, from_pitch};
   const auto check = [this, target, source, shape](ErrorCode code) {

@@ -90,10 +90,9 @@ class SimDevice final : public device::Device {
   Result<void> copy_to_host(void* to, std::uint64_t to_pitch, device::Address from,
                             std::uint64_t from_pitch, device::Shape shape,
                             device::Stream stream) override;
-  using Device::copy_on_device;
   Result<void> copy_on_device(device::Address to, std::uint64_t to_pitch, device::Address from,
-                              std::uint64_t from_pitch, device::Shape shape, device::Stream stream,
-                              bool may_wait) override;
+                              std::uint64_t from_pitch, device::Shape shape,
+                              device::Stream stream) override;
   Result<void> copy_box(const device::Place& to, const device::Place& from, device::Box box,
                         device::Stream stream) override;
   Result<void> fill(device::Address to, std::uint64_t to_pitch, std::uint8_t value,

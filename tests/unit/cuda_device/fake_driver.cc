@@ -86,6 +86,20 @@ CUresult launch(CUfunction, unsigned int, unsigned int, unsigned int, unsigned i
   return fake->note("cuLaunchKernel");
 }
 
+/// "cuLaunchKernelEx", and the attributes that have a number.
+CUresult launch_extended(const CUlaunchConfig* config, CUfunction, void** parameters, void**) {
+  SLATE_CHECK(parameters == nullptr);
+  std::string attributes;
+  for (unsigned int i = 0; i < config->numAttrs; ++i) {
+    const CUlaunchAttribute& its = config->attrs[i];
+    if (its.id == CU_LAUNCH_ATTRIBUTE_PRIORITY)
+      attributes += fmt::format("priority {} ", its.value.priority);
+    if (its.id == CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT)
+      attributes += fmt::format("carveout {}", its.value.sharedMemCarveout);
+  }
+  return fake->note("cuLaunchKernelEx", attributes);
+}
+
 CUresult parameter_info(CUfunction, std::size_t index, std::size_t* offset, std::size_t* size) {
   constexpr std::size_t kLayout[][2] = {{0, 1}, {8, 8}, {16, 4}};
   if (index >= std::size(kLayout)) return CUDA_ERROR_INVALID_VALUE;
@@ -202,6 +216,7 @@ void answer_about_work(Driver& driver) {
   driver.cuOccupancyMaxActiveBlocksPerMultiprocessor.function = occupancy;
   driver.cuFuncGetParamInfo.function = parameter_info;
   driver.cuLaunchKernel.function = launch;
+  driver.cuLaunchKernelEx.function = launch_extended;
   driver.cuMemcpyDtoHAsync.function = [](void* to, CUdeviceptr from, std::size_t bytes, CUstream) {
     if (from == FakeGreen::kTable) std::memcpy(to, fake->green.table().data(), bytes);
     return fake->note("cuMemcpyDtoHAsync", fmt::format("{:#x} {}", from, bytes));
@@ -237,12 +252,18 @@ void answer_about_graphs(Driver& driver) {
   };
   driver.cuGraphKernelNodeSetAttribute.function = [](CUgraphNode, CUkernelNodeAttrID attribute,
                                                      const CUkernelNodeAttrValue* value) {
+    if (attribute == CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) {
+      return fake->note("cuGraphKernelNodeSetAttribute",
+                        fmt::format("carveout {}", value->sharedMemCarveout));
+    }
     SLATE_CHECK(attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY);
-    return fake->note("cuGraphKernelNodeSetAttribute", std::to_string(value->priority));
+    return fake->note("cuGraphKernelNodeSetAttribute", fmt::format("priority {}", value->priority));
   };
-  driver.cuGraphInstantiate.function = [](CUgraphExec* executable, CUgraph, unsigned long long) {
+  driver.cuGraphInstantiate.function = [](CUgraphExec* executable, CUgraph,
+                                          unsigned long long flags) {
     *executable = make_handle<CUgraphExec>();
-    return fake->note("cuGraphInstantiate");
+    const bool of_nodes = (flags & CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY) != 0;
+    return fake->note("cuGraphInstantiate", of_nodes ? "with the nodes' priorities" : "");
   };
   driver.cuGraphExecKernelNodeSetParams.function = [](CUgraphExec, CUgraphNode,
                                                       const CUDA_KERNEL_NODE_PARAMS* its) {

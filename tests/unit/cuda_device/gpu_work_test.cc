@@ -63,8 +63,7 @@ TEST_F(GpuWorkTest, LaunchesThatComeAgainRunInOrderWithTheirOwnParameters) {
       specs.push_back({.function = add,
                        .grid = {(kCount + 255) / 256},
                        .block = {256},
-                       .parameters = its.bytes(),
-                       .may_wait = true});
+                       .parameters = its.bytes()});
     }
     ASSERT_TRUE(device_->launch_row(specs, stream_));
   }
@@ -72,29 +71,60 @@ TEST_F(GpuWorkTest, LaunchesThatComeAgainRunInOrderWithTheirOwnParameters) {
   for (std::uint32_t i = 0; i < kCount; ++i) ASSERT_EQ(result[i], sum) << i;
 }
 
-// The driver would keep the first launch of a graph that it makes now back until the other kernel's
-// end, which never comes by itself.
+// One of many blocks of a kernel that goes on is on every SM, so its shared memory is of a size
+// that the others can do with, too.
 TEST_F(GpuWorkTest, LaunchesBesideAKernelThatGoesOnDoNotWaitForIt) {
+  constexpr std::uint32_t kCarveout = 50;
   const device::Function count = kernel("count");
-  const auto launch_rows = [&](std::uint32_t blocks, bool may_wait) {
-    const std::vector<device::LaunchSpec> specs(
-        16, {.function = count, .grid = {blocks}, .may_wait = may_wait});
-    for (int i = 0; i < 8; ++i) ASSERT_TRUE(device_->launch_row(specs, stream_));
-  };
-  launch_rows(1, true);
-  finish(stream_);
   const device::Stream other = device_->create_stream(0).value();
   const device::Event end = device_->create_event(false).value();
   Parameters parameters;
   parameters.add(arena_.base);
-  ASSERT_TRUE(
-      device_->launch({.function = kernel("await"), .parameters = parameters.bytes()}, other));
+  const auto sms = static_cast<std::uint32_t>(sm_count(device_->info()));
+  ASSERT_TRUE(device_->launch({.function = kernel("await"),
+                               .grid = {sms},
+                               .block = {512},
+                               .parameters = parameters.bytes(),
+                               .carveout = kCarveout},
+                              other));
   ASSERT_TRUE(device_->record(end, other));
-  launch_rows(1, false);  // as graphs, which are there
-  launch_rows(2, false);  // one by one
-  finish(stream_);
+  // One by one at first, then as graphs that are made now.
+  for (std::uint32_t blocks = 1; blocks < 30; ++blocks) {
+    const std::vector<device::LaunchSpec> specs(
+        16, {.function = count, .grid = {blocks}, .carveout = kCarveout});
+    for (int i = 0; i < 4; ++i) ASSERT_TRUE(device_->launch_row(specs, stream_));
+    finish(stream_);
+  }
   EXPECT_FALSE(device_->query(end).value());
   ASSERT_TRUE(device_->fill(arena_.base, 0, 1, {4, 1}, stream_));
+  finish(other);
+  device_->destroy_event(end);
+  device_->destroy_stream(other);
+}
+
+// Blocks of 0.2 ms, 300 for each place on the device: those of a stream that came later would wait
+// for the end of all of them.
+TEST_F(GpuWorkTest, LaunchesThatGoAheadPassBlocksThatWait) {
+  const device::Function count = kernel("count");
+  const device::Stream other = device_->create_stream(0).value();
+  const device::Event end = device_->create_event(false).value();
+  const auto sms = static_cast<std::uint32_t>(sm_count(device_->info()));
+  Parameters parameters;
+  parameters.add(arena_.base).add(std::uint32_t{1}).add(kMillisecond / 5);
+  ASSERT_TRUE(device_->launch({.function = kernel("late_store"),
+                               .grid = {sms * 2 * 300},
+                               .block = {1024},
+                               .parameters = parameters.bytes()},
+                              other));
+  ASSERT_TRUE(device_->record(end, other));
+  // By themselves and in a row, plainly and as graphs.
+  for (int i = 0; i < 5; ++i) {
+    const std::vector<device::LaunchSpec> specs(4, {.function = count, .grid = {3}, .ahead = true});
+    ASSERT_TRUE(device_->launch(specs.front(), stream_));
+    ASSERT_TRUE(device_->launch_row(specs, stream_));
+    finish(stream_);
+    EXPECT_FALSE(device_->query(end).value()) << i;
+  }
   finish(other);
   device_->destroy_event(end);
   device_->destroy_stream(other);

@@ -27,11 +27,8 @@ class LaunchGraphsTest : public FakeGpuTest {
   device::LaunchSpec spec(std::uint32_t blocks, std::uint64_t value) {
     auto& bytes = parameters_.emplace_back();
     std::memcpy(bytes.data() + 8, &value, sizeof(value));
-    return {.function = function_,
-            .grid = {blocks, 1, 1},
-            .block = {32, 1, 1},
-            .parameters = bytes,
-            .may_wait = may_wait_};
+    return {
+        .function = function_, .grid = {blocks, 1, 1}, .block = {32, 1, 1}, .parameters = bytes};
   }
   bool launch(std::uint32_t blocks, std::uint64_t value) {
     return device_->launch(spec(blocks, value), stream_).has_value();
@@ -50,7 +47,6 @@ class LaunchGraphsTest : public FakeGpuTest {
   }
 
   const std::array<std::byte, 1> image_{std::byte{'/'}};
-  bool may_wait_ = true;
   device::Module module_{};
   device::Function function_{};
   std::list<std::array<std::byte, 20>> parameters_;  // as the fake's functions have them
@@ -63,18 +59,6 @@ TEST_F(LaunchGraphsTest, WhatComesAgainIsLaunchedAsAGraph) {
   EXPECT_EQ(fake_.count("cuGraphInstantiate"), 1);
   EXPECT_EQ(fake_.count("cuGraphLaunch"), 1);
   EXPECT_EQ(calls_of([&] { return launch(1, 5); }), Calls{"cuGraphLaunch"});
-}
-
-TEST_F(LaunchGraphsTest, NoneIsMadeWhereTheCallMustNotWait) {
-  may_wait_ = false;
-  for (int i = 0; i < 10; ++i) {
-    EXPECT_EQ(calls_of([&] { return launch(1, 5); }), Calls{"cuLaunchKernel"});
-    EXPECT_EQ(calls_of([&] { return launch_row(4, 5); }), Calls(4, "cuLaunchKernel"));
-  }
-  may_wait_ = true;
-  EXPECT_TRUE(launch(1, 5));
-  may_wait_ = false;
-  EXPECT_EQ(calls_of([&] { return launch(1, 5); }), Calls{"cuGraphLaunch"}) << "it is there";
 }
 
 TEST_F(LaunchGraphsTest, OnlyParametersThatChangedAreSet) {
@@ -112,7 +96,26 @@ TEST_F(LaunchGraphsTest, NodesFollowOneAnotherWithTheStreamsPriority) {
   const Calls nodes = {"cuGraphAddKernelNode 1 0", "cuGraphAddKernelNode 2 1",
                        "cuGraphAddKernelNode 3 1", "cuGraphAddKernelNode 4 1"};
   EXPECT_EQ(of("cuGraphAddKernelNode"), nodes);
-  EXPECT_EQ(of("cuGraphKernelNodeSetAttribute"), Calls(4, "cuGraphKernelNodeSetAttribute -3"));
+  EXPECT_EQ(of("cuGraphKernelNodeSetAttribute"),
+            Calls(4, "cuGraphKernelNodeSetAttribute priority -3"));
+  EXPECT_EQ(of("cuGraphInstantiate"), Calls{"cuGraphInstantiate with the nodes' priorities"});
+}
+
+TEST_F(LaunchGraphsTest, WhatGoesAheadOrSharesSmsHasGraphsOfItsOwn) {
+  auto other = spec(1, 1);
+  other.ahead = true;
+  other.carveout = 28;
+  const Calls plain = {"cuLaunchKernelEx priority -1 carveout 28"};
+  for (int i = 0; i < kBeforeGraph; ++i) {
+    EXPECT_EQ(calls_of([&] { return device_->launch(other, stream_).has_value(); }), plain);
+    EXPECT_TRUE(launch(1, 1));
+  }
+  EXPECT_TRUE(launch(1, 1));
+  const Calls made = calls_of([&] { return device_->launch(other, stream_).has_value(); });
+  EXPECT_EQ(std::ranges::count(made, "cuGraphKernelNodeSetAttribute priority -1"), 1);
+  EXPECT_EQ(std::ranges::count(made, "cuGraphKernelNodeSetAttribute carveout 28"), 1);
+  EXPECT_EQ(made.back(), "cuGraphLaunch");
+  EXPECT_EQ(calls_of([&] { return launch(1, 1); }), Calls{"cuGraphLaunch"});
 }
 
 TEST_F(LaunchGraphsTest, ARefusalIsAnsweredByThePlainLaunch) {
@@ -168,12 +171,19 @@ TEST_F(LaunchGraphsTest, AGraphGoesWithItsStreamAndWhenStacksGrow) {
   EXPECT_TRUE(device_->raise_limit(device::Limit::kStack, 4096));
   EXPECT_EQ(fake_.count("cuGraphExecDestroy"), 1);
   for (int i = 0; i <= kBeforeGraph; ++i) EXPECT_TRUE(launch(1, 5));
-  // That gives memory back, which may have to wait.
   device_->destroy_stream(stream_);
-  EXPECT_EQ(fake_.count("cuGraphExecDestroy"), 1);
-  stream_ = device_->create_stream(0).value();
-  for (int i = 0; i <= kBeforeGraph; ++i) EXPECT_TRUE(launch(1, 5));
   EXPECT_EQ(fake_.count("cuGraphExecDestroy"), 2);
+  stream_ = device_->create_stream(0).value();
+}
+
+TEST_F(LaunchGraphsTest, TheDriverTakesItsMemoryForGraphsAtTheBeginning) {
+  const auto opened = CudaDevice::open(fake_.driver(), 0);
+  ASSERT_TRUE(opened);
+  const std::size_t made = fake_.count("cuGraphInstantiate");
+  EXPECT_GE(made, 100);
+  EXPECT_EQ(fake_.count("cuGraphLaunch"), made);
+  EXPECT_EQ(fake_.count("cuGraphExecDestroy"), made);
+  EXPECT_EQ(fake_.count("cuGraphDestroy"), made);
 }
 
 TEST_F(LaunchGraphsTest, OnlyThoseThatAreNotInUseAreGivenUpForOthers) {
@@ -197,19 +207,18 @@ TEST_F(LaunchGraphsTest, OnlyThoseThatAreNotInUseAreGivenUpForOthers) {
 TEST_F(LaunchGraphsTest, SmallCopiesWithinTheDeviceAreGraphsToo) {
   const auto copy = [&](std::uint64_t to, std::uint64_t bytes) {
     return calls_of([&] {
-      return device_->copy_on_device(to, 0, 0x1000, 0, {bytes, 1}, stream_, may_wait_).has_value();
+      return device_->copy_on_device(to, 0, 0x1000, 0, {bytes, 1}, stream_).has_value();
     });
   };
-  may_wait_ = false;
-  for (int i = 0; i < 10; ++i) EXPECT_EQ(copy(0x2000, 4), Calls{"cuMemcpyDtoDAsync"});
-  may_wait_ = true;
+  for (int i = 0; i < kBeforeGraph; ++i) EXPECT_EQ(copy(0x2000, 4), Calls{"cuMemcpyDtoDAsync"});
   copy(0x2000, 4);
   EXPECT_EQ(copy(0x2000, 4), Calls{"cuGraphLaunch"});
   const Calls changed = {"cuGraphExecMemcpyNodeSetParams 0x3000 0x1000 8", "cuGraphLaunch"};
   EXPECT_EQ(copy(0x3000, 8), changed);
   EXPECT_EQ(copy(0x3000, StreamGraphs::kMostCopied + 1), Calls{"cuMemcpyDtoDAsync"});
   fake_.fail("cuGraphExecMemcpyNodeSetParams", CUDA_ERROR_INVALID_VALUE);
-  const Calls refused = {"cuGraphExecMemcpyNodeSetParams 0x4000 0x1000 8", "cuMemcpyDtoDAsync"};
+  const Calls refused = {"cuGraphExecMemcpyNodeSetParams 0x4000 0x1000 8", "cuGraphExecDestroy",
+                         "cuGraphDestroy", "cuMemcpyDtoDAsync"};
   EXPECT_EQ(copy(0x4000, 8), refused);
   EXPECT_EQ(copy(0x4000, 8), Calls{"cuMemcpyDtoDAsync"});
 }

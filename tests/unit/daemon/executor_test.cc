@@ -127,21 +127,19 @@ class KnowingPolicy : public scheduler::Policy {
   void decide(const scheduler::View& view, scheduler::Decisions& decisions) override {
     for (const scheduler::SessionView& session : view.sessions) {
       if (!session.waiting) continue;
-      const double ms = session.id == lasting_session ? kLastingMs : kMs;
-      profiles_.kernel(session.waiting->kernel).alone[0] = {.ms = ms, .samples = 1000};
-      decisions.start.push_back({.session = session.id,
-                                 .placement = machine_.whole(),
-                                 .repeats = repeats,
-                                 .sampled = repeats});
+      profiles_.kernel(session.waiting->kernel).alone[0] = {.ms = kMs, .samples = 1000};
+      scheduler::Placement placement = machine_.whole();
+      placement.ahead = ahead;
+      decisions.start.push_back(
+          {.session = session.id, .placement = placement, .repeats = repeats, .sampled = repeats});
       ++starts;
     }
   }
   void finished(const scheduler::Completion&) override {}
 
-  static constexpr double kMs = 0.001, kLastingMs = 5;
-  std::uint64_t lasting_session = 0;  // whose kernels take longer than all others; 0: nobody's
+  static constexpr double kMs = 0.001;
   std::atomic<int> starts{0};
-  std::atomic<bool> repeats{false};  // in all starts
+  std::atomic<bool> repeats{false}, ahead{false};  // in all starts
 
  private:
   const scheduler::Machine machine_;
@@ -257,53 +255,37 @@ TEST_F(ExecutorTest, WhatBeginsWithoutADecisionIsSeenToRun) {
   EXPECT_TRUE(becomes(false));
 }
 
-TEST_F(ExecutorTest, ALaunchMayWaitOnlyForWhatIsBriefAndCannotDependOnIt) {
+TEST_F(ExecutorTest, KernelsThatShareSmsWantTheSamePartOfThemAsSharedMemory) {
   auto made = std::make_unique<FakeDevice>();
   FakeDevice& fake = *made;
+  KnowingPolicy* policy = nullptr;
   start(std::move(made), [&](const scheduler::Machine& machine, scheduler::ProfileTable& profiles) {
     auto knowing = std::make_unique<KnowingPolicy>(machine, profiles);
-    knowing->lasting_session = 2;
-    knowing->repeats = true;
+    policy = knowing.get();
     return knowing;
   });
-  auto client = connect(), lasting = connect();
+  policy->repeats = true;
+  auto client = connect();
   client->SessionClient::load("not read", "noop");
-  lasting->SessionClient::load("not read", "spin");
-  const auto wait_for_launches = [&](int count) {
-    while (fake.launches() < count) std::this_thread::sleep_for(1ms);
-  };
-  // Of launches in a row, all but the first need no decision: none comes through meanwhile.
-  const auto newest_of_a_row_may_wait = [&] {
+  // Of launches in a row, all but the first need no decision.
+  const auto newest_of_a_row = [&] {
     const int before = fake.launches();
     executor_->with_profiles([&](scheduler::ProfileTable&) {
       for (int i = 0; i < 4; ++i) client->launch(0, 1, std::uint64_t{0});
     });
-    wait_for_launches(before + 4);
-    return fake.newest_may_wait();
+    client->synchronize();
+    EXPECT_EQ(fake.launches(), before + 4);
+    return fake.newest();
   };
-  EXPECT_TRUE(newest_of_a_row_may_wait());
-  client->synchronize();
-
-  lasting->launch(0, 1, std::uint64_t{0});
-  wait_for_launches(5);
-  EXPECT_FALSE(newest_of_a_row_may_wait()) << "another's kernel lasts";
-  fake.release_spinning();
-  lasting->synchronize();
-  client->synchronize();
-  EXPECT_TRUE(newest_of_a_row_may_wait());
-  client->synchronize();
-
-  constexpr std::uint64_t kStream = 7;
-  ASSERT_TRUE(client->channel->post(
-      ipc::CommandType::kStreamCreate,
-      ipc::bytes_of(ipc::StreamCreate{kStream, ipc::kStreamNonBlocking, 0, ipc::kNoProgress, 0})));
-  fake.hold(true);
-  client->launch(kStream, 1, std::uint64_t{0});
-  EXPECT_FALSE(newest_of_a_row_may_wait()) << "another stream's kernel might wait for it";
-  fake.hold(false);
-  client->synchronize();
-  EXPECT_TRUE(newest_of_a_row_may_wait());
-  client->synchronize();
+  EXPECT_EQ(newest_of_a_row().carveout, 0U) << "by itself";
+  auto other = connect();
+  EXPECT_EQ(newest_of_a_row().carveout, FakeDevice::kCommonCarveout);
+  EXPECT_FALSE(newest_of_a_row().ahead);
+  policy->ahead = true;
+  other.reset();
+  other = connect();
+  EXPECT_TRUE(newest_of_a_row().ahead);
+  EXPECT_EQ(fake.newest().carveout, FakeDevice::kCommonCarveout);
 }
 
 TEST(LaunchBatchTest, TheKernelWithMostOfTheTimeIsTheMainOne) {

@@ -27,6 +27,8 @@ FakeDevice::FakeDevice(std::uint64_t capacity) : capacity_(capacity) {
   info_.total_memory = capacity;
   info_.is_simulated = 1;
   info_.attributes[kSmCountAttribute] = 4;
+  constexpr int kSharedPerSm = 81;
+  info_.attributes[kSharedPerSm] = 160 << 10;
   constexpr int kTexture1DLinearWidth = 69;
   info_.attributes[kTexture1DLinearWidth] = 1 << 28;
   set_array_limits(info_);
@@ -337,7 +339,7 @@ Result<void> FakeDevice::launch(const device::LaunchSpec& spec, device::Stream s
   if (spec.block.count() > 1024) return fail(ErrorCode::kInvalidConfiguration, "block too large");
   Piece piece = piece_of(spec);
   if (before_launch_) before_launch_(piece.name);
-  newest_may_wait_.store(spec.may_wait);
+  newest_.store({.ahead = spec.ahead, .carveout = spec.carveout});
   launches_.fetch_add(1);
   return push(stream, std::move(piece));
 }
@@ -369,7 +371,7 @@ Result<void> FakeDevice::copy_to_host(void* to, std::uint64_t to_pitch, Address 
 
 Result<void> FakeDevice::copy_on_device(Address to, std::uint64_t to_pitch, Address from,
                                         std::uint64_t from_pitch, device::Shape shape,
-                                        device::Stream stream, bool) {
+                                        device::Stream stream) {
   return copy("on_device", pointer(to), to_pitch, pointer(from), from_pitch, shape, stream);
 }
 

@@ -49,9 +49,15 @@ class FakeDevice : public device::Device {
   void before_launch(std::function<void(const std::string&)> hook) {
     before_launch_ = std::move(hook);
   }
-  /// Launches so far, and whether the newest one might have waited (LaunchSpec::may_wait).
   int launches() const { return launches_.load(); }
-  bool newest_may_wait() const { return newest_may_wait_.load(); }
+  /// How the newest launch was to go.
+  struct Newest {
+    bool ahead = false;
+    std::uint32_t carveout = 0;
+  };
+  Newest newest() const { return newest_.load(); }
+  /// Of 160 KiB, that is 64.
+  static constexpr std::uint32_t kCommonCarveout = 40;
   /// info() says that it is not simulated.
   void pretend_to_be_hardware() { info_.is_simulated = 0; }
   /// cancel() answers kNotSupported, as cuda does.
@@ -128,10 +134,9 @@ class FakeDevice : public device::Device {
   Result<void> copy_to_host(void* to, std::uint64_t to_pitch, device::Address from,
                             std::uint64_t from_pitch, device::Shape shape,
                             device::Stream stream) override;
-  using Device::copy_on_device;
   Result<void> copy_on_device(device::Address to, std::uint64_t to_pitch, device::Address from,
-                              std::uint64_t from_pitch, device::Shape shape, device::Stream stream,
-                              bool may_wait) override;
+                              std::uint64_t from_pitch, device::Shape shape,
+                              device::Stream stream) override;
   Result<device::Array> create_array(const ArraySpec& spec) override;
   void destroy_array(device::Array array) override;
   Result<device::Texture> create_texture(const TextureSpec& spec,
@@ -181,8 +186,8 @@ class FakeDevice : public device::Device {
   const std::uint64_t capacity_;
   bool can_cancel_ = true;
   std::function<void(const std::string&)> before_launch_;
+  std::atomic<Newest> newest_{};
   std::atomic<int> launches_{0};
-  std::atomic<bool> newest_may_wait_{false};
   mutable std::mutex mutex_;
   std::pair<device::Limit, std::uint64_t> raised_limit_{};
   std::condition_variable progress_;
