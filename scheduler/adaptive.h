@@ -96,7 +96,7 @@ class AdaptivePolicy final : public Policy {
   bool starving(std::span<const double> rates, double floor) const;
   bool uneven(std::span<const double> rates) const;
   bool alike() const;
-  bool as_if_alone(double score) const;
+  bool as_if_alone(double score, double longer) const;
   void step_settled(const View& view, Decisions& decisions);
   bool gone_off();
   void rotate_equals(const View& view, Decisions& decisions);

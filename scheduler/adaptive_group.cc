@@ -252,6 +252,7 @@ Search::Member AdaptivePolicy::describe(const View& view, const Member& member) 
   out.weight = member.weight;
   out.form = choose_form(profile, launch, settings_, false);
   out.form_together = out.form;
+  out.lasts = is_long(profile, settings_);
   const bool fills = out.form == Form::kWorker && is_long(profile, settings_);
   // Natively, nobody can take a long one off the device.
   const bool has_to_move =
@@ -377,6 +378,14 @@ void AdaptivePolicy::adopt(const View& view, const Arrangement& plan) {
     first += plan.units[i];
   }
   handover_.begin(view, roster_, profiles_, settings_);
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    // Nobody gets ahead of workers that hold all SMs.
+    const SessionView& session = view.sessions[members_[i].index];
+    if (plan.lets_ahead() && plan.forms[i] == Form::kNative && on_device(session) &&
+        worth_resizing(session, profiles_, settings_)) {
+      handover_.wait_for(roster_[members_[i].index], session.running.launches);
+    }
+  }
   stagger_ = plan.sharing == Sharing::kTogether ? part_of_a_launch() : Milliseconds(0);
   staggered_from_ = kNever;
 }

@@ -40,7 +40,9 @@ constexpr double kSamePhase = 0.006;
 constexpr double kLostPhase = 0.03;
 // Two members alike, all together: by so little over what nobody can do better than is good enough
 // to be left as it is.
-constexpr double kAsIfAlone = 1.12;
+constexpr double kAsIfAlone = 1.08;
+// And by so little there is nothing that parts of the device could bring, only the rhythm.
+constexpr double kNearlyAlone = 1.2;
 // A kernel whose time alone has changed so much is another kernel.
 constexpr double kAloneDrift = 0.25;
 
@@ -221,9 +223,11 @@ void AdaptivePolicy::try_next(const View& view, Decisions& decisions) {
 }
 
 /// All together is what everything else is compared with, and costs nothing that the programs would
-/// not lose without slate: it is watched for longer than other candidates, as it will run.
+/// not lose without slate: it is watched for longer than other candidates, as it will run. So is it
+/// with somebody ahead, whose launches of a few milliseconds say little.
 bool AdaptivePolicy::watches_together() const {
-  return phase_ == Phase::kSearch && !resting_ && plan_ == search_.together();
+  return phase_ == Phase::kSearch && !resting_ &&
+         (plan_ == search_.together() || plan_.lets_ahead());
 }
 
 void AdaptivePolicy::step_together(const View& view, Decisions& decisions) {
@@ -235,7 +239,8 @@ void AdaptivePolicy::step_together(const View& view, Decisions& decisions) {
     decisions.again = std::min(decisions.again, give_up);
     return;
   }
-  if (watched) together_watched_ = kWatch;
+  const bool as_it_comes = plan_ == search_.together();
+  if (watched && as_it_comes) together_watched_ = kWatch;
   auto rates = whole_.throughputs();
   // Whoever has ended too little for a rate has done what it has on the device, at most.
   for (std::size_t i = 0; i < members_.size(); ++i) {
@@ -243,8 +248,13 @@ void AdaptivePolicy::step_together(const View& view, Decisions& decisions) {
     if (rates[i] == 0) rates[i] = std::min(1.0, running.expected / (view.now - start));
   }
   decisions.score = std::min(makespan_of(rates), kNoGood);
+  if (!as_it_comes) {
+    const double best = reference_score();
+    loss_ +=
+        Milliseconds(view.now - adopted_).count() * (1 - best / std::max(best, decisions.score));
+  }
   search_.measured(rates);
-  if (watched && alike() && as_if_alone(decisions.score)) search_.end();
+  if (watched && alike() && as_if_alone(decisions.score, kNearlyAlone)) search_.end();
   next_candidate(view, decisions);
 }
 
@@ -253,10 +263,10 @@ bool AdaptivePolicy::alike() const {
   return kernels_.size() == 2 && kernels_.front() == kernels_.back();
 }
 
-/// Whether nobody's work takes noticeably longer than by itself.
-bool AdaptivePolicy::as_if_alone(double score) const {
+/// Whether nobody's work takes more than so many times as long as by itself.
+bool AdaptivePolicy::as_if_alone(double score, double longer) const {
   const std::vector<double> alone(members_.size(), 1);
-  return score <= kAsIfAlone * makespan_of(alone);
+  return score <= longer * makespan_of(alone);
 }
 
 void AdaptivePolicy::next_candidate(const View& view, Decisions& decisions) {
@@ -361,7 +371,7 @@ void AdaptivePolicy::try_phases(const View& view) {
   const double score = makespan_of(whole_.throughputs());
   const bool good = score <= best_phase_ * (1 + kSamePhase * (1 + 0.5 * phases_));
   best_phase_ = std::min(best_phase_, score);
-  if (as_if_alone(score) || (phases_ >= kLeastPhases && good)) {
+  if (as_if_alone(score, kAsIfAlone) || (phases_ >= kLeastPhases && good)) {
     phases_ = kMostPhases;  // it stays
     return;
   }

@@ -23,6 +23,11 @@ void Handover::begin(const View& view, Roster& roster, const ProfileTable& profi
   old_end_ = view.now;
 }
 
+void Handover::wait_for(Slot& slot, std::uint32_t launches) {
+  slot.old_work += launches;
+  old_work_ += launches;
+}
+
 void Handover::ended(Slot& slot, const Completion& completion) {
   const std::uint32_t launches = std::min(slot.old_work, completion.launches);
   if (launches == 0) return;

@@ -13,6 +13,8 @@ class Handover {
   /// A new plan begins: what runs belongs to the old one, but for what can be resized.
   void begin(const View& view, Roster& roster, const ProfileTable& profiles,
              const Settings& settings);
+  /// So much of what could be resized belongs to the old one, too.
+  void wait_for(Slot& slot, std::uint32_t launches);
   /// Work of an older plan has ended.
   void ended(Slot& slot, const Completion& completion);
   /// Follows the view: a completion may have covered launches of two plans.

@@ -171,6 +171,8 @@ void Search::advance(bool better) {
         stage_ = Stage::kDone;
         return;
       }
+      // Costs little, and what parts of the device must beat. With long launches it costs a lot.
+      if (std::ranges::none_of(members_, &Member::lasts) && propose_ahead()) return;
       stage_ = Stage::kStart;
       propose_start();
       return;
@@ -188,7 +190,9 @@ void Search::advance(bool better) {
       propose_form();
       return;
     case Stage::kAhead:
-      begin_quotas();
+      if (centre_.sharing == Sharing::kPlaced) return begin_quotas();
+      stage_ = Stage::kStart;
+      propose_start();
       return;
     case Stage::kQuotas:
       propose_quota(better);
@@ -335,14 +339,21 @@ bool Search::leaves_room(const Arrangement& together) const {
 
 /// Together again, but whoever got least goes first. The hardware serves the blocks that came
 /// first, so a kernel of few blocks waits for one of many; that one may lose little by letting it
-/// through, and both are through at about the same time. It does not pay where parts of the device
-/// gain a lot: those complement one another without getting in each other's way.
-void Search::share_sms() {
-  const bool gained_apart = best_score_ < together_score_ * kApart;
-  if (slowest_ >= members_.size() || space_.alike || gained_apart) return begin_quotas();
+/// through, and both are through at about the same time.
+bool Search::propose_ahead() {
+  if (slowest_ >= members_.size() || space_.alike) return false;
+  Arrangement ahead = together_;
+  ahead.ahead[slowest_] = true;
+  if (was_tried(ahead)) return false;
   stage_ = Stage::kAhead;
-  candidate_ = together_;
-  candidate_.ahead[slowest_] = true;
+  candidate_ = ahead;
+  return true;
+}
+
+void Search::share_sms() {
+  // Those that gain a lot apart complement one another without getting in each other's way.
+  const bool gained_apart = best_score_ < together_score_ * kApart;
+  if (gained_apart || !propose_ahead()) begin_quotas();
 }
 
 // Together again, but one member leaves the others room on every SM: what issues little, or waits

@@ -27,10 +27,10 @@ struct Arrangement {
   std::array<std::uint32_t, kMostMembers> quotas{};  // kTogether: workers on each SM; 0: no limit
   std::array<bool, kMostMembers> ahead{};            // kTogether: before the others' blocks
   auto operator<=>(const Arrangement&) const = default;
+  bool lets_ahead() const { return ahead != decltype(ahead){}; }
   /// All over the device, as the hardware does it by itself.
   bool as_it_comes() const {
-    return sharing == Sharing::kTogether && quotas == decltype(quotas){} &&
-           ahead == decltype(ahead){};
+    return sharing == Sharing::kTogether && quotas == decltype(quotas){} && !lets_ahead();
   }
 };
 
@@ -54,6 +54,7 @@ class Search {
     std::uint32_t least_units = 1;
     Form form = Form::kNative;
     Form form_together = Form::kNative;  // on SMs that others use, too
+    bool lasts = false;                  // its launches are long ones
     bool flips = false;      // natively instead of as workers may be tried, or the other way round
     bool fills = false;      // workers, on every SM until its end: nobody else gets on them
     std::uint32_t room = 0;  // workers that fit on an SM; 0: it cannot be limited to fewer
@@ -117,6 +118,7 @@ class Search {
   void propose_move();
   void propose_form();
   bool leaves_room(const Arrangement& together) const;
+  bool propose_ahead();
   void share_sms();
   void begin_quotas();
   void propose_quota(bool better);

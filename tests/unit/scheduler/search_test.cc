@@ -104,10 +104,14 @@ TEST(SearchTest, FormsAreFlippedAtTheBestSplit) {
   EXPECT_EQ(search.best().forms[0], Form::kNative);
 }
 
-/// Two members of which the second gets less when all are together, unless it goes ahead; on parts
-/// of the device each gets `apart`. Says how many candidates had somebody ahead.
-std::uint32_t search_ahead(Search& search, double apart, const Search::Space& space) {
-  search.begin({Search::Member{}, Search::Member{}}, space);
+/// Two members, the first of long launches if it `lasts`, of which the second gets less when all
+/// are together, unless it goes ahead; on parts of the device each gets `apart`. Says how many
+/// candidates had somebody ahead.
+std::uint32_t search_ahead(Search& search, double apart, const Search::Space& space,
+                           bool lasts = false) {
+  Search::Member first;
+  first.lasts = lasts;
+  search.begin({first, Search::Member{}}, space);
   std::uint32_t ahead = 0;
   while (!search.done()) {
     const Arrangement& tried = search.candidate();
@@ -124,16 +128,19 @@ std::uint32_t search_ahead(Search& search, double apart, const Search::Space& sp
 }
 
 TEST(SearchTest, WhoeverGetsLeastTogetherIsTriedAhead) {
-  Search search;
-  EXPECT_EQ(search_ahead(search, 0.5, {.units = 17}), 1U);
-  EXPECT_TRUE(search.best().ahead[1]);
-  EXPECT_NEAR(search.best_score(), 0.5 / 0.72, 1e-9);
+  for (const bool lasts : {false, true}) {
+    Search search;
+    EXPECT_EQ(search_ahead(search, 0.5, {.units = 17}, lasts), 1U);
+    EXPECT_TRUE(search.best().ahead[1]);
+    EXPECT_NEAR(search.best_score(), 0.5 / 0.72, 1e-9);
+  }
 }
 
-TEST(SearchTest, NobodyGoesAheadOfOneAlikeOrWhereApartIsMuchBetter) {
+TEST(SearchTest, NobodyIsTriedAheadOfOneAlikeOrOfALongOneWhereApartIsMuchBetter) {
   Search search;
-  EXPECT_EQ(search_ahead(search, 0.9, {.units = 17}), 0U);
+  EXPECT_EQ(search_ahead(search, 0.9, {.units = 17}), 1U);
   EXPECT_EQ(search.best().sharing, Sharing::kPlaced);
+  EXPECT_EQ(search_ahead(search, 0.9, {.units = 17}, true), 0U);
   EXPECT_EQ(search_ahead(search, 0.5, {.units = 17, .alike = true}), 0U);
 }
 
