@@ -19,8 +19,9 @@ constexpr double kFloorMargin = 0.8;
 constexpr std::size_t kLeastMoves = 6;  // tried at each step size, or as many as there are members
 // Quotas are looked for in groups that are small enough: a candidate or two for each member.
 constexpr std::size_t kMostWithQuotas = 4;
-// Parts of the device have to be this much better than all together for that to be left as it is.
-constexpr double kApart = 0.9;
+// Where parts of the device are so much better than all together, nobody is let ahead there, or
+// nothing tried that shares SMs.
+constexpr double kApart = 0.9, kFarApart = 0.75;
 constexpr std::uint32_t kSteps = 4;  // the largest step is the device over this, at most
 
 }  // namespace
@@ -352,8 +353,12 @@ bool Search::propose_ahead() {
 
 void Search::share_sms() {
   // Those that gain a lot apart complement one another without getting in each other's way.
-  const bool gained_apart = best_score_ < together_score_ * kApart;
-  if (gained_apart || !propose_ahead()) begin_quotas();
+  const double gained = best_score_ / std::min(1.0, together_score_);
+  if (gained < kFarApart) {
+    stage_ = Stage::kDone;
+  } else if (gained < kApart || !propose_ahead()) {
+    begin_quotas();
+  }
 }
 
 // Together again, but one member leaves the others room on every SM: what issues little, or waits

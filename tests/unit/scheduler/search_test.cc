@@ -176,6 +176,25 @@ TEST(SearchTest, AMemberWithFewerWorkersLeavesTheOtherRoom) {
   EXPECT_NEAR(search.best_score(), 0.66, 1e-9);
 }
 
+TEST(SearchTest, NoQuotasAreTriedWherePartsGainAThird) {
+  for (const double apart : {0.65, 0.75}) {
+    Search search;
+    Search::Member member;
+    member.room = 8;
+    search.begin({member, member}, {.units = 17});
+    bool quotas = false;
+    while (!search.done()) {
+      const Arrangement& tried = search.candidate();
+      quotas |= tried.quotas[0] != 0;
+      const double rate = tried.sharing == Sharing::kPlaced ? apart : 0.51;
+      const double rates[] = {rate, rate};
+      search.measured(rates);
+    }
+    EXPECT_EQ(quotas, apart < 0.7);
+    EXPECT_NEAR(search.best_score(), 0.5 / apart, 1e-9);
+  }
+}
+
 TEST(SearchTest, QuotasThatGainNothingEndAfterOne) {
   Search search;
   EXPECT_EQ(
