@@ -30,6 +30,8 @@ class Context {
 
   /// The nearest priority that this GPU knows.
   int clamp_priority(int priority) const;
+  /// Launches may say how an SM's memory is to be parted.
+  bool has_launch_carveouts() const { return info_.driver_version >= 12080; }
   /// The next one that goes first, or that one if there is none.
   int priority_ahead_of(int priority) const { return clamp_priority(priority - 1); }
   int lowest_priority() const { return lowest_priority_; }

@@ -308,7 +308,8 @@ bool StreamGraphs::add_node(Graph& graph, const LaunchSpec& spec) {
   if (!set(CU_LAUNCH_ATTRIBUTE_PRIORITY, priority)) return false;
   CUlaunchAttributeValue carveout{};
   carveout.sharedMemCarveout = spec.carveout;
-  return spec.carveout == 0 || set(CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, carveout);
+  return spec.carveout == 0 || !context_.has_launch_carveouts() ||
+         set(CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, carveout);
 }
 
 /// Those that are not what they were the last time.

@@ -53,9 +53,10 @@ bool stands_alone(const device::LaunchSpec& spec) {
   return spec.cooperative || spec.cluster.count() > 0;
 }
 
-/// More than cuLaunchKernel is told.
-bool is_extended(const device::LaunchSpec& spec) {
-  return stands_alone(spec) || spec.ahead || spec.carveout != 0;
+/// More than cuLaunchKernel is told; mere wishes are dropped where the driver knows no other call.
+bool is_extended(const device::LaunchSpec& spec, const Driver& driver) {
+  const bool wishes = spec.ahead || spec.carveout != 0;
+  return stands_alone(spec) || (wishes && driver.cuLaunchKernelEx);
 }
 
 /// Of a launch, as many as one can have.
@@ -138,7 +139,7 @@ CUresult CudaDevice::launch_extended(const device::LaunchSpec& spec, Stream stre
     attributes.add(CU_LAUNCH_ATTRIBUTE_PRIORITY).priority =
         context_->priority_ahead_of(state(stream).priority);
   }
-  if (spec.carveout != 0) {
+  if (spec.carveout != 0 && context_->has_launch_carveouts()) {
     attributes.add(CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT).sharedMemCarveout =
         spec.carveout;
   }
@@ -211,7 +212,7 @@ Result<void> CudaDevice::launch_plain(const device::LaunchSpec& spec, Stream str
   void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, parameters, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
                    CU_LAUNCH_PARAM_END};
   void** const given = bytes == 0 ? nullptr : extra;
-  const bool extended = is_extended(spec);
+  const bool extended = is_extended(spec, driver());
   if (extended) {
     if (auto there = check_present(driver().cuLaunchKernelEx); !there) return there;
   }

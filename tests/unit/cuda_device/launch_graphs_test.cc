@@ -236,6 +236,26 @@ TEST_F(LaunchGraphsTest, ClustersAndCooperativeLaunchesAreMadePlainly) {
   EXPECT_EQ(fake_.count("cuGraphLaunch"), 0);
 }
 
+TEST_F(LaunchGraphsTest, WishesThatADriverDoesNotKnowAreDropped) {
+  auto wishes = spec(1, 1);
+  wishes.ahead = true;
+  wishes.carveout = 28;
+  Driver driver = fake_.driver();
+  driver.cuGraphLaunch.function = nullptr;
+  driver.cuDriverGetVersion.function = [](int* version) {
+    *version = 12020;
+    return CUDA_SUCCESS;
+  };
+  for (const char* call : {"cuLaunchKernelEx priority -1 ", "cuLaunchKernel"}) {
+    const auto opened = CudaDevice::open(driver, 0);
+    ASSERT_TRUE(opened);
+    const auto stream = (*opened)->create_stream(0);
+    EXPECT_EQ(calls_of([&] { return (*opened)->launch(wishes, *stream).has_value(); }),
+              Calls{call});
+    driver.cuLaunchKernelEx.function = nullptr;
+  }
+}
+
 TEST_F(LaunchGraphsTest, ADriverWithoutGraphsLaunchesPlainly) {
   Driver driver = fake_.driver();
   driver.cuGraphLaunch.function = nullptr;
