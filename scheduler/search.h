@@ -1,7 +1,7 @@
 // Search: looks for the arrangement in which a group of kernels runs best together, one candidate
 // at a time: together, then placed from a starting split, climbing by moving units between two
-// members, then other forms, then together with quotas on the SMs. It only proposes and compares;
-// measuring is the caller's.
+// members, then other forms, then together with somebody ahead (sooner where that costs little), or
+// with quotas on the SMs. It only proposes and compares; measuring is the caller's.
 #pragma once
 
 #include <array>
