@@ -99,7 +99,7 @@ Form AdaptivePolicy::form_of(std::size_t member, const WaitingLaunch& launch) co
 
 /// What those had queued who are to go ahead waits behind the others' blocks, as it always did. It
 /// is through in no time if the others begin nothing until then.
-bool AdaptivePolicy::lets_ahead(const View& view, std::size_t member, Decisions& decisions) {
+bool AdaptivePolicy::lets_pass(const View& view, std::size_t member, Decisions& decisions) {
   const auto comes_ahead = [&](const Member& each) {
     return each.target.ahead && roster_[each.index].old_work > 0;
   };
@@ -114,7 +114,7 @@ bool AdaptivePolicy::lets_ahead(const View& view, std::size_t member, Decisions&
 /// kernels that saturate the same thing, or leave the same gaps at their ends, that is the worst
 /// rhythm there is. So all together they begin one after the other.
 bool AdaptivePolicy::holds_back(const View& view, std::size_t member, Decisions& decisions) {
-  if (lets_ahead(view, member, decisions)) return true;
+  if (lets_pass(view, member, decisions)) return true;
   if (stagger_.count() == 0 || member == 0) return false;
   const Time latest = adopted_ + ticks(kMostHeld);
   if (!handover_.over() && view.now < latest) {

@@ -253,7 +253,7 @@ Search::Member AdaptivePolicy::describe(const View& view, const Member& member) 
   out.form = choose_form(profile, launch, settings_, false);
   out.form_together = out.form;
   out.lasts = is_long(profile, settings_);
-  const bool fills = out.form == Form::kWorker && is_long(profile, settings_);
+  const bool fills = out.form == Form::kWorker && out.lasts;
   // Natively, nobody can take a long one off the device.
   const bool has_to_move =
       fills &&
@@ -262,7 +262,7 @@ Search::Member AdaptivePolicy::describe(const View& view, const Member& member) 
     out.form_together = Form::kNative;
   }
   out.least_units = least_units(launch, view.machine);
-  out.flips = may_work(launch) && (!is_long(profile, settings_) || out.form == Form::kSlice);
+  out.flips = may_work(launch) && (!out.lasts || out.form == Form::kSlice);
   out.fills = fills;
   if (may_work(launch)) {
     out.room = static_cast<std::uint32_t>(launch.wave / std::max(1U, view.machine.sm_count));

@@ -41,9 +41,12 @@ struct Machine {
   double peak_gbytes = 0;          // memory, per second, 0: unknown
 
   Placement whole() const { return {.first = 0, .count = units}; }
+  bool has_all_units(const Placement& placement) const {
+    return placement.first == 0 && placement.count >= units;
+  }
   /// All of it, and as many blocks as fit.
   bool is_whole(const Placement& placement) const {
-    return placement.first == 0 && placement.count >= units && placement.blocks_per_sm == 0;
+    return has_all_units(placement) && placement.blocks_per_sm == 0;
   }
   std::uint32_t sms(const Placement& placement) const {
     const std::uint32_t all = placement.count * sms_per_unit;

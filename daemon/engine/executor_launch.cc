@@ -127,9 +127,9 @@ Result<void> Executor::repeat(Client& client, FunctionRecord& kernel, const Prof
     }
     client.streams.work_submitted(stream, kernel.name);
   } else {
-    LaunchBatch& batch = *stream.batch;
     const auto done = client.streams.launch_in_row(stream, spec, kernel.name);
     if (!done) return done;
+    LaunchBatch& batch = *stream.batch;
     if (batch.completion.launches == batch.counted) client.repeated.push_back(stream.batch);
     batch.add(profile.kernel, profile.expected_ms, profile.alone_ms);
   }
@@ -140,9 +140,7 @@ Result<void> Executor::repeat(Client& client, FunctionRecord& kernel, const Prof
 
 /// Whether blocks of other programs may be on its SMs.
 bool Executor::shares_sms(const Grant& grant) const {
-  const scheduler::Placement& placement = grant.start.placement;
-  const bool all = placement.first == 0 && placement.count >= machine().units;
-  return all && !grant.by_itself && !grant.start.alone;
+  return machine().has_all_units(grant.start.placement) && !grant.by_itself && !grant.start.alone;
 }
 
 /// Whether the launch may share a batch with other kernels'.

@@ -41,7 +41,7 @@ void Partitions::stop() {
 }
 
 std::optional<device::Partition> Partitions::find(const scheduler::Placement& placement) {
-  if (placement.first == 0 && placement.count >= machine_.units) return device::kWholeDevice;
+  if (machine_.has_all_units(placement)) return device::kWholeDevice;
   const Range range{placement.first, placement.count};
   const std::lock_guard lock(mutex_);
   const auto found = made_.find(range);
