@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 /// Starts everything as workers that can be resized, and resizes as the test says.
 class ObedientPolicy : public scheduler::Policy {
  public:
-  explicit ObedientPolicy(const scheduler::Machine& machine) : start(machine.whole()) {}
+  explicit ObedientPolicy(const scheduler::Machine& machine) : start_(machine.whole()) {}
   std::string_view name() const override { return "obedient"; }
   void decide(const scheduler::View& view, scheduler::Decisions& decisions) override {
     const std::lock_guard lock(mutex_);
@@ -32,7 +32,7 @@ class ObedientPolicy : public scheduler::Policy {
       if (session.waiting) {
         decisions.start.push_back({.session = session.id,
                                    .form = Form::kWorker,
-                                   .placement = start,
+                                   .placement = start_,
                                    .alone = false,
                                    .tag = 1});
       }
@@ -47,6 +47,11 @@ class ObedientPolicy : public scheduler::Policy {
     const std::lock_guard lock(mutex_);
     wanted_ = placement;
   }
+  /// What comes from now on starts there.
+  void start_on(const scheduler::Placement& placement) {
+    const std::lock_guard lock(mutex_);
+    start_ = placement;
+  }
   bool obeyed() {
     const std::lock_guard lock(mutex_);
     return !wanted_.has_value();
@@ -54,10 +59,10 @@ class ObedientPolicy : public scheduler::Policy {
 
   std::atomic<std::uint64_t> blocks_done{0};
   std::atomic<int> ended{0};
-  scheduler::Placement start;  // of what starts; set while nothing waits
 
  private:
   std::mutex mutex_;
+  scheduler::Placement start_;
   std::optional<scheduler::Placement> wanted_;
 };
 
@@ -226,7 +231,7 @@ TEST_F(ResizeTest, AShortKernelWithAQuotaCanBeMoved) {
   executor_->with_profiles([](scheduler::ProfileTable& profiles) {
     for (auto& form : profiles.kernel(0).alone) form.add(2, 20);
   });
-  policy_->start = {.first = 0, .count = 4, .blocks_per_sm = 1};
+  policy_->start_on({.first = 0, .count = 4, .blocks_per_sm = 1});
   policy_->blocks_done.store(0);
   client->launch(0, kBlocks, Parameters{address, 5, kWork});
   while (policy_->blocks_done.load() == 0) std::this_thread::sleep_for(1ms);  // of a lane only
