@@ -102,6 +102,7 @@ bool one_wave(const WaitingLaunch& launch) {
 }
 
 bool may_work(const WaitingLaunch& launch) {
+  if (launch.only) return launch.only == Form::kWorker;
   return launch.worker_legal && !one_wave(launch);
 }
 
@@ -117,6 +118,7 @@ Milliseconds expected_time(const ProfileTable& profiles, KernelId kernel,
 
 Form choose_form(const KernelProfile& profile, const WaitingLaunch& launch,
                  const Settings& settings, bool trying) {
+  if (launch.only) return *launch.only;
   if (launch.blocks_started > 0) return Form::kSlice;
   if (!may_work(launch)) {
     return goes_in_slices(profile, launch, settings) ? Form::kSlice : Form::kNative;
@@ -158,6 +160,10 @@ bool is_much_quicker(const KernelProfile& profile) {
 bool alone_measured(const KernelProfile& profile, const WaitingLaunch& launch,
                     const Settings& settings) {
   const TimeEstimate& native = alone_in(profile, Form::kNative);
+  if (launch.only || (may_work(launch) && profile.form_override)) {
+    const Form form = launch.only.value_or(profile.form_override.value_or(Form::kNative));
+    return enough(alone_in(profile, form), settings.form_tries, settings);
+  }
   if (!may_work(launch)) {
     return enough(native, settings.form_tries, settings) ||
            enough(alone_in(profile, Form::kSlice), settings.form_tries, settings);

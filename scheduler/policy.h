@@ -35,6 +35,7 @@ struct WaitingLaunch {
   bool slice_legal = false;
   bool worker_likely =
       false;  // legal, and sure to be quicker: start so before anything is measured
+  std::optional<Form> only{};  // the administrator's: it runs so, whatever is decided
   Time since{};
 };
 

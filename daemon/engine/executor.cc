@@ -22,10 +22,10 @@ constexpr std::uint32_t kSettledSamples = 16;  // of a kernel whose time is know
 constexpr std::uint32_t kTimedAlone = 16, kTimedBeside = 4;
 
 /// What the administrator wants in place of the policy's choice.
-Form forced(FormChoice choice, const scheduler::WaitingLaunch& launch, Form form) {
-  if (choice == FormChoice::kWorker) return launch.worker_legal ? Form::kWorker : Form::kNative;
-  if (choice == FormChoice::kSlice) return launch.slice_legal ? Form::kSlice : Form::kNative;
-  return form;
+std::optional<Form> forced(FormChoice choice, const LaunchShape& shape) {
+  if (choice == FormChoice::kWorker) return shape.worker ? Form::kWorker : Form::kNative;
+  if (choice == FormChoice::kSlice) return shape.slice ? Form::kSlice : Form::kNative;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -216,7 +216,7 @@ void Executor::grant(scheduler::Start start, scheduler::Time now) {
   if (client == nullptr || !views_[client->index].waiting) return;
   SessionView& view = views_[client->index];
   const scheduler::WaitingLaunch& waiting = *view.waiting;
-  start.form = forced(forms_.choice(), waiting, start.form);
+  start.form = waiting.only.value_or(start.form);
   const scheduler::TimeEstimate& known = profiles_.kernel(waiting.kernel).best_alone();
   const double part = scheduler::part_of(waiting, start);
   const double expected = expected_ms(waiting.kernel, start.form, part);
@@ -315,6 +315,7 @@ std::optional<Executor::Grant> Executor::wait_for_grant(Client& client,
                                           .worker_legal = shape.worker,
                                           .slice_legal = shape.slice,
                                           .worker_likely = shape.worker_likely,
+                                          .only = forced(forms_.choice(), shape),
                                           .since = now};
   decide(now);
   if (!client.granted && !client.abandoned) {

@@ -206,7 +206,7 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
     grant.part = 1;
   }
   const bool resizable = may_resize(client, spec, stream, grant);
-  if (!plain && !has_room(spec, shape, start.placement)) {
+  if (!plain && start.placement != machine().whole() && !has_room(spec, shape, start.placement)) {
     start.placement = machine().whole();
     start.tag = 0;
   }

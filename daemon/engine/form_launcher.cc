@@ -9,6 +9,7 @@ namespace {
 
 using injector::Form;
 
+constexpr std::size_t kMostShapes = 64;  // a kernel with ever new shapes starts afresh
 constexpr std::uint32_t kWarpThreads = 32;
 constexpr std::uint64_t kForcedSlices = 4;  // of a launch in the slice form
 
@@ -76,6 +77,10 @@ std::uint32_t carveout_of(device::Device& device, FunctionRecord& kernel, device
                                          : 0;
 }
 
+WorkerRefusal refusal(const device::LaunchSpec& spec) {
+  return {.threads = spec.block.count(), .shared = spec.dynamic_shared_bytes};
+}
+
 class Launcher {
  public:
   Launcher(device::Device& device, FormService& service, FunctionRecord& kernel,
@@ -85,8 +90,13 @@ class Launcher {
   }
 
   Result<Form> launch(Form form) {
-    if (form == Form::kWorker && prepare_worker()) {
-      return counted(Form::kWorker, target_.queue->launch(form_, target_.stream, target_.table));
+    if (form == Form::kWorker && target_.queue != nullptr) {
+      if (prepare_worker()) {
+        return counted(Form::kWorker, target_.queue->launch(form_, target_.stream, target_.table));
+      }
+      // Nobody is to decide for it again, and then wait to see how quick it is.
+      if (kernel_.refusals.size() == kMostShapes) kernel_.refusals.clear();
+      kernel_.refusals.push_back(refusal(spec_));
     }
     if (form == Form::kSlice && prepare(kernel_.slice, kernel_.forms->slice)) {
       return counted(Form::kSlice, launch_slices());
@@ -122,7 +132,6 @@ class Launcher {
   }
 
   bool prepare_worker() {
-    if (target_.queue == nullptr) return false;
     const bool fits = prepare(kernel_.worker, kernel_.forms->worker);
     std::uint32_t workers = fits ? workers_per_sm() : 0;
     // Twice the shared memory may cost more workers than it saves time.
@@ -210,7 +219,6 @@ std::uint32_t room_of(device::Device& device, FunctionRecord& kernel, device::Fu
     return room.function == function && room.threads == threads && room.shared == shared_bytes;
   });
   if (known != kernel.rooms.end()) return known->blocks;
-  constexpr std::size_t kMostShapes = 64;  // a kernel with ever new shapes starts afresh
   if (kernel.rooms.size() == kMostShapes) kernel.rooms.clear();
   const auto asked = static_cast<std::uint32_t>(std::min<std::uint64_t>(threads, 4096));
   const auto room = device.max_blocks_per_sm(function, asked, shared_bytes);
@@ -236,7 +244,9 @@ LaunchShape shape_of(device::Device& device, FormService& service, FunctionRecor
   }
   shape.slice = !kernel.forms->slice.empty();
   const bool has_warps = warps_are_as_needed(analysis, spec);
-  shape.worker = !kernel.forms->worker.empty() && has_warps;
+  const bool refused = !kernel.refusals.empty() &&
+                       std::ranges::find(kernel.refusals, refusal(spec)) != kernel.refusals.end();
+  shape.worker = !kernel.forms->worker.empty() && has_warps && !refused;
   if (service.choice() == FormChoice::kSlice && !shape.slice) {
     say_why(service, kernel, analysis.slice.why_not);
   } else if (service.choice() == FormChoice::kWorker && !shape.worker) {

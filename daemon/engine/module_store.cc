@@ -193,6 +193,7 @@ Result<const FunctionRecord*> ModuleStore::add_function(std::uint64_t module, st
                         .reason_told = false,
                         .code = (*owner)->code,
                         .rooms = {},
+                        .refusals = {},
                         .profiles = {},
                         .trace_name = {}};
   for (const auto& parameter : record.info.parameters) {

@@ -38,6 +38,13 @@ struct RoomRecord {
   std::uint32_t blocks = 0;
 };
 
+/// A shape of blocks for which the worker form was wanted, and had no room.
+struct WorkerRefusal {
+  std::uint64_t threads = 0;
+  std::uint32_t shared = 0;
+  bool operator==(const WorkerRefusal&) const = default;
+};
+
 /// The profile row of one of its block shapes and sizes of grid.
 struct ProfileRecord {
   device::Dim3 block;
@@ -60,6 +67,7 @@ struct FunctionRecord {
   bool reason_told = false;  // why it does not run in the form asked for
   std::uint64_t code = 0;    // hash of the module's text
   std::vector<RoomRecord> rooms;
+  std::vector<WorkerRefusal> refusals;
   std::vector<ProfileRecord> profiles;
   std::optional<std::uint32_t> trace_name;
 };

@@ -30,8 +30,8 @@ class FormLauncherTest : public testing::Test {
   }
   ~FormLauncherTest() override { device_.destroy_stream(stream_); }
 
-  /// The function that a launch with blocks of so many threads takes.
-  std::string taken(std::uint32_t threads, std::uint32_t most_per_sm = 0) {
+  /// The form that a launch with blocks of so many threads takes, if the worker's is wished.
+  injector::Form launch(std::uint32_t threads, std::uint32_t most_per_sm = 0) {
     WorkerQueue queue(device_, *service_.control_memory());
     std::vector<std::byte> parameters(8);
     device::LaunchSpec spec;
@@ -47,7 +47,11 @@ class FormLauncherTest : public testing::Test {
     const auto form =
         launch_in_form(device_, service_, kernel_, spec, injector::Form::kWorker, target);
     EXPECT_TRUE(form) << form.error().message;
-    EXPECT_EQ(*form, injector::Form::kWorker);
+    return *form;
+  }
+  /// And its function.
+  std::string taken(std::uint32_t threads, std::uint32_t most_per_sm = 0) {
+    EXPECT_EQ(launch(threads, most_per_sm), injector::Form::kWorker);
     const std::string last = device_.trace().back();
     return last.substr(0, last.find('@'));
   }
@@ -92,6 +96,16 @@ TEST_F(FormLauncherTest, WithoutACompactFormThereIsNoChoice) {
 TEST_F(FormLauncherTest, WhatTheDeviceDoesNotHaveIsNotTaken) {
   forms_.worker = "nosuch";
   EXPECT_EQ(taken(256), "compact");
+}
+
+TEST_F(FormLauncherTest, WhatWasRefusedOnceIsNotWishedAgain) {
+  // Else its time as a worker would be waited for, for ever.
+  forms_.worker = "missing";
+  forms_.compact_worker.clear();
+  EXPECT_TRUE(may_be_worker({1000, 1, 1}, {256, 1, 1}));
+  EXPECT_EQ(launch(256), injector::Form::kNative);
+  EXPECT_FALSE(may_be_worker({1000, 1, 1}, {256, 1, 1}));
+  EXPECT_TRUE(may_be_worker({1000, 1, 1}, {128, 1, 1})) << "smaller blocks may have room";
 }
 
 TEST_F(FormLauncherTest, WarpsMustNotSpanRowsWhereTheAnalysisCountsOnIt) {

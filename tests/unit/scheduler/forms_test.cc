@@ -260,6 +260,19 @@ TEST(FormsTest, WhatNobodyCouldStopIsNotTriedNatively) {
   EXPECT_EQ(choose_form(profile, launch_of(5000, 1000), {}, true), Form::kNative);
 }
 
+TEST(FormsTest, TheAdministratorsFormIsTakenAndMeasuredAndNoOther) {
+  const Settings settings;
+  for (const Form form : {Form::kNative, Form::kWorker, Form::kSlice}) {
+    KernelProfile profile;
+    const WaitingLaunch launch{.blocks = 10, .wave = 100, .worker_legal = true, .only = form};
+    EXPECT_EQ(choose_form(profile, launch, settings, true), form);
+    EXPECT_FALSE(alone_measured(profile, launch, settings));
+    profile.alone[static_cast<std::size_t>(form)].add(1, 10);
+    EXPECT_TRUE(alone_measured(profile, launch, settings));
+    EXPECT_EQ(choose_form(profile, launch, settings, true), form);
+  }
+}
+
 TEST(FormsTest, NorIsItTriedASecondTime) {
   ProfileTable table;
   const KernelId id = table.find_or_add({.name = "long"});
