@@ -54,7 +54,7 @@ const Knob kKnobs[] = {
     {"cut", &Settings::cut, 1, 100},
     {"drift", &Settings::drift, 0, 100},
     {"search_loss", &Settings::search_loss, 0.0001, 1},
-    {"measure_ms", &Settings::measure, 0, kHourMs},
+    {"measure_ms", &Settings::measure, 0.01, kHourMs},
     {"measure_alone_ms", &Settings::measure_alone, 0, kHourMs},
     {"search_ahead_ms", &Settings::search_ahead, 0, kHourMs},
     {"search_again_ms", &Settings::search_again, 0, kHourMs},

@@ -74,14 +74,17 @@ void AdaptivePolicy::act(const View& view, Decisions& decisions) {
   } else if (exclusive_since_ > epoch_) {
     epoch_ = exclusive_since_;
   }
-  turns_.decide(view, roster_, wanted_,
-                {.quantum = settings_.adaptive_quantum,
-                 .long_quantum = settings_.long_quantum,
-                 .tag = beside ? kBesideTag : epoch_,
-                 .alone = !beside,
-                 .sampled = phase_ != Phase::kMeasure,
-                 .repeats = phase_ == Phase::kSingle && !beside},
-                decisions);
+  const bool measures = phase_ == Phase::kMeasure;
+  turns_.decide(
+      view, roster_, wanted_,
+      {.quantum = settings_.adaptive_quantum,
+       .long_quantum = settings_.long_quantum,
+       .unknown_turn = measures ? settings_.measure_alone + kLongestTask : Milliseconds(0),
+       .tag = beside ? kBesideTag : epoch_,
+       .alone = !beside,
+       .sampled = !measures,
+       .repeats = phase_ == Phase::kSingle && !beside},
+      decisions);
   if (!decisions.start.empty() && decisions.reason.empty()) {
     decisions.reason = phase_ == Phase::kSingle ? "alone" : "turn";
   }
@@ -130,10 +133,18 @@ bool AdaptivePolicy::holds_back(const View& view, std::size_t member, Decisions&
 void AdaptivePolicy::share(const View& view, Decisions& decisions) {
   // Turns that are queued are let run out before the first candidate: beside it, whoever came first
   // would get ahead of all others.
-  if (was_exclusive_ && phase_ == Phase::kSearch && !handover_.over()) return;
+  const Time latest = adopted_ + ticks(kMostHeld);
+  if (was_exclusive_ && phase_ == Phase::kSearch && !handover_.over() && view.now < latest) {
+    decisions.again = std::min(decisions.again, latest);
+    return;
+  }
   was_exclusive_ = false;
-  const bool tries = phase_ == Phase::kSearch && !resting_ && !watches_together();
-  const Milliseconds ahead = tries ? settings_.search_ahead : settings_.ahead;
+  const bool tries = phase_ == Phase::kSearch && !resting_;
+  const bool one_by_one = tries && !watches_together();
+  // What is queued is in the way of the next candidate. Programs alike keep the rhythm in which
+  // they are watched.
+  const bool shallow = one_by_one || (tries && !alike());
+  const Milliseconds ahead = shallow ? settings_.search_ahead : settings_.ahead;
   for (std::size_t i = 0; i < members_.size(); ++i) {
     const Member& member = members_[i];
     const SessionView& session = view.sessions[member.index];
@@ -142,8 +153,8 @@ void AdaptivePolicy::share(const View& view, Decisions& decisions) {
                       .placement = member.target,
                       .tag = epoch_,
                       .ahead = ahead,
-                      .settled = !tries,
-                      .sampled = !tries};
+                      .settled = !one_by_one,
+                      .sampled = !one_by_one};
     if (share_device(session, profiles_, settings_, share, decisions)) {
       roster_[member.index].last_start = view.now;
     }
@@ -194,12 +205,10 @@ void AdaptivePolicy::finished(const Completion& completion) {
   const auto alone = profiles_.alone(completion.kernel);
   const Milliseconds work = completion.work(alone);
   Member* member = find(completion.session);
-  if (Slot* slot = roster_.find(completion.session)) {
-    slot->served += work.count() / slot->weight;
-    if (completion.tag != epoch_) handover_.ended(*slot, completion);
-  }
+  Slot* const slot = roster_.find(completion.session);
+  if (slot && completion.tag != epoch_) handover_.ended(*slot, completion);
   if (completion.timed && exclusive()) turns_.finished(roster_, completion);
-  roster_.account(completion);
+  roster_.finished(completion);
   if (exclusive()) return completion.measured() ? learn_alone(completion, member) : void();
   if (!member || completion.tag != epoch_) return;
   const auto index = static_cast<std::size_t>(member - members_.data());
@@ -226,8 +235,9 @@ void AdaptivePolicy::follow_alone(const Progress& progress, Member& member) {
   if (member.followed < settings_.measure_alone.count() || member.grids <= 0) return;
   const double ms = member.followed / member.grids;
   TimeEstimate& time = profile.alone[static_cast<std::size_t>(Form::kWorker)];
-  // Launches that end speak for themselves.
-  if (ms > settings_.long_kernel.count() &&
+  // Launches that end speak for themselves, unless they are taken off the device before: of one of
+  // which nothing is known nobody knows how long it may stay.
+  if ((ms > settings_.long_kernel.count() || !time.known()) &&
       (time.samples < settings_.form_tries || member.fresh < fresh_needed_)) {
     time.add(ms);
     ++member.fresh;
@@ -236,6 +246,7 @@ void AdaptivePolicy::follow_alone(const Progress& progress, Member& member) {
 }
 
 void AdaptivePolicy::progressed(const Progress& progress) {
+  roster_.progressed(progress);
   Member* member = find(progress.session);
   if (!member || profiles_.family(progress.kernel) != member->kernel || progress.placement.empty())
     return;

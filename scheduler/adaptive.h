@@ -62,7 +62,8 @@ class AdaptivePolicy final : public Policy {
     std::uint64_t at = 0;  // order
     bool preemptible = false;
     Milliseconds together_watched{};
-    double loss = 0;  // above what it might cost so far
+    double loss = 0;                // above what it might cost so far
+    std::uint32_t interrupted = 0;  // how often its candidate was
   };
 
   /// The row of the member's last launch.
@@ -105,6 +106,7 @@ class AdaptivePolicy final : public Policy {
   void conclude(const View& view);
   void remember() const;
   void search_again(const View& view);
+  bool resume_search(const View& view);
   const GroupProfile* known_group() const;
   bool can_make_room(const Arrangement& plan) const;
   bool recall(const View& view);
@@ -149,6 +151,9 @@ class AdaptivePolicy final : public Policy {
   Milliseconds stagger_{};  // between the members' first launches of the plan
   Time staggered_from_ = kNever;
   static constexpr double kNoGood = 2;  // the score of what starves somebody, or worse
+  // A candidate costs time: the work of the members goes on, but slower than in the best
+  // arrangement that is known. A tenth is usual.
+  static constexpr double kUsualLoss = 0.1;
   // How often members alike, all together, have begun anew in another rhythm, and the best score,
   // of earlier meetings too. Who knows none tries so many at least.
   static constexpr std::uint32_t kLeastPhases = 2, kMostPhases = 6;
@@ -172,6 +177,7 @@ class AdaptivePolicy final : public Policy {
   bool resting_ = false;             // the next candidate is not affordable yet
   Time rest_until_{};
   double loss_ = 0;                    // ms that candidates have cost since group_since_
+  std::uint32_t interrupted_ = 0;      // how often the group parted during the candidate
   bool searched_ = false;              // search_ is the present group's
   std::uint32_t disappointments_ = 0;  // plans of this search that were worse than they looked
   std::map<std::vector<KernelId>, Paused> paused_;

@@ -9,6 +9,7 @@
 namespace slate::scheduler {
 namespace {
 constexpr std::size_t kMostPaused = 32;
+constexpr std::uint32_t kMostInterrupted = 3;  // times for one candidate
 // A memory-bound kernel starts with half of what another gets: a third of the device beside one.
 constexpr double kMemoryShare = 0.5;
 constexpr double kSearchStay = 10;  // times Settings::rotation
@@ -182,6 +183,8 @@ bool AdaptivePolicy::can_make_room(const Arrangement& plan) const {
 
 bool AdaptivePolicy::recall(const View& view) {
   if (!equal_weights() && !is_pinned()) return false;
+  // A search that was interrupted goes on: if something was known, it has turned out to be wrong.
+  if (!is_pinned() && resume_search(view)) return true;
   if (const GroupProfile* known = known_group()) {
     const std::size_t n = members_.size();
     Arrangement plan{.sharing = known->sharing};
@@ -221,10 +224,15 @@ bool AdaptivePolicy::recall(const View& view) {
     adopt(view, plan);
     return true;
   }
+  return false;
+}
+
+bool AdaptivePolicy::resume_search(const View& view) {
   const auto paused = paused_.find(kernels_);
   if (paused == paused_.end() || paused->second.preemptible != preemptible_) return false;
   search_ = std::move(paused->second.search);
   loss_ = paused->second.loss;
+  interrupted_ = paused->second.interrupted;
   together_watched_ = paused->second.together_watched;
   paused_.erase(paused);
   start_search(view);
@@ -232,7 +240,15 @@ bool AdaptivePolicy::recall(const View& view) {
 }
 
 void AdaptivePolicy::pause_search(Time now) {
-  if (phase_ != Phase::kSearch || search_.tried() == 0 || !equal_weights()) return;
+  if (phase_ != Phase::kSearch || !equal_weights()) return;
+  if (!resting_ && !search_.done()) {
+    if (plan_ != search_.together()) loss_ += kUsualLoss * Milliseconds(now - adopted_).count();
+    // Meetings that are too short for it must not be spent on it for ever.
+    if (++interrupted_ == kMostInterrupted) {
+      interrupted_ = 0;
+      search_.passed();
+    }
+  }
   if (paused_.size() >= kMostPaused) {
     paused_.erase(
         std::ranges::min_element(paused_, {}, [](const auto& entry) { return entry.second.at; }));
@@ -242,7 +258,8 @@ void AdaptivePolicy::pause_search(Time now) {
                                             .at = epoch_,
                                             .preemptible = preemptible_,
                                             .together_watched = together_watched_,
-                                            .loss = loss_ - settings_.search_loss * spent.count()});
+                                            .loss = loss_ - settings_.search_loss * spent.count(),
+                                            .interrupted = interrupted_});
 }
 
 Search::Member AdaptivePolicy::describe(const View& view, const Member& member) const {
@@ -284,6 +301,7 @@ void AdaptivePolicy::begin_search(const View& view) {
   std::vector<Search::Member> members;
   for (const Member& member : members_) members.push_back(describe(view, member));
   ++searches_;
+  interrupted_ = 0;
   searched_at_ = view.now;
   together_watched_ = {};
   search_.begin(std::move(members),

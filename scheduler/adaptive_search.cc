@@ -13,13 +13,13 @@ namespace {
 // Candidates take at most so often the time that all members would need one after the other.
 constexpr double kPatience = 2.5;
 constexpr Milliseconds kLeastPatience{20};
-// A candidate costs time: the work of the members goes on, but slower than in the best arrangement
-// that is known. A tenth is usual, and so much may be spent at once.
-constexpr double kUsualLoss = 0.1;
+// So much of what candidates cost may be spent at once.
 constexpr Milliseconds kFreeLoss{2};
 // But a group that gains more than this searches on: what it loses then it has gained before.
 constexpr double kGoodEnough = 0.9;
 constexpr double kHandoverLaunches = 0.5;  // of the plan before, that a candidate waits for
+// Who shares so has next to nothing of it, even if all that is on the device were done.
+constexpr double kHardlyGains = 0.95;
 // Nothing better being known, kernels run together unless that looks so bad when it is watched.
 constexpr double kTogether = 1.1;
 // The part of its weighted share that everybody gets, where weights were given.
@@ -232,22 +232,27 @@ bool AdaptivePolicy::watches_together() const {
 
 void AdaptivePolicy::step_together(const View& view, Decisions& decisions) {
   const Time start = ran_since();
+  const Time soon = handover_.over() ? start + ticks(kWatch) : kNever;
   const Time enough = handover_.over() ? start + ticks(kLongWatch) : kNever;
   const Time give_up = std::min(give_up_at(), enough);
   const bool watched = handover_.over() && whole_.covers(kWatch);
-  if (!watched && view.now < give_up) {
-    decisions.again = std::min(decisions.again, give_up);
-    return;
-  }
-  const bool as_it_comes = plan_ == search_.together();
-  if (watched && as_it_comes) together_watched_ = kWatch;
   auto rates = whole_.throughputs();
   // Whoever has ended too little for a rate has done what it has on the device, at most.
   for (std::size_t i = 0; i < members_.size(); ++i) {
     const RunningWork& running = view.sessions[members_[i].index].running;
-    if (rates[i] == 0) rates[i] = std::min(1.0, running.expected / (view.now - start));
+    if (rates[i] == 0 && view.now > start)
+      rates[i] = std::min(1.0, running.expected / (view.now - start));
   }
-  decisions.score = std::min(makespan_of(rates), kNoGood);
+  const double score = std::min(makespan_of(rates), kNoGood);
+  // Somebody hardly gets a launch through, and that it does need not be waited for.
+  const bool gains_nothing = view.now >= soon && score > kHardlyGains;
+  if (!watched && !gains_nothing && view.now < give_up) {
+    decisions.again = std::min(decisions.again, view.now < soon ? soon : give_up);
+    return;
+  }
+  const bool as_it_comes = plan_ == search_.together();
+  if (watched && as_it_comes) together_watched_ = kWatch;
+  decisions.score = score;
   if (!as_it_comes) {
     const double best = reference_score();
     loss_ +=
@@ -271,6 +276,7 @@ bool AdaptivePolicy::as_if_alone(double score, double longer) const {
 
 void AdaptivePolicy::next_candidate(const View& view, Decisions& decisions) {
   resting_ = false;
+  interrupted_ = 0;
   try_next(view, decisions);
   decisions.reason = "search";
 }
@@ -415,6 +421,7 @@ void AdaptivePolicy::rotate_equals(const View& view, Decisions& decisions) {
     if (plan != plan_) {
       adopt(view, plan);
       look_after_ = kNoLook;  // it is as good as the one before
+      judged_ = true;
     }
   }
   decisions.again = std::min(decisions.again, equals_at_);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "scheduler/forms.h"
 
@@ -20,6 +21,7 @@ constexpr double kMinorShare = 0.02;
 constexpr double kGap = 0.05;
 // Launches by which a session counts as one that pauses; older ones are halved away.
 constexpr double kRecentLaunches = 64;
+constexpr double kMostLead = 100;  // ms of work over weight, before whoever has been served least
 // So many, and so many of them after pauses. At its start every program pauses two or three times.
 constexpr double kEnoughToTell = 16, kPausing = 0.2;
 
@@ -153,7 +155,8 @@ bool Roster::update(const View& view) {
       const Time hold = session.idle_since + ticks(settings_.priority_hold);
       slot.active = now < until;
       holds = now < hold;
-      if (slot.active) later(holds ? std::min(hold, until) : until);
+      if (slot.active) later(until);
+      if (holds) later(hold);
     }
     if (holds) top = std::max(top, session.priority);
     if (slot.active) bottom = std::min(bottom, session.priority);
@@ -174,14 +177,40 @@ bool Roster::update(const View& view) {
     }
     if (!slot.active) slot.in_turns = false;
   }
+  // A launch that nobody could stop may have taken seconds. Whoever had it need not wait until all
+  // others have had as much, one behind the other.
+  for (const std::uint32_t i : contenders_) {
+    slots_[i].served = std::min(slots_[i].served, least + kMostLead);
+  }
   least_served_ = std::max(least_served_, least);
   return changed;
 }
 
-void Roster::account(const Completion& completion) {
-  Slot* slot = find(completion.session);
+void Roster::finished(const Completion& completion) {
+  Slot* const slot = find(completion.session);
   if (!slot) return;
   const auto alone = profiles_.alone(completion.kernel);
+  const double work = completion.work(alone).count();
+  slot->served += (work - std::exchange(slot->credited, 0)) / slot->weight;
+  account(*slot, completion, alone);
+}
+
+void Roster::progressed(const Progress& progress) {
+  Slot* const slot = find(progress.session);
+  const KernelProfile& profile = profiles_.kernel(progress.kernel);
+  if (!slot || progress.blocks == 0 || !profile.best_alone().known()) return;
+  // Others may be queued behind short ones, and none of their ends would tell whose progress it
+  // was.
+  if (!is_long(profile, settings_)) return;
+  const double done = profile.best_alone().ms * static_cast<double>(progress.blocks_done) /
+                      static_cast<double>(progress.blocks);
+  if (done <= slot->credited) return;
+  slot->served += (done - slot->credited) / slot->weight;
+  slot->credited = done;
+}
+
+/// What its device time went to decides on the session's main kernel.
+void Roster::account(Slot& slot, const Completion& completion, std::optional<Milliseconds> alone) {
   const KernelId main = completion.mixed ? completion.main : completion.kernel;
   const KernelId family = profiles_.family(main);
   // Beside others every kernel has a time of its own: what they take alone can be compared.
@@ -189,26 +218,26 @@ void Roster::account(const Completion& completion) {
   if (completion.mixed && alone) {
     // Every kernel comes first now and then, and so is known to belong to the program.
     const double first = std::min(alone->count(), ms);
-    credit(*slot, profiles_.family(completion.kernel), first);
+    credit(slot, profiles_.family(completion.kernel), first);
     ms -= first;
   }
-  credit(*slot, family, ms);
+  credit(slot, family, ms);
   double all = 0, current = 0, mine = 0;
-  for (const Slot::KernelTime& entry : slot->mix) {
+  for (const Slot::KernelTime& entry : slot.mix) {
     all += entry.ms;
-    if (entry.kernel == slot->kernel) current = std::max(current, entry.ms);
+    if (entry.kernel == slot.kernel) current = std::max(current, entry.ms);
     if (entry.kernel == family) mine = std::max(mine, entry.ms);
   }
-  if (family != slot->kernel && mine > current * kMainMargin) {
-    slot->kernel = family;
-    slot->launch.kernel = main;
-    slot->launch.blocks = completion.mixed ? 0 : completion.blocks;
-    slot->launch.worker_legal = completion.form == Form::kWorker;
-    slot->launch.wave = 0;
-    slot->has_kernel = true;
+  if (family != slot.kernel && mine > current * kMainMargin) {
+    slot.kernel = family;
+    slot.launch.kernel = main;
+    slot.launch.blocks = completion.mixed ? 0 : completion.blocks;
+    slot.launch.worker_legal = completion.form == Form::kWorker;
+    slot.launch.wave = 0;
+    slot.has_kernel = true;
   }
   if (all > kMixMs) {
-    for (Slot::KernelTime& entry : slot->mix) entry.ms *= kMixMs / all / 2;
+    for (Slot::KernelTime& entry : slot.mix) entry.ms *= kMixMs / all / 2;
   }
 }
 

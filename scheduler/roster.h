@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -27,6 +28,7 @@ struct Slot {
   bool in_turns = false;
   // For groups: work done, in time alone, over weight; and whether it is a member.
   double served = 0;
+  double credited = 0;  // ms of that, for what the running launch has done so far
   bool member = false;
   std::uint32_t old_work = 0;  // launches of former plans that have not ended
   Time last_start{};           // of a launch
@@ -62,12 +64,14 @@ class Roster {
   Time next_change() const { return next_change_; }
   /// A session of higher priority than all contenders is there, idle.
   bool may_be_preempted() const { return may_be_preempted_; }
-  /// Device time that went to a kernel of a session.
-  void account(const Completion& completion);
+  /// Work that has ended, or is done so far by a launch that goes on: its session was served.
+  void finished(const Completion& completion);
+  void progressed(const Progress& progress);
   /// Takes the resizable work of sessions that do not contend off the device.
   void retreat_others(const View& view, Decisions& decisions) const;
 
  private:
+  void account(Slot& slot, const Completion& completion, std::optional<Milliseconds> alone);
   bool align(const View& view);
   void note_arrival(Slot& slot, const SessionView& session) const;
   void choose_kernel(Slot& slot, const SessionView& session, Time now);

@@ -122,6 +122,11 @@ void Search::rejected() {
   judged(kInfinite);
 }
 
+void Search::passed() {
+  tried_.push_back({candidate_, kInfinite});
+  advance(false);
+}
+
 void Search::judged(double score) {
   tried_.push_back({candidate_, score});
   if (candidate_ == together_ && score == kInfinite) together_score_ = score;

@@ -78,6 +78,8 @@ class Search {
   void measured(std::span<const double> rates);
   /// The candidate could not be measured, or is clearly no good.
   void rejected();
+  /// The candidate was interrupted time and again: the next one follows, nothing is known of it.
+  void passed();
   /// What was found is good enough.
   void end() { stage_ = Stage::kDone; }
 

@@ -195,14 +195,10 @@ std::string TablePolicy::arrangement_text(const Machine& machine) const {
 }
 
 void TablePolicy::finished(const Completion& completion) {
-  const TimeEstimate alone = profiles_.kernel(completion.kernel).best_alone();
-  if (Slot* slot = roster_.find(completion.session)) {
-    const auto known = alone.known() ? std::optional(Milliseconds(alone.ms)) : std::nullopt;
-    slot->served += completion.work(known).count() / slot->weight;
-    if (completion.tag != epoch_) handover_.ended(*slot, completion);
-  }
+  Slot* const slot = roster_.find(completion.session);
+  if (slot && completion.tag != epoch_) handover_.ended(*slot, completion);
   if (completion.timed && !paired_) turns_.finished(roster_, completion);
-  roster_.account(completion);
+  roster_.finished(completion);
   if (!completion.measured()) return;
   if (completion.tag != epoch_ || completion.tag == kBesideTag) return;
   if (!handover_.clean(completion)) return;
@@ -211,6 +207,10 @@ void TablePolicy::finished(const Completion& completion) {
   } else {
     record_alone(profiles_, completion, settings_);
   }
+}
+
+void TablePolicy::progressed(const Progress& progress) {
+  roster_.progressed(progress);
 }
 
 }  // namespace slate::scheduler

@@ -29,6 +29,7 @@ class TablePolicy final : public Policy {
   std::string arrangement_text(const Machine& machine) const override;
   void decide(const View& view, Decisions& decisions) override;
   void finished(const Completion& completion) override;
+  void progressed(const Progress& progress) override;
 
  private:
   struct Half {

@@ -39,7 +39,7 @@ void TimeslicePolicy::decide(const View& view, Decisions& decisions) {
 void TimeslicePolicy::finished(const Completion& completion) {
   if (!completion.timed) return;
   turns_.finished(roster_, completion);
-  roster_.account(completion);
+  roster_.finished(completion);
   if (completion.tag == kAloneTag) record_alone(profiles_, completion, settings_);
 }
 

@@ -44,6 +44,13 @@ bool Turns::has_price(const SessionView& session) const {
   return by_time(session) && profiles_.kernel(session.running.kernel).best_alone().known();
 }
 
+/// Until when nobody takes its turn from long work of which nothing is known: cut off before it
+/// shows any progress, it would stay unknown for ever.
+Time Turns::known_at(const Scene& scene, const SessionView& session) const {
+  const bool unknown = by_time(session) && on_device(session) && !has_price(session);
+  return unknown ? began_ + ticks(scene.rules.unknown_turn) : Time{};
+}
+
 /// Until when the holder's next launch is waited for.
 Time Turns::coming_until(const Scene& scene, std::uint32_t holder) const {
   const SessionView& session = scene.session(holder);
@@ -85,6 +92,7 @@ std::uint32_t Turns::next(const Scene& scene, std::uint32_t after) const {
 
 bool Turns::over(const Scene& scene, std::uint32_t holder) const {
   const SessionView& session = scene.session(holder);
+  if (scene.view.now < known_at(scene, session)) return false;
   const bool started = scene.started(session.id);
   const bool idle = !session.waiting && !retreated(session) && !by_time(session) && !started &&
                     scene.view.now >= coming_until(scene, holder);
@@ -117,7 +125,7 @@ void Turns::begin(Scene& scene, std::uint32_t index) {
                              is_long(profiles_.kernel(session.waiting->kernel), settings_));
   budget_ = (is_long_turn ? scene.rules.long_quantum : scene.rules.quantum).count() * slot.weight;
   received_ = std::max(received_, slot.received);
-  charged_until_ = scene.view.now;
+  began_ = charged_until_ = scene.view.now;
 }
 
 void Turns::charge_time(Scene& scene) {
@@ -222,14 +230,15 @@ void Turns::decide(const View& view, Roster& roster, std::span<const std::uint32
     if (!over(scene, holder)) break;
   }
   if (holder == kNobody) return;
-  if (const Time until = coming_until(scene, holder); until > view.now) {
-    decisions.again = std::min(decisions.again, until);
+  const SessionView& held = scene.session(holder);
+  for (const Time until : {coming_until(scene, holder), known_at(scene, held)}) {
+    if (until > view.now) decisions.again = std::min(decisions.again, until);
   }
   retreat_others(scene, holder);
   if (scene.single) {
     budget_ = 0;  // whoever comes has the next turn
     received_ = std::max(received_, roster[holder].received);
-  } else if (by_time(scene.session(holder)) && budget_ > 0) {
+  } else if (by_time(held) && budget_ > 0) {
     decisions.again = std::min(decisions.again, view.now + ticks(Milliseconds(budget_)));
   }
 }

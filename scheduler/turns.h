@@ -17,6 +17,7 @@ class Turns {
   struct Rules {
     Milliseconds quantum{5};
     Milliseconds long_quantum{5};  // of work that has to be taken off the device when its turn ends
+    Milliseconds unknown_turn{};   // at least, of such work of which nothing is known yet
     std::uint64_t tag = 0;
     bool alone = true;     // false: do not wait for the work of sessions outside of `who`
     bool sampled = false;  // not every launch has to be measured
@@ -48,6 +49,7 @@ class Turns {
   void charge(Slot& slot, Time until);
   bool by_time(const SessionView& session) const;
   bool has_price(const SessionView& session) const;
+  Time known_at(const Scene& scene, const SessionView& session) const;
   Time coming_until(const Scene& scene, std::uint32_t holder) const;
   bool wants(const Scene& scene, std::uint32_t index) const;
   std::uint32_t next(const Scene& scene, std::uint32_t after) const;
@@ -59,9 +61,9 @@ class Turns {
   const ProfileTable& profiles_;
   SessionId holder_ = 0;
   bool held_ = false;
-  double budget_ = 0;    // ms left of the turn
-  double received_ = 0;  // by whoever had received least when the last turn began
-  Time charged_until_{};
+  double budget_ = 0;               // ms left of the turn
+  double received_ = 0;             // by whoever had received least when the last turn began
+  Time began_{}, charged_until_{};  // the turn
   std::uint64_t turn_ = 0;
 };
 

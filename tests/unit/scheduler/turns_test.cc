@@ -269,7 +269,7 @@ TEST(RosterTest, OfLaunchesOfSeveralKernelsTheOneWithMostTimeCounts) {
   EXPECT_EQ(one.roster[0].kernel, quick);
   // However many batches begin with the quick one.
   for (int i = 0; i < 50; ++i) {
-    one.roster.account({.session = 1,
+    one.roster.finished({.session = 1,
                         .kernel = quick,
                         .main = slow,
                         .placement = {},
