@@ -279,7 +279,9 @@ Search::Member AdaptivePolicy::describe(const View& view, const Member& member) 
     out.form_together = Form::kNative;
   }
   out.least_units = least_units(launch, view.machine);
-  out.flips = may_work(launch) && (!out.lasts || out.form == Form::kSlice);
+  const Form other = out.form == Form::kWorker ? Form::kNative : Form::kWorker;
+  out.flips = may_work(launch) && (!out.lasts || out.form == Form::kSlice) &&
+              !is_clearly_slower(profile, other);
   out.fills = fills;
   if (may_work(launch)) {
     out.room = static_cast<std::uint32_t>(launch.wave / std::max(1U, view.machine.sm_count));

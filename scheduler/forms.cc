@@ -83,7 +83,7 @@ std::optional<Form> tried_again(const KernelProfile& profile, const Settings& se
   if (best == Form::kWorker && is_long(profile, settings)) return std::nullopt;
   const Form other = best == Form::kWorker ? Form::kNative : Form::kWorker;
   const TimeEstimate& time = alone_in(profile, other);
-  if (time.ms > profile.best_alone().ms * kCloseForms) return std::nullopt;
+  if (is_clearly_slower(profile, other)) return std::nullopt;
   const int often = std::bit_width(alone_in(profile, best).samples);
   const bool known = time.samples >= settings.form_tries * static_cast<std::uint32_t>(often);
   return known ? std::nullopt : std::optional(other);
@@ -155,6 +155,11 @@ Form choose_form(const KernelProfile& profile, const WaitingLaunch& launch,
 bool is_much_quicker(const KernelProfile& profile) {
   const TimeEstimate& native = alone_in(profile, Form::kNative);
   return !native.known() || alone_in(profile, Form::kWorker).ms < kMuchQuicker * native.ms;
+}
+
+bool is_clearly_slower(const KernelProfile& profile, Form form) {
+  const TimeEstimate& time = alone_in(profile, form);
+  return time.known() && time.ms > profile.best_alone().ms * kCloseForms;
 }
 
 bool alone_measured(const KernelProfile& profile, const WaitingLaunch& launch,

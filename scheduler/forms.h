@@ -49,6 +49,8 @@ bool may_prefetch(const KernelProfile& profile, const WaitingLaunch& launch,
 /// As workers it is so much quicker than natively that it stays so beside others, whose blocks find
 /// less room beside workers than beside blocks that come and go.
 bool is_much_quicker(const KernelProfile& profile);
+/// Alone, as it was measured.
+bool is_clearly_slower(const KernelProfile& profile, Form form);
 /// Whether choose_form() has nothing more to try for launches like this.
 bool alone_measured(const KernelProfile& profile, const WaitingLaunch& launch,
                     const Settings& settings);

@@ -131,7 +131,6 @@ void Search::judged(double score) {
   tried_.push_back({candidate_, score});
   if (candidate_ == together_ && score == kInfinite) together_score_ = score;
   const bool better = score < centre_score_ * (1 - kBetter);
-  if (stage_ == Stage::kQuotas) centre_score_ = std::min(centre_score_, score);
   if (candidate_.sharing == Sharing::kPlaced && better) {
     centre_ = candidate_;
     centre_score_ = score;
@@ -201,7 +200,12 @@ void Search::advance(bool better) {
       propose_start();
       return;
     case Stage::kQuotas:
-      propose_quota(better);
+      // Half of what helped may help more.
+      if (candidate_ == best_ && candidate_.quotas[next_quota_ - 1] > 1) {
+        candidate_.quotas[next_quota_ - 1] /= 2;
+      } else {
+        propose_quota();
+      }
       return;
     case Stage::kDone:
       return;
@@ -278,7 +282,16 @@ bool Search::apply(const Move& move) {
 }
 
 bool Search::was_tried(const Arrangement& arrangement) const {
-  return std::ranges::find(tried_, arrangement, &Tried::arrangement) != tried_.end();
+  const auto known = [&](const Arrangement& each) {
+    return std::ranges::find(tried_, each, &Tried::arrangement) != tried_.end();
+  };
+  if (known(arrangement)) return true;
+  if (!space_.alike || members_.size() != 2) return false;
+  // Which of two alike has which part makes no difference.
+  Arrangement mirrored = arrangement;
+  std::swap(mirrored.units[0], mirrored.units[1]);
+  std::swap(mirrored.forms[0], mirrored.forms[1]);
+  return known(mirrored);
 }
 
 void Search::list_moves() {
@@ -370,21 +383,11 @@ void Search::share_sms() {
 // for memory, loses nothing by that.
 void Search::begin_quotas() {
   stage_ = Stage::kQuotas;
-  centre_score_ = kInfinite;
   if (!space_.together || members_.size() > kMostWithQuotas) next_quota_ = members_.size();
-  candidate_ = {};
-  propose_quota(false);
+  propose_quota();
 }
 
-void Search::propose_quota(bool better) {
-  // Half of what helped may help more.
-  if (better && centre_score_ < 1) {
-    std::uint32_t& quota = candidate_.quotas[next_quota_ - 1];
-    if (quota > 1) {
-      quota /= 2;
-      return;
-    }
-  }
+void Search::propose_quota() {
   while (next_quota_ < members_.size()) {
     const std::size_t i = next_quota_++;
     if (members_[i].room < 2) continue;
@@ -392,9 +395,7 @@ void Search::propose_quota(bool better) {
     for (std::size_t k = 0; k < members_.size(); ++k) candidate_.forms[k] = members_[k].form;
     candidate_.forms[i] = Form::kWorker;
     candidate_.quotas[i] = members_[i].room / 2;
-    if (!leaves_room(candidate_)) continue;
-    centre_score_ = kInfinite;
-    return;
+    if (leaves_room(candidate_)) return;
   }
   stage_ = Stage::kDone;
 }

@@ -123,7 +123,7 @@ class Search {
   bool propose_ahead();
   void share_sms();
   void begin_quotas();
-  void propose_quota(bool better);
+  void propose_quota();
   void list_moves();
   bool apply(const Move& move);
   bool was_tried(const Arrangement& arrangement) const;
