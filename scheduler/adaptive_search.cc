@@ -183,8 +183,7 @@ bool AdaptivePolicy::look(const View& view, Decisions& decisions) {
     together_watched_ = look_after_;
     best_phase_ = std::min(best_phase_, score);
   }
-  const bool no_good =
-      score >= 1 || starving(rates, floor()) || (!equal_weights() && uneven(rates));
+  const bool no_good = starving(rates, floor()) || (!equal_weights() && uneven(rates));
   search_.verified(plan_, no_good ? kNoGood : score, look_after_);
   if (plan_ != fallback()) {
     disappointments_ += plan_ == search_.best() ? 0 : 1;

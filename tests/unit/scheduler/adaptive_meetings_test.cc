@@ -108,6 +108,22 @@ TEST(AdaptiveMeetingsTest, ACandidateThatNobodyStaysForIsGivenUp) {
   }
 }
 
+TEST(AdaptiveMeetingsTest, ACardThatSlowsDownDoesNotMakeAnArrangementABadOne) {
+  // As one that draws too much power does after a while: all is slower, and turns would be, too.
+  Scene scene("adaptive");
+  scene.sim.jitter = 0.01;
+  for (int i = 0; i < 2; ++i) scene.sim.add({.kernels = {&kernel("RG")}});
+  const auto work = [&] { return scene.sim.outcome(0).work_ms + scene.sim.outcome(1).work_ms; };
+  scene.sim.run_until(300);
+  const double begun = work();
+  scene.sim.run_until(450);
+  const double before = (work() - begun) / 150;
+  scene.sim.clock = 0.76;
+  const double slowed = work();
+  scene.sim.run_until(850);
+  EXPECT_GT((work() - slowed) / 400, before * scene.sim.clock * 0.97);
+}
+
 TEST(AdaptiveManyTest, ALongKernelGetsNoMoreThanItsShare) {
   // Its end, by which it would be known what it had, is far away.
   ModelKernel lasting = kernel("ST");

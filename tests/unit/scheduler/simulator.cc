@@ -280,7 +280,7 @@ void Simulator::set_rates() {
   rates_.resize(on_device_.size());
   rates_of(occupants_, machine_, rates_);
   for (std::size_t i = 0; i < rates_.size(); ++i) {
-    on_device_[i]->rate = rates_[i] / on_device_[i]->work;
+    on_device_[i]->rate = rates_[i] * clock / on_device_[i]->work;
   }
 }
 

@@ -66,6 +66,8 @@ class Simulator {
   std::function<void(std::size_t, const Completion&)> on_end;
   /// Relative, of each launch's time.
   double jitter = 0;
+  /// Of the device's usual speed: a card that gets too hot, or draws too much, slows down.
+  double clock = 1;
   /// Completions of one kernel are noticed so many at a time, or when the session's last one ends.
   std::uint32_t merge = 1;
   /// From a start to when the session's next launch waits.

@@ -270,12 +270,12 @@ TEST(RosterTest, OfLaunchesOfSeveralKernelsTheOneWithMostTimeCounts) {
   // However many batches begin with the quick one.
   for (int i = 0; i < 50; ++i) {
     one.roster.finished({.session = 1,
-                        .kernel = quick,
-                        .main = slow,
-                        .placement = {},
-                        .launches = 4,
-                        .alone = Milliseconds(0.4),
-                        .mixed = true});
+                         .kernel = quick,
+                         .main = slow,
+                         .placement = {},
+                         .launches = 4,
+                         .alone = Milliseconds(0.4),
+                         .mixed = true});
     EXPECT_EQ(one.roster[0].kernel, slow);
   }
   // Nor when the program comes back with it after a pause.
