@@ -44,6 +44,7 @@ class EntryJudge {
     measure();
     refuse_both(module_reason);
     refuse_profile(module_reason);
+    judge_branches();
     judge_features();
     judge_room();
     judge_control_flow();
@@ -87,6 +88,18 @@ class EntryJudge {
     }
     for (const std::uint32_t shared : facts_.shared_variables) {
       result_.static_shared_bytes += module_.variables[shared].bytes;
+    }
+  }
+
+  void judge_branches() {
+    std::vector<std::uint32_t> functions = reachable_functions();
+    functions.push_back(result_.function);
+    for (const std::uint32_t index : functions) {
+      const Instruction* stray = stray_branch(module_.functions[index]);
+      if (stray == nullptr) continue;
+      const std::string reason = at(stray->line, "branches to what is no label of its function");
+      refuse_both(reason);
+      refuse_profile(reason);
     }
   }
 

@@ -31,6 +31,29 @@ bool leaves(const Instruction& instruction) {
   return instruction.opcode == "ret" || instruction.opcode == "exit";
 }
 
+std::optional<std::uint32_t> target_of(const ptx::Function& function, const Instruction& branch) {
+  if (branch.operands.size() != 1) return std::nullopt;
+  const ptx::Label* label = label_of(function, branch.operands[0]);
+  if (label == nullptr) return std::nullopt;
+  return label->target;
+}
+
+const Instruction* stray_branch(const ptx::Function& function) {
+  const auto is_known = [&](std::string_view name) {
+    return std::ranges::find(function.labels, name, &ptx::Label::name) != function.labels.end();
+  };
+  const auto strays = [&](const Instruction& instruction) {
+    if (instruction.opcode == "bra") return !target_of(function, instruction);
+    if (instruction.opcode != "brx") return false;
+    const ptx::Label* table =
+        instruction.operands.size() == 2 ? label_of(function, instruction.operands[1]) : nullptr;
+    return table == nullptr || table->branch_targets.empty() ||
+           !std::ranges::all_of(table->branch_targets, is_known);
+  };
+  const auto found = std::ranges::find_if(function.instructions, strays);
+  return found == function.instructions.end() ? nullptr : &*found;
+}
+
 ControlFlow::ControlFlow(const ptx::Function& function) {
   split(function);
   link(function);

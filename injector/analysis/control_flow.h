@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "injector/ptx/module.h"
@@ -12,6 +13,14 @@ namespace slate::injector {
 
 /// True for `ret` and `exit`: in an entry, either ends the thread.
 bool leaves(const ptx::Instruction& instruction);
+
+/// The instruction that a `bra` leads to, which may be the number of them: the end. Nothing if its
+/// operand is no label of the function.
+std::optional<std::uint32_t> target_of(const ptx::Function& function,
+                                       const ptx::Instruction& branch);
+/// The first `bra` or `brx` that does not lead to labels of the function; null if all do. Where
+/// one does not, ControlFlow does not know all ways, and the text does not assemble.
+const ptx::Instruction* stray_branch(const ptx::Function& function);
 
 class ControlFlow {
  public:

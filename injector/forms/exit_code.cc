@@ -32,9 +32,8 @@ std::string_view ExitCode::text_of(ptx::Span span) const {
 }
 
 std::uint32_t ExitCode::target_of(const Instruction& branch) const {
-  const ptx::Label& label = function_.labels[branch.operands[0].index];
-  if (label.target >= function_.instructions.size()) return kEnd;
-  return flow_.block_of(label.target);
+  const auto target = injector::target_of(function_, branch);
+  return target && *target < function_.instructions.size() ? flow_.block_of(*target) : kEnd;
 }
 
 bool ExitCode::only_leaves(std::uint32_t block) const {

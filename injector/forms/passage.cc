@@ -81,7 +81,8 @@ class PassageFinder::Walk {
                                  [&](std::uint32_t next) { return go_to(next, number); });
     }
     const std::uint32_t branch = block.end - 1;
-    const bool taken = flow_.blocks()[block.meeting].first == finder_.target_of(branch);
+    const bool taken =
+        target_of(function_, function_.instructions[branch]) == flow_.blocks()[block.meeting].first;
     if (auto predicated = taken ? finder_.predicate(number) : std::nullopt) {
       passage_.predicated[branch] = std::move(*predicated);
     } else {
@@ -112,11 +113,6 @@ std::optional<Passage> PassageFinder::find(std::uint32_t from, std::uint32_t sto
   return Walk(*this, stop).from(from);
 }
 
-/// The instruction that a branch leads to.
-std::uint32_t PassageFinder::target_of(std::uint32_t branch) const {
-  return function_.labels[function_.instructions[branch].operands.front().index].target;
-}
-
 // --- Branches made into predicates
 
 /// What the branch at the end of a block leads past, if it lies between the two, nobody comes there
@@ -132,7 +128,8 @@ std::optional<Predicated> PassageFinder::predicate(std::uint32_t number) const {
     const Instruction& instruction = function_.instructions[i];
     if (instruction.opcode == "bra") {
       // It may be a way out of the kernel, too.
-      if (!instruction.guard || instruction.has("uni") || target_of(i) != end) return std::nullopt;
+      if (!instruction.guard || instruction.has("uni") || target_of(function_, instruction) != end)
+        return std::nullopt;
       result.branches.push_back(i);
       continue;
     }

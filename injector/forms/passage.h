@@ -53,7 +53,6 @@ class PassageFinder {
   std::optional<Predicated> predicate(std::uint32_t number) const;
   bool leads_only_to(std::uint32_t number, std::uint32_t meeting) const;
   bool is_fresh(std::uint32_t index) const;
-  std::uint32_t target_of(std::uint32_t branch) const;
 
   const ptx::Function& function_;
   const ControlFlow& flow_;

@@ -88,6 +88,14 @@ TEST(LateExitsTest, WhereTheyAreNotPossibleTheVerdictStays) {
   EXPECT_FALSE(shuffle->late_exits);
 }
 
+TEST(LateExitsTest, ABranchToNoLabelIsRefused) {
+  for (const char* stray : {"@%p2 bra;", "@%p2 bra 7;", "@%p2 bra words;"}) {
+    const Late late = make("@%p1 bra AWAY;\nbar.sync 0;\nret;\nAWAY: " + std::string(stray));
+    EXPECT_EQ(late.module, nullptr) << stray;
+    EXPECT_FALSE(late->worker.legal()) << stray;
+  }
+}
+
 TEST(LateExitsTest, ABarrierThatPartOfTheBlockComesToKeepsTheDrain) {
   // Not by leaving: by an `if` around it.
   const Late late = make("@%p1 bra OUT;\nsetp.eq.u32 %p3, %r1, 5; @%p3 bra OVER;\nbar.sync 0;\n" +

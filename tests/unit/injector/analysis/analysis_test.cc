@@ -78,6 +78,18 @@ TEST(AnalysisTest, ATrapIsNoWayOut) {
   EXPECT_FALSE(judge(kTid + "setp.ge.u32 %p1, %r1, %r2; @%p1 trap; bar.sync 0;")->drains);
 }
 
+TEST(AnalysisTest, ABranchToNoLabelRefusesAllForms) {
+  const std::string exit_code = kLeaveByTid + "bar.sync 0; ret;\nOUT: ";
+  for (const char* stray : {"@%p1 bra;", "@%p1 bra 7;", "@%p1 bra g;", "@%p1 bra NOWHERE;",
+                            "brx.idx %r1, NOWHERE;", "brx.idx %r1, OUT;"}) {
+    const Judged judged = judge(exit_code + stray, ".global .u32 g;\n");
+    expect_refused(judged, "no label", true);
+    EXPECT_FALSE(judged->profile.legal()) << stray;
+  }
+  const Judged callee = judge("call.uni f;", ".func f\n{\n.reg .pred %p1;\n@%p1 bra;\nret;\n}\n");
+  expect_refused(callee, "no label", true);
+}
+
 TEST(AnalysisTest, AValueWrittenWhereThreadsArePartedDiffersAfterwards) {
   EXPECT_TRUE(judge(kTid + "mov.u32 %r5, 0; setp.ge.u32 %p1, %r1, 7; @%p1 bra ON; mov.u32 %r5, 1;\n"
                            "ON: setp.eq.u32 %p2, %r5, 1; @%p2 bra OUT; bar.sync 0;\nOUT:")
