@@ -196,7 +196,7 @@ class EntryJudge {
       Scope apart = uniformity.apart_in(flow.block_of(i));
       if (instruction.guard) apart = join(apart, uniformity.of(*instruction.guard));
       if (is_block_barrier(instruction)) judge_barrier(instruction, apart);
-      if (is_warp_wide(instruction)) judge_warp_wide(instruction, apart, uniformity);
+      if (is_warp_wide(instruction)) judge_warp_wide(instruction, i, apart, uniformity);
       if (instruction.opcode == "call") judge_call(instruction, apart);
     }
     judge_partings(function_, flow, uniformity);
@@ -217,10 +217,11 @@ class EntryJudge {
     }
   }
 
-  void judge_warp_wide(const Instruction& instruction, Scope apart, const Uniformity& uniformity) {
+  void judge_warp_wide(const Instruction& instruction, std::uint32_t index, Scope apart,
+                       const Uniformity& uniformity) {
     ++result_.warp_wide;
     note_condition(apart);
-    if (names_present_lanes(instruction, uniformity)) return;
+    if (names_present_lanes(instruction, index, uniformity)) return;
     if (instruction.guard && uniformity.of(*instruction.guard) == Scope::kThread) {
       refuse_missing_lanes(instruction);
     }
@@ -232,9 +233,10 @@ class EntryJudge {
     if (apart == Scope::kWholeWarps) result_.needs_whole_warps = true;
   }
 
-  static bool names_present_lanes(const Instruction& instruction, const Uniformity& uniformity) {
+  static bool names_present_lanes(const Instruction& instruction, std::uint32_t index,
+                                  const Uniformity& uniformity) {
     const Operand* lanes = lanes_of(instruction);
-    return lanes != nullptr && uniformity.is_lane_mask(*lanes);
+    return lanes != nullptr && uniformity.is_lane_mask(*lanes, index);
   }
 
   void refuse_missing_lanes(const Instruction& instruction) {
@@ -254,7 +256,7 @@ class EntryJudge {
     std::vector<const Instruction*> first_of(flow.blocks().size(), nullptr);
     for (std::uint32_t i = 0; i < function.instructions.size(); ++i) {
       const Instruction& instruction = function.instructions[i];
-      if (!is_warp_wide(instruction) || names_present_lanes(instruction, uniformity)) continue;
+      if (!is_warp_wide(instruction) || names_present_lanes(instruction, i, uniformity)) continue;
       const std::uint32_t block = flow.block_of(i);
       if (weights[block]++ == 0) first_of[block] = &instruction;
     }
@@ -327,7 +329,7 @@ class EntryJudge {
         refuse_worker(
             at(instruction.line, "some threads may have left before this barrier in a function"));
       }
-      if (is_warp_wide(instruction)) judge_warp_wide(instruction, apart, uniformity);
+      if (is_warp_wide(instruction)) judge_warp_wide(instruction, i, apart, uniformity);
     }
     judge_partings(callee, flow, uniformity);
     if (facts.has(Trait::kBarrier)) callee_barrier_line_ = facts.line(Trait::kBarrier);

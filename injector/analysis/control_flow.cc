@@ -269,6 +269,14 @@ std::vector<std::uint32_t> ControlFlow::way_from(std::uint32_t block,
   return reach({successor}, blocks_[block].meeting);
 }
 
+bool ControlFlow::leads_once(std::uint32_t from, std::uint32_t to) const {
+  std::uint32_t always = blocks_[from].meeting;
+  while (always != to && always != kNone) always = blocks_[always].meeting;
+  if (always != to) return false;
+  const std::vector<std::uint32_t> again = reach(blocks_[to].successors, from);
+  return std::ranges::find(again, to) == again.end();
+}
+
 std::uint32_t ControlFlow::least_weight(std::uint32_t from, std::uint32_t to,
                                         const std::vector<std::uint32_t>& weights) const {
   if (from == to) return 0;

@@ -57,6 +57,9 @@ class ControlFlow {
   std::vector<std::uint32_t> influence_of(std::uint32_t block) const;
   /// The part of it that lies on ways beginning with `successor`.
   std::vector<std::uint32_t> way_from(std::uint32_t block, std::uint32_t successor) const;
+  /// Whether who has run `from` always comes to `to`, another block, before it can leave, and not a
+  /// second time unless it runs `from` again.
+  bool leads_once(std::uint32_t from, std::uint32_t to) const;
   /// The least sum of `weights` (by block) on a path from `from` to the block `to` (or, for kNone,
   /// to any way out), `to` left out; kNone if there is no path.
   std::uint32_t least_weight(std::uint32_t from, std::uint32_t to,

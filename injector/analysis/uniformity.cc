@@ -88,13 +88,15 @@ Uniformity::Uniformity(const ptx::Function& function, const ControlFlow& flow, b
       flow_(flow),
       parameters_vary_(parameters_vary),
       registers_(function.variables.size(), Scope::kBlock),
+      definitions_(function.variables.size(), kNever),
       offsets_(function.variables.size(), 0),
       places_(function.variables.size(), Place::kNone),
       constants_(function.variables.size()),
-      lane_masks_(function.variables.size(), true),
+      lane_masks_(function.variables.size(), false),
       uses_(function.variables.size()),
       apart_(flow.blocks().size(), Scope::kBlock),
       branches_(flow.blocks().size(), Scope::kBlock) {
+  find_definitions();
   find_constants();
   find_places();
   find_lane_masks();
@@ -145,9 +147,12 @@ std::vector<std::uint32_t> Uniformity::parting_branches() const {
   return found;
 }
 
-bool Uniformity::is_lane_mask(const Operand& operand) const {
-  return is_local(operand) && lane_masks_[operand.index] &&
-         places_[operand.index] != Place::kNone;  // written at all
+bool Uniformity::is_lane_mask(const Operand& operand, std::uint32_t use) const {
+  if (!is_local(operand) || !lane_masks_[operand.index]) return false;
+  const std::uint32_t made = definitions_[operand.index];
+  const std::uint32_t from = flow_.block_of(made);
+  const std::uint32_t to = flow_.block_of(use);
+  return from == to ? made < use : flow_.leads_once(from, to);
 }
 
 Scope Uniformity::inputs_of(const Instruction& instruction) const {

@@ -36,9 +36,9 @@ class Uniformity {
   Scope apart_in(std::uint32_t block) const { return apart_[block]; }
   /// The blocks that end in a branch which may part the lanes of a warp.
   std::vector<std::uint32_t> parting_branches() const;
-  /// True if every value that the register may hold is a mask of lanes found at run time
-  /// (activemask, ballot, match), so that it names no lane which is elsewhere.
-  bool is_lane_mask(const ptx::Operand& operand) const;
+  /// True if the register holds a mask of lanes found at run time (activemask, ballot, match), and
+  /// every lane in it comes to the instruction `use` before it can leave.
+  bool is_lane_mask(const ptx::Operand& operand, std::uint32_t use) const;
 
  private:
   /// What a register is in terms of the thread's place in its block.
@@ -61,9 +61,13 @@ class Uniformity {
     kNone,       // nothing written yet
   };
 
+  static constexpr std::uint32_t kNever = ~std::uint32_t{0};
+  static constexpr std::uint32_t kOften = kNever - 1;
+
   /// A register or another variable of the function.
   static bool is_local(const ptx::Operand& operand);
   static bool divides_warp(std::int64_t value);
+  void find_definitions();
   void find_places();
   Place place_of(const ptx::Operand& operand) const;
   std::int64_t offset_made_by(const ptx::Instruction& instruction) const;
@@ -89,6 +93,7 @@ class Uniformity {
   const ControlFlow& flow_;
   const bool parameters_vary_;
   std::vector<Scope> registers_;                        // by index into Function::variables
+  std::vector<std::uint32_t> definitions_;              // the same: what alone writes it
   std::vector<std::int64_t> offsets_;                   // the same: what is added to the place
   std::vector<Place> places_;                           // the same
   std::vector<std::optional<std::int64_t>> constants_;  // the same, of those written once

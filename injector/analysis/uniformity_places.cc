@@ -118,6 +118,16 @@ std::int64_t Uniformity::offset_made_by(const Instruction& instruction) const {
   return adds ? operands[2].integer : 0;
 }
 
+void Uniformity::find_definitions() {
+  for (std::uint32_t i = 0; i < function_.instructions.size(); ++i) {
+    for_each_result(function_.instructions[i], [&](const Operand& result) {
+      if (!is_local(result)) return;
+      std::uint32_t& present = definitions_[result.index];
+      present = present == kNever ? i : kOften;
+    });
+  }
+}
+
 void Uniformity::find_places() {
   // Definitions stand before uses nearly always; where they do not, the place stays unknown.
   for (const Instruction& instruction : function_.instructions) {
@@ -164,21 +174,22 @@ bool Uniformity::names_whole_warp(const Instruction& instruction) const {
   return lanes && static_cast<std::uint32_t>(*lanes) == 0xffffffffu;
 }
 
+/// In text order, as a mask is made before it is used.
 void Uniformity::find_lane_masks() {
-  for (const Instruction& instruction : function_.instructions) {
+  for (std::uint32_t i = 0; i < function_.instructions.size(); ++i) {
+    const Instruction& instruction = function_.instructions[i];
     const std::string_view opcode = instruction.opcode;
+    const auto& operands = instruction.operands;
+    if (instruction.guard || operands.empty()) continue;
     bool is_mask = opcode == "activemask" || opcode == "match" ||
                    (opcode == "vote" && instruction.has("ballot"));
-    if ((opcode == "and" || opcode == "mov") && instruction.operands.size() >= 2) {
-      is_mask = std::ranges::any_of(instruction.operands.begin() + 1, instruction.operands.end(),
-                                    [&](const Operand& input) {
-                                      return is_local(input) && lane_masks_[input.index] &&
-                                             places_[input.index] != Place::kNone;
-                                    });
+    if (opcode == "and" || opcode == "mov") {
+      is_mask = std::any_of(operands.begin() + 1, operands.end(),
+                            [&](const Operand& input) { return is_lane_mask(input, i); });
     }
-    if (is_mask) continue;
+    if (!is_mask) continue;
     for_each_result(instruction, [&](const Operand& result) {
-      if (is_local(result)) lane_masks_[result.index] = false;
+      if (is_local(result)) lane_masks_[result.index] = definitions_[result.index] == i;
     });
   }
 }

@@ -202,6 +202,24 @@ TEST(AnalysisTest, AMaskOfPresentLanesNamesNobodyWhoLeft) {
           ->worker.legal());
 }
 
+TEST(AnalysisTest, AMaskMadeBeforeLanesLeaveNamesThoseWhoLeft) {
+  const std::string shuffle = "shfl.sync.bfly.b32 %r4, %r1, 1, 31, %r5;\n";
+  for (const std::string mask : {"activemask.b32 %r5;", "vote.sync.ballot.b32 %r5, %p2, -1;",
+                                 "activemask.b32 %r6; and.b32 %r5, %r6, %r2;"}) {
+    expect_refused(judge(kTid + mask + kLeaveByTid + shuffle + "OUT:"), "lanes may have left",
+                   false);
+  }
+  const std::string mask = kLeaveByTid + "activemask.b32 %r6; and.b32 %r5, %r6, %r2;\n";
+  EXPECT_TRUE(judge(mask + shuffle + "OUT:")->worker.legal());
+  // Some of them go another way in between, but all come there.
+  const std::string leader = "setp.eq.u32 %p3, %r1, 5; @%p3 bra ON; add.u32 %r7, %r1, 1;\nON: ";
+  EXPECT_TRUE(judge(mask + leader + shuffle + "OUT:")->worker.legal());
+  // The second time round some may be gone.
+  const std::string again = "LOOP: " + shuffle + "setp.lt.u32 %p3, %r4, %r1; @%p3 bra LOOP;\n";
+  EXPECT_FALSE(judge(mask + again + "OUT:")->worker.legal());
+  EXPECT_FALSE(judge(kLeaveByTid + "@%p2 activemask.b32 %r5;" + shuffle + "OUT:")->worker.legal());
+}
+
 TEST(AnalysisTest, AVoteOfPartOfAWarpDiffersBetweenTheParts) {
   const std::string tail = " @%p2 bra OUT; bar.warp.sync -1;\nOUT:";
   const std::string part = kTid + "match.any.sync.b32 %r5, %r1, -1; setp.eq.u32 %p1, %r1, 3;";
