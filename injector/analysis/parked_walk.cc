@@ -241,12 +241,7 @@ class Planner {
 
   bool writes_needed(const Instruction& instruction) const {
     bool found = false;
-    const auto look = [&](const Operand& operand) { found |= is_needed(operand); };
-    if (instruction.opcode == "call") {
-      for_each_operand(instruction.operands, look);  // results are not told apart from arguments
-    } else {
-      for_each_result(instruction, look);
-    }
+    for_each_result(instruction, [&](const Operand& operand) { found |= is_needed(operand); });
     return found;
   }
 

@@ -15,20 +15,21 @@ using ptx::Reference;
 
 // Their result depends on nothing but their operands. Whatever is not here counts as different in
 // every thread.
-constexpr std::array<std::string_view, 62> kPure = {
-    "abs",   "add",      "addc",     "and",      "bfe",   "bfi",  "bfind", "bmsk",      "brev",
-    "clz",   "cnot",     "copysign", "cos",      "cvt",   "cvta", "div",   "dp2a",      "dp4a",
-    "ex2",   "fma",      "fns",      "isspacep", "lg2",   "lop3", "mad",   "mad24",     "madc",
-    "max",   "min",      "mov",      "mul",      "mul24", "neg",  "not",   "or",        "popc",
-    "prmt",  "rcp",      "rem",      "rsqrt",    "sad",   "selp", "set",   "setp",      "shf",
-    "shl",   "shr",      "sin",      "slct",     "sqrt",  "sub",  "subc",  "szext",     "tanh",
-    "testp", "vabsdiff", "vadd",     "vmad",     "vsub",  "xor",  "mapa",  "getctarank"};
+constexpr std::array<std::string_view, 59> kPure = {
+    "abs",  "add",      "and",      "bfe",  "bfi",       "bfind", "bmsk",  "brev",     "clz",
+    "cnot", "copysign", "cos",      "cvt",  "cvta",      "div",   "dp2a",  "dp4a",     "ex2",
+    "fma",  "fns",      "isspacep", "lg2",  "lop3",      "mad",   "mad24", "max",      "min",
+    "mov",  "mul",      "mul24",    "neg",  "not",       "or",    "popc",  "prmt",     "rcp",
+    "rem",  "rsqrt",    "sad",      "selp", "set",       "setp",  "shf",   "shl",      "shr",
+    "sin",  "slct",     "sqrt",     "sub",  "szext",     "tanh",  "testp", "vabsdiff", "vadd",
+    "vmad", "vsub",     "xor",      "mapa", "getctarank"};
 
-bool is_pure(std::string_view opcode) {
-  return std::ranges::find(kPure, opcode) != kPure.end();
+/// What sets the carry flag is not: it has a second result, which addc and its like read.
+bool is_pure(const Instruction& instruction) {
+  return std::ranges::find(kPure, instruction.opcode) != kPure.end() && !instruction.has("cc");
 }
 
-constexpr std::array<std::string_view, 27> kNoResult = {"st",
+constexpr std::array<std::string_view, 26> kNoResult = {"st",
                                                         "red",
                                                         "bra",
                                                         "brx",
@@ -52,7 +53,6 @@ constexpr std::array<std::string_view, 27> kNoResult = {"st",
                                                         "applypriority",
                                                         "tensormap",
                                                         "stackrestore",
-                                                        "call",
                                                         "bar.warp",
                                                         "multimem"};
 
@@ -66,7 +66,7 @@ Scope join(Scope a, Scope b) {
 }
 
 bool only_computes(const Instruction& instruction) {
-  return is_pure(instruction.opcode);
+  return is_pure(instruction);
 }
 
 bool may_be_repeated(const Instruction& instruction) {
@@ -78,6 +78,10 @@ bool may_be_repeated(const Instruction& instruction) {
 bool has_result(const Instruction& instruction) {
   const std::string_view opcode = instruction.opcode;
   if (opcode == "bar" || opcode == "barrier") return instruction.has("red");
+  // call (results), function, (arguments)
+  if (opcode == "call") {
+    return !instruction.operands.empty() && instruction.operands[0].kind == Operand::Kind::kList;
+  }
   if (opcode == "wmma") return !instruction.has("store");
   if (opcode == "mbarrier") return !instruction.has("init") && !instruction.has("inval");
   return std::ranges::find(kNoResult, opcode) == kNoResult.end();
@@ -130,6 +134,10 @@ Scope Uniformity::of(const Operand& operand) const {
         return is_memory ? Scope::kThread : registers_[operand.index];
       }
       if (operand.reference == Reference::kParameter && parameters_vary_) return Scope::kThread;
+      // What a function returns is a register of its own; and nobody knows what an unknown name is.
+      if (operand.reference == Reference::kReturn || operand.reference == Reference::kNone) {
+        return Scope::kThread;
+      }
       return Scope::kBlock;  // an address, or a parameter of the kernel
     default: {
       Scope all = Scope::kBlock;
@@ -216,14 +224,14 @@ Scope Uniformity::result_of(const Instruction& instruction) const {
   const std::string_view opcode = instruction.opcode;
   const auto& operands = instruction.operands;
   if (const auto scope = constant_per_warp(instruction)) return *scope;
-  if (is_pure(opcode)) return inputs_of(instruction);
+  if (is_pure(instruction)) return inputs_of(instruction);
   if (opcode == "ld" && operands.size() == 2 && !instruction.has("volatile")) {
     if (instruction.has("param") || instruction.has("param::entry")) {
       const bool own =
           !operands[1].parts.empty() && operands[1].parts[0].reference == Reference::kParameter;
       return own && !parameters_vary_ ? inputs_of(instruction) : Scope::kThread;
     }
-    if (instruction.has("local")) return Scope::kThread;
+    if (instruction.has("local") || instruction.has("param::func")) return Scope::kThread;
     // Threads that read one address together read one value: a write between their reads would be a
     // data race. Not so of the accesses that are made for races.
     const bool may_race = std::ranges::any_of(instruction.modifiers, [](std::string_view word) {
@@ -231,8 +239,10 @@ Scope Uniformity::result_of(const Instruction& instruction) const {
     });
     return may_race ? Scope::kThread : inputs_of(instruction);
   }
-  if (opcode == "bar" || opcode == "barrier") {
-    return instruction.has("warp") ? Scope::kThread : Scope::kBlock;
+  if (is_block_barrier(instruction)) {
+    // One that reduces; of some threads only, or where each names its own, there are several.
+    const bool is_one = barrier_kind(instruction).whole_block && constant(operands[1]);
+    return is_one ? Scope::kBlock : Scope::kThread;
   }
   if (opcode == "vote" || opcode == "redux") {
     return names_whole_warp(instruction) ? Scope::kWarp : Scope::kThread;
@@ -259,9 +269,8 @@ bool Uniformity::raise(const Operand& operand, Scope scope) {
 
 bool Uniformity::visit(std::uint32_t index) {
   const Instruction& instruction = function_.instructions[index];
-  const bool is_call = instruction.opcode == "call";
-  if (!is_call && !has_result(instruction)) return false;
-  Scope scope = is_call ? Scope::kThread : result_of(instruction);
+  if (!has_result(instruction)) return false;
+  Scope scope = result_of(instruction);
   if (instruction.guard) scope = join(scope, of(*instruction.guard));
   bool changed = false;
   for_each_result(instruction, [&](const Operand& result) { changed |= raise(result, scope); });

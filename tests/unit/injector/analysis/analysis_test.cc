@@ -111,6 +111,46 @@ TEST(AnalysisTest, LocalMemoryBehindASharedAddressDiffers) {
                   ->drains);
 }
 
+/// Whether a thread may leave alone where `value` put 1 or something else into %r4.
+bool differs(const std::string& value, const std::string& before = "") {
+  return judge(kTid + value + "setp.eq.u32 %p1, %r4, 1; @%p1 bra OUT; bar.sync 0;\nOUT:", before)
+      ->drains;
+}
+
+TEST(AnalysisTest, WhatAFunctionReturnsDiffers) {
+  const std::string in_registers =
+      ".func (.reg .b32 v) f(.reg .b32 a)\n{\nmov.u32 v, %tid.x;\nret;\n}\n";
+  EXPECT_TRUE(differs("call (%r4), f, (%r2);", in_registers));
+  EXPECT_TRUE(differs("call.uni (%r4), f, (%r2);", in_registers));
+  const std::string in_parameters = ".func (.param .b32 v) f()\n{\nst.param.b32 [v], 1;\nret;\n}\n";
+  for (const char* load : {"ld.param.b32", "ld.param::func.b32"}) {
+    EXPECT_TRUE(differs("{ .param .b32 v; call (v), f; " + std::string(load) + " %r4, [v]; }\n",
+                        in_parameters))
+        << load;
+  }
+}
+
+TEST(AnalysisTest, AReturnedRegisterDiffersInsideItsFunction) {
+  const std::string f =
+      ".func (.reg .b32 v) f()\n{\n.reg .pred %p1;\nmov.u32 v, %tid.x;\n"
+      "setp.eq.u32 %p1, v, 1; @%p1 bra OUT;\nbar.sync 0;\nOUT: ret;\n}\n";
+  expect_refused(judge("call (%r4), f;", f), "this barrier in a function", false);
+}
+
+TEST(AnalysisTest, WhatTheCarryFlagHoldsDiffers) {
+  EXPECT_TRUE(differs("add.cc.u32 %r3, %r2, %r1; addc.u32 %r4, %r2, 0;"));
+  EXPECT_TRUE(differs("sub.cc.u32 %r3, %r2, %r1; subc.u32 %r4, %r2, 0;"));
+  EXPECT_TRUE(differs("mad.lo.cc.u32 %r3, %r2, %r1, %r1; madc.hi.u32 %r4, %r2, %r2, 0;"));
+  EXPECT_FALSE(differs("add.u32 %r4, %r2, %r2;"));
+}
+
+TEST(AnalysisTest, OnlyABarrierOfTheWholeBlockReducesForAll) {
+  EXPECT_FALSE(differs("bar.red.popc.u32 %r4, 0, %p2;"));
+  EXPECT_FALSE(differs("mov.u32 %r3, 2; bar.red.popc.u32 %r4, %r3, %p2;"));
+  EXPECT_TRUE(differs("bar.red.popc.u32 %r4, %r1, %p2;"));
+  EXPECT_TRUE(differs("bar.red.popc.u32 %r4, 1, 64, %p2;"));
+}
+
 TEST(AnalysisTest, DrainsCannotHoldReducingOrNamedBarriers) {
   expect_refused(judge(kLeaveByTid + "bar.sync 0; bar.red.popc.u32 %r4, 0, %p1;\nOUT:"), "reduces",
                  false);

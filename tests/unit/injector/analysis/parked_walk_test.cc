@@ -123,6 +123,12 @@ TEST(ParkedWalkTest, WhatItCannotKnowMayNotDecideWhichBarrierIsNext) {
   EXPECT_TRUE(plan("ld.shared.u32 %r3, [words];\n" + kLeave + decide).walk);
 }
 
+TEST(ParkedWalkTest, CarriesNoSumWithoutItsCarry) {
+  const std::string decide =
+      "setp.eq.u32 %p3, %r3, 5; @%p3 bra OVER;\nbar.sync 0;\nOVER: bar.sync 0;";
+  EXPECT_FALSE(plan(kLeave + "add.cc.u32 %r4, %r2, %r2; addc.u32 %r3, %r2, 0;\n" + decide).walk);
+}
+
 TEST(ParkedWalkTest, OtherBarriersAreLeftAlone) {
   EXPECT_FALSE(plan(kLeave + "@%p2 bar.sync 0;").walk) << "guarded";
   EXPECT_FALSE(plan(kLeave + "bar.sync 0, 64;").walk) << "counts threads";
