@@ -39,16 +39,16 @@ std::optional<std::uint32_t> target_of(const ptx::Function& function, const Inst
 }
 
 const Instruction* stray_branch(const ptx::Function& function) {
-  const auto is_known = [&](std::string_view name) {
-    return std::ranges::find(function.labels, name, &ptx::Label::name) != function.labels.end();
+  const auto is_known = [&](const Operand& target) {
+    return label_of(function, target) != nullptr;
   };
   const auto strays = [&](const Instruction& instruction) {
     if (instruction.opcode == "bra") return !target_of(function, instruction);
     if (instruction.opcode != "brx") return false;
     const ptx::Label* table =
         instruction.operands.size() == 2 ? label_of(function, instruction.operands[1]) : nullptr;
-    return table == nullptr || table->branch_targets.empty() ||
-           !std::ranges::all_of(table->branch_targets, is_known);
+    return table == nullptr || table->targets.empty() ||
+           !std::ranges::all_of(table->targets, is_known);
   };
   const auto found = std::ranges::find_if(function.instructions, strays);
   return found == function.instructions.end() ? nullptr : &*found;
@@ -106,9 +106,8 @@ void ControlFlow::add_targets(const ptx::Function& function, const Instruction& 
       add(*label);
       continue;
     }
-    for (const std::string_view name : label->branch_targets) {
-      const auto target = std::ranges::find(function.labels, name, &ptx::Label::name);
-      if (target != function.labels.end()) add(*target);
+    for (const Operand& target : label->targets) {
+      if (const ptx::Label* found = label_of(function, target)) add(*found);
     }
   }
 }

@@ -13,6 +13,7 @@ constexpr std::size_t kMaxScopes = 128;
 // Deferred operands are found again by address: whatever holds them must move, not copy.
 static_assert(std::is_nothrow_move_constructible_v<Instruction>);
 static_assert(std::is_nothrow_move_constructible_v<Function>);
+static_assert(std::is_nothrow_move_constructible_v<Label>);
 
 }  // namespace
 
@@ -155,9 +156,15 @@ void BodyParser::parse_prototype(Label& label) {
 void BodyParser::parse_targets(Label& label) {
   cursor_.take();
   do {
-    label.branch_targets.push_back(cursor_.expect_name("a target"));
+    Operand target;
+    target.span = cursor_.peek().span;
+    target.text = cursor_.expect_name("a target");
+    label.branch_targets.push_back(target.text);
+    label.targets.push_back(std::move(target));
   } while (cursor_.accept(','));
   cursor_.expect(';', "after the targets");
+  // Only now, as they no longer move.
+  for (Operand& target : label.targets) symbols_.defer(target);
 }
 
 void BodyParser::parse_opcode(Instruction& instruction) {

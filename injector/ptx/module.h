@@ -161,6 +161,7 @@ struct Label {
   std::uint32_t line = 0;
   Span span;
   std::vector<std::string_view> branch_targets;  // of a .branchtargets / .calltargets directive
+  std::vector<Operand> targets;                  // the same, resolved by scope
   std::optional<std::uint32_t> prototype;        // index into Module::functions of a .callprototype
 };
 

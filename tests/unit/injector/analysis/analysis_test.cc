@@ -90,6 +90,14 @@ TEST(AnalysisTest, ABranchToNoLabelRefusesAllForms) {
   expect_refused(callee, "no label", true);
 }
 
+TEST(AnalysisTest, ATablesLabelsAreThoseOfItsScope) {
+  const std::string table = "ts: .branchtargets A, B;\nbrx.idx ";
+  const Judged judged =
+      judge(kTid + "{\n" + table + "%r2, ts;\nA: mov.u32 %r4, 5;\nB: mov.u32 %r5, 6;\n}\n{\n" +
+            table + "%r1, ts;\nA: ret;\nB: mov.u32 %r5, 6;\n}\nbar.sync 0;");
+  EXPECT_TRUE(judged->drains);
+}
+
 TEST(AnalysisTest, AValueWrittenWhereThreadsArePartedDiffersAfterwards) {
   EXPECT_TRUE(judge(kTid + "mov.u32 %r5, 0; setp.ge.u32 %p1, %r1, 7; @%p1 bra ON; mov.u32 %r5, 1;\n"
                            "ON: setp.eq.u32 %p2, %r5, 1; @%p2 bra OUT; bar.sync 0;\nOUT:")
