@@ -68,7 +68,6 @@ class EntryJudge {
 
   void measure() {
     const Facts& all = facts_.with_callees;
-    result_.reads_block_index = facts_.own.has(Trait::kBlockIndex);
     for (const std::uint32_t callee : facts_.callees) {
       result_.functions_read_block_index |= all_facts_[callee].with_callees.has(Trait::kBlockIndex);
     }
@@ -82,9 +81,6 @@ class EntryJudge {
     }
     for (const ptx::Variable& variable : function_.variables) {
       if (variable.space == ptx::Space::kShared) result_.static_shared_bytes += variable.bytes;
-      if (variable.space == ptx::Space::kReg && variable.type != ptx::Type::kPred) {
-        result_.registers += std::max(1u, ptx::type_bytes(variable.type) / 4) * variable.vector;
-      }
     }
     for (const std::uint32_t shared : facts_.shared_variables) {
       result_.static_shared_bytes += module_.variables[shared].bytes;

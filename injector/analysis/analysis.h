@@ -49,7 +49,6 @@ struct EntryAnalysis {
   bool independent_blocks = false;
   /// Waits for its asynchronous copies are added at the end of each block.
   bool copies_asynchronously = false;
-  bool reads_block_index = false;
   bool calls = false;  // functions that were not inlined
   /// Device functions that were not inlined read %ctaid.
   bool functions_read_block_index = false;
@@ -58,7 +57,6 @@ struct EntryAnalysis {
   std::uint32_t warp_wide = 0;
   std::uint64_t static_shared_bytes = 0;  // as declared, without padding
   std::uint64_t parameter_bytes = 0;
-  std::uint32_t registers = 0;  // virtual ones, in units of 32 bits
 };
 
 struct ModuleAnalysis {

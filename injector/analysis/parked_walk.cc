@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "injector/analysis/facts.h"
-#include "injector/analysis/scopes.h"
 
 namespace slate::injector {
 namespace {
@@ -15,9 +14,8 @@ constexpr std::uint32_t kNone = ControlFlow::kNone;
 
 class Planner {
  public:
-  Planner(const ptx::Module& module, const ptx::Function& function)
+  explicit Planner(const ptx::Function& function)
       : function_(function),
-        scopes_(inner_scopes(module, function)),
         flow_(function),
         cut_(flow_),
         carried_(function.instructions.size(), false),
@@ -215,7 +213,7 @@ class Planner {
   /// A stop can be reached only at the beginning of its scope, so all of that is done.
   bool carry_scopes() {
     bool any = false;
-    for (const InnerScope& scope : scopes_) {
+    for (const ptx::InnerScope& scope : function_.scopes) {
       const bool concerns = std::any_of(carried_.begin() + scope.first,
                                         carried_.begin() + scope.end, [](bool c) { return c; });
       for (std::uint32_t i = scope.first; i < scope.end; ++i) {
@@ -230,7 +228,7 @@ class Planner {
     return any && !failed_;
   }
 
-  bool holds_barrier(const InnerScope& scope) const {
+  bool holds_barrier(const ptx::InnerScope& scope) const {
     return std::any_of(function_.instructions.begin() + scope.first,
                        function_.instructions.begin() + scope.end, is_block_barrier);
   }
@@ -349,7 +347,6 @@ class Planner {
   }
 
   const ptx::Function& function_;
-  const std::vector<InnerScope> scopes_;
   const ControlFlow flow_;
   ControlFlow cut_;              // without the early ways out
   std::vector<bool> reaches_;    // by block: a barrier
@@ -366,9 +363,8 @@ class Planner {
 
 }  // namespace
 
-std::optional<ParkedWalk> plan_parked_walk(const ptx::Module& module,
-                                           const ptx::Function& function) {
-  return Planner(module, function).plan();
+std::optional<ParkedWalk> plan_parked_walk(const ptx::Function& function) {
+  return Planner(function).plan();
 }
 
 }  // namespace slate::injector

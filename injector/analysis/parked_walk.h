@@ -39,7 +39,6 @@ struct ParkedWalk {
 /// Nothing if no thread leaves before others reach a barrier, or if the walk cannot be planned:
 /// which barrier is next depends on what a parked thread cannot know, or a barrier is guarded,
 /// counts threads or is named by a register.
-std::optional<ParkedWalk> plan_parked_walk(const ptx::Module& module,
-                                           const ptx::Function& function);
+std::optional<ParkedWalk> plan_parked_walk(const ptx::Function& function);
 
 }  // namespace slate::injector

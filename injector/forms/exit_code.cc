@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "injector/analysis/facts.h"
+#include "injector/analysis/scopes.h"
 #include "injector/analysis/uniformity.h"
 #include "injector/forms/ptx_template.h"
 
@@ -51,7 +52,7 @@ bool ExitCode::is_plain(std::uint32_t index) const {
   const Instruction& instruction = function_.instructions[index];
   const std::string_view opcode = instruction.opcode;
   return !instruction.guard && opcode != "brx" && opcode != "call" && opcode != "trap" &&
-         !is_warp_wide(instruction) && scope_of(scopes_, index) == nullptr;
+         !is_warp_wide(instruction) && scope_of(function_, index) == nullptr;
 }
 
 std::optional<std::string> ExitCode::guarded(std::uint32_t block, std::string_view guard) const {
@@ -111,7 +112,7 @@ std::optional<std::string> ExitCode::copy_of_block(std::uint32_t number, const s
   const ControlFlow::Block& block = flow_.blocks()[number];
   std::string text = expand(fmt::format("{}_{}:\n", name, number));
   for (std::uint32_t i = block.first; i < block.end; ++i, ++copied_) {
-    const InnerScope* scope = scope_of(scopes_, i);
+    const ptx::InnerScope* scope = scope_of(function_, i);
     if (scope == nullptr) {
       const auto one = copy_of(function_.instructions[i], name);
       if (!one) return std::nullopt;
@@ -132,7 +133,7 @@ std::optional<std::string> ExitCode::copy_of_block(std::uint32_t number, const s
                                     : fmt::format("\tbra {}_{};\n", name, next));
 }
 
-bool ExitCode::jumps_inside(const InnerScope& scope) const {
+bool ExitCode::jumps_inside(const ptx::InnerScope& scope) const {
   return std::any_of(
       function_.instructions.begin() + scope.first, function_.instructions.begin() + scope.end,
       [](const Instruction& i) { return i.opcode == "bra" || i.opcode == "brx" || leaves(i); });

@@ -10,7 +10,6 @@
 
 #include "injector/analysis/control_flow.h"
 #include "injector/analysis/mentions.h"
-#include "injector/analysis/scopes.h"
 #include "injector/ptx/module.h"
 
 namespace slate::injector {
@@ -19,8 +18,8 @@ class ExitCode {
  public:
   /// The arguments must outlive it.
   ExitCode(const ptx::Module& module, const ptx::Function& function, const ControlFlow& flow,
-           const std::vector<InnerScope>& scopes, const Mentions& mentions)
-      : module_(module), function_(function), flow_(flow), scopes_(scopes), mentions_(mentions) {}
+           const Mentions& mentions)
+      : module_(module), function_(function), flow_(flow), mentions_(mentions) {}
 
   /// The code from `block` on, each instruction that others would notice under `guard`, a template
   /// of a predicate; empty if there is none but the end. Nothing unless it is a few plain
@@ -45,12 +44,11 @@ class ExitCode {
                                            bool next_follows);
   std::optional<std::string> copy_of(const ptx::Instruction& instruction,
                                      const std::string& name) const;
-  bool jumps_inside(const InnerScope& scope) const;
+  bool jumps_inside(const ptx::InnerScope& scope) const;
 
   const ptx::Module& module_;
   const ptx::Function& function_;
   const ControlFlow& flow_;
-  const std::vector<InnerScope>& scopes_;
   const Mentions& mentions_;
   std::size_t copied_ = 0;  // instructions
 };

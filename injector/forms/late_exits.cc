@@ -27,12 +27,11 @@ class LateExitWriter {
   LateExitWriter(const ptx::Module& module, const ptx::Function& function, const ParkedWalk& walk)
       : module_(module),
         function_(function),
-        scopes_(inner_scopes(module, function)),
         flow_(function),
         walk_(walk),
         jumps_(walk.jumps),
         mentions_(function),
-        code_(module, function, flow_, scopes_, mentions_) {}
+        code_(module, function, flow_, mentions_) {}
 
   /// The edits of the function; nothing where a label would be in an inner scope, or where exits
   /// have too much code.
@@ -73,7 +72,7 @@ class LateExitWriter {
 
   /// Where code goes that is to stand before the instruction and be seen from everywhere.
   std::uint32_t outside(std::uint32_t i) {
-    const InnerScope* scope = scope_of(scopes_, i);
+    const ptx::InnerScope* scope = scope_of(function_, i);
     if (scope == nullptr) return begin_of(i);
     failed_ |= scope->first != i;
     return scope->span.begin;
@@ -291,7 +290,6 @@ class LateExitWriter {
 
   const ptx::Module& module_;
   const ptx::Function& function_;
-  const std::vector<InnerScope> scopes_;
   const ControlFlow flow_;
   const ParkedWalk& walk_;
   std::map<std::uint32_t, std::uint32_t> jumps_;
@@ -314,7 +312,7 @@ std::set<std::uint32_t> plan_changes(const ptx::Module& module, const ModuleAnal
     if (entry.barriers == 0 || (entry.worker.legal() && !entry.drains)) continue;
     if (!entry.slice.legal()) continue;  // what refuses that refuses the worker in any shape
     const ptx::Function& function = module.functions[entry.function];
-    const auto walk = plan_parked_walk(module, function);
+    const auto walk = plan_parked_walk(function);
     if (!walk) continue;
     auto wanted = LateExitWriter(module, function, *walk).write();
     if (!wanted) continue;

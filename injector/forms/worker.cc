@@ -4,7 +4,6 @@
 
 #include "injector/analysis/control_flow.h"
 #include "injector/analysis/facts.h"
-#include "injector/analysis/scopes.h"
 #include "injector/forms/block_index.h"
 #include "injector/forms/function_copy.h"
 #include "injector/forms/ptx_template.h"
@@ -162,12 +161,10 @@ class WorkerWriter {
 /// Takes the kernel's own shared variables out of its body. Declared before the worker's words they
 /// keep their addresses, the first one that without an offset: an instruction less where it is
 /// used.
-std::string take_shared(const ptx::Module& module, const ptx::Function& function,
-                        FunctionCopy& copy) {
-  const std::vector<InnerScope> scopes = inner_scopes(module, function);
+std::string take_shared(const ptx::Function& function, FunctionCopy& copy) {
   std::string declarations;
   for (const ptx::Variable& variable : function.variables) {
-    const bool is_inside = std::ranges::any_of(scopes, [&](const InnerScope& scope) {
+    const bool is_inside = std::ranges::any_of(function.scopes, [&](const ptx::InnerScope& scope) {
       return variable.span.begin > scope.span.begin && variable.span.begin < scope.span.end;
     });
     if (variable.space != ptx::Space::kShared || is_inside) continue;
@@ -187,8 +184,8 @@ Result<std::string> worker_form(const ptx::Module& module, const EntryAnalysis& 
   copy.add_parameter(parameter_declaration());
   if (options.most_registers != 0) copy.set_directive("maxnreg", options.most_registers);
   const WorkerWriter writer(function, entry, options);
-  copy.prepend(writer.prologue(options.copies == nullptr ? take_shared(module, function, copy)
-                                                         : std::string()));
+  copy.prepend(
+      writer.prologue(options.copies == nullptr ? take_shared(function, copy) : std::string()));
   writer.change(copy);
   redirect_calls(module, function, copied, copy);
   copy.append(writer.epilogue());

@@ -9,6 +9,7 @@ namespace slate::ptx {
 namespace {
 
 constexpr std::size_t kMaxScopes = 128;
+constexpr std::size_t kBodyDepth = 2;  // below the scope of the parameters
 
 // Deferred operands are found again by address: whatever holds them must move, not copy.
 static_assert(std::is_nothrow_move_constructible_v<Instruction>);
@@ -55,11 +56,10 @@ std::vector<Operand*> BodyParser::parse() {
 }
 
 void BodyParser::parse_statement() {
-  if (cursor_.accept('{')) {
-    if (symbols_.depth() >= kMaxScopes) cursor_.fail("scopes nested too deep");
-    symbols_.open();
+  if (cursor_.at('{')) {
+    open_scope();
   } else if (cursor_.accept('}')) {
-    symbols_.close();
+    close_scope();
   } else if (cursor_.at(TokenKind::kDirective)) {
     parse_directive();
   } else if (cursor_.at('@')) {
@@ -71,6 +71,24 @@ void BodyParser::parse_statement() {
   } else if (!cursor_.accept(';')) {
     cursor_.fail("expected a statement");
   }
+}
+
+void BodyParser::open_scope() {
+  if (symbols_.depth() >= kMaxScopes) cursor_.fail("scopes nested too deep");
+  const std::uint32_t begin = cursor_.take().span.begin;
+  if (symbols_.depth() == kBodyDepth) {
+    inner_.first = static_cast<std::uint32_t>(function_.instructions.size());
+    inner_.span.begin = begin;
+  }
+  symbols_.open();
+}
+
+void BodyParser::close_scope() {
+  symbols_.close();
+  if (symbols_.depth() != kBodyDepth) return;
+  inner_.end = static_cast<std::uint32_t>(function_.instructions.size());
+  inner_.span.end = cursor_.last_end();
+  if (inner_.first != inner_.end) function_.scopes.push_back(inner_);
 }
 
 void BodyParser::parse_directive() {

@@ -23,6 +23,8 @@ class BodyParser {
 
  private:
   void parse_statement();
+  void open_scope();
+  void close_scope();
   void parse_directive();
   void parse_variables();
   void parse_location();
@@ -39,6 +41,7 @@ class BodyParser {
   Function& function_;
   Symbols symbols_;
   OperandParser operands_;
+  InnerScope inner_;  // the one under way
   std::vector<Declared> declared_;
 };
 

@@ -210,7 +210,6 @@ void DeclarationParser::parse_function_directives(Function& function) {
     const Token token = cursor_.take();
     Function::Directive directive{
         .name = cursor_.view(token).substr(1), .values = {}, .span = token.span};
-    if (directive.name == "noreturn") function.noreturn = true;
     if (directive.name == "pragma") {
       while (cursor_.at(TokenKind::kString)) {
         cursor_.take();

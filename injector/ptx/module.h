@@ -165,6 +165,15 @@ struct Label {
   std::optional<std::uint32_t> prototype;        // index into Module::functions of a .callprototype
 };
 
+/// A pair of braces in a function's body, not within another one: compilers put calls into them,
+/// and so does inline PTX. A label in one cannot be jumped to from outside, nor are its registers
+/// known there.
+struct InnerScope {
+  std::uint32_t first = 0;  // instructions [first, end), at least one
+  std::uint32_t end = 0;
+  Span span;  // from { to and including }
+};
+
 struct Function {
   std::string_view name;
   bool is_entry = false;
@@ -172,12 +181,12 @@ struct Function {
   bool is_visible = false;    // .visible or .weak
   bool is_prototype = false;  // of a .callprototype: a nameless signature
   bool has_body = false;
-  bool noreturn = false;
   std::vector<Variable> parameters;  // space kParam, or kReg for old-style .func
   std::vector<Variable> returns;
   std::vector<Variable> variables;  // registers, local, shared and param variables of all scopes
   std::vector<Label> labels;
   std::vector<Instruction> instructions;  // flat, in text order; scopes are resolved away
+  std::vector<InnerScope> scopes;         // in text order
   /// Performance directives: ".maxntid" -> {256,1,1}, ".minnctapersm", ".maxnreg", ".reqntid",
   /// ".reqnctapercluster", ".explicitcluster" ...
   struct Directive {

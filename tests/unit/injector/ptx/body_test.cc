@@ -124,7 +124,7 @@ TEST(BodyTest, TargetsAndPrototypesAreLabels) {
       dump_of(kHeader + ".entry f() { .reg .u32 i; T: .branchtargets A, B; A: brx.idx i, T; B: "
                         "P: .callprototype (.param .b32 _) _ (.param .b64 _) .noreturn; "
                         "call (x), i, (y), P; }"),
-      "prototype _ noreturn .noreturn()\n"
+      "prototype _ .noreturn()\n"
       "  return param b32 _ align 4 bytes 4\n"
       "  given param b64 _ align 8 bytes 8\n"
       "entry f {\n"

@@ -90,7 +90,7 @@ TEST(DeclarationTest, FunctionsHaveParametersAndDirectives) {
       {".entry k .reqntid 32 .explicitcluster .reqnctapercluster 2,1,1 {}",
        "entry k .reqntid(32) .explicitcluster() .reqnctapercluster(2,1,1) {\n}"},
       {".entry k() .pragma \"enable_smem_spilling\"; {}", "entry k .pragma() {\n}"},
-      {".weak .func g() .noreturn;", "visible func g noreturn .noreturn()"},
+      {".weak .func g() .noreturn;", "visible func g .noreturn()"},
       {".func .attribute(.unified(1,2)) g();", "func g"},
       {".extern .func printf(.param .b64 f, .param .b8 rest[]);",
        "extern func printf\n  given param b64 f align 8 bytes 8\n"

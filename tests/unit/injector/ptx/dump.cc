@@ -130,7 +130,6 @@ std::string dump(const Function& function) {
   if (function.is_visible) out += "visible ";
   out += function.is_entry ? "entry " : function.is_prototype ? "prototype " : "func ";
   out += function.name;
-  if (function.noreturn) out += " noreturn";
   for (const Function::Directive& directive : function.directives) {
     out += fmt::format(" .{}({})", directive.name, fmt::join(directive.values, ","));
   }
