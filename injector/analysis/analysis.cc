@@ -186,7 +186,7 @@ class EntryJudge {
 
   void judge_control_flow() {
     const ControlFlow flow(function_);
-    const Uniformity uniformity(function_, flow, false);
+    const Uniformity uniformity(function_, flow, {.takes_turns = takes_turns()});
     for (std::uint32_t i = 0; i < function_.instructions.size(); ++i) {
       const Instruction& instruction = function_.instructions[i];
       Scope apart = uniformity.apart_in(flow.block_of(i));
@@ -299,6 +299,8 @@ class EntryJudge {
     if (called.has(Trait::kWarpWide)) note_condition(apart);
   }
 
+  bool takes_turns() const { return facts_.with_callees.has(Trait::kHandsOver); }
+
   std::vector<std::uint32_t> reachable_functions() const {
     std::vector<std::uint32_t> found = facts_.callees;
     for (std::size_t i = 0; i < found.size(); ++i) {
@@ -316,7 +318,8 @@ class EntryJudge {
     const Facts& facts = all_facts_[index].own;
     if (!facts.has(Trait::kBarrier) && !facts.has(Trait::kWarpWide)) return;
     const ControlFlow flow(callee);
-    const Uniformity uniformity(callee, flow, true);
+    const Uniformity uniformity(callee, flow,
+                                {.parameters_vary = true, .takes_turns = takes_turns()});
     for (std::uint32_t i = 0; i < callee.instructions.size(); ++i) {
       const Instruction& instruction = callee.instructions[i];
       Scope apart = uniformity.apart_in(flow.block_of(i));

@@ -37,12 +37,13 @@ bool communicates(const Instruction& instruction) {
   if (opcode == "fence") {
     return instruction.has("gpu") || instruction.has("sys") || instruction.has("cluster");
   }
-  if (opcode == "atom") return may_be_global(instruction);
-  if (opcode != "ld") return false;
-  return may_be_global(instruction) &&
-         std::ranges::any_of(instruction.modifiers, [](std::string_view word) {
-           return is_one_of(word, {"volatile", "acquire", "relaxed", "mmio"});
-         });
+  return (opcode == "atom" || may_race(instruction)) && may_be_global(instruction);
+}
+
+/// With locks, flags and barriers of a part, threads can take turns between two barriers of all.
+bool hands_over(const Instruction& instruction) {
+  if (is_block_barrier(instruction)) return !barrier_kind(instruction).whole_block;
+  return is_one_of(instruction.opcode, {"atom", "mbarrier"}) || may_race(instruction);
 }
 
 class Collector {
@@ -81,6 +82,7 @@ class Collector {
     mark(opcode == "setmaxnreg", Trait::kRegisterMove);
     mark(is_one_of(opcode, {"alloca", "stacksave"}), Trait::kAlloca);
     mark(communicates(instruction), Trait::kCommunicates);
+    mark(hands_over(instruction), Trait::kHandsOver);
     const bool is_bulk = std::ranges::any_of(instruction.modifiers,
                                              [](auto word) { return word.starts_with("bulk"); });
     mark(opcode == "mbarrier" || opcode == "tcgen05" || (opcode == "cp" && is_bulk),
@@ -211,6 +213,13 @@ BarrierKind barrier_kind(const Instruction& instruction) {
   kind.zero = kind.named_by_number && operands[first].integer == 0;
   kind.whole_block = operands.size() == first + 1 + after;
   return kind;
+}
+
+bool may_race(const Instruction& instruction) {
+  return instruction.opcode == "ld" &&
+         std::ranges::any_of(instruction.modifiers, [](std::string_view word) {
+           return is_one_of(word, {"volatile", "acquire", "relaxed", "mmio"});
+         });
 }
 
 bool is_warp_wide(const Instruction& instruction) {

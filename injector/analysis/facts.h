@@ -31,6 +31,7 @@ enum class Trait : std::uint8_t {
   kSharedSize,    // reads %total_smem_size or %aggr_smem_size
   kCommunicates,  // may wait for, or learn from, another block
   kWarpWide,      // instructions that name other lanes
+  kHandsOver,     // may learn from a thread of its own block what it did, but by barriers of all
   kCount,
 };
 
@@ -70,6 +71,8 @@ struct BarrierKind {
 /// Requires: is_block_barrier(instruction).
 BarrierKind barrier_kind(const ptx::Instruction& instruction);
 
+/// True for loads that may find what another thread writes meanwhile.
+bool may_race(const ptx::Instruction& instruction);
 /// True for instructions that wait for, or read from, other lanes of the warp.
 bool is_warp_wide(const ptx::Instruction& instruction);
 /// True for %ctaid and %nctaid with a component.

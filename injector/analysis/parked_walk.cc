@@ -14,8 +14,9 @@ constexpr std::uint32_t kNone = ControlFlow::kNone;
 
 class Planner {
  public:
-  explicit Planner(const ptx::Function& function)
+  Planner(const ptx::Function& function, bool takes_turns)
       : function_(function),
+        takes_turns_(takes_turns),
         flow_(function),
         cut_(flow_),
         carried_(function.instructions.size(), false),
@@ -106,7 +107,7 @@ class Planner {
     auto edges = ways_out();
     if (!edges) return false;
     const ControlFlow together = straight();
-    const Uniformity uniformity(function_, together, false);
+    const Uniformity uniformity(function_, together, {.takes_turns = takes_turns_});
     std::erase_if(*edges, [&](const ControlFlow::Edge& edge) {
       const Instruction& last = function_.instructions[flow_.blocks()[edge.block].end - 1];
       return uniformity.of(*last.guard) == Scope::kBlock;
@@ -347,6 +348,7 @@ class Planner {
   }
 
   const ptx::Function& function_;
+  const bool takes_turns_;
   const ControlFlow flow_;
   ControlFlow cut_;              // without the early ways out
   std::vector<bool> reaches_;    // by block: a barrier
@@ -363,8 +365,8 @@ class Planner {
 
 }  // namespace
 
-std::optional<ParkedWalk> plan_parked_walk(const ptx::Function& function) {
-  return Planner(function).plan();
+std::optional<ParkedWalk> plan_parked_walk(const ptx::Function& function, bool takes_turns) {
+  return Planner(function, takes_turns).plan();
 }
 
 }  // namespace slate::injector

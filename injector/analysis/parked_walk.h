@@ -38,7 +38,7 @@ struct ParkedWalk {
 
 /// Nothing if no thread leaves before others reach a barrier, or if the walk cannot be planned:
 /// which barrier is next depends on what a parked thread cannot know, or a barrier is guarded,
-/// counts threads or is named by a register.
-std::optional<ParkedWalk> plan_parked_walk(const ptx::Function& function);
+/// counts threads or is named by a register. `takes_turns`: Uniformity::Surroundings.
+std::optional<ParkedWalk> plan_parked_walk(const ptx::Function& function, bool takes_turns);
 
 }  // namespace slate::injector

@@ -87,10 +87,11 @@ bool has_result(const Instruction& instruction) {
   return std::ranges::find(kNoResult, opcode) == kNoResult.end();
 }
 
-Uniformity::Uniformity(const ptx::Function& function, const ControlFlow& flow, bool parameters_vary)
+Uniformity::Uniformity(const ptx::Function& function, const ControlFlow& flow,
+                       Surroundings surroundings)
     : function_(function),
       flow_(flow),
-      parameters_vary_(parameters_vary),
+      surroundings_(surroundings),
       registers_(function.variables.size(), Scope::kBlock),
       definitions_(function.variables.size(), kNever),
       offsets_(function.variables.size(), 0),
@@ -133,7 +134,8 @@ Scope Uniformity::of(const Operand& operand) const {
         const bool is_memory = function_.variables[operand.index].space == ptx::Space::kLocal;
         return is_memory ? Scope::kThread : registers_[operand.index];
       }
-      if (operand.reference == Reference::kParameter && parameters_vary_) return Scope::kThread;
+      if (operand.reference == Reference::kParameter && surroundings_.parameters_vary)
+        return Scope::kThread;
       // What a function returns is a register of its own; and nobody knows what an unknown name is.
       if (operand.reference == Reference::kReturn || operand.reference == Reference::kNone) {
         return Scope::kThread;
@@ -220,25 +222,26 @@ std::optional<Scope> Uniformity::scope_of_warps(Place place) {
   }
 }
 
+/// Threads that read one address together read one value: a write between their reads would be a
+/// data race, unless something else than the barriers of the block gives threads an order. What
+/// nobody writes while the kernel runs is the same for all in any case.
+Scope Uniformity::loaded_by(const Instruction& load) const {
+  if (load.has("local") || load.has("param::func") || may_race(load)) return Scope::kThread;
+  if (load.has("param") || load.has("param::entry")) {
+    const auto& parts = load.operands[1].parts;
+    const bool own = !parts.empty() && parts[0].reference == Reference::kParameter;
+    return own && !surroundings_.parameters_vary ? inputs_of(load) : Scope::kThread;
+  }
+  const bool is_written = !load.has("const") && !load.has("nc");
+  return is_written && surroundings_.takes_turns ? Scope::kThread : inputs_of(load);
+}
+
 Scope Uniformity::result_of(const Instruction& instruction) const {
   const std::string_view opcode = instruction.opcode;
   const auto& operands = instruction.operands;
   if (const auto scope = constant_per_warp(instruction)) return *scope;
   if (is_pure(instruction)) return inputs_of(instruction);
-  if (opcode == "ld" && operands.size() == 2 && !instruction.has("volatile")) {
-    if (instruction.has("param") || instruction.has("param::entry")) {
-      const bool own =
-          !operands[1].parts.empty() && operands[1].parts[0].reference == Reference::kParameter;
-      return own && !parameters_vary_ ? inputs_of(instruction) : Scope::kThread;
-    }
-    if (instruction.has("local") || instruction.has("param::func")) return Scope::kThread;
-    // Threads that read one address together read one value: a write between their reads would be a
-    // data race. Not so of the accesses that are made for races.
-    const bool may_race = std::ranges::any_of(instruction.modifiers, [](std::string_view word) {
-      return word == "relaxed" || word == "acquire" || word == "mmio";
-    });
-    return may_race ? Scope::kThread : inputs_of(instruction);
-  }
+  if (opcode == "ld" && operands.size() == 2) return loaded_by(instruction);
   if (is_block_barrier(instruction)) {
     // One that reduces; of some threads only, or where each names its own, there are several.
     const bool is_one = barrier_kind(instruction).whole_block && constant(operands[1]);

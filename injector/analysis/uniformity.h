@@ -27,8 +27,14 @@ Scope join(Scope a, Scope b);
 
 class Uniformity {
  public:
-  /// `parameters_vary`: parameters count as different in every thread (of a device function).
-  Uniformity(const ptx::Function& function, const ControlFlow& flow, bool parameters_vary);
+  /// Who calls the function with what, and next to which threads.
+  struct Surroundings {
+    bool parameters_vary = false;  // they differ in every thread (of a device function)
+    /// The kernel, or a function that it calls, has Trait::kHandsOver: threads may take turns, and
+    /// what they load from one address may differ.
+    bool takes_turns = false;
+  };
+  Uniformity(const ptx::Function& function, const ControlFlow& flow, Surroundings surroundings);
 
   Scope of(const ptx::Operand& operand) const;
   /// Who may be apart from whom while this block of code runs: kBlock if all threads run it
@@ -85,13 +91,14 @@ class Uniformity {
   void part_values(std::uint32_t branch, const std::vector<std::uint32_t>& influenced, Scope scope);
   Scope result_of(const ptx::Instruction& instruction) const;
   Scope inputs_of(const ptx::Instruction& instruction) const;
+  Scope loaded_by(const ptx::Instruction& load) const;
   static std::optional<Scope> scope_of_warps(Place place);
   std::optional<Scope> constant_per_warp(const ptx::Instruction& instruction) const;
   bool raise(const ptx::Operand& operand, Scope scope);
 
   const ptx::Function& function_;
   const ControlFlow& flow_;
-  const bool parameters_vary_;
+  const Surroundings surroundings_;
   std::vector<Scope> registers_;                        // by index into Function::variables
   std::vector<std::uint32_t> definitions_;              // the same: what alone writes it
   std::vector<std::int64_t> offsets_;                   // the same: what is added to the place

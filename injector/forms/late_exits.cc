@@ -312,7 +312,8 @@ std::set<std::uint32_t> plan_changes(const ptx::Module& module, const ModuleAnal
     if (entry.barriers == 0 || (entry.worker.legal() && !entry.drains)) continue;
     if (!entry.slice.legal()) continue;  // what refuses that refuses the worker in any shape
     const ptx::Function& function = module.functions[entry.function];
-    const auto walk = plan_parked_walk(function);
+    const auto walk = plan_parked_walk(
+        function, analysis.functions[entry.function].with_callees.has(Trait::kHandsOver));
     if (!walk) continue;
     auto wanted = LateExitWriter(module, function, *walk).write();
     if (!wanted) continue;

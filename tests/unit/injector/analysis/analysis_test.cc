@@ -145,6 +145,28 @@ TEST(AnalysisTest, AReturnedRegisterDiffersInsideItsFunction) {
   expect_refused(judge("call (%r4), f;", f), "this barrier in a function", false);
 }
 
+TEST(AnalysisTest, WhereThreadsTakeTurnsLoadsOfOneAddressDiffer) {
+  const std::string address = "ld.param.u64 %d1, [a]; ";
+  const std::string functions =
+      ".func lock()\n{\n.reg .b32 %x;\natom.shared.cas.b32 %x, [0], 0, 1;\nret;\n}\n";
+  for (const std::string load : {"ld.global.u32", "ld.u32"}) {
+    const std::string value = load + " %r4, [%d1];\n";
+    EXPECT_FALSE(differs(address + value)) << load;
+    for (const char* turn :
+         {"atom.global.cas.b32 %r5, [%d1], 0, 1;", "atom.shared.cas.b32 %r5, [words], 0, 1;",
+          "ld.acquire.gpu.global.u32 %r5, [%d1];", "ld.volatile.shared.u32 %r5, [words];",
+          "bar.sync 1, 64;", "call lock;"}) {
+      EXPECT_TRUE(differs(address + turn + value, functions)) << turn << value;
+    }
+  }
+  EXPECT_TRUE(differs("bar.sync 1, 64; ld.shared.u32 %r4, [words];"));
+  // Nobody writes there while the kernel runs.
+  EXPECT_FALSE(
+      differs(address + "atom.global.inc.u32 %r5, [%d1], 9; ld.global.nc.u32 %r4, [%d1];"));
+  EXPECT_FALSE(
+      differs("atom.shared.inc.u32 %r5, [words], 9; ld.const.u32 %r4, [c];", ".const .u32 c;\n"));
+}
+
 TEST(AnalysisTest, WhatTheCarryFlagHoldsDiffers) {
   EXPECT_TRUE(differs("add.cc.u32 %r3, %r2, %r1; addc.u32 %r4, %r2, 0;"));
   EXPECT_TRUE(differs("sub.cc.u32 %r3, %r2, %r1; subc.u32 %r4, %r2, 0;"));
