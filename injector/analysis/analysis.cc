@@ -191,7 +191,7 @@ class EntryJudge {
       const Instruction& instruction = function_.instructions[i];
       Scope apart = uniformity.apart_in(flow.block_of(i));
       if (instruction.guard) apart = join(apart, uniformity.of(*instruction.guard));
-      if (is_block_barrier(instruction)) judge_barrier(instruction, apart);
+      if (is_block_barrier(instruction)) judge_barrier(instruction, apart, uniformity);
       if (is_warp_wide(instruction)) judge_warp_wide(instruction, i, apart, uniformity);
       if (instruction.opcode == "call") judge_call(instruction, apart);
     }
@@ -200,8 +200,9 @@ class EntryJudge {
     if (result_.drains) judge_drain();
   }
 
-  void judge_barrier(const Instruction& instruction, Scope apart) {
+  void judge_barrier(const Instruction& instruction, Scope apart, const Uniformity& uniformity) {
     ++result_.barriers;
+    judge_partial(instruction, uniformity);
     if (apart == Scope::kBlock) return;
     const BarrierKind kind = barrier_kind(instruction);
     // Threads that do not come here may be waiting for the next block at barrier 0.
@@ -211,6 +212,17 @@ class EntryJudge {
       refuse_worker(
           at(instruction.line, "some threads may have left before this named or partial barrier"));
     }
+  }
+
+  /// Those who are through with the block wait at barrier 0 for all threads, so no other barrier
+  /// may be that one.
+  void judge_partial(const Instruction& barrier, const Uniformity& uniformity) {
+    const BarrierKind kind = barrier_kind(barrier);
+    if (kind.whole_block || barrier.operands.empty()) return;
+    const auto number = uniformity.constant(barrier.operands[kind.reduces ? 1 : 0]);
+    if (number && *number != 0) return;
+    refuse_worker(at(barrier.line,
+                     "this barrier of a part of the block may be barrier 0, which workers use"));
   }
 
   void judge_warp_wide(const Instruction& instruction, std::uint32_t index, Scope apart,
@@ -324,6 +336,7 @@ class EntryJudge {
       const Instruction& instruction = callee.instructions[i];
       Scope apart = uniformity.apart_in(flow.block_of(i));
       if (instruction.guard) apart = join(apart, uniformity.of(*instruction.guard));
+      if (is_block_barrier(instruction)) judge_partial(instruction, uniformity);
       if (is_block_barrier(instruction) && apart != Scope::kBlock) {
         refuse_worker(
             at(instruction.line, "some threads may have left before this barrier in a function"));

@@ -45,6 +45,8 @@ class Uniformity {
   /// True if the register holds a mask of lanes found at run time (activemask, ballot, match), and
   /// every lane in it comes to the instruction `use` before it can leave.
   bool is_lane_mask(const ptx::Operand& operand, std::uint32_t use) const;
+  /// A number, or a register that holds one and nothing else.
+  std::optional<std::int64_t> constant(const ptx::Operand& operand) const;
 
  private:
   /// What a register is in terms of the thread's place in its block.
@@ -82,7 +84,6 @@ class Uniformity {
   Place place_of_sum(const ptx::Operand& one, const ptx::Operand& other) const;
   Place place_of_product(const ptx::Operand& one, const ptx::Operand& other) const;
   void find_constants();
-  std::optional<std::int64_t> constant(const ptx::Operand& operand) const;
   bool names_whole_warp(const ptx::Instruction& instruction) const;
   void find_lane_masks();
   void find_uses();

@@ -185,8 +185,21 @@ TEST(AnalysisTest, DrainsCannotHoldReducingOrNamedBarriers) {
   expect_refused(judge(kLeaveByTid + "bar.sync 0; bar.red.popc.u32 %r4, 0, %p1;\nOUT:"), "reduces",
                  false);
   expect_refused(judge(kLeaveByTid + "bar.sync 1;\nOUT:"), "named or partial", false);
-  expect_refused(judge(kLeaveByTid + "bar.sync 0, 64;\nOUT:"), "named or partial", false);
+  expect_refused(judge(kLeaveByTid + "bar.sync 0, 64;\nOUT:"), "barrier 0", false);
   EXPECT_TRUE(judge(kLeaveByTid + "bar.sync 1, 64;\nOUT:")->worker.legal());
+}
+
+TEST(AnalysisTest, APartialBarrierThatMayBeBarrierZeroRefusesTheWorker) {
+  for (const char* barrier :
+       {"bar.sync 0, 64;", "bar.sync %r1, 64;", "shr.u32 %r3, %r1, 6; bar.sync %r3, %r2;",
+        "barrier.sync.aligned %r2, 64;", "bar.red.or.pred %p3, %r2, 64, %p2;"}) {
+    expect_refused(judge(kTid + barrier), "may be barrier 0", false);
+  }
+  EXPECT_TRUE(judge("bar.sync 1, 64;")->worker.legal());
+  EXPECT_TRUE(judge("mov.u32 %r3, 1; mov.u32 %r4, 64; bar.sync %r3, %r4;")->worker.legal());
+  EXPECT_TRUE(judge("bar.red.or.pred %p3, 2, 64, %p2;")->worker.legal());
+  const std::string f = ".func f(.reg .b32 id)\n{\nbar.sync id, 64;\nret;\n}\n";
+  expect_refused(judge("call f, (1);", f), "may be barrier 0", false);
 }
 
 TEST(AnalysisTest, LanesThatLeaveBeforeAShuffleOfAllRefuseTheWorker) {
