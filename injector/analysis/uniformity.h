@@ -66,7 +66,6 @@ class Uniformity {
     kTiles,      // kCtaid times a multiple of 32, which may overflow
     kTiled,      // kTiles + tid.x
     kZero,       // the sign of one of the above, as in signed divisions; not of the last two
-    kNone,       // nothing written yet
   };
 
   static constexpr std::uint32_t kNever = ~std::uint32_t{0};

@@ -12,6 +12,13 @@ using ptx::Operand;
 
 constexpr std::uint32_t kWarpThreads = 32;
 
+/// Of a type that holds every place.
+bool is_wide_integer(ptx::Type type) {
+  using enum ptx::Type;
+  return type == kB32 || type == kU32 || type == kS32 || type == kB64 || type == kU64 ||
+         type == kS64;
+}
+
 bool is_special(const Operand& operand, std::string_view name) {
   return operand.kind == Operand::Kind::kSpecial && operand.text == name;
 }
@@ -53,9 +60,13 @@ Uniformity::Place Uniformity::place_shifted(const Instruction& shift) const {
 
 Uniformity::Place Uniformity::place_made_by(const Instruction& instruction) const {
   const auto& operands = instruction.operands;
-  if (instruction.guard) return Place::kUnknown;
-  if ((instruction.opcode == "mov" || instruction.opcode == "cvt") && operands.size() == 2) {
-    return place_of(operands[1]);
+  if (instruction.guard || !is_wide_integer(instruction.type())) return Place::kUnknown;
+  if (instruction.opcode == "mov" && operands.size() == 2) return place_of(operands[1]);
+  if (instruction.opcode == "cvt" && operands.size() == 2) {
+    const ptx::Type to = instruction.type(1);
+    const bool keeps =
+        is_wide_integer(to) && ptx::type_bytes(to) >= ptx::type_bytes(instruction.type());
+    return keeps ? place_of(operands[1]) : Place::kUnknown;
   }
   if (instruction.opcode == "shr" && operands.size() == 3) return place_shifted(instruction);
   if (instruction.opcode == "shl" && operands.size() == 3) {
@@ -128,36 +139,27 @@ void Uniformity::find_definitions() {
   }
 }
 
+/// Of registers that are written once, and from such: others may mean another thing the next time
+/// round a loop. Definitions stand before uses nearly always; where they do not, nothing is known.
 void Uniformity::find_places() {
-  // Definitions stand before uses nearly always; where they do not, the place stays unknown.
-  for (const Instruction& instruction : function_.instructions) {
-    const Place place = place_made_by(instruction);
-    const std::int64_t offset = offset_made_by(instruction);
-    for_each_result(instruction, [&](const Operand& result) {
-      if (!is_local(result)) return;
-      Place& present = places_[result.index];
-      const bool is_first = present == Place::kNone;
-      const bool is_same = present == place && offsets_[result.index] == offset;
-      present = (is_first || is_same) && place != Place::kNone ? place : Place::kUnknown;
-      offsets_[result.index] = offset;
-    });
+  for (std::uint32_t i = 0; i < function_.instructions.size(); ++i) {
+    const Instruction& instruction = function_.instructions[i];
+    if (instruction.operands.empty() || !is_local(instruction.operands[0])) continue;
+    const std::uint32_t result = instruction.operands[0].index;
+    if (definitions_[result] != i) continue;
+    places_[result] = place_made_by(instruction);
+    offsets_[result] = offset_made_by(instruction);
   }
 }
 
 void Uniformity::find_constants() {
-  std::vector<bool> written(function_.variables.size(), false);
-  for (const Instruction& instruction : function_.instructions) {
-    for_each_result(instruction, [&](const Operand& result) {
-      if (!is_local(result)) return;
-      const bool is_first = !written[result.index];
-      written[result.index] = true;
-      const bool is_constant = instruction.opcode == "mov" && instruction.operands.size() == 2 &&
-                               !instruction.guard &&
-                               instruction.operands[1].kind == Operand::Kind::kInteger;
-      auto& known = constants_[result.index];
-      known.reset();
-      if (is_first && is_constant) known = instruction.operands[1].integer;
-    });
+  for (std::uint32_t i = 0; i < function_.instructions.size(); ++i) {
+    const Instruction& instruction = function_.instructions[i];
+    const auto& operands = instruction.operands;
+    const bool is_constant = instruction.opcode == "mov" && operands.size() == 2 &&
+                             !instruction.guard && operands[1].kind == Operand::Kind::kInteger;
+    if (!is_constant || !is_local(operands[0]) || definitions_[operands[0].index] != i) continue;
+    constants_[operands[0].index] = operands[1].integer;
   }
 }
 

@@ -266,6 +266,31 @@ TEST(AnalysisTest, ABlockSizeThatIsWrittenOutNeedsWholeRowsOnly) {
       judge_number("mad.lo.s32 %r5, %r3, 96, %r1;", "div.s32 %r7, %r5, 32;")->worker.legal());
 }
 
+TEST(AnalysisTest, ANumberOfAnotherKindIsNoPlace) {
+  const auto legal = [](const std::string& number) {
+    return judge(kTid + ".reg .f32 %f<9>; .reg .b16 %h<9>;\n" + number +
+                 "@%p1 bra OUT; shfl.sync.idx.b32 %r8, %r1, 0, 31, -1;\nOUT:")
+        ->worker.legal();
+  };
+  const std::string by_32 = "shr.u32 %r4, %r3, 5; setp.ge.u32 %p1, %r4, %r2;";
+  EXPECT_TRUE(legal("cvt.u64.u32 %d1, %r1; shr.u64 %d2, %d1, 5; setp.ge.u64 %p1, %d2, 2;"));
+  EXPECT_TRUE(legal("mov.b32 %r3, %r1;" + by_32));
+  EXPECT_FALSE(legal("cvt.rn.f32.u32 %f1, %r1; mov.b32 %r3, %f1;" + by_32));
+  EXPECT_FALSE(legal("cvt.u16.u32 %h1, %r1; cvt.s32.s16 %r3, %h1;" + by_32));
+  EXPECT_FALSE(legal("cvt.s32.s16 %r3, %r1;" + by_32));
+  EXPECT_FALSE(legal("cvt.u64.u32 %d1, %r1; cvt.u32.u64 %r3, %d1;" + by_32));
+  EXPECT_FALSE(
+      legal("{ .reg .b16 %l; mov.b32 {%h1, %l}, %r1; }\n"
+            "shr.s16 %h2, %h1, 5; setp.ge.s16 %p1, %h2, 2;"));
+}
+
+TEST(AnalysisTest, APlaceThatChangesInALoopIsNone) {
+  const std::string loop = "LOOP: add.s32 %r6, %r5, 8; shfl.sync.bfly.b32 %r4, %r1, 1, 31, -1;\n";
+  EXPECT_FALSE(judge(kTid + "mov.u32 %r5, %r1;\n" + loop +
+                     "mov.u32 %r5, %r6; setp.lt.s32 %p1, %r6, 136; @%p1 bra LOOP;")
+                   ->worker.legal());
+}
+
 TEST(AnalysisTest, AnOffsetMovesTheLimit) {
   const std::string shuffle = "@%p1 bra OUT; shfl.sync.idx.b32 %r4, %r1, 0, 31, -1;\nOUT:";
   const auto compare = [&](const std::string& offset, const std::string& limit) {
