@@ -34,7 +34,7 @@ class Planner {
     place_exits();
     place_jumps();
     find_barriers();
-    if (failed_) return std::nullopt;
+    if (failed_ || goes_round_in_vain()) return std::nullopt;
     return std::move(result_);
   }
 
@@ -345,6 +345,44 @@ class Planner {
         result_.looping_barriers.push_back(i);
       }
     }
+  }
+
+  bool goes_on_in(std::uint32_t b) const {
+    return visited_[b] && parked_in_[b] && reaches_[b] && !has_barrier(b);
+  }
+
+  /// Where those go who do not stop in `b`.
+  std::vector<std::uint32_t> ways_on(std::uint32_t b) const {
+    if (is_branch_of_block(b) && !decides_[b]) return {cut_.blocks()[b].meeting};
+    return cut_.blocks()[b].successors;
+  }
+
+  /// There is a loop that parked threads may go round without a barrier. They ask whether anybody
+  /// is left at barriers only, and the loop's own end may be among the early ways out.
+  bool goes_round_in_vain() const {
+    const auto count = static_cast<std::uint32_t>(cut_.blocks().size());
+    std::vector<std::uint32_t> leading_there(count, 0);
+    std::vector<std::uint32_t> first;
+    for (std::uint32_t b = 0; b < count; ++b) {
+      if (!goes_on_in(b)) continue;
+      for (const std::uint32_t next : ways_on(b)) ++leading_there[next];
+    }
+    // Without those to which no other leads, again and again, only loops are left and what follows.
+    std::size_t left = 0;
+    for (std::uint32_t b = 0; b < count; ++b) {
+      if (!goes_on_in(b)) continue;
+      ++left;
+      if (leading_there[b] == 0) first.push_back(b);
+    }
+    while (!first.empty()) {
+      const std::uint32_t b = first.back();
+      first.pop_back();
+      --left;
+      for (const std::uint32_t next : ways_on(b)) {
+        if (--leading_there[next] == 0 && goes_on_in(next)) first.push_back(next);
+      }
+    }
+    return left != 0;
   }
 
   const ptx::Function& function_;

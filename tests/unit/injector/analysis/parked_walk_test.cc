@@ -103,6 +103,14 @@ TEST(ParkedWalkTest, EntersALoopWhereItBegins) {
   EXPECT_EQ(planned->jumps.at(header), planned.index_of("bar"));
 }
 
+TEST(ParkedWalkTest, GoesRoundNoLoopInWhichItMayMeetNoBarrier) {
+  // Its end is the way out of those who leave, so who is parked would never come to it.
+  const std::string loop = "add.u32 %r3, %r3, 1; setp.lt.u32 %p3, %r3, %r1; @%p3 bra LOOP;";
+  EXPECT_FALSE(plan("mov.u32 %r3, 0;\nLOOP: @%p2 bra ON; bar.sync 0;\nON: " + kStore + loop).walk);
+  EXPECT_TRUE(
+      plan("mov.u32 %r3, 0;\nLOOP: @%p2 bra ON; bar.sync 0;\nON: bar.sync 0;\n" + loop).walk);
+}
+
 TEST(ParkedWalkTest, AnExitUnderADifferingLoopConditionParks) {
   const Planned planned = plan(
       "mov.u32 %r3, 0;\nLOOP: bar.sync 0;\nadd.u32 %r3, %r3, 1;\n"
