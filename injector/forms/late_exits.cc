@@ -96,6 +96,8 @@ class LateExitWriter {
     for (const ParkedWalk::Exit& exit : walk_.exits) {
       auto code = code_.guarded(exit.way.to, "~own");
       if (!code) continue;
+      // In a scope its registers might be others of the same names.
+      if (!code->empty() && scope_of(function_, last_of(exit.way.block)) != nullptr) continue;
       left_here.push_back(exit.way);
       guarded_[exit.way.block] = std::move(*code);
     }
@@ -178,8 +180,9 @@ class LateExitWriter {
   }
 
   const Instruction& branch_of(const ParkedWalk::Exit& exit) const {
-    return function_.instructions[flow_.blocks()[exit.way.block].end - 1];
+    return function_.instructions[last_of(exit.way.block)];
   }
+  std::uint32_t last_of(std::uint32_t block) const { return flow_.blocks()[block].end - 1; }
 
   /// Code so short that it needs no branch: those who leave do it, and all go on together. Those
   /// parked before may come along up to here, too: one jump for both.
@@ -212,19 +215,28 @@ class LateExitWriter {
   const Instruction* comparison_before(std::uint32_t number) const {
     const ControlFlow::Block& block = flow_.blocks()[number];
     const Operand& condition = *function_.instructions[block.end - 1].guard;
-    std::set<std::string_view> changed;
+    std::set<std::uint32_t> changed;  // registers
+    const auto is_changed = [&](const Operand& operand) {
+      return operand.reference == ptx::Reference::kLocal && changed.contains(operand.index);
+    };
     for (std::uint32_t i = block.end - 1; i-- != block.first;) {
       const Instruction& instruction = function_.instructions[i];
-      for_each_result(instruction, [&](const Operand& result) { changed.insert(result.text); });
-      if (!changed.contains(condition.text)) continue;
+      for_each_result(instruction, [&](const Operand& result) {
+        if (result.reference == ptx::Reference::kLocal) changed.insert(result.index);
+      });
+      if (!is_changed(condition)) continue;
       const auto& operands = instruction.operands;
       const bool is_plain = instruction.opcode == "setp" && !instruction.guard &&
                             instruction.modifiers.size() == 2 && operands.size() == 3 &&
-                            operands[0].text == condition.text;
+                            operands[0].kind == Operand::Kind::kSymbol;
       const auto may_differ = [&](const Operand& operand) {  // clocks do
-        return operand.kind == Operand::Kind::kSpecial || changed.contains(operand.text);
+        return operand.kind == Operand::Kind::kSpecial || is_changed(operand);
       };
-      const bool is_same = is_plain && !may_differ(operands[1]) && !may_differ(operands[2]);
+      // Its operands are named again where the branch is, so their names must mean the same there.
+      const bool is_seen =
+          scope_of(function_, i) == nullptr && scope_of(function_, block.end - 1) == nullptr;
+      const bool is_same =
+          is_plain && is_seen && !may_differ(operands[1]) && !may_differ(operands[2]);
       return is_same ? &instruction : nullptr;
     }
     return nullptr;

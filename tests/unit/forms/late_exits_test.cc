@@ -124,6 +124,30 @@ TEST(LateExitsTest, AConditionIsTakenAsItIsIfItsComparisonWouldSayAnotherThing) 
   }
 }
 
+TEST(LateExitsTest, APredicateOfThatNameInAScopeIsAnotherOne) {
+  const Late late = make(
+      "{ .reg .pred %p1; setp.lt.u32 %p1, %r1, 8; selp.u32 %r3, 5, 6, %p1; }\n"
+      "@%p1 bra OUT;\nbar.sync 0;\nOUT:");
+  EXPECT_TRUE(late->late_exits);
+  EXPECT_TRUE(late.has("setp.ge.and.u32 %__slate_own|%__slate_alive, %r1, %r2, %__slate_alive;"));
+  EXPECT_FALSE(late.has("setp.lt.and"));
+  // Nor are the names of what a comparison in a scope compares known outside.
+  const Late inside = make(
+      "{ .reg .b32 %x; mov.u32 %x, %r1; setp.lt.u32 %p1, %x, 8; }\n"
+      "@%p1 bra OUT;\nbar.sync 0;\nOUT:");
+  EXPECT_TRUE(inside.has("mov.pred %__slate_own, %p1;"));
+}
+
+TEST(LateExitsTest, ExitCodeDoesNotMoveIntoAScope) {
+  const std::string scope =
+      "{ .reg .b32 %r4; xor.b32 %r4, %r1, 3;\n@%p1 bra AWAY;\n"
+      "add.u32 %r5, %r4, 1; }\nbar.sync 0;\nret;\nAWAY: ";
+  const Late late = make(scope + "st.shared.u32 [words], %r4;");
+  EXPECT_FALSE(late.has("@%__slate_own st.shared"));
+  EXPECT_TRUE(late.has("$__slate_leave_"));
+  EXPECT_TRUE(make(scope + "ret;").has("mov.pred %__slate_own, %p1;")) << "none to move";
+}
+
 TEST(LateExitsTest, ACounterIsNotReadASecondTime) {
   const Late late =
       make("setp.gt.u32 %p5, %clock, 7;\n@%p5 bra OUT;\n" + kStore + "bar.sync 0;\nOUT:");
