@@ -70,9 +70,15 @@ bool only_computes(const Instruction& instruction) {
 }
 
 bool may_be_repeated(const Instruction& instruction) {
-  const bool is_harmless_load = instruction.opcode == "ld" && !instruction.has("volatile") &&
-                                (instruction.has("param") || instruction.has("const"));
-  return only_computes(instruction) || is_harmless_load;
+  if (only_computes(instruction)) return true;
+  const auto& operands = instruction.operands;
+  if (instruction.opcode != "ld" || instruction.has("volatile") || operands.size() != 2)
+    return false;
+  if (!instruction.has("param") && !instruction.has("const")) return false;
+  // An address in a register may be anything where the others' conditions do not hold.
+  const auto& parts = operands[1].parts;
+  return !parts.empty() &&
+         (parts[0].reference == Reference::kParameter || parts[0].reference == Reference::kGlobal);
 }
 
 bool has_result(const Instruction& instruction) {

@@ -115,8 +115,8 @@ void for_each_result(const ptx::Instruction& instruction, auto&& use);
 
 /// True if the result depends on nothing but the operands, and there is no other effect.
 bool only_computes(const ptx::Instruction& instruction);
-/// Loads of parameters and constants count as such: they cannot fail, and where the others of a
-/// block are, they give each of its threads the same.
+/// Loads of parameters and constants by name count as such: they cannot fail, and give each thread
+/// of a block the same.
 bool may_be_repeated(const ptx::Instruction& instruction);
 
 /// True if operand 0 is a result.

@@ -148,6 +148,14 @@ TEST(LateExitsTest, ExitCodeDoesNotMoveIntoAScope) {
   EXPECT_TRUE(make(scope + "ret;").has("mov.pred %__slate_own, %p1;")) << "none to move";
 }
 
+TEST(LateExitsTest, ConstantsByAddressAreReadByThoseWhoAreMeantOnly) {
+  const std::string load = "ld.const.u32 %r3, [%d2];\nst.shared.u32 [words], %r3;\n";
+  const Late leaving = make("@%p1 bra AWAY;\nbar.sync 0;\nret;\nAWAY: " + load);
+  EXPECT_TRUE(leaving.has("@%__slate_own ld.const.u32 %r3, [%d2];"));
+  const Late staying = make("@%p1 bra OUT;\n" + load + "bar.sync 0;\nOUT:");
+  EXPECT_TRUE(staying.has("@%__slate_alive ld.const.u32 %r3, [%d2];"));
+}
+
 TEST(LateExitsTest, ACounterIsNotReadASecondTime) {
   const Late late =
       make("setp.gt.u32 %p5, %clock, 7;\n@%p5 bra OUT;\n" + kStore + "bar.sync 0;\nOUT:");

@@ -28,7 +28,7 @@ struct Planned {
 /// %p1 and %r1 differ between threads, %p2 and %r2 do not.
 Planned plan(const std::string& body) {
   auto module = ptx::parse(
-      ".version 8.8\n.target sm_90\n.address_size 64\n"
+      ".version 8.8\n.target sm_90\n.address_size 64\n.const .align 4 .b32 table[4];\n"
       ".visible .entry k(.param .u64 a, .param .u32 n)\n{\n"
       ".reg .pred %p<9>; .reg .b32 %r<30>; .reg .b64 %d<9>;\n"
       ".shared .align 4 .b8 words[64];\n"
@@ -127,6 +127,8 @@ TEST(ParkedWalkTest, WhatItCannotKnowMayNotDecideWhichBarrierIsNext) {
   EXPECT_FALSE(plan(kLeave + "ld.param.u64 %d1, [a]; ld.global.u32 %r3, [%d1];\n" + decide).walk);
   EXPECT_FALSE(plan(kLeave + "ld.volatile.param.u32 %r3, [n];\n" + decide).walk);
   EXPECT_TRUE(plan(kLeave + "ld.param.u32 %r3, [n];\n" + decide).walk);
+  EXPECT_TRUE(plan(kLeave + "ld.const.u32 %r3, [table+4];\n" + decide).walk);
+  EXPECT_FALSE(plan(kLeave + "ld.const.u32 %r3, [%d1];\n" + decide).walk) << "may fail";
   // Before the first exit it is there with the others.
   EXPECT_TRUE(plan("ld.shared.u32 %r3, [words];\n" + kLeave + decide).walk);
 }
