@@ -352,9 +352,10 @@ class EntryJudge {
     for (const Instruction& instruction : function_.instructions) {
       if (!is_block_barrier(instruction)) continue;
       const BarrierKind kind = barrier_kind(instruction);
-      if (kind.reduces || !kind.zero || !kind.whole_block) {
+      if (kind.reduces || !kind.zero || !kind.whole_block || instruction.guard) {
         refuse_worker(at(instruction.line,
-                         "threads leave early, and this barrier reduces, is named or is partial"));
+                         "threads leave early, and this barrier reduces, is named, is partial or "
+                         "is under a predicate"));
       }
     }
     if (callee_barrier_line_ != 0) {

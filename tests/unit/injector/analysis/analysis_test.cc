@@ -189,6 +189,11 @@ TEST(AnalysisTest, DrainsCannotHoldReducingOrNamedBarriers) {
   EXPECT_TRUE(judge(kLeaveByTid + "bar.sync 1, 64;\nOUT:")->worker.legal());
 }
 
+TEST(AnalysisTest, DrainsCannotHoldBarriersUnderAPredicate) {
+  expect_refused(judge(kLeaveByTid + "setp.eq.u32 %p2, %r2, 7; @%p2 bar.sync 0; bar.sync 0;\nOUT:"),
+                 "under a predicate", false);
+}
+
 TEST(AnalysisTest, APartialBarrierThatMayBeBarrierZeroRefusesTheWorker) {
   for (const char* barrier :
        {"bar.sync 0, 64;", "bar.sync %r1, 64;", "shr.u32 %r3, %r1, 6; bar.sync %r3, %r2;",
