@@ -218,7 +218,7 @@ BarrierKind barrier_kind(const Instruction& instruction) {
 bool may_race(const Instruction& instruction) {
   return instruction.opcode == "ld" &&
          std::ranges::any_of(instruction.modifiers, [](std::string_view word) {
-           return is_one_of(word, {"volatile", "acquire", "relaxed", "mmio"});
+           return is_one_of(word, {"volatile", "acquire", "relaxed", "mmio", "cv"});
          });
 }
 

@@ -389,6 +389,7 @@ TEST(AnalysisTest, BlocksThatMayLearnOfOneAnotherAreNotIndependent) {
   const std::string address = "ld.param.u64 %d1, [a]; ";
   EXPECT_FALSE(judge(address + "atom.global.add.u32 %r1, [%d1], 1;")->independent_blocks);
   EXPECT_FALSE(judge(address + "ld.volatile.global.u32 %r1, [%d1];")->independent_blocks);
+  EXPECT_FALSE(judge(address + "ld.global.cv.u32 %r1, [%d1];")->independent_blocks);
   EXPECT_FALSE(judge("membar.gl;")->independent_blocks);
   EXPECT_TRUE(judge(address + "red.global.add.u32 [%d1], 1;")->independent_blocks);
   EXPECT_TRUE(judge("atom.shared.add.u32 %r1, [words], 1;")->independent_blocks);
