@@ -146,12 +146,9 @@ class Collector {
   void find_taken_addresses() {
     for (const ptx::Variable& variable : module_.variables) {
       for (const ptx::Variable::Fixup& fixup : variable.fixups) {
-        for (std::uint32_t i = 0; i < module_.functions.size(); ++i) {
-          const ptx::Function& function = module_.functions[i];
-          if (!function.is_prototype && function.has_body && function.name == fixup.symbol) {
-            add_distinct(taken_, i);
-          }
-        }
+        const ptx::Function* function = module_.find_function(fixup.symbol);
+        if (function == nullptr || !function->has_body) continue;
+        add_distinct(taken_, static_cast<std::uint32_t>(function - module_.functions.data()));
       }
     }
   }

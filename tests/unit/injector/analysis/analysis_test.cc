@@ -381,6 +381,16 @@ TEST(AnalysisTest, FunctionsMayReadTheBlockIndexUnlessAPointerLeadsToThem) {
                  "through a pointer", true);
 }
 
+TEST(AnalysisTest, ATableMayNameAFunctionByItsAlias) {
+  const std::string call =
+      "ld.global.u64 %d1, [table]; { PROTO: .callprototype ()_ (); call %d1, (), PROTO; }";
+  const std::string functions =
+      ".visible .func g()\n{\n.reg .b32 %r1;\nmov.u32 %r1, %ctaid.x;\nret;\n}\n"
+      ".visible .func h();\n.alias h, g;\n.visible .global .align 8 .u64 table[1] = {";
+  expect_refused(judge(call, functions + "g};\n"), "through a pointer", true);
+  expect_refused(judge(call, functions + "h};\n"), "through a pointer", true);
+}
+
 TEST(AnalysisTest, WithoutRoomForOursThereIsNoWorker) {
   expect_refused(judge(".shared .align 4 .b8 much[49000]; mov.u32 %r1, much;"), "no room", false);
 }
