@@ -58,7 +58,4 @@ Result<ModuleAnalysis> judge(const ptx::Module& module);
 /// kInternal if a pass contradicts itself.
 Result<InjectedModule> inject(const ptx::Module& module, const InjectOptions& options);
 
-/// Changes whenever the same PTX gives another result: part of cache keys.
-inline constexpr std::string_view kInjectorVersion = "3";
-
 }  // namespace slate::injector

@@ -189,7 +189,7 @@ std::size_t Parser::short_item(std::size_t first) {
   return last;
 }
 
-std::size_t Parser::name_token(std::size_t at, std::size_t first, Seen& seen) {
+std::size_t Parser::name_token(std::size_t at, Seen& seen) {
   const std::string_view name = word(at);
   if (name == "template") {
     if (!is(at + 1, '<')) {
@@ -215,7 +215,6 @@ std::size_t Parser::name_token(std::size_t at, std::size_t first, Seen& seen) {
   }
   // "name < ... >" or "name<<<": the latter is no declaration, and passes.
   if (is(at + 1, '<') && !seen.assigned) return std::max(skip_angles(at + 1), at + 1);
-  (void)first;
   return at + 1;
 }
 
@@ -227,7 +226,7 @@ std::size_t Parser::declaration(std::size_t first) {
   while (at < end_) {
     const Token& token = tokens_[at];
     if (token.kind == TokenKind::kName) {
-      at = name_token(at, first, seen);
+      at = name_token(at, seen);
     } else if (token.is('(')) {
       // Behind a class key or a macro's name, with a name after it: an attribute.
       const std::size_t beyond = skip_group(at);

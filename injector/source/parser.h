@@ -41,7 +41,7 @@ class Parser {
   std::size_t close_scope(std::size_t at);
   std::size_t declaration(std::size_t first);
   std::size_t short_item(std::size_t first);
-  std::size_t name_token(std::size_t at, std::size_t first, Seen& seen);
+  std::size_t name_token(std::size_t at, Seen& seen);
   /// At a '{' outside of parentheses: 0 when the declaration goes on behind it (`at` is moved).
   std::size_t brace(std::size_t& at, std::size_t first, const Seen& seen);
   bool other_branch_has_body(std::size_t at) const;
