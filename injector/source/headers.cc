@@ -222,6 +222,7 @@ constexpr std::string_view kAssert = R"(#undef assert
 constexpr std::string_view kStandardCore = R"(#ifndef SLATE_STANDARD_CORE
 #define SLATE_STANDARD_CORE
 namespace std {
+using ::fmod; using ::fma; using ::erf; using ::erfc;
 template <class T>
 __device__ __forceinline__ constexpr const T& min(const T& a, const T& b) { return b < a ? b : a; }
 template <class T>
@@ -456,7 +457,7 @@ bool is_in_core(std::string_view name) {
       "enable_if", "enable_if_t", "conditional", "conditional_t", "numeric_limits", "size_t",
       "ptrdiff_t", "nullptr_t", "int8_t", "int16_t", "int32_t", "int64_t", "uint8_t", "uint16_t",
       "uint32_t", "uint64_t", "intptr_t", "uintptr_t", "intmax_t", "uintmax_t", "move", "forward",
-      // NVRTC declares these by itself.
+      // NVRTC declares these by itself, but for four, which the core takes from outside of std.
       "abs", "fabs", "sqrt", "cbrt", "pow", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p",
       "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh",
       "acosh", "atanh", "floor", "ceil", "round", "trunc", "rint", "nearbyint", "lround", "fmod",

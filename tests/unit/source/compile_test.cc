@@ -69,6 +69,15 @@ TEST_F(SourceCompileTest, WholeProgramBecomesItsKernels) {
   EXPECT_EQ(entries(result->ptx), (Names{"_ZN2ns3addEPmj", "plain"}));
 }
 
+TEST_F(SourceCompileTest, MathThatNvrtcLacksInStdIsThere) {
+  const auto result = compile(
+      "#include <cmath>\n__global__ void k(float* p) {\n"
+      "  p[0] = std::fmod(p[1], p[2]) + std::fma(p[3], p[4], p[5]) + std::erf(p[6]) + "
+      "std::erfc(p[7]); }\n",
+      {});
+  ASSERT_TRUE(result.has_value()) << result.error().message;
+}
+
 TEST_F(SourceCompileTest, LaunchedInstancesAreMade) {
   const auto result = compile(
       "#define LAUNCH(T, n) scale<T, n><<<1, 1>>>((T*)p)\n"
