@@ -218,11 +218,14 @@ void Warp::run_split(Split& split, std::uint32_t& budget) {
         ++pc;
         break;
       }
-      case Kind::kNotPredicate:
-        predicate(op.r[0], frame) = ~predicate(op.r[1], frame);
+      case Kind::kNotPredicate: {
+        // Lanes that are elsewhere may hold another predicate in this place.
+        Mask& d = predicate(op.r[0], frame);
+        d = (d & ~mask) | (~predicate(op.r[1], frame) & mask);
         ++budget;
         ++pc;
         break;
+      }
       case Kind::kBranch:
         if (exec == mask) {
           pc = op.target;

@@ -237,6 +237,27 @@ TEST(WarpTest, WarpBarriersMayBeMetInBothArmsOfACondition) {
   for (std::uint32_t i = 1; i < 32; i += 2) EXPECT_EQ(machine.words()[i], 9u);
 }
 
+TEST(WarpTest, NegatedPredicatesLeaveThoseOfLanesElsewhereAlone) {
+  Machine machine;
+  // Odd lanes wait with two predicates in hand, whose places the even lanes' part has again.
+  const std::string body = R"(
+    and.b32 %r2, %r1, 1; setp.eq.u32 %p1, %r2, 0; @%p1 bra EVEN;
+    setp.ne.u32 %p2, %r2, 0; setp.lt.u32 %p3, %r1, 100;
+    bar.warp.sync 0xffffffff;
+    selp.u32 %r3, 1, 0, %p2; @%p3 add.u32 %r3, %r3, 2;
+    st.global.u32 [%rd4], %r3;
+    exit;
+  EVEN:
+    setp.lt.u32 %p4, %r1, 8;
+    vote.sync.any.pred %p5, !%p4, 0x55555555;
+    selp.u32 %r3, 4, 0, %p5;
+    bar.warp.sync 0xffffffff;
+    st.global.u32 [%rd4], %r3;)";
+  const Outcome outcome = machine.run(entry(body));
+  ASSERT_TRUE(outcome.ok()) << outcome.message();
+  for (std::uint32_t i = 0; i < 32; ++i) EXPECT_EQ(machine.words()[i], i % 2 ? 3u : 4u) << i;
+}
+
 TEST(WarpTest, AShuffleThatWaitsForALaneElsewhereIsADeadlock) {
   Machine machine;
   const std::string body = R"(
