@@ -120,16 +120,10 @@ void FunctionDecoder::decode_mov(const Instruction& instruction) {
   if (s->kind == Operand::Kind::kVector) return decode_pack(*d, *s, type);
   const std::uint32_t width = storage_width(type);
   Ref from;
-  if (s->kind == Operand::Kind::kAddress ||
-      (s->kind == Operand::Kind::kSymbol && s->integer != 0 && register_of(*s) == kNoRef)) {
-    Operand address;  // symbol + offset
-    address.kind = Operand::Kind::kAddress;
-    address.integer = s->integer;
-    address.parts.push_back(s->kind == Operand::Kind::kAddress && !s->parts.empty() ? s->parts[0]
-                                                                                    : *s);
-    address.parts[0].integer = 0;
+  if (s->kind == Operand::Kind::kAddress) {
+    if (s->parts.empty()) return unsupported();
     Op probe;
-    set_address(probe, address, Space::kGeneric, 1);
+    set_address(probe, *s, Space::kGeneric, 1);
     if (bad_) return;
     const auto space = static_cast<Space>(probe.a);
     if (space == Space::kLocal || space == Space::kEntryParam) {
@@ -139,7 +133,7 @@ void FunctionDecoder::decode_mov(const Instruction& instruction) {
       op.r[0] = from;
       op.defs = bit(0);
     } else {
-      from = address_value(address);
+      from = address_value(*s);
     }
   } else {
     from = source(*s, type);

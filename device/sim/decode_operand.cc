@@ -285,20 +285,21 @@ Ref FunctionDecoder::symbol_source(const Operand& operand) {
     op.uses = 2;
     return flipped;
   }
+  const auto offset = static_cast<std::uint64_t>(operand.integer);
   if (operand.reference == ptx::Reference::kFunction) {
     const auto address = function_address(context_.module, operand.text);
-    if (address) return context_.constant(*address, 8);
+    if (address && offset == 0) return context_.constant(*address, 8);
     return bad_ = true, kNoRef;
   }
   const ptx::Variable* variable = variable_of(operand);
   if (!variable) return bad_ = true, kNoRef;
   if (variable->space == ptx::Space::kShared) {
-    return context_.constant(context_.shared_offsets.at(variable), 8);
+    return context_.constant(context_.shared_offsets.at(variable) + offset, 8);
   }
   if (variable->space == ptx::Space::kGlobal || variable->space == ptx::Space::kConst) {
     const auto found = context_.symbols.find(std::string(variable->name));
     if (found == context_.symbols.end()) return bad_ = true, kNoRef;
-    return context_.constant(found->second, 8);
+    return context_.constant(found->second + offset, 8);
   }
   const bool is_local = variable->space == ptx::Space::kLocal;
   const bool is_entry_parameter = variable->space == ptx::Space::kParam && function_.is_entry &&
@@ -308,7 +309,7 @@ Ref FunctionDecoder::symbol_source(const Operand& operand) {
   }
   const Ref d = new_register(8);
   Op& op = emit(is_local ? Kind::kLocalAddress : Kind::kParamAddress);
-  op.imm = places_[key_of(function_, operand)];
+  op.imm = places_[key_of(function_, operand)] + operand.integer;
   op.r[0] = d;
   op.defs = 1;
   return d;

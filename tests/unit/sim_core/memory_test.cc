@@ -92,6 +92,29 @@ TEST(MemoryTest, ConstantsAndGlobalsKeepTheirInitialValues) {
   EXPECT_EQ(machine.memory.at<std::uint32_t>(Memory64::kGlobalsOffset)[0], 37u);
 }
 
+TEST(MemoryTest, AnOffsetBehindAVariableIsPartOfItsAddress) {
+  Machine machine;
+  const std::string before = ".global .align 4 .b32 numbers[4] = {10, 20, 30, 40};";
+  const std::string body = R"(
+    .shared .align 4 .b32 words[32];
+    .local .align 8 .b8 depot[16];
+    cvta.global.u64 %rd6, numbers+8; ld.u32 %r2, [%rd6];
+    cvta.shared.u64 %rd7, words+12; mov.u32 %r3, words; mapa.shared::cluster.u32 %r4, words+4, 0;
+    cvta.to.shared.u64 %rd8, %rd7; cvt.u32.u64 %r5, %rd8;
+    sub.u32 %r5, %r5, %r3; sub.u32 %r4, %r4, %r3;
+    cvta.local.u64 %rd9, depot+4; st.u32 [%rd9], %r1; ld.local.u32 %r6, [depot+4];
+    add.u64 %rd10, numbers+4, 8; ld.global.u32 %r7, [%rd10];
+    add.u32 %r6, %r6, %r7;
+    st.global.v4.u32 [%rd1], {%r2, %r4, %r5, %r7}; st.global.u32 [%rd5], %r6;)";
+  const Outcome outcome = machine.run(entry(body, before));
+  ASSERT_TRUE(outcome.ok()) << outcome.message();
+  EXPECT_EQ(machine.words()[0], 30u);
+  EXPECT_EQ(machine.words()[1], 4u);
+  EXPECT_EQ(machine.words()[2], 12u);
+  EXPECT_EQ(machine.words()[3], 40u);
+  for (std::uint32_t i = 0; i < 32; ++i) EXPECT_EQ(machine.words_b()[i], i + 40);
+}
+
 TEST(MemoryTest, StoresToConstantsFault) {
   Machine machine;
   const Outcome outcome = machine.run(entry(
