@@ -88,7 +88,7 @@ enum class Kind : std::uint8_t {
   kActiveMask,   // r = d
   kCopyAsync,    // r = destination, source, size; a: bytes of the copy
   kCopyBulk,     // r = destination, source, size, mbarrier; a, b: Space of destination, source
-  kMbarrier,     // r = d, value, [4] = address; a: MbarrierOp
+  kMbarrier,     // r = d, value, [4] = address; a: MbarrierOp, b: Space
   kTexture,  // tex, tld4; r = data..., handle, coordinates; a: Geometry, b: SampleType, c: kByTexel
              // and so on, e: channel
   kTextureQuery,  // r = d, [4] = handle; a: 1 for a surface, b: TextureQuery

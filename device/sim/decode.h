@@ -113,6 +113,7 @@ class FunctionDecoder {
   void decode_cp(const ptx::Instruction& instruction);
   void decode_cp_bulk(const ptx::Instruction& instruction);
   void decode_mbarrier(const ptx::Instruction& instruction);
+  void set_mbarrier(Op& op, const ptx::Operand& address, Space space, MbarrierOp what);
   void decode_createpolicy(const ptx::Instruction& instruction);
   void emit_move(Ref d, Ref s, std::uint32_t width);
 

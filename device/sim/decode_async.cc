@@ -31,9 +31,8 @@ void FunctionDecoder::decode_cp(const Instruction& instruction) {
     const Operand* address = operand(instruction, 0);
     if (!address) return;
     Op op;
-    set_address(op, *address, Space::kShared, 8);
-    op.a = static_cast<std::uint8_t>(instruction.has("noinc") ? MbarrierOp::kCopyArriveNoInc
-                                                              : MbarrierOp::kCopyArrive);
+    set_mbarrier(op, *address, space_of(instruction),
+                 instruction.has("noinc") ? MbarrierOp::kCopyArriveNoInc : MbarrierOp::kCopyArrive);
     if (!bad_) emit_as(Kind::kMbarrier, op);
     return;
   }
@@ -153,9 +152,7 @@ void FunctionDecoder::decode_mbarrier(const Instruction& instruction) {
   }
   const Operand* address = operand(instruction, at);
   if (!address) return;
-  const bool shared_words = space_of(instruction) == Space::kShared;
-  set_address(op, *address, shared_words ? Space::kShared : Space::kGeneric, 8);
-  op.b = op.a;  // the space; a holds what to do
+  set_mbarrier(op, *address, space_of(instruction), what);
   if (value_type != Type::kNone) {
     op.r[1] = instruction.operands.size() > at + 1
                   ? fit_source(source(instruction.operands[at + 1], value_type),
@@ -163,8 +160,13 @@ void FunctionDecoder::decode_mbarrier(const Instruction& instruction) {
                   : context_.constant(1, 4);
     op.uses |= bit(1);
   }
-  op.a = static_cast<std::uint8_t>(what);
   if (!bad_) emit_as(Kind::kMbarrier, op);
+}
+
+void FunctionDecoder::set_mbarrier(Op& op, const Operand& address, Space space, MbarrierOp what) {
+  set_address(op, address, space == Space::kShared ? space : Space::kGeneric, 8);
+  op.b = op.a;  // the space; a holds what to do
+  op.a = static_cast<std::uint8_t>(what);
 }
 
 }  // namespace slate::sim

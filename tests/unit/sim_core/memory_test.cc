@@ -318,6 +318,37 @@ TEST(MemoryTest, MbarriersFinishAPhaseWhenAllArrivedAndAllBytesCame) {
   for (std::uint32_t i = 0; i < 64; ++i) EXPECT_EQ(machine.words_b()[i], i % 16 + 1);
 }
 
+TEST(MemoryTest, AsynchronousCopiesArriveAtAnMbarrier) {
+  Machine machine;
+  for (std::uint32_t i = 0; i < 32; ++i) machine.words()[i] = i + 5;
+  // Each lane arrives by itself, and once more by its copy if that does not pay for itself.
+  for (const bool noinc : {false, true}) {
+    for (const char* const address : {"[%r2]", "[bar]", "[%rd7]"}) {
+      const std::string space = address == std::string("[%rd7]") ? "" : ".shared::cta";
+      const std::string body = R"(
+        .shared .align 8 .b64 bar;
+        .shared .align 16 .b8 buffer[128];
+        mov.u32 %r2, bar; cvta.shared.u64 %rd7, bar; mov.u32 %r3, buffer;
+        mad.lo.u32 %r4, %r1, 4, %r3; setp.eq.u32 %p1, %r1, 0;
+        @%p1 mbarrier.init.shared::cta.b64 [%r2], )" +
+                               std::string(noinc ? "64" : "32") + R"(;
+        bar.warp.sync 0xffffffff;
+        cp.async.ca.shared.global [%r4], [%rd4], 4;
+        cp.async.mbarrier.arrive)" +
+                               (noinc ? ".noinc" : "") + space + ".b64 " + address + R"(;
+        mbarrier.arrive.shared::cta.b64 %rd6, [%r2];
+      WAIT:
+        mbarrier.test_wait.shared::cta.b64 %p2, [%r2], %rd6;
+        @!%p2 bra WAIT;
+        ld.shared.u32 %r5, [%r4]; st.global.u32 [%rd5], %r5;)";
+      const Outcome outcome = machine.run(entry(body));
+      ASSERT_TRUE(outcome.ok()) << outcome.message();
+      for (std::uint32_t i = 0; i < 32; ++i) EXPECT_EQ(machine.words_b()[i], i + 5);
+      std::memset(machine.words_b(), 0, 128);
+    }
+  }
+}
+
 TEST(MemoryTest, PackedMovesKeepTheOrderOfParts) {
   Machine machine;
   const std::string body = R"(
