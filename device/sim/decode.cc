@@ -13,7 +13,9 @@ namespace {
 
 using ptx::Operand;
 
-constexpr std::uint64_t kMaxFrameBytes = 16u << 20;
+// Of a warp. They are the host's memory, beyond what the device counts, so a block of 1024 threads
+// must not need much of it.
+constexpr std::uint64_t kMaxFrameBytes = 1u << 20;
 constexpr std::uint64_t kMaxLocalBytes = 512u << 10;  // per thread, as CUDA
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "base/check.h"
@@ -206,23 +207,36 @@ void Gpu::step(Worker& worker, Resident& resident, Lock& lock) {
   KernelRun& run = *resident.run;
   if (!run.launch.cancelled.load(std::memory_order_relaxed)) {
     lock.unlock();
-    Schedule& schedule = worker.schedule;
-    if (!resident.block) resident.block.emplace(run.launch, resident.index, resident.sm->id);
-    const std::uint32_t budget =
-        schedule.random ? 1 + static_cast<std::uint32_t>(below(schedule.generator, kBudget))
-                        : kBudget;
-    const Block::State state = resident.block->run(schedule, budget);
+    Result<Block::State> state = run_block(worker.schedule, resident);
     lock.lock();
-    if (state == Block::State::kRunnable) {
+    if (state && *state == Block::State::kRunnable) {
       check_time(run);
       return;
     }
-    if (state == Block::State::kFaulted && !run.outcome_.fault && !run.outcome_.cancelled) {
-      run.outcome_.fault = resident.block->fault();
+    if (!state && !run.outcome_.fault && !run.outcome_.cancelled) {
+      run.outcome_.fault = std::move(state.error());
       stop(run);
     }
   }
   retire(resident, lock);
+}
+
+Result<Block::State> Gpu::run_block(Schedule& schedule, Resident& resident) {
+  const KernelLaunch& launch = resident.run->launch;
+  try {
+    if (!resident.block) resident.block.emplace(launch, resident.index, resident.sm->id);
+    const std::uint32_t budget =
+        schedule.random ? 1 + static_cast<std::uint32_t>(below(schedule.generator, kBudget))
+                        : kBudget;
+    const Block::State state = resident.block->run(schedule, budget);
+    if (state == Block::State::kFaulted) return std::unexpected(resident.block->fault());
+    return state;
+  } catch (const std::bad_alloc&) {
+    resident.block.reset();  // the words below need memory, too
+  }
+  return fail(ErrorCode::kLaunchFailed,
+              fmt::format("kernel {}: the host has no memory for its registers and stacks",
+                          launch.program->info().name));
 }
 
 void Gpu::check_time(KernelRun& run) {

@@ -88,6 +88,8 @@ class Gpu {
   Resident* next_resident(Worker& worker);
   Resident* random_resident(Worker& worker);
   void step(Worker& worker, Resident& resident, Lock& lock);
+  /// One turn, without the lock; why the block faulted, if it did.
+  static Result<Block::State> run_block(Schedule& schedule, Resident& resident);
   void retire(Resident& resident, Lock& lock);
   void finish_if_over(KernelRun& run, Lock& lock);
   void dispatch();

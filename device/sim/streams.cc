@@ -1,6 +1,7 @@
 #include "device/sim/streams.h"
 
 #include <algorithm>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -24,6 +25,14 @@ namespace {
 
 Error cancelled_error() {
   return {ErrorCode::kLaunchFailed, "cancelled before it finished"};
+}
+
+Result<void> run(const Streams::Job& job) {
+  try {
+    return job();
+  } catch (const std::bad_alloc&) {
+    return fail(ErrorCode::kLaunchFailed, "sim: the host has no memory for a copy");
+  }
 }
 
 }  // namespace
@@ -258,7 +267,7 @@ void Streams::start_kernel(const std::shared_ptr<Queue>& queue, std::shared_ptr<
 void Streams::start_job(const std::shared_ptr<Queue>& queue, Job job) {
   queue->busy = true;
   gpu_.post([this, queue, job = std::move(job)] {
-    Result<void> done = job();
+    Result<void> done = run(job);
     finished(queue, done ? std::nullopt : std::optional(std::move(done.error())));
   });
 }

@@ -87,6 +87,14 @@ TEST(ProgramTest, RegistersOfTheWrongSizeAreNotUnderstood) {
   }
 }
 
+TEST(ProgramTest, AFrameIsKeptWithinReason) {
+  // Each warp would need 16 MiB for it, of the host and not of the device's memory.
+  const auto refused = decode(entry(".param .b8 q[520000];\nst.param.u32 [q], %r1;"));
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, ErrorCode::kOutOfResources);
+  EXPECT_TRUE(decode(entry(".param .b8 q[4096];\nst.param.u32 [q], %r1;")).has_value());
+}
+
 TEST(ProgramTest, RegistersThatLiveAcrossALoopKeepTheirPlace) {
   // %r10..%r19 are set before the loop and read after it; the loop uses many others.
   std::string body = "mov.u32 %r2, 0;\n";
