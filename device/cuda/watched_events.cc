@@ -21,8 +21,9 @@ WatchedEvents::~WatchedEvents() {
 /// Requires: the mutex is held.
 Result<void> WatchedEvents::grow() {
   const Driver& driver = context_.driver();
-  if (!driver.cuStreamWriteValue64) {
-    return fail(ErrorCode::kNotSupported, "the driver has no cuStreamWriteValue64");
+  if (auto present = check_present(driver.cuStreamWriteValue64); !present) return present;
+  if (context_.attribute(CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS) == 0) {
+    return fail(ErrorCode::kNotSupported, "the GPU writes no 64-bit words for its streams");
   }
   if (idle_ == nullptr) {
     auto made = context_.call(driver.cuStreamCreateWithPriority, &idle_, CU_STREAM_NON_BLOCKING,

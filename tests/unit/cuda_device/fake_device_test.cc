@@ -102,19 +102,23 @@ TEST_F(DeviceRulesTest, AFaultIsSeenThoughTheWordIsNeverWritten) {
   EXPECT_FALSE(device_->query(*event));
 }
 
-TEST_F(DeviceRulesTest, ADriverThatCannotWriteWordsHasOrdinaryEvents) {
-  FakeDriver& fake = fake_;
-  device_.reset();
-  fake.remove_write_value();
-  auto opened = CudaDevice::open(fake.driver(), 0);
-  ASSERT_TRUE(opened);
-  const auto event = (*opened)->create_watched_event();
-  ASSERT_TRUE(event);
-  const auto stream = (*opened)->create_stream(0);
-  ASSERT_TRUE(stream);
-  ASSERT_TRUE((*opened)->record(*event, *stream));
-  EXPECT_EQ(fake.count("cuEventRecord"), 1);
-  EXPECT_TRUE((*opened)->query(*event).value());
+TEST_F(DeviceRulesTest, ADriverOrGpuThatCannotWriteWordsHasOrdinaryEvents) {
+  for (const bool has_function : {true, false}) {
+    device_.reset();
+    fake_.writes_words = !has_function;
+    if (!has_function) fake_.remove_write_value();
+    fake_.forget_calls();
+    auto opened = CudaDevice::open(fake_.driver(), 0);
+    ASSERT_TRUE(opened);
+    const auto event = (*opened)->create_watched_event();
+    ASSERT_TRUE(event);
+    const auto stream = (*opened)->create_stream(0);
+    ASSERT_TRUE(stream);
+    ASSERT_TRUE((*opened)->record(*event, *stream));
+    EXPECT_EQ(fake_.count("cuEventRecord"), 1);
+    EXPECT_EQ(fake_.count("cuStreamWriteValue64"), 0);
+    EXPECT_TRUE((*opened)->query(*event).value());
+  }
 }
 
 TEST_F(DeviceRulesTest, AFaultLosesTheDeviceForEver) {

@@ -49,6 +49,9 @@ CUresult attribute(int* value, CUdevice_attribute which, CUdevice) {
     case CU_DEVICE_ATTRIBUTE_MAX_PITCH:
       *value = FakeDriver::kMaxPitch;
       break;
+    case CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS:
+      *value = fake->writes_words ? 1 : 0;
+      break;
     default:
       return CUDA_ERROR_INVALID_VALUE;
   }
