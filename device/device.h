@@ -146,9 +146,10 @@ class Device {
 
   /// Called around each call of a driver that waits until nothing runs on the device and holds up
   /// every launch meanwhile: in cuda those that load and unload modules and find their functions,
-  /// make partitions, and take registered memory back. And around map(), where memory is cleared by
-  /// a kernel that needs room. Not for calls that are made within another. sim, where nobody waits,
-  /// calls them in the same places, for those who test what they do.
+  /// make partitions, and take registered memory back. And around map() and create_array(), where
+  /// kernels of the driver's, which need room, clear memory. Not for calls that are made within
+  /// another. sim, where nobody waits, calls them in the same places, for those who test what they
+  /// do.
   struct StallHooks {
     std::function<void()> begin, end;
   };

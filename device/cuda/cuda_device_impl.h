@@ -67,6 +67,7 @@ class CudaDevice final : public device::Device {
   Result<device::AddressRange> find_global(device::Module module, const std::string& name) override;
 
   Result<device::Array> create_array(const ArraySpec& spec) override {
+    const Stall stall(*this);
     return arrays_.create(spec);
   }
   void destroy_array(device::Array array) override { arrays_.destroy(array); }

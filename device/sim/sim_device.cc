@@ -156,6 +156,7 @@ Result<AddressRange> SimDevice::find_global(device::Module module, const std::st
 }
 
 Result<device::Array> SimDevice::create_array(const ArraySpec& spec) {
+  const Stall stall(*this);
   return arrays_.create(spec);
 }
 void SimDevice::destroy_array(device::Array array) {

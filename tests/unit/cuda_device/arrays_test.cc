@@ -22,6 +22,32 @@ TEST_F(ArraysTest, NewArraysAreFilledWithZerosBeforeTheyAreGivenOut) {
   EXPECT_EQ(fake_.calls().back(), "cuArrayDestroy");
 }
 
+TEST_F(ArraysTest, OthersMakeRoomForWhatClearsNewMemory) {
+  int begun = 0;
+  int ended = 0;
+  device_->set_stall_hooks({[&] {
+                              EXPECT_EQ(fake_.count("cuStreamSynchronize"), 0);
+                              ++begun;
+                            },
+                            [&] {
+                              EXPECT_GT(fake_.count("cuStreamSynchronize"), 0u);
+                              ++ended;
+                            }});
+  const device::AddressRange range{std::uint64_t{1} << 40, device_->granularity()};
+  ASSERT_TRUE(device_->map(range));
+  EXPECT_EQ(begun, 1);
+  EXPECT_EQ(ended, 1);
+  ASSERT_TRUE(device_->unmap(range));
+  fake_.forget_calls();
+  // The first array makes the zeros that it is filled with, within its own call.
+  const auto array = device_->create_array(floats({64, 64, 0}));
+  ASSERT_TRUE(array) << array.error().message;
+  EXPECT_EQ(begun, 2);
+  EXPECT_EQ(ended, 2);
+  device_->set_stall_hooks({});
+  device_->destroy_array(*array);
+}
+
 TEST_F(ArraysTest, EveryLevelIsFilled) {
   const auto array = device_->create_array(floats({64, 64, 0}, 7));
   ASSERT_TRUE(array);
