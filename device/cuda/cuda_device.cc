@@ -106,8 +106,8 @@ void CudaDevice::unregister_host(void* memory) {
   std::ignore = context_->call(driver().cuMemHostUnregister, memory);
 }
 
-// The device's address of registered memory is the host's on every 64-bit Linux with unified
-// addressing. The mapping is wished where neither programs nor libraries are put, so that a client
+// The device's address of registered memory is the host's where the GPU can do that; so the driver
+// is asked. The mapping is wished where neither programs nor libraries are put, so that a client
 // can map it at the same address.
 Result<device::Address> CudaDevice::map_host(int fd, std::uint64_t bytes, device::Address least) {
   constexpr std::uint64_t kWindow = 0x4000'0000'0000;
@@ -128,7 +128,17 @@ Result<device::Address> CudaDevice::map_host(int fd, std::uint64_t bytes, device
     ::munmap(memory, bytes);
     return std::unexpected(done.error());
   }
-  return reinterpret_cast<device::Address>(memory);
+  const auto address = reinterpret_cast<device::Address>(memory);
+  CUdeviceptr on_device = 0;
+  auto told = context_->call(driver().cuMemHostGetDevicePointer, &on_device, memory, 0U);
+  if (told && on_device != address) {
+    told = fail(ErrorCode::kNotSupported, "the GPU has other addresses for host memory");
+  }
+  if (!told) {
+    unmap_host({address, bytes});
+    return std::unexpected(told.error());
+  }
+  return address;
 }
 
 void CudaDevice::unmap_host(device::AddressRange range) {

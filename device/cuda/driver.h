@@ -25,7 +25,7 @@
   F(cuModuleLoadDataEx) F(cuModuleUnload) F(cuModuleGetFunction) F(cuModuleGetGlobal)             \
   F(cuFuncLoad) F(cuFuncGetName) F(cuFuncGetAttribute) F(cuFuncSetAttribute)                      \
   F(cuFuncGetParamInfo) F(cuOccupancyMaxActiveBlocksPerMultiprocessor)                            \
-  F(cuMemHostAlloc) F(cuMemFreeHost) F(cuStreamQuery)                                             \
+  F(cuMemHostAlloc) F(cuMemFreeHost) F(cuMemHostGetDevicePointer) F(cuStreamQuery)                \
   F(cuStreamCreateWithPriority) F(cuStreamDestroy) F(cuStreamSynchronize)                         \
   F(cuStreamWaitEvent) F(cuEventCreate) F(cuEventDestroy) F(cuEventRecord) F(cuEventQuery)        \
   F(cuEventElapsedTime) F(cuLaunchKernel) F(cuMemcpyHtoDAsync) F(cuMemcpyDtoHAsync)               \

@@ -1,4 +1,7 @@
 // CudaDevice on a driver made of fakes: opening, threads, faults, modules.
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cstring>
 #include <thread>
 
@@ -150,6 +153,23 @@ TEST_F(DeviceRulesTest, ARefusalDoesNotLoseTheDevice) {
   ASSERT_FALSE(mapped);
   EXPECT_EQ(mapped.error().code, ErrorCode::kOutOfMemory);
   EXPECT_FALSE(device_->lost());
+}
+
+TEST_F(DeviceRulesTest, SharedHostMemoryIsRefusedWhereTheGpuHasAnotherAddressForIt) {
+  const int fd = memfd_create("shared", 0);
+  ASSERT_GE(fd, 0);
+  ASSERT_EQ(ftruncate(fd, 4096), 0);
+  const auto address = device_->map_host(fd, 4096, 0);
+  ASSERT_TRUE(address) << address.error().message;
+  EXPECT_EQ(fake_.count("cuMemHostUnregister"), 0);
+  device_->unmap_host({*address, 4096});
+  EXPECT_EQ(fake_.count("cuMemHostUnregister"), 1);
+  fake_.host_memory_offset = 4096;
+  const auto refused = device_->map_host(fd, 4096, 0);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kNotSupported);
+  EXPECT_EQ(fake_.count("cuMemHostUnregister"), 2);
+  close(fd);
 }
 
 TEST_F(DeviceRulesTest, PrioritiesAreClampedToTheGpusRange) {

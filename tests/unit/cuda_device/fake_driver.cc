@@ -180,6 +180,10 @@ void answer_about_memory(Driver& driver) {
     std::free(memory);
     return fake->note("cuMemFreeHost");
   };
+  driver.cuMemHostGetDevicePointer.function = [](CUdeviceptr* address, void* memory, unsigned int) {
+    *address = reinterpret_cast<CUdeviceptr>(memory) + fake->host_memory_offset;
+    return fake->note("cuMemHostGetDevicePointer");
+  };
   driver.cuMipmappedArrayCreate.function = [](CUmipmappedArray* array,
                                               const CUDA_ARRAY3D_DESCRIPTOR*, unsigned int levels) {
     *array = make_handle<CUmipmappedArray>();
