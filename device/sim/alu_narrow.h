@@ -1,5 +1,6 @@
 // Formats narrower than f32 (f16, bf16, tf32, e4m3, e5m2): decoding, which is exact, and encoding
-// from double with one rounding. For alu_*.cc only; inline in SLATE_ALU_ISA, like alu_lanes.h.
+// from double with one rounding. For alu_*.cc and atomics.cc; inline in SLATE_ALU_ISA, like
+// alu_lanes.h.
 #pragma once
 
 #include "device/sim/alu_ieee.h"

@@ -1,10 +1,12 @@
 // Atomic operations on one location, chosen when decoding. In shared memory they are plain, as one
 // host thread runs a block; elsewhere they are the host's own atomics, sequentially consistent:
 // stronger than any order that PTX can ask for.
+#define SLATE_ALU_ISA alu  // floats as the ALU has them, in a namespace of this file's own
 #include <bit>
 #include <cmath>
 #include <cstring>
 
+#include "device/sim/alu_narrow.h"
 #include "device/sim/decode.h"
 
 namespace slate::sim {
@@ -119,21 +121,17 @@ void compare_and_swap(void* address, const void* b, const void* c, void* old) {
   if (old) std::memcpy(old, &before, sizeof before);
 }
 
-float add_values(float a, float b) {
-  return a + b;
-}
-double add_values(double a, double b) {
-  return a + b;
-}
-
+/// In global memory f32 denormals count as zeros of their sign; in shared memory they do not.
 template <typename U, typename F, bool kShared>
 void float_add(void* address, const void* b, const void*, void* old) {
+  constexpr bool kFlushes = !kShared && sizeof(F) == 4;
   F operand;
   std::memcpy(&operand, b, sizeof operand);
+  operand = alu::flush_if<kFlushes>(operand);
   const U before = update<kShared>(static_cast<U*>(address), [&](U value) {
-    const F sum = add_values(std::bit_cast<F>(value), operand);
+    const F sum = alu::flush_if<kFlushes>(std::bit_cast<F>(value)) + operand;
     if (std::isnan(sum)) return static_cast<U>(sizeof(U) == 4 ? 0x7fffffffu : 0x7fffffffffffffffu);
-    return std::bit_cast<U>(sum);
+    return std::bit_cast<U>(alu::flush_if<kFlushes>(sum));
   });
   if (old) std::memcpy(old, &before, sizeof before);
 }

@@ -158,6 +158,7 @@ enum : std::uint8_t {
   kOldWarpOp = 32,     // shfl, vote without .sync: the active lanes are the members
   kConverts = 32,      // a load or store whose register is not as wide as the element
   kFormatted = 32,     // sust.p
+  kFloatSum = 32,      // atom.add.f32 by a generic address: not the same in shared memory
   kAddressed = 64,     // has an address register
 };
 

@@ -340,20 +340,24 @@ void FunctionDecoder::decode_atom(const Instruction& instruction) {
   if (!address || !b || width == 0 || instruction.has("async")) return unsupported();
   if (vector_count(instruction) != 1) return unsupported();
   Op atom;
-  atom.atom = find_atom(operation, type, space == Space::kShared);
-  if (!atom.atom) return unsupported();
+  set_address(atom, *address, space, width);
+  const auto known = static_cast<Space>(atom.a);  // an address without a space may name a variable
+  atom.atom = find_atom(operation, type, known == Space::kShared);
+  if (bad_ || !atom.atom) return unsupported();
+  if (known == Space::kGeneric && operation == "add" && type == Type::kF32) {
+    atom.flags |= kFloatSum;
+  }
   if (!reduction) {
     atom.r[0] = destination(instruction.operands[0], width);
     atom.defs = bit(0);
     atom.flags |= kHasSecond;  // wants the old value
   }
   atom.r[1] = fit_source(source(*b, type), width);
-  atom.uses = bit(1);
+  atom.uses |= bit(1);
   if (c) {
     atom.r[2] = fit_source(source(*c, type), width);
     atom.uses |= bit(2);
   }
-  set_address(atom, *address, space, width);
   if (bad_) return;
   atom.b = static_cast<std::uint8_t>(width);
   atom.c = 1;

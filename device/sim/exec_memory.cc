@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 
+#include "device/sim/decode.h"
 #include "device/sim/warp.h"
 
 namespace slate::sim {
@@ -252,10 +253,14 @@ bool Warp::atomic(const Op& op, const Split& split, Mask exec) {
   } else {
     ++stores_;
   }
+  const AtomFn in_shared = op.flags & kFloatSum ? find_atom("add", ptx::Type::kF32, true) : nullptr;
+  const auto shared = reinterpret_cast<std::uint64_t>(block_->shared.get());
   for (Mask rest = exec; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     const std::size_t place = std::size_t{op.b} * static_cast<unsigned>(lane);
-    op.atom(reinterpret_cast<void*>(address[lane]), b + place, c + place, d ? d + place : nullptr);
+    const bool there = in_shared != nullptr && address[lane] - shared < block_->shared_bytes;
+    const AtomFn change = there ? in_shared : op.atom;
+    change(reinterpret_cast<void*>(address[lane]), b + place, c + place, d ? d + place : nullptr);
   }
   return true;
 }

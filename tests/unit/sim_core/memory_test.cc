@@ -255,6 +255,55 @@ TEST(MemoryTest, SharedAndPackedAtomicsWork) {
   EXPECT_EQ(machine.words()[1], 0x40004040u);
 }
 
+TEST(MemoryTest, SumsInGlobalMemoryAreFlushedAndThoseInSharedAreNot) {
+  Machine machine;
+  // A negative denormal, to which others are added; and one sum that only becomes denormal.
+  for (std::uint32_t i = 0; i < 5; ++i) machine.words()[i] = 0x80400000;
+  const std::string body = R"(
+    .shared .align 4 .b32 cell;
+    setp.ne.u32 %p1, %r1, 0; @%p1 exit;
+    mov.b32 %f1, 0x00000001; mov.b32 %f2, 0x80000001; mov.b32 %f3, 0x00800001; mov.b32 %f4, 0x80800000;
+    atom.global.add.f32 %f5, [%rd1], %f1; red.global.add.f32 [%rd1+4], %f2;
+    atom.add.f32 %f6, [%rd1+8], %f1;
+    atom.global.add.f32 %f7, [%rd1+12], %f3; atom.global.add.f32 %f7, [%rd1+12], %f4;
+    mov.b32 %r2, 0x80400000; st.shared.u32 [cell], %r2;
+    red.shared.add.f32 [cell], %f1;
+    cvta.shared.u64 %rd6, cell; atom.add.f32 %f8, [%rd6], %f1; ld.shared.u32 %r3, [cell];
+    st.global.v4.f32 [%rd2], {%f5, %f6, %f7, %f8}; st.global.u32 [%rd2+16], %r3;)";
+  const Outcome outcome = machine.run(entry(body));
+  ASSERT_TRUE(outcome.ok()) << outcome.message();
+  const std::uint32_t* const sums = machine.words();
+  const std::uint32_t* const before = machine.words_b();
+  EXPECT_EQ(sums[0], 0u) << "-0 + 0";
+  EXPECT_EQ(sums[1], 0x80000000u) << "-0 + -0";
+  EXPECT_EQ(sums[2], 0u) << "by a generic address";
+  EXPECT_EQ(sums[3], 0u) << "a result of one denormal unit";
+  EXPECT_EQ(before[0], 0x80400000u) << "what was there is given back as it was";
+  EXPECT_EQ(before[2], 0x00800001u);
+  EXPECT_EQ(before[3], 0x803fffffu);
+  EXPECT_EQ(before[4], 0x803ffffeu);
+}
+
+TEST(MemoryTest, NarrowSumsRoundToNearestEven) {
+  Machine machine;
+  // Halves, then bfloat16: two to one, a tie, overflow, denormals, infinity and NaN.
+  constexpr std::uint32_t kSums[][4] = {
+      {0x3c00, 0x1000, 0x3c00, 0}, {0x3c01, 0x1000, 0x3c02, 0}, {0x7bff, 0x4c00, 0x7c00, 0},
+      {0x0001, 0x0001, 0x0002, 0}, {0x8001, 0x0001, 0x0000, 0}, {0x7c00, 0xfc00, 0x7fff, 0},
+      {0x3f80, 0x3b80, 0x3f80, 1}, {0x3f81, 0x3b80, 0x3f82, 1}, {0x7f7f, 0x7f7f, 0x7f80, 1},
+      {0x0001, 0x0001, 0x0002, 1}, {0x7f80, 0xff80, 0x7fff, 1}};
+  for (const auto& [a, b, sum, is_bf16] : kSums) {
+    machine.words()[0] = a;
+    machine.words_b()[0] = b;
+    const std::string body = std::string("setp.ne.u32 %p1, %r1, 0; @%p1 exit;\n") +
+                             "ld.global.b16 %rs1, [%rd2];\nred.global.add.noftz." +
+                             (is_bf16 ? "bf16" : "f16") + " [%rd1], %rs1;";
+    const Outcome outcome = machine.run(entry(body));
+    ASSERT_TRUE(outcome.ok()) << outcome.message();
+    EXPECT_EQ(machine.words()[0], sum) << a << " + " << b;
+  }
+}
+
 TEST(MemoryTest, WideCompareAndSwapTakesBothHalves) {
   Machine machine;
   const std::string body = R"(
