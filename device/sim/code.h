@@ -51,8 +51,9 @@ struct alignas(64) BlockArea {
 };
 
 enum class Kind : std::uint8_t {
-  kAlu,   // alu; r = d, d2 or s4, s0..s3
-  kMov2,  // r = d, s; lanes of 2, 4, 8, 16 bytes
+  kAlu,      // alu; r = d, d2 or s4, s0..s3
+  kAluPair,  // alu; r = d, d2, s0..s2, s4; target: s3, a constant
+  kMov2,     // r = d, s; lanes of 2, 4, 8, 16 bytes
   kMov4,
   kMov8,
   kMov16,

@@ -2,6 +2,7 @@
 // copies and mbarriers. Arithmetic is found in alu.h.
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "device/sim/alu.h"
 #include "device/sim/decode.h"
@@ -56,12 +57,15 @@ void FunctionDecoder::decode_alu(const Instruction& instruction) {
   }
   if (bad_) return;
   const bool pair = operands[0].kind == Operand::Kind::kPair;
-  if (pair && (operands[0].parts.size() != 2 || alu->sources > 4)) return unsupported();
+  if (pair && operands[0].parts.size() != 2) return unsupported();
+  // lop3: the fourth is a constant, which Op can name outside of r.
+  const bool wide = pair && alu->sources == 5;
+  if (wide && (sources[3] & kRefBaseMask) != kInConstants) return unsupported();
   const std::uint32_t width = may_differ && widths.d != 0 ? widths.d : storage_width(alu->d);
   const Ref d = destination(pair ? operands[0].parts[0] : operands[0], width);
   const Ref d2 = pair ? destination(operands[0].parts[1], 0) : 0;
   if (bad_) return;
-  Op& op = emit(Kind::kAlu);
+  Op& op = emit(wide ? Kind::kAluPair : Kind::kAlu);
   op.alu = alu->fn;
   op.r[0] = d;
   op.r[1] = d2;
@@ -70,7 +74,8 @@ void FunctionDecoder::decode_alu(const Instruction& instruction) {
     op.flags |= kHasSecond;
     op.defs |= bit(1);
   }
-  for (std::size_t i = 0; i < alu->sources; ++i) {
+  if (wide) op.target = std::exchange(sources[3], sources[4]);
+  for (std::size_t i = 0; i < (wide ? 4 : alu->sources); ++i) {
     const unsigned place = i < 4 ? static_cast<unsigned>(2 + i) : 1;  // the fifth where q would be
     op.r[place] = sources[i];
     op.uses |= bit(place);

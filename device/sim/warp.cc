@@ -263,6 +263,9 @@ Warp::Flow Warp::execute(const Op& op, Split& split, Mask exec) {
   const std::uint32_t splits_before = count_;
   const auto flow = [](bool fine) { return fine ? Flow::kNext : Flow::kReschedule; };
   switch (op.kind) {
+    case Kind::kAluPair:
+      alu_pair(op, frame, exec);
+      return Flow::kNext;
     case Kind::kLoad:
       return flow(load(op, split, exec));
     case Kind::kStore:
@@ -366,6 +369,17 @@ Warp::Flow Warp::execute(const Op& op, Split& split, Mask exec) {
   if (split.mask == mask_before && count_ == splits_before) return Flow::kNext;
   split.pc += 1;
   return Flow::kReschedule;
+}
+
+void Warp::alu_pair(const Op& op, const Frame& frame, Mask exec) {
+  AluOperands operands;
+  operands.d = at(op.r[0], frame);
+  operands.d2 = at(op.r[1], frame);
+  for (int i = 0; i < 3; ++i) operands.s[i] = at(op.r[2 + i], frame);
+  operands.s[3] = at(op.target, frame);
+  operands.s[4] = at(op.r[5], frame);
+  operands.carry = &carry_;
+  op.alu(operands, exec);
 }
 
 void Warp::retire(Mask lanes) {

@@ -74,6 +74,7 @@ class Warp {
   void run_split(Split& split, std::uint32_t& budget);
   std::uint32_t meeting_pc(const Split& split) const;
   Flow execute(const Op& op, Split& split, Mask exec);
+  void alu_pair(const Op& op, const Frame& frame, Mask exec);
   Split& add_split(std::uint32_t pc, Mask mask, Frame* frame);
   void retire(Mask lanes);
   void spun(std::uint32_t weight) {

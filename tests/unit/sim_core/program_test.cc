@@ -113,6 +113,28 @@ TEST(ProgramTest, RegistersThatLiveAcrossALoopKeepTheirPlace) {
   for (std::uint32_t i = 0; i < 32; ++i) EXPECT_EQ(machine.words()[i], 10 * i + 145);
 }
 
+TEST(ProgramTest, LogicOfThreeMayGiveAPredicateToo) {
+  Machine machine;
+  // Bits of %r1 and 6; whether there is any, together with %p1.
+  const std::string body = R"(
+    mov.u32 %r2, 6; mov.u32 %r3, -1; setp.lt.u32 %p1, %r1, 4; setp.eq.u32 %p5, %r1, 3;
+    lop3.and.b32 %r4|%p2, %r1, %r2, %r3, 0x80, %p1;
+    lop3.or.b32 _|%p3, %r1, %r2, %r3, 0x80, !%p1;
+    mov.pred %p4, %p5; @!%p5 lop3.xor.b32 %r3|%p4, %r1, %r2, %r3, 0x80, %p1;
+    selp.u32 %r5, 1, 0, %p2; @%p3 add.u32 %r5, %r5, 2; @%p4 add.u32 %r5, %r5, 4;
+    st.global.u32 [%rd4], %r4; st.global.u32 [%rd5], %r5;)";
+  const Outcome outcome = machine.run(entry(body));
+  ASSERT_TRUE(outcome.ok()) << outcome.message();
+  for (std::uint32_t i = 0; i < 32; ++i) {
+    const bool any = (i & 6) != 0;
+    const bool p = i < 4;
+    EXPECT_EQ(machine.words()[i], i & 6);
+    EXPECT_EQ(machine.words_b()[i],
+              (any && p ? 1u : 0u) + (any || !p ? 2u : 0u) + (i == 3 || any != p ? 4u : 0u))
+        << i;
+  }
+}
+
 TEST(ProgramTest, AGuardedDefinitionLeavesTheOldValueAlive) {
   Machine machine;
   const std::string body = R"(
