@@ -45,6 +45,16 @@ bool is_clustered(const ptx::Function& entry) {
   return std::ranges::any_of(directive->values, [](std::uint64_t size) { return size > 1; });
 }
 
+device::Dim3 required_block(const ptx::Function& entry) {
+  const auto* const directive = entry.directive("reqntid");
+  if (directive == nullptr) return {0, 0, 0};
+  std::uint32_t sizes[3] = {1, 1, 1};
+  for (std::size_t i = 0; i < directive->values.size() && i < 3; ++i) {
+    sizes[i] = static_cast<std::uint32_t>(std::min<std::uint64_t>(directive->values[i], ~0u));
+  }
+  return {sizes[0], sizes[1], sizes[2]};
+}
+
 bool is_placed(const ptx::Variable& variable) {
   return !variable.is_extern &&
          (variable.space == ptx::Space::kGlobal || variable.space == ptx::Space::kConst);
@@ -185,8 +195,8 @@ Result<device::Function> Modules::find_function(device::Module module, const std
   if (!program) return std::unexpected(std::move(program.error()));
   const device::Function function{next_handle_++};
   const std::uint32_t max_dynamic = (*program)->info().max_dynamic_shared_bytes;
-  functions_.emplace(function,
-                     Entry{module, std::move(*program), max_dynamic, is_clustered(*entry)});
+  functions_.emplace(function, Entry{module, std::move(*program), max_dynamic, is_clustered(*entry),
+                                     required_block(*entry)});
   (*loaded)->functions.emplace(name, function);
   return function;
 }
@@ -223,8 +233,8 @@ Result<LaunchTarget> Modules::target(device::Function function) {
   if (found == functions_.end()) return fail(ErrorCode::kInvalidHandle, "sim: no such function");
   const Entry& entry = found->second;
   const Loaded& loaded = modules_.at(entry.module);
-  LaunchTarget target{entry.program, entry.program->info(), loaded.globals, loaded.constants,
-                      entry.clustered};
+  LaunchTarget target{entry.program,    entry.program->info(), loaded.globals,
+                      loaded.constants, entry.clustered,       entry.required_block};
   target.info.max_dynamic_shared_bytes = entry.max_dynamic_shared_bytes;
   return target;
 }

@@ -58,7 +58,7 @@ BlockCost block_cost(const device::FunctionInfo& function, std::uint32_t threads
 }
 
 Result<BlockCost> check_launch(const device::FunctionInfo& function, Dim3 grid, Dim3 block,
-                               std::uint32_t dynamic_shared_bytes) {
+                               std::uint32_t dynamic_shared_bytes, Dim3 required) {
   if (beyond(grid, kMaxGrid)) {
     return fail(ErrorCode::kInvalidConfiguration,
                 fmt::format("{}: grid {} is outside (1, 1, 1) to {}", function.name, text(grid),
@@ -69,6 +69,11 @@ Result<BlockCost> check_launch(const device::FunctionInfo& function, Dim3 grid, 
     return fail(ErrorCode::kInvalidConfiguration,
                 fmt::format("{}: block {} is outside (1, 1, 1) to {} or above {} threads",
                             function.name, text(block), text(kMaxBlock), most_threads));
+  }
+  if (required.count() > 0 && block != required) {
+    return fail(ErrorCode::kInvalidConfiguration,
+                fmt::format("{}: block {}, but the kernel was compiled for {} (.reqntid)",
+                            function.name, text(block), text(required)));
   }
   const std::uint32_t most_shared =
       std::min(function.max_dynamic_shared_bytes, kSharedPerBlockOptIn);

@@ -37,8 +37,10 @@ BlockCost block_cost(const device::FunctionInfo& function, std::uint32_t threads
                      std::uint32_t dynamic_shared_bytes);
 
 /// Refuses what the device cannot run at all, in CUDA's categories: kInvalidConfiguration for
-/// dimensions, kInvalidValue for shared memory, kOutOfResources for registers.
+/// dimensions, kInvalidValue for shared memory, kOutOfResources for registers. `required`: the only
+/// shape of blocks that the kernel takes; zeros for any.
 Result<BlockCost> check_launch(const device::FunctionInfo& function, device::Dim3 grid,
-                               device::Dim3 block, std::uint32_t dynamic_shared_bytes);
+                               device::Dim3 block, std::uint32_t dynamic_shared_bytes,
+                               device::Dim3 required = {0, 0, 0});
 
 }  // namespace slate::sim

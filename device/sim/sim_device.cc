@@ -227,7 +227,8 @@ void SimDevice::wait_for_progress(std::chrono::microseconds timeout) {
 Result<void> SimDevice::launch(const device::LaunchSpec& spec, device::Stream stream) {
   auto target = modules_.target(spec.function);
   if (!target) return std::unexpected(std::move(target.error()));
-  auto cost = check_launch(target->info, spec.grid, spec.block, spec.dynamic_shared_bytes);
+  auto cost = check_launch(target->info, spec.grid, spec.block, spec.dynamic_shared_bytes,
+                           target->required_block);
   if (!cost) return std::unexpected(std::move(cost.error()));
   if (target->clustered || spec.cluster.count() > 1) {
     return fail(

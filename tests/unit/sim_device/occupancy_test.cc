@@ -75,6 +75,15 @@ TEST(OccupancyTest, LaunchBoundsOfTheKernelHold) {
   EXPECT_EQ(refusal(info, {1, 1, 1}, {129, 1, 1}), ErrorCode::kInvalidConfiguration);
 }
 
+TEST(OccupancyTest, AKernelForOneShapeOfBlocksTakesNoOther) {
+  const auto info = function_of(32);
+  for (const device::Dim3 block : {device::Dim3{64, 2, 1}, {32, 1, 1}, {128, 1, 1}, {2, 64, 1}}) {
+    const auto cost = check_launch(info, {1, 1, 1}, block, 0, {64, 2, 1});
+    EXPECT_EQ(cost ? ErrorCode::kNone : cost.error().code,
+              block.y == 2 ? ErrorCode::kNone : ErrorCode::kInvalidConfiguration);
+  }
+}
+
 TEST(OccupancyTest, TooManyRegistersAreOutOfResources) {
   EXPECT_EQ(refusal(function_of(64), {1, 1, 1}, {1024, 1, 1}), ErrorCode::kNone);
   EXPECT_EQ(refusal(function_of(65), {1, 1, 1}, {1024, 1, 1}), ErrorCode::kOutOfResources);

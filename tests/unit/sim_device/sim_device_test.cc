@@ -238,6 +238,22 @@ TEST_F(SimDeviceTest, LaunchesThatCannotRunAreRefusedInCudasCategories) {
   EXPECT_TRUE(finish(stream_));
 }
 
+TEST_F(SimDeviceTest, AKernelThatRequiresAShapeOfBlocksIsLaunchedWithNoOther) {
+  module_ = load(R"(.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry shaped(.param .u64 unused) .reqntid 32, 2 { ret; }
+)");
+  for (const device::Dim3 block : {device::Dim3{32, 2, 1}, {32, 1, 1}, {64, 1, 1}, {2, 32, 1}}) {
+    const auto launched = launch(stream_, "shaped", {1, 1, 1}, block, word(0));
+    const bool fits = block == device::Dim3{32, 2, 1};
+    EXPECT_EQ(launched ? ErrorCode::kNone : launched.error().code,
+              fits ? ErrorCode::kNone : ErrorCode::kInvalidConfiguration);
+  }
+  EXPECT_TRUE(device_->max_blocks_per_sm(function("shaped"), 32, 0)) << "only threads are told";
+  EXPECT_TRUE(finish(stream_));
+}
+
 TEST_F(SimDeviceTest, LaunchNeedsAllItsParametersAndARealArena) {
   device::LaunchSpec spec;
   spec.function = function("count");
