@@ -113,7 +113,7 @@ void Warp::is_space(const Op& op, const Frame& frame, Mask exec) {
         is = parameter;
         break;
       default:
-        is = !shared && !local && !constant && !parameter;
+        is = !shared && !local && !constant;  // the parameters lie inside the global space
         break;
     }
     if (is) result |= 1u << lane;

@@ -175,6 +175,20 @@ TEST(MemoryTest, TheEndOfTheReservationIsABound) {
   EXPECT_NE(outcome.message().find("thread (31,0,0)"), std::string::npos) << outcome.message();
 }
 
+TEST(MemoryTest, ParametersAreInsideTheGlobalSpace) {
+  Machine machine;
+  const std::string body = R"(
+    mov.b64 %rd6, b; cvta.param.u64 %rd7, %rd6; ld.u64 %rd8, [%rd7];
+    isspacep.param %p1, %rd7; isspacep.global %p2, %rd7; isspacep.param %p3, %rd4;
+    isspacep.shared %p4, %rd7;
+    selp.u32 %r2, 1, 0, %p1; @%p2 add.u32 %r2, %r2, 2; @%p3 add.u32 %r2, %r2, 4;
+    @%p4 add.u32 %r2, %r2, 8;
+    st.global.u32 [%rd8], %r2;)";
+  const Outcome outcome = machine.run(entry(body));
+  ASSERT_TRUE(outcome.ok()) << outcome.message();
+  EXPECT_EQ(machine.words_b()[0], 3u);
+}
+
 TEST(MemoryTest, AMisalignedAccessFaults) {
   Machine machine;
   const Outcome outcome = machine.run(entry("ld.global.v2.u32 {%r2, %r3}, [%rd1+4];"));
