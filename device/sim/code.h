@@ -79,7 +79,7 @@ enum class Kind : std::uint8_t {
   kLoad,     // r = data..., [4] = address; a: Space, b: bytes of an element, c: elements, e: bytes
   kStore,    // of an address register (0: none)
   kAtom,     // r = d, b, c, [4] = address; a, b, c, e as kLoad
-  kBarrier,  // r = d, id, count, predicate; a: BarrierOp
+  kBarrier,  // r = d, id, count, predicate; a: BarrierOp, b: 1 for the cluster's, c: 1 with count
   kWarpBarrier,  // r = member mask
   kShuffle,      // r = d, p, a, b, c, member mask; a: ShuffleMode
   kVote,         // r = d, predicate, member mask; a: VoteMode

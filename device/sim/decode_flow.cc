@@ -185,6 +185,7 @@ void FunctionDecoder::decode_barrier(const Instruction& instruction) {
     Op& op = emit(Kind::kBarrier);
     op.r[1] = id;
     op.a = static_cast<std::uint8_t>(BarrierOp::kSync);
+    op.b = 1;
     return;
   }
   Op barrier;

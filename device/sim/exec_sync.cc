@@ -17,9 +17,8 @@ Warp::Flow Warp::barrier(const Op& op, Split& split, Mask exec) {
     const int lane = std::countr_zero(rest);
     if (ids[lane] == id && (!counts || counts[lane] == count)) same |= 1u << lane;
   }
-  const bool cluster = id == kClusterBarrier && (op.r[1] & kRefBaseMask) == kInConstants;
   const auto what = static_cast<BarrierOp>(op.a);
-  if ((id >= kClusterBarrier && !cluster) || (counts && count == 0) ||
+  if ((id >= kClusterBarrier && !op.b) || (counts && count == 0) ||
       (what == BarrierOp::kArrive && !counts)) {
     fault(ErrorCode::kIllegalInstruction, same, split.pc,
           "barrier number or thread count out of range");

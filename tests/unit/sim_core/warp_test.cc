@@ -120,6 +120,17 @@ TEST(BarrierTest, ReductionsGiveEveryThreadTheResult) {
   }
 }
 
+TEST(BarrierTest, ThereAreSixteenBarriers) {
+  Machine machine;
+  EXPECT_TRUE(machine.run(entry("bar.sync 15;")).ok());
+  EXPECT_TRUE(machine.run(entry("barrier.cluster.arrive; barrier.cluster.wait;")).ok());
+  for (const char* const body : {"bar.sync 16;", "mov.u32 %r2, 16; bar.sync %r2;"}) {
+    const Outcome outcome = machine.run(entry(body));
+    ASSERT_FALSE(outcome.ok()) << body;
+    EXPECT_EQ(outcome.error->code, ErrorCode::kIllegalInstruction);
+  }
+}
+
 TEST(BarrierTest, ADeadlockIsNamed) {
   Machine machine;
   const std::string body = R"(
