@@ -89,6 +89,7 @@ Result<Address> SimDevice::map_host(int fd, std::uint64_t bytes, Address least) 
   return memory_->map_host(fd, bytes, least);
 }
 void SimDevice::unmap_host(AddressRange range) {
+  const Stall stall(*this);
   memory_->unmap_host(range);
 }
 

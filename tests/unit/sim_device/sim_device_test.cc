@@ -312,6 +312,32 @@ TEST_F(SimDeviceTest, MemoryUnmappedBeforeItsCopyFaultsTheStream) {
   EXPECT_EQ(finish(stream_).error().code, ErrorCode::kIllegalAddress);
 }
 
+TEST_F(SimDeviceTest, OthersAreToldOfTheCallsThatStallAGpu) {
+  int begun = 0;
+  int ended = 0;
+  device_->set_stall_hooks({[&] { ++begun; }, [&] { ++ended; }});
+  const auto stalls = [&](const auto& call) {
+    begun = ended = 0;
+    call();
+    EXPECT_EQ(begun, ended);
+    return begun;
+  };
+  device::Array array{};
+  device::Address shared = 0;
+  const int fd = memfd_create("shared", 0);
+  ASSERT_EQ(ftruncate(fd, 4096), 0);
+  EXPECT_EQ(stalls([&] { make_arena(); }), 1);
+  EXPECT_EQ(stalls([&] {
+              array = *device_->create_array({{ChannelKind::kFloat, 32, 1, 0}, {8, 8, 0}, 0, 0});
+            }),
+            1);
+  EXPECT_EQ(stalls([&] { device_->destroy_array(array); }), 0);
+  EXPECT_EQ(stalls([&] { shared = *device_->map_host(fd, 4096, 0); }), 0);
+  EXPECT_EQ(stalls([&] { device_->unmap_host({shared, 4096}); }), 1);
+  device_->set_stall_hooks({});
+  close(fd);
+}
+
 TEST_F(SimDeviceTest, HostMemoryIsRegisteredOnce) {
   std::vector<char> host(64);
   EXPECT_TRUE(device_->register_host(host.data(), host.size()));
