@@ -84,7 +84,7 @@ enum class Kind : std::uint8_t {
   kShuffle,      // r = d, p, a, b, c, member mask; a: ShuffleMode
   kVote,         // r = d, predicate, member mask; a: VoteMode
   kMatch,        // r = d, p, a, member mask; a: bytes of a, b: 1 for .all
-  kReduce,       // redux; r = d, a, member mask; a: ReduceOp
+  kReduce,       // redux; r = d, a, member mask; a: ReduceOp, b: 1 for .abs, c: 1 for .NaN
   kElect,        // r = d, p, member mask
   kActiveMask,   // r = d
   kCopyAsync,    // r = destination, source, size; a: bytes of the copy

@@ -329,6 +329,7 @@ void FunctionDecoder::decode_redux(const Instruction& instruction) {
   op.a = static_cast<std::uint8_t>(what);
   op.b = instruction.has("abs");
   op.c = instruction.has("NaN");
+  if ((op.b || op.c) && !is_float) return unsupported();
   if (!bad_) emit_as(Kind::kReduce, op);
 }
 

@@ -94,7 +94,7 @@ const std::unordered_map<std::string_view, Words>& known_words() {
       {"shfl", {"sync", "up", "down", "bfly", "idx"}},
       {"vote", {"sync", "all", "any", "uni", "ballot"}},
       {"match", {"sync", "any", "all"}},
-      {"redux", {"sync", "add", "min", "max", "and", "or", "xor"}},
+      {"redux", {"sync", "add", "min", "max", "and", "or", "xor", "abs", "NaN"}},
       {"elect", {"sync"}},
       {"activemask", {}},
       {"nanosleep", {}},

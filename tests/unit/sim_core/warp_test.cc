@@ -320,6 +320,23 @@ TEST(WarpTest, ReductionsKnowSignsAndBits) {
   EXPECT_EQ(machine.words_b()[1], 0u);
 }
 
+TEST(WarpTest, ReductionsOfFloatsKnowMagnitudesAndNaN) {
+  Machine machine;
+  const std::string body = R"(
+    cvt.rn.f32.u32 %f1, %r1; sub.f32 %f1, %f1, 0f41A00000; setp.eq.u32 %p1, %r1, 7;
+    mov.f32 %f2, %f1; @%p1 mov.f32 %f2, 0f7FC00000;
+    redux.sync.min.f32 %f3, %f2, 0xffffffff; redux.sync.max.abs.f32 %f4, %f1, 0xffffffff;
+    redux.sync.max.NaN.f32 %f5, %f2, 0xffffffff; redux.sync.min.abs.NaN.f32 %f6, %f1, 0xffffffff;
+    st.global.v4.f32 [%rd1], {%f3, %f4, %f5, %f6};)";
+  const Outcome outcome = machine.run(entry(body));
+  ASSERT_TRUE(outcome.ok()) << outcome.message();
+  EXPECT_EQ(std::bit_cast<float>(machine.words()[0]), -20.0f);
+  EXPECT_EQ(std::bit_cast<float>(machine.words()[1]), 20.0f);
+  EXPECT_EQ(machine.words()[2], 0x7fffffffu);
+  EXPECT_EQ(machine.words()[3], 0u);
+  EXPECT_FALSE(machine.run(entry("redux.sync.min.abs.s32 %r2, %r1, 0xffffffff;")).ok());
+}
+
 TEST(WarpTest, OldShufflesAndVotesTakeTheActiveLanes) {
   Machine machine;
   const std::string body = R"(
