@@ -44,40 +44,6 @@ U update(U* at, Change change) {
   }
 }
 
-float from_bf16(uint16_t bits) {
-  return std::bit_cast<float>(uint32_t{bits} << 16);
-}
-
-uint16_t to_bf16(float value) {
-  if (std::isnan(value)) return 0x7fff;
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
-  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
-float from_half(uint16_t bits) {
-  const uint32_t sign = uint32_t{bits} >> 15 << 31;
-  const uint32_t exponent = bits >> 10 & 31;
-  const uint32_t fraction = bits & 0x3ff;
-  if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000 | fraction << 13);
-  if (exponent != 0) return std::bit_cast<float>(sign | (exponent + 112) << 23 | fraction << 13);
-  const float value = std::ldexp(static_cast<float>(fraction), -24);
-  return sign ? -value : value;
-}
-
-/// Rounds to nearest even. The sum of two halves is exact in a float, so it is rounded once.
-uint16_t to_half(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
-  const auto sign = static_cast<uint16_t>(bits >> 31 << 15);
-  if (std::isnan(value)) return 0x7fff;
-  const float magnitude = std::fabs(value);
-  if (magnitude >= 65520.0f) return static_cast<uint16_t>(sign | 0x7c00);
-  if (magnitude < 0x1p-14f) {
-    return static_cast<uint16_t>(sign | static_cast<uint16_t>(std::nearbyint(magnitude * 0x1p24f)));
-  }
-  const uint32_t rounded = (bits & 0x7fffffff) + 0xfff + (bits >> 13 & 1);
-  return static_cast<uint16_t>(sign | ((rounded >> 13) - (112u << 10)));
-}
-
 enum class What { kAdd, kAnd, kOr, kXor, kExchange, kMin, kMax, kIncrement, kDecrement };
 
 template <What kWhat, typename T>
@@ -136,35 +102,22 @@ void float_add(void* address, const void* b, const void*, void* old) {
   if (old) std::memcpy(old, &before, sizeof before);
 }
 
-using Widen = float (*)(uint16_t);
-using Narrow = uint16_t (*)(float);
-
-/// add, min, max of one or two 16-bit floats in U.
-template <What kWhat, typename U, Widen kWiden, Narrow kNarrow, bool kShared>
-void small_float(void* address, const void* b, const void*, void* old) {
+/// Adds one or two 16-bit floats in U. The sum of two in a float, rounded once more, is right.
+template <typename U, typename Half, bool kShared>
+void half_add(void* address, const void* b, const void*, void* old) {
   U operand;
   std::memcpy(&operand, b, sizeof operand);
   const U before = update<kShared>(static_cast<U*>(address), [&](U value) {
     U result = 0;
     for (unsigned shift = 0; shift < 8 * sizeof(U); shift += 16) {
-      const float x = kWiden(static_cast<uint16_t>(value >> shift));
-      const float y = kWiden(static_cast<uint16_t>(operand >> shift));
-      float z = x + y;
-      if constexpr (kWhat == What::kMin) z = std::fmin(x, y);
-      if constexpr (kWhat == What::kMax) z = std::fmax(x, y);
-      result = static_cast<U>(result | static_cast<U>(static_cast<U>(kNarrow(z)) << shift));
+      const Half x{static_cast<uint16_t>(value >> shift)};
+      const Half y{static_cast<uint16_t>(operand >> shift)};
+      const Half sum = alu::encode_half<Half>(alu::decode(x) + alu::decode(y));
+      result = static_cast<U>(result | static_cast<U>(static_cast<U>(sum.bits) << shift));
     }
     return result;
   });
   if (old) std::memcpy(old, &before, sizeof before);
-}
-
-template <typename U, Widen kWiden, Narrow kNarrow, bool kShared>
-AtomFn small_float_for(std::string_view name) {
-  if (name == "add") return small_float<What::kAdd, U, kWiden, kNarrow, kShared>;
-  if (name == "min") return small_float<What::kMin, U, kWiden, kNarrow, kShared>;
-  if (name == "max") return small_float<What::kMax, U, kWiden, kNarrow, kShared>;
-  return nullptr;
 }
 
 /// U: the bits; T: as what add, min and max see them.
@@ -208,13 +161,13 @@ AtomFn find(std::string_view name, ptx::Type type) {
     case Type::kF64:
       return name == "add" ? float_add<uint64_t, double, kShared> : nullptr;
     case Type::kF16:
-      return small_float_for<uint16_t, from_half, to_half, kShared>(name);
+      return name == "add" ? half_add<uint16_t, alu::f16, kShared> : nullptr;
     case Type::kF16x2:
-      return small_float_for<uint32_t, from_half, to_half, kShared>(name);
+      return name == "add" ? half_add<uint32_t, alu::f16, kShared> : nullptr;
     case Type::kBf16:
-      return small_float_for<uint16_t, from_bf16, to_bf16, kShared>(name);
+      return name == "add" ? half_add<uint16_t, alu::bf16, kShared> : nullptr;
     case Type::kBf16x2:
-      return small_float_for<uint32_t, from_bf16, to_bf16, kShared>(name);
+      return name == "add" ? half_add<uint32_t, alu::bf16, kShared> : nullptr;
     default:
       return nullptr;
   }
