@@ -25,13 +25,13 @@ namespace slate::sim {
 /// launch.
 using PrintSink = std::function<void(std::string_view text)>;
 
-/// One launch, shared by all its blocks. Immutable while blocks run, but for the atomics.
 /// Zeros that the blocks of a cooperative grid meet at: %envreg1 and 2 have its address, as CUDA's
 /// grid.sync() wants it.
 struct alignas(64) GridWorkspace {
   std::uint64_t words[8] = {};
 };
 
+/// One launch, shared by all its blocks. Immutable while blocks run, but for the atomics.
 struct KernelLaunch {
   std::shared_ptr<const Program> program;  // the decoded entry
   device::Dim3 grid;

@@ -112,7 +112,7 @@ Warp::Flow Warp::call(const Op& op, Split& split, Mask exec) {
     return system_call(site, split, exec) ? Flow::kNext : Flow::kReschedule;
   }
   const std::vector<FunctionCode>& functions = block_->code->functions;
-  if (site.function >= 0) return enter(op, site, functions[site.function], split, exec);
+  if (site.function >= 0) return enter(site, functions[site.function], split, exec);
   const auto* const address = lanes<std::uint64_t>(site.address, *split.frame);
   const Mask same = like_first(address, exec);
   const std::uint64_t value = address[std::countr_zero(exec)];
@@ -128,11 +128,11 @@ Warp::Flow Warp::call(const Op& op, Split& split, Mask exec) {
     add_split(split.pc, exec & ~same, split.frame);
     split.mask &= ~(exec & ~same);
   }
-  return enter(op, site, *found, split, same);
+  return enter(site, *found, split, same);
 }
 
-Warp::Flow Warp::enter(const Op& op, const CallSite& site, const FunctionCode& function,
-                       Split& split, Mask exec) {
+Warp::Flow Warp::enter(const CallSite& site, const FunctionCode& function, Split& split,
+                       Mask exec) {
   if (site.arguments.size() != function.parameters.size() ||
       site.returns.size() > function.returns.size()) {
     fault(ErrorCode::kIllegalInstruction, exec, split.pc,
@@ -151,7 +151,6 @@ Warp::Flow Warp::enter(const Op& op, const CallSite& site, const FunctionCode& f
   for (Mask rest = exec; rest != 0; rest &= rest - 1) {
     frame->return_pc[std::countr_zero(rest)] = split.pc + 1;
   }
-  (void)op;
   let_pass(split, exec);
   split.frame = frame;
   split.pc = function.first;

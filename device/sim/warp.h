@@ -99,8 +99,7 @@ class Warp {
   // -----------------------------------------------------------------------
   Flow branch_index(const Op& op, Split& split, Mask exec);
   Flow call(const Op& op, Split& split, Mask exec);
-  Flow enter(const Op& op, const CallSite& site, const FunctionCode& function, Split& split,
-             Mask exec);
+  Flow enter(const CallSite& site, const FunctionCode& function, Split& split, Mask exec);
   Flow return_from(Split& split, Mask exec);
   Flow leave(Split& split, Mask exec);
   Frame* child_frame(Frame& parent, const FunctionCode& function);
