@@ -86,7 +86,7 @@ CUDA_RESOURCE_VIEW_DESC description_of(const ResourceView& view) {
   return description;
 }
 
-/// Rows of a plane; 1 where a copy of one plane needs none.
+/// Rows of a plane; 0 where a copy of one plane needs none.
 std::size_t rows_of(std::uint64_t pitch, std::uint64_t slice) {
   return pitch == 0 ? 0 : slice / pitch;
 }
@@ -113,24 +113,17 @@ void set_source(CUDA_MEMCPY3D& copy, const device::Place& place) {
 }
 
 void set_target(CUDA_MEMCPY3D& copy, const device::Place& place) {
-  if (const auto* const array = std::get_if<device::ArrayPlace>(&place)) {
-    copy.dstMemoryType = CU_MEMORYTYPE_ARRAY;
-    copy.dstArray = raw(array->array).levels[array->level];
-    copy.dstXInBytes = array->x;
-    copy.dstY = array->y;
-    copy.dstZ = array->z;
-  } else if (const auto* const memory = std::get_if<device::DevicePlace>(&place)) {
-    copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    copy.dstDevice = memory->address;
-    copy.dstPitch = memory->pitch;
-    copy.dstHeight = rows_of(memory->pitch, memory->slice);
-  } else {
-    const auto& host = std::get<device::HostPlace>(place);
-    copy.dstMemoryType = CU_MEMORYTYPE_HOST;
-    copy.dstHost = host.memory;
-    copy.dstPitch = host.pitch;
-    copy.dstHeight = rows_of(host.pitch, host.slice);
-  }
+  CUDA_MEMCPY3D from{};
+  set_source(from, place);
+  copy.dstMemoryType = from.srcMemoryType;
+  copy.dstArray = from.srcArray;
+  copy.dstXInBytes = from.srcXInBytes;
+  copy.dstY = from.srcY;
+  copy.dstZ = from.srcZ;
+  copy.dstDevice = from.srcDevice;
+  copy.dstHost = const_cast<void*>(from.srcHost);
+  copy.dstPitch = from.srcPitch;
+  copy.dstHeight = from.srcHeight;
 }
 
 bool has_level(const device::Place& place) {
