@@ -12,7 +12,7 @@ namespace slate::sim {
 namespace {
 
 constexpr std::uint32_t kMaxDepth = 4096;
-constexpr std::uint64_t kMaxWarpFrames = 64u << 20;
+constexpr std::uint64_t kMaxWarpFrames = 16u << 20;  // as CUDA: 512 KiB for each thread
 constexpr std::uint32_t kMaxLocal = 512u << 10;
 
 /// Lanes of `exec` whose value equals that of the first one.

@@ -167,6 +167,27 @@ TEST(FlowTest, EndlessRecursionFaults) {
   EXPECT_NE(outcome.message().find("stack"), std::string::npos) << outcome.message();
 }
 
+TEST(FlowTest, StacksGrowToTheSizeOfCudasLargest) {
+  // 16 KiB a thread each time.
+  const std::string functions = R"(
+.func f(.reg .b32 n)
+{
+  .reg .b32 %r<2>; .reg .pred %p<2>; .param .b8 q[16384];
+  st.param.u32 [q], n;
+  setp.eq.u32 %p1, n, 0; @%p1 ret;
+  sub.u32 %r1, n, 1;
+  call f, (%r1);
+  ret;
+})";
+  for (const int depth : {20, 40}) {
+    Machine machine;
+    const Outcome outcome =
+        machine.run(entry("call f, (" + std::to_string(depth) + ");", functions));
+    EXPECT_EQ(outcome.ok(), depth == 20) << outcome.message();
+    EXPECT_EQ(outcome.message().find("stack") != std::string::npos, depth == 40);
+  }
+}
+
 TEST(FlowTest, IndirectCallsGoWhereEachLanePoints) {
   Machine machine;
   const std::string functions = R"(
