@@ -1,5 +1,6 @@
 """The running part of scripts/demo: slated, two programs at once, a table. Arguments: build folder, an empty
-work folder, device. Exits 0 only if both results are right and nothing is left behind."""
+work folder, device. Exits 0 only if both results are right, both ran at the same time, and nothing is left behind; 130 when
+it is interrupted, with nothing left behind either."""
 
 import glob
 import json
@@ -33,41 +34,89 @@ def wait_until_serving(daemon):
     sys.exit("slate: slated was not ready after 60 s")
 
 
+def start_together(commands):
+    """The programs, of which each waits until all have their inputs on the device: {name: process}."""
+    go = os.path.join(work, "go")
+    running = {
+        name: subprocess.Popen(command + ["--json", "--barrier", go], env=environment, stdout=subprocess.PIPE, text=True)
+        for name, command in commands.items()
+    }
+    deadline = time.time() + 60
+    # One that cannot start says so itself; the other must not wait for it.
+    while len(glob.glob(go + ".*")) < len(running) and all(each.poll() is None for each in running.values()):
+        if time.time() > deadline:
+            break
+        time.sleep(0.01)
+    open(go, "w").close()
+    return running
+
+
+def report_of(process):
+    out, _ = process.communicate(timeout=300)
+    try:
+        return json.loads(out)
+    except ValueError:
+        return {"device": "-", "kernel_ms": float("nan"), "result": "no report"}
+
+
+def overlap_ms(reports):
+    """For how long all of them were at their kernels; not above 0 if one ended before another began."""
+    if not all("loop_ms" in report for report in reports):
+        return 0.0
+    begins = [report["loop_started_ms"] for report in reports]
+    return min(report["loop_started_ms"] + report["loop_ms"] for report in reports) - max(begins)
+
+
+def run_programs(simulated):
+    """Whether all is right with them."""
+    # One program of each kind: linked with -lslate, and linked to the shared cudart and started by slatectl.
+    commands = {
+        "black_scholes (linked with -lslate)": [os.path.join(build, "bin/slate/black_scholes")],
+        "sgemm (linked to cudart, slatectl run)": [slatectl, "run", "--", os.path.join(build, "bin/shared/sgemm")],
+    }
+    if not simulated:
+        commands = {name: command + ["--reps", "200"] for name, command in commands.items()}
+    row = "%-42s %-24s %12s  %s"
+    running = start_together(commands)
+    try:
+        reports = {name: report_of(process) for name, process in running.items()}
+    finally:
+        for process in running.values():
+            process.kill()
+    print(row % ("program", "device", "kernel time", "result check"))
+    for name, report in reports.items():
+        print(row % (name, report["device"], "%.3f ms" % report["kernel_ms"], report["result"]))
+    served = status()["totals"]["sessions_served"]
+    together = overlap_ms(reports.values())
+    if together > 0:
+        print("\nboth ran at the same time for %.1f ms, in %d sessions of one slated" % (together, served))
+    else:
+        print("\nthe two did NOT run at the same time")
+    right = all(process.returncode == 0 for process in running.values())
+    return right and together > 0 and all(report["result"] == "ok" for report in reports.values())
+
+
+def end(*_):
+    sys.exit(130)
+
+
 def main():
+    # As exceptions, so that slated is ended: by themselves they would end this script alone.
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    for each in signals:
+        signal.signal(each, end)
     daemon = subprocess.Popen(
         [os.path.join(build, "bin", "slated"), "--device", device, "--runtime-dir", runtime, "--log-level", "warning"],
         env=environment,
     )
     try:
         state = wait_until_serving(daemon)
-        simulated = state["device"]["simulated"]
         print("slated serves %s\n" % state["device"]["name"])
-        # One program of each kind: linked with -lslate, and linked to the shared cudart and started by slatectl.
-        commands = {
-            "black_scholes (linked with -lslate)": [os.path.join(build, "bin/slate/black_scholes")],
-            "sgemm (linked to cudart, slatectl run)": [slatectl, "run", "--", os.path.join(build, "bin/shared/sgemm")],
-        }
-        extra = ["--json"] if simulated else ["--json", "--reps", "20"]
-        running = {
-            name: subprocess.Popen(command + extra, env=environment, stdout=subprocess.PIPE, text=True)
-            for name, command in commands.items()
-        }
-        row = "%-42s %-24s %12s  %s"
-        print(row % ("program", "device", "kernel time", "result check"))
-        good = True
-        for name, process in running.items():
-            out, _ = process.communicate(timeout=300)
-            try:
-                report = json.loads(out)
-            except ValueError:
-                report = {"device": "-", "kernel_ms": float("nan"), "result": "no report"}
-            ok = process.returncode == 0 and report["result"] == "ok"
-            good = good and ok
-            print(row % (name, report["device"], "%.3f ms" % report["kernel_ms"], report["result"]))
-        served = status()["totals"]["sessions_served"]
-        print("\nboth ran at the same time in %d sessions of one slated" % served)
+        good = run_programs(state["device"]["simulated"])
     finally:
-        daemon.send_signal(signal.SIGTERM)
+        for each in signals:
+            signal.signal(each, signal.SIG_IGN)
+        daemon.terminate()
         daemon.wait(timeout=60)
     left = glob.glob(os.path.join(runtime, "*"))
     if left:
