@@ -116,8 +116,10 @@ class Run {
       for (std::uint64_t i = 0; i < count; ++i) compare(i);
       return;
     }
-    const std::uint64_t stretch = count / limit;
-    for (std::uint64_t k = 0; k < limit; ++k) compare(k * stretch + mix(99, k) % stretch);
+    for (std::uint64_t k = 0; k < limit; ++k) {
+      const std::uint64_t begin = k * count / limit, end = (k + 1) * count / limit;
+      compare(begin + mix(99, k) % (end - begin));
+    }
     compare(count - 1);
   }
 
