@@ -51,7 +51,9 @@ class Arrangements:
 
     def run(self, names, factor=1.0):
         jobs = [Job(self.session.programs[name], max(2, round(factor * self.session.reps[name]))) for name in names]
-        return makespan(self.slate.run(jobs, self.session.limit_s(jobs) * max(1.0, factor)))
+        done = self.slate.run(jobs, self.session.limit_s(jobs) * max(1.0, factor))
+        self.session.check_results([(name, outcome.hash) for name, outcome in zip(names, done)])
+        return makespan(done)
 
     def learn(self, name):
         self.alone[name] = statistics.median([self.run([name]) for _ in range(3)])

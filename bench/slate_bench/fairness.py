@@ -61,5 +61,6 @@ def run(session, arguments):
                 count=len(times),
                 round=number,
                 times_ms=times,
+                hashes=[each.hash for each in outcomes],
                 ratio=max(times) / min(times),
             )

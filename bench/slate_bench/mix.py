@@ -14,7 +14,7 @@ import time
 from .daemons import DaemonError
 from .options import positive
 from .programs import UsageError
-from .runner import Job, Process, RunFailed
+from .runner import Job, Process, RunFailed, reports_in, take_report
 
 HELP = "programs that arrive over time"
 CONFIGURATIONS = ("native", "mps", "slate-adaptive")
@@ -81,10 +81,10 @@ class Mix:
             else 1
         )
         job = Job(self.session.programs[name], reps)
-        return Process(self.configuration.commands([job], [None], None)[0]), reps
+        return Process(self.configuration.commands([job], [None], None)[0]), job
 
     def run(self, limit_s):
-        """The row's jobs. RunFailed when a program fails or all together take longer than `limit_s`."""
+        """The row's jobs. RunFailed when a program fails, has a wrong result, or all together take longer than `limit_s`."""
         self.configuration.start()
         made = [self.process_of(name, length) for _, name, length in self.arrivals]
         self.processes = [process for process, _ in made]
@@ -102,15 +102,18 @@ class Mix:
         finally:
             for process in self.processes:
                 process.kill()
+        hashes = [take_report(reports_in(process.output), job, process).get("hash") for process, job in made]
+        self.session.check_results([(job.program.name, found) for (_, job), found in zip(made, hashes)])
         return [
             {
                 "program": name,
-                "reps": reps,
+                "reps": job.reps,
+                "hash": found,
                 "arrival_ms": 1e3 * at,
                 "started_ms": process.started_ms - 1e3 * start,
                 "ended_ms": process.ended_ms - 1e3 * start,
             }
-            for (at, name, _), (process, reps) in zip(self.arrivals, made)
+            for (at, name, _), (process, job), found in zip(self.arrivals, made, hashes)
         ]
 
     @staticmethod

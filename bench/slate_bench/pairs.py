@@ -89,6 +89,7 @@ def measure_pair(session, number, configuration, pair, split):
         round=number,
         makespan_ms=makespan(done),
         times_ms=times_from_common_start(done),
+        hashes=[each.hash for each in done],
     )
 
 

@@ -62,6 +62,11 @@ class Outcome:
         return self.report["loop_ms"]
 
     @property
+    def hash(self):
+        """Of its results; None of an own program."""
+        return self.report.get("hash")
+
+    @property
     def application_ms(self):
         return self.process_ended_ms - self.process_started_ms
 

@@ -43,6 +43,7 @@ class Session:
     configurations: list = field(default_factory=list)
     native: object = None  # also where it is not one of the configurations that are measured
     reps: dict = field(default_factory=dict)
+    hashes: dict = field(default_factory=dict)  # of each program's results in the reference configuration
     started: float = field(default_factory=time.monotonic)
     failures: int = 0
     left: str = "everything"  # of the plan, should time run out
@@ -87,12 +88,25 @@ class Session:
         """The outcomes, or None where a program or daemon failed, which a row then says."""
         try:
             done = configuration.run(jobs, self.limit_s(jobs), split, barrier)
+            self.check_results([(job.program.name, outcome.hash) for job, outcome in zip(jobs, done)])
         except (RunFailed, DaemonError) as error:
             self.fail(configuration, [job.program.name for job in jobs], split, error)
             return None
         if len(jobs) == 1:
             self.note_kernels(configuration, jobs[0].program.name)
         return done
+
+    def check_results(self, results):
+        """RunFailed where a result is not what the reference configuration computed. `results`: (program, hash or None).
+        However often a program repeats its kernel, its result is that of one repetition (kernels/common/program.h)."""
+        wrong = []
+        for name, found in results:
+            # The first one is the reference's: calibrate() comes before all else.
+            wanted = self.hashes.setdefault(name, found)
+            if found and wanted and found != wanted:
+                wrong.append("%s %s instead of %s" % (name, found, wanted))
+        if wrong:
+            raise RunFailed("wrong results: " + ", ".join(wrong))
 
     def limit_s(self, jobs):
         """Longer than anything takes that still moves: inputs, compilation, and the jobs one after the other."""

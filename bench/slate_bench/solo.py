@@ -36,7 +36,7 @@ def measure_solo(session, configuration, name, number, barrier, cold=False):
         application_ms=outcome.application_ms,
         kernel_ms=report.get("kernel_ms"),
         total_ms=report.get("total_ms"),
-        hash=report.get("hash"),
+        hash=outcome.hash,
     )
 
 

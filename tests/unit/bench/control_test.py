@@ -148,6 +148,48 @@ class ControlTest(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertNotIn("mps", {row["configuration"] for row in found if row["kind"] == "mix"})
 
+    def failures(self, found):
+        return [
+            (row["configuration"], row["programs"], row["split"], row["message"])
+            for row in found
+            if row["kind"] == "failure"
+        ]
+
+    def test_a_pair_with_a_wrong_result_is_a_failure_and_no_gain(self):
+        with mock.patch.dict(os.environ, {"FAKE_WRONG": "transpose CUDA_MPS_ACTIVE_THREAD_PERCENTAGE 75"}):
+            words = ["pairs", "--pairs", "sgemm,transpose", "--rounds", "1", "--configurations", "native", "mps-split"]
+            status, found = self.bench(*words)
+        self.assertEqual(status, 1)
+        message = "wrong results: transpose 0000000000000000 instead of 0123456789abcdef"
+        self.assertEqual(self.failures(found), [("mps-split", ["sgemm", "transpose"], [25, 75], message)])
+        pairs = [(row["configuration"], row["split"], row["hashes"]) for row in found if row["kind"] == "pair"]
+        right = ["0123456789abcdef"] * 2
+        self.assertCountEqual(
+            pairs, [("native", None, right), ("mps-split", [50, 50], right), ("mps-split", [75, 25], right)]
+        )
+        self.assertEqual(rows.complaints(found), [])
+
+    def test_a_program_whose_result_is_wrong_alone_is_left_out_there(self):
+        with mock.patch.dict(os.environ, {"FAKE_WRONG": "sgemm CUDA_MPS_PIPE_DIRECTORY slate-bench-mps"}):
+            words = ["fairness", "--programs", "sgemm", "--count", "2", "--rounds", "1", "--configurations"]
+            status, found = self.bench(*words, "native", "mps")
+        self.assertEqual(status, 1)
+        self.assertEqual([name for name, *_ in self.failures(found)], ["mps"])
+        fair = [row for row in found if row["kind"] == "fairness"]
+        self.assertEqual([(row["configuration"], len(row["hashes"])) for row in fair], [("native", 2)])
+        self.assertEqual(rows.complaints(found), [])
+
+    def test_a_mix_with_a_wrong_result_is_a_failure(self):
+        with mock.patch.dict(os.environ, {"FAKE_WRONG": "sgemm CUDA_MPS_PIPE_DIRECTORY slate-bench-mps"}):
+            words = ["mix", "--programs", "sgemm", "transpose", "--arrivals", "4", "--rounds", "1"]
+            status, found = self.bench(*words, "--configurations", "native", "mps")
+        self.assertEqual(status, 1)
+        self.assertIn("wrong results: sgemm", self.failures(found)[-1][-1])
+        mixes = {row["configuration"]: row["jobs"] for row in found if row["kind"] == "mix"}
+        self.assertEqual(sorted(mixes), ["native", "one-at-a-time"])
+        self.assertTrue(all(job["hash"] == "0123456789abcdef" for jobs in mixes.values() for job in jobs))
+        self.assertEqual(rows.complaints(found), [])
+
     def test_an_mps_that_does_not_start_is_said(self):
         with mock.patch.dict(os.environ, {"FAKE_MPS": "refuses"}):
             status, found = self.bench(

@@ -17,6 +17,9 @@ name = os.path.basename(sys.argv[0]).removesuffix(".so")
 if name == os.environ.get("FAKE_FAILING"):
     sys.exit("no such kernel image")
 reps, barrier = int(option("--reps", "1")), option("--barrier", None)
+# FAKE_WRONG, "PROGRAM VARIABLE PART": its result is wrong where that variable of its environment has that part.
+wrong = os.environ.get("FAKE_WRONG", "- - -").split()
+digest = "0" * 16 if wrong[0] == name and wrong[2] in os.environ.get(wrong[1], "") else "0123456789abcdef"
 wanted = ("CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE")
 shown = {{key: os.environ[key] for key in wanted if key in os.environ}}
 if "FAKE_LOG" in os.environ:
@@ -31,7 +34,7 @@ time.sleep(1e-3 * reps * float(os.environ.get("FAKE_SLOWNESS", "1")))
 # One write: green_pair's threads share a stream, fakes only the pipe behind it.
 os.write(1, json.dumps({{"program": name, "device": "fake", "size": int(option("--size", "1")), "reps": reps,
                   "kernel_ms": 1.0, "total_ms": 5.0, "loop_started_ms": 1e3 * started, "loop_ms": 1e3 * (time.monotonic() - started),
-                  "hash": "0123456789abcdef", "checked": 0, "max_error": 0, "result": "ok"}}).encode() + b"\\n")
+                  "hash": digest, "checked": 0, "max_error": 0, "result": "ok"}}).encode() + b"\\n")
 """
 
 # Starts a process for every program, as green_pair starts a thread.

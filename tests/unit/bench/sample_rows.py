@@ -66,6 +66,7 @@ def pair(programs, configuration, makespan_ms, number=0, split=None, run="012345
         round=number,
         makespan_ms=makespan_ms,
         times_ms=times_ms or [0.9 * makespan_ms, makespan_ms],
+        hashes=["0" * 16, None],
     )
 
 
@@ -106,6 +107,7 @@ def every_kind(seed=1):
             count=count,
             round=0,
             times_ms=[100.0 + i for i in range(count)],
+            hashes=["0" * 16] * count,
             ratio=1 + (count - 1) / 100,
         )
         for what, count in (("equal", 8), ("weights", 2))
@@ -211,6 +213,7 @@ def mix_rows(source):
             {
                 "program": PROGRAMS[i % 7],
                 "reps": 10,
+                "hash": "0" * 16,
                 "arrival_ms": 100.0 * i,
                 "started_ms": 100.0 * i,
                 "ended_ms": 100.0 * i + length * (1 + source.random()),
