@@ -15,9 +15,10 @@ import json
 import math
 import os
 import subprocess
+import tempfile
 import time
 
-from .daemons import DaemonError, Mps, private_slated
+from .daemons import DaemonError, Mps, private_slated, without_mps
 from .runner import Command, run_together
 
 POLICIES = ("adaptive", "table", "timeslice", "fifo")
@@ -29,11 +30,7 @@ TRACE_MARGIN_S = 10
 
 def plain_environment(index):
     """The caller's, without what would lead a program to a daemon that is not ours."""
-    environment = {
-        key: value
-        for key, value in os.environ.items()
-        if not key.startswith("CUDA_MPS_") and not key.startswith("SLATE_")
-    }
+    environment = {key: value for key, value in without_mps(os.environ).items() if not key.startswith("SLATE_")}
     if index:
         environment["CUDA_VISIBLE_DEVICES"] = str(index)
     return environment
@@ -50,16 +47,25 @@ class Configuration:
         self.device = setting.device
         self.index = setting.machine.index or 0
         self.on_gpu = setting.machine.on_gpu
+        self.nowhere = None
 
     def missing(self):
         """Why it cannot be measured here; None if it can."""
         return None if self.on_gpu else "sim has slate's configurations only"
 
     def start(self):
-        """Starts what it needs, once."""
+        """Starts what it needs, once: natively a directory without an MPS, as there may be one in the usual place."""
+        if self.nowhere is None:
+            self.nowhere = tempfile.TemporaryDirectory(prefix="slate-bench-no-mps-")
 
     def stop(self):
         """Stops it, and removes what it left."""
+        if self.nowhere is not None:
+            self.nowhere.cleanup()
+            self.nowhere = None
+
+    def verify_waiting(self, count):
+        """DaemonError if not all of the processes that wait for the start, so many, are going to run in this way."""
 
     def verify(self):
         """DaemonError if programs that have run did not run in this way."""
@@ -76,7 +82,7 @@ class Configuration:
         def make(jobs, barriers):
             return self.commands(jobs, barriers if barrier else [None] * len(jobs), split)
 
-        outcomes = run_together(make, jobs, limit_s)
+        outcomes = run_together(make, jobs, limit_s, self.verify_waiting)
         self.verify()
         return outcomes
 
@@ -95,7 +101,7 @@ class Configuration:
         return []
 
     def environment(self, index, split):
-        return plain_environment(self.index)
+        return dict(plain_environment(self.index), CUDA_MPS_PIPE_DIRECTORY=self.nowhere.name)
 
 
 def warm_of(job):
@@ -135,6 +141,10 @@ class MpsConfiguration(Configuration):
     def stop(self):
         self.shared.stop()
 
+    def verify_waiting(self, count):
+        if count and self.shared.mps.client_count() < count:
+            raise DaemonError("programs run past MPS: it has fewer clients than %d" % count)
+
     def verify(self):
         if not self.shared.mps.serves():
             raise DaemonError("programs ran past MPS: it has no server")
@@ -168,7 +178,7 @@ class GreenConfiguration(Configuration):
             shared_object = os.path.join(self.build, "bin", "green", job.program.name + ".so")
             words += ["--"] + job.program.words(shared_object, job.reps, warm_of(job), barrier)
         # As many hardware queues as there may be, lest one program waits for the other's.
-        environment = dict(plain_environment(self.index), CUDA_DEVICE_MAX_CONNECTIONS="32")
+        environment = dict(self.environment(0, split), CUDA_DEVICE_MAX_CONNECTIONS="32")
         return [Command(words, environment, list(range(len(jobs))), barriers[0] is not None)]
 
 

@@ -24,14 +24,22 @@ def tail(path, count=400):
         return ""
 
 
+def without_mps(environment):
+    """Without what a caller said about MPS. Programs still look for one in the usual place."""
+    return {key: value for key, value in environment.items() if not key.startswith("CUDA_MPS_")}
+
+
 @contextlib.contextmanager
 def private_slated(build, device, settings="", cache=None):
     """Yields the environment in which programs find it, once it serves, with its process id in SLATE_BENCH_PID.
     `settings` is TOML. `cache` is a directory for compiled code that outlives this slated, for warm starts; without it
     everything is compiled anew."""
     with tempfile.TemporaryDirectory(prefix="slate-bench-") as root:
+        no_mps = os.path.join(root, "no-mps")
+        os.mkdir(no_mps)
         environment = dict(
-            os.environ,
+            without_mps(os.environ),
+            CUDA_MPS_PIPE_DIRECTORY=no_mps,
             SLATE_RUNTIME_DIR=os.path.join(root, "run"),
             SLATE_CACHE_DIR=os.path.abspath(cache or os.path.join(root, "cache")),
             SLATE_STATE_DIR=os.path.join(root, "state"),
@@ -130,8 +138,12 @@ class Mps:
         return done.stdout.strip()
 
     def serves(self):
-        """Whether a client has come: without one the daemon starts no server, and programs that miss it run natively."""
+        """Whether a client has ever come: without one the daemon starts no server."""
         return bool(self.ask("get_server_list"))
+
+    def client_count(self):
+        """How many processes are its clients now; those that miss it run natively."""
+        return sum(len(self.ask("get_client_list " + server).split()) for server in self.ask("get_server_list").split())
 
     def stop(self):
         if self.root is None:

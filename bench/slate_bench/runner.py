@@ -139,9 +139,10 @@ class Process:
         self.popen.wait() if self.thread is None else self.thread.join()
 
 
-def run_together(make_commands, jobs, limit_s):
+def run_together(make_commands, jobs, limit_s, when_ready=lambda count: None):
     """Runs all jobs at once: [Outcome], in their order. `make_commands(jobs, barriers)` gives the commands, where
-    barriers[i] is the file that job i waits for. RunFailed if one fails or all together take longer than `limit_s`."""
+    barriers[i] is the file that job i waits for. `when_ready` is called when all processes that wait, so many, are there.
+    RunFailed if one fails or all together take longer than `limit_s`."""
     deadline = time.monotonic() + limit_s
     with tempfile.TemporaryDirectory(prefix="slate-bench-go-") as root:
         go = os.path.join(root, "go")
@@ -155,6 +156,7 @@ def run_together(make_commands, jobs, limit_s):
                 process.start()
             expected = len(barriers) + sum(len(process.command.jobs) for process in waiting)
             wait_until_ready(root, expected, waiting, deadline)
+            when_ready(len(waiting))
             open(go, "w").close()
             for process in processes:
                 if not process.command.waits:

@@ -77,7 +77,7 @@ class Session:
     def stop(self):
         """Stops every daemon, also when stopping one of them fails."""
         with contextlib.ExitStack() as stack:
-            for configuration in self.configurations:
+            for configuration in {*self.configurations, *([self.native] if self.native else [])}:
                 stack.callback(configuration.stop)
 
     def check_time(self):

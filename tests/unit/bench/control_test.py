@@ -101,8 +101,13 @@ class ControlTest(unittest.TestCase):
 
     def test_native_programs_do_not_find_a_daemon_of_the_caller(self):
         with mock.patch.dict(os.environ, {"CUDA_MPS_PIPE_DIRECTORY": "/tmp/others"}):
-            self.bench("solo", "--programs", "sgemm", "--rounds", "1", "--configurations", "native")
-        self.assertTrue(all("CUDA_MPS_PIPE_DIRECTORY" not in line for line in self.logged()))
+            words = ["pairs", "--pairs", "sgemm,sgemm", "--rounds", "1", "--configurations", "mps", "green"]
+            self.assertEqual(self.bench(*words)[0], 0)
+        folders = {os.path.basename(os.path.dirname(line["CUDA_MPS_PIPE_DIRECTORY"] + "/")) for line in self.logged()}
+        # Natively and in green contexts an empty one: without any, programs would look in the usual place.
+        self.assertEqual(len(folders - {"pipe"}), 2)
+        self.assertTrue(all(folder.startswith("slate-bench-no-mps-") for folder in folders - {"pipe"}))
+        self.assertEqual(self.left_behind(), [])
 
     def test_mps_is_stopped_and_its_directory_removed(self):
         for behaviour in ("", "stubborn"):
@@ -131,6 +136,14 @@ class ControlTest(unittest.TestCase):
         failures = [row for row in found if row["kind"] == "failure"]
         self.assertIn("past MPS", failures[0]["message"])
         self.assertEqual(rows.complaints(found), [])
+
+    def test_pairs_that_are_not_clients_of_mps_are_a_failure_before_they_start(self):
+        with mock.patch.dict(os.environ, {"FAKE_MPS": "missed"}):
+            words = ["pairs", "--pairs", "sgemm,sgemm", "--rounds", "1", "--configurations", "native", "mps"]
+            status, found = self.bench(*words)
+        self.assertEqual(status, 1)
+        self.assertEqual({row["configuration"] for row in found if row["kind"] == "pair"}, {"native"})
+        self.assertIn("past MPS", self.failures(found)[0][-1])
 
     def test_a_mix_runs_in_every_configuration_and_one_at_a_time(self):
         words = ["mix", "--programs", "sgemm", "transpose", "--arrivals", "4", "--rounds", "1"]

@@ -20,6 +20,9 @@ reps, barrier = int(option("--reps", "1")), option("--barrier", None)
 # FAKE_WRONG, "PROGRAM VARIABLE PART": its result is wrong where that variable of its environment has that part.
 wrong = os.environ.get("FAKE_WRONG", "- - -").split()
 digest = "0" * 16 if wrong[0] == name and wrong[2] in os.environ.get(wrong[1], "") else "0123456789abcdef"
+pipes = os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "")
+if os.path.exists(os.path.join(pipes, "nvidia-cuda-mps-control.pid")):
+    open(os.path.join(pipes, "client.%d" % os.getpid()), "w").close()
 wanted = ("CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE")
 shown = {{key: os.environ[key] for key in wanted if key in os.environ}}
 if "FAKE_LOG" in os.environ:
@@ -63,6 +66,9 @@ else:
     pid = open(pid_file).read()
     if command == "get_server_list" and os.environ.get("FAKE_MPS") != "serverless":
         print(pid)
+    if command == "get_client_list " + pid and os.environ.get("FAKE_MPS") != "missed":
+        clients = [name[7:] for name in os.listdir(os.path.dirname(pid_file)) if name.startswith("client.")]
+        print("\\n".join(client for client in clients if os.path.exists("/proc/" + client)))
     if command == "quit" and os.environ.get("FAKE_MPS") != "stubborn":
         os.kill(int(pid), signal.SIGTERM)
 """
