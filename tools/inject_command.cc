@@ -1,7 +1,6 @@
 #include "tools/inject_command.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -18,6 +17,7 @@
 #include "injector/source/source.h"
 #include "tools/code_file.h"
 #include "tools/inject_report.h"
+#include "tools/whole_file.h"
 
 namespace slate::tools {
 namespace {
@@ -268,27 +268,6 @@ class Injection {
 };
 
 }  // namespace
-
-Result<void> write_whole(const std::string& path, std::string_view text) {
-  std::error_code error;
-  const bool direct = fs::exists(path, error) && !fs::is_regular_file(path, error);
-  const std::string beside = direct ? path : fmt::format("{}.{}.part", path, ::getpid());
-  std::ofstream file(beside, std::ios::binary | std::ios::trunc);
-  if (!file) return fail_errno(path);
-  file << text;
-  file.close();
-  if (!file) {
-    const auto failure = fail_errno(path);
-    if (!direct) fs::remove(beside, error);
-    return failure;
-  }
-  if (direct) return {};
-  fs::rename(beside, path, error);
-  if (!error) return {};
-  const auto failure = fail(ErrorCode::kIo, path + ": " + error.message());
-  fs::remove(beside, error);
-  return failure;
-}
 
 int run_inject(const InjectRequest& request, std::ostream& out, std::ostream& err) {
   Injection injection(request, out, err);

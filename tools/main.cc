@@ -1,5 +1,6 @@
 // slatectl: the command line beside a running slated. Each subcommand is declared with what it
 // does; they are in the files named after them.
+#include <cstdio>
 #include <functional>
 #include <iostream>
 #include <string>
@@ -136,5 +137,9 @@ int run_main(int argc, char** argv) {
 }  // namespace slate::tools
 
 int main(int argc, char** argv) {
-  return slate::tools::run_main(argc, argv);
+  const int status = slate::tools::run_main(argc, argv);
+  // Subcommands only hand their text over: whether it got anywhere is known now.
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+  std::fputs("slatectl: the standard output cannot be written\n", stderr);
+  return status == 0 ? 1 : status;
 }

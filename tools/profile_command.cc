@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -169,7 +170,7 @@ int finish(const Result<std::string>& answer) {
     fmt::print(stderr, "slatectl: {}\n", answer.error().message);
     return 1;
   }
-  fmt::print("{}", *answer);
+  std::fputs(answer->c_str(), stdout);
   return 0;
 }
 

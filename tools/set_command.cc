@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "tools/control_client.h"
@@ -72,7 +73,7 @@ int set_command(const std::string& runtime_dir, const SetRequest& set) {
     fmt::print(stderr, "slatectl: {}\n", answer.error().message);
     return 1;
   }
-  fmt::print("{}", *answer);
+  std::fputs(answer->c_str(), stdout);
   return 0;
 }
 

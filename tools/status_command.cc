@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -145,7 +146,8 @@ int status_command(const std::string& runtime_dir, bool as_json) {
     fmt::print(stderr, "slatectl: {}\n", answer.error().message);
     return 1;
   }
-  fmt::print("{}{}", *answer, as_json ? "\n" : "");
+  if (as_json) *answer += '\n';
+  std::fputs(answer->c_str(), stdout);
   return 0;
 }
 

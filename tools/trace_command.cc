@@ -2,31 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
 
 #include "tools/control_client.h"
+#include "tools/whole_file.h"
 
 namespace slate::tools {
-namespace {
-
-/// Beside it and renamed, so that nobody finds half a trace there.
-Result<void> write_file(const std::string& path, const std::string& text) {
-  const std::string beside = path + ".part";
-  std::ofstream file(beside, std::ios::binary | std::ios::trunc);
-  if (!file) return fail_errno(beside);
-  file.write(text.data(), static_cast<std::streamsize>(text.size()));
-  file.close();
-  if (file && std::rename(beside.c_str(), path.c_str()) == 0) return {};
-  const auto error = fail_errno(path);
-  std::remove(beside.c_str());
-  return error;
-}
-
-}  // namespace
-
 int trace_command(const std::string& runtime_dir, const std::string& file, double seconds) {
   ipc::ControlRequest request;
   request.verb = ipc::ControlVerb::kTrace;
@@ -34,9 +15,9 @@ int trace_command(const std::string& runtime_dir, const std::string& file, doubl
   const auto trace = ask_daemon(runtime_dir, request);
   Result<void> written;
   if (trace && file == "-") {
-    fmt::print("{}", *trace);
+    std::fputs(trace->c_str(), stdout);
   } else if (trace) {
-    written = write_file(file, *trace);
+    written = write_whole(file, *trace);
   }
   if (trace && written) return 0;
   fmt::print(stderr, "slatectl: {}\n", trace ? written.error().message : trace.error().message);

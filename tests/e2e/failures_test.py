@@ -185,6 +185,17 @@ class SlatectlTest(SlateTestCase):
             self.assertNotEqual(reply.returncode, 0)
             self.assertIn("slated", reply.stderr)
 
+    def test_output_that_gets_nowhere_is_a_failure(self):
+        daemon = self.daemon()
+        for words in (["status"], ["status", "--json"], ["profile"], ["trace", "--out", "-"]):
+            with open("/dev/full", "w") as full:
+                reply = subprocess.run(
+                    [binary("slatectl"), *words], env=daemon.environment, stdout=full, stderr=subprocess.PIPE, text=True
+                )
+            self.assertEqual((words, reply.returncode), (words, 1))
+            self.assertIn("standard output", reply.stderr)
+        daemon.stop()
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -203,13 +203,6 @@ TEST(InjectTest, AnOutputThatCannotBeWrittenIsNamed) {
   EXPECT_TRUE(directory.names().empty());
 }
 
-TEST(InjectTest, AFullDiskIsAnErrorAndLeavesTheDeviceFileAlone) {
-  const auto written = write_whole("/dev/full", "text");
-  ASSERT_FALSE(written);
-  EXPECT_EQ(written.error().code, ErrorCode::kIo);
-  EXPECT_TRUE(std::filesystem::exists("/dev/full"));
-}
-
 TEST(InjectTest, SeveralImagesNeedNumberedFilesOrAChoice) {
   const TemporaryDirectory directory;
   const Answer undecided = inject({fat_binary("many")});
