@@ -115,26 +115,36 @@ def starts():
 
 
 def bursts(flavour, count, environment):
-    """Launches a second of each of `count` programs that launch at once."""
+    """Launches a second of `count` programs that begin together: of all from then until the last one's end, and of each
+    until its own."""
     command = [program(flavour), "burst", str(ARGUMENTS.seconds)]
-    running = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(count)]
-    rates = []
-    for process in running:
+    # All wait for the end of one pipe, so that all are let go at once.
+    wait, go = os.pipe()
+    running = [
+        subprocess.Popen(command, env=environment, stdin=wait, stdout=subprocess.PIPE, text=True) for _ in range(count)
+    ]
+    os.close(wait)
+    ready = [process.stdout.readline() for process in running]
+    os.close(go)
+    rows = []
+    for process, word in zip(running, ready):
         text = process.communicate(timeout=600)[0]
-        if process.returncode != 0:
+        if process.returncode != 0 or not word:
             sys.exit("a program of %d at once failed (%d)" % (count, process.returncode))
-        row = json.loads(text)
-        rates.append(row["launches"] / row["seconds"])
-    note({"case": "burst", "configuration": flavour, "clients": count, "rates": rates})
-    return rates
+        rows.append(json.loads(text))
+    start = min(row["start_us"] for row in rows)
+    rates = [1e6 * row["launches"] / (row["end_us"] - start) for row in rows]
+    whole = 1e6 * sum(row["launches"] for row in rows) / (max(row["end_us"] for row in rows) - start)
+    note({"case": "burst", "configuration": flavour, "clients": count, "rate": whole, "rates": rates})
+    return whole, rates
 
 
 def clients(environment):
     for flavour, its in configurations(environment).items():
-        alone = statistics.median(sum(bursts(flavour, 1, its)) for _ in range(ARGUMENTS.rounds))
-        rates = bursts(flavour, ARGUMENTS.clients, its)
+        alone = statistics.median(bursts(flavour, 1, its)[0] for _ in range(ARGUMENTS.rounds))
+        whole, rates = bursts(flavour, ARGUMENTS.clients, its)
         print("%s: launches/s alone %.0f, of %d at once %.0f (%.2f of one), least %.0f, most %.0f" % (
-            flavour, alone, len(rates), sum(rates), sum(rates) / alone, min(rates), max(rates)), flush=True)
+            flavour, alone, len(rates), whole, whole / alone, min(rates), max(rates)), flush=True)
 
 
 def stress(environment):

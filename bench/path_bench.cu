@@ -4,7 +4,7 @@
 //
 //   path_bench calls|bandwidth [--small]    the cases of that name, with distributions
 //   path_bench first                        one kernel's result, then the end: for the wall clock
-//   path_bench burst SECONDS                launches as fast as they go, and says how many
+//   path_bench burst SECONDS                launches as fast as they go, from its input's end on
 //   path_bench idle SECONDS                 one launch, then nothing
 #include <cuda_runtime_api.h>
 #include <time.h>
@@ -216,11 +216,16 @@ void first_result() {
   if (result != 1) require(cudaErrorUnknown, "the first kernel's result");
 }
 
+/// Says when it is ready, waits until its standard input ends, and says how many launches it made.
 void burst(double seconds) {
   int* counter = nullptr;
   REQUIRE(cudaMalloc(&counter, sizeof(int)));
   add_one<<<1, 32>>>(counter);
   REQUIRE(cudaDeviceSynchronize());
+  std::printf("{\"case\": \"ready\"}\n");
+  std::fflush(stdout);
+  while (std::getchar() != EOF) {
+  }
   const double start = now_us();
   std::uint64_t launches = 0;
   while (now_us() - start < seconds * 1e6) {
@@ -229,8 +234,8 @@ void burst(double seconds) {
     if (launches % 256 == 0) REQUIRE(cudaDeviceSynchronize());
   }
   REQUIRE(cudaDeviceSynchronize());
-  std::printf("{\"case\": \"burst\", \"launches\": %llu, \"seconds\": %.6f}\n",
-              static_cast<unsigned long long>(launches), (now_us() - start) * 1e-6);
+  std::printf("{\"case\": \"burst\", \"launches\": %llu, \"start_us\": %.3f, \"end_us\": %.3f}\n",
+              static_cast<unsigned long long>(launches), start, now_us());
 }
 
 }  // namespace
