@@ -1,8 +1,8 @@
 // How long it takes to take SMs from a running kernel and to give them back: from the call that
-// writes the table until a kernel that needs whole SMs has run on all that were taken, half of the
-// device as a partition of its own, or the whole device; and until the workers that are added
-// afterwards are there, as seen by reading the workers' own counts. Blocks of the running kernel
-// take --block-us.
+// writes the table until a kernel with a block for each SM that was taken, half of the device as a
+// partition of its own or the whole device, has had all its blocks there at once; and until the
+// workers that are added afterwards are there, as seen by reading the workers' own counts. Blocks
+// of the running kernel take --block-us.
 //
 //   resize_bench --device cuda:0 --rounds 300 --json FILE
 #include <fmt/format.h>
@@ -26,7 +26,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Blocks that take so long.
+// busy: blocks that take so long. gather: blocks that wait until `all` have come, also those of
+// earlier launches. After a second a block gives up, which the word behind the count tells.
 constexpr std::string_view kPtx = R"(
 .version 7.8
 .target sm_70
@@ -43,6 +44,32 @@ again:
   sub.u64 %d4, %d3, %d2;
   setp.lt.u64 %p, %d4, %d1;
   @%p bra again;
+  ret;
+}
+
+.visible .entry gather(.param .u64 count, .param .u32 all)
+{
+  .reg .pred %p;
+  .reg .b32 %r<6>;
+  .reg .b64 %d<6>;
+  mov.u32 %r1, %tid.x;
+  setp.ne.u32 %p, %r1, 0;
+  @%p bra done;
+  ld.param.u64 %d1, [count];
+  cvta.to.global.u64 %d1, %d1;
+  ld.param.u32 %r2, [all];
+  atom.global.add.u32 %r3, [%d1], 1;
+  mov.u64 %d2, %globaltimer;
+again:
+  ld.volatile.global.u32 %r4, [%d1];
+  setp.ge.u32 %p, %r4, %r2;
+  @%p bra done;
+  mov.u64 %d3, %globaltimer;
+  sub.u64 %d4, %d3, %d2;
+  setp.lt.u64 %p, %d4, 1000000000;
+  @%p bra again;
+  atom.global.add.u32 %r5, [%d1 + 4], 1;
+done:
   ret;
 }
 )";
@@ -66,12 +93,15 @@ class Bench {
                                                                 std::as_bytes(std::span(ptx)));
                                    }),
                 "load");
-    native_ = require(device_.find_function(module_.module, "busy"), "busy");
+    gather_ = require(device_.find_function(module_.module, "gather"), "gather");
     worker_ =
-        require(device_.find_function(module_.module, module_.kernels.at(0).worker), "worker");
+        require(device_.find_function(module_.module, module_.find("busy")->worker), "worker");
     constexpr std::size_t kMostSharedOfBlock = 97;  // CU_DEVICE_ATTRIBUTE_..._PER_BLOCK_OPTIN
     shared_ = static_cast<std::uint32_t>(device_.info().attributes[kMostSharedOfBlock]);
-    require(device_.set_max_dynamic_shared(native_, shared_), "shared memory");
+    require(device_.set_max_dynamic_shared(gather_, shared_), "shared memory");
+    gathered_ = {.base = require(device_.reserve(device_.granularity()), "reserve"),
+                 .bytes = device_.granularity()};
+    require(device_.map(gathered_), "map");
     memory_ = require(daemon::ControlMemory::create(device_), "control memory");
     const auto [least, greatest] = device_.stream_priorities();
     stream_ = require(device_.create_stream(least), "stream");
@@ -120,6 +150,7 @@ class Bench {
       restart();
     }
     stop();
+    check_gatherings();
     report("give half to another kernel", give, json);
     report("grow to all", grow, json);
     report("preempt and run a kernel of one wave", preempt, json);
@@ -179,18 +210,33 @@ class Bench {
     while (!require(device_.query(event_), "query")) {
     }
   }
-  /// One block of the most threads on each of the stream's SMs, for one microsecond: none has
-  /// shared memory for a second one.
+  /// One block of the most threads on each of the stream's SMs, all of them at once: none has
+  /// shared memory for a second one, and they wait for each other, lest an early SM runs several.
   void launch_on_whole_sms(device::Stream stream, std::uint32_t sms) {
-    const std::uint64_t brief = 1000;
-    require(device_.launch({.function = native_,
+    gathered_blocks_ += sms;
+    const struct {
+      std::uint64_t count;
+      std::uint32_t all;
+    } parameters{gathered_.base, gathered_blocks_};
+    require(device_.launch({.function = gather_,
                             .grid = {sms},
                             .block = {1024},
                             .dynamic_shared_bytes = shared_,
-                            .parameters = std::as_bytes(std::span(&brief, 1))},
+                            .parameters = std::as_bytes(std::span(&parameters, 1)).first(12),
+                            .arena = gathered_},
                            stream),
             "launch");
     finish(stream);
+  }
+  void check_gatherings() {
+    std::array<std::uint32_t, 2> counts{};
+    require(device_.copy_to_host(counts.data(), sizeof(counts), gathered_.base, sizeof(counts),
+                                 {.width = sizeof(counts), .height = 1}, control_),
+            "copy");
+    finish(control_);
+    if (counts == std::array{gathered_blocks_, 0u}) return;
+    fmt::print(stderr, "{} of {} blocks were not all there at once\n", counts[1], gathered_blocks_);
+    std::exit(1);
   }
 
   void report(const char* what, std::vector<double> times, std::ofstream& json) const {
@@ -216,7 +262,9 @@ class Bench {
   const std::unique_ptr<device::Device> owned_;
   device::Device& device_;
   daemon::FormModule module_;
-  device::Function native_{}, worker_{};
+  device::Function gather_{}, worker_{};
+  device::AddressRange gathered_{};    // how many blocks of gather have come, and given up
+  std::uint32_t gathered_blocks_ = 0;  // have been launched
   std::unique_ptr<daemon::ControlMemory> memory_;
   std::unique_ptr<daemon::WorkerQueue> queue_;
   device::Stream stream_{}, control_{}, urgent_{}, given_{};
