@@ -1,13 +1,15 @@
 // form_bench: the worker form's speed relative to the native one, for the kernels of kernels/ at
-// sizes that fill a large GPU, by task size. One process, one stream, medians over rounds in which
-// native and worker take turns. Prints one line a kernel; with --json FILE every measurement as a
-// JSON line.
+// sizes that fill a large GPU, by task size, as slated would launch them. One process, one stream,
+// medians over rounds in which native and worker take turns. What the worker form computes must be
+// native's, bit by bit, in every setting, of a sweep in its first one; or the exit status is 1.
+// Prints one line a kernel; with --json FILE every measurement as a JSON line.
 //
 //   form_bench [--device cuda:0] [--programs build/release/bin/shared] [--rounds 5] [--json FILE]
 //   [--sweep task_size,sms,workers_per_sm] [--small] [NAME...]
 //
 // --sweep varies one thing: blocks a task; on how many SMs, from the first on; workers on each SM.
-// A JSON line of it is one round: {"kernel", "what", "value", "kernel_ms", "native_ms", "round"}.
+// A JSON line of it is one round: {"kernel", "what", "value", "kernel_ms", "native_ms", "round",
+// "reachable": whether slated would ever choose a task of that size}.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -17,7 +19,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,6 +29,7 @@
 #include "daemon/dispatch/form_module.h"
 #include "daemon/dispatch/worker_launch.h"
 #include "device/device.h"
+#include "scheduler/forms.h"
 #include "tools/code_file.h"
 
 namespace {
@@ -37,42 +40,16 @@ using slate::bench::median;
 using slate::bench::Parameter;
 using slate::bench::require;
 
+/// How the scheduler would start a worker form: all that it decides of tasks.
 struct Setting {
-  daemon::TaskSizes sizes;
-  bool is_static = true;
+  std::uint32_t size = 1;
   bool prefetch = true;
-  bool is_even = false;
+  bool is_usual = false;  // without knowing more of the kernel than its time
+
   std::string text() const {
-    return fmt::format("T{}{}{}{}{}", sizes.size, is_even ? " even" : "",
-                       sizes.quarter_blocks != 0  ? " tapered"
-                       : sizes.single_blocks != 0 ? " singles"
-                                                  : "",
-                       is_static ? "" : " dynamic", prefetch ? "" : " unfetched");
+    return fmt::format("T{} tapered{}", size, prefetch ? "" : " unfetched");
   }
 };
-
-/// `blocks_each`: of the grid, by worker. Besides powers of two, sizes with which all workers come
-/// to the same number of tasks: they end together, without smaller tasks at the end.
-std::vector<Setting> settings(double blocks_each) {
-  std::vector<Setting> all;
-  for (const int rounds : {5, 10, 20}) {
-    const auto size = static_cast<std::uint32_t>(std::ceil(blocks_each / rounds));
-    if (size > 2) all.push_back({{.size = size}, true, true, true});
-  }
-  for (const std::uint32_t size : {1u, 2u, 4u, 8u, 16u, 32u}) {
-    all.push_back({{.size = size}, true, true});
-    if (size > 1) {
-      all.push_back(
-          {{.size = size, .quarter_blocks = size, .single_blocks = std::max(size / 4, 1u)}});
-      all.push_back({{.size = size, .quarter_blocks = 0, .single_blocks = std::max(size / 2, 1u)}});
-    }
-  }
-  for (const std::uint32_t size : {1u, 4u, 16u}) {
-    all.push_back({{.size = size}, false, true});
-    all.push_back({{.size = size}, true, false});
-  }
-  return all;
-}
 
 class Bench {
  public:
@@ -91,15 +68,16 @@ class Bench {
     load(benchmark);
     const double native_once = time_native(1);
     const int repetitions = std::clamp(static_cast<int>(10.0 / native_once), 3, 200);
+    know(time_native(repetitions));
     std::vector<double> natives;
     std::map<std::string, std::vector<double>> workers;
-    const std::uint64_t places = std::uint64_t{worker_room_} * memory_->sm_count();
-    const std::vector<Setting> all =
-        settings(static_cast<double>(spec_.grid.count()) / static_cast<double>(places));
+    const std::vector<Setting> all = reachable_settings();
+    compute_natively();
+    for (const Setting& setting : all) compare_with_native(setting, nullptr);
     for (int round = 0; round < rounds_; ++round) {
       for (std::size_t i = 0; i < all.size(); ++i) {
         if (i % 5 == 0) natives.push_back(time_native(repetitions));
-        workers[all[i].text()].push_back(time_worker(all[i], repetitions));
+        workers[all[i].text()].push_back(time_worker(all[i], repetitions, nullptr));
       }
     }
     report(benchmark, median(natives), workers, all, json);
@@ -111,14 +89,25 @@ class Bench {
              std::ofstream& json) {
     load(benchmark);
     const int repetitions = std::clamp(static_cast<int>(10.0 / time_native(1)), 3, 200);
+    know(time_native(repetitions));
+    compute_natively();
     for (int round = 0; round < rounds_; ++round) {
       const double native = time_native(repetitions);
       for (const std::string& what : whats) {
-        for (const std::uint32_t value : values_of(what)) {
-          const double elapsed = time_value(what, value, repetitions);
-          const nlohmann::ordered_json row = {{"kernel", benchmark.name}, {"what", what},
-                                              {"value", value},           {"kernel_ms", elapsed},
-                                              {"native_ms", native},      {"round", round}};
+        const std::vector<std::uint32_t> values = values_of(what);
+        for (const std::uint32_t value : values) {
+          const auto [setting, table] = what_has_value(what, value);
+          const daemon::WorkerTable* const placed = table.empty() ? nullptr : &table;
+          // Not every value: fetching a gigabyte takes longer than all that is timed.
+          if (round == 0 && value == values.front()) compare_with_native(setting, placed);
+          const double elapsed = time_worker(setting, repetitions, placed);
+          const nlohmann::ordered_json row = {{"kernel", benchmark.name},
+                                              {"what", what},
+                                              {"value", value},
+                                              {"kernel_ms", elapsed},
+                                              {"native_ms", native},
+                                              {"round", round},
+                                              {"reachable", chosen(setting.size) == setting.size}};
           if (json.is_open()) json << row.dump() << std::endl;
           fmt::print("{:14} {} {:4}  {:9.4f} ms, {:.3f} of native\n", benchmark.name, what, value,
                      elapsed, elapsed / native);
@@ -140,16 +129,50 @@ class Bench {
     return values;
   }
 
-  double time_value(const std::string& what, std::uint32_t value, int repetitions) {
-    if (what == "task_size") return time_worker({.sizes = {.size = value}}, repetitions);
+  /// The table is empty where the workers may be anywhere.
+  std::pair<Setting, daemon::WorkerTable> what_has_value(const std::string& what,
+                                                         std::uint32_t value) const {
+    if (what == "task_size") return {setting_of(value), {}};
     const std::uint32_t sms = what == "sms" ? value : memory_->sm_count();
     daemon::WorkerTable table(memory_->sm_count(), 0);
     std::fill_n(table.begin(), sms, what == "sms" ? worker_room_ : value);
-    return time_worker({.sizes = {.size = 0}}, repetitions, &table);
+    return {setting_of(usual_size()), table};
+  }
+
+  /// What the scheduler knows of a kernel that it has measured natively.
+  void know(double native_ms) {
+    profile_ = {};
+    profile_.alone[static_cast<std::size_t>(scheduler::Form::kNative)].add(native_ms);
+    waiting_ = {.blocks = spec_.grid.count(),
+                .wave = std::uint64_t{native_room_} * memory_->sm_count()};
+  }
+  /// The size that it would choose if that one were the best, or 0: if it knows none. Of its
+  /// answers 0 is the usual one.
+  std::uint32_t chosen(std::uint32_t best) const {
+    scheduler::KernelProfile profile = profile_;
+    profile.task_size = best;
+    return scheduler::choose_task(profile, waiting_, {}, false);
+  }
+  std::uint32_t usual_size() const {
+    if (const std::uint32_t size = chosen(0); size != 0) return size;
+    return daemon::default_task_sizes(waiting_.blocks, worker_room_ * memory_->sm_count()).size;
+  }
+  Setting setting_of(std::uint32_t size) const {
+    const bool is_usual = size == usual_size();
+    return {size, scheduler::may_prefetch(profile_, waiting_, is_usual ? chosen(0) : size),
+            is_usual};
+  }
+  std::vector<Setting> reachable_settings() const {
+    std::vector<Setting> all = {setting_of(usual_size())};
+    for (std::uint32_t size = 1; chosen(size) == size; size *= 2) {
+      if (size != all.front().size) all.push_back(setting_of(size));
+    }
+    return all;
   }
 
   void load(const FormKernel& benchmark) {
     const std::string& program = benchmark.program;
+    name_ = benchmark.name;
     const auto images = require(tools::ptx_in_file(programs_ + "/" + program), program);
     const auto parsed = require(ptx::parse(images.front().text), program);
     const auto forms =
@@ -162,9 +185,7 @@ class Bench {
     const injector::KernelForms* kernel = forms.find(benchmark.entry);
     module_ = forms.module;
     native_ = require(device_.find_function(module_, benchmark.entry), "native");
-    worker_ = require(device_.find_function(module_, kernel->worker), "worker");
     native_info_ = require(device_.function_info(native_), "native");
-    worker_info_ = require(device_.function_info(worker_), "worker");
     independent_ = kernel->analysis.independent_blocks;
     fill(benchmark);
     spec_ = {};
@@ -173,22 +194,31 @@ class Bench {
     spec_.dynamic_shared_bytes = benchmark.shared_bytes;
     spec_.arena = arena_;
     step_ = benchmark.step_parameter;
-    const auto threads = static_cast<std::uint32_t>(benchmark.block.count());
-    native_room_ =
-        require(device_.max_blocks_per_sm(native_, threads, benchmark.shared_bytes), "room");
-    worker_room_ =
-        require(device_.max_blocks_per_sm(worker_, threads, benchmark.shared_bytes), "room");
+    step_count_ = benchmark.step_count;
+    native_room_ = room_of(native_);
+    worker_ = require(device_.find_function(module_, kernel->worker), "worker");
+    worker_room_ = room_of(worker_);
+    if (!kernel->compact_worker.empty()) {
+      // As slated chooses: twice the shared memory may cost more workers than it saves time.
+      const auto compact =
+          require(device_.find_function(module_, kernel->compact_worker), "worker");
+      if (room_of(compact) > worker_room_) worker_ = compact;
+      worker_room_ = room_of(worker_);
+    }
+    worker_info_ = require(device_.function_info(worker_), "worker");
   }
 
+  std::uint32_t room_of(device::Function function) {
+    const auto threads = static_cast<std::uint32_t>(spec_.block.count());
+    return require(device_.max_blocks_per_sm(function, threads, spec_.dynamic_shared_bytes),
+                   "room");
+  }
+
+  /// Puts the buffers into the arena, one after the other.
   void fill(const FormKernel& benchmark) {
-    constexpr std::uint64_t kPiece = 16 << 20;
-    std::mt19937_64 random(1);
-    std::vector<float> as_floats(kPiece / 4);
-    std::vector<std::uint32_t> as_words(kPiece / 4);
-    for (float& f : as_floats) f = 0.5f + static_cast<float>(random() >> 40) * 0x1p-20f;
-    for (std::uint32_t& w : as_words) w = static_cast<std::uint32_t>(random());
     std::uint64_t at = arena_.base;
     parameters_.clear();
+    written_.clear();
     for (std::size_t i = 0; i < benchmark.parameters.size(); ++i) {
       const Parameter& parameter = benchmark.parameters[i];
       const auto& place = native_info_.parameters[i];
@@ -198,16 +228,78 @@ class Bench {
         continue;
       }
       std::memcpy(parameters_.data() + place.offset, &at, sizeof(at));
-      const void* from =
-          parameter.floats ? static_cast<const void*>(as_floats.data()) : as_words.data();
-      for (std::uint64_t done = 0; done < parameter.buffer_bytes; done += kPiece) {
-        const std::uint64_t bytes = std::min(kPiece, parameter.buffer_bytes - done);
-        require(device_.copy_to_device(at + done, 0, from, 0, {bytes, 1}, stream_), "copy");
-      }
+      const Buffer buffer{at, parameter.buffer_bytes, words_of(parameter)};
       at += (parameter.buffer_bytes + 511) / 512 * 512;
+      if (at > arena_.base + arena_.bytes) {
+        fmt::print(stderr, "{} is too large\n", benchmark.name);
+        std::exit(1);
+      }
+      put_back(buffer);
+      if (parameter.is_written) written_.push_back(buffer);
     }
-    if (at > arena_.base + arena_.bytes) fmt::print(stderr, "{} is too large\n", benchmark.name);
+  }
+
+  struct Buffer {
+    std::uint64_t at = 0, bytes = 0;
+    std::vector<std::uint32_t> words;  // again and again; empty: all 0
+  };
+
+  /// Repeated after a while: the programs' inputs look everywhere alike, and making them takes
+  /// time.
+  static std::vector<std::uint32_t> words_of(const Parameter& parameter) {
+    constexpr std::uint64_t kMostWords = 1 << 26;
+    if (!parameter.word) return {};
+    std::vector<std::uint32_t> words(std::min(parameter.buffer_bytes / 4, kMostWords));
+    for (std::size_t i = 0; i < words.size(); ++i) words[i] = parameter.word(i);
+    return words;
+  }
+
+  /// As it was before the first launch.
+  void put_back(const Buffer& buffer) {
+    if (buffer.words.empty()) {
+      require(device_.fill(buffer.at, 0, 0, {buffer.bytes, 1}, stream_), "fill");
+    } else {
+      const std::uint64_t piece = buffer.words.size() * 4;
+      for (std::uint64_t done = 0; done < buffer.bytes; done += piece) {
+        const std::uint64_t bytes = std::min(piece, buffer.bytes - done);
+        require(device_.copy_to_device(buffer.at + done, 0, buffer.words.data(), 0, {bytes, 1},
+                                       stream_),
+                "copy");
+      }
+    }
     wait();
+  }
+
+  /// What a few launches make of the buffers that they write.
+  template <typename Launch>
+  std::vector<std::vector<std::uint32_t>> results_of(Launch launch) {
+    constexpr std::uint32_t kLaunches = 3;
+    for (const Buffer& buffer : written_) put_back(buffer);
+    for (std::uint32_t i = 0; i < kLaunches; ++i) {
+      set_step(i, kLaunches);
+      launch();
+    }
+    wait();
+    std::vector<std::vector<std::uint32_t>> results;
+    for (const Buffer& buffer : written_) {
+      results.emplace_back(buffer.bytes / 4);
+      require(
+          device_.copy_to_host(results.back().data(), 0, buffer.at, 0, {buffer.bytes, 1}, stream_),
+          "copy");
+    }
+    wait();
+    return results;
+  }
+
+  void compute_natively() {
+    native_results_ = results_of([this] { launch_native(); });
+  }
+  void compare_with_native(const Setting& setting, const daemon::WorkerTable* table) {
+    daemon::WorkerQueue queue(device_, *memory_);
+    daemon::FormLaunch launch = worker_launch(setting);
+    if (results_of([&] { launch_worker(queue, launch, table); }) == native_results_) return;
+    fmt::print(stderr, "{}: {} computes something else than native\n", name_, setting.text());
+    std::exit(1);
   }
 
   void wait() {
@@ -221,48 +313,58 @@ class Bench {
 
   template <typename Launch>
   double time(int repetitions, Launch launch) {
-    launch(0);
+    const auto count = static_cast<std::uint32_t>(repetitions);
+    set_step(0, count);
+    launch();
     require(device_.record(start_, stream_), "record");
-    for (int i = 0; i < repetitions; ++i) launch(static_cast<std::uint32_t>(i));
+    for (std::uint32_t i = 0; i < count; ++i) {
+      set_step(i, count);
+      launch();
+    }
     require(device_.record(stop_, stream_), "record");
     wait();
     return double{require(device_.elapsed_ms(start_, stop_), "elapsed")} / repetitions;
   }
 
-  void set_step(std::uint32_t step) {
+  /// The columns of `count` launches are spread over all: the first ones have the most to do.
+  void set_step(std::uint32_t index, std::uint32_t count) {
     if (step_ < 0) return;
-    const std::uint32_t column = step * 8 % (spec_.grid.x * 4);  // a sample of all columns
+    const auto column =
+        static_cast<std::uint32_t>(std::uint64_t{index} * step_count_ / std::max(count, 1u));
     std::memcpy(
         parameters_.data() + native_info_.parameters[static_cast<std::size_t>(step_)].offset,
         &column, sizeof(column));
   }
 
-  double time_native(int repetitions) {
+  void launch_native() {
     spec_.function = native_;
-    return time(repetitions, [&](std::uint32_t step) {
-      set_step(step);
-      spec_.parameters = parameters_;
-      require(device_.launch(spec_, stream_), "launch");
-    });
+    spec_.parameters = parameters_;
+    require(device_.launch(spec_, stream_), "launch");
+  }
+  double time_native(int repetitions) {
+    return time(repetitions, [this] { launch_native(); });
   }
 
-  double time_worker(const Setting& setting, int repetitions,
-                     const daemon::WorkerTable* table = nullptr) {
-    daemon::WorkerQueue queue(device_, *memory_);
+  daemon::FormLaunch worker_launch(const Setting& setting) const {
     daemon::FormLaunch launch;
     launch.spec = spec_;
     launch.spec.function = worker_;
     launch.parameter_offset = worker_info_.parameters.back().offset;
     launch.workers_per_sm = worker_room_;
-    launch.independent_blocks = independent_ && setting.is_static;
+    launch.independent_blocks = independent_;
     launch.prefetch = setting.prefetch;
-    if (setting.sizes.size != 0) launch.task_sizes = setting.sizes;
-    const double elapsed = time(repetitions, [&](std::uint32_t step) {
-      set_step(step);
-      launch.spec.parameters = parameters_;
-      require(queue.launch(launch, stream_, table), "worker launch");
-    });
-    return elapsed;
+    launch.task_sizes = daemon::task_sizes(setting.size);
+    return launch;
+  }
+  void launch_worker(daemon::WorkerQueue& queue, daemon::FormLaunch& launch,
+                     const daemon::WorkerTable* table) {
+    launch.spec.parameters = parameters_;
+    require(queue.launch(launch, stream_, table), "worker launch");
+  }
+  double time_worker(const Setting& setting, int repetitions, const daemon::WorkerTable* table) {
+    daemon::WorkerQueue queue(device_, *memory_);
+    daemon::FormLaunch launch = worker_launch(setting);
+    return time(repetitions, [&] { launch_worker(queue, launch, table); });
   }
 
   void report(const FormKernel& benchmark, double native,
@@ -273,11 +375,9 @@ class Bench {
     std::string line;
     for (const Setting& setting : all) {
       const double ratio = native / median(workers.at(setting.text()));
-      nlohmann::json row = {{"kernel", benchmark.name},
-                            {"native_ms", native},
-                            {"setting", setting.text()},
-                            {"ratio", ratio},
-                            {"rounds", rounds_}};
+      nlohmann::json row = {
+          {"kernel", benchmark.name},  {"native_ms", native}, {"setting", setting.text()},
+          {"usual", setting.is_usual}, {"ratio", ratio},      {"rounds", rounds_}};
       if (json.is_open()) json << row.dump() << "\n";
       line += fmt::format("  {} {:.3f}", setting.text(), ratio);
       if (ratio > best_ratio) {
@@ -308,11 +408,17 @@ class Bench {
   device::Module module_{};
   device::Function native_{}, worker_{};
   device::FunctionInfo native_info_, worker_info_;
+  scheduler::KernelProfile profile_;
+  scheduler::WaitingLaunch waiting_;
   std::uint32_t native_room_ = 0, worker_room_ = 0;
   bool independent_ = false;
   int step_ = -1;
+  std::uint32_t step_count_ = 0;
   device::LaunchSpec spec_;
   std::vector<std::byte> parameters_;
+  std::vector<Buffer> written_;
+  std::vector<std::vector<std::uint32_t>> native_results_;
+  std::string name_;
   double log_sum_ = 0;
   int kernels_ = 0;
 };
