@@ -1,40 +1,28 @@
 // The compile cache: what a warm start pays for an entry (key and find), and what a cold one adds
 // to its compilation (store). Sizes: 100 KB is the machine code of a typical module.
 #include <benchmark/benchmark.h>
-#include <stdlib.h>
 
 #include <cstddef>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "bench/place.h"
 #include "injector/cache/cache.h"
 
 namespace slate::cache {
 namespace {
 
 /// A cache in a directory that goes with it.
-class Place {
- public:
-  explicit Place(std::uint64_t most_bytes) {
-    std::string name = std::filesystem::temp_directory_path() / "slate-cache-bench-XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr) std::abort();
-    path_ = name;
-    auto opened = CompileCache::open(path_, most_bytes);
+struct CachePlace : bench::Place {
+  explicit CachePlace(std::uint64_t most_bytes) {
+    auto opened = CompileCache::open(path, most_bytes);
     if (!opened) std::abort();
     cache = std::move(*opened);
   }
-  ~Place() { std::filesystem::remove_all(path_); }
-  Place(const Place&) = delete;
-  Place& operator=(const Place&) = delete;
-
   std::unique_ptr<CompileCache> cache;
-
- private:
-  std::filesystem::path path_;
 };
 
 Key key_of(std::uint64_t number) {
@@ -59,7 +47,7 @@ void make_key(benchmark::State& state) {
 BENCHMARK(make_key)->Arg(10'000)->Arg(100'000)->Arg(10'000'000);
 
 void find(benchmark::State& state) {
-  const Place place(1 << 30);
+  const CachePlace place(1 << 30);
   if (!place.cache->store(key_of(1), some_code(state))) std::abort();
   for (auto _ : state) benchmark::DoNotOptimize(place.cache->find(key_of(1)));
   count_bytes(state);
@@ -67,14 +55,14 @@ void find(benchmark::State& state) {
 BENCHMARK(find)->Arg(10'000)->Arg(100'000)->Arg(10'000'000)->Unit(benchmark::kMicrosecond);
 
 void find_nothing(benchmark::State& state) {
-  const Place place(1 << 30);
+  const CachePlace place(1 << 30);
   for (auto _ : state) benchmark::DoNotOptimize(place.cache->find(key_of(1)));
 }
 BENCHMARK(find_nothing)->Unit(benchmark::kMicrosecond);
 
 /// Into a directory with room.
 void store(benchmark::State& state) {
-  const Place place(std::uint64_t{1} << 40);
+  const CachePlace place(std::uint64_t{1} << 40);
   const std::vector<std::byte> code = some_code(state);
   std::uint64_t number = 0;
   for (auto _ : state) {
@@ -87,7 +75,7 @@ BENCHMARK(store)->Arg(10'000)->Arg(100'000)->Unit(benchmark::kMicrosecond);
 
 /// Into a full directory of 1000 entries, from which old ones have to go.
 void store_and_evict(benchmark::State& state) {
-  const Place place(static_cast<std::uint64_t>(state.range(0)) * 1000);
+  const CachePlace place(static_cast<std::uint64_t>(state.range(0)) * 1000);
   const std::vector<std::byte> code = some_code(state);
   std::uint64_t number = 0;
   while (number < 1000) {

@@ -6,7 +6,6 @@
 //   inject_bench [--benchmark_...] [FILE...]      by default the programs of kernels/
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -19,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/place.h"
 #include "injector/cache/cache.h"
 #include "injector/forms/inject.h"
 #include "tools/code_file.h"
@@ -36,21 +36,12 @@ struct Subject {
 };
 
 /// A directory for the cache and for ptxas's files, which goes with it.
-class Place {
- public:
-  Place() {
-    std::string name = fs::temp_directory_path() / "slate-inject-bench-XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr) std::abort();
-    path = name;
+struct CachePlace : bench::Place {
+  CachePlace() {
     auto opened = cache::CompileCache::open(path / "cache", 1 << 30);
     if (!opened) std::abort();
     cache = std::move(*opened);
   }
-  ~Place() { fs::remove_all(path); }
-  Place(const Place&) = delete;
-  Place& operator=(const Place&) = delete;
-
-  fs::path path;
   std::unique_ptr<cache::CompileCache> cache;
 };
 
@@ -81,7 +72,7 @@ Result<injector::InjectedModule> parse_and_inject(const std::string& text) {
 }
 
 /// Every PTX image of `files` that takes forms; what cannot be read is said and left out.
-std::vector<Subject> load(const std::vector<std::string>& files, const Place& place) {
+std::vector<Subject> load(const std::vector<std::string>& files, const CachePlace& place) {
   std::vector<Subject> subjects;
   for (const std::string& file : files) {
     const auto images = tools::ptx_in_file(file);
@@ -112,7 +103,7 @@ void count(benchmark::State& state, const Subject& subject, std::size_t bytes) {
       kernels, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 
-void measure(const Subject& subject, const Place& place) {
+void measure(const Subject& subject, const CachePlace& place) {
   benchmark::RegisterBenchmark(("parse/" + subject.name).c_str(), [&](benchmark::State& state) {
     for (auto _ : state) benchmark::DoNotOptimize(ptx::parse(subject.text));
     count(state, subject, subject.text.size());
@@ -150,7 +141,7 @@ std::vector<std::string> programs() {
 int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   const std::vector<std::string> files(argv + 1, argv + argc);
-  const slate::Place place;
+  const slate::CachePlace place;
   const auto subjects = slate::load(files.empty() ? slate::programs() : files, place);
   if (subjects.empty()) {
     fmt::print(stderr, "no PTX: build the target slate_kernels, or name files\n");

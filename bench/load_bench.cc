@@ -21,6 +21,8 @@
 #include <vector>
 
 #include "bench/median.h"
+#include "bench/place.h"
+#include "bench/require.h"
 #include "daemon/engine/compiler.h"
 #include "device/device.h"
 #include "injector/ptx/module.h"
@@ -31,15 +33,6 @@ namespace {
 using namespace slate;
 using namespace slate::bench;
 namespace fs = std::filesystem;
-
-template <typename T>
-T require(Result<T> result, const std::string& what) {
-  if (!result) {
-    fmt::print(stderr, "{}: {}\n", what, result.error().message);
-    std::exit(2);
-  }
-  if constexpr (!std::is_void_v<T>) return std::move(*result);
-}
 
 double milliseconds(const std::function<void()>& work) {
   const auto start = std::chrono::steady_clock::now();
@@ -141,19 +134,6 @@ class Bench {
   const int rounds_;
   std::string name_, text_;
   std::vector<std::string> kernels_;
-};
-
-/// The cache's directory, gone with the process's end.
-struct Place {
-  Place() {
-    std::string name = fs::temp_directory_path() / "slate-load-bench-XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr) std::abort();
-    path = name;
-  }
-  ~Place() { fs::remove_all(path); }
-  Place(const Place&) = delete;
-  Place& operator=(const Place&) = delete;
-  fs::path path;
 };
 
 }  // namespace
