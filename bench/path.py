@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 
-from slate_bench.daemons import private_slated
+from slate_bench.daemons import private_slated, without_mps
 from slate_bench.names import human
 
 
@@ -57,9 +57,14 @@ def run(flavour, words, environment):
     return rows
 
 
+def native_environment(environment):
+    """The caller's, with the empty directory for MPS that slated was shown."""
+    return dict(without_mps(os.environ), CUDA_MPS_PIPE_DIRECTORY=environment["CUDA_MPS_PIPE_DIRECTORY"])
+
+
 def configurations(environment):
     """Native first, so that it warms nothing of ours."""
-    native = {"native": dict(os.environ)} if ON_GPU else {}
+    native = {"native": native_environment(environment)} if ON_GPU else {}
     return dict(native, slated=environment)
 
 
@@ -108,7 +113,7 @@ def starts():
             for _ in range(3):
                 timed("slated, warm cache", "slated", environment)
                 if ON_GPU:
-                    timed("native", "native", dict(os.environ))
+                    timed("native", "native", native_environment(environment))
     for label, values in times.items():
         ratio = " ratio %.4f" % (statistics.median(values) / statistics.median(times["native"])) if ON_GPU else ""
         print("first result, %-20s %8.1f ms%s" % (label, statistics.median(values), ratio), flush=True)
