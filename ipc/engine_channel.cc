@@ -14,6 +14,11 @@
 #include "ipc/wake.h"
 
 namespace slate::ipc {
+namespace {
+
+constexpr std::chrono::milliseconds kLookAgain{1000};
+
+}  // namespace
 
 EngineChannel::EngineChannel(SessionFifos fifos, Segment segment)
     : fifos_(std::move(fifos)),
@@ -46,13 +51,19 @@ bool EngineChannel::wait_awake(const std::function<Seen()>& meanwhile) {
 }
 
 EngineChannel::Wait EngineChannel::wait(std::chrono::milliseconds timeout) {
+  const bool limited = timeout.count() >= 0;
   while (true) {
     if (stopped_.load(std::memory_order_relaxed)) return Wait::kStopped;
     if (poked_.exchange(false, std::memory_order_acquire)) return Wait::kPoked;
     if (!consumer_.empty()) return Wait::kCommand;
     segment_->status.engine_sleeps.store(1, std::memory_order_seq_cst);
     if (ready()) continue;
-    if (const auto end = sleep(timeout)) return *end;
+    // Never long: a wake byte may get lost on the client's side.
+    const auto nap = limited ? std::min(timeout, kLookAgain) : kLookAgain;
+    const auto end = sleep(nap);
+    if (!end) continue;
+    if (*end != Wait::kTimeout) return *end;
+    if (limited && (timeout -= nap).count() == 0) return *end;
   }
 }
 

@@ -143,7 +143,9 @@ Result<RendezvousPoint> RendezvousPoint::create(const std::string& runtime_dir) 
   auto lock = take_lock(lock_path(runtime_dir));
   if (!lock) return std::unexpected(lock.error());
   remove_all_sessions(runtime_dir);
-  if (auto ok = make_directory(sessions_path(runtime_dir), for_everybody ? 01777 : 0700); !ok)
+  // Anybody makes a directory there, and nobody lists those of others: who knows a name can answer
+  // to it.
+  if (auto ok = make_directory(sessions_path(runtime_dir), for_everybody ? 01733 : 0700); !ok)
     return std::unexpected(ok.error());
   const std::string path = rendezvous_path(runtime_dir);
   ::unlink(path.c_str());

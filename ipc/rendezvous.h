@@ -32,8 +32,9 @@ std::uint32_t hello_checksum(const Hello& hello);
 // --- Daemon's side -------------------------------------------------------------------------------
 
 /// The directory, the sessions folder and the FIFO, owned by this daemon; removed again on
-/// destruction. For root the folders are open to every user (sticky), for others private. A lock
-/// file keeps a second daemon out: kUnavailable naming the pid of the first.
+/// destruction. For root every user can make sessions, but not list them (sticky, write only); for
+/// others all is private. A lock file keeps a second daemon out: kUnavailable naming the pid of the
+/// first.
 class RendezvousPoint {
  public:
   static Result<RendezvousPoint> create(const std::string& runtime_dir);

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -44,6 +45,10 @@ ProfileRequest profile_request(const ipc::ControlRequest& request, const std::st
 }
 
 }  // namespace
+
+bool ControlDesk::meets_in(const std::string& directory) const {
+  return std::ranges::find(connections_, directory, &Connection::directory) != connections_.end();
+}
 
 void ControlDesk::greet(const ipc::Hello& hello) {
   auto fifos = ipc::open_session_fifos(runtime_dir_, hello);

@@ -29,6 +29,8 @@ class ControlDesk {
   ControlDesk(std::string runtime_dir, Services services)
       : runtime_dir_(std::move(runtime_dir)), services_(std::move(services)) {}
 
+  /// True while a slatectl has this session directory.
+  bool meets_in(const std::string& directory) const;
   void greet(const ipc::Hello& hello);
   void add_to(PollSet& polls) const;
   /// Reads requests, passes them to `engine` (may be null), writes what is due.

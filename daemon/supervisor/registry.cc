@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/log.h"
@@ -54,6 +55,14 @@ Registry::Registry(std::string runtime_dir, const Config& config, ProgramStore& 
 
 Registry::~Registry() {
   while (!sessions_.empty()) drop(sessions_.begin());
+}
+
+bool Registry::meets_in(const std::string& directory) const {
+  return std::ranges::any_of(sessions_, [&](const auto& each) {
+    const SessionRecord& record = each.second;
+    return record.directory == directory &&
+           (record.state == State::kWaiting || record.state == State::kWelcomed);
+  });
 }
 
 void Registry::greet(const ipc::Hello& hello, EngineProcess* engine, const std::string& refusal) {

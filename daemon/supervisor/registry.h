@@ -47,6 +47,8 @@ class Registry {
   Registry(const Registry&) = delete;
   Registry& operator=(const Registry&) = delete;
 
+  /// True while a client that is not the engine's yet meets us in this session directory.
+  bool meets_in(const std::string& directory) const;
   /// Takes a new client; `refusal` not empty: tells it that instead.
   void greet(const ipc::Hello& hello, EngineProcess* engine, const std::string& refusal);
   /// An engine is there: those who waited for it go on.

@@ -79,6 +79,12 @@ void Supervisor::serve_once() {
 
 void Supervisor::receive_hellos() {
   for (const ipc::Hello& hello : rendezvous_.receive()) {
+    // Whoever wrote it: two who share a client's FIFOs would take each other's bytes.
+    const std::string directory = display_name(hello.directory, sizeof(hello.directory));
+    if (registry_.meets_in(directory) || desk_.meets_in(directory)) {
+      log_debug("a second Hello for one session directory");
+      continue;
+    }
     if (hello.kind == ipc::HelloKind::kControl) {
       desk_.greet(hello);
     } else {

@@ -1,5 +1,6 @@
 // slatectl's questions to a supervisor whose engine is fake_engine_main.cc: its reports say what
 // the engine was told.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -8,6 +9,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -113,6 +115,38 @@ TEST_F(ControlTest, ALiveSessionsWeightAndPriorityReachTheEngine) {
   const json after = session(client->session());
   EXPECT_EQ(after["weight"], 2.5);
   EXPECT_EQ(after["priority"], -3);
+}
+
+TEST_F(ControlTest, ASecondHelloForADirectoryIsNotHeard) {
+  start();
+  ASSERT_TRUE(connect());
+  const std::string folder = ipc::sessions_path(runtime_) + "/1-mine";
+  ASSERT_EQ(::mkdir(folder.c_str(), 0700), 0);
+  for (const char* fifo : {"/to_daemon", "/to_client"})
+    ASSERT_EQ(::mkfifo((folder + fifo).c_str(), 0600), 0);
+  const UniqueFd from_daemon(::open((folder + "/to_client").c_str(), O_RDONLY | O_NONBLOCK));
+  const UniqueFd rendezvous(::open(ipc::rendezvous_path(runtime_).c_str(), O_WRONLY | O_NONBLOCK));
+  const auto say_hello = [&](ipc::HelloKind kind, const char* program) {
+    ipc::Hello hello;
+    hello.kind = kind;
+    std::strcpy(hello.program, program);
+    std::strcpy(hello.directory, "1-mine");
+    hello.checksum = ipc::hello_checksum(hello);
+    ASSERT_EQ(::write(rendezvous.get(), &hello, sizeof(hello)), ssize_t{sizeof(hello)});
+  };
+  say_hello(ipc::HelloKind::kSession, "mine");
+  say_hello(ipc::HelloKind::kSession, "spoofed");
+  say_hello(ipc::HelloKind::kControl, "spoofed");
+  const auto status = ask({});
+  ASSERT_TRUE(status) << status.error().message;
+  int of_directory = 0;
+  for (const json& one : (*status)["sessions"]) {
+    EXPECT_NE(one["program"], "spoofed");
+    if (one["program"] == "mine") ++of_directory;
+  }
+  EXPECT_EQ(of_directory, 1);
+  char welcomes[4 * sizeof(ipc::Welcome)];
+  EXPECT_EQ(::read(from_daemon.get(), welcomes, sizeof(welcomes)), ssize_t{sizeof(ipc::Welcome)});
 }
 
 TEST_F(ControlTest, WhatIsNotGivenStaysAsItIs) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <future>
 #include <thread>
 #include <vector>
 
@@ -199,6 +200,23 @@ TEST(ChannelTest, AClientThatCutsTheSegmentOffOnlyEndsItsSession) {
   engine.staging(3)[5] = std::byte{1};
   engine.end("the client went wild");
   EXPECT_EQ(made->status().ring_tail.load(), 0u) << "the supervisor's own mapping lives, too";
+}
+
+TEST(ChannelTest, ACommandIsSeenEvenIfItsWakeByteGotLost) {
+  auto pair = make_channel_pair();
+  auto woken = std::async(std::launch::async, [&] { return pair.engine->wait(); });
+  // The client then believes that the engine is awake.
+  while (pair.raw->status.engine_sleeps.exchange(0) == 0) std::this_thread::yield();
+  ASSERT_TRUE(pair.client->post(CommandType::kFill, bytes_of(Fill{})));
+  if (woken.wait_for(std::chrono::seconds(10)) != std::future_status::ready) pair.engine->stop();
+  EXPECT_EQ(woken.get(), EngineChannel::Wait::kCommand);
+}
+
+TEST(ChannelTest, ATimeoutBeyondASecondIsKept) {
+  auto pair = make_channel_pair();
+  const auto start = now_ns();
+  EXPECT_EQ(pair.engine->wait(std::chrono::milliseconds(1200)), EngineChannel::Wait::kTimeout);
+  EXPECT_GE(now_ns() - start, 1'200'000'000);
 }
 
 TEST(ChannelTest, EngineSeesTheClientGo) {

@@ -57,6 +57,15 @@ TEST_F(RendezvousTest, NothingIsLeftAfterTheDaemonWent) {
   EXPECT_FALSE(fs::exists(directory_));
 }
 
+TEST_F(RendezvousTest, OtherUsersMakeSessionsButDoNotListThem) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root serves other users";
+  auto point = RendezvousPoint::create(directory_);
+  ASSERT_TRUE(point);
+  struct stat info {};
+  ASSERT_EQ(::stat(sessions_path(directory_).c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 01733u);
+}
+
 TEST_F(RendezvousTest, SecondDaemonIsToldAboutTheFirst) {
   auto first = RendezvousPoint::create(directory_);
   auto second = RendezvousPoint::create(directory_);
