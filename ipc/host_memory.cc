@@ -11,6 +11,8 @@
 #include <charconv>
 #include <utility>
 
+#include "ipc/shared_room.h"
+
 namespace slate::ipc {
 namespace {
 
@@ -34,20 +36,22 @@ Result<UniqueFd> make_unnamed(std::uint64_t bytes) {
 Result<UniqueFd> make_named(const std::string& path, uid_t owner, std::uint64_t bytes) {
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd) return fail_errno("shared host memory " + path);
-  // /dev/shm may be small: better no memory now than a signal at its first use.
-  int error = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes));
-  if (error == 0 && ::fchown(fd.get(), owner, static_cast<gid_t>(-1)) != 0) error = errno;
-  if (error == 0) return fd;
+  auto done = take_room(fd.get(), bytes, "shared host memory");
+  if (done && ::fchown(fd.get(), owner, static_cast<gid_t>(-1)) != 0)
+    done = fail_errno("shared host memory " + path);
+  if (done) return fd;
   ::unlink(path.c_str());
-  if (error == ENOSPC || error == ENOMEM)
-    return fail(ErrorCode::kOutOfMemory, "no room for shared host memory in /dev/shm");
-  return fail_errno("shared host memory " + path, error);
+  return std::unexpected(done.error());
 }
 
 }  // namespace
 
+bool HostMemory::is_named(uid_t owner) {
+  return owner != ::geteuid();
+}
+
 Result<HostMemory> HostMemory::create(std::uint64_t number, uid_t owner, std::uint64_t bytes) {
-  if (owner == ::geteuid()) {
+  if (!is_named(owner)) {
     auto fd = make_unnamed(bytes);
     if (!fd) return std::unexpected(fd.error());
     std::string path = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(fd->get());

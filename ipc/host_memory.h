@@ -21,6 +21,9 @@ class HostMemory {
  public:
   static constexpr std::uint64_t kGrain = 4096;
 
+  /// Engine. Whether memory for `owner` is a file in /dev/shm, which its user can cut off, and not
+  /// a memfd.
+  static bool is_named(uid_t owner);
   /// Engine. `bytes` that read as 0, for `owner`. `number` makes the path unique within this
   /// process. kOutOfMemory when there are not so many. Requires: a multiple of kGrain, not 0.
   static Result<HostMemory> create(std::uint64_t number, uid_t owner, std::uint64_t bytes);

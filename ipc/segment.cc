@@ -16,6 +16,7 @@
 
 #include "ipc/host_memory.h"
 #include "ipc/mapping_guard.h"
+#include "ipc/shared_room.h"
 
 namespace slate::ipc {
 namespace {
@@ -82,6 +83,11 @@ Result<Segment> Segment::create(const std::string& name, std::uint32_t uid,
       auto failure = fail_errno("giving the shared segment to its user");
       remove(name);
       return failure;
+    }
+    // Copies through the staging slots come and go; without the rest there is no session.
+    if (auto ok = take_room(fd, offsetof(SegmentLayout, staging), "a session's segment"); !ok) {
+      remove(name);
+      return std::unexpected(ok.error());
     }
     mapping.object.truncate(static_cast<bip::offset_t>(kSegmentBytes));
     mapping.region = bip::mapped_region(mapping.object, bip::read_write, 0, kSegmentBytes);

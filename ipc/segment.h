@@ -110,7 +110,8 @@ static_assert(std::is_standard_layout_v<SegmentLayout>);
 class Segment {
  public:
   /// Makes a new segment named `name` (shm_open rules), owner `uid`, mode 0600, fields initialised,
-  /// and maps it.
+  /// and maps it. What is in front of the staging slots has its pages at once; kOutOfMemory without
+  /// room for them.
   static Result<Segment> create(const std::string& name, std::uint32_t uid,
                                 const DeviceInfo& device, std::uint64_t memory_limit);
   /// Maps an existing one by name (client). Checks size, magic and protocol.

@@ -154,7 +154,8 @@ void Engine::add_session(LinkMessage message) {
                    .fifos = {std::move(message.fds[0]), std::move(message.fds[1]), header.uid},
                    .segment = std::move(*segment),
                    .staging = staging_,
-                   .exports = exports_};
+                   .exports = exports_,
+                   .named_memory = named_memory_};
   SessionHooks hooks{[this](const Error& fault) { device_lost(fault); },
                      [this](std::uint64_t id) { session_stuck(id); },
                      [this](std::string_view function) { unsupported_calls_.count(function); }};

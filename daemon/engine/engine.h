@@ -76,6 +76,8 @@ class Engine {
   FormService forms_;
   CallCounts unsupported_calls_;
   const std::shared_ptr<Exports> exports_ = std::make_shared<Exports>();
+  const std::shared_ptr<NamedBudget> named_memory_ =
+      std::make_shared<NamedBudget>(NamedBudget::bytes_for(StagingBudget::shared_memory_bytes()));
   const std::shared_ptr<StagingBudget> staging_ = std::make_shared<StagingBudget>(
       StagingBudget::slots_for(StagingBudget::shared_memory_bytes()));
   const EngineLink link_;

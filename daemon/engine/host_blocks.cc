@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "base/check.h"
+#include "daemon/engine/staging.h"
 
 namespace slate::daemon {
 namespace {
@@ -18,6 +19,26 @@ std::uint64_t next_number() {
 }
 
 }  // namespace
+
+std::uint64_t NamedBudget::bytes_for(std::uint64_t bytes) {
+  constexpr std::uint64_t kMostForSegments = 256 << 20;
+  const std::uint64_t staging = StagingBudget::slots_for(bytes) * ipc::kStagingSlotBytes;
+  const std::uint64_t kept = staging + std::min(bytes / 4, kMostForSegments);
+  return bytes - std::min(bytes, kept);
+}
+
+Result<NamedBudget::Part> NamedBudget::take(std::uint64_t bytes) {
+  std::uint64_t used = used_.load();
+  do {
+    if (bytes > bytes_ - used) {
+      return fail(ErrorCode::kOutOfMemory,
+                  fmt::format("{} bytes more of pinned host memory, of which all sessions have {}, "
+                              "are above what /dev/shm can spare, {}",
+                              bytes, used, bytes_));
+    }
+  } while (!used_.compare_exchange_weak(used, used + bytes));
+  return Part(this, GiveBack{bytes});
+}
 
 HostBlocks::~HostBlocks() {
   SLATE_CHECK(blocks_.empty() && retired_.empty());
@@ -41,6 +62,12 @@ Result<ipc::HostReply> HostBlocks::allocate(std::uint64_t id, std::uint64_t byte
                 fmt::format("{} bytes of pinned host memory and {} more are above the limit of {}",
                             bytes_.load(), bytes, limit_));
   }
+  NamedBudget::Part part;
+  if (ipc::HostMemory::is_named(owner_)) {
+    auto taken = named_.take(bytes);
+    if (!taken) return std::unexpected(taken.error());
+    part = std::move(*taken);
+  }
   auto memory = ipc::HostMemory::create(next_number(), owner_, bytes);
   if (!memory) return std::unexpected(memory.error());
   const auto address = device_.map_host(memory->fd(), bytes, least);
@@ -51,6 +78,7 @@ Result<ipc::HostReply> HostBlocks::allocate(std::uint64_t id, std::uint64_t byte
   memory->path().copy(reply.path, sizeof(reply.path) - 1);
   blocks_.emplace(id, Block{{*address, bytes},
                             std::move(*memory),
+                            std::move(part),
                             ipc::MappingGuard(reinterpret_cast<void*>(*address), bytes)});
   sizes_.emplace(*address, bytes);
   ++unmapped_;
@@ -95,7 +123,7 @@ Result<device::AddressRange> HostBlocks::retire(std::uint64_t id) {
   if (found == blocks_.end()) return fail(ErrorCode::kInvalidValue, "no such host memory");
   const device::AddressRange range = found->second.range;
   mapped(id);
-  Retired retired{range, std::move(found->second.guard)};
+  Retired retired{range, std::move(found->second.part), std::move(found->second.guard)};
   blocks_.erase(found);
   sizes_.erase(range.base);
   note_ranges();

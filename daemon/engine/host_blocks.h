@@ -24,6 +24,27 @@
 
 namespace slate::daemon {
 
+/// The host memory in /dev/shm of an engine's sessions, of which there is little: without a limit
+/// one session could leave the others no room to copy, or to begin. Thread-safe.
+class NamedBudget {
+ public:
+  struct GiveBack {
+    std::uint64_t bytes = 0;
+    void operator()(NamedBudget* budget) const { budget->used_.fetch_sub(bytes); }
+  };
+  using Part = std::unique_ptr<NamedBudget, GiveBack>;  // given back with its end
+
+  explicit NamedBudget(std::uint64_t bytes = ~0ull) : bytes_(bytes) {}
+  /// What a shared memory of `bytes` in all can spare beside staging slots and segments.
+  static std::uint64_t bytes_for(std::uint64_t bytes);
+  /// kOutOfMemory when there is not so much left.
+  Result<Part> take(std::uint64_t bytes);
+
+ private:
+  const std::uint64_t bytes_;
+  std::atomic<std::uint64_t> used_{0};
+};
+
 class HostBlocks {
  public:
   using Ranges = std::shared_ptr<const std::vector<device::AddressRange>>;
@@ -31,9 +52,9 @@ class HostBlocks {
   /// That the client was told of and has not mapped yet: each holds a descriptor.
   static constexpr std::size_t kMostUnmapped = 16;
 
-  /// `limit`: the most bytes at a time.
-  HostBlocks(device::Device& device, uid_t owner, std::uint64_t limit)
-      : device_(device), owner_(owner), limit_(limit) {}
+  /// `limit`: the most bytes at a time. `named`: for all sessions; outlives it.
+  HostBlocks(device::Device& device, uid_t owner, std::uint64_t limit, NamedBudget& named)
+      : device_(device), owner_(owner), limit_(limit), named_(named) {}
   /// Requires: release() was called.
   ~HostBlocks();
   HostBlocks(const HostBlocks&) = delete;
@@ -67,10 +88,12 @@ class HostBlocks {
   struct Block {
     device::AddressRange range;
     std::optional<ipc::HostMemory> memory;  // until the client has mapped it
+    NamedBudget::Part part;                 // null: it has no name
     ipc::MappingGuard guard;
   };
   struct Retired {
     device::AddressRange range;
+    NamedBudget::Part part;
     ipc::MappingGuard guard;
   };
 
@@ -79,6 +102,7 @@ class HostBlocks {
   device::Device& device_;
   const uid_t owner_;
   const std::uint64_t limit_;
+  NamedBudget& named_;
   std::unordered_map<std::uint64_t, Block> blocks_;
   std::map<device::Address, std::uint64_t> sizes_;  // of blocks_, by address
   std::size_t unmapped_ = 0;

@@ -59,7 +59,8 @@ Session::Session(device::Device& device, Compiler& compiler, Executor& executor,
       budget_(spec_.staging ? spec_.staging : std::make_shared<StagingBudget>()),
       staging_(device, channel_, *budget_),
       small_copies_(std::in_place, device),
-      host_blocks_(device, spec_.uid, HostBlocks::default_limit()),
+      named_memory_(spec_.named_memory ? spec_.named_memory : std::make_shared<NamedBudget>()),
+      host_blocks_(device, spec_.uid, HostBlocks::default_limit(), *named_memory_),
       exports_(spec_.exports ? spec_.exports : std::make_shared<Exports>()),
       imports_(exports_) {
   streams_.publish([this](std::uint32_t progress, std::uint64_t position) {

@@ -49,7 +49,8 @@ struct SessionSpec {
   ipc::Segment segment;
   /// Shared with the other sessions; null: it has one to itself.
   std::shared_ptr<StagingBudget> staging{};
-  std::shared_ptr<Exports> exports{};  // likewise
+  std::shared_ptr<Exports> exports{};           // likewise
+  std::shared_ptr<NamedBudget> named_memory{};  // likewise
 };
 
 enum class SessionPhase { kStarting, kServing, kFailed, kDraining };
@@ -275,6 +276,7 @@ class Session {
   const std::shared_ptr<StagingBudget> budget_;
   Staging staging_;
   std::optional<SmallCopies> small_copies_;
+  const std::shared_ptr<NamedBudget> named_memory_;
   HostBlocks host_blocks_;
   const std::shared_ptr<Exports> exports_;
   Imports imports_;

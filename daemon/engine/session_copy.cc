@@ -86,7 +86,9 @@ Result<void> Session::submit_slot(const SlotUse& use, const SlotCopy& copy) {
   if (!stream) return std::unexpected(stream.error());
   const auto target = streams_.begin_work(**stream);
   if (!target) return checked(std::unexpected(target.error()));
-  const auto submitted = copy(staging_.begin(use.slot) + use.offset, *target);
+  const auto memory = staging_.begin(use.slot);
+  if (!memory) return std::unexpected(memory.error());
+  const auto submitted = copy(*memory + use.offset, *target);
   if (!submitted) {
     staging_.cancel(use.slot);
     return checked(submitted);

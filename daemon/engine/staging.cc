@@ -4,6 +4,7 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "base/check.h"
 #include "base/log.h"
@@ -30,7 +31,7 @@ Staging::~Staging() {
   SLATE_CHECK(!active_);
 }
 
-std::byte* Staging::begin(std::uint32_t slot) {
+Result<std::byte*> Staging::begin(std::uint32_t slot) {
   if (!active_) {
     active_ = true;
     budget_.join();
@@ -39,6 +40,10 @@ std::byte* Staging::begin(std::uint32_t slot) {
   Slot& used = slots_[slot];
   const auto memory = channel_.staging(slot);
   if (!used.registered) {
+    // Else the copy would end at zeros that only this process has (ipc::MappingGuard). Kernels
+    // older than 5.14 cannot tell.
+    if (::madvise(memory.data(), memory.size(), MADV_POPULATE_WRITE) != 0 && errno != EINVAL)
+      return fail(ErrorCode::kOutOfMemory, "no room in /dev/shm for a copy");
     // Copies from memory that could not be registered are slower, not wrong.
     const auto done = device_.register_host(memory.data(), memory.size());
     used.registered = done.has_value();

@@ -48,9 +48,9 @@ class Staging {
   ~Staging();
 
   // Session thread.
-  /// The slot's memory, for one copy; finish() or cancel() follows. Requires: slot <
-  /// ipc::kStagingSlots.
-  std::byte* begin(std::uint32_t slot);
+  /// The slot's memory, for one copy; finish() or cancel() follows, but not after kOutOfMemory:
+  /// there is no room for its pages. Requires: slot < ipc::kStagingSlots.
+  Result<std::byte*> begin(std::uint32_t slot);
   /// True from the first use on, until the memory is given back.
   bool active() const { return active_; }
   /// Gives all memory back, unless a copy is under way on either side; then false.

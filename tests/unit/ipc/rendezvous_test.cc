@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "ipc/segment.h"
+#include "tests/unit/ipc/small_shared_memory.h"
 
 namespace slate::ipc {
 namespace {
@@ -215,6 +216,33 @@ TEST(SegmentTest, StaleSegmentsOfThePrefixAreRemoved) {
   }
   EXPECT_EQ(Segment::remove_stale(prefix), 2);
   EXPECT_FALSE(Segment::open(prefix + "1", sizeof(SegmentLayout)));
+}
+
+TEST(SegmentTest, WithoutRoomForItThereIsNone) {
+  const auto code = with_small_shared_memory(128 << 10, [] {
+    const auto made = Segment::create("/slate-test-full", ::geteuid(), {}, 0);
+    const bool left = ::access("/dev/shm/slate-test-full", F_OK) == 0;
+    return !made && made.error().code == ErrorCode::kOutOfMemory && !left ? 0 : 1;
+  });
+  if (!code) GTEST_SKIP() << "needs a mount of its own";
+  EXPECT_EQ(*code, 0);
+}
+
+TEST(SegmentTest, AllButItsStagingHasItsPagesFromTheStart) {
+  const auto code = with_small_shared_memory(512 << 10, [] {
+    const auto made = Segment::create("/slate-test-first", ::geteuid(), {}, 0);
+    const auto clients = Segment::open("/slate-test-first", sizeof(SegmentLayout));
+    if (!made || !clients) return 1;
+    // Whoever comes next takes all that is left.
+    const UniqueFd rest(::open("/dev/shm/rest", O_CREAT | O_RDWR, 0600));
+    const std::string bytes(4096, 'x');
+    while (::write(rest.get(), bytes.data(), bytes.size()) > 0) {
+    }
+    std::memset((*clients)->ring, 1, sizeof((*clients)->ring));
+    return 0;
+  });
+  if (!code) GTEST_SKIP() << "needs a mount of its own";
+  EXPECT_EQ(*code, 0);
 }
 
 TEST(SegmentTest, WrongSizeIsAVersionMismatch) {
