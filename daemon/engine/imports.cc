@@ -3,7 +3,13 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/check.h"
+
 namespace slate::daemon {
+
+Imports::~Imports() {
+  SLATE_CHECK(open_.empty() && closed_.empty());
+}
 
 Result<ipc::ImportReply> Imports::open(const ipc::ShareHandle& handle, uid_t uid) {
   if (open_.size() >= kMost) return fail(ErrorCode::kLimit, "too much memory of other programs");
@@ -16,20 +22,40 @@ Result<ipc::ImportReply> Imports::open(const ipc::ShareHandle& handle, uid_t uid
   return ipc::ImportReply{range.base, range.bytes, ++import->second.count};
 }
 
-Result<ipc::ImportReply> Imports::close(device::Address address, Exports::Memory& memory) {
+Result<ipc::ImportReply> Imports::close(device::Address address) {
   const auto found = open_.find(address);
   if (found == open_.end())
     return fail(ErrorCode::kInvalidValue, "no memory of another program is open at this address");
-  memory = found->second.memory;
+  const Exports::Memory& memory = found->second.memory;
   const ipc::ImportReply reply{address, memory.range.bytes, --found->second.count};
-  if (reply.count == 0) open_.erase(found);
+  if (reply.count > 0) return reply;
+  {
+    const std::lock_guard lock(mutex_);
+    closed_.emplace(address, memory);
+  }
+  open_.erase(found);
   merged_ = nullptr;
   return reply;
+}
+
+void Imports::finish_close(device::Address address) {
+  Exports::Memory memory;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = closed_.find(address);
+    SLATE_CHECK(found != closed_.end());
+    memory = std::move(found->second);
+    closed_.erase(found);
+  }
+  let_go_of(memory);
 }
 
 void Imports::release() {
   for (const auto& [address, import] : open_) let_go_of(import.memory);
   open_.clear();
+  const std::lock_guard lock(mutex_);
+  for (const auto& [address, memory] : closed_) let_go_of(memory);
+  closed_.clear();
 }
 
 bool Imports::owns(device::Address address, std::uint64_t bytes) const {

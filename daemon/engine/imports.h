@@ -1,9 +1,12 @@
 // Imports: memory of other sessions that this one has open, at the addresses that it has there.
-// Session thread, but for let_go_of().
+// What is closed stays held until no work uses it; who waits for that is not here.
+//
+// Session thread, but for finish_close().
 #pragma once
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "daemon/engine/exports.h"
@@ -16,14 +19,19 @@ class Imports {
   static constexpr std::size_t kMost = 4096;
 
   explicit Imports(std::shared_ptr<Exports> exports) : exports_(std::move(exports)) {}
+  /// Requires: release() was called.
+  ~Imports();
+  Imports(const Imports&) = delete;
+  Imports& operator=(const Imports&) = delete;
 
   /// Opening twice is counted.
   Result<ipc::ImportReply> open(const ipc::ShareHandle& handle, uid_t uid);
-  /// kInvalidValue when no open import begins there. With the last close, `memory` is what
-  /// let_go_of() takes when no work uses it any more.
-  Result<ipc::ImportReply> close(device::Address address, Exports::Memory& memory);
-  static void let_go_of(const Exports::Memory& memory) { memory.owner->let_go(memory.range.base); }
-  /// Requires: no unfinished work uses any of it.
+  /// kInvalidValue when no open import begins there. After the last close (a count of 0) comes
+  /// finish_close(), unless release() does.
+  Result<ipc::ImportReply> close(device::Address address);
+  /// Any thread. Requires: closed, and no unfinished work uses it.
+  void finish_close(device::Address address);
+  /// Lets go of everything, closed or not. Requires: no unfinished work uses any of it.
   void release();
 
   /// True if the bytes lie in one of them.
@@ -37,8 +45,12 @@ class Imports {
     std::uint64_t count;
   };
 
+  static void let_go_of(const Exports::Memory& memory) { memory.owner->let_go(memory.range.base); }
+
   const std::shared_ptr<Exports> exports_;
   std::map<device::Address, Import> open_;
+  std::mutex mutex_;  // guards closed_
+  std::multimap<device::Address, Exports::Memory> closed_;
   Ranges others_, merged_;  // what the latter was made of
 };
 

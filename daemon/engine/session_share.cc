@@ -24,13 +24,12 @@ Result<void> Session::memory_import(const ipc::Command& command, Reply& reply) {
 Result<void> Session::memory_import_close(const ipc::Command& command, Reply& reply) {
   const auto request = command.as<ipc::MemoryFree>();
   if (!request) return std::unexpected(request.error());
-  Exports::Memory memory;
-  const auto closed = imports_.close(request->address, memory);
+  const auto closed = imports_.close(request->address);
   if (!closed) return std::unexpected(closed.error());
   reply.set(*closed);
   if (closed->count > 0) return {};
   return checked(
-      retirement_.after_present_work([memory = std::move(memory)] { Imports::let_go_of(memory); }));
+      retirement_.after_present_work([this, at = request->address] { imports_.finish_close(at); }));
 }
 
 Result<void> Session::event_export(const ipc::Command& command, Reply& reply) {

@@ -88,6 +88,21 @@ TEST_F(ShareTest, TheDeathOfWhoHasItOpenGivesItBack) {
   EXPECT_TRUE(device_.holds_nothing());
 }
 
+TEST_F(ShareTest, TheDeathOfWhoClosedItWithWorkUnderWayGivesItBack) {
+  auto a = session(1), b = session(2);
+  ASSERT_TRUE(b->load("spin"));
+  const auto address = *a->allocate(1 << 20);
+  ASSERT_TRUE(open(*b, *offer(*a, address)));
+  ASSERT_TRUE(b->launch(address));
+  EXPECT_EQ(close(*b, address)->count, 0u);
+  // Opened and closed again meanwhile.
+  ASSERT_TRUE(open(*b, *offer(*a, address)));
+  EXPECT_EQ(close(*b, address)->count, 0u);
+  b->leave();
+  a->leave();
+  EXPECT_TRUE(device_.holds_nothing());
+}
+
 TEST_F(ShareTest, OnlyTheSameUserOpensIt) {
   auto a = session(1, 7), other = session(2, 8);
   const auto address = *a->allocate(4096);
