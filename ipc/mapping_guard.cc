@@ -56,20 +56,20 @@ void install_handler() {
 
 }  // namespace
 
-MappingGuard::MappingGuard(void* base, std::size_t bytes) {
+Result<MappingGuard> MappingGuard::make(void* base, std::size_t bytes) {
   static std::once_flag installed;
   std::call_once(installed, install_handler);
   for (std::size_t i = 0; i < kMost; ++i) {
-    std::uint64_t free = 0;
-    if (!ranges[i].base.compare_exchange_strong(free, kTaken)) continue;
+    std::uint64_t free = ranges[i].base.load(std::memory_order_relaxed);
+    if (free != 0 || !ranges[i].base.compare_exchange_strong(free, kTaken)) continue;
     ranges[i].bytes.store(bytes, std::memory_order_relaxed);
     ranges[i].base.store(reinterpret_cast<std::uint64_t>(base), std::memory_order_release);
     std::size_t used = ranges_used.load();
     while (used <= i && !ranges_used.compare_exchange_weak(used, i + 1)) {
     }
-    entry_ = i;
-    return;
+    return MappingGuard(i);
   }
+  return fail(ErrorCode::kLimit, "too much shared memory at a time");
 }
 
 MappingGuard::~MappingGuard() {

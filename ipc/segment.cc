@@ -93,7 +93,12 @@ Result<Segment> Segment::create(const std::string& name, std::uint32_t uid,
     mapping.region = bip::mapped_region(mapping.object, bip::read_write, 0, kSegmentBytes);
     // Value-initialisation of the whole layout would touch, hence allocate, every staging page.
     segment.layout_ = static_cast<SegmentLayout*>(mapping.region.get_address());
-    mapping.guard = MappingGuard(segment.layout_, kSegmentBytes);
+    auto guard = MappingGuard::make(segment.layout_, kSegmentBytes);
+    if (!guard) {
+      remove(name);
+      return std::unexpected(guard.error());
+    }
+    mapping.guard = std::move(*guard);
     new (&segment.layout_->status) StatusPage{};
   } catch (const bip::interprocess_exception& e) {
     remove(name);
@@ -145,8 +150,10 @@ Result<Segment> Segment::from_fd(UniqueFd fd) {
     return boost_failure("mapping a shared segment", e);
   }
   Mapping& mapping = *segment.mapping_;
-  mapping.guard = MappingGuard(mapping.region.get_address(), kSegmentBytes);
-  segment.layout_ = static_cast<SegmentLayout*>(segment.mapping_->region.get_address());
+  segment.layout_ = static_cast<SegmentLayout*>(mapping.region.get_address());
+  auto guard = MappingGuard::make(segment.layout_, kSegmentBytes);
+  if (!guard) return std::unexpected(guard.error());
+  mapping.guard = std::move(*guard);
   return segment;
 }
 

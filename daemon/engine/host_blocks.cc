@@ -37,7 +37,10 @@ Result<NamedBudget::Part> NamedBudget::take(std::uint64_t bytes) {
                               bytes, used, bytes_));
     }
   } while (!used_.compare_exchange_weak(used, used + bytes));
-  return Part(this, GiveBack{bytes});
+  Part part(this, GiveBack{bytes});
+  if (blocks_.fetch_add(1) >= kMostBlocks)
+    return fail(ErrorCode::kLimit, "too many blocks of shared host memory");
+  return part;
 }
 
 HostBlocks::~HostBlocks() {
@@ -62,24 +65,29 @@ Result<ipc::HostReply> HostBlocks::allocate(std::uint64_t id, std::uint64_t byte
                 fmt::format("{} bytes of pinned host memory and {} more are above the limit of {}",
                             bytes_.load(), bytes, limit_));
   }
-  NamedBudget::Part part;
+  Named named;
   if (ipc::HostMemory::is_named(owner_)) {
     auto taken = named_.take(bytes);
     if (!taken) return std::unexpected(taken.error());
-    part = std::move(*taken);
+    named.part = std::move(*taken);
   }
   auto memory = ipc::HostMemory::create(next_number(), owner_, bytes);
   if (!memory) return std::unexpected(memory.error());
   const auto address = device_.map_host(memory->fd(), bytes, least);
   if (!address) return std::unexpected(address.error());
+  if (named.part) {
+    auto guard = ipc::MappingGuard::make(reinterpret_cast<void*>(*address), bytes);
+    if (!guard) {
+      device_.unmap_host({*address, bytes});
+      return std::unexpected(guard.error());
+    }
+    named.guard = std::move(*guard);
+  }
   ipc::HostReply reply{};
   reply.address = *address;
   SLATE_CHECK(memory->path().size() < sizeof(reply.path));
   memory->path().copy(reply.path, sizeof(reply.path) - 1);
-  blocks_.emplace(id, Block{{*address, bytes},
-                            std::move(*memory),
-                            std::move(part),
-                            ipc::MappingGuard(reinterpret_cast<void*>(*address), bytes)});
+  blocks_.emplace(id, Block{{*address, bytes}, std::move(*memory), std::move(named)});
   sizes_.emplace(*address, bytes);
   ++unmapped_;
   bytes_.fetch_add(bytes);
@@ -123,7 +131,7 @@ Result<device::AddressRange> HostBlocks::retire(std::uint64_t id) {
   if (found == blocks_.end()) return fail(ErrorCode::kInvalidValue, "no such host memory");
   const device::AddressRange range = found->second.range;
   mapped(id);
-  Retired retired{range, std::move(found->second.part), std::move(found->second.guard)};
+  Retired retired{range, std::move(found->second.named)};
   blocks_.erase(found);
   sizes_.erase(range.base);
   note_ranges();

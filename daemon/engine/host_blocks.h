@@ -25,24 +25,29 @@
 namespace slate::daemon {
 
 /// The host memory in /dev/shm of an engine's sessions, of which there is little: without a limit
-/// one session could leave the others no room to copy, or to begin. Thread-safe.
+/// one session could leave the others no room to copy, or to begin, nor guards. Thread-safe.
 class NamedBudget {
  public:
+  static constexpr std::size_t kMostBlocks = ipc::MappingGuard::kMost / 2;
   struct GiveBack {
     std::uint64_t bytes = 0;
-    void operator()(NamedBudget* budget) const { budget->used_.fetch_sub(bytes); }
+    void operator()(NamedBudget* budget) const {
+      budget->used_.fetch_sub(bytes);
+      budget->blocks_.fetch_sub(1);
+    }
   };
   using Part = std::unique_ptr<NamedBudget, GiveBack>;  // given back with its end
 
   explicit NamedBudget(std::uint64_t bytes = ~0ull) : bytes_(bytes) {}
   /// What a shared memory of `bytes` in all can spare beside staging slots and segments.
   static std::uint64_t bytes_for(std::uint64_t bytes);
-  /// kOutOfMemory when there is not so much left.
+  /// For one block. kOutOfMemory when there is not so much left, kLimit beyond kMostBlocks.
   Result<Part> take(std::uint64_t bytes);
 
  private:
   const std::uint64_t bytes_;
   std::atomic<std::uint64_t> used_{0};
+  std::atomic<std::size_t> blocks_{0};
 };
 
 class HostBlocks {
@@ -85,16 +90,19 @@ class HostBlocks {
   std::uint64_t bytes() const { return bytes_.load(); }
 
  private:
+  /// What memory with a name has besides, which the client can cut off.
+  struct Named {
+    NamedBudget::Part part;
+    ipc::MappingGuard guard;
+  };
   struct Block {
     device::AddressRange range;
     std::optional<ipc::HostMemory> memory;  // until the client has mapped it
-    NamedBudget::Part part;                 // null: it has no name
-    ipc::MappingGuard guard;
+    Named named;                            // empty: it has none
   };
   struct Retired {
     device::AddressRange range;
-    NamedBudget::Part part;
-    ipc::MappingGuard guard;
+    Named named;
   };
 
   void note_ranges();

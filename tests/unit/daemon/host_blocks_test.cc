@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <vector>
+
 #include "tests/unit/daemon/fake_device.h"
 
 namespace slate::daemon {
@@ -45,6 +47,32 @@ TEST_F(HostBlocksTest, MemoryOfTheEnginesUserHasNoNameAndIsNotCounted) {
   HostBlocks own(device_, ::geteuid(), 1 << 30, budget_);
   EXPECT_EQ(allocate(own, 1, 1 << 20), ErrorCode::kNone);
   own.release();
+}
+
+TEST_F(HostBlocksTest, OnlyWhatAClientCanCutOffTakesAGuard) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root gives memory to another user";
+  static std::byte page[4096];
+  std::vector<ipc::MappingGuard> guards;
+  while (true) {
+    auto guard = ipc::MappingGuard::make(page, sizeof(page));
+    if (!guard) break;
+    guards.push_back(std::move(*guard));
+  }
+  EXPECT_EQ(allocate(blocks_, 1, 4096), ErrorCode::kLimit);
+  HostBlocks own(device_, ::geteuid(), 1 << 30, budget_);
+  EXPECT_EQ(allocate(own, 1, 4096), ErrorCode::kNone);
+  own.release();
+  guards.pop_back();
+  EXPECT_EQ(allocate(blocks_, 1, 4096), ErrorCode::kNone);
+}
+
+TEST(NamedBudgetTest, GuardsAreLeftForSegments) {
+  NamedBudget budget;
+  std::vector<NamedBudget::Part> parts;
+  for (std::size_t i = 0; i < NamedBudget::kMostBlocks; ++i) parts.push_back(*budget.take(4096));
+  EXPECT_EQ(budget.take(4096).error().code, ErrorCode::kLimit);
+  parts.pop_back();
+  EXPECT_TRUE(budget.take(4096));
 }
 
 TEST(NamedBudgetTest, RoomForStagingAndSegmentsIsLeft) {

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "ipc/mapping_guard.h"
 #include "ipc/segment.h"
 #include "tests/unit/ipc/small_shared_memory.h"
 
@@ -243,6 +244,22 @@ TEST(SegmentTest, AllButItsStagingHasItsPagesFromTheStart) {
   });
   if (!code) GTEST_SKIP() << "needs a mount of its own";
   EXPECT_EQ(*code, 0);
+}
+
+TEST(SegmentTest, WithoutAGuardForItThereIsNone) {
+  static std::byte page[4096];
+  std::vector<MappingGuard> guards;
+  while (true) {
+    auto guard = MappingGuard::make(page, sizeof(page));
+    if (!guard) break;
+    guards.push_back(std::move(*guard));
+  }
+  EXPECT_LE(guards.size(), MappingGuard::kMost);
+  const std::string name = "/slate-test-guards-" + std::to_string(::getpid());
+  EXPECT_EQ(Segment::create(name, ::geteuid(), {}, 0).error().code, ErrorCode::kLimit);
+  guards.clear();
+  EXPECT_TRUE(Segment::create(name, ::geteuid(), {}, 0)) << "and nothing was left of the other";
+  Segment::remove(name);
 }
 
 TEST(SegmentTest, WrongSizeIsAVersionMismatch) {
