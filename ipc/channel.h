@@ -150,6 +150,8 @@ class EngineChannel {
   /// Leaves commands where they are, so that the client waits when the ring is full: waits, asleep,
   /// until it is gone, or stop() or poke() was called.
   Wait wait_poked();
+  /// Asks the system: for who has not slept for long.
+  bool peer_is_gone() const;
   /// As RingConsumer::try_pop, and wakes a client that waits for room.
   Result<bool> try_pop(Command& command);
   /// Where the last command popped ends in the stream of commands.

@@ -75,6 +75,11 @@ EngineChannel::Wait EngineChannel::wait_poked() {
   }
 }
 
+bool EngineChannel::peer_is_gone() const {
+  pollfd poller{fifos_.from_client.get(), 0, 0};
+  return ::poll(&poller, 1, 0) > 0 && (poller.revents & (POLLHUP | POLLERR)) != 0;
+}
+
 /// Until the client writes a byte or is gone, or somebody rings. None: look what it was.
 std::optional<EngineChannel::Wait> EngineChannel::sleep(std::chrono::milliseconds timeout) {
   std::array<pollfd, 2> pollers{pollfd{fifos_.from_client.get(), POLLIN, 0},

@@ -20,6 +20,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::uint32_t kSettledSamples = 16;  // of a kernel whose time is known well
 // Every so many batches of settled kernels are timed. Beside others the policy goes by it.
 constexpr std::uint32_t kTimedAlone = 16, kTimedBeside = 4;
+constexpr std::chrono::milliseconds kAskForClient{100};
 
 /// What the administrator wants in place of the policy's choice.
 std::optional<Form> forced(FormChoice choice, const LaunchShape& shape) {
@@ -324,9 +325,15 @@ std::optional<Executor::Grant> Executor::wait_for_grant(Client& client,
     lock.unlock();
     flush(client);
     completer_.leave(client.group);
+    // Grants may come so quickly that it is not asked below.
+    const bool lost = client.spec.lost_client && client.spec.lost_client();
     lock.lock();
+    if (lost) client.abandoned.store(true);
   }
-  client.granted_or_abandoned.wait(lock, [&] { return client.granted || client.abandoned; });
+  const auto settled = [&] { return client.granted || client.abandoned; };
+  while (!client.granted_or_abandoned.wait_for(lock, kAskForClient, settled)) {
+    if (client.spec.lost_client && client.spec.lost_client()) client.abandoned.store(true);
+  }
   if (!client.granted) views_[client.index].waiting.reset();
   return std::exchange(client.granted, std::nullopt);
 }

@@ -65,6 +65,9 @@ struct ClientSpec {
   /// Called on the executor's thread or by the completer when a launch that could be called back
   /// has ended, and its stream may go on (LogicalStream::active_lanes). May be empty.
   std::function<void()> lane_ended = {};
+  /// Asked on the session's thread while a launch waits: true when nobody wants it any more. Cheap.
+  /// May be empty.
+  std::function<bool()> lost_client = {};
 };
 
 /// For `slatectl status`.

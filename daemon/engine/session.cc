@@ -2,17 +2,23 @@
 // session_*.cc.
 #include "daemon/engine/session.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/log.h"
 
 namespace slate::daemon {
 
 using ipc::Command;
 using ipc::CommandType;
+
+namespace {
+
+constexpr std::uint32_t kCommandsPerLook = 32;
+constexpr std::int64_t kLookForClientNs = 100'000'000;
+
+}  // namespace
 
 std::string_view phase_name(SessionPhase phase) {
   switch (phase) {
@@ -37,7 +43,6 @@ Session::Session(device::Device& device, Compiler& compiler, Executor& executor,
       spec_(std::move(spec)),
       hooks_(std::move(hooks)),
       kill_grace_(kill_grace),
-      client_end_(fcntl(spec_.fifos.from_client.get(), F_DUPFD_CLOEXEC, 0)),
       channel_(std::move(spec_.fifos), std::move(spec_.segment)),
       streams_(device, completer, group_, [this](const Error& error) { on_device_error(error); }),
       client_(executor.add({.session = spec_.id,
@@ -45,7 +50,8 @@ Session::Session(device::Device& device, Compiler& compiler, Executor& executor,
                             .program = spec_.program,
                             .weight = spec_.weight,
                             .priority = spec_.priority,
-                            .lane_ended = [this] { channel_.poke(); }},
+                            .lane_ended = [this] { channel_.poke(); },
+                            .lost_client = [this] { return lost_client(); }},
                            streams_, group_)),
       retirement_(streams_, completer, group_),
       held_([this](std::uint64_t id) {
@@ -177,7 +183,9 @@ void Session::serve() {
     // On a lost device it is left untouched, for the engine that comes next.
     if (!begun_.load() && device_.lost()) return;
     begun_.store(true);
-    while (!stopping_.load() && !is_crowded()) {
+    for (std::uint32_t taken = 1; !stopping_.load() && !is_crowded(); ++taken) {
+      // What a dead client left in the ring is not begun any more.
+      if (ending_.load() || (taken % kCommandsPerLook == 0 && lost_client())) return;
       const auto popped = channel_.try_pop(command);
       if (!popped) return end(popped.error());
       if (!*popped) break;
@@ -354,9 +362,13 @@ Result<void> Session::checked(Result<void> result) {
   return result;
 }
 
-bool Session::client_is_gone() const {
-  pollfd poller{client_end_.get(), 0, 0};
-  return ::poll(&poller, 1, 0) > 0 && (poller.revents & (POLLHUP | POLLERR)) != 0;
+/// Whether the client is gone, for a thread that is too busy to be told. Asks now and then only.
+bool Session::lost_client() {
+  const std::int64_t now = now_ns();
+  if (now - looked_ns_ < kLookForClientNs) return ending_.load();
+  looked_ns_ = now;
+  if (channel_.peer_is_gone()) ending_.store(true);
+  return ending_.load();
 }
 
 /// Until nothing of this session runs any more. Where the device cannot cancel, that may take as
@@ -378,7 +390,6 @@ void Session::wait_for_work() {
 void Session::tear_down() {
   ending_.store(true);
   phase_.store(SessionPhase::kDraining);
-  client_end_.reset();
   wait_for_work();
   executor_.drop_lanes(*client_);
   events_.clear();

@@ -142,6 +142,7 @@ class Session {
   bool carry_out(const ipc::Command& command, std::uint64_t position);
   void answer_failed(const ipc::Command& command);
   void tear_down();
+  bool lost_client();
   void wait_for_work();
   void on_device_error(const Error& error);
   /// Passes `result` on, after failing the session when its error is a fault.
@@ -164,7 +165,6 @@ class Session {
   Result<void> host_allocate(const ipc::Command& command, Reply& reply);
   Result<void> host_mapped(const ipc::Command& command, Reply& reply);
   Result<void> host_free(const ipc::Command& command, Reply& reply);
-  bool client_is_gone() const;
   template <typename Make>
   std::invoke_result_t<Make> when_there_is_room(const Make& make) const;
   // session_object.cc
@@ -240,7 +240,6 @@ class Session {
   SessionSpec spec_;  // fifos and segment moved to channel_
   const SessionHooks hooks_;
   const std::chrono::milliseconds kill_grace_;
-  UniqueFd client_end_;  // to see the client leave while waiting for something else
   ipc::EngineChannel channel_;
   Completer::Group group_;
 
@@ -249,7 +248,8 @@ class Session {
   std::atomic<bool> failed_{false};
   std::atomic<bool> begun_{false};
   std::atomic<bool> stopping_{false};
-  std::atomic<bool> ending_{false};
+  std::atomic<bool> ending_{false};  // nothing more of it is carried out, and no error counts
+  std::int64_t looked_ns_ = 0;       // when lost_client() last asked
   std::atomic<SessionPhase> phase_{SessionPhase::kStarting};
   std::atomic<std::uint64_t> copies_{0};
   std::atomic<std::uint64_t> bytes_to_device_{0};
@@ -289,7 +289,7 @@ std::invoke_result_t<Make> Session::when_there_is_room(const Make& make) const {
   auto made = make();
   bool more_may_come = true;
   while (more_may_come && !made && made.error().code == ErrorCode::kOutOfMemory &&
-         !failed_.load() && !stopping_.load() && !client_is_gone()) {
+         !failed_.load() && !stopping_.load() && !channel_.peer_is_gone()) {
     more_may_come = memory_->wait_for_free(std::chrono::milliseconds(100));
     made = make();
   }

@@ -353,6 +353,18 @@ TEST_F(ExecutorTest, WhoIsStartedSecondWaitsForALaunchThatIsOnlyAboutToBeMade) {
   EXPECT_EQ(ran, (std::vector<std::string>{"first", "second"}));
 }
 
+TEST_F(ExecutorTest, ALaunchThatWaitsEndsWithItsClient) {
+  start(std::make_unique<FakeDevice>(),
+        [](const scheduler::Machine& machine, scheduler::ProfileTable&) {
+          return std::make_unique<BothAlonePolicy>(machine);
+        });
+  auto client = connect();
+  client->SessionClient::load("any", "noop");
+  client->launch(0, 1, std::uint64_t{0});
+  client->leave();
+  EXPECT_EQ(static_cast<FakeDevice&>(*device_).launches(), 0);
+}
+
 class PolicyExecutorTest : public ExecutorTest,
                            public testing::WithParamInterface<std::string_view> {};
 

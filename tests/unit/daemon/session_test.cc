@@ -60,6 +60,17 @@ TEST_F(SessionTest, ClientDeathFreesEverything) {
   EXPECT_TRUE(device_.holds_nothing());
 }
 
+TEST_F(SessionTest, WhatADeadClientLeftInTheRingIsNotLaunched) {
+  device_.before_launch([](const std::string&) { std::this_thread::sleep_for(1ms); });
+  TestSession session(device_, completer_);
+  ASSERT_TRUE(session.load("noop"));
+  constexpr int kLaunches = 2000;
+  for (int i = 0; i < kLaunches; ++i) ASSERT_TRUE(session.launch(0));
+  session.leave();
+  EXPECT_LT(device_.launches(), kLaunches / 2);
+  EXPECT_FALSE(session.session->faulted());
+}
+
 TEST_F(SessionTest, AGateHoldsItsStreamUntilTheClientOpensIt) {
   TestSession session(device_, completer_);
   ASSERT_TRUE(session.load("write"));
