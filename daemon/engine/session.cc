@@ -320,8 +320,9 @@ void Session::answer_failed(const Command& command) {
 
 void Session::stop(std::string_view reason) {
   stopping_.store(true);
-  executor_.abandon(*client_);
+  // First, so that the launch that ends with the next line says no other reason.
   channel_.end(reason);
+  executor_.abandon(*client_);
   channel_.stop();
 }
 
@@ -350,7 +351,7 @@ Error Session::sticky_error() const {
 /// An error that came from executing work, on whatever thread saw it.
 void Session::on_device_error(const Error& error) {
   if (device_.lost()) hooks_.device_lost(error);
-  if (ending_.load()) return;
+  if (ending_.load() || stopping_.load()) return;
   Error fault = error;
   if (!is_sticky(fault.code)) fault.code = ErrorCode::kLaunchFailed;
   fail(std::move(fault));

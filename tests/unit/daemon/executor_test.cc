@@ -365,6 +365,23 @@ TEST_F(ExecutorTest, ALaunchThatWaitsEndsWithItsClient) {
   EXPECT_EQ(static_cast<FakeDevice&>(*device_).launches(), 0);
 }
 
+TEST_F(ExecutorTest, ALaunchThatWaitsWhenItsSessionIsStoppedIsNoFault) {
+  start(std::make_unique<FakeDevice>(),
+        [](const scheduler::Machine& machine, scheduler::ProfileTable&) {
+          return std::make_unique<BothAlonePolicy>(machine);
+        });
+  auto client = connect();
+  client->SessionClient::load("any", "noop");
+  client->launch(0, 1, std::uint64_t{0});
+  while (!executor_->status(1)->waits) std::this_thread::yield();
+  client->session().stop("slated is stopping");
+  const auto told = client->channel->check();
+  ASSERT_FALSE(told);
+  EXPECT_EQ(told.error().message, "slated is stopping");
+  client->leave();
+  EXPECT_FALSE(client->session().faulted());
+}
+
 class PolicyExecutorTest : public ExecutorTest,
                            public testing::WithParamInterface<std::string_view> {};
 

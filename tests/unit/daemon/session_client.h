@@ -44,6 +44,8 @@ class SessionClient {
     if (thread_.joinable()) thread_.join();
   }
 
+  Session& session() { return *session_; }
+
   template <typename Body>
   void call(ipc::CommandType type, const Body& body, std::span<const std::byte> tail = {},
             std::span<std::byte> answer = {}) {
