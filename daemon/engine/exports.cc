@@ -92,6 +92,13 @@ void Exports::withdraw(std::uint64_t session, device::Address address) {
   });
 }
 
+void Exports::withdraw(std::uint64_t session, const SharedRecord& event) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(offers_, [&](const auto& each) {
+    return each.second.session == session && each.second.event.get() == &event;
+  });
+}
+
 void Exports::withdraw_all(std::uint64_t session) {
   const std::lock_guard lock(mutex_);
   std::erase_if(offers_, [&](const auto& each) { return each.second.session == session; });

@@ -51,12 +51,13 @@ class Exports {
                                  device::Address address);
   Result<ipc::ShareHandle> offer(std::uint64_t session, uid_t uid,
                                  std::shared_ptr<SharedRecord> event);
-  /// Keeps the memory: the caller lets go of it, by MemoryManager::let_go(). kInvalidHandle for a
-  /// handle that is none of this user's memory.
+  /// Keeps the memory: the caller lets go of it, by MemoryManager::let_go(). kInvalidValue for a
+  /// handle that is none of this user's memory, kInvalidHandle for one that is none of its events.
   Result<Memory> open_memory(const ipc::ShareHandle& handle, uid_t uid);
   Result<std::shared_ptr<SharedRecord>> open_event(const ipc::ShareHandle& handle, uid_t uid);
-  /// The session has freed this allocation: nobody opens it any more.
+  /// The session has freed this allocation, or destroyed this event: nobody opens it any more.
   void withdraw(std::uint64_t session, device::Address address);
+  void withdraw(std::uint64_t session, const SharedRecord& event);
   /// All that the session offered.
   void withdraw_all(std::uint64_t session);
 

@@ -46,9 +46,9 @@ Result<Session::EventRecord*> Session::find_event(std::uint64_t id) {
 Result<void> Session::event_destroy(const ipc::Command& command, Reply&) {
   const auto request = command.as<ipc::IdCommand>();
   if (!request) return std::unexpected(request.error());
-  if (events_.erase(request->id) == 0) {
-    return slate::fail(ErrorCode::kInvalidHandle, "no such event");
-  }
+  const auto event = events_.extract(request->id);
+  if (event.empty()) return slate::fail(ErrorCode::kInvalidHandle, "no such event");
+  if (const auto& shared = event.mapped().shared) exports_->withdraw(spec_.id, *shared);
   return {};
 }
 

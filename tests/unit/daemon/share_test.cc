@@ -146,6 +146,27 @@ TEST_F(ShareTest, AnEventIsRecordedByOneAndWaitedForByTheOther) {
   EXPECT_EQ(b->call<ipc::QueryReply>(CommandType::kQuery, event)->finished, 1u);
 }
 
+TEST_F(ShareTest, ADestroyedEventIsOfferedNoLonger) {
+  auto a = session(1), b = session(2);
+  ipc::ShareHandle first{};
+  for (std::uint64_t id = 1; id <= Exports::kMostOfSession + 1; ++id) {
+    ASSERT_TRUE(a->post(CommandType::kEventCreate, ipc::EventCreate{id, ipc::kEventNoTiming, 0}));
+    const auto given = a->call<ipc::ShareReply>(CommandType::kEventExport, ipc::IdCommand{id});
+    ASSERT_TRUE(given) << id << ": " << given.error().message;
+    if (id == 1) {
+      first = given->handle;
+      ASSERT_TRUE(b->call(CommandType::kEventImport, ipc::HandleCommand{first, 9}));
+    }
+    ASSERT_TRUE(a->post(CommandType::kEventDestroy, ipc::IdCommand{id}));
+  }
+  EXPECT_EQ(a->async_error(), ErrorCode::kNone);
+  EXPECT_EQ(b->call(CommandType::kEventImport, ipc::HandleCommand{first, 10}).error().code,
+            ErrorCode::kInvalidHandle);
+  // Whoever has it open goes on with it.
+  EXPECT_TRUE(b->post(CommandType::kEventRecord, ipc::EventStream{9, 0}));
+  EXPECT_EQ(b->async_error(), ErrorCode::kNone);
+}
+
 TEST_F(ShareTest, AFaultBeforeASharedEventIsNotTheOthers) {
   auto a = session(1), b = session(2);
   ASSERT_TRUE(a->load("fault"));
