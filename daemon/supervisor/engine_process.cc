@@ -17,15 +17,14 @@ namespace {
 
 constexpr int kControlFd = 3;
 
+/// Of an engine that said nothing: the fault of a kernel is in its last words.
 Error describe_end(int status) {
   if (WIFEXITED(status)) {
     return {ErrorCode::kUnavailable,
             fmt::format("the engine ended with status {}", WEXITSTATUS(status))};
   }
   const int number = WTERMSIG(status);
-  const bool crashed = number == SIGSEGV || number == SIGBUS || number == SIGABRT ||
-                       number == SIGILL || number == SIGFPE;
-  return {crashed ? ErrorCode::kLaunchFailed : ErrorCode::kUnavailable,
+  return {ErrorCode::kUnavailable,
           fmt::format("the engine was ended by signal {} ({})", number, sigabbrev_np(number))};
 }
 
