@@ -31,7 +31,9 @@ constexpr std::int64_t kListedNs = 5'000'000;
 struct Completer::Watches {
   void leave() {
     SLATE_CHECK(outstanding.load() > 0);
-    if (outstanding.fetch_sub(1) > 1) return;
+    const std::uint64_t before = outstanding.fetch_sub(1);
+    if (before == few) fewer();
+    if (before > 1) return;
     // Under the lock: a waiter that has just looked would miss it.
     const auto lock = lock_soon(mutex);
     empty.notify_all();
@@ -60,6 +62,8 @@ struct Completer::Watches {
   std::vector<std::pair<std::uint64_t, Item>> incoming;
   std::atomic<bool> has_incoming{false};  // written under the mutex
   std::atomic<std::uint64_t> outstanding{0};
+  std::uint64_t few = 0;  // 0: nobody wants to know
+  std::function<void()> fewer;
   std::atomic<std::int64_t> looked_ns{0};  // when the owner last did; 0: it does not
   std::atomic<bool> listed{false};         // written under the completer's mutex
   std::int64_t used_ns = 0;                // completer's thread only: last time with anything
@@ -83,6 +87,16 @@ Completer::Group::Group() : watches_(std::make_shared<Watches>()) {}
 
 bool Completer::Group::empty() const {
   return watches_->outstanding.load() == 0;
+}
+
+std::uint64_t Completer::Group::outstanding() const {
+  return watches_->outstanding.load(std::memory_order_relaxed);
+}
+
+void Completer::Group::tell(std::uint64_t few, std::function<void()> fewer) {
+  SLATE_CHECK(few > 1 && empty());
+  watches_->few = few;
+  watches_->fewer = std::move(fewer);
 }
 
 bool Completer::Group::wait_empty(std::chrono::milliseconds timeout) {

@@ -47,6 +47,11 @@ class Completer {
    public:
     Group();
     bool empty() const;
+    /// Watches whose callback has not run.
+    std::uint64_t outstanding() const;
+    /// Has `fewer` called each time that fewer than `few` are outstanding again, by whoever sees
+    /// it. Before the first watch. Requires: few > 1.
+    void tell(std::uint64_t few, std::function<void()> fewer);
     /// Waits until nothing is outstanding; false when `timeout` passed first.
     bool wait_empty(std::chrono::milliseconds timeout);
 

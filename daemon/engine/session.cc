@@ -69,6 +69,7 @@ Session::Session(device::Device& device, Compiler& compiler, Executor& executor,
       host_blocks_(device, spec_.uid, HostBlocks::default_limit(), *named_memory_),
       exports_(spec_.exports ? spec_.exports : std::make_shared<Exports>()),
       imports_(exports_) {
+  group_.tell(kMostWatches / 2, [this] { channel_.poke(); });
   streams_.publish([this](std::uint32_t progress, std::uint64_t position) {
     channel_.publish_completed(progress, position);
   });
@@ -196,11 +197,13 @@ void Session::serve() {
   }
 }
 
-/// A lot is kept that is to come after a launch that can be called back: until that ends, the
-/// session takes no more commands. Natively, too, a program waits that is so far ahead. Not while a
-/// host function runs, whose end is a command like others.
+/// Many ends are waited for, or a lot is kept that is to come after a launch that can be called
+/// back: until that ends, the session takes no more commands. Natively, too, a program waits that
+/// is so far ahead. Not while a host function runs, whose end is a command like others.
 bool Session::is_crowded() const {
-  return held_.crowded() && gates_.empty() && !in_lanes_.empty();
+  const bool crowded =
+      group_.outstanding() >= kMostWatches || (held_.crowded() && !in_lanes_.empty());
+  return crowded && gates_.empty();
 }
 
 /// For the ends of its work on the device.

@@ -102,6 +102,46 @@ TEST_F(SessionPathTest, AnEventRecordedAgainAndAgainNeedsFewDeviceEvents) {
   EXPECT_EQ(session.async_error(), ErrorCode::kNone);
 }
 
+TEST_F(SessionPathTest, RecordsBehindWorkThatDoesNotEndStayInTheRing) {
+  TestSession session(device_, completer_);
+  ASSERT_TRUE(session.load("spin"));
+  ASSERT_TRUE(session.post(CommandType::kEventCreate, ipc::EventCreate{9, 0, 0}));
+  ASSERT_TRUE(session.launch(0));
+  std::atomic<int> posted{0};
+  constexpr int kRecords = 3 * Session::kMostWatches;
+  std::thread program([&] {
+    for (; posted < kRecords; ++posted) {
+      if (!session.post(CommandType::kEventRecord, ipc::EventStream{9, 0})) return;
+    }
+  });
+  // Until the ring is full as well.
+  for (int before = -1; before != posted || before < static_cast<int>(Session::kMostWatches);) {
+    before = posted;
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  }
+  constexpr int kRing = ipc::kRingBytes / (sizeof(ipc::CommandHeader) + sizeof(ipc::EventStream));
+  EXPECT_LE(posted, static_cast<int>(Session::kMostWatches) + kRing);
+  device_.release_spinning();
+  program.join();
+  EXPECT_TRUE(session.synchronize());
+  EXPECT_EQ(session.async_error(), ErrorCode::kNone);
+}
+
+TEST_F(SessionPathTest, AnOpenGateIsHeardBehindManyRecords) {
+  TestSession session(device_, completer_);
+  ASSERT_TRUE(session.load("spin"));
+  ASSERT_TRUE(session.post(CommandType::kStreamCreate, ipc::StreamCreate{1, 1, 0}));
+  ASSERT_TRUE(session.post(CommandType::kEventCreate, ipc::EventCreate{9, 0, 0}));
+  ASSERT_TRUE(session.post(CommandType::kHostGate, ipc::HostGate{7, 1}));
+  ASSERT_TRUE(session.launch(0));
+  for (std::uint64_t i = 0; i < Session::kMostWatches + 100; ++i)
+    ASSERT_TRUE(session.post(CommandType::kEventRecord, ipc::EventStream{9, 0}));
+  EXPECT_EQ(session.async_error(), ErrorCode::kNone) << "answered, as the host function still runs";
+  ASSERT_TRUE(session.post(CommandType::kHostDone, ipc::IdCommand{7}));
+  device_.release_spinning();
+  EXPECT_TRUE(session.synchronize());
+}
+
 TEST_F(SessionPathTest, BytesInsideACommandReachTheDeviceInOrder) {
   TestSession session(device_, completer_);
   const auto address = *session.allocate(4096);
