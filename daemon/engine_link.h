@@ -18,10 +18,11 @@ namespace slate::daemon {
 
 enum class LinkType : std::uint32_t {
   // Engine to supervisor.
-  kReady = 1,         // text: the bytes of a DeviceInfo
-  kStartFailed = 2,   // code, text
-  kSessionEnded = 3,  // session; number: launches it made; flags: kSessionFaulted
-  kFault = 4,         // code, text: the device is lost, the engine is about to end
+  kReady = 1,        // text: the bytes of a DeviceInfo
+  kStartFailed = 2,  // code, text
+  // session; number: launches it made; flags: kSessionFaulted; text: why it could not begin, if so
+  kSessionEnded = 3,
+  kFault = 4,  // code, text: the device is lost, the engine is about to end
   // The answer to a status, profile or trace request: its number; text: a piece of JSON, or of the
   // reason when code is not kNone; flags: kLastPiece.
   kStatusReport = 5,

@@ -54,8 +54,7 @@ Result<void> check_size(int fd) {
 }  // namespace
 
 struct Segment::Mapping {
-  bip::shared_memory_object object;  // empty when mapped from a descriptor
-  UniqueFd fd;                       // set when mapped from a descriptor
+  bip::shared_memory_object object;  // empty on all but a created one: the mapping stays without
   bip::mapped_region region;
   MappingGuard guard;  // the daemon's; goes before the mapping
 };
@@ -142,10 +141,9 @@ Result<Segment> Segment::from_fd(UniqueFd fd) {
   if (auto ok = check_size(fd.get()); !ok) return std::unexpected(ok.error());
   Segment segment;
   segment.mapping_ = std::make_unique<Mapping>();
-  segment.mapping_->fd = std::move(fd);
   try {
-    segment.mapping_->region = bip::mapped_region(ReceivedMemory(segment.mapping_->fd.get()),
-                                                  bip::read_write, 0, kSegmentBytes);
+    segment.mapping_->region =
+        bip::mapped_region(ReceivedMemory(fd.get()), bip::read_write, 0, kSegmentBytes);
   } catch (const bip::interprocess_exception& e) {
     return boost_failure("mapping a shared segment", e);
   }
@@ -176,9 +174,7 @@ int Segment::remove_stale(const std::string& prefix) {
 }
 
 int Segment::fd() const {
-  if (!mapping_) return -1;
-  if (mapping_->fd) return mapping_->fd.get();
-  return mapping_->object.get_mapping_handle().handle;
+  return !mapping_ ? -1 : mapping_->object.get_mapping_handle().handle;
 }
 
 }  // namespace slate::ipc

@@ -116,7 +116,7 @@ class Segment {
                                 const DeviceInfo& device, std::uint64_t memory_limit);
   /// Maps an existing one by name (client). Checks size, magic and protocol.
   static Result<Segment> open(const std::string& name, std::uint64_t bytes);
-  /// Maps the segment behind a descriptor (engine). Takes the descriptor.
+  /// Maps the segment behind a descriptor (engine). Takes the descriptor, and closes it.
   static Result<Segment> from_fd(UniqueFd fd);
   /// Removes the name; mappings stay. Silent if there is none.
   static void remove(const std::string& name);

@@ -135,13 +135,15 @@ void Engine::handle(LinkMessage message) {
 
 void Engine::refuse(std::uint64_t session, const std::string& reason) {
   log_warning("session {}: {}", session, reason);
-  (void)link_.send({.type = LinkType::kSessionEnded, .session = session});
+  (void)link_.send({.type = LinkType::kSessionEnded, .session = session},
+                   std::string_view(reason).substr(0, kMaxLinkText));
 }
 
 void Engine::add_session(LinkMessage message) {
   if (ending_.load()) return;  // the supervisor gives it to the next engine
   const LinkHeader& header = message.header;
-  if (message.fds.size() != 3) return refuse(header.session, "descriptors got lost on the way");
+  if (message.fds.size() != 3)
+    return refuse(header.session, "slate's engine has no file descriptors left for this session");
   auto segment = ipc::Segment::from_fd(std::move(message.fds[2]));
   if (!segment) return refuse(header.session, segment.error().message);
   SessionSpec spec{.id = header.session,
@@ -172,9 +174,8 @@ void Engine::add_session(LinkMessage message) {
       session_finished(id);
     });
   } catch (const std::system_error& error) {
-    running.session->stop("slate has no thread left for this session");
     sessions_.erase(id);
-    refuse(id, error.what());
+    refuse(id, std::string("slate has no thread left for this session: ") + error.what());
     return;
   }
   // A session that comes while the engine stops goes at once.

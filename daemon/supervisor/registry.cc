@@ -235,9 +235,15 @@ void Registry::set(std::uint64_t id, const Standing& standing, EngineProcess* en
                              .weight = standing.now.weight});
 }
 
-void Registry::session_ended(std::uint64_t id) {
+void Registry::session_ended(std::uint64_t id, const std::string& refusal) {
   const auto found = sessions_.find(id);
-  if (found != sessions_.end()) drop(found);
+  if (found == sessions_.end()) return;
+  const SessionRecord& record = found->second;
+  if (!refusal.empty()) {
+    ipc::mark_session(record.segment.status(), record.fifos.to_client.get(),
+                      ipc::SessionState::kEnded, {ErrorCode::kUnavailable, refusal});
+  }
+  drop(found);
 }
 
 void Registry::engine_died(const Error& cause) {

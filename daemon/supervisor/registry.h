@@ -59,7 +59,8 @@ class Registry {
 
   /// Changes weight and priority; tells the engine, if it has the session. Requires: it exists.
   void set(std::uint64_t id, const Standing& standing, EngineProcess* engine);
-  void session_ended(std::uint64_t id);
+  /// `refusal` not empty: the engine could not begin it, and its client is told why.
+  void session_ended(std::uint64_t id, const std::string& refusal);
   /// Tells every client of whom the engine had taken a command, and forgets it; the others wait for
   /// the next engine.
   void engine_died(const Error& cause);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 
 #include "base/log.h"
@@ -96,7 +97,7 @@ void Supervisor::receive_hellos() {
 void Supervisor::engine_message(const LinkMessage& message) {
   if (message.header.type == LinkType::kStatusReport) return desk_.report_came(message);
   if (message.header.type != LinkType::kSessionEnded) return;
-  registry_.session_ended(message.header.session);
+  registry_.session_ended(message.header.session, message.text);
   past_launches_ += message.header.number;
   if ((message.header.flags & kSessionFaulted) != 0) ++past_faults_;
 }
@@ -139,7 +140,21 @@ std::string Supervisor::describe(const std::string& engine_report) {
                      registry_, engine_report);
 }
 
+namespace {
+
+/// A session takes a few descriptors in both processes, and the usual limit is meant for programs
+/// that use select(). Engines inherit it.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) log_debug("the limit of descriptors stays");
+}
+
+}  // namespace
+
 int run_supervisor(const Config& config) {
+  raise_descriptor_limit();
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);

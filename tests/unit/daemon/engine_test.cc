@@ -179,7 +179,9 @@ TEST_F(EngineTest, AStuckSessionEndsTheProcessOnlyWhereConfigured) {
 TEST_F(EngineTest, LostDescriptorsEndTheSessionOnly) {
   start();
   ASSERT_TRUE(link_.send({.type = LinkType::kAddSession, .session = 9}, "prog"));
-  EXPECT_EQ(next(LinkType::kSessionEnded).header.session, 9u);
+  const LinkMessage ended = next(LinkType::kSessionEnded);
+  EXPECT_EQ(ended.header.session, 9u);
+  EXPECT_NE(ended.text.find("descriptors"), std::string::npos) << "its client is told";
   auto client = connect(10);
   EXPECT_TRUE(synchronize(*client));
 }

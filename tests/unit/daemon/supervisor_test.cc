@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <filesystem>
@@ -149,6 +150,28 @@ TEST_F(SupervisorTest, ACrashedEngineIsNoFaultOfItsSessionsKernels) {
   while (client->check()) std::this_thread::sleep_for(1ms);
   EXPECT_EQ(client->check().error().code, ErrorCode::kUnavailable);
   EXPECT_NE(client->check().error().message.find("SEGV"), std::string::npos);
+}
+
+TEST_F(SupervisorTest, ASessionWithoutDescriptorsIsToldWhy) {
+  RunningSupervisor supervisor(SLATED_PATH, directory_);
+  const auto before = connect();
+  ASSERT_TRUE(allocate(*before, 1000));
+  const pid_t engine = status()["engine"]["pid"];
+  const fs::directory_iterator open("/proc/" + std::to_string(engine) + "/fd");
+  const auto used = static_cast<rlim_t>(std::distance(begin(open), end(open)));
+  rlimit limit{}, tight{};
+  ASSERT_EQ(prlimit(engine, RLIMIT_NOFILE, nullptr, &limit), 0);
+  tight = {used, limit.rlim_max};
+  ASSERT_EQ(prlimit(engine, RLIMIT_NOFILE, &tight, nullptr), 0);
+  const auto refused = connect();
+  ASSERT_TRUE(refused);
+  const auto failed = allocate(*refused, 1000);
+  ASSERT_FALSE(failed);
+  EXPECT_NE(failed.error().message.find("descriptors"), std::string::npos)
+      << failed.error().message;
+  ASSERT_EQ(prlimit(engine, RLIMIT_NOFILE, &limit, nullptr), 0);
+  EXPECT_TRUE(allocate(*before, 1000));
+  EXPECT_TRUE(allocate(*connect(), 1000));
 }
 
 TEST_F(SupervisorTest, ASpareEngineTakesOver) {
