@@ -40,6 +40,16 @@ Result<std::pair<UniqueFd, UniqueFd>> EngineLink::make_pair() {
 
 Result<void> EngineLink::send(const LinkHeader& header, std::string_view text,
                               std::span<const int> fds) const {
+  return send_with(0, header, text, fds);
+}
+
+Result<void> EngineLink::try_send(const LinkHeader& header, std::string_view text,
+                                  std::span<const int> fds) const {
+  return send_with(MSG_DONTWAIT, header, text, fds);
+}
+
+Result<void> EngineLink::send_with(int flags, const LinkHeader& header, std::string_view text,
+                                   std::span<const int> fds) const {
   SLATE_CHECK(text.size() <= kMaxLinkText && fds.size() <= kMaxFds);
   LinkHeader copy = header;
   iovec pieces[2] = {{&copy, sizeof(copy)}, {const_cast<char*>(text.data()), text.size()}};
@@ -56,7 +66,7 @@ Result<void> EngineLink::send(const LinkHeader& header, std::string_view text,
     part->cmsg_len = CMSG_LEN(fds.size_bytes());
     std::memcpy(CMSG_DATA(part), fds.data(), fds.size_bytes());
   }
-  while (sendmsg(socket_.get(), &message, MSG_NOSIGNAL) < 0) {
+  while (sendmsg(socket_.get(), &message, MSG_NOSIGNAL | flags) < 0) {
     if (errno != EINTR) return fail_errno("engine link");
   }
   return {};

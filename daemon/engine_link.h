@@ -75,6 +75,10 @@ class EngineLink {
   /// Waits up to two seconds for room. Any thread. Requires: text is at most kMaxLinkText.
   Result<void> send(const LinkHeader& header, std::string_view text = {},
                     std::span<const int> fds = {}) const;
+  /// The same without waiting, for the supervisor: an error also when there is no room now. fd() is
+  /// writable when it is worth another try.
+  Result<void> try_send(const LinkHeader& header, std::string_view text = {},
+                        std::span<const int> fds = {}) const;
   /// Answers request `number` with a kStatusReport in as many pieces as it takes. Any thread, but
   /// one answer to a request.
   Result<void> send_report(std::uint64_t number, std::string_view text,
@@ -83,6 +87,9 @@ class EngineLink {
   Result<std::optional<LinkMessage>> receive() const;
 
  private:
+  Result<void> send_with(int flags, const LinkHeader& header, std::string_view text,
+                         std::span<const int> fds) const;
+
   UniqueFd socket_;
 };
 

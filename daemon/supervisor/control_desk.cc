@@ -156,7 +156,7 @@ void ControlDesk::ask_engine(Connection& connection, LinkHeader question, const 
                              EngineProcess* engine) {
   connection.request = next_request_++;
   question.number = connection.request;
-  if (engine == nullptr || !engine->link().send(question, text)) return no_report(connection);
+  if (engine == nullptr || !engine->link().try_send(question, text)) return no_report(connection);
   connection.state = State::kWaiting;
   const bool is_status = question.type == LinkType::kStatusRequest;
   connection.deadline = Clock::now() + (is_status ? Clock::duration(kStatusTimeout)

@@ -20,7 +20,8 @@ constexpr int kFailuresUntilTrouble = 3;
 void EngineKeeper::add_to(PollSet& polls) const {
   for (const auto* engine : {&active_, &spare_}) {
     if (!*engine) continue;
-    polls.add((*engine)->link().fd(), POLLIN);
+    const bool has_to_hear = stopping_ && !(*engine)->told_to_stop;
+    polls.add((*engine)->link().fd(), has_to_hear ? POLLIN | POLLOUT : POLLIN);
     polls.add((*engine)->exit_fd(), POLLIN);
   }
   if (stopping_) return;
@@ -31,6 +32,7 @@ void EngineKeeper::add_to(PollSet& polls) const {
 void EngineKeeper::service() {
   if (active_) service_active();
   if (spare_) service_spare();
+  if (stopping_) tell_stop();
   start_due();
 }
 
@@ -139,8 +141,16 @@ void EngineKeeper::service_spare() {
 
 void EngineKeeper::stop(const std::string& reason) {
   stopping_ = true;
+  stop_reason_ = reason;
+  tell_stop();
+}
+
+/// Those whose link is full hear of it later.
+void EngineKeeper::tell_stop() {
   for (auto* engine : {&active_, &spare_}) {
-    if (*engine) (void)(*engine)->link().send({.type = LinkType::kStop}, reason);
+    if (!*engine || (*engine)->told_to_stop) continue;
+    const auto told = (*engine)->link().try_send({.type = LinkType::kStop}, stop_reason_);
+    (*engine)->told_to_stop = told.has_value();
   }
 }
 

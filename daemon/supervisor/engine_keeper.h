@@ -47,6 +47,7 @@ class EngineKeeper {
   const std::string& last_fault() const { return last_fault_; }
 
  private:
+  void tell_stop();
   void start_due();
   void start_active();
   bool read(EngineProcess& engine, bool is_active);
@@ -65,6 +66,7 @@ class EngineKeeper {
   int failures_ = 0;  // at start-up, in a row
   bool was_ever_ready_ = false;
   bool stopping_ = false;
+  std::string stop_reason_;
   std::uint64_t restarts_ = 0;
   std::string last_fault_;
   std::string trouble_;

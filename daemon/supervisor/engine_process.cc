@@ -57,6 +57,7 @@ EngineProcess::EngineProcess(EngineProcess&& other) noexcept
       device(other.device),
       last_words(std::move(other.last_words)),
       start_failed(other.start_failed),
+      told_to_stop(other.told_to_stop),
       pid_(std::exchange(other.pid_, 0)),
       exit_fd_(std::move(other.exit_fd_)),
       link_(std::move(other.link_)) {}

@@ -33,6 +33,7 @@ class EngineProcess {
   DeviceInfo device{};              // once ready
   std::optional<Error> last_words;  // what it reported before it ended
   bool start_failed = false;        // ... and that was kStartFailed
+  bool told_to_stop = false;
 
  private:
   EngineProcess(pid_t pid, UniqueFd exit_fd, EngineLink link)

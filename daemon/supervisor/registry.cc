@@ -144,12 +144,13 @@ void Registry::hand_over(SessionRecord& record, const EngineProcess& engine) {
                           .uid = record.uid,
                           .priority = record.standing.now.priority,
                           .weight = record.standing.now.weight};
-  if (const auto sent = engine.link().send(header, record.program, fds); !sent) {
-    // A dying engine: the next one gets it.
+  if (const auto sent = engine.link().try_send(header, record.program, fds); !sent) {
+    // A busy engine: soon. Or a dying one: the next one gets it.
     log_debug("session {} not handed over: {}", record.id, sent.error().message);
     return;
   }
   record.state = State::kServing;
+  record.standing_told = true;
   ++served_;
   log_debug("session {}: pid {}, {}", record.id, record.pid, record.program);
 }
@@ -161,8 +162,10 @@ void Registry::engine_ready(EngineProcess& engine) {
   }
 }
 
-void Registry::add_to(PollSet& polls) const {
+void Registry::add_to(PollSet& polls, const EngineProcess* engine) const {
   for (const auto& [id, record] : sessions_) {
+    if (engine != nullptr && (record.state == State::kReady || !record.standing_told))
+      polls.add(engine->link().fd(), POLLOUT);
     if (record.state == State::kServing) continue;
     polls.add_deadline(record.deadline);
     if (record.state == State::kWelcomed) polls.add(record.fifos.from_client.get(), POLLIN);
@@ -179,9 +182,13 @@ void Registry::service(EngineProcess* engine) {
 
 /// False when the session is over.
 bool Registry::service_one(SessionRecord& record, EngineProcess* engine) {
-  if (record.state == State::kServing) return true;
+  if (record.state == State::kServing) {
+    if (!record.standing_told && engine != nullptr) tell_standing(record, *engine);
+    return true;
+  }
   if ((poll_now(record.fifos.to_client.get(), 0) & POLLERR) != 0) return false;
-  if (record.state == State::kWelcomed && !read_ready(record, engine)) return false;
+  if (record.state == State::kWelcomed && !read_ready(record)) return false;
+  if (record.state == State::kReady && engine != nullptr) hand_over(record, *engine);
   if (record.state == State::kServing || Clock::now() < record.deadline) return true;
   if (record.state == State::kWaiting) {
     refuse(record, {ErrorCode::kInitialization, "slate's engine is not up"});
@@ -195,7 +202,7 @@ bool Registry::service_one(SessionRecord& record, EngineProcess* engine) {
   return false;
 }
 
-bool Registry::read_ready(SessionRecord& record, EngineProcess* engine) {
+bool Registry::read_ready(SessionRecord& record) {
   const short events = poll_now(record.fifos.from_client.get(), POLLIN);
   if (events == 0) return true;
   char byte = 0;
@@ -208,7 +215,6 @@ bool Registry::read_ready(SessionRecord& record, EngineProcess* engine) {
   ipc::remove_session_directory(runtime_dir_, record.directory);
   record.state = State::kReady;
   record.deadline = Clock::now() + kEngineTimeout;
-  if (engine != nullptr) hand_over(record, *engine);
   return true;
 }
 
@@ -227,12 +233,19 @@ Registry::Iterator Registry::drop(Iterator session) {
 void Registry::set(std::uint64_t id, const Standing& standing, EngineProcess* engine) {
   SessionRecord& record = sessions_.at(id);
   record.standing = standing;
-  if (engine == nullptr || record.state != State::kServing) return;
-  // A link that fails is that of a dying engine: its sessions end.
-  (void)engine->link().send({.type = LinkType::kSetSession,
-                             .session = id,
-                             .priority = standing.now.priority,
-                             .weight = standing.now.weight});
+  if (record.state != State::kServing) return;  // it is told with the session
+  record.standing_told = false;
+  if (engine != nullptr) tell_standing(record, *engine);
+}
+
+void Registry::tell_standing(SessionRecord& record, const EngineProcess& engine) {
+  const SessionSettings& now = record.standing.now;
+  record.standing_told = engine.link()
+                             .try_send({.type = LinkType::kSetSession,
+                                        .session = record.id,
+                                        .priority = now.priority,
+                                        .weight = now.weight})
+                             .has_value();
 }
 
 void Registry::session_ended(std::uint64_t id, const std::string& refusal) {

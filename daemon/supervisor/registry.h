@@ -29,7 +29,8 @@ struct SessionRecord {
   std::uint32_t uid = 0;
   std::string program;
   std::string directory;
-  Standing standing;  // weight and priority
+  Standing standing;          // weight and priority
+  bool standing_told = true;  // the engine that has the session knows of their last change
   State state = State::kWaiting;
   Clock::time_point since;
   Clock::time_point deadline;  // of the present state; kServing has none
@@ -55,9 +56,10 @@ class Registry {
   void engine_ready(EngineProcess& engine);
   /// Ready bytes, clients that left, deadlines. `engine` may be null.
   void service(EngineProcess* engine);
-  void add_to(PollSet& polls) const;
+  void add_to(PollSet& polls, const EngineProcess* engine) const;
 
-  /// Changes weight and priority; tells the engine, if it has the session. Requires: it exists.
+  /// Changes weight and priority; tells the engine, now or soon, if it has the session. Requires:
+  /// it exists.
   void set(std::uint64_t id, const Standing& standing, EngineProcess* engine);
   /// `refusal` not empty: the engine could not begin it, and its client is told why.
   void session_ended(std::uint64_t id, const std::string& refusal);
@@ -78,7 +80,8 @@ class Registry {
   void welcome(SessionRecord& record, const EngineProcess& engine);
   void hand_over(SessionRecord& record, const EngineProcess& engine);
   bool service_one(SessionRecord& record, EngineProcess* engine);
-  bool read_ready(SessionRecord& record, EngineProcess* engine);
+  bool read_ready(SessionRecord& record);
+  static void tell_standing(SessionRecord& record, const EngineProcess& engine);
   void refuse(const SessionRecord& record, const Error& reason);
   void clean(SessionRecord& record);
   Iterator drop(Iterator session);

@@ -58,7 +58,7 @@ Result<void> Supervisor::run() {
     polls.add(stop_fd_, POLLIN);
     polls.add(rendezvous_.fd(), POLLIN);
     keeper_.add_to(polls);
-    registry_.add_to(polls);
+    registry_.add_to(polls, keeper_.active());
     desk_.add_to(polls);
     polls.sleep();
     serve_once();

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -223,6 +224,25 @@ TEST_F(ControlTest, ASessionHandedToTheNextEngineKeepsItsSettings) {
   // The engine dies of it, and whoever waits for its answer is told.
   EXPECT_EQ(ask(profile, "die").error().code, ErrorCode::kUnavailable);
   EXPECT_EQ(session(client->session())["weight"], 6.0);
+}
+
+TEST_F(ControlTest, WhatABusyEngineHasNoRoomForReachesItLater) {
+  start();
+  const auto first = connect();
+  session(first->session());
+  const pid_t engine = (*ask({}))["engine"]["pid"];
+  ASSERT_EQ(::kill(engine, SIGSTOP), 0);
+  const auto began = std::chrono::steady_clock::now();
+  const std::string id = std::to_string(first->session());
+  // More than its link holds.
+  for (int i = 1; i <= 600; ++i)
+    ASSERT_TRUE(ask(set_request(ControlVerb::kSetSession, 1 + i / 100.0, {}), id));
+  const auto second = connect();
+  EXPECT_EQ((*ask({}))["sessions"].size(), 2u) << "answered without it";
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 60s) << "nobody waited for the engine";
+  ASSERT_EQ(::kill(engine, SIGCONT), 0);
+  EXPECT_EQ(session(second->session())["weight"], 1.0);
+  EXPECT_EQ(session(first->session())["weight"], 7.0) << "and nothing was lost";
 }
 
 TEST_F(ControlTest, ProfileRequestsPassToTheEngineAndBack) {
