@@ -60,27 +60,34 @@ Result<std::string> SettingsDesk::change(const ipc::ControlRequest& request,
   return set_program(program, uid, asked, asker, engine);
 }
 
-/// By the session's number, else its process, else its program; of a program only what the asker
-/// may change.
+/// By the session's number, else its process, else its program; only what the asker may change. A
+/// process may have several sessions, and what clients say of their process may be wrong.
 Result<std::vector<std::uint64_t>> SettingsDesk::find(const std::string& target,
                                                       std::uint32_t asker) const {
-  const auto& all = registry_.sessions();
   const auto number = number_in(target);
+  bool others = false;  // by number; by its name a program of somebody else is not even seen
+  const auto matching = [&](const auto& is_meant, bool tells) {
+    std::vector<std::uint64_t> found;
+    for (const auto& [id, record] : registry_.sessions()) {
+      if (!is_meant(record)) continue;
+      if (record.uid == asker || is_administrator(asker)) {
+        found.push_back(id);
+      } else if (tells) {
+        others = true;
+      }
+    }
+    return found;
+  };
   std::vector<std::uint64_t> found;
-  if (number && all.contains(*number)) found.push_back(*number);
-  for (const auto& [id, record] : all) {
-    if (found.empty() && number && record.pid == *number) found.push_back(id);
+  if (number) {
+    found = matching([&](const SessionRecord& each) { return each.id == *number; }, true);
+    if (found.empty())
+      found = matching([&](const SessionRecord& each) { return each.pid == *number; }, true);
   }
-  if (!found.empty()) {
-    const SessionRecord& record = all.at(found.front());
-    if (record.uid == asker || is_administrator(asker)) return found;
-    return fail(ErrorCode::kPermission, fmt::format("session {} is another user's", record.id));
-  }
-  for (const auto& [id, record] : all) {
-    if (record.program == target && (record.uid == asker || is_administrator(asker)))
-      found.push_back(id);
-  }
+  if (found.empty())
+    found = matching([&](const SessionRecord& each) { return each.program == target; }, false);
   if (!found.empty()) return found;
+  if (others) return fail(ErrorCode::kPermission, fmt::format("{} is another user's", target));
   return fail(ErrorCode::kInvalidValue,
               fmt::format("there is no session, process or program {} of yours", target));
 }

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -84,6 +85,22 @@ class ControlTest : public testing::Test {
     EXPECT_EQ(waitpid(child, &status, 0), child);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
+  /// What connect() begins with, by hand: the daemon's answers can be read from it.
+  UniqueFd make_session_directory(const std::string& name) const {
+    const std::string folder = ipc::sessions_path(runtime_) + "/" + name;
+    ::mkdir(folder.c_str(), 0700);
+    for (const char* fifo : {"/to_daemon", "/to_client"}) ::mkfifo((folder + fifo).c_str(), 0600);
+    return UniqueFd(::open((folder + "/to_client").c_str(), O_RDONLY | O_NONBLOCK));
+  }
+  bool say_hello(ipc::HelloKind kind, const char* directory, std::uint32_t pid) const {
+    ipc::Hello hello;
+    hello.kind = kind;
+    hello.pid = pid;
+    std::strcpy(hello.directory, directory);
+    hello.checksum = ipc::hello_checksum(hello);
+    const UniqueFd fifo(::open(ipc::rendezvous_path(runtime_).c_str(), O_WRONLY | O_NONBLOCK));
+    return ::write(fifo.get(), &hello, sizeof(hello)) == ssize_t{sizeof(hello)};
+  }
   /// What it prints on both its outputs, and its exit status in brackets.
   std::string slatectl(const std::string& arguments) const {
     const std::string command =
@@ -121,31 +138,16 @@ TEST_F(ControlTest, ALiveSessionsWeightAndPriorityReachTheEngine) {
 TEST_F(ControlTest, ASecondHelloForADirectoryIsNotHeard) {
   start();
   ASSERT_TRUE(connect());
-  const std::string folder = ipc::sessions_path(runtime_) + "/1-mine";
-  ASSERT_EQ(::mkdir(folder.c_str(), 0700), 0);
-  for (const char* fifo : {"/to_daemon", "/to_client"})
-    ASSERT_EQ(::mkfifo((folder + fifo).c_str(), 0600), 0);
-  const UniqueFd from_daemon(::open((folder + "/to_client").c_str(), O_RDONLY | O_NONBLOCK));
-  const UniqueFd rendezvous(::open(ipc::rendezvous_path(runtime_).c_str(), O_WRONLY | O_NONBLOCK));
-  const auto say_hello = [&](ipc::HelloKind kind, const char* program) {
-    ipc::Hello hello;
-    hello.kind = kind;
-    std::strcpy(hello.program, program);
-    std::strcpy(hello.directory, "1-mine");
-    hello.checksum = ipc::hello_checksum(hello);
-    ASSERT_EQ(::write(rendezvous.get(), &hello, sizeof(hello)), ssize_t{sizeof(hello)});
-  };
-  say_hello(ipc::HelloKind::kSession, "mine");
-  say_hello(ipc::HelloKind::kSession, "spoofed");
-  say_hello(ipc::HelloKind::kControl, "spoofed");
+  const UniqueFd from_daemon = make_session_directory("1-mine");
+  ASSERT_TRUE(from_daemon);
+  for (const auto kind :
+       {ipc::HelloKind::kSession, ipc::HelloKind::kSession, ipc::HelloKind::kControl})
+    say_hello(kind, "1-mine", 77777);
   const auto status = ask({});
   ASSERT_TRUE(status) << status.error().message;
-  int of_directory = 0;
-  for (const json& one : (*status)["sessions"]) {
-    EXPECT_NE(one["program"], "spoofed");
-    if (one["program"] == "mine") ++of_directory;
-  }
-  EXPECT_EQ(of_directory, 1);
+  EXPECT_EQ(std::ranges::count((*status)["sessions"], 77777,
+                               [](const json& one) { return one["pid"].get<int>(); }),
+            1);
   char welcomes[4 * sizeof(ipc::Welcome)];
   EXPECT_EQ(::read(from_daemon.get(), welcomes, sizeof(welcomes)), ssize_t{sizeof(ipc::Welcome)});
 }
@@ -342,6 +344,37 @@ TEST_F(ControlTest, OtherUsersSessionsAreNotTheirs) {
             }),
             static_cast<int>(ErrorCode::kInvalidValue));
   EXPECT_EQ(session(client->session())["weight"], 1.0);
+}
+
+TEST_F(ControlTest, AProcessIsTheAskersAndAllItsSessionsChange) {
+  start();
+  const auto first = connect(), second = connect();
+  const auto both = ask(set_request(ControlVerb::kSetSession, 2, {}), std::to_string(getpid()));
+  ASSERT_TRUE(both) << both.error().message;
+  EXPECT_EQ((*both)["sessions"].size(), 2u);
+  EXPECT_EQ(session(second->session())["weight"], 2.0);
+  if (getuid() != 0) GTEST_SKIP() << "the rest needs root";
+  const std::string id = std::to_string(first->session());
+  // Who says of himself that he is somebody else's process is not meant by that one, nor in its
+  // way.
+  EXPECT_EQ(as_somebody([&] {
+              auto own = ipc::ClientChannel::connect(runtime_, kConnect);
+              if (!own) return 1;
+              const auto changed = ask(set_request(ControlVerb::kSetSession, 0.5, {}), id);
+              return changed || changed.error().code != ErrorCode::kPermission ? 2 : 0;
+            }),
+            0);
+  EXPECT_EQ(as_somebody([&] {
+              const UniqueFd from_daemon = make_session_directory("1-claims");
+              const auto parent = static_cast<std::uint32_t>(::getppid());
+              if (!say_hello(ipc::HelloKind::kSession, "1-claims", parent)) return 1;
+              const auto changed =
+                  ask(set_request(ControlVerb::kSetSession, 0.5, {}), std::to_string(parent));
+              if (!changed) return 2;
+              return (*changed)["sessions"].size() == 1 ? 0 : 3;
+            }),
+            0);
+  EXPECT_EQ(session(first->session())["weight"], 2.0);
 }
 
 TEST_F(ControlTest, TraceAndChangesOfTheProfileAreTheAdministrators) {
