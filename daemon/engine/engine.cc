@@ -262,15 +262,8 @@ void Engine::send_status(std::uint64_t request) {
   const scheduler::Machine& machine = executor_.machine();
   report["peaks"] = {{"peak_gflops", machine.peak_gflops}, {"peak_gbytes", machine.peak_gbytes}};
   if (const auto free = device_->free_memory()) report["memory_free"] = *free;
-  const std::string text = report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  std::string_view rest = text;
-  do {
-    const std::string_view piece = rest.substr(0, kMaxLinkText);
-    rest.remove_prefix(piece.size());
-    const LinkHeader header{
-        .type = LinkType::kStatusReport, .number = request, .flags = rest.empty() ? kLastPiece : 0};
-    if (!link_.send(header, piece)) return;
-  } while (!rest.empty());
+  (void)link_.send_report(request,
+                          report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 void Engine::stop_sessions(const std::string& reason) {

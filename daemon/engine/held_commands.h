@@ -56,7 +56,6 @@ class HeldCommands {
   void give_up(const std::function<void(const ipc::Command&)>& drop);
 
   bool nothing_waits() const { return held_.empty() && kept_.empty(); }
-  bool empty() const { return kept_.empty(); }
   /// So many that it is better to leave those that follow where they are, if they may wait there.
   bool crowded() const { return kept_.size() >= kCrowd; }
 

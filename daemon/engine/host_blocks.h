@@ -2,7 +2,7 @@
 // Like device memory it is retired first and given back when no work uses it any more; who waits
 // for that is not here.
 //
-// Session thread, but for finish_free() and the counts.
+// Session thread, but for finish_free().
 #pragma once
 
 #include <sys/types.h>
@@ -86,8 +86,6 @@ class HostBlocks {
   void finish_free(device::AddressRange range);
   /// Gives everything back, retired or not. Requires: no unfinished work uses any of it.
   void release();
-
-  std::uint64_t bytes() const { return bytes_.load(); }
 
  private:
   /// What memory with a name has besides, which the client can cut off.

@@ -53,11 +53,6 @@ std::uint64_t MemoryManager::charged() const {
   return charged_ + outside_;
 }
 
-std::uint64_t MemoryManager::allocations() const {
-  const std::lock_guard lock(mutex_);
-  return live_.size();
-}
-
 Result<device::Address> MemoryManager::allocate(std::uint64_t bytes) {
   if (bytes == 0) return fail(ErrorCode::kInvalidValue, "allocation of 0 bytes");
   const std::lock_guard lock(mutex_);

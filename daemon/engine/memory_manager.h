@@ -35,7 +35,6 @@ class MemoryManager {
   device::AddressRange arena() const { return arena_; }
   std::uint64_t limit() const { return limit_; }
   std::uint64_t charged() const;
-  std::uint64_t allocations() const;
 
   /// kOutOfMemory beyond the limit or when the device is full; memory that is being freed may help
   /// then, see wait_for_free().
