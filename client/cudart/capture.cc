@@ -218,9 +218,9 @@ cudaError_t tell_info(cudaStream_t stream, const InfoPlaces& to, DefaultStream z
     if (to.id != nullptr) *to.id = frontier->capture->id;
     if (to.graph != nullptr) {
       // To be looked at and added to while the capture goes on.
-      Graph* const graph = frontier->capture->graph.get();
-      *to.graph = reinterpret_cast<cudaGraph_t>(graph);
-      Graphs::get().enter(frontier->capture->graph);
+      const auto& graph = frontier->capture->graph;
+      *to.graph = frontier->capture->owns_graph ? Graphs::get().lend(graph)
+                                                : reinterpret_cast<cudaGraph_t>(graph.get());
     }
     std::vector<cudaGraphNode_t>& told = captures().told;
     told.clear();

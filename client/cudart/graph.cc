@@ -18,7 +18,7 @@ cudaGraphNodeType type_of(const Work& work) {
 }
 
 Graph::~Graph() {
-  for (const auto& node : nodes_) Graphs::get().node_dies(node.get());
+  Graphs::get().graph_dies(this);
 }
 
 Node* Graph::add(Work work, std::vector<Node*> before) {
@@ -33,8 +33,8 @@ void Graph::remove(Node* node) {
   std::erase_if(nodes_, [&](const auto& item) { return item.get() == node; });
 }
 
-std::vector<Node*> Graph::in_order() const {
-  std::vector<Node*> order;
+bool Graph::arrange() {
+  order_.clear();
   std::set<const Node*> done;
   // A node at a time, the first that can go: of the possible orders the one nearest to creation.
   std::vector<Node*> left;
@@ -43,12 +43,14 @@ std::vector<Node*> Graph::in_order() const {
     const auto next = std::ranges::find_if(left, [&](const Node* node) {
       return std::ranges::all_of(node->before, [&](const Node* one) { return done.contains(one); });
     });
-    if (next == left.end()) return {};
+    if (next == left.end()) return false;
+    const auto* const child = std::get_if<ChildNode>(&(*next)->work);
+    if (child != nullptr && !child->graph->arrange()) return false;
     done.insert(*next);
-    order.push_back(*next);
+    order_.push_back(*next);
     left.erase(next);
   }
-  return order;
+  return true;
 }
 
 std::shared_ptr<Graph> Graph::clone(std::map<const Node*, Node*>* copies) const {
@@ -80,23 +82,36 @@ Graphs& Graphs::get() {
 
 void Graphs::lock_for_fork() {
   get().mutex.lock();
+  get().living_mutex_.lock();
   GraphMemory::lock_for_fork();
 }
 
 void Graphs::unlock_after_fork() {
   GraphMemory::unlock_after_fork();
+  get().living_mutex_.unlock();
   get().mutex.unlock();
 }
 
 cudaGraph_t Graphs::enter(std::shared_ptr<Graph> graph) {
   Graph* const made = graph.get();
   graphs_.emplace(made, std::move(graph));
+  const std::lock_guard lock(living_mutex_);
+  lent_.erase(made);
   return reinterpret_cast<cudaGraph_t>(made);
+}
+
+cudaGraph_t Graphs::lend(const std::shared_ptr<Graph>& graph) {
+  const std::lock_guard lock(living_mutex_);
+  lent_.insert_or_assign(graph.get(), graph);
+  return reinterpret_cast<cudaGraph_t>(graph.get());
 }
 
 std::shared_ptr<Graph> Graphs::find(cudaGraph_t handle) const {
   const auto at = graphs_.find(handle);
-  return at == graphs_.end() ? nullptr : at->second;
+  if (at != graphs_.end()) return at->second;
+  const std::lock_guard lock(living_mutex_);
+  const auto lent = lent_.find(handle);
+  return lent == lent_.end() ? nullptr : lent->second.lock();
 }
 
 bool Graphs::erase(cudaGraph_t handle) {
@@ -107,7 +122,24 @@ bool Graphs::erase(cudaGraph_t handle) {
   return true;
 }
 
+void Graphs::node_lives(const Node* node) {
+  const std::lock_guard lock(living_mutex_);
+  nodes_.insert(node);
+}
+
+void Graphs::node_dies(const Node* node) {
+  const std::lock_guard lock(living_mutex_);
+  nodes_.erase(node);
+}
+
+void Graphs::graph_dies(const Graph* graph) {
+  const std::lock_guard lock(living_mutex_);
+  for (const auto& node : graph->nodes()) nodes_.erase(node.get());
+  lent_.erase(graph);
+}
+
 Node* Graphs::find(cudaGraphNode_t handle) const {
+  const std::lock_guard lock(living_mutex_);
   return nodes_.contains(handle) ? reinterpret_cast<Node*>(handle) : nullptr;
 }
 
@@ -130,6 +162,7 @@ Node* Graphs::find_in_clone(const Node* original, const Graph* graph) const {
   const auto clone = clones_.find(graph);
   if (clone == clones_.end()) return nullptr;
   const auto at = clone->second.find(original);
+  const std::lock_guard lock(living_mutex_);
   return at == clone->second.end() || !nodes_.contains(at->second) ? nullptr : at->second;
 }
 

@@ -3,7 +3,8 @@
 // than a GPU runs them, and the same otherwise.
 //
 // Handles of graphs, nodes and executable graphs are addresses, looked up in Graphs before they are
-// used. Everything here is guarded by Graphs::mutex unless it says otherwise.
+// used. Everything here is guarded by Graphs::mutex unless it says otherwise; a graph may be
+// destroyed without it.
 #pragma once
 
 #include <cstddef>
@@ -82,8 +83,9 @@ Maybe<Work> copy_work(Session& session, const cudaMemcpy3DParms& parms);
 Maybe<Work> fill_work(Session& session, const cudaMemsetParams& params);
 /// The three dimensions of a plain copy.
 cudaMemcpy3DParms line_parms(void* to, const void* from, std::size_t count, cudaMemcpyKind kind);
-/// Does it now, on `stream` (an id). Takes no lock.
-Answer run_work(Session& session, const Work& work, std::uint64_t stream);
+/// Does what the graph's nodes do that are enabled, on `stream` (an id). Takes no lock.
+/// Requires: arrange().
+Answer run_graph(Session& session, const Graph& graph, std::uint64_t stream);
 
 // --- Graphs ---
 
@@ -105,21 +107,25 @@ class Graph {
   /// Requires: `before` are nodes of this graph, none twice.
   Node* add(Work work, std::vector<Node*> before);
   void remove(Node* node);
-  /// All nodes, each behind those that it depends on, otherwise in the order of creation; empty
-  /// when there is a circle (and nodes).
-  std::vector<Node*> in_order() const;
+  /// Finds the order of this graph and of those inside; false when one has a circle.
+  bool arrange();
+  /// All nodes, each behind those that it depends on, otherwise in the order of creation, as
+  /// arrange() found them.
+  const std::vector<Node*>& order() const { return order_; }
   /// `copies`: where each node's copy is; may be null.
   std::shared_ptr<Graph> clone(std::map<const Node*, Node*>* copies) const;
 
  private:
   std::vector<std::unique_ptr<Node>> nodes_;
+  std::vector<Node*> order_;
 };
 
 /// An executable graph. A launch holds `running`, not Graphs::mutex.
 struct Exec {
-  std::shared_ptr<Graph> graph;         // its own copy
-  std::map<const Node*, Node*> copies;  // by the node of the graph that it was made of
-  std::vector<Node*> order;
+  std::shared_ptr<Graph> graph;  // its own copy, arranged
+  /// By the node of the graph that it was made of, also of those inside: no node of `graph` is ever
+  /// replaced, only its work.
+  std::map<const Node*, Node*> copies;
   unsigned long long flags = 0;
   std::mutex running;  // guards the nodes' work
 };
@@ -131,15 +137,18 @@ class Graphs {
   std::mutex mutex;
 
   cudaGraph_t enter(std::shared_ptr<Graph> graph);
+  /// A handle of what somebody else owns: good while that lives, and not to be erased.
+  cudaGraph_t lend(const std::shared_ptr<Graph>& graph);
   std::shared_ptr<Graph> find(cudaGraph_t handle) const;
   bool erase(cudaGraph_t handle);
   Node* find(cudaGraphNode_t handle) const;
   cudaGraphExec_t enter(std::shared_ptr<Exec> exec);
   std::shared_ptr<Exec> find(cudaGraphExec_t handle) const;
   bool erase(cudaGraphExec_t handle);
-  /// For Graph: its nodes are live, or no longer.
-  void node_lives(const Node* node) { nodes_.insert(node); }
-  void node_dies(const Node* node) { nodes_.erase(node); }
+  // For Graph, with or without the mutex: what is live, or no longer.
+  void node_lives(const Node* node);
+  void node_dies(const Node* node);
+  void graph_dies(const Graph* graph);
   /// The node's copy in the clone `graph`; null when it has none there.
   Node* find_in_clone(const Node* original, const Graph* graph) const;
   void remember_clone(const Graph* graph, std::map<const Node*, Node*> copies);
@@ -150,8 +159,11 @@ class Graphs {
 
   std::unordered_map<const void*, std::shared_ptr<Graph>> graphs_;
   std::unordered_map<const void*, std::shared_ptr<Exec>> execs_;
-  std::unordered_set<const void*> nodes_;
   std::unordered_map<const Graph*, std::map<const Node*, Node*>> clones_;
+  /// Comes after `mutex`, and guards all below: graphs die wherever the last pointer to them goes.
+  mutable std::mutex living_mutex_;
+  std::unordered_set<const void*> nodes_;
+  std::unordered_map<const void*, std::weak_ptr<Graph>> lent_;
 };
 
 inline cudaGraphNode_t handle_of(const Node* node) {

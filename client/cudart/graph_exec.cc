@@ -21,8 +21,7 @@ Answer instantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long 
   if (!its) return deny(cudaErrorInvalidValue);
   auto made = std::make_shared<Exec>();
   made->graph = its->clone(&made->copies);
-  made->order = made->graph->in_order();
-  if (made->order.size() != its->nodes().size()) return deny(cudaErrorInvalidValue);  // a circle
+  if (!made->graph->arrange()) return deny(cudaErrorInvalidValue);
   made->flags = flags;
   *exec = Graphs::get().enter(std::move(made));
   return {};
@@ -48,17 +47,13 @@ cudaError_t launch(cudaGraphExec_t exec, cudaStream_t stream, DefaultStream zero
     if (taken) return *taken;
     // What an earlier launch allocated has to be freed, unless launches do that by themselves.
     const bool frees = (its->flags & cudaGraphInstantiateFlagAutoFreeOnLaunch) != 0;
-    for (const Node* node : its->order) {
+    for (const Node* node : its->graph->order()) {
       const auto* allocation = std::get_if<AllocateNode>(&node->work);
       if (allocation == nullptr || !allocation->memory->is_allocated()) continue;
       if (!frees) return deny(cudaErrorInvalidValue);
       allocation->memory->set_allocated(false);
     }
-    for (const Node* node : its->order) {
-      if (!node->enabled) continue;
-      if (auto ok = run_work(session, node->work, *id); !ok) return ok;
-    }
-    return {};
+    return run_graph(session, *its->graph, *id);
   });
 }
 
@@ -71,20 +66,6 @@ Answer with_copy(cudaGraphExec_t exec, cudaGraphNode_t node, const Body& body) {
   const auto at = its->copies.find(reinterpret_cast<const Node*>(node));
   if (at == its->copies.end()) return deny(cudaErrorInvalidValue);
   return body(*at->second);
-}
-
-/// Gives it other work of its kind.
-template <typename Make>
-cudaError_t change(cudaGraphExec_t exec, cudaGraphNode_t node, const Make& make) {
-  return with_session([&](Session& session) -> Answer {
-    Maybe<Work> work = make(session);
-    if (!work) return std::unexpected(work.error());
-    return with_copy(exec, node, [&](Node& copy) -> Answer {
-      if (copy.work.index() != work->index()) return deny(cudaErrorInvalidValue);
-      copy.work = std::move(*work);
-      return {};
-    });
-  });
 }
 
 /// Why an executable graph cannot take over the work of `graph`.
@@ -124,6 +105,41 @@ cudaGraphExecUpdateResultInfo compare(const Graph& mine, const Graph& other) {
   return info;
 }
 
+/// Requires: compare() found no reason against it.
+void assign_works(Graph& mine, const Graph& other) {
+  for (std::size_t i = 0; i < mine.nodes().size(); ++i) {
+    Work& work = mine.nodes()[i]->work;
+    const Work& next = other.nodes()[i]->work;
+    if (const auto* child = std::get_if<ChildNode>(&work)) {
+      assign_works(*child->graph, *std::get<ChildNode>(next).graph);
+    } else {
+      work = next;
+    }
+  }
+}
+
+/// Gives a node other work of its kind.
+template <typename Make>
+cudaError_t change(cudaGraphExec_t exec, cudaGraphNode_t node, const Make& make) {
+  return with_session([&](Session& session) -> Answer {
+    Maybe<Work> work = make(session);
+    if (!work) return std::unexpected(work.error());
+    return with_copy(exec, node, [&](Node& copy) -> Answer {
+      if (copy.work.index() != work->index()) return deny(cudaErrorInvalidValue);
+      if (const auto* child = std::get_if<ChildNode>(&copy.work)) {
+        const Graph& next = *std::get<ChildNode>(*work).graph;
+        if (compare(*child->graph, next).result != cudaGraphExecUpdateSuccess) {
+          return deny(cudaErrorInvalidValue);
+        }
+        assign_works(*child->graph, next);
+        return {};
+      }
+      copy.work = std::move(*work);
+      return {};
+    });
+  });
+}
+
 Answer update(cudaGraphExec_t exec, cudaGraph_t graph, cudaGraphExecUpdateResultInfo* info) {
   if (info != nullptr) *info = {cudaGraphExecUpdateError, nullptr, nullptr};
   const auto its = find_exec(exec);
@@ -135,11 +151,7 @@ Answer update(cudaGraphExec_t exec, cudaGraph_t graph, cudaGraphExecUpdateResult
   const auto verdict = compare(*its->graph, *source);
   if (info != nullptr) *info = verdict;
   if (verdict.result != cudaGraphExecUpdateSuccess) return deny(cudaErrorGraphExecUpdateFailure);
-  for (std::size_t i = 0; i < source->nodes().size(); ++i) {
-    Work work = source->nodes()[i]->work;
-    if (auto* child = std::get_if<ChildNode>(&work)) child->graph = child->graph->clone(nullptr);
-    its->graph->nodes()[i]->work = std::move(work);
-  }
+  assign_works(*its->graph, *source);
   return {};
 }
 

@@ -210,7 +210,7 @@ cudaError_t cudaGraphEventWaitNodeSetEvent(cudaGraphNode_t node, cudaEvent_t eve
 cudaError_t cudaGraphChildGraphNodeGetGraph(cudaGraphNode_t node, cudaGraph_t* graph) {
   return about_node<ChildNode>(node, [&](const ChildNode& its) -> Answer {
     if (graph == nullptr) return deny(cudaErrorInvalidValue);
-    *graph = Graphs::get().enter(its.graph);
+    *graph = Graphs::get().lend(its.graph);
     return {};
   });
 }

@@ -106,16 +106,18 @@ Answer run(Session&, const EmptyNode&, std::uint64_t) {
 }
 
 Answer run(Session& session, const ChildNode& node, std::uint64_t stream) {
-  for (const Node* inner : node.graph->in_order()) {
-    if (auto ok = run_work(session, inner->work, stream); !ok) return ok;
-  }
-  return {};
+  return run_graph(session, *node.graph, stream);
 }
 
 }  // namespace
 
-Answer run_work(Session& session, const Work& work, std::uint64_t stream) {
-  return std::visit([&](const auto& one) { return run(session, one, stream); }, work);
+Answer run_graph(Session& session, const Graph& graph, std::uint64_t stream) {
+  for (const Node* node : graph.order()) {
+    if (!node->enabled) continue;
+    auto ok = std::visit([&](const auto& one) { return run(session, one, stream); }, node->work);
+    if (!ok) return ok;
+  }
+  return {};
 }
 
 Maybe<Work> kernel_work(Session& session, const cudaKernelNodeParams& params) {
