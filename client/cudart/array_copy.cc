@@ -60,7 +60,7 @@ Maybe<Side> memory_side(Session& session, const cudaPitchedPtr& pointer, const c
   auto* const first = static_cast<std::byte*>(pointer.ptr) +
                       (position.z * pointer.ysize + position.y) * pointer.pitch + position.x;
   const std::size_t slice = pointer.pitch * pointer.ysize;
-  if (!must_be_device && !session.memory().find(address_of(first))) {
+  if (!must_be_device && !is_device_address(session, first)) {
     return client::HostPlanes{first, pointer.pitch, slice};
   }
   const std::size_t rows = (box.depth - 1) * pointer.ysize + box.height;

@@ -56,7 +56,10 @@ Maybe<Sides> sides_of(Session& session, const CopyCall& call) {
   bool must_from = session.memory().find(address_of(call.from)).has_value();
   switch (call.kind) {
     case cudaMemcpyHostToHost:
+      break;
     case cudaMemcpyDefault:
+      must_to = must_to || is_device_address(session, call.to);
+      must_from = must_from || is_device_address(session, call.from);
       break;
     case cudaMemcpyHostToDevice:
       must_to = true;
@@ -110,13 +113,17 @@ Answer copy_on_host(Session& session, const CopyCall& call, std::uint64_t stream
 
 }  // namespace
 
+bool is_device_address(Session& session, const void* address) {
+  if (session.memory().find(address_of(address))) return true;
+  // Maybe a variable whose address came from a kernel, so that this side never asked for it.
+  Process::get().code().place_all(session);
+  return session.memory().find(address_of(address)).has_value();
+}
+
 bool on_device(Session& session, const void* address, std::size_t pitch, client::Shape shape) {
   const client::DeviceRows rows{address_of(address), pitch};
   if (session.covers(rows, shape)) return true;
-  if (session.memory().find(rows.address)) return false;
-  // Maybe a variable whose address came from a kernel, so that this side never asked for it.
-  Process::get().code().place_all(session);
-  return session.covers(rows, shape);
+  return is_device_address(session, address) && session.covers(rows, shape);
 }
 
 Answer wait_for_pinned(Session& session, const void* host, std::size_t extent,

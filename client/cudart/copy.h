@@ -38,6 +38,8 @@ Answer fill(Session& session, const FillCall& call, std::uint64_t stream);
 Answer wait_for_pinned(Session& session, const void* host, std::size_t extent,
                        std::uint64_t stream);
 
+/// True for addresses in the session's memory on the device; what it is not is the host's.
+bool is_device_address(Session& session, const void* address);
 /// True when all of these device rows are in the session's memory.
 bool on_device(Session& session, const void* address, std::size_t pitch, client::Shape shape);
 

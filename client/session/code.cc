@@ -246,6 +246,7 @@ Result<void> Code::load_binary(Session& session, FatBinary& binary) {
   if (!sent && !is_about_code(sent.error().code)) return sent;
   if (!sent) binary.refusal = sent.error();
   binary.session = session.serial();
+  may_have_unplaced_ = true;
   return sent;
 }
 
@@ -283,6 +284,7 @@ Result<Range> Code::place(Session& session, Variable& variable) {
 }
 
 void Code::place_all(Session& session) {
+  if (!may_have_unplaced_) return;
   std::lock_guard loading(loading_mutex_);
   std::shared_lock names(names_mutex_);
   for (const auto& [host, variable] : variables_) {
@@ -290,6 +292,7 @@ void Code::place_all(Session& session) {
     // One that is missing from the image stays unknown, as it would be to the program.
     [[maybe_unused]] const auto ignored = place_locked(session, *variable);
   }
+  may_have_unplaced_ = false;
 }
 
 void Code::lock_for_fork() {

@@ -97,7 +97,7 @@ class Code {
   /// The variable's place on the device in this session.
   Result<Range> place(Session& session, Variable& variable);
   /// Finds the places of all variables of all modules loaded so far, for a pointer that nobody
-  /// knows.
+  /// knows. Quick when none was loaded since the last time.
   void place_all(Session& session);
 
   /// fork(): lock before, unlock after on both sides, so that the child finds no half-made change.
@@ -119,6 +119,7 @@ class Code {
   std::vector<std::unique_ptr<Kernel>> all_kernels_;
   // Guards what changes inside FatBinary, Kernel and the variables, and the list.
   mutable std::mutex loading_mutex_;
+  std::atomic<bool> may_have_unplaced_{false};  // changed with loading_mutex_ held
   std::vector<ManagedVariable> managed_;
 };
 

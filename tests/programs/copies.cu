@@ -33,6 +33,10 @@ __global__ void add_planes(cudaPitchedPtr volume, cudaExtent extent) {
   char* const plane = static_cast<char*>(volume.ptr) + z * volume.pitch * extent.height;
   reinterpret_cast<int*>(plane + y * volume.pitch)[x] += x + 10 * y + 100 * z;
 }
+__device__ int nameless[4] = {5, 6, 7, 8};
+__global__ void tell_address(int** address) {
+  *address = nameless;
+}
 __global__ void count() {
   atomicAdd(&counters[threadIdx.x % 8], factors[threadIdx.x % 4]);
 }
@@ -100,6 +104,27 @@ static void symbols() {
   cudaGetLastError();
 }
 
+/// A variable that only a kernel has named: what it is has to be found out from its address.
+static void address_of_kernel() {
+  int **place = nullptr, *address = nullptr;
+  cudaMalloc(&place, sizeof(int*));
+  tell_address<<<1, 1>>>(place);
+  cudaMemcpy(&address, place, sizeof(int*), cudaMemcpyDefault);
+  int host[4] = {};
+  std::printf("nameless %s", name(cudaMemcpy(host, address, sizeof(host), cudaMemcpyDefault)));
+  std::printf(" %d %d\n", host[0], host[3]);
+  // As one side of a copy with an array.
+  cudaArray_t array = nullptr;
+  const cudaChannelFormatDesc format = cudaCreateChannelDesc<int>();
+  cudaMallocArray(&array, &format, 4);
+  cudaMemcpy2DToArray(array, 0, 0, address, sizeof(host), sizeof(host), 1, cudaMemcpyDefault);
+  std::memset(host, 0, sizeof(host));
+  cudaMemcpy2DFromArray(host, sizeof(host), array, 0, 0, sizeof(host), 1, cudaMemcpyDefault);
+  std::printf("in an array %d %d\n", host[0], host[3]);
+  cudaFreeArray(array);
+  cudaFree(place);
+}
+
 static void streams() {
   constexpr int kCount = 100000;
   int *first = nullptr, *second = nullptr;
@@ -125,6 +150,7 @@ static void streams() {
 }
 
 int main() {
+  address_of_kernel();
   pitched();
   volumes();
   symbols();
