@@ -79,6 +79,9 @@ cudaGraphNodeType type_of(const Work& work);
 
 /// The work of a kernel node, checked as a launch is.
 Maybe<Work> kernel_work(Session& session, const cudaKernelNodeParams& params);
+/// Has `work` take the place of a node's, which has to be of its kind: gives it what the parameters
+/// that it was made of cannot say, and checks that.
+Answer take_over(Session& session, const Work& old, Work& work);
 Maybe<Work> copy_work(Session& session, const cudaMemcpy3DParms& parms);
 Maybe<Work> fill_work(Session& session, const cudaMemsetParams& params);
 /// The three dimensions of a plain copy.

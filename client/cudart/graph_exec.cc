@@ -125,7 +125,7 @@ cudaError_t change(cudaGraphExec_t exec, cudaGraphNode_t node, const Make& make)
     Maybe<Work> work = make(session);
     if (!work) return std::unexpected(work.error());
     return with_copy(exec, node, [&](Node& copy) -> Answer {
-      if (copy.work.index() != work->index()) return deny(cudaErrorInvalidValue);
+      if (auto ok = take_over(session, copy.work, *work); !ok) return ok;
       if (const auto* child = std::get_if<ChildNode>(&copy.work)) {
         const Graph& next = *std::get<ChildNode>(*work).graph;
         if (compare(*child->graph, next).result != cudaGraphExecUpdateSuccess) {

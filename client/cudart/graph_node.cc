@@ -47,7 +47,8 @@ cudaError_t change_node(cudaGraphNode_t node, const Make& make) {
     if (!work) return std::unexpected(work.error());
     const std::lock_guard lock(Graphs::get().mutex);
     Node* const its = Graphs::get().find(node);
-    if (its == nullptr || its->work.index() != work->index()) return deny(cudaErrorInvalidValue);
+    if (its == nullptr) return deny(cudaErrorInvalidValue);
+    if (auto ok = take_over(session, its->work, *work); !ok) return ok;
     its->work = std::move(*work);
     return {};
   });

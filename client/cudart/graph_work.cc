@@ -5,6 +5,7 @@
 #include "client/cudart/array.h"
 #include "client/cudart/copy.h"
 #include "client/cudart/graph.h"
+#include "client/cudart/launch.h"
 
 namespace slate::cudart {
 namespace {
@@ -145,6 +146,17 @@ Maybe<Work> kernel_work(Session& session, const cudaKernelNodeParams& params) {
   }
   node.arguments = std::move(packed);
   return Work(std::move(node));
+}
+
+Answer take_over(Session& session, const Work& old, Work& work) {
+  if (old.index() != work.index()) return deny(cudaErrorInvalidValue);
+  auto* const kernel = std::get_if<KernelNode>(&work);
+  if (kernel == nullptr) return {};
+  kernel->cooperative = std::get<KernelNode>(old).cooperative;
+  kernel->cluster = std::get<KernelNode>(old).cluster;
+  auto function = function_of(session, kernel->kernel);
+  if (!function) return std::unexpected(function.error());
+  return check_special(session, **function, config_of(*kernel, 0));
 }
 
 Maybe<Work> copy_work(Session& session, const cudaMemcpy3DParms& parms) {

@@ -1,4 +1,7 @@
 // Launches, by handle (13.x stubs) and by host function (12.x stubs and the public functions).
+#include "client/cudart/launch.h"
+
+#include <array>
 #include <cstring>
 #include <string>
 
@@ -19,40 +22,19 @@ struct LaunchArguments {
   dim3 cluster{0, 0, 0};
 };
 
-/// What CUDA refuses of cooperative and cluster launches at the call itself.
-Answer check_special(Session& session, const client::Function& function,
-                     const LaunchArguments& call) {
-  const std::uint64_t size = std::uint64_t{call.cluster.x} * call.cluster.y * call.cluster.z;
-  if (size > 0) {
-    constexpr std::uint64_t kPortable = 8;
-    if (session.device().attributes[cudaDevAttrClusterLaunch] == 0 && size > 1) {
-      return std::unexpected<Failure>(
-          Error{ErrorCode::kNotSupported, "this device has no thread block clusters"});
-    }
-    if (size > kPortable) return deny(cudaErrorInvalidClusterSize);
-    if (call.grid.x % call.cluster.x != 0 || call.grid.y % call.cluster.y != 0 ||
-        call.grid.z % call.cluster.z != 0) {
-      return deny(cudaErrorInvalidConfiguration);
-    }
-  }
-  if (!call.cooperative) return {};
-  const std::uint64_t threads = std::uint64_t{call.block.x} * call.block.y * call.block.z;
-  if (threads == 0 || threads > function.info.max_threads_per_block) return {};  // said elsewhere
-  const std::uint64_t blocks = std::uint64_t{call.grid.x} * call.grid.y * call.grid.z;
-  const auto room = static_cast<std::uint64_t>(
-      active_blocks(session.device(), function, static_cast<int>(threads), call.shared));
-  if (blocks > room * static_cast<std::uint64_t>(sm_count(session.device())))
-    return deny(cudaErrorCooperativeLaunchTooLarge);
-  return {};
-}
-
 /// `symbol`: the kernel, as a host function or a handle.
 Answer launch(Session& session, const void* symbol, const client::Function& function,
               const LaunchArguments& call) {
   auto stream = stream_id(session, call.stream, call.zero);
   if (!stream) return std::unexpected(stream.error());
+  const client::LaunchConfig config{{call.grid.x, call.grid.y, call.grid.z},
+                                    {call.block.x, call.block.y, call.block.z},
+                                    call.shared,
+                                    *stream,
+                                    call.cooperative,
+                                    {call.cluster.x, call.cluster.y, call.cluster.z}};
   if (call.cooperative || call.cluster.x != 0) [[unlikely]] {
-    if (auto ok = check_special(session, function, call); !ok) return ok;
+    if (auto ok = check_special(session, function, config); !ok) return ok;
   }
   auto taken = capture_made(session, *stream, [&]() -> Maybe<Work> {
     cudaKernelNodeParams params{};
@@ -70,12 +52,6 @@ Answer launch(Session& session, const void* symbol, const client::Function& func
   });
   if (taken) [[unlikely]]
     return *taken;
-  const client::LaunchConfig config{{call.grid.x, call.grid.y, call.grid.z},
-                                    {call.block.x, call.block.y, call.block.z},
-                                    call.shared,
-                                    *stream,
-                                    call.cooperative,
-                                    {call.cluster.x, call.cluster.y, call.cluster.z}};
   return session.launch(function, config, call.arguments);
 }
 
@@ -166,6 +142,33 @@ cudaError_t launch_extended(const cudaLaunchConfig_t* config, const void* symbol
 }
 
 }  // namespace
+
+Answer check_special(Session& session, const client::Function& function,
+                     const client::LaunchConfig& config) {
+  const auto count = [](const std::array<std::uint32_t, 3>& size) {
+    return std::uint64_t{size[0]} * size[1] * size[2];
+  };
+  if (count(config.cluster) > 0) {
+    constexpr std::uint64_t kPortable = 8;
+    if (session.device().attributes[cudaDevAttrClusterLaunch] == 0 && count(config.cluster) > 1) {
+      return std::unexpected<Failure>(
+          Error{ErrorCode::kNotSupported, "this device has no thread block clusters"});
+    }
+    if (count(config.cluster) > kPortable) return deny(cudaErrorInvalidClusterSize);
+    for (std::size_t i = 0; i < 3; ++i) {
+      if (config.grid[i] % config.cluster[i] != 0) return deny(cudaErrorInvalidConfiguration);
+    }
+  }
+  if (!config.cooperative) return {};
+  const std::uint64_t threads = count(config.block);
+  if (threads == 0 || threads > function.info.max_threads_per_block) return {};  // said elsewhere
+  const auto room = static_cast<std::uint64_t>(active_blocks(
+      session.device(), function, static_cast<int>(threads), config.dynamic_shared_bytes));
+  if (count(config.grid) > room * static_cast<std::uint64_t>(sm_count(session.device())))
+    return deny(cudaErrorCooperativeLaunchTooLarge);
+  return {};
+}
+
 }  // namespace slate::cudart
 
 using namespace slate::cudart;

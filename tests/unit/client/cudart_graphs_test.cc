@@ -130,6 +130,32 @@ TEST_F(CudartGraphTest, ADisabledNodeStaysSoWhereverItsGraphIs) {
   EXPECT_EQ(launched_by(whole), (Blocks{2}));
 }
 
+TEST_F(CudartGraphTest, ACooperativeNodeStaysSoWithOtherParameters) {
+  cudaStream_t stream = nullptr;
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+  cudaKernelNodeParams params = kernel(1);
+  ASSERT_EQ(
+      cudaLaunchCooperativeKernel(params.func, dim3(1), dim3(32), params.kernelParams, 0, stream),
+      cudaSuccess);
+  ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  cudaGraphNode_t node = nullptr;
+  std::size_t count = 1;
+  ASSERT_EQ(cudaGraphGetNodes(graph, &node, &count), cudaSuccess);
+  cudaGraphExec_t exec = instantiate(graph);
+  params.gridDim = dim3(1000000);
+  EXPECT_EQ(cudaGraphKernelNodeSetParams(node, &params), cudaErrorCooperativeLaunchTooLarge);
+  EXPECT_EQ(cudaGraphExecKernelNodeSetParams(exec, node, &params),
+            cudaErrorCooperativeLaunchTooLarge);
+  params.gridDim = dim3(2);
+  EXPECT_EQ(cudaGraphKernelNodeSetParams(node, &params), cudaSuccess);
+  EXPECT_EQ(cudaGraphExecKernelNodeSetParams(exec, node, &params), cudaSuccess);
+  EXPECT_EQ(launched_by(exec), (Blocks{2}));
+  EXPECT_EQ(launched_by(instantiate(graph)), (Blocks{2}));
+  for (const auto& launch : daemon->launches()) EXPECT_EQ(launch.flags, ipc::kLaunchCooperative);
+}
+
 TEST_F(CudartGraphTest, AChildGraphEndsWithItsParent) {
   const Outer outer = around(graph_of({1}));
   EXPECT_EQ(cudaGraphDestroy(outer.inside), cudaErrorInvalidValue) << "it is the node's";
