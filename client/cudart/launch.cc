@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstring>
+#include <limits>
 #include <string>
 
 #include "client/cudart/capture.h"
@@ -37,6 +38,8 @@ Answer launch(Session& session, const void* symbol, const client::Function& func
     if (auto ok = check_special(session, function, config); !ok) return ok;
   }
   auto taken = capture_made(session, *stream, [&]() -> Maybe<Work> {
+    // What the narrower number of a node would hide; no device has so much.
+    if (call.shared > std::numeric_limits<unsigned>::max()) return deny(cudaErrorInvalidValue);
     cudaKernelNodeParams params{};
     params.func = const_cast<void*>(symbol);
     params.gridDim = call.grid;

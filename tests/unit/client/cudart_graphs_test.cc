@@ -156,6 +156,17 @@ TEST_F(CudartGraphTest, ACooperativeNodeStaysSoWithOtherParameters) {
   for (const auto& launch : daemon->launches()) EXPECT_EQ(launch.flags, ipc::kLaunchCooperative);
 }
 
+TEST_F(CudartGraphTest, ACapturedLaunchIsRefusedTheSharedMemoryThatAnyOtherIs) {
+  constexpr std::size_t kBeyond32Bits = std::size_t{1} << 32;
+  cudaStream_t stream = nullptr;
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  EXPECT_EQ(launch(1, 32, kBeyond32Bits, stream), cudaErrorInvalidValue);
+  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+  EXPECT_EQ(launch(1, 32, kBeyond32Bits, stream), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+}
+
 TEST_F(CudartGraphTest, AChildGraphEndsWithItsParent) {
   const Outer outer = around(graph_of({1}));
   EXPECT_EQ(cudaGraphDestroy(outer.inside), cudaErrorInvalidValue) << "it is the node's";
