@@ -357,14 +357,16 @@ bool is_captured_event(cudaEvent_t event) {
 Answer check_capture_allows(Session& session) {
   if (active.load(std::memory_order_relaxed) == 0) [[likely]]
     return {};
+  if (thread_mode == cudaStreamCaptureModeRelaxed) return {};
   const std::lock_guard lock(Graphs::get().mutex);
   bool forbidden = false;
   for (auto& [id, frontier] : captures_of(session).streams) {
     Capture& capture = *frontier.capture;
     const bool mine = capture.thread == std::this_thread::get_id();
-    const bool counts = thread_mode != cudaStreamCaptureModeRelaxed &&
-                        (capture.mode == cudaStreamCaptureModeGlobal ||
-                         (capture.mode == cudaStreamCaptureModeThreadLocal && mine));
+    // A thread in thread-local mode has only its own captures to mind.
+    const bool counts = mine ? capture.mode != cudaStreamCaptureModeRelaxed
+                             : capture.mode == cudaStreamCaptureModeGlobal &&
+                                   thread_mode == cudaStreamCaptureModeGlobal;
     if (counts) capture.invalid = forbidden = true;
   }
   if (forbidden) return deny(cudaErrorStreamCaptureUnsupported);

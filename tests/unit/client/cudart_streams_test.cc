@@ -189,6 +189,26 @@ TEST_F(CudartTest, ACaptureEndsWithTheThreadThatBeganItUnlessItIsRelaxed) {
   }
 }
 
+TEST_F(CudartTest, AThreadInThreadLocalModeMindsItsOwnCapturesOnly) {
+  cudaStream_t stream = nullptr;
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeThreadLocal;
+  std::thread([&] {
+    cudaStreamCaptureMode here = mode;
+    EXPECT_EQ(cudaThreadExchangeStreamCaptureMode(&here), cudaSuccess);
+    void* memory = nullptr;
+    EXPECT_EQ(cudaMalloc(&memory, 64), cudaSuccess);
+  }).join();
+  EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+  ASSERT_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorStreamCaptureUnsupported);
+  ASSERT_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
+  EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+}
+
 TEST_F(CudartTest, MemoryThatComesInStreamOrderIsFreedOnce) {
   void* memory = nullptr;
   ASSERT_EQ(cudaMallocAsync(&memory, 100, nullptr), cudaSuccess);
