@@ -80,14 +80,19 @@ bool is_blocking(Session& session, std::uint64_t stream) {
 }
 
 /// Work for the legacy default stream would have to wait for a blocking stream that captures.
+bool would_break_capture(Session& session, std::uint64_t stream) {
+  return stream == ipc::kDefaultStream &&
+         std::ranges::any_of(captures_of(session).streams,
+                             [](const auto& one) { return one.second.capture->blocking; });
+}
+
+/// The same of work that comes: what it breaks is lost.
 bool breaks_capture(Session& session, std::uint64_t stream) {
-  if (stream != ipc::kDefaultStream) return false;
-  bool broken = false;
+  if (!would_break_capture(session, stream)) return false;
   for (auto& [id, frontier] : captures_of(session).streams) {
-    if (!frontier.capture->blocking) continue;
-    frontier.capture->invalid = broken = true;
+    if (frontier.capture->blocking) frontier.capture->invalid = true;
   }
-  return broken;
+  return true;
 }
 
 void join(Frontier& into, const std::vector<Node*>& nodes) {
@@ -185,7 +190,7 @@ cudaError_t end_capture(cudaStream_t stream, cudaGraph_t* graph, DefaultStream z
 cudaError_t tell_status(cudaStream_t stream, cudaStreamCaptureStatus* status, DefaultStream zero) {
   return about_capture(stream, zero, [&](Session& session, std::uint64_t id) -> Answer {
     if (status == nullptr) return deny(cudaErrorInvalidValue);
-    if (breaks_capture(session, id)) return deny(cudaErrorStreamCaptureImplicit);
+    if (would_break_capture(session, id)) return deny(cudaErrorStreamCaptureImplicit);
     const Frontier* frontier = frontier_of(session, id);
     *status = frontier == nullptr          ? cudaStreamCaptureStatusNone
               : frontier->capture->invalid ? cudaStreamCaptureStatusInvalidated
@@ -206,8 +211,8 @@ struct InfoPlaces {
 cudaError_t tell_info(cudaStream_t stream, const InfoPlaces& to, DefaultStream zero) {
   return about_capture(stream, zero, [&](Session& session, std::uint64_t id) -> Answer {
     if (to.status == nullptr) return deny(cudaErrorInvalidValue);
-    if (breaks_capture(session, id)) return deny(cudaErrorStreamCaptureImplicit);
-    const Frontier* frontier = frontier_of(session, id);
+    if (would_break_capture(session, id)) return deny(cudaErrorStreamCaptureImplicit);
+    Frontier* frontier = frontier_of(session, id);
     if (frontier == nullptr) {
       *to.status = cudaStreamCaptureStatusNone;
       return {};

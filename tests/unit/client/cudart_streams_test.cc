@@ -209,6 +209,20 @@ TEST_F(CudartTest, AThreadInThreadLocalModeMindsItsOwnCapturesOnly) {
   EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
 }
 
+TEST_F(CudartTest, AskingTheDefaultStreamWhetherItCapturesBreaksNoCapture) {
+  cudaStream_t blocking = nullptr;
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaStreamCreate(&blocking), cudaSuccess);
+  ASSERT_EQ(cudaStreamBeginCapture(blocking, cudaStreamCaptureModeGlobal), cudaSuccess);
+  cudaStreamCaptureStatus status{};
+  EXPECT_EQ(cudaStreamIsCapturing(nullptr, &status), cudaErrorStreamCaptureImplicit);
+  EXPECT_EQ(cudaStreamGetCaptureInfo(nullptr, &status, nullptr, nullptr, nullptr, nullptr, nullptr),
+            cudaErrorStreamCaptureImplicit);
+  EXPECT_EQ(cudaStreamIsCapturing(blocking, &status), cudaSuccess);
+  EXPECT_EQ(status, cudaStreamCaptureStatusActive);
+  EXPECT_EQ(cudaStreamEndCapture(blocking, &graph), cudaSuccess);
+}
+
 TEST_F(CudartTest, MemoryThatComesInStreamOrderIsFreedOnce) {
   void* memory = nullptr;
   ASSERT_EQ(cudaMallocAsync(&memory, 100, nullptr), cudaSuccess);
