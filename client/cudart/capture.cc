@@ -32,7 +32,8 @@ using CapturePointer = std::shared_ptr<Capture>;
 /// How far a stream, or an event recorded on it, has come in a capture.
 struct Frontier {
   CapturePointer capture;
-  std::vector<Node*> nodes;  // what the next node depends on
+  std::vector<Node*> nodes;           // what the next node depends on
+  std::vector<cudaGraphNode_t> told;  // of the stream's last cudaStreamGetCaptureInfo
 };
 
 /// All captures of the process. Guarded by Graphs::mutex.
@@ -40,7 +41,6 @@ struct Captures {
   std::uint64_t session = 0;  // whose streams these are
   std::map<std::uint64_t, Frontier> streams;
   std::map<cudaEvent_t, Frontier> events;
-  std::vector<cudaGraphNode_t> told;  // of cudaStreamGetCaptureInfo
   unsigned long long last_id = 0;
 };
 
@@ -156,7 +156,7 @@ Answer begin(Session& session, std::uint64_t stream, cudaStreamCaptureMode mode,
   capture->owns_graph = graph == nullptr;
   capture->graph = graph ? std::move(graph) : std::make_shared<Graph>();
   capture->blocking = is_blocking(session, stream);
-  all.streams[stream] = {capture, std::move(first)};
+  all.streams[stream] = {capture, std::move(first), {}};
   recount(all);
   return {};
 }
@@ -227,7 +227,7 @@ cudaError_t tell_info(cudaStream_t stream, const InfoPlaces& to, DefaultStream z
       *to.graph = frontier->capture->owns_graph ? Graphs::get().lend(graph)
                                                 : reinterpret_cast<cudaGraph_t>(graph.get());
     }
-    std::vector<cudaGraphNode_t>& told = captures().told;
+    std::vector<cudaGraphNode_t>& told = frontier->told;
     told.clear();
     for (const Node* node : frontier->nodes) told.push_back(handle_of(node));
     if (to.nodes != nullptr) *to.nodes = told.data();

@@ -223,6 +223,26 @@ TEST_F(CudartTest, AskingTheDefaultStreamWhetherItCapturesBreaksNoCapture) {
   EXPECT_EQ(cudaStreamEndCapture(blocking, &graph), cudaSuccess);
 }
 
+TEST_F(CudartTest, WhatAStreamWasToldOfItsCaptureStaysUntilItIsAskedAgain) {
+  cudaStream_t streams[2] = {};
+  const cudaGraphNode_t* told[2] = {};
+  cudaGraphNode_t first = nullptr;
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking), cudaSuccess);
+    ASSERT_EQ(cudaStreamBeginCapture(streams[i], cudaStreamCaptureModeRelaxed), cudaSuccess);
+    EXPECT_EQ(launch(1, 32, 0, streams[i]), cudaSuccess);
+    cudaStreamCaptureStatus status{};
+    std::size_t count = 0;
+    ASSERT_EQ(
+        cudaStreamGetCaptureInfo(streams[i], &status, nullptr, nullptr, &told[i], nullptr, &count),
+        cudaSuccess);
+    ASSERT_EQ(count, 1u);
+    if (i == 0) first = told[0][0];
+  }
+  EXPECT_EQ(told[0][0], first);
+  EXPECT_NE(told[1][0], first);
+}
+
 TEST_F(CudartTest, MemoryThatComesInStreamOrderIsFreedOnce) {
   void* memory = nullptr;
   ASSERT_EQ(cudaMallocAsync(&memory, 100, nullptr), cudaSuccess);
