@@ -28,7 +28,15 @@ constexpr int kBusIdBytes = 13;
 /// was asked for. The printf buffer and the heap of malloc are the session's own, and it knows
 /// theirs; the rest are hints.
 constexpr int kLimits = 7;
-std::array<std::atomic<std::size_t>, kLimits> limits{1024, 8650752, 8388608, 0, 2048, 64, 0};
+struct Limits {
+  std::array<std::atomic<std::size_t>, kLimits> values{1024, 8650752, 8388608, 0, 2048, 64, 0};
+
+  void reset() {
+    const Limits fresh;
+    for (int i = 0; i < kLimits; ++i) values[i] = fresh.values[i].load();
+  }
+};
+constinit Limits limits;
 constexpr std::size_t kMostStackBytes = 512 << 10;
 
 bool bad_schedule(unsigned flags) {
@@ -112,6 +120,7 @@ cudaError_t cudaDeviceReset() {
       write_printed(*session);
     }
     Process::get().reset();
+    limits.reset();
     return {};
   });
 }
@@ -193,7 +202,7 @@ cudaError_t cudaDeviceGetLimit(std::size_t* value, cudaLimit limit) {
     } else if (number == cudaLimitMallocHeapSize) {
       *value = session.heap_bytes();
     } else {
-      *value = limits[number];
+      *value = limits.values[number];
     }
     return {};
   });
@@ -215,7 +224,7 @@ cudaError_t cudaDeviceSetLimit(cudaLimit limit, std::size_t value) {
     } else if (number == cudaLimitMallocHeapSize) {
       done = session.set_heap_bytes(value);
     }
-    if (done) limits[number] = value;
+    if (done) limits.values[number] = value;
     return done;
   });
 }

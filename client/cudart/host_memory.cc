@@ -10,9 +10,6 @@ namespace slate::cudart {
 namespace {
 
 constexpr std::size_t kPage = client::HostBlocks::kPage;
-constexpr std::uint32_t kTagAllocated = 1;
-constexpr std::uint32_t kTagRegistered = 2;
-constexpr std::uint32_t kTagShared = 3;  // allocated, and a block of the session's at first
 
 constexpr unsigned kAllocFlags =
     cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined;
@@ -41,7 +38,7 @@ cudaError_t allocate(void** address, std::size_t bytes, unsigned flags) {
     client::AllocationTable& pinned = Process::get().pinned();
     const auto block = session.allocate_host(bytes);
     if (block) {
-      pinned.insert({block->address, bytes, kTagShared, flags});
+      pinned.insert({block->address, bytes, Process::kTagShared, flags});
       *address = pointer_to(block->address);
       return {};
     }
@@ -49,7 +46,7 @@ cudaError_t allocate(void** address, std::size_t bytes, unsigned flags) {
     if (is_sticky(block.error().code)) return std::unexpected<Failure>(block.error());
     void* memory = std::aligned_alloc(kPage, whole_pages(bytes));
     if (memory == nullptr) return deny(cudaErrorMemoryAllocation);
-    pinned.insert({address_of(memory), bytes, kTagAllocated, flags});
+    pinned.insert({address_of(memory), bytes, Process::kTagAllocated, flags});
     *address = memory;
     return {};
   });
@@ -77,11 +74,11 @@ cudaError_t cudaFreeHost(void* address) {
     slate::client::AllocationTable& pinned = Process::get().pinned();
     const std::uint64_t at = address_of(address);
     const auto range = pinned.find(at);
-    if (pinned.erase(at, kTagAllocated)) {
+    if (pinned.erase(at, Process::kTagAllocated)) {
       std::free(address);
       return {};
     }
-    if (!range || !pinned.erase(at, kTagShared)) return deny(cudaErrorInvalidValue);
+    if (!range || !pinned.erase(at, Process::kTagShared)) return deny(cudaErrorInvalidValue);
     if (session.host_blocks().find(at)) return session.free_host(at);
     // Of a session that has ended.
     slate::client::unmap_shared(at, whole_pages(range->bytes));
@@ -107,7 +104,7 @@ cudaError_t cudaHostRegister(void* address, std::size_t bytes, unsigned flags) {
           slate::Error{slate::ErrorCode::kNotSupported,
                        "cudaHostRegisterMapped of this memory: kernels cannot be given it"});
     }
-    pinned.insert({address_of(address), bytes, kTagRegistered, flags});
+    pinned.insert({address_of(address), bytes, Process::kTagRegistered, flags});
     return {};
   });
 }
@@ -117,7 +114,7 @@ cudaError_t cudaHostUnregister(void* address) {
     if (address == nullptr) return deny(cudaErrorInvalidValue);
     slate::client::AllocationTable& pinned = Process::get().pinned();
     const auto range = pinned.find(address_of(address));
-    if (!range || !pinned.erase(address_of(address), kTagRegistered)) {
+    if (!range || !pinned.erase(address_of(address), Process::kTagRegistered)) {
       return deny(cudaErrorHostMemoryNotRegistered);
     }
     return session.unregister_host(range->address, range->bytes);

@@ -70,6 +70,8 @@ void Process::reset() {
   session_.store(nullptr, std::memory_order_release);
   code_.detach_managed(owned_.get());
   owned_->abandon();
+  owned_->host_blocks().make_private();
+  pinned_.erase_all(kTagRegistered);
   ended_ = std::move(owned_);
 }
 

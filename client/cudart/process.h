@@ -22,8 +22,12 @@ class Process {
   static Process& get();
 
   client::Code& code() { return code_; }
-  /// Host memory of cudaMallocHost and cudaHostRegister.
+  /// Host memory of cudaMallocHost and cudaHostRegister, with tags of this kind.
   client::AllocationTable& pinned() { return pinned_; }
+  static constexpr std::uint32_t kTagAllocated = 1;
+  static constexpr std::uint32_t kTagRegistered = 2;
+  static constexpr std::uint32_t kTagShared =
+      3;  // allocated, and a block of the session's at first
 
   /// The session; connects if there is none. A failure to connect is remembered until reset().
   Result<client::Session*> session() {
@@ -34,7 +38,8 @@ class Process {
   }
   /// The session if there is one.
   client::Session* current() const { return session_.load(std::memory_order_acquire); }
-  /// Ends the session. The next call that needs one makes a new one.
+  /// Ends the session, and with it registrations of host memory. The next call that needs a session
+  /// makes a new one.
   void reset();
 
   std::atomic<unsigned> device_flags{0};

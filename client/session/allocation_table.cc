@@ -1,5 +1,6 @@
 #include "client/session/allocation_table.h"
 
+#include <memory>
 #include <mutex>
 
 namespace slate::client {
@@ -31,6 +32,11 @@ void AllocationTable::insert(const Range& range) {
     at = ranges_.erase(at);
   }
   ranges_.insert_or_assign(range.address, range);
+}
+
+void AllocationTable::erase_all(std::uint32_t tag) {
+  std::unique_lock lock(mutex_);
+  std::erase_if(ranges_, [&](const auto& entry) { return entry.second.tag == tag; });
 }
 
 bool AllocationTable::erase(std::uint64_t address, std::uint32_t tag) {

@@ -24,6 +24,8 @@ class AllocationTable {
   void insert(const Range& range);
   /// Removes the range that begins at `address` and has this tag; false when there is none.
   bool erase(std::uint64_t address, std::uint32_t tag);
+  /// Removes all ranges that have this tag.
+  void erase_all(std::uint32_t tag);
   /// The range that `address` lies in.
   std::optional<Range> find(std::uint64_t address) const;
   /// True when all of [address, address + bytes) lies in one range. Requires: bytes > 0.

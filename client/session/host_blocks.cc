@@ -90,9 +90,15 @@ void HostBlocks::unmap_managed() {
   });
 }
 
+void HostBlocks::make_private() {
+  std::unique_lock lock(mutex_);
+  make_private_in_child();
+  std::erase_if(blocks_, [](const auto& entry) { return entry.second.replaces; });
+}
+
 void HostBlocks::make_private_in_child() {
   for (const auto& [address, block] : blocks_) {
-    // A child without the memory could not go on: then it had better share it.
+    // A program without the memory could not go on: then it had better share it.
     if (block.replaces) (void)replace_with_private(address, block.bytes);
   }
 }

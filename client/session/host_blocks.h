@@ -35,6 +35,9 @@ class HostBlocks {
   std::optional<HostBlock> take(std::uint64_t address);
   /// Of a session that is over and has no threads inside: what nobody can name any more.
   void unmap_managed();
+  /// Of a session that is over: gives the memory that the program had before its own contents
+  /// again, and forgets those blocks.
+  void make_private();
   /// Around fork(): nobody changes the table meanwhile.
   void lock_for_fork() { mutex_.lock(); }
   void unlock_in_parent() { mutex_.unlock(); }

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "tests/unit/client/cudart_fixture.h"
@@ -140,6 +143,35 @@ TEST_F(CudartHostTest, MemoryThatCannotBeSharedInPlaceIsRegisteredAllTheSame) {
   EXPECT_EQ(cudaHostUnregister(stack), cudaSuccess);
   EXPECT_EQ(cudaHostRegister(stack, sizeof(stack), cudaHostRegisterMapped), cudaErrorNotSupported);
   EXPECT_EQ(stack[1000], 5);
+}
+
+TEST_F(CudartHostTest, AResetEndsRegistrations) {
+  // In pages of its own, as shared memory takes their place.
+  const auto page_of = [](const void* at) {
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) {
+      std::uint64_t begin = 0, end = 0;
+      char access[8] = {};
+      std::sscanf(line.c_str(), "%lx-%lx %7s", &begin, &end, access);
+      if (begin <= reinterpret_cast<std::uintptr_t>(at) &&
+          reinterpret_cast<std::uintptr_t>(at) < end) {
+        return std::string(access);
+      }
+    }
+    return std::string();
+  };
+  std::vector<unsigned char> memory(kBytes, 7);
+  ASSERT_EQ(cudaHostRegister(memory.data(), kBytes, 0), cudaSuccess);
+  ASSERT_EQ(page_of(&memory[kBytes / 2]), "rw-s");
+  ASSERT_EQ(cudaDeviceReset(), cudaSuccess);
+  EXPECT_EQ(page_of(&memory[kBytes / 2]), "rw-p");
+  EXPECT_EQ(memory, std::vector<unsigned char>(kBytes, 7));
+  cudaPointerAttributes attributes{};
+  ASSERT_EQ(cudaPointerGetAttributes(&attributes, memory.data()), cudaSuccess);
+  EXPECT_EQ(attributes.type, cudaMemoryTypeUnregistered);
+  EXPECT_EQ(cudaHostUnregister(memory.data()), cudaErrorHostMemoryNotRegistered);
+  EXPECT_EQ(cudaHostRegister(memory.data(), kBytes, 0), cudaSuccess);
+  EXPECT_EQ(cudaHostUnregister(memory.data()), cudaSuccess);
 }
 
 TEST_F(CudartHostTest, PinnedMemoryOutlivesAResetAsPlainMemory) {

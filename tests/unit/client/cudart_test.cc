@@ -228,6 +228,10 @@ TEST_F(CudartTest, DeviceQuestionsAreAnsweredFromTheSegment) {
             cudaErrorInvalidValue);
   EXPECT_EQ(cudaSetDeviceFlags(3), cudaErrorInvalidValue);
   EXPECT_EQ(cudaDeviceEnablePeerAccess(0, 0), cudaErrorPeerAccessUnsupported);
+  EXPECT_EQ(cudaDeviceGetP2PAttribute(&value, cudaDevP2PAttrOnlyPartialNativeAtomicSupported, 0, 0),
+            cudaErrorInvalidDevice);
+  EXPECT_EQ(cudaDeviceGetP2PAttribute(&value, static_cast<cudaDeviceP2PAttr>(6), 0, 0),
+            cudaErrorInvalidValue);
 }
 
 TEST_F(CudartTest, OccupancyIsAnH200s) {
@@ -358,6 +362,15 @@ TEST_F(CudartTest, PoolsEndWithTheirSession) {
   EXPECT_EQ(cudaMallocFromPoolAsync(&memory, 100, pool, nullptr), cudaErrorInvalidValue);
   EXPECT_EQ(cudaMemPoolDestroy(pool), cudaErrorInvalidValue);
   EXPECT_EQ(cudaMallocAsync(&memory, 100, nullptr), cudaSuccess) << "the default pool is there";
+}
+
+TEST_F(CudartTest, AResetGivesTheLimitsBack) {
+  std::size_t fresh = 0, now = 0;
+  ASSERT_EQ(cudaDeviceGetLimit(&fresh, cudaLimitStackSize), cudaSuccess);
+  ASSERT_EQ(cudaDeviceSetLimit(cudaLimitStackSize, 4 * fresh), cudaSuccess);
+  ASSERT_EQ(cudaDeviceReset(), cudaSuccess);
+  ASSERT_EQ(cudaDeviceGetLimit(&now, cudaLimitStackSize), cudaSuccess);
+  EXPECT_EQ(now, fresh);
 }
 
 TEST_F(CudartTest, AFunctionThatIsMissingIsReportedToTheDaemon) {
