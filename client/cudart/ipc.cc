@@ -28,7 +28,7 @@ class OwnHandles {
   }
 
  private:
-  std::mutex mutex_;
+  std::mutex& mutex_ = Process::get().mutex_of(Process::Table::kOwnHandles);
   std::set<std::string> handles_;
 };
 

@@ -9,6 +9,8 @@
 #include <map>
 #include <mutex>
 
+#include "client/cudart/process.h"
+
 namespace slate::cudart {
 
 /// A place for pages; by default none.
@@ -45,7 +47,7 @@ class ManagedAdvice {
   void use(std::uint64_t session);
   void cut(std::uint64_t at);
 
-  std::mutex mutex_;
+  std::mutex& mutex_ = Process::get().mutex_of(Process::Table::kManagedAdvice);
   std::uint64_t session_ = 0;
   std::map<std::uint64_t, Part> parts_;  // by beginning, disjoint; what is missing has no advice
 };

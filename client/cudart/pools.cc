@@ -1,18 +1,11 @@
 #include "client/cudart/pools.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 
 namespace slate::cudart {
 
 Pools& Pools::get() {
-  static Pools* const instance = [] {
-    // A forked child finds no half-made change.
-    ::pthread_atfork([] { get().mutex_.lock(); }, [] { get().mutex_.unlock(); },
-                     [] { get().mutex_.unlock(); });
-    return new Pools;
-  }();
+  static Pools* const instance = new Pools;
   return *instance;
 }
 

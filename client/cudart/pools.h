@@ -12,6 +12,8 @@
 #include <optional>
 #include <unordered_map>
 
+#include "client/cudart/process.h"
+
 namespace slate::cudart {
 
 class Pools {
@@ -65,8 +67,8 @@ class Pools {
   };
   State& state_of(std::uint64_t session);
 
-  std::mutex mutex_;  // guards all below
-  State state_;       // of the newest session: an older one's pools are gone
+  std::mutex& mutex_ = Process::get().mutex_of(Process::Table::kPools);  // guards all below
+  State state_;  // of the newest session: an older one's pools are gone
   std::uint64_t last_ = 0;
 };
 

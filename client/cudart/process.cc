@@ -78,11 +78,15 @@ void Process::reset() {
 void Process::before_fork() {
   get().mutex_.lock();
   get().code_.lock_for_fork();
+  get().pinned_.lock_for_fork();
+  for (std::mutex& table : get().tables_) table.lock();
   if (get().owned_) get().owned_->host_blocks().lock_for_fork();
 }
 
 void Process::after_fork_in_parent() {
   if (get().owned_) get().owned_->host_blocks().unlock_in_parent();
+  for (std::mutex& table : get().tables_) table.unlock();
+  get().pinned_.unlock_after_fork(false);
   get().code_.unlock_after_fork(false);
   get().mutex_.unlock();
 }
@@ -96,6 +100,10 @@ void Process::after_fork_in_child() {
     // Not destroyed: a thread that does not exist here may have held its locks.
     [[maybe_unused]] const client::Session* left = process.owned_.release();
   }
+  for (std::mutex& table : process.tables_) table.unlock();
+  process.pinned_.unlock_after_fork(true);
+  // That memory is the child's own now, as make_private_in_child() left it.
+  process.pinned_.erase_all(kTagRegistered);
   process.code_.unlock_after_fork(true);
   process.mutex_.unlock();
 }

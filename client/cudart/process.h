@@ -4,6 +4,7 @@
 // calling. Thread-safe.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -29,6 +30,19 @@ class Process {
   static constexpr std::uint32_t kTagShared =
       3;  // allocated, and a block of the session's at first
 
+  /// The locks of the front's own tables: whoever forks holds them meanwhile, as a child would wait
+  /// for ever for a thread that it does not have. Nothing else is locked while one is held.
+  enum class Table {
+    kPools,
+    kManagedAdvice,
+    kStreamAttributes,
+    kOwnHandles,
+    kTextures,
+    kSurfaces,
+    kCount
+  };
+  std::mutex& mutex_of(Table table) { return tables_[static_cast<std::size_t>(table)]; }
+
   /// The session; connects if there is none. A failure to connect is remembered until reset().
   Result<client::Session*> session() {
     client::Session* known = session_.load(std::memory_order_acquire);
@@ -53,6 +67,7 @@ class Process {
 
   client::Code code_;
   client::AllocationTable pinned_;
+  std::array<std::mutex, static_cast<std::size_t>(Table::kCount)> tables_;
   std::atomic<client::Session*> session_{nullptr};
   std::mutex mutex_;  // guards all below, and changes of session_
   std::optional<Error> refusal_;

@@ -1,5 +1,7 @@
 // Attributes of streams. They are hints to a GPU's caches and memory, or say how a thread is to
 // wait: kept and told, and without effect here.
+#include "client/cudart/stream_attribute.h"
+
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -12,10 +14,24 @@ namespace {
 constexpr auto kLegacy = DefaultStream::kLegacy;
 constexpr auto kPerThread = DefaultStream::kPerThread;
 
-/// What was set, by stream and attribute. Streams' ids never come twice.
+/// What was set, by attribute.
+using Values = std::map<int, cudaStreamAttrValue>;
+
+/// The same by stream, of the present session.
 struct Kept {
-  std::mutex mutex;
-  std::map<std::uint64_t, std::map<int, cudaStreamAttrValue>> values;
+  std::mutex& mutex = Process::get().mutex_of(Process::Table::kStreamAttributes);
+  std::uint64_t session = 0;
+  std::map<std::uint64_t, Values> values;
+
+  void use(const Session& present) {
+    if (session == present.serial()) return;
+    values.clear();
+    session = present.serial();
+  }
+  Values of(std::uint64_t stream) const {
+    const auto at = values.find(stream);
+    return at == values.end() ? Values{} : at->second;
+  }
 };
 
 Kept& kept() {
@@ -50,6 +66,7 @@ cudaError_t about(cudaStream_t stream, DefaultStream zero, const Body& body) {
     auto id = stream_id(session, stream, zero);
     if (!id) return std::unexpected(id.error());
     const std::lock_guard lock(kept().mutex);
+    kept().use(session);
     return body(session, *id);
   });
 }
@@ -65,7 +82,7 @@ cudaError_t get(cudaStream_t stream, cudaStreamAttrID attribute, cudaStreamAttrV
       return {};
     }
     if (!is_kept(number)) return deny(cudaErrorInvalidValue);
-    const auto& values = kept().values[id];
+    const Values values = kept().of(id);
     const auto at = values.find(number);
     *value = at == values.end() ? initial(number) : at->second;
     return {};
@@ -93,12 +110,19 @@ cudaError_t copy_all(cudaStream_t to, cudaStream_t from, DefaultStream zero) {
     auto source = stream_id(session, from, zero);
     if (!source) return std::unexpected(source.error());
     const std::lock_guard lock(kept().mutex);
-    kept().values[*target] = std::map<int, cudaStreamAttrValue>(kept().values[*source]);
+    kept().use(session);
+    kept().values[*target] = kept().of(*source);
     return {};
   });
 }
 
 }  // namespace
+
+void forget_attributes(std::uint64_t stream) {
+  const std::lock_guard lock(kept().mutex);
+  kept().values.erase(stream);
+}
+
 }  // namespace slate::cudart
 
 using namespace slate::cudart;

@@ -21,7 +21,7 @@ struct SurfaceRecord {
 };
 
 /// What was made by number, of the present session. Thread-safe, never destroyed.
-template <typename Record>
+template <typename Record, Process::Table table>
 class Records {
  public:
   static Records& get() {
@@ -48,11 +48,11 @@ class Records {
   }
 
  private:
-  std::mutex mutex_;
+  std::mutex& mutex_ = Process::get().mutex_of(table);
   std::unordered_map<std::uint64_t, Record> records_;
 };
-using Textures = Records<TextureRecord>;
-using Surfaces = Records<SurfaceRecord>;
+using Textures = Records<TextureRecord, Process::Table::kTextures>;
+using Surfaces = Records<SurfaceRecord, Process::Table::kSurfaces>;
 
 /// The resource, and its elements.
 Maybe<TextureResource> resource_of(Session& session, const cudaResourceDesc& description) {

@@ -39,6 +39,15 @@ void AllocationTable::erase_all(std::uint32_t tag) {
   std::erase_if(ranges_, [&](const auto& entry) { return entry.second.tag == tag; });
 }
 
+void AllocationTable::unlock_after_fork(bool in_child) {
+  if (in_child) {
+    // A writer's lock knows its thread by a number that the child's thread does not have.
+    std::construct_at(&mutex_);
+  } else {
+    mutex_.unlock();
+  }
+}
+
 bool AllocationTable::erase(std::uint64_t address, std::uint32_t tag) {
   std::unique_lock lock(mutex_);
   const auto at = ranges_.find(address);

@@ -33,6 +33,9 @@ class AllocationTable {
   /// True when [address, address + bytes) touches any range.
   bool touches(std::uint64_t address, std::uint64_t bytes) const;
   std::size_t size() const;
+  /// fork(): lock before, unlock after on both sides, so that the child finds no half-made change.
+  void lock_for_fork() { mutex_.lock(); }
+  void unlock_after_fork(bool in_child);
 
  private:
   mutable std::shared_mutex mutex_;

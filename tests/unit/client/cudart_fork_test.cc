@@ -5,9 +5,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/unit/client/cudart_fixture.h"
@@ -60,6 +63,40 @@ TEST_F(CudartForkTest, RegisteredMemoryIsTheChildsOwn) {
             cudaSuccess);
   EXPECT_EQ(back, 3) << "and the parent's is still what the device reads";
   EXPECT_EQ(cudaHostUnregister(memory.data()), cudaSuccess);
+}
+
+TEST_F(CudartForkTest, AChildFindsNoTableInUse) {
+  // Each of these looks into another table of the process's.
+  const std::vector<std::function<void()>> uses{
+      [] {
+        cudaStreamAttrValue value{};
+        cudaStreamSetAttribute(nullptr, cudaStreamAttributeAccessPolicyWindow, &value);
+      },
+      [] {
+        cudaResourceDesc resource{};
+        cudaGetTextureObjectResourceDesc(&resource, 1);
+      },
+      [this] {
+        unsigned flags = 0;
+        cudaHostGetFlags(&flags, device);
+      },
+  };
+  for (const auto& use : uses) {
+    use();
+    std::atomic<bool> stop{false};
+    std::thread other([&] {
+      while (!stop) use();
+    });
+    for (int i = 0; i < 5; ++i) {
+      EXPECT_EQ(status_of([&] {
+                  use();
+                  return true;
+                }),
+                0);
+    }
+    stop = true;
+    other.join();
+  }
 }
 
 TEST_F(CudartForkTest, AProgramStartedByExecInheritsNoDescriptor) {
