@@ -352,6 +352,17 @@ std::optional<Answer> capture_wait(Session& session, std::uint64_t stream, cudaE
   return Answer();
 }
 
+void end_captures_of(Session& session, std::uint64_t stream) {
+  if (active.load(std::memory_order_relaxed) == 0) [[likely]]
+    return;
+  const std::lock_guard lock(Graphs::get().mutex);
+  const Frontier* frontier = frontier_of(session, stream);
+  if (frontier == nullptr) return;
+  const CapturePointer capture = frontier->capture;
+  // What another stream's capture has of this one goes on waiting to be joined.
+  if (capture->origin == stream) end(captures_of(session), capture);
+}
+
 bool is_captured_event(cudaEvent_t event) {
   if (active.load(std::memory_order_relaxed) == 0) [[likely]]
     return false;

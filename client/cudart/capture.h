@@ -31,6 +31,8 @@ Answer refuse_capture(Session& session, std::uint64_t stream, const char* what =
 /// An answer when recording or waiting concerns a capture.
 std::optional<Answer> capture_record(Session& session, std::uint64_t stream, cudaEvent_t event);
 std::optional<Answer> capture_wait(Session& session, std::uint64_t stream, cudaEvent_t event);
+/// The stream is no more: a capture that began there ends without a graph.
+void end_captures_of(Session& session, std::uint64_t stream);
 /// True when the event's last recording was captured, so that nothing can wait for it by itself.
 bool is_captured_event(cudaEvent_t event);
 

@@ -44,7 +44,7 @@ void end_thread_stream(void* stream) {
   const ThreadStream& ended = *static_cast<ThreadStream*>(stream);
   Session* session = Process::get().current();
   if (session == nullptr || session->serial() != ended.session) return;
-  answer([&]() -> Answer { return session->destroy_stream(ended.id); });
+  answer([&]() -> Answer { return destroy_stream(*session, ended.id); });
 }
 
 /// Arranges for that. Not a destructor of thread_stream: those run at exit too, before the exit

@@ -83,6 +83,8 @@ enum class DefaultStream { kLegacy, kPerThread };
 
 /// The id behind a stream handle.
 Maybe<std::uint64_t> stream_id(Session& session, cudaStream_t stream, DefaultStream zero);
+/// Also ends what it captures, and forgets its attributes.
+Answer destroy_stream(Session& session, std::uint64_t stream);
 /// The id behind an event handle.
 Maybe<std::uint64_t> event_id(Session& session, cudaEvent_t event);
 

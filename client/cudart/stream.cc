@@ -3,6 +3,7 @@
 
 #include "client/cudart/capture.h"
 #include "client/cudart/front.h"
+#include "client/cudart/stream_attribute.h"
 
 namespace slate::cudart {
 namespace {
@@ -107,6 +108,15 @@ cudaError_t get_id(cudaStream_t stream, unsigned long long* number, DefaultStrea
 }
 
 }  // namespace
+
+Answer destroy_stream(Session& session, std::uint64_t stream) {
+  auto destroyed = session.destroy_stream(stream);
+  if (!destroyed) return std::unexpected<Failure>(destroyed.error());
+  end_captures_of(session, stream);
+  forget_attributes(stream);
+  return {};
+}
+
 }  // namespace slate::cudart
 
 using namespace slate::cudart;
@@ -125,7 +135,7 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, i
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return with_session(
-      [&](Session& session) -> Answer { return session.destroy_stream(address_of(stream)); });
+      [&](Session& session) -> Answer { return destroy_stream(session, address_of(stream)); });
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {

@@ -223,6 +223,44 @@ TEST_F(CudartTest, AskingTheDefaultStreamWhetherItCapturesBreaksNoCapture) {
   EXPECT_EQ(cudaStreamEndCapture(blocking, &graph), cudaSuccess);
 }
 
+TEST_F(CudartTest, ACaptureEndsWithTheStreamThatItBeganOn) {
+  cudaStream_t origin = nullptr, joined = nullptr;
+  cudaEvent_t event = nullptr;
+  cudaGraph_t graph = nullptr;
+  void* memory = nullptr;
+  ASSERT_EQ(cudaEventCreate(&event), cudaSuccess);
+  ASSERT_EQ(cudaStreamCreateWithFlags(&joined, cudaStreamNonBlocking), cudaSuccess);
+  const auto begin = [&] {
+    ASSERT_EQ(cudaStreamCreateWithFlags(&origin, cudaStreamNonBlocking), cudaSuccess);
+    ASSERT_EQ(cudaStreamBeginCapture(origin, cudaStreamCaptureModeGlobal), cudaSuccess);
+    ASSERT_EQ(cudaEventRecord(event, origin), cudaSuccess);
+    ASSERT_EQ(cudaStreamWaitEvent(joined, event), cudaSuccess);
+  };
+  begin();
+  EXPECT_EQ(cudaStreamDestroy(origin), cudaSuccess);
+  EXPECT_EQ(cudaMalloc(&memory, 64), cudaSuccess);
+  EXPECT_EQ(cudaStreamEndCapture(joined, &graph), cudaErrorIllegalState);
+  EXPECT_EQ(launch(1, 32, 0, joined), cudaSuccess);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  // A stream that only joined takes its work along, if there is some.
+  for (const bool works : {false, true}) {
+    begin();
+    if (works) {
+      EXPECT_EQ(launch(1, 32, 0, joined), cudaSuccess);
+    }
+    EXPECT_EQ(cudaStreamDestroy(joined), cudaSuccess);
+    EXPECT_EQ(cudaStreamEndCapture(origin, &graph),
+              works ? cudaErrorStreamCaptureUnjoined : cudaSuccess);
+    ASSERT_EQ(cudaStreamCreateWithFlags(&joined, cudaStreamNonBlocking), cudaSuccess);
+  }
+  // So with the stream of a thread that ends.
+  std::thread([] {
+    EXPECT_EQ(cudaStreamBeginCapture(cudaStreamPerThread, cudaStreamCaptureModeGlobal),
+              cudaSuccess);
+  }).join();
+  EXPECT_EQ(cudaMalloc(&memory, 64), cudaSuccess);
+}
+
 TEST_F(CudartTest, WhatAStreamWasToldOfItsCaptureStaysUntilItIsAskedAgain) {
   cudaStream_t streams[2] = {};
   const cudaGraphNode_t* told[2] = {};
