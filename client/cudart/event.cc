@@ -29,12 +29,15 @@ cudaError_t create(cudaEvent_t* event, unsigned flags) {
 cudaError_t record(cudaEvent_t event, cudaStream_t stream, unsigned flags, DefaultStream zero) {
   return with_session([&](Session& session) -> Answer {
     if ((flags & ~unsigned{cudaEventRecordExternal}) != 0) return deny(cudaErrorInvalidValue);
-    // Only streams that are being captured record external events.
-    if (flags != 0) return deny(cudaErrorIllegalState);
     auto id = event_id(session, event);
     if (!id) return std::unexpected(id.error());
     auto on = stream_id(session, stream, zero);
     if (!on) return std::unexpected(on.error());
+    // For whoever waits outside the graph: only streams that capture can be told so.
+    if (flags != 0) {
+      const auto taken = capture(session, *on, RecordNode{event});
+      return taken ? *taken : deny(cudaErrorIllegalState);
+    }
     if (auto taken = capture_record(session, *on, event)) return *taken;
     return session.record(*id, *on);
   });

@@ -78,6 +78,11 @@ cudaError_t wait_event(cudaStream_t stream, cudaEvent_t event, unsigned flags, D
     if ((flags & ~unsigned{cudaEventWaitExternal}) != 0) return deny(cudaErrorInvalidValue);
     auto waited = event_id(session, event);
     if (!waited) return std::unexpected(waited.error());
+    // A wait for the event as it will be when the graph runs, whoever records it.
+    if (flags != 0) {
+      const auto taken = capture(session, id, WaitNode{event});
+      return taken ? *taken : deny(cudaErrorIllegalState);
+    }
     if (auto taken = capture_wait(session, id, event)) return *taken;
     return session.wait(id, *waited);
   });

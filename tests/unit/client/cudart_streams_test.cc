@@ -261,6 +261,31 @@ TEST_F(CudartTest, ACaptureEndsWithTheStreamThatItBeganOn) {
   EXPECT_EQ(cudaMalloc(&memory, 64), cudaSuccess);
 }
 
+TEST_F(CudartTest, ExternalEventsAreNodesOfWhatIsCaptured) {
+  cudaStream_t stream = nullptr;
+  cudaEvent_t event = nullptr;
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaEventCreate(&event), cudaSuccess);
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  EXPECT_EQ(cudaStreamWaitEvent(stream, event, cudaEventWaitExternal), cudaErrorIllegalState);
+  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+  EXPECT_EQ(cudaEventRecordWithFlags(event, stream, cudaEventRecordExternal), cudaSuccess);
+  EXPECT_EQ(cudaStreamWaitEvent(stream, event, cudaEventWaitExternal), cudaSuccess);
+  ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  cudaGraphNode_t nodes[2] = {};
+  std::size_t count = 2;
+  ASSERT_EQ(cudaGraphGetNodes(graph, nodes, &count), cudaSuccess);
+  ASSERT_EQ(count, 2u);
+  cudaEvent_t recorded = nullptr, waited = nullptr;
+  EXPECT_EQ(cudaGraphEventRecordNodeGetEvent(nodes[0], &recorded), cudaSuccess);
+  EXPECT_EQ(cudaGraphEventWaitNodeGetEvent(nodes[1], &waited), cudaSuccess);
+  EXPECT_TRUE(recorded == event && waited == event);
+  cudaGraphExec_t exec = nullptr;
+  ASSERT_EQ(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
+  EXPECT_EQ(cudaGraphLaunch(exec, stream), cudaSuccess);
+  EXPECT_EQ(cudaEventSynchronize(event), cudaSuccess);
+}
+
 TEST_F(CudartTest, WhatAStreamWasToldOfItsCaptureStaysUntilItIsAskedAgain) {
   cudaStream_t streams[2] = {};
   const cudaGraphNode_t* told[2] = {};
