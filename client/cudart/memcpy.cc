@@ -1,5 +1,6 @@
 // The copy and fill functions of one and two dimensions, each also in the form for programs with
 // per-thread default streams.
+#include "client/cudart/capture.h"
 #include "client/cudart/copy.h"
 
 namespace slate::cudart {
@@ -44,10 +45,16 @@ cudaError_t run_copy_2d(const CopyCall& call, cudaStream_t stream, DefaultStream
   return run_copy(call, stream, zero);
 }
 
-cudaError_t run_peer(void* to, int to_device, const void* from, int from_device, std::size_t count,
-                     cudaStream_t stream) {
+/// There is one device. Nevertheless a copy between devices, which CUDA does not capture.
+cudaError_t run_peer(int to_device, int from_device, const CopyCall& call, cudaStream_t stream) {
   if (to_device != 0 || from_device != 0) return remember(cudaErrorInvalidDevice);
-  return run_copy(line(to, from, count, cudaMemcpyDeviceToDevice), stream, DefaultStream::kLegacy);
+  if (call.width == 0) return cudaSuccess;
+  return with_session([&](Session& session) -> Answer {
+    auto id = stream_id(session, stream, DefaultStream::kLegacy);
+    if (!id) return std::unexpected(id.error());
+    if (is_capturing(session, *id)) return refuse_capture(session, *id);
+    return copy(session, call, *id);
+  });
 }
 
 constexpr auto kLegacy = DefaultStream::kLegacy;
@@ -99,11 +106,12 @@ cudaError_t cudaMemcpy2DAsync_ptsz(void* to, std::size_t to_pitch, const void* f
 
 cudaError_t cudaMemcpyPeer(void* to, int to_device, const void* from, int from_device,
                            std::size_t count) {
-  return run_peer(to, to_device, from, from_device, count, nullptr);
+  return run_peer(to_device, from_device, line(to, from, count, cudaMemcpyDeviceToDevice), nullptr);
 }
 cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device,
                                 std::size_t count, cudaStream_t stream) {
-  return run_peer(to, to_device, from, from_device, count, stream);
+  return run_peer(to_device, from_device,
+                  asynchronous(line(to, from, count, cudaMemcpyDeviceToDevice)), stream);
 }
 
 cudaError_t cudaMemset(void* to, int value, std::size_t count) {

@@ -22,6 +22,7 @@ struct SymbolCopy {
   std::size_t offset;
   std::size_t count;
   int kind;  // a cudaMemcpyKind, or what the program takes for one
+  bool asynchronous = false;
 };
 
 /// The address of the part of the symbol that is to be copied. `host_kind`: the kind with the other
@@ -46,7 +47,9 @@ cudaError_t copy_to_symbol(const SymbolCopy& call, const void* from, cudaStream_
     if (!target) return std::unexpected(target.error());
     auto id = stream_id(session, stream, zero);
     if (!id) return std::unexpected(id.error());
-    return copy(session, {*target, call.count, from, call.count, call.count, 1, call.kind}, *id);
+    return copy(
+        session,
+        {*target, call.count, from, call.count, call.count, 1, call.kind, call.asynchronous}, *id);
   });
 }
 
@@ -57,7 +60,9 @@ cudaError_t copy_from_symbol(void* to, const SymbolCopy& call, cudaStream_t stre
     if (!source) return std::unexpected(source.error());
     auto id = stream_id(session, stream, zero);
     if (!id) return std::unexpected(id.error());
-    return copy(session, {to, call.count, *source, call.count, call.count, 1, call.kind}, *id);
+    return copy(session,
+                {to, call.count, *source, call.count, call.count, 1, call.kind, call.asynchronous},
+                *id);
   });
 }
 
@@ -101,12 +106,12 @@ cudaError_t cudaMemcpyToSymbol_ptds(const void* symbol, const void* from, std::s
 }
 cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* from, std::size_t count,
                                     std::size_t offset, cudaMemcpyKind kind, cudaStream_t stream) {
-  return copy_to_symbol({symbol, offset, count, kind}, from, stream, kLegacy);
+  return copy_to_symbol({symbol, offset, count, kind, true}, from, stream, kLegacy);
 }
 cudaError_t cudaMemcpyToSymbolAsync_ptsz(const void* symbol, const void* from, std::size_t count,
                                          std::size_t offset, cudaMemcpyKind kind,
                                          cudaStream_t stream) {
-  return copy_to_symbol({symbol, offset, count, kind}, from, stream, kPerThread);
+  return copy_to_symbol({symbol, offset, count, kind, true}, from, stream, kPerThread);
 }
 
 cudaError_t cudaMemcpyFromSymbol(void* to, const void* symbol, std::size_t count,
@@ -120,12 +125,12 @@ cudaError_t cudaMemcpyFromSymbol_ptds(void* to, const void* symbol, std::size_t 
 cudaError_t cudaMemcpyFromSymbolAsync(void* to, const void* symbol, std::size_t count,
                                       std::size_t offset, cudaMemcpyKind kind,
                                       cudaStream_t stream) {
-  return copy_from_symbol(to, {symbol, offset, count, kind}, stream, kLegacy);
+  return copy_from_symbol(to, {symbol, offset, count, kind, true}, stream, kLegacy);
 }
 cudaError_t cudaMemcpyFromSymbolAsync_ptsz(void* to, const void* symbol, std::size_t count,
                                            std::size_t offset, cudaMemcpyKind kind,
                                            cudaStream_t stream) {
-  return copy_from_symbol(to, {symbol, offset, count, kind}, stream, kPerThread);
+  return copy_from_symbol(to, {symbol, offset, count, kind, true}, stream, kPerThread);
 }
 
 }  // extern "C"

@@ -172,6 +172,64 @@ void graph_rows() {
   ROW("cudaDeviceSynchronize/after-graphs", cudaDeviceSynchronize());
 }
 
+namespace {
+
+__device__ int variable;
+
+/// The types of the nodes that a stream has captured, which it then does no longer.
+std::string types_of_captured(cudaStream_t stream) {
+  cudaGraph_t graph = nullptr;
+  if (cudaStreamEndCapture(stream, &graph) != cudaSuccess) return "none";
+  cudaGraphNode_t nodes[4] = {};
+  std::size_t count = 4;
+  cudaGraphGetNodes(graph, nodes, &count);
+  std::string types;
+  for (std::size_t i = 0; i < count; ++i) {
+    cudaGraphNodeType type;
+    cudaGraphNodeGetType(nodes[i], &type);
+    types += (i == 0 ? "" : " ") + std::to_string(type);
+  }
+  cudaGraphDestroy(graph);
+  return types;
+}
+
+/// External events, symbols, peers, the default stream, streams that go. `stream` does not wait for
+/// the default one.
+void special_capture_rows(cudaStream_t stream) {
+  constexpr auto kGlobal = cudaStreamCaptureModeGlobal;
+  cudaEvent_t event = nullptr;
+  cudaGraph_t graph = nullptr;
+  cudaStreamCaptureStatus status;
+  void* memory = nullptr;
+  cudaMalloc(&memory, 64);
+  cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+  ROW("cudaStreamWaitEvent/external", cudaStreamWaitEvent(stream, event, cudaEventWaitExternal));
+  cudaStreamBeginCapture(stream, kGlobal);
+  ROW("cudaEventRecordWithFlags/external-capturing",
+      cudaEventRecordWithFlags(event, stream, cudaEventRecordExternal));
+  ROW("cudaStreamWaitEvent/external-capturing",
+      cudaStreamWaitEvent(stream, event, cudaEventWaitExternal));
+  std::printf("cudaStreamEndCapture/external: %s\n", types_of_captured(stream).c_str());
+  cudaStreamBeginCapture(stream, kGlobal);
+  const int value = 1;
+  ROW("cudaMemcpyToSymbolAsync/capturing",
+      cudaMemcpyToSymbolAsync(variable, &value, sizeof(value), 0, cudaMemcpyHostToDevice, stream));
+  ROW("cudaMemcpyPeerAsync/capturing", cudaMemcpyPeerAsync(memory, 0, memory, 0, 4, stream));
+  ROW("cudaStreamEndCapture/of-peers", cudaStreamEndCapture(stream, &graph));
+  cudaStream_t blocking = nullptr;
+  cudaStreamCreate(&blocking);
+  cudaStreamBeginCapture(blocking, kGlobal);
+  ROW("cudaStreamIsCapturing/default-stream", cudaStreamIsCapturing(nullptr, &status));
+  ROW("cudaStreamIsCapturing/blocking-then", cudaStreamIsCapturing(blocking, &status),
+      std::to_string(status));
+  ROW("cudaStreamDestroy/capturing", cudaStreamDestroy(blocking));
+  ROW("cudaFree/capturing-stream-destroyed", cudaFree(memory));
+  cudaEventDestroy(event);
+  cudaGetLastError();
+}
+
+}  // namespace
+
 void capture_rows() {
   cudaStream_t stream = nullptr, other = nullptr;
   cudaEvent_t event = nullptr;
@@ -230,6 +288,7 @@ void capture_rows() {
   ROW("cudaDeviceSynchronize/capturing", cudaDeviceSynchronize(), state());
   cudaStreamEndCapture(stream, &graph);
   cudaGetLastError();
+  special_capture_rows(stream);
   cudaStreamCaptureMode mode = kRelaxed;
   ROW("cudaThreadExchangeStreamCaptureMode/normal", cudaThreadExchangeStreamCaptureMode(&mode),
       std::to_string(mode));

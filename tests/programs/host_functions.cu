@@ -6,9 +6,12 @@ __global__ void add(int* value, int amount) {
   *value += amount;
 }
 
+__device__ int variable = 0;
+
 struct Exchange {
-  int in = 0;   // what the function finds
-  int out = 0;  // what it leaves for the next copy
+  int in = 0;    // what the function finds
+  int out = 0;   // what it leaves for the next copy
+  int back = 0;  // the same by way of a variable
 };
 
 std::atomic<bool> asked{false};
@@ -38,11 +41,16 @@ int main() {
   Exchange* exchange = nullptr;
   cudaMallocHost(&exchange, sizeof(Exchange));
   *exchange = {};
+  cudaMemcpyFromSymbol(&exchange->back, variable, sizeof(int));
   add<<<1, 1, 0, streams[0]>>>(memory, 3);
   cudaMemcpyAsync(&exchange->in, memory, sizeof(int), cudaMemcpyDeviceToHost, streams[0]);
   cudaLaunchHostFunc(streams[0], answer, exchange);
   cudaMemcpyAsync(memory, &exchange->out, sizeof(int), cudaMemcpyHostToDevice, streams[0]);
   add<<<1, 1, 0, streams[0]>>>(memory, 4);
+  cudaMemcpyToSymbolAsync(variable, &exchange->out, sizeof(int), 0, cudaMemcpyHostToDevice,
+                          streams[0]);
+  cudaMemcpyFromSymbolAsync(&exchange->back, variable, sizeof(int), 0, cudaMemcpyDeviceToHost,
+                            streams[0]);
   // None of these calls waits for the function, which waits for the last of them.
   std::printf("query %s\n", cudaGetErrorName(cudaStreamQuery(streams[0])));
   asked = true;
@@ -57,6 +65,7 @@ int main() {
   int result = 0;
   cudaMemcpy(&result, memory, sizeof(int), cudaMemcpyDeviceToHost);
   std::printf("in %d out %d result %d\n", exchange->in, exchange->out, result);
+  std::printf("back %d\n", exchange->back);
 
   int digits[6] = {1, 2, 3, 4, 5, 6};
   for (int i = 0; i < 6; ++i) cudaLaunchHostFunc(streams[0], digit, &digits[i]);

@@ -261,6 +261,33 @@ TEST_F(CudartTest, ACaptureEndsWithTheStreamThatItBeganOn) {
   EXPECT_EQ(cudaMalloc(&memory, 64), cudaSuccess);
 }
 
+TEST_F(CudartTest, AsynchronousCopiesOfSymbolsAreCapturedAndThoseBetweenDevicesNot) {
+  cudaStream_t stream = nullptr;
+  cudaGraph_t graph = nullptr;
+  void* memory = nullptr;
+  int value = 7, back = 0;
+  ASSERT_EQ(cudaMalloc(&memory, 64), cudaSuccess);
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+  EXPECT_EQ(cudaMemcpyToSymbolAsync(host_variable, &value, sizeof(value), 0, cudaMemcpyHostToDevice,
+                                    stream),
+            cudaSuccess);
+  EXPECT_EQ(cudaMemcpyFromSymbolAsync(&back, host_variable, sizeof(back), 0, cudaMemcpyDeviceToHost,
+                                      stream),
+            cudaSuccess);
+  ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  cudaGraphExec_t exec = nullptr;
+  ASSERT_EQ(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
+  value = 9;
+  EXPECT_EQ(cudaGraphLaunch(exec, stream), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_EQ(back, 9);
+  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+  EXPECT_EQ(cudaMemcpyPeerAsync(memory, 0, memory, 0, 4, stream),
+            cudaErrorStreamCaptureUnsupported);
+  EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+}
+
 TEST_F(CudartTest, ExternalEventsAreNodesOfWhatIsCaptured) {
   cudaStream_t stream = nullptr;
   cudaEvent_t event = nullptr;
