@@ -1,6 +1,7 @@
 // What nvcc's host code calls before main(): fat binaries, kernels and variables are noted, nothing
 // is unpacked and no daemon is looked for. Also the stack of launch configurations between
 // <<<...>>> and the stub.
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -17,10 +18,13 @@ struct CallConfiguration {
 };
 
 /// Configurations nest when a launch's arguments launch kernels themselves: one level in practice.
-constexpr int kMostNested = 16;
+/// Arguments that throw leave theirs behind, and nobody says so. Hence a ring: the oldest make
+/// room.
+constexpr unsigned kMostNested = 16;
 struct ConfigurationStack {
   std::array<CallConfiguration, kMostNested> items;
-  int count = 0;
+  unsigned next = 0;   // counts up, and wraps
+  unsigned count = 0;  // of those that are there
 };
 constinit thread_local ConfigurationStack configurations{};
 
@@ -95,14 +99,15 @@ char __cudaInitModule(void** handle) {
 
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, std::size_t shared,
                                      CUstream_st* stream) {
-  if (configurations.count == kMostNested) return cudaErrorLaunchOutOfResources;
-  configurations.items[configurations.count++] = {grid, block, shared, stream};
+  configurations.items[configurations.next++ % kMostNested] = {grid, block, shared, stream};
+  configurations.count = std::min(configurations.count + 1, kMostNested);
   return cudaSuccess;
 }
 
 cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, std::size_t* shared, void* stream) {
   if (configurations.count == 0) return remember(cudaErrorMissingConfiguration);
-  const CallConfiguration& top = configurations.items[--configurations.count];
+  --configurations.count;
+  const CallConfiguration& top = configurations.items[--configurations.next % kMostNested];
   *grid = top.grid;
   *block = top.block;
   *shared = top.shared;

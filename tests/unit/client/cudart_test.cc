@@ -144,6 +144,21 @@ TEST_F(CudartTest, LaunchesThroughEveryEntryPointReachTheDaemon) {
   EXPECT_NE(launches[2].stream, 0u) << "the per-thread stream is not the legacy one";
 }
 
+TEST_F(CudartTest, ArgumentsThatThrowCostNoLaterLaunch) {
+  dim3 grid, block;
+  std::size_t shared = 0;
+  cudaStream_t stream = nullptr;
+  for (int i = 0; i < 100; ++i) ASSERT_EQ(__cudaPushCallConfiguration(1, 32, 0, nullptr), 0u);
+  for (const unsigned blocks : {7u, 8u}) {
+    ASSERT_EQ(__cudaPushCallConfiguration(blocks, 32, 0, nullptr), 0u);
+    ASSERT_EQ(__cudaPopCallConfiguration(&grid, &block, &shared, &stream), cudaSuccess);
+    EXPECT_EQ(grid.x, blocks);
+  }
+  while (__cudaPopCallConfiguration(&grid, &block, &shared, &stream) == cudaSuccess) {
+  }
+  EXPECT_EQ(cudaGetLastError(), cudaErrorMissingConfiguration) << "and nothing is lost in silence";
+}
+
 TEST_F(CudartTest, LaunchErrorsAreCudas) {
   EXPECT_EQ(launch(1, 2000), cudaErrorInvalidValue);
   EXPECT_EQ(cudaPeekAtLastError(), cudaErrorInvalidValue);
