@@ -1,6 +1,7 @@
 #include "client/cudart/copy.h"
 
 #include <cstring>
+#include <vector>
 
 #include "client/cudart/capture.h"
 
@@ -111,6 +112,39 @@ Answer copy_on_host(Session& session, const CopyCall& call, std::uint64_t stream
   return {};
 }
 
+/// True when every byte of the elements is the same, as fills are made of bytes.
+bool is_uniform(const FillCall& call) {
+  const auto byte = [&](std::size_t i) {
+    return static_cast<unsigned>(call.value) >> 8 * i & 0xff;
+  };
+  for (std::size_t i = 1; i < call.element; ++i) {
+    if (byte(i) != byte(0)) return false;
+  }
+  return true;
+}
+
+std::vector<std::byte> row_of(const FillCall& call) {
+  std::vector<std::byte> row(call.width);
+  for (std::size_t at = 0; at < call.width; at += call.element) {
+    std::memcpy(row.data() + at, &call.value, call.element);
+  }
+  return row;
+}
+
+Answer fill_on_device(Session& session, const client::DeviceRows& rows, const FillCall& call,
+                      std::uint64_t stream) {
+  if (is_uniform(call)) {
+    return session.fill(rows, static_cast<std::uint8_t>(call.value), {call.width, call.height},
+                        stream);
+  }
+  const std::vector<std::byte> row = row_of(call);
+  for (std::size_t y = 0; y < call.height; ++y) {
+    auto ok = session.write(rows.address + y * rows.pitch, row, stream);
+    if (!ok) return std::unexpected<Failure>(ok.error());
+  }
+  return {};
+}
+
 }  // namespace
 
 bool is_device_address(Session& session, const void* address) {
@@ -182,6 +216,10 @@ Answer copy(Session& session, const CopyCall& call, std::uint64_t stream) {
   return outcome;
 }
 
+bool is_fillable(Session& session, const void* address, std::size_t pitch, client::Shape shape) {
+  return device_side(session, address, pitch, shape).has_value();
+}
+
 Answer fill(Session& session, const FillCall& call, std::uint64_t stream) {
   if (call.width == 0 || call.height == 0) return {};
   if (call.height > 1 && call.width > call.pitch) return deny(cudaErrorInvalidValue);
@@ -192,9 +230,9 @@ Answer fill(Session& session, const FillCall& call, std::uint64_t stream) {
     cudaMemsetParams params{};
     params.dst = call.to;
     params.pitch = call.pitch;
-    params.value = static_cast<unsigned>(call.value) & 0xff;
-    params.elementSize = 1;
-    params.width = call.width;
+    params.value = static_cast<unsigned>(call.value) & (~0u >> (32 - 8 * call.element));
+    params.elementSize = static_cast<unsigned>(call.element);
+    params.width = call.width / call.element;
     params.height = call.height;
     if (auto taken = capture(session, stream, FillNode{params})) return *taken;
   }
@@ -205,13 +243,19 @@ Answer fill(Session& session, const FillCall& call, std::uint64_t stream) {
   };
   if (!side->device) {
     if (auto ok = wait(); !ok) return ok;
-    for (std::size_t row = 0; row < call.height; ++row) {
-      std::memset(static_cast<std::byte*>(call.to) + row * call.pitch, call.value, call.width);
+    const bool uniform = is_uniform(call);
+    const std::vector<std::byte> row = uniform ? std::vector<std::byte>() : row_of(call);
+    for (std::size_t y = 0; y < call.height; ++y) {
+      auto* const to = static_cast<std::byte*>(call.to) + y * call.pitch;
+      if (uniform) {
+        std::memset(to, call.value, call.width);
+      } else {
+        std::memcpy(to, row.data(), call.width);
+      }
     }
     return {};
   }
-  auto sent = session.fill(side->rows, static_cast<std::uint8_t>(call.value), shape, stream);
-  if (!sent) return std::unexpected<Failure>(sent.error());
+  if (auto sent = fill_on_device(session, side->rows, call, stream); !sent) return sent;
   // Of memory that the host may look at, CUDA's fill returns when it is done.
   if (side->shared && !call.asynchronous) return wait();
   return {};

@@ -27,11 +27,14 @@ struct FillCall {
   void* to;
   std::size_t pitch;
   int value;
-  std::size_t width;
+  std::size_t width;  // bytes
   std::size_t height;
   bool asynchronous = true;  // returns at once, also where the host may look
+  std::size_t element = 1;   // bytes of the value, of which there are whole ones in a row
 };
 Answer fill(Session& session, const FillCall& call, std::uint64_t stream);
+/// Whether the device or, of pinned memory, the host can fill all of these rows.
+bool is_fillable(Session& session, const void* address, std::size_t pitch, client::Shape shape);
 
 /// A copy from or to these bytes of the host returns when it is done: those of memory that is not
 /// pinned have done all that the caller may wait for before they return.

@@ -1,6 +1,5 @@
 // What the nodes of graphs do, and how it is checked when a node is made.
 #include <algorithm>
-#include <cstring>
 
 #include "client/cudart/array.h"
 #include "client/cudart/copy.h"
@@ -47,33 +46,12 @@ Answer run(Session& session, const CopyNode& node, std::uint64_t stream) {
   return {};
 }
 
-/// True when every byte of the elements is the same, as fills are made of bytes.
-bool is_uniform(const cudaMemsetParams& params) {
-  const unsigned byte = params.value & 0xff;
-  for (unsigned i = 1; i < params.elementSize; ++i) {
-    if (((params.value >> (8 * i)) & 0xff) != byte) return false;
-  }
-  return true;
-}
-
 Answer run(Session& session, const FillNode& node, std::uint64_t stream) {
   const cudaMemsetParams& params = node.params;
-  const std::size_t width = params.width * params.elementSize;
-  if (is_uniform(params)) {
-    return fill(
-        session,
-        {params.dst, params.pitch, static_cast<int>(params.value & 0xff), width, params.height},
-        stream);
-  }
-  std::vector<std::byte> row(width);
-  for (std::size_t at = 0; at < width; at += params.elementSize) {
-    std::memcpy(row.data() + at, &params.value, params.elementSize);
-  }
-  for (std::size_t y = 0; y < params.height; ++y) {
-    auto ok = session.write(address_of(params.dst) + y * params.pitch, row, stream);
-    if (!ok) return std::unexpected<Failure>(ok.error());
-  }
-  return {};
+  FillCall call{params.dst, params.pitch, static_cast<int>(params.value),
+                params.width * params.elementSize, params.height};
+  call.element = params.elementSize;
+  return fill(session, call, stream);
 }
 
 Answer run(Session& session, const HostNode& node, std::uint64_t stream) {
@@ -187,7 +165,7 @@ Maybe<Work> fill_work(Session& session, const cudaMemsetParams& params) {
   cudaMemsetParams kept = params;
   if (kept.height == 1) kept.pitch = kept.width * size;
   if (kept.pitch < kept.width * size || kept.pitch % size != 0 ||
-      !on_device(session, kept.dst, kept.pitch, {kept.width * size, kept.height})) {
+      !is_fillable(session, kept.dst, kept.pitch, {kept.width * size, kept.height})) {
     return deny(cudaErrorInvalidValue);
   }
   return Work(FillNode{kept});

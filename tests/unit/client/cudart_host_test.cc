@@ -174,6 +174,36 @@ TEST_F(CudartHostTest, AResetEndsRegistrations) {
   EXPECT_EQ(cudaHostUnregister(memory.data()), cudaSuccess);
 }
 
+TEST_F(CudartHostTest, GraphsFillPinnedMemory) {
+  constexpr int kCount = 16;
+  int* host = nullptr;
+  ASSERT_EQ(malloc_host(&host, kBytes), cudaSuccess);
+  char stack[200 << 10] = {};
+  ASSERT_EQ(cudaHostRegister(stack, sizeof(stack), 0), cudaSuccess);  // which the device cannot see
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaGraphCreate(&graph, 0), cudaSuccess);
+  cudaMemsetParams params{};
+  params.value = 0x01020304;
+  params.elementSize = 4;
+  params.width = kCount;
+  params.height = 1;
+  for (void* const to : {static_cast<void*>(host), static_cast<void*>(stack)}) {
+    params.dst = to;
+    cudaGraphNode_t node = nullptr;
+    ASSERT_EQ(cudaGraphAddMemsetNode(&node, graph, nullptr, 0, &params), cudaSuccess);
+  }
+  cudaGraphExec_t exec = nullptr;
+  ASSERT_EQ(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
+  ASSERT_EQ(cudaGraphLaunch(exec, nullptr), cudaSuccess);
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  for (int i = 0; i < kCount; ++i) {
+    EXPECT_EQ(host[i], 0x01020304);
+    EXPECT_EQ(std::memcmp(stack + 4 * i, host, 4), 0);
+  }
+  EXPECT_EQ(cudaHostUnregister(stack), cudaSuccess);
+  EXPECT_EQ(cudaFreeHost(host), cudaSuccess);
+}
+
 TEST_F(CudartHostTest, PinnedMemoryOutlivesAResetAsPlainMemory) {
   int* host = nullptr;
   ASSERT_EQ(malloc_host(&host, kBytes), cudaSuccess);
