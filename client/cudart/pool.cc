@@ -39,13 +39,16 @@ cudaError_t allocate(void** address, std::size_t bytes, const cudaMemPool_t* poo
     Pools& pools = Pools::get();
     const std::uint64_t from =
         pool != nullptr ? number_of(*pool) : pools.current_pool(session.serial());
-    if (!pools.with(session.serial(), from, [](Pools::Pool&) {})) {
-      return deny(cudaErrorInvalidValue);
-    }
+    const auto taken = pools.take(session.serial(), from, bytes);
+    if (taken == Pools::Take::kNoPool) return deny(cudaErrorInvalidValue);
     *address = nullptr;
+    if (taken == Pools::Take::kFull) return deny(cudaErrorMemoryAllocation);
     if (bytes == 0) return {};
     auto made = session.allocate(bytes);
-    if (!made) return std::unexpected<Failure>(made.error());
+    if (!made) {
+      pools.give_back(session.serial(), from, bytes);
+      return std::unexpected<Failure>(made.error());
+    }
     pools.allocated(session.serial(), from, *made, bytes);
     *address = pointer_to(*made);
     return {};
@@ -229,7 +232,7 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* prope
       return std::unexpected<Failure>(
           Error{ErrorCode::kNotSupported, "memory pools cannot be shared between processes yet"});
     }
-    *pool = handle_of(Pools::get().create(session.serial()));
+    *pool = handle_of(Pools::get().create(session.serial(), properties->maxSize));
     return {};
   });
 }
@@ -244,10 +247,8 @@ cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
 }
 
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, std::size_t) {
-  return about_pool(pool, [](Pools::Pool& its) -> Answer {
-    its.reserved_high = its.used;  // nothing is kept beyond what is in use
-    return {};
-  });
+  // Nothing is kept beyond what is in use.
+  return about_pool(pool, [](Pools::Pool&) -> Answer { return {}; });
 }
 
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {

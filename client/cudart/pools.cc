@@ -37,10 +37,10 @@ bool Pools::set_current(std::uint64_t session, std::uint64_t pool) {
   return true;
 }
 
-std::uint64_t Pools::create(std::uint64_t session) {
+std::uint64_t Pools::create(std::uint64_t session, std::uint64_t most) {
   const std::lock_guard lock(mutex_);
   State& state = state_of(session);
-  state.pools[++last_];
+  state.pools[++last_].most = most;
   return last_;
 }
 
@@ -52,13 +52,30 @@ bool Pools::destroy(std::uint64_t session, std::uint64_t pool) {
   return true;
 }
 
+Pools::Take Pools::take(std::uint64_t session, std::uint64_t pool, std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  State& state = state_of(session);
+  const auto at = state.pools.find(pool);
+  if (at == state.pools.end()) return Take::kNoPool;
+  Pool& its = at->second;
+  if (its.most != 0 && (bytes > its.most || its.used > its.most - bytes)) return Take::kFull;
+  its.used += bytes;
+  return Take::kTaken;
+}
+
+void Pools::give_back(std::uint64_t session, std::uint64_t pool, std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  State& state = state_of(session);
+  const auto at = state.pools.find(pool);
+  if (at != state.pools.end()) at->second.used -= bytes;
+}
+
 void Pools::allocated(std::uint64_t session, std::uint64_t pool, std::uint64_t address,
                       std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   State& state = state_of(session);
   const auto at = state.pools.find(pool);
   if (at == state.pools.end()) return;
-  at->second.used += bytes;
   at->second.used_high = std::max(at->second.used_high, at->second.used);
   at->second.reserved_high = std::max(at->second.reserved_high, at->second.used);
   state.owned[address] = {pool, bytes};

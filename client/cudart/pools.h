@@ -24,6 +24,7 @@ class Pools {
   struct Pool {
     std::array<int, 3> reuse{1, 1, 1};  // cudaMemPoolReuse*, in order; told, and without effect
     std::uint64_t release_threshold = 0;
+    std::uint64_t most = 0;  // bytes in use at once; 0: as many as there are
     std::uint64_t used = 0;
     std::uint64_t used_high = 0;
     std::uint64_t reserved_high = 0;
@@ -35,7 +36,8 @@ class Pools {
   std::uint64_t current_pool(std::uint64_t session);
   /// False when there is no such pool, as below.
   bool set_current(std::uint64_t session, std::uint64_t pool);
-  std::uint64_t create(std::uint64_t session);
+  /// `most`: as in Pool.
+  std::uint64_t create(std::uint64_t session, std::uint64_t most);
   /// The default pool cannot be destroyed. Memory of the pool lives on.
   bool destroy(std::uint64_t session, std::uint64_t pool);
   /// Calls `body(Pool&)`.
@@ -49,9 +51,14 @@ class Pools {
     return true;
   }
 
-  /// An allocation was made from the pool, or given back (which memory of no pool may be, too).
+  /// Whether the pool has room for so many bytes more; if so they count as used.
+  enum class Take { kTaken, kFull, kNoPool };
+  Take take(std::uint64_t session, std::uint64_t pool, std::uint64_t bytes);
+  /// The allocation for them could not be made, or is there.
+  void give_back(std::uint64_t session, std::uint64_t pool, std::uint64_t bytes);
   void allocated(std::uint64_t session, std::uint64_t pool, std::uint64_t address,
                  std::uint64_t bytes);
+  /// An allocation, which may be of no pool, was freed.
   void freed(std::uint64_t session, std::uint64_t address);
 
  private:

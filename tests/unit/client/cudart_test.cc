@@ -379,6 +379,29 @@ TEST_F(CudartTest, PoolsEndWithTheirSession) {
   EXPECT_EQ(cudaMallocAsync(&memory, 100, nullptr), cudaSuccess) << "the default pool is there";
 }
 
+TEST_F(CudartTest, APoolGivesNoMoreThanItsSize) {
+  cudaMemPool_t pool = nullptr;
+  cudaMemPoolProps properties{};
+  properties.allocType = cudaMemAllocationTypePinned;
+  properties.location = {cudaMemLocationTypeDevice, 0};
+  properties.maxSize = 1 << 20;
+  ASSERT_EQ(cudaMemPoolCreate(&pool, &properties), cudaSuccess);
+  void *memory = nullptr, *more = nullptr;
+  EXPECT_EQ(cudaMallocFromPoolAsync(&memory, 2 << 20, pool, nullptr), cudaErrorMemoryAllocation);
+  ASSERT_EQ(cudaMallocFromPoolAsync(&memory, 1 << 20, pool, nullptr), cudaSuccess);
+  EXPECT_EQ(cudaMallocFromPoolAsync(&more, 1, pool, nullptr), cudaErrorMemoryAllocation);
+  ASSERT_EQ(cudaFreeAsync(memory, nullptr), cudaSuccess);
+  EXPECT_EQ(cudaMallocFromPoolAsync(&more, 1, pool, nullptr), cudaSuccess);
+  // The most that it ever had is told until it is set.
+  std::uint64_t high = 0, none = 0;
+  ASSERT_EQ(cudaMemPoolTrimTo(pool, 0), cudaSuccess);
+  ASSERT_EQ(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemHigh, &high), cudaSuccess);
+  EXPECT_EQ(high, 1u << 20);
+  ASSERT_EQ(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReservedMemHigh, &none), cudaSuccess);
+  ASSERT_EQ(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemHigh, &high), cudaSuccess);
+  EXPECT_EQ(high, 1u);
+}
+
 TEST_F(CudartTest, AResetGivesTheLimitsBack) {
   std::size_t fresh = 0, now = 0;
   ASSERT_EQ(cudaDeviceGetLimit(&fresh, cudaLimitStackSize), cudaSuccess);
