@@ -291,7 +291,7 @@ cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr attribute, i
   const int number = attribute;
   return with_device([&](Session&) -> Answer {
     if (value == nullptr || number < cudaDevP2PAttrPerformanceRank ||
-        number > cudaDevP2PAttrCudaArrayAccessSupported) {
+        number > cudaDevP2PAttrOnlyPartialNativeAtomicSupported) {
       return deny(cudaErrorInvalidValue);
     }
     return deny(cudaErrorInvalidDevice);  // as for any device with itself: there is no other one

@@ -101,9 +101,13 @@ Answer set_attribute(Session& session, client::Function& function, int attribute
       }
       function.shared_carveout = value;
       return {};
+    // Of use only with clusters, whose launch is what fails.
     case cudaFuncAttributeNonPortableClusterSizeAllowed:
+      function.non_portable_clusters = value;
+      return {};
     case cudaFuncAttributeClusterSchedulingPolicyPreference:
-      return {};  // of use only with clusters, whose launch is what fails
+      function.cluster_scheduling = value;
+      return {};
     case cudaFuncAttributeClusterDimMustBeSet:
     case cudaFuncAttributeRequiredClusterWidth:
     case cudaFuncAttributeRequiredClusterHeight:
@@ -154,6 +158,8 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* sy
     attributes->binaryVersion = static_cast<int>(info.binary_version);
     attributes->maxDynamicSharedSizeBytes = static_cast<int>(function.max_dynamic_shared);
     attributes->preferredShmemCarveout = function.shared_carveout;
+    attributes->nonPortableClusterSizeAllowed = function.non_portable_clusters;
+    attributes->clusterSchedulingPolicyPreference = function.cluster_scheduling;
     return {};
   });
 }

@@ -86,6 +86,9 @@ struct Function {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> parameters;  // offset, size
   std::atomic<std::uint32_t> max_dynamic_shared{0};
   std::atomic<int> shared_carveout{-1};  // wished, in percent; -1: none. Counts for occupancy only
+  // Told, and without effect.
+  std::atomic<int> non_portable_clusters{0};
+  std::atomic<int> cluster_scheduling{0};
 };
 
 /// A variable of a module that lies in managed memory.

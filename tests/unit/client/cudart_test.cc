@@ -411,6 +411,19 @@ TEST_F(CudartTest, AResetGivesTheLimitsBack) {
   EXPECT_EQ(now, fresh);
 }
 
+TEST_F(CudartTest, AKernelsClusterSettingsAreTold) {
+  cudaFuncAttributes attributes{};
+  ASSERT_EQ(
+      cudaFuncSetAttribute(address(host_kernel), cudaFuncAttributeNonPortableClusterSizeAllowed, 1),
+      cudaSuccess);
+  ASSERT_EQ(cudaFuncSetAttribute(address(host_kernel),
+                                 cudaFuncAttributeClusterSchedulingPolicyPreference, 2),
+            cudaSuccess);
+  ASSERT_EQ(cudaFuncGetAttributes(&attributes, address(host_kernel)), cudaSuccess);
+  EXPECT_EQ(attributes.nonPortableClusterSizeAllowed, 1);
+  EXPECT_EQ(attributes.clusterSchedulingPolicyPreference, 2);
+}
+
 TEST_F(CudartTest, AFunctionThatIsMissingIsReportedToTheDaemon) {
   EXPECT_EQ(cudaGraphicsUnregisterResource(nullptr), cudaErrorNotSupported);
   EXPECT_EQ(cudaGraphicsUnregisterResource(nullptr), cudaErrorNotSupported);
