@@ -32,6 +32,23 @@ std::span<const std::byte> bytes_of(const T& value) {
   return std::as_bytes(std::span(&value, 1));
 }
 
+/// Where the places of commands in the stream of commands are noted: before any later command has
+/// its place, so that what is noted grows.
+struct PlaceNote {
+  std::atomic<std::uint64_t>* newest = nullptr;
+  std::atomic<std::uint64_t>* of_stream = nullptr;  // null: not noted
+  std::uint64_t position = 0;                       // the command's own, once it is sent
+  std::uint64_t before = 0;                         // what `of_stream` said before it
+
+  void take(std::uint64_t place) {
+    position = place;
+    if (newest != nullptr) newest->store(place, std::memory_order_release);
+    if (of_stream == nullptr) return;
+    before = of_stream->load(std::memory_order_relaxed);
+    of_stream->store(place, std::memory_order_release);
+  }
+};
+
 /// libslate's end. Thread-safe. After fork() the child must call abandon() and make a new one.
 class ClientChannel {
  public:
@@ -45,6 +62,8 @@ class ClientChannel {
   /// becomes its place in the stream of commands, for completed().
   Result<void> post(CommandType type, std::span<const std::byte> body,
                     std::span<const std::byte> tail = {}, std::uint64_t* position = nullptr);
+  Result<void> post(CommandType type, std::span<const std::byte> body,
+                    std::span<const std::byte> tail, PlaceNote& note);
   /// Sends a command and waits for its reply, which must be exactly `reply` long (or may be shorter
   /// when `shorter` is given, which then receives the length).
   Result<void> call(CommandType type, std::span<const std::byte> body,
@@ -106,7 +125,7 @@ class ClientChannel {
 
   Result<void> push(CommandType type, std::uint16_t slot, std::uint32_t sequence,
                     std::span<const std::byte> body, std::span<const std::byte> tail,
-                    std::uint64_t* position);
+                    PlaceNote* note);
   bool try_hold_staging_memory();
   std::uint32_t pick_staging(bool finished) const;
   Result<void> wait_until(const std::function<bool()>& ready);

@@ -112,7 +112,7 @@ Result<void> ClientChannel::sleep_until(const std::function<bool()>& ready) {
 
 Result<void> ClientChannel::push(CommandType type, std::uint16_t slot, std::uint32_t sequence,
                                  std::span<const std::byte> body, std::span<const std::byte> tail,
-                                 std::uint64_t* position) {
+                                 PlaceNote* note) {
   if (sizeof(CommandHeader) + body.size() + tail.size() > kMaxCommandBytes)
     return fail(ErrorCode::kInvalidValue, "a command is longer than the protocol allows");
   std::lock_guard lock(push_mutex_);
@@ -128,14 +128,22 @@ Result<void> ClientChannel::push(CommandType type, std::uint16_t slot, std::uint
     segment_->status.client_wants_room.store(0, std::memory_order_relaxed);
     if (!ok) return ok;
   }
-  if (position != nullptr) *position = producer_.position();
+  if (note != nullptr) note->take(producer_.position());
   wake(segment_->status.engine_sleeps, connection_.to_daemon.get());
   return {};
 }
 
 Result<void> ClientChannel::post(CommandType type, std::span<const std::byte> body,
                                  std::span<const std::byte> tail, std::uint64_t* position) {
-  return push(type, kNoReply, 0, body, tail, position);
+  PlaceNote note;
+  auto ok = push(type, kNoReply, 0, body, tail, &note);
+  if (position != nullptr) *position = note.position;
+  return ok;
+}
+
+Result<void> ClientChannel::post(CommandType type, std::span<const std::byte> body,
+                                 std::span<const std::byte> tail, PlaceNote& note) {
+  return push(type, kNoReply, 0, body, tail, &note);
 }
 
 bool ClientChannel::spin_until(const std::function<bool()>& ready) const {

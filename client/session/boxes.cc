@@ -177,10 +177,9 @@ Result<void> Session::copy_box(const HostPlanes& to, const ArrayPlace& from, Box
   const int threads = CopyCrew::size_for(bytes_of(box), CopyCrew::cores());
   const auto last = stage_out(
       *channel_, threads, BoxWalk(box, chunk_limit(bytes_of(box), threads)),
-      [&](const BoxWalk::Chunk& chunk, const ipc::ClientChannel::Staging& staging,
-          std::uint64_t& position) {
+      [&](const BoxWalk::Chunk& chunk, const ipc::ClientChannel::Staging& staging, Sent& sent) {
         return post_work(CommandType::kStagedBox, staged_box(from, chunk, stream, staging, false),
-                         stream, {}, &position);
+                         stream, {}, &sent);
       },
       [&](const std::byte* memory, const BoxWalk::Chunk& chunk) {
         const Box& its = chunk.box;

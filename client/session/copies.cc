@@ -155,33 +155,40 @@ Result<bool> Session::take_to_device(std::uint64_t to, std::span<const std::byte
   if (stream != 0 || from.size() > kMostTaken || !all_wait_for_it()) return false;
   // What it holds now is what the device would find only if nothing is under way that may write it,
   // as copies like this one do not.
-  const auto settled = progress_.finished_all_but(taken_at_.load());
+  const std::uint64_t newest = progress_.sent(ProgressTable::kDefaultStream);
+  const auto settled = progress_.finished_all_but(taken_at_.load(), newest);
   if (host_functions_.busy() || !settled.value_or(false)) return false;
-  std::uint64_t position = 0;
-  if (auto ok = write(to, from, stream, &position); !ok) return std::unexpected(ok.error());
-  taken_at_.store(position);
-  // Who has come since may have looked for it too early.
-  if (all_wait_for_it()) return true;
-  if (auto ok = settle_taken(); !ok) return std::unexpected(ok.error());
+  Sent sent;
+  if (auto ok = write(to, from, stream, &sent); !ok) return std::unexpected(ok.error());
+  const bool nothing_between = sent.before == newest;
+  if (nothing_between) taken_at_.store(sent.position);
+  // Who has come since may have looked for it too early. And what another thread has sent in
+  // between would be left out with this copy by the next of its kind.
+  if (nothing_between && all_wait_for_it()) return true;
+  if (auto ok = synchronize(ipc::TargetKind::kStream, 0); !ok) return std::unexpected(ok.error());
   return true;
 }
 
 Result<void> Session::settle_taken() {
-  if (taken_at_.exchange(0) == 0) return {};
-  return synchronize(ipc::TargetKind::kStream, 0);
+  std::uint64_t taken = taken_at_.load();
+  if (taken == 0) return {};
+  if (auto ok = synchronize(ipc::TargetKind::kStream, 0); !ok) return ok;
+  // Only now, as another thread may come to wait for the same.
+  taken_at_.compare_exchange_strong(taken, 0);
+  return {};
 }
 
 Result<void> Session::write(std::uint64_t to, std::span<const std::byte> bytes,
-                            std::uint64_t stream, std::uint64_t* position) {
+                            std::uint64_t stream, Sent* sent) {
   const std::uint64_t size = bytes.size();
   if (size > ipc::kMostInlineBytes)
-    return stage_to_device({to, size}, bytes.data(), size, {size, 1}, stream, position);
-  return post_work(CommandType::kCopyInline, ipc::CopyInline{to, stream}, stream, bytes, position);
+    return stage_to_device({to, size}, bytes.data(), size, {size, 1}, stream, sent);
+  return post_work(CommandType::kCopyInline, ipc::CopyInline{to, stream}, stream, bytes, sent);
 }
 
 Result<void> Session::stage_to_device(DeviceRows to, const std::byte* from,
                                       std::uint64_t from_pitch, Shape shape, std::uint64_t stream,
-                                      std::uint64_t* position) {
+                                      Sent* sent) {
   const std::uint64_t bytes = shape.width * shape.height;
   const int threads = CopyCrew::size_for(bytes, CopyCrew::cores());
   return stage_in(
@@ -192,7 +199,7 @@ Result<void> Session::stage_to_device(DeviceRows to, const std::byte* from,
       },
       [&](const Chunk& chunk, const ipc::ClientChannel::Staging& staging) {
         return post_work(CommandType::kCopyToDevice, staged_copy(to, chunk, stream, staging),
-                         stream, {}, position);
+                         stream, {}, sent);
       });
 }
 
@@ -220,9 +227,9 @@ Result<void> Session::stage_to_host(std::byte* to, std::uint64_t to_pitch, Devic
   const int threads = CopyCrew::size_for(bytes, CopyCrew::cores());
   const auto last = stage_out(
       *channel_, threads, ChunkWalk(shape, chunk_limit(bytes, threads)),
-      [&](const Chunk& chunk, const ipc::ClientChannel::Staging& staging, std::uint64_t& position) {
+      [&](const Chunk& chunk, const ipc::ClientChannel::Staging& staging, Sent& sent) {
         return post_work(CommandType::kCopyToHost, staged_copy(from, chunk, stream, staging),
-                         stream, {}, &position);
+                         stream, {}, &sent);
       },
       [&](const std::byte* memory, const Chunk& chunk) {
         move_rows(to + chunk.row * to_pitch + chunk.column, to_pitch, memory, chunk.shape.width,

@@ -50,10 +50,8 @@ void ProgressTable::give_back(std::uint32_t entry) {
   given_back_.push_back(entry);
 }
 
-void ProgressTable::note(std::uint32_t entry, std::uint64_t position) {
-  raise(newest_, position);
-  if (entry >= ipc::kProgressSlots) return;
-  raise(entries_[entry].last, position);
+ipc::PlaceNote ProgressTable::note_of(std::uint32_t entry) {
+  return {&newest_, entry < ipc::kProgressSlots ? &entries_[entry].last : nullptr};
 }
 
 void ProgressTable::confirm(std::uint32_t entry, std::uint64_t position) {
@@ -88,26 +86,29 @@ std::optional<bool> ProgressTable::finished(std::uint32_t entry) const {
   return done(entry);
 }
 
-/// Of all streams' work but what `skips` leaves out.
-template <typename Skips>
-std::optional<bool> ProgressTable::finished_without(const Skips& skips) const {
+/// Whether `done`, which is asked about each entry, is true of all.
+template <typename Done>
+std::optional<bool> ProgressTable::all_entries(const Done& done) const {
   const std::uint32_t used = used_.load(std::memory_order_acquire);
   for (std::uint32_t i = 0; i < used; ++i) {
-    if (!skips(i) && !done(i)) return false;
+    if (!done(i)) return false;
   }
   if (overflowed_.load(std::memory_order_relaxed)) return std::nullopt;
   return true;
 }
 
 std::optional<bool> ProgressTable::finished_all(bool only_blocking) const {
-  return finished_without([&](std::uint32_t entry) {
-    return only_blocking && !entries_[entry].blocking.load(std::memory_order_relaxed);
+  return all_entries([&](std::uint32_t entry) {
+    return (only_blocking && !entries_[entry].blocking.load(std::memory_order_relaxed)) ||
+           done(entry);
   });
 }
 
-std::optional<bool> ProgressTable::finished_all_but(std::uint64_t position) const {
-  return finished_without(
-      [&](std::uint32_t entry) { return entry == 0 && sent(entry) == position; });
+std::optional<bool> ProgressTable::finished_all_but(std::uint64_t left_out,
+                                                    std::uint64_t newest) const {
+  return all_entries([&](std::uint32_t entry) {
+    return entry == kDefaultStream ? newest == left_out || completed(entry, newest) : done(entry);
+  });
 }
 
 std::uint64_t ProgressTable::mark_of(std::uint32_t entry, std::uint64_t position) {

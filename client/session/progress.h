@@ -29,14 +29,15 @@ class ProgressTable {
   /// The stream is gone; its work may still go on. kNoProgress is ignored.
   void give_back(std::uint32_t entry);
 
-  /// Work was sent to the stream, and `position` is its command's. kNoProgress is ignored.
-  void note(std::uint32_t entry, std::uint64_t position);
+  /// For a command that puts work on the stream; of kNoProgress only the newest place is noted.
+  ipc::PlaceNote note_of(std::uint32_t entry);
   /// What is known of the work sent to one stream so far; none: the daemon knows.
   std::optional<bool> finished(std::uint32_t entry) const;
   /// Of the default stream and the blocking ones, or of all.
   std::optional<bool> finished_all(bool only_blocking) const;
-  /// Of all, but for the default stream's, where the newest work is at `position`.
-  std::optional<bool> finished_all_but(std::uint64_t position) const;
+  /// Of all, where the default stream's newest work is at `newest`, but for that if it is at
+  /// `left_out`.
+  std::optional<bool> finished_all_but(std::uint64_t left_out, std::uint64_t newest) const;
 
   /// A wait or a copy has shown that work up to `position` is done, which the page may tell later.
   void confirm(std::uint32_t entry, std::uint64_t position);
@@ -73,8 +74,8 @@ class ProgressTable {
     return channel_.completed(entry, position) ||
            entries_[entry].confirmed.load(std::memory_order_acquire) >= position;
   }
-  template <typename Skips>
-  std::optional<bool> finished_without(const Skips& skips) const;
+  template <typename Done>
+  std::optional<bool> all_entries(const Done& done) const;
   bool done(std::uint32_t entry) const {
     return completed(entry, entries_[entry].last.load(std::memory_order_acquire));
   }

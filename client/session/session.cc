@@ -143,13 +143,11 @@ Result<void> Session::destroy_event(std::uint64_t event) {
 }
 
 Result<void> Session::record(std::uint64_t event, std::uint64_t stream) {
-  std::uint64_t position = 0;
-  auto ok = channel_->post(CommandType::kEventRecord,
-                           ipc::bytes_of(ipc::EventStream{event, stream}), {}, &position);
+  Sent sent;
+  auto ok =
+      post_work(CommandType::kEventRecord, ipc::EventStream{event, stream}, stream, {}, &sent);
   if (!ok) return ok;
-  const std::uint32_t progress = progress_of(stream);
-  progress_.note(progress, position);
-  events_.note(event, ProgressTable::mark_of(progress, position));
+  events_.note(event, ProgressTable::mark_of(progress_of(stream), sent.position));
   events_.mark(event, kEventRecorded);
   const auto entry = events_.find(event);
   if (!entry || (entry->flags & kEventShared) == 0) return ok;

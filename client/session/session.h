@@ -106,6 +106,12 @@ struct LaunchConfig {
   std::array<std::uint32_t, 3> cluster{0, 0, 0};  // blocks; zeros: as the kernel was compiled
 };
 
+/// Where a command is among all commands, and where the one before it on the same stream.
+struct Sent {
+  std::uint64_t position = 0;
+  std::uint64_t before = 0;  // 0: the first, or the stream has no entry in the progress table
+};
+
 class Session {
  public:
   /// Connects. `serial` tells this session from the others of the process.
@@ -192,7 +198,7 @@ class Session {
   /// Bytes that are not the program's memory, so that no earlier work can write them: waits for
   /// nothing.
   Result<void> write(std::uint64_t to, std::span<const std::byte> bytes, std::uint64_t stream,
-                     std::uint64_t* position = nullptr);
+                     Sent* sent = nullptr);
   Result<void> copy_to_host(std::byte* to, std::uint64_t to_pitch, DeviceRows from, Shape shape,
                             std::uint64_t stream);
   Result<void> copy_on_device(DeviceRows to, DeviceRows from, Shape shape, std::uint64_t stream);
@@ -315,7 +321,7 @@ class Session {
   /// The same for work on a stream, which is noted in progress_.
   template <typename Body>
   Result<void> post_work(ipc::CommandType type, const Body& body, std::uint64_t stream,
-                         std::span<const std::byte> tail = {}, std::uint64_t* position = nullptr);
+                         std::span<const std::byte> tail = {}, Sent* sent = nullptr);
   std::uint32_t progress_of(std::uint64_t stream) const;
   Result<void> ask_to_synchronize(ipc::TargetKind kind, std::uint64_t id);
   std::optional<bool> known_finished(ipc::TargetKind kind, std::uint64_t id) const;
@@ -331,8 +337,7 @@ class Session {
   std::optional<HostBlock> pinned_block(std::uint64_t host, std::uint64_t pitch, Shape shape) const;
   Result<void> settle_host_memory(bool under_way, std::uint64_t stream);
   Result<void> stage_to_device(DeviceRows to, const std::byte* from, std::uint64_t from_pitch,
-                               Shape shape, std::uint64_t stream,
-                               std::uint64_t* position = nullptr);
+                               Shape shape, std::uint64_t stream, Sent* sent = nullptr);
   Result<void> stage_to_host(std::byte* to, std::uint64_t to_pitch, DeviceRows from, Shape shape,
                              std::uint64_t stream);
   Result<void> post_box(const ipc::BoxPlace& to, const ipc::BoxPlace& from, Box box,

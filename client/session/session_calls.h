@@ -27,11 +27,10 @@ Result<void> Session::post(ipc::CommandType type, const Body& body) {
 
 template <typename Body>
 Result<void> Session::post_work(ipc::CommandType type, const Body& body, std::uint64_t stream,
-                                std::span<const std::byte> tail, std::uint64_t* position) {
-  std::uint64_t here = 0;
-  auto ok = channel_->post(type, body_of(body), tail, &here);
-  if (ok) progress_.note(progress_of(stream), here);
-  if (position != nullptr) *position = here;
+                                std::span<const std::byte> tail, Sent* sent) {
+  ipc::PlaceNote note = progress_.note_of(progress_of(stream));
+  auto ok = channel_->post(type, body_of(body), tail, note);
+  if (sent != nullptr) *sent = {note.position, note.before};
   return ok;
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "client/session/copy_crew.h"
+#include "client/session/session.h"
 #include "ipc/channel.h"
 
 namespace slate::client {
@@ -107,7 +108,7 @@ Result<void> stage_in(ipc::ClientChannel& channel, int threads, Walk chunks, con
   return walk.result();
 }
 
-/// To the host: `send(chunk, staging, position)` sends a command and tells its position,
+/// To the host: `send(chunk, staging, sent)` sends a command and tells its place (Sent),
 /// `take(memory, chunk)` reads a slot. Gives the position of the last command.
 template <typename Walk, typename Send, typename Take>
 Result<std::uint64_t> stage_out(ipc::ClientChannel& channel, int threads, Walk chunks,
@@ -141,9 +142,9 @@ Result<std::uint64_t> stage_out(ipc::ClientChannel& channel, int threads, Walk c
         walk.fail(std::unexpected(staging.error()));
         break;
       }
-      std::uint64_t position = 0;
-      const Result<void> ok = send(chunk, *staging, position);
-      walk.sent(position);
+      Sent sent;
+      const Result<void> ok = send(chunk, *staging, sent);
+      walk.sent(sent.position);
       walk.fail(ok);
       if (ok) {
         flying.push({*staging, chunk});

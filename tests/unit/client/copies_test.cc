@@ -188,6 +188,75 @@ TEST_F(CopiesTest, EightThreadsOfMixedCommandsGetTheirOwnData) {
   EXPECT_EQ(wrong, 0);
 }
 
+class TakenCopiesTest : public CopiesTest {
+ protected:
+  static constexpr std::size_t kBytes = 2048;  // more than goes inside a command
+  TakenCopiesTest() {
+    engine.publishes = false;
+    engine.handle(CommandType::kSynchronize, [](const ipc::Command&) {});  // answered by finish()
+  }
+
+  Result<bool> take() { return session.take_to_device(kBase, source, 0); }
+  /// All work is over.
+  void finish() {
+    engine.handle(CommandType::kSynchronize, [this](const ipc::Command& c) { engine.reply(c); });
+    for (const auto& command : engine.all(CommandType::kSynchronize)) engine.reply(command);
+    for (std::uint32_t slot = 0; slot < ipc::kProgressSlots; ++slot)
+      engine.channel->publish_completed(slot, 1 << 20);
+  }
+
+  Session& session = *engine.session;
+  std::vector<std::byte> source = pattern(kBytes);
+};
+
+TEST_F(TakenCopiesTest, AnotherCopyOfItsKindIsNotInTheWay) {
+  EXPECT_TRUE(take().value());
+  EXPECT_TRUE(take().value());
+  ASSERT_TRUE(session.fill({kBase, 8}, 1, {8, 1}, 0));
+  EXPECT_FALSE(take().value()) << "what may write the source is";
+}
+
+TEST_F(TakenCopiesTest, WorkSentBetweenTheLookAndTheCopyIsWaitedFor) {
+  // All slots are in use, so that the copy stops where it has looked.
+  engine.handle(CommandType::kCopyToDevice, [](const ipc::Command&) {});
+  const auto filler = pattern(ipc::kLeastStagingSlots * (128 << 10));
+  const std::uint64_t size = filler.size();
+  ASSERT_TRUE(session.copy_to_device({kBase, size}, filler.data(), size, {size, 1}, 0));
+  engine.channel->publish_completed(0, engine.raw.status().ring_tail);
+  std::atomic<bool> returned{false};
+  std::thread copies([&] {
+    EXPECT_TRUE(take().value());
+    returned = true;
+  });
+  while (engine.raw.status().staging_held.load() == 0) std::this_thread::yield();
+  ASSERT_TRUE(session.fill({kBase, 8}, 1, {8, 1}, 0));  // another thread's
+  for (std::uint32_t slot = 0; slot < ipc::kLeastStagingSlots; ++slot)
+    engine.channel->finish_staging(slot, 1);
+  while (engine.all(CommandType::kCopyToDevice).size() <= ipc::kLeastStagingSlots)
+    std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_FALSE(take().value()) << "its source may be what that work writes";
+  EXPECT_FALSE(returned);
+  finish();
+  copies.join();
+}
+
+TEST_F(TakenCopiesTest, AllWhoComeToWaitForThemWait) {
+  ASSERT_TRUE(take().value());
+  std::atomic<int> waited{0};
+  const auto wait = [&] {
+    EXPECT_TRUE(session.settle_taken());
+    ++waited;
+  };
+  std::thread first(wait), second(wait);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(waited, 0);
+  finish();
+  first.join();
+  second.join();
+  EXPECT_TRUE(take().value());
+}
+
 TEST_F(CopiesTest, ASessionThatFailsEndsACopy) {
   engine.handle(CommandType::kCopyToHost, [this](const ipc::Command&) {
     engine.channel->fail({ErrorCode::kIllegalAddress, "a kernel went wild"});

@@ -34,7 +34,8 @@ class FakeEngine {
 
   FakeEngine() : FakeEngine(ipc::make_channel_pair(test_device())) {}
   explicit FakeEngine(ipc::ChannelPair pair)
-      : channel(std::move(pair.engine)),
+      : raw(std::move(pair.raw)),
+        channel(std::move(pair.engine)),
         session(std::make_unique<Session>(std::move(pair.client), 1)),
         thread_([this] { serve(); }) {}
   ~FakeEngine() {
@@ -85,6 +86,7 @@ class FakeEngine {
   }
 
   std::atomic<bool> publishes{true};  // the progress of streams
+  ipc::Segment raw;
   std::unique_ptr<ipc::EngineChannel> channel;
   std::unique_ptr<Session> session;
 

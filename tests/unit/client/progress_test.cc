@@ -14,14 +14,16 @@ namespace {
 class ProgressTest : public ::testing::Test {
  protected:
   ipc::ChannelPair pair = ipc::make_channel_pair();
+  /// As a command at this place does.
+  void note(std::uint32_t entry, std::uint64_t position) { table.note_of(entry).take(position); }
+
   ProgressTable table{*pair.client};
 };
 
 TEST_F(ProgressTest, AStreamIsFinishedWhenItsLastCommandIs) {
   const std::uint32_t entry = table.take(false);
   EXPECT_EQ(table.finished(entry), true) << "nothing was sent";
-  table.note(entry, 160);
-  table.note(entry, 64);
+  note(entry, 160);
   pair.engine->publish_completed(entry, 144);
   EXPECT_EQ(table.finished(entry), false);
   pair.engine->publish_completed(entry, 160);
@@ -30,10 +32,10 @@ TEST_F(ProgressTest, AStreamIsFinishedWhenItsLastCommandIs) {
 
 TEST_F(ProgressTest, TheDefaultStreamIsFinishedWithTheBlockingOnes) {
   const std::uint32_t blocking = table.take(true), apart = table.take(false);
-  table.note(apart, 32);
+  note(apart, 32);
   EXPECT_EQ(table.finished_all(true), true);
   EXPECT_EQ(table.finished_all(false), false);
-  table.note(blocking, 48);
+  note(blocking, 48);
   EXPECT_EQ(table.finished_all(true), false);
   pair.engine->publish_completed(blocking, 48);
   EXPECT_EQ(table.finished_all(true), true);
@@ -42,29 +44,29 @@ TEST_F(ProgressTest, TheDefaultStreamIsFinishedWithTheBlockingOnes) {
 TEST_F(ProgressTest, TheDefaultStreamsNewestWorkCanBeLeftOut) {
   constexpr std::uint32_t kDefault = 0;
   const std::uint32_t other = table.take(false);
-  table.note(kDefault, 32);
-  EXPECT_EQ(table.finished_all_but(32), true);
-  EXPECT_EQ(table.finished_all_but(16), false);
-  table.note(kDefault, 64);
-  EXPECT_EQ(table.finished_all_but(32), false) << "something came behind it";
-  EXPECT_EQ(table.finished_all_but(64), true);
-  table.note(other, 64);
-  EXPECT_EQ(table.finished_all_but(64), false) << "another stream's";
+  note(kDefault, 32);
+  EXPECT_EQ(table.finished_all_but(32, 32), true);
+  EXPECT_EQ(table.finished_all_but(16, 32), false);
+  note(kDefault, 64);
+  EXPECT_EQ(table.finished_all_but(32, 64), false) << "something came behind it";
+  EXPECT_EQ(table.finished_all_but(64, 64), true);
+  note(other, 64);
+  EXPECT_EQ(table.finished_all_but(64, 64), false) << "another stream's";
   pair.engine->publish_completed(other, 64);
-  EXPECT_EQ(table.finished_all_but(64), true);
+  EXPECT_EQ(table.finished_all_but(64, 64), true);
 }
 
 TEST_F(ProgressTest, WhatWasSentBeforeAWaitThatHasEndedIsAskedAboutOncePerWait) {
   const std::uint32_t entry = table.take(true), other = table.take(true);
-  table.note(entry, 320);
+  note(entry, 320);
   const std::uint64_t mark = ProgressTable::mark_of(entry, 320);
   EXPECT_FALSE(table.may_lag(mark)) << "nobody has waited";
-  table.note(other, 640);
+  note(other, 640);
   // The wait for the other stream may have been one for this one, too.
   table.wait_ended(table.newest());
   EXPECT_TRUE(table.may_lag(mark));
   EXPECT_FALSE(table.may_lag(mark)) << "polling stays cheap";
-  table.note(entry, 960);
+  note(entry, 960);
   EXPECT_FALSE(table.may_lag(ProgressTable::mark_of(entry, 960))) << "sent since";
   table.wait_ended(table.newest());
   EXPECT_TRUE(table.may_lag(mark));
@@ -74,7 +76,7 @@ TEST_F(ProgressTest, WhatWasSentBeforeAWaitThatHasEndedIsAskedAboutOncePerWait) 
 TEST_F(ProgressTest, AnEventIsReachedAtItsRecordWhateverComesBehind) {
   const std::uint32_t entry = table.take(true);
   const std::uint64_t mark = ProgressTable::mark_of(entry, 320);
-  table.note(entry, 640);
+  note(entry, 640);
   pair.engine->publish_completed(entry, 304);
   EXPECT_EQ(table.reached(mark), false);
   pair.engine->publish_completed(entry, 320);
@@ -85,11 +87,11 @@ TEST_F(ProgressTest, AnEventIsReachedAtItsRecordWhateverComesBehind) {
 
 TEST_F(ProgressTest, WhatAWaitHasShownIsKnownBeforeThePageTellsIt) {
   const std::uint32_t entry = table.take(true), other = table.take(false);
-  table.note(entry, 160);
-  table.note(other, 176);
+  note(entry, 160);
+  note(other, 176);
   ProgressTable::Snapshot sent;
   table.sent(true, sent);
-  table.note(entry, 320);
+  note(entry, 320);
   table.confirm(sent);
   EXPECT_EQ(table.reached(ProgressTable::mark_of(entry, 160)), true);
   EXPECT_EQ(table.finished(entry), false) << "more was sent meanwhile";
@@ -100,7 +102,7 @@ TEST_F(ProgressTest, WhatAWaitHasShownIsKnownBeforeThePageTellsIt) {
 
 TEST_F(ProgressTest, AnEntryIsNotUsedAgainBeforeItsWorkIsDone) {
   const std::uint32_t first = table.take(false);
-  table.note(first, 160);
+  note(first, 160);
   table.give_back(first);
   EXPECT_NE(table.take(false), first);
   pair.engine->publish_completed(first, 160);
@@ -112,7 +114,7 @@ TEST_F(ProgressTest, StreamsBeyondTheTableHaveToBeAskedFor) {
     ASSERT_NE(table.take(false), ipc::kNoProgress);
   const std::uint32_t none = table.take(false);
   ASSERT_EQ(none, ipc::kNoProgress);
-  table.note(none, 16);
+  note(none, 16);
   table.give_back(none);
   EXPECT_EQ(table.finished(none), std::nullopt);
   EXPECT_EQ(table.finished_all(false), std::nullopt);
