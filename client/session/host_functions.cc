@@ -1,8 +1,12 @@
 #include "client/session/host_functions.h"
 
+#include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <system_error>
+#include <unordered_set>
 
+#include "base/clock.h"
 #include "client/session/session.h"
 #include "client/session/session_calls.h"
 
@@ -11,6 +15,11 @@ namespace {
 
 /// Well below the engine's limit of gates.
 constexpr std::size_t kMostWaiting = 4096;
+
+/// How long to sleep before the next look: a small part of the wait so far.
+std::chrono::nanoseconds pause_after(std::int64_t waited_ns) {
+  return std::chrono::nanoseconds(std::clamp<std::int64_t>(waited_ns / 32, 50'000, 5'000'000));
+}
 
 /// The program's signals are for its own threads.
 class AllSignalsBlocked {
@@ -30,7 +39,7 @@ class AllSignalsBlocked {
 
 }  // namespace
 
-Result<void> HostFunctions::add(std::uint64_t event, std::uint64_t ticket, HostFunction function) {
+Result<void> HostFunctions::add(Item item) {
   const std::lock_guard lock(mutex_);
   if (stopping_) return fail(ErrorCode::kUnavailable, "the session has ended");
   if (!thread_.joinable()) {
@@ -38,13 +47,13 @@ Result<void> HostFunctions::add(std::uint64_t event, std::uint64_t ticket, HostF
       const AllSignalsBlocked blocked;
       thread_ = std::thread([this] { run(); });
     } catch (const std::system_error& error) {
-      (void)session_.host_done(ticket);
+      (void)session_.host_done(item.ticket);
       return fail(ErrorCode::kOutOfMemory,
                   std::string("no thread for host functions: ") + error.what());
     }
   }
   unfinished_.fetch_add(1);
-  items_.push_back({event, ticket, std::move(function)});
+  items_.push_back(std::move(item));
   come_.notify_one();
   return {};
 }
@@ -55,24 +64,69 @@ void HostFunctions::wait_for_room() {
 }
 
 void HostFunctions::run() {
-  while (true) {
-    Item item;
-    {
-      std::unique_lock lock(mutex_);
-      come_.wait(lock, [this] { return stopping_ || !items_.empty(); });
-      if (items_.empty()) return;
-      item = std::move(items_.front());
-      items_.pop_front();
-      went_.notify_all();
-    }
-    // Not the session's own wait: the error of another call is the program's to take.
-    const auto reached = session_.wait_for_event(item.event);
-    item.function(reached);
+  Item item;
+  Result<void> outcome;
+  while (next(item, outcome)) {
+    item.function(outcome);
+    item.function = nullptr;
     // Nobody is left to tell when these fail: the session has ended.
     (void)session_.host_done(item.ticket);
     (void)session_.destroy_event(item.event);
     unfinished_.fetch_sub(1, std::memory_order_release);
   }
+}
+
+/// Waits for the turn of an item and takes it; false when none is left and none will come.
+bool HostFunctions::next(Item& item, Result<void>& outcome) {
+  std::unique_lock lock(mutex_);
+  come_.wait(lock, [this] { return stopping_ || !items_.empty(); });
+  const std::int64_t start = now_ns();
+  for (bool awake = true; !items_.empty(); awake = false) {
+    const auto first = first_of_each_stream();
+    const std::uint64_t known = unfinished_.load();
+    // Nobody else takes items out: what is pointed to stays without the lock.
+    lock.unlock();
+    auto turn = look(first, outcome);
+    if (!turn && awake) {
+      session_.spin_until([&] {
+        turn = look(first, outcome);
+        return turn || unfinished_.load() != known;
+      });
+    }
+    lock.lock();
+    if (turn) {
+      item = std::move(**turn);
+      items_.erase(*turn);
+      went_.notify_all();
+      return true;
+    }
+    // Whom the daemon would wake when one event is reached would not see the others.
+    come_.wait_for(lock, pause_after(now_ns() - start));
+  }
+  return false;
+}
+
+/// In the order in which they were added: a later one of a stream has its turn after the first.
+/// Requires: the mutex is held.
+std::vector<HostFunctions::Items::iterator> HostFunctions::first_of_each_stream() {
+  std::vector<Items::iterator> first;
+  std::unordered_set<std::uint64_t> streams;
+  for (auto item = items_.begin(); item != items_.end(); ++item) {
+    if (streams.insert(item->stream).second) first.push_back(item);
+  }
+  return first;
+}
+
+/// The first of these whose event is reached, or that the session's end has come to.
+std::optional<HostFunctions::Items::iterator> HostFunctions::look(
+    const std::vector<Items::iterator>& first, Result<void>& outcome) {
+  for (const auto item : first) {
+    const auto reached = session_.reached(item->event);
+    if (reached && !*reached) continue;
+    outcome = reached ? Result<void>() : std::unexpected(reached.error());
+    return item;
+  }
+  return std::nullopt;
 }
 
 bool HostFunctions::is_own_thread() const {

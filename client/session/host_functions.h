@@ -1,18 +1,20 @@
 // HostFunctions: the program's own functions that a session's streams call (cudaLaunchHostFunc),
 // and the one thread that runs them, started by the first. For each there is an event behind the
-// work before it, which the thread waits for, and a gate in the stream, which it opens afterwards.
+// work before it, which the thread looks for, and a gate in the stream, which it opens afterwards.
 //
-// add() from any thread; functions run on the thread of this object, one at a time, in the order in
-// which they were added.
+// add() from any thread; functions run on the thread of this object, one at a time: those of one
+// stream in the order in which they were added, of several streams the first whose turn has come.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
+#include <list>
 #include <mutex>
+#include <optional>
 #include <thread>
+#include <vector>
 
 #include "base/result.h"
 
@@ -32,9 +34,14 @@ class HostFunctions {
   HostFunctions(const HostFunctions&) = delete;
   HostFunctions& operator=(const HostFunctions&) = delete;
 
-  /// `event`: recorded behind the work before the function; destroyed here after it. `ticket`: of
-  /// the gate. kOutOfMemory when there can be no thread; the gate is then open.
-  Result<void> add(std::uint64_t event, std::uint64_t ticket, HostFunction function);
+  struct Item {
+    std::uint64_t stream;
+    std::uint64_t event;   // recorded behind the work before the function; destroyed here after it
+    std::uint64_t ticket;  // of the gate
+    HostFunction function;
+  };
+  /// kOutOfMemory when there can be no thread; the gate is then open.
+  Result<void> add(Item item);
   /// Waits until few enough functions are waiting that the engine has gates for them.
   void wait_for_room();
   /// Runs what was added, then ends the thread; add() fails from then on. Not from a function of
@@ -46,18 +53,18 @@ class HostFunctions {
   bool is_own_thread() const;
 
  private:
-  struct Item {
-    std::uint64_t event;
-    std::uint64_t ticket;
-    HostFunction function;
-  };
+  using Items = std::list<Item>;
   void run();
+  bool next(Item& item, Result<void>& outcome);
+  std::vector<Items::iterator> first_of_each_stream();
+  std::optional<Items::iterator> look(const std::vector<Items::iterator>& first,
+                                      Result<void>& outcome);
 
   Session& session_;
   std::atomic<std::uint64_t> unfinished_{0};
   mutable std::mutex mutex_;  // guards all below
   std::condition_variable come_, went_;
-  std::deque<Item> items_;
+  Items items_;
   bool stopping_ = false;
   std::thread thread_;
 };

@@ -261,11 +261,13 @@ Result<void> Session::wait_until_finished(ipc::TargetKind kind, std::uint64_t id
   return check();  // what the commands before it came to is known by now
 }
 
-Result<void> Session::wait_for_event(std::uint64_t event) {
+Result<bool> Session::reached(std::uint64_t event) {
+  if (auto ok = channel_->check(); !ok) return std::unexpected(ok.error());
+  if (const auto known = known_finished(ipc::TargetKind::kEvent, event)) return *known;
   auto reply =
-      call<Nothing>(CommandType::kSynchronize, ipc::Target{ipc::TargetKind::kEvent, 0, event});
+      call<ipc::QueryReply>(CommandType::kQuery, ipc::Target{ipc::TargetKind::kEvent, 0, event});
   if (!reply) return std::unexpected(reply.error());
-  return channel_->check();
+  return reply->finished != 0;
 }
 
 Result<void> Session::host_done(std::uint64_t ticket) {
@@ -280,7 +282,7 @@ Result<void> Session::call_on_host(std::uint64_t stream, HostFunction function) 
   const std::uint64_t ticket = ++next_id_;
   auto sent = record(*event, stream);
   if (sent) sent = post_work(CommandType::kHostGate, ipc::HostGate{ticket, stream}, stream);
-  if (sent) sent = host_functions_.add(*event, ticket, std::move(function));
+  if (sent) sent = host_functions_.add({stream, *event, ticket, std::move(function)});
   if (!sent) (void)destroy_event(*event);
   return sent;
 }

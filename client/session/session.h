@@ -244,14 +244,17 @@ class Session {
   Result<float> elapsed_ms(std::uint64_t start, std::uint64_t stop);
   Result<bool> finished(ipc::TargetKind kind, std::uint64_t id);
   Result<void> synchronize(ipc::TargetKind kind, std::uint64_t id);
-  /// Waits, and leaves errors of earlier commands for others to find: only a lasting one is told.
-  Result<void> wait_for_event(std::uint64_t event);
+  /// Whether the event's last record is passed. Leaves errors of earlier commands for others to
+  /// find: only a lasting one is told.
+  Result<bool> reached(std::uint64_t event);
+  /// As ClientChannel::spin_until().
+  bool spin_until(const std::function<bool()>& ready) const { return channel_->spin_until(ready); }
   /// For HostFunctions: the stream behind this ticket's gate goes on.
   Result<void> host_done(std::uint64_t ticket);
   /// Has `function` called once all earlier work of the stream is done, on a thread of the
   /// library's own; later work waits until it has returned. Functions of all streams run one after
-  /// the other, in the order of these calls. With the session's error if that came first, see
-  /// HostFunctions.
+  /// the other, those of one in the order of these calls. With the session's error if that came
+  /// first, see HostFunctions.
   Result<void> call_on_host(std::uint64_t stream, HostFunction function);
   /// True while functions of call_on_host() wait or run.
   bool has_host_functions() const { return host_functions_.busy(); }

@@ -67,12 +67,29 @@ TEST_F(SessionTest, HostFunctionsRunInTheirOrderBetweenAnEventAndAGate) {
   EXPECT_FALSE(session.in_host_function());
 }
 
+TEST_F(SessionTest, AHostFunctionDoesNotWaitForWorkOfAnotherStream) {
+  engine.publishes = false;
+  const auto busy = *session.create_stream(ipc::kStreamNonBlocking, 0);
+  const auto idle = *session.create_stream(ipc::kStreamNonBlocking, 0);
+  std::atomic<int> of_busy{0}, of_idle{0};
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(session.call_on_host(busy, [&](const Result<void>&) { ++of_busy; }));
+    ASSERT_TRUE(session.call_on_host(idle, [&](const Result<void>&) { ++of_idle; }));
+  }
+  constexpr std::uint64_t kFar = 1 << 20;
+  engine.channel->publish_completed(session.streams().find(idle)->progress, kFar);
+  while (of_idle < 2) std::this_thread::yield();
+  EXPECT_EQ(of_busy, 0);
+  engine.channel->publish_completed(session.streams().find(busy)->progress, kFar);
+  while (session.has_host_functions()) std::this_thread::yield();
+  EXPECT_EQ(of_busy, 2);
+}
+
 TEST_F(SessionTest, HostFunctionsOfAFailedSessionAreTold) {
   ErrorCode seen = ErrorCode::kNone;
-  engine.handle(CommandType::kSynchronize, [&](const ipc::Command& command) {
+  engine.publishes = false;
+  engine.handle(CommandType::kHostGate, [&](const ipc::Command&) {
     engine.channel->fail({ErrorCode::kIllegalAddress, "kernel scale wrote to 0x10"});
-    engine.channel->reply_error(command.header.reply_slot, command.header.reply_sequence,
-                                {ErrorCode::kIllegalAddress, "kernel scale wrote to 0x10"});
   });
   ASSERT_TRUE(session.call_on_host(
       0, [&seen](const Result<void>& outcome) { seen = outcome.error().code; }));
