@@ -70,6 +70,12 @@ class ClientChannel {
                     std::span<const std::byte> tail, std::span<std::byte> reply,
                     std::size_t* shorter = nullptr);
 
+  /// Sends a command that is answered, without more, when work is done. Few of them may be under
+  /// way, so that every other command finds a reply slot; who waits to be one of them asks `ready`
+  /// every now and then. False if that came first, and nothing was sent.
+  Result<bool> call_unless(CommandType type, std::span<const std::byte> body,
+                           const std::function<bool()>& ready);
+
   /// A staging slot for one copy: the memory, and what to put in StagedCopy.
   struct Staging {
     std::uint32_t slot = 0;
@@ -140,9 +146,10 @@ class ClientChannel {
   Segment segment_;
   std::mutex push_mutex_;  // guards producer_
   RingProducer producer_;
-  std::mutex slots_mutex_;  // guards replies_, staging_*
+  std::mutex slots_mutex_;  // guards replies_, long_calls_, staging_*
   std::condition_variable slots_freed_;
   std::array<ReplyUse, kReplySlots> replies_;
+  std::uint32_t long_calls_ = 0;  // of call_unless()
   std::array<StagingUse, kStagingSlots> staging_;
   std::uint64_t staging_turns_ = 0;
   std::mutex sleep_mutex_;  // one thread reads the FIFO, the others wait for it

@@ -20,6 +20,8 @@ namespace {
 constexpr std::int64_t kYieldNs = 200'000;
 constexpr std::int64_t kLookEveryNs = 100'000'000;
 constexpr int kSleepLimitMs = 1000;  // a lost wake-up costs this, not a hang
+constexpr std::uint32_t kMostLongCalls = kReplySlots / 2;
+constexpr std::chrono::milliseconds kLookAgain{1};  // of those beyond
 
 /// To a few milliseconds, for a fifth of the cost: every call of the program asks.
 std::int64_t coarse_now_ns() {
@@ -209,6 +211,27 @@ Result<void> ClientChannel::call(CommandType type, std::span<const std::byte> bo
   }
   give_back_reply_slot(*slot);
   return result;
+}
+
+Result<bool> ClientChannel::call_unless(CommandType type, std::span<const std::byte> body,
+                                        const std::function<bool()>& ready) {
+  std::unique_lock lock(slots_mutex_);
+  while (long_calls_ == kMostLongCalls) {
+    slots_freed_.wait_for(lock, kLookAgain);
+    lock.unlock();
+    if (ready()) return false;
+    if (auto ok = check(); !ok) return std::unexpected(ok.error());
+    lock.lock();
+  }
+  ++long_calls_;
+  lock.unlock();
+  auto done = call(type, body, {}, {});
+  lock.lock();
+  --long_calls_;
+  lock.unlock();
+  slots_freed_.notify_all();
+  if (!done) return std::unexpected(done.error());
+  return true;
 }
 
 std::uint32_t ClientChannel::staging_slots() const {

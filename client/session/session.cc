@@ -226,8 +226,15 @@ Result<void> Session::ask_to_synchronize(ipc::TargetKind kind, std::uint64_t id)
   } else if (!one_stream) {
     progress_.sent(kind == ipc::TargetKind::kStream, all);
   }
-  auto reply = call<Nothing>(CommandType::kSynchronize, ipc::Target{kind, 0, id});
-  if (!reply) return std::unexpected(reply.error());
+  Result<bool> over = true;
+  const auto is_over = [&] {
+    over = finished(kind, id);
+    return over.value_or(true);
+  };
+  const auto answered = channel_->call_unless(CommandType::kSynchronize,
+                                              ipc::bytes_of(ipc::Target{kind, 0, id}), is_over);
+  if (!answered) return std::unexpected(answered.error());
+  if (!over) return std::unexpected(over.error());
   if (kind == ipc::TargetKind::kEvent) {
     if (mark != 0) progress_.confirm_mark(mark);
   } else if (one_stream) {

@@ -125,6 +125,33 @@ TEST_F(SessionTest, SynchronizeReportsWhatTheCommandsBeforeItCameTo) {
             ErrorCode::kOutOfResources);
 }
 
+TEST_F(SessionTest, ManyThreadsThatWaitLeaveOthersTheirAnswers) {
+  engine.publishes = false;
+  engine.handle(CommandType::kSynchronize, [](const ipc::Command&) {});  // answered below
+  engine.answer(CommandType::kQuery, ipc::QueryReply{0, 0});
+  engine.answer(CommandType::kMemoryInfo, ipc::MemoryInfoReply{});
+  ASSERT_TRUE(session.fill({0x1000, 8}, 1, {8, 1}, 0));
+  std::vector<std::thread> threads;
+  std::atomic<std::size_t> returned{0};
+  for (std::uint32_t i = 0; i < ipc::kReplySlots + 8; ++i) {
+    threads.emplace_back([&] {
+      EXPECT_TRUE(session.synchronize(ipc::TargetKind::kStream, 0));
+      ++returned;
+    });
+  }
+  while (engine.all(CommandType::kSynchronize).size() < ipc::kReplySlots / 2)
+    std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_TRUE(session.memory_info());
+  const auto waiting = engine.all(CommandType::kSynchronize);
+  EXPECT_EQ(waiting.size(), ipc::kReplySlots / 2);
+  // The others see for themselves that the work is done.
+  engine.channel->publish_completed(0, 1 << 20);
+  while (returned + waiting.size() < threads.size()) std::this_thread::yield();
+  for (const auto& command : waiting) engine.reply(command);
+  for (auto& thread : threads) thread.join();
+}
+
 TEST_F(SessionTest, StreamsAndEventsAreMadeWithoutARoundTrip) {
   const auto stream = session.create_stream(ipc::kStreamNonBlocking, -3);
   const auto event = session.create_event(ipc::kEventNoTiming);
