@@ -159,24 +159,28 @@ Result<Kernel*> Code::library_kernel(Session& session, FatBinary& library,
 
 Result<Range> Code::library_variable(Session& session, FatBinary& library,
                                      const std::string& name) {
+  const auto known = [&]() -> Variable* {
+    for (const auto& [host, each] : variables_) {
+      if (each->binary == &library && each->name == name) return each.get();
+    }
+    return nullptr;
+  };
   Variable* variable = nullptr;
   {
-    std::unique_lock lock(names_mutex_);
-    for (const auto& [host, each] : variables_) {
-      if (each->binary == &library && each->name == name) variable = each.get();
-    }
-    if (variable == nullptr) {
-      auto fresh = std::make_unique<Variable>();
-      fresh->binary = &library;
-      fresh->name = name;
-      variable = fresh.get();
-      variables_[variable] = std::move(fresh);
-    }
+    std::shared_lock lock(names_mutex_);
+    variable = known();
   }
-  auto found = place(session, *variable);
-  if (!found) {
-    std::unique_lock lock(names_mutex_);
-    variables_.erase(variable);
+  if (variable != nullptr) return place(session, *variable);
+  auto fresh = std::make_unique<Variable>();
+  fresh->binary = &library;
+  fresh->name = name;
+  auto found = place(session, *fresh);
+  if (!found) return found;
+  std::unique_lock lock(names_mutex_);
+  // Another thread may have been quicker.
+  if (known() == nullptr) {
+    variable = fresh.get();
+    variables_[variable] = std::move(fresh);
   }
   return found;
 }

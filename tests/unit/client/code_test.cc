@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <thread>
+
 #include "ipc/host_memory.h"
 #include "tests/unit/client/fake_engine.h"
 #include "tests/unit/client/fatbin_files.h"
@@ -70,6 +72,31 @@ TEST_F(CodeTest, AVariableIsFoundAndItsRangeKnown) {
   ASSERT_TRUE(place);
   EXPECT_EQ(place->address, 0x9000u);
   EXPECT_TRUE(engine.session->covers({0x9000, 64}, {64, 1}));
+}
+
+TEST_F(CodeTest, ALibrarysVariableIsKnownOnceItIsFound) {
+  engine.handle(CommandType::kGlobalGet, [this](const ipc::Command& command) {
+    engine.channel->reply_error(command.header.reply_slot, command.header.reply_sequence,
+                                {ErrorCode::kSymbolNotFound, "missing"});
+  });
+  FatBinary* const library = code.add_library(*choose_image(container, 90));
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 300; ++i) {
+        const auto place = code.library_variable(*engine.session, *library, "counter");
+        if (place || place.error().code != ErrorCode::kSymbolNotFound) ++wrong;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  engine.answer(CommandType::kGlobalGet, ipc::GlobalReply{0x9000, 64});
+  ASSERT_TRUE(code.library_variable(*engine.session, *library, "counter"));
+  const std::size_t asked = engine.all(CommandType::kGlobalGet).size();
+  EXPECT_EQ(code.library_variable(*engine.session, *library, "counter")->address, 0x9000u);
+  EXPECT_EQ(engine.all(CommandType::kGlobalGet).size(), asked);
 }
 
 TEST_F(CodeTest, VariablesOfLoadedModulesAreFoundWhenAskedForAll) {
