@@ -26,7 +26,7 @@ Maybe<client::FatBinary*> library_of(cudaLibrary_t handle) {
 /// Lazily, as CUDA does: code that does not compile is found out when something in it is asked for.
 Answer load(Session& session, cudaLibrary_t* library, const void* code,
             std::size_t readable = ~std::size_t{0}) {
-  auto image = client::image_of_code(code, session.capability(), readable);
+  auto image = client::image_of_code(code, session.capability(), readable, session.runs_ptx_only());
   if (!image) return std::unexpected<Failure>(image.error());
   *library = reinterpret_cast<cudaLibrary_t>(Process::get().code().add_library(std::move(*image)));
   return {};

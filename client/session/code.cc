@@ -223,7 +223,8 @@ void Code::detach_managed(const Session* session) {
 
 Result<void> Code::send_image(Session& session, FatBinary& binary) {
   auto image = binary.image ? Result<Image>(*binary.image)
-                            : image_of_wrapper(binary.wrapper, session.capability());
+                            : image_of_wrapper(binary.wrapper, session.capability(),
+                                               session.runs_ptx_only());
   if (!image) return std::unexpected(image.error());
   std::vector<PlacedVariable> placed;
   if (auto ok = place_managed(session, binary); !ok) return ok;

@@ -153,7 +153,8 @@ void find_names_of_ptx(std::string_view text, CodeNames& names) {
 
 }  // namespace
 
-Result<Image> image_of_code(const void* code, std::uint32_t capability, std::size_t readable) {
+Result<Image> image_of_code(const void* code, std::uint32_t capability, std::size_t readable,
+                            bool ptx_first) {
   if (code == nullptr) return fail(ErrorCode::kInvalidValue, "no code was given");
   const auto broken = [] {
     return fail(ErrorCode::kNoKernelImage, "code that is no fat binary, no cubin and no PTX");
@@ -173,13 +174,13 @@ Result<Image> image_of_code(const void* code, std::uint32_t capability, std::siz
   const auto magic = read_at<std::uint32_t>(code);
   const bool is_bounded = readable != ~std::size_t{0};
   // A wrapper is a pointer, which nothing out of a file can be.
-  if (magic == kWrapperMagic && !is_bounded) return image_of_wrapper(code, capability);
+  if (magic == kWrapperMagic && !is_bounded) return image_of_wrapper(code, capability, ptx_first);
   constexpr std::size_t kContainerHeaderBytes = 16;
   if (magic != kContainerMagic || readable < kContainerHeaderBytes) return broken();
   const auto container = container_at(code);
   if (!container) return std::unexpected(container.error());
   if (container->size() > readable) return broken();
-  return choose_image(*container, capability);
+  return choose_image(*container, capability, ptx_first);
 }
 
 CodeNames names_in(const Image& image) {

@@ -87,11 +87,13 @@ bool unpack_into(const FatBinaryEntry& entry, std::vector<std::byte>& out) {
                              static_cast<int>(out.size())) == static_cast<int>(out.size());
 }
 
-/// Higher is better, 0 is unusable: any fitting PTX beats any ELF, as it can be rewritten.
-std::uint32_t suitability(const FatBinaryEntry& entry, std::uint32_t capability) {
+/// Higher is better, 0 is unusable. Older PTX than the machine code may be other code, under
+/// __CUDA_ARCH__, than what runs without slate.
+std::uint32_t suitability(const FatBinaryEntry& entry, std::uint32_t capability, bool ptx_first) {
   if (entry.architecture > capability) return 0;
-  if (entry.kind == ImageKind::kPtx) return 0x10000 + entry.architecture;
-  return entry.architecture / 10 == capability / 10 ? entry.architecture : 0;
+  const std::uint32_t age = 2 * entry.architecture;
+  if (entry.kind == ImageKind::kPtx) return age + (ptx_first ? 0x10000 : 1);
+  return entry.architecture / 10 == capability / 10 ? age : 0;
 }
 
 std::string describe(const std::vector<FatBinaryEntry>& entries) {
@@ -107,15 +109,16 @@ std::string describe(const std::vector<FatBinaryEntry>& entries) {
 
 /// The PTX of all objects of a device-linked program, linked into one module. kNotSupported when
 /// one is machine code only, as the library that dynamic parallelism needs.
-Result<Image> linked_image(const void* const* containers, std::uint32_t capability) {
+Result<Image> linked_image(const void* const* containers, std::uint32_t capability,
+                           bool ptx_first) {
   std::vector<Image> images;
   for (; containers != nullptr && *containers != nullptr; ++containers) {
     auto container = container_at(*containers);
     if (!container) return std::unexpected(container.error());
-    auto image = choose_image(*container, capability);
+    auto image = choose_image(*container, capability, ptx_first);
     if (!image) return image;
     if (image->kind != ImageKind::kPtx) {
-      return fail(ErrorCode::kNotSupported, "an object of the program has no PTX");
+      return fail(ErrorCode::kNotSupported, "an object of the program has no PTX, or older one");
     }
     images.push_back(std::move(*image));
   }
@@ -175,14 +178,15 @@ Result<Image> unpack(const FatBinaryEntry& entry) {
   return image;
 }
 
-Result<Image> choose_image(std::span<const std::byte> container, std::uint32_t capability) {
+Result<Image> choose_image(std::span<const std::byte> container, std::uint32_t capability,
+                           bool ptx_first) {
   auto entries = list_entries(container);
   if (!entries) return std::unexpected(entries.error());
   const auto best = std::max_element(
       entries->begin(), entries->end(), [&](const FatBinaryEntry& a, const FatBinaryEntry& b) {
-        return suitability(a, capability) < suitability(b, capability);
+        return suitability(a, capability, ptx_first) < suitability(b, capability, ptx_first);
       });
-  if (best == entries->end() || suitability(*best, capability) == 0) {
+  if (best == entries->end() || suitability(*best, capability, ptx_first) == 0) {
     return fail(ErrorCode::kNoKernelImage,
                 "the program has code for " + describe(*entries) + ", and the device is sm_" +
                     std::to_string(capability) + ": compile with PTX for it or an older one");
@@ -190,19 +194,19 @@ Result<Image> choose_image(std::span<const std::byte> container, std::uint32_t c
   return unpack(*best);
 }
 
-Result<Image> image_of_wrapper(const void* wrapper, std::uint32_t capability) {
+Result<Image> image_of_wrapper(const void* wrapper, std::uint32_t capability, bool ptx_first) {
   Wrapper header{};
   if (wrapper != nullptr) std::memcpy(&header, wrapper, sizeof(header));
   if (header.magic != kWrapperMagic) return damaged("no wrapper");
   if (header.version == kWrapperLinked) {
-    auto image = linked_image(header.containers, capability);
+    auto image = linked_image(header.containers, capability, ptx_first);
     if (image) return image;
     if (verbose())
       say("the program's PTX does not link, its machine code is taken: " + image.error().message);
   }
   auto container = container_at(header.data);
   if (!container) return std::unexpected(container.error());
-  return choose_image(*container, capability);
+  return choose_image(*container, capability, ptx_first);
 }
 
 }  // namespace slate::client

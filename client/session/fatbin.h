@@ -40,14 +40,17 @@ Result<std::vector<FatBinaryEntry>> list_entries(std::span<const std::byte> cont
 
 Result<Image> unpack(const FatBinaryEntry& entry);
 
-/// The PTX of the highest architecture up to `capability` (90 for 9.0); without any, the ELF of the
-/// same major version and the highest minor one up to the device's. kNoKernelImage names what there
-/// is.
-Result<Image> choose_image(std::span<const std::byte> container, std::uint32_t capability);
+/// The newest code for `capability` (90 for 9.0), as the driver takes it: PTX of an architecture up
+/// to that, ELF of the same major version and a minor one up to the device's. Of both alike PTX,
+/// which can be rewritten; with `ptx_first`, for a device that runs nothing else, PTX of any age.
+/// kNoKernelImage names what there is.
+Result<Image> choose_image(std::span<const std::byte> container, std::uint32_t capability,
+                           bool ptx_first = false);
 
 /// What the registration calls hand over: one container, or (device-linked, nvcc -rdc=true) that of
 /// the machine code and the containers of the objects it was linked from. Of those the PTX is
 /// linked anew if that can be done, so that the program is rewritten as any other.
-Result<Image> image_of_wrapper(const void* wrapper, std::uint32_t capability);
+Result<Image> image_of_wrapper(const void* wrapper, std::uint32_t capability,
+                               bool ptx_first = false);
 
 }  // namespace slate::client

@@ -124,6 +124,7 @@ class Session {
   std::uint64_t serial() const { return serial_; }
   const DeviceInfo& device() const { return channel_->status().device; }
   std::uint32_t capability() const;  // 90 for 9.0
+  bool runs_ptx_only() const { return device().is_simulated != 0; }
   /// Takes the error of an earlier command that has no reply, else the session's lasting error, if
   /// any.
   Result<void> check();

@@ -21,6 +21,13 @@ std::string text_of(const Image& image) {
   return {reinterpret_cast<const char*>(image.bytes.data()), image.bytes.size()};
 }
 
+struct Wrapper {
+  std::uint32_t magic = 0x466243b1;
+  std::uint32_t version = 1;
+  const void* data = nullptr;
+  const void* const* containers = nullptr;
+};
+
 TEST(FatbinTest, ThePtxIsTheSameHoweverItWasPacked) {
   const auto plain = choose_image(load("plain"), 90);
   ASSERT_TRUE(plain) << plain.error().message;
@@ -60,6 +67,17 @@ TEST(FatbinTest, TheNewestPtxThatTheDeviceRunsIsChosen) {
   EXPECT_EQ(choose_image(many, 120)->architecture, 100u);
   EXPECT_EQ(choose_image(many, 90)->kind, ImageKind::kPtx) << "PTX is preferred to machine code";
   EXPECT_EQ(choose_image(many, 75).error().code, ErrorCode::kNoKernelImage);
+}
+
+TEST(FatbinTest, OlderPtxThanTheMachineCodeIsOnlyForADeviceThatRunsNoOther) {
+  const Bytes older = load("older_ptx");
+  EXPECT_EQ(choose_image(older, 90)->kind, ImageKind::kElf);
+  EXPECT_EQ(choose_image(older, 90, true)->kind, ImageKind::kPtx);
+  EXPECT_EQ(choose_image(older, 100)->kind, ImageKind::kPtx) << "the machine code does not fit";
+  Wrapper wrapper;
+  wrapper.data = older.data();
+  EXPECT_EQ(image_of_wrapper(&wrapper, 90)->kind, ImageKind::kElf);
+  EXPECT_EQ(image_of_wrapper(&wrapper, 90, true)->kind, ImageKind::kPtx);
 }
 
 TEST(FatbinTest, MachineCodeServesItsMajorVersionOnly) {
@@ -105,13 +123,6 @@ TEST(FatbinTest, FlippedBytesNeverReachOutside) {
     }
   }
 }
-
-struct Wrapper {
-  std::uint32_t magic = 0x466243b1;
-  std::uint32_t version = 1;
-  const void* data = nullptr;
-  const void* const* containers = nullptr;
-};
 
 TEST(FatbinTest, AWrapperLeadsToItsContainer) {
   const Bytes bytes = load("zstd");
