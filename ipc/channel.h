@@ -82,11 +82,12 @@ class ClientChannel {
     std::uint64_t sequence = 0;
     std::span<std::byte> memory;
   };
-  /// Waits for a free slot. Then either post the copy command naming slot and sequence and call
-  /// release(), or call release() with `used` false.
-  Result<Staging> acquire_staging();
+  /// Waits for a slot for a copy of this stream, whose unfinished copies have three quarters of all
+  /// at most: others' need not wait for what the stream waits for. Then either post the copy
+  /// command naming slot and sequence and call release(), or call release() with `used` false.
+  Result<Staging> acquire_staging(std::uint64_t stream = kDefaultStream);
   /// One that is free now; for who holds another already, and must not wait then.
-  std::optional<Staging> try_acquire_staging();
+  std::optional<Staging> try_acquire_staging(std::uint64_t stream = kDefaultStream);
   /// Waits until the copy that used `staging` has finished (needed before reading what came to the
   /// host).
   Result<void> wait_staging(const Staging& staging);
@@ -127,13 +128,14 @@ class ClientChannel {
     bool busy = false;
     std::uint64_t sequence = 0;  // of the last copy
     std::uint64_t turn = 0;      // staging_turns_ then
+    std::uint64_t stream = 0;    // of that copy
   };
 
   Result<void> push(CommandType type, std::uint16_t slot, std::uint32_t sequence,
                     std::span<const std::byte> body, std::span<const std::byte> tail,
                     PlaceNote* note);
   bool try_hold_staging_memory();
-  std::uint32_t pick_staging(bool finished) const;
+  std::uint32_t pick_staging(std::uint64_t stream, bool finished) const;
   Result<void> wait_until(const std::function<bool()>& ready);
   Result<void> sleep_until(const std::function<bool()>& ready);
   void sleep_once(const std::function<bool()>& ready);

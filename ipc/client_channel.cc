@@ -248,20 +248,34 @@ bool ClientChannel::try_hold_staging_memory() {
 }
 
 /// A slot that nobody holds: the first whose last copy is over, so that few slots are touched by
-/// small copies; else, unless it has to be `finished`, the one used longest ago. kStagingSlots:
-/// none. Requires: slots_mutex_ is held.
-std::uint32_t ClientChannel::pick_staging(bool finished) const {
+/// small copies; else, or when the stream has its part, unless it has to be `finished`, the one
+/// that was used longest ago, by the stream itself if there is one. kStagingSlots: none. Requires:
+/// slots_mutex_ is held.
+std::uint32_t ClientChannel::pick_staging(std::uint64_t stream, bool finished) const {
   const std::uint32_t granted = staging_slots();
-  std::uint32_t oldest = kStagingSlots;
-  for (std::uint32_t i = 0; i < granted; ++i) {
-    if (staging_[i].busy) continue;
-    if (status().staging[i].done.load(std::memory_order_seq_cst) >= staging_[i].sequence) return i;
+  std::uint32_t free = kStagingSlots, own = kStagingSlots, other = kStagingSlots;
+  std::uint32_t used = 0;  // by the stream's unfinished copies
+  const auto take_older = [&](std::uint32_t& oldest, std::uint32_t i) {
     if (oldest == kStagingSlots || staging_[i].turn < staging_[oldest].turn) oldest = i;
+  };
+  for (std::uint32_t i = 0; i < granted; ++i) {
+    const StagingUse& use = staging_[i];
+    const bool done =
+        !use.busy && status().staging[i].done.load(std::memory_order_seq_cst) >= use.sequence;
+    if (done) {
+      free = std::min(free, i);
+      continue;
+    }
+    if (use.stream == stream) ++used;
+    if (!use.busy) take_older(use.stream == stream ? own : other, i);
   }
-  return finished ? kStagingSlots : oldest;
+  const bool has_its_part = used >= std::max(granted - granted / 4, 1u);
+  if (!has_its_part && free != kStagingSlots) return free;
+  if (finished) return kStagingSlots;
+  return has_its_part || own != kStagingSlots ? own : other;
 }
 
-Result<ClientChannel::Staging> ClientChannel::acquire_staging() {
+Result<ClientChannel::Staging> ClientChannel::acquire_staging(std::uint64_t stream) {
   while (!try_hold_staging_memory()) {
     auto ok =
         wait_until([&] { return status().staging_reclaimed.load(std::memory_order_seq_cst) == 0; });
@@ -271,7 +285,7 @@ Result<ClientChannel::Staging> ClientChannel::acquire_staging() {
   std::uint64_t last = 0;
   {
     std::unique_lock lock(slots_mutex_);
-    while ((chosen = pick_staging(false)) == kStagingSlots) {
+    while ((chosen = pick_staging(stream, false)) == kStagingSlots) {
       if (auto ok = session_error(); !ok) {
         segment_->status.staging_held.fetch_sub(1, std::memory_order_seq_cst);
         return std::unexpected(ok.error());
@@ -279,6 +293,7 @@ Result<ClientChannel::Staging> ClientChannel::acquire_staging() {
       slots_freed_.wait_for(lock, std::chrono::milliseconds(kSleepLimitMs));
     }
     staging_[chosen].busy = true;
+    staging_[chosen].stream = stream;
     last = staging_[chosen].sequence;
   }
   auto& done = segment_->status.staging[chosen].done;
@@ -290,15 +305,16 @@ Result<ClientChannel::Staging> ClientChannel::acquire_staging() {
   return Staging{chosen, last + 1, std::span(segment_->staging[chosen])};
 }
 
-std::optional<ClientChannel::Staging> ClientChannel::try_acquire_staging() {
+std::optional<ClientChannel::Staging> ClientChannel::try_acquire_staging(std::uint64_t stream) {
   if (!try_hold_staging_memory()) return std::nullopt;
   std::lock_guard lock(slots_mutex_);
-  const std::uint32_t chosen = pick_staging(true);
+  const std::uint32_t chosen = pick_staging(stream, true);
   if (chosen == kStagingSlots) {
     segment_->status.staging_held.fetch_sub(1, std::memory_order_seq_cst);
     return std::nullopt;
   }
   staging_[chosen].busy = true;
+  staging_[chosen].stream = stream;
   return Staging{chosen, staging_[chosen].sequence + 1, std::span(segment_->staging[chosen])};
 }
 

@@ -154,7 +154,7 @@ Result<void> Session::copy_box(const ArrayPlace& to, const HostPlanes& from, Box
   if (auto ok = settle_host_memory(false, stream); !ok) return ok;
   const int threads = CopyCrew::size_for(bytes_of(box), CopyCrew::cores());
   return stage_in(
-      *channel_, threads, BoxWalk(box, chunk_limit(bytes_of(box), threads)),
+      *channel_, stream, threads, BoxWalk(box, chunk_limit(bytes_of(box), threads)),
       [&](std::byte* memory, const BoxWalk::Chunk& chunk) {
         const Box& its = chunk.box;
         for (std::uint64_t z = 0; z < its.depth; ++z) {
@@ -176,7 +176,7 @@ Result<void> Session::copy_box(const HostPlanes& to, const ArrayPlace& from, Box
   if (*pinned) return post_box(**pinned, wire(from), box, stream);
   const int threads = CopyCrew::size_for(bytes_of(box), CopyCrew::cores());
   const auto last = stage_out(
-      *channel_, threads, BoxWalk(box, chunk_limit(bytes_of(box), threads)),
+      *channel_, stream, threads, BoxWalk(box, chunk_limit(bytes_of(box), threads)),
       [&](const BoxWalk::Chunk& chunk, const ipc::ClientChannel::Staging& staging, Sent& sent) {
         return post_work(CommandType::kStagedBox, staged_box(from, chunk, stream, staging, false),
                          stream, {}, &sent);

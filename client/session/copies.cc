@@ -192,7 +192,7 @@ Result<void> Session::stage_to_device(DeviceRows to, const std::byte* from,
   const std::uint64_t bytes = shape.width * shape.height;
   const int threads = CopyCrew::size_for(bytes, CopyCrew::cores());
   return stage_in(
-      *channel_, threads, ChunkWalk(shape, chunk_limit(bytes, threads)),
+      *channel_, stream, threads, ChunkWalk(shape, chunk_limit(bytes, threads)),
       [&](std::byte* memory, const Chunk& chunk) {
         move_rows(memory, chunk.shape.width, from + chunk.row * from_pitch + chunk.column,
                   from_pitch, chunk.shape.width, chunk.shape.height);
@@ -226,7 +226,7 @@ Result<void> Session::stage_to_host(std::byte* to, std::uint64_t to_pitch, Devic
   const std::uint64_t bytes = shape.width * shape.height;
   const int threads = CopyCrew::size_for(bytes, CopyCrew::cores());
   const auto last = stage_out(
-      *channel_, threads, ChunkWalk(shape, chunk_limit(bytes, threads)),
+      *channel_, stream, threads, ChunkWalk(shape, chunk_limit(bytes, threads)),
       [&](const Chunk& chunk, const ipc::ClientChannel::Staging& staging, Sent& sent) {
         return post_work(CommandType::kCopyToHost, staged_copy(from, chunk, stream, staging),
                          stream, {}, &sent);

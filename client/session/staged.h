@@ -91,13 +91,13 @@ class Flight {
 
 /// To the device: `fill(memory, chunk)` writes a slot, `send(chunk, staging)` its command.
 template <typename Walk, typename Fill, typename Send>
-Result<void> stage_in(ipc::ClientChannel& channel, int threads, Walk chunks, const Fill& fill,
-                      const Send& send) {
+Result<void> stage_in(ipc::ClientChannel& channel, std::uint64_t stream, int threads, Walk chunks,
+                      const Fill& fill, const Send& send) {
   SharedWalk<Walk> walk(std::move(chunks));
   CopyCrew::run(threads, [&] {
     typename Walk::Chunk chunk;
     while (walk.next(chunk)) {
-      auto staging = channel.acquire_staging();
+      auto staging = channel.acquire_staging(stream);
       if (!staging) return walk.fail(std::unexpected(staging.error()));
       fill(staging->memory.data(), chunk);
       const Result<void> ok = send(chunk, *staging);
@@ -111,8 +111,8 @@ Result<void> stage_in(ipc::ClientChannel& channel, int threads, Walk chunks, con
 /// To the host: `send(chunk, staging, sent)` sends a command and tells its place (Sent),
 /// `take(memory, chunk)` reads a slot. Gives the position of the last command.
 template <typename Walk, typename Send, typename Take>
-Result<std::uint64_t> stage_out(ipc::ClientChannel& channel, int threads, Walk chunks,
-                                const Send& send, const Take& take) {
+Result<std::uint64_t> stage_out(ipc::ClientChannel& channel, std::uint64_t stream, int threads,
+                                Walk chunks, const Send& send, const Take& take) {
   using Chunk = typename Walk::Chunk;
   SharedWalk<Walk> walk(std::move(chunks));
   const auto work = [&] {
@@ -129,11 +129,11 @@ Result<std::uint64_t> stage_out(ipc::ClientChannel& channel, int threads, Walk c
     const auto slot = [&]() -> Result<ipc::ClientChannel::Staging> {
       while (!flying.empty()) {
         if (!flying.full()) {
-          if (const auto free = channel.try_acquire_staging()) return *free;
+          if (const auto free = channel.try_acquire_staging(stream)) return *free;
         }
         land();
       }
-      return channel.acquire_staging();
+      return channel.acquire_staging(stream);
     };
     Chunk chunk;
     while (walk.next(chunk)) {

@@ -217,9 +217,10 @@ TEST_F(TakenCopiesTest, AnotherCopyOfItsKindIsNotInTheWay) {
 }
 
 TEST_F(TakenCopiesTest, WorkSentBetweenTheLookAndTheCopyIsWaitedFor) {
-  // All slots are in use, so that the copy stops where it has looked.
+  // The stream has its part of the slots, so that the copy stops where it has looked.
+  constexpr std::uint32_t kPart = ipc::kLeastStagingSlots - 1;
   engine.handle(CommandType::kCopyToDevice, [](const ipc::Command&) {});
-  const auto filler = pattern(ipc::kLeastStagingSlots * (128 << 10));
+  const auto filler = pattern(kPart * (128 << 10));
   const std::uint64_t size = filler.size();
   ASSERT_TRUE(session.copy_to_device({kBase, size}, filler.data(), size, {size, 1}, 0));
   engine.channel->publish_completed(0, engine.raw.status().ring_tail);
@@ -230,10 +231,8 @@ TEST_F(TakenCopiesTest, WorkSentBetweenTheLookAndTheCopyIsWaitedFor) {
   });
   while (engine.raw.status().staging_held.load() == 0) std::this_thread::yield();
   ASSERT_TRUE(session.fill({kBase, 8}, 1, {8, 1}, 0));  // another thread's
-  for (std::uint32_t slot = 0; slot < ipc::kLeastStagingSlots; ++slot)
-    engine.channel->finish_staging(slot, 1);
-  while (engine.all(CommandType::kCopyToDevice).size() <= ipc::kLeastStagingSlots)
-    std::this_thread::yield();
+  for (std::uint32_t slot = 0; slot < kPart; ++slot) engine.channel->finish_staging(slot, 1);
+  while (engine.all(CommandType::kCopyToDevice).size() <= kPart) std::this_thread::yield();
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   EXPECT_FALSE(take().value()) << "its source may be what that work writes";
   EXPECT_FALSE(returned);

@@ -277,5 +277,28 @@ TEST(ChannelTest, FirstAsyncErrorIsKeptAndTakenOnce) {
   EXPECT_EQ(pair.client->take_async_error(), ErrorCode::kNone);
 }
 
+TEST(ChannelTest, OneStreamsCopiesLeaveSlotsToOthers) {
+  auto pair = make_channel_pair();
+  constexpr std::uint64_t kBusy = 5, kIdle = 6;
+  const auto post = [&](const ClientChannel::Staging& staging) {
+    pair.client->release_staging(staging, true);  // its copy does not end
+  };
+  for (std::uint32_t i = 0; i + 1 < kLeastStagingSlots; ++i)
+    post(*pair.client->acquire_staging(kBusy));
+  EXPECT_FALSE(pair.client->try_acquire_staging(kBusy)) << "it has its part";
+  const auto first = pair.client->try_acquire_staging(kIdle);
+  ASSERT_TRUE(first);
+  post(*first);
+  // And the next one waits for that copy, not for the busy stream's, which are older.
+  std::thread engine([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    pair.engine->finish_staging(first->slot, first->sequence);
+  });
+  const auto second = pair.client->acquire_staging(kIdle);
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->slot, first->slot);
+  engine.join();
+}
+
 }  // namespace
 }  // namespace slate::ipc
