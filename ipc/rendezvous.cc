@@ -258,6 +258,22 @@ std::string how_to_start(const std::string& runtime_dir) {
          runtime_dir + "` (or set SLATE_RUNTIME_DIR to the directory of the one that runs)";
 }
 
+/// Where nobody listens yet, anybody may have made the directory, to listen himself.
+Result<void> check_owners(const std::string& runtime_dir, const UniqueFd& rendezvous) {
+  struct stat link {
+  }, directory{}, fifo{};
+  if (::lstat(runtime_dir.c_str(), &link) != 0 || ::stat(runtime_dir.c_str(), &directory) != 0 ||
+      ::fstat(rendezvous.get(), &fifo) != 0)
+    return fail_errno("looking at " + runtime_dir);
+  for (const struct stat* each : {&link, &directory, &fifo}) {
+    if (each->st_uid == 0 || each->st_uid == ::geteuid()) continue;
+    return fail(ErrorCode::kInitialization,
+                runtime_dir + " is not used: it belongs to user " + std::to_string(each->st_uid) +
+                    ", who is neither root nor the one that this program runs as");
+  }
+  return {};
+}
+
 /// The session directory of a client while it connects; removed with its FIFOs at the end.
 struct SessionDirectory {
   std::string runtime_dir;
@@ -346,6 +362,7 @@ Result<Connection> connect_to_daemon(const std::string& runtime_dir, HelloKind k
   // Look first, so that without a daemon nothing is made and the answer comes at once.
   UniqueFd probe(::open(rendezvous_path(runtime_dir).c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
   if (!probe) return fail(ErrorCode::kInitialization, how_to_start(runtime_dir));
+  if (auto ok = check_owners(runtime_dir, probe); !ok) return std::unexpected(ok.error());
   SessionDirectory directory;
   if (auto ok = make_session_directory(runtime_dir, directory); !ok)
     return fail(ErrorCode::kInitialization, ok.error().message);

@@ -89,8 +89,9 @@ struct Wishes {
   std::optional<std::int32_t> priority;
 };
 /// Makes the session directory, says Hello, waits for Welcome, opens to_daemon, removes the
-/// directory again. kInitialization when no daemon listens there or it does not answer within
-/// `timeout`; the refusal's own code and message when it refuses.
+/// directory again. kInitialization when no daemon listens there, the runtime directory is another
+/// user's than root's and this one's, or no answer comes within `timeout`; the refusal's own code
+/// and message when it refuses.
 Result<Connection> connect_to_daemon(const std::string& runtime_dir, HelloKind kind,
                                      std::chrono::milliseconds timeout, const Wishes& wishes = {});
 

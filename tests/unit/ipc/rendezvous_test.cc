@@ -127,6 +127,30 @@ TEST_F(RendezvousTest, WithoutADaemonTheAnswerComesAtOnce) {
   EXPECT_LT(now_ns() - start, 1'000'000'000);
 }
 
+TEST_F(RendezvousTest, AnotherUsersDirectoryIsNotUsed) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  auto point = RendezvousPoint::create(directory_);
+  ASSERT_TRUE(point) << point.error().message;
+  constexpr uid_t kStranger = 12345;
+  const std::string fifo = rendezvous_path(directory_), link = root_ + "/link";
+  const auto refused = [&](const std::string& directory) {
+    const auto connection = connect_to_daemon(directory, HelloKind::kSession, milliseconds(10));
+    return !connection && connection.error().message.find("12345") != std::string::npos;
+  };
+  EXPECT_FALSE(refused(directory_));
+  ASSERT_EQ(::chown(directory_.c_str(), kStranger, -1), 0);
+  EXPECT_TRUE(refused(directory_));
+  ASSERT_EQ(::chown(directory_.c_str(), 0, -1), 0);
+  ASSERT_EQ(::chown(fifo.c_str(), kStranger, -1), 0);
+  EXPECT_TRUE(refused(directory_));
+  ASSERT_EQ(::chown(fifo.c_str(), 0, -1), 0);
+  ASSERT_EQ(::symlink(directory_.c_str(), link.c_str()), 0);
+  EXPECT_FALSE(refused(link));
+  ASSERT_EQ(::lchown(link.c_str(), kStranger, -1), 0);
+  EXPECT_TRUE(refused(link)) << "it may lead elsewhere by the next call";
+  EXPECT_EQ(point->receive().size(), 2u) << "nobody else has said hello";
+}
+
 TEST_F(RendezvousTest, SilentDaemonTimesOutAndLeavesNoDirectory) {
   auto point = RendezvousPoint::create(directory_);
   auto connection = connect_to_daemon(directory_, HelloKind::kSession, milliseconds(100));
