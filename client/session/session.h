@@ -372,6 +372,7 @@ class Session {
   Printing printing_;
   KernelHeap kernel_heap_;
   ManagedMemory managed_{[this](std::uint64_t bytes) { return get_managed_block(bytes); },
+  std::mutex imports_mutex_;      // so that memory_ tells of imports what the last answer did
                          [this](std::uint64_t address) { return free_host(address); }};
 };
 

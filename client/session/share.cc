@@ -16,12 +16,14 @@ Result<ipc::ShareHandle> Session::export_memory(std::uint64_t address) {
 
 Result<ipc::ImportReply> Session::import_memory(const ipc::ShareHandle& handle) {
   shares_memory_.store(true);
+  const std::lock_guard lock(imports_mutex_);
   auto reply = call<ipc::ImportReply>(CommandType::kMemoryImport, ipc::HandleCommand{handle, 0});
   if (reply && reply->count == 1) memory_.insert({reply->address, reply->bytes, kTagImported});
   return reply;
 }
 
 Result<void> Session::close_import(std::uint64_t address) {
+  const std::lock_guard lock(imports_mutex_);
   const auto range = memory_.find(address);
   if (!range || range->tag != kTagImported || range->address != address)
     return fail(ErrorCode::kInvalidValue, "no memory of another program is open at this address");

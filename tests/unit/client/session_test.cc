@@ -176,6 +176,21 @@ TEST_F(SessionTest, AnAbandonedSessionFailsEveryCall) {
   EXPECT_EQ(session.allocate(8).error().code, ErrorCode::kUnavailable);
 }
 
+TEST_F(SessionTest, AnImportWaitsForACloseOfTheSame) {
+  engine.answer(CommandType::kMemoryImport, ipc::ImportReply{0x9000, 64, 1});
+  engine.handle(CommandType::kMemoryImportClose, [](const ipc::Command&) {});  // answered below
+  ASSERT_TRUE(session.import_memory({}));
+  std::thread close([&] { EXPECT_TRUE(session.close_import(0x9000)); });
+  const ipc::Command closing = engine.wait_for(CommandType::kMemoryImportClose);
+  std::thread open([&] { EXPECT_TRUE(session.import_memory({})); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(engine.all(CommandType::kMemoryImport).size(), 1u);
+  engine.reply(closing, ipc::ImportReply{0x9000, 64, 0});
+  close.join();
+  open.join();
+  EXPECT_TRUE(session.memory().find(0x9000)) << "opened anew";
+}
+
 TEST_F(SessionTest, AVariableBecomesMemoryOfTheSession) {
   engine.answer(CommandType::kGlobalGet, ipc::GlobalReply{0x9000, 64});
   ASSERT_TRUE(session.find_global(3, "counter"));
