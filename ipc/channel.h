@@ -126,6 +126,7 @@ class ClientChannel {
   };
   struct StagingUse {
     bool busy = false;
+    bool over = true;            // the last copy is, as far as was seen; not while busy
     std::uint64_t sequence = 0;  // of the last copy
     std::uint64_t turn = 0;      // staging_turns_ then
     std::uint64_t stream = 0;    // of that copy
@@ -135,7 +136,8 @@ class ClientChannel {
                     std::span<const std::byte> body, std::span<const std::byte> tail,
                     PlaceNote* note);
   bool try_hold_staging_memory();
-  std::uint32_t pick_staging(std::uint64_t stream, bool finished) const;
+  std::uint32_t pick_staging(std::uint64_t stream, bool finished);
+  void take_staging(std::uint32_t slot, std::uint64_t stream);
   Result<void> wait_until(const std::function<bool()>& ready);
   Result<void> sleep_until(const std::function<bool()>& ready);
   void sleep_once(const std::function<bool()>& ready);
@@ -154,7 +156,8 @@ class ClientChannel {
   std::uint32_t long_calls_ = 0;  // of call_unless()
   std::array<StagingUse, kStagingSlots> staging_;
   std::uint64_t staging_turns_ = 0;
-  std::mutex sleep_mutex_;  // one thread reads the FIFO, the others wait for it
+  std::uint32_t staging_taken_ = 0;  // slots that are not over
+  std::mutex sleep_mutex_;           // one thread reads the FIFO, the others wait for it
   std::condition_variable woken_;
   bool reader_present_ = false;
   std::atomic<bool> gone_{false};

@@ -251,28 +251,41 @@ bool ClientChannel::try_hold_staging_memory() {
 /// small copies; else, or when the stream has its part, unless it has to be `finished`, the one
 /// that was used longest ago, by the stream itself if there is one. kStagingSlots: none. Requires:
 /// slots_mutex_ is held.
-std::uint32_t ClientChannel::pick_staging(std::uint64_t stream, bool finished) const {
+std::uint32_t ClientChannel::pick_staging(std::uint64_t stream, bool finished) {
   const std::uint32_t granted = staging_slots();
+  const std::uint32_t part = std::max(granted - granted / 4, 1u);
   std::uint32_t free = kStagingSlots, own = kStagingSlots, other = kStagingSlots;
   std::uint32_t used = 0;  // by the stream's unfinished copies
   const auto take_older = [&](std::uint32_t& oldest, std::uint32_t i) {
     if (oldest == kStagingSlots || staging_[i].turn < staging_[oldest].turn) oldest = i;
   };
   for (std::uint32_t i = 0; i < granted; ++i) {
-    const StagingUse& use = staging_[i];
-    const bool done =
-        !use.busy && status().staging[i].done.load(std::memory_order_seq_cst) >= use.sequence;
-    if (done) {
+    StagingUse& use = staging_[i];
+    if (!use.busy && !use.over &&
+        status().staging[i].done.load(std::memory_order_seq_cst) >= use.sequence) {
+      use.over = true;
+      --staging_taken_;
+    }
+    if (use.over) {
+      if (staging_taken_ < part) return i;  // nobody has his part
       free = std::min(free, i);
       continue;
     }
     if (use.stream == stream) ++used;
     if (!use.busy) take_older(use.stream == stream ? own : other, i);
   }
-  const bool has_its_part = used >= std::max(granted - granted / 4, 1u);
-  if (!has_its_part && free != kStagingSlots) return free;
+  if (used < part && free != kStagingSlots) return free;
   if (finished) return kStagingSlots;
-  return has_its_part || own != kStagingSlots ? own : other;
+  return used >= part || own != kStagingSlots ? own : other;
+}
+
+/// Requires: slots_mutex_ is held.
+void ClientChannel::take_staging(std::uint32_t slot, std::uint64_t stream) {
+  StagingUse& use = staging_[slot];
+  if (use.over) ++staging_taken_;
+  use.over = false;
+  use.busy = true;
+  use.stream = stream;
 }
 
 Result<ClientChannel::Staging> ClientChannel::acquire_staging(std::uint64_t stream) {
@@ -292,8 +305,7 @@ Result<ClientChannel::Staging> ClientChannel::acquire_staging(std::uint64_t stre
       }
       slots_freed_.wait_for(lock, std::chrono::milliseconds(kSleepLimitMs));
     }
-    staging_[chosen].busy = true;
-    staging_[chosen].stream = stream;
+    take_staging(chosen, stream);
     last = staging_[chosen].sequence;
   }
   auto& done = segment_->status.staging[chosen].done;
@@ -313,8 +325,7 @@ std::optional<ClientChannel::Staging> ClientChannel::try_acquire_staging(std::ui
     segment_->status.staging_held.fetch_sub(1, std::memory_order_seq_cst);
     return std::nullopt;
   }
-  staging_[chosen].busy = true;
-  staging_[chosen].stream = stream;
+  take_staging(chosen, stream);
   return Staging{chosen, staging_[chosen].sequence + 1, std::span(segment_->staging[chosen])};
 }
 
