@@ -173,7 +173,8 @@ void Session::serve() {
         crowded ? channel_.wait_poked()
                 : channel_.wait(staging_.active() ? kStagingIdle : std::chrono::milliseconds(-1));
     if (event == ipc::EngineChannel::Wait::kTimeout) {
-      (void)staging_.reclaim();
+      // A command that is kept may mean a slot that the client has filled and let go.
+      if (held_.empty()) (void)staging_.reclaim();
       continue;
     }
     if (event == ipc::EngineChannel::Wait::kPoked) {

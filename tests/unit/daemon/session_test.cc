@@ -97,6 +97,22 @@ TEST_F(SessionTest, AGateHoldsItsStreamUntilTheClientOpensIt) {
 }
 
 TEST_F(SessionTest, ClientDeathOpensItsGates) {
+TEST_F(SessionTest, BytesOfACopyThatIsKeptStayInTheirSlot) {
+  TestSession session(device_, completer_);
+  const auto address = *session.allocate(64);
+  EXPECT_EQ(*session.read_int(address), 0) << "from here on there is staging memory to take back";
+  ASSERT_TRUE(session.post(CommandType::kHostGate, ipc::HostGate{7, 0}));
+  auto staging = *session.client->acquire_staging();
+  std::memset(staging.memory.data(), 9, sizeof(int));
+  ASSERT_TRUE(
+      session.post(CommandType::kCopyToDevice,
+                   ipc::StagedCopy{address, 4, 4, 1, 0, staging.slot, 0, staging.sequence}));
+  session.client->release_staging(staging, true);
+  std::this_thread::sleep_for(Session::kStagingIdle + 300ms);
+  ASSERT_TRUE(session.post(CommandType::kHostDone, ipc::IdCommand{7}));
+  EXPECT_EQ(*session.read_int(address), 0x09090909);
+}
+
   device_.refuse_cancel();
   {
     TestSession session(device_, completer_);
