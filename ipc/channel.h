@@ -169,6 +169,9 @@ class EngineChannel {
  public:
   EngineChannel(SessionFifos fifos, Segment segment);
 
+  /// False when there was no descriptor left: stop() and poke() would wake nobody.
+  bool can_be_woken() const { return static_cast<bool>(event_); }
+
   enum class Wait { kCommand, kPeerGone, kStopped, kPoked, kTimeout };
   /// What the session sees of its work on the device: there is none, it goes on, some has ended.
   enum class Seen { kNothing, kWork, kProgress };

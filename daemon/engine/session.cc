@@ -152,6 +152,8 @@ void Session::run() {
 }
 
 Result<void> Session::set_up() {
+  if (!channel_.can_be_woken() || !client_end_)
+    return slate::fail(ErrorCode::kLimit, "no file descriptor is left for the session");
   auto memory = MemoryManager::make(device_, spec_.memory_limit);
   if (!memory) return std::unexpected(memory.error());
   memory_ = std::move(*memory);

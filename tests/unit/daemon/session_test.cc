@@ -1,6 +1,7 @@
 #include "daemon/engine/session.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <future>
 
@@ -96,7 +97,6 @@ TEST_F(SessionTest, AGateHoldsItsStreamUntilTheClientOpensIt) {
   EXPECT_EQ(session.async_error(), ErrorCode::kInvalidHandle) << "opened twice";
 }
 
-TEST_F(SessionTest, ClientDeathOpensItsGates) {
 TEST_F(SessionTest, BytesOfACopyThatIsKeptStayInTheirSlot) {
   TestSession session(device_, completer_);
   const auto address = *session.allocate(64);
@@ -113,6 +113,7 @@ TEST_F(SessionTest, BytesOfACopyThatIsKeptStayInTheirSlot) {
   EXPECT_EQ(*session.read_int(address), 0x09090909);
 }
 
+TEST_F(SessionTest, ClientDeathOpensItsGates) {
   device_.refuse_cancel();
   {
     TestSession session(device_, completer_);
@@ -341,6 +342,25 @@ TEST_F(SessionTest, ModulesComeInChunksAndGlobalsCanBeCopied) {
   EXPECT_EQ(session.async_error(), ErrorCode::kNone);
   ASSERT_TRUE(session.post(CommandType::kFill, ipc::Fill{global->address, 4, 4, 1, 0, 1, 0}));
   EXPECT_EQ(session.async_error(), ErrorCode::kInvalidValue) << "gone with its module";
+}
+
+TEST_F(SessionTest, WithoutADescriptorToWakeItThereIsNoSession) {
+  Compiler compiler(device_, nullptr);
+  FormService forms(device_, FormChoice::kNative);
+  Trace trace{0};
+  Executor executor(device_, forms, completer_, trace, policy_maker("fifo", {}), {});
+  ClientEnds ends(device_.info(), 64 << 20);
+  SessionSpec spec;
+  spec.fifos = std::move(ends.fifos);
+  spec.segment = std::move(ends.segment);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  Session session(device_, compiler, executor, completer_, std::move(spec), {}, 1min);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  session.run();
+  EXPECT_EQ(ends.client->check().error().code, ErrorCode::kLimit);
 }
 
 TEST_F(SessionTest, ABadModuleIsThatCommandsError) {
