@@ -215,7 +215,6 @@ class EngineChannel {
   std::span<std::byte> staging(std::uint32_t slot) const;
   /// All staging slots, for registration with the device.
   std::span<std::byte> all_staging() const;
-  uid_t owner() const { return fifos_.owner; }
 
  private:
   bool ready() const;
