@@ -155,7 +155,8 @@ SLATE_EXPORT slate_status slate_module_log(const char** log, slate_module* modul
 SLATE_EXPORT slate_status slate_module_kernel(slate_kernel** kernel, slate_module* module,
                                               const char* name) SLATE_NOEXCEPT;
 
-/* A __device__ or __constant__ variable: its address, for cudaMemcpy() and kernels, and its size.
+/* A __device__, __constant__ or __managed__ variable: its address, for cudaMemcpy() and kernels (if
+ * it is managed for the host's code too), and its size.
  * Names as above. Either result may be null if it is not wanted. Waits for the daemon the first
  * time. The address is valid until the module is unloaded. NOT_FOUND. */
 SLATE_EXPORT slate_status slate_module_global(void** address, size_t* bytes, slate_module* module,

@@ -26,6 +26,7 @@ struct Module {
   PtxNames names;
   WrittenNames written;
   std::string log;
+  std::vector<std::uint64_t> managed;  // variables in memory that the host reaches too
 
   std::mutex mutex;                              // guards all below; held while the daemon is asked
   std::map<std::string, slate_kernel*> kernels;  // by their names in the PTX, as are

@@ -11,6 +11,7 @@
 #include "client/api/compile.h"
 #include "client/api/handles.h"
 #include "client/cudart/process.h"
+#include "client/session/code_image.h"
 
 namespace slate::api {
 namespace {
@@ -30,6 +31,25 @@ Outcome<client::Session*> healthy_session_of(const Module& module) {
   return session;
 }
 
+/// Host code may use them by their addresses, which slate_module_global() tells.
+Result<std::vector<client::PlacedVariable>> place_managed(
+    client::Session& session, const std::vector<client::ManagedName>& names, Module& module) {
+  std::vector<client::PlacedVariable> placed;
+  for (const client::ManagedName& each : names) {
+    const auto address = session.allocate_managed(each.bytes, client::kTagManagedVariable, 0);
+    if (!address) return std::unexpected(address.error());
+    module.managed.push_back(*address);
+    module.variables.emplace(each.name, ipc::GlobalReply{*address, each.bytes});
+    placed.push_back({each.name, *address});
+  }
+  return placed;
+}
+
+void free_managed(client::Session& session, const Module& module) {
+  for (const std::uint64_t address : module.managed)
+    (void)session.free_managed(address, client::kTagManagedVariable);
+}
+
 Outcome<slate_module*> load(client::Session& session, std::string_view ptx, WrittenNames written,
                             std::string log) {
   const auto bytes = std::as_bytes(std::span(ptx));
@@ -38,8 +58,14 @@ Outcome<slate_module*> load(client::Session& session, std::string_view ptx, Writ
   module->names = names_in(ptx);
   module->written = std::move(written);
   module->log = std::move(log);
-  auto id = session.load_module({client::ImageKind::kPtx, 0, {bytes.begin(), bytes.end()}});
-  if (!id) return refuse(id.error());
+  const client::Image image{client::ImageKind::kPtx, 0, {bytes.begin(), bytes.end()}};
+  const client::CodeNames names = client::names_in(image);
+  const auto placed = place_managed(session, names.managed, *module);
+  auto id = placed ? session.load_module(image, *placed) : std::unexpected(placed.error());
+  if (!id) {
+    free_managed(session, *module);
+    return refuse(id.error());
+  }
   module->id = *id;
   return Handles::get().add(module);
 }
@@ -218,6 +244,7 @@ void unload(Module& module) {
   }
   // Nobody is left to tell: a session that cannot take the command has lost the module anyway.
   [[maybe_unused]] const auto ignored = (*session)->unload_module(module.id);
+  free_managed(**session, module);
 }
 
 Outcome<void> deny_null(const char* what) {

@@ -98,8 +98,8 @@ Result<std::uint64_t> Session::allocate_managed(std::uint64_t bytes, std::uint32
   return address;
 }
 
-Result<void> Session::free_managed(std::uint64_t address) {
-  if (!memory_.erase(address, kTagManaged))
+Result<void> Session::free_managed(std::uint64_t address, std::uint32_t tag) {
+  if (!memory_.erase(address, tag))
     return fail(ErrorCode::kInvalidValue, "no managed allocation begins at the address");
   if (auto ok = synchronize(ipc::TargetKind::kSession, 0); !ok) return ok;
   return managed_.free(address);

@@ -168,8 +168,11 @@ class Session {
   /// memory.
   Result<std::uint64_t> allocate_managed(std::uint64_t bytes, std::uint32_t tag,
                                          std::uint32_t flags);
-  /// Makes the whole pages of memory that the program has such a block. kNotSupported when there is
-  /// too little of it, or it is of a kind that cannot be replaced.
+  /// Waits for all work. kInvalidValue when none with this tag begins at `address`.
+  Result<void> free_managed(std::uint64_t address, std::uint32_t tag = kTagManaged);
+  /// Makes the whole pages of memory that the program has such a block, unless they are one. What
+  /// other threads write to it meanwhile may be lost. kNotSupported when there is too little of it,
+  /// or it is of a kind that cannot be replaced.
   Result<void> register_host(std::uint64_t address, std::uint64_t bytes);
   /// Waits for all work, then makes [address, address + bytes) plain memory again.
   Result<void> unregister_host(std::uint64_t address, std::uint64_t bytes);
@@ -333,7 +336,6 @@ class Session {
   Result<void> wait_until_finished(ipc::TargetKind kind, std::uint64_t id);
   Result<HostBlock> request_host(std::uint64_t bytes, UniqueFd& fd, std::uint64_t least = 0);
   Result<std::uint64_t> get_managed_block(std::uint64_t bytes);
-  Result<void> free_managed(std::uint64_t address);
   template <typename Other>
   Result<bool> copy_pinned(const HostBlock& block, DeviceRows device_rows, std::uint64_t host,
                            std::uint64_t host_pitch, Shape shape, std::uint64_t stream,

@@ -72,6 +72,29 @@ TEST_F(ApiModuleTest, MissingArgumentsAreRefusedBeforeAnybodyIsAsked) {
   EXPECT_EQ(module, nullptr);
 }
 
+TEST_F(ApiModuleTest, ManagedVariablesAreTheHostsToo) {
+  constexpr const char* kPtx =
+      ".version 9.0\n.target sm_90\n.visible .global .attribute(.managed) .align 4 .u32 both[8];\n"
+      ".visible .global .u32 device_only;\n";
+  slate_module* module = nullptr;
+  ASSERT_EQ(load(&module, kPtx), SLATE_SUCCESS) << message();
+  EXPECT_EQ(daemon.fake().count(CommandType::kVariablePlace), 1);
+  void* place = nullptr;
+  size_t bytes = 0;
+  ASSERT_EQ(slate_module_global(&place, &bytes, module, "both"), SLATE_SUCCESS) << message();
+  EXPECT_EQ(bytes, 32u);
+  cudaPointerAttributes attributes{};
+  ASSERT_EQ(cudaPointerGetAttributes(&attributes, place), cudaSuccess);
+  EXPECT_EQ(attributes.type, cudaMemoryTypeManaged);
+  static_cast<unsigned*>(place)[7] = 42;
+  EXPECT_EQ(cudaFree(place), cudaErrorInvalidValue) << "it goes with its module";
+  cudaGetLastError();
+  ASSERT_EQ(slate_module_global(&place, &bytes, module, "device_only"), SLATE_SUCCESS);
+  ASSERT_EQ(cudaPointerGetAttributes(&attributes, place), cudaSuccess);
+  EXPECT_EQ(attributes.type, cudaMemoryTypeDevice);
+  EXPECT_EQ(slate_module_unload(module), SLATE_SUCCESS);
+}
+
 TEST_F(ApiModuleTest, TextThatIsNoPtxIsNotSent) {
   slate_module* module = nullptr;
   EXPECT_EQ(load(&module, "__global__ void f() {}"), SLATE_ERROR_INVALID_PTX);
