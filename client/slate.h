@@ -188,7 +188,8 @@ SLATE_EXPORT slate_status slate_kernel_set_max_dynamic_shared(slate_kernel* kern
  * copied before the call returns. `arguments` may be null if the kernel takes none. What goes wrong
  * in the run is reported by a later call, cudaStreamSynchronize() at the latest.
  * INVALID_VALUE: wrong number of arguments, a null one, an empty or too large grid or block, more
- * dynamic shared memory than is allowed. OUT_OF_RESOURCES. INVALID_HANDLE: no such stream. */
+ * dynamic shared memory than is allowed. OUT_OF_RESOURCES. INVALID_HANDLE: no such stream.
+ * NOT_SUPPORTED: the stream captures; the capture is lost. */
 SLATE_EXPORT slate_status slate_kernel_launch(slate_kernel* kernel, slate_dim3 grid,
                                               slate_dim3 block, size_t dynamic_shared_bytes,
                                               struct CUstream_st* stream, void** arguments,

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "client/api/handles.h"
+#include "client/cudart/capture.h"
 #include "client/cudart/front.h"
 
 namespace slate::api {
@@ -55,6 +56,11 @@ Outcome<void> launch(const Kernel& kernel, const LaunchCall& call) {
   if (auto ok = check_arguments(kernel, call); !ok) return ok;
   if (auto ok = check_shared(kernel, call.shared); !ok) return ok;
   const auto stream = cudart::stream_id(**session, call.stream, cudart::DefaultStream::kLegacy);
+  if (cudart::is_capturing(**session, *stream)) {
+    (void)cudart::refuse_capture(**session, *stream);
+    return refuse(SLATE_ERROR_NOT_SUPPORTED,
+                  about(kernel) + " cannot become part of a graph: its stream captures no more");
+  }
   if (!stream) {
     return refuse(static_cast<slate_status>(stream.error().code),
                   "the launch's stream does not exist");

@@ -82,6 +82,20 @@ TEST_F(ApiKernelTest, QuestionsWithoutAPlaceOrAKernelAreRefused) {
             SLATE_ERROR_INVALID_HANDLE);
 }
 
+TEST_F(ApiKernelTest, ALaunchOnACapturingStreamIsRefusedAndEndsTheCapture) {
+  cudaStream_t stream = nullptr;
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaStreamCreate(&stream), cudaSuccess);
+  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+  EXPECT_EQ(launch({1, 1, 1}, {32, 1, 1}, 0, stream), SLATE_ERROR_NOT_SUPPORTED);
+  EXPECT_NE(message().find("graph"), std::string::npos);
+  EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+  cudaGetLastError();
+  EXPECT_TRUE(sent().empty());
+  EXPECT_EQ(launch({1, 1, 1}, {32, 1, 1}, 0, stream), SLATE_SUCCESS) << message();
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
 TEST_F(ApiKernelTest, ALaunchIsSentAsGiven) {
   cudaStream_t stream = nullptr;
   ASSERT_EQ(cudaStreamCreate(&stream), cudaSuccess);
