@@ -8,10 +8,6 @@
 namespace slate::api {
 namespace {
 
-Outcome<void> deny_null(const char* what) {
-  return refuse(SLATE_ERROR_INVALID_VALUE, std::string(what) + " is null");
-}
-
 std::string about(const Kernel& kernel) {
   return "kernel " + demangled_name(kernel.name);
 }
@@ -56,14 +52,14 @@ Outcome<void> launch(const Kernel& kernel, const LaunchCall& call) {
   if (auto ok = check_arguments(kernel, call); !ok) return ok;
   if (auto ok = check_shared(kernel, call.shared); !ok) return ok;
   const auto stream = cudart::stream_id(**session, call.stream, cudart::DefaultStream::kLegacy);
+  if (!stream) {
+    return refuse(static_cast<slate_status>(stream.error().code),
+                  "the launch's stream does not exist");
+  }
   if (cudart::is_capturing(**session, *stream)) {
     (void)cudart::refuse_capture(**session, *stream);
     return refuse(SLATE_ERROR_NOT_SUPPORTED,
                   about(kernel) + " cannot become part of a graph: its stream captures no more");
-  }
-  if (!stream) {
-    return refuse(static_cast<slate_status>(stream.error().code),
-                  "the launch's stream does not exist");
   }
   const client::LaunchConfig config{{call.grid.x, call.grid.y, call.grid.z},
                                     {call.block.x, call.block.y, call.block.z},

@@ -247,10 +247,6 @@ void unload(Module& module) {
   free_managed(**session, module);
 }
 
-Outcome<void> deny_null(const char* what) {
-  return refuse(SLATE_ERROR_INVALID_VALUE, std::string(what) + " is null");
-}
-
 }  // namespace
 }  // namespace slate::api
 

@@ -28,6 +28,10 @@ inline std::unexpected<Failure> refuse(slate_status status, std::string message)
   return std::unexpected<Failure>(Failure{status, std::move(message)});
 }
 
+inline std::unexpected<Failure> deny_null(const char* what) {
+  return refuse(SLATE_ERROR_INVALID_VALUE, std::string(what) + " is null");
+}
+
 /// An error of the session core or of the daemon; `about` ("kernel blur") opens its message.
 std::unexpected<Failure> refuse(const Error& error, std::string_view about = {});
 

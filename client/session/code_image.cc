@@ -8,6 +8,8 @@
 #include <optional>
 #include <string_view>
 
+#include "client/session/ptx_words.h"
+
 namespace slate::client {
 namespace {
 
@@ -64,48 +66,6 @@ void find_kernels_of_elf(std::span<const std::byte> elf, std::vector<std::string
   }
 }
 
-/// The words of PTX, without comments. Punctuation is words of one character.
-class Words {
- public:
-  explicit Words(std::string_view text) : text_(text) {}
-
-  std::string_view next() {
-    skip();
-    if (at_ == text_.size()) return {};
-    const std::size_t begin = at_;
-    if (text_[at_] == '"') {
-      at_ = std::min(text_.find('"', at_ + 1), text_.size() - 1) + 1;
-      return text_.substr(begin, at_ - begin);
-    }
-    while (at_ < text_.size() && is_word(text_[at_])) ++at_;
-    if (at_ == begin) ++at_;
-    return text_.substr(begin, at_ - begin);
-  }
-
- private:
-  static bool is_word(char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
-           c == '$' || c == '%' || c == '.';
-  }
-  void skip() {
-    while (at_ < text_.size()) {
-      if (text_.substr(at_, 2) == "//") {
-        at_ = std::min(text_.find('\n', at_), text_.size());
-      } else if (text_.substr(at_, 2) == "/*") {
-        const std::size_t end = text_.find("*/", at_ + 2);
-        at_ = end == std::string_view::npos ? text_.size() : end + 2;
-      } else if (static_cast<unsigned char>(text_[at_]) <= ' ') {
-        ++at_;
-      } else {
-        return;
-      }
-    }
-  }
-
-  std::string_view text_;
-  std::size_t at_ = 0;
-};
-
 std::uint64_t number_of(std::string_view word) {
   std::uint64_t value = 0;
   std::from_chars(word.data(), word.data() + word.size(), value);
@@ -119,7 +79,7 @@ std::uint64_t type_bytes(std::string_view word) {
 }
 
 /// What follows `.attribute(.managed)`: [.align N] .type name[N]...
-ManagedName read_managed(Words& words) {
+ManagedName read_managed(PtxWords& words) {
   ManagedName managed;
   std::string_view word = words.next();
   std::uint64_t bytes = 1;
@@ -143,7 +103,7 @@ ManagedName read_managed(Words& words) {
 }
 
 void find_names_of_ptx(std::string_view text, CodeNames& names) {
-  Words words(text);
+  PtxWords words(text);
   for (std::string_view word = words.next(); !word.empty(); word = words.next()) {
     if (word == ".entry") names.kernels.emplace_back(words.next());
     if (word != ".attribute" || words.next() != "(" || words.next() != ".managed") continue;
