@@ -174,7 +174,8 @@ class Session {
   /// other threads write to it meanwhile may be lost. kNotSupported when there is too little of it,
   /// or it is of a kind that cannot be replaced.
   Result<void> register_host(std::uint64_t address, std::uint64_t bytes);
-  /// Waits for all work, then makes [address, address + bytes) plain memory again.
+  /// Waits for all work, then makes [address, address + bytes) plain memory again; what is written
+  /// to it meanwhile may be lost.
   Result<void> unregister_host(std::uint64_t address, std::uint64_t bytes);
 
   // What this user's sessions share, by handles that travel between the programs.
@@ -371,10 +372,11 @@ class Session {
   std::mutex host_order_mutex_;  // keeps gates and host_functions_ in one order
   HostFunctions host_functions_{*this};
   HostBlocks host_blocks_;
+  std::mutex registering_mutex_;  // held while a block takes the place of memory
+  std::mutex imports_mutex_;      // so that memory_ tells of imports what the last answer did
   Printing printing_;
   KernelHeap kernel_heap_;
   ManagedMemory managed_{[this](std::uint64_t bytes) { return get_managed_block(bytes); },
-  std::mutex imports_mutex_;      // so that memory_ tells of imports what the last answer did
                          [this](std::uint64_t address) { return free_host(address); }};
 };
 
