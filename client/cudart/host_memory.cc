@@ -97,6 +97,7 @@ cudaError_t cudaHostRegister(void* address, std::size_t bytes, unsigned flags) {
     if (pinned.touches(address_of(address), bytes)) {
       return deny(cudaErrorHostMemoryAlreadyRegistered);
     }
+    if (!slate::client::is_mapped(address_of(address), bytes)) return deny(cudaErrorInvalidValue);
     if ((flags & cudaHostRegisterMapped) != 0) {
       // Kernels reach whole pages only.
       const bool whole = address_of(address) % kPage == 0 && bytes % kPage == 0;

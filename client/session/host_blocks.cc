@@ -137,6 +137,12 @@ std::uint64_t end_of_taken(std::uint64_t address, std::uint64_t bytes) {
   return taken;
 }
 
+bool is_mapped(std::uint64_t address, std::uint64_t bytes) {
+  const std::uint64_t first = address / HostBlocks::kPage * HostBlocks::kPage;
+  // Does nothing but complain of what is not there.
+  return ::msync(pointer(first), address - first + bytes, MS_ASYNC) == 0;
+}
+
 bool is_replaceable(std::uint64_t address, std::uint64_t bytes) {
   std::uint64_t covered = address;
   for_each_mapping([&](const Mapping& mapping) {

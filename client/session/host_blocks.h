@@ -56,6 +56,8 @@ Result<std::uint64_t> map_shared(const UniqueFd& fd, std::uint64_t bytes, std::u
 Result<bool> map_shared_at(const UniqueFd& fd, std::uint64_t bytes, std::uint64_t address);
 /// Where the last of what this process has in [address, address + bytes) ends.
 std::uint64_t end_of_taken(std::uint64_t address, std::uint64_t bytes);
+/// True when the process has all of [address, address + bytes), whatever it is.
+bool is_mapped(std::uint64_t address, std::uint64_t bytes);
 /// True when the whole pages at `address` are plain private memory, whose place a mapping can take
 /// without anybody noticing: neither a file's, nor a stack's, nor shared.
 bool is_replaceable(std::uint64_t address, std::uint64_t bytes);

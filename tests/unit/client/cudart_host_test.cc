@@ -1,6 +1,7 @@
 // Pinned host memory as a program sees it, with a daemon that has it mapped elsewhere.
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -158,6 +159,22 @@ TEST_F(CudartHostTest, RegisteringLosesNothingThatAnotherThreadWrites) {
   stop = true;
   writer.join();
   EXPECT_EQ(lost, 0u);
+}
+
+TEST_F(CudartHostTest, MemoryThatIsNotThereIsNotRegistered) {
+  void* const gone =
+      ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(gone, MAP_FAILED);
+  const auto half = static_cast<char*>(gone) + kBytes / 2;
+  ASSERT_EQ(::munmap(half, kBytes / 2), 0);
+  EXPECT_EQ(cudaHostRegister(gone, kBytes, 0), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaHostRegister(half, 100, 0), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaHostRegister(half, 100, cudaHostRegisterMapped), cudaErrorInvalidValue);
+  unsigned flags = 0;
+  EXPECT_EQ(cudaHostGetFlags(&flags, half), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaHostRegister(gone, kBytes / 2, 0), cudaSuccess);
+  EXPECT_EQ(cudaHostUnregister(gone), cudaSuccess);
+  ::munmap(gone, kBytes / 2);
 }
 
 TEST_F(CudartHostTest, MemoryThatCannotBeSharedInPlaceIsRegisteredAllTheSame) {
