@@ -152,7 +152,7 @@ void Session::run() {
 }
 
 Result<void> Session::set_up() {
-  if (!channel_.can_be_woken() || !client_end_)
+  if (!channel_.can_be_woken())
     return slate::fail(ErrorCode::kLimit, "no file descriptor is left for the session");
   auto memory = MemoryManager::make(device_, spec_.memory_limit);
   if (!memory) return std::unexpected(memory.error());
@@ -176,7 +176,7 @@ void Session::serve() {
                 : channel_.wait(staging_.active() ? kStagingIdle : std::chrono::milliseconds(-1));
     if (event == ipc::EngineChannel::Wait::kTimeout) {
       // A command that is kept may mean a slot that the client has filled and let go.
-      if (held_.empty()) (void)staging_.reclaim();
+      if (held_.nothing_waits()) (void)staging_.reclaim();
       continue;
     }
     if (event == ipc::EngineChannel::Wait::kPoked) {
