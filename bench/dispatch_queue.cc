@@ -45,9 +45,7 @@ device::Address DispatchQueue::on_device(const void* member) const {
 Result<void> DispatchQueue::launch(const FormLaunch& launch, device::Function dispatch,
                                    const Options& options) {
   const std::uint32_t room = launch.workers_per_sm * memory_.sm_count();
-  const auto parts = daemon::split_grid(launch.spec.grid, launch.most_part_blocks);
-  SLATE_CHECK(parts.size() == 1);
-  LaunchParameters part = parts.front();
+  LaunchParameters part = daemon::parameters_of(launch.spec.grid);
   cut_into_tasks(part, daemon::default_task_sizes(part.blocks, room), room);
   last_ = (last_ + 1) % kStates;
   DispatchState& state = current() = {};

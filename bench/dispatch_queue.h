@@ -27,8 +27,7 @@ class DispatchQueue {
   DispatchQueue(const DispatchQueue&) = delete;
   DispatchQueue& operator=(const DispatchQueue&) = delete;
 
-  /// `dispatch`: slate_dispatch of the module that `launch.spec.function` is linked into. Requires:
-  /// the grid is one part (split_grid).
+  /// `dispatch`: slate_dispatch of the module that `launch.spec.function` is linked into.
   Result<void> launch(const daemon::FormLaunch& launch, device::Function dispatch,
                       const Options& options);
   /// After a stop: the same launch again, in its epochs where it was.

@@ -52,34 +52,27 @@ Result<void> WorkerQueue::launch(const FormLaunch& launch, device::Stream stream
     if (const auto written = write_table(everywhere, stream_); !written) return written;
   }
   resized_ = false;
-  for (const LaunchParameters& part : split_grid(launch.spec.grid, launch.most_part_blocks)) {
-    if (const auto done = launch_part(launch, part, stream, table); !done) return done;
-  }
-  return {};
-}
-
-Result<void> WorkerQueue::launch_part(const FormLaunch& launch, LaunchParameters part,
-                                      device::Stream stream, const WorkerTable* table) {
+  LaunchParameters ours = parameters_of(launch.spec.grid);
   const std::uint32_t sms = launch.sms != 0 ? launch.sms : memory_.sm_count();
   const std::uint32_t room = launch.workers_per_sm * sms;
   const TaskSizes sizes =
-      launch.task_sizes ? *launch.task_sizes : default_task_sizes(part.blocks, room);
-  cut_into_tasks(part, sizes, room);
-  workers_ = std::min(room, part.tasks) + launch.spares_per_sm * sms;
+      launch.task_sizes ? *launch.task_sizes : default_task_sizes(ours.blocks, room);
+  cut_into_tasks(ours, sizes, room);
+  workers_ = std::min(room, ours.tasks) + launch.spares_per_sm * sms;
   const bool is_static = launch.independent_blocks && table == nullptr;
-  part.control = control_;
-  part.signal = signal_address();
-  part.flags = 0;
-  part.queue_start = is_static ? workers_ : 0;
-  part.prefetch_below = launch.prefetch ? part.first_2 : 0;
-  part.exit_target = 0;
-  part.generation = next_generation_++;
-  part.last_sm = memory_.sm_count() - 1;
-  parameters_ = part;
+  ours.control = control_;
+  ours.signal = signal_address();
+  ours.flags = 0;
+  ours.queue_start = is_static ? workers_ : 0;
+  ours.prefetch_below = launch.prefetch ? ours.first_2 : 0;
+  ours.exit_target = 0;
+  ours.generation = next_generation_++;
+  ours.last_sm = memory_.sm_count() - 1;
+  parameters_ = ours;
   spec_ = launch.spec;
   spec_.control = control();
   parameter_offset_ = launch.parameter_offset;
-  pack(packed_, launch.spec.parameters, parameter_offset_, part);
+  pack(packed_, launch.spec.parameters, parameter_offset_, ours);
   if (table != nullptr) {
     if (const auto written = write_table(*table, stream); !written) return written;
   }
@@ -173,23 +166,16 @@ Result<void> WorkerQueue::resume() {
 
 Result<void> launch_slice(device::Device& device, const FormLaunch& launch, std::uint64_t first,
                           std::uint64_t count, device::Stream stream) {
+  if (first > launch.spec.grid.count() || count > launch.spec.grid.count() - first)
+    return fail(ErrorCode::kInvalidValue, "a slice beyond its grid");
+  LaunchParameters ours = parameters_of(launch.spec.grid);
+  ours.first = static_cast<std::uint32_t>(first);
   std::vector<std::byte> packed;
-  for (LaunchParameters part : split_grid(launch.spec.grid, launch.most_part_blocks)) {
-    if (first < part.blocks && count > 0) {
-      part.first = static_cast<std::uint32_t>(first);
-      const auto here = std::min<std::uint64_t>(count, part.blocks - first);
-      pack(packed, launch.spec.parameters, launch.parameter_offset, part);
-      device::LaunchSpec spec = launch.spec;
-      spec.grid = {static_cast<std::uint32_t>(here), 1, 1};
-      spec.parameters = packed;
-      if (const auto done = device.launch(spec, stream); !done) return done;
-      first += here;
-      count -= here;
-    }
-    first -= part.blocks;
-  }
-  if (count != 0) return fail(ErrorCode::kInvalidValue, "a slice beyond its grid");
-  return {};
+  pack(packed, launch.spec.parameters, launch.parameter_offset, ours);
+  device::LaunchSpec spec = launch.spec;
+  spec.grid = {static_cast<std::uint32_t>(count), 1, 1};
+  spec.parameters = packed;
+  return device.launch(spec, stream);
 }
 
 }  // namespace slate::daemon

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "daemon/dispatch/grid_parts.h"
+#include "daemon/dispatch/grid_tasks.h"
 #include "device/device.h"
 
 namespace slate::daemon {
@@ -53,7 +53,6 @@ struct FormLaunch {
   bool independent_blocks = false;
   bool prefetch = true;                 // fetch the next task while one runs: not for long ones
   std::optional<TaskSizes> task_sizes;  // default_task_sizes() else
-  std::uint64_t most_part_blocks = kMostPartBlocks;
   /// The workers wait for it; the table, if there is one, is written at once.
   std::optional<device::Event> after;
 };
@@ -71,10 +70,9 @@ class WorkerQueue {
   /// Who looks at its words before the launch has begun must wait for that. True if it was done
   /// now.
   Result<bool> prepare(device::Stream stream);
-  /// Starts the kernel's workers on `stream`: on all its SMs, or as `table` says. A grid beyond
-  /// most_part_blocks takes several launches; resize(), supplement() and resume() then mean the
-  /// last one. Requires: `stream` runs this after the launch before, which has not been called back
-  /// for good.
+  /// Starts the kernel's workers on `stream`: on all its SMs, or as `table` says. Requires:
+  /// can_be_numbered(grid), and `stream` runs this after the launch before, which has not been
+  /// called back for good.
   Result<void> launch(const FormLaunch& launch, device::Stream stream,
                       const WorkerTable* table = nullptr);
 
@@ -110,8 +108,6 @@ class WorkerQueue {
     bool registered = false;
   };
 
-  Result<void> launch_part(const FormLaunch& launch, injector::LaunchParameters part,
-                           device::Stream stream, const WorkerTable* table);
   Result<void> start(std::uint32_t workers, std::uint32_t flags, device::Stream stream);
   Result<HostTable*> free_table();
   Result<void> write_table(const WorkerTable& table, device::Stream stream);
@@ -132,7 +128,7 @@ class WorkerQueue {
 };
 
 /// The slice form: launches blocks [first, first + count) of a grid, counted in its own order.
-/// Requires: they lie in the grid.
+/// Requires: can_be_numbered(grid).
 Result<void> launch_slice(device::Device& device, const FormLaunch& launch, std::uint64_t first,
                           std::uint64_t count, device::Stream stream);
 

@@ -160,12 +160,9 @@ Executor::Client* Executor::find(std::uint64_t session) const {
                                : clients_[static_cast<std::size_t>(found - views_.begin())].get();
 }
 
-/// The row is made with the kernel's first launch of that shape.
-ProfileRecord& Executor::profile_of(FunctionRecord& kernel, const device::LaunchSpec& spec) {
+/// With the kernel's first launch of that shape.
+ProfileRecord& Executor::add_profile(FunctionRecord& kernel, const device::LaunchSpec& spec) {
   const std::uint32_t bucket = scheduler::grid_bucket(spec.grid.count());
-  for (ProfileRecord& known : kernel.profiles) {
-    if (known.grid_bucket == bucket && known.block == spec.block) return known;
-  }
   constexpr std::size_t kMostShapes = 256;
   if (kernel.profiles.size() == kMostShapes) kernel.profiles.clear();
   const scheduler::KernelKey key{.code = kernel.code,

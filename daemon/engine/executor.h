@@ -112,7 +112,8 @@ class Executor {
   void remove(const std::shared_ptr<Client>& client);
 
   // On the session's thread.
-  /// kUnavailable after abandon(). `spec` describes the launch as asked for.
+  /// kUnavailable after abandon(), kInvalidConfiguration beyond the device's limits. `spec`
+  /// describes the launch as asked for.
   Result<void> launch(Client& client, FunctionRecord& kernel, const device::LaunchSpec& spec,
                       LogicalStream& stream);
   /// Before the thread goes to sleep: has the ends of all launches watched.
@@ -173,7 +174,7 @@ class Executor {
   };
 
   Client* find(std::uint64_t session) const;
-  ProfileRecord& profile_of(FunctionRecord& kernel, const device::LaunchSpec& spec);
+  ProfileRecord& add_profile(FunctionRecord& kernel, const device::LaunchSpec& spec);
   double expected_ms(scheduler::KernelId kernel, scheduler::Form form, double part) const;
   bool worth_profiling(const scheduler::WaitingLaunch& launch, const scheduler::Start& start) const;
   void decide(scheduler::Time now);
@@ -205,8 +206,7 @@ class Executor {
   bool is_filled_by_others(const Client& client) const;
   bool shares_sms(const Grant& grant) const;
   static bool may_mix(const Grant& grant);
-  bool may_resize(Client& client, const device::LaunchSpec& spec, const LogicalStream& stream,
-                  const Grant& grant);
+  bool may_resize(Client& client, const LogicalStream& stream, const Grant& grant);
   bool has_room(const device::LaunchSpec& spec, const LaunchShape& shape,
                 const scheduler::Placement& placement) const;
   device::Partition partition_for(scheduler::Start& start);

@@ -37,13 +37,26 @@ Form from_injector(injector::Form form) {
   }
 }
 
+/// Null before the first launch of that shape.
+ProfileRecord* known_profile(FunctionRecord& kernel, const device::LaunchSpec& spec) {
+  const std::uint32_t bucket = scheduler::grid_bucket(spec.grid.count());
+  for (ProfileRecord& known : kernel.profiles) {
+    if (known.grid_bucket == bucket && known.block == spec.block) return &known;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 Result<void> Executor::launch(Client& client, FunctionRecord& kernel,
                               const device::LaunchSpec& spec, LogicalStream& stream) {
-  ProfileRecord& profile = profile_of(kernel, spec);
-  if (may_repeat(stream, profile, spec) || may_begin_again(client, stream, profile, spec))
-    return repeat(client, kernel, profile, spec, stream);
+  ProfileRecord* const known = known_profile(kernel, spec);
+  if (known != nullptr &&
+      (may_repeat(stream, *known, spec) || may_begin_again(client, stream, *known, spec)))
+    return repeat(client, kernel, *known, spec, stream);
+  if (!is_within_limits(device_.info(), spec))
+    return fail(ErrorCode::kInvalidConfiguration, "a grid or block beyond the device's limits");
+  ProfileRecord& profile = known != nullptr ? *known : add_profile(kernel, spec);
   const LaunchShape shape = shape_of(device_, forms_, kernel, spec);
   if (!kernel.trace_name) kernel.trace_name = trace_.name(*kernel.name);
   std::uint64_t started = 0;
@@ -149,12 +162,10 @@ bool Executor::may_mix(const Grant& grant) {
 }
 
 /// Whether the launch gets a lane. A short one is over before anybody could resize it.
-bool Executor::may_resize(Client& client, const device::LaunchSpec& spec,
-                          const LogicalStream& stream, const Grant& grant) {
+bool Executor::may_resize(Client& client, const LogicalStream& stream, const Grant& grant) {
   const bool starves =
       scheduler::may_starve(grant.start.placement, scheduler::Milliseconds(grant.expected_ms));
-  if (grant.start.form != Form::kWorker || !is_one_part(spec)) return false;
-  if (!grant.is_long && !starves) return false;
+  if (grant.start.form != Form::kWorker || (!grant.is_long && !starves)) return false;
   if (!set_up_lanes()) return false;
   const std::lock_guard lanes(client.mutex);
   return stream.active_lanes.load() == 0;
@@ -205,7 +216,7 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
     start.form = Form::kNative;
     grant.part = 1;
   }
-  const bool resizable = may_resize(client, spec, stream, grant);
+  const bool resizable = may_resize(client, stream, grant);
   if (!plain && start.placement != machine().whole() && !has_room(spec, shape, start.placement)) {
     start.placement = machine().whole();
     start.tag = 0;

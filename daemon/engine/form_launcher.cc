@@ -1,6 +1,7 @@
 #include "daemon/engine/form_launcher.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
 
@@ -55,9 +56,12 @@ bool warps_are_as_needed(const injector::EntryAnalysis& analysis, const device::
   return !analysis.needs_whole_rows || whole || spec.block.y * spec.block.z == 1;
 }
 
-// The driver's CUdevice_attribute numbers, in bytes.
-constexpr int kSharedPerSm = 81;
-constexpr int kReservedPerBlock = 111;
+// The driver's CUdevice_attribute numbers.
+constexpr int kMaxThreadsPerBlock = 1;
+constexpr int kMaxBlockDim = 2;         // and 3, 4
+constexpr int kMaxGridDim = 5;          // and 6, 7
+constexpr int kSharedPerSm = 81;        // bytes
+constexpr int kReservedPerBlock = 111;  // likewise
 // On all GPUs since Volta a size that the shared memory of an SM can have, and enough for most
 // kernels; of the 256 KiB of an H200's SM 192 are left to cache.
 constexpr std::uint64_t kCommonShared = 64 << 10;
@@ -168,8 +172,7 @@ class Launcher {
       return launch_slice(device_, form_, target_.slice_first, target_.slice_count, target_.stream);
     }
     const std::uint64_t blocks = spec_.grid.count();
-    const std::uint64_t size =
-        std::min<std::uint64_t>((blocks + kForcedSlices - 1) / kForcedSlices, kMostPartBlocks);
+    const std::uint64_t size = (blocks + kForcedSlices - 1) / kForcedSlices;
     for (std::uint64_t first = 0; first < blocks; first += size) {
       const auto done =
           launch_slice(device_, form_, first, std::min(size, blocks - first), target_.stream);
@@ -236,7 +239,7 @@ LaunchShape shape_of(device::Device& device, FormService& service, FunctionRecor
   if (kernel.forms == nullptr || service.choice() == FormChoice::kNative) return shape;
   // Its blocks may wait for one another, or read each other's shared memory.
   if (!is_plain(spec)) return shape;
-  if (shape.wave == 0 || shape.blocks == 0 || spec.grid.x > kMostPartBlocks) return shape;
+  if (shape.wave == 0 || !can_be_numbered(spec.grid)) return shape;
   const injector::EntryAnalysis& analysis = kernel.forms->analysis;
   if (shape.blocks <= shape.wave && !analysis.independent_blocks) {
     say_why(service, kernel, "its blocks are all there at once and may wait for one another");
@@ -269,12 +272,18 @@ std::uint32_t common_carveout(device::Device& device, FunctionRecord& kernel,
   return carveout_of(device, kernel, kernel.function, kernel.info.static_shared_bytes, spec);
 }
 
-bool is_plain(const device::LaunchSpec& spec) {
-  return !spec.cooperative && spec.cluster.count() <= 1;
+bool is_within_limits(const DeviceInfo& device, const device::LaunchSpec& spec) {
+  const auto within = [&device](int first_attribute, const device::Dim3& size) {
+    const std::int32_t* const limits = &device.attributes[first_attribute];
+    return std::cmp_less_equal(size.x, limits[0]) && std::cmp_less_equal(size.y, limits[1]) &&
+           std::cmp_less_equal(size.z, limits[2]);
+  };
+  return within(kMaxGridDim, spec.grid) && within(kMaxBlockDim, spec.block) &&
+         std::cmp_less_equal(spec.block.count(), device.attributes[kMaxThreadsPerBlock]);
 }
 
-bool is_one_part(const device::LaunchSpec& spec) {
-  return spec.grid.count() <= kMostPartBlocks;
+bool is_plain(const device::LaunchSpec& spec) {
+  return !spec.cooperative && spec.cluster.count() <= 1;
 }
 
 }  // namespace slate::daemon

@@ -41,6 +41,9 @@ std::uint32_t room_of(device::Device& device, FunctionRecord& kernel, device::Fu
 std::uint32_t common_carveout(device::Device& device, FunctionRecord& kernel,
                               const device::LaunchSpec& spec);
 
+/// Whether grid and block are within the device's limits. What more there is the device checks.
+bool is_within_limits(const DeviceInfo& device, const device::LaunchSpec& spec);
+
 /// Neither cooperative nor in clusters: its blocks need not be there at once.
 bool is_plain(const device::LaunchSpec& spec);
 
@@ -67,8 +70,5 @@ struct LaunchTarget {
 Result<injector::Form> launch_in_form(device::Device& device, FormService& service,
                                       FunctionRecord& kernel, const device::LaunchSpec& spec,
                                       injector::Form form, const LaunchTarget& target);
-
-/// Whether a worker-form launch of it can be resized while it runs: one launch covers the grid.
-bool is_one_part(const device::LaunchSpec& spec);
 
 }  // namespace slate::daemon

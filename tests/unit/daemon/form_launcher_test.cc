@@ -108,6 +108,29 @@ TEST_F(FormLauncherTest, WhatWasRefusedOnceIsNotWishedAgain) {
   EXPECT_TRUE(may_be_worker({1000, 1, 1}, {128, 1, 1})) << "smaller blocks may have room";
 }
 
+TEST_F(FormLauncherTest, WhatCannotBeNumberedRunsNatively) {
+  EXPECT_TRUE(may_be_worker({2147483647, 1, 1}, {256, 1, 1}));
+  EXPECT_FALSE(may_be_worker({2147483647, 2, 1}, {256, 1, 1}));
+  EXPECT_FALSE(may_be_worker({2147483647, 65535, 65535}, {256, 1, 1}));
+}
+
+TEST_F(FormLauncherTest, GridsAndBlocksHaveTheDevicesLimits) {
+  const auto within = [this](device::Dim3 grid, device::Dim3 block) {
+    device::LaunchSpec spec;
+    spec.grid = grid;
+    spec.block = block;
+    return is_within_limits(device_.info(), spec);
+  };
+  EXPECT_TRUE(within({2147483647, 65535, 65535}, {1024, 1, 1}));
+  EXPECT_TRUE(within({1, 1, 1}, {4, 4, 64}));
+  EXPECT_FALSE(within({2147483648, 1, 1}, {1, 1, 1}));
+  EXPECT_FALSE(within({1, 65536, 1}, {1, 1, 1}));
+  EXPECT_FALSE(within({1, 1, 65536}, {1, 1, 1}));
+  EXPECT_FALSE(within({1, 1, 1}, {1, 1, 65}));
+  EXPECT_FALSE(within({1, 1, 1}, {33, 32, 1}));
+  EXPECT_FALSE(within({1, 1, 1}, {1u << 31, 1u << 31, 4}));
+}
+
 TEST_F(FormLauncherTest, WarpsMustNotSpanRowsWhereTheAnalysisCountsOnIt) {
   EXPECT_TRUE(may_be_worker({9, 1, 1}, {20, 5, 1}));
   forms_.analysis.needs_whole_rows = true;

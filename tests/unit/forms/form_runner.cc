@@ -381,14 +381,13 @@ void FormRunner::check_clean(const daemon::WorkerQueue& queue) {
 }
 
 Outcome FormRunner::run_worker(const KernelCase& kernel, std::mt19937_64& random,
-                               Disturbance disturbance, std::uint64_t most_part_blocks) {
+                               Disturbance disturbance) {
   const injector::KernelForms& kernel_forms = forms(kernel.entry);
   const bool compact = !kernel_forms.compact_worker.empty() && random() % 3 == 0;
   Prepared prepared = prepare(kernel, compact ? kernel_forms.compact_worker : kernel_forms.worker);
   prepared.launch.spec.parameters = prepared.parameters;
   prepared.launch.independent_blocks = kernel_forms.analysis.independent_blocks;
   prepared.launch.prefetch = random() % 4 != 0;
-  prepared.launch.most_part_blocks = most_part_blocks;
   if (random() % 4 != 0) {
     prepared.launch.task_sizes =
         daemon::TaskSizes{.size = 1 + static_cast<std::uint32_t>(random() % 20),

@@ -81,8 +81,7 @@ class FormRunner {
   /// In slices of random sizes, in rising order.
   Outcome run_slices(const KernelCase& kernel, std::mt19937_64& random);
   /// Of two worker forms, one at random.
-  Outcome run_worker(const KernelCase& kernel, std::mt19937_64& random, Disturbance disturbance,
-                     std::uint64_t most_part_blocks = daemon::kMostPartBlocks);
+  Outcome run_worker(const KernelCase& kernel, std::mt19937_64& random, Disturbance disturbance);
   /// In the profile form; `work`, if not null, gets what the counters say of blocks that are no
   /// further than `sample`.
   Outcome run_profile(const KernelCase& kernel, std::optional<injector::Work>* work = nullptr,
