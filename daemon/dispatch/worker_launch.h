@@ -68,7 +68,7 @@ class WorkerQueue {
 
   /// Takes a control block, cleaned by `stream`, unless it has one; launch() would do the same.
   /// Who looks at its words before the launch has begun must wait for that. True if it was done
-  /// now.
+  /// now, kLimit if none is left.
   Result<bool> prepare(device::Stream stream);
   /// Starts the kernel's workers on `stream`: on all its SMs, or as `table` says. Requires:
   /// can_be_numbered(grid), and `stream` runs this after the launch before, which has not been

@@ -249,7 +249,9 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
   auto done = resizable  ? launch_lane(client, kernel, spec, stream, grant)
               : profiled ? launch_profiled(kernel, spec, stream, grant)
                          : launch_plain(kernel, spec, stream, grant);
-  if (!done && resizable && done.error().code == ErrorCode::kLimit) {
+  if (!done && start.form == Form::kWorker && done.error().code == ErrorCode::kLimit) {
+    // No control block is left: each stream with launches of workers has one or two.
+    refuse_worker(kernel, spec);
     start.form = Form::kNative;
     done = launch_plain(kernel, spec, stream, grant);
   }

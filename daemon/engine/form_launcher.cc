@@ -98,9 +98,7 @@ class Launcher {
       if (prepare_worker()) {
         return counted(Form::kWorker, target_.queue->launch(form_, target_.stream, target_.table));
       }
-      // Nobody is to decide for it again, and then wait to see how quick it is.
-      if (kernel_.refusals.size() == kMostShapes) kernel_.refusals.clear();
-      kernel_.refusals.push_back(refusal(spec_));
+      refuse_worker(kernel_, spec_);
     }
     if (form == Form::kSlice && prepare(kernel_.slice, kernel_.forms->slice)) {
       return counted(Form::kSlice, launch_slices());
@@ -260,6 +258,11 @@ LaunchShape shape_of(device::Device& device, FormService& service, FunctionRecor
   shape.worker_likely = shape.worker && !analysis.drains && spec.block.count() <= kSmallBlock &&
                         shape.blocks >= kManyWaves * shape.wave;
   return shape;
+}
+
+void refuse_worker(FunctionRecord& kernel, const device::LaunchSpec& spec) {
+  if (kernel.refusals.size() == kMostShapes) kernel.refusals.clear();
+  kernel.refusals.push_back(refusal(spec));
 }
 
 Result<Form> launch_in_form(device::Device& device, FormService& service, FunctionRecord& kernel,

@@ -22,6 +22,10 @@ struct LaunchShape {
 LaunchShape shape_of(device::Device& device, FormService& service, FunctionRecord& kernel,
                      const device::LaunchSpec& spec);
 
+/// From now on the worker form is not legal for launches of this shape: nobody is to decide for it
+/// again, and then wait to see how quick it is.
+void refuse_worker(FunctionRecord& kernel, const device::LaunchSpec& spec);
+
 /// Looks the form's functions up, which a launch would otherwise do when it first needs them.
 void find_forms(device::Device& device, FunctionRecord& kernel, injector::Form form);
 /// One form's function for launches with so much dynamic shared memory, looked up once. Null, with

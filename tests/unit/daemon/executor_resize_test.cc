@@ -242,6 +242,29 @@ TEST_F(ResizeTest, AShortKernelWithAQuotaCanBeMoved) {
   for (const std::uint32_t word : client->read(address, kBlocks)) ASSERT_EQ(word, 3u * 1 + 5);
 }
 
+TEST_F(ResizeTest, WithoutAControlBlockLeftAKernelRunsNatively) {
+  start_obedient();
+  auto client = connect(), beside = connect();  // so that every launch is decided on
+  client->load();
+  const auto address = client->allocate(kBlocks * 4);
+  client->fill(0, address, kBlocks * 4);
+  std::vector<device::Address> all;
+  while (const auto block = forms_->control_memory()->take()) all.push_back(*block);
+  client->launch(0, kBlocks, Parameters{address, 1, 1});  // a long one, as far as is known
+  client->synchronize();
+  executor_->with_profiles([](scheduler::ProfileTable& profiles) {
+    for (auto& form : profiles.kernel(0).alone) form.add(0.01, 20);
+  });
+  for (int i = 0; i < 2; ++i) {  // short ones, of which the first is counted
+    client->launch(0, kBlocks, Parameters{address, 5, 1});
+    client->synchronize();
+  }
+  for (const device::Address block : all) forms_->control_memory()->give_back(block);
+  EXPECT_EQ(forms_->launches(injector::Form::kWorker), 0u);
+  for (const std::uint32_t word : client->read(address, kBlocks))
+    ASSERT_EQ(word, 9u * 1 + 3 * 5 + 5);
+}
+
 TEST_F(ResizeTest, AClientThatLeavesEndsItsCalledBackKernel) {
   start_obedient();
   auto client = connect();
