@@ -85,6 +85,9 @@ std::shared_ptr<Executor::Client> Executor::add(ClientSpec spec, StreamTable& st
 void Executor::abandon(Client& client) {
   {
     const std::lock_guard lock(mutex_);
+    // Whoever looks after its lanes at this moment is done with that first: what follows, the end
+    // of all its streams' work, is the end of this, too.
+    const std::lock_guard lanes(client.mutex);
     client.abandoned.store(true);
     changes_.fetch_add(1);
     client.granted_or_abandoned.notify_all();

@@ -100,8 +100,8 @@ class Executor {
 
   /// `streams` and `group` are the session's; they outlive remove().
   std::shared_ptr<Client> add(ClientSpec spec, StreamTable& streams, Completer::Group& group);
-  /// Any thread. The session is about to end: nothing waits for the policy any more, and what can
-  /// be called back is.
+  /// Any thread. The session is about to end: nothing waits for the policy any more, what can be
+  /// called back is, and from its return on no workers are added to its launches.
   void abandon(Client& client);
   /// For launches that were called back for good. Requires: abandon() was called, and nothing of
   /// its runs any more.

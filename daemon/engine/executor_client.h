@@ -34,7 +34,7 @@ class Executor::Client {
   std::size_t index = 0;  // of its view
   std::optional<Grant> granted;
   std::condition_variable granted_or_abandoned;
-  std::atomic<bool> abandoned = false;        // writer: under the mutex
+  std::atomic<bool> abandoned = false;        // writer: under the mutex; abandon(): both
   std::shared_ptr<const std::string> kernel;  // name of the newest launch's; null before it
   std::uint64_t last_start = 0;               // number of its newest start, among all clients'
   std::uint64_t last_came = 0;                // likewise, or that it was put back on the device
