@@ -1,6 +1,7 @@
 #include "daemon/dispatch/worker_launch.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "base/check.h"
@@ -24,6 +25,7 @@ WorkerQueue::WorkerQueue(device::Device& device, ControlMemory& memory)
     : device_(device), memory_(memory) {}
 
 WorkerQueue::~WorkerQueue() {
+  while (!tables_copied()) device_.wait_for_progress(std::chrono::microseconds(20));
   for (const auto& table : tables_) {
     if (table->registered) device_.unregister_host(table->withheld.data());
     device_.destroy_event(table->copied);
@@ -47,11 +49,15 @@ Result<void> WorkerQueue::launch(const FormLaunch& launch, device::Stream stream
                                  const WorkerTable* table) {
   stream_ = stream;
   if (const auto prepared = prepare(stream); !prepared) return std::unexpected(prepared.error());
-  if (resized_ && table == nullptr) {
-    const WorkerTable everywhere(memory_.sm_count(), injector::kMostWorkers);
-    if (const auto written = write_table(everywhere, stream_); !written) return written;
+  if (resized_) {
+    if (const auto done = device_.wait(stream, *resized_); !done) return done;
+    if (table == nullptr) {
+      const WorkerTable everywhere(memory_.sm_count(), injector::kMostWorkers);
+      const auto written = write_table(everywhere, stream);
+      if (!written) return std::unexpected(written.error());
+    }
   }
-  resized_ = false;
+  resized_.reset();
   LaunchParameters ours = parameters_of(launch.spec.grid);
   const std::uint32_t sms = launch.sms != 0 ? launch.sms : memory_.sm_count();
   const std::uint32_t room = launch.workers_per_sm * sms;
@@ -74,7 +80,8 @@ Result<void> WorkerQueue::launch(const FormLaunch& launch, device::Stream stream
   parameter_offset_ = launch.parameter_offset;
   pack(packed_, launch.spec.parameters, parameter_offset_, ours);
   if (table != nullptr) {
-    if (const auto written = write_table(*table, stream); !written) return written;
+    const auto written = write_table(*table, stream);
+    if (!written) return std::unexpected(written.error());
   }
   if (launch.after) {
     if (const auto done = device_.wait(stream, *launch.after); !done) return done;
@@ -96,6 +103,13 @@ Result<void> WorkerQueue::start(std::uint32_t workers, std::uint32_t flags, devi
   return device_.launch(spec, stream);
 }
 
+bool WorkerQueue::tables_copied() const {
+  return std::ranges::all_of(tables_, [this](const auto& table) {
+    // What has failed is over, too.
+    return device_.query(table->copied).value_or(true);
+  });
+}
+
 /// One that no copy reads any more.
 Result<WorkerQueue::HostTable*> WorkerQueue::free_table() {
   for (const auto& table : tables_) {
@@ -115,7 +129,8 @@ Result<WorkerQueue::HostTable*> WorkerQueue::free_table() {
   return tables_.back().get();
 }
 
-Result<void> WorkerQueue::write_table(const WorkerTable& allowed, device::Stream stream) {
+/// Returns the event behind the copy.
+Result<device::Event> WorkerQueue::write_table(const WorkerTable& allowed, device::Stream stream) {
   const std::uint32_t sm_count = memory_.sm_count();
   SLATE_CHECK(allowed.size() == sm_count);
   const auto table = free_table();
@@ -129,8 +144,10 @@ Result<void> WorkerQueue::write_table(const WorkerTable& allowed, device::Stream
   const auto done =
       device_.copy_to_device(control_ + ControlBlock::kSmOffset + 2, 4, withheld.data(), 2,
                              {.width = 2, .height = sm_count}, stream);
-  if (!done) return done;
-  return device_.record((*table)->copied, stream);
+  if (!done) return std::unexpected(done.error());
+  if (const auto marked = device_.record((*table)->copied, stream); !marked)
+    return std::unexpected(marked.error());
+  return (*table)->copied;
 }
 
 device::AddressRange WorkerQueue::control() const {
@@ -139,8 +156,10 @@ device::AddressRange WorkerQueue::control() const {
 }
 
 Result<void> WorkerQueue::resize(const WorkerTable& table, device::Stream control) {
-  resized_ = true;
-  return write_table(table, control);
+  const auto written = write_table(table, control);
+  if (!written) return std::unexpected(written.error());
+  resized_ = *written;
+  return {};
 }
 
 Result<void> WorkerQueue::supplement(std::uint32_t workers, device::Stream stream) {

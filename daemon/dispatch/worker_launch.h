@@ -61,7 +61,8 @@ class WorkerQueue {
  public:
   /// `device` and `memory` outlive it.
   WorkerQueue(device::Device& device, ControlMemory& memory);
-  /// Requires: its launches have finished.
+  /// Requires: its launches have finished, with all that was added to them. Waits for copies of
+  /// tables, which go beside kernels.
   ~WorkerQueue();
   WorkerQueue(const WorkerQueue&) = delete;
   WorkerQueue& operator=(const WorkerQueue&) = delete;
@@ -77,14 +78,17 @@ class WorkerQueue {
                       const WorkerTable* table = nullptr);
 
   /// Writes a new table, by way of `control` (a stream that does not wait for ours). Workers beyond
-  /// it leave when they have finished their tasks.
-  /// Requires: the copy on `control` has finished before the next launch().
+  /// it leave when they have finished their tasks. The next launch() waits for the copy, on the
+  /// device; `control` is the same for all resizes between two launches.
   Result<void> resize(const WorkerTable& table, device::Stream control);
   /// Adds up to `workers` workers to the running launch, on stream `stream`; they leave at once if
   /// it has finished, or where the placement has no room.
   Result<void> supplement(std::uint32_t workers, device::Stream stream);
   /// After a full retreat, when no worker is left: starts workers again on what is left to do.
   Result<void> resume();
+  /// Whether all copies of tables have ended: one under way would come over the table of the
+  /// control block's next owner.
+  bool tables_copied() const;
 
   /// Blocks of the last launch that come before this task, for telling how far it has come.
   std::uint64_t blocks_before(std::uint32_t task) const;
@@ -110,14 +114,15 @@ class WorkerQueue {
 
   Result<void> start(std::uint32_t workers, std::uint32_t flags, device::Stream stream);
   Result<HostTable*> free_table();
-  Result<void> write_table(const WorkerTable& table, device::Stream stream);
+  Result<device::Event> write_table(const WorkerTable& table, device::Stream stream);
 
   device::Device& device_;
   ControlMemory& memory_;
   device::Address control_ = 0;
   std::uint32_t next_generation_ = 0;
   std::vector<std::unique_ptr<HostTable>> tables_;
-  bool resized_ = false;  // the last launch: its workers may have gone before the table came
+  /// Of the last launch: its newest table's copy, which may come when the workers have gone.
+  std::optional<device::Event> resized_;
   // The last launch:
   injector::LaunchParameters parameters_;
   device::LaunchSpec spec_;

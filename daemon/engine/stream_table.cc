@@ -16,6 +16,18 @@ constexpr int kLanePriority = -3;
 // waits does not notice: before the session's thread does, it watches all.
 constexpr std::uint32_t kMostUnwatched = 64;
 
+/// Whether nothing touches its control blocks any more: neither workers that were added late to a
+/// launch, which would join the next owner's, nor tables.
+bool control_blocks_at_rest(device::Device& device, const LogicalStream& stream) {
+  const auto copied = [](const std::unique_ptr<WorkerQueue>& queue) {
+    return queue == nullptr || queue->tables_copied();
+  };
+  return copied(stream.workers) && copied(stream.lane.queue) &&
+         std::ranges::all_of(stream.lane.sides, [&device](const WorkerLane::Side& side) {
+           return device.query(side.end->get()).value_or(true);  // what has failed is over, too
+         });
+}
+
 }  // namespace
 
 StreamTable::StreamTable(device::Device& device, Completer& completer, Completer::Group& group,
@@ -69,6 +81,7 @@ void StreamTable::reap() {
   const std::lock_guard lock(mutex_);
   std::erase_if(others_, [&](const StreamPointer& stream) {
     if (by_id_.contains(stream->id) || stream->busy() || stream->watches.load() > 0) return false;
+    if (!control_blocks_at_rest(device_, *stream)) return false;
     close(*stream, leftovers);
     launches_of_reaped_ += stream->launches.load();
     last_kernels_.erase(stream.get());

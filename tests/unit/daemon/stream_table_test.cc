@@ -173,6 +173,20 @@ TEST_P(StreamTableTest, ADestroyedIdleStreamIsGivenBack) {
   EXPECT_EQ(table_->launches(), 1u);
 }
 
+TEST_P(StreamTableTest, ADestroyedStreamStaysWhileWorkersAddedLateAreToCome) {
+  ASSERT_TRUE(table_->create(1, true, 0));
+  work(1);
+  wait_idle();
+  WorkerLane::Side* const side = *table_->idle_side((*table_->find(1))->lane);
+  device_.hold(true);
+  ASSERT_TRUE(device_.record(side->end->get(), side->stream));
+  ASSERT_TRUE(table_->destroy(1));
+  EXPECT_EQ(device_.streams().size(), 2u);
+  device_.hold(false);
+  ASSERT_TRUE(table_->create(2, true, 0));  // which looks again
+  EXPECT_TRUE(device_.streams().empty());
+}
+
 TEST_P(StreamTableTest, ProgressIsSeenWithoutAnybodyAsking) {
   ASSERT_TRUE(table_->create(1, true, 0));
   for (int i = 0; i < 100; ++i) work(1);

@@ -1,0 +1,78 @@
+// WorkerQueue: what its launches wait for, on a device whose streams the test steps by hand. What
+// workers do: tests/unit/forms.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string>
+
+#include "daemon/dispatch/worker_launch.h"
+#include "tests/unit/daemon/fake_device.h"
+
+namespace slate::daemon {
+namespace {
+
+class WorkerQueueTest : public testing::Test {
+ protected:
+  WorkerQueueTest()
+      : memory_(*ControlMemory::create(device_)),
+        stream_(*device_.create_stream(0)),
+        control_(*device_.create_stream(0)) {
+    device_.add_kernel("workers", {});
+    launch_.spec.function = *device_.find_function({}, "workers");
+    launch_.spec.grid = {100, 1, 1};
+    launch_.spec.parameters = parameters_;
+    launch_.parameter_offset = sizeof(parameters_);
+  }
+  ~WorkerQueueTest() override {
+    device_.hold(false);
+    queue_.reset();
+    device_.destroy_stream(stream_);
+    device_.destroy_stream(control_);
+    memory_.reset();
+  }
+  void run_dry(device::Stream stream) {
+    while (device_.step(stream)) {
+    }
+  }
+  /// Pieces of work so far that begin like this.
+  std::size_t ran(const std::string& name) const {
+    return static_cast<std::size_t>(std::ranges::count_if(
+        device_.trace(), [&](const std::string& piece) { return piece.starts_with(name); }));
+  }
+
+  FakeDevice device_;
+  std::unique_ptr<ControlMemory> memory_;
+  const device::Stream stream_, control_;
+  const std::array<std::byte, 8> parameters_{};
+  FormLaunch launch_;
+  std::unique_ptr<WorkerQueue> queue_ = std::make_unique<WorkerQueue>(device_, *memory_);
+  const WorkerTable table_ = WorkerTable(memory_->sm_count(), 1);
+};
+
+TEST_F(WorkerQueueTest, ALaunchComesBehindTheTablesOfTheOneBefore) {
+  device_.hold(true);
+  ASSERT_TRUE(queue_->launch(launch_, stream_, &table_));
+  ASSERT_TRUE(queue_->resize(table_, control_));
+  ASSERT_TRUE(queue_->resize(table_, control_));
+  ASSERT_TRUE(queue_->launch(launch_, stream_, &table_));
+  run_dry(stream_);
+  EXPECT_EQ(ran("workers"), 1u);
+  run_dry(control_);
+  run_dry(stream_);
+  EXPECT_EQ(ran("workers"), 2u);
+}
+
+TEST_F(WorkerQueueTest, TablesUnderWayAreKnown) {
+  ASSERT_TRUE(queue_->launch(launch_, stream_));
+  EXPECT_TRUE(queue_->tables_copied());
+  device_.hold(true);
+  ASSERT_TRUE(queue_->resize(table_, control_));
+  EXPECT_FALSE(queue_->tables_copied());
+  run_dry(control_);
+  EXPECT_TRUE(queue_->tables_copied());
+}
+
+}  // namespace
+}  // namespace slate::daemon
