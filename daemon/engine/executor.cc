@@ -163,8 +163,10 @@ Executor::Client* Executor::find(std::uint64_t session) const {
                                : clients_[static_cast<std::size_t>(found - views_.begin())].get();
 }
 
-/// With the kernel's first launch of that shape.
-ProfileRecord& Executor::add_profile(FunctionRecord& kernel, const device::LaunchSpec& spec) {
+/// With the kernel's first launch of that shape. Rows are for ever, so a session that makes up
+/// kernels and shapes without end has so many of its own; beyond, all share one.
+ProfileRecord& Executor::add_profile(Client& client, FunctionRecord& kernel,
+                                     const device::LaunchSpec& spec) {
   const std::uint32_t bucket = scheduler::grid_bucket(spec.grid.count());
   constexpr std::size_t kMostShapes = 256;
   if (kernel.profiles.size() == kMostShapes) kernel.profiles.clear();
@@ -173,9 +175,14 @@ ProfileRecord& Executor::add_profile(FunctionRecord& kernel, const device::Launc
                                  .block = {spec.block.x, spec.block.y, spec.block.z},
                                  .grid_bucket = bucket};
   const std::lock_guard lock(mutex_);
-  const scheduler::KernelId id = profiles_.find_or_add(key);
-  profiles_.kernel(id).blocks = spec.grid.count();
-  return kernel.profiles.emplace_back(ProfileRecord{spec.block, bucket, id});
+  auto id = profiles_.find(key);
+  if (!id) {
+    const bool full = client.rows >= kMostRowsOfSession || profiles_.size() >= kMostRows;
+    if (!full) ++client.rows;
+    id = profiles_.find_or_add(full ? scheduler::KernelKey{.name = "(others)"} : key);
+  }
+  profiles_.kernel(*id).blocks = spec.grid.count();
+  return kernel.profiles.emplace_back(ProfileRecord{spec.block, bucket, *id});
 }
 
 double Executor::expected_ms(scheduler::KernelId kernel, Form form, double part) const {

@@ -91,6 +91,8 @@ PolicyMaker policy_maker(const std::string& name, const scheduler::Settings& set
 class Executor {
  public:
   class Client;
+  /// Rows of profiles that one session makes, and that there are (more than are kept on disk).
+  static constexpr std::size_t kMostRowsOfSession = 2048, kMostRows = 40'000;
 
   /// All outlive it.
   Executor(device::Device& device, FormService& forms, Completer& completer, Trace& trace,
@@ -174,7 +176,8 @@ class Executor {
   };
 
   Client* find(std::uint64_t session) const;
-  ProfileRecord& add_profile(FunctionRecord& kernel, const device::LaunchSpec& spec);
+  ProfileRecord& add_profile(Client& client, FunctionRecord& kernel,
+                             const device::LaunchSpec& spec);
   double expected_ms(scheduler::KernelId kernel, scheduler::Form form, double part) const;
   bool worth_profiling(const scheduler::WaitingLaunch& launch, const scheduler::Start& start) const;
   void decide(scheduler::Time now);

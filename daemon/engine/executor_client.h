@@ -49,6 +49,7 @@ class Executor::Client {
   std::optional<Grant> settled;      // the newest grant that is to be repeated so
   std::vector<LogicalStream*> open;  // with a batch that is not closed
   std::vector<std::shared_ptr<LaunchBatch>> repeated;  // may have launches that the view lacks
+  std::size_t rows = 0;                                // of profiles, that it made
   std::uint32_t untimed = 0;  // batches of settled kernels so far, timed or not
   /// 0.75 to 1.25: batches of even lengths would always begin with the same kernel of a program
   /// that launches several in turn.

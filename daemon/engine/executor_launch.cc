@@ -56,7 +56,7 @@ Result<void> Executor::launch(Client& client, FunctionRecord& kernel,
     return repeat(client, kernel, *known, spec, stream);
   if (!is_within_limits(device_.info(), spec))
     return fail(ErrorCode::kInvalidConfiguration, "a grid or block beyond the device's limits");
-  ProfileRecord& profile = known != nullptr ? *known : add_profile(kernel, spec);
+  ProfileRecord& profile = known != nullptr ? *known : add_profile(client, kernel, spec);
   const LaunchShape shape = shape_of(device_, forms_, kernel, spec);
   if (!kernel.trace_name) kernel.trace_name = trace_.name(*kernel.name);
   std::uint64_t started = 0;

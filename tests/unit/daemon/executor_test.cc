@@ -288,6 +288,37 @@ TEST_F(ExecutorTest, KernelsThatShareSmsWantTheSamePartOfThemAsSharedMemory) {
   EXPECT_EQ(fake.newest().carveout, FakeDevice::kCommonCarveout);
 }
 
+TEST_F(ExecutorTest, ASessionMakesOnlySoManyProfiles) {
+  start(std::make_unique<FakeDevice>(),
+        [](const scheduler::Machine& machine, scheduler::ProfileTable& profiles) {
+          return std::make_unique<KnowingPolicy>(machine, profiles);
+        });
+  const auto rows = [this] {
+    std::size_t count = 0;
+    executor_->with_profiles([&](scheduler::ProfileTable& profiles) { count = profiles.size(); });
+    return count;
+  };
+  auto client = connect();
+  client->SessionClient::load("not read", "noop");
+  client->launch(0, {1, 65536, 1}, {1, 1, 1}, std::uint64_t{0});
+  client->launch(0, {1, 1, 1}, {1025, 1, 1}, std::uint64_t{0});
+  client->launch(0, {1u << 31, 1u << 31, 4}, {1, 1, 1}, std::uint64_t{0});  // 2^64 blocks
+  client->synchronize();
+  EXPECT_EQ(client->channel->take_async_error(), ErrorCode::kInvalidConfiguration);
+  EXPECT_EQ(rows(), 0u) << "of launches that cannot be";
+  for (std::uint32_t y = 1; y <= 4; ++y) {
+    for (std::uint32_t x = 1; x * y <= 1024; ++x)
+      client->launch(0, {1, 1, 1}, {x, y, 1}, std::uint64_t{0});
+  }
+  client->synchronize();
+  EXPECT_EQ(rows(), Executor::kMostRowsOfSession + 1) << "the last one is all the others'";
+  auto other = connect();
+  other->SessionClient::load("not read", "noop");
+  other->launch(0, {1, 1, 1}, {1, 1, 8}, std::uint64_t{0});
+  other->synchronize();
+  EXPECT_EQ(rows(), Executor::kMostRowsOfSession + 2);
+}
+
 TEST(LaunchBatchTest, TheKernelWithMostOfTheTimeIsTheMainOne) {
   constexpr scheduler::KernelId kQuick = 3, kSlow = 5;
   LaunchBatch batch;

@@ -70,11 +70,15 @@ class SessionClient {
   /// Function 1.
   template <typename Parameters>
   void launch(std::uint64_t stream, std::uint32_t blocks, const Parameters& parameters) {
+    launch(stream, {blocks, 1, 1}, {kThreads, 1, 1}, parameters);
+  }
+  template <typename Parameters>
+  void launch(std::uint64_t stream, device::Dim3 grid, device::Dim3 block,
+              const Parameters& parameters) {
+    const ipc::Launch launch{
+        1, stream, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, 0, sizeof(Parameters)};
     ASSERT_TRUE(
-        channel->post(ipc::CommandType::kLaunch,
-                      ipc::bytes_of(ipc::Launch{
-                          1, stream, {blocks, 1, 1}, {kThreads, 1, 1}, 0, sizeof(Parameters)}),
-                      ipc::bytes_of(parameters)));
+        channel->post(ipc::CommandType::kLaunch, ipc::bytes_of(launch), ipc::bytes_of(parameters)));
   }
   void synchronize() {
     call(ipc::CommandType::kSynchronize, ipc::Target{ipc::TargetKind::kSession, 0, 0});
