@@ -43,7 +43,7 @@ void ProfileKeeper::run(ProfileStore store) {
     if (changes.empty()) continue;
     const auto saved = store.save(changes);
     if (saved) continue;
-    finder.forget();
+    finder.not_saved();
     if (!warned) log_warning("profiles of kernels are not saved: {}", saved.error().message);
     warned = true;
   }

@@ -11,6 +11,8 @@ using scheduler::KernelProfile;
 using scheduler::Placement;
 using scheduler::TimeEstimate;
 
+constexpr std::uint64_t kUnsaved = 2;  // is no row's fingerprint
+
 class Fingerprint {
  public:
   Fingerprint& add(std::uint64_t value) {
@@ -30,7 +32,7 @@ class Fingerprint {
   Fingerprint& add(const std::optional<double>& value) {
     return value ? add(std::uint64_t{1}).add(*value) : add(std::uint64_t{0});
   }
-  /// Never 0, which stands for nothing.
+  /// Never even: 0 stands for nothing.
   std::uint64_t value() const { return hash_ | 1; }
 
  private:
@@ -84,6 +86,8 @@ std::vector<scheduler::KernelKey> keys_of(const scheduler::ProfileTable& table,
 
 ProfileChanges ProfileChangeFinder::find(const scheduler::ProfileTable& table) {
   ProfileChanges changes;
+  newest_kernels_.clear();
+  newest_groups_.clear();
   kernels_.resize(table.size(), 0);
   for (scheduler::KernelId id = 0; id < table.size(); ++id) {
     const KernelProfile& row = table.kernel(id);
@@ -95,24 +99,28 @@ ProfileChanges ProfileChangeFinder::find(const scheduler::ProfileTable& table) {
       changes.forgotten.push_back(row.key);
     }
     kernels_[id] = now;
+    newest_kernels_.push_back(id);
   }
   for (const auto& [ids, group] : table.groups()) {
     const std::uint64_t now = fingerprint(group);
     std::uint64_t& before = groups_[ids];
-    if (now != before) changes.groups.push_back({keys_of(table, ids), group});
+    if (now == before) continue;
+    changes.groups.push_back({keys_of(table, ids), group});
     before = now;
+    newest_groups_.push_back(ids);
   }
   std::erase_if(groups_, [&](const auto& known) {
     if (table.group(known.first) != nullptr) return false;
     changes.forgotten_groups.push_back(keys_of(table, known.first));
+    newest_groups_.push_back(known.first);
     return true;
   });
   return changes;
 }
 
-void ProfileChangeFinder::forget() {
-  kernels_.clear();
-  groups_.clear();
+void ProfileChangeFinder::not_saved() {
+  for (const scheduler::KernelId id : newest_kernels_) kernels_[id] = kUnsaved;
+  for (const auto& ids : newest_groups_) groups_[ids] = kUnsaved;
 }
 
 }  // namespace slate::daemon

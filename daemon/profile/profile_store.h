@@ -38,12 +38,16 @@ class ProfileChangeFinder {
   /// Copies of the rows that are new or have changed; the first time, of all that say something.
   /// Takes time by the size of the table; the caller's lock on it is enough.
   ProfileChanges find(const scheduler::ProfileTable& table);
-  /// The next find() returns everything again: what the last one returned was not saved.
-  void forget();
+  /// The next find() returns again what the last one returned, rows that were forgotten included:
+  /// it was not saved.
+  void not_saved();
 
  private:
   std::vector<std::uint64_t> kernels_;  // fingerprints by KernelId; 0: says nothing
   std::map<std::vector<scheduler::KernelId>, std::uint64_t> groups_;
+  // What the last find() returned.
+  std::vector<scheduler::KernelId> newest_kernels_;
+  std::vector<std::vector<scheduler::KernelId>> newest_groups_;
 };
 
 class ProfileStore {

@@ -162,9 +162,30 @@ TEST_F(ProfileStoreTest, OnlyWhatHasChangedIsSavedAgain) {
   ASSERT_EQ(changes.kernels.size(), 1u);
   EXPECT_EQ(changes.kernels[0].key.name, "b");
   EXPECT_TRUE(changes.groups.empty());
-  finder.forget();
-  EXPECT_EQ(finder.find(table).kernels.size(), 2u);
-  EXPECT_EQ(finder.find(table).groups.size(), 0u);
+}
+
+TEST_F(ProfileStoreTest, WhatWasNotSavedIsFoundAgain) {
+  ProfileTable table = full_table();
+  table.kernel(0).compute_override.reset();
+  ProfileChangeFinder finder;
+  ProfileStore store = open();
+  ASSERT_TRUE(store.save(finder.find(table)));
+  table.kernel(1).alone[0].add(8);
+  finder.find(table);
+  finder.not_saved();
+  table.forget(0);
+  finder.find(table);
+  finder.not_saved();
+  const ProfileChanges changes = finder.find(table);
+  EXPECT_EQ(changes.kernels.size(), 1u);
+  EXPECT_EQ(changes.forgotten.size(), 1u);
+  EXPECT_EQ(changes.forgotten_groups.size(), 2u);
+  EXPECT_TRUE(changes.groups.empty());
+  ASSERT_TRUE(store.save(changes));
+  const ProfileTable after = loaded();
+  EXPECT_FALSE(after.find(key("a")));
+  EXPECT_EQ(after.groups().size(), 1u);
+  EXPECT_TRUE(finder.find(table).empty());
 }
 
 TEST_F(ProfileStoreTest, RowsThatSayNothingAreNotSaved) {
