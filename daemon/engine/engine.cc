@@ -141,6 +141,7 @@ void Engine::refuse(std::uint64_t session, const std::string& reason) {
 
 void Engine::add_session(LinkMessage message) {
   if (ending_.load()) return;  // the supervisor gives it to the next engine
+  profiles_.session_comes();
   const LinkHeader& header = message.header;
   if (message.fds.size() != 3)
     return refuse(header.session, "slate's engine has no file descriptors left for this session");

@@ -1,5 +1,7 @@
 #include "daemon/engine/profile_keeper.h"
 
+#include <utility>
+
 #include "base/log.h"
 
 namespace slate::daemon {
@@ -13,10 +15,9 @@ ProfileKeeper::ProfileKeeper(Executor& executor, const std::filesystem::path& di
     log_warning("profiles of kernels are not kept: {}", store.error().message);
     return;
   }
-  Result<std::size_t> loaded = 0;
-  executor_.with_profiles([&](scheduler::ProfileTable& table) { loaded = store->load(table); });
-  if (!loaded) log_warning("profiles of kernels are not read: {}", loaded.error().message);
-  thread_ = std::thread([this, opened = std::move(*store)]() mutable { run(std::move(opened)); });
+  store_ = std::move(*store);
+  load();
+  thread_ = std::thread([this] { run(); });
 }
 
 ProfileKeeper::~ProfileKeeper() {
@@ -28,9 +29,25 @@ ProfileKeeper::~ProfileKeeper() {
   if (thread_.joinable()) thread_.join();
 }
 
-void ProfileKeeper::run(ProfileStore store) {
-  ProfileChangeFinder finder;
-  bool warned = false;
+void ProfileKeeper::session_comes() {
+  const std::lock_guard lock(store_mutex_);
+  if (std::exchange(session_came_, true) || !store_) return;
+  if (save() && store_->changed_by_others()) load();
+}
+
+/// What is read is not to be written again: it would look newer than what has come since, and be
+/// put over it.
+void ProfileKeeper::load() {
+  Result<std::size_t> loaded = 0;
+  executor_.with_profiles([&](scheduler::ProfileTable& table) {
+    table.clear();
+    loaded = store_->load(table);
+    finder_.find(table);
+  });
+  if (!loaded) log_warning("profiles of kernels are not read: {}", loaded.error().message);
+}
+
+void ProfileKeeper::run() {
   bool last = false;
   while (!last) {
     {
@@ -38,15 +55,21 @@ void ProfileKeeper::run(ProfileStore store) {
       wake_.wait_for(lock, kPeriod, [this] { return ending_; });
       last = ending_;
     }
-    ProfileChanges changes;
-    executor_.with_profiles([&](scheduler::ProfileTable& table) { changes = finder.find(table); });
-    if (changes.empty()) continue;
-    const auto saved = store.save(changes);
-    if (saved) continue;
-    finder.not_saved();
-    if (!warned) log_warning("profiles of kernels are not saved: {}", saved.error().message);
-    warned = true;
+    const std::lock_guard lock(store_mutex_);
+    save();
   }
+}
+
+/// False if what has changed could not be saved: next time. Requires: store_mutex_ is held.
+bool ProfileKeeper::save() {
+  ProfileChanges changes;
+  executor_.with_profiles([&](scheduler::ProfileTable& table) { changes = finder_.find(table); });
+  const auto saved = store_->save(changes);
+  if (saved) return true;
+  finder_.not_saved();
+  if (!warned_) log_warning("profiles of kernels are not saved: {}", saved.error().message);
+  warned_ = true;
+  return false;
 }
 
 }  // namespace slate::daemon

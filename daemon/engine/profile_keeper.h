@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <filesystem>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -25,10 +26,21 @@ class ProfileKeeper {
   /// Saves.
   ~ProfileKeeper();
 
+  /// Before the executor has a client. The first call loads anew what other engines have saved
+  /// since the start, which may be long ago if this one was started as a spare.
+  void session_comes();
+
  private:
-  void run(ProfileStore store);
+  void load();
+  void run();
+  bool save();
 
   Executor& executor_;
+  std::mutex store_mutex_;  // guards what follows; before the executor's
+  std::optional<ProfileStore> store_;
+  ProfileChangeFinder finder_;
+  bool session_came_ = false;
+  bool warned_ = false;
   std::mutex mutex_;  // guards ending_
   std::condition_variable wake_;
   bool ending_ = false;

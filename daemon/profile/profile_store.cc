@@ -102,7 +102,22 @@ Result<ProfileStore> ProfileStore::open(const std::filesystem::path& directory,
   return ProfileStore(std::move(*database), id);
 }
 
+/// A number that changes with what others write, not with what we do.
+Result<std::int64_t> ProfileStore::version() {
+  auto select = database_.prepare("PRAGMA data_version");
+  if (!select) return std::unexpected(select.error());
+  if (!select->step()) return std::unexpected(select->ok().error());
+  return select->integer(0);
+}
+
+bool ProfileStore::changed_by_others() {
+  const auto now = version();
+  return now && loaded_version_ != *now;
+}
+
 Result<std::size_t> ProfileStore::load(scheduler::ProfileTable& table) {
+  const auto before = version();
+  if (before) loaded_version_ = *before;
   auto rows = database_.prepare(kLoadRows);
   if (!rows) return std::unexpected(rows.error());
   rows->bind(device_);

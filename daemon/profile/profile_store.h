@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,8 @@ class ProfileStore {
   /// Adds what is stored to `table`; rows that were measured already stay as they are. The number
   /// of kernels. Rows that make no sense are left out.
   Result<std::size_t> load(scheduler::ProfileTable& table);
+  /// Whether anybody else has written to the file since load() was called.
+  bool changed_by_others();
   /// All of it or nothing. Afterwards the oldest rows beyond 20,000 kernels are gone.
   Result<void> save(const ProfileChanges& changes);
 
@@ -74,11 +77,13 @@ class ProfileStore {
   Result<std::optional<std::int64_t>> row_of(const scheduler::KernelKey& key);
   Result<std::optional<std::string>> members_of(const std::vector<scheduler::KernelKey>& keys);
   Result<void> load_times(std::map<std::int64_t, scheduler::KernelProfile>& rows);
+  Result<std::int64_t> version();
   Result<void> load_groups(const std::map<std::int64_t, scheduler::KernelId>& ids,
                            scheduler::ProfileTable& table);
 
   Database database_;
   std::int64_t device_;
+  std::optional<std::int64_t> loaded_version_;
 };
 
 }  // namespace slate::daemon
