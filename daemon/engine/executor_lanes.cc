@@ -139,24 +139,28 @@ Result<void> Executor::let_through(Client& client, device::Stream stream,
     std::this_thread::sleep_for(
         std::min<std::chrono::nanoseconds>(std::chrono::nanoseconds(wait), kLongestLetThroughWait));
   }
+  auto begin = SharedEvent::make(device_, false), over = SharedEvent::make(device_, false);
+  if (!begin) return std::unexpected(begin.error());
+  if (!over) return std::unexpected(over.error());
+  if (const auto marked = device_.record((*begin)->get(), stream); !marked) return marked;
   // One stream's callbacks come in order, one at a time.
   const auto since = std::make_shared<std::int64_t>(0);
-  const auto begins =
-      completer_.watch(client.group, stream, [this, since](const Result<void>& outcome) {
-        if (!outcome) return;
-        *since = now_ns();
-        begin_rest();
-      });
-  if (!begins) return begins;  // the device is lost
+  completer_.watch(client.group, stream, *begin, [this, since](const Result<void>& outcome) {
+    if (!outcome) return;
+    *since = now_ns();
+    begin_rest();
+  });
   const auto submitted = submit();
+  const auto marked = device_.record((*over)->get(), stream);
   const auto end = [this, since](const Result<void>&) {
     if (*since == 0) return;
     end_rest();
     const std::int64_t now = now_ns();
     let_through_from_ns_.store(now + (now - *since));
   };
-  const auto ends = completer_.watch(client.group, stream, end);
-  return submitted ? ends : submitted;
+  // A rest always ends: where its end cannot be marked as soon as it has begun.
+  completer_.watch(client.group, stream, marked ? std::move(*over) : std::move(*begin), end);
+  return submitted ? marked : submitted;
 }
 
 /// Writes the table, and adds workers where it has more room than before.

@@ -187,6 +187,27 @@ TEST_F(ResizeTest, WorkersMakeRoomForAFillOnceItsTurnHasCome) {
   device_->destroy_stream(stream);
 }
 
+TEST_F(ResizeTest, ARestEndsAlsoWhereItsEndCannotBeMarked) {
+  start_obedient();
+  auto client = connect();
+  const auto address = begin_long_kernel(*client);
+  Completer::Group group;
+  StreamTable streams(*device_, *completer_, group, [](const Error&) {});
+  const auto visitor = executor_->add({.session = 77, .program = "visitor"}, streams, group);
+  const auto stream = *device_->create_stream(0);
+  const auto lose_stream = [&]() -> Result<void> {
+    device_->destroy_stream(stream);
+    return {};
+  };
+  EXPECT_FALSE(executor_->let_through(*visitor, stream, lose_stream));
+  client->synchronize();  // would hang
+  for (const std::uint32_t word : client->read(address, kBlocks)) ASSERT_EQ(word, 5u);
+  EXPECT_TRUE(group.wait_empty(60s));
+  executor_->abandon(*visitor);
+  executor_->remove(visitor);
+  streams.destroy_all();
+}
+
 TEST_F(ResizeTest, WhoIsFarAheadOfALaunchThatCanBeCalledBackWaitsAsNatively) {
   start_obedient();
   auto client = connect();
