@@ -1,6 +1,7 @@
 // Batches: launches that are marked, watched and accounted for together. The session's thread opens
 // and closes them; their end is seen by whoever looks.
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "base/spin.h"
@@ -104,6 +105,8 @@ void Executor::close_batch(Client& client, LogicalStream& stream, Completer::Not
   std::erase(client.open, &stream);
   if (batch == nullptr) return;
   client.streams.submit_row(stream);
+  // What was refused took no time, which is not the kernel's.
+  batch->completion.resized |= std::exchange(stream.refused, false);
   if (const auto marked = mark_end(*batch, stream.device); !marked) {
     return batch_ended(batch, marked);
   }

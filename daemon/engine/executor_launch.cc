@@ -135,6 +135,7 @@ Result<void> Executor::repeat(Client& client, FunctionRecord& kernel, const Prof
     const auto begun = begin_again(client, kernel, profile, spec.grid.count(), stream, *target);
     if (!begun) return begun;
     if (const auto done = device_.launch(spec, *target); !done) {
+      stream.refused = true;
       close_batch(client, stream);
       return done;
     }
@@ -267,7 +268,9 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
     scheduler::RunningWork& running = views_[client.index].running;
     running.resizable = running.launches > 0;
   }
-  if (done) {
+  if (!done) {
+    stream.refused = true;
+  } else {
     // A launch in slices counts once.
     const bool last = *done != injector::Form::kSlice || grant.first + grant.count == shape.blocks;
     client.streams.work_submitted(stream, last ? kernel.name : nullptr);

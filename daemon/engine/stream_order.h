@@ -75,6 +75,7 @@ struct LogicalStream : std::enable_shared_from_this<LogicalStream> {
   std::atomic<int> active_lanes{0};    // 1: its launch has not been seen to end
   std::shared_ptr<LaunchBatch> batch;  // launches whose end is not marked yet
   LaunchRow row;                       // launches that the device was not given yet
+  bool refused = false;                // the device has refused one that the batch counts
 
   bool busy() const { return completed.load() < submitted.load(); }
 };

@@ -166,7 +166,9 @@ void StreamTable::submit_row(LogicalStream& stream) {
   if (stream.row.empty()) return;
   std::erase(rows_, &stream);
   const auto done = stream.row.submit(device_, stream.device);
-  if (!done && on_refusal_) on_refusal_(done.error());
+  if (done) return;
+  stream.refused = true;
+  if (on_refusal_) on_refusal_(done.error());
 }
 
 void StreamTable::submit_rows() {

@@ -154,11 +154,13 @@ class CountingPolicy : public KnowingPolicy {
     ended += static_cast<int>(completion.launches);
     if (!completion.timed) untimed += static_cast<int>(completion.launches);
     if (completion.timed && completion.mixed) ++timed_mixed;
+    if (completion.resized) ++unmeasured;
     EXPECT_NEAR(completion.alone.count(), kMs, 1e-9);  // of one launch, whatever it is
   }
 
   std::atomic<int> ended{0}, untimed{0};  // launches
   std::atomic<int> timed_mixed{0};        // batches
+  std::atomic<int> unmeasured{0};         // likewise
 };
 
 TEST_F(ExecutorTest, WhatIsKnownIsNotAskedAgain) {
@@ -286,6 +288,37 @@ TEST_F(ExecutorTest, KernelsThatShareSmsWantTheSamePartOfThemAsSharedMemory) {
   other = connect();
   EXPECT_TRUE(newest_of_a_row().ahead);
   EXPECT_EQ(fake.newest().carveout, FakeDevice::kCommonCarveout);
+}
+
+TEST_F(ExecutorTest, WhatTheDeviceRefusesIsNotMeasured) {
+  CountingPolicy* policy = nullptr;
+  start(std::make_unique<FakeDevice>(),
+        [&](const scheduler::Machine& machine, scheduler::ProfileTable& profiles) {
+          auto counting = std::make_unique<CountingPolicy>(machine, profiles);
+          policy = counting.get();
+          return counting;
+        });
+  auto client = connect();
+  client->SessionClient::load("not read", "noop");
+  const auto launch = [&](bool refused) {
+    client->launch(0, {1, 1, 1}, {32, 1, 1}, std::uint64_t{0},
+                   refused ? FakeDevice::kMostShared + 1 : 0);
+  };
+  // Decided on, the first of a batch that is not, and in the row behind it.
+  for (const int where : {0, 0, 2}) {
+    const int before = policy->unmeasured;
+    executor_->with_profiles([&](scheduler::ProfileTable&) {
+      for (int i = 0; i < 4; ++i) launch(i == where);
+    });
+    client->synchronize();
+    EXPECT_EQ(client->channel->take_async_error(), ErrorCode::kInvalidConfiguration);
+    // The policy may be told a little later.
+    for (int i = 0; i < 10'000 && policy->unmeasured == before; ++i)
+      std::this_thread::sleep_for(1ms);
+    launch(false);
+    client->synchronize();
+    EXPECT_EQ(policy->unmeasured, before + 1);
+  }
 }
 
 TEST_F(ExecutorTest, ASessionMakesOnlySoManyProfiles) {

@@ -339,6 +339,8 @@ FakeDevice::Piece FakeDevice::piece_of(const device::LaunchSpec& spec) {
 
 Result<void> FakeDevice::launch(const device::LaunchSpec& spec, device::Stream stream) {
   if (spec.block.count() > 1024) return fail(ErrorCode::kInvalidConfiguration, "block too large");
+  if (spec.dynamic_shared_bytes > kMostShared)
+    return fail(ErrorCode::kInvalidConfiguration, "too much shared memory");
   Piece piece = piece_of(spec);
   if (before_launch_) before_launch_(piece.name);
   newest_.store({.ahead = spec.ahead, .carveout = spec.carveout});

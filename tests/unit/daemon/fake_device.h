@@ -24,6 +24,7 @@ namespace slate::daemon {
 class FakeDevice : public device::Device {
  public:
   static constexpr std::uint64_t kGranularity = 2 << 20;
+  static constexpr std::uint32_t kMostShared = 227 << 10;  // of a block
 
   explicit FakeDevice(std::uint64_t capacity = 256 << 20);
   ~FakeDevice() override;

@@ -74,9 +74,13 @@ class SessionClient {
   }
   template <typename Parameters>
   void launch(std::uint64_t stream, device::Dim3 grid, device::Dim3 block,
-              const Parameters& parameters) {
-    const ipc::Launch launch{
-        1, stream, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, 0, sizeof(Parameters)};
+              const Parameters& parameters, std::uint32_t dynamic_shared = 0) {
+    const ipc::Launch launch{1,
+                             stream,
+                             {grid.x, grid.y, grid.z},
+                             {block.x, block.y, block.z},
+                             dynamic_shared,
+                             sizeof(Parameters)};
     ASSERT_TRUE(
         channel->post(ipc::CommandType::kLaunch, ipc::bytes_of(launch), ipc::bytes_of(parameters)));
   }
