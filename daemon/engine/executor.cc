@@ -326,7 +326,8 @@ std::optional<Executor::Grant> Executor::wait_for_grant(Client& client,
                                           .only = forced(forms_.choice(), shape),
                                           .since = now};
   decide(now);
-  if (!client.granted && !client.abandoned) {
+  const bool waits = !client.granted && !client.abandoned;
+  if (waits) {
     trace_.launch_waits(client.waiting, now);
     // What is waited for may be the end of this session's own launches, which must be seen then.
     lock.unlock();
@@ -341,7 +342,10 @@ std::optional<Executor::Grant> Executor::wait_for_grant(Client& client,
   while (!client.granted_or_abandoned.wait_for(lock, kAskForClient, settled)) {
     if (client.spec.lost_client && client.spec.lost_client()) client.abandoned.store(true);
   }
-  if (!client.granted) views_[client.index].waiting.reset();
+  if (!client.granted) {
+    views_[client.index].waiting.reset();
+    if (waits) trace_.launch_ends(client.waiting, 0);
+  }
   return std::exchange(client.granted, std::nullopt);
 }
 

@@ -33,7 +33,6 @@ namespace slate::daemon {
 /// that are known well. Its device time, if it is measured, is from its first launch's start to its
 /// last one's end.
 struct LaunchBatch {
-  std::uint64_t session = 0;
   scheduler::Completion completion;
   std::shared_ptr<SharedEvent> start, end;  // null: not timed
   double expected_ms = 0, alone_ms = 0;     // of all its launches, see Grant

@@ -55,7 +55,6 @@ Result<void> Executor::open_batch(Client& client, LogicalStream& stream, const G
                                   std::uint64_t blocks, device::Stream target) {
   const scheduler::Start& start = grant.start;
   auto batch = std::make_shared<LaunchBatch>();
-  batch->session = client.spec.session;
   batch->completion = {.session = client.spec.session,
                        .kernel = grant.kernel,
                        .main = grant.kernel,
@@ -151,7 +150,7 @@ void Executor::batch_ended(const std::shared_ptr<LaunchBatch>& batch, const Resu
     row.bytes = work->bytes;
     row.instructions = work->instructions;
   }
-  Client* const client = find(batch->session);
+  Client* const client = find(batch->completion.session);
   if (client == nullptr) return;
   SessionView& view = views_[client->index];
   scheduler::RunningWork& running = view.running;

@@ -240,7 +240,8 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
   }
   if (const auto prepared = prepare(client, stream, grant, shape, partition); !prepared) {
     auto nothing = std::make_shared<LaunchBatch>();
-    nothing->session = client.spec.session;
+    nothing->completion.session = client.spec.session;
+    nothing->trace = client.waiting;
     nothing->counted = 1;
     nothing->counted_ms = grant.expected_ms;
     batch_ended(nothing, prepared);

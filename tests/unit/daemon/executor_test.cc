@@ -446,6 +446,26 @@ TEST_F(ExecutorTest, ALaunchThatWaitsWhenItsSessionIsStoppedIsNoFault) {
   EXPECT_FALSE(client->session().faulted());
 }
 
+TEST_F(ExecutorTest, ALaunchThatWaitsWhenItsSessionEndsHasAnEndInTheTrace) {
+  start(std::make_unique<FakeDevice>(),
+        [](const scheduler::Machine& machine, scheduler::ProfileTable&) {
+          return std::make_unique<BothAlonePolicy>(machine);
+        });
+  auto client = connect();
+  client->SessionClient::load("not read", "noop");
+  client->launch(0, 1, std::uint64_t{0});
+  const auto launches = [this](TraceKind kind) {
+    std::vector<std::uint64_t> numbers;
+    for (const TraceEvent& event : trace_->snapshot().events) {
+      if (event.kind == kind) numbers.push_back(event.launch.launch);
+    }
+    return numbers;
+  };
+  while (launches(TraceKind::kWaits).empty()) std::this_thread::sleep_for(1ms);
+  client->leave();
+  EXPECT_EQ(launches(TraceKind::kEnds), launches(TraceKind::kWaits));
+}
+
 class PolicyExecutorTest : public ExecutorTest,
                            public testing::WithParamInterface<std::string_view> {};
 
