@@ -265,9 +265,14 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
   }
   const bool in_lane = resizable && done && *done == injector::Form::kWorker;
   if (in_lane) {
-    const std::lock_guard lock(mutex_);
-    scheduler::RunningWork& running = views_[client.index].running;
-    running.resizable = running.launches > 0;
+    {
+      const std::lock_guard lock(mutex_);
+      scheduler::RunningWork& running = views_[client.index].running;
+      running.resizable = running.launches > 0;
+      // Under the lock, or the executor's thread could have looked already, and sleep after all.
+      lanes_active_.store(true);
+    }
+    tick_.notify_one();
   }
   if (!done) {
     stream.refused = true;
@@ -392,8 +397,6 @@ Result<injector::Form> Executor::launch_lane(Client& client, FunctionRecord& ker
                           .begun = false,
                           .over = false,
                           .short_of_workers = false});
-  lanes_active_.store(true);
-  tick_.notify_one();
   return done;
 }
 
