@@ -124,6 +124,11 @@ std::optional<injector::Work> ProfiledLaunches::end(const Result<void>& outcome)
     const std::size_t count = injector::counter_bytes(work_) / sizeof(std::uint64_t);
     work = injector::launch_work(work_, std::span(copy_).first(count), threads_);
   }
+  if (work) {
+    // Should it be forgotten, it is counted again.
+    const std::lock_guard lock(mutex_);
+    tries_.erase(id_);
+  }
   drop();
   return work;
 }

@@ -57,7 +57,7 @@ class ProfiledLaunches {
   device::AddressRange counters_{};
   std::vector<std::uint64_t> copy_;  // of the counters, on the host
   bool registered_ = false;
-  scheduler::KernelId id_ = 0;
+  scheduler::KernelId id_ = 0;        // of the kernel
   std::vector<injector::Work> work_;  // by counter; the module may be gone when the launch ends
   double threads_ = 0;
 };

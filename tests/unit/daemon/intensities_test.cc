@@ -270,6 +270,19 @@ TEST_F(IntensitiesTest, AnotherGridOfAKernelIsCountedForItself) {
   EXPECT_EQ(counted(), 2u);
 }
 
+TEST_F(IntensitiesTest, WhatWasForgottenIsCountedAgainHoweverOften) {
+  start("fifo");
+  auto program = run("compute");
+  for (int round = 0; round < ProfiledLaunches::kMostTries + 2; ++round) {
+    for (int i = 0; i < 8; ++i) {
+      program->launch();
+      program->synchronize();
+    }
+    EXPECT_GE(row("compute").flops, 0) << round;
+    executor_->with_profiles([](scheduler::ProfileTable& table) { table.clear(); });
+  }
+}
+
 TEST_F(IntensitiesTest, NothingIsCountedUnlessItIsWanted) {
   start("fifo", {}, false);
   const auto program = run("compute");
