@@ -22,6 +22,8 @@ Partitions::Partitions(device::Device& device, const scheduler::Settings& settin
   machine_.units = static_cast<std::uint32_t>(units_.size());
   machine_.sms_per_unit = static_cast<std::uint32_t>(units_.front().size());
   make_pairs();
+  // Not with the first request: should there be no thread left then, that is no session's fault.
+  thread_ = std::thread([this] { run(); });
 }
 
 Partitions::~Partitions() {
@@ -71,7 +73,6 @@ void Partitions::request(Range range) {
   if (made_.size() >= kMost || ending_) return;
   made_.emplace(range, std::nullopt);
   queue_.push_back(range);
-  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
   wanted_.notify_one();
 }
 

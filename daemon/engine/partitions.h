@@ -59,7 +59,7 @@ class Partitions {
   std::map<Range, std::optional<device::Partition>> made_;  // nullopt: being made, or refused
   std::deque<Range> queue_;
   bool ending_ = false;
-  std::thread thread_;  // started with the first request
+  std::thread thread_;
 };
 
 }  // namespace slate::daemon
