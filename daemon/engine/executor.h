@@ -240,6 +240,7 @@ class Executor {
   bool set_up_lanes();
   Result<LaneState> state_of(const WorkerLane& lane);
   bool has_begun(ActiveLane& lane);
+  bool has_ended(const ActiveLane& lane);
   Result<void> show(ActiveLane& lane, const scheduler::Placement& placement);
   Result<void> apply(Client& client, ActiveLane& lane, const scheduler::Placement& placement);
   Result<void> supplement(Client& client, ActiveLane& lane);

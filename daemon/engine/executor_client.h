@@ -17,7 +17,6 @@ struct Executor::ActiveLane {
   std::uint64_t finished = 0;     // what its signal is then
   std::uint64_t retreated = 0;    // what its signal is when no worker is left
   bool begun = false;             // seen so: what its stream had before has ended
-  bool over = false;              // finished, faulted or given up: to be taken away
   bool short_of_workers = false;  // its placement has room for more than were started
 };
 

@@ -278,11 +278,15 @@ void Executor::look_after(const std::shared_ptr<Client>& client) {
       if (!has_begun(lane)) continue;
       const auto state = state_of(*lane.lane);
       if (!state) return;
-      if (const auto done = tend(*client, lane, *state); !done) {
+      const bool finished = state->signal == lane.finished;
+      if (finished && has_ended(lane)) {
+        over.push_back(lane.batch);
+        continue;
+      }
+      if (const auto done = finished ? Result<void>() : tend(*client, lane, *state); !done) {
         log_warning("a kernel cannot be steered: {}", done.error().message);
       }
-      if (lane.over) over.push_back(lane.batch);
-      if (progress || lane.over) continue;
+      if (progress) continue;
       const scheduler::Completion& completion = lane.batch->completion;
       progress = {.session = completion.session,
                   .kernel = completion.kernel,
@@ -305,18 +309,19 @@ void Executor::look_after(const std::shared_ptr<Client>& client) {
   decide(progress->at);
 }
 
-/// What has to be done for a lane that has begun. Requires: the client's mutex is held.
+/// Of a lane whose workers have finished: its launch's own end follows at once, and is its time's.
+bool Executor::has_ended(const ActiveLane& lane) {
+  if (!lane.batch->end) return true;
+  const auto ended = device_.query(lane.batch->end->get());
+  return ended && *ended;
+}
+
+/// What has to be done for a lane that has begun and not finished. Requires: the client's mutex is
+/// held.
 Result<void> Executor::tend(Client& client, ActiveLane& lane, const LaneState& state) {
   // The signal alone may be that of a retreat before the last resume.
   const bool retreated =
       state.signal == lane.retreated && state.ended == lane.lane->queue->exit_target();
-  if (state.signal == lane.finished) {
-    // The launch's own end follows at once, and is its time's.
-    const auto& end = lane.batch->end;
-    const auto ended = end ? device_.query(end->get()) : Result<bool>(true);
-    lane.over = ended && *ended;
-    return {};
-  }
   if (client.abandoned.load()) {
     // Nobody wants the rest. The control block, which is not clean then, is given back with the
     // lane and cleaned by its next user.

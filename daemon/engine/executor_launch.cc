@@ -395,7 +395,6 @@ Result<injector::Form> Executor::launch_lane(Client& client, FunctionRecord& ker
                           .finished = queue->expected_signal(injector::kFinished),
                           .retreated = queue->expected_signal(injector::kRetreated),
                           .begun = false,
-                          .over = false,
                           .short_of_workers = false});
   return done;
 }
