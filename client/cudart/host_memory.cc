@@ -1,8 +1,8 @@
 // Pinned host memory: shared with the daemon, so that copies from and to it are single transfers
 // and kernels reach it. Where there is none to share it is ordinary memory, and copies pass through
 // the staging slots as for any other; then what asks for a device address of it fails. Memory that
-// the program registers is replaced by shared memory only where it asks for such an address, as
-// what other threads write to it at that moment would be lost.
+// the program registers is replaced by shared memory at once: copies that only begin later, and
+// read then, need that as much as kernels do.
 #include <cstdlib>
 
 #include "client/cudart/capture.h"
@@ -98,14 +98,14 @@ cudaError_t cudaHostRegister(void* address, std::size_t bytes, unsigned flags) {
       return deny(cudaErrorHostMemoryAlreadyRegistered);
     }
     if (!slate::client::is_mapped(address_of(address), bytes)) return deny(cudaErrorInvalidValue);
-    if ((flags & cudaHostRegisterMapped) != 0) {
-      // Kernels reach whole pages only.
-      const bool whole = address_of(address) % kPage == 0 && bytes % kPage == 0;
-      if (!whole || !session.register_host(address_of(address), bytes)) {
-        return std::unexpected<Failure>(
-            slate::Error{slate::ErrorCode::kNotSupported,
-                         "cudaHostRegisterMapped of this memory: kernels cannot be given it"});
-      }
+    const auto shared = session.register_host(address_of(address), bytes);
+    // Kernels reach whole pages only.
+    const bool whole = address_of(address) % kPage == 0 && bytes % kPage == 0;
+    if ((flags & cudaHostRegisterMapped) != 0 && !(shared && whole)) {
+      if (shared) (void)session.unregister_host(address_of(address), bytes);
+      return std::unexpected<Failure>(
+          slate::Error{slate::ErrorCode::kNotSupported,
+                       "cudaHostRegisterMapped of this memory: kernels cannot be given it"});
     }
     pinned.insert({address_of(address), bytes, Process::kTagRegistered, flags});
     return {};
@@ -135,10 +135,9 @@ cudaError_t cudaHostGetFlags(unsigned* flags, void* address) {
 
 cudaError_t cudaHostGetDevicePointer(void** device, void* address, unsigned flags) {
   return with_session([&](Session& session) -> Answer {
-    const auto range = Process::get().pinned().find(address_of(address));
-    if (device == nullptr || flags != 0 || !range) return deny(cudaErrorInvalidValue);
-    // If it cannot be replaced there is no address.
-    if (range->tag == Process::kTagRegistered) (void)session.register_host(range->address, range->bytes);
+    if (device == nullptr || flags != 0 || !Process::get().pinned().find(address_of(address))) {
+      return deny(cudaErrorInvalidValue);
+    }
     const auto mapped = mapped_address(session, address);
     if (!mapped) return std::unexpected(mapped.error());
     *device = pointer_to(*mapped);

@@ -108,8 +108,6 @@ Result<void> Session::free_managed(std::uint64_t address, std::uint32_t tag) {
 Result<void> Session::register_host(std::uint64_t address, std::uint64_t bytes) {
   const std::uint64_t first = pages_up(address);
   const std::uint64_t last = (address + bytes) / HostBlocks::kPage * HostBlocks::kPage;
-  const std::lock_guard lock(registering_mutex_);
-  if (const auto known = host_blocks_.touching(address, bytes); known && known->replaces) return {};
   if (last <= first || last - first < kLeastRegistered || !is_replaceable(first, last - first))
     return fail(ErrorCode::kNotSupported, "memory that cannot be shared in its place");
   UniqueFd fd;

@@ -372,8 +372,7 @@ class Session {
   std::mutex host_order_mutex_;  // keeps gates and host_functions_ in one order
   HostFunctions host_functions_{*this};
   HostBlocks host_blocks_;
-  std::mutex registering_mutex_;  // held while a block takes the place of memory
-  std::mutex imports_mutex_;      // so that memory_ tells of imports what the last answer did
+  std::mutex imports_mutex_;  // so that memory_ tells of imports what the last answer did
   Printing printing_;
   KernelHeap kernel_heap_;
   ManagedMemory managed_{[this](std::uint64_t bytes) { return get_managed_block(bytes); },

@@ -4,13 +4,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <numeric>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "tests/unit/client/cudart_fixture.h"
@@ -114,7 +112,7 @@ TEST_F(CudartHostTest, TheDevicesAddressIsTold) {
   EXPECT_EQ(cudaFreeHost(host), cudaSuccess);
 }
 
-TEST_F(CudartHostTest, RegisteredMemoryThatTheDeviceReachesKeepsItsContents) {
+TEST_F(CudartHostTest, RegisteredMemoryKeepsItsContentsAndIsCopiedStraight) {
   // Neither end on a page's border: the edges go through staging.
   std::vector<unsigned char> memory(kBytes);
   unsigned char* const host = memory.data() + 100;
@@ -123,10 +121,6 @@ TEST_F(CudartHostTest, RegisteredMemoryThatTheDeviceReachesKeepsItsContents) {
   const std::vector<unsigned char> before(host, host + kSize);
   ASSERT_EQ(cudaHostRegister(host, kSize, cudaHostRegisterDefault), cudaSuccess);
   EXPECT_EQ(cudaHostRegister(host, kSize, 0), cudaErrorHostMemoryAlreadyRegistered);
-  ASSERT_EQ(cudaMemcpy(device, host, kSize, cudaMemcpyHostToDevice), cudaSuccess);
-  EXPECT_EQ(daemon->count(CommandType::kCopyPinned), 0) << "it is still the program's own";
-  void* there = nullptr;
-  ASSERT_EQ(cudaHostGetDevicePointer(&there, host + kSize / 2, 0), cudaSuccess);
   EXPECT_EQ(std::memcmp(host, before.data(), kSize), 0);
   ASSERT_EQ(cudaMemcpy(device, host, kSize, cudaMemcpyHostToDevice), cudaSuccess);
   EXPECT_EQ(daemon->count(CommandType::kCopyPinned), 1);
@@ -139,26 +133,6 @@ TEST_F(CudartHostTest, RegisteredMemoryThatTheDeviceReachesKeepsItsContents) {
   ASSERT_EQ(cudaMemcpy(device, host, kSize, cudaMemcpyHostToDevice), cudaSuccess);
   EXPECT_EQ(daemon->count(CommandType::kCopyPinned), 2) << "ordinary memory again";
   EXPECT_EQ(cudaHostUnregister(host), cudaErrorHostMemoryNotRegistered);
-}
-
-TEST_F(CudartHostTest, RegisteringLosesNothingThatAnotherThreadWrites) {
-  std::vector<unsigned char> memory(4 * kBytes);
-  auto& counter = reinterpret_cast<volatile unsigned&>(memory[2 * kBytes]);
-  std::atomic<bool> stop{false};
-  unsigned lost = 0;
-  std::thread writer([&] {
-    for (unsigned i = 1; !stop; ++i) {
-      counter = i;
-      if (counter != i) ++lost;
-    }
-  });
-  for (int i = 0; i < 200; ++i) {
-    EXPECT_EQ(cudaHostRegister(memory.data(), memory.size(), cudaHostRegisterDefault), cudaSuccess);
-    EXPECT_EQ(cudaHostUnregister(memory.data()), cudaSuccess);
-  }
-  stop = true;
-  writer.join();
-  EXPECT_EQ(lost, 0u);
 }
 
 TEST_F(CudartHostTest, MemoryThatIsNotThereIsNotRegistered) {
