@@ -108,6 +108,13 @@ class ExecutorTest : public testing::Test {
     device_->set_stall_hooks(
         {[this] { executor_->begin_rest(); }, [this] { executor_->end_rest(); }});
   }
+  /// With a policy that only has to know the machine.
+  template <class Chosen>
+  void start_with(std::unique_ptr<device::Device> device) {
+    start(std::move(device), [](const scheduler::Machine& machine, scheduler::ProfileTable&) {
+      return std::make_unique<Chosen>(machine);
+    });
+  }
   std::unique_ptr<Client> connect() {
     return std::make_unique<Client>(*device_, *compiler_, *executor_, *completer_, next_++);
   }

@@ -402,9 +402,7 @@ TEST_F(ExecutorTest, WhoIsStartedSecondWaitsForALaunchThatIsOnlyAboutToBeMade) {
   fake.before_launch([](const std::string& kernel) {
     if (kernel == "first") std::this_thread::sleep_for(50ms);
   });
-  start(std::move(made), [](const scheduler::Machine& machine, scheduler::ProfileTable&) {
-    return std::make_unique<BothAlonePolicy>(machine);
-  });
+  start_with<BothAlonePolicy>(std::move(made));
   auto first = connect(), second = connect();
   first->SessionClient::load("first", "first");
   second->SessionClient::load("second", "second");
@@ -418,10 +416,7 @@ TEST_F(ExecutorTest, WhoIsStartedSecondWaitsForALaunchThatIsOnlyAboutToBeMade) {
 }
 
 TEST_F(ExecutorTest, ALaunchThatWaitsEndsWithItsClient) {
-  start(std::make_unique<FakeDevice>(),
-        [](const scheduler::Machine& machine, scheduler::ProfileTable&) {
-          return std::make_unique<BothAlonePolicy>(machine);
-        });
+  start_with<BothAlonePolicy>(std::make_unique<FakeDevice>());
   auto client = connect();
   client->SessionClient::load("any", "noop");
   client->launch(0, 1, std::uint64_t{0});
@@ -430,10 +425,7 @@ TEST_F(ExecutorTest, ALaunchThatWaitsEndsWithItsClient) {
 }
 
 TEST_F(ExecutorTest, ALaunchThatWaitsWhenItsSessionIsStoppedIsNoFault) {
-  start(std::make_unique<FakeDevice>(),
-        [](const scheduler::Machine& machine, scheduler::ProfileTable&) {
-          return std::make_unique<BothAlonePolicy>(machine);
-        });
+  start_with<BothAlonePolicy>(std::make_unique<FakeDevice>());
   auto client = connect();
   client->SessionClient::load("any", "noop");
   client->launch(0, 1, std::uint64_t{0});
@@ -447,10 +439,7 @@ TEST_F(ExecutorTest, ALaunchThatWaitsWhenItsSessionIsStoppedIsNoFault) {
 }
 
 TEST_F(ExecutorTest, ALaunchThatWaitsWhenItsSessionEndsHasAnEndInTheTrace) {
-  start(std::make_unique<FakeDevice>(),
-        [](const scheduler::Machine& machine, scheduler::ProfileTable&) {
-          return std::make_unique<BothAlonePolicy>(machine);
-        });
+  start_with<BothAlonePolicy>(std::make_unique<FakeDevice>());
   auto client = connect();
   client->SessionClient::load("not read", "noop");
   client->launch(0, 1, std::uint64_t{0});
