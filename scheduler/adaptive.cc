@@ -113,17 +113,21 @@ bool AdaptivePolicy::lets_pass(const View& view, std::size_t member, Decisions& 
   return true;
 }
 
+/// The plan before still has work on the device, and not for longer than anybody is held for that.
+bool AdaptivePolicy::waits_for_old_work(const View& view, Decisions& decisions) const {
+  const Time latest = adopted_ + ticks(kMostHeld);
+  if (handover_.over() || view.now >= latest) return false;
+  decisions.again = std::min(decisions.again, latest);
+  return true;
+}
+
 /// Programs that start together stay in step: whoever comes up is drawn into the others' rhythm. Of
 /// kernels that saturate the same thing, or leave the same gaps at their ends, that is the worst
 /// rhythm there is. So all together they begin one after the other.
 bool AdaptivePolicy::holds_back(const View& view, std::size_t member, Decisions& decisions) {
   if (lets_pass(view, member, decisions)) return true;
   if (stagger_.count() == 0 || member == 0) return false;
-  const Time latest = adopted_ + ticks(kMostHeld);
-  if (!handover_.over() && view.now < latest) {
-    decisions.again = std::min(decisions.again, latest);
-    return true;
-  }
+  if (waits_for_old_work(view, decisions)) return true;
   if (staggered_from_ == kNever) staggered_from_ = view.now;
   const Time due = staggered_from_ + ticks(stagger_ * static_cast<double>(member));
   if (view.now < due) decisions.again = std::min(decisions.again, due);
@@ -133,17 +137,14 @@ bool AdaptivePolicy::holds_back(const View& view, std::size_t member, Decisions&
 void AdaptivePolicy::share(const View& view, Decisions& decisions) {
   // Turns that are queued are let run out before the first candidate: beside it, whoever came first
   // would get ahead of all others.
-  const Time latest = adopted_ + ticks(kMostHeld);
-  if (was_exclusive_ && phase_ == Phase::kSearch && !handover_.over() && view.now < latest) {
-    decisions.again = std::min(decisions.again, latest);
-    return;
-  }
+  if (was_exclusive_ && phase_ == Phase::kSearch && waits_for_old_work(view, decisions)) return;
   was_exclusive_ = false;
   const bool tries = phase_ == Phase::kSearch && !resting_;
-  const bool one_by_one = tries && !watches_together();
+  const bool watches = watches_together();
+  const bool one_by_one = tries && !watches;
   // What is queued is in the way of the next candidate. Programs alike keep the rhythm in which
   // they are watched.
-  const bool shallow = one_by_one || (tries && !alike());
+  const bool shallow = tries && !(watches && alike());
   const Milliseconds ahead = shallow ? settings_.search_ahead : settings_.ahead;
   for (std::size_t i = 0; i < members_.size(); ++i) {
     const Member& member = members_[i];

@@ -120,6 +120,7 @@ class AdaptivePolicy final : public Policy {
   bool exclusive() const { return phase_ <= Phase::kMeasure || plan_.sharing == Sharing::kAlone; }
   void act(const View& view, Decisions& decisions);
   bool lets_pass(const View& view, std::size_t member, Decisions& decisions);
+  bool waits_for_old_work(const View& view, Decisions& decisions) const;
   bool holds_back(const View& view, std::size_t member, Decisions& decisions);
   Milliseconds part_of_a_launch() const;
   void share(const View& view, Decisions& decisions);

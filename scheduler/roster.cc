@@ -190,9 +190,9 @@ void Roster::finished(const Completion& completion) {
   Slot* const slot = find(completion.session);
   if (!slot) return;
   const auto alone = profiles_.alone(completion.kernel);
-  const double work = completion.work(alone).count();
-  slot->served += (work - std::exchange(slot->credited, 0)) / slot->weight;
-  account(*slot, completion, alone);
+  const Milliseconds work = completion.work(alone);
+  slot->served += (work.count() - std::exchange(slot->credited, 0)) / slot->weight;
+  account(*slot, completion, alone, work);
 }
 
 void Roster::progressed(const Progress& progress) {
@@ -210,11 +210,12 @@ void Roster::progressed(const Progress& progress) {
 }
 
 /// What its device time went to decides on the session's main kernel.
-void Roster::account(Slot& slot, const Completion& completion, std::optional<Milliseconds> alone) {
+void Roster::account(Slot& slot, const Completion& completion, std::optional<Milliseconds> alone,
+                     Milliseconds work) {
   const KernelId main = completion.mixed ? completion.main : completion.kernel;
   const KernelId family = profiles_.family(main);
   // Beside others every kernel has a time of its own: what they take alone can be compared.
-  double ms = completion.work(alone).count();
+  double ms = work.count();
   if (completion.mixed && alone) {
     // Every kernel comes first now and then, and so is known to belong to the program.
     const double first = std::min(alone->count(), ms);

@@ -71,7 +71,8 @@ class Roster {
   void retreat_others(const View& view, Decisions& decisions) const;
 
  private:
-  void account(Slot& slot, const Completion& completion, std::optional<Milliseconds> alone);
+  void account(Slot& slot, const Completion& completion, std::optional<Milliseconds> alone,
+               Milliseconds work);
   bool align(const View& view);
   void note_arrival(Slot& slot, const SessionView& session) const;
   void choose_kernel(Slot& slot, const SessionView& session, Time now);
