@@ -75,16 +75,15 @@ void AdaptivePolicy::act(const View& view, Decisions& decisions) {
     epoch_ = exclusive_since_;
   }
   const bool measures = phase_ == Phase::kMeasure;
-  turns_.decide(
-      view, roster_, wanted_,
-      {.quantum = settings_.adaptive_quantum,
-       .long_quantum = settings_.long_quantum,
-       .unknown_turn = measures ? settings_.measure_alone + kLongestTask : Milliseconds(0),
-       .tag = beside ? kBesideTag : epoch_,
-       .alone = !beside,
-       .sampled = !measures,
-       .repeats = phase_ == Phase::kSingle && !beside},
-      decisions);
+  turns_.decide(view, roster_, wanted_,
+                {.quantum = settings_.adaptive_quantum,
+                 .long_quantum = settings_.long_quantum,
+                 .unknown_turn = measures ? settings_.measure_alone + kChange : Milliseconds(0),
+                 .tag = beside ? kBesideTag : epoch_,
+                 .alone = !beside,
+                 .sampled = !measures,
+                 .repeats = phase_ == Phase::kSingle && !beside},
+                decisions);
   if (!decisions.start.empty() && decisions.reason.empty()) {
     decisions.reason = phase_ == Phase::kSingle ? "alone" : "turn";
   }

@@ -13,8 +13,9 @@ const TimeEstimate& alone_in(const KernelProfile& profile, Form form) {
 
 constexpr std::uint32_t kLargestTask = 64;  // blocks
 constexpr std::uint32_t kUnknownTask = 4;   // blocks at most, of which it is not known how long
-// Of two tasks in a row, where the second is fetched during the first. It hides the way to memory.
-constexpr Milliseconds kLongestFetched{0.1};
+// Of a task during which the next one is fetched. That hides the way to memory, but who has to
+// leave has to run that one, too, and when told late one more.
+constexpr Milliseconds kLongestFetched{0.02};
 constexpr std::uint64_t kRounds = 12;  // of tasks for each worker, as launches have by default
 constexpr std::uint64_t kLargestUsualTask = 16;
 constexpr double kMuchQuicker = 0.75;

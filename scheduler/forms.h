@@ -33,8 +33,10 @@ double part_of(const WaitingLaunch& launch, const Start& start);
 Form choose_form(const KernelProfile& profile, const WaitingLaunch& launch,
                  const Settings& settings, bool trying);
 /// Workers leave when their tasks are done. For that long somebody else may have to wait, or for
-/// one block; shorter tasks cost too much.
-inline constexpr Milliseconds kLongestTask{0.5};
+/// one block: with what it takes to tell them, less than 0.1 ms.
+inline constexpr Milliseconds kLongestTask{0.05};
+/// Of the change from one placement to another, natively too: blocks have to end.
+inline constexpr Milliseconds kChange{0.5};
 
 /// Blocks a task for a launch in the worker form; 0: the usual number. `trying`: as above. Around
 /// the best size so far, twice and half of it are tried until neither is quicker; none that takes
@@ -75,7 +77,7 @@ inline bool can_retreat(const SessionView& session) {
 /// then a launch takes a hundred times as long. One that lasts so long by itself has to be
 /// resizable, however short its kernel.
 inline bool may_starve(const Placement& placement, Milliseconds alone) {
-  return placement.blocks_per_sm != 0 && alone >= kLongestTask;
+  return placement.blocks_per_sm != 0 && alone >= kChange;
 }
 /// Resizable work for whose end nobody should have to wait.
 bool is_movable(const RunningWork& running, const ProfileTable& profiles, const Settings& settings);

@@ -13,7 +13,7 @@ ProgressSpan::Step ProgressSpan::next(const Progress& progress) {
                        last_.tag == progress.tag && last_.kernel == progress.kernel &&
                        progress.blocks_done >= last_.blocks_done && progress.at > last_.at;
   Step step;
-  if (!follows) begins_ = progress.at + ticks(kLongestTask);
+  if (!follows) begins_ = progress.at + ticks(kChange);
   if (follows && last_.at >= begins_ && progress.blocks > 0) {
     step.ms = Milliseconds(progress.at - last_.at).count();
     step.grids = static_cast<double>(progress.blocks_done - last_.blocks_done) /

@@ -141,17 +141,17 @@ TEST(FormsTest, SizesOfTasksAreTriedAroundTheBest) {
   ProfileTable profiles;
   const KernelId id = profiles.find_or_add({.name = "k"});
   KernelProfile& profile = profiles.kernel(id);
-  for (int i = 0; i < 4; ++i) profile.alone[kWorker].add(0.1);
-  for (int i = 0; i < 4; ++i) profile.alone[kNative].add(0.2);
+  for (int i = 0; i < 4; ++i) profile.alone[kWorker].add(0.05);
+  for (int i = 0; i < 4; ++i) profile.alone[kNative].add(0.1);
   const auto tried = tasks_tried(profile, profiles, id, [](std::uint32_t size) {
-    return size == 8 ? 0.09 : size == 4 ? 0.095 : 0.1;
+    return size == 8 ? 0.045 : size == 4 ? 0.0475 : 0.05;
   });
   EXPECT_EQ(tried.front(), 2U);  // the usual one for two waves a worker
   EXPECT_EQ(tried.back(), 8U);
   EXPECT_EQ(profile.task_size, 8U);
   EXPECT_EQ(std::ranges::count(tried, 16U), 4);
   EXPECT_EQ(std::ranges::count(tried, 1U), 0);
-  EXPECT_NEAR(profile.alone[kWorker].ms, 0.09, 0.002);
+  EXPECT_NEAR(profile.alone[kWorker].ms, 0.045, 0.001);
   // Beside others, too, it is used but nothing is tried.
   EXPECT_EQ(choose_task(profile, launch_of(24'000, 1000), {}, false), 8U);
 }
@@ -181,16 +181,16 @@ TEST(FormsTest, TasksOfLongBlocksAreShort) {
   // Nothing is known of its blocks.
   EXPECT_EQ(choose_task(profile, launch, {}, false), 4U);
   EXPECT_FALSE(may_prefetch(profile, launch, 4));
-  for (int i = 0; i < 4; ++i) profile.alone[kWorker].add(40);  // 240 waves: 0.17 ms a block
-  for (int i = 0; i < 4; ++i) profile.alone[kNative].add(45);
+  for (int i = 0; i < 4; ++i) profile.alone[kWorker].add(3.5);  // 240 waves: 15 us a block
+  for (int i = 0; i < 4; ++i) profile.alone[kNative].add(4);
   EXPECT_EQ(choose_task(profile, launch, {}, false), 3U);
   EXPECT_FALSE(may_prefetch(profile, launch, 3));
-  // Nor are larger ones tried, however good they would be: a block of these takes 1.7 ms.
+  // Nor are larger ones tried, however good they would be: a block of these takes 0.15 ms.
   const auto tried =
-      tasks_tried(profile, profiles, id, [](std::uint32_t size) { return 40.0 / size; });
+      tasks_tried(profile, profiles, id, [](std::uint32_t size) { return 3.5 / size; });
   EXPECT_EQ(std::ranges::max(tried), 1U);
   profile.tasks.clear();
-  profile.alone[kWorker] = {.ms = 1, .samples = 4};  // 4 us a block
+  profile.alone[kWorker] = {.ms = 0.25, .samples = 4};  // 1 us a block
   EXPECT_EQ(choose_task(profile, launch_of(240'000, 1000), {}, false), 0U);
   EXPECT_TRUE(may_prefetch(profile, launch, 0));
   EXPECT_FALSE(may_prefetch(profile, launch, 32));
