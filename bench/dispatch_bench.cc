@@ -240,7 +240,7 @@ class Bench {
         // Until the launch's state has reached the device an older one is there.
       } while (state.generation != queue_->generation() ||
                (state.outcome == kernels::kDispatchRunning &&
-                (static_cast<std::uint32_t>(ends) != queue_->generation() ||
+                ((static_cast<std::uint32_t>(ends) & ~injector::kClosed) != queue_->generation() ||
                  ends >> 32 != state.exit_target)));
       if (state.outcome != kernels::kDispatchRunning) break;
       daemon::WorkerTable placement = everywhere(subject_->room);

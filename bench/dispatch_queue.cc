@@ -55,7 +55,8 @@ Result<void> DispatchQueue::launch(const FormLaunch& launch, device::Function di
   part.flags = is_static ? std::uint32_t{injector::kStaticFirstTask} : 0;
   part.queue_start = is_static ? state.workers : 0;
   part.prefetch_below = launch.prefetch ? part.first_2 : 0;
-  part.generation = state.generation = next_generation_++;
+  part.generation = state.generation = next_generation_;
+  next_generation_ += injector::kNextGeneration;
   part.last_sm = memory_.sm_count() - 1;
   state.control_state = control_ + ControlBlock::kStateOffset;
   state.sm_words = control_ + ControlBlock::kSmOffset;

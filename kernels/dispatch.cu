@@ -14,6 +14,7 @@ namespace {
 
 using slate::kernels::DispatchState;
 
+constexpr unsigned kClosed = 1;            // in the generation: all workers have left
 constexpr unsigned kWithheldAll = 0xffff;  // of an SM's word, upper half: no worker may run there
 
 /// The host writes it while we run, by copies.
@@ -77,7 +78,7 @@ __device__ void prepare_epoch(DispatchState* state) {
 extern "C" __global__ void slate_dispatch(DispatchState* state) {
   // The last worker has raised the generation if no block is left.
   const auto* ends = reinterpret_cast<const unsigned long long*>(state->control_state);
-  if (static_cast<unsigned>(fresh(ends)) != state->generation) {
+  if ((static_cast<unsigned>(fresh(ends)) & ~kClosed) != state->generation) {
     if (threadIdx.x == 0) end(state, slate::kernels::kDispatchFinished);
     return;
   }

@@ -21,7 +21,7 @@ struct DispatchState {
   static constexpr std::uint32_t kMostParameterBytes = 4096;
 
   // Written by the host before the dispatch.
-  std::uint64_t control_state = 0;  // address of u64: workers' ends << 32 | generation
+  std::uint64_t control_state = 0;  // address of u64: ControlBlock::kStateOffset
   std::uint64_t sm_words = 0;       // address of u32 per SM: withheld << 16 | workers present
   std::uint32_t sm_count = 0;
   std::uint32_t generation = 0;  // of the control block, while this launch is under way

@@ -27,8 +27,7 @@ LaunchParameters parameters_of(device::Dim3 grid) {
   SLATE_CHECK(can_be_numbered(grid));
   LaunchParameters parameters{.extent_x = injector::make_divisor(grid.x),
                               .extent_y = injector::make_divisor(grid.y),
-                              .origin = {0, 0, 0},
-                              .grid = {grid.x, grid.y, grid.z}};
+                              .extent_z = grid.z};
   parameters.blocks = static_cast<std::uint32_t>(grid.count());
   return parameters;
 }

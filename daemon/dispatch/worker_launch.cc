@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "base/check.h"
 
@@ -65,6 +66,10 @@ Result<void> WorkerQueue::launch(const FormLaunch& launch, device::Stream stream
       launch.task_sizes ? *launch.task_sizes : default_task_sizes(ours.blocks, room);
   cut_into_tasks(ours, sizes, room);
   workers_ = std::min(room, ours.tasks) + launch.spares_per_sm * sms;
+  most_per_sm_ = launch.workers_per_sm + launch.spares_per_sm;
+  allowed_ =
+      that_fit(table != nullptr ? *table : WorkerTable(memory_.sm_count(), injector::kMostWorkers));
+  allowed_before_ = allowed_;
   const bool is_static = launch.independent_blocks && table == nullptr;
   ours.control = control_;
   ours.signal = signal_address();
@@ -72,7 +77,8 @@ Result<void> WorkerQueue::launch(const FormLaunch& launch, device::Stream stream
   ours.queue_start = is_static ? workers_ : 0;
   ours.prefetch_below = launch.prefetch ? ours.first_2 : 0;
   ours.exit_target = 0;
-  ours.generation = next_generation_++;
+  ours.generation = next_generation_;
+  next_generation_ += injector::kNextGeneration;
   ours.last_sm = memory_.sm_count() - 1;
   parameters_ = ours;
   spec_ = launch.spec;
@@ -100,7 +106,9 @@ Result<void> WorkerQueue::start(std::uint32_t workers, std::uint32_t flags, devi
   device::LaunchSpec spec = spec_;
   spec.grid = {workers, 1, 1};
   spec.parameters = packed_;
-  return device_.launch(spec, stream);
+  const auto launched = device_.launch(spec, stream);
+  if (launched && (flags & injector::kStaticFirstTask) == 0) started_ += workers;
+  return launched;
 }
 
 bool WorkerQueue::tables_copied() const {
@@ -159,11 +167,44 @@ Result<void> WorkerQueue::resize(const WorkerTable& table, device::Stream contro
   const auto written = write_table(table, control);
   if (!written) return std::unexpected(written.error());
   resized_ = *written;
+  allowed_before_ = std::exchange(allowed_, that_fit(table));
   return {};
 }
 
 Result<void> WorkerQueue::supplement(std::uint32_t workers, device::Stream stream) {
-  return start(std::min(workers, workers_), injector::kSupplementary, stream);
+  workers = std::min({workers, parameters_.tasks, most_per_sm_ * memory_.sm_count()});
+  if (workers == 0) return {};
+  // By the table before they might have to leave.
+  if (resized_) {
+    if (const auto done = device_.wait(stream, *resized_); !done) return done;
+  }
+  return start(workers, injector::kSupplementary, stream);
+}
+
+WorkerTable WorkerQueue::that_fit(const WorkerTable& table) const {
+  WorkerTable result = table;
+  for (std::uint32_t& workers : result) workers = std::min(workers, most_per_sm_);
+  return result;
+}
+
+std::uint32_t WorkerQueue::room_gained() const {
+  std::uint32_t sum = 0;
+  for (std::size_t sm = 0; sm < allowed_.size(); ++sm) {
+    sum += allowed_[sm] - std::min(allowed_[sm], allowed_before_[sm]);
+  }
+  return sum;
+}
+
+std::uint32_t WorkerQueue::room_left(std::span<const std::uint32_t> control) const {
+  std::uint32_t room = 0;
+  for (std::size_t sm = 0; sm < allowed_.size(); ++sm) {
+    const std::uint32_t word = control[ControlBlock::kSmOffset / 4 + sm];
+    room += allowed_[sm] - std::min(allowed_[sm], injector::workers_present(word));
+  }
+  const std::uint32_t to_come = started_ - control[ControlBlock::kArrivedOffset / 4];
+  const std::uint32_t next = parameters_.queue_start + control[ControlBlock::kNextOffset / 4];
+  const std::uint32_t tasks = parameters_.tasks - std::min(parameters_.tasks, next);
+  return std::min(room - std::min(room, to_come), tasks);
 }
 
 std::uint64_t WorkerQueue::blocks_before(std::uint32_t task) const {
@@ -180,6 +221,12 @@ Result<void> WorkerQueue::resume() {
   const device::Shape word{.width = sizeof(std::uint64_t), .height = 1};
   const auto cleared = device_.fill(signal_address(), word.width, 0, word, stream_);
   if (!cleared) return cleared;
+  // Open again: the lowest byte of the state is the generation's.
+  const device::Shape byte{.width = 1, .height = 1};
+  const auto opened =
+      device_.fill(control_ + ControlBlock::kStateOffset, byte.width,
+                   static_cast<std::uint8_t>(parameters_.generation), byte, stream_);
+  if (!opened) return opened;
   return start(workers_, 0, stream_);
 }
 

@@ -72,8 +72,8 @@ class WorkerQueue {
   /// now, kLimit if none is left.
   Result<bool> prepare(device::Stream stream);
   /// Starts the kernel's workers on `stream`: on all its SMs, or as `table` says. Requires:
-  /// can_be_numbered(grid), and `stream` runs this after the launch before, which has not been
-  /// called back for good.
+  /// can_be_numbered(grid), and `stream` runs this after the launch before, with all that was added
+  /// to it; that launch has not been called back for good.
   Result<void> launch(const FormLaunch& launch, device::Stream stream,
                       const WorkerTable* table = nullptr);
 
@@ -82,8 +82,15 @@ class WorkerQueue {
   /// device; `control` is the same for all resizes between two launches.
   Result<void> resize(const WorkerTable& table, device::Stream control);
   /// Adds up to `workers` workers to the running launch, on stream `stream`; they leave at once if
-  /// it has finished, or where the placement has no room.
+  /// it has finished, or where the placement has no room. While the SMs are full they wait, in
+  /// front of whoever comes to these SMs later: no more should be added than there is room for.
   Result<void> supplement(std::uint32_t workers, device::Stream stream);
+  /// Workers for which the newest table has room and the one before had not.
+  std::uint32_t room_gained() const;
+  /// Workers that could be added to the running launch: for which the newest table has room beside
+  /// those who are there or still to come, and for whom there are tasks; by the words of the
+  /// control block.
+  std::uint32_t room_left(std::span<const std::uint32_t> control) const;
   /// After a full retreat, when no worker is left: starts workers again on what is left to do.
   Result<void> resume();
   /// Whether all copies of tables have ended: one under way would come over the table of the
@@ -114,16 +121,20 @@ class WorkerQueue {
 
   Result<void> start(std::uint32_t workers, std::uint32_t flags, device::Stream stream);
   Result<HostTable*> free_table();
+  WorkerTable that_fit(const WorkerTable& table) const;
   Result<device::Event> write_table(const WorkerTable& table, device::Stream stream);
 
   device::Device& device_;
   ControlMemory& memory_;
   device::Address control_ = 0;
   std::uint32_t next_generation_ = 0;
+  std::uint32_t started_ = 0;  // workers, in all, as ControlBlock::kArrivedOffset counts them
   std::vector<std::unique_ptr<HostTable>> tables_;
   /// Of the last launch: its newest table's copy, which may come when the workers have gone.
   std::optional<device::Event> resized_;
   // The last launch:
+  WorkerTable allowed_, allowed_before_;  // its newest table, with no more than fit; the one before
+  std::uint32_t most_per_sm_ = 0;         // that fit
   injector::LaunchParameters parameters_;
   device::LaunchSpec spec_;
   std::vector<std::byte> packed_;  // the user's parameters and, behind them, ours

@@ -243,7 +243,7 @@ class Executor {
   bool has_ended(const ActiveLane& lane);
   Result<void> show(ActiveLane& lane, const scheduler::Placement& placement);
   Result<void> apply(Client& client, ActiveLane& lane, const scheduler::Placement& placement);
-  Result<void> supplement(Client& client, ActiveLane& lane);
+  Result<void> supplement(Client& client, ActiveLane& lane, std::uint32_t workers);
 
   device::Device& device_;
   FormService& forms_;
@@ -273,7 +273,7 @@ class Executor {
   std::atomic<std::uint32_t> lanes_{0};  // all clients'
   std::atomic<std::int64_t> let_through_from_ns_{0};
   // The executor's thread only, once registered.
-  std::array<std::byte, 256> probe_{};  // where lanes' control blocks are read to
+  std::vector<std::uint32_t> probe_;  // where lanes' control blocks are read to
   bool probe_registered_ = false;
   std::thread thread_;  // last: it uses all of the above
 };

@@ -14,10 +14,10 @@ struct Executor::ActiveLane {
   std::shared_ptr<LaunchBatch> batch;
   std::shared_ptr<SharedEvent> begin;  // of its launch: what its stream had before has ended
   scheduler::Placement placement;
-  std::uint64_t finished = 0;     // what its signal is then
-  std::uint64_t retreated = 0;    // what its signal is when no worker is left
-  bool begun = false;             // seen so: what its stream had before has ended
-  bool short_of_workers = false;  // its placement has room for more than were started
+  std::uint64_t finished = 0;   // what its signal is then
+  std::uint64_t retreated = 0;  // what its signal is when no worker is left
+  bool begun = false;           // seen so: what its stream had before has ended
+  std::uint32_t misses = 0;     // times that workers were added, and others were still missing
 };
 
 class Executor::Client {

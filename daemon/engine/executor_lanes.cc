@@ -25,7 +25,8 @@ constexpr std::chrono::milliseconds kLongestLetThroughWait{10};
 struct Executor::LaneState {
   std::uint32_t next_task = 0;
   std::uint64_t signal = 0;
-  std::uint32_t ended = 0;  // workers that have left
+  std::uint32_t ended = 0;      // workers that have left
+  std::uint32_t room_left = 0;  // for more workers
   /// Nor does anybody come any more who was added before these words were read: such a worker would
   /// not know of those that resume() starts, and could take itself for the last one.
   bool nobody_joins = false;
@@ -38,7 +39,8 @@ bool Executor::set_up_lanes() {
     if (!stream) return log_warning("kernels cannot be resized: {}", stream.error().message);
     control_ = *stream;
     // Without it looking at a lane only takes longer.
-    probe_registered_ = device_.register_host(probe_.data(), probe_.size()).has_value();
+    probe_.resize(ControlBlock::bytes(machine().sm_count) / 4);
+    probe_registered_ = device_.register_host(probe_.data(), probe_.size() * 4).has_value();
   });
   return control_ != device::Stream{};
 }
@@ -109,7 +111,6 @@ void Executor::end_rest() {
       if (const auto done = show(lane, lane.placement); !done)
         log_warning("a kernel stays away: {}", done.error().message);
       // Its workers may have left, or be on their way: tend() sees.
-      lane.short_of_workers = true;
       lanes_active_.store(true);
     }
   }
@@ -173,20 +174,20 @@ Result<void> Executor::apply(Client& client, ActiveLane& lane,
                       placement.blocks_per_sm == before.blocks_per_sm;
   // Put back after a retreat: by tend(), when the last worker has left, or if some stay after all.
   if (placement.empty() || within) return {};
-  lane.short_of_workers = true;
-  return before.empty() || !lane.begun ? Result<void>() : supplement(client, lane);
+  lane.misses = 0;
+  if (before.empty() || !lane.begun) return {};
+  return supplement(client, lane, lane.lane->queue->room_gained());
 }
 
-Result<void> Executor::supplement(Client& client, ActiveLane& lane) {
+Result<void> Executor::supplement(Client& client, ActiveLane& lane, std::uint32_t workers) {
+  if (workers == 0) return {};
   const auto side = client.streams.idle_side(*lane.lane);
   if (!side) return std::unexpected(side.error());
-  lane.short_of_workers = *side == nullptr;
   if (*side == nullptr) return {};  // tend() tries again
   // They could be there before the launch's own.
   const auto waited = device_.wait((*side)->stream, lane.begin->get());
   if (!waited) return waited;
-  // As many as the launch itself: those without a place leave within microseconds.
-  const auto added = lane.lane->queue->supplement(~std::uint32_t{0}, (*side)->stream);
+  const auto added = lane.lane->queue->supplement(workers, (*side)->stream);
   if (!added) return added;
   if (const auto done = device_.record((*side)->end->get(), (*side)->stream); !done) return done;
   return watch_lane(client, (*side)->stream, lane.batch);
@@ -225,10 +226,9 @@ Result<Executor::LaneState> Executor::state_of(const WorkerLane& lane) {
     const auto idle = device_.query(side.end->get());
     return idle && *idle;
   });
-  constexpr std::uint64_t kBytes = ControlBlock::kStateOffset + sizeof(std::uint64_t);
-  static_assert(kBytes <= sizeof(probe_));
-  const auto copied = device_.copy_to_host(probe_.data(), kBytes, lane.queue->control().base,
-                                           kBytes, {.width = kBytes, .height = 1}, control_);
+  const std::uint64_t bytes = probe_.size() * 4;
+  const auto copied = device_.copy_to_host(probe_.data(), bytes, lane.queue->control().base, bytes,
+                                           {.width = bytes, .height = 1}, control_);
   if (!copied) return std::unexpected(copied.error());
   const auto event = SharedEvent::make(device_, false);
   if (!event) return std::unexpected(event.error());
@@ -243,10 +243,10 @@ Result<Executor::LaneState> Executor::state_of(const WorkerLane& lane) {
     if (Clock::now() > limit) return fail(ErrorCode::kUnavailable, "the device does not answer");
     device_.wait_for_progress(std::chrono::microseconds(20));
   }
-  std::memcpy(&state.next_task, probe_.data() + ControlBlock::kNextOffset, sizeof(state.next_task));
-  // The upper half of the state.
-  std::memcpy(&state.ended, probe_.data() + ControlBlock::kStateOffset + 4, sizeof(state.ended));
-  std::memcpy(&state.signal, probe_.data() + ControlBlock::kSignalOffset, sizeof(state.signal));
+  state.next_task = probe_[ControlBlock::kNextOffset / 4];
+  state.ended = probe_[ControlBlock::kStateOffset / 4 + 1];
+  std::memcpy(&state.signal, &probe_[ControlBlock::kSignalOffset / 4], sizeof(state.signal));
+  state.room_left = lane.queue->room_left(probe_);
   return state;
 }
 
@@ -329,13 +329,15 @@ Result<void> Executor::tend(Client& client, ActiveLane& lane, const LaneState& s
   }
   if (rests_.load() > 0) return {};
   if (retreated && state.nobody_joins && !lane.placement.empty()) {
-    lane.short_of_workers = false;
     trace_.resumed(lane.batch->trace);
     if (const auto done = lane.lane->queue->resume(); !done) return done;
     return watch_lane(client, lane.lane->stream, lane.batch);
   }
-  const bool adds = lane.short_of_workers && !retreated && !lane.placement.empty();
-  return adds ? supplement(client, lane) : Result<void>();
+  if (retreated || state.room_left == 0) return {};
+  // Where other SMs have room, too, workers may have come there and left: more of them reach all.
+  constexpr std::uint32_t kMostDoublings = 8;
+  const std::uint32_t doublings = std::min(lane.misses++, kMostDoublings);
+  return supplement(client, lane, state.room_left << doublings);
 }
 
 }  // namespace slate::daemon

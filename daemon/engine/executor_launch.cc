@@ -354,6 +354,10 @@ Result<injector::Form> Executor::launch_lane(Client& client, FunctionRecord& ker
     const auto waited = device_.wait(*lane_stream, (*begin)->get());
     if (!waited) return std::unexpected(waited.error());
   }
+  for (const WorkerLane::Side& side : lane->sides) {
+    const auto waited = device_.wait(*lane_stream, side.end->get());
+    if (!waited) return std::unexpected(waited.error());
+  }
   const bool rests = rests_.load() > 0;
   const WorkerTable table = partitions_.table(rests ? scheduler::Placement{} : start.placement);
   LaunchTarget target;
@@ -395,7 +399,7 @@ Result<injector::Form> Executor::launch_lane(Client& client, FunctionRecord& ker
                           .finished = queue->expected_signal(injector::kFinished),
                           .retreated = queue->expected_signal(injector::kRetreated),
                           .begun = false,
-                          .short_of_workers = false});
+                          .misses = 0});
   return done;
 }
 

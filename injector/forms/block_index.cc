@@ -31,24 +31,18 @@ constexpr std::string_view kDivideY = R"(	ld.param.u32 ~u, [<magic_y>];
 // From the quotient to the index, by axis.
 constexpr std::array<std::string_view, 3> kIndex = {R"(	ld.param.u32 ~u, [<extent_x>];
 	mul.lo.u32 ~q, ~q, ~u;
-	sub.u32 ~q, ~block, ~q;
-	ld.param.u32 ~u, [<origin_x>];
-	add.u32 ~cx, ~q, ~u;
+	sub.u32 ~cx, ~block, ~q;
 )",
                                                     R"(	cvt.u32.u64 ~cy, ~w;
 	ld.param.u32 ~u, [<extent_y>];
 	mul.lo.u32 ~cy, ~cy, ~u;
 	sub.u32 ~cy, ~q, ~cy;
-	ld.param.u32 ~u, [<origin_y>];
-	add.u32 ~cy, ~cy, ~u;
 )",
                                                     R"(	cvt.u32.u64 ~cz, ~w;
-	ld.param.u32 ~u, [<origin_z>];
-	add.u32 ~cz, ~cz, ~u;
 )"};
-constexpr std::array<std::string_view, 3> kGridSize = {"	ld.param.u32 ~nx, [<grid_x>];\n",
-                                                       "	ld.param.u32 ~ny, [<grid_y>];\n",
-                                                       "	ld.param.u32 ~nz, [<grid_z>];\n"};
+constexpr std::array<std::string_view, 3> kGridSize = {"	ld.param.u32 ~nx, [<extent_x>];\n",
+                                                       "	ld.param.u32 ~ny, [<extent_y>];\n",
+                                                       "	ld.param.u32 ~nz, [<extent_z>];\n"};
 
 std::size_t axis_of(const ptx::Operand& operand) {
   return static_cast<std::size_t>(operand.text.back() - 'x');
@@ -105,12 +99,10 @@ std::size_t kept_axes(const ptx::Function& function) {
 
 /// Adds one along an axis, {0}, and goes on to the next axis only with a carry.
 constexpr std::string_view kStep = R"(	add.u32 ~c{0}, ~c{0}, 1;
-	ld.param.u32 ~q, [<origin_{0}>];
 	ld.param.u32 ~u, [<extent_{0}>];
-	add.u32 ~u, ~u, ~q;
 	setp.lt.u32 ~p, ~c{0}, ~u;
 	@~p bra $stepped;
-	mov.u32 ~c{0}, ~q;
+	mov.u32 ~c{0}, 0;
 )";
 
 // ~stop: where the run of blocks ends, each of which is the one before but for ~cx: with the task,
@@ -118,9 +110,7 @@ constexpr std::string_view kStep = R"(	add.u32 ~c{0}, ~c{0}, 1;
 constexpr std::string_view kStop = R"($row:
 	and.b32 ~stop, ~e, 0x7fffffff;
 )";
-constexpr std::string_view kStopInRow = R"(	ld.param.u32 ~q, [<origin_x>];
-	ld.param.u32 ~u, [<extent_x>];
-	add.u32 ~u, ~u, ~q;
+constexpr std::string_view kStopInRow = R"(	ld.param.u32 ~u, [<extent_x>];
 	sub.u32 ~u, ~u, ~cx;
 	add.u32 ~u, ~u, ~block;
 	min.u32 ~stop, ~stop, ~u;
@@ -129,7 +119,7 @@ constexpr std::string_view kNextRow = R"(	ld.shared.u32 ~e, [~slot+4];
 	and.b32 ~u, ~e, 0x7fffffff;
 	setp.lt.u32 ~p, ~block, ~u;
 	@!~p bra $done;
-	ld.param.u32 ~cx, [<origin_x>];
+	mov.u32 ~cx, 0;
 )";
 
 /// The axes behind x.

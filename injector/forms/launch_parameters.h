@@ -21,22 +21,21 @@ Divisor make_divisor(std::uint32_t value);
 
 enum WorkerFlags : std::uint32_t {
   /// Joins the queue of a launch that is under way, and leaves if that has ended. The block does
-  /// not
-  /// count towards exit_target.
+  /// not count towards exit_target.
   kSupplementary = 1,
   /// The block's first task is its own number; the queue begins behind those. Only for kernels of
   /// independent blocks: the others count on the lowest unfinished block being under way.
   kStaticFirstTask = 2,
 };
 
-/// A part of a grid and who works on it. Blocks of the part are numbered from 0, x fastest.
+/// The user's grid and who works on it. Its blocks are numbered from 0, x fastest.
 struct LaunchParameters {
-  Divisor extent_x;  // blocks of the part along x
+  Divisor extent_x;  // blocks along x
   Divisor extent_y;
-  std::uint32_t origin[3];   // the part's first block in the user's grid
-  std::uint32_t grid[3];     // the user's grid
-  std::uint32_t first = 0;   // slice form: number of this launch's first block
-  std::uint32_t blocks = 0;  // of the part; below 2^31
+  std::uint32_t extent_z = 1;
+  std::uint32_t first = 0;    // slice form: number of this launch's first block
+  std::uint32_t blocks = 0;   // in all; below 2^31
+  std::uint32_t last_sm = 0;  // worker form: SMs beyond it share its word
 
   // Worker form only. Tasks are numbered from 0 and hold size_0, then size_1, then size_2 blocks.
   std::uint64_t control = 0;  // device address of a ControlBlock
@@ -50,27 +49,34 @@ struct LaunchParameters {
   std::uint32_t queue_start = 0;     // with kStaticFirstTask, the blocks launched; else 0
   std::uint32_t prefetch_below = 0;  // blocks below it have the next task fetched while they run
   std::uint32_t exit_target = 0;     // workers' ends that make this launch's last one
-  std::uint32_t generation = 0;      // of the control block, for this launch
-  std::uint32_t last_sm = 0;         // SMs beyond it share its word
-  std::uint32_t unused = 0;
+  std::uint32_t generation = 0;      // of the control block, for this launch; even
 };
-static_assert(sizeof(LaunchParameters) == 128);
+static_assert(sizeof(LaunchParameters) == 104);
 static_assert(offsetof(LaunchParameters, control) % 8 == 0);
 
-/// In device memory, zero before its first use and again after every launch that ran to its end:
-/// the last worker cleans it. Reused only by launches that come after in stream order.
+/// In device memory, zero before its first use and, but for what counts on, again after every
+/// launch that ran to its end: the last worker cleans it. Reused only by launches that come after
+/// in stream order.
 struct ControlBlock {
   static constexpr std::uint64_t kNextOffset = 0;  // u32: the queue, next task to be handed out
   static constexpr std::uint64_t kSignalOffset =
       64;  // a place for the Signal, not used by workers otherwise
-  static constexpr std::uint64_t kStateOffset = 128;  // u64: workers' ends << 32 | generation
+  /// u64: workers' ends << 32 | generation, with kClosed once the launch has ended or retreated.
+  static constexpr std::uint64_t kStateOffset = 128;
+  /// u32: workers that have come, in all launches but those with kStaticFirstTask; never cleaned.
+  static constexpr std::uint64_t kArrivedOffset = 192;
   static constexpr std::uint64_t kSmOffset = 256;  // u32 per SM: withheld << 16 | workers present
   static constexpr std::uint64_t bytes(std::uint32_t sm_count) {
     return (kSmOffset + 4 * std::uint64_t{sm_count} + 255) / 256 * 256;
   }
 };
+inline constexpr std::uint32_t kClosed = 1;
+inline constexpr std::uint32_t kNextGeneration = 2;  // so much later
 /// An SM word allows kMostWorkers - withheld workers: all at first, as the word is 0.
 inline constexpr std::uint32_t kMostWorkers = 0xffff;
+inline constexpr std::uint32_t workers_present(std::uint32_t sm_word) {
+  return sm_word & 0xffff;
+}
 
 /// Written with a release at system scope by the last worker to leave.
 enum Signal : std::uint32_t {

@@ -49,8 +49,10 @@ inline constexpr std::string_view kFindLeader = R"(	mov.u32 ~slot, __slate_s;
 // together again only in loops that have a single way in. 0: fetch a task, 1: ~task has been
 // fetched, 2: ~task is the worker's own first one, 3: leave.
 
-// A supplementary worker lowers the count of ends by one if its launch is still under way; from
-// then on that cannot end without it.
+// A supplementary worker lowers the count of ends by one unless its launch is closed; from then on
+// that cannot be closed without it. Hundreds come at once, so it is an addition, which never fails:
+// whose comes too late takes it back, unless the last worker has overwritten it with the next
+// generation's count.
 inline constexpr std::string_view kRegister = R"(	mov.u32 ~b, 1;
 	st.shared.u32 [~slot+16], ~b;
 	mov.u32 ~mode, 3;
@@ -59,27 +61,37 @@ inline constexpr std::string_view kRegister = R"(	mov.u32 ~b, 1;
 	setp.eq.u32 ~p, ~e, 0;
 	@~p bra $admit;
 	ld.param.u32 ~a, [<generation>];
-	ld.param.u32 ~b, [<exit_target>];
-$register:
 	ld.volatile.global.u64 ~x, [~control+<STATE>];
 	cvt.u32.u64 ~e, ~x;
 	setp.ne.u32 ~p, ~e, ~a;
 	@~p bra $absent;
-	shr.u64 ~y, ~x, 32;
-	cvt.u32.u64 ~e, ~y;
-	setp.eq.u32 ~p, ~e, ~b;
+	atom.global.add.u64 ~x, [~control+<STATE>], 0xffffffff00000000;
+	cvt.u32.u64 ~e, ~x;
+	setp.eq.u32 ~p, ~e, ~a;
+	@~p bra $admit;
+	or.b32 ~a, ~a, <CLOSED>;
+	setp.eq.u32 ~p, ~e, ~a;
+	@~p bra $late;
+	red.global.add.u64 [~control+<STATE>], 0x100000000;
+	bra $absent;
+$late:
+	ld.volatile.global.u64 ~x, [~control+<STATE>];
+	cvt.u32.u64 ~e, ~x;
+	setp.ne.u32 ~p, ~e, ~a;
 	@~p bra $absent;
-	sub.u64 ~w, ~x, 0x100000000;
+	add.u64 ~w, ~x, 0x100000000;
 	atom.global.cas.b64 ~y, [~control+<STATE>], ~x, ~w;
 	setp.ne.u64 ~p, ~y, ~x;
-	@~p bra $register;
-	bra $admit;
+	@~p bra $late;
 $absent:
+	red.global.add.u32 [~control+<ARRIVED>], 1;
 	mov.u32 ~b, 2;
 	st.shared.u32 [~slot+16], ~b;
 	bra $prepare;
 )";
 
+// Who looks from outside may find a worker present that has not come yet, but not the other way
+// round.
 inline constexpr std::string_view kAdmit = R"($admit:
 	atom.global.add.u32 ~sm, [~place+<SM>], 1;
 	and.b32 ~e, ~d, <STATIC>;
@@ -88,6 +100,7 @@ inline constexpr std::string_view kAdmit = R"($admit:
 	mov.u32 ~mode, 2;
 	setp.ne.u32 ~p, ~e, 0;
 	@~p bra $prepare;
+	red.global.add.u32 [~control+<ARRIVED>], 1;
 	and.b32 ~a, ~sm, 0xffff;
 	shr.u32 ~b, ~sm, 16;
 	add.u32 ~a, ~a, ~b;
@@ -318,7 +331,8 @@ inline constexpr std::string_view kLeanSkip = R"(	setp.eq.u32 ~p, ~mode, 4;
 // --- The end ---
 
 // All threads have finished their last block. Results first, then the count of ends: whoever sees
-// the count complete sees the results.
+// the count complete sees the results. Then it is for the worker to close the launch, unless
+// another one has joined meanwhile.
 inline constexpr std::string_view kLeave = R"($leave:
 	@!~leader bra $end;
 	mov.u32 ~e, __slate_s;
@@ -332,11 +346,15 @@ inline constexpr std::string_view kCountOut = R"(	setp.eq.u32 ~p, ~e, 0;
 $counted:
 	membar.gl;
 	atom.global.add.u64 ~x, [~control+<STATE>], 0x100000000;
+	add.u64 ~x, ~x, 0x100000000;
 	shr.u64 ~y, ~x, 32;
 	cvt.u32.u64 ~a, ~y;
-	add.u32 ~a, ~a, 1;
 	ld.param.u32 ~b, [<exit_target>];
 	setp.ne.u32 ~p, ~a, ~b;
+	@~p bra $end;
+	or.b64 ~w, ~x, <CLOSED>;
+	atom.global.cas.b64 ~y, [~control+<STATE>], ~x, ~w;
+	setp.ne.u64 ~p, ~y, ~x;
 	@~p bra $end;
 	membar.gl;
 	mov.u32 ~d, <RETREATED>;
@@ -360,7 +378,7 @@ $clean:
 	@~p bra $clean;
 	membar.gl;
 	ld.param.u32 ~e, [<generation>];
-	add.u32 ~e, ~e, 1;
+	add.u32 ~e, ~e, <NEXT_GENERATION>;
 	cvt.u64.u32 ~y, ~e;
 	st.volatile.global.u64 [~control+<STATE>], ~y;
 $signal:

@@ -74,5 +74,19 @@ TEST_F(WorkerQueueTest, TablesUnderWayAreKnown) {
   EXPECT_TRUE(queue_->tables_copied());
 }
 
+TEST_F(WorkerQueueTest, WorkersAreAddedBehindTheTableThatMakesRoomForThem) {
+  const device::Stream side = *device_.create_stream(0);
+  ASSERT_TRUE(queue_->launch(launch_, stream_, &table_));
+  device_.hold(true);
+  ASSERT_TRUE(queue_->resize(table_, control_));
+  ASSERT_TRUE(queue_->supplement(1, side));
+  run_dry(side);
+  EXPECT_EQ(ran("workers"), 1u);
+  run_dry(control_);
+  run_dry(side);
+  EXPECT_EQ(ran("workers"), 2u);
+  device_.destroy_stream(side);
+}
+
 }  // namespace
 }  // namespace slate::daemon

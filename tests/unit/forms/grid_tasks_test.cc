@@ -12,14 +12,13 @@ using injector::LaunchParameters;
 using Index = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;
 
 /// The index in the grid of block `number`, as the rewritten kernel computes it.
-Index index_of(const LaunchParameters& part, std::uint32_t number) {
+Index index_of(const LaunchParameters& grid, std::uint32_t number) {
   const auto divide = [](std::uint32_t dividend, const injector::Divisor& divisor) {
     return static_cast<std::uint32_t>((std::uint64_t{dividend} * divisor.magic) >> divisor.shift);
   };
-  const std::uint32_t row = divide(number, part.extent_x);
-  const std::uint32_t plane = divide(row, part.extent_y);
-  return {number - row * part.extent_x.value + part.origin[0],
-          row - plane * part.extent_y.value + part.origin[1], plane + part.origin[2]};
+  const std::uint32_t row = divide(number, grid.extent_x);
+  const std::uint32_t plane = divide(row, grid.extent_y);
+  return {number - row * grid.extent_x.value, row - plane * grid.extent_y.value, plane};
 }
 
 TEST(GridTasksTest, EveryBlockHasItsNumber) {
