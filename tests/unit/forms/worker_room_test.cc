@@ -5,7 +5,9 @@
 #include <chrono>
 #include <cstring>
 #include <numeric>
+#include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "daemon/dispatch/form_module.h"
@@ -43,15 +45,37 @@ T value(Result<T> result) {
   if constexpr (!std::is_void_v<T>) return std::move(*result);
 }
 
+/// Workers that dawdle before they join, and before they close a launch, so that much happens
+/// meanwhile.
+std::string slow(std::string_view text) {
+  std::string result(text);
+  for (const std::string before : {"atom.global.add.u64 %__slate_x, [%__slate_control+128], 0xff",
+                                   "atom.global.cas.b64 %__slate_y, [%__slate_control+128]"}) {
+    std::size_t places = 0;
+    for (std::size_t at = 0; (at = result.find(before, at)) != std::string::npos; ++places) {
+      const std::string label = "$slow_" + std::to_string(at);
+      const std::string loop = "mov.u32 %__slate_q, 400;\n" + label +
+                               ":\n\tsub.u32 %__slate_q, %__slate_q, 1;\n"
+                               "\tsetp.ne.u32 %__slate_p, %__slate_q, 0;\n\t@%__slate_p bra " +
+                               label + ";\n\t";
+      result.insert(at, loop);
+      at += loop.size() + before.size();
+    }
+    if (places == 0) throw std::logic_error("not in a worker: " + before);
+  }
+  return result;
+}
+
 class WorkerRoomTest : public testing::Test {
  protected:
   static constexpr std::uint32_t kSms = 4, kRoom = 2;
   std::uint32_t blocks_ = 500;
 
-  WorkerRoomTest() {
+  explicit WorkerRoomTest(bool is_slow = false) {
     const auto parsed = value(ptx::parse(kPtx));
-    module_ = value(daemon::load_forms(*device_, *parsed, [this](std::string_view text) {
-      return device_->load_module(device::ImageKind::kPtx, std::as_bytes(std::span(text)));
+    module_ = value(daemon::load_forms(*device_, *parsed, [&](std::string_view text) {
+      const std::string used = is_slow ? slow(text) : std::string(text);
+      return device_->load_module(device::ImageKind::kPtx, std::as_bytes(std::span(used)));
     }));
     launch_.spec.function =
         value(device_->find_function(module_.module, module_.find("wait_and_count")->worker));
@@ -117,20 +141,32 @@ class WorkerRoomTest : public testing::Test {
   }
   void start(const daemon::WorkerTable& table) {
     value(queue_->launch(launch_, stream_, &table));
-    ASSERT_TRUE(comes([&] { return present() == table; }));
-    EXPECT_TRUE(comes([&] { return queue_->room_left(control()) == 0; }));
+    fill(table);
   }
   /// On a stream of their own: some may stay.
   void supplement(std::uint32_t workers) {
     sides_.push_back(value(device_->create_stream(0)));
     value(queue_->supplement(workers, sides_.back()));
   }
+  /// Adds workers, ever more as some may come to other SMs, until all are there.
+  void fill(const daemon::WorkerTable& table) {
+    std::uint32_t times = 1;
+    EXPECT_TRUE(comes([&] {
+      const std::uint32_t missing = queue_->room_left(control());
+      if (missing > 0) supplement(missing * times++);
+      return present() == table;
+    }));
+  }
   void resize(const daemon::WorkerTable& table) { value(queue_->resize(table, control_)); }
-  /// Lets all blocks end, and expects that each has run once.
-  void finish() {
+  /// Blocks wait no longer.
+  void let_go() {
     const std::uint32_t one = 1;
     value(device_->copy_to_device(arena_.base, 0, &one, 0, {4, 1}, control_));
     wait(control_);
+  }
+  /// Lets all blocks end, and expects that each has run once.
+  void finish() {
+    let_go();
     wait(stream_);
     for (const auto side : sides_) wait(side);
     EXPECT_EQ(words_at(arena_.base, 8)[1], blocks_);
@@ -144,7 +180,7 @@ class WorkerRoomTest : public testing::Test {
 
   using Clock = std::chrono::steady_clock;
   const std::unique_ptr<device::Device> device_ =
-      value(device::open_device("sim:sms=4,memory=64M,max_kernel_seconds=60"));
+      value(device::open_device("sim:sms=4,memory=64M,seed=1,quantum=7,max_kernel_seconds=60"));
   std::unique_ptr<daemon::ControlMemory> memory_ = value(daemon::ControlMemory::create(*device_));
   const device::Stream stream_ = value(device_->create_stream(0));
   const device::Stream control_ = value(device_->create_stream(0));
@@ -175,13 +211,7 @@ TEST_F(WorkerRoomTest, IsLeftUntilAllWhoAreMissingHaveCome) {
   const auto table = allow({0, 3});
   resize(table);
   supplement(queue_->room_gained());
-  std::uint32_t times = 1;
-  EXPECT_TRUE(comes([&] {
-    if (const std::uint32_t missing = queue_->room_left(control()); missing > 0) {
-      supplement(missing * times++);
-    }
-    return present() == table;
-  }));
+  fill(table);
   EXPECT_EQ(queue_->room_left(control()), 0U);
   finish();
 }
@@ -211,11 +241,51 @@ TEST_F(WorkerRoomTest, IsNotTakenOfALaunchThatHasRetreated) {
   resize(table);
   wait(control_);
   value(queue_->resume());
-  EXPECT_TRUE(comes([&] { return present() == table; }));
-  resize(daemon::WorkerTable(kSms, kRoom));
-  supplement(queue_->room_gained());
-  EXPECT_TRUE(comes([&] { return present() == daemon::WorkerTable(kSms, kRoom); }));
+  fill(table);
+  const daemon::WorkerTable everywhere(kSms, kRoom);
+  resize(everywhere);
+  fill(everywhere);
   finish();
+}
+
+class SlowRoomTest : public WorkerRoomTest {
+ protected:
+  SlowRoomTest() : WorkerRoomTest(true) {}
+};
+
+// Workers that join at any time, also while the last ones leave and when all is over: every block
+// runs once, every launch ends, and the count of ends is right for the next one.
+TEST_F(SlowRoomTest, IsTakenAtAnyTime) {
+  let_go();
+  launch_.spec.grid = {blocks_ = 6};
+  const daemon::WorkerTable everywhere(kSms, kRoom), nowhere(kSms, 0);
+  std::minstd_rand random(1);
+  const auto pause = [&] { std::this_thread::sleep_for(std::chrono::microseconds(random() % 30)); };
+  constexpr std::uint32_t kLaunches = 300;
+  std::uint32_t retreats = 0;
+  for (int i = 0; i < 4; ++i) sides_.push_back(value(device_->create_stream(0)));
+  for (std::uint32_t launch = 1; launch <= kLaunches; ++launch) {
+    value(queue_->launch(launch_, stream_, random() % 2 == 0 ? &nowhere : &everywhere));
+    for (auto i = random() % 6; i > 0; --i) {
+      pause();
+      value(queue_->supplement(8, sides_[random() % sides_.size()]));
+    }
+    for (;;) {
+      wait(stream_);
+      for (const auto side : sides_) wait(side);
+      if (signal() != queue_->expected_signal(injector::kRetreated)) break;
+      ++retreats;
+      resize(everywhere);
+      wait(control_);
+      value(queue_->resume());
+      value(queue_->supplement(1 + random() % 8, sides_.front()));
+    }
+    ASSERT_EQ(signal(), queue_->expected_signal(injector::kFinished)) << "launch " << launch;
+    ASSERT_EQ(words_at(arena_.base, 8)[1], launch * blocks_);
+    const auto words = control();
+    ASSERT_EQ(words[ControlBlock::kStateOffset / 4 + 1], 0U) << "launch " << launch;
+  }
+  EXPECT_GT(retreats, 0U);
 }
 
 }  // namespace
