@@ -243,7 +243,7 @@ class Executor {
   bool has_ended(const ActiveLane& lane);
   Result<void> show(ActiveLane& lane, const scheduler::Placement& placement);
   Result<void> apply(Client& client, ActiveLane& lane, const scheduler::Placement& placement);
-  Result<void> supplement(Client& client, ActiveLane& lane, std::uint32_t workers);
+  Result<void> supplement(Client& client, ActiveLane& lane, std::uint32_t missing);
 
   device::Device& device_;
   FormService& forms_;

@@ -17,7 +17,8 @@ struct Executor::ActiveLane {
   std::uint64_t finished = 0;   // what its signal is then
   std::uint64_t retreated = 0;  // what its signal is when no worker is left
   bool begun = false;           // seen so: what its stream had before has ended
-  std::uint32_t misses = 0;     // times that workers were added, and others were still missing
+  std::uint32_t added = 0;      // times that workers were, since its placement has changed
+  scheduler::Time add_again{};  // not before
 };
 
 class Executor::Client {

@@ -111,6 +111,8 @@ void Executor::end_rest() {
       if (const auto done = show(lane, lane.placement); !done)
         log_warning("a kernel stays away: {}", done.error().message);
       // Its workers may have left, or be on their way: tend() sees.
+      lane.added = 0;
+      lane.add_again = {};
       lanes_active_.store(true);
     }
   }
@@ -174,20 +176,28 @@ Result<void> Executor::apply(Client& client, ActiveLane& lane,
                       placement.blocks_per_sm == before.blocks_per_sm;
   // Put back after a retreat: by tend(), when the last worker has left, or if some stay after all.
   if (placement.empty() || within) return {};
-  lane.misses = 0;
+  lane.added = 0;
+  lane.add_again = {};
   if (before.empty() || !lane.begun) return {};
   return supplement(client, lane, lane.lane->queue->room_gained());
 }
 
-Result<void> Executor::supplement(Client& client, ActiveLane& lane, std::uint32_t workers) {
-  if (workers == 0) return {};
+/// Adds the workers that are missing. If some still are after that, other SMs have room, too, where
+/// those who came had to leave again, or these SMs have none yet: twice as many, after twice the
+/// time, reach more of the right ones.
+Result<void> Executor::supplement(Client& client, ActiveLane& lane, std::uint32_t missing) {
+  const scheduler::Time now = Clock::now();
+  if (missing == 0 || now < lane.add_again) return {};
   const auto side = client.streams.idle_side(*lane.lane);
   if (!side) return std::unexpected(side.error());
   if (*side == nullptr) return {};  // tend() tries again
   // They could be there before the launch's own.
   const auto waited = device_.wait((*side)->stream, lane.begin->get());
   if (!waited) return waited;
-  const auto added = lane.lane->queue->supplement(workers, (*side)->stream);
+  constexpr std::uint32_t kMostDoublings = 8;
+  const std::uint32_t doublings = std::min(lane.added++, kMostDoublings);
+  lane.add_again = now + (kTick * (1 << doublings));
+  const auto added = lane.lane->queue->supplement(missing << doublings, (*side)->stream);
   if (!added) return added;
   if (const auto done = device_.record((*side)->end->get(), (*side)->stream); !done) return done;
   return watch_lane(client, (*side)->stream, lane.batch);
@@ -333,11 +343,7 @@ Result<void> Executor::tend(Client& client, ActiveLane& lane, const LaneState& s
     if (const auto done = lane.lane->queue->resume(); !done) return done;
     return watch_lane(client, lane.lane->stream, lane.batch);
   }
-  if (retreated || state.room_left == 0) return {};
-  // Where other SMs have room, too, workers may have come there and left: more of them reach all.
-  constexpr std::uint32_t kMostDoublings = 8;
-  const std::uint32_t doublings = std::min(lane.misses++, kMostDoublings);
-  return supplement(client, lane, state.room_left << doublings);
+  return retreated ? Result<void>() : supplement(client, lane, state.room_left);
 }
 
 }  // namespace slate::daemon

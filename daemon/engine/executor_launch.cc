@@ -399,7 +399,8 @@ Result<injector::Form> Executor::launch_lane(Client& client, FunctionRecord& ker
                           .finished = queue->expected_signal(injector::kFinished),
                           .retreated = queue->expected_signal(injector::kRetreated),
                           .begun = false,
-                          .misses = 0});
+                          .added = 0,
+                          .add_again = {}});
   return done;
 }
 
