@@ -24,12 +24,12 @@
 #include <vector>
 
 #include "bench/form_kernels.h"
+#include "bench/known_kernel.h"
 #include "bench/median.h"
 #include "bench/require.h"
 #include "daemon/dispatch/form_module.h"
 #include "daemon/dispatch/worker_launch.h"
 #include "device/device.h"
-#include "scheduler/forms.h"
 #include "tools/code_file.h"
 
 namespace {
@@ -101,13 +101,14 @@ class Bench {
           // Not every value: fetching a gigabyte takes longer than all that is timed.
           if (round == 0 && value == values.front()) compare_with_native(setting, placed);
           const double elapsed = time_worker(setting, repetitions, placed);
-          const nlohmann::ordered_json row = {{"kernel", benchmark.name},
-                                              {"what", what},
-                                              {"value", value},
-                                              {"kernel_ms", elapsed},
-                                              {"native_ms", native},
-                                              {"round", round},
-                                              {"reachable", chosen(setting.size) == setting.size}};
+          const nlohmann::ordered_json row = {
+              {"kernel", benchmark.name},
+              {"what", what},
+              {"value", value},
+              {"kernel_ms", elapsed},
+              {"native_ms", native},
+              {"round", round},
+              {"reachable", known_.chosen(setting.size) == setting.size}};
           if (json.is_open()) json << row.dump() << std::endl;
           fmt::print("{:14} {} {:4}  {:9.4f} ms, {:.3f} of native\n", benchmark.name, what, value,
                      elapsed, elapsed / native);
@@ -136,35 +137,19 @@ class Bench {
     const std::uint32_t sms = what == "sms" ? value : memory_->sm_count();
     daemon::WorkerTable table(memory_->sm_count(), 0);
     std::fill_n(table.begin(), sms, what == "sms" ? worker_room_ : value);
-    return {setting_of(usual_size()), table};
+    return {setting_of(known_.usual_size()), table};
   }
 
-  /// What the scheduler knows of a kernel that it has measured natively.
   void know(double native_ms) {
-    profile_ = {};
-    profile_.alone[static_cast<std::size_t>(scheduler::Form::kNative)].add(native_ms);
-    waiting_ = {.blocks = spec_.grid.count(),
-                .wave = std::uint64_t{native_room_} * memory_->sm_count()};
-  }
-  /// The size that it would choose if that one were the best, or 0: if it knows none. Of its
-  /// answers 0 is the usual one.
-  std::uint32_t chosen(std::uint32_t best) const {
-    scheduler::KernelProfile profile = profile_;
-    profile.task_size = best;
-    return scheduler::choose_task(profile, waiting_, {}, false);
-  }
-  std::uint32_t usual_size() const {
-    if (const std::uint32_t size = chosen(0); size != 0) return size;
-    return daemon::default_task_sizes(waiting_.blocks, worker_room_ * memory_->sm_count()).size;
+    const std::uint64_t wave = std::uint64_t{native_room_} * memory_->sm_count();
+    known_ = {native_ms, spec_.grid.count(), wave, worker_room_ * memory_->sm_count()};
   }
   Setting setting_of(std::uint32_t size) const {
-    const bool is_usual = size == usual_size();
-    return {size, scheduler::may_prefetch(profile_, waiting_, is_usual ? chosen(0) : size),
-            is_usual};
+    return {size, known_.prefetches(size), size == known_.usual_size()};
   }
   std::vector<Setting> reachable_settings() const {
-    std::vector<Setting> all = {setting_of(usual_size())};
-    for (std::uint32_t size = 1; chosen(size) == size; size *= 2) {
+    std::vector<Setting> all = {setting_of(known_.usual_size())};
+    for (std::uint32_t size = 1; known_.chosen(size) == size; size *= 2) {
       if (size != all.front().size) all.push_back(setting_of(size));
     }
     return all;
@@ -408,8 +393,7 @@ class Bench {
   device::Module module_{};
   device::Function native_{}, worker_{};
   device::FunctionInfo native_info_, worker_info_;
-  scheduler::KernelProfile profile_;
-  scheduler::WaitingLaunch waiting_;
+  bench::KnownKernel known_;
   std::uint32_t native_room_ = 0, worker_room_ = 0;
   bool independent_ = false;
   int step_ = -1;

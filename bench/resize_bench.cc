@@ -16,12 +16,12 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "bench/known_kernel.h"
 #include "bench/require.h"
 #include "daemon/dispatch/form_module.h"
 #include "daemon/dispatch/worker_launch.h"
 #include "device/device.h"
 #include "injector/ptx/module.h"
-#include "scheduler/forms.h"
 
 namespace slate::bench {
 namespace {
@@ -226,15 +226,10 @@ class Bench {
   }
 
   void choose_tasks() {
-    const scheduler::WaitingLaunch launch{.blocks = kBlocks, .wave = native_wave()};
-    scheduler::KernelProfile profile;
-    profile.alone[static_cast<std::size_t>(scheduler::Form::kNative)].add(block_us_ / 1000 *
-                                                                          kBlocks / native_wave());
-    task_size_ = scheduler::choose_task(profile, launch, {}, false);
-    if (task_size_ == 0) {
-      task_size_ = daemon::default_task_sizes(kBlocks, room_ * memory_->sm_count()).size;
-    }
-    prefetch_ = scheduler::may_prefetch(profile, launch, task_size_);
+    const KnownKernel known(block_us_ / 1000 * kBlocks / native_wave(), kBlocks, native_wave(),
+                            room_ * memory_->sm_count());
+    task_size_ = known.usual_size();
+    prefetch_ = known.prefetches(task_size_);
     fmt::print("blocks of {:.1f} us, {} a task, the next one fetched {}\n", block_us_, task_size_,
                prefetch_ ? "ahead" : "after it");
   }

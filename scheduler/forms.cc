@@ -11,6 +11,9 @@ const TimeEstimate& alone_in(const KernelProfile& profile, Form form) {
   return profile.alone[static_cast<std::size_t>(form)];
 }
 
+// Workers leave when their tasks are done. For that long somebody else may have to wait, or for one
+// block: with what it takes to tell them, less than 0.1 ms.
+constexpr Milliseconds kLongestTask{0.05};
 constexpr std::uint32_t kLargestTask = 64;  // blocks
 constexpr std::uint32_t kUnknownTask = 4;   // blocks at most, of which it is not known how long
 // Of a task during which the next one is fetched. That hides the way to memory, but who has to

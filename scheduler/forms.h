@@ -32,9 +32,6 @@ double part_of(const WaitingLaunch& launch, const Start& start);
 /// itself, so a form that was not measured enough may be tried.
 Form choose_form(const KernelProfile& profile, const WaitingLaunch& launch,
                  const Settings& settings, bool trying);
-/// Workers leave when their tasks are done. For that long somebody else may have to wait, or for
-/// one block: with what it takes to tell them, less than 0.1 ms.
-inline constexpr Milliseconds kLongestTask{0.05};
 /// Of the change from one placement to another, natively too: blocks have to end.
 inline constexpr Milliseconds kChange{0.5};
 

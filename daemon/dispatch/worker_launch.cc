@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <utility>
 
 #include "base/check.h"
 
@@ -67,8 +66,8 @@ Result<void> WorkerQueue::launch(const FormLaunch& launch, device::Stream stream
   cut_into_tasks(ours, sizes, room);
   workers_ = std::min(room, ours.tasks) + launch.spares_per_sm * sms;
   most_per_sm_ = launch.workers_per_sm + launch.spares_per_sm;
-  allowed_ =
-      that_fit(table != nullptr ? *table : WorkerTable(memory_.sm_count(), injector::kMostWorkers));
+  allowed_.assign(memory_.sm_count(), most_per_sm_);
+  if (table != nullptr) allow(*table);
   allowed_before_ = allowed_;
   const bool is_static = launch.independent_blocks && table == nullptr;
   ours.control = control_;
@@ -167,7 +166,8 @@ Result<void> WorkerQueue::resize(const WorkerTable& table, device::Stream contro
   const auto written = write_table(table, control);
   if (!written) return std::unexpected(written.error());
   resized_ = *written;
-  allowed_before_ = std::exchange(allowed_, that_fit(table));
+  allowed_before_.swap(allowed_);
+  allow(table);
   return {};
 }
 
@@ -181,10 +181,11 @@ Result<void> WorkerQueue::supplement(std::uint32_t workers, device::Stream strea
   return start(workers, injector::kSupplementary, stream);
 }
 
-WorkerTable WorkerQueue::that_fit(const WorkerTable& table) const {
-  WorkerTable result = table;
-  for (std::uint32_t& workers : result) workers = std::min(workers, most_per_sm_);
-  return result;
+/// No more workers than fit.
+void WorkerQueue::allow(const WorkerTable& table) {
+  for (std::size_t sm = 0; sm < allowed_.size(); ++sm) {
+    allowed_[sm] = std::min(table[sm], most_per_sm_);
+  }
 }
 
 std::uint32_t WorkerQueue::room_gained() const {

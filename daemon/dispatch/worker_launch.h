@@ -121,7 +121,7 @@ class WorkerQueue {
 
   Result<void> start(std::uint32_t workers, std::uint32_t flags, device::Stream stream);
   Result<HostTable*> free_table();
-  WorkerTable that_fit(const WorkerTable& table) const;
+  void allow(const WorkerTable& table);
   Result<device::Event> write_table(const WorkerTable& table, device::Stream stream);
 
   device::Device& device_;

@@ -1,9 +1,7 @@
 // Which workers are missing where a placement has grown, as the control block tells, on sim.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <numeric>
 #include <random>
 #include <string>
@@ -12,8 +10,8 @@
 
 #include "daemon/dispatch/form_module.h"
 #include "daemon/dispatch/worker_launch.h"
-#include "device/device.h"
 #include "injector/ptx/module.h"
+#include "tests/unit/sim_device/sim_fixture.h"
 
 namespace slate::test {
 namespace {
@@ -39,12 +37,6 @@ again:
 }
 )";
 
-template <typename T>
-T value(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().message);
-  if constexpr (!std::is_void_v<T>) return std::move(*result);
-}
-
 /// Workers that dawdle before they join, and before they close a launch, so that much happens
 /// meanwhile.
 std::string slow(std::string_view text) {
@@ -66,39 +58,34 @@ std::string slow(std::string_view text) {
   return result;
 }
 
-class WorkerRoomTest : public testing::Test {
+class WorkerRoomTest : public sim::SimFixture {
  protected:
   static constexpr std::uint32_t kSms = 4, kRoom = 2;
   std::uint32_t blocks_ = 500;
 
-  explicit WorkerRoomTest(bool is_slow = false) {
-    const auto parsed = value(ptx::parse(kPtx));
-    module_ = value(daemon::load_forms(*device_, *parsed, [&](std::string_view text) {
-      const std::string used = is_slow ? slow(text) : std::string(text);
+  explicit WorkerRoomTest(bool is_slow = false) : is_slow_(is_slow) {}
+  void SetUp() override {
+    open("sms=4,memory=64M,seed=1,quantum=7,max_kernel_seconds=60");
+    const auto parsed = ptx::parse(kPtx);
+    ASSERT_TRUE(parsed) << parsed.error().message;
+    const auto forms = daemon::load_forms(*device_, **parsed, [&](std::string_view text) {
+      const std::string used = is_slow_ ? slow(text) : std::string(text);
       return device_->load_module(device::ImageKind::kPtx, std::as_bytes(std::span(used)));
-    }));
-    launch_.spec.function =
-        value(device_->find_function(module_.module, module_.find("wait_and_count")->worker));
+    });
+    ASSERT_TRUE(forms) << forms.error().message;
+    module_ = forms->module;
+    launch_.spec.function = function(forms->find("wait_and_count")->worker);
     launch_.spec.grid = {blocks_};
     launch_.spec.block = {1};
     launch_.spec.arena = arena_;
     launch_.spec.parameters = std::as_bytes(std::span(&arena_.base, 1));
     launch_.parameter_offset =
-        value(device_->function_info(launch_.spec.function)).parameters.back().offset;
+        device_->function_info(launch_.spec.function)->parameters.back().offset;
     launch_.workers_per_sm = kRoom;
     launch_.task_sizes = daemon::TaskSizes{};
-    value(device_->map(arena_));
-    value(device_->fill(arena_.base, 0, 0, {8, 1}, stream_));
-    wait(stream_);
-  }
-  ~WorkerRoomTest() override {
-    queue_.reset();
-    device_->unload_module(module_.module);
-    device_->unmap(arena_);
-    device_->unreserve(arena_);
-    for (const auto stream : sides_) device_->destroy_stream(stream);
-    for (const auto stream : {stream_, control_}) device_->destroy_stream(stream);
-    memory_.reset();
+    control_ = *device_->create_stream(0);
+    memory_ = *daemon::ControlMemory::create(*device_);
+    queue_ = std::make_unique<daemon::WorkerQueue>(*device_, *memory_);
   }
 
   daemon::WorkerTable allow(std::initializer_list<std::uint32_t> sms) const {
@@ -106,22 +93,8 @@ class WorkerRoomTest : public testing::Test {
     for (const std::uint32_t sm : sms) table[sm] = kRoom;
     return table;
   }
-  void wait(device::Stream stream) {
-    const auto event = value(device_->create_event(false));
-    value(device_->record(event, stream));
-    while (!value(device_->query(event))) {
-      device_->wait_for_progress(std::chrono::milliseconds(1));
-    }
-    device_->destroy_event(event);
-  }
-  std::vector<std::uint32_t> words_at(device::Address address, std::uint64_t bytes) {
-    std::vector<std::uint32_t> words(bytes / 4);
-    value(device_->copy_to_host(words.data(), 0, address, 0, {bytes, 1}, control_));
-    wait(control_);
-    return words;
-  }
   std::vector<std::uint32_t> control() {
-    return words_at(queue_->control().base, queue_->control().bytes);
+    return read<std::uint32_t>(queue_->control().base, queue_->control().bytes / 4);
   }
   std::vector<std::uint32_t> present() {
     const auto words = control();
@@ -140,13 +113,13 @@ class WorkerRoomTest : public testing::Test {
     return false;
   }
   void start(const daemon::WorkerTable& table) {
-    value(queue_->launch(launch_, stream_, &table));
+    ASSERT_TRUE(queue_->launch(launch_, stream_, &table));
     fill(table);
   }
   /// On a stream of their own: some may stay.
   void supplement(std::uint32_t workers) {
-    sides_.push_back(value(device_->create_stream(0)));
-    value(queue_->supplement(workers, sides_.back()));
+    sides_.push_back(*device_->create_stream(0));
+    ASSERT_TRUE(queue_->supplement(workers, sides_.back()));
   }
   /// Adds workers, ever more as some may come to other SMs, until all are there.
   void fill(const daemon::WorkerTable& table) {
@@ -157,40 +130,26 @@ class WorkerRoomTest : public testing::Test {
       return present() == table;
     }));
   }
-  void resize(const daemon::WorkerTable& table) { value(queue_->resize(table, control_)); }
+  void resize(const daemon::WorkerTable& table) { ASSERT_TRUE(queue_->resize(table, control_)); }
   /// Blocks wait no longer.
-  void let_go() {
-    const std::uint32_t one = 1;
-    value(device_->copy_to_device(arena_.base, 0, &one, 0, {4, 1}, control_));
-    wait(control_);
-  }
+  void let_go() { write<std::uint32_t>(arena_.base, {1}); }
   /// Lets all blocks end, and expects that each has run once.
-  void finish() {
+  void let_all_end() {
     let_go();
-    wait(stream_);
-    for (const auto side : sides_) wait(side);
-    EXPECT_EQ(words_at(arena_.base, 8)[1], blocks_);
+    ASSERT_TRUE(finish(stream_));
+    for (const auto side : sides_) ASSERT_TRUE(finish(side));
+    EXPECT_EQ(read<std::uint32_t>(word(1), 1)[0], blocks_);
     EXPECT_EQ(signal(), queue_->expected_signal(injector::kFinished));
   }
-  std::uint64_t signal() {
-    std::uint64_t signal = 0;
-    std::memcpy(&signal, words_at(queue_->signal_address(), 8).data(), 8);
-    return signal;
-  }
+  std::uint64_t signal() { return read<std::uint64_t>(queue_->signal_address(), 1)[0]; }
 
   using Clock = std::chrono::steady_clock;
-  const std::unique_ptr<device::Device> device_ =
-      value(device::open_device("sim:sms=4,memory=64M,seed=1,quantum=7,max_kernel_seconds=60"));
-  std::unique_ptr<daemon::ControlMemory> memory_ = value(daemon::ControlMemory::create(*device_));
-  const device::Stream stream_ = value(device_->create_stream(0));
-  const device::Stream control_ = value(device_->create_stream(0));
-  const device::AddressRange arena_{value(device_->reserve(device_->granularity())),
-                                    device_->granularity()};
-  daemon::FormModule module_;
-  daemon::FormLaunch launch_;
+  const bool is_slow_;
+  device::Stream control_{};
   std::vector<device::Stream> sides_;
-  std::unique_ptr<daemon::WorkerQueue> queue_ =
-      std::make_unique<daemon::WorkerQueue>(*device_, *memory_);
+  daemon::FormLaunch launch_;
+  std::unique_ptr<daemon::ControlMemory> memory_;
+  std::unique_ptr<daemon::WorkerQueue> queue_;
 };
 
 TEST_F(WorkerRoomTest, IsGainedByALargerTable) {
@@ -201,7 +160,7 @@ TEST_F(WorkerRoomTest, IsGainedByALargerTable) {
   EXPECT_EQ(queue_->room_gained(), kRoom);
   resize(daemon::WorkerTable(kSms, injector::kMostWorkers));
   EXPECT_EQ(queue_->room_gained(), 2 * kRoom) << "no more than fit";
-  finish();
+  let_all_end();
 }
 
 // Hardware puts a block where it likes: those that come to an SM without room leave, and are missed
@@ -213,39 +172,39 @@ TEST_F(WorkerRoomTest, IsLeftUntilAllWhoAreMissingHaveCome) {
   supplement(queue_->room_gained());
   fill(table);
   EXPECT_EQ(queue_->room_left(control()), 0U);
-  finish();
+  let_all_end();
 }
 
 TEST_F(WorkerRoomTest, IsOfNoUseWithoutTasks) {
   launch_.spec.grid = {blocks_ = kRoom};
   launch_.prefetch = false;
   const daemon::WorkerTable everywhere(kSms, kRoom);
-  value(queue_->launch(launch_, stream_, &everywhere));
+  ASSERT_TRUE(queue_->launch(launch_, stream_, &everywhere));
   const auto all_present = [&] {
     const auto workers = present();
     return std::accumulate(workers.begin(), workers.end(), 0U) == blocks_;
   };
   ASSERT_TRUE(comes(all_present));
   EXPECT_TRUE(comes([&] { return queue_->room_left(control()) == 0; }));
-  finish();
+  let_all_end();
 }
 
 // A worker that finds its launch closed leaves the count as it was, for those that resume().
 TEST_F(WorkerRoomTest, IsNotTakenOfALaunchThatHasRetreated) {
   const daemon::WorkerTable nowhere = allow({}), table = allow({0, 2});
-  value(queue_->launch(launch_, stream_, &nowhere));
-  wait(stream_);
+  ASSERT_TRUE(queue_->launch(launch_, stream_, &nowhere));
+  ASSERT_TRUE(finish(stream_));
   EXPECT_EQ(signal(), queue_->expected_signal(injector::kRetreated));
   supplement(2 * kRoom * kSms);
-  wait(sides_.back());
+  ASSERT_TRUE(finish(sides_.back()));
   resize(table);
-  wait(control_);
-  value(queue_->resume());
+  ASSERT_TRUE(finish(control_));
+  ASSERT_TRUE(queue_->resume());
   fill(table);
   const daemon::WorkerTable everywhere(kSms, kRoom);
   resize(everywhere);
   fill(everywhere);
-  finish();
+  let_all_end();
 }
 
 class SlowRoomTest : public WorkerRoomTest {
@@ -263,25 +222,25 @@ TEST_F(SlowRoomTest, IsTakenAtAnyTime) {
   const auto pause = [&] { std::this_thread::sleep_for(std::chrono::microseconds(random() % 30)); };
   constexpr std::uint32_t kLaunches = 300;
   std::uint32_t retreats = 0;
-  for (int i = 0; i < 4; ++i) sides_.push_back(value(device_->create_stream(0)));
+  for (int i = 0; i < 4; ++i) sides_.push_back(*device_->create_stream(0));
   for (std::uint32_t launch = 1; launch <= kLaunches; ++launch) {
-    value(queue_->launch(launch_, stream_, random() % 2 == 0 ? &nowhere : &everywhere));
+    ASSERT_TRUE(queue_->launch(launch_, stream_, random() % 2 == 0 ? &nowhere : &everywhere));
     for (auto i = random() % 6; i > 0; --i) {
       pause();
-      value(queue_->supplement(8, sides_[random() % sides_.size()]));
+      ASSERT_TRUE(queue_->supplement(8, sides_[random() % sides_.size()]));
     }
     for (;;) {
-      wait(stream_);
-      for (const auto side : sides_) wait(side);
+      ASSERT_TRUE(finish(stream_));
+      for (const auto side : sides_) ASSERT_TRUE(finish(side));
       if (signal() != queue_->expected_signal(injector::kRetreated)) break;
       ++retreats;
       resize(everywhere);
-      wait(control_);
-      value(queue_->resume());
-      value(queue_->supplement(1 + random() % 8, sides_.front()));
+      ASSERT_TRUE(finish(control_));
+      ASSERT_TRUE(queue_->resume());
+      ASSERT_TRUE(queue_->supplement(1 + random() % 8, sides_.front()));
     }
     ASSERT_EQ(signal(), queue_->expected_signal(injector::kFinished)) << "launch " << launch;
-    ASSERT_EQ(words_at(arena_.base, 8)[1], launch * blocks_);
+    ASSERT_EQ(read<std::uint32_t>(word(1), 1)[0], launch * blocks_);
     const auto words = control();
     ASSERT_EQ(words[ControlBlock::kStateOffset / 4 + 1], 0U) << "launch " << launch;
   }
