@@ -58,12 +58,10 @@ class ClientChannel {
                                                         const Wishes& wishes = {});
   ClientChannel(Connection connection, Segment segment);
 
-  /// Sends a command that has no reply. Waits only while the ring is full. `position`, if given,
-  /// becomes its place in the stream of commands, for completed().
+  /// Sends a command that has no reply. Waits only while the ring is full. `note`, if given, takes
+  /// its place in the stream of commands, for completed().
   Result<void> post(CommandType type, std::span<const std::byte> body,
-                    std::span<const std::byte> tail = {}, std::uint64_t* position = nullptr);
-  Result<void> post(CommandType type, std::span<const std::byte> body,
-                    std::span<const std::byte> tail, PlaceNote& note);
+                    std::span<const std::byte> tail = {}, PlaceNote* note = nullptr);
   /// Sends a command and waits for its reply, which must be exactly `reply` long (or may be shorter
   /// when `shorter` is given, which then receives the length).
   Result<void> call(CommandType type, std::span<const std::byte> body,

@@ -136,16 +136,8 @@ Result<void> ClientChannel::push(CommandType type, std::uint16_t slot, std::uint
 }
 
 Result<void> ClientChannel::post(CommandType type, std::span<const std::byte> body,
-                                 std::span<const std::byte> tail, std::uint64_t* position) {
-  PlaceNote note;
-  auto ok = push(type, kNoReply, 0, body, tail, &note);
-  if (position != nullptr) *position = note.position;
-  return ok;
-}
-
-Result<void> ClientChannel::post(CommandType type, std::span<const std::byte> body,
-                                 std::span<const std::byte> tail, PlaceNote& note) {
-  return push(type, kNoReply, 0, body, tail, &note);
+                                 std::span<const std::byte> tail, PlaceNote* note) {
+  return push(type, kNoReply, 0, body, tail, note);
 }
 
 bool ClientChannel::spin_until(const std::function<bool()>& ready) const {

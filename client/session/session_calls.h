@@ -29,7 +29,7 @@ template <typename Body>
 Result<void> Session::post_work(ipc::CommandType type, const Body& body, std::uint64_t stream,
                                 std::span<const std::byte> tail, Sent* sent) {
   ipc::PlaceNote note = progress_.note_of(progress_of(stream));
-  auto ok = channel_->post(type, body_of(body), tail, note);
+  auto ok = channel_->post(type, body_of(body), tail, &note);
   if (sent != nullptr) *sent = {note.position, note.before};
   return ok;
 }

@@ -16,9 +16,9 @@ class SessionPathTest : public SessionTest {
   template <typename Body>
   static std::uint64_t post(TestSession& session, CommandType type, const Body& body,
                             std::span<const std::byte> tail = {}) {
-    std::uint64_t position = 0;
-    EXPECT_TRUE(session.client->post(type, ipc::bytes_of(body), tail, &position));
-    return position;
+    ipc::PlaceNote note;
+    EXPECT_TRUE(session.client->post(type, ipc::bytes_of(body), tail, &note));
+    return note.position;
   }
   static void wait_completed(TestSession& session, std::uint32_t progress, std::uint64_t position) {
     while (!session.client->completed(progress, position)) std::this_thread::yield();

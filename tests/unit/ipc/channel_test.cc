@@ -158,10 +158,10 @@ TEST(ChannelTest, APostTellsThePositionThatTheEngineSees) {
   Command command;
   const std::vector<std::byte> tail(40'000);
   for (int i = 0; i < 20; ++i) {  // more than once around
-    std::uint64_t position = 0;
-    ASSERT_TRUE(pair.client->post(CommandType::kLaunch, bytes_of(Launch{}), tail, &position));
+    PlaceNote note;
+    ASSERT_TRUE(pair.client->post(CommandType::kLaunch, bytes_of(Launch{}), tail, &note));
     ASSERT_TRUE(*pair.engine->try_pop(command));
-    ASSERT_EQ(pair.engine->position(), position);
+    ASSERT_EQ(pair.engine->position(), note.position);
   }
 }
 
