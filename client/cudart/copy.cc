@@ -53,14 +53,15 @@ std::optional<Side> device_side(Session& session, const void* address, std::size
 /// on the device, and the addresses say the rest.
 Maybe<Sides> sides_of(Session& session, const CopyCall& call) {
   const client::Shape shape{call.width, call.height};
-  bool must_to = session.memory().find(address_of(call.to)).has_value();
-  bool must_from = session.memory().find(address_of(call.from)).has_value();
+  const auto is_there = [&](const void* address) {
+    return call.kind == cudaMemcpyDefault ? is_device_address(session, address)
+                                          : session.memory().find(address_of(address)).has_value();
+  };
+  bool must_to = is_there(call.to);
+  bool must_from = is_there(call.from);
   switch (call.kind) {
     case cudaMemcpyHostToHost:
-      break;
     case cudaMemcpyDefault:
-      must_to = must_to || is_device_address(session, call.to);
-      must_from = must_from || is_device_address(session, call.from);
       break;
     case cudaMemcpyHostToDevice:
       must_to = true;

@@ -53,21 +53,17 @@ bool Pools::destroy(std::uint64_t session, std::uint64_t pool) {
 }
 
 Pools::Take Pools::take(std::uint64_t session, std::uint64_t pool, std::uint64_t bytes) {
-  const std::lock_guard lock(mutex_);
-  State& state = state_of(session);
-  const auto at = state.pools.find(pool);
-  if (at == state.pools.end()) return Take::kNoPool;
-  Pool& its = at->second;
-  if (its.most != 0 && (bytes > its.most || its.used > its.most - bytes)) return Take::kFull;
-  its.used += bytes;
-  return Take::kTaken;
+  Take taken = Take::kNoPool;
+  with(session, pool, [&](Pool& its) {
+    const bool full = its.most != 0 && (bytes > its.most || its.used > its.most - bytes);
+    if (!full) its.used += bytes;
+    taken = full ? Take::kFull : Take::kTaken;
+  });
+  return taken;
 }
 
 void Pools::give_back(std::uint64_t session, std::uint64_t pool, std::uint64_t bytes) {
-  const std::lock_guard lock(mutex_);
-  State& state = state_of(session);
-  const auto at = state.pools.find(pool);
-  if (at != state.pools.end()) at->second.used -= bytes;
+  with(session, pool, [&](Pool& its) { its.used -= bytes; });
 }
 
 void Pools::allocated(std::uint64_t session, std::uint64_t pool, std::uint64_t address,

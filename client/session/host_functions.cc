@@ -86,12 +86,15 @@ bool HostFunctions::next(Item& item, Result<void>& outcome) {
     const std::uint64_t known = unfinished_.load();
     // Nobody else takes items out: what is pointed to stays without the lock.
     lock.unlock();
-    auto turn = look(first, outcome);
-    if (!turn && awake) {
-      session_.spin_until([&] {
-        turn = look(first, outcome);
-        return turn || unfinished_.load() != known;
-      });
+    std::optional<Items::iterator> turn;
+    const auto look_once = [&] {
+      turn = look(first, outcome);
+      return turn || unfinished_.load() != known;
+    };
+    if (awake) {
+      session_.spin_until(look_once);
+    } else {
+      look_once();
     }
     lock.lock();
     if (turn) {

@@ -152,9 +152,8 @@ Result<void> Session::record(std::uint64_t event, std::uint64_t stream) {
   const auto entry = events_.find(event);
   if (!entry || (entry->flags & kEventShared) == 0) return ok;
   // What the program tells another one next may make that wait for this record.
-  auto seen =
-      call<ipc::QueryReply>(CommandType::kQuery, ipc::Target{ipc::TargetKind::kEvent, 0, event});
-  if (!seen) return std::unexpected(seen.error());
+  if (auto seen = ask_finished(ipc::TargetKind::kEvent, event); !seen)
+    return std::unexpected(seen.error());
   return {};
 }
 
@@ -208,9 +207,14 @@ Result<bool> Session::finished(ipc::TargetKind kind, std::uint64_t id) {
   if (const auto known = known_finished(kind, id)) {
     if (*known || mark == 0 || !progress_.may_lag(mark)) return *known;
   }
-  auto reply = call<ipc::QueryReply>(CommandType::kQuery, ipc::Target{kind, 0, id});
+  const auto over = ask_finished(kind, id);
+  if (over && *over && mark != 0) progress_.confirm_mark(mark);
+  return over;
+}
+
+Result<bool> Session::ask_finished(ipc::TargetKind kind, std::uint64_t id) {
+  const auto reply = call<ipc::QueryReply>(CommandType::kQuery, ipc::Target{kind, 0, id});
   if (!reply) return std::unexpected(reply.error());
-  if (reply->finished != 0 && mark != 0) progress_.confirm_mark(mark);
   return reply->finished != 0;
 }
 
@@ -271,10 +275,7 @@ Result<void> Session::wait_until_finished(ipc::TargetKind kind, std::uint64_t id
 Result<bool> Session::reached(std::uint64_t event) {
   if (auto ok = channel_->check(); !ok) return std::unexpected(ok.error());
   if (const auto known = known_finished(ipc::TargetKind::kEvent, event)) return *known;
-  auto reply =
-      call<ipc::QueryReply>(CommandType::kQuery, ipc::Target{ipc::TargetKind::kEvent, 0, event});
-  if (!reply) return std::unexpected(reply.error());
-  return reply->finished != 0;
+  return ask_finished(ipc::TargetKind::kEvent, event);
 }
 
 Result<void> Session::host_done(std::uint64_t ticket) {

@@ -333,6 +333,7 @@ class Session {
   std::uint32_t progress_of(std::uint64_t stream) const;
   Result<void> ask_to_synchronize(ipc::TargetKind kind, std::uint64_t id);
   std::optional<bool> known_finished(ipc::TargetKind kind, std::uint64_t id) const;
+  Result<bool> ask_finished(ipc::TargetKind kind, std::uint64_t id);  // the daemon
   std::uint64_t mark_of(ipc::TargetKind kind, std::uint64_t id) const;
   Result<void> wait_until_finished(ipc::TargetKind kind, std::uint64_t id);
   Result<HostBlock> request_host(std::uint64_t bytes, UniqueFd& fd, std::uint64_t least = 0);
