@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "base/check.h"
 
@@ -68,7 +69,7 @@ Result<void> WorkerQueue::launch(const FormLaunch& launch, device::Stream stream
   most_per_sm_ = launch.workers_per_sm + launch.spares_per_sm;
   allowed_.assign(memory_.sm_count(), most_per_sm_);
   if (table != nullptr) allow(*table);
-  allowed_before_ = allowed_;
+  room_gained_ = 0;
   const bool is_static = launch.independent_blocks && table == nullptr;
   ours.control = control_;
   ours.signal = signal_address();
@@ -166,7 +167,6 @@ Result<void> WorkerQueue::resize(const WorkerTable& table, device::Stream contro
   const auto written = write_table(table, control);
   if (!written) return std::unexpected(written.error());
   resized_ = *written;
-  allowed_before_.swap(allowed_);
   allow(table);
   return {};
 }
@@ -183,17 +183,11 @@ Result<void> WorkerQueue::supplement(std::uint32_t workers, device::Stream strea
 
 /// No more workers than fit.
 void WorkerQueue::allow(const WorkerTable& table) {
+  room_gained_ = 0;
   for (std::size_t sm = 0; sm < allowed_.size(); ++sm) {
-    allowed_[sm] = std::min(table[sm], most_per_sm_);
+    const std::uint32_t before = std::exchange(allowed_[sm], std::min(table[sm], most_per_sm_));
+    room_gained_ += allowed_[sm] - std::min(allowed_[sm], before);
   }
-}
-
-std::uint32_t WorkerQueue::room_gained() const {
-  std::uint32_t sum = 0;
-  for (std::size_t sm = 0; sm < allowed_.size(); ++sm) {
-    sum += allowed_[sm] - std::min(allowed_[sm], allowed_before_[sm]);
-  }
-  return sum;
 }
 
 std::uint32_t WorkerQueue::room_left(std::span<const std::uint32_t> control) const {

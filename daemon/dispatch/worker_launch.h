@@ -86,7 +86,7 @@ class WorkerQueue {
   /// front of whoever comes to these SMs later: no more should be added than there is room for.
   Result<void> supplement(std::uint32_t workers, device::Stream stream);
   /// Workers for which the newest table has room and the one before had not.
-  std::uint32_t room_gained() const;
+  std::uint32_t room_gained() const { return room_gained_; }
   /// Workers that could be added to the running launch: for which the newest table has room beside
   /// those who are there or still to come, and for whom there are tasks; by the words of the
   /// control block.
@@ -133,8 +133,9 @@ class WorkerQueue {
   /// Of the last launch: its newest table's copy, which may come when the workers have gone.
   std::optional<device::Event> resized_;
   // The last launch:
-  WorkerTable allowed_, allowed_before_;  // its newest table, with no more than fit; the one before
-  std::uint32_t most_per_sm_ = 0;         // that fit
+  WorkerTable allowed_;  // its newest table, with no more than fit
+  std::uint32_t room_gained_ = 0;
+  std::uint32_t most_per_sm_ = 0;  // that fit
   injector::LaunchParameters parameters_;
   device::LaunchSpec spec_;
   std::vector<std::byte> packed_;  // the user's parameters and, behind them, ours

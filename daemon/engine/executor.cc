@@ -327,6 +327,7 @@ std::optional<Executor::Grant> Executor::wait_for_grant(Client& client,
                                           .since = now};
   decide(now);
   const bool waits = !client.granted && !client.abandoned;
+  const auto is_lost = [&] { return client.spec.lost_client && client.spec.lost_client(); };
   if (waits) {
     trace_.launch_waits(client.waiting, now);
     // What is waited for may be the end of this session's own launches, which must be seen then.
@@ -334,13 +335,13 @@ std::optional<Executor::Grant> Executor::wait_for_grant(Client& client,
     flush(client);
     completer_.leave(client.group);
     // Grants may come so quickly that it is not asked below.
-    const bool lost = client.spec.lost_client && client.spec.lost_client();
+    const bool lost = is_lost();
     lock.lock();
     if (lost) client.abandoned.store(true);
   }
   const auto settled = [&] { return client.granted || client.abandoned; };
   while (!client.granted_or_abandoned.wait_for(lock, kAskForClient, settled)) {
-    if (client.spec.lost_client && client.spec.lost_client()) client.abandoned.store(true);
+    if (is_lost()) client.abandoned.store(true);
   }
   if (!client.granted) {
     views_[client.index].waiting.reset();

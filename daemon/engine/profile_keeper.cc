@@ -30,8 +30,9 @@ ProfileKeeper::~ProfileKeeper() {
 }
 
 void ProfileKeeper::session_comes() {
-  const std::lock_guard lock(store_mutex_);
+  // Before the lock, which is held while profiles are written to the disk.
   if (std::exchange(session_came_, true) || !store_) return;
+  const std::lock_guard lock(store_mutex_);
   if (save() && store_->changed_by_others()) load();
 }
 

@@ -27,7 +27,7 @@ class ProfileKeeper {
   ~ProfileKeeper();
 
   /// Before the executor has a client. The first call loads anew what other engines have saved
-  /// since the start, which may be long ago if this one was started as a spare.
+  /// since the start, which may be long ago if this one was started as a spare. One thread.
   void session_comes();
 
  private:
@@ -36,10 +36,10 @@ class ProfileKeeper {
   bool save();
 
   Executor& executor_;
-  std::mutex store_mutex_;  // guards what follows; before the executor's
+  bool session_came_ = false;  // session_comes() only
+  std::mutex store_mutex_;     // guards what follows; before the executor's
   std::optional<ProfileStore> store_;
   ProfileChangeFinder finder_;
-  bool session_came_ = false;
   bool warned_ = false;
   std::mutex mutex_;  // guards ending_
   std::condition_variable wake_;
