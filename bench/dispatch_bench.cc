@@ -162,7 +162,7 @@ class Bench {
     wait(device_, control_);
     wait(device_, stream_);
     std::uint64_t present = 0;
-    for (const std::uint32_t word : words) present += word & 0xffff;
+    for (const std::uint32_t word : words) present += injector::workers_present(word);
     return present;
   }
 

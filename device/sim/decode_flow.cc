@@ -58,8 +58,8 @@ void FunctionDecoder::decode_brx(const Instruction& instruction) {
   const Ref ref = fit_source(source(*index, Type::kU32), 4);
   std::vector<std::uint32_t>& tables = context_.code.branch_tables;
   const auto first = static_cast<std::uint32_t>(tables.size());
-  for (const std::string_view name : function_.labels[table->index].branch_targets) {
-    const auto found = std::ranges::find(function_.labels, name, &ptx::Label::name);
+  for (const Operand& target : function_.labels[table->index].targets) {
+    const auto found = std::ranges::find(function_.labels, target.text, &ptx::Label::name);
     if (found == function_.labels.end()) return unsupported();
     table_fixups_.emplace_back(static_cast<std::uint32_t>(tables.size()),
                                static_cast<std::uint32_t>(found - function_.labels.begin()));

@@ -253,7 +253,8 @@ bool Warp::atomic(const Op& op, const Split& split, Mask exec) {
   } else {
     ++stores_;
   }
-  const AtomFn in_shared = op.flags & kFloatSum ? find_atom("add", ptx::Type::kF32, true) : nullptr;
+  static const AtomFn kSharedSum = find_atom("add", ptx::Type::kF32, true);
+  const AtomFn in_shared = op.flags & kFloatSum ? kSharedSum : nullptr;
   const auto shared = reinterpret_cast<std::uint64_t>(block_->shared.get());
   for (Mask rest = exec; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);

@@ -65,10 +65,10 @@ void FunctionCopy::drop_unused_labels() {
     });
   }
   for (const ptx::Label& label : function_.labels) {
-    used.insert(label.branch_targets.begin(), label.branch_targets.end());
+    for (const ptx::Operand& target : label.targets) used.insert(target.text);
   }
   for (const ptx::Label& label : function_.labels) {
-    const bool is_table = !label.branch_targets.empty() || label.prototype.has_value();
+    const bool is_table = !label.targets.empty() || label.prototype.has_value();
     if (!is_table && !used.contains(label.name)) replace(label.span, "");
   }
 }

@@ -177,7 +177,6 @@ void BodyParser::parse_targets(Label& label) {
     Operand target;
     target.span = cursor_.peek().span;
     target.text = cursor_.expect_name("a target");
-    label.branch_targets.push_back(target.text);
     label.targets.push_back(std::move(target));
   } while (cursor_.accept(','));
   cursor_.expect(';', "after the targets");

@@ -160,9 +160,8 @@ struct Label {
   std::uint32_t target = 0;  // index into Function::instructions; size() at the end
   std::uint32_t line = 0;
   Span span;
-  std::vector<std::string_view> branch_targets;  // of a .branchtargets / .calltargets directive
-  std::vector<Operand> targets;                  // the same, resolved by scope
-  std::optional<std::uint32_t> prototype;        // index into Module::functions of a .callprototype
+  std::vector<Operand> targets;            // of a .branchtargets / .calltargets directive
+  std::optional<std::uint32_t> prototype;  // index into Module::functions of a .callprototype
 };
 
 /// A pair of braces in a function's body, not within another one: compilers put calls into them,

@@ -38,8 +38,8 @@ TEST(OccupancyTest, EqualsCudas) {
 }
 
 ErrorCode refusal(const device::FunctionInfo& info, device::Dim3 grid, device::Dim3 block,
-                  std::uint32_t shared = 0) {
-  const auto cost = check_launch(info, grid, block, shared);
+                  std::uint32_t shared = 0, device::Dim3 required = {0, 0, 0}) {
+  const auto cost = check_launch(info, grid, block, shared, required);
   return cost ? ErrorCode::kNone : cost.error().code;
 }
 
@@ -78,8 +78,7 @@ TEST(OccupancyTest, LaunchBoundsOfTheKernelHold) {
 TEST(OccupancyTest, AKernelForOneShapeOfBlocksTakesNoOther) {
   const auto info = function_of(32);
   for (const device::Dim3 block : {device::Dim3{64, 2, 1}, {32, 1, 1}, {128, 1, 1}, {2, 64, 1}}) {
-    const auto cost = check_launch(info, {1, 1, 1}, block, 0, {64, 2, 1});
-    EXPECT_EQ(cost ? ErrorCode::kNone : cost.error().code,
+    EXPECT_EQ(refusal(info, {1, 1, 1}, block, 0, {64, 2, 1}),
               block.y == 2 ? ErrorCode::kNone : ErrorCode::kInvalidConfiguration);
   }
 }

@@ -141,7 +141,7 @@ std::string dump(const Function& function) {
   for (const Variable& variable : function.variables) out += fmt::format("  {}\n", dump(variable));
   for (const Label& label : function.labels) {
     out += fmt::format("  {} -> {}", label.name, label.target);
-    for (const std::string_view target : label.branch_targets) out += fmt::format(" {}", target);
+    for (const Operand& target : label.targets) out += fmt::format(" {}", target.text);
     if (label.prototype) out += fmt::format(" prototype {}", *label.prototype);
     out += "\n";
   }
