@@ -99,7 +99,7 @@ class AdaptivePolicy final : public Policy {
   bool alike() const;
   bool as_if_alone(double score, double longer) const;
   void step_settled(const View& view, Decisions& decisions);
-  bool gone_off();
+  bool gone_off(Time now);
   void rotate_equals(const View& view, Decisions& decisions);
   void try_phases(const View& view);
   void find_step_again(const View& view);
@@ -186,6 +186,7 @@ class AdaptivePolicy final : public Policy {
   Measurement whole_;        // since the plan was adopted
   Measurement rough_;        // likewise, with what overlapped with the plan before, too
   std::uint32_t searches_ = 0, windows_ = 0, bad_windows_ = 0;
+  Time bad_since_{};         // the first of the last windows, which were all bad
   double reference_ = 1;     // score of the settled plan
   bool pinned_ = false;      // by the administrator: never searched for again
   std::uint64_t edits_ = 0;  // of the profiles, as last seen

@@ -32,6 +32,9 @@ constexpr Milliseconds kLastLook{320};
 // Settled: bad windows before searching again.
 constexpr Milliseconds kWindow{20};
 constexpr std::uint32_t kBadWindows = 2;
+// Of what was as good as it was remembered at first, bad for so long: a device that draws too much
+// power slows down for a fifth of a second (H200), and what is found then is good for nothing else.
+constexpr Milliseconds kLasting{300};
 // Rhythms of members alike: each is tried for so long. By so little is one not worse than the best,
 // and by half as much again for each that was tried.
 constexpr Milliseconds kPhaseWatch{16};
@@ -324,7 +327,7 @@ void AdaptivePolicy::step_search(const View& view, Decisions& decisions) {
   next_candidate(view, decisions);
 }
 
-bool AdaptivePolicy::gone_off() {
+bool AdaptivePolicy::gone_off(Time now) {
   if (pinned_) return false;
   if (plan_.sharing == Sharing::kAlone) {
     return std::ranges::any_of(members_, [&](const Member& member) {
@@ -340,12 +343,14 @@ bool AdaptivePolicy::gone_off() {
   const auto rates = measurement_.throughputs();
   const double score = makespan_of(rates);
   out_of_step_ = score > best_phase_ * (1 + kLostPhase) ? out_of_step_ + 1 : 0;
-  const bool bad =
-      score > reference_ * (1 + settings_.drift) || starving(rates, least * (1 - settings_.drift));
+  const bool starved = starving(rates, least * (1 - settings_.drift));
+  const bool bad = starved || score > reference_ * (1 + settings_.drift);
+  if (bad_windows_ == 0) bad_since_ = now;
   bad_windows_ = bad ? bad_windows_ + 1 : 0;
   ++windows_;
   measurement_.begin(members_.size());
-  return bad_windows_ >= kBadWindows;
+  const bool lasts = windows_ == bad_windows_ || now - bad_since_ >= ticks(kLasting);
+  return bad_windows_ >= kBadWindows && (starved || lasts);
 }
 
 void AdaptivePolicy::step_settled(const View& view, Decisions& decisions) {
@@ -353,7 +358,7 @@ void AdaptivePolicy::step_settled(const View& view, Decisions& decisions) {
     if (plan_ != best_plan(view.now)) return conclude(view);
     if (equal_weights()) remember();
   }
-  const bool off = gone_off();
+  const bool off = gone_off(view.now);
   if (off && (searched_at_ == Time{} || view.now - searched_at_ >= ticks(wait_again_))) {
     search_again(view);
   } else if (plan_.sharing == Sharing::kPlaced && !pinned_ && (judged_ || !searched_)) {
