@@ -152,6 +152,8 @@ Result<device::Module> CudaDevice::load_module(device::ImageKind kind,
   const Stall stall(*this);
   auto module = cuda::load_module(*context_, kind, image);
   if (!module) return std::unexpected(module.error());
+  // In a graph, a kernel does not wait for what the one before it has launched behind itself.
+  if (has_device_launches(image)) graphs_.leave_out(*module);
   return to_handle<device::Module>(*module);
 }
 

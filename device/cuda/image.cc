@@ -2,8 +2,10 @@
 
 #include <elf.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 
 namespace slate::cuda {
 namespace {
@@ -71,6 +73,14 @@ Result<std::string> checked_image(device::ImageKind kind, std::span<const std::b
   auto checked = kind == device::ImageKind::kPtx ? check_ptx(copy) : check_cubin(copy);
   if (!checked) return std::unexpected(checked.error());
   return copy;
+}
+
+bool has_device_launches(std::span<const std::byte> image) {
+  // From CUDA 12 on, and before.
+  constexpr std::string_view kNames[] = {"__cudaCDP", "cudaLaunchDevice"};
+  return std::ranges::any_of(kNames, [image](std::string_view name) {
+    return ::memmem(image.data(), image.size(), name.data(), name.size()) != nullptr;
+  });
 }
 
 }  // namespace slate::cuda

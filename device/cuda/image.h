@@ -16,4 +16,8 @@ namespace slate::cuda {
 /// is not text, kNoKernelImage for a cubin whose tables or standard sections reach beyond its end.
 Result<std::string> checked_image(device::ImageKind kind, std::span<const std::byte> image);
 
+/// Whether kernels of it may launch others: it has functions of the device's runtime, or calls
+/// them.
+bool has_device_launches(std::span<const std::byte> image);
+
 }  // namespace slate::cuda

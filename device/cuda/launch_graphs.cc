@@ -149,6 +149,18 @@ void LaunchGraphs::fill() {
 void LaunchGraphs::forget(CUmodule module) {
   const std::lock_guard lock(mutex_);
   for (StreamGraphs* stream : streams_) stream->forget(module);
+  const std::lock_guard left_out_lock(left_out_mutex_);
+  left_out_.erase(module);
+}
+
+void LaunchGraphs::leave_out(CUmodule module) {
+  const std::lock_guard lock(left_out_mutex_);
+  left_out_.insert(module);
+}
+
+bool LaunchGraphs::has_left_out(CUmodule module) {
+  const std::lock_guard lock(left_out_mutex_);
+  return left_out_.contains(module);
 }
 
 StreamGraphs::StreamGraphs(LaunchGraphs& all, CUstream stream, int priority)
@@ -273,7 +285,7 @@ bool StreamGraphs::add_node(Graph& graph, const LaunchSpec& spec) {
       context_.attempt(driver.cuFuncGetAttribute, &cluster,
                        CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH,
                        raw(spec.function)) != CUDA_SUCCESS ||
-      cluster > 0) {
+      cluster > 0 || all_.has_left_out(node.module)) {
     return false;
   }
   node.bytes.assign(spec.parameters.begin(), spec.parameters.end());

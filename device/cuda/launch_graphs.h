@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <unordered_set>
 #include <vector>
 
 #include "device/cuda/context.h"
@@ -35,6 +36,8 @@ class LaunchGraphs {
   bool usable() const { return usable_; }
   /// Drops those with functions of `module`, which is about to go; of null: all.
   void forget(CUmodule module);
+  /// Makes no graphs with functions of `module`, until it is forgotten.
+  void leave_out(CUmodule module);
 
  private:
   friend StreamGraphs;
@@ -48,12 +51,15 @@ class LaunchGraphs {
   };
 
   void destroy(const Made& graph);
+  bool has_left_out(CUmodule module);
 
   Context& context_;
   const bool usable_;
   std::atomic<std::size_t> nodes_{0};  // of all graphs
   std::mutex mutex_;                   // first this one, then a stream's
   std::vector<StreamGraphs*> streams_;
+  std::mutex left_out_mutex_;  // behind all others
+  std::unordered_set<CUmodule> left_out_;
 };
 
 class StreamGraphs {

@@ -2,7 +2,8 @@
 // groups it makes; these, and what is left over, are the units, and a partition joins some. A green
 // context shares the primary context's functions, events and memory and is never made current: only
 // its streams are used. Any thread; one at a time is let in, because the driver does not lock a
-// green context.
+// green context. Once a module with dynamic parallelism is loaded, kernels of every partition may
+// use two SMs more (cuda.h).
 #pragma once
 
 #include <cstdint>

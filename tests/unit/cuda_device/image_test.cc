@@ -90,5 +90,12 @@ TEST(ImageTest, ASectionWithoutBytesMayHaveAnySize) {
   EXPECT_EQ(check(ImageKind::kCubin, small_elf(grow)), ErrorCode::kNone);
 }
 
+TEST(ImageTest, LaunchesFromTheDeviceAreRecognized) {
+  EXPECT_TRUE(has_device_launches(bytes_of(small_elf() + ".text.__cudaCDP2LaunchDeviceV2")));
+  EXPECT_TRUE(has_device_launches(bytes_of(small_elf() + "cudaLaunchDeviceV2")));
+  EXPECT_FALSE(has_device_launches(bytes_of(small_elf() + ".text.kernel cudaMalloc")));
+  EXPECT_FALSE(has_device_launches({}));
+}
+
 }  // namespace
 }  // namespace slate::cuda

@@ -101,6 +101,20 @@ TEST_F(LaunchGraphsTest, NodesFollowOneAnotherWithTheStreamsPriority) {
   EXPECT_EQ(of("cuGraphInstantiate"), Calls{"cuGraphInstantiate with the nodes' priorities"});
 }
 
+TEST_F(LaunchGraphsTest, KernelsThatMayLaunchOthersAreLaunchedPlainly) {
+  const std::string text = "// .extern .func __cudaCDP2LaunchDeviceV2";
+  module_ = device_->load_module(device::ImageKind::kPtx, std::as_bytes(std::span(text))).value();
+  const device::Function other =
+      std::exchange(function_, device_->find_function(module_, "kernel").value());
+  for (int i = 0; i < 2 * kBeforeGraph + 1; ++i)
+    EXPECT_EQ(calls_of([&] { return launch(1, 5); }).back(), "cuLaunchKernel");
+  for (int i = 0; i < 2 * kBeforeGraph + 1; ++i) EXPECT_TRUE(launch_row(4, 1));
+  EXPECT_EQ(fake_.count("cuGraphInstantiate"), 0);
+  function_ = other;
+  for (int i = 0; i <= kBeforeGraph; ++i) EXPECT_TRUE(launch(1, 5));
+  EXPECT_EQ(fake_.count("cuGraphLaunch"), 1);
+}
+
 TEST_F(LaunchGraphsTest, WhatGoesAheadOrSharesSmsHasGraphsOfItsOwn) {
   auto other = spec(1, 1);
   other.ahead = true;
