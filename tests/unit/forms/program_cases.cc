@@ -54,6 +54,8 @@ std::vector<TestKernel> basic_kernels() {
       program("quasi_random", "_Z9to_normalPKfPfm", {60, 1, 1}, {64, 1, 1},
               {in(20000, 0.001f, 0.999f), out(20000), value(std::uint64_t{20000})}),
       program("transpose", "_Z9transposePKfPfj", {8, 8, 1}, {32, 8, 1},
+              {in(256 * 256), out(256 * 256), value(256u)}),
+      program("transpose", "_Z16transpose_raggedPKfPfj", {8, 8, 1}, {32, 8, 1},
               {in(250 * 250), out(250 * 250), value(250u)}),
       program("vector_add", "_Z10vector_addPKfS0_Pfj", {100, 1, 1}, {128, 1, 1},
               {in(12700), in(12700), out(12700), value(12700u)}),
