@@ -68,6 +68,7 @@ struct FunctionInfo {
   std::uint32_t registers = 0;       // per thread
   std::uint32_t ptx_version = 0;     // 90 for compute_90
   std::uint32_t binary_version = 0;  // 90 for sm_90
+  bool has_clusters = false;         // of blocks, as it was compiled
   std::vector<ParameterInfo> parameters;
 };
 

@@ -209,8 +209,8 @@ class Executor {
   bool shares_sms(const Grant& grant) const;
   static bool may_mix(const Grant& grant);
   bool may_resize(Client& client, const LogicalStream& stream, const Grant& grant);
-  bool has_room(const device::LaunchSpec& spec, const LaunchShape& shape,
-                const scheduler::Placement& placement) const;
+  bool has_room(const FunctionRecord& kernel, const device::LaunchSpec& spec,
+                const LaunchShape& shape, const scheduler::Placement& placement) const;
   device::Partition partition_for(scheduler::Start& start);
   Result<void> prepare(Client& client, LogicalStream& stream, const Grant& grant,
                        const LaunchShape& shape, device::Partition partition);

@@ -172,12 +172,14 @@ bool Executor::may_resize(Client& client, const LogicalStream& stream, const Gra
   return stream.active_lanes.load() == 0;
 }
 
-/// Whether all blocks of a cooperative launch fit on these SMs; of clusters only the device knows.
-bool Executor::has_room(const device::LaunchSpec& spec, const LaunchShape& shape,
-                        const scheduler::Placement& placement) const {
+/// Whether all blocks that have to be there at once fit on these SMs: those of a cooperative
+/// launch. A partition need not have room for any cluster.
+bool Executor::has_room(const FunctionRecord& kernel, const device::LaunchSpec& spec,
+                        const LaunchShape& shape, const scheduler::Placement& placement) const {
+  if (kernel.info.has_clusters || spec.cluster.count() > 1) return false;
+  if (!spec.cooperative) return true;
   const std::uint64_t sms = machine().sms(machine().whole());
-  if (spec.cluster.count() > 1 || sms == 0) return false;
-  return shape.blocks <= shape.wave / sms * machine().sms(placement);
+  return sms > 0 && shape.blocks <= shape.wave / sms * machine().sms(placement);
 }
 
 /// The partition to launch on. One that is being made cannot be waited for: this once the launch
@@ -218,7 +220,7 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
     grant.part = 1;
   }
   const bool resizable = may_resize(client, stream, grant);
-  if (!plain && start.placement != machine().whole() && !has_room(spec, shape, start.placement)) {
+  if (start.placement != machine().whole() && !has_room(kernel, spec, shape, start.placement)) {
     start.placement = machine().whole();
     start.tag = 0;
   }

@@ -278,14 +278,10 @@ StreamGraphs::Graph* StreamGraphs::make(std::span<const LaunchSpec> specs, std::
 bool StreamGraphs::add_node(Graph& graph, const LaunchSpec& spec) {
   const Driver& driver = context_.driver();
   const auto info = function_info(context_, raw(spec.function));
-  if (!info) return false;
+  if (!info || info->has_clusters) return false;
   Graph::Node node;
-  int cluster = 0;  // as it was compiled
   if (context_.attempt(driver.cuFuncGetModule, &node.module, raw(spec.function)) != CUDA_SUCCESS ||
-      context_.attempt(driver.cuFuncGetAttribute, &cluster,
-                       CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH,
-                       raw(spec.function)) != CUDA_SUCCESS ||
-      cluster > 0 || all_.has_left_out(node.module)) {
+      all_.has_left_out(node.module)) {
     return false;
   }
   node.bytes.assign(spec.parameters.begin(), spec.parameters.end());

@@ -120,6 +120,11 @@ Result<device::FunctionInfo> function_info(Context& context, CUfunction function
     if (!value) return std::unexpected(value.error());
     *where = *value;
   }
+  // A driver that does not know of clusters has none.
+  int cluster = 0;
+  context.attempt(context.driver().cuFuncGetAttribute, &cluster,
+                  CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, function);
+  info.has_clusters = cluster > 0;
   auto parameters = parameters_of(context, function);
   if (!parameters) return std::unexpected(parameters.error());
   info.parameters = std::move(*parameters);

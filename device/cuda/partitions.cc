@@ -3,12 +3,15 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/log.h"
 
 namespace slate::cuda {
 namespace {
+
+constexpr unsigned int kPair = 2;  // SMs that the driver does not part
 
 /// Whether asking again may be answered differently.
 bool may_pass(const Error& error) {
@@ -43,15 +46,33 @@ Result<void> Partitions::ensure_units() {
 }
 
 Result<Partitions::Units> Partitions::find_units() {
-  if (auto split = split_device(); !split) return std::unexpected(split.error());
+  if (auto cut = split_device(); !cut) return std::unexpected(cut.error());
+  const std::vector<CUdevResource> groups = parts_;
+  const bool has_remainder = has_remainder_;
+  if (spread_units()) {
+    auto units = look_at_units();
+    if (units || may_pass(units.error())) return units;
+  }
+  parts_ = groups;
+  has_remainder_ = has_remainder;
+  ends_.resize(parts_.size());
+  std::iota(ends_.begin(), ends_.end(), std::size_t{1});
+  return look_at_units();
+}
+
+/// Which SMs the units have.
+Result<Partitions::Units> Partitions::look_at_units() {
   auto probe = SmProbe::make(context_);
   if (!probe) return std::unexpected(probe.error());
   Units units;
   std::set<std::uint32_t> seen;
-  for (CUdevResource& part : parts_) {
-    const auto green = make_green({&part, 1});
+  for (std::uint32_t unit = 0; unit < ends_.size(); ++unit) {
+    const auto parts = parts_of(unit, 1);
+    const auto green = make_green(parts);
     if (!green) return std::unexpected(green.error());
-    auto sms = sms_of(*probe, *green, part.sm.smCount);
+    std::uint32_t count = 0;
+    for (const CUdevResource& part : parts) count += part.sm.smCount;
+    auto sms = sms_of(*probe, *green, count);
     destroy_green(*green);
     if (!sms) return std::unexpected(sms.error());
     seen.insert(sms->begin(), sms->end());
@@ -67,7 +88,7 @@ Result<Partitions::Units> Partitions::find_units() {
   return units;
 }
 
-/// Cuts the device into parts_.
+/// Cuts the device into the smallest groups.
 Result<void> Partitions::split_device() {
   const Driver& driver = context_.driver();
   for (const auto& present :
@@ -81,20 +102,52 @@ Result<void> Partitions::split_device() {
                             CU_DEV_RESOURCE_TYPE_SM);
   if (!done) return done;
   // The driver rounds up to what it can do; drivers before CUDA 13 do not tell what that is.
-  const unsigned int size = std::max(whole_.sm.minSmPartitionSize, 1U);
-  unsigned int groups = 0;
-  done = context_.call(driver.cuDevSmResourceSplitByCount, nullptr, &groups, &whole_, nullptr, 0,
-                       size);
+  return split(parts_, std::max(whole_.sm.minSmPartitionSize, 1U), 0);
+}
+
+/// Units as large as the smallest groups, each of pairs of SMs from all over the device: the driver
+/// numbers neighbours one after the other.
+Result<void> Partitions::spread_units() {
+  const std::size_t each = parts_.front().sm.smCount / kPair;
+  std::vector<CUdevResource> pairs;
+  auto done = split(pairs, kPair, CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING);
   if (!done) return done;
-  parts_.assign(groups, CUdevResource{});
-  CUdevResource rest{};
-  done = context_.call(driver.cuDevSmResourceSplitByCount, parts_.data(), &groups, &whole_, &rest,
-                       0, size);
-  if (!done) return done;
-  parts_.resize(groups);
-  has_remainder_ = rest.type == CU_DEV_RESOURCE_TYPE_SM && rest.sm.smCount > 0;
-  if (has_remainder_) parts_.push_back(rest);
+  const std::size_t count = pairs.size();
+  if (each < 2 || count < 2 * each || pairs.front().sm.smCount != kPair)
+    return fail(ErrorCode::kNotSupported, "units of single pairs");
+  std::size_t stride = (count + each - 1) / each;
+  while (std::gcd(stride, count) != 1) ++stride;
+  parts_.clear();
+  ends_.clear();
+  for (std::size_t i = 0; i < count; ++i) {
+    parts_.push_back(pairs[i * stride % count]);
+    if ((i + 1) % each == 0) ends_.push_back(i + 1);
+  }
+  ends_.back() = count;
   return {};
+}
+
+/// Cuts the device into groups of so many SMs, or the next size that the driver can do, and what is
+/// left over.
+Result<void> Partitions::split(std::vector<CUdevResource>& parts, unsigned int size,
+                               unsigned int flags) {
+  const auto& split = context_.driver().cuDevSmResourceSplitByCount;
+  unsigned int groups = 0;
+  auto done = context_.call(split, nullptr, &groups, &whole_, nullptr, flags, size);
+  if (!done) return done;
+  parts.assign(groups, CUdevResource{});
+  CUdevResource rest{};
+  done = context_.call(split, parts.data(), &groups, &whole_, &rest, flags, size);
+  if (!done) return done;
+  parts.resize(groups);
+  has_remainder_ = rest.type == CU_DEV_RESOURCE_TYPE_SM && rest.sm.smCount > 0;
+  if (has_remainder_) parts.push_back(rest);
+  return {};
+}
+
+std::span<CUdevResource> Partitions::parts_of(std::uint32_t first, std::uint32_t count) {
+  const std::size_t begin = first == 0 ? 0 : ends_[first - 1];
+  return std::span(parts_).subspan(begin, ends_[first + count - 1] - begin);
 }
 
 Result<CUgreenCtx> Partitions::make_green(std::span<CUdevResource> parts) {
@@ -114,10 +167,10 @@ Result<CUgreenCtx> Partitions::make_green(std::span<CUdevResource> parts) {
 Result<CUgreenCtx> Partitions::create(std::uint32_t first_unit, std::uint32_t unit_count) {
   std::lock_guard lock(mutex_);
   if (auto found = ensure_units(); !found) return std::unexpected(found.error());
-  if (unit_count == 0 || first_unit >= parts_.size() || unit_count > parts_.size() - first_unit) {
+  if (unit_count == 0 || first_unit >= units_.size() || unit_count > units_.size() - first_unit) {
     return fail(ErrorCode::kInvalidValue,
                 fmt::format("a partition of {} units from unit {} on: there are {} units",
-                            unit_count, first_unit, parts_.size()));
+                            unit_count, first_unit, units_.size()));
   }
   auto green = join(first_unit, unit_count);
   if (green) greens_.insert(*green);
@@ -126,24 +179,24 @@ Result<CUgreenCtx> Partitions::create(std::uint32_t first_unit, std::uint32_t un
 
 /// A green context of the units, by whichever way this driver knows.
 Result<CUgreenCtx> Partitions::join(std::uint32_t first, std::uint32_t count) {
-  const auto parts = std::span(parts_).subspan(first, count);
+  const auto parts = parts_of(first, count);
   auto joined = make_green(parts);
   if (joined || count == 1 || may_pass(joined.error())) return joined;
   if (auto carved = carve(first, count)) return carved;
-  const bool with_remainder = has_remainder_ && first + count == parts_.size();
+  const bool with_remainder = has_remainder_ && first + count == units_.size();
   if (!with_remainder) return joined;
   log_warning(
       "the driver does not join the GPU's last {} SMs to others: a partition lacks them ({})",
       parts.back().sm.smCount, joined.error().message);
-  return make_green(parts.first(count - 1));
+  return make_green(parts.first(parts.size() - 1));
 }
 
 /// At either end of the device the same SMs can also be one group of another split, or what such a
 /// split leaves over. Which SMs that takes is the driver's choice, so it is looked at.
 Result<CUgreenCtx> Partitions::carve(std::uint32_t first, std::uint32_t count) {
-  const bool is_whole = count == parts_.size();
+  const bool is_whole = count == units_.size();
   const bool at_start = first == 0;
-  if (!at_start && first + count != parts_.size()) {
+  if (!at_start && first + count != units_.size()) {
     return fail(ErrorCode::kNotSupported, "units in the middle of the device");
   }
   const std::vector<std::uint32_t> wanted = sms_of_units(first, count);

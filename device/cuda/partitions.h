@@ -1,5 +1,8 @@
-// Partitions: groups of SMs as green contexts. The driver cuts the device once into the smallest
-// groups it makes; these, and what is left over, are the units, and a partition joins some. A green
+// Partitions: groups of SMs as green contexts. A partition joins some units. The SMs of a unit lie
+// far apart where the driver allows it: neighbours, of one GPC, share its way to the memory, and
+// eight of them take all of it (H200: 32 SMs read 0.82 of what all of them read, 0.95 when spread).
+// No cluster of blocks may fit on such a partition. Where the driver does not cut so finely, units
+// are the smallest groups it makes, which clusters fit on, and what is left over. A green
 // context shares the primary context's functions, events and memory and is never made current: only
 // its streams are used. Any thread; one at a time is let in, because the driver does not lock a
 // green context. Once a module with dynamic parallelism is loaded, kernels of every partition may
@@ -41,7 +44,11 @@ class Partitions {
   // All with mutex_ held.
   Result<void> ensure_units();
   Result<Units> find_units();
+  Result<Units> look_at_units();
   Result<void> split_device();
+  Result<void> spread_units();
+  Result<void> split(std::vector<CUdevResource>& parts, unsigned int size, unsigned int flags);
+  std::span<CUdevResource> parts_of(std::uint32_t first, std::uint32_t count);
   Result<CUgreenCtx> make_green(std::span<CUdevResource> parts);
   Result<CUgreenCtx> join(std::uint32_t first, std::uint32_t count);
   Result<CUgreenCtx> carve(std::uint32_t first, std::uint32_t count);
@@ -54,9 +61,10 @@ class Partitions {
   std::mutex mutex_;
   std::optional<Error> refusal_;  // why this device cannot be partitioned, once that is known
   CUdevResource whole_{};
-  std::vector<CUdevResource> parts_;  // one per unit, of one split: the driver joins no others
-  bool has_remainder_ = false;  // the last part is what no group of the smallest size was left
-  Units units_;                 // empty until found
+  std::vector<CUdevResource> parts_;  // of the units, of one split: the driver joins no others
+  std::vector<std::size_t> ends_;     // of each unit, in parts_
+  bool has_remainder_ = false;        // the last part is what no group was left of
+  Units units_;                       // empty until found
   std::set<CUgreenCtx> greens_;
 };
 

@@ -39,12 +39,6 @@ std::string image_text(std::span<const std::byte> image) {
   return text;
 }
 
-bool is_clustered(const ptx::Function& entry) {
-  const auto* const directive = entry.directive("reqnctapercluster");
-  if (directive == nullptr) return entry.directive("explicitcluster") != nullptr;
-  return std::ranges::any_of(directive->values, [](std::uint64_t size) { return size > 1; });
-}
-
 device::Dim3 required_block(const ptx::Function& entry) {
   const auto* const directive = entry.directive("reqntid");
   if (directive == nullptr) return {0, 0, 0};
@@ -195,8 +189,8 @@ Result<device::Function> Modules::find_function(device::Module module, const std
   if (!program) return std::unexpected(std::move(program.error()));
   const device::Function function{next_handle_++};
   const std::uint32_t max_dynamic = (*program)->info().max_dynamic_shared_bytes;
-  functions_.emplace(function, Entry{module, std::move(*program), max_dynamic, is_clustered(*entry),
-                                     required_block(*entry)});
+  functions_.emplace(function,
+                     Entry{module, std::move(*program), max_dynamic, required_block(*entry)});
   (*loaded)->functions.emplace(name, function);
   return function;
 }
@@ -233,8 +227,8 @@ Result<LaunchTarget> Modules::target(device::Function function) {
   if (found == functions_.end()) return fail(ErrorCode::kInvalidHandle, "sim: no such function");
   const Entry& entry = found->second;
   const Loaded& loaded = modules_.at(entry.module);
-  LaunchTarget target{entry.program,    entry.program->info(), loaded.globals,
-                      loaded.constants, entry.clustered,       entry.required_block};
+  LaunchTarget target{entry.program, entry.program->info(), loaded.globals, loaded.constants,
+                      entry.required_block};
   target.info.max_dynamic_shared_bytes = entry.max_dynamic_shared_bytes;
   return target;
 }

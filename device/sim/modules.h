@@ -25,7 +25,6 @@ struct LaunchTarget {
   device::FunctionInfo info;  // with the limit of dynamic shared memory that holds now
   device::AddressRange globals;
   device::AddressRange constants;
-  bool clustered = false;                // compiled for clusters of more than one block
   device::Dim3 required_block{0, 0, 0};  // .reqntid; zeros without it
 };
 
@@ -58,7 +57,6 @@ class Modules {
     device::Module module;
     std::shared_ptr<const Program> program;
     std::uint32_t max_dynamic_shared_bytes;
-    bool clustered;
     device::Dim3 required_block;
   };
 

@@ -101,6 +101,13 @@ Result<void> place_parameters(const Function& entry, device::FunctionInfo& info)
   return {};
 }
 
+/// Of more than one block.
+bool is_clustered(const Function& entry) {
+  const auto* const directive = entry.directive("reqnctapercluster");
+  if (directive == nullptr) return entry.directive("explicitcluster") != nullptr;
+  return std::ranges::any_of(directive->values, [](std::uint64_t size) { return size > 1; });
+}
+
 void fill_info(Code& code, const Function& entry, std::uint32_t peak_registers) {
   device::FunctionInfo& info = code.info_;
   info.name = std::string(entry.name);
@@ -119,6 +126,7 @@ void fill_info(Code& code, const Function& entry, std::uint32_t peak_registers) 
   info.registers = std::clamp(std::min(peak_registers + 8, limit / 8 * 8), 16u, 255u);
   info.ptx_version = code.module->sm;
   info.binary_version = code.module->sm;
+  info.has_clusters = is_clustered(entry);
 }
 
 }  // namespace

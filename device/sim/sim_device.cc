@@ -231,7 +231,7 @@ Result<void> SimDevice::launch(const device::LaunchSpec& spec, device::Stream st
   auto cost = check_launch(target->info, spec.grid, spec.block, spec.dynamic_shared_bytes,
                            target->required_block);
   if (!cost) return std::unexpected(std::move(cost.error()));
-  if (target->clustered || spec.cluster.count() > 1) {
+  if (target->info.has_clusters || spec.cluster.count() > 1) {
     return fail(
         ErrorCode::kNotSupported,
         fmt::format("{}: the simulated device has no thread block clusters", target->info.name));

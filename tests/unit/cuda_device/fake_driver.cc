@@ -307,9 +307,9 @@ void answer_about_green_contexts(Driver& driver) {
   };
   driver.cuDevSmResourceSplitByCount.function = [](CUdevResource* parts, unsigned int* count,
                                                    const CUdevResource*, CUdevResource* rest,
-                                                   unsigned int, unsigned int size) {
+                                                   unsigned int flags, unsigned int size) {
     return noted("cuDevSmResourceSplitByCount", std::to_string(size),
-                 [&] { return fake->green.split(parts, count, rest, size); });
+                 [&] { return fake->green.split(parts, count, rest, flags, size); });
   };
   driver.cuDevResourceGenerateDesc.function = [](CUdevResourceDesc* description,
                                                  CUdevResource* parts, unsigned int count) {

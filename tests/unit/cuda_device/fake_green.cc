@@ -64,8 +64,11 @@ CUresult FakeGreen::resource(CUdevResource* resource) const {
 }
 
 CUresult FakeGreen::split(CUdevResource* parts, unsigned int* count, CUdevResource* rest,
-                          unsigned int size) {
-  const std::size_t group = (size + kGroup - 1) / kGroup * kGroup;
+                          unsigned int flags, unsigned int size) {
+  const bool in_pairs = (flags & CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING) != 0;
+  if (in_pairs && !cuts_pairs) return CUDA_ERROR_INVALID_VALUE;
+  const std::uint32_t least = in_pairs ? kPair : kGroup;
+  const std::size_t group = (size + least - 1) / least * least;
   const auto most = static_cast<unsigned int>(kSms / group);
   if (parts == nullptr) {
     *count = most;

@@ -19,6 +19,7 @@ class FakeGreen {
 
   static constexpr std::uint32_t kSms = 36;  // four groups of eight, and four SMs left over
   static constexpr std::uint32_t kGroup = 8;
+  static constexpr std::uint32_t kPair = 2;
   static constexpr CUdeviceptr kTable = 0x5000;  // the only variable of any module
   static constexpr std::uint32_t kTableWords = 64;
 
@@ -26,6 +27,7 @@ class FakeGreen {
   bool joins = true;                    // whether a descriptor may have several parts
   bool joins_remainder = true;          // and what is left over among them
   bool cuts_elsewhere = false;          // larger groups do not begin where smaller ones do
+  bool cuts_pairs = false;              // SMs need not be of one GPC
   std::uint32_t sms_per_launch = kSms;  // how many of its SMs one launch reaches
   std::set<std::uint32_t> busy;         // SMs without room
   std::set<std::uint32_t> stolen;       // SMs that run blocks of every green context
@@ -39,7 +41,8 @@ class FakeGreen {
 
   // --- The driver's side ---
   CUresult resource(CUdevResource* resource) const;
-  CUresult split(CUdevResource* parts, unsigned int* count, CUdevResource* rest, unsigned int size);
+  CUresult split(CUdevResource* parts, unsigned int* count, CUdevResource* rest, unsigned int flags,
+                 unsigned int size);
   CUresult describe(CUdevResourceDesc* description, const CUdevResource* parts, unsigned int count);
   void create(CUgreenCtx green, CUdevResourceDesc description);
   void destroy(CUgreenCtx green) { greens_.erase(green); }

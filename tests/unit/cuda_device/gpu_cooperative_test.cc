@@ -58,5 +58,13 @@ TEST_F(GpuCooperativeTest, BlocksKnowTheirRankInTheClusterOfTheLaunch) {
   EXPECT_GE(*device_->max_cluster_size(spec), 8u);
 }
 
+TEST_F(GpuCooperativeTest, AFunctionKnowsOfTheClustersThatItWasCompiledFor) {
+  EXPECT_FALSE(device_->function_info(spec_of("ranks", 8).function)->has_clusters);
+  module_ = *load(
+      ".version 8.0\n.target sm_90\n.address_size 64\n"
+      ".visible .entry four() .explicitcluster .reqnctapercluster 4, 1, 1 { ret; }\n");
+  EXPECT_TRUE(device_->function_info(*device_->find_function(*module_, "four"))->has_clusters);
+}
+
 }  // namespace
 }  // namespace slate::cuda

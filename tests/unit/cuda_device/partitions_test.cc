@@ -150,6 +150,36 @@ TEST_F(PartitionRulesTest, APartitionHasTheSmsOfItsUnits) {
   }
 }
 
+TEST_F(PartitionRulesTest, UnitsAreSpreadWhereTheDriverCutsPairs) {
+  fake_.green.cuts_pairs = true;
+  const auto units = device_->partition_units();
+  ASSERT_TRUE(units) << units.error().message;
+  // 18 pairs in steps of 5: 0, 5, 10, 15, then 2, 7, 12, 17 ...; what is left over joins the last.
+  ASSERT_EQ(units->size(), 4);
+  EXPECT_EQ(units->front(), (Sms{0, 4, 9, 13, 18, 22, 27, 31}));
+  EXPECT_EQ(units->back().size(), FakeGreen::kGroup + 2 * FakeGreen::kPair);
+  std::set<std::uint32_t> all;
+  for (const auto& unit : *units) all.insert(unit.begin(), unit.end());
+  EXPECT_EQ(all.size(), FakeGreen::kSms);
+  for (std::uint32_t first = 0; first < 4; ++first) {
+    for (std::uint32_t count = 1; count <= 4 - first; ++count) {
+      EXPECT_EQ(sms_of_partition(first, count), sms_of_units(first, count))
+          << first << " " << count;
+    }
+  }
+  EXPECT_EQ(code_of_partition(2, 3), ErrorCode::kInvalidValue);
+}
+
+TEST_F(PartitionRulesTest, PairsThatCannotBeJoinedMakeNoUnits) {
+  fake_.green.cuts_pairs = true;
+  fake_.green.joins = false;
+  const auto units = device_->partition_units();
+  ASSERT_TRUE(units) << units.error().message;
+  EXPECT_EQ(units->size(), 5);
+  EXPECT_EQ(units->front(), (Sms{0, 4, 8, 12, 16, 20, 24, 28}));
+  EXPECT_EQ(sms_of_partition(0, 3), sms_of_units(0, 3));
+}
+
 TEST_F(PartitionRulesTest, UnitsThatThereAreNotAreInvalid) {
   for (const auto& [first, count] :
        {std::pair{0U, 0U}, {5U, 1U}, {4U, 2U}, {0U, 6U}, {1U, ~0U}, {~0U, 1U}}) {

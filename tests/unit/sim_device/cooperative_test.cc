@@ -88,7 +88,9 @@ TEST_F(CooperativeTest, ClustersAreRefusedInWords) {
   spec = {};
   spec.function = function("two");
   EXPECT_EQ(device_->launch(spec, stream_).error().code, ErrorCode::kNotSupported);
+  EXPECT_TRUE(device_->function_info(spec.function)->has_clusters);
   spec.function = function("one");
+  EXPECT_FALSE(device_->function_info(spec.function)->has_clusters);
   EXPECT_TRUE(device_->launch(spec, stream_));
   EXPECT_TRUE(finish(stream_));
 }
