@@ -43,7 +43,7 @@ FakeDevice::~FakeDevice() {
 bool FakeDevice::holds_nothing() const {
   const std::lock_guard lock(mutex_);
   return reserved_.empty() && mapped_.empty() && registered_.empty() && modules_.empty() &&
-         streams_.empty() && arrays_.empty() && objects_.empty();
+         partitions_.empty() && streams_.empty() && arrays_.empty() && objects_.empty();
 }
 
 void FakeDevice::hold(bool held) {
@@ -221,22 +221,28 @@ void FakeDevice::unmap_host(device::AddressRange range) {
 }
 
 Result<std::vector<std::vector<std::uint32_t>>> FakeDevice::partition_units() {
+  if (can_be_partitioned_) return std::vector<std::vector<std::uint32_t>>{{0}, {1}, {2}, {3}};
   return fail(ErrorCode::kNotSupported, "the fake device cannot be partitioned");
 }
 
 Result<device::Partition> FakeDevice::create_partition(std::uint32_t, std::uint32_t) {
-  return std::unexpected(partition_units().error());
+  if (const auto units = partition_units(); !units) return std::unexpected(units.error());
+  const std::lock_guard lock(mutex_);
+  partitions_.insert(next_);
+  return device::Partition{next_++};
 }
 
-void FakeDevice::destroy_partition(device::Partition) {
-  SLATE_CHECK(!"there is no partition");
+void FakeDevice::destroy_partition(device::Partition partition) {
+  const std::lock_guard lock(mutex_);
+  SLATE_CHECK(partitions_.erase(static_cast<std::uint64_t>(partition)) == 1);
 }
 
 Result<device::Stream> FakeDevice::create_stream(int, device::Partition partition) {
-  SLATE_CHECK(partition == device::kWholeDevice);
   const std::lock_guard lock(mutex_);
+  const auto part = static_cast<std::uint64_t>(partition);
+  SLATE_CHECK(partition == device::kWholeDevice || partitions_.contains(part));
   if (lost_) return fail(ErrorCode::kIllegalAddress, "the device is lost");
-  streams_.emplace(next_, Queue{});
+  streams_[next_].partition = part;
   return device::Stream{next_++};
 }
 
@@ -343,7 +349,12 @@ Result<void> FakeDevice::launch(const device::LaunchSpec& spec, device::Stream s
     return fail(ErrorCode::kInvalidConfiguration, "too much shared memory");
   Piece piece = piece_of(spec);
   if (before_launch_) before_launch_(piece.name);
-  newest_.store({.ahead = spec.ahead, .carveout = spec.carveout});
+  {
+    const std::lock_guard lock(mutex_);
+    const Queue& queue = streams_.at(static_cast<std::uint64_t>(stream));
+    newest_.store(
+        {.ahead = spec.ahead, .on_a_part = queue.partition != 0, .carveout = spec.carveout});
+  }
   launches_.fetch_add(1);
   return push(stream, std::move(piece));
 }

@@ -34,6 +34,7 @@ class FakeDevice : public device::Device {
     std::uint32_t registers = 0;  // of a thread; they limit nothing here
     std::uint32_t local_bytes = 0;
     std::uint32_t static_shared_bytes = 0;
+    bool has_clusters = false;
   };
 
   // --- The test's side ---
@@ -54,11 +55,14 @@ class FakeDevice : public device::Device {
   /// How the newest launch was to go.
   struct Newest {
     bool ahead = false;
+    bool on_a_part = false;  // of the device
     std::uint32_t carveout = 0;
   };
   Newest newest() const { return newest_.load(); }
   /// Of 160 KiB, that is 64.
   static constexpr std::uint32_t kCommonCarveout = 40;
+  /// Each of its four SMs is a unit from now on. It could not be partitioned before.
+  void allow_partitions() { can_be_partitioned_ = true; }
   /// info() says that it is not simulated.
   void pretend_to_be_hardware() { info_.is_simulated = 0; }
   /// cancel() answers kNotSupported, as cuda does.
@@ -111,7 +115,6 @@ class FakeDevice : public device::Device {
     return raised_limit_;
   }
   Result<device::AddressRange> find_global(device::Module module, const std::string& name) override;
-  /// It cannot be partitioned.
   Result<std::vector<std::vector<std::uint32_t>>> partition_units() override;
   Result<device::Partition> create_partition(std::uint32_t first_unit,
                                              std::uint32_t unit_count) override;
@@ -166,6 +169,7 @@ class FakeDevice : public device::Device {
   struct Queue {
     std::deque<Piece> pieces;
     std::optional<Error> fault;
+    std::uint64_t partition = 0;  // 0: the whole device
   };
 
   struct FakeArray;
@@ -205,6 +209,8 @@ class FakeDevice : public device::Device {
   std::map<std::uint64_t, std::unique_ptr<std::uint64_t>> modules_;  // each with one global, "g"
   std::map<std::string, KernelNeeds> kernels_;
   std::map<std::uint64_t, std::string> functions_;
+  bool can_be_partitioned_ = false;
+  std::set<std::uint64_t> partitions_;
   std::map<std::uint64_t, Queue> streams_;
   std::map<std::uint64_t, MarkPointer> events_;
   std::map<std::uint64_t, std::shared_ptr<FakeArray>> arrays_;

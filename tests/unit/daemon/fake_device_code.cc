@@ -91,6 +91,7 @@ Result<device::FunctionInfo> FakeDevice::function_info(device::Function function
   device::FunctionInfo info;
   info.name = functions_.at(static_cast<std::uint64_t>(function));
   const KernelNeeds& needs = kernels_.at(info.name);
+  info.has_clusters = needs.has_clusters;
   info.registers = needs.registers;
   info.local_bytes = needs.local_bytes;
   info.static_shared_bytes = needs.static_shared_bytes;
