@@ -59,10 +59,8 @@ void FunctionDecoder::decode_brx(const Instruction& instruction) {
   std::vector<std::uint32_t>& tables = context_.code.branch_tables;
   const auto first = static_cast<std::uint32_t>(tables.size());
   for (const Operand& target : function_.labels[table->index].targets) {
-    const auto found = std::ranges::find(function_.labels, target.text, &ptx::Label::name);
-    if (found == function_.labels.end()) return unsupported();
-    table_fixups_.emplace_back(static_cast<std::uint32_t>(tables.size()),
-                               static_cast<std::uint32_t>(found - function_.labels.begin()));
+    if (target.reference != ptx::Reference::kLabel) return unsupported();
+    table_fixups_.emplace_back(static_cast<std::uint32_t>(tables.size()), target.index);
     tables.push_back(0);
   }
   if (bad_) return;

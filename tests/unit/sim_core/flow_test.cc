@@ -231,6 +231,26 @@ TEST(FlowTest, BranchTablesSendLanesToTheirEntry) {
   for (std::uint32_t i = 0; i < 32; ++i) EXPECT_EQ(machine.words()[i], 10 + i % 4);
 }
 
+TEST(FlowTest, ABranchTableMeansTheLabelsOfItsOwnScope) {
+  Machine machine;
+  const std::string body = R"(
+    and.b32 %r2, %r1, 1;
+    mov.u32 %r3, 0;
+    { A: add.u32 %r3, %r3, 1;
+      B: add.u32 %r3, %r3, 1;
+      setp.gt.u32 %p1, %r3, 2;
+      @%p1 bra END; }
+    { TABLE: .branchtargets A, B;
+      brx.idx %r2, TABLE;
+      A: add.u32 %r3, %r3, 10; bra END;
+      B: add.u32 %r3, %r3, 20; }
+  END:
+    st.global.u32 [%rd4], %r3;)";
+  const Outcome outcome = machine.run(entry(body));
+  ASSERT_TRUE(outcome.ok()) << outcome.message();
+  for (std::uint32_t i = 0; i < 32; ++i) EXPECT_EQ(machine.words()[i], 12 + i % 2 * 10);
+}
+
 TEST(FlowTest, GuardsActOnEachLane) {
   Machine machine;
   const std::string body = R"(
