@@ -127,8 +127,9 @@ struct Box {
 
 /// What threads share besides memory that somebody allocated.
 enum class Limit : std::uint32_t {
-  kStack = 0,  // bytes a thread
-  kHeap = 1,   // bytes of all that malloc() gives in kernels that came as machine code
+  kStack = 0,            // bytes a thread
+  kHeap = 1,             // bytes of all that malloc() gives in kernels that came as machine code
+  kPendingLaunches = 2,  // launches by kernels, beyond which they fail unseen by the host
 };
 
 /// What kernels print by CUDA's own printf goes to this process's stdout.
@@ -212,7 +213,7 @@ class Device {
   virtual Result<AddressRange> find_global(Module module, const std::string& name) = 0;
   /// Gives launches of modules loaded from now on at least so much, whoever's they are; never less
   /// than before. kInvalidValue for more than there can be, and on cuda for a heap that is in use.
-  virtual Result<void> raise_limit(Limit limit, std::uint64_t bytes) = 0;
+  virtual Result<void> raise_limit(Limit limit, std::uint64_t value) = 0;
 
   // --- Arrays, textures, surfaces
   // --------------------------------------------------------------------

@@ -262,9 +262,10 @@ struct HandleCommand {
 };
 /// For kernels of modules loaded from now on; all sessions of a device have the largest.
 struct LimitRaise {
-  std::uint32_t limit;  // 0: bytes of a thread's stack, 1: bytes of the heap of malloc()
+  // 0: bytes of a thread's stack, 1: bytes of the heap of malloc(), 2: pending launches by kernels
+  std::uint32_t limit;
   std::uint32_t reserved;
-  std::uint64_t bytes;
+  std::uint64_t value;
 };
 /// An allocation of another session, at the address that it has there, and how often this session
 /// has it open now.

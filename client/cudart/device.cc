@@ -221,6 +221,8 @@ cudaError_t cudaDeviceSetLimit(cudaLimit limit, std::size_t value) {
       done = session.set_print_fifo_bytes(value);
     } else if (number == cudaLimitStackSize) {
       done = session.raise_stack(value);
+    } else if (number == cudaLimitDevRuntimePendingLaunchCount) {
+      done = session.raise_pending_launches(value);
     } else if (number == cudaLimitMallocHeapSize) {
       done = session.set_heap_bytes(value);
     }

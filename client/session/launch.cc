@@ -66,14 +66,18 @@ Result<std::uint64_t> Session::send_module(ImageKind kind, std::span<const std::
   return load.module;
 }
 
-Result<void> Session::raise_limit(std::uint32_t limit, std::uint64_t bytes) {
-  auto reply = call<Nothing>(CommandType::kLimitRaise, ipc::LimitRaise{limit, 0, bytes});
+Result<void> Session::raise_limit(std::uint32_t limit, std::uint64_t value) {
+  auto reply = call<Nothing>(CommandType::kLimitRaise, ipc::LimitRaise{limit, 0, value});
   if (!reply) return std::unexpected(reply.error());
   return {};
 }
 
 Result<void> Session::raise_stack(std::uint64_t bytes) {
   return raise_limit(0, bytes);
+}
+
+Result<void> Session::raise_pending_launches(std::uint64_t count) {
+  return raise_limit(2, count);
 }
 
 Result<std::unique_ptr<Function>> Session::find_function(std::uint64_t module,

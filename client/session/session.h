@@ -275,6 +275,8 @@ class Session {
   /// A thread's stack in kernels of modules loaded from now on: at least so many bytes. Shared by
   /// all sessions.
   Result<void> raise_stack(std::uint64_t bytes);
+  /// Launches by kernels that may wait for their turn: at least so many. Shared likewise.
+  Result<void> raise_pending_launches(std::uint64_t count);
   Result<std::unique_ptr<Function>> find_function(std::uint64_t module, const std::string& name);
   Result<void> set_max_dynamic_shared(Function& function, std::uint32_t bytes);
   /// How many clusters of this launch run at once, or (`largest`) how many blocks one may have.
@@ -323,7 +325,7 @@ class Session {
   Result<void> connect_heap(std::uint64_t module);
   void raise_drivers_heap(std::span<const std::byte> code);
   Result<void> look_for_assertions();
-  Result<void> raise_limit(std::uint32_t limit, std::uint64_t bytes);
+  Result<void> raise_limit(std::uint32_t limit, std::uint64_t value);
   template <typename Body>
   Result<void> post(ipc::CommandType type, const Body& body);
   /// The same for work on a stream, which is noted in progress_.

@@ -9,8 +9,8 @@ namespace slate::daemon {
 namespace {
 
 /// A thread's, as the driver has it; and what one session may take of the memory of all.
-constexpr std::uint64_t kMostStackBytes = 512 << 10;
-constexpr std::uint64_t kMostHeapBytes = std::uint64_t{4} << 30;
+// What any session may raise a device::Limit to.
+constexpr std::uint64_t kMostOfLimit[] = {512 << 10, std::uint64_t{4} << 30, 256 << 10};
 
 std::string name_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -97,13 +97,11 @@ Result<void> Session::function_set_shared(const ipc::Command& command, Reply&) {
 Result<void> Session::limit_raise(const ipc::Command& command, Reply&) {
   const auto request = command.as<ipc::LimitRaise>();
   if (!request) return std::unexpected(request.error());
-  const auto limit = static_cast<device::Limit>(request->limit);
-  const std::uint64_t most = limit == device::Limit::kStack ? kMostStackBytes : kMostHeapBytes;
-  if (limit > device::Limit::kHeap || request->bytes > most) {
+  if (request->limit >= std::size(kMostOfLimit) || request->value > kMostOfLimit[request->limit]) {
     return slate::fail(ErrorCode::kInvalidValue,
-                       fmt::format("limit {} of {} bytes", request->limit, request->bytes));
+                       fmt::format("limit {} of {}", request->limit, request->value));
   }
-  return checked(device_.raise_limit(limit, request->bytes));
+  return checked(device_.raise_limit(static_cast<device::Limit>(request->limit), request->value));
 }
 
 Result<void> Session::global_get(const ipc::Command& command, Reply& reply) {

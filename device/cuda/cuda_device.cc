@@ -196,17 +196,18 @@ Result<device::AddressRange> CudaDevice::find_global(device::Module module,
   return cuda::find_global(*context_, raw(module), name);
 }
 
-Result<void> CudaDevice::raise_limit(device::Limit limit, std::uint64_t bytes) {
+Result<void> CudaDevice::raise_limit(device::Limit limit, std::uint64_t value) {
   if (!driver().cuCtxGetLimit || !driver().cuCtxSetLimit) {
     return fail(ErrorCode::kNotSupported, "the driver lacks cuCtxSetLimit");
   }
-  const CUlimit its =
-      limit == device::Limit::kStack ? CU_LIMIT_STACK_SIZE : CU_LIMIT_MALLOC_HEAP_SIZE;
+  static constexpr CUlimit kTheirs[] = {CU_LIMIT_STACK_SIZE, CU_LIMIT_MALLOC_HEAP_SIZE,
+                                        CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT};
+  const CUlimit its = kTheirs[static_cast<std::size_t>(limit)];
   const std::lock_guard lock(limits_mutex_);
   std::size_t present = 0;
   if (auto told = context_->call(driver().cuCtxGetLimit, &present, its); !told) return told;
-  if (bytes <= present) return {};
-  const auto raised = context_->call(driver().cuCtxSetLimit, its, bytes);
+  if (value <= present) return {};
+  const auto raised = context_->call(driver().cuCtxSetLimit, its, value);
   graphs_.forget(nullptr);  // made for the smaller one
   return raised;
 }

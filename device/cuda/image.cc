@@ -78,9 +78,8 @@ Result<std::string> checked_image(device::ImageKind kind, std::span<const std::b
 bool has_device_launches(std::span<const std::byte> image) {
   // From CUDA 12 on, and before.
   constexpr std::string_view kNames[] = {"__cudaCDP", "cudaLaunchDevice"};
-  return std::ranges::any_of(kNames, [image](std::string_view name) {
-    return ::memmem(image.data(), image.size(), name.data(), name.size()) != nullptr;
-  });
+  const std::string_view text(reinterpret_cast<const char*>(image.data()), image.size());
+  return std::ranges::any_of(kNames, [text](std::string_view name) { return text.contains(name); });
 }
 
 }  // namespace slate::cuda

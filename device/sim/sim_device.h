@@ -51,7 +51,7 @@ class SimDevice final : public device::Device {
   Result<std::uint32_t> max_active_clusters(const device::LaunchSpec& spec) override;
   Result<std::uint32_t> max_cluster_size(const device::LaunchSpec& spec) override;
   Result<void> set_max_dynamic_shared(device::Function function, std::uint32_t bytes) override;
-  Result<void> raise_limit(device::Limit limit, std::uint64_t bytes) override;
+  Result<void> raise_limit(device::Limit limit, std::uint64_t value) override;
   Result<device::AddressRange> find_global(device::Module module, const std::string& name) override;
 
   Result<device::Array> create_array(const ArraySpec& spec) override;

@@ -33,6 +33,14 @@ __global__ void scatter(unsigned* values, unsigned step) {
   add<<<kCount / 256, 256, 0, cudaStreamFireAndForget>>>(values, step);
 }
 
+__global__ void add_one(unsigned* total) {
+  atomicAdd(total, 1);
+}
+
+__global__ void fan_out(unsigned* total, unsigned count) {
+  for (unsigned i = 0; i < count; ++i) add_one<<<1, 1, 0, cudaStreamFireAndForget>>>(total);
+}
+
 static unsigned wrong_values(const std::vector<unsigned>& values, unsigned expected) {
   unsigned wrong = 0;
   for (const unsigned value : values) wrong += value != expected;
@@ -41,6 +49,7 @@ static unsigned wrong_values(const std::vector<unsigned>& values, unsigned expec
 
 int main() {
   unsigned *values = nullptr, *sums = nullptr, *steps = nullptr;
+  cudaDeviceSetLimit(cudaLimitDevRuntimePendingLaunchCount, 8192);
   cudaMalloc(&values, kCount * sizeof(unsigned));
   cudaMalloc(&sums, kLaunches * sizeof(unsigned));
   cudaMalloc(&steps, sizeof(unsigned));
@@ -80,6 +89,12 @@ int main() {
   for (unsigned step = 0; step < kLaunches; ++step)
     early += found_sums[step] != counted + 5 * (step + 1);
   std::printf("copies: %u of %u early\n", early, kLaunches);
+
+  // More at once than there may be without asking.
+  cudaMemset(steps, 0, sizeof(unsigned));
+  fan_out<<<1, 1>>>(steps, 6000);
+  cudaMemcpy(&counted, steps, sizeof(counted), cudaMemcpyDeviceToHost);
+  std::printf("fanned out to %u of 6000\n", counted);
   std::printf("%s, ", cudaGetErrorName(cudaDeviceSynchronize()));
   std::printf("%s\n", cudaGetErrorName(cudaGetLastError()));
 }

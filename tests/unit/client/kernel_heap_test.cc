@@ -195,7 +195,7 @@ TEST_F(KernelHeapTest, MachineCodeThatCallsMallocHasTheDriversHeap) {
                         "ELF malloc"));
   const auto raised = *engine.wait_for(CommandType::kLimitRaise).as<ipc::LimitRaise>();
   EXPECT_EQ(raised.limit, 1u);
-  EXPECT_EQ(raised.bytes, 64u << 20);
+  EXPECT_EQ(raised.value, 64u << 20);
   EXPECT_TRUE(all_allocated().empty());
 }
 

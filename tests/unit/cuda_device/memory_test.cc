@@ -18,6 +18,10 @@ TEST_F(MemoryRulesTest, LimitsAreRaisedAndNeverLowered) {
   ASSERT_TRUE(device_->raise_limit(device::Limit::kHeap, 1 << 20));
   EXPECT_EQ(fake_.calls().back(),
             "cuCtxSetLimit " + std::to_string(int{CU_LIMIT_MALLOC_HEAP_SIZE}) + " 1048576");
+  ASSERT_TRUE(device_->raise_limit(device::Limit::kPendingLaunches, 8192));
+  EXPECT_EQ(
+      fake_.calls().back(),
+      "cuCtxSetLimit " + std::to_string(int{CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT}) + " 8192");
   fake_.fail("cuCtxSetLimit", CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(device_->raise_limit(device::Limit::kHeap, 2 << 20).error().code,
             ErrorCode::kInvalidValue);

@@ -108,7 +108,7 @@ class FakeDevice : public device::Device {
   Result<std::uint32_t> max_active_clusters(const device::LaunchSpec& spec) override;
   Result<std::uint32_t> max_cluster_size(const device::LaunchSpec& spec) override;
   Result<void> set_max_dynamic_shared(device::Function function, std::uint32_t bytes) override;
-  Result<void> raise_limit(device::Limit limit, std::uint64_t bytes) override;
+  Result<void> raise_limit(device::Limit limit, std::uint64_t value) override;
   /// What was asked for last.
   std::pair<device::Limit, std::uint64_t> raised_limit() const {
     const std::lock_guard lock(mutex_);

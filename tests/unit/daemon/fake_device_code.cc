@@ -115,9 +115,9 @@ Result<std::uint32_t> FakeDevice::max_blocks_per_sm(device::Function function,
   return blocks;
 }
 
-Result<void> FakeDevice::raise_limit(device::Limit limit, std::uint64_t bytes) {
+Result<void> FakeDevice::raise_limit(device::Limit limit, std::uint64_t value) {
   const std::lock_guard lock(mutex_);
-  raised_limit_ = {limit, bytes};
+  raised_limit_ = {limit, value};
   return {};
 }
 

@@ -393,11 +393,15 @@ TEST_F(SessionTest, LimitsAreCheckedBeforeTheyAreRaised) {
   EXPECT_EQ(device_.raised_limit().first, device::Limit::kStack);
   EXPECT_EQ(raise(1, 64 << 20), ErrorCode::kNone);
   EXPECT_EQ(device_.raised_limit(), std::pair(device::Limit::kHeap, std::uint64_t{64} << 20));
-  EXPECT_EQ(raise(2, 1), ErrorCode::kInvalidValue);
+  EXPECT_EQ(raise(3, 1), ErrorCode::kInvalidValue);
+  EXPECT_EQ(raise(2, 1 << 20), ErrorCode::kInvalidValue);
   EXPECT_EQ(raise(~0u, 1), ErrorCode::kInvalidValue);
   EXPECT_EQ(raise(0, 1 << 20), ErrorCode::kInvalidValue) << "more stack than a thread can have";
   EXPECT_EQ(raise(1, std::uint64_t{1} << 40), ErrorCode::kInvalidValue);
   EXPECT_EQ(device_.raised_limit().second, std::uint64_t{64} << 20) << "refused ones came through";
+  EXPECT_EQ(raise(2, 8192), ErrorCode::kNone);
+  EXPECT_EQ(device_.raised_limit(),
+            std::pair(device::Limit::kPendingLaunches, std::uint64_t{8192}));
 }
 
 TEST_F(SessionTest, StopTellsTheClient) {
