@@ -192,7 +192,7 @@ class EntryJudge {
       Scope apart = uniformity.apart_in(flow.block_of(i));
       if (instruction.guard) apart = join(apart, uniformity.of(*instruction.guard));
       if (is_block_barrier(instruction)) judge_barrier(instruction, apart, uniformity);
-      if (is_warp_wide(instruction)) judge_warp_wide(instruction, i, apart, uniformity);
+      if (is_warp_wide(instruction)) judge_warp_wide(instruction, apart, uniformity);
       if (instruction.opcode == "call") judge_call(instruction, apart);
     }
     judge_partings(function_, flow, uniformity);
@@ -208,9 +208,12 @@ class EntryJudge {
     // Threads that do not come here may be waiting for the next block at barrier 0.
     if (kind.whole_block && kind.zero) {
       result_.drains = true;
-    } else if (kind.whole_block || kind.zero) {
+    } else if (kind.whole_block || kind.zero || apart == Scope::kThread) {
+      // Natively a partial barrier counts whole warps, whoever of them has left.
       refuse_worker(
           at(instruction.line, "some threads may have left before this named or partial barrier"));
+    } else {
+      note_condition(apart);
     }
   }
 
@@ -225,11 +228,10 @@ class EntryJudge {
                      "this barrier of a part of the block may be barrier 0, which workers use"));
   }
 
-  void judge_warp_wide(const Instruction& instruction, std::uint32_t index, Scope apart,
-                       const Uniformity& uniformity) {
+  void judge_warp_wide(const Instruction& instruction, Scope apart, const Uniformity& uniformity) {
     ++result_.warp_wide;
     note_condition(apart);
-    if (names_present_lanes(instruction, index, uniformity)) return;
+    // Who is there need not be who takes part, even where the mask is of those who are there.
     if (instruction.guard && uniformity.of(*instruction.guard) == Scope::kThread) {
       refuse_missing_lanes(instruction);
     }
@@ -282,9 +284,10 @@ class EntryJudge {
                           const std::vector<std::uint32_t>& weights) {
     const ControlFlow::Block& block = flow.blocks()[branch];
     if (block.exits || block.successors.empty()) return false;  // one side leaves at once
-    const std::uint32_t first = flow.least_weight(block.successors[0], block.meeting, weights);
+    const std::uint32_t first = flow.only_weight(block.successors[0], block.meeting, weights);
+    if (first == ControlFlow::kNone) return false;
     return first != 0 && std::ranges::all_of(block.successors, [&](std::uint32_t successor) {
-             return flow.least_weight(successor, block.meeting, weights) == first;
+             return flow.only_weight(successor, block.meeting, weights) == first;
            });
   }
 
@@ -341,7 +344,7 @@ class EntryJudge {
         refuse_worker(
             at(instruction.line, "some threads may have left before this barrier in a function"));
       }
-      if (is_warp_wide(instruction)) judge_warp_wide(instruction, i, apart, uniformity);
+      if (is_warp_wide(instruction)) judge_warp_wide(instruction, apart, uniformity);
     }
     judge_partings(callee, flow, uniformity);
     if (facts.has(Trait::kBarrier)) callee_barrier_line_ = facts.line(Trait::kBarrier);

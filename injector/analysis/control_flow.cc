@@ -1,7 +1,6 @@
 #include "injector/analysis/control_flow.h"
 
 #include <algorithm>
-#include <queue>
 #include <utility>
 
 namespace slate::injector {
@@ -276,25 +275,34 @@ bool ControlFlow::leads_once(std::uint32_t from, std::uint32_t to) const {
   return std::ranges::find(again, to) == again.end();
 }
 
-std::uint32_t ControlFlow::least_weight(std::uint32_t from, std::uint32_t to,
-                                        const std::vector<std::uint32_t>& weights) const {
+std::uint32_t ControlFlow::only_weight(std::uint32_t from, std::uint32_t to,
+                                       const std::vector<std::uint32_t>& weights) const {
   if (from == to) return 0;
-  using Step = std::pair<std::uint32_t, std::uint32_t>;  // weight up to and with the block, block
-  std::priority_queue<Step, std::vector<Step>, std::greater<>> waiting;
-  std::vector<bool> settled(blocks_.size(), false);
-  waiting.emplace(weights[from], from);
+  // Up to and with the block: on every way there the same, or there is no one answer.
+  std::vector<std::uint32_t> sums(blocks_.size(), kNone);
+  std::vector<std::uint32_t> waiting{from};
+  sums[from] = weights[from];
+  std::uint32_t found = kNone;
+  const auto agrees = [](std::uint32_t& known, std::uint32_t sum) {
+    const bool is_new = known == kNone;
+    if (is_new) known = sum;
+    return known == sum;
+  };
   while (!waiting.empty()) {
-    const auto [weight, block] = waiting.top();
-    waiting.pop();
-    if (block == to) return weight;
-    if (settled[block]) continue;
-    settled[block] = true;
-    if (to == kNone && blocks_[block].exits) return weight;
+    const std::uint32_t block = waiting.back();
+    waiting.pop_back();
+    if (blocks_[block].exits && !agrees(found, sums[block])) return kNone;
     for (const std::uint32_t next : blocks_[block].successors) {
-      waiting.emplace(next == to ? weight : weight + weights[next], next);
+      if (next == to) {
+        if (!agrees(found, sums[block])) return kNone;
+        continue;
+      }
+      const bool is_new = sums[next] == kNone;
+      if (!agrees(sums[next], sums[block] + weights[next])) return kNone;
+      if (is_new) waiting.push_back(next);
     }
   }
-  return kNone;
+  return found;
 }
 
 }  // namespace slate::injector

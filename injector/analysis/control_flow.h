@@ -60,10 +60,11 @@ class ControlFlow {
   /// Whether who has run `from` always comes to `to`, another block, before it can leave, and not a
   /// second time unless it runs `from` again.
   bool leads_once(std::uint32_t from, std::uint32_t to) const;
-  /// The least sum of `weights` (by block) on a path from `from` to the block `to` (or, for kNone,
-  /// to any way out), `to` left out; kNone if there is no path.
-  std::uint32_t least_weight(std::uint32_t from, std::uint32_t to,
-                             const std::vector<std::uint32_t>& weights) const;
+  /// The sum of `weights` (by block) on every path from `from` to the block `to` or out of the
+  /// function, `to` left out; kNone if there is no path, or they differ, as in a loop with a
+  /// weight.
+  std::uint32_t only_weight(std::uint32_t from, std::uint32_t to,
+                            const std::vector<std::uint32_t>& weights) const;
 
  private:
   void split(const ptx::Function& function);

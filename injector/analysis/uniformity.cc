@@ -24,6 +24,8 @@ constexpr std::array<std::string_view, 59> kPure = {
     "sin",  "slct",     "sqrt",     "sub",  "szext",     "tanh",  "testp", "vabsdiff", "vadd",
     "vmad", "vsub",     "xor",      "mapa", "getctarank"};
 
+constexpr std::int64_t kMostOffset = 1 << 30;  // that a comparison of a place may have
+
 /// What sets the carry flag is not: it has a second result, which addc and its like read.
 bool is_pure(const Instruction& instruction) {
   return std::ranges::find(kPure, instruction.opcode) != kPure.end() && !instruction.has("cc");
@@ -194,6 +196,7 @@ std::optional<Scope> Uniformity::constant_per_warp(const Instruction& instructio
   if (!scope) return std::nullopt;
   // Unsigned, tid - 10 < 22 means two limits, of which 10 parts a warp.
   if (offset < 0 && !divides_warp(offset)) return std::nullopt;
+  if (offset >= kMostOffset) return std::nullopt;  // the sum may overflow
   const auto if_true = [&](bool same) { return same ? scope : std::nullopt; };
   const std::int64_t value = *limit - offset;
   if (instruction.opcode == "shr") return if_true(value >= 5);

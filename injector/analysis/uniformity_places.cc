@@ -126,7 +126,12 @@ std::int64_t Uniformity::offset_made_by(const Instruction& instruction) const {
   const auto& operands = instruction.operands;
   const bool adds = instruction.opcode == "add" && operands.size() == 3 &&
                     operands[2].kind == Operand::Kind::kInteger;
-  return adds ? operands[2].integer : 0;
+  if (!adds) return 0;
+  // Written without a sign or with one, the register has no more bits.
+  const std::int64_t offset = operands[2].integer;
+  if (instruction.has("s64") || instruction.has("u64")) return offset;
+  const bool half = instruction.has("s16") || instruction.has("u16");
+  return half ? static_cast<std::int16_t>(offset) : static_cast<std::int32_t>(offset);
 }
 
 void Uniformity::find_definitions() {

@@ -57,8 +57,9 @@ class WorkerWriter {
   std::string epilogue() const {
     // Threads come here together or one by one, from wherever they return.
     std::string code("$return:\n");
-    if (entry_.drains) code.append(text::kCountThreads).append(text::kDrain);
+    // Before the others are told: they may begin the next block.
     if (entry_.copies_asynchronously) code += "\tcp.async.wait_all;\n";
+    if (entry_.drains) code.append(text::kCountThreads).append(text::kDrain);
     if (copies_ != nullptr) code += copies_->change();
     std::string expanded = expand(code);
     if (counts_index_) {

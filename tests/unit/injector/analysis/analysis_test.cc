@@ -186,7 +186,9 @@ TEST(AnalysisTest, DrainsCannotHoldReducingOrNamedBarriers) {
                  false);
   expect_refused(judge(kLeaveByTid + "bar.sync 1;\nOUT:"), "named or partial", false);
   expect_refused(judge(kLeaveByTid + "bar.sync 0, 64;\nOUT:"), "barrier 0", false);
-  EXPECT_TRUE(judge(kLeaveByTid + "bar.sync 1, 64;\nOUT:")->worker.legal());
+  expect_refused(judge(kLeaveByTid + "bar.sync 1, 64;\nOUT:"), "named or partial", false);
+  const std::string whole_warps = kTid + "setp.ge.u32 %p1, %r1, 64; @%p1 bra OUT;\n";
+  EXPECT_TRUE(judge(whole_warps + "bar.sync 1, 64;\nOUT:")->worker.legal());
 }
 
 TEST(AnalysisTest, DrainsCannotHoldBarriersUnderAPredicate) {
@@ -306,13 +308,30 @@ TEST(AnalysisTest, AnOffsetMovesTheLimit) {
   EXPECT_TRUE(compare("31", "62"));  // tid / 32 != 0
   EXPECT_FALSE(compare("30", "62"));
   EXPECT_TRUE(compare("-32", "31"));
-  EXPECT_FALSE(compare("-10", "21"));  // parts a warp at 10
+  EXPECT_FALSE(compare("-10", "21"));         // parts a warp at 10
+  EXPECT_FALSE(compare("4294967286", "21"));  // the same
+  EXPECT_FALSE(compare("2147483647", "30"));  // may overflow
 }
 
 TEST(AnalysisTest, AMaskOfPresentLanesNamesNobodyWhoLeft) {
   EXPECT_TRUE(
       judge(kLeaveByTid + "activemask.b32 %r5; shfl.sync.idx.b32 %r4, %r1, 0, 31, %r5;\nOUT:")
           ->worker.legal());
+}
+
+TEST(AnalysisTest, AMaskOfPresentLanesNamesThoseWhoDoNotTakePart) {
+  expect_refused(judge(kTid + "activemask.b32 %r5; setp.lt.u32 %p2, %r1, 10;\n"
+                              "@%p2 shfl.sync.idx.b32 %r4, %r1, 0, 31, %r5;"),
+                 "lanes may have left", false);
+}
+
+TEST(AnalysisTest, SidesThatNeverMeetAgainNeedNotHaveAsManyWarpWideInstructions) {
+  expect_refused(judge(kTid + "setp.lt.u32 %p1, %r1, 16; @%p1 bra LOW;\n"
+                              "redux.sync.add.u32 %r4, %r1, 0xffff0000;\n"
+                              "LOOP: redux.sync.add.u32 %r4, %r1, -1; setp.lt.u32 %p2, %r4, %r2;\n"
+                              "@%p2 bra LOOP; ret;\n"
+                              "LOW: redux.sync.add.u32 %r4, %r1, 0xffff; ret;"),
+                 "lanes may have left", false);
 }
 
 TEST(AnalysisTest, AMaskMadeBeforeLanesLeaveNamesThoseWhoLeft) {
