@@ -134,6 +134,7 @@ bool HeldCommands::must_wait(const Command& command) const {
 }
 
 Result<void> HeldCommands::keep(Command command, std::uint64_t position) {
+  command.body.shrink_to_fit();  // it may have the room of a larger one before it
   bytes_ += command.body.size();
   if (kept_.size() >= kMostCommands || bytes_ > kMostBytes) {
     return fail(ErrorCode::kLimit, "too many commands wait behind a host function or a kernel");

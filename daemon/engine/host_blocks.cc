@@ -58,7 +58,12 @@ Result<ipc::HostReply> HostBlocks::allocate(std::uint64_t id, std::uint64_t byte
   if (id == 0 || blocks_.contains(id) || bytes == 0 || bytes % ipc::HostMemory::kGrain != 0) {
     return fail(ErrorCode::kProtocol, fmt::format("host memory {} of {} bytes", id, bytes));
   }
-  if (blocks_.size() >= kMostBlocks || unmapped_ >= kMostUnmapped)
+  // Those that work may still use are mapped, too, and a process has only so many mappings.
+  const std::size_t retired = [this] {
+    const std::lock_guard lock(mutex_);
+    return retired_.size();
+  }();
+  if (blocks_.size() + retired >= kMostBlocks || unmapped_ >= kMostUnmapped)
     return fail(ErrorCode::kLimit, "too many blocks of shared host memory");
   if (bytes > limit_ - std::min(limit_, bytes_.load())) {
     return fail(ErrorCode::kOutOfMemory,

@@ -235,9 +235,13 @@ void ModuleStore::release() {
   functions_.clear();
   globals_.clear();
   modules_.clear();
-  const std::lock_guard lock(mutex_);
-  for (const device::Module module : loaded_) device_.unload_module(module);
-  loaded_.clear();
+  // Unloading may wait for kernels, and nobody who only asks how many there are is to wait for it.
+  std::set<device::Module> all;
+  {
+    const std::lock_guard lock(mutex_);
+    all.swap(loaded_);
+  }
+  for (const device::Module module : all) device_.unload_module(module);
 }
 
 }  // namespace slate::daemon

@@ -89,6 +89,8 @@ Result<void> Session::function_set_shared(const ipc::Command& command, Reply&) {
   if (!request) return std::unexpected(request.error());
   const auto record = modules_.find_function(request->function);
   if (!record) return std::unexpected(record.error());
+  // Never lower: launches that wait were accepted with more. The client keeps to what was set last.
+  if (request->bytes <= (*record)->info.max_dynamic_shared_bytes) return {};
   const auto done = checked(device_.set_max_dynamic_shared((*record)->function, request->bytes));
   if (done) (*record)->info.max_dynamic_shared_bytes = request->bytes;
   return done;
