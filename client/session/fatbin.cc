@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <string_view>
 
 #include "client/session/say.h"
 #include "injector/link/link.h"
@@ -47,6 +48,15 @@ struct Parsed {
   FatBinaryEntry entry;
 };
 
+/// Of the assembler's, behind the header's fields, those that the code may count on.
+bool has_options(std::span<const std::byte> header) {
+  const std::string_view text(reinterpret_cast<const char*>(header.data()), header.size());
+  constexpr std::string_view kOptions[] = {"maxrregcount", "dlcm", "dscm", "def-load-cache",
+                                           "def-store-cache"};
+  return std::ranges::any_of(kOptions,
+                             [text](std::string_view option) { return text.contains(option); });
+}
+
 Result<Parsed> parse_entry(std::span<const std::byte> rest) {
   if (rest.size() < kEntryHeaderBytes) return damaged("an entry's header is cut off");
   const auto header_bytes = read<std::uint32_t>(rest, 4);
@@ -65,6 +75,7 @@ Result<Parsed> parse_entry(std::span<const std::byte> rest) {
   entry.architecture = read<std::uint32_t>(rest, 28);
   if (flags & kFlagZstd) entry.packing = Packing::kZstd;
   if (flags & kFlagLz4) entry.packing = Packing::kLz4;
+  entry.needs_options = has_options(rest.first(header_bytes));
   entry.payload = rest.subspan(header_bytes, payload_bytes);
   if (entry.packing != Packing::kNone) {
     entry.payload = entry.payload.first(packed_bytes);
@@ -92,7 +103,11 @@ bool unpack_into(const FatBinaryEntry& entry, std::vector<std::byte>& out) {
 std::uint32_t suitability(const FatBinaryEntry& entry, std::uint32_t capability, bool ptx_first) {
   if (entry.architecture > capability) return 0;
   const std::uint32_t age = 2 * entry.architecture;
-  if (entry.kind == ImageKind::kPtx) return age + (ptx_first ? 0x10000 : 1);
+  if (entry.kind == ImageKind::kPtx) {
+    if (ptx_first) return age + 0x10000;
+    // Machine code of the same age has been assembled with its options, which we drop.
+    return entry.needs_options ? age - 1 : age + 1;
+  }
   return entry.architecture / 10 == capability / 10 ? age : 0;
 }
 

@@ -23,6 +23,8 @@ struct FatBinaryEntry {
   Packing packing = Packing::kNone;
   std::span<const std::byte> payload;
   std::uint64_t unpacked_bytes = 0;  // when packed
+  /// PTX that is to be assembled with options that change what it does: registers, caching.
+  bool needs_options = false;
 };
 
 struct Image {

@@ -80,6 +80,16 @@ TEST(FatbinTest, OlderPtxThanTheMachineCodeIsOnlyForADeviceThatRunsNoOther) {
   EXPECT_EQ(image_of_wrapper(&wrapper, 90, true)->kind, ImageKind::kPtx);
 }
 
+TEST(FatbinTest, WhatWasAssembledWithOptionsThatMatterIsTakenAsMachineCode) {
+  for (const char* name : {"few_registers", "uncached"}) {
+    const Bytes code = load(name);
+    EXPECT_EQ(choose_image(code, 90)->kind, ImageKind::kElf) << name;
+    EXPECT_EQ(choose_image(code, 90, true)->kind, ImageKind::kPtx) << name;
+    EXPECT_EQ(choose_image(code, 100)->kind, ImageKind::kPtx) << name << ": better than nothing";
+  }
+  EXPECT_EQ(choose_image(load("lines"), 90)->kind, ImageKind::kPtx);
+}
+
 TEST(FatbinTest, MachineCodeServesItsMajorVersionOnly) {
   const Bytes elf = load("elf_only");
   const auto exact = choose_image(elf, 86);
