@@ -102,7 +102,7 @@ std::optional<Answer> capture_copy(Session& session, const CopyCall& call, std::
 }
 
 Answer copy_on_host(Session& session, const CopyCall& call, std::uint64_t stream) {
-  if (auto ok = session.synchronize(ipc::TargetKind::kStream, stream); !ok) {
+  if (auto ok = session.wait_for_turn(stream); !ok) {
     return std::unexpected<Failure>(ok.error());
   }
   auto* to = static_cast<std::byte*>(call.to);
@@ -243,7 +243,7 @@ Answer fill(Session& session, const FillCall& call, std::uint64_t stream) {
     return {};
   };
   if (!side->device) {
-    if (auto ok = wait(); !ok) return ok;
+    if (auto ok = session.wait_for_turn(stream); !ok) return std::unexpected<Failure>(ok.error());
     const bool uniform = is_uniform(call);
     const std::vector<std::byte> row = uniform ? std::vector<std::byte>() : row_of(call);
     for (std::size_t y = 0; y < call.height; ++y) {

@@ -130,7 +130,20 @@ struct Exec {
   /// replaced, only its work.
   std::map<const Node*, Node*> copies;
   unsigned long long flags = 0;
-  std::mutex running;  // guards the nodes' work
+  std::mutex running;  // guards the nodes' work, and what follows
+  /// An event behind the last launch, for the next one in another stream; 0: there was none.
+  std::uint64_t launched = 0;
+  std::uint64_t launched_in = 0;  // the stream
+  std::uint64_t its_session = 0;  // by serial()
+
+  Exec() = default;
+  Exec(const Exec&) = delete;
+  Exec& operator=(const Exec&) = delete;
+  ~Exec();
+  /// Before and after its nodes are given to the stream, by turns: launches of one executable graph
+  /// follow one another, whatever their streams.
+  Answer begin_launch(Session& session, std::uint64_t stream);
+  Answer end_launch(Session& session, std::uint64_t stream);
 };
 
 /// What lives. Of the process; never destroyed, like Process.

@@ -53,7 +53,10 @@ cudaError_t launch(cudaGraphExec_t exec, cudaStream_t stream, DefaultStream zero
       if (!frees) return deny(cudaErrorInvalidValue);
       allocation->memory->set_allocated(false);
     }
-    return run_graph(session, *its->graph, *id);
+    if (auto ok = its->begin_launch(session, *id); !ok) return ok;
+    auto done = run_graph(session, *its->graph, *id);
+    const auto ended = its->end_launch(session, *id);
+    return done ? ended : done;
   });
 }
 
@@ -156,6 +159,30 @@ Answer update(cudaGraphExec_t exec, cudaGraph_t graph, cudaGraphExecUpdateResult
 }
 
 }  // namespace
+
+Exec::~Exec() {
+  Session* const session = Process::get().current();
+  if (launched == 0 || session == nullptr || session->serial() != its_session) return;
+  (void)session->destroy_event(launched);  // fails only when the session has ended
+}
+
+Answer Exec::begin_launch(Session& session, std::uint64_t stream) {
+  if (launched == 0 || its_session != session.serial()) {
+    const auto event = session.create_event(ipc::kEventNoTiming);
+    if (!event) return std::unexpected<Failure>(event.error());
+    launched = *event;
+    its_session = session.serial();
+  } else if (stream != launched_in) {
+    if (auto ok = session.wait(stream, launched); !ok) return std::unexpected<Failure>(ok.error());
+  }
+  return {};
+}
+
+Answer Exec::end_launch(Session& session, std::uint64_t stream) {
+  launched_in = stream;
+  if (auto ok = session.record(launched, stream); !ok) return std::unexpected<Failure>(ok.error());
+  return {};
+}
 }  // namespace slate::cudart
 
 using namespace slate::cudart;

@@ -116,9 +116,7 @@ Result<std::optional<ipc::BoxPlace>> Session::pinned_planes(const HostPlanes& pl
   const auto block = host_blocks_.touching(first, extent);
   if (!block) return std::nullopt;
   if (first < block->address || first + extent > block->address + block->bytes) {
-    if (auto ok = synchronize(ipc::TargetKind::kStream, stream); !ok) {
-      return std::unexpected(ok.error());
-    }
+    if (auto ok = wait_for_turn(stream); !ok) return std::unexpected(ok.error());
     return std::nullopt;
   }
   ipc::BoxPlace place{};

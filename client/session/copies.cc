@@ -118,7 +118,7 @@ std::optional<HostBlock> Session::pinned_block(std::uint64_t host, std::uint64_t
 /// program's own functions, and pinned memory, if anything is `under_way`, copies and kernels.
 Result<void> Session::settle_host_memory(bool under_way, std::uint64_t stream) {
   if (!under_way && !host_functions_.busy()) return {};
-  return synchronize(ipc::TargetKind::kStream, stream);
+  return wait_for_turn(stream);
 }
 
 Result<void> Session::copy_to_device(DeviceRows to, const std::byte* from, std::uint64_t from_pitch,

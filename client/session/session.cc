@@ -256,6 +256,19 @@ Result<void> Session::synchronize(ipc::TargetKind kind, std::uint64_t id) {
   return done;
 }
 
+Result<void> Session::wait_for_turn(std::uint64_t stream) {
+  const auto entry = streams_.find(stream);
+  const bool ordered = entry && (entry->flags & ipc::kStreamNonBlocking) == 0;
+  if (!ordered || progress_.finished_all(true).value_or(false))
+    return synchronize(ipc::TargetKind::kStream, stream);
+  const auto event = create_event(ipc::kEventNoTiming);
+  if (!event) return std::unexpected(event.error());
+  auto done = record(*event, stream);
+  if (done) done = synchronize(ipc::TargetKind::kEvent, *event);
+  const auto destroyed = destroy_event(*event);
+  return done ? destroyed : done;
+}
+
 Result<void> Session::wait_until_finished(ipc::TargetKind kind, std::uint64_t id) {
   if (const auto known = known_finished(kind, id)) {
     // Work that is about to end is waited for without telling the daemon.

@@ -249,6 +249,10 @@ class Session {
   Result<float> elapsed_ms(std::uint64_t start, std::uint64_t stop);
   Result<bool> finished(ipc::TargetKind kind, std::uint64_t id);
   Result<void> synchronize(ipc::TargetKind kind, std::uint64_t id);
+  /// Until work that was given to the stream now could begin: that waits for more than
+  /// synchronize() where the stream and the default one wait for each other. For work that the host
+  /// does.
+  Result<void> wait_for_turn(std::uint64_t stream);
   /// Whether the event's last record is passed. Leaves errors of earlier commands for others to
   /// find: only a lasting one is told.
   Result<bool> reached(std::uint64_t event);

@@ -1,6 +1,7 @@
 // Work in streams finds what the work before it left, and nothing of what comes later: memory that
 // is freed, got again and copied to and fro, events recorded again, streams and events destroyed
 // under work, graphs, threads.
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <thread>
@@ -210,6 +211,50 @@ void threads() {
   for (int t = 0; t < kThreads; ++t) std::printf("thread %d: %d\n", t, pinned[128 + 16 * t]);
 }
 
+// Each launch of an executable graph follows the one before it, whatever its stream.
+static void one_graph_in_many_streams() {
+  cudaMemset(device, 0, sizeof(int));
+  cudaDeviceSynchronize();
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  cudaStreamBeginCapture(one, cudaStreamCaptureModeGlobal);
+  add<<<1, 1, 0, one>>>(device, 1, 2000);
+  cudaStreamEndCapture(one, &graph);
+  cudaGraphInstantiate(&exec, graph, 0);
+  for (int i = 0; i < 20; ++i) {
+    cudaGraphLaunch(exec, one);
+    cudaGraphLaunch(exec, other);
+  }
+  cudaDeviceSynchronize();
+  cudaMemcpy(pinned, device, sizeof(int), cudaMemcpyDeviceToHost);
+  std::printf("one graph in two streams: %d of 40\n", *pinned);
+  cudaGraphExecDestroy(exec);
+  cudaGraphDestroy(graph);
+}
+
+static void CUDART_CB write_late(void* to) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  *static_cast<int*>(to) = 42;
+}
+
+// What the host copies for a blocking stream waits for the default one, too.
+static void host_copies_behind_the_default_stream() {
+  cudaStream_t blocking = nullptr;
+  cudaStreamCreate(&blocking);
+  int *from = pinned, *to = pinned + 16;
+  *from = *to = 1;
+  cudaLaunchHostFunc(nullptr, write_late, from);
+  cudaMemcpyAsync(to, from, sizeof(int), cudaMemcpyHostToHost, blocking);
+  cudaStreamSynchronize(blocking);
+  std::printf("copied on the host: %d\n", *to);
+  *from = 1;
+  cudaLaunchHostFunc(blocking, write_late, from);
+  cudaMemcpyAsync(to, from, sizeof(int), cudaMemcpyHostToHost, nullptr);
+  cudaDeviceSynchronize();
+  std::printf("and the other way round: %d\n", *to);
+  cudaStreamDestroy(blocking);
+}
+
 int main() {
   cudaMalloc(&device, kBytes);
   cudaMallocHost(&pinned, kBytes);
@@ -220,5 +265,7 @@ int main() {
   copies_of_every_kind();
   graphs();
   threads();
+  one_graph_in_many_streams();
+  host_copies_behind_the_default_stream();
   std::printf("%s\n", cudaGetErrorName(cudaDeviceSynchronize()));
 }
