@@ -89,6 +89,17 @@ Maybe<Sides> sides_of(Session& session, const CopyCall& call) {
   return Sides{*to, *from};
 }
 
+Maybe<Sides> checked_sides(Session& session, const CopyCall& call) {
+  if (call.height > 1) {
+    if (call.width > call.to_pitch || call.width > call.from_pitch) {
+      return deny(cudaErrorInvalidPitchValue);
+    }
+    const auto most = static_cast<std::size_t>(session.device().attributes[kMaxPitch]);
+    if (call.to_pitch > most || call.from_pitch > most) return deny(cudaErrorInvalidValue);
+  }
+  return sides_of(session, call);
+}
+
 /// Copies that return at once become a node of what `stream` captures; those that wait cannot.
 std::optional<Answer> capture_copy(Session& session, const CopyCall& call, std::uint64_t stream) {
   if (!is_capturing(session, stream)) return std::nullopt;
@@ -167,16 +178,15 @@ Answer wait_for_pinned(Session& session, const void* host, std::size_t extent,
   return session.synchronize(ipc::TargetKind::kStream, stream);
 }
 
+Answer check_copy(Session& session, const CopyCall& call) {
+  const auto sides = checked_sides(session, call);
+  if (!sides) return std::unexpected(sides.error());
+  return {};
+}
+
 Answer copy(Session& session, const CopyCall& call, std::uint64_t stream) {
   if (call.width == 0 || call.height == 0) return {};
-  if (call.height > 1) {
-    if (call.width > call.to_pitch || call.width > call.from_pitch) {
-      return deny(cudaErrorInvalidPitchValue);
-    }
-    const auto most = static_cast<std::size_t>(session.device().attributes[kMaxPitch]);
-    if (call.to_pitch > most || call.from_pitch > most) return deny(cudaErrorInvalidValue);
-  }
-  auto sides = sides_of(session, call);
+  auto sides = checked_sides(session, call);
   if (!sides) return std::unexpected(sides.error());
   if (auto taken = capture_copy(session, call, stream)) return *taken;
   const client::Shape shape{call.width, call.height};

@@ -22,6 +22,8 @@ struct CopyCall {
 /// asynchronous and the host's side is pinned or there is none. As in CUDA, an asynchronous copy
 /// from pageable memory returns when that may be changed, and one to it when the data is there.
 Answer copy(Session& session, const CopyCall& call, std::uint64_t stream);
+/// Whether copy() would take it.
+Answer check_copy(Session& session, const CopyCall& call);
 
 struct FillCall {
   void* to;

@@ -1,6 +1,7 @@
 // Copies and fills of three dimensions: between linear memories as one, or slice by slice; of CUDA
 // arrays in array_copy.cc.
 #include "client/cudart/array.h"
+#include "client/cudart/capture.h"
 #include "client/cudart/copy.h"
 
 namespace slate::cudart {
@@ -37,14 +38,21 @@ cudaError_t run_copy(const cudaMemcpy3DParms* parms, cudaStream_t stream, Defaul
     const bool dense = parms->dstPtr.ysize == extent.height && parms->srcPtr.ysize == extent.height;
     const std::size_t slices = dense ? 1 : extent.depth;
     const std::size_t rows = dense ? extent.height * extent.depth : extent.height;
+    const bool captured = returns == Returns::kAtOnce && is_capturing(session, *id);
     for (std::size_t z = 0; z < slices; ++z) {
-      auto ok = copy(session,
-                     {slice(parms->dstPtr, parms->dstPos, z), parms->dstPtr.pitch,
-                      slice(parms->srcPtr, parms->srcPos, z), parms->srcPtr.pitch, extent.width,
-                      rows, parms->kind, returns == Returns::kAtOnce || z + 1 < slices},
-                     *id);
+      const CopyCall call{slice(parms->dstPtr, parms->dstPos, z),
+                          parms->dstPtr.pitch,
+                          slice(parms->srcPtr, parms->srcPos, z),
+                          parms->srcPtr.pitch,
+                          extent.width,
+                          rows,
+                          parms->kind,
+                          returns == Returns::kAtOnce || z + 1 < slices};
+      auto ok = captured ? check_copy(session, call) : copy(session, call, *id);
       if (!ok) return ok;
     }
+    // However many slices it has, it is one node.
+    if (captured) return capture(session, *id, CopyNode{*parms}).value_or(Answer{});
     return {};
   });
 }

@@ -191,11 +191,53 @@ void with_memory() {
   }
 }
 
+/// A copy of several slices is one node, and is changed as one.
+void with_slices() {
+  constexpr int kWidth = 16, kHeight = 3, kDepth = 4, kCount = kWidth * kHeight * kDepth;
+  unsigned char *from[2], *to;
+  for (int i = 0; i < 2; ++i) {
+    cudaMalloc(&from[i], 2 * kCount);
+    cudaMemset(from[i], i + 1, 2 * kCount);
+  }
+  cudaMalloc(&to, kCount);
+  cudaMemcpy3DParms parms{};
+  parms.srcPtr = {from[0], kWidth, kWidth, 2 * kHeight};
+  parms.dstPtr = {to, kWidth, kWidth, kHeight};
+  parms.extent = {kWidth, kHeight, kDepth};
+  parms.kind = cudaMemcpyDeviceToDevice;
+  cudaStream_t stream = nullptr;
+  cudaStreamCreate(&stream);
+  cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal);
+  cudaMemcpy3DAsync(&parms, stream);
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  cudaStreamEndCapture(stream, &graph);
+  cudaGraphNode_t nodes[8];
+  std::size_t count = 8;
+  cudaGraphGetNodes(graph, nodes, &count);
+  cudaGraphInstantiate(&exec, graph, 0);
+  parms.srcPtr.ptr = from[1];
+  const cudaError_t changed = cudaGraphExecMemcpyNodeSetParams(exec, nodes[0], &parms);
+  cudaGraphLaunch(exec, stream);
+  cudaStreamSynchronize(stream);
+  unsigned char bytes[kCount];
+  cudaMemcpy(bytes, to, kCount, cudaMemcpyDeviceToHost);
+  int sum = 0;
+  for (const unsigned char byte : bytes) sum += byte;
+  std::printf("slices: nodes %zu, %s, %d of %d\n", count, cudaGetErrorName(changed), sum,
+              2 * kCount);
+  cudaGraphExecDestroy(exec);
+  cudaGraphDestroy(graph);
+  cudaStreamDestroy(stream);
+  for (void* each : {from[0], from[1], to}) cudaFree(each);
+}
+
 int main() {
   cudaMalloc(&memory, sizeof(host));
   captured();
   by_hand();
   with_memory();
+  with_slices();
   cudaFree(memory);
   cudaGetLastError();
   std::printf("%s\n", cudaGetErrorName(cudaDeviceSynchronize()));
