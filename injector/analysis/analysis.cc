@@ -167,6 +167,11 @@ class EntryJudge {
           fmt::format("its {} bytes of static shared memory leave no room for the {} of a worker",
                       result_.static_shared_bytes, kAddedSharedBytes));
     }
+    if (result_.functions_read_block_index &&
+        aligned(result_.static_shared_bytes, 8) + kIndexSharedBytes > kMostStaticSharedBytes) {
+      refuse_both(fmt::format("its {} bytes of static shared memory leave no room for the index",
+                              result_.static_shared_bytes));
+    }
     if (aligned(result_.parameter_bytes, 8) + kAddedParameterBytes > kMostParameterBytes) {
       const std::string reason =
           fmt::format("its {} bytes of parameters leave no room for slate's {}",

@@ -412,6 +412,10 @@ TEST(AnalysisTest, ATableMayNameAFunctionByItsAlias) {
 
 TEST(AnalysisTest, WithoutRoomForOursThereIsNoWorker) {
   expect_refused(judge(".shared .align 4 .b8 much[49000]; mov.u32 %r1, much;"), "no room", false);
+  const std::string callee = ".func f() { .reg .u32 i; mov.u32 i, %ctaid.x; ret; }\n";
+  const std::string full = ".shared .align 4 .b8 much[49152]; mov.u32 %r1, much; ";
+  expect_refused(judge(full + "call f;", callee), "no room", true);
+  expect_refused(judge(full), "no room", false);
 }
 
 TEST(AnalysisTest, BlocksThatMayLearnOfOneAnotherAreNotIndependent) {
