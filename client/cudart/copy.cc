@@ -247,11 +247,6 @@ Answer fill(Session& session, const FillCall& call, std::uint64_t stream) {
     params.height = call.height;
     if (auto taken = capture(session, stream, FillNode{params})) return *taken;
   }
-  const auto wait = [&]() -> Answer {
-    auto done = session.synchronize(ipc::TargetKind::kStream, stream);
-    if (!done) return std::unexpected<Failure>(done.error());
-    return {};
-  };
   if (!side->device) {
     if (auto ok = session.wait_for_turn(stream); !ok) return std::unexpected<Failure>(ok.error());
     const bool uniform = is_uniform(call);
@@ -268,7 +263,9 @@ Answer fill(Session& session, const FillCall& call, std::uint64_t stream) {
   }
   if (auto sent = fill_on_device(session, side->rows, call, stream); !sent) return sent;
   // Of memory that the host may look at, CUDA's fill returns when it is done.
-  if (side->shared && !call.asynchronous) return wait();
+  if (!side->shared || call.asynchronous) return {};
+  if (auto done = session.synchronize(ipc::TargetKind::kStream, stream); !done)
+    return std::unexpected<Failure>(done.error());
   return {};
 }
 

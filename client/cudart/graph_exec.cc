@@ -183,6 +183,7 @@ Answer Exec::end_launch(Session& session, std::uint64_t stream) {
   if (auto ok = session.record(launched, stream); !ok) return std::unexpected<Failure>(ok.error());
   return {};
 }
+
 }  // namespace slate::cudart
 
 using namespace slate::cudart;

@@ -46,17 +46,14 @@ Result<void> Partitions::ensure_units() {
 }
 
 Result<Partitions::Units> Partitions::find_units() {
-  if (auto cut = split_device(); !cut) return std::unexpected(cut.error());
-  const std::vector<CUdevResource> groups = parts_;
-  const bool has_remainder = has_remainder_;
-  if (spread_units()) {
+  const auto groups = smallest_groups();
+  if (!groups) return std::unexpected(groups.error());
+  if (auto far_apart = spread(*groups)) {
+    cut_ = std::move(*far_apart);
     auto units = look_at_units();
     if (units || may_pass(units.error())) return units;
   }
-  parts_ = groups;
-  has_remainder_ = has_remainder;
-  ends_.resize(parts_.size());
-  std::iota(ends_.begin(), ends_.end(), std::size_t{1});
+  cut_ = *groups;
   return look_at_units();
 }
 
@@ -66,7 +63,7 @@ Result<Partitions::Units> Partitions::look_at_units() {
   if (!probe) return std::unexpected(probe.error());
   Units units;
   std::set<std::uint32_t> seen;
-  for (std::uint32_t unit = 0; unit < ends_.size(); ++unit) {
+  for (std::uint32_t unit = 0; unit < cut_.ends.size(); ++unit) {
     const auto parts = parts_of(unit, 1);
     const auto green = make_green(parts);
     if (!green) return std::unexpected(green.error());
@@ -88,66 +85,64 @@ Result<Partitions::Units> Partitions::look_at_units() {
   return units;
 }
 
-/// Cuts the device into the smallest groups.
-Result<void> Partitions::split_device() {
+/// Each a unit.
+Result<Partitions::Cut> Partitions::smallest_groups() {
   const Driver& driver = context_.driver();
   for (const auto& present :
        {check_present(driver.cuDeviceGetDevResource),
         check_present(driver.cuDevSmResourceSplitByCount),
         check_present(driver.cuDevResourceGenerateDesc), check_present(driver.cuGreenCtxCreate),
         check_present(driver.cuGreenCtxDestroy), check_present(driver.cuGreenCtxStreamCreate)}) {
-    if (!present) return present;
+    if (!present) return std::unexpected(present.error());
   }
-  auto done = context_.call(driver.cuDeviceGetDevResource, context_.device(), &whole_,
-                            CU_DEV_RESOURCE_TYPE_SM);
-  if (!done) return done;
+  const auto done = context_.call(driver.cuDeviceGetDevResource, context_.device(), &whole_,
+                                  CU_DEV_RESOURCE_TYPE_SM);
+  if (!done) return std::unexpected(done.error());
   // The driver rounds up to what it can do; drivers before CUDA 13 do not tell what that is.
-  return split(parts_, std::max(whole_.sm.minSmPartitionSize, 1U), 0);
+  return split(std::max(whole_.sm.minSmPartitionSize, 1U), 0);
 }
 
 /// Units as large as the smallest groups, each of pairs of SMs from all over the device: the driver
 /// numbers neighbours one after the other.
-Result<void> Partitions::spread_units() {
-  const std::size_t each = parts_.front().sm.smCount / kPair;
-  std::vector<CUdevResource> pairs;
-  auto done = split(pairs, kPair, CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING);
-  if (!done) return done;
-  const std::size_t count = pairs.size();
-  if (each < 2 || count < 2 * each || pairs.front().sm.smCount != kPair)
+Result<Partitions::Cut> Partitions::spread(const Cut& groups) {
+  const std::size_t each = groups.parts.empty() ? 0 : groups.parts.front().sm.smCount / kPair;
+  const auto pairs = split(kPair, CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING);
+  if (!pairs) return pairs;
+  const std::size_t count = pairs->parts.size();
+  if (each < 2 || count < 2 * each || pairs->parts.front().sm.smCount != kPair)
     return fail(ErrorCode::kNotSupported, "units of single pairs");
   std::size_t stride = (count + each - 1) / each;
   while (std::gcd(stride, count) != 1) ++stride;
-  parts_.clear();
-  ends_.clear();
+  Cut cut{.parts = {}, .ends = {}, .has_remainder = pairs->has_remainder};
   for (std::size_t i = 0; i < count; ++i) {
-    parts_.push_back(pairs[i * stride % count]);
-    if ((i + 1) % each == 0) ends_.push_back(i + 1);
+    cut.parts.push_back(pairs->parts[i * stride % count]);
+    if ((i + 1) % each == 0) cut.ends.push_back(i + 1);
   }
-  ends_.back() = count;
-  return {};
+  cut.ends.back() = count;
+  return cut;
 }
 
-/// Cuts the device into groups of so many SMs, or the next size that the driver can do, and what is
-/// left over.
-Result<void> Partitions::split(std::vector<CUdevResource>& parts, unsigned int size,
-                               unsigned int flags) {
+/// Groups of so many SMs, or the next size that the driver can do, and what is left over.
+Result<Partitions::Cut> Partitions::split(unsigned int size, unsigned int flags) {
   const auto& split = context_.driver().cuDevSmResourceSplitByCount;
   unsigned int groups = 0;
   auto done = context_.call(split, nullptr, &groups, &whole_, nullptr, flags, size);
-  if (!done) return done;
-  parts.assign(groups, CUdevResource{});
+  if (!done) return std::unexpected(done.error());
+  Cut cut;
+  cut.parts.assign(groups, CUdevResource{});
   CUdevResource rest{};
-  done = context_.call(split, parts.data(), &groups, &whole_, &rest, flags, size);
-  if (!done) return done;
-  parts.resize(groups);
-  has_remainder_ = rest.type == CU_DEV_RESOURCE_TYPE_SM && rest.sm.smCount > 0;
-  if (has_remainder_) parts.push_back(rest);
-  return {};
+  done = context_.call(split, cut.parts.data(), &groups, &whole_, &rest, flags, size);
+  if (!done) return std::unexpected(done.error());
+  cut.parts.resize(groups);
+  cut.has_remainder = rest.type == CU_DEV_RESOURCE_TYPE_SM && rest.sm.smCount > 0;
+  if (cut.has_remainder) cut.parts.push_back(rest);
+  for (std::size_t end = 1; end <= cut.parts.size(); ++end) cut.ends.push_back(end);
+  return cut;
 }
 
 std::span<CUdevResource> Partitions::parts_of(std::uint32_t first, std::uint32_t count) {
-  const std::size_t begin = first == 0 ? 0 : ends_[first - 1];
-  return std::span(parts_).subspan(begin, ends_[first + count - 1] - begin);
+  const std::size_t begin = first == 0 ? 0 : cut_.ends[first - 1];
+  return std::span(cut_.parts).subspan(begin, cut_.ends[first + count - 1] - begin);
 }
 
 Result<CUgreenCtx> Partitions::make_green(std::span<CUdevResource> parts) {
@@ -183,7 +178,7 @@ Result<CUgreenCtx> Partitions::join(std::uint32_t first, std::uint32_t count) {
   auto joined = make_green(parts);
   if (joined || count == 1 || may_pass(joined.error())) return joined;
   if (auto carved = carve(first, count)) return carved;
-  const bool with_remainder = has_remainder_ && first + count == units_.size();
+  const bool with_remainder = cut_.has_remainder && first + count == units_.size();
   if (!with_remainder) return joined;
   log_warning(
       "the driver does not join the GPU's last {} SMs to others: a partition lacks them ({})",

@@ -41,13 +41,20 @@ class Partitions {
   Result<CUstream> create_stream(CUgreenCtx green, int priority);
 
  private:
+  /// The device in parts, of one split: the driver joins no others.
+  struct Cut {
+    std::vector<CUdevResource> parts;
+    std::vector<std::size_t> ends;  // of each unit, in parts
+    bool has_remainder = false;     // the last part is what no group was left of
+  };
+
   // All with mutex_ held.
   Result<void> ensure_units();
   Result<Units> find_units();
   Result<Units> look_at_units();
-  Result<void> split_device();
-  Result<void> spread_units();
-  Result<void> split(std::vector<CUdevResource>& parts, unsigned int size, unsigned int flags);
+  Result<Cut> smallest_groups();
+  Result<Cut> spread(const Cut& groups);
+  Result<Cut> split(unsigned int size, unsigned int flags);
   std::span<CUdevResource> parts_of(std::uint32_t first, std::uint32_t count);
   Result<CUgreenCtx> make_green(std::span<CUdevResource> parts);
   Result<CUgreenCtx> join(std::uint32_t first, std::uint32_t count);
@@ -61,10 +68,8 @@ class Partitions {
   std::mutex mutex_;
   std::optional<Error> refusal_;  // why this device cannot be partitioned, once that is known
   CUdevResource whole_{};
-  std::vector<CUdevResource> parts_;  // of the units, of one split: the driver joins no others
-  std::vector<std::size_t> ends_;     // of each unit, in parts_
-  bool has_remainder_ = false;        // the last part is what no group was left of
-  Units units_;                       // empty until found
+  Cut cut_;
+  Units units_;  // empty until found
   std::set<CUgreenCtx> greens_;
 };
 
