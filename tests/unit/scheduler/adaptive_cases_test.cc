@@ -315,30 +315,6 @@ TEST(AdaptiveGroupTest, AKernelThatChangesIsMeasuredAgain) {
   EXPECT_EQ(scene.adaptive().phase(), Phase::kSettled);
 }
 
-TEST(AdaptiveGroupTest, ADeviceThatIsSlowForAMomentIsNoReasonToSearch) {
-  for (const double slow_ms : {200.0, 1000.0}) {
-    ModelKernel memory = kernel("ST"), compute = kernel("CB");
-    Scene scene("adaptive");
-    scene.sim.add({.kernels = {&memory}});
-    scene.sim.add({.kernels = {&compute}});
-    scene.sim.run_until(1500);
-    EXPECT_EQ(scene.adaptive().searches(), 1U);
-    const Arrangement before = scene.adaptive().arrangement();
-    // At two thirds of its clock, and an SM asks for no more bytes in a cycle.
-    compute.native_ms *= 1.5;
-    for (double& speed : memory.scaling) speed *= speed < 0.9 ? 0.75 : 1;
-    scene.sim.run_until(1500 + slow_ms);
-    compute = kernel("CB");
-    memory = kernel("ST");
-    scene.sim.run_until(4000);
-    const bool moment = slow_ms < 300;
-    EXPECT_EQ(scene.adaptive().searches() == 1, moment) << slow_ms;
-    if (moment) {
-      EXPECT_EQ(scene.adaptive().arrangement(), before);
-    }
-  }
-}
-
 TEST(AdaptivePriorityTest, ALongKernelOfLowerPriorityRetreatsAtOnce) {
   const ModelKernel endless = lengthy(1500);
   Scene scene("adaptive");

@@ -274,5 +274,29 @@ TEST(AdaptiveTest, ThousandsOfKernelsPassThrough) {
   for (std::size_t i = 0; i < 30; ++i) EXPECT_EQ(scene.sim.outcome(i).ended, 300U);
 }
 
+TEST(AdaptiveGroupTest, ADeviceThatIsSlowForAMomentIsNoReasonToSearch) {
+  for (const double slow_ms : {200.0, 1000.0}) {
+    ModelKernel memory = kernel("ST"), compute = kernel("CB");
+    Scene scene("adaptive");
+    scene.sim.add({.kernels = {&memory}});
+    scene.sim.add({.kernels = {&compute}});
+    scene.sim.run_until(1500);
+    EXPECT_EQ(scene.adaptive().searches(), 1U);
+    const Arrangement before = scene.adaptive().arrangement();
+    // At two thirds of its clock, and an SM asks for no more bytes in a cycle.
+    compute.native_ms *= 1.5;
+    for (double& speed : memory.scaling) speed *= speed < 0.9 ? 0.75 : 1;
+    scene.sim.run_until(1500 + slow_ms);
+    compute = kernel("CB");
+    memory = kernel("ST");
+    scene.sim.run_until(4000);
+    const bool moment = slow_ms < 300;
+    EXPECT_EQ(scene.adaptive().searches() == 1, moment) << slow_ms;
+    if (moment) {
+      EXPECT_EQ(scene.adaptive().arrangement(), before);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace slate::scheduler::test
