@@ -1,6 +1,7 @@
 #include "daemon/engine/held_commands.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/check.h"
 
@@ -16,15 +17,17 @@ void HeldCommands::Counts::remove(std::uint64_t key) {
 }
 
 void HeldCommands::Summary::add(const Needs& needs) {
+  frees += needs.frees ? 1 : 0;
   if (needs.only_waits) return;
   if (needs.stream) streams.add(*needs.stream);
-  if (needs.event != 0) events.add(needs.event);
+  if (needs.event != 0) (needs.writes ? writers : readers).add(needs.event);
 }
 
 void HeldCommands::Summary::remove(const Needs& needs) {
+  frees -= needs.frees ? 1 : 0;
   if (needs.only_waits) return;
   if (needs.stream) streams.remove(*needs.stream);
-  if (needs.event != 0) events.remove(needs.event);
+  if (needs.event != 0) (needs.writes ? writers : readers).remove(needs.event);
 }
 
 std::optional<std::uint64_t> stream_of(const Command& command) {
@@ -69,11 +72,15 @@ HeldCommands::Needs HeldCommands::needs_of(const Command& command) {
   };
   switch (command.header.type) {
     case CommandType::kEventRecord:
+      needs.event = id(&ipc::EventStream::event);
+      needs.writes = true;
+      break;
     case CommandType::kStreamWaitEvent:
       needs.event = id(&ipc::EventStream::event);
       break;
     case CommandType::kEventDestroy:
       needs.event = id(&ipc::IdCommand::id);
+      needs.writes = true;
       break;
     case CommandType::kEventExport:
       needs.event = id(&ipc::IdCommand::id);
@@ -98,10 +105,12 @@ HeldCommands::Needs HeldCommands::needs_of(const Command& command) {
     }
     // Given back when all work is done.
     case CommandType::kMemoryFree:
-    case CommandType::kMemoryImportClose:
     case CommandType::kModuleUnload:
     case CommandType::kHostFree:
     case CommandType::kArrayDestroy:
+      needs.all = needs.only_waits = needs.frees = true;
+      break;
+    case CommandType::kMemoryImportClose:
     case CommandType::kTextureDestroy:
     case CommandType::kSurfaceDestroy:
       needs.all = needs.only_waits = true;
@@ -121,34 +130,64 @@ bool HeldCommands::conflicts(std::uint64_t stream, const Counts& others) const {
   return std::ranges::any_of(others, [&](const auto& other) { return blocking_(other.first); });
 }
 
-bool HeldCommands::waits(const Needs& needs, const Summary& earlier) const {
+void HeldCommands::hold(std::uint64_t stream, std::uint64_t position) {
+  held_.add(stream);
+  positions_.insert(position);
+}
+
+void HeldCommands::release(std::uint64_t stream, std::uint64_t position) {
+  held_.remove(stream);
+  const auto found = positions_.find(position);
+  SLATE_CHECK(found != positions_.end());
+  positions_.erase(found);
+}
+
+bool HeldCommands::waits(const Needs& needs, std::uint64_t position, const Summary& earlier) const {
   if (!needs.any()) return false;
-  if (needs.all) return !held_.empty() || !earlier.streams.empty() || !earlier.events.empty();
-  if (needs.event != 0 && earlier.events.contains(needs.event)) return true;
+  if (needs.room) return earlier.frees > 0;
+  // A program of which some stream is held at any time must not wait for ever.
+  if (needs.all) {
+    const bool held = !positions_.empty() && *positions_.begin() < position;
+    return held || !earlier.streams.empty();
+  }
+  if (needs.event != 0) {
+    if (earlier.writers.contains(needs.event)) return true;
+    if (needs.writes && earlier.readers.contains(needs.event)) return true;
+  }
   return needs.stream &&
          (conflicts(*needs.stream, held_) || conflicts(*needs.stream, earlier.streams));
 }
 
 bool HeldCommands::must_wait(const Command& command) const {
-  return !nothing_waits() && waits(needs_of(command), summary_);
+  constexpr auto kLast = std::numeric_limits<std::uint64_t>::max();
+  return !nothing_waits() && waits(needs_of(command), kLast, summary_);
 }
 
-Result<void> HeldCommands::keep(Command command, std::uint64_t position) {
-  command.body.shrink_to_fit();  // it may have the room of a larger one before it
-  bytes_ += command.body.size();
+Result<void> HeldCommands::keep(Kept kept) {
+  Needs needs = needs_of(kept.command);
+  if (kept.recording) needs.event = 0;  // the event itself may be recorded anew
+  return add(std::move(kept), needs);
+}
+
+Result<void> HeldCommands::keep_for_room(Kept kept) {
+  return add(std::move(kept), {.room = true, .only_waits = true});
+}
+
+Result<void> HeldCommands::add(Kept kept, const Needs& needs) {
+  kept.command.body.shrink_to_fit();  // it may have the room of a larger one before it
+  bytes_ += kept.command.body.size();
   if (kept_.size() >= kMostCommands || bytes_ > kMostBytes) {
     return fail(ErrorCode::kLimit, "too many commands wait behind a host function or a kernel");
   }
-  const Needs needs = needs_of(command);
   summary_.add(needs);
   waits_only_ += needs.only_waits ? 1 : 0;
-  kept_.push_back({{std::move(command), position}, needs});
+  kept_.push_back({std::move(kept), needs});
   return {};
 }
 
 /// Whatever is kept is work on streams that are held, so that nobody has to look at each.
 bool HeldCommands::all_are_held() const {
-  return waits_only_ == 0 && summary_.events.empty() &&
+  return waits_only_ == 0 && summary_.readers.empty() && summary_.writers.empty() &&
          std::ranges::all_of(summary_.streams,
                              [&](const auto& entry) { return conflicts(entry.first, held_); });
 }
@@ -156,7 +195,7 @@ bool HeldCommands::all_are_held() const {
 bool HeldCommands::drain(const std::function<bool(const Kept&)>& serve) {
   Summary skipped;
   for (auto entry = kept_.begin(); entry != kept_.end();) {
-    if (waits(entry->needs, skipped)) {
+    if (waits(entry->needs, entry->kept.position, skipped)) {
       if (skipped.streams.empty() && all_are_held()) return true;
       skipped.add(entry->needs);
       ++entry;

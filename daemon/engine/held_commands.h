@@ -15,8 +15,11 @@
 #include <functional>
 #include <list>
 #include <map>
+#include <memory>
 #include <optional>
+#include <set>
 
+#include "daemon/engine/completer.h"
 #include "ipc/ring.h"
 
 namespace slate::daemon {
@@ -35,20 +38,29 @@ class HeldCommands {
   struct Kept {
     ipc::Command command;
     std::uint64_t position = 0;  // in the client's commands
+    /// Of a wait for an event: its recording when the client said so, null if there was none. Not
+    /// there when that recording is itself kept.
+    std::optional<std::shared_ptr<SharedEvent>> recording = {};
   };
 
   /// `blocking`: whether a stream takes part in the default stream's order.
   explicit HeldCommands(std::function<bool(std::uint64_t stream)> blocking)
       : blocking_(std::move(blocking)) {}
 
-  /// Later commands on the stream wait until as many calls of release().
-  void hold(std::uint64_t stream) { held_.add(stream); }
-  void release(std::uint64_t stream) { held_.remove(stream); }
+  /// The command at `position` holds the stream: later ones on it wait until release() of the same.
+  void hold(std::uint64_t stream, std::uint64_t position);
+  void release(std::uint64_t stream, std::uint64_t position);
 
   /// Whether the command has to come after a held stream or a kept command.
   bool must_wait(const ipc::Command& command) const;
-  /// kLimit when there are too many. Requires: must_wait(command).
-  Result<void> keep(ipc::Command command, std::uint64_t position);
+  /// Whether a recording of the event is kept.
+  bool keeps_record(std::uint64_t event) const { return summary_.writers.contains(event); }
+  /// Whether a command is kept that gives memory back.
+  bool keeps_frees() const { return summary_.frees > 0; }
+  /// kLimit when there are too many. Requires: must_wait(kept.command).
+  Result<void> keep(Kept kept);
+  /// One that found no memory, until what is kept and gives memory back has done so. As keep().
+  Result<void> keep_for_room(Kept kept);
   /// Hands over, in order, the commands that need not wait any more, until `serve` says false. It
   /// may hold and release streams.
   bool drain(const std::function<bool(const Kept&)>& serve);
@@ -60,16 +72,19 @@ class HeldCommands {
   bool crowded() const { return kept_.size() >= kCrowd; }
 
  private:
-  /// What a command must come after: all work, or that on a stream and about an event. 0 is a
-  /// stream too, but no event. Work on a stream also keeps back what comes later; who only waits
-  /// for all, or for one thing, keeps nobody back, as another thread of the program may go on
-  /// meanwhile.
+  /// What a command must come after: all earlier work, that on a stream, that which records or
+  /// uses an event, or what gives memory back. 0 is a stream too, but no event. Work on a stream
+  /// also keeps back what comes later; who only waits keeps nobody back, as another thread of the
+  /// program may go on meanwhile.
   struct Needs {
     bool all = false;
+    bool room = false;
+    bool frees = false;  // gives memory back
+    bool only_waits = false;
+    bool writes = false;  // the event: it is recorded, or ends
     std::optional<std::uint64_t> stream = {};
     std::uint64_t event = 0;
-    bool only_waits = false;
-    bool any() const { return all || stream || event != 0; }
+    bool any() const { return all || room || stream || event != 0; }
   };
   /// How often something is there.
   struct Counts : std::map<std::uint64_t, std::size_t> {
@@ -77,7 +92,8 @@ class HeldCommands {
     void remove(std::uint64_t key);
   };
   struct Summary {
-    Counts streams, events;
+    Counts streams, readers, writers;
+    std::size_t frees = 0;
     void add(const Needs& needs);
     void remove(const Needs& needs);
   };
@@ -87,12 +103,14 @@ class HeldCommands {
   };
 
   static Needs needs_of(const ipc::Command& command);
+  Result<void> add(Kept kept, const Needs& needs);
   bool conflicts(std::uint64_t stream, const Counts& others) const;
-  bool waits(const Needs& needs, const Summary& earlier) const;
+  bool waits(const Needs& needs, std::uint64_t position, const Summary& earlier) const;
   bool all_are_held() const;
 
   const std::function<bool(std::uint64_t)> blocking_;
-  Counts held_;
+  Counts held_;                             // streams
+  std::multiset<std::uint64_t> positions_;  // of what holds them
   std::list<Entry> kept_;
   Summary summary_;             // of kept_
   std::size_t waits_only_ = 0;  // of kept_

@@ -249,7 +249,19 @@ bool Session::keep(Command& command) {
     channel_.reply(header.reply_slot, header.reply_sequence, std::as_bytes(std::span(&not_yet, 1)));
     return true;
   }
-  const auto kept = held_.keep(std::move(command), channel_.position());
+  HeldCommands::Kept waiting{std::move(command), channel_.position()};
+  // A wait is for what was recorded when the client asked for it, not for what comes meanwhile.
+  if (header.type == CommandType::kStreamWaitEvent) {
+    const auto wait = waiting.command.as<ipc::EventStream>();
+    if (wait && !held_.keeps_record(wait->event)) {
+      if (const auto record = find_event(wait->event)) waiting.recording = (*record)->event;
+    }
+  }
+  return end_unless(held_.keep(std::move(waiting)));
+}
+
+/// False, and the end of the session, if there are too many commands to keep.
+bool Session::end_unless(const Result<void>& kept) {
   if (!kept) end(kept.error());
   return kept.has_value();
 }
@@ -257,18 +269,24 @@ bool Session::keep(Command& command) {
 /// Carries out what was kept and need not wait any more; false when the session ends.
 bool Session::release_held() {
   released_ = false;
-  std::erase_if(in_lanes_, [this](std::uint64_t id) {
-    const auto stream = streams_.find(id);
+  std::erase_if(in_lanes_, [this](const Hold& hold) {
+    const auto stream = streams_.find(hold.stream);
     if (stream && (*stream)->active_lanes.load() > 0) return false;
-    held_.release(id);
+    held_.release(hold.stream, hold.position);
     return true;
   });
   if (failed_.load()) {
     held_.give_up([this](const Command& command) { answer_failed(command); });
     return true;
   }
-  return held_.drain(
-      [this](const HeldCommands::Kept& kept) { return carry_out(kept.command, kept.position); });
+  return held_.drain([this](const HeldCommands::Kept& kept) { return carry_out(kept); });
+}
+
+bool Session::carry_out(const HeldCommands::Kept& kept) {
+  waited_for_ = kept.recording;
+  const bool goes_on = carry_out(kept.command, kept.position);
+  waited_for_.reset();
+  return goes_on;
 }
 
 bool Session::carry_out(const Command& command, std::uint64_t position) {
@@ -291,6 +309,9 @@ bool Session::carry_out(const Command& command, std::uint64_t position) {
   if (!done && done.error().code == ErrorCode::kProtocol) {
     end(done.error());
     return false;
+  }
+  if (!done && done.error().code == ErrorCode::kOutOfMemory && has_reply && held_.keeps_frees()) {
+    return end_unless(held_.keep_for_room({command, position}));
   }
   if (!done) {
     log_debug("session {}: {}", spec_.id, done.error().message);

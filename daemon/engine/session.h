@@ -142,6 +142,8 @@ class Session {
   bool serve_command(ipc::Command& command);
   bool keep(ipc::Command& command);
   bool release_held();
+  bool end_unless(const Result<void>& kept);
+  bool carry_out(const HeldCommands::Kept& kept);
   bool carry_out(const ipc::Command& command, std::uint64_t position);
   void answer_failed(const ipc::Command& command);
   void tear_down();
@@ -261,14 +263,16 @@ class Session {
   StreamTable streams_;
   const std::shared_ptr<Executor::Client> client_;
   Retirement retirement_;
-  struct Gate {
+  struct Hold {
     std::uint64_t stream;
-    std::uint64_t position;
+    std::uint64_t position;  // of the command that holds it
   };
-  std::unordered_map<std::uint64_t, Gate> gates_;  // closed ones, by ticket
-  std::vector<std::uint64_t> in_lanes_;  // streams held by a launch that can be called back
+  std::unordered_map<std::uint64_t, Hold> gates_;  // closed ones, by ticket
+  std::vector<Hold> in_lanes_;  // streams held by a launch that can be called back
   HeldCommands held_;
   bool released_ = false;  // since the last release_held()
+  /// Of the kept wait for an event that is carried out just now (Kept::recording).
+  std::optional<std::shared_ptr<SharedEvent>> waited_for_;
   ModuleStore modules_;
   std::shared_ptr<MemoryManager> memory_;  // null until set_up(); then constant
   std::atomic<MemoryManager*> memory_seen_{nullptr};

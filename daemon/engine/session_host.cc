@@ -14,11 +14,11 @@ Result<void> Session::host_gate(const ipc::Command& command, Reply& reply) {
   if (gates_.size() >= kMostGates) {
     return slate::fail(ErrorCode::kLimit, "too many host functions are waiting");
   }
-  const Gate gate{request->stream, streams_.position()};
+  const Hold gate{request->stream, streams_.position()};
   if (!gates_.try_emplace(request->ticket, gate).second) {
     return slate::fail(ErrorCode::kProtocol, "a gate that is closed already");
   }
-  held_.hold(request->stream);
+  held_.hold(gate.stream, gate.position);
   reply.unfinished = true;
   return {};
 }
@@ -30,9 +30,9 @@ Result<void> Session::host_done(const ipc::Command& command, Reply&) {
   if (found == gates_.end()) {
     return slate::fail(ErrorCode::kInvalidHandle, "a gate that is not closed");
   }
-  const Gate gate = found->second;
+  const Hold gate = found->second;
   gates_.erase(found);
-  held_.release(gate.stream);
+  held_.release(gate.stream, gate.position);
   // The client may wait for the function as for any other work of the stream.
   if (const auto stream = streams_.find(gate.stream)) {
     streams_.begin_command(gate.position);

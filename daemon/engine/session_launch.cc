@@ -43,8 +43,8 @@ Result<void> Session::launch(const ipc::Command& command, Reply&) {
   };
   const auto done = checked(executor_.launch(*client_, kernel, spec, **stream));
   if (done && (*stream)->active_lanes.load() > 0) {
-    held_.hold(request->stream);
-    in_lanes_.push_back(request->stream);
+    const Hold& hold = in_lanes_.emplace_back(request->stream, streams_.position());
+    held_.hold(hold.stream, hold.position);
   }
   return done;
 }

@@ -93,14 +93,20 @@ Result<void> Session::event_record(const ipc::Command& command, Reply&) {
 Result<void> Session::stream_wait_event(const ipc::Command& command, Reply&) {
   const auto request = command.as<ipc::EventStream>();
   if (!request) return std::unexpected(request.error());
-  const auto record = find_event(request->event);
-  if (!record) return std::unexpected(record.error());
+  std::shared_ptr<SharedEvent> event;
+  if (waited_for_) {
+    event = *waited_for_;
+  } else {
+    const auto record = find_event(request->event);
+    if (!record) return std::unexpected(record.error());
+    event = (*record)->event;
+  }
   const auto stream = streams_.find(request->stream);
   if (!stream) return std::unexpected(stream.error());
-  if (!(*record)->event) return {};
+  if (!event) return {};
   const auto target = streams_.begin_work(**stream);
   if (!target) return checked(std::unexpected(target.error()));
-  if (const auto done = device_.wait(*target, (*record)->event->get()); !done) return checked(done);
+  if (const auto done = device_.wait(*target, event->get()); !done) return checked(done);
   streams_.work_submitted(**stream);
   return {};
 }

@@ -67,6 +67,23 @@ int main() {
   std::printf("in %d out %d result %d\n", exchange->in, exchange->out, result);
   std::printf("back %d\n", exchange->back);
 
+  // A wait for what an event has recorded keeps nobody from recording it anew, or from timing by
+  // it.
+  asked = false;
+  cudaEvent_t start = nullptr;
+  cudaEventCreate(&start);
+  cudaEventRecord(start, streams[1]);
+  cudaEventRecord(event, streams[1]);
+  cudaLaunchHostFunc(streams[0], answer, exchange);
+  cudaStreamWaitEvent(streams[0], event);
+  cudaEventRecord(event, streams[1]);
+  cudaEventSynchronize(event);
+  float milliseconds = -1;
+  const cudaError_t timed = cudaEventElapsedTime(&milliseconds, start, event);
+  std::printf("recorded anew %s %d\n", cudaGetErrorName(timed), milliseconds >= 0);
+  asked = true;
+  asked.notify_one();
+
   int digits[6] = {1, 2, 3, 4, 5, 6};
   for (int i = 0; i < 6; ++i) cudaLaunchHostFunc(streams[0], digit, &digits[i]);
   cudaError_t status = cudaErrorUnknown;
