@@ -56,9 +56,10 @@ Maybe<Side> memory_side(Session& session, const cudaPitchedPtr& pointer, const c
                         const client::Box& box, bool must_be_device) {
   if (pointer.ptr == nullptr) return deny(cudaErrorInvalidValue);
   if (box.width > pointer.pitch) return deny(cudaErrorInvalidPitchValue);
-  if (box.depth > 1 && box.height > pointer.ysize) return deny(cudaErrorInvalidValue);
-  auto* const first = static_cast<std::byte*>(pointer.ptr) +
-                      (position.z * pointer.ysize + position.y) * pointer.pitch + position.x;
+  if (!check_box(pointer, position, {box.width, box.height, box.depth})) {
+    return deny(cudaErrorInvalidValue);
+  }
+  auto* const first = slice_of(pointer, position, 0);
   const std::size_t slice = pointer.pitch * pointer.ysize;
   if (!must_be_device && !is_device_address(session, first)) {
     return client::HostPlanes{first, pointer.pitch, slice};

@@ -41,6 +41,7 @@ struct Captures {
   std::uint64_t session = 0;  // whose streams these are
   std::map<std::uint64_t, Frontier> streams;
   std::map<cudaEvent_t, Frontier> events;
+  std::set<cudaEvent_t> ended;  // last recorded in a capture that is over
   unsigned long long last_id = 0;
 };
 
@@ -51,10 +52,13 @@ Captures& captures() {
 
 /// Capturing streams and captured events: 0 nearly always.
 std::atomic<int> active{0};
+/// Captures::ended.
+std::atomic<int> ended_events{0};
 thread_local cudaStreamCaptureMode thread_mode = cudaStreamCaptureModeGlobal;
 
 void recount(const Captures& all) {
   active.store(static_cast<int>(all.streams.size() + all.events.size()));
+  ended_events.store(static_cast<int>(all.ended.size()));
 }
 
 Captures& captures_of(Session& session) {
@@ -62,6 +66,7 @@ Captures& captures_of(Session& session) {
   if (all.session != session.serial()) {
     all.streams.clear();
     all.events.clear();
+    all.ended.clear();
     all.session = session.serial();
     recount(all);
   }
@@ -104,7 +109,11 @@ void join(Frontier& into, const std::vector<Node*>& nodes) {
 /// Forgets all that is of this capture.
 void end(Captures& all, const CapturePointer& capture) {
   std::erase_if(all.streams, [&](const auto& one) { return one.second.capture == capture; });
-  std::erase_if(all.events, [&](const auto& one) { return one.second.capture == capture; });
+  std::erase_if(all.events, [&](const auto& one) {
+    if (one.second.capture != capture) return false;
+    all.ended.insert(one.first);
+    return true;
+  });
   recount(all);
 }
 
@@ -269,6 +278,12 @@ cudaError_t begin_to_graph(cudaStream_t stream, cudaGraph_t graph, const cudaGra
   });
 }
 
+/// True while no capture has to do with any event.
+bool no_event_captured() {
+  return active.load(std::memory_order_relaxed) == 0 &&
+         ended_events.load(std::memory_order_relaxed) == 0;
+}
+
 }  // namespace
 
 bool is_capturing(Session& session, std::uint64_t stream) {
@@ -286,6 +301,7 @@ std::optional<Answer> capture(Session& session, std::uint64_t stream, Work work)
   Frontier* frontier = frontier_of(session, stream);
   if (frontier == nullptr) return std::nullopt;
   if (frontier->capture->invalid) return deny(cudaErrorStreamCaptureInvalidated);
+  if (auto ok = frontier->capture->graph->check_new(work); !ok) return ok;
   frontier->nodes = {frontier->capture->graph->add(std::move(work), frontier->nodes)};
   return Answer();
 }
@@ -302,7 +318,7 @@ Answer refuse_capture(Session& session, std::uint64_t stream, const char* what) 
 }
 
 std::optional<Answer> capture_record(Session& session, std::uint64_t stream, cudaEvent_t event) {
-  if (active.load(std::memory_order_relaxed) == 0) [[likely]]
+  if (no_event_captured()) [[likely]]
     return std::nullopt;
   const std::lock_guard lock(Graphs::get().mutex);
   if (breaks_capture(session, stream)) return deny(cudaErrorStreamCaptureImplicit);
@@ -310,21 +326,24 @@ std::optional<Answer> capture_record(Session& session, std::uint64_t stream, cud
   const Frontier* frontier = frontier_of(session, stream);
   if (frontier == nullptr) {
     all.events.erase(event);
+    all.ended.erase(event);
     recount(all);
     return std::nullopt;
   }
   if (frontier->capture->invalid) return deny(cudaErrorStreamCaptureInvalidated);
   all.events[event] = *frontier;
+  all.ended.erase(event);
   recount(all);
   return Answer();
 }
 
 std::optional<Answer> capture_wait(Session& session, std::uint64_t stream, cudaEvent_t event) {
-  if (active.load(std::memory_order_relaxed) == 0) [[likely]]
+  if (no_event_captured()) [[likely]]
     return std::nullopt;
   const std::lock_guard lock(Graphs::get().mutex);
   if (breaks_capture(session, stream)) return deny(cudaErrorStreamCaptureImplicit);
   Captures& all = captures_of(session);
+  if (all.ended.contains(event)) return deny(cudaErrorInvalidValue);
   const auto recorded = all.events.find(event);
   Frontier* frontier = frontier_of(session, stream);
   if (recorded == all.events.end()) {
@@ -363,11 +382,25 @@ void end_captures_of(Session& session, std::uint64_t stream) {
   if (capture->origin == stream) end(captures_of(session), capture);
 }
 
-bool is_captured_event(cudaEvent_t event) {
-  if (active.load(std::memory_order_relaxed) == 0) [[likely]]
-    return false;
+void forget_event(Session& session, cudaEvent_t event) {
+  if (no_event_captured()) return;
   const std::lock_guard lock(Graphs::get().mutex);
-  return captures().events.contains(event);
+  Captures& all = captures_of(session);
+  all.events.erase(event);
+  all.ended.erase(event);
+  recount(all);
+}
+
+Answer check_event(Session& session, cudaEvent_t event, Asks asks) {
+  if (no_event_captured()) [[likely]]
+    return {};
+  const std::lock_guard lock(Graphs::get().mutex);
+  const Captures& all = captures_of(session);
+  if (all.ended.contains(event)) return deny(cudaErrorInvalidValue);
+  const auto recorded = all.events.find(event);
+  if (recorded == all.events.end()) return {};
+  if (asks == Asks::kHowFar) recorded->second.capture->invalid = true;
+  return deny(cudaErrorCapturedEvent);
 }
 
 Answer check_capture_allows(Session& session) {

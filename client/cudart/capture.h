@@ -33,8 +33,13 @@ std::optional<Answer> capture_record(Session& session, std::uint64_t stream, cud
 std::optional<Answer> capture_wait(Session& session, std::uint64_t stream, cudaEvent_t event);
 /// The stream is no more: a capture that began there ends without a graph.
 void end_captures_of(Session& session, std::uint64_t stream);
-/// True when the event's last recording was captured, so that nothing can wait for it by itself.
-bool is_captured_event(cudaEvent_t event);
+/// The event is no more.
+void forget_event(Session& session, cudaEvent_t event);
+/// Nothing can wait for an event by itself whose last recording was captured:
+/// cudaErrorCapturedEvent during the capture, which is then lost if the caller `asks` how far the
+/// work has come, and cudaErrorInvalidValue after it.
+enum class Asks { kHowFar, kWhen };
+Answer check_event(Session& session, cudaEvent_t event, Asks asks);
 
 /// For calls that CUDA holds unsafe during a capture, as they may wait for the whole device:
 /// cudaErrorStreamCaptureUnsupported while this thread may not make them (the mode of a capture and

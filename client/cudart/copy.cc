@@ -178,6 +178,22 @@ Answer wait_for_pinned(Session& session, const void* host, std::size_t extent,
   return session.synchronize(ipc::TargetKind::kStream, stream);
 }
 
+Answer check_box(const cudaPitchedPtr& pointer, const cudaPos& position, const cudaExtent& extent) {
+  const bool rows = extent.height > 1 || extent.depth > 1;
+  const bool slices = extent.depth > 1;
+  if ((rows && extent.width > pointer.pitch) || (slices && extent.height > pointer.ysize)) {
+    return deny(cudaErrorInvalidPitchValue);
+  }
+  const auto ends_within = [](std::size_t begin, std::size_t length, std::size_t whole) {
+    return whole == 0 || (begin <= whole && length <= whole - begin);
+  };
+  if (!ends_within(position.x, extent.width, pointer.pitch) ||
+      !ends_within(position.y, extent.height, pointer.ysize)) {
+    return deny(cudaErrorInvalidValue);
+  }
+  return {};
+}
+
 Answer check_copy(Session& session, const CopyCall& call) {
   const auto sides = checked_sides(session, call);
   if (!sides) return std::unexpected(sides.error());

@@ -25,6 +25,16 @@ Answer copy(Session& session, const CopyCall& call, std::uint64_t stream);
 /// Whether copy() would take it.
 Answer check_copy(Session& session, const CopyCall& call);
 
+/// Where the slice `z` begins of a box of plain memory that begins at `position`.
+inline std::byte* slice_of(const cudaPitchedPtr& pointer, const cudaPos& position, std::size_t z) {
+  return static_cast<std::byte*>(pointer.ptr) +
+         ((position.z + z) * pointer.ysize + position.y) * pointer.pitch + position.x;
+}
+/// Whether the box lies within the rows and slices of the memory, as far as it says how long they
+/// are: cudaErrorInvalidPitchValue when they are too short for any such box, cudaErrorInvalidValue
+/// when they are for one at this position, or too short for the box's only row or slice.
+Answer check_box(const cudaPitchedPtr& pointer, const cudaPos& position, const cudaExtent& extent);
+
 struct FillCall {
   void* to;
   std::size_t pitch;

@@ -48,6 +48,7 @@ cudaError_t record(cudaEvent_t event, cudaStream_t stream, unsigned flags, Defau
 Maybe<std::uint64_t> measured(Session& session, cudaEvent_t event) {
   auto id = event_id(session, event);
   if (!id) return id;
+  if (auto ok = check_event(session, event, Asks::kWhen); !ok) return std::unexpected(ok.error());
   const auto entry = session.events().find(*id);
   if (!entry || (entry->flags & ipc::kEventNoTiming) != 0 ||
       (entry->flags & client::kEventRecorded) == 0) {
@@ -105,8 +106,10 @@ cudaError_t cudaIpcOpenEventHandle(cudaEvent_t* event, cudaIpcEventHandle_t hand
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  return with_session(
-      [&](Session& session) -> Answer { return session.destroy_event(address_of(event)); });
+  return with_session([&](Session& session) -> Answer {
+    forget_event(session, event);
+    return session.destroy_event(address_of(event));
+  });
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
@@ -126,7 +129,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   return with_session([&](Session& session) -> Answer {
     auto id = event_id(session, event);
     if (!id) return std::unexpected(id.error());
-    if (is_captured_event(event)) return deny(cudaErrorCapturedEvent);
+    if (auto ok = check_event(session, event, Asks::kHowFar); !ok) return ok;
     if (auto ok = check_capture_allows(session); !ok) return ok;
     auto finished = session.finished(TargetKind::kEvent, *id);
     if (!finished) return std::unexpected<Failure>(finished.error());
@@ -139,7 +142,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   return with_session([&](Session& session) -> Answer {
     auto id = event_id(session, event);
     if (!id) return std::unexpected(id.error());
-    if (is_captured_event(event)) return deny(cudaErrorCapturedEvent);
+    if (auto ok = check_event(session, event, Asks::kHowFar); !ok) return ok;
     if (auto ok = check_capture_allows(session); !ok) return ok;
     auto outcome = session.synchronize(TargetKind::kEvent, *id);
     write_printed(session);

@@ -33,6 +33,23 @@ void Graph::remove(Node* node) {
   std::erase_if(nodes_, [&](const auto& item) { return item.get() == node; });
 }
 
+bool Graph::has_memory_nodes() const {
+  return std::ranges::any_of(nodes_, [](const auto& node) {
+    return std::holds_alternative<AllocateNode>(node->work) ||
+           std::holds_alternative<FreeNode>(node->work);
+  });
+}
+
+Answer Graph::check_new(const Work& work) const {
+  const auto* const free = std::get_if<FreeNode>(&work);
+  if (free == nullptr) return {};
+  for (const auto& node : nodes_) {
+    const auto* const other = std::get_if<FreeNode>(&node->work);
+    if (other != nullptr && other->address == free->address) return deny(cudaErrorInvalidValue);
+  }
+  return {};
+}
+
 bool Graph::arrange() {
   order_.clear();
   std::set<const Node*> done;

@@ -23,6 +23,7 @@
 namespace slate::cudart {
 
 class Graph;
+struct Exec;
 struct Node;
 
 // --- What a node does ---
@@ -82,6 +83,9 @@ Maybe<Work> kernel_work(Session& session, const cudaKernelNodeParams& params);
 /// Has `work` take the place of a node's, which has to be of its kind: gives it what the parameters
 /// that it was made of cannot say, and checks that.
 Answer take_over(Session& session, const Work& old, Work& work);
+/// Whether CUDA lets an executable graph have `next` in the place of `old`, of the same kind: of
+/// copies and fills in two or three dimensions it does not take all.
+bool can_become(Session& session, const Work& old, const Work& next);
 Maybe<Work> copy_work(Session& session, const cudaMemcpy3DParms& parms);
 Maybe<Work> fill_work(Session& session, const cudaMemsetParams& params);
 /// The three dimensions of a plain copy.
@@ -110,6 +114,11 @@ class Graph {
   /// Requires: `before` are nodes of this graph, none twice.
   Node* add(Work work, std::vector<Node*> before);
   void remove(Node* node);
+  /// Has nodes that allocate or free memory: such a graph cannot lose nodes or edges, be cloned, be
+  /// in another one, or be instantiated twice at a time.
+  bool has_memory_nodes() const;
+  /// cudaErrorInvalidValue for a FreeNode of memory that another one here frees already.
+  Answer check_new(const Work& work) const;
   /// Finds the order of this graph and of those inside; false when one has a circle.
   bool arrange();
   /// All nodes, each behind those that it depends on, otherwise in the order of creation, as
@@ -117,6 +126,8 @@ class Graph {
   const std::vector<Node*>& order() const { return order_; }
   /// `copies`: where each node's copy is; may be null.
   std::shared_ptr<Graph> clone(std::map<const Node*, Node*>* copies) const;
+  /// The last executable graph that was made of it, if it is still there.
+  std::weak_ptr<Exec> instance;
 
  private:
   std::vector<std::unique_ptr<Node>> nodes_;

@@ -19,10 +19,13 @@ Answer instantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long 
   const std::lock_guard lock(Graphs::get().mutex);
   const auto its = Graphs::get().find(graph);
   if (!its) return deny(cudaErrorInvalidValue);
+  const bool once = its->has_memory_nodes();
+  if (once && !its->instance.expired()) return deny(cudaErrorNotSupported);
   auto made = std::make_shared<Exec>();
   made->graph = its->clone(&made->copies);
   if (!made->graph->arrange()) return deny(cudaErrorInvalidValue);
   made->flags = flags;
+  if (once) its->instance = made;
   *exec = Graphs::get().enter(std::move(made));
   return {};
 }
@@ -42,6 +45,7 @@ cudaError_t launch(cudaGraphExec_t exec, cudaStream_t stream, DefaultStream zero
     // A launch of a graph that is captured becomes a node with a copy of it.
     auto taken = capture_made(session, *id, [&]() -> Maybe<Work> {
       const std::lock_guard lock(Graphs::get().mutex);
+      if (its->graph->has_memory_nodes()) return deny(cudaErrorNotSupported);
       return ChildNode{its->graph->clone(nullptr)};
     });
     if (taken) return *taken;
@@ -66,13 +70,16 @@ Answer with_copy(cudaGraphExec_t exec, cudaGraphNode_t node, const Body& body) {
   const auto its = find_exec(exec);
   if (!its) return deny(cudaErrorInvalidValue);
   const std::lock_guard running(its->running);
+  // The graph, and the node in it, have to be there still.
+  const std::lock_guard lock(Graphs::get().mutex);
+  if (Graphs::get().find(node) == nullptr) return deny(cudaErrorInvalidValue);
   const auto at = its->copies.find(reinterpret_cast<const Node*>(node));
   if (at == its->copies.end()) return deny(cudaErrorInvalidValue);
   return body(*at->second);
 }
 
 /// Why an executable graph cannot take over the work of `graph`.
-cudaGraphExecUpdateResultInfo compare(const Graph& mine, const Graph& other) {
+cudaGraphExecUpdateResultInfo compare(Session& session, const Graph& mine, const Graph& other) {
   cudaGraphExecUpdateResultInfo info{};
   const auto refuse = [&](cudaGraphExecUpdateResult why, const Node* node, const Node* from) {
     info.result = why;
@@ -101,8 +108,11 @@ cudaGraphExecUpdateResultInfo compare(const Graph& mine, const Graph& other) {
       }
     }
     if (const auto* child = std::get_if<ChildNode>(&now.work)) {
-      const auto inside = compare(*child->graph, *std::get<ChildNode>(next.work).graph);
+      const auto inside = compare(session, *child->graph, *std::get<ChildNode>(next.work).graph);
       if (inside.result != cudaGraphExecUpdateSuccess) return inside;
+    }
+    if (!can_become(session, now.work, next.work)) {
+      return refuse(cudaGraphExecUpdateErrorParametersChanged, &next, nullptr);
     }
   }
   return info;
@@ -131,19 +141,21 @@ cudaError_t change(cudaGraphExec_t exec, cudaGraphNode_t node, const Make& make)
       if (auto ok = take_over(session, copy.work, *work); !ok) return ok;
       if (const auto* child = std::get_if<ChildNode>(&copy.work)) {
         const Graph& next = *std::get<ChildNode>(*work).graph;
-        if (compare(*child->graph, next).result != cudaGraphExecUpdateSuccess) {
+        if (compare(session, *child->graph, next).result != cudaGraphExecUpdateSuccess) {
           return deny(cudaErrorInvalidValue);
         }
         assign_works(*child->graph, next);
         return {};
       }
+      if (!can_become(session, copy.work, *work)) return deny(cudaErrorInvalidValue);
       copy.work = std::move(*work);
       return {};
     });
   });
 }
 
-Answer update(cudaGraphExec_t exec, cudaGraph_t graph, cudaGraphExecUpdateResultInfo* info) {
+Answer update(Session& session, cudaGraphExec_t exec, cudaGraph_t graph,
+              cudaGraphExecUpdateResultInfo* info) {
   if (info != nullptr) *info = {cudaGraphExecUpdateError, nullptr, nullptr};
   const auto its = find_exec(exec);
   if (!its) return deny(cudaErrorInvalidValue);
@@ -151,7 +163,7 @@ Answer update(cudaGraphExec_t exec, cudaGraph_t graph, cudaGraphExecUpdateResult
   const std::lock_guard lock(Graphs::get().mutex);
   const auto source = Graphs::get().find(graph);
   if (!source) return deny(cudaErrorInvalidValue);
-  const auto verdict = compare(*its->graph, *source);
+  const auto verdict = compare(session, *its->graph, *source);
   if (info != nullptr) *info = verdict;
   if (verdict.result != cudaGraphExecUpdateSuccess) return deny(cudaErrorGraphExecUpdateFailure);
   assign_works(*its->graph, *source);
@@ -314,7 +326,7 @@ cudaError_t cudaGraphNodeGetEnabled(cudaGraphExec_t exec, cudaGraphNode_t node, 
 
 cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph,
                                 cudaGraphExecUpdateResultInfo* info) {
-  return answer([&]() -> Answer { return update(exec, graph, info); });
+  return with_session([&](Session& session) { return update(session, exec, graph, info); });
 }
 
 }  // extern "C"

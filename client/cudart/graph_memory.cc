@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include "client/cudart/graph.h"
@@ -13,7 +14,9 @@ namespace {
 /// All such memory of the process, by session and address.
 struct All {
   std::mutex mutex;
-  std::map<std::pair<std::uint64_t, std::uint64_t>, std::weak_ptr<GraphMemory>> memories;
+  using Key = std::pair<std::uint64_t, std::uint64_t>;
+  std::map<Key, std::weak_ptr<GraphMemory>> memories;
+  std::set<Key> left;  // the program's, as its graphs are gone
   GraphMemory::Totals totals;
 };
 
@@ -43,6 +46,7 @@ GraphMemory::~GraphMemory() {
     all().memories.erase({session_, address_});
     all().totals.reserved -= bytes_;
     if (allocated_) all().totals.used -= bytes_;
+    if (allocated_) all().left.insert({session_, address_});
   }
   Session* const session = Process::get().current();
   if (allocated_ || session == nullptr || session->serial() != session_) return;
@@ -69,9 +73,19 @@ std::shared_ptr<GraphMemory> GraphMemory::find(Session& session, std::uint64_t a
   return at == all().memories.end() ? nullptr : at->second.lock();
 }
 
+bool GraphMemory::is_of_graphs(Session& session, std::uint64_t address) {
+  const std::lock_guard lock(all().mutex);
+  const All::Key key{session.serial(), address};
+  return all().memories.contains(key) || all().left.contains(key);
+}
+
 Maybe<bool> GraphMemory::free_by_program(Session& session, std::uint64_t address) {
   const auto memory = find(session, address);
-  if (!memory) return false;
+  if (!memory) {
+    const std::lock_guard lock(all().mutex);
+    all().left.erase({session.serial(), address});
+    return false;
+  }
   if (!memory->is_allocated()) return deny(cudaErrorInvalidValue);
   memory->set_allocated(false);
   return true;

@@ -30,6 +30,8 @@ class GraphMemory {
 
   /// The memory of some graph that begins here; null when it is none's.
   static std::shared_ptr<GraphMemory> find(Session& session, std::uint64_t address);
+  /// The same of memory whose graph is gone, too, and left it to the program.
+  static bool is_of_graphs(Session& session, std::uint64_t address);
   /// The program frees what may be such memory. False when it is not and has to be freed as any
   /// other.
   static Maybe<bool> free_by_program(Session& session, std::uint64_t address);

@@ -22,6 +22,7 @@ cudaError_t add_node(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNo
     if (!its) return deny(cudaErrorInvalidValue);
     auto nodes = nodes_of(*its, before, count);
     if (!nodes) return std::unexpected(nodes.error());
+    if (auto ok = its->check_new(*work); !ok) return ok;
     *node = handle_of(its->add(std::move(*work), std::move(*nodes)));
     return {};
   });

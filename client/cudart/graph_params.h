@@ -44,10 +44,12 @@ template <typename Params>
 auto allocate_maker(Params* params) {
   return [params](Session& session) -> Maybe<Work> {
     if (params == nullptr || params->poolProps.allocType != cudaMemAllocationTypePinned ||
-        params->poolProps.handleTypes != cudaMemHandleTypeNone ||
         params->poolProps.location.type != cudaMemLocationTypeDevice ||
         params->poolProps.location.id != 0) {
       return deny(cudaErrorInvalidValue);
+    }
+    if (params->poolProps.handleTypes != cudaMemHandleTypeNone) {
+      return deny(cudaErrorNotSupported);
     }
     auto memory = GraphMemory::make(session, params->bytesize);
     if (!memory) return std::unexpected(memory.error());
@@ -57,7 +59,9 @@ auto allocate_maker(Params* params) {
 }
 inline auto free_maker(void* address) {
   return [address](Session& session) -> Maybe<Work> {
-    if (!session.memory().find(address_of(address))) return deny(cudaErrorInvalidValue);
+    if (!GraphMemory::is_of_graphs(session, address_of(address))) {
+      return deny(cudaErrorInvalidValue);
+    }
     return FreeNode{address_of(address)};
   };
 }
@@ -67,6 +71,7 @@ inline auto child_maker(cudaGraph_t child) {
     const std::lock_guard lock(Graphs::get().mutex);
     const auto its = Graphs::get().find(child);
     if (!its) return deny(cudaErrorInvalidValue);
+    if (its->has_memory_nodes()) return deny(cudaErrorNotSupported);
     return ChildNode{its->clone(nullptr)};
   };
 }

@@ -75,6 +75,7 @@ enum class Change { kAdd, kRemove };
 cudaError_t change_edges(cudaGraph_t graph, const cudaGraphNode_t* from, const cudaGraphNode_t* to,
                          std::size_t count, Change change) {
   return about_graph(graph, [&](Graph& its) -> Answer {
+    if (change == Change::kRemove && its.has_memory_nodes()) return deny(cudaErrorNotSupported);
     if (count > 0 && (from == nullptr || to == nullptr)) return deny(cudaErrorInvalidValue);
     for (std::size_t i = 0; i < count; ++i) {
       Node* const first = Graphs::get().find(from[i]);
@@ -122,6 +123,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 cudaError_t cudaGraphClone(cudaGraph_t* clone, cudaGraph_t original) {
   return about_graph(original, [&](const Graph& its) -> Answer {
     if (clone == nullptr) return deny(cudaErrorInvalidValue);
+    if (its.has_memory_nodes()) return deny(cudaErrorNotSupported);
     std::map<const Node*, Node*> copies;
     auto made = its.clone(&copies);
     Graphs::get().remember_clone(made.get(), std::move(copies));
@@ -215,6 +217,7 @@ cudaError_t cudaGraphRemoveDependencies(cudaGraph_t graph, const cudaGraphNode_t
 
 cudaError_t cudaGraphDestroyNode(cudaGraphNode_t node) {
   return about_node(node, [&](Node& its) -> Answer {
+    if (its.graph->has_memory_nodes()) return deny(cudaErrorNotSupported);
     its.graph->remove(&its);
     return {};
   });

@@ -24,18 +24,13 @@ Answer run(Session& session, const KernelNode& node, std::uint64_t stream) {
   return session.launch(**function, config_of(node, stream), node.arguments->pointers.data());
 }
 
-std::byte* slice(const cudaPitchedPtr& pointer, const cudaPos& position, std::size_t z) {
-  return static_cast<std::byte*>(pointer.ptr) +
-         ((position.z + z) * pointer.ysize + position.y) * pointer.pitch + position.x;
-}
-
 Answer run(Session& session, const CopyNode& node, std::uint64_t stream) {
   const cudaMemcpy3DParms& parms = node.parms;
   if (has_array(parms)) return copy_array(session, {parms, node.unit}, true, stream);
   for (std::size_t z = 0; z < parms.extent.depth; ++z) {
-    CopyCall call{slice(parms.dstPtr, parms.dstPos, z),
+    CopyCall call{slice_of(parms.dstPtr, parms.dstPos, z),
                   parms.dstPtr.pitch,
-                  slice(parms.srcPtr, parms.srcPos, z),
+                  slice_of(parms.srcPtr, parms.srcPos, z),
                   parms.srcPtr.pitch,
                   parms.extent.width,
                   parms.extent.height,
@@ -137,6 +132,57 @@ Answer take_over(Session& session, const Work& old, Work& work) {
   return check_special(session, **function, config_of(*kernel, 0));
 }
 
+namespace {
+
+bool is_line(const cudaExtent& extent) {
+  return extent.width != 0 && extent.height <= 1 && extent.depth <= 1;
+}
+
+bool same_extent(const cudaExtent& one, const cudaExtent& other) {
+  return one.width == other.width && one.height == other.height && one.depth == other.depth;
+}
+
+bool same_side(const cudaPitchedPtr& one, const cudaPos& at, const cudaPitchedPtr& other,
+               const cudaPos& other_at) {
+  return one.ptr == other.ptr && one.pitch == other.pitch && one.ysize == other.ysize &&
+         at.x == other_at.x && at.y == other_at.y && at.z == other_at.z;
+}
+
+bool same_copy(const cudaMemcpy3DParms& one, const cudaMemcpy3DParms& other) {
+  return one.srcArray == other.srcArray && one.dstArray == other.dstArray &&
+         same_extent(one.extent, other.extent) &&
+         same_side(one.srcPtr, one.srcPos, other.srcPtr, other.srcPos) &&
+         same_side(one.dstPtr, one.dstPos, other.dstPtr, other.dstPos);
+}
+
+/// Where one side of a copy lies: in an array, in the device's memory, or in the host's.
+enum class Where { kArray, kDevice, kHost };
+Where where(Session& session, cudaArray_const_t array, const cudaPitchedPtr& pointer) {
+  if (array != nullptr) return Where::kArray;
+  return session.memory().find(address_of(pointer.ptr)) ? Where::kDevice : Where::kHost;
+}
+
+}  // namespace
+
+bool can_become(Session& session, const Work& old, const Work& next) {
+  if (const auto* const copy = std::get_if<CopyNode>(&next)) {
+    const cudaMemcpy3DParms& now = std::get<CopyNode>(old).parms;
+    const cudaMemcpy3DParms& then = copy->parms;
+    if (same_copy(now, then)) return true;
+    return is_line(now.extent) && is_line(then.extent) &&
+           where(session, now.srcArray, now.srcPtr) == where(session, then.srcArray, then.srcPtr) &&
+           where(session, now.dstArray, now.dstPtr) == where(session, then.dstArray, then.dstPtr);
+  }
+  if (const auto* const fill = std::get_if<FillNode>(&next)) {
+    const cudaMemsetParams& now = std::get<FillNode>(old).params;
+    const cudaMemsetParams& then = fill->params;
+    if (now.height == 1 && then.height == 1) return true;
+    return now.width == then.width && now.height == then.height &&
+           now.elementSize == then.elementSize;
+  }
+  return true;
+}
+
 Maybe<Work> copy_work(Session& session, const cudaMemcpy3DParms& parms) {
   if (has_array(parms)) {
     if (auto ok = check_array_node(session, {parms}); !ok) return std::unexpected(ok.error());
@@ -148,9 +194,11 @@ Maybe<Work> copy_work(Session& session, const cudaMemcpy3DParms& parms) {
   }
   if (parms.srcPtr.ptr == nullptr || parms.dstPtr.ptr == nullptr)
     return deny(cudaErrorInvalidValue);
+  // The driver checks the nodes of graphs, and knows no error of its own for pitches.
   const cudaExtent& extent = parms.extent;
-  const bool rows = extent.height > 1 || extent.depth > 1;
-  if (rows && extent.width > std::min(parms.srcPtr.pitch, parms.dstPtr.pitch)) {
+  if (extent.width == 0 || extent.height == 0 || extent.depth == 0 ||
+      !check_box(parms.srcPtr, parms.srcPos, extent) ||
+      !check_box(parms.dstPtr, parms.dstPos, extent)) {
     return deny(cudaErrorInvalidValue);
   }
   return Work(CopyNode{parms});

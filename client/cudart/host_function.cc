@@ -29,7 +29,7 @@ cudaError_t add_callback(cudaStream_t stream, cudaStreamCallback_t callback, voi
     if (callback == nullptr || flags != 0) return deny(cudaErrorInvalidValue);
     auto id = stream_id(session, stream, zero);
     if (!id) return std::unexpected(id.error());
-    if (is_capturing(session, *id)) return deny(cudaErrorStreamCaptureUnsupported);
+    if (is_capturing(session, *id)) return refuse_capture(session, *id);
     return session.call_on_host(*id, [=](const Result<void>& outcome) {
       const int error = outcome ? 0 : client::cuda_error_number(outcome.error().code);
       callback(stream, static_cast<cudaError_t>(error), data);

@@ -36,8 +36,13 @@ CopyCall asynchronous(CopyCall call) {
   return call;
 }
 
-/// The pitch is checked even for a single row, as CUDA does, which then has another name for it.
-cudaError_t run_copy_2d(const CopyCall& call, cudaStream_t stream, DefaultStream zero) {
+/// The pitch is checked even for a single row, as CUDA does, which then has another name for it,
+/// and takes 0 for none.
+cudaError_t run_copy_2d(CopyCall call, cudaStream_t stream, DefaultStream zero) {
+  if (call.height == 1) {
+    if (call.to_pitch == 0) call.to_pitch = call.width;
+    if (call.from_pitch == 0) call.from_pitch = call.width;
+  }
   if (call.width > 0 && call.height > 0 &&
       (call.width > call.to_pitch || call.width > call.from_pitch)) {
     return remember(call.height == 1 ? cudaErrorInvalidValue : cudaErrorInvalidPitchValue);

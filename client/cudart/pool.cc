@@ -19,6 +19,8 @@ cudaMemPool_t handle_of(std::uint64_t pool) {
 /// The memory has its address at once, and is allocated by the launch of the graph.
 Answer capture_allocation(Session& session, std::uint64_t stream, void** address,
                           std::size_t bytes) {
+  *address = nullptr;
+  if (bytes == 0) return {};
   auto memory = GraphMemory::make(session, bytes);
   if (!memory) return std::unexpected(memory.error());
   const std::uint64_t place = (*memory)->address();
@@ -26,6 +28,13 @@ Answer capture_allocation(Session& session, std::uint64_t stream, void** address
   if (!taken) return deny(cudaErrorIllegalState);  // ended by another thread meanwhile
   if (*taken) *address = pointer_to(place);
   return *taken;
+}
+
+/// Graphs free what graphs have allocated.
+Answer capture_free(Session& session, std::uint64_t stream, std::uint64_t address) {
+  if (!GraphMemory::is_of_graphs(session, address)) return deny(cudaErrorInvalidValue);
+  const auto taken = capture(session, stream, FreeNode{address});
+  return taken ? *taken : deny(cudaErrorIllegalState);  // ended by another thread meanwhile
 }
 
 /// Allocates from `pool`, or from the device's current one.
@@ -60,7 +69,7 @@ cudaError_t release(void* address, cudaStream_t stream, DefaultStream zero) {
     auto id = stream_id(session, stream, zero);
     if (!id) return std::unexpected(id.error());
     if (address == nullptr) return {};
-    if (auto taken = capture(session, *id, FreeNode{address_of(address)})) return *taken;
+    if (is_capturing(session, *id)) return capture_free(session, *id, address_of(address));
     auto of_graph = GraphMemory::free_by_program(session, address_of(address));
     if (!of_graph) return std::unexpected(of_graph.error());
     if (*of_graph) return {};

@@ -10,12 +10,6 @@ namespace {
 constexpr auto kLegacy = DefaultStream::kLegacy;
 constexpr auto kPerThread = DefaultStream::kPerThread;
 
-/// The address of the slice `z` of the box that begins at `position`.
-std::byte* slice(const cudaPitchedPtr& pointer, const cudaPos& position, std::size_t z) {
-  return static_cast<std::byte*>(pointer.ptr) +
-         ((position.z + z) * pointer.ysize + position.y) * pointer.pitch + position.x;
-}
-
 enum class Returns { kWhenDone, kAtOnce };
 
 cudaError_t run_copy(const cudaMemcpy3DParms* parms, cudaStream_t stream, DefaultStream zero,
@@ -29,9 +23,8 @@ cudaError_t run_copy(const cudaMemcpy3DParms* parms, cudaStream_t stream, Defaul
     }
     const cudaExtent& extent = parms->extent;
     if (extent.width == 0 || extent.height == 0 || extent.depth == 0) return {};
-    if (extent.width > parms->dstPtr.pitch || extent.width > parms->srcPtr.pitch) {
-      return deny(cudaErrorInvalidPitchValue);
-    }
+    if (auto ok = check_box(parms->dstPtr, parms->dstPos, extent); !ok) return ok;
+    if (auto ok = check_box(parms->srcPtr, parms->srcPos, extent); !ok) return ok;
     auto id = stream_id(session, stream, zero);
     if (!id) return std::unexpected(id.error());
     // Slices without rows between them, on either side, are one copy.
@@ -40,9 +33,9 @@ cudaError_t run_copy(const cudaMemcpy3DParms* parms, cudaStream_t stream, Defaul
     const std::size_t rows = dense ? extent.height * extent.depth : extent.height;
     const bool captured = returns == Returns::kAtOnce && is_capturing(session, *id);
     for (std::size_t z = 0; z < slices; ++z) {
-      const CopyCall call{slice(parms->dstPtr, parms->dstPos, z),
+      const CopyCall call{slice_of(parms->dstPtr, parms->dstPos, z),
                           parms->dstPtr.pitch,
-                          slice(parms->srcPtr, parms->srcPos, z),
+                          slice_of(parms->srcPtr, parms->srcPos, z),
                           parms->srcPtr.pitch,
                           extent.width,
                           rows,
@@ -62,12 +55,15 @@ cudaError_t run_fill(const cudaPitchedPtr& pointer, int value, const cudaExtent&
   return with_session([&](Session& session) -> Answer {
     auto id = stream_id(session, stream, zero);
     if (!id) return std::unexpected(id.error());
-    if (extent.width > pointer.pitch) return deny(cudaErrorInvalidValue);
+    if (extent.width > pointer.pitch || extent.height > pointer.ysize) {
+      return deny(cudaErrorInvalidValue);
+    }
     for (std::size_t z = 0; z < extent.depth; ++z) {
       const bool at_once = returns == Returns::kAtOnce || z + 1 < extent.depth;
       auto ok = fill(
           session,
-          {slice(pointer, {}, z), pointer.pitch, value, extent.width, extent.height, at_once}, *id);
+          {slice_of(pointer, {}, z), pointer.pitch, value, extent.width, extent.height, at_once},
+          *id);
       if (!ok) return ok;
     }
     return {};
