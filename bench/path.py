@@ -182,6 +182,16 @@ def wakeups(pids):
     return total
 
 
+def processor_seconds(pids):
+    """User's and system's time so far."""
+    total = 0
+    for pid in pids:
+        with open("/proc/%d/stat" % pid) as line:
+            fields = line.read().rsplit(")", 1)[1].split()
+        total += int(fields[11]) + int(fields[12])
+    return total / os.sysconf("SC_CLK_TCK")
+
+
 def shared_memory(pids):
     """Kilobytes of shared memory that the processes have touched, each page counted once over all of them."""
     total = 0.0
@@ -204,18 +214,18 @@ def idle(environment, daemon):
         process.stdout.readline()
     time.sleep(settle)
     programs = [process.pid for process in running]
-    before = wakeups(programs), wakeups(tree(daemon))
+    before = wakeups(programs), wakeups(tree(daemon)), processor_seconds(programs), processor_seconds(tree(daemon))
     time.sleep(ARGUMENTS.seconds)
-    after = wakeups(programs), wakeups(tree(daemon))
+    after = wakeups(programs), wakeups(tree(daemon)), processor_seconds(programs), processor_seconds(tree(daemon))
     kilobytes = shared_memory(programs + tree(daemon)) / count
     for process in running:
         process.kill()
         process.wait()
     rates = [(late - early) / ARGUMENTS.seconds for late, early in zip(after, before)]
     note({"case": "idle", "sessions": count, "program_wakeups": rates[0], "daemon_wakeups": rates[1],
-          "shared_kilobytes": kilobytes})
-    print("%d idle sessions: wake-ups a second: programs %.2f, slated %.2f; shared memory of each %.0f KiB" % (
-        count, rates[0], rates[1], kilobytes), flush=True)
+          "program_processors": rates[2], "daemon_processors": rates[3], "shared_kilobytes": kilobytes})
+    print("%d idle sessions: wake-ups a second: programs %.2f, slated %.2f; processors: programs %.3f, slated %.3f; "
+          "shared memory of each %.0f KiB" % (count, *rates, kilobytes), flush=True)
 
 
 def rows_of(name):

@@ -26,7 +26,12 @@ void EngineKeeper::add_to(PollSet& polls) const {
   }
   if (stopping_) return;
   if (!active_) polls.add_deadline(start_at_);
-  if (spare_at_ && !spare_) polls.add_deadline(*spare_at_);
+  if (wants_spare()) polls.add_deadline(*spare_at_);
+}
+
+/// From spare_at_ on.
+bool EngineKeeper::wants_spare() const {
+  return config_.spare_engine && !spare_ && active_ && active_->ready && spare_at_;
 }
 
 void EngineKeeper::service() {
@@ -40,7 +45,7 @@ void EngineKeeper::start_due() {
   const auto now = Clock::now();
   if (stopping_ || hopeless_) return;
   if (!active_ && now >= start_at_) start_active();
-  if (!config_.spare_engine || spare_ || !active() || !spare_at_ || now < *spare_at_) return;
+  if (!wants_spare() || now < *spare_at_) return;
   auto started = EngineProcess::start(program_, config_);
   if (started) {
     spare_.emplace(std::move(*started));

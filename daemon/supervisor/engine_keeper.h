@@ -49,6 +49,7 @@ class EngineKeeper {
  private:
   void tell_stop();
   void start_due();
+  bool wants_spare() const;
   void start_active();
   bool read(EngineProcess& engine, bool is_active);
   void service_active();

@@ -8,7 +8,7 @@ import tempfile
 import time
 import unittest
 
-from harness import DEVICE, ON_GPU, SLOW, SlateTestCase, binary, native, program_command
+from harness import DEVICE, ON_GPU, SLOW, SlateTestCase, binary, children, native, processor_seconds, program_command
 
 API_ERRORS_ON_H200 = os.path.join(os.path.dirname(__file__), "../../kernels/faults/api_errors.expected")
 
@@ -128,6 +128,15 @@ class FailuresTest(SlateTestCase):
         daemon.stop()
         out, err = program.communicate(timeout=30 * SLOW)
         self.assertEqual(program.returncode, 2, out + err)
+
+    def test_an_idle_slated_uses_no_processor(self):
+        daemon = self.daemon()
+        daemon.wait_until_idle()
+        pids = [daemon.process.pid] + children(daemon.process.pid)
+        before = processor_seconds(pids)
+        time.sleep(2)
+        self.assertLess(processor_seconds(pids) - before, 0.2)
+        daemon.stop()
 
     def test_an_engine_killed_is_replaced(self):
         daemon = self.daemon()

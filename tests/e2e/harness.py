@@ -47,6 +47,16 @@ def children(pid):
     return found
 
 
+def processor_seconds(pids):
+    """What the processes have used so far."""
+    seconds = 0
+    for pid in pids:
+        with open("/proc/%d/stat" % pid) as file:
+            fields = file.read().rsplit(")", 1)[1].split()
+        seconds += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return seconds
+
+
 class Daemon:
     def __init__(self, device=DEVICE, extra=()):
         self.root = tempfile.mkdtemp(prefix="slate-e2e-")
