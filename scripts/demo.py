@@ -96,13 +96,18 @@ def run_programs(simulated):
     return right and together > 0 and all(report["result"] == "ok" for report in reports.values())
 
 
-def end(*_):
-    sys.exit(130)
-
-
 def main():
-    # As exceptions, so that slated is ended: by themselves they would end this script alone.
+    # As exceptions, so that slated is ended: by themselves they would end this script alone. One that comes while
+    # slated is started waits until it is known here.
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    daemon, asked_to_end = None, False
+
+    def end(*_):
+        nonlocal asked_to_end
+        asked_to_end = True
+        if daemon is not None:
+            sys.exit(130)
+
     for each in signals:
         signal.signal(each, end)
     daemon = subprocess.Popen(
@@ -110,6 +115,8 @@ def main():
         env=environment,
     )
     try:
+        if asked_to_end:
+            sys.exit(130)
         state = wait_until_serving(daemon)
         print("slated serves %s\n" % state["device"]["name"])
         good = run_programs(state["device"]["simulated"])
