@@ -98,8 +98,9 @@ std::uint64_t Warp::host_address(Space space, std::uint64_t address, std::uint32
       return 0;  // resolved by translate()
   }
   if (launch.memory.allows(address, bytes)) return address;
-  if (access == Access::kWrite) return 0;
+  // Whoever has the address of a constant may write there, for the kernels that come next.
   if (launch.memory.constants.contains(address, bytes)) return address;
+  if (access == Access::kWrite) return 0;
   // cvta.param: the parameters have a generic address too.
   const auto first = reinterpret_cast<std::uint64_t>(launch.parameters.data());
   return device::AddressRange{first, launch.parameters.size()}.contains(address, bytes) ? address

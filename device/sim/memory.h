@@ -36,7 +36,7 @@ struct MemoryView {
   /// One per chunk of the arena: 0 = not mapped, else the tag of the reservation that it lies in.
   const std::atomic<std::uint16_t>* owners = nullptr;
   std::uint16_t tag = kNoOwner;  // the reservation that the arena lies in
-  /// The module's .global and .const variables (may be empty). Kernels do not write constants.
+  /// The module's .global and .const variables (may be empty).
   device::AddressRange globals;
   device::AddressRange constants;
   device::AddressRange control;  // LaunchSpec::control

@@ -113,7 +113,7 @@ Result<void> Modules::place_variables(Loaded& module) {
     }
     const bool is_constant = variable.space == ptx::Space::kConst;
     const std::uint64_t offset = append(bytes[is_constant], variable);
-    module.symbols.emplace(variable.name, offset);
+    module.symbols->emplace(variable.name, offset);
     if (bytes[is_constant] > kMaxVariableBytes) break;  // map() will say so
   }
   if (bytes[1] > kConstantBytes) {
@@ -132,7 +132,7 @@ Result<void> Modules::place_variables(Loaded& module) {
   for (const ptx::Variable& variable : module.ptx->variables) {
     if (!is_placed(variable)) continue;
     const bool is_constant = variable.space == ptx::Space::kConst;
-    module.symbols[std::string(variable.name)] += is_constant ? module.constants.base : *base;
+    (*module.symbols)[std::string(variable.name)] += is_constant ? module.constants.base : *base;
   }
   return {};
 }
@@ -141,11 +141,11 @@ Result<void> Modules::initialise(const Loaded& module) {
   for (const ptx::Variable& variable : module.ptx->variables) {
     if (!is_placed(variable)) continue;
     auto* const contents =
-        reinterpret_cast<std::byte*>(module.symbols.at(std::string(variable.name)));
+        reinterpret_cast<std::byte*>(module.symbols->at(std::string(variable.name)));
     const std::uint64_t initial = std::min<std::uint64_t>(variable.initial.size(), variable.bytes);
     if (initial > 0) std::memcpy(contents, variable.initial.data(), initial);
     for (const auto& fixup : variable.fixups) {
-      auto value = fixup_value(*module.ptx, module.symbols, variable, fixup);
+      auto value = fixup_value(*module.ptx, *module.symbols, variable, fixup);
       if (!value) return std::unexpected(std::move(value.error()));
       const std::uint64_t bits = fixup.shift < 64 ? *value >> fixup.shift : 0;
       if (fixup.bytes > sizeof bits || fixup.offset > variable.bytes ||
@@ -175,23 +175,33 @@ Result<Modules::Loaded*> Modules::find(device::Module module) {
 }
 
 Result<device::Function> Modules::find_function(device::Module module, const std::string& name) {
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   auto loaded = find(module);
   if (!loaded) return std::unexpected(std::move(loaded.error()));
   if (const auto known = (*loaded)->functions.find(name); known != (*loaded)->functions.end()) {
     return known->second;
   }
-  const ptx::Function* entry = (*loaded)->ptx->find_entry(name);
+  const auto ptx = (*loaded)->ptx;
+  const auto symbols = (*loaded)->symbols;
+  // Decoding may take long, and every launch needs the lock.
+  lock.unlock();
+  const ptx::Function* entry = ptx->find_entry(name);
   if (entry == nullptr || !entry->has_body) {
     return fail(ErrorCode::kSymbolNotFound, fmt::format("no kernel {} in the module", name));
   }
-  auto program = Program::decode((*loaded)->ptx, *entry, (*loaded)->symbols, settings_.strict);
+  auto program = Program::decode(ptx, *entry, *symbols, settings_.strict);
   if (!program) return std::unexpected(std::move(program.error()));
+  lock.lock();
+  loaded = find(module);
+  if (!loaded) return std::unexpected(std::move(loaded.error()));
+  // Somebody else may have asked for it meanwhile.
+  const auto [known, is_new] =
+      (*loaded)->functions.try_emplace(name, device::Function{next_handle_});
+  if (!is_new) return known->second;
   const device::Function function{next_handle_++};
   const std::uint32_t max_dynamic = (*program)->info().max_dynamic_shared_bytes;
   functions_.emplace(function,
                      Entry{module, std::move(*program), max_dynamic, required_block(*entry)});
-  (*loaded)->functions.emplace(name, function);
   return function;
 }
 
@@ -199,8 +209,8 @@ Result<AddressRange> Modules::find_global(device::Module module, const std::stri
   std::lock_guard lock(mutex_);
   auto loaded = find(module);
   if (!loaded) return std::unexpected(std::move(loaded.error()));
-  const auto symbol = (*loaded)->symbols.find(name);
-  if (symbol == (*loaded)->symbols.end()) {
+  const auto symbol = (*loaded)->symbols->find(name);
+  if (symbol == (*loaded)->symbols->end()) {
     return fail(ErrorCode::kSymbolNotFound, fmt::format("no variable {} in the module", name));
   }
   return AddressRange{symbol->second, (*loaded)->ptx->find_variable(name)->bytes};

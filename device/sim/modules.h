@@ -47,7 +47,7 @@ class Modules {
  private:
   struct Loaded {
     std::shared_ptr<const ptx::Module> ptx;
-    SymbolTable symbols;
+    std::shared_ptr<SymbolTable> symbols = std::make_shared<SymbolTable>();  // complete once loaded
     device::AddressRange reservation;  // empty without variables
     device::AddressRange globals;
     device::AddressRange constants;

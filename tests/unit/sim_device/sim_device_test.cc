@@ -2,6 +2,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <future>
+
 #include "device/device.h"
 #include "tests/unit/sim_device/sim_fixture.h"
 
@@ -161,6 +163,21 @@ TEST_F(SimDeviceTest, UnloadedModuleLeavesNothingBehind) {
 TEST_F(SimDeviceTest, UnknownNamesAreSymbolsNotFound) {
   EXPECT_EQ(device_->find_function(module_, "nobody").error().code, ErrorCode::kSymbolNotFound);
   EXPECT_EQ(device_->find_global(module_, "nothing").error().code, ErrorCode::kSymbolNotFound);
+}
+
+TEST_F(SimDeviceTest, AFunctionIsTheSameForAllWhoAskAtOnce) {
+  for (int round = 0; round < 20; ++round) {
+    const device::Module module = load(kKernels);
+    std::vector<std::future<Result<device::Function>>> found;
+    for (int i = 0; i < 4; ++i) {
+      found.push_back(
+          std::async(std::launch::async, [&] { return device_->find_function(module, "count"); }));
+    }
+    const auto first = found.front().get();
+    ASSERT_TRUE(first);
+    for (std::size_t i = 1; i < found.size(); ++i) EXPECT_EQ(*found[i].get(), *first);
+    device_->unload_module(module);
+  }
 }
 
 TEST_F(SimDeviceTest, FunctionIsTheSameWhenAskedForAgain) {
