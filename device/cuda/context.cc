@@ -97,6 +97,13 @@ int Context::clamp_priority(int priority) const {
 
 Error Context::failure(CUresult result, const char* call) {
   Error error = describe(driver_, result, call);
+  // It may mean anything; when nothing else works either, it was the context's end.
+  if (result == CUDA_ERROR_UNKNOWN) {
+    std::size_t free = 0, total = 0;
+    if (attempt(driver_.cuMemGetInfo, &free, &total) != CUDA_SUCCESS) {
+      error.code = ErrorCode::kLaunchFailed;
+    }
+  }
   if (is_sticky(error.code)) lost_.store(true, std::memory_order_release);
   return error;
 }

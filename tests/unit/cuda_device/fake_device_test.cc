@@ -155,6 +155,16 @@ TEST_F(DeviceRulesTest, ARefusalDoesNotLoseTheDevice) {
   EXPECT_FALSE(device_->lost());
 }
 
+TEST_F(DeviceRulesTest, AnUnknownErrorLosesTheDeviceWhenNothingElseWorksEither) {
+  const device::AddressRange range{.base = std::uint64_t{1} << 40, .bytes = device_->granularity()};
+  fake_.fail("cuMemCreate", CUDA_ERROR_UNKNOWN);
+  ASSERT_FALSE(device_->map(range));
+  EXPECT_FALSE(device_->lost());
+  fake_.fail("cuMemGetInfo", CUDA_ERROR_UNKNOWN);
+  ASSERT_FALSE(device_->map(range));
+  EXPECT_TRUE(device_->lost());
+}
+
 TEST_F(DeviceRulesTest, SharedHostMemoryIsRefusedWhereTheGpuHasAnotherAddressForIt) {
   const int fd = memfd_create("shared", 0);
   ASSERT_GE(fd, 0);
