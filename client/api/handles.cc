@@ -68,8 +68,9 @@ Outcome<std::shared_ptr<Kernel>> Handles::find(slate_kernel* kernel) const {
 }
 
 Outcome<client::Session*> session_of(const Module& module) {
-  client::Session* const session = cudart::Process::get().current();
-  if (session != nullptr && session->serial() == module.session) return session;
+  if (client::Session* const session = cudart::Process::get().current(module.session)) {
+    return session;
+  }
   return refuse(SLATE_ERROR_SESSION_ENDED,
                 "the module was loaded into a session that has ended: cudaDeviceReset() and fork() "
                 "lose all modules");

@@ -42,8 +42,8 @@ thread_local cudaError_t last_error_of_thread = cudaSuccess;
 /// Called when a thread ends that has used its stream.
 void end_thread_stream(void* stream) {
   const ThreadStream& ended = *static_cast<ThreadStream*>(stream);
-  Session* session = Process::get().current();
-  if (session == nullptr || session->serial() != ended.session) return;
+  Session* session = Process::get().current(ended.session);
+  if (session == nullptr) return;
   answer([&]() -> Answer { return destroy_stream(*session, ended.id); });
 }
 

@@ -173,8 +173,8 @@ Answer update(Session& session, cudaGraphExec_t exec, cudaGraph_t graph,
 }  // namespace
 
 Exec::~Exec() {
-  Session* const session = Process::get().current();
-  if (launched == 0 || session == nullptr || session->serial() != its_session) return;
+  Session* const session = Process::get().current(its_session);
+  if (launched == 0 || session == nullptr) return;
   (void)session->destroy_event(launched);  // fails only when the session has ended
 }
 

@@ -48,8 +48,8 @@ GraphMemory::~GraphMemory() {
     if (allocated_) all().totals.used -= bytes_;
     if (allocated_) all().left.insert({session_, address_});
   }
-  Session* const session = Process::get().current();
-  if (allocated_ || session == nullptr || session->serial() != session_) return;
+  Session* const session = Process::get().current(session_);
+  if (allocated_ || session == nullptr) return;
   (void)session->free(address_);  // fails only when the session has ended, and the memory with it
 }
 

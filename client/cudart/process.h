@@ -52,6 +52,11 @@ class Process {
   }
   /// The session if there is one.
   client::Session* current() const { return session_.load(std::memory_order_acquire); }
+  /// The same if it is the one with that serial(); null once another one has taken its place.
+  client::Session* current(std::uint64_t serial) const {
+    client::Session* const session = current();
+    return session != nullptr && session->serial() == serial ? session : nullptr;
+  }
   /// Ends the session, and with it registrations of host memory. The next call that needs a session
   /// makes a new one.
   void reset();
