@@ -314,7 +314,9 @@ struct ElapsedReply {
 enum class TargetKind : std::uint32_t { kSession = 1, kStream = 2, kEvent = 3 };
 struct Target {
   TargetKind kind;
-  std::uint32_t reserved;
+  /// In a query for an event: 1 to be answered only once it has been recorded as the client has
+  /// said so far. Otherwise a query is answered at once.
+  std::uint32_t when_recorded;
   std::uint64_t id;
 };
 struct QueryReply {

@@ -152,8 +152,9 @@ Result<void> Session::record(std::uint64_t event, std::uint64_t stream) {
   const auto entry = events_.find(event);
   if (!entry || (entry->flags & kEventShared) == 0) return ok;
   // What the program tells another one next may make that wait for this record.
-  if (auto seen = ask_finished(ipc::TargetKind::kEvent, event); !seen)
-    return std::unexpected(seen.error());
+  const auto recorded =
+      call<ipc::QueryReply>(CommandType::kQuery, ipc::Target{ipc::TargetKind::kEvent, 1, event});
+  if (!recorded) return std::unexpected(recorded.error());
   return {};
 }
 

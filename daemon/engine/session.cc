@@ -241,10 +241,12 @@ bool Session::serve_command(Command& command) {
   return carry_out(command, channel_.position());
 }
 
-/// Keeps a command that has to wait; false when there are too many. Who only asks is told at once.
+/// Keeps a command that has to wait; false when there are too many. Who only asks is told at once,
+/// unless it is for an event's recording.
 bool Session::keep(Command& command) {
   const ipc::CommandHeader header = command.header;
-  if (header.type == CommandType::kQuery) {
+  const auto query = command.as<ipc::Target>();
+  if (header.type == CommandType::kQuery && query && query->when_recorded == 0) {
     const ipc::QueryReply not_yet{0, 0};
     channel_.reply(header.reply_slot, header.reply_sequence, std::as_bytes(std::span(&not_yet, 1)));
     return true;

@@ -108,5 +108,19 @@ TEST_F(SessionHeldTest, AnEventThatAKeptWaitNamesCanBeRecordedAndTimed) {
   open_gate(7);
 }
 
+TEST_F(SessionHeldTest, WhoAsksForARecordingIsAnsweredWhenItIsMade) {
+  const auto ask = [&](std::uint32_t when_recorded) {
+    return session_.call<ipc::QueryReply>(CommandType::kQuery,
+                                          ipc::Target{ipc::TargetKind::kEvent, when_recorded, 9});
+  };
+  close_gate(7, 1);
+  record(1);
+  EXPECT_EQ(ask(0)->finished, 0u) << "at once";
+  auto recorded = std::async([&] { return ask(1); });
+  EXPECT_EQ(recorded.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  open_gate(7);
+  EXPECT_TRUE(recorded.get());
+}
+
 }  // namespace
 }  // namespace slate::daemon
