@@ -15,11 +15,35 @@ runtime = os.path.join(work, "run")
 environment = dict(os.environ, SLATE_RUNTIME_DIR=runtime, SLATE_CACHE_DIR=os.path.join(work, "cache"),
                    SLATE_STATE_DIR=os.path.join(work, "state"))
 slatectl = os.path.join(build, "bin", "slatectl")
+started = []  # processes, which must not outlive this one
+is_starting, asked_to_end = False, False
+
+
+def end(*_):
+    global asked_to_end
+    asked_to_end = True
+    if not is_starting:
+        sys.exit(130)
+
+
+def start(command, **keywords):
+    """A signal that comes meanwhile waits until the process is known."""
+    global is_starting
+    is_starting = True
+    try:
+        started.append(subprocess.Popen(command, env=environment, **keywords))
+    finally:
+        is_starting = False
+    if asked_to_end:
+        sys.exit(130)
+    return started[-1]
 
 
 def status():
-    reply = subprocess.run([slatectl, "status", "--json"], env=environment, capture_output=True, text=True)
-    return json.loads(reply.stdout) if reply.returncode == 0 else None
+    asked = start([slatectl, "status", "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    out, _ = asked.communicate()
+    started.remove(asked)
+    return json.loads(out) if asked.returncode == 0 else None
 
 
 def wait_until_serving(daemon):
@@ -38,7 +62,7 @@ def start_together(commands):
     """The programs, of which each waits until all have their inputs on the device: {name: process}."""
     go = os.path.join(work, "go")
     running = {
-        name: subprocess.Popen(command + ["--json", "--barrier", go], env=environment, stdout=subprocess.PIPE, text=True)
+        name: start(command + ["--json", "--barrier", go], stdout=subprocess.PIPE, text=True)
         for name, command in commands.items()
     }
     deadline = time.time() + 60
@@ -78,11 +102,7 @@ def run_programs(simulated):
         commands = {name: command + ["--reps", "200"] for name, command in commands.items()}
     row = "%-42s %-24s %12s  %s"
     running = start_together(commands)
-    try:
-        reports = {name: report_of(process) for name, process in running.items()}
-    finally:
-        for process in running.values():
-            process.kill()
+    reports = {name: report_of(process) for name, process in running.items()}
     print(row % ("program", "device", "kernel time", "result check"))
     for name, report in reports.items():
         print(row % (name, report["device"], "%.3f ms" % report["kernel_ms"], report["result"]))
@@ -97,34 +117,25 @@ def run_programs(simulated):
 
 
 def main():
-    # As exceptions, so that slated is ended: by themselves they would end this script alone. One that comes while
-    # slated is started waits until it is known here.
+    # As exceptions, so that all is ended: by themselves they would end this script alone.
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    daemon, asked_to_end = None, False
-
-    def end(*_):
-        nonlocal asked_to_end
-        asked_to_end = True
-        if daemon is not None:
-            sys.exit(130)
-
     for each in signals:
         signal.signal(each, end)
-    daemon = subprocess.Popen(
-        [os.path.join(build, "bin", "slated"), "--device", device, "--runtime-dir", runtime, "--log-level", "warning"],
-        env=environment,
-    )
+    slated = os.path.join(build, "bin", "slated")
     try:
-        if asked_to_end:
-            sys.exit(130)
+        daemon = start([slated, "--device", device, "--runtime-dir", runtime, "--log-level", "warning"])
         state = wait_until_serving(daemon)
         print("slated serves %s\n" % state["device"]["name"])
         good = run_programs(state["device"]["simulated"])
     finally:
         for each in signals:
             signal.signal(each, signal.SIG_IGN)
-        daemon.terminate()
-        daemon.wait(timeout=60)
+        for process in started[1:]:
+            process.kill()
+            process.wait()
+        for process in started[:1]:
+            process.terminate()
+            process.wait(timeout=60)
     left = glob.glob(os.path.join(runtime, "*"))
     if left:
         print("left behind: %s" % ", ".join(left))

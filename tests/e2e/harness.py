@@ -67,7 +67,6 @@ class Daemon:
             SLATE_STATE_DIR=os.path.join(self.root, "state")
         )
         self.log_path = os.path.join(self.root, "log")
-        self.shared_memory_before = set(os.listdir("/dev/shm"))
         self.log = open(self.log_path, "w")
         self.command = [
             binary("slated"), "--device", device, "--runtime-dir", self.runtime, "--log-level", "info", *extra
@@ -128,7 +127,11 @@ class Daemon:
         self.wait_for(lambda: not self.status()["sessions"], 10, "sessions do not end")
 
     def segments(self):
-        return set(os.listdir("/dev/shm")) - self.shared_memory_before
+        """Those of this slated, and of any other one in its directory: their names begin with the directory's FNV-1a."""
+        name = 0x811C9DC5
+        for byte in os.path.realpath(self.runtime).encode():
+            name = (name ^ byte) * 0x01000193 & 0xFFFFFFFF
+        return {each for each in os.listdir("/dev/shm") if each.startswith("slate-%08x-" % name)}
 
     def session_directories(self):
         return os.listdir(os.path.join(self.runtime, "sessions"))
