@@ -47,7 +47,7 @@ class LateExitWriter {
     // Before all else that is put where they stand.
     std::vector<ptx::Edit> edits;
     for (const std::uint32_t stop : stops_) {
-      edits.push_back(ptx::insert_at(outside(stop), expand(label(stop)) + ":\n\t"));
+      edits.push_back(ptx::insert_at(outside(stop), label(stop) + ":\n\t"));
     }
     edits.insert(edits.end(), edits_.begin(), edits_.end());
     if (failed_) return std::nullopt;
@@ -56,19 +56,19 @@ class LateExitWriter {
 
  private:
   std::uint32_t begin_of(std::uint32_t i) const { return function_.instructions[i].span.begin; }
-  void insert(std::uint32_t before, const std::string& text) {
-    edits_.push_back(ptx::insert_at(begin_of(before), expand(text)));
+  void insert(std::uint32_t before, std::string text) {
+    edits_.push_back(ptx::insert_at(begin_of(before), std::move(text)));
   }
   std::string_view text_of(ptx::Span span) const {
     return std::string_view(module_.text).substr(span.begin, span.end - span.begin);
   }
-  /// Template of a stop's label; it will be written.
+  /// A stop's label; it will be written.
   std::string label(std::uint32_t stop) {
-    if (stop == ParkedWalk::kEnd) return "$parked_end";
+    if (stop == ParkedWalk::kEnd) return expand("$parked_end");
     stops_.insert(stop);
-    return fmt::format("$parked_{}", stop);
+    return filled("$parked_{}", stop);
   }
-  std::string jump_to(std::uint32_t stop) { return "@!~alive bra " + label(stop) + ";"; }
+  std::string jump_to(std::uint32_t stop) { return filled("@!~alive bra {};", label(stop)); }
 
   /// Where code goes that is to stand before the instruction and be seen from everywhere.
   std::uint32_t outside(std::uint32_t i) {
@@ -126,7 +126,7 @@ class LateExitWriter {
   void write_passages() {
     for (const std::uint32_t effect : passage_.effects) write_guard(effect, "and", "~alive");
     for (const auto& [branch, taken] : passage_.skips) {
-      if (taken) insert(branch, "not.pred ~parked, ~alive;\n\t");
+      if (taken) insert(branch, expand("not.pred ~parked, ~alive;\n\t"));
       write_guard(branch, taken ? "or" : "and", taken ? "~parked" : "~alive");
     }
     for (const auto& [branch, predicated] : passage_.predicated) {
@@ -137,17 +137,17 @@ class LateExitWriter {
     }
   }
 
-  /// `what`: and, or.
+  /// `what`: and, or. `predicate`: one of ours.
   void write_guard(std::uint32_t index, std::string_view what, std::string_view predicate) {
     const Instruction& instruction = function_.instructions[index];
     const auto& guard = instruction.guard;
-    std::string text = fmt::format("@{} ", predicate);
+    std::string text = fmt::format("@{} ", expand(predicate));
     if (guard) {
-      text = fmt::format("{}.pred ~own, {};\n\t{}.pred ~own, ~own, {};\n\t@~own ",
-                         guard->negated ? "not" : "mov", guard->text, what, predicate);
+      text = filled("{}.pred ~own, {};\n\t{}.pred ~own, ~own, {};\n\t@~own ",
+                    guard->negated ? "not" : "mov", guard->text, what, expand(predicate));
     }
     edits_.push_back(
-        ptx::replace({instruction.span.begin, instruction.opcode_span.begin}, expand(text)));
+        ptx::replace({instruction.span.begin, instruction.opcode_span.begin}, std::move(text)));
   }
 
   void write_before(std::uint32_t load) {
@@ -159,10 +159,10 @@ class LateExitWriter {
   /// In the place of a branch: ~inside says who would not have taken it, of those of `before`.
   void write_predicate(std::uint32_t branch, std::string_view before) {
     const Instruction& instruction = function_.instructions[branch];
-    edits_.push_back(ptx::replace(
-        instruction.span, expand(fmt::format("{}.pred ~own, {};\n\tand.pred ~inside, ~own, {};",
-                                             instruction.guard->negated ? "mov" : "not",
-                                             instruction.guard->text, before))));
+    edits_.push_back(
+        ptx::replace(instruction.span, filled("{}.pred ~own, {};\n\tand.pred ~inside, ~own, {};",
+                                              instruction.guard->negated ? "mov" : "not",
+                                              instruction.guard->text, expand(before))));
   }
 
   // --- Exits
@@ -187,10 +187,10 @@ class LateExitWriter {
   /// Code so short that it needs no branch: those who leave do it, and all go on together. Those
   /// parked before may come along up to here, too: one jump for both.
   std::string leave_here(const ParkedWalk::Exit& exit, const std::string& code, bool negated) {
-    std::string text = expand(tell_apart(exit, negated)) + code;
+    std::string text = tell_apart(exit, negated) + code;
     if (passing_.contains(exit.way.block)) return text;
     take_along(exit);
-    return text + expand(jump_to(exit.stop));
+    return text + jump_to(exit.stop);
   }
 
   /// ~own: who leaves now; ~alive: who stays. In one instruction where the condition is a
@@ -199,12 +199,11 @@ class LateExitWriter {
     const Instruction& branch = branch_of(exit);
     const Instruction* comparison = comparison_before(exit.way.block);
     if (comparison != nullptr) {
-      return fmt::format("setp.{}.and.{} {}, {}, {}, ~alive;\n\t", comparison->modifiers[0],
-                         comparison->modifiers[1], negated ? "~alive|~own" : "~own|~alive",
-                         text_of(comparison->operands[1].span),
-                         text_of(comparison->operands[2].span));
+      return filled("setp.{}.and.{} {}, {}, {}, ~alive;\n\t", comparison->modifiers[0],
+                    comparison->modifiers[1], expand(negated ? "~alive|~own" : "~own|~alive"),
+                    text_of(comparison->operands[1].span), text_of(comparison->operands[2].span));
     }
-    return fmt::format(
+    return filled(
         "{1}.pred ~own, {0};\n\t{2}.pred ~parked, {0};\n\tand.pred ~own, ~own, ~alive;\n\t"
         "and.pred ~alive, ~alive, ~parked;\n\t",
         branch.guard->text, negated ? "not" : "mov", negated ? "mov" : "not");
@@ -264,8 +263,7 @@ class LateExitWriter {
     failed_ |= !copy;
     if (failed_) return {};
     tail_ += *copy;
-    tail_ +=
-        expand(fmt::format("{}_out:\n\tmov.pred ~alive, 0;\n\tbra {};\n", start, label(exit.stop)));
+    tail_ += filled("{}_out:\n\tmov.pred ~alive, 0;\n\tbra {};\n", expand(start), label(exit.stop));
     return fmt::format("@{}{} bra {};", negated ? "!" : "", branch_of(exit).guard->text,
                        expand(start));
   }
@@ -280,9 +278,9 @@ class LateExitWriter {
     if (reduces) write_reduction(barrier);
     if (std::ranges::find(walk_.looping_barriers, index) == walk_.looping_barriers.end()) return;
     const bool aligned = barrier.opcode == "bar" || barrier.has("aligned");
-    const std::string ask = expand(
-        fmt::format("{}.red.or.pred ~some, {}, ~alive;\n\t@!~some bra.uni $parked_end;",
-                    aligned ? "bar" : "barrier", text_of(barrier.operands[reduces ? 1 : 0].span)));
+    const std::string ask =
+        filled("{}.red.or.pred ~some, {}, ~alive;\n\t@!~some bra.uni $parked_end;",
+               aligned ? "bar" : "barrier", text_of(barrier.operands[reduces ? 1 : 0].span));
     // The result of one that reduces is the kernel's own: another barrier asks.
     edits_.push_back(reduces ? ptx::insert_at(barrier.span.end, "\n\t" + ask)
                              : ptx::replace(barrier.span, ask));
@@ -292,11 +290,10 @@ class LateExitWriter {
   void write_reduction(const Instruction& barrier) {
     const Operand& input = barrier.operands.back();
     const bool is_and = barrier.has("and");
-    std::string text =
-        fmt::format("{}.pred ~own, {};\n\t", input.negated ? "not" : "mov", input.text);
-    text += is_and ? "not.pred ~parked, ~alive;\n\tor.pred ~own, ~own, ~parked;\n\t"
-                   : "and.pred ~own, ~own, ~alive;\n\t";
-    edits_.push_back(ptx::insert_at(barrier.span.begin, expand(text)));
+    std::string text = filled("{}.pred ~own, {};\n\t", input.negated ? "not" : "mov", input.text);
+    text += expand(is_and ? "not.pred ~parked, ~alive;\n\tor.pred ~own, ~own, ~parked;\n\t"
+                          : "and.pred ~own, ~own, ~alive;\n\t");
+    edits_.push_back(ptx::insert_at(barrier.span.begin, std::move(text)));
     edits_.push_back(ptx::replace(input.span, expand("~own")));
   }
 

@@ -124,6 +124,20 @@ TEST(LateExitsTest, AConditionIsTakenAsItIsIfItsComparisonWouldSayAnotherThing) 
   }
 }
 
+TEST(LateExitsTest, TheKernelsOwnNamesAndConstantsGoInAsTheyAre) {
+  const Late constant =
+      make("setp.gt.u32 %p5, %r1, (~0xff&1)|3<<4>>1;\n@%p5 bra OUT;\nbar.sync 0;\nOUT:");
+  EXPECT_TRUE(constant.has("%r1, (~0xff&1)|3<<4>>1, %__slate_alive;"));
+  const Late name = make(
+      ".reg .pred $p, $q; setp.gt.u32 $p, %r1, 3; and.pred $p, $p, %p2;\nmov.pred $q, $p;\n"
+      "@$p bra OUT;\n@$q st.shared.u32 [words], %r1;\nbar.red.or.pred %p3, 0, $q;\n"
+      "@$q bra OVER;\nst.shared.u32 [words], %r1;\nOVER: bar.sync 0;\nOUT:");
+  EXPECT_TRUE(name.has("mov.pred %__slate_own, $p;"));
+  EXPECT_TRUE(name.has("mov.pred %__slate_own, $q;"));
+  EXPECT_TRUE(name.has("not.pred %__slate_own, $q;"));
+  EXPECT_FALSE(name.has("$__slate_p,") || name.has("$__slate_q"));
+}
+
 TEST(LateExitsTest, APredicateOfThatNameInAScopeIsAnotherOne) {
   const Late late = make(
       "{ .reg .pred %p1; setp.lt.u32 %p1, %r1, 8; selp.u32 %r3, 5, 6, %p1; }\n"
