@@ -55,7 +55,19 @@ bool ExitCode::is_plain(std::uint32_t index) const {
          !is_warp_wide(instruction) && scope_of(function_, index) == nullptr;
 }
 
-std::optional<std::string> ExitCode::guarded(std::uint32_t block, std::string_view guard) const {
+/// Names are known from their declaration on, which may stand anywhere in a body.
+bool ExitCode::is_declared_at(const Instruction& instruction, std::uint32_t at) const {
+  bool declared = true;
+  for_each_operand(instruction.operands, [&](const ptx::Operand& operand) {
+    if (operand.reference != ptx::Reference::kLocal) return;
+    declared &=
+        function_.variables[operand.index].span.begin < function_.instructions[at].span.begin;
+  });
+  return declared;
+}
+
+std::optional<std::string> ExitCode::guarded(std::uint32_t block, std::string_view guard,
+                                             std::uint32_t at) const {
   std::string text;
   std::size_t count = 0;
   for (std::size_t steps = 0; steps <= flow_.blocks().size(); ++steps) {
@@ -70,7 +82,7 @@ std::optional<std::string> ExitCode::guarded(std::uint32_t block, std::string_vi
         next = target_of(instruction);
         break;
       }
-      if (++count > kMostGuarded) return std::nullopt;
+      if (++count > kMostGuarded || !is_declared_at(instruction, at)) return std::nullopt;
       const bool is_noticed = !may_be_repeated(instruction) ||
                               !mentions_.stay_within(instruction, code.first, code.end);
       if (is_noticed) text += fmt::format("@{} ", expand(guard));

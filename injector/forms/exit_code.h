@@ -23,8 +23,9 @@ class ExitCode {
 
   /// The code from `block` on, each instruction that others would notice under `guard`, a template
   /// of a predicate; empty if there is none but the end. Nothing unless it is a few plain
-  /// instructions in a row.
-  std::optional<std::string> guarded(std::uint32_t block, std::string_view guard) const;
+  /// instructions in a row, which may stand in the place of the instruction `at`.
+  std::optional<std::string> guarded(std::uint32_t block, std::string_view guard,
+                                     std::uint32_t at) const;
 
   /// A copy of it. It begins with the label `name` and ends, whatever way it takes, with jumps to
   /// `name`_out. Nothing if it cannot stand elsewhere, or if all copies together become too long.
@@ -39,6 +40,7 @@ class ExitCode {
   std::string_view text_of(ptx::Span span) const;
   std::uint32_t behind(std::uint32_t block) const;
   bool is_plain(std::uint32_t instruction) const;
+  bool is_declared_at(const ptx::Instruction& instruction, std::uint32_t at) const;
   std::vector<std::uint32_t> blocks_from(std::uint32_t block) const;
   std::optional<std::string> copy_of_block(std::uint32_t number, const std::string& name,
                                            bool next_follows);

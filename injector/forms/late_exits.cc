@@ -94,7 +94,7 @@ class LateExitWriter {
   void find_passages() {
     std::vector<ControlFlow::Edge> left_here;
     for (const ParkedWalk::Exit& exit : walk_.exits) {
-      auto code = code_.guarded(exit.way.to, "~own");
+      auto code = code_.guarded(exit.way.to, "~own", last_of(exit.way.block));
       if (!code) continue;
       // In a scope its registers might be others of the same names.
       if (!code->empty() && scope_of(function_, last_of(exit.way.block)) != nullptr) continue;

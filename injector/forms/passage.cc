@@ -160,15 +160,18 @@ bool PassageFinder::leads_only_to(std::uint32_t number, std::uint32_t meeting) c
   return true;
 }
 
-/// A load of one register that is not named before, nor in its address.
+/// A load of one register that is not named before, nor in its address, and may be set to zero.
 bool PassageFinder::is_fresh(std::uint32_t index) const {
   const Instruction& load = function_.instructions[index];
   if (load.opcode != "ld" || load.guard || load.operands.size() != 2) return false;
   const ptx::Operand& result = load.operands[0];
-  const bool is_register = result.kind == ptx::Operand::Kind::kSymbol &&
-                           result.reference == ptx::Reference::kLocal &&
-                           function_.variables[result.index].space == ptx::Space::kReg;
-  if (!is_register) return false;
+  if (result.kind != ptx::Operand::Kind::kSymbol || result.reference != ptx::Reference::kLocal)
+    return false;
+  const ptx::Variable& variable = function_.variables[result.index];
+  const auto bytes = ptx::type_bytes(variable.type);
+  const bool is_plain = variable.space == ptx::Space::kReg && variable.vector == 1 &&
+                        (bytes == 2 || bytes == 4 || bytes == 8);
+  if (!is_plain) return false;
   bool in_address = false;
   for_each_operand(load.operands[1].parts,
                    [&](const ptx::Operand& part) { in_address |= part.text == result.text; });

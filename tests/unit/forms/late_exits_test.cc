@@ -162,6 +162,29 @@ TEST(LateExitsTest, ExitCodeDoesNotMoveIntoAScope) {
   EXPECT_TRUE(make(scope + "ret;").has("mov.pred %__slate_own, %p1;")) << "none to move";
 }
 
+TEST(LateExitsTest, ExitCodeDoesNotMoveToWhereItsNamesAreNotDeclaredYet) {
+  const Late late = make(
+      "@%p1 bra AWAY;\nbar.sync 0;\nret;\nAWAY: .reg .b32 late;\n"
+      "add.u32 late, %r1, 5; st.shared.u32 [words], late;");
+  EXPECT_FALSE(late.has("@%__slate_own st.shared"));
+  EXPECT_TRUE(late.has("$__slate_leave_"));
+}
+
+TEST(LateExitsTest, OnlyWhatMovMaySetIsSetToZero) {
+  const std::string start =
+      ".reg .b8 c; .reg .v2 .b32 v; .reg .v2 .b16 h;\n"
+      "@%p1 bra OUT;\nbar.sync 0;\nsetp.eq.u32 %p3, %r1, 5;\n@%p3 bra OVER;\n";
+  const std::string end = "\nst.shared.u32 [words], %r5;\nOVER: bar.sync 0;\nOUT:";
+  const Late byte = make(start + "ld.shared.u8 c, [words]; cvt.u32.u8 %r5, c;" + end);
+  EXPECT_TRUE(byte.has("@%__slate_inside ld.shared.u8 c, [words];"));
+  EXPECT_FALSE(byte.has(" c, 0;"));
+  const Late vector = make(start + "ld.shared.v2.u32 v, [words]; mov.b32 %r5, v.x;" + end);
+  EXPECT_TRUE(vector.has("@%__slate_inside ld.shared.v2.u32 v, [words];"));
+  EXPECT_FALSE(vector.has(" v, 0;"));
+  const Late halves = make(start + "ld.shared.v2.b16 h, [words]; mov.b32 %r5, h;" + end);
+  EXPECT_FALSE(halves.has(" h, 0;"));
+}
+
 TEST(LateExitsTest, ConstantsByAddressAreReadByThoseWhoAreMeantOnly) {
   const std::string load = "ld.const.u32 %r3, [%d2];\nst.shared.u32 [words], %r3;\n";
   const Late leaving = make("@%p1 bra AWAY;\nbar.sync 0;\nret;\nAWAY: " + load);
