@@ -218,10 +218,12 @@ Result<std::string> copy_functions(const ptx::Module& module, const std::vector<
     redirect_calls(module, function, wanted, copy);
     replace_reads(function, copy, read_word);
     copy.prepend("\n" + expand(kIndexRegisters));
+    // Ahead of all bodies, as functions may call one another in circles.
+    const auto declaration = copy.declaration();
+    if (!declaration) return declaration;
+    declarations += *declaration;
     auto text = std::move(copy).text();
     if (!text) return text;
-    // Ahead of all bodies, as functions may call one another in circles.
-    declarations += text->substr(0, text->find('{')) + ";\n";
     bodies += "\n" + *text + "\n";
   }
   if (bodies.empty()) return std::string();

@@ -73,11 +73,22 @@ void FunctionCopy::drop_unused_labels() {
   }
 }
 
+/// The function's text up to this offset.
+std::string_view FunctionCopy::original(std::uint32_t end) const {
+  return std::string_view(module_.text).substr(function_.span.begin, end - function_.span.begin);
+}
+
+Result<std::string> FunctionCopy::declaration() const {
+  const std::string_view head = original(function_.body.begin);
+  std::vector<ptx::Edit> edits = edits_;
+  std::erase_if(edits, [&](const ptx::Edit& edit) { return edit.span.end > head.size(); });
+  auto text = ptx::apply_edits(head, std::move(edits));
+  if (text) *text += ";\n";
+  return text;
+}
+
 Result<std::string> FunctionCopy::text() && {
-  const std::string_view original =
-      std::string_view(module_.text)
-          .substr(function_.span.begin, function_.span.end - function_.span.begin);
-  return ptx::apply_edits(original, std::move(edits_));
+  return ptx::apply_edits(original(function_.span.end), std::move(edits_));
 }
 
 }  // namespace slate::injector

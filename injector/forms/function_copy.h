@@ -29,10 +29,13 @@ class FunctionCopy {
   /// Another performance directive, or a new value for one.
   void set_directive(std::string_view name, std::uint32_t value);
 
+  /// All before the body, as a declaration.
+  Result<std::string> declaration() const;
   Result<std::string> text() &&;
 
  private:
   void drop_unused_labels();
+  std::string_view original(std::uint32_t end) const;
 
   const ptx::Module& module_;
   const ptx::Function& function_;

@@ -237,10 +237,12 @@ Result<CountedFunctions> count_functions(const ptx::Module& module,
                                                               "\tsetp.ne.u64 ~sampled, ~base, 0;\n",
                                                               kWord)));
     write_sites(function, plan, copy);
+    // Ahead of all bodies, as functions may call one another in circles.
+    const auto declaration = copy.declaration();
+    if (!declaration) return std::unexpected(declaration.error());
+    declarations += *declaration;
     auto text = std::move(copy).text();
     if (!text) return std::unexpected(text.error());
-    // Ahead of all bodies, as functions may call one another in circles.
-    declarations += text->substr(0, text->find('{')) + ";\n";
     bodies += "\n" + *text + "\n";
   }
   result.text = fmt::format("\n.shared .align 8 .b8 {}[8];\n{}{}", kWord, declarations, bodies);

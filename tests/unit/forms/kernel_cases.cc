@@ -72,6 +72,7 @@ std::vector<TestKernel> golden_kernels() {
       golden_kernel("print", {48, 1, 1}, {33, 1, 1}),
       golden_kernel("heap", {10, 1, 1}, {33, 1, 1}),
       golden_kernel("texture", {150, 1, 1}, {64, 1, 1}),
+      golden_kernel("odd_text", {60, 1, 1}, {96, 1, 1}),
   };
   for (TestKernel& kernel : all) {
     if (kernel.file == "constants") kernel.kernel.entry = "_Z9constantsILj2EEvPKjPjj";
