@@ -124,7 +124,7 @@ class Plan {
   /// Instructions under one predicate share a counter as long as it stays what it is.
   void add_guarded(std::uint32_t index, const Operand& guard, const Work& work) {
     for (const Site& site : holding_) {
-      if (site.guard->text != guard.text || site.guard->negated != guard.negated) continue;
+      if (!is_same_name(*site.guard, guard) || site.guard->negated != guard.negated) continue;
       work_[site.counter - first_] += work;
       return;
     }
@@ -132,10 +132,15 @@ class Plan {
     holding_.push_back(sites_.back());
   }
 
+  /// In an inner scope the same text may name another register.
+  static bool is_same_name(const Operand& a, const Operand& b) {
+    return a.text == b.text && a.reference == b.reference && a.index == b.index;
+  }
+
   void forget_changed(const Instruction& instruction) {
     if (holding_.empty()) return;
     for_each_operand(instruction.operands, [&](const Operand& operand) {
-      std::erase_if(holding_, [&](const Site& site) { return site.guard->text == operand.text; });
+      std::erase_if(holding_, [&](const Site& site) { return is_same_name(*site.guard, operand); });
     });
   }
 

@@ -39,5 +39,17 @@ TEST(InjectTest, ABraceInTheCommentOfAFunctionsHeadDoesNotBeginItsBody) {
   }
 }
 
+TEST(InjectTest, PredicatesOfOneNameInTwoScopesAreCountedEachForItself) {
+  const auto counters = [](const std::string& declared) {
+    return injected(
+               ".entry k() { .reg .pred p; .reg .f32 f; .reg .b32 a; mov.u32 a, %tid.x;\n"
+               "setp.eq.u32 p, a, 1; @p add.f32 f, f, f;\n{ " +
+               declared + " @p add.f32 f, f, f; }\n@p add.f32 f, f, f; ret; }")
+        .kernels.at(0)
+        .work.size();
+  };
+  EXPECT_EQ(counters(".reg .pred p; setp.eq.u32 p, a, 2;"), counters("") + 1);
+}
+
 }  // namespace
 }  // namespace slate::injector
