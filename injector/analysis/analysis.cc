@@ -138,6 +138,13 @@ class EntryJudge {
         refuse_worker(at(called.line(Trait::kExit), "ends the thread from within a function"));
       }
     }
+    const std::uint32_t own_global = facts_.with_callees.line(Trait::kOwnGlobal);
+    if (own_global != 0) {
+      const std::string reason = at(
+          own_global, "declares a global variable in a body, of which a form would have another");
+      refuse_both(reason);
+      refuse_profile(reason);
+    }
     // Which function a pointer leads to is not known, so its copy cannot be put in its place.
     const std::uint32_t indirect = facts_.with_callees.line(Trait::kIndirectCall);
     if (indirect != 0 && result_.functions_read_block_index) {

@@ -54,6 +54,9 @@ class Collector {
     for (std::uint32_t i = 0; i < all_.size(); ++i) {
       for (const ptx::Variable& variable : module_.functions[i].variables) {
         if (variable.space == ptx::Space::kShared) all_[i].own.add(Trait::kShared, variable.line);
+        if (variable.space == ptx::Space::kGlobal && !variable.is_extern) {
+          all_[i].own.add(Trait::kOwnGlobal, variable.line);
+        }
       }
       for (const Instruction& instruction : module_.functions[i].instructions) {
         look_at(all_[i], instruction);

@@ -28,6 +28,7 @@ enum class Trait : std::uint8_t {
   kAsyncCopy,      // cp.async
   kRegisterMove,   // setmaxnreg
   kAlloca,
+  kOwnGlobal,     // declares a global variable in its body: a copy of it has another one
   kSharedSize,    // reads %total_smem_size or %aggr_smem_size
   kCommunicates,  // may wait for, or learn from, another block
   kWarpWide,      // instructions that name other lanes

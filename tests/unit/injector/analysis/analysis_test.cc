@@ -376,6 +376,17 @@ TEST(AnalysisTest, FeaturesOfTheWholeGridRefuseBothForms) {
                  "device-side runtime", true);
 }
 
+TEST(AnalysisTest, AGlobalVariableOfABodyRefusesAllForms) {
+  const std::string variable = ".global .u32 own = 5; atom.global.add.u32 %r1, [own], 1;";
+  const std::string function = ".func f() { .reg .b32 %r<9>; { " + variable + " } ret; }\n";
+  for (const Judged& judged : {judge(variable), judge("call f;", function)}) {
+    expect_refused(judged, "declares a global variable in a body", true);
+    EXPECT_FALSE(judged->profile.legal());
+  }
+  EXPECT_TRUE(judge(".extern .global .u32 other; ld.global.u32 %r1, [other];")->worker.legal());
+  EXPECT_TRUE(judge(".const .u32 own = 5; ld.const.u32 %r1, [own];")->worker.legal());
+}
+
 TEST(AnalysisTest, WhatOutlastsABlockRefusesTheWorker) {
   expect_refused(judge("bar.arrive 1, 64;"), "without waiting", false);
   expect_refused(judge("mbarrier.init.shared.b64 [words], 32;"), "mbarrier", false);
