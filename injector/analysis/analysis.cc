@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "injector/analysis/control_flow.h"
 #include "injector/analysis/uniformity.h"
@@ -81,6 +83,11 @@ class EntryJudge {
     }
     for (const ptx::Variable& variable : function_.variables) {
       if (variable.space == ptx::Space::kShared) result_.static_shared_bytes += variable.bytes;
+    }
+    for (const std::uint32_t callee : reachable_functions()) {
+      for (const ptx::Variable& variable : module_.functions[callee].variables) {
+        if (variable.space == ptx::Space::kShared) result_.static_shared_bytes += variable.bytes;
+      }
     }
     for (const std::uint32_t shared : facts_.shared_variables) {
       result_.static_shared_bytes += module_.variables[shared].bytes;
@@ -179,18 +186,22 @@ class EntryJudge {
       refuse_both(fmt::format("its {} bytes of static shared memory leave no room for the index",
                               result_.static_shared_bytes));
     }
-    if (aligned(result_.parameter_bytes, 8) + kAddedParameterBytes > kMostParameterBytes) {
-      const std::string reason =
-          fmt::format("its {} bytes of parameters leave no room for slate's {}",
-                      result_.parameter_bytes, kAddedParameterBytes);
-      refuse_both(reason);
-      refuse_profile(reason);
-    }
+    if (const auto reason = parameters_crowd(kAddedParameterBytes)) refuse_both(*reason);
+    if (const auto reason = parameters_crowd(kProfileParameterBytes)) refuse_profile(*reason);
     if (result_.calls &&
         result_.static_shared_bytes + kProfileSharedBytes > kMostStaticSharedBytes) {
       refuse_profile(fmt::format("its {} bytes of static shared memory leave no room for {} more",
                                  result_.static_shared_bytes, kProfileSharedBytes));
     }
+  }
+
+  /// Why there is no room for so many bytes of parameters more, if there is none.
+  std::optional<std::string> parameters_crowd(std::uint64_t added) const {
+    const bool is_old = std::pair(module_.version_major, module_.version_minor) < std::pair(8u, 1u);
+    const std::uint64_t most = is_old ? kMostOldParameterBytes : kMostParameterBytes;
+    if (aligned(result_.parameter_bytes, 8) + added <= most) return std::nullopt;
+    return fmt::format("its {} bytes of parameters leave no room for slate's {}: {} are the most{}",
+                       result_.parameter_bytes, added, most, is_old ? " before PTX 8.1" : "");
   }
 
   // --- Who leaves while who goes on

@@ -73,10 +73,12 @@ ModuleAnalysis analyse(const ptx::Module& module, OwnNames names = OwnNames::kRe
 /// What the forms add to a kernel at most. A kernel without room for it stays native.
 inline constexpr std::uint64_t kAddedSharedBytes = 96;
 inline constexpr std::uint64_t kAddedParameterBytes = 136;
+inline constexpr std::uint64_t kProfileParameterBytes = 16;
 inline constexpr std::uint64_t kProfileSharedBytes = 8;  // of kernels that call functions
 inline constexpr std::uint64_t kIndexSharedBytes = 24;   // where functions read the block's index
 inline constexpr std::uint64_t kMostStaticSharedBytes = 48 << 10;
 inline constexpr std::uint64_t kMostParameterBytes = 32764;
+inline constexpr std::uint64_t kMostOldParameterBytes = 4352;  // before PTX 8.1
 /// Names that begin so are ours; a module that has some already is left alone.
 inline constexpr std::string_view kReservedPrefix = "__slate_";
 

@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::string_view kWords = "__slate_index";  // ctaid x, y, z, nctaid x, y, z
 
+static_assert(sizeof(LaunchParameters) <= kAddedParameterBytes);
+
 constexpr std::string_view kIndexRegisters = "\t.reg .b32 ~cx, ~cy, ~cz, ~nx, ~ny, ~nz;\n";
 constexpr std::string_view kNumberRegisters = "\t.reg .b32 ~block, ~u, ~q;\n\t.reg .b64 ~w;\n";
 

@@ -18,6 +18,7 @@ using ptx::Operand;
 
 constexpr std::string_view kWord = "__slate_counters";  // the block's counters; 0: none
 constexpr std::string_view kProfiledSuffix = "__slate_profiled";
+static_assert(sizeof(ProfileParameters) <= kProfileParameterBytes);
 
 constexpr std::string_view kRegisters = R"(
 	.reg .pred ~sampled, ~counts, ~not;

@@ -427,6 +427,24 @@ TEST(AnalysisTest, WithoutRoomForOursThereIsNoWorker) {
   const std::string full = ".shared .align 4 .b8 much[49152]; mov.u32 %r1, much; ";
   expect_refused(judge(full + "call f;", callee), "no room", true);
   expect_refused(judge(full), "no room", false);
+  const std::string inside =
+      ".func f() { .shared .align 4 .b8 much[49000]; st.shared.u32 [much], 1; ret; }\n";
+  expect_refused(judge("call f;", inside), "no room", false);
+}
+
+TEST(AnalysisTest, ParametersHaveLessRoomBeforePtx81) {
+  const auto judge_bytes = [](const std::string& version, int bytes) {
+    return judge_module(".version " + version +
+                        "\n.target sm_90\n.address_size 64\n.entry k(.param .b8 a[" +
+                        std::to_string(bytes) + "]) { ret; }\n");
+  };
+  for (const auto& [version, most] : {std::pair("8.0", 4352), std::pair("8.1", 32764)}) {
+    EXPECT_TRUE(judge_bytes(version, most - 152)->worker.legal()) << version;
+    const Judged crowded = judge_bytes(version, most - 100);
+    expect_refused(crowded, std::to_string(most) + " are the most", true);
+    EXPECT_TRUE(crowded->profile.legal()) << version;
+    EXPECT_FALSE(judge_bytes(version, most - 12)->profile.legal()) << version;
+  }
 }
 
 TEST(AnalysisTest, BlocksThatMayLearnOfOneAnotherAreNotIndependent) {
