@@ -82,10 +82,13 @@ const Function::Directive* Function::directive(std::string_view directive_name) 
 }
 
 const Function* Module::find_entry(std::string_view name) const {
+  const Function* declared = nullptr;
   for (const Function& function : functions) {
-    if (function.is_entry && function.name == name) return &function;
+    if (!function.is_entry || function.name != name) continue;
+    if (function.has_body) return &function;
+    if (declared == nullptr) declared = &function;
   }
-  return nullptr;
+  return declared;
 }
 
 const Function* Module::find_function(std::string_view name) const {

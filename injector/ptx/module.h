@@ -223,8 +223,9 @@ struct Module {
   Module(Module&&) = delete;  // string_views point into text: held by unique_ptr only
   Module& operator=(Module&&) = delete;
 
+  // Those with a body, where there is also a declaration.
   const Function* find_entry(std::string_view name) const;
-  /// An entry or function; the one with a body where there is also a declaration.
+  /// An entry or function.
   const Function* find_function(std::string_view name) const;
   const Variable* find_variable(std::string_view name) const;
 };

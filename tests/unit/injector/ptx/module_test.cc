@@ -42,9 +42,12 @@ TEST(ModuleTest, ModuleNamesMayBeUsedBeforeTheirDeclaration) {
 }
 
 TEST(ModuleTest, DefinitionIsPreferredToDeclaration) {
-  const auto module =
-      parse(kHeader + ".func g(); .entry f() { call g; } .func g() { ret; } .func g();");
+  const auto module = parse(kHeader +
+                            ".func g(); .entry f() { call g; } .func g() { ret; } .func g();"
+                            ".entry e(); .entry e() { ret; } .entry e(); .entry d(); .entry d();");
   ASSERT_TRUE(module);
+  EXPECT_EQ((*module)->find_entry("e"), &(*module)->functions[5]);
+  EXPECT_EQ((*module)->find_entry("d"), &(*module)->functions[7]);
   EXPECT_EQ((*module)->functions[1].instructions[0].operands[0].index, 2u);
   EXPECT_EQ((*module)->find_function("g"), &(*module)->functions[2]);
   EXPECT_EQ((*module)->find_entry("g"), nullptr);

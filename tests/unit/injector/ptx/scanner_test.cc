@@ -25,6 +25,11 @@ struct Case {
   const char* tokens;
 };
 
+TEST(ScannerTest, LinesThatSayWhereTheTextCameFromAreSkipped) {
+  EXPECT_EQ(scan("# 1 \"a.cu\" 2\nret\n  #line 7 \"b.cu\"\n;"), "w:ret p:;");
+  EXPECT_EQ(scan("#define A"), "!:# w:define w:A");
+}
+
 TEST(ScannerTest, NamesTokensOfEveryKind) {
   const Case cases[] = {
       {"ld.global.v4.f32 %f1, [%rd1+4];",
