@@ -97,11 +97,13 @@ Argument FunctionDecoder::argument(const Operand& operand, const ptx::Variable* 
 
 bool FunctionDecoder::call_target(CallSite& site, const Operand& target) {
   if (target.reference == ptx::Reference::kFunction) {
-    const auto found = context_.function_indices.find(target.text);
+    // Not by the text, which may be an alias.
+    const std::string_view name = context_.module.functions[target.index].name;
+    const auto found = context_.function_indices.find(name);
     if (found != context_.function_indices.end()) {
       site.function = found->second;
     } else {
-      site.system = system_call(target.text);
+      site.system = system_call(name);
     }
     return site.function >= 0 || site.system != SystemCall::kNone;
   }

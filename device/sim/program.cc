@@ -58,7 +58,7 @@ std::vector<const Function*> reachable_from(const ptx::Module& module, const Fun
       if (instruction.opcode != "call" && instruction.opcode != "mov") continue;
       each_operand(instruction.operands, [&](const Operand& operand) {
         if (operand.reference != ptx::Reference::kFunction) return;
-        const auto definition = definitions.find(operand.text);
+        const auto definition = definitions.find(module.functions[operand.index].name);
         if (definition != definitions.end()) add(definition->second);
       });
       if (all || !calls_indirectly(instruction)) continue;

@@ -214,6 +214,19 @@ TEST(FlowTest, IndirectCallsGoWhereEachLanePoints) {
   for (std::uint32_t i = 0; i < 32; ++i) EXPECT_EQ(machine.words()[i], i + (i % 2 ? 1000 : 1));
 }
 
+TEST(FlowTest, AFunctionMayBeCalledByItsAlias) {
+  Machine machine;
+  const std::string functions = R"(
+.visible .func (.reg .b32 out) f(.reg .b32 in) { add.u32 out, in, 3; ret; }
+.visible .func (.reg .b32 out) other(.reg .b32 in);
+.alias other, f;
+)";
+  const Outcome outcome =
+      machine.run(entry("call (%r6), other, (%r1); st.global.u32 [%rd4], %r6;", functions));
+  ASSERT_TRUE(outcome.ok()) << outcome.message();
+  for (std::uint32_t i = 0; i < 32; ++i) EXPECT_EQ(machine.words()[i], i + 3);
+}
+
 TEST(FlowTest, BranchTablesSendLanesToTheirEntry) {
   Machine machine;
   const std::string body = R"(
