@@ -10,6 +10,9 @@ namespace {
 
 constexpr std::size_t kMaxScopes = 128;
 constexpr std::size_t kBodyDepth = 2;  // below the scope of the parameters
+constexpr std::size_t kUsualOperands = 4;
+// A label's place in the tables of names.
+constexpr std::uint64_t kNameBytes = 64;
 
 // Deferred operands are found again by address: whatever holds them must move, not copy.
 static_assert(std::is_nothrow_move_constructible_v<Instruction>);
@@ -143,6 +146,7 @@ void BodyParser::parse_location() {
 }
 
 void BodyParser::parse_label() {
+  cursor_.charge(sizeof(Label) + kNameBytes);
   Label label;
   label.line = cursor_.peek().line;
   label.span.begin = cursor_.peek().span.begin;
@@ -174,6 +178,7 @@ void BodyParser::parse_prototype(Label& label) {
 void BodyParser::parse_targets(Label& label) {
   cursor_.take();
   do {
+    cursor_.charge(sizeof(Operand));
     Operand target;
     target.span = cursor_.peek().span;
     target.text = cursor_.expect_name("a target");
@@ -204,9 +209,11 @@ void BodyParser::parse_opcode(Instruction& instruction) {
     instruction.modifiers.push_back(cursor_.view(cursor_.take()).substr(1));
   }
   instruction.opcode_span.end = cursor_.last_end();
+  cursor_.charge(instruction.modifiers.size() * sizeof(std::string_view));
 }
 
 void BodyParser::parse_instruction() {
+  cursor_.charge(sizeof(Instruction));
   Instruction& instruction = function_.instructions.emplace_back();
   instruction.line = cursor_.peek().line;
   instruction.span.begin = cursor_.peek().span.begin;
@@ -215,7 +222,8 @@ void BodyParser::parse_instruction() {
   parse_opcode(instruction);
   const bool is_call = instruction.opcode == "call";
   if (!cursor_.at(';')) {
-    instruction.operands.reserve(4);
+    cursor_.charge(kUsualOperands * sizeof(Operand));
+    instruction.operands.reserve(kUsualOperands);
     do {
       if (cursor_.failed()) return;
       instruction.operands.push_back(operands_.parse(is_call));

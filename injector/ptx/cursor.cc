@@ -18,7 +18,8 @@ std::string_view scan_error(char op) {
 
 }  // namespace
 
-Cursor::Cursor(std::string_view text) : text_(text), scanner_(text), current_(scanner_.next()) {
+Cursor::Cursor(std::string_view text, std::uint64_t most_bytes)
+    : text_(text), scanner_(text), current_(scanner_.next()), most_bytes_(most_bytes) {
   if (current_.kind == TokenKind::kError) fail(scan_error(current_.op));
 }
 
@@ -68,6 +69,12 @@ std::string_view Cursor::expect_directive(std::string_view what) {
   if (at(TokenKind::kDirective)) return view(take());
   fail("expected " + std::string(what));
   return {};
+}
+
+void Cursor::fail_of_room() {
+  if (failed()) return;
+  out_of_room_ = true;
+  fail("more code than fits into " + std::to_string(most_bytes_ >> 20) + " MiB of memory");
 }
 
 void Cursor::fail(std::string_view reason) {

@@ -13,8 +13,9 @@ namespace slate::ptx {
 
 class Cursor {
  public:
-  /// `text` outlives the Cursor and everything read through it.
-  explicit Cursor(std::string_view text);
+  /// `text` outlives the Cursor and everything read through it. What is charged may be
+  /// `most_bytes`.
+  explicit Cursor(std::string_view text, std::uint64_t most_bytes = ParseLimits::kTreeBytes);
 
   const Token& peek() const { return current_; }
   const Token& peek_second();
@@ -43,8 +44,19 @@ class Cursor {
   void fail(std::string_view reason);
   const std::string& error() const { return *error_; }
 
+  /// Counts room that the tree takes, and fails beyond the limit: text can ask for much more than
+  /// it has itself.
+  void charge(std::uint64_t bytes) {
+    charged_ += bytes;
+    if (charged_ > most_bytes_) [[unlikely]]
+      fail_of_room();
+  }
+  std::uint64_t charged() const { return charged_; }
+  bool is_out_of_room() const { return out_of_room_; }
+
  private:
   Token scan();
+  void fail_of_room();
 
   std::string_view text_;
   Scanner scanner_;
@@ -52,6 +64,9 @@ class Cursor {
   std::optional<Token> second_;
   std::uint32_t last_end_ = 0;
   std::optional<std::string> error_;
+  const std::uint64_t most_bytes_;
+  std::uint64_t charged_ = 0;
+  bool out_of_room_ = false;
 };
 
 }  // namespace slate::ptx

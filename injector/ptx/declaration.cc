@@ -10,6 +10,8 @@ namespace {
 constexpr std::uint64_t kMaxVariableBytes = std::uint64_t{1} << 40;
 constexpr std::uint64_t kMaxCount = 1u << 30;
 constexpr std::size_t kMaxDimensions = 16;
+// Of a variable, with its place in the tables of names.
+constexpr std::uint64_t kVariableCharge = sizeof(Variable) + 128;
 
 }  // namespace
 
@@ -127,6 +129,7 @@ void DeclarationParser::set_size(Variable& variable) {
 }
 
 Declared DeclarationParser::parse_declarator(const Variable& base) {
+  cursor_.charge(kVariableCharge);
   Declared declared{.variable = base, .count = {}};
   Variable& variable = declared.variable;
   variable.name = cursor_.expect_name("a name");
@@ -149,6 +152,7 @@ Declared DeclarationParser::parse_declarator(const Variable& base) {
   std::vector<std::uint64_t> dimensions;
   parse_dimensions(variable, dimensions);
   set_size(variable);
+  if (cursor_.at('=') && declared.count) cursor_.fail("initial values of a range");
   if (cursor_.accept('=')) parse_initialiser(cursor_, variable, dimensions, implied_);
   return declared;
 }
@@ -184,6 +188,7 @@ void DeclarationParser::parse_parameters(std::vector<Variable>& out) {
 }
 
 void DeclarationParser::parse_signature(Function& function) {
+  cursor_.charge(sizeof(Function));
   if (cursor_.at_directive(".attribute")) skip_attribute(nullptr);
   if (cursor_.accept('(')) {
     parse_parameters(function.returns);
@@ -219,10 +224,12 @@ void DeclarationParser::parse_function_directives(Function& function) {
       if (cursor_.at(';') && cursor_.peek_second().kind != TokenKind::kEnd) cursor_.take();
     } else if (at_constant(cursor_)) {
       do {
+        cursor_.charge(sizeof(std::uint64_t));
         directive.values.push_back(parse_count(cursor_, ~std::uint64_t{0}, "value"));
       } while (cursor_.accept(','));
     }
     directive.span.end = cursor_.last_end();
+    cursor_.charge(sizeof(directive));
     function.directives.push_back(std::move(directive));
   }
 }

@@ -94,11 +94,15 @@ class Initialiser {
         return false;
       }
     }
-    if (variable_.initial.size() < offset + width_) variable_.initial.resize(offset + width_);
-    return true;
+    if (variable_.initial.size() < offset + width_) {
+      cursor_.charge(offset + width_ - variable_.initial.size());
+      variable_.initial.resize(offset + width_);
+    }
+    return !cursor_.failed();
   }
 
   Variable::Fixup parse_address(std::uint64_t offset) {
+    cursor_.charge(sizeof(Variable::Fixup));
     Variable::Fixup fixup{.offset = offset,
                           .symbol = cursor_.expect_name("a symbol"),
                           .addend = 0,

@@ -8,6 +8,7 @@
 // copied.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -218,6 +219,7 @@ struct Module {
   std::vector<Variable> variables;
   std::vector<Function> functions;  // entries, functions, prototypes, in text order
   std::vector<Alias> aliases;       // operands and find_function() see through them
+  std::uint64_t tree_bytes = 0;     // about so much all of this takes, beside the text
 
   Module() = default;
   Module(Module&&) = delete;  // string_views point into text: held by unique_ptr only
@@ -230,8 +232,22 @@ struct Module {
   const Variable* find_variable(std::string_view name) const;
 };
 
-/// Parses a whole module. Malformed or truncated text gives kInvalidPtx with "line N: reason"; no
-/// input makes it crash, hang or use memory out of proportion to the text.
-Result<std::unique_ptr<const Module>> parse(std::string text);
+struct ParseLimits {
+  /// The tree of compilers' PTX takes about 20 times the text's size: for an image of 50 MB.
+  static constexpr std::uint64_t kTreeBytes = std::uint64_t{1} << 30;
+  std::uint64_t tree_bytes = kTreeBytes;
+  /// Without, functions with bodies are left out: enough for the module's variables.
+  bool bodies = true;
+
+  /// For a stranger's text of that size, which could take 150 times as much: no more than three
+  /// times what a compiler's takes.
+  static ParseLimits for_text(std::uint64_t bytes) {
+    return {.tree_bytes = std::min(kTreeBytes, (std::uint64_t{16} << 20) + 64 * bytes)};
+  }
+};
+
+/// Parses a whole module. Malformed or truncated text gives kInvalidPtx with "line N: reason", and
+/// kLimit so too what would take more room than the limits; no input makes it crash or hang.
+Result<std::unique_ptr<const Module>> parse(std::string text, const ParseLimits& limits = {});
 
 }  // namespace slate::ptx

@@ -9,6 +9,7 @@ namespace slate::ptx {
 namespace {
 
 constexpr int kMaxDepth = 8;  // of braces and brackets; bounds the recursion
+constexpr std::size_t kUsualParts = 4;
 
 constexpr std::array<std::string_view, 54> kSpecial = {"%aggr_smem_size",
                                                        "%clock",
@@ -95,6 +96,7 @@ char component_of(std::string_view tail) {
 
 Operand OperandParser::parse(bool lists) {
   if (++depth_ > kMaxDepth) cursor_.fail("operand nested too deep");
+  cursor_.charge(sizeof(Operand));
   const std::uint32_t begin = cursor_.peek().span.begin;
   Operand operand = parse_primary(lists);
   const bool may_pair = operand.kind == Operand::Kind::kSymbol ||
@@ -160,7 +162,8 @@ Operand OperandParser::parse_primary(bool lists) {
 }
 
 void OperandParser::parse_parts(Operand& operand, char end) {
-  operand.parts.reserve(4);
+  cursor_.charge(kUsualParts * sizeof(Operand));
+  operand.parts.reserve(kUsualParts);
   do {
     if (cursor_.failed()) return;
     operand.parts.push_back(parse(false));
@@ -216,6 +219,7 @@ Operand OperandParser::parse_number() {
 }
 
 Operand OperandParser::parse_address() {
+  cursor_.charge(sizeof(Operand));  // of its base
   Operand address;
   address.kind = Operand::Kind::kAddress;
   if (cursor_.at(TokenKind::kWord) && cursor_.view(cursor_.peek()) != "WARP_SZ") {

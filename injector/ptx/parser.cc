@@ -12,20 +12,28 @@
 namespace slate::ptx {
 namespace {
 
-// Flex counts in 31 bits; and the tree may take a hundred times the room of hostile text.
+// Flex counts in 31 bits.
 constexpr std::size_t kMaxTextBytes = std::size_t{256} << 20;
 
 class Parser {
  public:
-  Parser(Module& module, std::string_view text)
-      : module_(module), cursor_(text), declarations_(cursor_), hash_{std::random_device{}()} {}
+  Parser(Module& module, std::string_view text, const ParseLimits& limits)
+      : module_(module),
+        cursor_(text, limits.tree_bytes),
+        declarations_(cursor_),
+        hash_{std::random_device{}()},
+        bodies_(limits.bodies) {}
 
   Result<void> parse() {
     while (!cursor_.at_end()) parse_item();
     if (module_.version_major == 0) cursor_.fail(".version is missing");
     if (module_.target.empty()) cursor_.fail(".target is missing");
-    if (cursor_.failed()) return fail(ErrorCode::kInvalidPtx, cursor_.error());
+    if (cursor_.failed()) {
+      return fail(cursor_.is_out_of_room() ? ErrorCode::kLimit : ErrorCode::kInvalidPtx,
+                  cursor_.error());
+    }
     resolve_deferred();
+    module_.tree_bytes = cursor_.charged();
     return {};
   }
 
@@ -112,6 +120,7 @@ class Parser {
 
   void parse_alias() {
     cursor_.take();
+    cursor_.charge(sizeof(Alias));
     Alias alias;
     alias.name = cursor_.expect_name("a name");
     cursor_.expect(',', "between the names of .alias");
@@ -153,6 +162,10 @@ class Parser {
     declarations_.parse_signature(function);
     if (cursor_.at('{')) {
       function.has_body = true;
+      if (!bodies_) {
+        skip_body();
+        return;
+      }
       BodyParser body(cursor_, declarations_, module_, function, hash_);
       const std::vector<Operand*> deferred = body.parse();
       deferred_.insert(deferred_.end(), deferred.begin(), deferred.end());
@@ -161,6 +174,17 @@ class Parser {
     }
     function.span.end = cursor_.last_end();
     module_.functions.push_back(std::move(function));
+  }
+
+  /// Nothing remains of the function.
+  void skip_body() {
+    std::size_t depth = 0;
+    do {
+      if (cursor_.at('{')) ++depth;
+      if (cursor_.at('}')) --depth;
+      cursor_.take();
+    } while (depth > 0 && !cursor_.at_end());
+    if (depth > 0) cursor_.fail("expected `}`");
   }
 
   /// Names of the module may be used before they are declared, so they come last.
@@ -197,20 +221,21 @@ class Parser {
   Cursor cursor_;
   DeclarationParser declarations_;
   NameHash hash_;
+  const bool bodies_;
   std::vector<Declared> declared_;
   std::vector<Operand*> deferred_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<const Module>> parse(std::string text) {
+Result<std::unique_ptr<const Module>> parse(std::string text, const ParseLimits& limits) {
   if (text.size() > kMaxTextBytes) return fail(ErrorCode::kInvalidPtx, "line 1: text over 256 MiB");
   auto module = std::make_unique<Module>();
   module->text = std::move(text);
   // Fat binaries end PTX with zero bytes.
   std::string_view scanned = module->text;
   while (scanned.ends_with('\0')) scanned.remove_suffix(1);
-  if (auto parsed = Parser(*module, scanned).parse(); !parsed) {
+  if (auto parsed = Parser(*module, scanned, limits).parse(); !parsed) {
     return std::unexpected(std::move(parsed.error()));
   }
   return module;

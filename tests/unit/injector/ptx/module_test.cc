@@ -91,5 +91,18 @@ TEST(ModuleTest, InstructionTypesCountFromTheEnd) {
   EXPECT_FALSE(convert.has("s3"));
 }
 
+TEST(ModuleTest, VariablesAreThereWithoutBodies) {
+  const std::string text =
+      ".version 7.0\n.target sm_70\n.func f;\n.global .b8 a[4] = {1, 2};\n.entry k()\n{\n{ x; "
+      "}\n}\n"
+      ".const .b32 b;\n";
+  const auto module = parse(text, {.bodies = false});
+  ASSERT_TRUE(module) << module.error().message;
+  EXPECT_EQ((*module)->variables.size(), 2u);
+  EXPECT_EQ((*module)->variables[0].bytes, 4u);
+  EXPECT_EQ((*module)->find_entry("k"), nullptr);
+  EXPECT_FALSE(parse(text + ".entry l()\n{\n", {.bodies = false})) << "a body without end";
+}
+
 }  // namespace
 }  // namespace slate::ptx
