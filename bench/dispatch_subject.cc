@@ -106,10 +106,9 @@ Subject::Subject(device::Device& device, device::Stream stream, device::AddressR
     : device_(device), stream_(stream), arena_(arena) {
   const auto images =
       require(tools::ptx_in_file(settings.programs + "/" + benchmark.program), "PTX");
-  const auto parsed = require(ptx::parse(images.front().text), "PTX");
   std::string injected;
   const auto forms =
-      require(daemon::load_forms(device_, *parsed,
+      require(daemon::load_forms(device_, daemon::rewriter_of(images.front().text),
                                  [&](std::string_view text) {
                                    auto loaded = device_.load_module(
                                        device::ImageKind::kPtx, std::as_bytes(std::span(text)));

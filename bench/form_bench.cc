@@ -159,9 +159,8 @@ class Bench {
     const std::string& program = benchmark.program;
     name_ = benchmark.name;
     const auto images = require(tools::ptx_in_file(programs_ + "/" + program), program);
-    const auto parsed = require(ptx::parse(images.front().text), program);
     const auto forms =
-        require(daemon::load_forms(device_, *parsed,
+        require(daemon::load_forms(device_, daemon::rewriter_of(images.front().text),
                                    [&](std::string_view text) {
                                      return device_.load_module(device::ImageKind::kPtx,
                                                                 std::as_bytes(std::span(text)));

@@ -101,9 +101,8 @@ class Bench {
       : rounds_(rounds),
         owned_(require(device::open_device(description), "device")),
         device_(*owned_) {
-    const auto parsed = require(ptx::parse(std::string(kPtx)), "parse");
     module_ =
-        require(daemon::load_forms(device_, *parsed,
+        require(daemon::load_forms(device_, daemon::rewriter_of(kPtx),
                                    [this](std::string_view ptx) {
                                      return device_.load_module(device::ImageKind::kPtx,
                                                                 std::as_bytes(std::span(ptx)));

@@ -183,7 +183,8 @@ class Device {
 
   // --- Modules
   // ---------------------------------------------------------------------------------------
-  /// kInvalidPtx or kNoKernelImage with the assembler's words in the message.
+  /// kInvalidPtx or kNoKernelImage with the assembler's words in the message; kLimit on sim for
+  /// more code than it has room for.
   virtual Result<Module> load_module(ImageKind kind, std::span<const std::byte> image) = 0;
   /// Machine code for this device, which load_module(kCubin) takes and which is as good as what
   /// load_module(kPtx) makes. Keeps the caller waiting for milliseconds to minutes. Any failure
@@ -196,6 +197,9 @@ class Device {
   virtual Result<std::string> compiler_identity() const = 0;
   /// Requires: no unfinished work uses it.
   virtual void unload_module(Module module) = 0;
+  /// About what the module has taken of this process's memory, with the functions found in it so
+  /// far. On cuda that is the driver's, and no more than its image.
+  virtual std::uint64_t host_bytes(Module /*module*/) { return 0; }
   virtual Result<Function> find_function(Module module, const std::string& name) = 0;
   virtual Result<FunctionInfo> function_info(Function function) = 0;
   /// How many blocks of this shape one SM holds at once; never 0. kOutOfResources when not even one

@@ -72,10 +72,21 @@ const injector::KernelForms* FormModule::find(std::string_view kernel) const {
   return found == kernels.end() ? nullptr : &*found;
 }
 
-Result<FormModule> load_forms(device::Device& device, const ptx::Module& ptx, const PtxLoader& load,
-                              bool profile) {
+PtxRewriter rewriter_of(std::string_view text) {
+  return [text](const injector::InjectOptions& options) -> Result<injector::InjectedModule> {
+    const auto parsed = ptx::parse(std::string(text), ptx::ParseLimits::for_text(text.size()));
+    if (!parsed) return std::unexpected(parsed.error());
+    auto injected = injector::inject(**parsed, options);
+    if (!injected) return injected;
+    for (injector::KernelForms& kernel : injected->kernels) kernel.analysis.name = {};
+    return injected;
+  };
+}
+
+Result<FormModule> load_forms(device::Device& device, const PtxRewriter& rewrite,
+                              const PtxLoader& load, bool profile) {
   injector::InjectOptions options{.profile = profile, .most_registers = {}};
-  auto injected = injector::inject(ptx, options);
+  auto injected = rewrite(options);
   if (!injected) return std::unexpected(injected.error());
   auto module = load(injected->ptx);
   if (!module) return std::unexpected(module.error());
@@ -88,7 +99,7 @@ Result<FormModule> load_forms(device::Device& device, const ptx::Module& ptx, co
       return std::unexpected(any.error());
     }
     if (!*any) break;
-    auto limited = injector::inject(ptx, options);
+    auto limited = rewrite(options);
     const auto again =
         limited ? load(limited->ptx) : Result<device::Module>(std::unexpected(limited.error()));
     if (!again) break;  // some code cannot do with so few: then fewer workers fit
@@ -96,9 +107,7 @@ Result<FormModule> load_forms(device::Device& device, const ptx::Module& ptx, co
     module = *again;
     injected = std::move(limited);
   }
-  FormModule result{.module = *module, .kernels = std::move(injected->kernels), .code = 0};
-  for (injector::KernelForms& kernel : result.kernels) kernel.analysis.name = {};
-  return result;
+  return FormModule{.module = *module, .kernels = std::move(injected->kernels), .code = 0};
 }
 
 }  // namespace slate::daemon

@@ -23,10 +23,18 @@ struct FormModule {
 /// Loads PTX text; the device's load_module(), or something with a cache before it.
 using PtxLoader = std::function<Result<device::Module>(std::string_view ptx)>;
 
+/// Makes the forms of the module's text; injector::inject() of it, parsed. Not kept meanwhile, for
+/// what is parsed is large. The kernels' `analysis.name` is empty.
+using PtxRewriter =
+    std::function<Result<injector::InjectedModule>(const injector::InjectOptions& options)>;
+
+/// Of text that is parsed each time, within ptx::ParseLimits::for_text(). It outlives the rewriter.
+PtxRewriter rewriter_of(std::string_view text);
+
 /// Injects and loads, with the profile form if `profile`. Where a worker form takes so many
 /// registers that fewer of its blocks fit on an SM than of the kernel itself, it is made anew with
 /// a limit, and if it spills then, lean: each costs another compilation.
-Result<FormModule> load_forms(device::Device& device, const ptx::Module& ptx, const PtxLoader& load,
-                              bool profile = false);
+Result<FormModule> load_forms(device::Device& device, const PtxRewriter& rewrite,
+                              const PtxLoader& load, bool profile = false);
 
 }  // namespace slate::daemon

@@ -1,6 +1,7 @@
 #include "daemon/engine/compiler.h"
 
 #include "base/log.h"
+#include "base/out_of_memory.h"
 
 namespace slate::daemon {
 namespace {
@@ -29,7 +30,7 @@ bool Compiler::compiles() const {
 }
 
 Result<device::Module> Compiler::load(std::span<const std::byte> ptx) {
-  if (!compiles()) return device_.load_module(device::ImageKind::kPtx, ptx);
+  if (!compiles()) return load_on_device(ptx);
   const cache::Key key = key_of(text_of(ptx));
   Answer code = obtain({key, true}, text_of(ptx));
   if (!code) return load_as_text(ptx, code.error());
@@ -46,6 +47,12 @@ Result<device::Module> Compiler::load(std::span<const std::byte> ptx) {
   // The text was good, the code was not: so will be all that this compiler writes.
   if (loaded) code_refused_ = true;
   return loaded;
+}
+
+/// sim parses it in this process; the driver may take minutes, and nobody is to wait for that.
+Result<device::Module> Compiler::load_on_device(std::span<const std::byte> ptx) {
+  const auto turn = device_.info().is_simulated != 0 ? turns_.begin(ptx.size()) : LoadTurns::Turn();
+  return or_out_of_memory([&] { return device_.load_module(device::ImageKind::kPtx, ptx); });
 }
 
 /// Says why, once an engine, but only of text that the device takes: the others are their
@@ -90,7 +97,8 @@ Compiler::Answer Compiler::obtain(const Request& request, std::string_view ptx) 
     }
   }
   if (others.valid()) return others.get();
-  Answer answer = find_or_compile(request, ptx);
+  // Those who wait get an answer, whatever happens.
+  Answer answer = or_out_of_memory([&] { return find_or_compile(request, ptx); });
   promise.set_value(answer);
   const std::lock_guard lock(mutex_);
   under_way_.erase(request);

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/engine/load_turns.h"
 #include "device/device.h"
 #include "injector/cache/cache.h"
 
@@ -29,8 +30,11 @@ class Compiler {
   Compiler& operator=(const Compiler&) = delete;
 
   /// As device::Device::load_module(kPtx), which also has the last word: it gets what the compiler
-  /// refuses. The same text asked for by two at once is compiled once.
+  /// refuses. The same text asked for by two at once is compiled once. Requires: the thread has no
+  /// turn.
   Result<device::Module> load(std::span<const std::byte> ptx);
+  /// For parsing and rewriting text of that size, which is the beginning of a compilation.
+  LoadTurns::Turn begin_turn(std::uint64_t bytes) { return turns_.begin(bytes); }
 
   /// None where nothing is cached.
   std::optional<cache::Statistics> cache_statistics() const;
@@ -45,6 +49,7 @@ class Compiler {
   using Request = std::pair<cache::Key, bool>;
 
   bool compiles() const;
+  Result<device::Module> load_on_device(std::span<const std::byte> ptx);
   Result<device::Module> load_as_text(std::span<const std::byte> ptx, const Error& why);
   cache::Key key_of(std::string_view ptx) const;
   Answer obtain(const Request& request, std::string_view ptx);
@@ -57,7 +62,8 @@ class Compiler {
   std::atomic<bool> store_failed_{false};
   std::atomic<bool> text_told_{false};     // that some PTX goes to the device as it is
   std::atomic<bool> code_refused_{false};  // freshly compiled: the device is too old for it
-  std::mutex mutex_;                       // guards under_way_
+  LoadTurns turns_;
+  std::mutex mutex_;  // guards under_way_
   std::map<Request, std::shared_future<Answer>> under_way_;
 };
 

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/out_of_memory.h"
 #include "daemon/profile/profile_desk.h"
 
 namespace slate::daemon {
@@ -162,8 +163,22 @@ void Engine::add_session(LinkMessage message) {
   SessionHooks hooks{[this](const Error& fault) { device_lost(fault); },
                      [this](std::uint64_t id) { session_stuck(id); },
                      [this](std::string_view function) { unsupported_calls_.count(function); }};
-  auto session = std::make_unique<Session>(*device_, compiler_, executor_, completer_,
-                                           std::move(spec), std::move(hooks), settings_.kill_grace);
+  const std::uint64_t id = spec.id;
+  const auto begun = or_out_of_memory([&]() -> Result<void> {
+    begin_session(std::make_unique<Session>(*device_, compiler_, executor_, completer_,
+                                            std::move(spec), std::move(hooks),
+                                            settings_.kill_grace));
+    return {};
+  });
+  if (begun) return;
+  {
+    const std::lock_guard lock(mutex_);
+    sessions_.erase(id);
+  }
+  refuse(id, begun.error().message);
+}
+
+void Engine::begin_session(std::unique_ptr<Session> session) {
   Session* const body = session.get();
   const std::uint64_t id = body->id();
   const std::lock_guard lock(mutex_);

@@ -46,6 +46,23 @@ ProfileRecord* known_profile(FunctionRecord& kernel, const device::LaunchSpec& s
   return nullptr;
 }
 
+/// Tells those who wait for a start that it was carried out; also when that fails by an exception.
+class Told {
+ public:
+  Told(std::atomic<std::uint64_t>& newest, std::uint64_t number)
+      : newest_(newest), number_(number) {}
+  ~Told() {
+    newest_.store(number_);
+    newest_.notify_all();
+  }
+  Told(const Told&) = delete;
+  Told& operator=(const Told&) = delete;
+
+ private:
+  std::atomic<std::uint64_t>& newest_;
+  const std::uint64_t number_;
+};
+
 }  // namespace
 
 Result<void> Executor::launch(Client& client, FunctionRecord& kernel,
@@ -63,9 +80,10 @@ Result<void> Executor::launch(Client& client, FunctionRecord& kernel,
   do {
     auto grant = wait_for_grant(client, kernel, shape, profile.kernel, started);
     if (!grant) return fail(ErrorCode::kUnavailable, "the session is ending");
-    const auto form = carry_out(client, kernel, spec, stream, *grant, shape);
-    client.carried_out.store(grant->number);
-    client.carried_out.notify_all();
+    const auto form = [&] {
+      const Told told(client.carried_out, grant->number);
+      return carry_out(client, kernel, spec, stream, *grant, shape);
+    }();
     if (!form) return std::unexpected(form.error());
     const bool repeats = grant->repeats && !grant->is_long && is_plain(spec) &&
                          *form == injector::Form::kNative &&

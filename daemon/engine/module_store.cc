@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/out_of_memory.h"
 #include "injector/cache/digest.h"
 
 namespace slate::daemon {
@@ -23,7 +24,7 @@ Result<void> ModuleStore::check_first_chunk(const ipc::ModuleLoad& chunk) const 
   if (chunk.image_kind != ipc::kImagePtx && chunk.image_kind != ipc::kImageElf) {
     return fail(ErrorCode::kProtocol, fmt::format("image kind {}", chunk.image_kind));
   }
-  if (loaded_.size() + uploads_.size() >= kMostModules) {
+  if (count() + uploads_.size() >= kMostModules) {
     return fail(ErrorCode::kLimit, "too many modules");
   }
   if (chunk.total_bytes > kMostImageBytes - upload_bytes_) {
@@ -49,7 +50,15 @@ Result<void> ModuleStore::add_chunk(const ipc::ModuleLoad& chunk,
       bytes.size() > image.total - image.bytes.size()) {
     return fail(ErrorCode::kProtocol, "module chunks out of order");
   }
-  image.bytes.insert(image.bytes.end(), bytes.begin(), bytes.end());
+  const auto appended = or_out_of_memory([&]() -> Result<void> {
+    image.bytes.insert(image.bytes.end(), bytes.begin(), bytes.end());
+    return {};
+  });
+  if (!appended) {
+    upload_bytes_ -= image.total;
+    uploads_.erase(upload);
+    return appended;
+  }
   if (image.bytes.size() < image.total) return {};
   const Upload complete = std::move(image);
   uploads_.erase(upload);
@@ -57,34 +66,53 @@ Result<void> ModuleStore::add_chunk(const ipc::ModuleLoad& chunk,
   return load(chunk.module, complete);
 }
 
-Result<void> ModuleStore::load(std::uint64_t id, const Upload& upload) {
-  Result<FormModule> loaded;
+Result<FormModule> ModuleStore::load_image(std::uint64_t id, const Upload& upload) {
   if (upload.image_kind == ipc::kImagePtx) {
-    auto text = place_variables(
+    const auto text = place_variables(
         id, {reinterpret_cast<const char*>(upload.bytes.data()), upload.bytes.size()});
-    loaded = text ? load_ptx(*text) : Result<FormModule>(std::unexpected(text.error()));
-  } else if (placed_.contains(id)) {
-    loaded = fail(ErrorCode::kNotSupported,
-                  "managed variables need PTX, and the program has machine code only");
-  } else {
-    const auto module = device_.load_module(device::ImageKind::kCubin, upload.bytes);
-    if (module) {
-      loaded = FormModule{.module = *module, .kernels = {}, .code = 0};
-    } else {
-      loaded = std::unexpected(module.error());
-    }
+    if (!text) return std::unexpected(text.error());
+    return load_ptx(*text);
   }
+  if (placed_.contains(id)) {
+    return fail(ErrorCode::kNotSupported,
+                "managed variables need PTX, and the program has machine code only");
+  }
+  const auto module = device_.load_module(device::ImageKind::kCubin, upload.bytes);
+  if (!module) return std::unexpected(module.error());
+  return FormModule{.module = *module, .kernels = {}, .code = 0};
+}
+
+Result<void> ModuleStore::load(std::uint64_t id, const Upload& upload) {
+  auto loaded = or_out_of_memory([&] { return load_image(id, upload); });
   if (!loaded) {
     forget_places(id);
     return std::unexpected(loaded.error());
   }
   const device::Module module = loaded->module;
+  {
+    const std::lock_guard lock(mutex_);
+    loaded_.emplace(module, Loaded{});
+  }
+  if (const auto noted = note_host_bytes(module); !noted) {
+    forget_places(id);
+    unload_now(module);
+    return noted;
+  }
   const cache::DigestBytes digest = cache::digest_of(upload.bytes);
   std::memcpy(&loaded->code, digest.data(), sizeof(loaded->code));
   modules_.emplace(id, std::move(*loaded));
-  const std::lock_guard lock(mutex_);
-  loaded_.insert(module);
   return {};
+}
+
+/// A module's functions, too, take memory when they are found.
+Result<void> ModuleStore::note_host_bytes(device::Module module) {
+  const std::uint64_t bytes = device_.host_bytes(module);
+  const std::lock_guard lock(mutex_);
+  host_bytes_ += bytes - std::exchange(loaded_.at(module).host_bytes, bytes);
+  if (host_bytes_ <= kMostHostBytes) return {};
+  return fail(ErrorCode::kLimit, fmt::format("the code of the session's modules takes {} bytes of "
+                                             "the engine's memory; {} are allowed",
+                                             host_bytes_, kMostHostBytes));
 }
 
 Result<void> ModuleStore::place(std::uint64_t id, std::string name, device::Address address) {
@@ -108,7 +136,8 @@ void ModuleStore::forget_places(std::uint64_t id) {
 Result<std::string> ModuleStore::place_variables(std::uint64_t id, std::string_view text) {
   const auto placed = placed_.find(id);
   if (placed == placed_.end()) return std::string(text);
-  const auto module = ptx::parse(std::string(text));
+  const auto turn = compiler_.begin_turn(text.size());
+  const auto module = ptx::parse(std::string(text), ptx::ParseLimits::for_text(text.size()));
   if (!module) return std::unexpected(module.error());
   auto result = injector::place_variables(**module, placed->second);
   if (!result) return result;
@@ -129,12 +158,14 @@ Result<std::string> ModuleStore::place_variables(std::uint64_t id, std::string_v
 /// With all forms; as it is where that does not work.
 Result<FormModule> ModuleStore::load_ptx(std::string_view text) {
   if (injects_) {
-    const auto parsed = ptx::parse(std::string(text));
+    const auto rewrite = [&](const injector::InjectOptions& options) {
+      const auto turn = compiler_.begin_turn(text.size());
+      return or_out_of_memory([&] { return rewriter_of(text)(options); });
+    };
     const auto compile = [this](std::string_view injected) {
       return compiler_.load(std::as_bytes(std::span(injected)));
     };
-    auto forms = parsed ? load_forms(device_, **parsed, compile, profiles_)
-                        : Result<FormModule>(std::unexpected(parsed.error()));
+    auto forms = load_forms(device_, rewrite, compile, profiles_);
     if (forms) return forms;
     log_info("a module is loaded without forms: {}", forms.error().message);
   }
@@ -163,7 +194,9 @@ Result<device::Module> ModuleStore::forget(std::uint64_t id) {
 void ModuleStore::unload_now(device::Module module) {
   {
     const std::lock_guard lock(mutex_);
-    SLATE_CHECK(loaded_.erase(module) == 1);
+    const auto node = loaded_.extract(module);
+    SLATE_CHECK(!node.empty());
+    host_bytes_ -= node.mapped().host_bytes;
   }
   device_.unload_module(module);
 }
@@ -176,7 +209,10 @@ Result<const FunctionRecord*> ModuleStore::add_function(std::uint64_t module, st
   if (functions_.size() >= kMostFunctions) return fail(ErrorCode::kLimit, "too many functions");
   const auto owner = find_module(module);
   if (!owner) return std::unexpected(owner.error());
-  const auto function = device_.find_function((*owner)->module, name);
+  if (const auto noted = note_host_bytes((*owner)->module); !noted)
+    return std::unexpected(noted.error());
+  const auto function =
+      or_out_of_memory([&] { return device_.find_function((*owner)->module, name); });
   if (!function) return std::unexpected(function.error());
   auto info = device_.function_info(*function);
   if (!info) return std::unexpected(info.error());
@@ -236,12 +272,13 @@ void ModuleStore::release() {
   globals_.clear();
   modules_.clear();
   // Unloading may wait for kernels, and nobody who only asks how many there are is to wait for it.
-  std::set<device::Module> all;
+  std::map<device::Module, Loaded> all;
   {
     const std::lock_guard lock(mutex_);
     all.swap(loaded_);
+    host_bytes_ = 0;
   }
-  for (const device::Module module : all) device_.unload_module(module);
+  for (const auto& [module, loaded] : all) device_.unload_module(module);
 }
 
 }  // namespace slate::daemon

@@ -8,7 +8,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -77,7 +76,9 @@ class ModuleStore {
   static constexpr std::size_t kMostModules = 4096;
   static constexpr std::size_t kMostFunctions = 65536;
   static constexpr std::uint64_t kMostImageBytes = 256 << 20;  // of all images being sent
-  static constexpr std::size_t kMostPlaced = 8192;             // variables, of all modules
+  /// Of the engine's memory, that the modules take which are loaded (Device::host_bytes()).
+  static constexpr std::uint64_t kMostHostBytes = std::uint64_t{3} << 30;
+  static constexpr std::size_t kMostPlaced = 8192;  // variables, of all modules
   static constexpr std::size_t kMostPlacedNameBytes = 4096;
   /// Whether these bytes are host memory of the session, at an address of this process.
   using OwnsHost = std::function<bool(device::Address address, std::uint64_t bytes)>;
@@ -126,10 +127,16 @@ class ModuleStore {
     std::uint64_t bytes;
     std::uint64_t module;
   };
+  /// What a module takes.
+  struct Loaded {
+    std::uint64_t host_bytes = 0;
+  };
 
   Result<void> check_first_chunk(const ipc::ModuleLoad& chunk) const;
   Result<void> load(std::uint64_t id, const Upload& upload);
   Result<FormModule> load_ptx(std::string_view text);
+  Result<FormModule> load_image(std::uint64_t id, const Upload& upload);
+  Result<void> note_host_bytes(device::Module module);
   void forget_places(std::uint64_t id);
   Result<std::string> place_variables(std::uint64_t id, std::string_view text);
   Result<const FormModule*> find_module(std::uint64_t id) const;
@@ -145,8 +152,9 @@ class ModuleStore {
   std::unordered_map<std::uint64_t, FormModule> modules_;
   std::unordered_map<std::uint64_t, FunctionRecord> functions_;
   std::map<device::Address, Global> globals_;
-  mutable std::mutex mutex_;         // guards loaded_
-  std::set<device::Module> loaded_;  // also those forgotten but not yet unloaded
+  mutable std::mutex mutex_;                 // guards loaded_ and host_bytes_
+  std::map<device::Module, Loaded> loaded_;  // also those forgotten but not yet unloaded
+  std::uint64_t host_bytes_ = 0;             // of all of them
 };
 
 }  // namespace slate::daemon

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/out_of_memory.h"
 
 namespace slate::daemon {
 
@@ -142,8 +143,12 @@ Session::Handler Session::handler_of(CommandType type) {
 }
 
 void Session::run() {
-  if (const auto ready = set_up(); ready) {
-    serve();
+  if (const auto ready = or_out_of_memory([this] { return set_up(); }); ready) {
+    const auto served = or_out_of_memory([this]() -> Result<void> {
+      serve();
+      return {};
+    });
+    if (!served) end(served.error());
   } else if (!device_.lost()) {
     log_warning("session {}: {}", spec_.id, ready.error().message);
     channel_.fail(ready.error());
@@ -297,16 +302,12 @@ bool Session::carry_out(const Command& command, std::uint64_t position) {
   // It may take long, and the policy must not wait for the end of launches that nobody watches.
   if (has_reply) executor_.flush(*client_);
   streams_.begin_command(position);
-  const Handler handler = handler_of(header.type);
   Reply reply;
   Result<void> done;
   if (has_reply && header.reply_slot >= ipc::kReplySlots) {
     done = slate::fail(ErrorCode::kProtocol, fmt::format("reply slot {}", header.reply_slot));
-  } else if (handler == nullptr) {
-    const auto type = static_cast<unsigned>(header.type);
-    done = slate::fail(ErrorCode::kProtocol, fmt::format("unknown command {}", type));
   } else {
-    done = (this->*handler)(command, reply);
+    done = handle(command, reply);
   }
   if (!done && done.error().code == ErrorCode::kProtocol) {
     end(done.error());
@@ -328,6 +329,24 @@ bool Session::carry_out(const Command& command, std::uint64_t position) {
   }
   if (!reply.unfinished) end_command(command);
   return true;
+}
+
+/// Without memory for a command, this session fails and nobody else: what it was about to change of
+/// its own may be half done. What can be refused whole is so where it is done.
+Result<void> Session::handle(const Command& command, Reply& reply) {
+  const Handler handler = handler_of(command.header.type);
+  if (handler == nullptr) {
+    const auto type = static_cast<unsigned>(command.header.type);
+    return slate::fail(ErrorCode::kProtocol, fmt::format("unknown command {}", type));
+  }
+  bool whole = false;
+  auto done = or_out_of_memory([&] {
+    auto result = (this->*handler)(command, reply);
+    whole = true;
+    return result;
+  });
+  if (!whole) fail(done.error());
+  return done;
 }
 
 void Session::answer_failed(const Command& command) {

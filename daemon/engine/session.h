@@ -145,6 +145,7 @@ class Session {
   bool end_unless(const Result<void>& kept);
   bool carry_out(const HeldCommands::Kept& kept);
   bool carry_out(const ipc::Command& command, std::uint64_t position);
+  Result<void> handle(const ipc::Command& command, Reply& reply);
   void answer_failed(const ipc::Command& command);
   void tear_down();
   bool lost_client();

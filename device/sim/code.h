@@ -236,6 +236,14 @@ class Code final : public Program {
  public:
   const device::FunctionInfo& info() const override { return info_; }
   const std::vector<UnknownInstruction>& unknown_instructions() const override { return unknown; }
+  std::uint64_t bytes() const override {
+    // Calls have about three arguments each, and what is unknown its text.
+    constexpr std::uint64_t kCallBytes = sizeof(CallSite) + 3 * sizeof(Argument);
+    constexpr std::uint64_t kUnknownBytes = sizeof(UnknownInstruction) + 32;
+    return ops.size() * (sizeof(Op) + sizeof(ptx::Span)) + constants.size() * sizeof(ConstantLine) +
+           branch_tables.size() * sizeof(std::uint32_t) + calls.size() * kCallBytes +
+           functions.size() * sizeof(FunctionCode) + unknown.size() * kUnknownBytes;
+  }
 
   std::vector<Op> ops;
   std::vector<ptx::Span> texts;  // of each op's opcode, for messages

@@ -16,6 +16,7 @@ using ptx::Operand;
 // Of a warp. They are the host's memory, beyond what the device counts, so a block of 1024 threads
 // must not need much of it.
 constexpr std::uint64_t kMaxFrameBytes = 1u << 20;
+constexpr std::uint64_t kMostProgramBytes = std::uint64_t{1} << 30;
 constexpr std::uint64_t kMaxLocalBytes = 512u << 10;  // per thread, as CUDA
 
 }  // namespace
@@ -145,6 +146,11 @@ Result<void> FunctionDecoder::decode() {
   for (const ptx::Instruction& instruction : function_.instructions) {
     first_op_.push_back(static_cast<std::uint32_t>(code.ops.size()));
     decode_instruction(instruction);
+    // A table of branch targets, say, is repeated for each branch that names it.
+    if (code.bytes() > kMostProgramBytes) {
+      return fail(ErrorCode::kLimit,
+                  fmt::format("line {}: more code than a kernel may have", instruction.line));
+    }
   }
   first_op_.push_back(static_cast<std::uint32_t>(code.ops.size()));
   // Running off the end is a return.

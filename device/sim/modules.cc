@@ -82,10 +82,11 @@ Modules::~Modules() {
 }
 
 Result<device::Module> Modules::load_ptx(std::span<const std::byte> image) {
-  auto parsed = ptx::parse(image_text(image));
+  auto parsed = ptx::parse(image_text(image), ptx::ParseLimits::for_text(image.size()));
   if (!parsed) return std::unexpected(std::move(parsed.error()));
   Loaded loaded;
   loaded.ptx = std::move(*parsed);
+  loaded.host_bytes = loaded.ptx->text.size() + loaded.ptx->tree_bytes;
   if (!runs_on(*loaded.ptx, settings_)) {
     return fail(ErrorCode::kNoKernelImage,
                 fmt::format("PTX for {} does not run on compute capability {}.{}",
@@ -168,6 +169,12 @@ void Modules::unload(device::Module module) {
   modules_.erase(found);
 }
 
+std::uint64_t Modules::host_bytes(device::Module module) {
+  std::lock_guard lock(mutex_);
+  const auto loaded = find(module);
+  return loaded ? (*loaded)->host_bytes : 0;
+}
+
 Result<Modules::Loaded*> Modules::find(device::Module module) {
   const auto found = modules_.find(module);
   if (found == modules_.end()) return fail(ErrorCode::kInvalidHandle, "sim: no such module");
@@ -195,13 +202,19 @@ Result<device::Function> Modules::find_function(device::Module module, const std
   loaded = find(module);
   if (!loaded) return std::unexpected(std::move(loaded.error()));
   // Somebody else may have asked for it meanwhile.
-  const auto [known, is_new] =
-      (*loaded)->functions.try_emplace(name, device::Function{next_handle_});
-  if (!is_new) return known->second;
+  if (const auto known = (*loaded)->functions.find(name); known != (*loaded)->functions.end()) {
+    return known->second;
+  }
+  if ((*loaded)->host_bytes + (*program)->bytes() > kMostHostBytes) {
+    return fail(ErrorCode::kLimit,
+                fmt::format("no room for {} beside the module's other kernels", name));
+  }
+  (*loaded)->host_bytes += (*program)->bytes();
   const device::Function function{next_handle_++};
   const std::uint32_t max_dynamic = (*program)->info().max_dynamic_shared_bytes;
   functions_.emplace(function,
                      Entry{module, std::move(*program), max_dynamic, required_block(*entry)});
+  (*loaded)->functions.emplace(name, function);
   return function;
 }
 

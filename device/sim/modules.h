@@ -31,6 +31,10 @@ struct LaunchTarget {
 /// Implements the methods of Device of the same names, whose contracts hold here.
 class Modules {
  public:
+  /// Of this process's memory, that a module may take: each kernel has a program of its own, with
+  /// all that it can call.
+  static constexpr std::uint64_t kMostHostBytes = std::uint64_t{2} << 30;
+
   /// `memory` outlives this.
   Modules(const Settings& settings, Memory& memory);
   ~Modules();
@@ -39,6 +43,7 @@ class Modules {
 
   Result<device::Module> load_ptx(std::span<const std::byte> image);
   void unload(device::Module module);
+  std::uint64_t host_bytes(device::Module module);
   Result<device::Function> find_function(device::Module module, const std::string& name);
   Result<device::AddressRange> find_global(device::Module module, const std::string& name);
   Result<void> set_max_dynamic_shared(device::Function function, std::uint32_t bytes);
@@ -52,6 +57,7 @@ class Modules {
     device::AddressRange globals;
     device::AddressRange constants;
     std::map<std::string, device::Function, std::less<>> functions;  // those asked for so far
+    std::uint64_t host_bytes = 0;                                    // with their programs
   };
   struct Entry {
     device::Module module;

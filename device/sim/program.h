@@ -34,8 +34,8 @@ class Program {
  public:
   /// Decodes `entry` of `module`. kInvalidPtx names the line of an unknown instruction only if
   /// `strict`; otherwise such an instruction faults when it is reached (kIllegalInstruction, with
-  /// its line), as a kernel may never run it. Requires: `module` outlives the Program (shared
-  /// ownership).
+  /// its line), as a kernel may never run it. kLimit for code beyond a GiB. Requires: `module`
+  /// outlives the Program (shared ownership).
   static Result<std::shared_ptr<const Program>> decode(std::shared_ptr<const ptx::Module> module,
                                                        const ptx::Function& entry,
                                                        const SymbolTable& symbols,
@@ -45,6 +45,9 @@ class Program {
   /// Parameters, shared bytes, estimated registers, launch bounds. max_dynamic_shared_bytes is the
   /// 48 KiB default less the static bytes.
   virtual const device::FunctionInfo& info() const = 0;
+
+  /// Of memory that the code takes, about.
+  virtual std::uint64_t bytes() const = 0;
 
   /// Instructions that fault when they are reached, in text order.
   virtual const std::vector<UnknownInstruction>& unknown_instructions() const = 0;

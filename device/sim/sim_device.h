@@ -43,6 +43,7 @@ class SimDevice final : public device::Device {
   Result<std::vector<std::byte>> compile(std::string_view ptx) override;
   Result<std::string> compiler_identity() const override;
   void unload_module(device::Module module) override;
+  std::uint64_t host_bytes(device::Module module) override { return modules_.host_bytes(module); }
   Result<device::Function> find_function(device::Module module, const std::string& name) override;
   Result<device::FunctionInfo> function_info(device::Function function) override;
   Result<std::uint32_t> max_blocks_per_sm(device::Function function,

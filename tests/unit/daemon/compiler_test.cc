@@ -49,6 +49,24 @@ TEST_F(CompilerTest, TheSameTextIsCompiledOnce) {
   EXPECT_EQ(device_.compilations(), 2u);
 }
 
+TEST_F(CompilerTest, WithoutMemoryForACompilationAllWhoWaitForItAreToldSo) {
+  const auto compiler = open();
+  device_.hold_compiler(true);
+  std::vector<std::thread> threads;
+  std::atomic<int> refused = 0;
+  for (int i = 0; i < 2; ++i) {
+    threads.emplace_back([&] {
+      const std::string_view text = "#text";
+      const auto loaded = compiler->load(std::as_bytes(std::span(text)));
+      if (!loaded && loaded.error().code == ErrorCode::kOutOfMemory) ++refused;
+    });
+  }
+  while (device_.compilations() == 0) std::this_thread::yield();
+  device_.hold_compiler(false);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(refused, 2);
+}
+
 TEST_F(CompilerTest, TheNextEngineFindsIt) {
   EXPECT_EQ(load(*open(), "text"), ErrorCode::kNone);
   const auto next = open();

@@ -68,7 +68,8 @@ class FakeDevice : public device::Device {
   /// cancel() answers kNotSupported, as cuda does.
   void refuse_cancel() { can_cancel_ = false; }
   /// From now on compile() works and says this of itself. Its code is "code:" and the text; text
-  /// that begins with '!' does not compile, and with '?' only load_module(kPtx) takes it.
+  /// that begins with '!' does not compile, and with '?' only load_module(kPtx) takes it. For text
+  /// that begins with '#' no memory is left, neither there nor here.
   void set_compiler(std::string identity);
   /// While held, compile() does not return.
   void hold_compiler(bool held);
@@ -76,6 +77,8 @@ class FakeDevice : public device::Device {
   std::size_t compilations() const;
   /// The next load_module(kCubin) answers kNoKernelImage.
   void refuse_code();
+  /// What host_bytes() says of each module.
+  void pretend_host_bytes(std::uint64_t bytes) { host_bytes_ = bytes; }
   /// The images of load_module() so far, as "ptx:TEXT" or "cubin:TEXT".
   std::vector<std::string> loaded() const;
   std::uint64_t mapped_bytes() const;
@@ -99,6 +102,7 @@ class FakeDevice : public device::Device {
   Result<std::vector<std::byte>> compile(std::string_view ptx) override;
   Result<std::string> compiler_identity() const override;
   void unload_module(device::Module module) override;
+  std::uint64_t host_bytes(device::Module) override { return host_bytes_; }
   Result<device::Function> find_function(device::Module module, const std::string& name) override;
   Result<device::FunctionInfo> function_info(device::Function function) override;
   /// 2048 threads, 32 blocks and 228 KiB of shared memory an SM.
@@ -190,6 +194,7 @@ class FakeDevice : public device::Device {
   DeviceInfo info_{};
   const std::uint64_t capacity_;
   bool can_cancel_ = true;
+  std::atomic<std::uint64_t> host_bytes_ = 0;
   std::function<void(const std::string&)> before_launch_;
   std::atomic<Newest> newest_{};
   std::atomic<int> launches_{0};

@@ -1,5 +1,6 @@
 // Modules, kernels and the compiler of FakeDevice.
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "base/check.h"
@@ -18,6 +19,7 @@ Result<device::Module> FakeDevice::load_module(device::ImageKind kind,
   if (!is_ptx && std::exchange(refuses_code_, false)) {
     return fail(ErrorCode::kNoKernelImage, "code for another device");
   }
+  if (!image.empty() && image.front() == std::byte{'#'}) throw std::bad_alloc();
   if (image.empty() || image.front() == std::byte{'!'}) {
     return fail(ErrorCode::kInvalidPtx, "bad image");
   }
@@ -30,6 +32,7 @@ Result<std::vector<std::byte>> FakeDevice::compile(std::string_view ptx) {
   if (compiler_.empty()) return fail(ErrorCode::kNotSupported, "no compiler");
   ++compilations_;
   compiler_released_.wait(lock, [this] { return !compiler_held_; });
+  if (!ptx.empty() && ptx.front() == '#') throw std::bad_alloc();
   if (ptx.empty() || ptx.front() == '!' || ptx.front() == '?')
     return fail(ErrorCode::kInvalidPtx, "bad text");
   const std::string code = "code:" + std::string(ptx);

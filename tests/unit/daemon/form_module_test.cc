@@ -38,8 +38,7 @@ class FormModuleTest : public testing::Test {
   /// The texts that were loaded, with a worker form that needs so much.
   std::vector<std::string> load(FakeDevice::KernelNeeds worker) {
     device_.add_kernel("k__slate_worker", worker);
-    const auto module = ptx::parse(kText);
-    const auto forms = load_forms(device_, **module, [&](std::string_view text) {
+    const auto forms = load_forms(device_, rewriter_of(kText), [&](std::string_view text) {
       return device_.load_module(device::ImageKind::kPtx, std::as_bytes(std::span(text)));
     });
     EXPECT_TRUE(forms) << forms.error().message;

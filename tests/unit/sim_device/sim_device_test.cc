@@ -430,5 +430,36 @@ TEST(OpenDeviceTest, OtherStringsAreRefusedWithTheirText) {
   }
 }
 
+TEST_F(SimDeviceTest, CodeOutOfProportionToItsTextIsRefused) {
+  std::string text = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k()\n{\n";
+  while (text.size() < 1 << 20) text += "x;";
+  const auto module = try_load(text + "}\n");
+  ASSERT_FALSE(module);
+  EXPECT_EQ(module.error().code, ErrorCode::kLimit) << module.error().message;
+  EXPECT_TRUE(module.error().message.starts_with("line ")) << module.error().message;
+}
+
+TEST_F(SimDeviceTest, AModulesRoomGrowsWithTheKernelsThatWereFound) {
+  const std::uint64_t before = device_->host_bytes(module_);
+  EXPECT_GT(before, std::string_view(kKernels).size());
+  function("count");
+  const std::uint64_t after = device_->host_bytes(module_);
+  EXPECT_GT(after, before);
+  function("count");
+  EXPECT_EQ(device_->host_bytes(module_), after);
+}
+
+TEST_F(SimDeviceTest, ATableOfBranchesIsNotRepeatedWithoutEnd) {
+  std::string text =
+      ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k()\n{\n.reg .b32 r;\n"
+      "mov.b32 r, 0;\nl: ret;\nt: .branchtargets l";
+  for (int i = 0; i < 40'000; ++i) text += ",l";
+  text += ";\n";
+  for (int i = 0; i < 20'000; ++i) text += "brx.idx r, t;\n";
+  const auto found = device_->find_function(load(text + "}\n"), "k");
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().code, ErrorCode::kLimit) << found.error().message;
+}
+
 }  // namespace
 }  // namespace slate::sim
