@@ -197,6 +197,8 @@ class Device {
   virtual Result<std::string> compiler_identity() const = 0;
   /// Requires: no unfinished work uses it.
   virtual void unload_module(Module module) = 0;
+  /// How much of the device's memory others lose to a module with so many bytes of variables.
+  virtual std::uint64_t variable_memory(std::uint64_t bytes) const { return bytes; }
   /// About what the module has taken of this process's memory, with the functions found in it so
   /// far. On cuda that is the driver's, and no more than its image.
   virtual std::uint64_t host_bytes(Module /*module*/) { return 0; }

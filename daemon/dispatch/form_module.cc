@@ -72,10 +72,12 @@ const injector::KernelForms* FormModule::find(std::string_view kernel) const {
   return found == kernels.end() ? nullptr : &*found;
 }
 
-PtxRewriter rewriter_of(std::string_view text) {
-  return [text](const injector::InjectOptions& options) -> Result<injector::InjectedModule> {
+PtxRewriter rewriter_of(std::string_view text, std::function<void(const ptx::Module&)> look) {
+  return [text, look = std::move(look)](
+             const injector::InjectOptions& options) -> Result<injector::InjectedModule> {
     const auto parsed = ptx::parse(std::string(text), ptx::ParseLimits::for_text(text.size()));
     if (!parsed) return std::unexpected(parsed.error());
+    if (look) look(**parsed);
     auto injected = injector::inject(**parsed, options);
     if (!injected) return injected;
     for (injector::KernelForms& kernel : injected->kernels) kernel.analysis.name = {};

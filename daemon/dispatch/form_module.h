@@ -28,8 +28,9 @@ using PtxLoader = std::function<Result<device::Module>(std::string_view ptx)>;
 using PtxRewriter =
     std::function<Result<injector::InjectedModule>(const injector::InjectOptions& options)>;
 
-/// Of text that is parsed each time, within ptx::ParseLimits::for_text(). It outlives the rewriter.
-PtxRewriter rewriter_of(std::string_view text);
+/// Of text that is parsed each time, within ptx::ParseLimits::for_text(), and shown to `look`. The
+/// text outlives the rewriter.
+PtxRewriter rewriter_of(std::string_view text, std::function<void(const ptx::Module&)> look = {});
 
 /// Injects and loads, with the profile form if `profile`. Where a worker form takes so many
 /// registers that fewer of its blocks fit on an SM than of the kernel itself, it is made anew with

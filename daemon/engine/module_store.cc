@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/out_of_memory.h"
+#include "daemon/engine/module_variables.h"
 #include "injector/cache/digest.h"
 
 namespace slate::daemon {
@@ -66,24 +67,59 @@ Result<void> ModuleStore::add_chunk(const ipc::ModuleLoad& chunk,
   return load(chunk.module, complete);
 }
 
-Result<FormModule> ModuleStore::load_image(std::uint64_t id, const Upload& upload) {
+/// The memory of a module's variables, charged before it is taken: others may need it.
+class ModuleStore::Charge {
+ public:
+  explicit Charge(ModuleStore& store) : store_(store) {}
+  ~Charge() {
+    if (bytes_ != 0) store_.memory_->finish_charge(bytes_, false);
+  }
+  Charge(const Charge&) = delete;
+  Charge& operator=(const Charge&) = delete;
+
+  Result<void> take(std::uint64_t variables) {
+    const std::uint64_t bytes = store_.device_.variable_memory(variables);
+    if (store_.memory_ == nullptr || bytes == 0 || bytes_ != 0) return {};
+    const auto charged = store_.charge_(bytes);
+    refused_ = !charged;
+    if (charged) bytes_ = bytes;
+    return charged;
+  }
+  bool refused() const { return refused_; }
+  /// The module is there, and has the charge.
+  std::uint64_t keep() { return std::exchange(bytes_, 0); }
+
+ private:
+  ModuleStore& store_;
+  std::uint64_t bytes_ = 0;
+  bool refused_ = false;
+};
+
+void ModuleStore::give_back(const Loaded& loaded) {
+  if (loaded.charged != 0) memory_->finish_charge(loaded.charged, loaded.retired);
+}
+
+Result<FormModule> ModuleStore::load_image(std::uint64_t id, const Upload& upload, Charge& charge) {
   if (upload.image_kind == ipc::kImagePtx) {
     const auto text = place_variables(
         id, {reinterpret_cast<const char*>(upload.bytes.data()), upload.bytes.size()});
     if (!text) return std::unexpected(text.error());
-    return load_ptx(*text);
+    return load_ptx(*text, charge);
   }
   if (placed_.contains(id)) {
     return fail(ErrorCode::kNotSupported,
                 "managed variables need PTX, and the program has machine code only");
   }
+  if (const auto charged = charge.take(variable_bytes(upload.bytes)); !charged)
+    return std::unexpected(charged.error());
   const auto module = device_.load_module(device::ImageKind::kCubin, upload.bytes);
   if (!module) return std::unexpected(module.error());
   return FormModule{.module = *module, .kernels = {}, .code = 0};
 }
 
 Result<void> ModuleStore::load(std::uint64_t id, const Upload& upload) {
-  auto loaded = or_out_of_memory([&] { return load_image(id, upload); });
+  Charge charge(*this);
+  auto loaded = or_out_of_memory([&] { return load_image(id, upload, charge); });
   if (!loaded) {
     forget_places(id);
     return std::unexpected(loaded.error());
@@ -91,7 +127,7 @@ Result<void> ModuleStore::load(std::uint64_t id, const Upload& upload) {
   const device::Module module = loaded->module;
   {
     const std::lock_guard lock(mutex_);
-    loaded_.emplace(module, Loaded{});
+    loaded_.emplace(module, Loaded{.charged = charge.keep()});
   }
   if (const auto noted = note_host_bytes(module); !noted) {
     forget_places(id);
@@ -156,22 +192,45 @@ Result<std::string> ModuleStore::place_variables(std::uint64_t id, std::string_v
 }
 
 /// With all forms; as it is where that does not work.
-Result<FormModule> ModuleStore::load_ptx(std::string_view text) {
+Result<FormModule> ModuleStore::load_ptx(std::string_view text, Charge& charge) {
+  std::optional<std::uint64_t> variables;
   if (injects_) {
     const auto rewrite = [&](const injector::InjectOptions& options) {
       const auto turn = compiler_.begin_turn(text.size());
-      return or_out_of_memory([&] { return rewriter_of(text)(options); });
+      const auto look = [&](const ptx::Module& module) { variables = variable_bytes(module); };
+      return or_out_of_memory([&] { return rewriter_of(text, look)(options); });
     };
-    const auto compile = [this](std::string_view injected) {
+    const auto compile = [&](std::string_view injected) -> Result<device::Module> {
+      if (const auto charged = charge.take(*variables); !charged)
+        return std::unexpected(charged.error());
       return compiler_.load(std::as_bytes(std::span(injected)));
     };
     auto forms = load_forms(device_, rewrite, compile, profiles_);
-    if (forms) return forms;
+    if (forms || charge.refused()) return forms;
     log_info("a module is loaded without forms: {}", forms.error().message);
   }
+  if (!variables) {
+    const auto read = read_variables(text);
+    if (!read) return std::unexpected(read.error());
+    variables = *read;
+  }
+  if (const auto charged = charge.take(*variables); !charged)
+    return std::unexpected(charged.error());
   const auto module = compiler_.load(std::as_bytes(std::span(text)));
   if (!module) return std::unexpected(module.error());
   return FormModule{.module = *module, .kernels = {}, .code = 0};
+}
+
+/// What only the device can read it may take: 0.
+Result<std::uint64_t> ModuleStore::read_variables(std::string_view text) {
+  if (memory_ == nullptr) return 0;
+  const auto turn = compiler_.begin_turn(text.size());
+  ptx::ParseLimits limits = ptx::ParseLimits::for_text(text.size());
+  limits.bodies = false;
+  const auto parsed = ptx::parse(std::string(text), limits);
+  if (parsed) return variable_bytes(**parsed);
+  if (parsed.error().code == ErrorCode::kInvalidPtx) return 0;
+  return std::unexpected(parsed.error());
 }
 
 Result<const FormModule*> ModuleStore::find_module(std::uint64_t id) const {
@@ -188,17 +247,26 @@ Result<device::Module> ModuleStore::forget(std::uint64_t id) {
   std::erase_if(globals_, [id](const auto& entry) { return entry.second.module == id; });
   modules_.erase(id);
   forget_places(id);
+  const std::lock_guard lock(mutex_);
+  Loaded& loaded = loaded_.at(module);
+  if (loaded.charged != 0) {
+    loaded.retired = true;
+    memory_->retire_charge();
+  }
   return module;
 }
 
 void ModuleStore::unload_now(device::Module module) {
+  Loaded loaded;
   {
     const std::lock_guard lock(mutex_);
     const auto node = loaded_.extract(module);
     SLATE_CHECK(!node.empty());
-    host_bytes_ -= node.mapped().host_bytes;
+    loaded = node.mapped();
+    host_bytes_ -= loaded.host_bytes;
   }
   device_.unload_module(module);
+  give_back(loaded);
 }
 
 Result<const FunctionRecord*> ModuleStore::add_function(std::uint64_t module, std::uint64_t id,
@@ -278,7 +346,10 @@ void ModuleStore::release() {
     all.swap(loaded_);
     host_bytes_ = 0;
   }
-  for (const auto& [module, loaded] : all) device_.unload_module(module);
+  for (const auto& [module, loaded] : all) {
+    device_.unload_module(module);
+    give_back(loaded);
+  }
 }
 
 }  // namespace slate::daemon

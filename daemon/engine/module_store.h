@@ -15,6 +15,7 @@
 
 #include "daemon/dispatch/form_module.h"
 #include "daemon/engine/compiler.h"
+#include "daemon/engine/memory_manager.h"
 #include "device/device.h"
 #include "injector/forms/placed_variables.h"
 #include "ipc/messages.h"
@@ -80,6 +81,8 @@ class ModuleStore {
   static constexpr std::uint64_t kMostHostBytes = std::uint64_t{3} << 30;
   static constexpr std::size_t kMostPlaced = 8192;  // variables, of all modules
   static constexpr std::size_t kMostPlacedNameBytes = 4096;
+  /// Charges device memory to the session, as MemoryManager::charge(), or waits for a free.
+  using ChargeMemory = std::function<Result<void>(std::uint64_t bytes)>;
   /// Whether these bytes are host memory of the session, at an address of this process.
   using OwnsHost = std::function<bool(device::Address address, std::uint64_t bytes)>;
 
@@ -95,6 +98,13 @@ class ModuleStore {
         owns_host_(std::move(owns_host)) {}
   /// Requires: release() was called.
   ~ModuleStore();
+
+  /// Once, before the first module: what variables take is charged from then on, and given back to
+  /// `memory`, which outlives this.
+  void charge_variables_to(MemoryManager& memory, ChargeMemory charge) {
+    memory_ = &memory;
+    charge_ = std::move(charge);
+  }
 
   /// Takes one chunk; the last one loads the module. kProtocol for chunks out of order.
   Result<void> add_chunk(const ipc::ModuleLoad& chunk, std::span<const std::byte> bytes);
@@ -130,12 +140,17 @@ class ModuleStore {
   /// What a module takes.
   struct Loaded {
     std::uint64_t host_bytes = 0;
+    std::uint64_t charged = 0;
+    bool retired = false;  // its charge is
   };
+  class Charge;
 
   Result<void> check_first_chunk(const ipc::ModuleLoad& chunk) const;
   Result<void> load(std::uint64_t id, const Upload& upload);
-  Result<FormModule> load_ptx(std::string_view text);
-  Result<FormModule> load_image(std::uint64_t id, const Upload& upload);
+  Result<FormModule> load_ptx(std::string_view text, Charge& charge);
+  Result<std::uint64_t> read_variables(std::string_view text);
+  Result<FormModule> load_image(std::uint64_t id, const Upload& upload, Charge& charge);
+  void give_back(const Loaded& loaded);
   Result<void> note_host_bytes(device::Module module);
   void forget_places(std::uint64_t id);
   Result<std::string> place_variables(std::uint64_t id, std::string_view text);
@@ -145,6 +160,8 @@ class ModuleStore {
   Compiler& compiler_;
   const bool injects_, profiles_;
   const OwnsHost owns_host_;
+  MemoryManager* memory_ = nullptr;  // null: nothing is charged
+  ChargeMemory charge_;
   std::unordered_map<std::uint64_t, std::vector<injector::PlacedVariable>> placed_;  // by module
   std::size_t placed_count_ = 0;
   std::unordered_map<std::uint64_t, Upload> uploads_;

@@ -164,6 +164,9 @@ Result<void> Session::set_up() {
   memory_ = std::move(*memory);
   memory_seen_.store(memory_.get());
   objects_.emplace(device_, *memory_);
+  modules_.charge_variables_to(*memory_, [this](std::uint64_t bytes) {
+    return when_there_is_room([&] { return memory_->charge(bytes); });
+  });
   auto starting = SessionPhase::kStarting;
   phase_.compare_exchange_strong(starting, SessionPhase::kServing);
   return {};

@@ -43,6 +43,10 @@ class SimDevice final : public device::Device {
   Result<std::vector<std::byte>> compile(std::string_view ptx) override;
   Result<std::string> compiler_identity() const override;
   void unload_module(device::Module module) override;
+  /// Each module has chunks of its own.
+  std::uint64_t variable_memory(std::uint64_t bytes) const override {
+    return (bytes / kChunkBytes + (bytes % kChunkBytes != 0)) * kChunkBytes;
+  }
   std::uint64_t host_bytes(device::Module module) override { return modules_.host_bytes(module); }
   Result<device::Function> find_function(device::Module module, const std::string& name) override;
   Result<device::FunctionInfo> function_info(device::Function function) override;

@@ -1,5 +1,6 @@
 // A client that asks for more than its share of what all sessions have: it is refused, and the
 // others notice nothing.
+#include <elf.h>
 #include <gtest/gtest.h>
 
 #include <new>
@@ -76,18 +77,126 @@ TEST_F(GreedyClientTest, WhatASessionsFunctionsTakeCountsToo) {
   EXPECT_EQ(second.error().code, ErrorCode::kLimit);
 }
 
+/// A module with variables of so many bytes.
+std::string variables(std::uint64_t bytes) {
+  return std::string(kHead) + ".visible .global .align 8 .b8 big[" + std::to_string(bytes) +
+         "];\n.visible .entry k()\n{\nret;\n}\n";
+}
+
+TEST_F(GreedyClientTest, ModulesVariablesAreChargedToTheSession) {
+  constexpr std::uint64_t kPart = 24 << 20;  // of 64 MiB
+  TestSession session(device_, completer_), other(device_, completer_);
+  const auto free_bytes = [&] {
+    return session.call<ipc::MemoryInfoReply>(CommandType::kMemoryInfo, char{})->free_bytes;
+  };
+  const std::uint64_t before = free_bytes();
+  ASSERT_TRUE(load(session, 1, variables(kPart)));
+  EXPECT_EQ(free_bytes(), before - kPart);
+  EXPECT_EQ(session.session->status().memory_used, kPart);
+  ASSERT_TRUE(load(session, 2, variables(kPart)));
+  const auto refused = load(session, 3, variables(kPart));
+  EXPECT_EQ(refused.error().code, ErrorCode::kOutOfMemory);
+  EXPECT_EQ(device_.loaded().size(), 2u) << "before the device has given it any";
+  EXPECT_EQ(session.allocate(kPart).error().code, ErrorCode::kOutOfMemory);
+  EXPECT_TRUE(load(other, 1, variables(kPart)));
+  ASSERT_TRUE(session.post(CommandType::kModuleUnload, ipc::IdCommand{1}));
+  EXPECT_TRUE(load(session, 3, variables(kPart)));
+  EXPECT_EQ(session.session->status().memory_used, 2 * kPart);
+}
+
+TEST_F(GreedyClientTest, AModuleThatIsNotLoadedIsNotCharged) {
+  TestSession session(device_, completer_);
+  EXPECT_FALSE(load(session, 1, "!" + variables(1 << 20)));
+  EXPECT_FALSE(load(session, 2, "#" + variables(1 << 20)));
+  EXPECT_FALSE(load(session, 3, variables(std::uint64_t{1} << 40)));
+  EXPECT_TRUE(load(session, 4, "what only the device can read"));
+  EXPECT_EQ(session.session->status().memory_used, 0u);
+}
+
+TEST_F(GreedyClientTest, ALoadWaitsForTheMemoryOfAModuleThatRunningWorkStillUses) {
+  constexpr std::uint64_t kMost = 40 << 20;  // of 64 MiB
+  TestSession session(device_, completer_);
+  ASSERT_TRUE(load(session, 2, variables(kMost)));
+  ASSERT_TRUE(session.load("spin"));
+  ASSERT_TRUE(session.launch(0));
+  ASSERT_TRUE(session.post(CommandType::kModuleUnload, ipc::IdCommand{2}));
+  EXPECT_EQ(session.async_error(), ErrorCode::kNone);
+  std::thread end([&] {
+    std::this_thread::sleep_for(30ms);
+    device_.release_spinning();
+  });
+  EXPECT_TRUE(load(session, 3, variables(kMost)));
+  end.join();
+}
+
 /// On the store by itself, with forms.
 class GreedyModuleTest : public testing::Test {
  protected:
-  ~GreedyModuleTest() override { store_.release(); }
+  GreedyModuleTest() {
+    store_.charge_variables_to(*memory_,
+                               [this](std::uint64_t bytes) { return memory_->charge(bytes); });
+  }
+  ~GreedyModuleTest() override {
+    store_.release();
+    EXPECT_EQ(memory_->charged(), 0u);
+    memory_->release();
+  }
   Result<void> load(std::uint64_t id, std::string_view text) {
     return store_.add_chunk({id, text.size(), 0, ipc::kImagePtx, 0}, TestSession::text(text));
   }
 
+  static constexpr std::uint64_t kLimit = 64 << 20;
+
   FakeDevice device_;
   Compiler compiler_{device_, nullptr};
+  std::unique_ptr<MemoryManager> memory_ = *MemoryManager::make(device_, kLimit);
   ModuleStore store_{device_, compiler_, true, false};
 };
+
+TEST_F(GreedyModuleTest, VariablesOfAModuleWithFormsAreChargedOnce) {
+  EXPECT_TRUE(load(1, variables(40 << 20)));
+  EXPECT_EQ(memory_->charged(), 40u << 20);
+  EXPECT_EQ(load(2, variables(40 << 20)).error().code, ErrorCode::kOutOfMemory);
+  EXPECT_EQ(device_.loaded().size(), 1u);
+  EXPECT_EQ(memory_->charged(), 40u << 20);
+  const auto module = store_.forget(1);
+  ASSERT_TRUE(module);
+  store_.unload_now(*module);
+  EXPECT_EQ(memory_->charged(), 0u);
+}
+
+TEST_F(GreedyModuleTest, VariablesOfMachineCodeAreCharged) {
+  // Sections: none, their names, global variables, constants, a kernel's parameters.
+  const std::string names("\0.shstrtab\0.nv.global\0.nv.constant3\0.nv.constant0.k\0", 55);
+  std::vector<Elf64_Shdr> sections(5);
+  sections[1].sh_name = 1;
+  sections[1].sh_offset = sizeof(Elf64_Ehdr);
+  sections[2].sh_name = 11;
+  sections[3].sh_name = 22;
+  sections[3].sh_size = 300;
+  sections[4].sh_name = 36;
+  sections[4].sh_size = 7;
+  Elf64_Ehdr header{};
+  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_shoff = sizeof(header) + names.size();
+  header.e_shnum = 5;
+  header.e_shstrndx = 1;
+  std::string image(sizeof(header) + names.size() + sizeof(Elf64_Shdr) * sections.size(), '\0');
+  const auto write = [&] {
+    std::memcpy(image.data(), &header, sizeof(header));
+    std::memcpy(image.data() + sizeof(header), names.data(), names.size());
+    std::memcpy(image.data() + sizeof(header) + names.size(), sections.data(),
+                sizeof(Elf64_Shdr) * sections.size());
+    return store_.add_chunk({1, image.size(), 0, ipc::kImageElf, 0}, TestSession::text(image));
+  };
+  sections[2].sh_size = kLimit;
+  EXPECT_EQ(write().error().code, ErrorCode::kOutOfMemory);
+  sections[2].sh_size = ~std::uint64_t{0};
+  EXPECT_EQ(write().error().code, ErrorCode::kOutOfMemory);
+  sections[2].sh_size = 1000;
+  EXPECT_TRUE(write());
+  EXPECT_EQ(memory_->charged(), 1300u);
+}
 
 TEST_F(GreedyModuleTest, WhatIsTooLargeToBeRewrittenIsLoadedAsItIs) {
   device_.add_kernel("k", {});
