@@ -160,7 +160,9 @@ bool HeldCommands::waits(const Needs& needs, std::uint64_t position, const Summa
 
 bool HeldCommands::must_wait(const Command& command) const {
   constexpr auto kLast = std::numeric_limits<std::uint64_t>::max();
-  return !nothing_waits() && waits(needs_of(command), kLast, summary_);
+  if (nothing_waits()) return false;
+  const Needs needs = needs_of(command);
+  return waits(needs, kLast, summary_) || (needs.is_work() && full_());
 }
 
 Result<void> HeldCommands::keep(Kept kept) {
@@ -195,7 +197,8 @@ bool HeldCommands::all_are_held() const {
 bool HeldCommands::drain(const std::function<bool(const Kept&)>& serve) {
   Summary skipped;
   for (auto entry = kept_.begin(); entry != kept_.end();) {
-    if (waits(entry->needs, entry->kept.position, skipped)) {
+    if (waits(entry->needs, entry->kept.position, skipped) ||
+        (entry->needs.is_work() && full_())) {
       if (skipped.streams.empty() && all_are_held()) return true;
       skipped.add(entry->needs);
       ++entry;

@@ -43,15 +43,19 @@ class HeldCommands {
     std::optional<std::shared_ptr<SharedEvent>> recording = {};
   };
 
-  /// `blocking`: whether a stream takes part in the default stream's order.
-  explicit HeldCommands(std::function<bool(std::uint64_t stream)> blocking)
-      : blocking_(std::move(blocking)) {}
+  /// `blocking`: whether a stream takes part in the default stream's order. `full`: whether no
+  /// stream is to get more work at present, held or not.
+  explicit HeldCommands(
+      std::function<bool(std::uint64_t stream)> blocking,
+      std::function<bool()> full = [] { return false; })
+      : blocking_(std::move(blocking)), full_(std::move(full)) {}
 
   /// The command at `position` holds the stream: later ones on it wait until release() of the same.
   void hold(std::uint64_t stream, std::uint64_t position);
   void release(std::uint64_t stream, std::uint64_t position);
 
-  /// Whether the command has to come after a held stream or a kept command.
+  /// Whether the command has to come after a held stream or a kept command, or would be more work
+  /// than there may be. With nothing held it never has to: who then is full takes no commands.
   bool must_wait(const ipc::Command& command) const;
   /// Whether a recording of the event is kept.
   bool keeps_record(std::uint64_t event) const { return summary_.writers.contains(event); }
@@ -85,6 +89,7 @@ class HeldCommands {
     std::optional<std::uint64_t> stream = {};
     std::uint64_t event = 0;
     bool any() const { return all || room || stream || event != 0; }
+    bool is_work() const { return stream && !only_waits; }
   };
   /// How often something is there.
   struct Counts : std::map<std::uint64_t, std::size_t> {
@@ -109,6 +114,7 @@ class HeldCommands {
   bool all_are_held() const;
 
   const std::function<bool(std::uint64_t)> blocking_;
+  const std::function<bool()> full_;
   Counts held_;                             // streams
   std::multiset<std::uint64_t> positions_;  // of what holds them
   std::list<Entry> kept_;

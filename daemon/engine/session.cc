@@ -55,10 +55,12 @@ Session::Session(device::Device& device, Compiler& compiler, Executor& executor,
                             .lost_client = [this] { return lost_client(); }},
                            streams_, group_)),
       retirement_(streams_, completer, group_),
-      held_([this](std::uint64_t id) {
-        const auto stream = streams_.find(id);
-        return stream && (*stream)->blocking;
-      }),
+      held_(
+          [this](std::uint64_t id) {
+            const auto stream = streams_.find(id);
+            return stream && (*stream)->blocking;
+          },
+          [this] { return group_.outstanding() >= kMostWatches; }),
       modules_(device, compiler, executor.injects(), executor.profiles(),
                [this](device::Address address, std::uint64_t bytes) {
                  return host_blocks_.owns(address, bytes);
@@ -210,7 +212,8 @@ void Session::serve() {
 
 /// Many ends are waited for, or a lot is kept that is to come after a launch that can be called
 /// back: until that ends, the session takes no more commands. Natively, too, a program waits that
-/// is so far ahead. Not while a host function runs, whose end is a command like others.
+/// is so far ahead. Not while a host function runs, whose end is a command like others: what is
+/// more work is kept then.
 bool Session::is_crowded() const {
   const bool crowded =
       group_.outstanding() >= kMostWatches || (held_.crowded() && !in_lanes_.empty());

@@ -80,7 +80,8 @@ class Session {
  public:
   static constexpr std::size_t kMostEvents = 65536;
   /// Ends of work that are waited for at a time, as records of events make them: beyond it the
-  /// session takes no more commands until half of them have come.
+  /// session takes no more commands until half of them have come, or, while host functions run,
+  /// keeps those that are more work.
   static constexpr std::uint64_t kMostWatches = 16384;
   /// How long staging memory is kept after the last copy.
   static constexpr std::chrono::milliseconds kStagingIdle{2000};

@@ -283,6 +283,7 @@ void FakeDevice::destroy_event(device::Event event) {
 }
 
 Result<void> FakeDevice::record(device::Event event, device::Stream stream) {
+  ++records_;
   auto mark = std::make_shared<Mark>();
   {
     const std::lock_guard lock(mutex_);

@@ -52,6 +52,8 @@ class FakeDevice : public device::Device {
     before_launch_ = std::move(hook);
   }
   int launches() const { return launches_.load(); }
+  /// Calls of record() so far.
+  std::size_t records() const { return records_.load(); }
   /// How the newest launch was to go.
   struct Newest {
     bool ahead = false;
@@ -195,6 +197,7 @@ class FakeDevice : public device::Device {
   const std::uint64_t capacity_;
   bool can_cancel_ = true;
   std::atomic<std::uint64_t> host_bytes_ = 0;
+  std::atomic<std::size_t> records_ = 0;
   std::function<void(const std::string&)> before_launch_;
   std::atomic<Newest> newest_{};
   std::atomic<int> launches_{0};

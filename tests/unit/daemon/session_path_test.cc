@@ -142,6 +142,25 @@ TEST_F(SessionPathTest, AnOpenGateIsHeardBehindManyRecords) {
   EXPECT_TRUE(session.synchronize());
 }
 
+TEST_F(SessionPathTest, AClosedGateDoesNotLiftTheLimitOfRecords) {
+  TestSession session(device_, completer_);
+  ASSERT_TRUE(session.load("spin"));
+  ASSERT_TRUE(session.post(CommandType::kStreamCreate, ipc::StreamCreate{1, 1, 0}));
+  ASSERT_TRUE(session.post(CommandType::kEventCreate, ipc::EventCreate{9, 0, 0}));
+  ASSERT_TRUE(session.launch(0));
+  ASSERT_TRUE(session.post(CommandType::kHostGate, ipc::HostGate{7, 1}));
+  for (std::uint64_t i = 0; i < 3 * Session::kMostWatches; ++i)
+    ASSERT_TRUE(session.post(CommandType::kEventRecord, ipc::EventStream{9, 0}));
+  EXPECT_EQ(session.async_error(), ErrorCode::kNone) << "answered, as the host function still runs";
+  EXPECT_LT(device_.records(), Session::kMostWatches + 100);
+  ASSERT_TRUE(session.post(CommandType::kHostDone, ipc::IdCommand{7}));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_LT(device_.records(), Session::kMostWatches + 100) << "nor does its end";
+  device_.release_spinning();
+  EXPECT_TRUE(session.synchronize());
+  EXPECT_GE(device_.records(), 3 * Session::kMostWatches);
+}
+
 TEST_F(SessionPathTest, BytesInsideACommandReachTheDeviceInOrder) {
   TestSession session(device_, completer_);
   const auto address = *session.allocate(4096);
