@@ -23,7 +23,7 @@ DispatchQueue::DispatchQueue(device::Device& device, daemon::ControlMemory& memo
   const bool ready = device_.map(range_).has_value() &&
                      device_.register_host(states_.get(), kStates * sizeof(DispatchState));
   SLATE_CHECK(ready);
-  const auto control = memory_.take();
+  const auto control = memory_.take(share_);
   SLATE_CHECK(control.has_value());
   control_ = *control;
   const device::Shape all{.width = ControlBlock::bytes(memory_.sm_count()), .height = 1};
@@ -31,7 +31,7 @@ DispatchQueue::DispatchQueue(device::Device& device, daemon::ControlMemory& memo
 }
 
 DispatchQueue::~DispatchQueue() {
-  memory_.give_back(control_);
+  memory_.give_back(control_, share_);
   device_.unregister_host(states_.get());
   [[maybe_unused]] const auto unmapped = device_.unmap(range_);
   device_.unreserve(range_);

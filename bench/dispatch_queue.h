@@ -51,6 +51,7 @@ class DispatchQueue {
 
   device::Device& device_;
   daemon::ControlMemory& memory_;
+  daemon::ControlMemory::Share share_;
   const device::Stream stream_;
   device::Address control_ = 0;
   device::AddressRange range_{};                      // of the states on the device

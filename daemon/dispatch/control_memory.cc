@@ -38,17 +38,25 @@ ControlMemory::~ControlMemory() {
   device_.unreserve(range_);
 }
 
-Result<device::Address> ControlMemory::take() {
+bool ControlMemory::has_slot_for(const Share& share) const {
   const std::lock_guard lock(slots_->mutex);
-  if (slots_->free.empty()) return fail(ErrorCode::kLimit, "no control block is left");
+  return share.slots_ < slots_->free.size();
+}
+
+Result<device::Address> ControlMemory::take(Share& share) {
+  const std::lock_guard lock(slots_->mutex);
+  if (share.slots_ >= slots_->free.size())
+    return fail(ErrorCode::kLimit, "no control block is left for the session");
   const device::Address slot = slots_->free.back();
   slots_->free.pop_back();
+  ++share.slots_;
   return slot;
 }
 
-void ControlMemory::give_back(device::Address slot) {
+void ControlMemory::give_back(device::Address slot, Share& share) {
   const std::lock_guard lock(slots_->mutex);
   slots_->free.push_back(slot);
+  --share.slots_;
 }
 
 }  // namespace slate::daemon

@@ -22,8 +22,11 @@ void pack(std::vector<std::byte>& packed, std::span<const std::byte> users, std:
 
 }  // namespace
 
-WorkerQueue::WorkerQueue(device::Device& device, ControlMemory& memory)
-    : device_(device), memory_(memory) {}
+WorkerQueue::WorkerQueue(device::Device& device, ControlMemory& memory,
+                         std::shared_ptr<ControlMemory::Share> share)
+    : device_(device),
+      memory_(memory),
+      share_(share ? std::move(share) : std::make_shared<ControlMemory::Share>()) {}
 
 WorkerQueue::~WorkerQueue() {
   while (!tables_copied()) device_.wait_for_progress(std::chrono::microseconds(20));
@@ -31,12 +34,12 @@ WorkerQueue::~WorkerQueue() {
     if (table->registered) device_.unregister_host(table->withheld.data());
     device_.destroy_event(table->copied);
   }
-  if (control_ != 0) memory_.give_back(control_);
+  if (control_ != 0) memory_.give_back(control_, *share_);
 }
 
 Result<bool> WorkerQueue::prepare(device::Stream stream) {
   if (control_ != 0) return false;
-  const auto control = memory_.take();
+  const auto control = memory_.take(*share_);
   if (!control) return std::unexpected(control.error());
   control_ = *control;
   const device::Shape all{.width = ControlBlock::bytes(memory_.sm_count()), .height = 1};

@@ -22,13 +22,21 @@ using WorkerTable = std::vector<std::uint32_t>;
 /// Device memory for control blocks: one piece, a slot of it per queue. Any thread.
 class ControlMemory {
  public:
+  /// What one session has of it: never more than is left for the others.
+  class Share {
+    friend class ControlMemory;
+    std::size_t slots_ = 0;  // guarded by the memory's mutex
+  };
+
   static Result<std::unique_ptr<ControlMemory>> create(device::Device& device);
   ~ControlMemory();
 
-  /// Address of a slot, with anything in it. kLimit when all are taken.
-  Result<device::Address> take();
+  /// Address of a slot, with anything in it. kLimit when all are taken, or the share is.
+  Result<device::Address> take(Share& share);
   /// Requires: no unfinished work uses it.
-  void give_back(device::Address slot);
+  void give_back(device::Address slot, Share& share);
+  /// Whether take() would give one now.
+  bool has_slot_for(const Share& share) const;
   std::uint32_t sm_count() const { return sm_count_; }
 
  private:
@@ -59,8 +67,9 @@ struct FormLaunch {
 
 class WorkerQueue {
  public:
-  /// `device` and `memory` outlive it.
-  WorkerQueue(device::Device& device, ControlMemory& memory);
+  /// `device` and `memory` outlive it. Null: a share of its own.
+  WorkerQueue(device::Device& device, ControlMemory& memory,
+              std::shared_ptr<ControlMemory::Share> share = nullptr);
   /// Requires: its launches have finished, with all that was added to them. Waits for copies of
   /// tables, which go beside kernels.
   ~WorkerQueue();
@@ -126,6 +135,7 @@ class WorkerQueue {
 
   device::Device& device_;
   ControlMemory& memory_;
+  const std::shared_ptr<ControlMemory::Share> share_;
   device::Address control_ = 0;
   std::uint32_t next_generation_ = 0;
   std::uint32_t started_ = 0;  // workers, in all, as ControlBlock::kArrivedOffset counts them

@@ -203,8 +203,9 @@ class Executor {
   Result<injector::Form> carry_out(Client& client, FunctionRecord& kernel,
                                    const device::LaunchSpec& spec, LogicalStream& stream,
                                    Grant grant, const LaunchShape& shape);
-  Result<injector::Form> launch_profiled(FunctionRecord& kernel, const device::LaunchSpec& spec,
-                                         LogicalStream& stream, const Grant& grant);
+  Result<injector::Form> launch_profiled(const Client& client, FunctionRecord& kernel,
+                                         const device::LaunchSpec& spec, LogicalStream& stream,
+                                         const Grant& grant);
   bool is_filled_by_others(const Client& client) const;
   bool shares_sms(const Grant& grant) const;
   static bool may_mix(const Grant& grant);
@@ -214,12 +215,15 @@ class Executor {
   device::Partition partition_for(scheduler::Start& start);
   Result<void> prepare(Client& client, LogicalStream& stream, const Grant& grant,
                        const LaunchShape& shape, device::Partition partition);
-  Result<injector::Form> launch_plain(FunctionRecord& kernel, const device::LaunchSpec& spec,
-                                      LogicalStream& stream, const Grant& grant);
+  Result<injector::Form> launch_plain(const Client& client, FunctionRecord& kernel,
+                                      const device::LaunchSpec& spec, LogicalStream& stream,
+                                      const Grant& grant);
   Result<injector::Form> launch_lane(Client& client, FunctionRecord& kernel,
                                      const device::LaunchSpec& spec, LogicalStream& stream,
                                      const Grant& grant);
-  WorkerQueue* queue_of(std::unique_ptr<WorkerQueue>& queue, ControlMemory* memory);
+  WorkerQueue* queue_of(const Client& client, std::unique_ptr<WorkerQueue>& queue,
+                        ControlMemory* memory);
+  bool may_have_control(const Client& client, const LogicalStream& stream) const;
   static void wait_until_carried_out(const Earlier& other);
   Result<void> wait_for(const std::vector<Earlier>& others, device::Stream stream);
 

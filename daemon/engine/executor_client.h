@@ -29,6 +29,7 @@ class Executor::Client {
   const ClientSpec spec;
   StreamTable& streams;
   Completer::Group& group;
+  const std::shared_ptr<ControlMemory::Share> control = std::make_shared<ControlMemory::Share>();
 
   // Guarded by the executor's mutex.
   std::size_t index = 0;  // of its view

@@ -74,7 +74,8 @@ Result<void> Executor::launch(Client& client, FunctionRecord& kernel,
   if (!is_within_limits(device_.info(), spec))
     return fail(ErrorCode::kInvalidConfiguration, "a grid or block beyond the device's limits");
   ProfileRecord& profile = known != nullptr ? *known : add_profile(client, kernel, spec);
-  const LaunchShape shape = shape_of(device_, forms_, kernel, spec);
+  LaunchShape shape = shape_of(device_, forms_, kernel, spec);
+  if (!may_have_control(client, stream)) shape.worker = shape.worker_likely = false;
   if (!kernel.trace_name) kernel.trace_name = trace_.name(*kernel.name);
   std::uint64_t started = 0;
   do {
@@ -180,6 +181,13 @@ bool Executor::may_mix(const Grant& grant) {
   return grant.known && !grant.is_long && grant.start.form != Form::kSlice;
 }
 
+/// Whether there is a control block for workers of the stream: it has one, or there is one left for
+/// its session. Else nobody is to decide for them, and then wait to see how quick they are.
+bool Executor::may_have_control(const Client& client, const LogicalStream& stream) const {
+  const auto has = [](const auto& queue) { return queue && queue->control().bytes != 0; };
+  return has(stream.workers) || has(stream.lane.queue) || forms_.has_control_for(*client.control);
+}
+
 /// Whether the launch gets a lane. A short one is over before anybody could resize it.
 bool Executor::may_resize(Client& client, const LogicalStream& stream, const Grant& grant) {
   const bool starves =
@@ -269,13 +277,12 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
     return std::unexpected(prepared.error());
   }
   auto done = resizable  ? launch_lane(client, kernel, spec, stream, grant)
-              : profiled ? launch_profiled(kernel, spec, stream, grant)
-                         : launch_plain(kernel, spec, stream, grant);
+              : profiled ? launch_profiled(client, kernel, spec, stream, grant)
+                         : launch_plain(client, kernel, spec, stream, grant);
   if (!done && start.form == Form::kWorker && done.error().code == ErrorCode::kLimit) {
-    // No control block is left: each stream with launches of workers has one or two.
-    refuse_worker(kernel, spec);
+    // No control block is left: others have just taken them, or this lane would need a second one.
     start.form = Form::kNative;
-    done = launch_plain(kernel, spec, stream, grant);
+    done = launch_plain(client, kernel, spec, stream, grant);
   }
   LaunchBatch& batch = *stream.batch;
   if (done && batch.completion.launches == 1 && from_injector(*done) != batch.completion.form) {
@@ -315,16 +322,16 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
 }
 
 /// Its time says nothing of the kernel's, no more than that of a launch that was resized.
-Result<injector::Form> Executor::launch_profiled(FunctionRecord& kernel,
+Result<injector::Form> Executor::launch_profiled(const Client& client, FunctionRecord& kernel,
                                                  const device::LaunchSpec& spec,
                                                  LogicalStream& stream, const Grant& grant) {
   stream.batch->profiled = true;
   stream.batch->completion.resized = true;
   if (profiled_.launch(kernel, spec, stream.device)) return injector::Form::kNative;
-  return launch_plain(kernel, spec, stream, grant);
+  return launch_plain(client, kernel, spec, stream, grant);
 }
 
-Result<injector::Form> Executor::launch_plain(FunctionRecord& kernel,
+Result<injector::Form> Executor::launch_plain(const Client& client, FunctionRecord& kernel,
                                               const device::LaunchSpec& spec, LogicalStream& stream,
                                               const Grant& grant) {
   const scheduler::Start& start = grant.start;
@@ -342,7 +349,7 @@ Result<injector::Form> Executor::launch_plain(FunctionRecord& kernel,
   }
   WorkerTable table;
   if (start.form == Form::kWorker) {
-    target.queue = queue_of(stream.workers, forms_.control_memory());
+    target.queue = queue_of(client, stream.workers, forms_.control_memory());
     if (start.placement.blocks_per_sm != 0) {
       table = partitions_.table(start.placement);
       target.table = &table;
@@ -360,7 +367,7 @@ Result<injector::Form> Executor::launch_lane(Client& client, FunctionRecord& ker
   WorkerLane* const lane = &stream.lane;
   const auto lane_stream = client.streams.lane_stream(*lane);
   if (!lane_stream) return std::unexpected(lane_stream.error());
-  WorkerQueue* const queue = queue_of(lane->queue, memory);
+  WorkerQueue* const queue = queue_of(client, lane->queue, memory);
   if (queue == nullptr) return fail(ErrorCode::kLimit, "no control block is left");
   // Cleaned by the stream that the lane waits for.
   const auto fresh = queue->prepare(stream.device);
@@ -425,9 +432,10 @@ Result<injector::Form> Executor::launch_lane(Client& client, FunctionRecord& ker
 }
 
 /// None without memory for it.
-WorkerQueue* Executor::queue_of(std::unique_ptr<WorkerQueue>& queue, ControlMemory* memory) {
+WorkerQueue* Executor::queue_of(const Client& client, std::unique_ptr<WorkerQueue>& queue,
+                                ControlMemory* memory) {
   if (queue == nullptr && memory != nullptr) {
-    queue = std::make_unique<WorkerQueue>(device_, *memory);
+    queue = std::make_unique<WorkerQueue>(device_, *memory, client.control);
   }
   return queue.get();
 }

@@ -18,4 +18,9 @@ ControlMemory* FormService::control_memory() {
   return memory_.get();
 }
 
+bool FormService::has_control_for(const ControlMemory::Share& share) const {
+  const std::lock_guard lock(mutex_);
+  return !tried_ || (memory_ && memory_->has_slot_for(share));
+}
+
 }  // namespace slate::daemon

@@ -28,6 +28,8 @@ class FormService {
   /// Memory for control blocks, taken at the first call; null when there is none, which is logged
   /// once.
   ControlMemory* control_memory();
+  /// Whether a block of it can be had, as far as is known.
+  bool has_control_for(const ControlMemory::Share& share) const;
 
   void count(injector::Form form) { launches_[static_cast<std::size_t>(form)].fetch_add(1); }
   std::uint64_t launches(injector::Form form) const {
@@ -38,7 +40,7 @@ class FormService {
   device::Device& device_;
   const FormChoice choice_;
   const bool profiles_;
-  std::mutex mutex_;  // guards memory_, tried_
+  mutable std::mutex mutex_;  // guards memory_, tried_
   std::unique_ptr<ControlMemory> memory_;
   bool tried_ = false;
   std::array<std::atomic<std::uint64_t>, injector::kFormCount> launches_{};

@@ -269,8 +269,10 @@ TEST_F(ResizeTest, WithoutAControlBlockLeftAKernelRunsNatively) {
   client->load();
   const auto address = client->allocate(kBlocks * 4);
   client->fill(0, address, kBlocks * 4);
-  std::vector<device::Address> all;
-  while (const auto block = forms_->control_memory()->take()) all.push_back(*block);
+  ControlMemory& control = *forms_->control_memory();
+  std::deque<std::pair<ControlMemory::Share, device::Address>> all;  // of so many sessions
+  for (ControlMemory::Share share; const auto block = control.take(share); share = {})
+    all.emplace_back(share, *block);
   client->launch(0, kBlocks, Parameters{address, 1, 1});  // a long one, as far as is known
   client->synchronize();
   executor_->with_profiles([](scheduler::ProfileTable& profiles) {
@@ -280,10 +282,13 @@ TEST_F(ResizeTest, WithoutAControlBlockLeftAKernelRunsNatively) {
     client->launch(0, kBlocks, Parameters{address, 5, 1});
     client->synchronize();
   }
-  for (const device::Address block : all) forms_->control_memory()->give_back(block);
+  for (auto& [share, block] : all) control.give_back(block, share);
   EXPECT_EQ(forms_->launches(injector::Form::kWorker), 0u);
   for (const std::uint32_t word : client->read(address, kBlocks))
     ASSERT_EQ(word, 9u * 1 + 3 * 5 + 5);
+  client->launch(0, kBlocks, Parameters{address, 5, 1});
+  client->synchronize();
+  EXPECT_EQ(forms_->launches(injector::Form::kWorker), 1u) << "as soon as there is one again";
 }
 
 TEST_F(ResizeTest, AClientThatLeavesEndsItsCalledBackKernel) {

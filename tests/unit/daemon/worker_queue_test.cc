@@ -6,6 +6,7 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "daemon/dispatch/worker_launch.h"
 #include "tests/unit/daemon/fake_device.h"
@@ -50,6 +51,29 @@ class WorkerQueueTest : public testing::Test {
   std::unique_ptr<WorkerQueue> queue_ = std::make_unique<WorkerQueue>(device_, *memory_);
   const WorkerTable table_ = WorkerTable(memory_->sm_count(), 1);
 };
+
+TEST_F(WorkerQueueTest, ASessionHasNoMoreControlBlocksThanItLeavesTheOthers) {
+  ControlMemory::Share greedy, modest;
+  std::vector<device::Address> taken;
+  while (const auto block = memory_->take(greedy)) taken.push_back(*block);
+  EXPECT_FALSE(memory_->has_slot_for(greedy));
+  std::size_t others = 0;
+  std::vector<device::Address> theirs;
+  for (ControlMemory::Share share; const auto block = memory_->take(share); share = {}) {
+    theirs.push_back(*block);
+    ++others;
+  }
+  EXPECT_GE(others, taken.size());
+  EXPECT_LE(others, taken.size() + 1);
+  EXPECT_FALSE(memory_->has_slot_for(modest));
+  memory_->give_back(taken.back(), greedy);
+  taken.pop_back();
+  EXPECT_TRUE(memory_->has_slot_for(modest));
+  EXPECT_EQ(memory_->take(greedy).error().code, ErrorCode::kLimit);
+  for (const device::Address block : taken) memory_->give_back(block, greedy);
+  const auto block = memory_->take(modest);
+  EXPECT_TRUE(block);
+}
 
 TEST_F(WorkerQueueTest, ALaunchComesBehindTheTablesOfTheOneBefore) {
   device_.hold(true);
