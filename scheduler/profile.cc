@@ -29,6 +29,7 @@ void wipe(KernelProfile& kernel) {
   KernelProfile fresh;
   fresh.key = std::move(kernel.key);
   fresh.blocks = kernel.blocks;
+  fresh.owner = kernel.owner;
   fresh.compute_override = kernel.compute_override;
   fresh.memory_override = kernel.memory_override;
   fresh.form_override = kernel.form_override;

@@ -58,6 +58,8 @@ struct KernelProfile {
   // By the administrator, in place of what is measured.
   std::optional<double> compute_override, memory_override;
   std::optional<Form> form_override;
+  // The user whose launch made the row: where rows are too many, each user loses his own.
+  std::optional<std::uint32_t> owner;
 
   /// The quickest form alone, of those measured; native if none was.
   Form best_form() const;

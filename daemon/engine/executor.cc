@@ -163,8 +163,8 @@ Executor::Client* Executor::find(std::uint64_t session) const {
                                : clients_[static_cast<std::size_t>(found - views_.begin())].get();
 }
 
-/// With the kernel's first launch of that shape. Rows are for ever, so a session that makes up
-/// kernels and shapes without end has so many of its own; beyond, all share one.
+/// With the kernel's first launch of that shape. Rows are for ever, so a session, or user, that
+/// makes up kernels and shapes without end has so many of its own; beyond, all share one.
 ProfileRecord& Executor::add_profile(Client& client, FunctionRecord& kernel,
                                      const device::LaunchSpec& spec) {
   const std::uint32_t bucket = scheduler::grid_bucket(spec.grid.count());
@@ -177,9 +177,14 @@ ProfileRecord& Executor::add_profile(Client& client, FunctionRecord& kernel,
   const std::lock_guard lock(mutex_);
   auto id = profiles_.find(key);
   if (!id) {
-    const bool full = client.rows >= kMostRowsOfSession || profiles_.size() >= kMostRows;
-    if (!full) ++client.rows;
+    std::size_t& made = rows_made_[client.spec.uid];
+    const bool full = client.rows >= kMostRowsOfSession || profiles_.size() + made >= kMostRows;
     id = profiles_.find_or_add(full ? scheduler::KernelKey{.name = "(others)"} : key);
+    if (!full) {
+      ++client.rows;
+      ++made;
+      profiles_.kernel(*id).owner = client.spec.uid;
+    }
   }
   profiles_.kernel(*id).blocks = spec.grid.count();
   return kernel.profiles.emplace_back(ProfileRecord{spec.block, bucket, *id});

@@ -13,6 +13,7 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -58,6 +59,7 @@ struct LaunchBatch {
 struct ClientSpec {
   std::uint64_t session = 0;
   std::uint32_t pid = 0;
+  std::uint32_t uid = 0;
   std::string program;
   double weight = 1;
   int priority = 0;
@@ -90,7 +92,8 @@ PolicyMaker policy_maker(const std::string& name, const scheduler::Settings& set
 class Executor {
  public:
   class Client;
-  /// Rows of profiles that one session makes, and that there are (more than are kept on disk).
+  /// Rows of profiles that one session makes, and that there are (more than are kept on disk). Nor
+  /// does a user make more than are left for others.
   static constexpr std::size_t kMostRowsOfSession = 2048, kMostRows = 40'000;
 
   /// All outlive it.
@@ -260,6 +263,7 @@ class Executor {
   const scheduler::Settings settings_;
 
   mutable std::mutex mutex_;  // guards the policy, the profiles and what follows
+  std::map<std::uint32_t, std::size_t> rows_made_;  // of profiles, by user
   std::vector<scheduler::SessionView> views_;
   std::vector<std::shared_ptr<Client>> clients_;  // in the same order
   scheduler::Decisions decisions_;

@@ -94,7 +94,9 @@ int set_up(sqlite3* database, int version) {
                        "PRAGMA foreign_keys = ON");
   if (status != SQLITE_OK || version == kSchemaVersion) return status;
   if ((status = execute(database, "BEGIN IMMEDIATE")) != SQLITE_OK) return status;
-  status = execute(database, version == 1 ? kFromVersion1 : kSchema);
+  if (version == 0) status = execute(database, kSchema);
+  for (int from = version; from > 0 && from < kSchemaVersion && status == SQLITE_OK; ++from)
+    status = execute(database, kMigrations[from - 1]);
   if (status == SQLITE_OK)
     status = execute(database, fmt::format("PRAGMA user_version = {}", kSchemaVersion).c_str());
   if (status == SQLITE_OK) status = execute(database, "COMMIT");

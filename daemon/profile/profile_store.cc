@@ -26,14 +26,15 @@ constexpr std::string_view kSelectRow =
 constexpr std::string_view kSaveRow =
     "INSERT INTO kernel (device, code, name, block_x, block_y, block_z, grid_bucket, blocks, "
     "task_size, flops, bytes, instructions, compute_override, memory_override, form_override, "
-    "saved) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16) "
+    "saved, owner) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, "
+    "?17) "
     "ON CONFLICT (device, code, name, block_x, block_y, block_z, grid_bucket) DO UPDATE SET "
     "blocks = ?8, task_size = ?9, flops = ?10, bytes = ?11, instructions = ?12, "
     "compute_override = ?13, memory_override = ?14, form_override = ?15, saved = ?16 "
     "RETURNING id";
 constexpr std::string_view kLoadRows =
     "SELECT id, code, name, block_x, block_y, block_z, grid_bucket, blocks, task_size, flops, "
-    "bytes, instructions, compute_override, memory_override, form_override FROM kernel "
+    "bytes, instructions, compute_override, memory_override, form_override, owner FROM kernel "
     "WHERE device = ?";
 
 Statement& bind_key(Statement& statement, std::int64_t device, const KernelKey& key) {
@@ -77,6 +78,7 @@ KernelProfile kernel_of(const Statement& row) {
   kernel.compute_override = real_of(row, 12);
   kernel.memory_override = real_of(row, 13);
   kernel.form_override = form_of(row, 14);
+  if (!row.is_null(15)) kernel.owner = row.small(15);
   return kernel;
 }
 
@@ -229,6 +231,7 @@ Result<std::int64_t> ProfileStore::save_kernel(const KernelProfile& kernel) {
     insert->bind_null();
   }
   insert->bind(std::int64_t{std::time(nullptr)});
+  insert->bind(kernel.owner);
   if (!insert->step()) return std::unexpected(insert->ok().error());
   const std::int64_t row = insert->integer(0);
   if (auto done = insert->run(); !done) return std::unexpected(done.error());
@@ -346,10 +349,18 @@ Result<void> ProfileStore::forget(const ProfileChanges& changes) {
   return {};
 }
 
+/// Every user's newest row comes before anybody's second newest, and so on: who makes up kernels
+/// without end pushes out his own rows, and no others while these are few.
 Result<void> ProfileStore::prune() {
+  auto count = database_.prepare("SELECT count(*) FROM kernel WHERE device = ?");
+  if (!count) return std::unexpected(count.error());
+  count->bind(device_);
+  if (!count->step()) return std::unexpected(count->ok().error());
+  if (count->integer(0) <= kMostKernels) return {};
   auto remove = database_.prepare(
-      "DELETE FROM kernel WHERE device = ?1 AND id IN (SELECT id FROM kernel WHERE device = ?1 "
-      "ORDER BY saved DESC, id DESC LIMIT -1 OFFSET ?2)");
+      "DELETE FROM kernel WHERE device = ?1 AND id IN (SELECT id FROM (SELECT id, saved, "
+      "row_number() OVER (PARTITION BY owner ORDER BY saved DESC, id DESC) AS place FROM kernel "
+      "WHERE device = ?1) ORDER BY place, saved DESC, id DESC LIMIT -1 OFFSET ?2)");
   if (!remove) return std::unexpected(remove.error());
   remove->bind(device_).bind(std::int64_t{kMostKernels});
   return remove->run();

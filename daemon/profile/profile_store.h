@@ -62,7 +62,8 @@ class ProfileStore {
   Result<std::size_t> load(scheduler::ProfileTable& table);
   /// Whether anybody else has written to the file since load() was called.
   bool changed_by_others();
-  /// All of it or nothing. Afterwards the oldest rows beyond 20,000 kernels are gone.
+  /// All of it or nothing. Beyond 20,000 kernels, the oldest rows of the users who have
+  /// most are gone afterwards.
   Result<void> save(const ProfileChanges& changes);
 
  private:

@@ -2,12 +2,16 @@
 // read raises kSchemaVersion and gets a migration in database.cc.
 #pragma once
 
+#include <iterator>
+
 namespace slate::daemon {
 
-inline constexpr int kSchemaVersion = 2;
-/// To version 2.
-inline constexpr const char* kFromVersion1 =
-    "ALTER TABLE group_member ADD COLUMN ahead INTEGER NOT NULL DEFAULT 0";
+inline constexpr int kSchemaVersion = 3;
+/// To the next version, from 1 on.
+inline constexpr const char* kMigrations[] = {
+    "ALTER TABLE group_member ADD COLUMN ahead INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE kernel ADD COLUMN owner INTEGER"};
+static_assert(std::size(kMigrations) == kSchemaVersion - 1);
 
 inline constexpr const char* kSchema = R"sql(
 CREATE TABLE device (
@@ -34,7 +38,8 @@ CREATE TABLE kernel (
   compute_override REAL,
   memory_override REAL,
   form_override INTEGER,
-  saved INTEGER NOT NULL,  -- seconds since 1970; the oldest rows go first
+  saved INTEGER NOT NULL,  -- seconds since 1970; of whoever has most, the oldest rows go first
+  owner INTEGER,           -- uid
   UNIQUE (device, code, name, block_x, block_y, block_z, grid_bucket));
 CREATE INDEX kernel_by_age ON kernel (device, saved);
 

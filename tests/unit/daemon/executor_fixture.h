@@ -115,8 +115,8 @@ class ExecutorTest : public testing::Test {
       return std::make_unique<Chosen>(machine);
     });
   }
-  std::unique_ptr<Client> connect() {
-    return std::make_unique<Client>(*device_, *compiler_, *executor_, *completer_, next_++);
+  std::unique_ptr<Client> connect(std::uint32_t uid = 0) {
+    return std::make_unique<Client>(*device_, *compiler_, *executor_, *completer_, next_++, uid);
   }
 
   /// Launches on two streams, each in its order, with a fill in between; then looks.

@@ -284,6 +284,7 @@ TEST_F(ProfileStoreTest, AFileOfVersion1IsTakenOver) {
   {
     auto database = Database::open(directory_);
     ASSERT_TRUE(database->run("ALTER TABLE group_member DROP COLUMN ahead"));
+    ASSERT_TRUE(database->run("ALTER TABLE kernel DROP COLUMN owner"));
     ASSERT_TRUE(database->run("PRAGMA user_version = 1"));
   }
   const ProfileTable table = loaded();
@@ -292,6 +293,19 @@ TEST_F(ProfileStoreTest, AFileOfVersion1IsTakenOver) {
   for (const auto& [kernels, group] : table.groups()) {
     for (const auto& placement : group.placements) EXPECT_FALSE(placement.ahead);
   }
+}
+
+TEST_F(ProfileStoreTest, AFileOfVersion2IsTakenOver) {
+  save(full_table());
+  {
+    auto database = Database::open(directory_);
+    ASSERT_TRUE(database->run("ALTER TABLE kernel DROP COLUMN owner"));
+    ASSERT_TRUE(database->run("PRAGMA user_version = 2"));
+  }
+  const ProfileTable table = loaded();
+  ASSERT_EQ(table.size(), 2u);
+  EXPECT_FALSE(table.kernel(0).owner);
+  EXPECT_EQ(table.groups().size(), 3u);
 }
 
 TEST_F(ProfileStoreTest, TheFileOfANewerSlateStaysAsItIs) {
@@ -305,7 +319,7 @@ TEST_F(ProfileStoreTest, TheFileOfANewerSlateStaysAsItIs) {
   {
     std::fstream raw(file(), std::ios::in | std::ios::out | std::ios::binary);
     raw.seekp(60);  // user_version in SQLite's header
-    raw << std::string("\0\0\0\2", 4);
+    raw << std::string("\0\0\0\3", 4);
   }
   fs::remove(file().string() + "-wal");
   EXPECT_EQ(loaded().size(), 2u);
@@ -360,6 +374,30 @@ TEST_F(ProfileStoreTest, TheOldestRowsGoFirst) {
   EXPECT_EQ(table.size(), 20'000u);
   EXPECT_TRUE(table.find(key("2-7499")));
   EXPECT_FALSE(table.find(key("0-0")));
+}
+
+TEST_F(ProfileStoreTest, AUserWithVeryManyRowsLosesHisOwn) {
+  ProfileStore store = open();
+  const auto save = [&](std::optional<std::uint32_t> user, int first, int count) {
+    ProfileChanges changes;
+    for (int i = first; i < first + count; ++i) {
+      changes.kernels.emplace_back().key =
+          key(std::to_string(user.value_or(0)) + "-" + std::to_string(i));
+      changes.kernels.back().task_size = 1;
+      changes.kernels.back().owner = user;
+    }
+    ASSERT_TRUE(store.save(changes));
+  };
+  save({}, 0, 3000);  // of an older slate
+  save(1000, 0, 4000);
+  for (int part = 0; part < 3; ++part) save(1001, part * 7000, 7000);
+  const ProfileTable table = loaded();
+  EXPECT_EQ(table.size(), 20'000u);
+  EXPECT_TRUE(table.find(key("0-0")));
+  ASSERT_TRUE(table.find(key("1000-0")));
+  EXPECT_EQ(table.kernel(*table.find(key("1000-0"))).owner, 1000u);
+  EXPECT_FALSE(table.find(key("1001-0")));
+  EXPECT_TRUE(table.find(key("1001-20999")));
 }
 
 TEST_F(ProfileStoreTest, SettingsOfProgramsAreKeptByProgramAndUser) {

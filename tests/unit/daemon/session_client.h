@@ -20,12 +20,13 @@ class SessionClient {
   static constexpr std::uint32_t kThreads = 32;  // of a block
 
   SessionClient(device::Device& device, Compiler& compiler, Executor& executor,
-                Completer& completer, std::uint64_t id) {
+                Completer& completer, std::uint64_t id, std::uint32_t uid = 0) {
     ClientEnds ends(device.info(), 64 << 20);
     bell_ = std::move(ends.bell);
     channel = std::move(ends.client);
     SessionSpec spec;
     spec.id = id;
+    spec.uid = uid;
     spec.program = "test";
     spec.memory_limit = 64 << 20;
     spec.fifos = std::move(ends.fifos);
