@@ -6,6 +6,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "tests/unit/daemon/executor_fixture.h"
 #include "tests/unit/daemon/session_fixture.h"
 
 namespace slate::daemon {
@@ -129,6 +130,9 @@ TEST_F(GreedyClientTest, ALoadWaitsForTheMemoryOfAModuleThatRunningWorkStillUses
   end.join();
 }
 
+/// With an executor that all share.
+class GreedyUserTest : public ExecutorTest {};
+
 /// On the store by itself, with forms.
 class GreedyModuleTest : public testing::Test {
  protected:
@@ -213,6 +217,37 @@ TEST_F(GreedyModuleTest, AnImageForWhichNoMemoryIsLeftIsForgotten) {
   EXPECT_EQ(load(1, "#").error().code, ErrorCode::kOutOfMemory);
   EXPECT_EQ(store_.count(), 0u);
   EXPECT_TRUE(load(1, "a")) << "its id is free";
+}
+
+TEST_F(GreedyUserTest, AUserMakesNoMoreProfilesThanAreLeftForOthers) {
+  start(std::make_unique<FakeDevice>(), policy_maker("fifo", {}));
+  const auto rows_of = [this](std::uint32_t user) {
+    std::size_t count = 0;
+    executor_->with_profiles([&](scheduler::ProfileTable& profiles) {
+      for (scheduler::KernelId id = 0; id < profiles.size(); ++id)
+        count += profiles.kernel(id).owner == user ? 1 : 0;
+    });
+    return count;
+  };
+  constexpr std::size_t kLeft = 400;
+  executor_->with_profiles([](scheduler::ProfileTable& profiles) {
+    for (std::size_t i = kLeft; i < Executor::kMostRows; ++i)
+      profiles.find_or_add({.name = std::to_string(i)});
+  });
+  const auto make_rows = [this](std::uint32_t user) {
+    auto client = connect(user);
+    client->SessionClient::load("not read", "noop");
+    for (std::uint32_t x = 1; x <= 300; ++x)
+      client->launch(0, {1, 1, 1}, {x, user, 1}, std::uint64_t{0});
+    client->synchronize();
+  };
+  make_rows(1);
+  make_rows(1);  // another session, of other kernels as far as is known
+  EXPECT_EQ(rows_of(1), kLeft / 2);
+  make_rows(2);
+  EXPECT_NEAR(static_cast<double>(rows_of(2)), kLeft / 4.0, 1);
+  make_rows(3);
+  EXPECT_NEAR(static_cast<double>(rows_of(3)), kLeft / 8.0, 1);
 }
 
 TEST(LoadTurnsTest, LargeImagesComeOneAfterTheOther) {
