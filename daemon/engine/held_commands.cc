@@ -197,8 +197,7 @@ bool HeldCommands::all_are_held() const {
 bool HeldCommands::drain(const std::function<bool(const Kept&)>& serve) {
   Summary skipped;
   for (auto entry = kept_.begin(); entry != kept_.end();) {
-    if (waits(entry->needs, entry->kept.position, skipped) ||
-        (entry->needs.is_work() && full_())) {
+    if (waits(entry->needs, entry->kept.position, skipped) || (entry->needs.is_work() && full_())) {
       if (skipped.streams.empty() && all_are_held()) return true;
       skipped.add(entry->needs);
       ++entry;
