@@ -1,7 +1,6 @@
-// One kernel with much of what compiled programs do: a shared-memory reduction, a reduction over
-// tiles of eight lanes, calls through pointers, recursion, a structure by value, a switch,
-// divergent loops, printf. mixed.ptx is `nvcc -std=c++20 -arch=sm_90 -ptx` of it; compiled_test.cc
-// computes the same on the host.
+// One kernel with much of what compiled programs do: a shared-memory reduction, a reduction over tiles of eight
+// lanes, calls through pointers, recursion, a structure by value, a switch, divergent loops, printf.
+// mixed.ptx is `nvcc -std=c++20 -arch=sm_90 -ptx` of it; compiled_test.cc computes the same on the host.
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 
@@ -18,15 +17,9 @@ struct Numbers {
 
 __constant__ int table[8] = {3, 1, 4, 1, 5, 9, 2, 6};
 
-__device__ __noinline__ unsigned triple(unsigned x) {
-  return x * 3 + 1;
-}
-__device__ __noinline__ unsigned flip(unsigned x) {
-  return x ^ 0x55;
-}
-__device__ __noinline__ unsigned halve(unsigned x) {
-  return x >> 1;
-}
+__device__ __noinline__ unsigned triple(unsigned x) { return x * 3 + 1; }
+__device__ __noinline__ unsigned flip(unsigned x) { return x ^ 0x55; }
+__device__ __noinline__ unsigned halve(unsigned x) { return x >> 1; }
 __device__ Function functions[3] = {triple, flip, halve};
 
 __device__ __noinline__ unsigned fibonacci(unsigned n) {
@@ -41,20 +34,13 @@ __device__ __noinline__ double weigh(Numbers numbers, int shift) {
 
 __device__ unsigned choose(unsigned which, unsigned v) {
   switch (which) {
-    case 0:
-      return v * 2;
-    case 1:
-      return v + 7;
-    case 2:
-      return v % 13;
-    case 3:
-      return v / 3;
-    case 4:
-      return __popc(v);
-    case 5:
-      return __clz(v);
-    default:
-      return __brev(v);
+    case 0: return v * 2;
+    case 1: return v + 7;
+    case 2: return v % 13;
+    case 3: return v / 3;
+    case 4: return __popc(v);
+    case 5: return __clz(v);
+    default: return __brev(v);
   }
 }
 
