@@ -4,12 +4,14 @@
 #include <zstd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <string>
 #include <string_view>
 
 #include "client/session/say.h"
 #include "injector/link/link.h"
+#include "injector/link/registers.h"
 
 namespace slate::client {
 namespace {
@@ -48,13 +50,20 @@ struct Parsed {
   FatBinaryEntry entry;
 };
 
-/// Of the assembler's, behind the header's fields, those that the code may count on.
-bool has_options(std::span<const std::byte> header) {
+/// Of the assembler's options, behind the header's fields, those that the code may count on.
+void read_options(std::span<const std::byte> header, FatBinaryEntry& entry) {
   const std::string_view text(reinterpret_cast<const char*>(header.data()), header.size());
-  constexpr std::string_view kOptions[] = {"maxrregcount", "dlcm", "dscm", "def-load-cache",
-                                           "def-store-cache"};
-  return std::ranges::any_of(kOptions,
-                             [text](std::string_view option) { return text.contains(option); });
+  constexpr std::string_view kCaching[] = {"dlcm", "dscm", "def-load-cache", "def-store-cache"};
+  entry.needs_options = std::ranges::any_of(
+      kCaching, [text](std::string_view option) { return text.contains(option); });
+  constexpr std::string_view kRegisters = "maxrregcount";
+  const std::size_t at = text.find(kRegisters);
+  if (at == text.npos) return;
+  const std::string_view value = text.substr(at + kRegisters.size());
+  const std::size_t digits = value.find_first_not_of("= ");
+  const auto [end, error] = std::from_chars(value.data() + std::min(digits, value.size()),
+                                            value.data() + value.size(), entry.most_registers);
+  if (error != std::errc()) entry.needs_options = true;
 }
 
 Result<Parsed> parse_entry(std::span<const std::byte> rest) {
@@ -75,7 +84,7 @@ Result<Parsed> parse_entry(std::span<const std::byte> rest) {
   entry.architecture = read<std::uint32_t>(rest, 28);
   if (flags & kFlagZstd) entry.packing = Packing::kZstd;
   if (flags & kFlagLz4) entry.packing = Packing::kLz4;
-  entry.needs_options = has_options(rest.first(header_bytes));
+  if (entry.kind == ImageKind::kPtx) read_options(rest.first(header_bytes), entry);
   entry.payload = rest.subspan(header_bytes, payload_bytes);
   if (entry.packing != Packing::kNone) {
     entry.payload = entry.payload.first(packed_bytes);
@@ -189,6 +198,13 @@ Result<Image> unpack(const FatBinaryEntry& entry) {
   if (entry.kind == ImageKind::kPtx) {
     image.bytes.erase(std::find(image.bytes.begin(), image.bytes.end(), std::byte{0}),
                       image.bytes.end());
+    if (entry.most_registers == 0) return image;
+    const auto limited = ptx::limit_registers(
+        {reinterpret_cast<const char*>(image.bytes.data()), image.bytes.size()},
+        entry.most_registers);
+    if (!limited) return std::unexpected(limited.error());
+    const auto bytes = std::as_bytes(std::span(*limited));
+    image.bytes.assign(bytes.begin(), bytes.end());
   }
   return image;
 }
@@ -197,16 +213,24 @@ Result<Image> choose_image(std::span<const std::byte> container, std::uint32_t c
                            bool ptx_first) {
   auto entries = list_entries(container);
   if (!entries) return std::unexpected(entries.error());
-  const auto best = std::max_element(
-      entries->begin(), entries->end(), [&](const FatBinaryEntry& a, const FatBinaryEntry& b) {
-        return suitability(a, capability, ptx_first) < suitability(b, capability, ptx_first);
-      });
-  if (best == entries->end() || suitability(*best, capability, ptx_first) == 0) {
+  const auto best = [&] {
+    return std::max_element(
+        entries->begin(), entries->end(), [&](const FatBinaryEntry& a, const FatBinaryEntry& b) {
+          return suitability(a, capability, ptx_first) < suitability(b, capability, ptx_first);
+        });
+  };
+  auto chosen = best();
+  if (chosen == entries->end() || suitability(*chosen, capability, ptx_first) == 0) {
     return fail(ErrorCode::kNoKernelImage,
                 "the program has code for " + describe(*entries) + ", and the device is sm_" +
                     std::to_string(capability) + ": compile with PTX for it or an older one");
   }
-  return unpack(*best);
+  auto image = unpack(*chosen);
+  if (image || chosen->most_registers == 0) return image;
+  // PTX that we cannot read cannot be told of its limit; machine code has it.
+  chosen->most_registers = 0;
+  chosen->needs_options = true;
+  return unpack(*best());
 }
 
 Result<Image> image_of_wrapper(const void* wrapper, std::uint32_t capability, bool ptx_first) {

@@ -23,7 +23,9 @@ struct FatBinaryEntry {
   Packing packing = Packing::kNone;
   std::span<const std::byte> payload;
   std::uint64_t unpacked_bytes = 0;  // when packed
-  /// PTX that is to be assembled with options that change what it does: registers, caching.
+  /// Of PTX: the most registers that its kernels were compiled for; 0: as many as they like.
+  std::uint32_t most_registers = 0;
+  /// PTX that is to be assembled with other options that change what it does: caching.
   bool needs_options = false;
 };
 
@@ -40,6 +42,7 @@ Result<std::span<const std::byte>> container_at(const void* start);
 /// The PTX and ELF entries of a container, in order; other kinds are skipped.
 Result<std::vector<FatBinaryEntry>> list_entries(std::span<const std::byte> container);
 
+/// PTX says itself how many registers its kernels may have.
 Result<Image> unpack(const FatBinaryEntry& entry);
 
 /// The newest code for `capability` (90 for 9.0), as the driver takes it: PTX of an architecture up

@@ -124,6 +124,10 @@ void fill_info(Code& code, const Function& entry, std::uint32_t peak_registers) 
   // An estimate that never forbids a block size that the directives allow.
   const std::uint32_t limit = kRegisterFile / std::max(info.max_threads_per_block, 32u);
   info.registers = std::clamp(std::min(peak_registers + 8, limit / 8 * 8), 16u, 255u);
+  constexpr std::uint64_t kLeastLimit = 24;  // ptxas raises lower ones
+  if (const auto* const most = entry.directive("maxnreg"); most != nullptr && !most->values.empty())
+    info.registers = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(info.registers, std::max(kLeastLimit, most->values[0])));
   info.ptx_version = code.module->sm;
   info.binary_version = code.module->sm;
   info.has_clusters = is_clustered(entry);

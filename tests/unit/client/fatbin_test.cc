@@ -81,13 +81,21 @@ TEST(FatbinTest, OlderPtxThanTheMachineCodeIsOnlyForADeviceThatRunsNoOther) {
 }
 
 TEST(FatbinTest, WhatWasAssembledWithOptionsThatMatterIsTakenAsMachineCode) {
-  for (const char* name : {"few_registers", "uncached"}) {
-    const Bytes code = load(name);
-    EXPECT_EQ(choose_image(code, 90)->kind, ImageKind::kElf) << name;
-    EXPECT_EQ(choose_image(code, 90, true)->kind, ImageKind::kPtx) << name;
-    EXPECT_EQ(choose_image(code, 100)->kind, ImageKind::kPtx) << name << ": better than nothing";
-  }
+  const Bytes code = load("uncached");
+  EXPECT_EQ(choose_image(code, 90)->kind, ImageKind::kElf);
+  EXPECT_EQ(choose_image(code, 90, true)->kind, ImageKind::kPtx);
+  EXPECT_EQ(choose_image(code, 100)->kind, ImageKind::kPtx) << "better than nothing";
   EXPECT_EQ(choose_image(load("lines"), 90)->kind, ImageKind::kPtx);
+}
+
+TEST(FatbinTest, PtxSaysItselfHowManyRegistersItMayHave) {
+  for (const char* name : {"few_registers", "few_registers_apart"}) {
+    const auto image = choose_image(load(name), 90);
+    ASSERT_TRUE(image) << name;
+    EXPECT_EQ(image->kind, ImageKind::kPtx) << name;
+    EXPECT_NE(text_of(*image).find(".maxnreg 64\n"), std::string::npos) << name;
+  }
+  EXPECT_EQ(text_of(*choose_image(load("plain"), 90)).find(".maxnreg"), std::string::npos);
 }
 
 TEST(FatbinTest, MachineCodeServesItsMajorVersionOnly) {

@@ -148,6 +148,20 @@ TEST(ProgramTest, AGuardedDefinitionLeavesTheOldValueAlive) {
   for (std::uint32_t i = 0; i < 32; ++i) EXPECT_EQ(machine.words()[i], i + 3 + (i < 16 ? 6 : 5));
 }
 
+TEST(ProgramTest, AKernelsOwnLimitOfRegistersHolds) {
+  std::string body = ".reg .b32 %x<100>;\n";
+  for (int i = 0; i < 100; ++i) body += "add.u32 %x" + std::to_string(i) + ", %r1, 1;\n";
+  for (int i = 1; i < 100; ++i) body += "add.u32 %x0, %x0, %x" + std::to_string(i) + ";\n";
+  body += "st.global.u32 [%rd4], %x0;";
+  const std::string text = entry(body);
+  EXPECT_EQ((*decode(text))->info().registers, 64u) << "for blocks of 1024 threads";
+  for (const auto& [limit, registers] : {std::pair(40, 40u), std::pair(8, 24u)}) {
+    std::string limited = text;
+    limited.insert(limited.find('{'), ".maxnreg " + std::to_string(limit) + "\n");
+    EXPECT_EQ((*decode(limited))->info().registers, registers);
+  }
+}
+
 TEST(ProgramTest, ThousandsOfRegistersNeedFewPlaces) {
   std::string body = "mov.u32 %r2, %r1;\n.reg .b32 %x<4000>;\nmov.u32 %x0, %r1;\n";
   for (int i = 1; i < 4000; ++i) {
