@@ -171,7 +171,8 @@ TEST_F(GreedyModuleTest, VariablesOfAModuleWithFormsAreChargedOnce) {
 
 TEST_F(GreedyModuleTest, VariablesOfMachineCodeAreCharged) {
   // Sections: none, their names, global variables, constants, a kernel's parameters.
-  const std::string names("\0.shstrtab\0.nv.global\0.nv.constant3\0.nv.constant0.k\0", 55);
+  using namespace std::string_literals;
+  const std::string names = "\0.shstrtab\0.nv.global\0.nv.constant3\0.nv.constant0.k\0"s;
   std::vector<Elf64_Shdr> sections(5);
   sections[1].sh_name = 1;
   sections[1].sh_offset = sizeof(Elf64_Ehdr);
