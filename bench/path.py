@@ -214,9 +214,14 @@ def idle(environment, daemon):
         process.stdout.readline()
     time.sleep(settle)
     programs = [process.pid for process in running]
-    before = wakeups(programs), wakeups(tree(daemon)), processor_seconds(programs), processor_seconds(tree(daemon))
+
+    def used():
+        pids = programs, tree(daemon)
+        return [measure(each) for measure in (wakeups, processor_seconds) for each in pids]
+
+    before = used()
     time.sleep(ARGUMENTS.seconds)
-    after = wakeups(programs), wakeups(tree(daemon)), processor_seconds(programs), processor_seconds(tree(daemon))
+    after = used()
     kilobytes = shared_memory(programs + tree(daemon)) / count
     for process in running:
         process.kill()

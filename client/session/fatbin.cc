@@ -40,6 +40,15 @@ T read(std::span<const std::byte> bytes, std::size_t offset) {
   return value;
 }
 
+std::string_view text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::vector<std::byte> bytes_of(std::string_view text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
 std::unexpected<Error> damaged(const char* what) {
   return fail(ErrorCode::kInvalidValue, std::string("damaged fat binary: ") + what);
 }
@@ -52,7 +61,7 @@ struct Parsed {
 
 /// Of the assembler's options, behind the header's fields, those that the code may count on.
 void read_options(std::span<const std::byte> header, FatBinaryEntry& entry) {
-  const std::string_view text(reinterpret_cast<const char*>(header.data()), header.size());
+  const std::string_view text = text_of(header);
   constexpr std::string_view kCaching[] = {"dlcm", "dscm", "def-load-cache", "def-store-cache"};
   entry.needs_options = std::ranges::any_of(
       kCaching, [text](std::string_view option) { return text.contains(option); });
@@ -150,13 +159,12 @@ Result<Image> linked_image(const void* const* containers, std::uint32_t capabili
   std::vector<std::string_view> texts;
   Image linked{ImageKind::kPtx, 0, {}};
   for (const Image& image : images) {
-    texts.emplace_back(reinterpret_cast<const char*>(image.bytes.data()), image.bytes.size());
+    texts.push_back(text_of(image.bytes));
     linked.architecture = std::max(linked.architecture, image.architecture);
   }
   auto text = ptx::link(texts);
   if (!text) return std::unexpected(text.error());
-  const auto bytes = std::as_bytes(std::span(*text));
-  linked.bytes.assign(bytes.begin(), bytes.end());
+  linked.bytes = bytes_of(*text);
   return linked;
 }
 
@@ -199,12 +207,9 @@ Result<Image> unpack(const FatBinaryEntry& entry) {
     image.bytes.erase(std::find(image.bytes.begin(), image.bytes.end(), std::byte{0}),
                       image.bytes.end());
     if (entry.most_registers == 0) return image;
-    const auto limited = ptx::limit_registers(
-        {reinterpret_cast<const char*>(image.bytes.data()), image.bytes.size()},
-        entry.most_registers);
+    const auto limited = ptx::limit_registers(text_of(image.bytes), entry.most_registers);
     if (!limited) return std::unexpected(limited.error());
-    const auto bytes = std::as_bytes(std::span(*limited));
-    image.bytes.assign(bytes.begin(), bytes.end());
+    image.bytes = bytes_of(*limited);
   }
   return image;
 }

@@ -75,7 +75,7 @@ Result<void> Executor::launch(Client& client, FunctionRecord& kernel,
     return fail(ErrorCode::kInvalidConfiguration, "a grid or block beyond the device's limits");
   ProfileRecord& profile = known != nullptr ? *known : add_profile(client, kernel, spec);
   LaunchShape shape = shape_of(device_, forms_, kernel, spec);
-  if (!may_have_control(client, stream)) shape.worker = shape.worker_likely = false;
+  if (shape.worker && !may_have_control(client, stream)) shape.worker = shape.worker_likely = false;
   if (!kernel.trace_name) kernel.trace_name = trace_.name(*kernel.name);
   std::uint64_t started = 0;
   do {

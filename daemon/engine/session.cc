@@ -257,11 +257,14 @@ bool Session::serve_command(Command& command) {
 /// unless it is for an event's recording.
 bool Session::keep(Command& command) {
   const ipc::CommandHeader header = command.header;
-  const auto query = command.as<ipc::Target>();
-  if (header.type == CommandType::kQuery && query && query->when_recorded == 0) {
-    const ipc::QueryReply not_yet{0, 0};
-    channel_.reply(header.reply_slot, header.reply_sequence, std::as_bytes(std::span(&not_yet, 1)));
-    return true;
+  if (header.type == CommandType::kQuery) {
+    const auto query = command.as<ipc::Target>();
+    if (query && query->when_recorded == 0) {
+      const ipc::QueryReply not_yet{0, 0};
+      channel_.reply(header.reply_slot, header.reply_sequence,
+                     std::as_bytes(std::span(&not_yet, 1)));
+      return true;
+    }
   }
   HeldCommands::Kept waiting{std::move(command), channel_.position()};
   // A wait is for what was recorded when the client asked for it, not for what comes meanwhile.

@@ -8,8 +8,8 @@
 namespace slate::daemon {
 namespace {
 
-/// A thread's, as the driver has it; and what one session may take of the memory of all.
-// What any session may raise a device::Limit to.
+/// What any session may raise a device::Limit to: a thread's stack, as the driver has it, and what
+/// one session may take of what is everybody's.
 constexpr std::uint64_t kMostOfLimit[] = {512 << 10, std::uint64_t{4} << 30, 256 << 10};
 
 std::string name_of(std::span<const std::byte> bytes) {
