@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "bench/device_link.h"
-#include "daemon/dispatch/form_module.h"
+#include "bench/form_module.h"
 #include "tools/code_file.h"
 
 namespace slate::bench {
@@ -106,19 +106,10 @@ Subject::Subject(device::Device& device, device::Stream stream, device::AddressR
     : device_(device), stream_(stream), arena_(arena) {
   const auto images =
       require(tools::ptx_in_file(settings.programs + "/" + benchmark.program), "PTX");
-  std::string injected;
-  const auto forms =
-      require(daemon::load_forms(device_, daemon::rewriter_of(images.front().text),
-                                 [&](std::string_view text) {
-                                   auto loaded = device_.load_module(
-                                       device::ImageKind::kPtx, std::as_bytes(std::span(text)));
-                                   if (loaded) injected = text;
-                                   return loaded;
-                                 }),
-              benchmark.name);
+  const auto forms = require(load_with_forms(device_, images.front().text), benchmark.name);
   const injector::KernelForms* kernel = forms.find(benchmark.entry);
   modules_.push_back(forms.module);
-  const auto code = link(settings, injected, kernel->worker, architecture());
+  const auto code = link(settings, forms.ptx, kernel->worker, architecture());
   modules_.push_back(require(device_.load_module(device::ImageKind::kCubin, code), "linked"));
   native = require(device_.find_function(modules_[0], benchmark.entry), "native");
   worker = require(device_.find_function(modules_[0], kernel->worker), "worker");

@@ -27,7 +27,7 @@
 #include "bench/known_kernel.h"
 #include "bench/median.h"
 #include "bench/require.h"
-#include "daemon/dispatch/form_module.h"
+#include "daemon/dispatch/kernel_forms.h"
 #include "daemon/dispatch/worker_launch.h"
 #include "device/device.h"
 #include "tools/code_file.h"
@@ -81,7 +81,7 @@ class Bench {
       }
     }
     report(benchmark, median(natives), workers, all, json);
-    device_.unload_module(module_);
+    unload();
   }
 
   /// Each round measures native once and then every value of everything that is asked for.
@@ -115,7 +115,7 @@ class Bench {
         }
       }
     }
-    device_.unload_module(module_);
+    unload();
   }
 
  private:
@@ -155,19 +155,46 @@ class Bench {
     return all;
   }
 
+  /// As slated: the kernel's own module, and its forms in another.
+  daemon::MadeForms load_apart(const std::string& text, const std::string& entry) {
+    daemon::FormCompiler compile;
+    if (device_.compiler_identity())
+      compile = [this](std::string_view ptx) { return device_.compile(ptx); };
+    const auto code = compile ? require(compile(text), entry) : std::vector<std::byte>();
+    module_ = require(
+        compile ? device_.load_module(device::ImageKind::kCubin, code)
+                : device_.load_module(device::ImageKind::kPtx, std::as_bytes(std::span(text))),
+        entry);
+    daemon::MadeForms made =
+        require(daemon::make_forms(*require(ptx::parse(text), entry),
+                                   {.kernel = entry, .native = code, .profile = false}, compile),
+                entry);
+    std::vector<device::Address> addresses;
+    for (const std::string& name : made.variables)
+      addresses.push_back(require(device_.find_global(module_, name), name).base);
+    const auto placed = require(daemon::code_with_addresses(made, addresses), entry);
+    form_module_ = require(device_.load_module(made.kind, placed), entry);
+    for (const auto& constant : made.constants) {
+      const auto from = require(device_.find_global(module_, constant.name), constant.name);
+      const auto to = require(device_.find_global(form_module_, constant.name), constant.name);
+      require(device_.copy_on_device(to.base, to.bytes, from.base, from.bytes,
+                                     {.width = from.bytes, .height = 1}, stream_),
+              constant.name);
+    }
+    return made;
+  }
+
+  void unload() {
+    device_.unload_module(form_module_);
+    device_.unload_module(module_);
+  }
+
   void load(const FormKernel& benchmark) {
     const std::string& program = benchmark.program;
     name_ = benchmark.name;
     const auto images = require(tools::ptx_in_file(programs_ + "/" + program), program);
-    const auto forms =
-        require(daemon::load_forms(device_, daemon::rewriter_of(images.front().text),
-                                   [&](std::string_view text) {
-                                     return device_.load_module(device::ImageKind::kPtx,
-                                                                std::as_bytes(std::span(text)));
-                                   }),
-                program);
-    const injector::KernelForms* kernel = forms.find(benchmark.entry);
-    module_ = forms.module;
+    const daemon::MadeForms made = load_apart(images.front().text, benchmark.entry);
+    const injector::KernelForms* const kernel = &made.forms;
     native_ = require(device_.find_function(module_, benchmark.entry), "native");
     native_info_ = require(device_.function_info(native_), "native");
     independent_ = kernel->analysis.independent_blocks;
@@ -180,12 +207,12 @@ class Bench {
     step_ = benchmark.step_parameter;
     step_count_ = benchmark.step_count;
     native_room_ = room_of(native_);
-    worker_ = require(device_.find_function(module_, kernel->worker), "worker");
+    worker_ = require(device_.find_function(form_module_, kernel->worker), "worker");
     worker_room_ = room_of(worker_);
     if (!kernel->compact_worker.empty()) {
       // As slated chooses: twice the shared memory may cost more workers than it saves time.
       const auto compact =
-          require(device_.find_function(module_, kernel->compact_worker), "worker");
+          require(device_.find_function(form_module_, kernel->compact_worker), "worker");
       if (room_of(compact) > worker_room_) worker_ = compact;
       worker_room_ = room_of(worker_);
     }
@@ -389,7 +416,7 @@ class Bench {
   device::Event start_{}, stop_{};
   std::unique_ptr<daemon::ControlMemory> memory_;
   device::AddressRange arena_{};
-  device::Module module_{};
+  device::Module module_{}, form_module_{};
   device::Function native_{}, worker_{};
   device::FunctionInfo native_info_, worker_info_;
   bench::KnownKernel known_;

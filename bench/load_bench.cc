@@ -65,7 +65,11 @@ class Bench {
     const auto by_driver = [this] {
       return device_.load_module(device::ImageKind::kPtx, std::as_bytes(std::span(text_)));
     };
-    const auto by_cache = [this] { return compiler_.load(std::as_bytes(std::span(text_))); };
+    const auto by_cache = [this]() -> Result<device::Module> {
+      const auto loaded = compiler_.load(std::as_bytes(std::span(text_)));
+      if (!loaded) return std::unexpected(loaded.error());
+      return loaded->module;
+    };
     const auto driver_registers = registers(by_driver);
     const auto cache_registers = registers(by_cache);  // fills the cache, too
     std::vector<double> driver, compile, hit;

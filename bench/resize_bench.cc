@@ -16,9 +16,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "bench/form_module.h"
 #include "bench/known_kernel.h"
 #include "bench/require.h"
-#include "daemon/dispatch/form_module.h"
 #include "daemon/dispatch/worker_launch.h"
 #include "device/device.h"
 #include "injector/ptx/module.h"
@@ -101,13 +101,7 @@ class Bench {
       : rounds_(rounds),
         owned_(require(device::open_device(description), "device")),
         device_(*owned_) {
-    module_ =
-        require(daemon::load_forms(device_, daemon::rewriter_of(kPtx),
-                                   [this](std::string_view ptx) {
-                                     return device_.load_module(device::ImageKind::kPtx,
-                                                                std::as_bytes(std::span(ptx)));
-                                   }),
-                "load");
+    module_ = require(bench::load_with_forms(device_, kPtx), "load");
     gather_ = require(device_.find_function(module_.module, "gather"), "gather");
     native_ = require(device_.find_function(module_.module, "busy"), "busy");
     worker_ =
@@ -346,7 +340,7 @@ class Bench {
   const int rounds_;
   const std::unique_ptr<device::Device> owned_;
   device::Device& device_;
-  daemon::FormModule module_;
+  bench::FormModule module_;
   device::Function gather_{}, worker_{}, native_{};
   struct {
     std::uint64_t result;

@@ -59,6 +59,7 @@ const Knob kKnobs[] = {
     {"search_ahead_ms", &Settings::search_ahead, 0, kHourMs},
     {"search_again_ms", &Settings::search_again, 0, kHourMs},
     {"intensities", &Settings::intensities, 0, 1},
+    {"forms_at_once", &Settings::forms_at_once, 0, 1},
     {"peak_gflops", &Settings::peak_gflops, 0, 1e9},
     {"peak_gbytes", &Settings::peak_gbytes, 0, 1e9},
 };

@@ -91,6 +91,9 @@ struct LaunchSpec {
   /// nothing; 0: as the device thinks. Kernels that want different parts are never on an SM
   /// together.
   std::uint32_t carveout = 0;
+  /// The kernel whose form this is, in another module than that of `function`: it may touch the
+  /// variables of that kernel's module. 0: none. cuda does not look at it.
+  Function variables_of{};
   /// Ranges of map_host() that it may touch too, by rising address; null for none. cuda does not
   /// look at it.
   std::shared_ptr<const std::vector<AddressRange>> host{};
@@ -189,9 +192,14 @@ class Device {
   /// Machine code for this device, which load_module(kCubin) takes and which is as good as what
   /// load_module(kPtx) makes. Keeps the caller waiting for milliseconds to minutes. Any failure
   /// leaves load_module(kPtx) worth a try: what compiles here may be older than what is inside the
-  /// driver, or not usable at the moment. kInvalidPtx with the assembler's words; kNotSupported
-  /// where there is nothing to compile with (sim; cuda without a ptxas).
-  virtual Result<std::vector<std::byte>> compile(std::string_view ptx) = 0;
+  /// driver, or not usable at the moment. kInvalidPtx with the assembler's words; kLimit after
+  /// `most_cpu` of processor time; kNotSupported where there is nothing to compile with (sim; cuda
+  /// without a ptxas).
+  virtual Result<std::vector<std::byte>> compile(std::string_view ptx,
+                                                 std::chrono::milliseconds most_cpu) = 0;
+  Result<std::vector<std::byte>> compile(std::string_view ptx) {
+    return compile(ptx, std::chrono::minutes(10));
+  }
   /// What the result of compile() depends on besides the text. kNotSupported, with the reason,
   /// where compile() is. Never changes; the first call may take tens of milliseconds.
   virtual Result<std::string> compiler_identity() const = 0;

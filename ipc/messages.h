@@ -19,7 +19,7 @@
 
 namespace slate::ipc {
 
-inline constexpr std::uint32_t kProtocolVersion = 5;
+inline constexpr std::uint32_t kProtocolVersion = 6;
 inline constexpr std::uint64_t kMagic = 0x31304554414c5323u;  // "#SLATE01"
 inline constexpr char kReadyByte = 'R';
 inline constexpr char kWakeByte = 'w';
@@ -189,6 +189,9 @@ struct ModuleLoad {
 };
 inline constexpr std::uint32_t kImagePtx = 1;
 inline constexpr std::uint32_t kImageElf = 2;
+/// PTX of the same code as the ELF image of the same module that comes behind it: what the forms of
+/// its kernels are made from. It gets no reply.
+inline constexpr std::uint32_t kImageSource = 3;
 
 struct FunctionGet {
   std::uint64_t module;

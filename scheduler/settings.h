@@ -77,6 +77,9 @@ struct Settings {
   // One launch of each kernel counts what it computes and how many bytes it asks for, unless this
   // is false; over what the device can do (0: as it says itself) these are the intensities.
   bool intensities = true;
+  // Whether a kernel's first launch waits until its forms are made. Otherwise they are made behind
+  // its launches, once it has run long enough to matter.
+  bool forms_at_once = false;
   double peak_gflops = 0, peak_gbytes = 0;
   double near_full = 0.9;    // of its speed is enough for the memory-bound one of two
   double saturation = 0.36;  // of the SMs saturate the memory: 48 of 132 on an H200

@@ -14,18 +14,21 @@ using ipc::CommandType;
 
 Result<std::uint64_t> Session::load_module(const Image& image,
                                            std::span<const PlacedVariable> placed) {
-  if (image.kind == ImageKind::kPtx) {
-    return load_text({reinterpret_cast<const char*>(image.bytes.data()), image.bytes.size()},
-                     placed);
-  }
+  if (image.kind == ImageKind::kPtx) return load_text(image, placed);
   raise_drivers_heap(image.bytes);
   return send_module(image.kind, image.bytes, placed);
 }
 
-Result<std::uint64_t> Session::load_text(std::string_view text,
+Result<std::uint64_t> Session::load_text(const Image& image,
                                          std::span<const PlacedVariable> placed) {
-  const auto linked = ptx::with_builtins(text);
-  if (!linked) return send_module(ImageKind::kPtx, std::as_bytes(std::span(text)), placed);
+  const auto linked =
+      ptx::with_builtins({reinterpret_cast<const char*>(image.bytes.data()), image.bytes.size()});
+  if (!linked) {
+    // Placed variables are in the text only.
+    const bool as_code = placed.empty() && !image.code.empty();
+    return as_code ? send_module(ImageKind::kElf, image.code, {}, image.bytes)
+                   : send_module(ImageKind::kPtx, image.bytes, placed);
+  }
   if (linked->allocates) {
     if (auto ready = need_heap(); !ready) return std::unexpected(ready.error());
   }

@@ -129,6 +129,17 @@ std::uint32_t suitability(const FatBinaryEntry& entry, std::uint32_t capability,
   return entry.architecture / 10 == capability / 10 ? age : 0;
 }
 
+/// Machine code that was made of PTX of this architecture, if the device takes it.
+std::vector<std::byte> code_beside(const std::vector<FatBinaryEntry>& entries,
+                                   std::uint32_t architecture, std::uint32_t capability) {
+  for (const FatBinaryEntry& entry : entries) {
+    if (entry.kind != ImageKind::kElf || entry.architecture != architecture) continue;
+    if (suitability(entry, capability, false) == 0) continue;
+    if (auto code = unpack(entry)) return std::move(code->bytes);
+  }
+  return {};
+}
+
 std::string describe(const std::vector<FatBinaryEntry>& entries) {
   if (entries.empty()) return "nothing";
   std::string text;
@@ -231,6 +242,9 @@ Result<Image> choose_image(std::span<const std::byte> container, std::uint32_t c
                     std::to_string(capability) + ": compile with PTX for it or an older one");
   }
   auto image = unpack(*chosen);
+  if (image && image->kind == ImageKind::kPtx && !ptx_first) {
+    image->code = code_beside(*entries, image->architecture, capability);
+  }
   if (image || chosen->most_registers == 0) return image;
   // PTX that we cannot read cannot be told of its limit; machine code has it.
   chosen->most_registers = 0;
@@ -244,6 +258,11 @@ Result<Image> image_of_wrapper(const void* wrapper, std::uint32_t capability, bo
   if (header.magic != kWrapperMagic) return damaged("no wrapper");
   if (header.version == kWrapperLinked) {
     auto image = linked_image(header.containers, capability, ptx_first);
+    if (image && !ptx_first) {
+      const auto linked = container_at(header.data);
+      const auto entries = linked ? list_entries(*linked) : std::unexpected(linked.error());
+      if (entries) image->code = code_beside(*entries, image->architecture, capability);
+    }
     if (image) return image;
     if (verbose())
       say("the program's PTX does not link, its machine code is taken: " + image.error().message);

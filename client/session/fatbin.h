@@ -33,6 +33,8 @@ struct Image {
   ImageKind kind = ImageKind::kPtx;
   std::uint32_t architecture = 0;
   std::vector<std::byte> bytes;  // PTX: without terminating NULs
+  /// Beside PTX: what the program's compiler made of it for the device; empty: there is none.
+  std::vector<std::byte> code = {};
 };
 
 /// The bytes of the container that begins at `start`, by its own header. kInvalidValue if it is
@@ -47,14 +49,16 @@ Result<Image> unpack(const FatBinaryEntry& entry);
 
 /// The newest code for `capability` (90 for 9.0), as the driver takes it: PTX of an architecture up
 /// to that, ELF of the same major version and a minor one up to the device's. Of both alike PTX,
-/// which can be rewritten; with `ptx_first`, for a device that runs nothing else, PTX of any age.
+/// which can be rewritten, with the ELF as its `code`; with `ptx_first`, for a device that runs
+/// nothing else, PTX of any age, alone.
 /// kNoKernelImage names what there is.
 Result<Image> choose_image(std::span<const std::byte> container, std::uint32_t capability,
                            bool ptx_first = false);
 
 /// What the registration calls hand over: one container, or (device-linked, nvcc -rdc=true) that of
 /// the machine code and the containers of the objects it was linked from. Of those the PTX is
-/// linked anew if that can be done, so that the program is rewritten as any other.
+/// linked anew if that can be done, so that the program is rewritten as any other; its `code` is
+/// the machine code as it was linked.
 Result<Image> image_of_wrapper(const void* wrapper, std::uint32_t capability,
                                bool ptx_first = false);
 

@@ -15,6 +15,7 @@ using ipc::CommandType;
 /// CUDA's own limit of a kernel's parameters is 32,764 bytes.
 constexpr std::uint32_t kMostParameterBytes = 32 << 10;
 constexpr std::size_t kModuleChunkBytes = 48 << 10;
+constexpr std::size_t kMostSourceBytes = 96 << 20;  // beside the module itself
 static_assert(sizeof(ipc::CommandHeader) + sizeof(ipc::Launch) + kMostParameterBytes <=
               ipc::kMaxCommandBytes);
 static_assert(sizeof(ipc::CommandHeader) + sizeof(ipc::ModuleLoad) + kModuleChunkBytes <=
@@ -42,9 +43,15 @@ std::unexpected<Error> bad_function(const std::string& name) {
 }  // namespace
 
 Result<std::uint64_t> Session::send_module(ImageKind kind, std::span<const std::byte> bytes,
-                                           std::span<const PlacedVariable> placed) {
+                                           std::span<const PlacedVariable> placed,
+                                           std::span<const std::byte> source) {
   ipc::ModuleLoad load{};
   load.module = ++next_id_;
+  if (!source.empty() && source.size() <= kMostSourceBytes) {
+    load.image_kind = ipc::kImageSource;
+    load.total_bytes = source.size();
+    if (auto ok = post_chunks(load, source); !ok) return std::unexpected(ok.error());
+  }
   for (const PlacedVariable& each : placed) {
     auto ok = channel_->post(CommandType::kVariablePlace,
                              ipc::bytes_of(ipc::VariablePlace{load.module, each.address}),
@@ -53,17 +60,25 @@ Result<std::uint64_t> Session::send_module(ImageKind kind, std::span<const std::
   }
   load.total_bytes = bytes.size();
   load.image_kind = static_cast<std::uint32_t>(kind);
-  std::span<const std::byte> rest = bytes;
-  while (rest.size() > kModuleChunkBytes) {
-    auto ok = channel_->post(CommandType::kModuleLoad, ipc::bytes_of(load),
-                             rest.first(kModuleChunkBytes));
-    if (!ok) return std::unexpected(ok.error());
-    rest = rest.subspan(kModuleChunkBytes);
-    load.offset += kModuleChunkBytes;
-  }
-  auto ok = channel_->call(CommandType::kModuleLoad, ipc::bytes_of(load), rest, {});
+  load.offset = 0;
+  const std::size_t last = bytes.empty() ? 0 : (bytes.size() - 1) % kModuleChunkBytes + 1;
+  if (auto ok = post_chunks(load, bytes.first(bytes.size() - last)); !ok)
+    return std::unexpected(ok.error());
+  auto ok = channel_->call(CommandType::kModuleLoad, ipc::bytes_of(load), bytes.last(last), {});
   if (!ok) return std::unexpected(ok.error());
   return load.module;
+}
+
+/// Leaves `load` behind the last of them.
+Result<void> Session::post_chunks(ipc::ModuleLoad& load, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const auto chunk = bytes.first(std::min<std::size_t>(bytes.size(), kModuleChunkBytes));
+    auto ok = channel_->post(CommandType::kModuleLoad, ipc::bytes_of(load), chunk);
+    if (!ok) return ok;
+    bytes = bytes.subspan(chunk.size());
+    load.offset += chunk.size();
+  }
+  return {};
 }
 
 Result<void> Session::raise_limit(std::uint32_t limit, std::uint64_t value) {

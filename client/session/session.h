@@ -315,9 +315,12 @@ class Session {
   static constexpr std::uint64_t kPrintFifoBytes = 8650752;
   static constexpr std::uint64_t kKernelHeapBytes = 8 << 20;
 
+  /// `source`: of an ELF, the PTX that its kernels' forms are made from.
   Result<std::uint64_t> send_module(ImageKind kind, std::span<const std::byte> bytes,
-                                    std::span<const PlacedVariable> placed);
-  Result<std::uint64_t> load_text(std::string_view text, std::span<const PlacedVariable> placed);
+                                    std::span<const PlacedVariable> placed,
+                                    std::span<const std::byte> source = {});
+  Result<void> post_chunks(ipc::ModuleLoad& load, std::span<const std::byte> bytes);
+  Result<std::uint64_t> load_text(const Image& image, std::span<const PlacedVariable> placed);
   Result<std::uint64_t> variable_of(std::uint64_t module, std::string_view name);
   template <typename Work>
   Result<void> on_own_stream(Work work);

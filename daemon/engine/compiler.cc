@@ -29,24 +29,29 @@ bool Compiler::compiles() const {
   return cache_ != nullptr && !identity_.empty() && !code_refused_;
 }
 
-Result<device::Module> Compiler::load(std::span<const std::byte> ptx) {
-  if (!compiles()) return load_on_device(ptx);
+Result<Compiler::Loaded> Compiler::load(std::span<const std::byte> ptx) {
+  const auto as_text = [](Result<device::Module> module) -> Result<Loaded> {
+    if (!module) return std::unexpected(module.error());
+    return Loaded{*module, nullptr};
+  };
+  if (!compiles()) return as_text(load_on_device(ptx));
   const cache::Key key = key_of(text_of(ptx));
   Answer code = obtain({key, true}, text_of(ptx));
-  if (!code) return load_as_text(ptx, code.error());
-  auto module = device_.load_module(device::ImageKind::kCubin, (*code)->bytes);
-  if (!module && (*code)->from_cache && !is_about_the_device(module.error())) {
+  if (!code) return as_text(load_as_text(ptx, code.error()));
+  auto module = device_.load_module(device::ImageKind::kCubin, *code->bytes);
+  if (!module && code->from_cache && !is_about_the_device(module.error())) {
     log_warning("the device refuses code from the compile cache, which is compiled again: {}",
                 module.error().message);
     code = obtain({key, false}, text_of(ptx));
-    if (!code) return load_as_text(ptx, code.error());
-    module = device_.load_module(device::ImageKind::kCubin, (*code)->bytes);
+    if (!code) return as_text(load_as_text(ptx, code.error()));
+    module = device_.load_module(device::ImageKind::kCubin, *code->bytes);
   }
-  if (module || is_about_the_device(module.error())) return module;
+  if (module) return Loaded{*module, code->bytes};
+  if (is_about_the_device(module.error())) return std::unexpected(module.error());
   auto loaded = load_as_text(ptx, module.error());
   // The text was good, the code was not: so will be all that this compiler writes.
   if (loaded) code_refused_ = true;
-  return loaded;
+  return as_text(loaded);
 }
 
 /// sim parses it in this process; the driver may take minutes, and nobody is to wait for that.
@@ -73,13 +78,21 @@ std::optional<cache::Statistics> Compiler::cache_statistics() const {
 }
 
 cache::Key Compiler::key_of(std::string_view ptx) const {
-  return cache::KeyBuilder()
-      .add("what", "machine code")
+  return key("machine code").add("ptx", ptx).finish();
+}
+
+cache::KeyBuilder Compiler::key(std::string_view what) const {
+  cache::KeyBuilder builder;
+  builder.add("what", what)
       .add("slate", SLATE_VERSION)
       .add("format", kFormat)
-      .add("compiler", identity_)
-      .add("ptx", ptx)
-      .finish();
+      .add("compiler", identity_);
+  return builder;
+}
+
+std::optional<std::vector<std::byte>> Compiler::find(const cache::Key& key) {
+  if (!compiles()) return std::nullopt;
+  return cache_->find(key);
 }
 
 /// The first who asks does the work, the others wait for it: they would only do the same, and
@@ -109,17 +122,17 @@ Compiler::Answer Compiler::find_or_compile(const Request& request, std::string_v
   const auto& [key, may_be_cached] = request;
   if (may_be_cached) {
     if (auto found = cache_->find(key)) {
-      return std::make_shared<const Code>(Code{std::move(*found), true});
+      return Code{std::make_shared<const std::vector<std::byte>>(std::move(*found)), true};
     }
   }
   auto compiled = device_.compile(ptx);
   if (!compiled) return std::unexpected(std::move(compiled.error()));
   store(key, *compiled);
-  return std::make_shared<const Code>(Code{std::move(*compiled), false});
+  return Code{std::make_shared<const std::vector<std::byte>>(std::move(*compiled)), false};
 }
 
-void Compiler::store(const cache::Key& key, std::span<const std::byte> code) {
-  const auto stored = cache_->store(key, code);
+void Compiler::store(const cache::Key& key, std::span<const std::byte> value) {
+  const auto stored = cache_->store(key, value);
   if (stored) return;
   // A full disk stays full: say it once, loudly.
   const LogLevel level = store_failed_.exchange(true) ? LogLevel::kDebug : LogLevel::kWarning;

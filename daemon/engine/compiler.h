@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <filesystem>
 #include <future>
@@ -29,32 +30,47 @@ class Compiler {
   Compiler(const Compiler&) = delete;
   Compiler& operator=(const Compiler&) = delete;
 
+  /// A module, and its machine code where that is known here.
+  struct Loaded {
+    device::Module module{};
+    std::shared_ptr<const std::vector<std::byte>> code;
+  };
   /// As device::Device::load_module(kPtx), which also has the last word: it gets what the compiler
   /// refuses. The same text asked for by two at once is compiled once. Requires: the thread has no
   /// turn.
-  Result<device::Module> load(std::span<const std::byte> ptx);
+  Result<Loaded> load(std::span<const std::byte> ptx);
   /// For parsing and rewriting text of that size, which is the beginning of a compilation.
   LoadTurns::Turn begin_turn(std::uint64_t bytes) { return turns_.begin(bytes); }
+
+  /// Whether there is a compiler to make code with. What follows requires it.
+  bool compiles() const;
+  /// As Device::compile(), past the cache.
+  Result<std::vector<std::byte>> compile(std::string_view ptx, std::chrono::milliseconds most_cpu) {
+    return device_.compile(ptx, most_cpu);
+  }
+  /// The beginning of a key for the cache: what depends on this slate and its compiler.
+  cache::KeyBuilder key(std::string_view what) const;
+  /// Nothing where there is no compiler, too.
+  std::optional<std::vector<std::byte>> find(const cache::Key& key);
+  void store(const cache::Key& key, std::span<const std::byte> value);
 
   /// None where nothing is cached.
   std::optional<cache::Statistics> cache_statistics() const;
 
  private:
   struct Code {
-    std::vector<std::byte> bytes;
+    std::shared_ptr<const std::vector<std::byte>> bytes;
     bool from_cache = false;
   };
-  using Answer = Result<std::shared_ptr<const Code>>;
+  using Answer = Result<Code>;
   /// Whose code, and whether the cache may be asked for it.
   using Request = std::pair<cache::Key, bool>;
 
-  bool compiles() const;
   Result<device::Module> load_on_device(std::span<const std::byte> ptx);
   Result<device::Module> load_as_text(std::span<const std::byte> ptx, const Error& why);
   cache::Key key_of(std::string_view ptx) const;
   Answer obtain(const Request& request, std::string_view ptx);
   Answer find_or_compile(const Request& request, std::string_view ptx);
-  void store(const cache::Key& key, std::span<const std::byte> code);
 
   device::Device& device_;
   const std::string identity_;

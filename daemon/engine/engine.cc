@@ -43,8 +43,12 @@ void add_to(nlohmann::json& session, const ClientStatus& client) {
   session["blocks_done"] = client.blocks_done;
 }
 
-nlohmann::json to_json(const FormService& forms) {
+nlohmann::json to_json(const FormService& forms, const FormMaker::Counts& made) {
   return {{"choice", form_choice_name(forms.choice())},
+          {"kernels_made", made.made},
+          {"kernels_without", made.without_forms},
+          {"kernels_from_cache", made.from_cache},
+          {"making_ms", made.cost_ms},
           {"native", forms.launches(injector::Form::kNative)},
           {"worker", forms.launches(injector::Form::kWorker)},
           {"slice", forms.launches(injector::Form::kSlice)},
@@ -65,7 +69,10 @@ Engine::Engine(std::unique_ptr<device::Device> device, EngineLink link, EngineSe
     : settings_(std::move(settings)),
       device_(std::move(device)),
       compiler_(*device_, open_cache(*device_, settings_.cache_directory, settings_.cache_bytes)),
-      forms_(*device_, settings_.form, settings_.scheduler.intensities),
+      form_maker_(compiler_, {.profiles = settings_.scheduler.intensities,
+                              .at_once = settings_.form != FormChoice::kAuto ||
+                                         settings_.scheduler.forms_at_once}),
+      forms_(*device_, settings_.form, settings_.scheduler.intensities, &form_maker_),
       link_(std::move(link)),
       completer_(*device_),
       trace_(settings_.trace_events),
@@ -271,7 +278,7 @@ void Engine::send_status(std::uint64_t request) {
   }
   report["faults"] = faults;
   if (const auto statistics = compiler_.cache_statistics()) report["cache"] = to_json(*statistics);
-  report["forms"] = to_json(forms_);
+  report["forms"] = to_json(forms_, form_maker_.counts());
   report["unsupported"] = unsupported_calls_.snapshot();
   report["policy"] = executor_.policy_name();
   report["arrangement"] = executor_.arrangement();

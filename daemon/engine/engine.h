@@ -74,6 +74,7 @@ class Engine {
   const EngineSettings settings_;
   const std::unique_ptr<device::Device> device_;
   Compiler compiler_;
+  FormMaker form_maker_;
   FormService forms_;
   CallCounts unsupported_calls_;
   const std::shared_ptr<Exports> exports_ = std::make_shared<Exports>();

@@ -138,9 +138,8 @@ class Executor {
   /// False if there is no such session.
   bool set(std::uint64_t session, double weight, int priority);
   std::optional<ClientStatus> status(std::uint64_t session) const;
-  /// Whether modules are worth injecting.
-  bool injects() const { return forms_.injects(); }
-  bool profiles() const { return forms_.profiles(); }
+  /// Null where no kernel is to have forms.
+  FormMaker* form_maker() const { return forms_.maker(); }
   std::string_view policy_name() const { return policy_->name(); }
   std::string arrangement() const;  // in words
   const scheduler::Machine& machine() const { return partitions_.machine(); }
@@ -216,8 +215,9 @@ class Executor {
   bool has_room(const FunctionRecord& kernel, const device::LaunchSpec& spec,
                 const LaunchShape& shape, const scheduler::Placement& placement) const;
   device::Partition partition_for(scheduler::Start& start);
-  Result<void> prepare(Client& client, LogicalStream& stream, const Grant& grant,
-                       const LaunchShape& shape, device::Partition partition);
+  Result<void> refresh_constants(const FunctionRecord& kernel, device::Stream stream);
+  Result<void> prepare(Client& client, const FunctionRecord& kernel, LogicalStream& stream,
+                       const Grant& grant, const LaunchShape& shape, device::Partition partition);
   Result<injector::Form> launch_plain(const Client& client, FunctionRecord& kernel,
                                       const device::LaunchSpec& spec, LogicalStream& stream,
                                       const Grant& grant);

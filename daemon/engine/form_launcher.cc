@@ -24,7 +24,7 @@ FormFunction* find_form(device::Device& device, FunctionRecord& kernel, FormFunc
                         const std::string& name) {
   if (!form.looked_up) {
     form.looked_up = true;
-    const auto function = device.find_function(kernel.device_module, name);
+    const auto function = device.find_function(kernel.form_module, name);
     const auto info = function ? device.function_info(*function)
                                : Result<device::FunctionInfo>(std::unexpected(function.error()));
     if (info && !info->parameters.empty()) {
@@ -123,6 +123,7 @@ class Launcher {
       return false;
     form_.spec = spec_;
     form_.spec.function = form.function;
+    form_.spec.variables_of = kernel_.function;
     form_.parameter_offset = form.parameter_offset;
     share(form_.spec, form.static_shared_bytes);
     return true;

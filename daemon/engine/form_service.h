@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "daemon/dispatch/worker_launch.h"
+#include "daemon/engine/form_maker.h"
 #include "daemon/form_choice.h"
 #include "injector/forms/inject.h"
 
@@ -16,15 +17,19 @@ namespace slate::daemon {
 
 class FormService {
  public:
-  /// `device` outlives it.
-  /// `profiles`: launches may be counted, so kernels get their profile form too.
-  FormService(device::Device& device, FormChoice choice, bool profiles = false)
-      : device_(device), choice_(choice), profiles_(profiles) {}
+  /// `device` and `maker` outlive it. Without a maker kernels have no forms. `profiles`: launches
+  /// may be counted, in the profile form.
+  FormService(device::Device& device, FormChoice choice, bool profiles = false,
+              FormMaker* maker = nullptr)
+      : device_(device),
+        choice_(choice),
+        profiles_(profiles && choice != FormChoice::kNative),
+        maker_(choice != FormChoice::kNative ? maker : nullptr) {}
 
   FormChoice choice() const { return choice_; }
-  /// Whether modules are worth injecting.
-  bool injects() const { return choice_ != FormChoice::kNative; }
-  bool profiles() const { return profiles_ && injects(); }
+  /// Null where no kernel is to have forms.
+  FormMaker* maker() const { return maker_; }
+  bool profiles() const { return profiles_; }
   /// Memory for control blocks, taken at the first call; null when there is none, which is logged
   /// once.
   ControlMemory* control_memory();
@@ -40,6 +45,7 @@ class FormService {
   device::Device& device_;
   const FormChoice choice_;
   const bool profiles_;
+  FormMaker* const maker_;
   mutable std::mutex mutex_;  // guards memory_, tried_
   std::unique_ptr<ControlMemory> memory_;
   bool tried_ = false;

@@ -18,53 +18,20 @@ ModuleStore::~ModuleStore() {
   SLATE_CHECK(loaded_.empty());
 }
 
-Result<void> ModuleStore::check_first_chunk(const ipc::ModuleLoad& chunk) const {
-  if (chunk.module == 0 || modules_.contains(chunk.module)) {
-    return fail(ErrorCode::kProtocol, fmt::format("module id {} is not a new one", chunk.module));
-  }
-  if (chunk.image_kind != ipc::kImagePtx && chunk.image_kind != ipc::kImageElf) {
-    return fail(ErrorCode::kProtocol, fmt::format("image kind {}", chunk.image_kind));
-  }
-  if (count() + uploads_.size() >= kMostModules) {
+Result<void> ModuleStore::may_begin(std::uint64_t id) const {
+  if (id == 0 || modules_.contains(id))
+    return fail(ErrorCode::kProtocol, fmt::format("module id {} is not a new one", id));
+  if (count() + uploads_.count() >= kMostModules)
     return fail(ErrorCode::kLimit, "too many modules");
-  }
-  if (chunk.total_bytes > kMostImageBytes - upload_bytes_) {
-    return fail(ErrorCode::kLimit, fmt::format("a module image of {} bytes", chunk.total_bytes));
-  }
   return {};
 }
 
 Result<void> ModuleStore::add_chunk(const ipc::ModuleLoad& chunk,
                                     std::span<const std::byte> bytes) {
-  auto upload = uploads_.find(chunk.module);
-  if (chunk.offset == 0) {
-    if (upload != uploads_.end()) return fail(ErrorCode::kProtocol, "a module was begun twice");
-    if (const auto checked = check_first_chunk(chunk); !checked) return checked;
-    upload = uploads_.emplace(chunk.module, Upload{chunk.total_bytes, chunk.image_kind, {}}).first;
-    upload_bytes_ += chunk.total_bytes;
-  } else if (upload == uploads_.end()) {
-    // Its first chunk was refused; that error has been told.
-    return fail(ErrorCode::kInvalidHandle, "the module was refused");
-  }
-  Upload& image = upload->second;
-  if (chunk.offset != image.bytes.size() || chunk.total_bytes != image.total ||
-      bytes.size() > image.total - image.bytes.size()) {
-    return fail(ErrorCode::kProtocol, "module chunks out of order");
-  }
-  const auto appended = or_out_of_memory([&]() -> Result<void> {
-    image.bytes.insert(image.bytes.end(), bytes.begin(), bytes.end());
-    return {};
-  });
-  if (!appended) {
-    upload_bytes_ -= image.total;
-    uploads_.erase(upload);
-    return appended;
-  }
-  if (image.bytes.size() < image.total) return {};
-  const Upload complete = std::move(image);
-  uploads_.erase(upload);
-  upload_bytes_ -= complete.total;
-  return load(chunk.module, complete);
+  auto image = uploads_.add(chunk, bytes, may_begin(chunk.module));
+  if (!image) return std::unexpected(image.error());
+  if (!*image) return {};
+  return load(chunk.module, std::move(**image));
 }
 
 /// The memory of a module's variables, charged before it is taken: others may need it.
@@ -99,42 +66,62 @@ void ModuleStore::give_back(const Loaded& loaded) {
   if (loaded.charged != 0) memory_->finish_charge(loaded.charged, loaded.retired);
 }
 
-Result<FormModule> ModuleStore::load_image(std::uint64_t id, const Upload& upload, Charge& charge) {
-  if (upload.image_kind == ipc::kImagePtx) {
-    const auto text = place_variables(
-        id, {reinterpret_cast<const char*>(upload.bytes.data()), upload.bytes.size()});
+Result<ModuleStore::Module> ModuleStore::load_image(std::uint64_t id, ModuleImage image,
+                                                    Charge& charge) {
+  if (image.kind == ipc::kImagePtx) {
+    auto text = place_variables(
+        id, {reinterpret_cast<const char*>(image.bytes.data()), image.bytes.size()});
     if (!text) return std::unexpected(text.error());
-    return load_ptx(*text, charge);
+    return load_ptx(std::move(*text), charge);
   }
   if (placed_.contains(id)) {
     return fail(ErrorCode::kNotSupported,
                 "managed variables need PTX, and the program has machine code only");
   }
-  if (const auto charged = charge.take(variable_bytes(upload.bytes)); !charged)
-    return std::unexpected(charged.error());
-  const auto module = device_.load_module(device::ImageKind::kCubin, upload.bytes);
-  if (!module) return std::unexpected(module.error());
-  return FormModule{.module = *module, .kernels = {}, .code = 0};
+  return load_elf(std::move(image), charge);
 }
 
-Result<void> ModuleStore::load(std::uint64_t id, const Upload& upload) {
+/// The program's own machine code. Where the device refuses it, its source is compiled instead.
+Result<ModuleStore::Module> ModuleStore::load_elf(ModuleImage image, Charge& charge) {
+  if (const auto charged = charge.take(variable_bytes(image.bytes)); !charged)
+    return std::unexpected(charged.error());
+  const auto module = device_.load_module(device::ImageKind::kCubin, image.bytes);
+  const bool may_retry =
+      !module && !image.source.empty() && module.error().code == ErrorCode::kNoKernelImage;
+  if (may_retry) return load_ptx(std::move(image.source), charge);
+  if (!module) return std::unexpected(module.error());
+  Module loaded{.device = *module, .source = nullptr, .code = 0};
+  if (maker_ != nullptr && !image.source.empty()) {
+    loaded.source = std::make_shared<const FormSource>(
+        std::move(image.source),
+        std::make_shared<const std::vector<std::byte>>(std::move(image.bytes)));
+  }
+  return loaded;
+}
+
+Result<void> ModuleStore::load(std::uint64_t id, ModuleImage image) {
+  // Of the PTX where there is some: it is the same on every device.
+  const cache::DigestBytes digest =
+      cache::digest_of(image.source.empty() ? std::span<const std::byte>(image.bytes)
+                                            : std::as_bytes(std::span(image.source)));
   Charge charge(*this);
-  auto loaded = or_out_of_memory([&] { return load_image(id, upload, charge); });
+  auto loaded = or_out_of_memory([&] { return load_image(id, std::move(image), charge); });
   if (!loaded) {
     forget_places(id);
     return std::unexpected(loaded.error());
   }
-  const device::Module module = loaded->module;
+  const device::Module module = loaded->device;
   {
     const std::lock_guard lock(mutex_);
-    loaded_.emplace(module, Loaded{.charged = charge.keep()});
+    loaded_.emplace(module, Loaded{.host_bytes = 0,
+                                   .source_bytes = loaded->source ? loaded->source->bytes() : 0,
+                                   .charged = charge.keep()});
   }
   if (const auto noted = note_host_bytes(module); !noted) {
     forget_places(id);
     unload_now(module);
     return noted;
   }
-  const cache::DigestBytes digest = cache::digest_of(upload.bytes);
   std::memcpy(&loaded->code, digest.data(), sizeof(loaded->code));
   modules_.emplace(id, std::move(*loaded));
   return {};
@@ -142,9 +129,11 @@ Result<void> ModuleStore::load(std::uint64_t id, const Upload& upload) {
 
 /// A module's functions, too, take memory when they are found.
 Result<void> ModuleStore::note_host_bytes(device::Module module) {
-  const std::uint64_t bytes = device_.host_bytes(module);
+  const std::uint64_t code_bytes = device_.host_bytes(module);
   const std::lock_guard lock(mutex_);
-  host_bytes_ += bytes - std::exchange(loaded_.at(module).host_bytes, bytes);
+  Loaded& loaded = loaded_.at(module);
+  const std::uint64_t bytes = code_bytes + loaded.source_bytes;
+  host_bytes_ += bytes - std::exchange(loaded.host_bytes, bytes);
   if (host_bytes_ <= kMostHostBytes) return {};
   return fail(ErrorCode::kLimit, fmt::format("the code of the session's modules takes {} bytes of "
                                              "the engine's memory; {} are allowed",
@@ -191,34 +180,18 @@ Result<std::string> ModuleStore::place_variables(std::uint64_t id, std::string_v
   return result;
 }
 
-/// With all forms; as it is where that does not work.
-Result<FormModule> ModuleStore::load_ptx(std::string_view text, Charge& charge) {
-  std::optional<std::uint64_t> variables;
-  if (injects_) {
-    const auto rewrite = [&](const injector::InjectOptions& options) {
-      const auto turn = compiler_.begin_turn(text.size());
-      const auto look = [&](const ptx::Module& module) { variables = variable_bytes(module); };
-      return or_out_of_memory([&] { return rewriter_of(text, look)(options); });
-    };
-    const auto compile = [&](std::string_view injected) -> Result<device::Module> {
-      if (const auto charged = charge.take(*variables); !charged)
-        return std::unexpected(charged.error());
-      return compiler_.load(std::as_bytes(std::span(injected)));
-    };
-    auto forms = load_forms(device_, rewrite, compile, profiles_);
-    if (forms || charge.refused()) return forms;
-    log_info("a module is loaded without forms: {}", forms.error().message);
-  }
-  if (!variables) {
-    const auto read = read_variables(text);
-    if (!read) return std::unexpected(read.error());
-    variables = *read;
-  }
+Result<ModuleStore::Module> ModuleStore::load_ptx(std::string text, Charge& charge) {
+  const auto variables = read_variables(text);
+  if (!variables) return std::unexpected(variables.error());
   if (const auto charged = charge.take(*variables); !charged)
     return std::unexpected(charged.error());
-  const auto module = compiler_.load(std::as_bytes(std::span(text)));
-  if (!module) return std::unexpected(module.error());
-  return FormModule{.module = *module, .kernels = {}, .code = 0};
+  auto loaded = compiler_.load(std::as_bytes(std::span(text)));
+  if (!loaded) return std::unexpected(loaded.error());
+  Module module{.device = loaded->module, .source = nullptr, .code = 0};
+  if (maker_ != nullptr) {
+    module.source = std::make_shared<const FormSource>(std::move(text), std::move(loaded->code));
+  }
+  return module;
 }
 
 /// What only the device can read it may take: 0.
@@ -233,27 +206,35 @@ Result<std::uint64_t> ModuleStore::read_variables(std::string_view text) {
   return std::unexpected(parsed.error());
 }
 
-Result<const FormModule*> ModuleStore::find_module(std::uint64_t id) const {
+Result<const ModuleStore::Module*> ModuleStore::find_module(std::uint64_t id) const {
   const auto found = modules_.find(id);
   if (found == modules_.end()) return fail(ErrorCode::kInvalidHandle, "no such module");
   return &found->second;
 }
 
-Result<device::Module> ModuleStore::forget(std::uint64_t id) {
+Result<std::vector<device::Module>> ModuleStore::forget(std::uint64_t id) {
   const auto found = find_module(id);
   if (!found) return std::unexpected(found.error());
-  const device::Module module = (*found)->module;
-  std::erase_if(functions_, [id](const auto& entry) { return entry.second.module == id; });
+  std::vector<device::Module> unused = {(*found)->device};
+  std::erase_if(functions_, [&](const auto& entry) {
+    const FunctionRecord& kernel = entry.second;
+    if (kernel.module != id) return false;
+    if (kernel.form_module != device::Module{}) unused.push_back(kernel.form_module);
+    return true;
+  });
   std::erase_if(globals_, [id](const auto& entry) { return entry.second.module == id; });
   modules_.erase(id);
   forget_places(id);
+  for (const device::Module module : unused) retire(module);
+  return unused;
+}
+
+void ModuleStore::retire(device::Module module) {
   const std::lock_guard lock(mutex_);
   Loaded& loaded = loaded_.at(module);
-  if (loaded.charged != 0) {
-    loaded.retired = true;
-    memory_->retire_charge();
-  }
-  return module;
+  if (loaded.charged == 0) return;
+  loaded.retired = true;
+  memory_->retire_charge();
 }
 
 void ModuleStore::unload_now(device::Module module) {
@@ -277,29 +258,20 @@ Result<const FunctionRecord*> ModuleStore::add_function(std::uint64_t module, st
   if (functions_.size() >= kMostFunctions) return fail(ErrorCode::kLimit, "too many functions");
   const auto owner = find_module(module);
   if (!owner) return std::unexpected(owner.error());
-  if (const auto noted = note_host_bytes((*owner)->module); !noted)
+  if (const auto noted = note_host_bytes((*owner)->device); !noted)
     return std::unexpected(noted.error());
   const auto function =
-      or_out_of_memory([&] { return device_.find_function((*owner)->module, name); });
+      or_out_of_memory([&] { return device_.find_function((*owner)->device, name); });
   if (!function) return std::unexpected(function.error());
   auto info = device_.function_info(*function);
   if (!info) return std::unexpected(info.error());
-  FunctionRecord record{.function = *function,
-                        .info = std::move(*info),
-                        .name = std::make_shared<const std::string>(name),
-                        .module = module,
-                        .device_module = (*owner)->module,
-                        .forms = (*owner)->find(name),
-                        .worker = {},
-                        .compact_worker = {},
-                        .slice = {},
-                        .profile = {},
-                        .reason_told = false,
-                        .code = (*owner)->code,
-                        .rooms = {},
-                        .refusals = {},
-                        .profiles = {},
-                        .trace_name = {}};
+  FunctionRecord record;
+  record.function = *function;
+  record.info = std::move(*info);
+  record.name = std::make_shared<const std::string>(name);
+  record.module = module;
+  record.code = (*owner)->code;
+  if ((*owner)->source != nullptr) record.form_progress = FormProgress::kNew;
   for (const auto& parameter : record.info.parameters) {
     record.parameter_bytes = std::max(record.parameter_bytes, parameter.offset + parameter.size);
   }
@@ -312,11 +284,106 @@ Result<FunctionRecord*> ModuleStore::find_function(std::uint64_t id) {
   return &found->second;
 }
 
+namespace {
+
+/// A kernel whose launches took so long in all has cost more than its forms will.
+constexpr double kMattersMs = 10;
+
+bool matters(const FunctionRecord& kernel) {
+  double longest = 0;
+  for (const ProfileRecord& profile : kernel.profiles)
+    longest = std::max(longest, profile.expected_ms);
+  return longest * static_cast<double>(kernel.launches) >= kMattersMs;
+}
+
+}  // namespace
+
+void ModuleStore::attend(FunctionRecord& kernel) {
+  ++kernel.launches;
+  const auto owner = modules_.find(kernel.module);
+  if (owner == modules_.end() || kernel.form_progress == FormProgress::kSettled) return;
+  const std::shared_ptr<const FormSource>& source = owner->second.source;
+  if (kernel.form_progress == FormProgress::kNew) {
+    // What is there already is worth having from the beginning.
+    auto made = maker_->at_once() ? maker_->make(source, *kernel.name)
+                                  : maker_->find(*source, *kernel.name);
+    if (made != nullptr) return settle(kernel, std::move(made));
+    kernel.form_progress = FormProgress::kWatched;
+  } else if (kernel.form_progress == FormProgress::kWatched) {
+    if (!matters(kernel)) return;
+    kernel.form_order = maker_->order(session_, source, *kernel.name);
+    kernel.form_progress = FormProgress::kOrdered;
+  } else if (kernel.form_order->done()) {
+    settle(kernel, kernel.form_order->outcome());
+  }
+}
+
+void ModuleStore::settle(FunctionRecord& kernel, FormMaker::Outcome made) {
+  kernel.form_progress = FormProgress::kSettled;
+  kernel.form_order.reset();
+  if (!made->code.empty()) {
+    const auto loaded = or_out_of_memory([&] { return load_forms(kernel, *made); });
+    if (!loaded) {
+      log_info("{} has no forms: {}", *kernel.name, loaded.error().message);
+      return;
+    }
+  }
+  kernel.made = std::move(made);
+  kernel.forms = &kernel.made->forms;
+}
+
+Result<void> ModuleStore::load_forms(FunctionRecord& kernel, const MadeForms& made) {
+  const device::Module own = modules_.at(kernel.module).device;
+  const auto code = placed_code(made, own);
+  if (!code) return std::unexpected(code.error());
+  std::uint64_t bytes = made.variables.size() * sizeof(device::Address);
+  for (const auto& constant : made.constants) bytes += constant.bytes;
+  Charge charge(*this);
+  if (const auto charged = charge.take(bytes); !charged) return charged;
+  const auto module = device_.load_module(made.kind, *code);
+  if (!module) return std::unexpected(module.error());
+  {
+    const std::lock_guard lock(mutex_);
+    loaded_.emplace(*module, Loaded{.host_bytes = 0, .source_bytes = 0, .charged = charge.keep()});
+  }
+  std::vector<ConstantPlace> places;
+  Result<void> done = note_host_bytes(*module);
+  for (const auto& constant : made.constants) {
+    if (!done) break;
+    const auto from = device_.find_global(own, constant.name);
+    const auto to = device_.find_global(*module, constant.name);
+    if (!from || !to || from->bytes != constant.bytes || to->bytes != constant.bytes) {
+      done = fail(ErrorCode::kInternal, fmt::format("{} is not as its text says", constant.name));
+    } else {
+      places.push_back({.own = *from, .copy = to->base});
+    }
+  }
+  if (!done) {
+    unload_now(*module);
+    return done;
+  }
+  kernel.form_module = *module;
+  kernel.constants = std::move(places);
+  return {};
+}
+
+/// The forms' code for the variables of this module.
+Result<std::vector<std::byte>> ModuleStore::placed_code(const MadeForms& made,
+                                                        device::Module module) {
+  std::vector<device::Address> addresses;
+  for (const std::string& name : made.variables) {
+    const auto variable = device_.find_global(module, name);
+    if (!variable) return std::unexpected(variable.error());
+    addresses.push_back(variable->base);
+  }
+  return code_with_addresses(made, addresses);
+}
+
 Result<device::AddressRange> ModuleStore::find_global(std::uint64_t module,
                                                       const std::string& name) {
   const auto owner = find_module(module);
   if (!owner) return std::unexpected(owner.error());
-  const auto range = device_.find_global((*owner)->module, name);
+  const auto range = device_.find_global((*owner)->device, name);
   if (range) globals_.insert_or_assign(range->base, Global{range->bytes, module});
   return range;
 }
@@ -334,6 +401,7 @@ std::size_t ModuleStore::count() const {
 }
 
 void ModuleStore::release() {
+  if (maker_ != nullptr) maker_->forget(session_);
   uploads_.clear();
   placed_.clear();
   functions_.clear();

@@ -1,5 +1,6 @@
-// ModuleStore: the modules, functions and global variables of one session, by the client's ids.
-// Session thread only, except unload_now().
+// ModuleStore: the modules, functions and global variables of one session, by the client's ids. A
+// kernel runs as the program's own machine code; its forms come later, for kernels that matter, as
+// modules of their own. Session thread only, except unload_now().
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "daemon/dispatch/form_module.h"
 #include "daemon/engine/compiler.h"
+#include "daemon/engine/form_maker.h"
+#include "daemon/engine/image_uploads.h"
 #include "daemon/engine/memory_manager.h"
 #include "device/device.h"
 #include "injector/forms/placed_variables.h"
@@ -55,14 +57,33 @@ struct ProfileRecord {
   bool ahead = false, shares_sms = false;  // how it was launched; see LaunchTarget
 };
 
+/// A constant of a kernel, in the program's module, and the copy that the kernel's forms read.
+struct ConstantPlace {
+  device::AddressRange own;
+  device::Address copy = 0;
+};
+
+/// How far a kernel is on its way to having forms.
+enum class FormProgress : std::uint8_t {
+  kNew,      // not launched yet
+  kWatched,  // launched; whether it matters is not known
+  kOrdered,  // being made
+  kSettled,  // there, or there will be none
+};
+
 struct FunctionRecord {
   device::Function function{};
   device::FunctionInfo info;
   std::uint32_t parameter_bytes = 0;  // of the whole block
   std::shared_ptr<const std::string> name;
   std::uint64_t module = 0;
-  device::Module device_module{};
-  const injector::KernelForms* forms = nullptr;  // lives as long as the module; null: none
+  FormProgress form_progress = FormProgress::kSettled;
+  std::uint64_t launches = 0;                    // until that
+  std::shared_ptr<FormMaker::Order> form_order;  // while kOrdered
+  FormMaker::Outcome made;                       // null: nothing was
+  device::Module form_module{};                  // of the forms; 0: none
+  const injector::KernelForms* forms = nullptr;  // those of `made`; null: none
+  std::vector<ConstantPlace> constants;          // that the forms read
   FormFunction worker, compact_worker, slice, profile;
   bool reason_told = false;  // why it does not run in the form asked for
   std::uint64_t code = 0;    // hash of the module's text
@@ -76,8 +97,8 @@ class ModuleStore {
  public:
   static constexpr std::size_t kMostModules = 4096;
   static constexpr std::size_t kMostFunctions = 65536;
-  static constexpr std::uint64_t kMostImageBytes = 256 << 20;  // of all images being sent
-  /// Of the engine's memory, that the modules take which are loaded (Device::host_bytes()).
+  /// Of the engine's memory, that the modules take which are loaded (Device::host_bytes()), with
+  /// what their forms are made from.
   static constexpr std::uint64_t kMostHostBytes = std::uint64_t{3} << 30;
   static constexpr std::size_t kMostPlaced = 8192;  // variables, of all modules
   static constexpr std::size_t kMostPlacedNameBytes = 4096;
@@ -86,15 +107,14 @@ class ModuleStore {
   /// Whether these bytes are host memory of the session, at an address of this process.
   using OwnsHost = std::function<bool(device::Address address, std::uint64_t bytes)>;
 
-  /// Both outlive it. `injects`: make the worker and slice forms of all kernels; `profiles`: and
-  /// the profile form.
+  /// All outlive it. Without a maker kernels have no forms. `session` is who orders them.
   ModuleStore(
-      device::Device& device, Compiler& compiler, bool injects, bool profiles,
+      device::Device& device, Compiler& compiler, FormMaker* maker, std::uint64_t session = 0,
       OwnsHost owns_host = [](device::Address, std::uint64_t) { return false; })
       : device_(device),
         compiler_(compiler),
-        injects_(injects),
-        profiles_(profiles),
+        maker_(maker),
+        session_(session),
         owns_host_(std::move(owns_host)) {}
   /// Requires: release() was called.
   ~ModuleStore();
@@ -108,8 +128,8 @@ class ModuleStore {
 
   /// Takes one chunk; the last one loads the module. kProtocol for chunks out of order.
   Result<void> add_chunk(const ipc::ModuleLoad& chunk, std::span<const std::byte> bytes);
-  /// Forgets the module and what belongs to it; returns what unload_now() takes once it is unused.
-  Result<device::Module> forget(std::uint64_t id);
+  /// Forgets the module and what belongs to it; returns what unload_now() takes once unused.
+  Result<std::vector<device::Module>> forget(std::uint64_t id);
   /// Any thread. Requires: no unfinished work uses it.
   void unload_now(device::Module module);
 
@@ -119,6 +139,9 @@ class ModuleStore {
   Result<const FunctionRecord*> add_function(std::uint64_t module, std::uint64_t id,
                                              const std::string& name);
   Result<FunctionRecord*> find_function(std::uint64_t id);
+  /// Before each launch of a kernel that is not settled: orders its forms once it matters, and
+  /// loads them when they are made.
+  void attend(FunctionRecord& kernel);
   Result<device::AddressRange> find_global(std::uint64_t module, const std::string& name);
   /// True if the bytes lie in one global variable that find_global() has told of.
   bool owns(device::Address address, std::uint64_t bytes) const;
@@ -128,10 +151,10 @@ class ModuleStore {
   void release();
 
  private:
-  struct Upload {
-    std::uint64_t total;
-    std::uint32_t image_kind;
-    std::vector<std::byte> bytes;
+  struct Module {
+    device::Module device{};
+    std::shared_ptr<const FormSource> source;  // null: its kernels have no forms
+    std::uint64_t code = 0;                    // hash of the image, for its kernels' profiles
   };
   struct Global {
     std::uint64_t bytes;
@@ -139,34 +162,40 @@ class ModuleStore {
   };
   /// What a module takes.
   struct Loaded {
-    std::uint64_t host_bytes = 0;
+    std::uint64_t host_bytes = 0;    // with what follows
+    std::uint64_t source_bytes = 0;  // that its forms are made from
     std::uint64_t charged = 0;
     bool retired = false;  // its charge is
   };
   class Charge;
 
-  Result<void> check_first_chunk(const ipc::ModuleLoad& chunk) const;
-  Result<void> load(std::uint64_t id, const Upload& upload);
-  Result<FormModule> load_ptx(std::string_view text, Charge& charge);
+  Result<void> may_begin(std::uint64_t id) const;
+  Result<void> load(std::uint64_t id, ModuleImage image);
+  Result<Module> load_image(std::uint64_t id, ModuleImage image, Charge& charge);
+  Result<Module> load_ptx(std::string text, Charge& charge);
+  Result<Module> load_elf(ModuleImage image, Charge& charge);
   Result<std::uint64_t> read_variables(std::string_view text);
-  Result<FormModule> load_image(std::uint64_t id, const Upload& upload, Charge& charge);
+  void settle(FunctionRecord& kernel, FormMaker::Outcome made);
+  Result<void> load_forms(FunctionRecord& kernel, const MadeForms& made);
+  Result<std::vector<std::byte>> placed_code(const MadeForms& made, device::Module module);
+  void retire(device::Module module);
   void give_back(const Loaded& loaded);
   Result<void> note_host_bytes(device::Module module);
   void forget_places(std::uint64_t id);
   Result<std::string> place_variables(std::uint64_t id, std::string_view text);
-  Result<const FormModule*> find_module(std::uint64_t id) const;
+  Result<const Module*> find_module(std::uint64_t id) const;
 
   device::Device& device_;
   Compiler& compiler_;
-  const bool injects_, profiles_;
+  FormMaker* const maker_;  // null: no forms
+  const std::uint64_t session_;
   const OwnsHost owns_host_;
   MemoryManager* memory_ = nullptr;  // null: nothing is charged
   ChargeMemory charge_;
   std::unordered_map<std::uint64_t, std::vector<injector::PlacedVariable>> placed_;  // by module
   std::size_t placed_count_ = 0;
-  std::unordered_map<std::uint64_t, Upload> uploads_;
-  std::uint64_t upload_bytes_ = 0;
-  std::unordered_map<std::uint64_t, FormModule> modules_;
+  ImageUploads uploads_;
+  std::unordered_map<std::uint64_t, Module> modules_;
   std::unordered_map<std::uint64_t, FunctionRecord> functions_;
   std::map<device::Address, Global> globals_;
   mutable std::mutex mutex_;                 // guards loaded_ and host_bytes_

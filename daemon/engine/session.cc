@@ -62,7 +62,7 @@ Session::Session(device::Device& device, Compiler& compiler, Executor& executor,
             return stream && (*stream)->blocking;
           },
           [this] { return group_.outstanding() >= kMostWatches; }),
-      modules_(device, compiler, executor.injects(), executor.profiles(),
+      modules_(device, compiler, executor.form_maker(), spec_.id,
                [this](device::Address address, std::uint64_t bytes) {
                  return host_blocks_.owns(address, bytes);
                }),

@@ -30,6 +30,7 @@ Result<void> Session::launch(const ipc::Command& command, Reply&) {
     return slate::fail(ErrorCode::kProtocol, "a launch with flags that there are not");
   const auto stream = streams_.find(request->stream);
   if (!stream) return std::unexpected(stream.error());
+  if (kernel.form_progress != FormProgress::kSettled) modules_.attend(kernel);
   const device::LaunchSpec spec{
       .function = kernel.function,
       .grid = grid,

@@ -28,10 +28,11 @@ Result<void> Session::module_load(const ipc::Command& command, Reply&) {
 Result<void> Session::module_unload(const ipc::Command& command, Reply&) {
   const auto request = command.as<ipc::IdCommand>();
   if (!request) return std::unexpected(request.error());
-  const auto module = modules_.forget(request->id);
-  if (!module) return std::unexpected(module.error());
-  return checked(
-      retirement_.after_present_work([this, unused = *module] { modules_.unload_now(unused); }));
+  auto unused = modules_.forget(request->id);
+  if (!unused) return std::unexpected(unused.error());
+  return checked(retirement_.after_present_work([this, modules = std::move(*unused)] {
+    for (const device::Module module : modules) modules_.unload_now(module);
+  }));
 }
 
 Result<void> Session::variable_place(const ipc::Command& command, Reply&) {

@@ -157,11 +157,12 @@ Result<device::Module> CudaDevice::load_module(device::ImageKind kind,
   return to_handle<device::Module>(*module);
 }
 
-Result<std::vector<std::byte>> CudaDevice::compile(std::string_view ptx) {
+Result<std::vector<std::byte>> CudaDevice::compile(std::string_view ptx,
+                                                   std::chrono::milliseconds most_cpu) {
   const Result<std::string> text =
       checked_image(device::ImageKind::kPtx, std::as_bytes(std::span(ptx)));
   if (!text) return std::unexpected(text.error());
-  return assembler_.compile(*text);
+  return assembler_.compile(*text, most_cpu);
 }
 
 void CudaDevice::unload_module(device::Module module) {

@@ -52,7 +52,9 @@ class CudaDevice final : public device::Device {
 
   Result<device::Module> load_module(device::ImageKind kind,
                                      std::span<const std::byte> image) override;
-  Result<std::vector<std::byte>> compile(std::string_view ptx) override;
+  using Device::compile;
+  Result<std::vector<std::byte>> compile(std::string_view ptx,
+                                         std::chrono::milliseconds most_cpu) override;
   Result<std::string> compiler_identity() const override { return assembler_.identity(); }
   void unload_module(device::Module module) override;
   Result<device::Function> find_function(device::Module module, const std::string& name) override;

@@ -42,14 +42,13 @@ class Child {
   Child& operator=(const Child&) = delete;
 
   /// What holds even if this process is killed meanwhile. Not being allowed to is no failure.
-  void limit(std::chrono::milliseconds time) const {
-    const auto seconds = static_cast<rlim_t>(std::chrono::ceil<std::chrono::seconds>(time).count());
-    const std::pair<__rlimit_resource, rlim_t> limits[] = {
-        {RLIMIT_CPU, seconds}, {RLIMIT_FSIZE, kMostFileBytes}, {RLIMIT_CORE, 0}};
-    for (const auto& [which, most] : limits) {
-      const rlimit both{most, most};
-      std::ignore = ::prlimit(pid_, which, &both, nullptr);
-    }
+  void limit(std::chrono::milliseconds cpu) const {
+    const auto seconds = static_cast<rlim_t>(std::chrono::ceil<std::chrono::seconds>(cpu).count());
+    const std::pair<__rlimit_resource, rlimit> limits[] = {
+        {RLIMIT_CPU, {seconds, seconds + 1}},
+        {RLIMIT_FSIZE, {kMostFileBytes, kMostFileBytes}},
+        {RLIMIT_CORE, {0, 0}}};
+    for (const auto& [which, most] : limits) std::ignore = ::prlimit(pid_, which, &most, nullptr);
   }
 
   /// Whether it has ended by itself before `deadline`.
@@ -111,7 +110,8 @@ void WorkDirectory::remove_leftovers() {
 }
 
 Result<Ended> run_program(const std::string& program, std::span<const std::string> arguments,
-                          const fs::path& words, std::chrono::milliseconds limit) {
+                          const fs::path& words, std::chrono::milliseconds limit,
+                          std::chrono::milliseconds most_cpu) {
   std::vector<std::string> all = {program};
   all.insert(all.end(), arguments.begin(), arguments.end());
   Spawn spawn;
@@ -126,7 +126,7 @@ Result<Ended> run_program(const std::string& program, std::span<const std::strin
   const auto pid = spawn.start(program, all);
   if (!pid) return std::unexpected(pid.error());
   Child child(*pid);
-  child.limit(limit);
+  child.limit(most_cpu);
   const auto ended = child.wait_until(deadline);
   if (!ended) return std::unexpected(ended.error());
   const int status = child.reap();

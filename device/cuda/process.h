@@ -38,9 +38,11 @@ struct Ended {
 
 /// Runs `program` (a path) with `arguments` in a process group of its own. What it says goes by way
 /// of the file `words`, which must not be there yet. When `limit` is over the whole group is
-/// killed, and that is kIo, as is a program that cannot be started.
+/// killed, and that is kIo, as is a program that cannot be started. After `most_cpu` of processor
+/// time, in whole seconds, the system ends it by SIGXCPU.
 Result<Ended> run_program(const std::string& program, std::span<const std::string> arguments,
-                          const std::filesystem::path& words, std::chrono::milliseconds limit);
+                          const std::filesystem::path& words, std::chrono::milliseconds limit,
+                          std::chrono::milliseconds most_cpu);
 
 /// All of a file. kIo when it cannot be read.
 Result<std::string> read_file(const std::filesystem::path& path,

@@ -1,6 +1,7 @@
 #include "device/cuda/ptxas.h"
 
 #include <fmt/core.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -75,6 +76,8 @@ std::string told(std::string words, const std::string& input) {
 
 Result<void> check_end(const std::string& program, const Ended& ended, const std::string& input) {
   const std::string words = told(ended.words, input);
+  if (WIFSIGNALED(ended.status) && WTERMSIG(ended.status) == SIGXCPU)
+    return fail(ErrorCode::kLimit, program + " was ended: it took too much processor time");
   if (WIFSIGNALED(ended.status)) {
     return fail(ErrorCode::kInternal,
                 fmt::format("{} was ended by signal {} ({}): {}", program, WTERMSIG(ended.status),
@@ -147,7 +150,8 @@ Result<Ptxas::Program> Ptxas::look() const {
   const auto directory = WorkDirectory::make();
   if (!directory) return useless(directory.error().message);
   const std::string arguments[] = {"--version"};
-  const auto ended = run_program(*path, arguments, directory->path() / "words", kVersionLimit);
+  const auto ended =
+      run_program(*path, arguments, directory->path() / "words", kVersionLimit, kVersionLimit);
   if (!ended) return useless(ended.error().message);
   if (const auto good = check_end(*path, *ended, ""); !good) return useless(good.error().message);
   const std::string words = one_line(ended->words);
@@ -161,7 +165,8 @@ Result<Ptxas::Program> Ptxas::look() const {
                  .identity = fmt::format("{}; sm_{}{}", words, settings_.major, settings_.minor)};
 }
 
-Result<std::vector<std::byte>> Ptxas::compile(std::string_view ptx) const {
+Result<std::vector<std::byte>> Ptxas::compile(std::string_view ptx,
+                                              std::chrono::milliseconds most_cpu) const {
   const Result<Program>& program = this->program();
   if (!program) return std::unexpected(program.error());
   const auto directory = WorkDirectory::make();
@@ -175,8 +180,8 @@ Result<std::vector<std::byte>> Ptxas::compile(std::string_view ptx) const {
   // Whole programs, at the assembler's own level of optimisation: as the driver compiles.
   const std::string arguments[] = {
       "-arch=" + architecture_for(ptx, settings_.major, settings_.minor), input, "-o", output};
-  const auto ended =
-      run_program(program->path, arguments, directory->path() / "words", settings_.limit);
+  const auto ended = run_program(program->path, arguments, directory->path() / "words",
+                                 settings_.most_wait, most_cpu);
   if (!ended) return std::unexpected(ended.error());
   if (auto good = check_end(program->path, *ended, input); !good) {
     return std::unexpected(std::move(good.error()));

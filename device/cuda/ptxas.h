@@ -20,8 +20,8 @@ struct PtxasSettings {
   std::string path;                 // empty: find_ptxas() looks for it
   int major = 0, minor = 0;         // compute capability to compile for
   std::int32_t driver_version = 0;  // 13000: the driver that will load the code
-  std::chrono::milliseconds limit =
-      std::chrono::minutes(10);  // of one compilation; under half an hour
+  /// Of one compilation, whatever else the machine has to do; under half an hour.
+  std::chrono::milliseconds most_wait = std::chrono::minutes(10);
 };
 
 /// `configured` if that is not empty, else the first of $CUDA_HOME/bin, $PATH (absolute entries)
@@ -43,10 +43,12 @@ class Ptxas {
   /// say its version, or its CUDA is a major version that the driver is too old for.
   Result<std::string> identity() const;
 
-  /// A cubin. kInvalidPtx with the assembler's words where it refuses the text, kIo where it takes
-  /// too long or cannot be run, kInternal where it crashes or writes no code, and as identity().
-  /// Requires: no NUL in `ptx`.
-  Result<std::vector<std::byte>> compile(std::string_view ptx) const;
+  /// A cubin. kInvalidPtx with the assembler's words where it refuses the text, kLimit where it
+  /// takes more than `most_cpu` of processor time, kIo where it cannot be run or has so little of a
+  /// processor that it takes `most_wait`, kInternal where it crashes or writes no code, and as
+  /// identity(). Requires: no NUL in `ptx`.
+  Result<std::vector<std::byte>> compile(
+      std::string_view ptx, std::chrono::milliseconds most_cpu = std::chrono::minutes(10)) const;
 
  private:
   struct Program {

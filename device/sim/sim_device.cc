@@ -107,7 +107,7 @@ Result<std::string> SimDevice::compiler_identity() const {
       "the simulated device executes PTX itself: there is no machine code to compile it to");
 }
 
-Result<std::vector<std::byte>> SimDevice::compile(std::string_view) {
+Result<std::vector<std::byte>> SimDevice::compile(std::string_view, std::chrono::milliseconds) {
   return std::unexpected(compiler_identity().error());
 }
 
@@ -241,6 +241,11 @@ Result<void> SimDevice::launch(const device::LaunchSpec& spec, device::Stream st
   auto view = memory_->view(spec.arena);
   if (!view) return std::unexpected(std::move(view.error()));
   view->globals = target->globals;
+  if (spec.variables_of != device::Function{}) {
+    const auto kernel = modules_.target(spec.variables_of);
+    if (!kernel) return std::unexpected(kernel.error());
+    view->globals = kernel->globals;
+  }
   view->constants = target->constants;
   view->control = spec.control;
 

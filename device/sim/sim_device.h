@@ -40,7 +40,9 @@ class SimDevice final : public device::Device {
 
   Result<device::Module> load_module(device::ImageKind kind,
                                      std::span<const std::byte> image) override;
-  Result<std::vector<std::byte>> compile(std::string_view ptx) override;
+  using Device::compile;
+  Result<std::vector<std::byte>> compile(std::string_view ptx,
+                                         std::chrono::milliseconds most_cpu) override;
   Result<std::string> compiler_identity() const override;
   void unload_module(device::Module module) override;
   /// Each module has chunks of its own.

@@ -30,6 +30,7 @@ class KeyBuilder {
  public:
   KeyBuilder();
   ~KeyBuilder();
+  KeyBuilder(KeyBuilder&& other) noexcept;
   KeyBuilder(const KeyBuilder&) = delete;
   KeyBuilder& operator=(const KeyBuilder&) = delete;
   /// Parts are framed by their lengths: ("ab", "c") and ("a", "bc") differ.

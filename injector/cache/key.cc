@@ -18,6 +18,8 @@ struct KeyBuilder::State {
 
 KeyBuilder::KeyBuilder() : state_(std::make_unique<State>()) {}
 
+KeyBuilder::KeyBuilder(KeyBuilder&& other) noexcept = default;
+
 KeyBuilder::~KeyBuilder() = default;
 
 KeyBuilder& KeyBuilder::add(std::string_view label, std::string_view part) {

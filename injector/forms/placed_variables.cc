@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "injector/ptx/printer.h"
@@ -72,11 +74,16 @@ Result<void> drop_declarations(const ptx::Module& module, const Places& places,
   return {};
 }
 
+/// Instructions that bring a variable's address, plus an offset, into a register.
+using LoadAddress = std::function<std::string(std::uint32_t variable, std::int64_t offset,
+                                              const std::string& register_name)>;
+
 /// One instruction's uses of placed variables, each through a register of its own: few operands may
 /// be numbers of 64 bits.
 class Uses {
  public:
-  Uses(const Places& places, std::vector<ptx::Edit>& edits) : places_(places), edits_(edits) {}
+  Uses(const Places& places, LoadAddress load, std::vector<ptx::Edit>& edits)
+      : places_(places), load_(std::move(load)), edits_(edits) {}
 
   void replace(const ptx::Instruction& instruction) {
     prologue_.clear();
@@ -93,19 +100,31 @@ class Uses {
         operand.kind == ptx::Operand::Kind::kSymbol && operand.reference == ptx::Reference::kGlobal;
     if (is_name && places_[operand.index]) {
       const std::string name = fmt::format("%slate_placed{}", count_++);
-      const std::uint64_t address =
-          *places_[operand.index] + static_cast<std::uint64_t>(operand.integer);
-      prologue_ += fmt::format(".reg .b64 {}; mov.b64 {}, {:#x}; ", name, name, address);
+      prologue_ +=
+          fmt::format(".reg .b64 {}; {}", name, load_(operand.index, operand.integer, name));
       edits_.push_back(ptx::replace(operand.span, name));
     }
     for (const ptx::Operand& part : operand.parts) visit(part);
   }
 
   const Places& places_;
+  const LoadAddress load_;
   std::vector<ptx::Edit>& edits_;
   std::string prologue_;
   int count_ = 0;
 };
+
+/// The module's text without these variables, whose uses go by `load`.
+Result<std::string> without(const ptx::Module& module, const Places& places, LoadAddress load,
+                            std::vector<ptx::Edit> edits) {
+  if (const auto ok = drop_declarations(module, places, edits); !ok)
+    return std::unexpected(ok.error());
+  Uses uses(places, std::move(load), edits);
+  for (const ptx::Function& function : module.functions) {
+    for (const ptx::Instruction& instruction : function.instructions) uses.replace(instruction);
+  }
+  return ptx::apply_edits(module, std::move(edits));
+}
 
 }  // namespace
 
@@ -114,14 +133,41 @@ Result<std::string> place_variables(const ptx::Module& module,
   const auto places = find_places(module, placed);
   if (!places) return std::unexpected(places.error());
   if (const auto ok = check_contents(module, *places); !ok) return std::unexpected(ok.error());
-  std::vector<ptx::Edit> edits;
-  if (const auto ok = drop_declarations(module, *places, edits); !ok)
-    return std::unexpected(ok.error());
-  Uses uses(*places, edits);
-  for (const ptx::Function& function : module.functions) {
-    for (const ptx::Instruction& instruction : function.instructions) uses.replace(instruction);
+  const auto load = [&](std::uint32_t variable, std::int64_t offset, const std::string& name) {
+    const std::uint64_t address = *(*places)[variable] + static_cast<std::uint64_t>(offset);
+    return fmt::format("mov.b64 {}, {:#x}; ", name, address);
+  };
+  return without(module, *places, load, {});
+}
+
+Result<std::string> tabulate_variables(const ptx::Module& module, std::vector<std::string>& names) {
+  names.clear();
+  Places rows(module.variables.size());
+  std::uint32_t first = static_cast<std::uint32_t>(module.text.size());
+  for (std::size_t i = 0; i < module.variables.size(); ++i) {
+    const ptx::Variable& variable = module.variables[i];
+    first = std::min(first, variable.span.begin);
+    if (variable.space != ptx::Space::kGlobal) continue;
+    if (variable.is_extern || variable.is_managed || variable.bytes == 0) {
+      return fail(ErrorCode::kNotSupported,
+                  fmt::format("{} is no plain variable of the module", variable.name));
+    }
+    rows[i] = names.size();
+    names.emplace_back(variable.name);
   }
-  return ptx::apply_edits(module, std::move(edits));
+  if (names.empty()) return module.text;
+  for (const ptx::Function& function : module.functions) {
+    if (!function.is_prototype) first = std::min(first, function.span.begin);
+  }
+  const auto load = [&](std::uint32_t variable, std::int64_t offset, const std::string& name) {
+    std::string text =
+        fmt::format("ld.const.b64 {}, [{}+{}]; ", name, kVariableTable, 8 * *rows[variable]);
+    if (offset != 0) text += fmt::format("add.s64 {}, {}, {}; ", name, name, offset);
+    return text;
+  };
+  return without(module, rows, load,
+                 {ptx::insert_at(first, fmt::format(".visible .const .align 8 .b64 {}[{}];\n",
+                                                    kVariableTable, names.size()))});
 }
 
 }  // namespace slate::injector

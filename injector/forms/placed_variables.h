@@ -1,11 +1,14 @@
-// Variables that lie where the host wants them: each use of one becomes its address, and its
-// declaration goes away. What CUDA calls managed variables are such: host and kernels then reach
-// one copy, in memory that both have at one address. Text in, text out, any thread.
+// Variables that lie outside the module: each use of one becomes its address, and its declaration
+// goes away. CUDA's managed variables are such: the address is known, and host and kernels reach
+// one copy. The variables of a kernel's forms are such, too: they are those of the program's own
+// module, whose addresses are known only after loading. Text in, text out, any thread.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "injector/ptx/module.h"
@@ -24,5 +27,13 @@ struct PlacedVariable {
 /// what that is.
 Result<std::string> place_variables(const ptx::Module& module,
                                     std::span<const PlacedVariable> placed);
+
+/// Name of the table of tabulate_variables(), a constant of 64-bit addresses.
+inline constexpr std::string_view kVariableTable = "__slate_variables";
+
+/// The module's text without its .global variables. Their uses read their addresses from the table,
+/// which the loader of the module fills in; `names` gets the variables in the table's order. Their
+/// initial contents go. kNotSupported for a variable that is managed, extern or a texture.
+Result<std::string> tabulate_variables(const ptx::Module& module, std::vector<std::string>& names);
 
 }  // namespace slate::injector

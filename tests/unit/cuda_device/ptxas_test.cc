@@ -78,7 +78,7 @@ class PtxasTest : public testing::Test {
     settings.path = path;
     settings.major = 9;
     settings.driver_version = driver_version;
-    settings.limit = limit;
+    settings.most_wait = limit;
     return std::make_unique<Ptxas>(settings);
   }
   /// The error of compiling kGood with a script that knows its version and then does `text`.

@@ -22,7 +22,7 @@ class CompilerTest : public testing::Test {
   ErrorCode load(Compiler& compiler, std::string_view ptx) {
     const auto module = compiler.load(std::as_bytes(std::span(ptx)));
     if (!module) return module.error().code;
-    modules_.push_back(*module);
+    modules_.push_back(module->module);
     return ErrorCode::kNone;
   }
   std::vector<std::filesystem::path> entries() const {
@@ -139,19 +139,20 @@ TEST_F(CompilerTest, TextThatDoesNotCompileIsToldAndNotKept) {
 TEST_F(CompilerTest, TextAskedForByTwoAtOnceIsCompiledOnce) {
   const auto compiler = open();
   device_.hold_compiler(true);
-  std::vector<device::Module> modules(4);
+  std::vector<Compiler::Loaded> all(4);
   std::vector<std::thread> threads;
-  for (device::Module& module : modules) {
+  for (Compiler::Loaded& loaded : all) {
     threads.emplace_back(
-        [&] { module = compiler->load(TestSession::text("text")).value_or(device::Module{}); });
+        [&] { loaded = compiler->load(TestSession::text("text")).value_or(Compiler::Loaded{}); });
   }
   while (device_.compilations() == 0) std::this_thread::yield();
   device_.hold_compiler(false);
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(device_.compilations(), 1u);
-  for (const device::Module module : modules) {
-    EXPECT_NE(module, device::Module{});
-    modules_.push_back(module);
+  for (const Compiler::Loaded& loaded : all) {
+    EXPECT_NE(loaded.module, device::Module{});
+    EXPECT_NE(loaded.code, nullptr);
+    modules_.push_back(loaded.module);
   }
 }
 
@@ -165,7 +166,7 @@ TEST_F(CompilerTest, OneSlowTextDoesNotHoldUpAnother) {
   device_.hold_compiler(false);
   slow.join();
   ASSERT_TRUE(known);
-  modules_.push_back(*known);
+  modules_.push_back(known->module);
 }
 
 TEST_F(CompilerTest, WithoutACacheTheDeviceGetsTheText) {

@@ -132,6 +132,7 @@ TEST_F(EngineTest, StatusTellsOfTheCompileCache) {
   EngineSettings settings;
   settings.cache_directory = directory.path();
   settings.cache_bytes = 1 << 20;
+  settings.form = FormChoice::kNative;  // forms are looked for there, too
   start(std::move(settings), "fake");
   for (const std::uint64_t id : {1u, 2u}) {
     auto client = connect(id);

@@ -101,7 +101,9 @@ class ExecutorTest : public testing::Test {
     device_ = std::move(device);
     compiler_ = std::make_unique<Compiler>(*device_, nullptr);
     completer_ = std::make_unique<Completer>(*device_);
-    forms_ = std::make_unique<FormService>(*device_, FormChoice::kAuto, true);
+    maker_ = std::make_unique<FormMaker>(*compiler_,
+                                         FormMaker::Settings{.profiles = true, .at_once = true});
+    forms_ = std::make_unique<FormService>(*device_, FormChoice::kAuto, true, maker_.get());
     trace_ = std::make_unique<Trace>(4096);
     executor_ =
         std::make_unique<Executor>(*device_, *forms_, *completer_, *trace_, policy, settings);
@@ -157,6 +159,7 @@ class ExecutorTest : public testing::Test {
   std::unique_ptr<device::Device> device_;
   std::unique_ptr<Compiler> compiler_;
   std::unique_ptr<Completer> completer_;
+  std::unique_ptr<FormMaker> maker_;
   std::unique_ptr<FormService> forms_;
   std::unique_ptr<Trace> trace_;
   std::unique_ptr<Executor> executor_;

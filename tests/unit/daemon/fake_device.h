@@ -101,7 +101,9 @@ class FakeDevice : public device::Device {
   void unmap_host(device::AddressRange range) override;
   Result<device::Module> load_module(device::ImageKind kind,
                                      std::span<const std::byte> image) override;
-  Result<std::vector<std::byte>> compile(std::string_view ptx) override;
+  using Device::compile;
+  Result<std::vector<std::byte>> compile(std::string_view ptx,
+                                         std::chrono::milliseconds most_cpu) override;
   Result<std::string> compiler_identity() const override;
   void unload_module(device::Module module) override;
   std::uint64_t host_bytes(device::Module) override { return host_bytes_; }

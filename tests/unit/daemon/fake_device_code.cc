@@ -27,7 +27,8 @@ Result<device::Module> FakeDevice::load_module(device::ImageKind kind,
   return device::Module{next_++};
 }
 
-Result<std::vector<std::byte>> FakeDevice::compile(std::string_view ptx) {
+Result<std::vector<std::byte>> FakeDevice::compile(std::string_view ptx,
+                                                   std::chrono::milliseconds) {
   std::unique_lock lock(mutex_);
   if (compiler_.empty()) return fail(ErrorCode::kNotSupported, "no compiler");
   ++compilations_;

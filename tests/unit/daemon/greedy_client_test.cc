@@ -154,7 +154,8 @@ class GreedyModuleTest : public testing::Test {
   FakeDevice device_;
   Compiler compiler_{device_, nullptr};
   std::unique_ptr<MemoryManager> memory_ = *MemoryManager::make(device_, kLimit);
-  ModuleStore store_{device_, compiler_, true, false};
+  FormMaker maker_{compiler_, {.profiles = false, .at_once = true}};
+  ModuleStore store_{device_, compiler_, &maker_};
 };
 
 TEST_F(GreedyModuleTest, VariablesOfAModuleWithFormsAreChargedOnce) {
@@ -163,9 +164,10 @@ TEST_F(GreedyModuleTest, VariablesOfAModuleWithFormsAreChargedOnce) {
   EXPECT_EQ(load(2, variables(40 << 20)).error().code, ErrorCode::kOutOfMemory);
   EXPECT_EQ(device_.loaded().size(), 1u);
   EXPECT_EQ(memory_->charged(), 40u << 20);
-  const auto module = store_.forget(1);
-  ASSERT_TRUE(module);
-  store_.unload_now(*module);
+  const auto modules = store_.forget(1);
+  ASSERT_TRUE(modules);
+  ASSERT_EQ(modules->size(), 1u);
+  store_.unload_now(modules->front());
   EXPECT_EQ(memory_->charged(), 0u);
 }
 
@@ -209,9 +211,12 @@ TEST_F(GreedyModuleTest, WhatIsTooLargeToBeRewrittenIsLoadedAsItIs) {
   ASSERT_TRUE(load(1, text));
   ASSERT_EQ(device_.loaded().size(), 1u);
   EXPECT_TRUE(device_.loaded()[0] == "ptx:" + text);
-  const auto function = store_.add_function(1, 1, "k");
-  ASSERT_TRUE(function);
-  EXPECT_EQ((*function)->forms, nullptr);
+  ASSERT_TRUE(store_.add_function(1, 1, "k"));
+  FunctionRecord& kernel = **store_.find_function(1);
+  store_.attend(kernel);
+  EXPECT_EQ(kernel.form_progress, FormProgress::kSettled);
+  EXPECT_EQ(kernel.form_module, device::Module{});
+  EXPECT_EQ(device_.loaded().size(), 1u);
 }
 
 TEST_F(GreedyModuleTest, AnImageForWhichNoMemoryIsLeftIsForgotten) {

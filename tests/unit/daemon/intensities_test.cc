@@ -160,7 +160,9 @@ class IntensitiesTest : public testing::Test {
     device_ = std::move(*device::open_device("sim:sms=4,memory=256M"));
     compiler_ = std::make_unique<Compiler>(*device_, nullptr);
     completer_ = std::make_unique<Completer>(*device_);
-    forms_ = std::make_unique<FormService>(*device_, FormChoice::kAuto, profiles);
+    maker_ = std::make_unique<FormMaker>(
+        *compiler_, FormMaker::Settings{.profiles = profiles, .at_once = true});
+    forms_ = std::make_unique<FormService>(*device_, FormChoice::kAuto, profiles, maker_.get());
     trace_ = std::make_unique<Trace>(0);
     const PolicyMaker inner = policy_maker(policy, settings);
     executor_ = std::make_unique<Executor>(
@@ -223,6 +225,7 @@ class IntensitiesTest : public testing::Test {
   std::unique_ptr<device::Device> device_;
   std::unique_ptr<Compiler> compiler_;
   std::unique_ptr<Completer> completer_;
+  std::unique_ptr<FormMaker> maker_;
   std::unique_ptr<FormService> forms_;
   std::unique_ptr<Trace> trace_;
   std::atomic<int> coruns_{0};

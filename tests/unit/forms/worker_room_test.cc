@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "daemon/dispatch/form_module.h"
+#include "bench/form_module.h"
 #include "daemon/dispatch/worker_launch.h"
 #include "injector/ptx/module.h"
 #include "tests/unit/sim_device/sim_fixture.h"
@@ -66,11 +66,8 @@ class WorkerRoomTest : public sim::SimFixture {
   explicit WorkerRoomTest(bool is_slow = false) : is_slow_(is_slow) {}
   void SetUp() override {
     open("sms=4,memory=64M,seed=1,quantum=7,max_kernel_seconds=60");
-    const auto forms =
-        daemon::load_forms(*device_, daemon::rewriter_of(kPtx), [&](std::string_view text) {
-          const std::string used = is_slow_ ? slow(text) : std::string(text);
-          return device_->load_module(device::ImageKind::kPtx, std::as_bytes(std::span(used)));
-        });
+    const auto forms = bench::load_with_forms(
+        *device_, kPtx, [&](std::string text) { return is_slow_ ? slow(text) : text; });
     ASSERT_TRUE(forms) << forms.error().message;
     module_ = forms->module;
     launch_.spec.function = function(forms->find("wait_and_count")->worker);

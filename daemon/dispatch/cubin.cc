@@ -1,0 +1,128 @@
+#include "daemon/dispatch/cubin.h"
+
+#include <elf.h>
+
+#include <cstring>
+
+namespace slate::daemon {
+namespace {
+
+// Attributes of .nv.info, as `ptxas -v` confirms them: records of a format byte, an attribute byte
+// and, in the format with a value of its own, a size. The attributes wanted here have a symbol's
+// number and a number.
+constexpr std::uint8_t kSizedValue = 4;
+constexpr std::uint8_t kMinimalStack = 0x12;
+constexpr std::uint8_t kRegisterCount = 0x2f;
+
+template <typename T>
+std::optional<T> read(std::span<const std::byte> bytes, std::uint64_t offset) {
+  if (offset > bytes.size() || bytes.size() - offset < sizeof(T)) return std::nullopt;
+  T value;
+  std::memcpy(&value, bytes.data() + offset, sizeof(T));
+  return value;
+}
+
+class Image {
+ public:
+  explicit Image(std::span<const std::byte> bytes) : bytes_(bytes) {
+    const auto header = read<Elf64_Ehdr>(bytes, 0);
+    if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) return;
+    sections_at_ = header->e_shoff;
+    count_ = header->e_shnum;
+    names_ = section(header->e_shstrndx).value_or(Elf64_Shdr{});
+  }
+
+  std::size_t section_count() const { return count_; }
+
+  std::optional<Elf64_Shdr> section(std::size_t index) const {
+    if (index >= count_) return std::nullopt;
+    return read<Elf64_Shdr>(bytes_, sections_at_ + index * sizeof(Elf64_Shdr));
+  }
+
+  std::span<const std::byte> contents(const Elf64_Shdr& section) const {
+    if (section.sh_type == SHT_NOBITS || section.sh_offset > bytes_.size() ||
+        section.sh_size > bytes_.size() - section.sh_offset) {
+      return {};
+    }
+    return bytes_.subspan(section.sh_offset, section.sh_size);
+  }
+
+  /// Whether the name at `offset` of a table of strings is `wanted`: reads no more than that.
+  bool is_named(const Elf64_Shdr& strings, std::uint32_t offset, std::string_view wanted) const {
+    const auto text = contents(strings);
+    if (offset >= text.size() || text.size() - offset <= wanted.size()) return false;
+    return std::memcmp(text.data() + offset, wanted.data(), wanted.size()) == 0 &&
+           text[offset + wanted.size()] == std::byte{0};
+  }
+
+  std::optional<Elf64_Shdr> find_section(std::string_view name) const {
+    for (std::size_t i = 0; i < count_; ++i) {
+      const auto each = section(i);
+      if (each && is_named(names_, each->sh_name, name)) return each;
+    }
+    return std::nullopt;
+  }
+
+  struct Found {
+    Elf64_Sym symbol;
+    std::uint32_t number = 0;
+  };
+  std::optional<Found> find_symbol(std::string_view name) const {
+    const auto table = find_section(".symtab");
+    const auto strings = table ? section(table->sh_link) : std::nullopt;
+    if (!strings) return std::nullopt;
+    const auto bytes = contents(*table);
+    for (std::uint32_t i = 0; i < bytes.size() / sizeof(Elf64_Sym); ++i) {
+      const auto symbol = *read<Elf64_Sym>(bytes, i * sizeof(Elf64_Sym));
+      if (is_named(*strings, symbol.st_name, name)) return Found{symbol, i};
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::span<const std::byte> bytes_;
+  std::uint64_t sections_at_ = 0;
+  std::size_t count_ = 0;
+  Elf64_Shdr names_{};
+};
+
+}  // namespace
+
+std::optional<CodeNeeds> needs_of(std::span<const std::byte> cubin, std::string_view kernel) {
+  const Image image(cubin);
+  const auto found = image.find_symbol(kernel);
+  const auto section = image.find_section(".nv.info");
+  if (!found || !section) return std::nullopt;
+  std::optional<CodeNeeds> needs;
+  std::uint32_t stack = 0;
+  auto rest = image.contents(*section);
+  while (rest.size() >= 4) {
+    const auto format = static_cast<std::uint8_t>(rest[0]);
+    const auto attribute = static_cast<std::uint8_t>(rest[1]);
+    const std::size_t size = format == kSizedValue ? *read<std::uint16_t>(rest, 2) : 0;
+    rest = rest.subspan(4);
+    if (size > rest.size()) return std::nullopt;
+    const auto symbol = read<std::uint32_t>(rest.first(size), 0);
+    const auto value = read<std::uint32_t>(rest.first(size), 4);
+    rest = rest.subspan(size);
+    if (!symbol || !value || *symbol != found->number) continue;
+    if (attribute == kRegisterCount) needs = CodeNeeds{.registers = *value, .stack_bytes = 0};
+    if (attribute == kMinimalStack) stack = *value;
+  }
+  if (needs) needs->stack_bytes = stack;
+  return needs;
+}
+
+std::span<std::byte> contents_of(std::span<std::byte> cubin, std::string_view variable) {
+  const Image image(cubin);
+  const auto found = image.find_symbol(variable);
+  const auto section = found ? image.section(found->symbol.st_shndx) : std::nullopt;
+  if (!section) return {};
+  const auto contents = image.contents(*section);
+  const Elf64_Sym& symbol = found->symbol;
+  if (symbol.st_value > contents.size() || symbol.st_size > contents.size() - symbol.st_value)
+    return {};
+  return cubin.subspan(section->sh_offset + symbol.st_value, symbol.st_size);
+}
+
+}  // namespace slate::daemon

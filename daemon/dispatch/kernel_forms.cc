@@ -1,0 +1,208 @@
+#include "daemon/dispatch/kernel_forms.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <iterator>
+#include <optional>
+
+#include "daemon/dispatch/cubin.h"
+#include "injector/forms/placed_variables.h"
+#include "injector/ptx/printer.h"
+
+namespace slate::daemon {
+namespace {
+
+/// With so many, an SM's registers suffice for all the threads that it can hold.
+constexpr std::uint32_t kFreeRegisters = 32;
+constexpr std::uint32_t kRegisterUnit = 8;  // hardware gives them out in eights
+constexpr int kMostAttempts = 2;            // with a limit, and lean with a limit
+
+using Clock = std::chrono::steady_clock;
+
+/// The text of a kernel's forms alone, without the kernel.
+struct FormText {
+  std::string ptx;
+  injector::KernelForms forms;
+  std::vector<std::string> variables;
+};
+
+bool has_any(const injector::KernelForms& forms) {
+  return !forms.worker.empty() || !forms.slice.empty() || !forms.profile.empty();
+}
+
+Result<FormText> text_of_forms(const ptx::Module& kernel, const injector::InjectOptions& options) {
+  auto injected = injector::inject(kernel, options);
+  if (!injected) return std::unexpected(injected.error());
+  if (injected->kernels.size() != 1)
+    return fail(ErrorCode::kInternal, "more than the kernel was extracted");
+  FormText result{.ptx = {}, .forms = std::move(injected->kernels.front()), .variables = {}};
+  if (!has_any(result.forms)) return result;
+  const ptx::Function& native = kernel.functions[result.forms.analysis.function];
+  auto forms_only = ptx::apply_edits(injected->ptx, {ptx::remove(native.span)});
+  if (!forms_only) return std::unexpected(forms_only.error());
+  const auto parsed =
+      ptx::parse(std::move(*forms_only), ptx::ParseLimits::for_text(injected->ptx.size()));
+  if (!parsed) return std::unexpected(parsed.error());
+  auto text = injector::tabulate_variables(**parsed, result.variables);
+  if (!text) return std::unexpected(text.error());
+  result.ptx = std::move(*text);
+  return result;
+}
+
+/// The most that any of these kernels needs; empty names are none.
+std::optional<CodeNeeds> most_needs(std::span<const std::byte> code,
+                                    std::initializer_list<std::string_view> kernels) {
+  CodeNeeds most;
+  for (const std::string_view kernel : kernels) {
+    if (kernel.empty()) continue;
+    const auto needs = needs_of(code, kernel);
+    if (!needs) return std::nullopt;
+    most.registers = std::max(most.registers, needs->registers);
+    most.stack_bytes = std::max(most.stack_bytes, needs->stack_bytes);
+  }
+  return most;
+}
+
+/// A tighter limit for the worker form, if it needs one.
+std::optional<injector::RegisterLimit> tighten(const injector::KernelForms& forms,
+                                               const CodeNeeds& native,
+                                               std::span<const std::byte> code,
+                                               const std::optional<injector::RegisterLimit>& now) {
+  if (forms.worker.empty()) return std::nullopt;
+  const auto worker = most_needs(code, {forms.worker, forms.compact_worker});
+  if (!worker) return std::nullopt;
+  if (!now) {
+    const std::uint32_t rounded =
+        (native.registers + kRegisterUnit - 1) / kRegisterUnit * kRegisterUnit;
+    const std::uint32_t most = std::max(kFreeRegisters, rounded);
+    if (worker->registers <= most) return std::nullopt;
+    return injector::RegisterLimit{.most = most, .lean = false};
+  }
+  if (now->lean || worker->stack_bytes <= native.stack_bytes) return std::nullopt;
+  return injector::RegisterLimit{.most = now->most, .lean = true};
+}
+
+/// Reasons in the kernel or its text, which will be the same next time.
+bool is_about_code(ErrorCode code) {
+  return code == ErrorCode::kInvalidPtx || code == ErrorCode::kNotSupported ||
+         code == ErrorCode::kInternal || code == ErrorCode::kSymbolNotFound ||
+         code == ErrorCode::kInvalidValue || code == ErrorCode::kLimit;
+}
+
+std::string reason_of(const injector::KernelForms& forms) {
+  return forms.analysis.worker.why_not.empty() ? forms.analysis.slice.why_not
+                                               : forms.analysis.worker.why_not;
+}
+
+std::vector<std::byte> bytes_of(std::string_view text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+class Maker {
+ public:
+  Maker(const FormOrder& order, const FormCompiler& compile) : order_(order), compile_(compile) {}
+
+  Result<void> run(const ptx::Module& module) {
+    auto extracted = injector::extract_kernel(module, order_.kernel);
+    if (!extracted) return std::unexpected(extracted.error());
+    const std::size_t size = extracted->ptx.size();
+    const auto kernel = ptx::parse(std::move(extracted->ptx), ptx::ParseLimits::for_text(size));
+    if (!kernel) return std::unexpected(kernel.error());
+    made_.constants = std::move(extracted->constants);
+    injector::InjectOptions options{.profile = order_.profile, .most_registers = {}};
+    if (const auto done = attempt(**kernel, options); !done) return done;
+    return fit(**kernel, options);
+  }
+
+  MadeForms& made() { return made_; }
+
+ private:
+  /// Makes the forms; keeps what was there if that fails.
+  Result<void> attempt(const ptx::Module& kernel, const injector::InjectOptions& options) {
+    auto text = text_of_forms(kernel, options);
+    if (!text) return std::unexpected(text.error());
+    text->forms.analysis.name = {};
+    if (!has_any(text->forms)) {
+      made_.why_none = reason_of(text->forms);
+      made_.forms = std::move(text->forms);
+      return {};
+    }
+    auto code =
+        compile_ ? compile_(text->ptx) : Result<std::vector<std::byte>>(bytes_of(text->ptx));
+    if (!code) return std::unexpected(code.error());
+    made_.kind = compile_ ? device::ImageKind::kCubin : device::ImageKind::kPtx;
+    made_.code = std::move(*code);
+    made_.forms = std::move(text->forms);
+    made_.variables = std::move(text->variables);
+    return {};
+  }
+
+  /// Code that cannot do with so few registers stays as it is: then fewer workers fit.
+  Result<void> fit(const ptx::Module& kernel, injector::InjectOptions& options) {
+    const auto native = needs_of(order_.native, order_.kernel);
+    if (!compile_ || !native) return {};
+    std::optional<injector::RegisterLimit> limit;
+    for (int i = 0; i < kMostAttempts && !made_.code.empty(); ++i) {
+      limit = tighten(made_.forms, *native, made_.code, limit);
+      if (!limit) break;
+      options.most_registers[order_.kernel] = *limit;
+      if (const auto done = attempt(kernel, options); !done) break;
+    }
+    return {};
+  }
+
+  const FormOrder& order_;
+  const FormCompiler& compile_;
+  MadeForms made_;
+};
+
+}  // namespace
+
+MadeForms without_forms(const std::string& kernel, const std::string& why) {
+  MadeForms made;
+  made.forms.name = kernel;
+  injector::EntryAnalysis& analysis = made.forms.analysis;
+  analysis.worker.why_not = analysis.slice.why_not = analysis.profile.why_not = why;
+  made.why_none = why;
+  return made;
+}
+
+Result<MadeForms> make_forms(const ptx::Module& module, const FormOrder& order,
+                             const FormCompiler& compile) {
+  const auto begin = Clock::now();
+  Maker maker(order, compile);
+  const auto done = maker.run(module);
+  if (!done && !is_about_code(done.error().code)) return std::unexpected(done.error());
+  MadeForms made =
+      done ? std::move(maker.made()) : without_forms(order.kernel, done.error().message);
+  made.cost_ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+  return made;
+}
+
+Result<std::vector<std::byte>> code_with_addresses(const MadeForms& made,
+                                                   std::span<const device::Address> addresses) {
+  std::vector<std::byte> code = made.code;
+  if (made.variables.empty()) return code;
+  const auto bytes = std::as_bytes(addresses);
+  if (made.kind == device::ImageKind::kCubin) {
+    const auto table = contents_of(code, injector::kVariableTable);
+    if (table.size() != bytes.size())
+      return fail(ErrorCode::kInternal, "the forms' code has no table for its variables");
+    std::ranges::copy(bytes, table.begin());
+    return code;
+  }
+  const std::string_view text(reinterpret_cast<const char*>(code.data()), code.size());
+  const std::string declared = fmt::format("{}[{}]", injector::kVariableTable, addresses.size());
+  const std::size_t at = text.find(declared);
+  if (at == text.npos)
+    return fail(ErrorCode::kInternal, "the forms' text has no table for its variables");
+  std::string filled(text);
+  filled.insert(at + declared.size(), fmt::format(" = {{{:#x}}}", fmt::join(addresses, ", ")));
+  return bytes_of(filled);
+}
+
+}  // namespace slate::daemon

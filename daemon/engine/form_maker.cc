@@ -1,0 +1,203 @@
+#include "daemon/engine/form_maker.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "base/log.h"
+#include "base/out_of_memory.h"
+
+namespace slate::daemon {
+namespace {
+
+// Part of every key: to be raised when the forms themselves change.
+constexpr std::string_view kFormat = "1";
+constexpr int kLowestPriority = 19;
+/// A larger tree is not kept for the module's next kernel.
+constexpr std::uint64_t kMostKeptTree = 64 << 20;
+
+cache::DigestBytes digest_of_both(std::string_view text, const std::vector<std::byte>* code) {
+  cache::Digest digest;
+  digest.add(std::as_bytes(std::span(text)));
+  if (code != nullptr) digest.add(*code);
+  return digest.finish();
+}
+
+FormMaker::Outcome nothing(const std::string& kernel, const std::string& why) {
+  return std::make_shared<const MadeForms>(without_forms(kernel, why));
+}
+
+}  // namespace
+
+FormSource::FormSource(std::string ptx, std::shared_ptr<const std::vector<std::byte>> native)
+    : text(std::move(ptx)), code(std::move(native)), digest(digest_of_both(text, code.get())) {}
+
+FormMaker::FormMaker(Compiler& compiler, Settings settings)
+    : compiler_(compiler), settings_(settings) {}
+
+FormMaker::~FormMaker() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+cache::Key FormMaker::key_of(const FormSource& source, const std::string& kernel) const {
+  return compiler_.key("forms")
+      .add("forms", kFormat)
+      .add("profile", settings_.profiles ? "1" : "0")
+      .add("module", std::as_bytes(std::span(source.digest)))
+      .add("kernel", kernel)
+      .finish();
+}
+
+FormMaker::Outcome FormMaker::find(const FormSource& source, const std::string& kernel) {
+  const auto bytes = compiler_.find(key_of(source, kernel));
+  if (!bytes) return nullptr;
+  auto made = unpack(*bytes);
+  if (!made) {
+    log_debug("{}: {}", kernel, made.error().message);
+    return nullptr;
+  }
+  const std::lock_guard lock(mutex_);
+  ++counts_.from_cache;
+  return std::make_shared<const MadeForms>(std::move(*made));
+}
+
+FormMaker::Outcome FormMaker::make(const std::shared_ptr<const FormSource>& source,
+                                   const std::string& kernel) {
+  if (Outcome found = find(*source, kernel)) return found;
+  return make_anew(source, kernel);
+}
+
+FormMaker::Outcome FormMaker::make_anew(const std::shared_ptr<const FormSource>& source,
+                                        const std::string& kernel) {
+  auto made = or_out_of_memory([&]() -> Result<MadeForms> {
+    const auto turn = compiler_.begin_turn(source->text.size());
+    const auto module = parse(source);
+    if (!module) return std::unexpected(module.error());
+    FormCompiler compile;
+    if (compiler_.compiles()) {
+      compile = [this](std::string_view ptx) {
+        return compiler_.compile(ptx, settings_.most_a_kernel);
+      };
+    }
+    const FormOrder order{.kernel = kernel,
+                          .native = source->code ? std::span<const std::byte>(*source->code)
+                                                 : std::span<const std::byte>(),
+                          .profile = settings_.profiles};
+    return make_forms(**module, order, compile);
+  });
+  if (!made) {
+    log_info("{} has no forms for now: {}", kernel, made.error().message);
+    return nothing(kernel, made.error().message);
+  }
+  if (made->why_none.empty()) {
+    log_debug("the forms of {} took {:.0f} ms", kernel, made->cost_ms);
+  } else {
+    log_debug("{} has no forms: {}", kernel, made->why_none);
+  }
+  if (compiler_.compiles()) compiler_.store(key_of(*source, kernel), pack(*made));
+  const std::lock_guard lock(mutex_);
+  ++(made->why_none.empty() ? counts_.made : counts_.without_forms);
+  counts_.cost_ms += made->cost_ms;
+  return std::make_shared<const MadeForms>(std::move(*made));
+}
+
+Result<FormMaker::Parsed> FormMaker::parse(const std::shared_ptr<const FormSource>& source) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (parsed_ != nullptr && parsed_source_.lock() == source) return parsed_;
+  }
+  auto module = ptx::parse(source->text, ptx::ParseLimits::for_text(source->text.size()));
+  if (!module) return std::unexpected(module.error());
+  Parsed parsed = std::move(*module);
+  const std::lock_guard lock(mutex_);
+  const bool keeps = parsed->tree_bytes <= kMostKeptTree;
+  parsed_ = keeps ? parsed : nullptr;
+  parsed_source_ = source;
+  return parsed;
+}
+
+std::shared_ptr<FormMaker::Order> FormMaker::order(std::uint64_t session,
+                                                   std::shared_ptr<const FormSource> source,
+                                                   std::string kernel) {
+  auto order = std::make_shared<Order>();
+  order->source_ = std::move(source);
+  order->kernel_ = std::move(kernel);
+  order->session_ = session;
+  {
+    const std::lock_guard lock(mutex_);
+    queues_[session].push_back(order);
+    if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+  }
+  changed_.notify_all();
+  return order;
+}
+
+void FormMaker::forget(std::uint64_t session) {
+  const std::lock_guard lock(mutex_);
+  queues_.erase(session);
+  spent_ms_.erase(session);
+}
+
+FormMaker::Counts FormMaker::counts() const {
+  const std::lock_guard lock(mutex_);
+  return counts_;
+}
+
+void FormMaker::run() {
+  // Of this thread, and of the assemblers that it starts.
+  ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kLowestPriority);
+  std::unique_lock lock(mutex_);
+  while (const std::shared_ptr<Order> order = next(lock)) {
+    lock.unlock();
+    Outcome outcome;
+    if (may_still_spend(order->session_)) {
+      outcome = make(order->source_, order->kernel_);
+      spend(order->session_, outcome->cost_ms);
+    } else {
+      outcome = nothing(order->kernel_, "its session's kernels took slate too long");
+    }
+    order->outcome_ = std::move(outcome);
+    order->done_.store(true, std::memory_order_release);
+    lock.lock();
+  }
+}
+
+/// The next order, of the session behind the one served last; null at the end.
+std::shared_ptr<FormMaker::Order> FormMaker::next(std::unique_lock<std::mutex>& lock) {
+  for (;;) {
+    if (ending_) return nullptr;
+    if (queues_.empty()) {
+      parsed_.reset();
+      changed_.wait(lock);
+      continue;
+    }
+    auto queue = queues_.upper_bound(last_session_);
+    if (queue == queues_.end()) queue = queues_.begin();
+    last_session_ = queue->first;
+    std::shared_ptr<Order> order = queue->second.front().lock();
+    queue->second.pop_front();
+    if (queue->second.empty()) queues_.erase(queue);
+    if (order != nullptr) return order;
+  }
+}
+
+bool FormMaker::may_still_spend(std::uint64_t session) {
+  const std::lock_guard lock(mutex_);
+  const auto spent = spent_ms_.find(session);
+  return (spent == spent_ms_.end() ? 0 : spent->second) <
+         static_cast<double>(settings_.most_a_session.count());
+}
+
+void FormMaker::spend(std::uint64_t session, double ms) {
+  const std::lock_guard lock(mutex_);
+  spent_ms_[session] += ms;
+}
+
+}  // namespace slate::daemon

@@ -1,0 +1,116 @@
+// FormMaker: makes the forms of the kernels that matter, behind the programs' backs: on one thread
+// of low priority, a kernel at a time, the sessions in turn. What was made once is in the compile
+// cache for all sessions and engines to come. One an engine; any thread.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "daemon/dispatch/kernel_forms.h"
+#include "daemon/engine/compiler.h"
+#include "injector/cache/digest.h"
+
+namespace slate::daemon {
+
+/// What the forms of a module's kernels are made from.
+struct FormSource {
+  FormSource(std::string ptx, std::shared_ptr<const std::vector<std::byte>> native);
+
+  const std::string text;  // PTX
+  /// The module's own machine code; null where nobody has it.
+  const std::shared_ptr<const std::vector<std::byte>> code;
+  const cache::DigestBytes digest;  // of both
+
+  std::uint64_t bytes() const { return text.size() + (code ? code->size() : 0); }
+};
+
+class FormMaker {
+ public:
+  using Outcome = std::shared_ptr<const MadeForms>;
+
+  struct Settings {
+    bool profiles = false;  // whether the profile form is wanted, too
+    bool at_once = false;   // whether a kernel's first launch waits for its forms
+    /// For one run of the assembler. A kernel that needs longer gets no form.
+    std::chrono::milliseconds most_a_kernel{10'000};
+    /// For all kernels of one session. Those beyond get no form.
+    std::chrono::milliseconds most_a_session{120'000};
+  };
+
+  /// A kernel whose forms are being made. Dropped with its last owner if it was not begun.
+  class Order {
+   public:
+    bool done() const { return done_.load(std::memory_order_acquire); }
+    /// Requires: done().
+    const Outcome& outcome() const { return outcome_; }
+
+   private:
+    friend class FormMaker;
+    std::shared_ptr<const FormSource> source_;
+    std::string kernel_;
+    std::uint64_t session_ = 0;
+    Outcome outcome_;
+    std::atomic<bool> done_{false};
+  };
+
+  struct Counts {
+    std::uint64_t made = 0, without_forms = 0, from_cache = 0;
+    double cost_ms = 0;  // of those made
+  };
+
+  /// `compiler` outlives it.
+  FormMaker(Compiler& compiler, Settings settings);
+  /// Ends the assembler's present run first.
+  ~FormMaker();
+  FormMaker(const FormMaker&) = delete;
+  FormMaker& operator=(const FormMaker&) = delete;
+
+  bool at_once() const { return settings_.at_once; }
+  /// What the cache has; null for nothing.
+  Outcome find(const FormSource& source, const std::string& kernel);
+  /// Makes them while the caller waits. Never null.
+  Outcome make(const std::shared_ptr<const FormSource>& source, const std::string& kernel);
+  std::shared_ptr<Order> order(std::uint64_t session, std::shared_ptr<const FormSource> source,
+                               std::string kernel);
+  /// Gives back what is kept of a session's orders.
+  void forget(std::uint64_t session);
+
+  Counts counts() const;
+
+ private:
+  using Queue = std::deque<std::weak_ptr<Order>>;
+  using Parsed = std::shared_ptr<const ptx::Module>;
+
+  void run();
+  std::shared_ptr<Order> next(std::unique_lock<std::mutex>& lock);
+  bool may_still_spend(std::uint64_t session);
+  void spend(std::uint64_t session, double ms);
+  cache::Key key_of(const FormSource& source, const std::string& kernel) const;
+  Outcome make_anew(const std::shared_ptr<const FormSource>& source, const std::string& kernel);
+  Result<Parsed> parse(const std::shared_ptr<const FormSource>& source);
+
+  Compiler& compiler_;
+  const Settings settings_;
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::map<std::uint64_t, Queue> queues_;  // by session
+  std::uint64_t last_session_ = 0;         // the one served last
+  std::map<std::uint64_t, double> spent_ms_;
+  // The module parsed last: its kernels come one after the other.
+  std::weak_ptr<const FormSource> parsed_source_;
+  Parsed parsed_;
+  Counts counts_;
+  bool ending_ = false;
+  std::thread thread_;  // with the first order
+};
+
+}  // namespace slate::daemon

@@ -1,0 +1,274 @@
+// Forms apart from their module: what is compiled, what is compiled again when a worker form takes
+// too many registers, where addresses go, and how forms are kept.
+#include "daemon/dispatch/kernel_forms.h"
+
+#include <elf.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <string>
+
+#include "daemon/dispatch/cubin.h"
+
+namespace slate::daemon {
+namespace {
+
+constexpr const char* kText = R"(.version 8.8
+.target sm_90
+.address_size 64
+.global .align 4 .u32 counter = 7;
+.global .align 8 .b64 other;
+.const .align 4 .b8 factors[16] = {1, 2, 3, 4};
+.visible .entry other_kernel()
+{
+	ret;
+}
+.visible .entry k(.param .u64 a)
+{
+	.reg .b32 %r<4>;
+	.shared .align 4 .b8 words[4096];
+	mov.u32 %r1, %tid.x;
+	st.shared.u32 [words], %r1;
+	bar.sync 0;
+	ld.const.u32 %r2, [factors+4];
+	atom.global.add.u32 %r3, [counter], %r2;
+	ret;
+}
+)";
+
+struct Needs {
+  std::uint32_t registers = 0, stack = 0;
+};
+
+/// An image that says of each kernel what it needs, as ptxas writes it, and has the table of
+/// variables in its data.
+std::vector<std::byte> cubin(const std::map<std::string, Needs>& kernels) {
+  std::string strings(1, '\0'), info, data(16, '\0');
+  std::vector<Elf64_Sym> symbols(1);
+  const auto name = [&](const std::string& text) {
+    const auto at = static_cast<std::uint32_t>(strings.size());
+    strings += text + '\0';
+    return at;
+  };
+  const auto attribute = [&](char which, std::uint32_t symbol, std::uint32_t value) {
+    info += {4, which, 8, 0};
+    info.append(reinterpret_cast<const char*>(&symbol), 4);
+    info.append(reinterpret_cast<const char*>(&value), 4);
+  };
+  for (const auto& [kernel, needs] : kernels) {
+    Elf64_Sym symbol{};
+    symbol.st_name = name(kernel);
+    attribute(0x2f, static_cast<std::uint32_t>(symbols.size()), needs.registers);
+    attribute(0x12, static_cast<std::uint32_t>(symbols.size()), needs.stack);
+    symbols.push_back(symbol);
+  }
+  Elf64_Sym table{};
+  table.st_name = name("__slate_variables");
+  table.st_shndx = 4;
+  table.st_value = 8;
+  table.st_size = 8;
+  symbols.push_back(table);
+
+  std::vector<Elf64_Shdr> sections(5);
+  sections[1].sh_name = name(".strtab");
+  sections[2].sh_name = name(".symtab");
+  sections[3].sh_name = name(".nv.info");
+  sections[4].sh_name = name(".nv.constant3");
+  const std::string parts[] = {
+      strings,
+      {reinterpret_cast<const char*>(symbols.data()), symbols.size() * sizeof(Elf64_Sym)},
+      info,
+      data};
+  std::string image(sizeof(Elf64_Ehdr), '\0');
+  for (std::size_t i = 0; i < std::size(parts); ++i) {
+    sections[i + 1].sh_type = SHT_PROGBITS;
+    sections[i + 1].sh_offset = image.size();
+    sections[i + 1].sh_size = parts[i].size();
+    sections[i + 1].sh_link = 1;
+    image += parts[i];
+  }
+  Elf64_Ehdr header{};
+  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_shoff = image.size();
+  header.e_shnum = static_cast<std::uint16_t>(sections.size());
+  header.e_shstrndx = 1;
+  std::memcpy(image.data(), &header, sizeof(header));
+  image.append(reinterpret_cast<const char*>(sections.data()),
+               sections.size() * sizeof(Elf64_Shdr));
+  const auto bytes = std::as_bytes(std::span(image));
+  return {bytes.begin(), bytes.end()};
+}
+
+class KernelFormsTest : public testing::Test {
+ protected:
+  /// Made by a compiler whose worker form needs so much.
+  MadeForms make(Needs worker, const std::string& kernel = "k", const char* text = kText) {
+    texts_.clear();
+    const auto module = ptx::parse(text);
+    EXPECT_TRUE(module) << module.error().message;
+    const auto native = cubin({{"k", native_}});
+    const auto made = make_forms(**module, {.kernel = kernel, .native = native, .profile = false},
+                                 [&](std::string_view ptx) -> Result<std::vector<std::byte>> {
+                                   texts_.emplace_back(ptx);
+                                   if (refuses_) return std::unexpected(*refuses_);
+                                   return cubin({{"k__slate_worker", worker},
+                                                 {"k__slate_slice", {}},
+                                                 {"k__slate_compact", compact_}});
+                                 });
+    EXPECT_TRUE(made) << made.error().message;
+    return made ? *made : MadeForms{};
+  }
+  static bool has(const std::string& text, std::string_view part) {
+    return text.find(part) != std::string::npos;
+  }
+
+  Needs native_{.registers = 33}, compact_{.registers = 40};
+  std::optional<Error> refuses_;
+  std::vector<std::string> texts_;  // that were compiled
+};
+
+TEST_F(KernelFormsTest, OnlyTheFormsAndWhatTheyNeedAreCompiled) {
+  const MadeForms made = make({.registers = 40});
+  ASSERT_EQ(texts_.size(), 1u);
+  EXPECT_TRUE(has(texts_[0], ".entry k__slate_worker("));
+  EXPECT_TRUE(has(texts_[0], ".entry k__slate_slice("));
+  EXPECT_FALSE(has(texts_[0], ".entry k("));
+  EXPECT_FALSE(has(texts_[0], "other"));
+  EXPECT_FALSE(has(texts_[0], "counter"));
+  EXPECT_TRUE(has(texts_[0], ".visible .const .align 4 .b8 factors[16];"));
+  EXPECT_EQ(made.variables, std::vector<std::string>{"counter"});
+  ASSERT_EQ(made.constants.size(), 1u);
+  EXPECT_EQ(made.constants[0].name, "factors");
+  EXPECT_EQ(made.constants[0].bytes, 16u);
+  EXPECT_EQ(made.forms.worker, "k__slate_worker");
+  EXPECT_FALSE(made.code.empty());
+  EXPECT_EQ(made.why_none, "");
+}
+
+TEST_F(KernelFormsTest, TooManyRegistersAreLimited) {
+  EXPECT_EQ(make({.registers = 40}).forms.compact_worker.empty(), false) << "as many as 33 take";
+  make({.registers = 41});
+  ASSERT_EQ(texts_.size(), 2u);
+  EXPECT_FALSE(has(texts_[0], ".maxnreg"));
+  EXPECT_TRUE(has(texts_[1], ".maxnreg 40"));
+  EXPECT_TRUE(has(texts_[1], "__slate_copies"));
+}
+
+TEST_F(KernelFormsTest, WhatSpillsUnderTheLimitBecomesLean) {
+  const MadeForms made = make({.registers = 41, .stack = 8});
+  ASSERT_EQ(texts_.size(), 3u);
+  EXPECT_TRUE(has(texts_[2], ".maxnreg 40"));
+  EXPECT_FALSE(has(texts_[2], "__slate_copies"));
+  EXPECT_TRUE(made.forms.compact_worker.empty()) << "what is loaded has none";
+}
+
+TEST_F(KernelFormsTest, TheCompactFormCountsToo) {
+  compact_ = {.registers = 48};
+  make({.registers = 40});
+  EXPECT_EQ(texts_.size(), 2u);
+}
+
+TEST_F(KernelFormsTest, WhatTheKernelItselfSpillsIsNoReason) {
+  native_.stack = 8;
+  make({.registers = 41, .stack = 8});
+  EXPECT_EQ(texts_.size(), 2u);
+}
+
+TEST_F(KernelFormsTest, AKernelThatCostsTooMuchHasNone) {
+  refuses_ = Error{ErrorCode::kLimit, "it took too much processor time"};
+  const MadeForms made = make({});
+  EXPECT_EQ(made.why_none, "it took too much processor time");
+  EXPECT_EQ(made.forms.analysis.worker.why_not, made.why_none);
+  EXPECT_TRUE(made.code.empty());
+  EXPECT_TRUE(made.forms.worker.empty());
+}
+
+TEST_F(KernelFormsTest, AKernelThatNeedsItsModuleHasNone) {
+  constexpr const char* kIndirect = R"(.version 8.8
+.target sm_90
+.address_size 64
+.func f() { ret; }
+.visible .entry k()
+{
+	.reg .b64 %rd<2>;
+	mov.u64 %rd1, f;
+	prototype : .callprototype _ ();
+	call %rd1, (), prototype;
+	ret;
+}
+)";
+  const MadeForms made = make({}, "k", kIndirect);
+  EXPECT_TRUE(has(made.why_none, "takes the address of a function")) << made.why_none;
+  EXPECT_TRUE(texts_.empty());
+}
+
+TEST_F(KernelFormsTest, AddressesStandInTheCodesTable) {
+  const MadeForms made = make({.registers = 40});
+  const device::Address address = 0x123456789abc;
+  auto code = code_with_addresses(made, std::span(&address, 1));
+  ASSERT_TRUE(code) << code.error().message;
+  const auto table = contents_of(*code, "__slate_variables");
+  ASSERT_EQ(table.size(), 8u);
+  EXPECT_EQ(std::memcmp(table.data(), &address, 8), 0);
+  EXPECT_FALSE(code_with_addresses(made, {})) << "there is one variable";
+}
+
+TEST_F(KernelFormsTest, AddressesStandInTextThatTheDeviceCompiles) {
+  const auto module = ptx::parse(kText);
+  const auto made = make_forms(**module, {.kernel = "k", .native = {}, .profile = true}, {});
+  ASSERT_TRUE(made) << made.error().message;
+  const device::Address address = 0x1000;
+  const auto code = code_with_addresses(*made, std::span(&address, 1));
+  ASSERT_TRUE(code) << code.error().message;
+  const std::string text(reinterpret_cast<const char*>(code->data()), code->size());
+  EXPECT_TRUE(has(text, "__slate_variables[1] = {0x1000};")) << text;
+  EXPECT_TRUE(ptx::parse(text));
+  EXPECT_TRUE(has(text, ".entry k__slate_profile("));
+}
+
+TEST_F(KernelFormsTest, WhatIsPackedIsUnpacked) {
+  MadeForms made = make({.registers = 40});
+  made.forms.work = {{.flops = 1.5, .bytes = 2, .instructions = 3}};
+  made.forms.analysis.needs_whole_rows = true;
+  made.cost_ms = 12.5;
+  const auto again = unpack(pack(made));
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->code, made.code);
+  EXPECT_EQ(again->variables, made.variables);
+  EXPECT_EQ(again->forms.worker, made.forms.worker);
+  EXPECT_EQ(again->forms.compact_worker, made.forms.compact_worker);
+  EXPECT_EQ(again->forms.slice, made.forms.slice);
+  ASSERT_EQ(again->forms.work.size(), 1u);
+  EXPECT_EQ(again->forms.work[0].flops, 1.5);
+  EXPECT_TRUE(again->forms.analysis.needs_whole_rows);
+  EXPECT_EQ(again->cost_ms, 12.5);
+  // The rest of EntryAnalysis is the same: packed again, nothing is lost.
+  EXPECT_EQ(pack(*again), pack(made));
+}
+
+TEST_F(KernelFormsTest, DamagedPackagesAreRefused) {
+  auto bytes = pack(make({.registers = 40}));
+  for (std::size_t size = 0; size < bytes.size(); size += 7) {
+    EXPECT_FALSE(unpack(std::span(bytes).first(size))) << size;
+  }
+  EXPECT_FALSE(unpack(std::as_bytes(std::span("{}", 2))));
+}
+
+TEST(CubinTest, CutImagesGiveNothingWrong) {
+  const auto image = cubin({{"k", {.registers = 33, .stack = 16}}});
+  const auto needs = needs_of(image, "k");
+  ASSERT_TRUE(needs);
+  EXPECT_EQ(needs->registers, 33u);
+  EXPECT_EQ(needs->stack_bytes, 16u);
+  EXPECT_FALSE(needs_of(image, "other"));
+  for (std::size_t size = 0; size < image.size(); size += 3) {
+    std::vector<std::byte> cut(image.begin(), image.begin() + static_cast<std::ptrdiff_t>(size));
+    const auto left = needs_of(cut, "k");
+    EXPECT_TRUE(!left || left->registers == 33) << size;
+    EXPECT_TRUE(contents_of(cut, "__slate_variables").empty());
+  }
+}
+
+}  // namespace
+}  // namespace slate::daemon
