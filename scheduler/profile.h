@@ -58,6 +58,9 @@ struct KernelProfile {
   // By the administrator, in place of what is measured.
   std::optional<double> compute_override, memory_override;
   std::optional<Form> form_override;
+  // Which forms the kernel has and what they cost, or why it has none; empty: not known yet. For
+  // people, and not kept on disk.
+  std::string forms;
   // The user whose launch made the row: where rows are too many, each user loses his own.
   std::optional<std::uint32_t> owner;
 

@@ -110,6 +110,8 @@ std::string details(const json& kernel) {
                      flag(kernel, "form_set") ? " (set)" : "",
                      number(kernel, "task_size") != 0 ? std::to_string(number(kernel, "task_size"))
                                                       : "the usual number of");
+  if (const std::string forms = text(kernel, "forms"); !forms.empty())
+    out += fmt::format("  forms: {}\n", forms);
   out += fmt::format("  of the peaks: compute {}, memory {}; class {}\n",
                      intensity_text(kernel, "compute", "compute_set"),
                      intensity_text(kernel, "memory", "memory_set"), text(kernel, "class"));

@@ -183,6 +183,18 @@ Result<MadeForms> make_forms(const ptx::Module& module, const FormOrder& order,
   return made;
 }
 
+std::string describe(const MadeForms& made) {
+  if (!made.why_none.empty()) return "none: " + made.why_none;
+  std::string names;
+  for (const auto& [form, name] :
+       {std::pair("worker", &made.forms.worker), std::pair("slice", &made.forms.slice),
+        std::pair("profile", &made.forms.profile)}) {
+    if (!name->empty()) names += fmt::format("{}{}", names.empty() ? "" : ", ", form);
+  }
+  return fmt::format("{}, made in {:.0f} ms, {} bytes of code", names, made.cost_ms,
+                     made.code.size());
+}
+
 Result<std::vector<std::byte>> code_with_addresses(const MadeForms& made,
                                                    std::span<const device::Address> addresses) {
   std::vector<std::byte> code = made.code;

@@ -55,6 +55,9 @@ Result<MadeForms> make_forms(const ptx::Module& module, const FormOrder& order,
 Result<std::vector<std::byte>> code_with_addresses(const MadeForms& made,
                                                    std::span<const device::Address> addresses);
 
+/// Which forms there are and what they cost, or why there are none, in words.
+std::string describe(const MadeForms& made);
+
 /// For the cache.
 std::vector<std::byte> pack(const MadeForms& made);
 /// kInvalidValue for bytes that pack() of this version did not write.

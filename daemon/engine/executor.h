@@ -193,6 +193,7 @@ class Executor {
                                       std::uint64_t started);
 
   // executor_launch.cc, on the session's thread.
+  void show_forms(const FunctionRecord& kernel, ProfileRecord& profile);
   bool may_repeat(const LogicalStream& stream, const ProfileRecord& profile,
                   const device::LaunchSpec& spec) const;
   Result<void> repeat(Client& client, FunctionRecord& kernel, const ProfileRecord& profile,

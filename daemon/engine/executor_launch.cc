@@ -76,6 +76,7 @@ Result<void> Executor::launch(Client& client, FunctionRecord& kernel,
   ProfileRecord& profile = known != nullptr ? *known : add_profile(client, kernel, spec);
   LaunchShape shape = shape_of(device_, forms_, kernel, spec);
   if (shape.worker && !may_have_control(client, stream)) shape.worker = shape.worker_likely = false;
+  if (kernel.made != nullptr && !profile.shows_forms) show_forms(kernel, profile);
   if (!kernel.trace_name) kernel.trace_name = trace_.name(*kernel.name);
   std::uint64_t started = 0;
   do {
@@ -99,6 +100,13 @@ Result<void> Executor::launch(Client& client, FunctionRecord& kernel,
     started = *form == injector::Form::kSlice ? grant->first + grant->count : shape.blocks;
   } while (started < shape.blocks);
   return {};
+}
+
+void Executor::show_forms(const FunctionRecord& kernel, ProfileRecord& profile) {
+  profile.shows_forms = true;
+  std::string forms = describe(*kernel.made);
+  const std::lock_guard lock(mutex_);
+  profiles_.kernel(profile.kernel).forms = std::move(forms);
 }
 
 /// Whether the policy would only say again what it said of the launches before this one.

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <iterator>
 
-#include "base/check.h"
 #include "base/log.h"
 #include "base/out_of_memory.h"
 #include "daemon/engine/module_variables.h"
@@ -14,14 +13,10 @@
 
 namespace slate::daemon {
 
-ModuleStore::~ModuleStore() {
-  SLATE_CHECK(loaded_.empty());
-}
-
 Result<void> ModuleStore::may_begin(std::uint64_t id) const {
   if (id == 0 || modules_.contains(id))
     return fail(ErrorCode::kProtocol, fmt::format("module id {} is not a new one", id));
-  if (count() + uploads_.count() >= kMostModules)
+  if (loaded_.count() + uploads_.count() >= kMostModules)
     return fail(ErrorCode::kLimit, "too many modules");
   return {};
 }
@@ -32,38 +27,6 @@ Result<void> ModuleStore::add_chunk(const ipc::ModuleLoad& chunk,
   if (!image) return std::unexpected(image.error());
   if (!*image) return {};
   return load(chunk.module, std::move(**image));
-}
-
-/// The memory of a module's variables, charged before it is taken: others may need it.
-class ModuleStore::Charge {
- public:
-  explicit Charge(ModuleStore& store) : store_(store) {}
-  ~Charge() {
-    if (bytes_ != 0) store_.memory_->finish_charge(bytes_, false);
-  }
-  Charge(const Charge&) = delete;
-  Charge& operator=(const Charge&) = delete;
-
-  Result<void> take(std::uint64_t variables) {
-    const std::uint64_t bytes = store_.device_.variable_memory(variables);
-    if (store_.memory_ == nullptr || bytes == 0 || bytes_ != 0) return {};
-    const auto charged = store_.charge_(bytes);
-    refused_ = !charged;
-    if (charged) bytes_ = bytes;
-    return charged;
-  }
-  bool refused() const { return refused_; }
-  /// The module is there, and has the charge.
-  std::uint64_t keep() { return std::exchange(bytes_, 0); }
-
- private:
-  ModuleStore& store_;
-  std::uint64_t bytes_ = 0;
-  bool refused_ = false;
-};
-
-void ModuleStore::give_back(const Loaded& loaded) {
-  if (loaded.charged != 0) memory_->finish_charge(loaded.charged, loaded.retired);
 }
 
 Result<ModuleStore::Module> ModuleStore::load_image(std::uint64_t id, ModuleImage image,
@@ -104,40 +67,22 @@ Result<void> ModuleStore::load(std::uint64_t id, ModuleImage image) {
   const cache::DigestBytes digest =
       cache::digest_of(image.source.empty() ? std::span<const std::byte>(image.bytes)
                                             : std::as_bytes(std::span(image.source)));
-  Charge charge(*this);
+  Charge charge(loaded_);
   auto loaded = or_out_of_memory([&] { return load_image(id, std::move(image), charge); });
+  Result<void> done;
   if (!loaded) {
-    forget_places(id);
-    return std::unexpected(loaded.error());
+    done = std::unexpected(loaded.error());
+  } else {
+    done = loaded_.add(loaded->device, charge, LoadedModules::Kind::kOwn,
+                       loaded->source ? loaded->source->bytes() : 0);
   }
-  const device::Module module = loaded->device;
-  {
-    const std::lock_guard lock(mutex_);
-    loaded_.emplace(module, Loaded{.host_bytes = 0,
-                                   .source_bytes = loaded->source ? loaded->source->bytes() : 0,
-                                   .charged = charge.keep()});
-  }
-  if (const auto noted = note_host_bytes(module); !noted) {
+  if (!done) {
     forget_places(id);
-    unload_now(module);
-    return noted;
+    return done;
   }
   std::memcpy(&loaded->code, digest.data(), sizeof(loaded->code));
   modules_.emplace(id, std::move(*loaded));
   return {};
-}
-
-/// A module's functions, too, take memory when they are found.
-Result<void> ModuleStore::note_host_bytes(device::Module module) {
-  const std::uint64_t code_bytes = device_.host_bytes(module);
-  const std::lock_guard lock(mutex_);
-  Loaded& loaded = loaded_.at(module);
-  const std::uint64_t bytes = code_bytes + loaded.source_bytes;
-  host_bytes_ += bytes - std::exchange(loaded.host_bytes, bytes);
-  if (host_bytes_ <= kMostHostBytes) return {};
-  return fail(ErrorCode::kLimit, fmt::format("the code of the session's modules takes {} bytes of "
-                                             "the engine's memory; {} are allowed",
-                                             host_bytes_, kMostHostBytes));
 }
 
 Result<void> ModuleStore::place(std::uint64_t id, std::string name, device::Address address) {
@@ -196,7 +141,6 @@ Result<ModuleStore::Module> ModuleStore::load_ptx(std::string text, Charge& char
 
 /// What only the device can read it may take: 0.
 Result<std::uint64_t> ModuleStore::read_variables(std::string_view text) {
-  if (memory_ == nullptr) return 0;
   const auto turn = compiler_.begin_turn(text.size());
   ptx::ParseLimits limits = ptx::ParseLimits::for_text(text.size());
   limits.bodies = false;
@@ -225,29 +169,8 @@ Result<std::vector<device::Module>> ModuleStore::forget(std::uint64_t id) {
   std::erase_if(globals_, [id](const auto& entry) { return entry.second.module == id; });
   modules_.erase(id);
   forget_places(id);
-  for (const device::Module module : unused) retire(module);
+  for (const device::Module module : unused) loaded_.retire(module);
   return unused;
-}
-
-void ModuleStore::retire(device::Module module) {
-  const std::lock_guard lock(mutex_);
-  Loaded& loaded = loaded_.at(module);
-  if (loaded.charged == 0) return;
-  loaded.retired = true;
-  memory_->retire_charge();
-}
-
-void ModuleStore::unload_now(device::Module module) {
-  Loaded loaded;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto node = loaded_.extract(module);
-    SLATE_CHECK(!node.empty());
-    loaded = node.mapped();
-    host_bytes_ -= loaded.host_bytes;
-  }
-  device_.unload_module(module);
-  give_back(loaded);
 }
 
 Result<const FunctionRecord*> ModuleStore::add_function(std::uint64_t module, std::uint64_t id,
@@ -258,7 +181,7 @@ Result<const FunctionRecord*> ModuleStore::add_function(std::uint64_t module, st
   if (functions_.size() >= kMostFunctions) return fail(ErrorCode::kLimit, "too many functions");
   const auto owner = find_module(module);
   if (!owner) return std::unexpected(owner.error());
-  if (const auto noted = note_host_bytes((*owner)->device); !noted)
+  if (const auto noted = loaded_.note_host_bytes((*owner)->device); !noted)
     return std::unexpected(noted.error());
   const auto function =
       or_out_of_memory([&] { return device_.find_function((*owner)->device, name); });
@@ -338,33 +261,35 @@ Result<void> ModuleStore::load_forms(FunctionRecord& kernel, const MadeForms& ma
   if (!code) return std::unexpected(code.error());
   std::uint64_t bytes = made.variables.size() * sizeof(device::Address);
   for (const auto& constant : made.constants) bytes += constant.bytes;
-  Charge charge(*this);
+  Charge charge(loaded_);
   if (const auto charged = charge.take(bytes); !charged) return charged;
   const auto module = device_.load_module(made.kind, *code);
   if (!module) return std::unexpected(module.error());
-  {
-    const std::lock_guard lock(mutex_);
-    loaded_.emplace(*module, Loaded{.host_bytes = 0, .source_bytes = 0, .charged = charge.keep()});
-  }
-  std::vector<ConstantPlace> places;
-  Result<void> done = note_host_bytes(*module);
-  for (const auto& constant : made.constants) {
-    if (!done) break;
-    const auto from = device_.find_global(own, constant.name);
-    const auto to = device_.find_global(*module, constant.name);
-    if (!from || !to || from->bytes != constant.bytes || to->bytes != constant.bytes) {
-      done = fail(ErrorCode::kInternal, fmt::format("{} is not as its text says", constant.name));
-    } else {
-      places.push_back({.own = *from, .copy = to->base});
-    }
-  }
-  if (!done) {
-    unload_now(*module);
-    return done;
+  if (const auto added = loaded_.add(*module, charge, LoadedModules::Kind::kForms, 0); !added)
+    return added;
+  auto places = constants_of(made, own, *module);
+  if (!places) {
+    loaded_.unload_now(*module);
+    return std::unexpected(places.error());
   }
   kernel.form_module = *module;
-  kernel.constants = std::move(places);
+  kernel.constants = std::move(*places);
   return {};
+}
+
+/// The constants of the forms, and where they are copies of.
+Result<std::vector<ConstantPlace>> ModuleStore::constants_of(const MadeForms& made,
+                                                             device::Module own,
+                                                             device::Module forms) {
+  std::vector<ConstantPlace> places;
+  for (const auto& constant : made.constants) {
+    const auto from = device_.find_global(own, constant.name);
+    const auto to = device_.find_global(forms, constant.name);
+    if (!from || !to || from->bytes != constant.bytes || to->bytes != constant.bytes)
+      return fail(ErrorCode::kInternal, fmt::format("{} is not as its text says", constant.name));
+    places.push_back({.own = *from, .copy = to->base});
+  }
+  return places;
 }
 
 /// The forms' code for the variables of this module.
@@ -395,11 +320,6 @@ bool ModuleStore::owns(device::Address address, std::uint64_t bytes) const {
   return device::AddressRange{base, global.bytes}.contains(address, bytes);
 }
 
-std::size_t ModuleStore::count() const {
-  const std::lock_guard lock(mutex_);
-  return loaded_.size();
-}
-
 void ModuleStore::release() {
   if (maker_ != nullptr) maker_->forget(session_);
   uploads_.clear();
@@ -407,17 +327,7 @@ void ModuleStore::release() {
   functions_.clear();
   globals_.clear();
   modules_.clear();
-  // Unloading may wait for kernels, and nobody who only asks how many there are is to wait for it.
-  std::map<device::Module, Loaded> all;
-  {
-    const std::lock_guard lock(mutex_);
-    all.swap(loaded_);
-    host_bytes_ = 0;
-  }
-  for (const auto& [module, loaded] : all) {
-    device_.unload_module(module);
-    give_back(loaded);
-  }
+  loaded_.release();
 }
 
 }  // namespace slate::daemon

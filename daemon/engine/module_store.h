@@ -1,13 +1,12 @@
 // ModuleStore: the modules, functions and global variables of one session, by the client's ids. A
 // kernel runs as the program's own machine code; its forms come later, for kernels that matter, as
-// modules of their own. Session thread only, except unload_now().
+// modules of their own. Session thread only, but for what loaded() says.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,7 +16,7 @@
 #include "daemon/engine/compiler.h"
 #include "daemon/engine/form_maker.h"
 #include "daemon/engine/image_uploads.h"
-#include "daemon/engine/memory_manager.h"
+#include "daemon/engine/loaded_modules.h"
 #include "device/device.h"
 #include "injector/forms/placed_variables.h"
 #include "ipc/messages.h"
@@ -53,6 +52,7 @@ struct ProfileRecord {
   std::uint32_t grid_bucket = 0;
   std::uint32_t kernel = 0;                // scheduler::KernelId
   std::uint64_t repeats_at = 0;            // as LaunchBatch::repeats_at, of a short kernel
+  bool shows_forms = false;                // whether the row says which forms there are
   double expected_ms = 0, alone_ms = 0;    // of a launch, then; see LaunchBatch
   bool ahead = false, shares_sms = false;  // how it was launched; see LaunchTarget
 };
@@ -97,13 +97,8 @@ class ModuleStore {
  public:
   static constexpr std::size_t kMostModules = 4096;
   static constexpr std::size_t kMostFunctions = 65536;
-  /// Of the engine's memory, that the modules take which are loaded (Device::host_bytes()), with
-  /// what their forms are made from.
-  static constexpr std::uint64_t kMostHostBytes = std::uint64_t{3} << 30;
   static constexpr std::size_t kMostPlaced = 8192;  // variables, of all modules
   static constexpr std::size_t kMostPlacedNameBytes = 4096;
-  /// Charges device memory to the session, as MemoryManager::charge(), or waits for a free.
-  using ChargeMemory = std::function<Result<void>(std::uint64_t bytes)>;
   /// Whether these bytes are host memory of the session, at an address of this process.
   using OwnsHost = std::function<bool(device::Address address, std::uint64_t bytes)>;
 
@@ -115,23 +110,18 @@ class ModuleStore {
         compiler_(compiler),
         maker_(maker),
         session_(session),
-        owns_host_(std::move(owns_host)) {}
-  /// Requires: release() was called.
-  ~ModuleStore();
+        owns_host_(std::move(owns_host)),
+        loaded_(device) {}
 
-  /// Once, before the first module: what variables take is charged from then on, and given back to
-  /// `memory`, which outlives this.
-  void charge_variables_to(MemoryManager& memory, ChargeMemory charge) {
-    memory_ = &memory;
-    charge_ = std::move(charge);
-  }
+  /// What is loaded on the device. The destructor requires that release() was called.
+  LoadedModules& loaded() { return loaded_; }
+  const LoadedModules& loaded() const { return loaded_; }
 
   /// Takes one chunk; the last one loads the module. kProtocol for chunks out of order.
   Result<void> add_chunk(const ipc::ModuleLoad& chunk, std::span<const std::byte> bytes);
-  /// Forgets the module and what belongs to it; returns what unload_now() takes once unused.
+  /// Forgets the module and what belongs to it; returns what loaded().unload_now() takes once it is
+  /// unused.
   Result<std::vector<device::Module>> forget(std::uint64_t id);
-  /// Any thread. Requires: no unfinished work uses it.
-  void unload_now(device::Module module);
 
   /// The variable of this name in module `id`, which is still to come, lies at `address`.
   Result<void> place(std::uint64_t id, std::string name, device::Address address);
@@ -146,7 +136,6 @@ class ModuleStore {
   /// True if the bytes lie in one global variable that find_global() has told of.
   bool owns(device::Address address, std::uint64_t bytes) const;
 
-  std::size_t count() const;  // any thread
   /// Unloads everything. Requires: no unfinished work.
   void release();
 
@@ -160,14 +149,7 @@ class ModuleStore {
     std::uint64_t bytes;
     std::uint64_t module;
   };
-  /// What a module takes.
-  struct Loaded {
-    std::uint64_t host_bytes = 0;    // with what follows
-    std::uint64_t source_bytes = 0;  // that its forms are made from
-    std::uint64_t charged = 0;
-    bool retired = false;  // its charge is
-  };
-  class Charge;
+  using Charge = LoadedModules::Charge;
 
   Result<void> may_begin(std::uint64_t id) const;
   Result<void> load(std::uint64_t id, ModuleImage image);
@@ -178,9 +160,8 @@ class ModuleStore {
   void settle(FunctionRecord& kernel, FormMaker::Outcome made);
   Result<void> load_forms(FunctionRecord& kernel, const MadeForms& made);
   Result<std::vector<std::byte>> placed_code(const MadeForms& made, device::Module module);
-  void retire(device::Module module);
-  void give_back(const Loaded& loaded);
-  Result<void> note_host_bytes(device::Module module);
+  Result<std::vector<ConstantPlace>> constants_of(const MadeForms& made, device::Module own,
+                                                  device::Module forms);
   void forget_places(std::uint64_t id);
   Result<std::string> place_variables(std::uint64_t id, std::string_view text);
   Result<const Module*> find_module(std::uint64_t id) const;
@@ -190,17 +171,13 @@ class ModuleStore {
   FormMaker* const maker_;  // null: no forms
   const std::uint64_t session_;
   const OwnsHost owns_host_;
-  MemoryManager* memory_ = nullptr;  // null: nothing is charged
-  ChargeMemory charge_;
   std::unordered_map<std::uint64_t, std::vector<injector::PlacedVariable>> placed_;  // by module
   std::size_t placed_count_ = 0;
   ImageUploads uploads_;
   std::unordered_map<std::uint64_t, Module> modules_;
   std::unordered_map<std::uint64_t, FunctionRecord> functions_;
   std::map<device::Address, Global> globals_;
-  mutable std::mutex mutex_;                 // guards loaded_ and host_bytes_
-  std::map<device::Module, Loaded> loaded_;  // also those forgotten but not yet unloaded
-  std::uint64_t host_bytes_ = 0;             // of all of them
+  LoadedModules loaded_;
 };
 
 }  // namespace slate::daemon

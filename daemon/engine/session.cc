@@ -167,7 +167,7 @@ Result<void> Session::set_up() {
   memory_ = std::move(*memory);
   memory_seen_.store(memory_.get());
   objects_.emplace(device_, *memory_);
-  modules_.charge_variables_to(*memory_, [this](std::uint64_t bytes) {
+  modules_.loaded().charge_to(*memory_, [this](std::uint64_t bytes) {
     return when_there_is_room([&] { return memory_->charge(bytes); });
   });
   auto starting = SessionPhase::kStarting;
@@ -466,7 +466,7 @@ void Session::tear_down() {
   small_copies_.reset();
   host_blocks_.release();
   executor_.end_rest();
-  SLATE_CHECK((!objects_ || objects_->count() == 0) && modules_.count() == 0 &&
+  SLATE_CHECK((!objects_ || objects_->count() == 0) && modules_.loaded().count() == 0 &&
               streams_.count() == 0);
 }
 
@@ -482,7 +482,7 @@ SessionStatus Session::status() const {
           .bytes_to_device = bytes_to_device_.load(),
           .bytes_to_host = bytes_to_host_.load(),
           .streams = streams_.count(),
-          .modules = modules_.count()};
+          .modules = modules_.loaded().count()};
 }
 
 std::vector<std::string> Session::running_kernels() const {

@@ -31,7 +31,7 @@ Result<void> Session::module_unload(const ipc::Command& command, Reply&) {
   auto unused = modules_.forget(request->id);
   if (!unused) return std::unexpected(unused.error());
   return checked(retirement_.after_present_work([this, modules = std::move(*unused)] {
-    for (const device::Module module : modules) modules_.unload_now(module);
+    for (const device::Module module : modules) modules_.loaded().unload_now(module);
   }));
 }
 

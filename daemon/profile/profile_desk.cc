@@ -98,6 +98,7 @@ json kernel_json(KernelId id, const scheduler::ProfileTable& table, const Machin
           {"alone", alone},
           {"placed", placed},
           {"best_form", form_name(row.form_override.value_or(row.best_form()))},
+          {"forms", row.forms},
           {"task_size", row.task_size},
           {"tasks", tasks},
           {"flops", or_null(measured(row.flops))},

@@ -1,9 +1,11 @@
 """Every program with every form forced: the same bits as natively, and really in that form."""
 
 import json
+import os
+import subprocess
 import unittest
 
-from harness import SlateTestCase, program_command, programs
+from harness import SlateTestCase, binary, program_command, programs
 
 
 class FormsTest(SlateTestCase):
@@ -31,6 +33,35 @@ class FormsTest(SlateTestCase):
                 self.assertEqual(found, native)
                 # Grids of one wave whose blocks communicate stay native; most launches are not of that kind.
                 self.assertGreater(counts[form], 10 * counts["native"], counts)
+
+    def test_forms_share_the_variables_of_the_programs_module(self):
+        with open(os.path.join(os.path.dirname(__file__), "../programs/variables.expected")) as file:
+            expected = file.read()
+        for form in ("worker", "slice"):
+            with self.subTest(form=form):
+                daemon = self.daemon(extra=("--form", form))
+                code, out, err = daemon.run([binary("slatectl"), "run", "--", binary("shared", "variables")])
+                self.assertEqual((code, out), (0, expected), err)
+                daemon.wait_until_idle()
+                self.assertGreaterEqual(daemon.status()["forms"][form], 40)
+                daemon.stop()
+
+    def test_forms_are_made_behind_the_launches_of_kernels_that_matter(self):
+        daemon = self.daemon()
+        for _ in range(20):
+            code, out, err = daemon.run(program_command("sgemm", "slate"))
+            self.assertEqual(code, 0, out + err)
+            daemon.wait_until_idle()
+            if daemon.status()["forms"]["kernels_made"] > 0:
+                break
+        forms = daemon.status()["forms"]
+        self.assertGreater(forms["kernels_made"], 0, forms)
+        self.assertGreater(forms["making_ms"], 0, forms)
+        shown = subprocess.run(
+            [binary("slatectl"), "profile", "sgemm"], env=daemon.environment, capture_output=True, text=True
+        ).stdout
+        self.assertIn("forms: worker, slice", shown)
+        daemon.stop()
 
     def test_auto_runs_many_small_blocks_as_workers(self):
         daemon = self.daemon(extra=("--form", "auto"))

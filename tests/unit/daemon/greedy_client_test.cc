@@ -59,7 +59,7 @@ TEST_F(GreedyClientTest, WithoutMemoryForAnyOtherCommandItsSessionFails) {
 
 TEST_F(GreedyClientTest, SoMuchCodeMayASessionKeepInTheEngine) {
   TestSession session(device_, completer_), other(device_, completer_);
-  device_.pretend_host_bytes(ModuleStore::kMostHostBytes / 2);
+  device_.pretend_host_bytes(LoadedModules::kMostHostBytes / 2);
   ASSERT_TRUE(load(session, 1, "a"));
   ASSERT_TRUE(load(session, 2, "b"));
   EXPECT_EQ(load(session, 3, "c").error().code, ErrorCode::kLimit);
@@ -72,7 +72,7 @@ TEST_F(GreedyClientTest, SoMuchCodeMayASessionKeepInTheEngine) {
 TEST_F(GreedyClientTest, WhatASessionsFunctionsTakeCountsToo) {
   TestSession session(device_, completer_);
   ASSERT_TRUE(session.load("noop"));
-  device_.pretend_host_bytes(ModuleStore::kMostHostBytes + 1);
+  device_.pretend_host_bytes(LoadedModules::kMostHostBytes + 1);
   const auto second = session.call<ipc::FunctionReply>(
       CommandType::kFunctionGet, ipc::FunctionGet{1, 2}, TestSession::text("write"));
   EXPECT_EQ(second.error().code, ErrorCode::kLimit);
@@ -137,8 +137,8 @@ class GreedyUserTest : public ExecutorTest {};
 class GreedyModuleTest : public testing::Test {
  protected:
   GreedyModuleTest() {
-    store_.charge_variables_to(*memory_,
-                               [this](std::uint64_t bytes) { return memory_->charge(bytes); });
+    store_.loaded().charge_to(*memory_,
+                              [this](std::uint64_t bytes) { return memory_->charge(bytes); });
   }
   ~GreedyModuleTest() override {
     store_.release();
@@ -167,7 +167,7 @@ TEST_F(GreedyModuleTest, VariablesOfAModuleWithFormsAreChargedOnce) {
   const auto modules = store_.forget(1);
   ASSERT_TRUE(modules);
   ASSERT_EQ(modules->size(), 1u);
-  store_.unload_now(modules->front());
+  store_.loaded().unload_now(modules->front());
   EXPECT_EQ(memory_->charged(), 0u);
 }
 
@@ -221,7 +221,7 @@ TEST_F(GreedyModuleTest, WhatIsTooLargeToBeRewrittenIsLoadedAsItIs) {
 
 TEST_F(GreedyModuleTest, AnImageForWhichNoMemoryIsLeftIsForgotten) {
   EXPECT_EQ(load(1, "#").error().code, ErrorCode::kOutOfMemory);
-  EXPECT_EQ(store_.count(), 0u);
+  EXPECT_EQ(store_.loaded().count(), 0u);
   EXPECT_TRUE(load(1, "a")) << "its id is free";
 }
 

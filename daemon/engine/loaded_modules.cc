@@ -1,0 +1,100 @@
+#include "daemon/engine/loaded_modules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace slate::daemon {
+
+LoadedModules::Charge::~Charge() {
+  if (bytes_ != 0) modules_.memory_->finish_charge(bytes_, false);
+}
+
+Result<void> LoadedModules::Charge::take(std::uint64_t variables) {
+  const std::uint64_t bytes = modules_.device_.variable_memory(variables);
+  if (modules_.memory_ == nullptr || bytes == 0 || bytes_ != 0) return {};
+  const auto charged = modules_.charge_(bytes);
+  if (charged) bytes_ = bytes;
+  return charged;
+}
+
+LoadedModules::~LoadedModules() {
+  SLATE_CHECK(loaded_.empty());
+}
+
+Result<void> LoadedModules::add(device::Module module, Charge& charge, Kind kind,
+                                std::uint64_t source_bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    loaded_.emplace(module, Loaded{.kind = kind,
+                                   .source_bytes = source_bytes,
+                                   .host_bytes = 0,
+                                   .charged = std::exchange(charge.bytes_, 0),
+                                   .retired = false});
+  }
+  auto noted = note_host_bytes(module);
+  if (!noted) unload_now(module);
+  return noted;
+}
+
+Result<void> LoadedModules::note_host_bytes(device::Module module) {
+  const std::uint64_t code_bytes = device_.host_bytes(module);
+  const std::lock_guard lock(mutex_);
+  Loaded& loaded = loaded_.at(module);
+  const std::uint64_t bytes = code_bytes + loaded.source_bytes;
+  host_bytes_ += bytes - std::exchange(loaded.host_bytes, bytes);
+  if (host_bytes_ <= kMostHostBytes) return {};
+  return fail(ErrorCode::kLimit, fmt::format("the code of the session's modules takes {} bytes of "
+                                             "the engine's memory; {} are allowed",
+                                             host_bytes_, kMostHostBytes));
+}
+
+void LoadedModules::retire(device::Module module) {
+  const std::lock_guard lock(mutex_);
+  Loaded& loaded = loaded_.at(module);
+  if (loaded.charged == 0) return;
+  loaded.retired = true;
+  memory_->retire_charge();
+}
+
+void LoadedModules::unload_now(device::Module module) {
+  Loaded loaded;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto node = loaded_.extract(module);
+    SLATE_CHECK(!node.empty());
+    loaded = node.mapped();
+    host_bytes_ -= loaded.host_bytes;
+  }
+  device_.unload_module(module);
+  give_back(loaded);
+}
+
+std::size_t LoadedModules::count() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<std::size_t>(
+      std::ranges::count(loaded_, Kind::kOwn, [](const auto& entry) { return entry.second.kind; }));
+}
+
+void LoadedModules::release() {
+  // Unloading may wait for kernels, and a mere count must not wait for it.
+  std::map<device::Module, Loaded> all;
+  {
+    const std::lock_guard lock(mutex_);
+    all.swap(loaded_);
+    host_bytes_ = 0;
+  }
+  for (const auto& [module, loaded] : all) {
+    device_.unload_module(module);
+    give_back(loaded);
+  }
+}
+
+void LoadedModules::give_back(const Loaded& loaded) {
+  if (loaded.charged != 0) memory_->finish_charge(loaded.charged, loaded.retired);
+}
+
+}  // namespace slate::daemon
