@@ -232,13 +232,16 @@ void ModuleStore::attend(FunctionRecord& kernel) {
                                   : maker_->find(*source, *kernel.name);
     if (made != nullptr) return settle(kernel, std::move(made));
     kernel.form_progress = FormProgress::kWatched;
-  } else if (kernel.form_progress == FormProgress::kWatched) {
-    if (!matters(kernel)) return;
-    kernel.form_order = maker_->order(session_, source, *kernel.name);
-    kernel.form_progress = FormProgress::kOrdered;
-  } else if (kernel.form_order->done()) {
+  } else if (kernel.form_progress == FormProgress::kOrdered && kernel.form_order->done()) {
     settle(kernel, kernel.form_order->outcome());
   }
+}
+
+void ModuleStore::order_forms(FunctionRecord& kernel) {
+  const auto owner = modules_.find(kernel.module);
+  if (owner == modules_.end() || !matters(kernel)) return;
+  kernel.form_order = maker_->order(session_, owner->second.source, *kernel.name);
+  kernel.form_progress = FormProgress::kOrdered;
 }
 
 void ModuleStore::settle(FunctionRecord& kernel, FormMaker::Outcome made) {

@@ -129,9 +129,10 @@ class ModuleStore {
   Result<const FunctionRecord*> add_function(std::uint64_t module, std::uint64_t id,
                                              const std::string& name);
   Result<FunctionRecord*> find_function(std::uint64_t id);
-  /// Before each launch of a kernel that is not settled: orders its forms once it matters, and
-  /// loads them when they are made.
+  /// Before each launch of a kernel that is not settled: takes the forms that are there.
   void attend(FunctionRecord& kernel);
+  /// Behind each launch of a kernel that is watched: orders its forms once it matters.
+  void order_forms(FunctionRecord& kernel);
   Result<device::AddressRange> find_global(std::uint64_t module, const std::string& name);
   /// True if the bytes lie in one global variable that find_global() has told of.
   bool owns(device::Address address, std::uint64_t bytes) const;

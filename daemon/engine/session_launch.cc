@@ -43,6 +43,8 @@ Result<void> Session::launch(const ipc::Command& command, Reply&) {
       .host = imports_.with(host_blocks_.ranges()),
   };
   const auto done = checked(executor_.launch(*client_, kernel, spec, **stream));
+  // What is known of its time from earlier programs is known here by now.
+  if (kernel.form_progress == FormProgress::kWatched) modules_.order_forms(kernel);
   if (done && (*stream)->active_lanes.load() > 0) {
     const Hold& hold = in_lanes_.emplace_back(request->stream, streams_.position());
     held_.hold(hold.stream, hold.position);

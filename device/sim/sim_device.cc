@@ -244,7 +244,9 @@ Result<void> SimDevice::launch(const device::LaunchSpec& spec, device::Stream st
   if (spec.variables_of != device::Function{}) {
     const auto kernel = modules_.target(spec.variables_of);
     if (!kernel) return std::unexpected(kernel.error());
-    view->globals = kernel->globals;
+    // Constants, too, have addresses, behind the others.
+    const device::Address end = kernel->constants.base + kernel->constants.bytes;
+    view->globals = {kernel->globals.base, end - kernel->globals.base};
   }
   view->constants = target->constants;
   view->control = spec.control;

@@ -56,6 +56,10 @@ class ModuleFormsTest : public testing::Test {
     }
     return **store_->find_function(1);
   }
+  void launch() {
+    store_->attend(kernel());
+    if (kernel().form_progress == FormProgress::kWatched) store_->order_forms(kernel());
+  }
   void wait_for_order() {
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (!kernel().form_order->done() && std::chrono::steady_clock::now() < limit)
@@ -73,7 +77,7 @@ TEST_F(ModuleFormsTest, TheProgramsOwnCodeIsAllThatIsLoadedAtFirst) {
   open();
   ASSERT_TRUE(send(ipc::kImageSource, kText));
   ASSERT_TRUE(send(ipc::kImageElf, "code"));
-  store_->attend(kernel());
+  launch();
   EXPECT_EQ(device_.loaded(), std::vector<std::string>{"cubin:code"});
   EXPECT_EQ(device_.compilations(), 0u);
   EXPECT_EQ(kernel().form_progress, FormProgress::kWatched);
@@ -85,7 +89,7 @@ TEST_F(ModuleFormsTest, AKernelThatTakesNoTimeGetsNoForms) {
   ASSERT_TRUE(send(ipc::kImageSource, kText));
   ASSERT_TRUE(send(ipc::kImageElf, "code"));
   kernel().profiles.push_back({.block = {1, 1, 1}, .expected_ms = 0.001});
-  for (int i = 0; i < 1000; ++i) store_->attend(kernel());
+  for (int i = 0; i < 1000; ++i) launch();
   EXPECT_EQ(kernel().form_progress, FormProgress::kWatched);
 }
 
@@ -95,25 +99,25 @@ TEST_F(ModuleFormsTest, AKernelThatMattersGetsThemOnceTheyAreMade) {
   ASSERT_TRUE(send(ipc::kImageElf, "code"));
   kernel().profiles.push_back({.block = {1, 1, 1}, .expected_ms = 4});
   device_.hold_compiler(true);
-  for (int i = 0; i < 3; ++i) store_->attend(kernel());
+  for (int i = 0; i < 3; ++i) launch();
   EXPECT_EQ(kernel().form_progress, FormProgress::kOrdered);
-  store_->attend(kernel());
+  launch();
   EXPECT_EQ(kernel().forms, nullptr) << "its launches do not wait";
   device_.hold_compiler(false);
   wait_for_order();
-  store_->attend(kernel());
+  launch();
   EXPECT_EQ(kernel().form_progress, FormProgress::kSettled);
 }
 
 TEST_F(ModuleFormsTest, WhatIsMadeAlreadyIsThereWithTheFirstLaunch) {
   open({.profiles = false, .at_once = true});
   ASSERT_TRUE(send(ipc::kImagePtx, kText));
-  store_->attend(kernel());
+  launch();
   ASSERT_EQ(kernel().form_progress, FormProgress::kSettled);
   const std::size_t compilations = device_.compilations();
   open();
   ASSERT_TRUE(send(ipc::kImagePtx, kText));
-  store_->attend(kernel());
+  launch();
   EXPECT_EQ(kernel().form_progress, FormProgress::kSettled);
   EXPECT_EQ(device_.compilations(), compilations);
 }
@@ -122,7 +126,7 @@ TEST_F(ModuleFormsTest, WithoutACompilerFormsReachTheVariablesOfTheProgramsModul
   device_.set_compiler("");
   open({.profiles = false, .at_once = true});
   ASSERT_TRUE(send(ipc::kImagePtx, kText));
-  store_->attend(kernel());
+  launch();
   ASSERT_NE(kernel().forms, nullptr);
   EXPECT_EQ(kernel().forms->worker, "k__slate_worker");
   EXPECT_NE(kernel().form_module, device::Module{});
