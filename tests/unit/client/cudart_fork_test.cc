@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -20,8 +21,19 @@ namespace {
 
 using ipc::CommandType;
 
+std::set<int> open_descriptors() {
+  std::set<int> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
+    found.insert(std::stoi(entry.path().filename()));
+  std::erase_if(found, [](int fd) { return ::fcntl(fd, F_GETFD) == -1; });  // the listing's own
+  return found;
+}
+
 class CudartForkTest : public FrontTest {
  protected:
+  /// Before there is a session, from wherever the test was started.
+  const std::set<int> started_with_ = open_descriptors();
+
   CudartForkTest() { EXPECT_EQ(cudaMalloc(&device, kBytes), cudaSuccess); }
   template <typename Child>
   static int status_of(const Child& run) {
@@ -103,13 +115,11 @@ TEST_F(CudartForkTest, AProgramStartedByExecInheritsNoDescriptor) {
   void* pinned = nullptr;
   ASSERT_EQ(cudaMallocHost(&pinned, kBytes), cudaSuccess);
   int ours = 0;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-    std::error_code gone;
-    const std::string target = std::filesystem::read_symlink(entry.path(), gone).string();
-    if (gone || target.find("slate") == std::string::npos) continue;
+  for (const int fd : open_descriptors()) {
+    if (started_with_.contains(fd)) continue;
     ++ours;
-    const int fd = std::stoi(entry.path().filename());
-    EXPECT_NE(::fcntl(fd, F_GETFD) & FD_CLOEXEC, 0) << target;
+    EXPECT_NE(::fcntl(fd, F_GETFD) & FD_CLOEXEC, 0)
+        << std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd)).string();
   }
   EXPECT_GT(ours, 0);
   EXPECT_EQ(cudaFreeHost(pinned), cudaSuccess);
