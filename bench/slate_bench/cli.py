@@ -9,7 +9,7 @@ from . import arrangements, fairness, mix, overhead, pairs, report, rows, solo, 
 from .configurations import NAMES
 from .options import positive
 from .profile import write_profiles
-from .programs import UsageError
+from .programs import UsageError, default_build
 from .session import OutOfTime, make_session
 
 MEASURING = {
@@ -46,7 +46,7 @@ def parser():
 
 
 def add_common(command):
-    command.add_argument("--build", default="build/release", help="build folder (%(default)s)")
+    command.add_argument("--build", default=default_build(), help="build folder (%(default)s)")
     command.add_argument(
         "--device", default="auto", help="auto: the first GPU, else sim; cuda, cuda:N, sim or sim:KEY=VALUE,..."
     )

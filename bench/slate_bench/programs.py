@@ -6,7 +6,13 @@ import random
 import shlex
 from dataclasses import dataclass
 
-LIST = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "programs.txt")
+FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+LIST = os.path.join(FOLDER, "programs.txt")
+
+
+def default_build():
+    """Where slated and the programs are: beside this package where it is installed."""
+    return FOLDER if os.path.isdir(os.path.join(FOLDER, "bin")) else "build/release"
 
 
 class UsageError(Exception):
