@@ -65,7 +65,8 @@ configure_and_build() {
     die "configuring failed; the whole log is build/$preset.log"
   }
   (cd "$root" && cmake --build --preset "$preset" ${1:+--target "$@"}) >>"$log" 2>&1 || {
-    grep -E 'error|FAILED' "$log" | head -n 20 >&2
+    # Compilers speak the user's language.
+    grep -E 'error|FAILED' "$log" | head -n 20 >&2 || tail -n 20 "$log" >&2
     die "the build failed; the whole log is build/$preset.log"
   }
 }
