@@ -25,7 +25,7 @@ def parse_arguments():
     parser.add_argument("--rounds", type=int, default=3, help="how often native and slated take turns")
     parser.add_argument("--clients", type=int, default=64, help="that launch at once")
     parser.add_argument("--seconds", type=float, default=2, help="of launching at once, and of being idle")
-    parser.add_argument("--parts", default="ring,engine,calls,bandwidth,start,clients,idle,stress", help="which to do")
+    parser.add_argument("--parts", default="ring,engine,calls,bandwidth,cold,start,clients,idle,stress", help="which to do")
     parser.add_argument("--commands", type=int, default=40000, help="of the stress test")
     parser.add_argument("--small", action="store_true", help="tiny sizes: does it run at all?")
     parser.add_argument("--out", help="file for JSON lines")
@@ -255,7 +255,7 @@ def main():
             print("%-26s %9.3f us of the engine %9.3f us of the program, each" % (
                 row["case"], row["engine_us"], row["program_us"]), flush=True)
     with private_slated(ARGUMENTS.build, ARGUMENTS.device) as environment:
-        for part in ("calls", "bandwidth"):
+        for part in ("calls", "bandwidth", "cold"):
             if part in parts:
                 distributions(part, environment)
         if "clients" in parts:

@@ -2,7 +2,7 @@
 // Linked twice, natively and against libslate (bin/shared, bin/slate); bench/path.py runs both in
 // turns and compares. One JSON line a case. Not a test: it checks results only where that is free.
 //
-//   path_bench calls|bandwidth [--small]    the cases of that name, with distributions
+//   path_bench calls|bandwidth|cold [--small]    the cases of that name, with distributions
 //   path_bench first                        one kernel's result, then the end: for the wall clock
 //   path_bench burst SECONDS                launches as fast as they go, from its input's end on
 //   path_bench idle SECONDS                 one launch, then nothing
@@ -206,6 +206,97 @@ void run_bandwidth(bool small) {
   REQUIRE(cudaFree(other));
 }
 
+/// Pinned memory as programs allocate it: each for itself, and many before the first is freed.
+void pinned_cases(std::uint64_t bytes, int count) {
+  const std::string size = bytes < 1024 ? std::to_string(bytes) : std::to_string(bytes >> 10) + "k";
+  void* memory = nullptr;
+  report("host_alloc_free_" + size, sample(count, [&] {
+           REQUIRE(cudaMallocHost(&memory, bytes));
+           REQUIRE(cudaFreeHost(memory));
+         }));
+  std::vector<void*> all;
+  all.reserve(static_cast<std::size_t>(count) + 3);
+  report("host_alloc_" + size,
+         sample(count, [&] { REQUIRE(cudaMallocHost(&all.emplace_back(), bytes)); }));
+  for (void* each : all) REQUIRE(cudaFreeHost(each));
+}
+
+/// Many copies of memory that is not pinned, and the wait for all: the mean of one.
+void row_of_copies(std::uint64_t bytes, bool small) {
+  const int count = small ? 20 : 200;
+  char* device = nullptr;
+  std::vector<char> host(bytes, 1);
+  REQUIRE(cudaMalloc(&device, bytes));
+  auto rows = sample(small ? 3 : 50, [&] {
+    for (int i = 0; i < count; ++i)
+      REQUIRE(cudaMemcpyAsync(device, host.data(), bytes, cudaMemcpyHostToDevice, nullptr));
+    REQUIRE(cudaStreamSynchronize(nullptr));
+  });
+  for (double& one : rows) one /= count;
+  report("to_device_row", rows, bytes);
+  REQUIRE(cudaFree(device));
+}
+
+__constant__ char constants[16 << 10];
+__global__ void take_constants(char* to) {
+  to[threadIdx.x] = constants[threadIdx.x];
+}
+
+/// As Parboil's mri-q: constants, a kernel that reads them, and so on.
+void symbol_cases(int count) {
+  static char host[sizeof(constants)];
+  char* device = nullptr;
+  REQUIRE(cudaMalloc(&device, 256));
+  report("symbol_16k_launch", sample(count, [&] {
+           REQUIRE(cudaMemcpyToSymbol(constants, host, sizeof(host)));
+           take_constants<<<1, 256>>>(device);
+         }));
+  REQUIRE(cudaDeviceSynchronize());
+  REQUIRE(cudaFree(device));
+}
+
+/// What a process does once: the first copies of its life, of memory touched by nobody but itself
+/// (to the device) and by nobody at all (to the host), an allocation and a free beside each.
+void once_cases(std::uint64_t bytes, int rounds) {
+  std::vector<double> allocation, to_device, to_host, release;
+  for (int i = 0; i < rounds; ++i) {
+    char* device = nullptr;
+    char* const from = static_cast<char*>(std::malloc(bytes));
+    char* const to = static_cast<char*>(std::malloc(bytes));
+    std::memset(from, 1, bytes);
+    const auto timed = [](std::vector<double>& samples, const auto& body) {
+      const double start = now_us();
+      body();
+      samples.push_back(now_us() - start);
+    };
+    timed(allocation, [&] { REQUIRE(cudaMalloc(&device, bytes)); });
+    timed(to_device, [&] { REQUIRE(cudaMemcpy(device, from, bytes, cudaMemcpyHostToDevice)); });
+    timed(to_host, [&] { REQUIRE(cudaMemcpy(to, device, bytes, cudaMemcpyDeviceToHost)); });
+    timed(release, [&] { REQUIRE(cudaFree(device)); });
+    if (to[bytes - 1] != 1) require(cudaErrorUnknown, "a byte that came back changed");
+    std::free(from);
+    std::free(to);
+    if (i > 0) continue;
+    report("first_to_device", to_device, bytes);
+    report("first_to_host", to_host, bytes);
+    to_device.clear();
+    to_host.clear();
+  }
+  if (rounds < 2) return;
+  report("fresh_malloc_" + std::to_string(bytes >> 20) + "m", allocation);
+  report("fresh_to_device", to_device, bytes);
+  report("fresh_to_host", to_host, bytes);
+  report("fresh_free_" + std::to_string(bytes >> 20) + "m", release);
+}
+
+void run_cold(bool small) {
+  once_cases(small ? 4 << 20 : 64 << 20, small ? 2 : 10);
+  if (!small) once_cases(400 << 20, 4);
+  for (const std::uint64_t bytes : {64, 4 << 10, 64 << 10}) pinned_cases(bytes, small ? 20 : 500);
+  for (const std::uint64_t bytes : {2 << 10, 16 << 10, 64 << 10}) row_of_copies(bytes, small);
+  symbol_cases(small ? 20 : 500);
+}
+
 void first_result() {
   int* counter = nullptr;
   int result = 0;
@@ -247,6 +338,8 @@ int main(int argc, char** argv) {
     run_calls(second == "--small");
   } else if (what == "bandwidth") {
     run_bandwidth(second == "--small");
+  } else if (what == "cold") {
+    run_cold(second == "--small");
   } else if (what == "first") {
     first_result();
   } else if (what == "burst" && argc == 3) {
@@ -257,7 +350,8 @@ int main(int argc, char** argv) {
     std::fflush(stdout);
     usleep(static_cast<unsigned>(std::atof(argv[2]) * 1e6));
   } else {
-    std::fprintf(stderr, "usage: path_bench calls|bandwidth [--small] | first | burst|idle S\n");
+    std::fprintf(stderr,
+                 "usage: path_bench calls|bandwidth|cold [--small] | first | burst|idle S\n");
     return 2;
   }
   return 0;
