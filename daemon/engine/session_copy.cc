@@ -95,12 +95,16 @@ Result<void> Session::submit_slot(const SlotUse& use, const SlotCopy& copy) {
   }
   streams_.work_submitted(**stream);
   count_copy(use.to_device, use.bytes);
+  // A slot that went to the device is waited for when the others are used up, hardly ever.
+  const auto notice = use.to_device ? Completer::Notice::kCheap : Completer::Notice::kSoon;
   const auto watched = streams_.watch(
-      **stream, [this, slot = use.slot, sequence = use.sequence](const Result<void>& outcome) {
+      **stream,
+      [this, slot = use.slot, sequence = use.sequence](const Result<void>& outcome) {
         // First the error, then the slot: the client must not take what is in it for data.
         if (!outcome) on_device_error(outcome.error());
         staging_.finish(slot, sequence);
-      });
+      },
+      notice);
   if (!watched) staging_.cancel(use.slot);
   return checked(watched);
 }
