@@ -3,6 +3,7 @@
 // the staging slots as for any other; then what asks for a device address of it fails. Memory that
 // the program registers is replaced by shared memory at once: copies that only begin later, and
 // read then, need that as much as kernels do.
+#include <bit>
 #include <cstdlib>
 
 #include "client/cudart/capture.h"
@@ -30,6 +31,19 @@ std::size_t whole_pages(std::size_t bytes) {
   return (bytes + kPage - 1) / kPage * kPage;
 }
 
+/// Of a session that has ended. Its neighbours on the first and the last page may be in use.
+void unmap_piece(const client::Range& piece) {
+  const std::uint64_t first = whole_pages(piece.address);
+  const std::uint64_t end = piece.address + std::bit_ceil(piece.bytes);
+  if (first < end / kPage * kPage) client::unmap_shared(first, end / kPage * kPage - first);
+}
+
+Result<std::uint64_t> allocate_block(Session& session, std::size_t bytes) {
+  const auto block = session.allocate_host(bytes);
+  if (!block) return std::unexpected(block.error());
+  return block->address;
+}
+
 cudaError_t allocate(void** address, std::size_t bytes, unsigned flags) {
   return with_session([&](Session& session) -> Answer {
     if (address == nullptr || (flags & ~kAllocFlags) != 0) return deny(cudaErrorInvalidValue);
@@ -38,10 +52,11 @@ cudaError_t allocate(void** address, std::size_t bytes, unsigned flags) {
     if (bytes == 0) return {};
     if (whole_pages(bytes) < bytes) return deny(cudaErrorMemoryAllocation);
     client::AllocationTable& pinned = Process::get().pinned();
-    const auto block = session.allocate_host(bytes);
-    if (block) {
-      pinned.insert({block->address, bytes, Process::kTagShared, flags});
-      *address = pointer_to(block->address);
+    const bool small = bytes <= client::HostPool::kLargest;
+    const auto shared = small ? session.allocate_host_piece(bytes) : allocate_block(session, bytes);
+    if (shared) {
+      pinned.insert({*shared, bytes, small ? Process::kTagPiece : Process::kTagShared, flags});
+      *address = pointer_to(*shared);
       return {};
     }
     if ((flags & cudaHostAllocMapped) != 0) return std::unexpected<Failure>(block.error());
@@ -78,6 +93,10 @@ cudaError_t cudaFreeHost(void* address) {
     const auto range = pinned.find(at);
     if (pinned.erase(at, Process::kTagAllocated)) {
       std::free(address);
+      return {};
+    }
+    if (range && pinned.erase(at, Process::kTagPiece)) {
+      if (!session.free_host_piece(at)) unmap_piece(*range);
       return {};
     }
     if (!range || !pinned.erase(at, Process::kTagShared)) return deny(cudaErrorInvalidValue);

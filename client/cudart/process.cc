@@ -104,6 +104,9 @@ void Process::after_fork_in_child() {
   process.pinned_.unlock_after_fork(true);
   // That memory is the child's own now, as make_private_in_child() left it.
   process.pinned_.erase_all(kTagRegistered);
+  // And this the child does not have: something else may be there soon.
+  process.pinned_.erase_all(kTagShared);
+  process.pinned_.erase_all(kTagPiece);
   process.code_.unlock_after_fork(true);
   process.mutex_.unlock();
 }

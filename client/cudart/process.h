@@ -27,8 +27,9 @@ class Process {
   client::AllocationTable& pinned() { return pinned_; }
   static constexpr std::uint32_t kTagAllocated = 1;
   static constexpr std::uint32_t kTagRegistered = 2;
-  static constexpr std::uint32_t kTagShared =
-      3;  // allocated, and a block of the session's at first
+  /// Allocated, and a block of the session's at first, or a piece of one.
+  static constexpr std::uint32_t kTagShared = 3;
+  static constexpr std::uint32_t kTagPiece = 4;
 
   /// The locks of the front's own tables: whoever forks holds them meanwhile, as a child would wait
   /// for ever for a thread that it does not have. Nothing else is locked while one is held.

@@ -56,6 +56,12 @@ Result<HostBlock> Session::allocate_host(std::uint64_t bytes) {
   return block;
 }
 
+Result<std::uint64_t> Session::allocate_slab(std::uint64_t bytes) {
+  const auto block = allocate_host(bytes);
+  if (!block) return std::unexpected(block.error());
+  return block->address;
+}
+
 Result<void> Session::free_host(std::uint64_t address) {
   const auto block = host_blocks_.take(address);
   if (!block) return fail(ErrorCode::kInvalidValue, "no host memory begins at this address");

@@ -111,6 +111,11 @@ std::optional<bool> ProgressTable::finished_all_but(std::uint64_t left_out,
   });
 }
 
+std::optional<bool> ProgressTable::finished_up_to(std::uint64_t position) const {
+  return all_entries(
+      [&](std::uint32_t entry) { return completed(entry, position) || done(entry); });
+}
+
 std::uint64_t ProgressTable::mark_of(std::uint32_t entry, std::uint64_t position) {
   const std::uint64_t low = entry < ipc::kProgressSlots ? entry : kNoEntry;
   return (position / ipc::kCommandAlign) << kEntryBits | low;

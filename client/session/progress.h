@@ -39,6 +39,9 @@ class ProgressTable {
   /// `left_out`.
   std::optional<bool> finished_all_but(std::uint64_t left_out, std::uint64_t newest) const;
 
+  /// Of all, what was sent up to `position`.
+  std::optional<bool> finished_up_to(std::uint64_t position) const;
+
   /// A wait or a copy has shown that work up to `position` is done, which the page may tell later.
   void confirm(std::uint32_t entry, std::uint64_t position);
   void confirm_mark(std::uint64_t mark);

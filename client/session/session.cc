@@ -27,12 +27,21 @@ Session::Session(std::unique_ptr<ipc::ClientChannel> channel, std::uint64_t seri
     : channel_(std::move(channel)),
       serial_(serial),
       handle_counter_(serial << kSerialShift),
-      progress_(*channel_) {}
+      progress_(*channel_),
+      host_pool_({[this](std::uint64_t bytes) { return allocate_slab(bytes); },
+                  [this](std::uint64_t address) { (void)free_host(address); },
+                  [this] { return progress_.newest(); },
+                  [this](std::uint64_t position) {
+                    const auto known = progress_.finished_up_to(position);
+                    return known ? *known : finished(ipc::TargetKind::kSession, 0).value_or(false);
+                  }}) {}
 
 Session::~Session() {
   host_functions_.stop();
   host_blocks_.unmap_managed();
   if (printing_.ring) unmap_shared(printing_.block.address, printing_.block.bytes);
+  // Pieces in use the program may still read, as it may large blocks.
+  host_pool_.for_each_empty(unmap_shared);
 }
 
 void Session::abandon() {

@@ -24,6 +24,7 @@
 #include "client/session/handle_table.h"
 #include "client/session/host_blocks.h"
 #include "client/session/host_functions.h"
+#include "client/session/host_pool.h"
 #include "client/session/managed_memory.h"
 #include "client/session/print_ring.h"
 #include "client/session/progress.h"
@@ -164,6 +165,12 @@ class Session {
   Result<HostBlock> allocate_host(std::uint64_t bytes);
   Result<void> free_host(std::uint64_t address);
   /// Memory with one address here and on the device; `tag`: kTagManaged, or kTagManagedVariable for
+  /// The same in pieces, as HostPool gives them.
+  Result<std::uint64_t> allocate_host_piece(std::uint64_t bytes) {
+    return host_pool_.allocate(bytes);
+  }
+  /// False when no piece of this session begins at `address`.
+  bool free_host_piece(std::uint64_t address) { return host_pool_.free(address); }
   /// what is not free()'d; `flags`: the caller's. Host memory, so charged to nobody's device
   /// memory.
   Result<std::uint64_t> allocate_managed(std::uint64_t bytes, std::uint32_t tag,
@@ -349,6 +356,7 @@ class Session {
   Result<std::uint64_t> get_managed_block(std::uint64_t bytes);
   template <typename Other>
   Result<bool> copy_pinned(const HostBlock& block, DeviceRows device_rows, std::uint64_t host,
+  Result<std::uint64_t> allocate_slab(std::uint64_t bytes);
                            std::uint64_t host_pitch, Shape shape, std::uint64_t stream,
                            bool to_device, const Other& other);
   std::optional<HostBlock> pinned_block(std::uint64_t host, std::uint64_t pitch, Shape shape) const;
@@ -387,6 +395,7 @@ class Session {
   KernelHeap kernel_heap_;
   ManagedMemory managed_{[this](std::uint64_t bytes) { return get_managed_block(bytes); },
                          [this](std::uint64_t address) { return free_host(address); }};
+  HostPool host_pool_;
 };
 
 /// kInvalidValue or kOutOfResources for what CUDA refuses at the launch call itself.

@@ -112,6 +112,50 @@ TEST_F(CudartHostTest, TheDevicesAddressIsTold) {
   EXPECT_EQ(cudaFreeHost(host), cudaSuccess);
 }
 
+TEST_F(CudartHostTest, SmallPiecesShareABlockAndHaveTheirOwnFlags) {
+  std::vector<char*> pieces(100);
+  for (char*& piece : pieces) {
+    const unsigned flags =
+        &piece == &pieces[7] ? cudaHostAllocPortable : cudaHostAllocWriteCombined;
+    ASSERT_EQ(cudaHostAlloc(reinterpret_cast<void**>(&piece), 64, flags), cudaSuccess);
+    std::memset(piece, static_cast<int>(&piece - pieces.data()), 64);
+  }
+  EXPECT_LT(daemon->count(CommandType::kHostAllocate), 5);
+  unsigned flags = 0;
+  EXPECT_EQ(cudaHostGetFlags(&flags, pieces[7]), cudaSuccess);
+  EXPECT_EQ(flags, unsigned{cudaHostAllocPortable});
+  void* mapped = nullptr;
+  ASSERT_EQ(cudaHostGetDevicePointer(&mapped, pieces[42] + 3, 0), cudaSuccess);
+  EXPECT_EQ(*static_cast<char*>(mapped), 42);
+  EXPECT_EQ(cudaHostGetDevicePointer(&mapped, pieces[42] + 64, 0), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemcpyAsync(device, pieces[9], 64, cudaMemcpyDefault, nullptr), cudaSuccess);
+  char back[64] = {};
+  EXPECT_EQ(cudaMemcpy(back, device, 64, cudaMemcpyDeviceToHost), cudaSuccess);
+  EXPECT_EQ(back[63], 9);
+  EXPECT_EQ(cudaFreeHost(pieces[9] + 1), cudaErrorInvalidValue);
+  for (char* piece : pieces) EXPECT_EQ(cudaFreeHost(piece), cudaSuccess);
+  EXPECT_EQ(cudaFreeHost(pieces[9]), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaHostGetFlags(&flags, pieces[7]), cudaErrorInvalidValue);
+}
+
+TEST_F(CudartHostTest, SmallPiecesOutliveTheirSession) {
+  char *small = nullptr, *neighbour = nullptr, *large = nullptr;
+  ASSERT_EQ(malloc_host(&small, 100), cudaSuccess);
+  ASSERT_EQ(malloc_host(&neighbour, 100), cudaSuccess);
+  ASSERT_EQ(malloc_host(&large, 40000), cudaSuccess);
+  std::strcpy(neighbour, "still there");
+  for (int i = 0; i < 2; ++i) ASSERT_EQ(cudaDeviceReset(), cudaSuccess);
+  EXPECT_EQ(cudaMalloc(&device, kBytes), cudaSuccess);
+  EXPECT_EQ(cudaFreeHost(small), cudaSuccess);
+  EXPECT_EQ(cudaFreeHost(large), cudaSuccess);
+  EXPECT_STREQ(neighbour, "still there");
+  char back[16] = {};
+  EXPECT_EQ(cudaMemcpy(device, neighbour, 12, cudaMemcpyHostToDevice), cudaSuccess);
+  EXPECT_EQ(cudaMemcpy(back, device, 12, cudaMemcpyDeviceToHost), cudaSuccess);
+  EXPECT_STREQ(back, "still there");
+  EXPECT_EQ(cudaFreeHost(neighbour), cudaSuccess);
+}
+
 TEST_F(CudartHostTest, RegisteredMemoryKeepsItsContentsAndIsCopiedStraight) {
   // Neither end on a page's border: the edges go through staging.
   std::vector<unsigned char> memory(kBytes);
