@@ -42,21 +42,24 @@ void state_what_slate_gives(DeviceInfo& info) {
     int attribute;  // of the runtime's cudaDeviceAttr
     std::int32_t value;
   };
-  static constexpr Ability kAbilities[] = {
-      {83, 1},   // ManagedMemory: of host memory, at one address
-      {88, 0},   // PageableMemoryAccess: kernels run in another process than the program
-      {89, 1},   // ConcurrentManagedAccess: its pages do not move
-      {91, 0},   // CanUseHostPointerForRegisteredMem: the address differs
-      {95, 1},   // CooperativeLaunch
-      {100, 0},  // PageableMemoryAccessUsesHostPageTables
-      {101, 0},  // DirectManagedMemAccessFromHost: there is none on the device
+  // HostNativeAtomicSupported: kernels and host work on one managed integer only where the link has
+  // atomics.
+  const std::int32_t link_has_atomics = info.attributes[86];
+  const Ability abilities[] = {
+      {83, 1},  // ManagedMemory: of host memory, at one address
+      {88, 0},  // PageableMemoryAccess: kernels run in another process than the program
+      {89, link_has_atomics},  // ConcurrentManagedAccess
+      {91, 0},                 // CanUseHostPointerForRegisteredMem: the address differs
+      {95, 1},                 // CooperativeLaunch
+      {100, 0},                // PageableMemoryAccessUsesHostPageTables
+      {101, 0},                // DirectManagedMemAccessFromHost: there is none on the device
       {113, 0},  // HostRegisterReadOnlySupported: its pages are replaced, which takes writing
       {115, 1},  // MemoryPoolsSupported
       {116, 0},  // GPUDirectRDMASupported: memory is the daemon's
       {119, 0},  // MemoryPoolSupportedHandleTypes: pools are not shared between programs
       {125, 1},  // IpcEventSupport
   };
-  for (const Ability& each : kAbilities) info.attributes[each.attribute] = each.value;
+  for (const Ability& each : abilities) info.attributes[each.attribute] = each.value;
 }
 
 }  // namespace slate

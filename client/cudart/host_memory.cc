@@ -59,8 +59,8 @@ cudaError_t allocate(void** address, std::size_t bytes, unsigned flags) {
       *address = pointer_to(*shared);
       return {};
     }
-    if ((flags & cudaHostAllocMapped) != 0) return std::unexpected<Failure>(block.error());
-    if (is_sticky(block.error().code)) return std::unexpected<Failure>(block.error());
+    if ((flags & cudaHostAllocMapped) != 0) return std::unexpected<Failure>(shared.error());
+    if (is_sticky(shared.error().code)) return std::unexpected<Failure>(shared.error());
     void* memory = std::aligned_alloc(kPage, whole_pages(bytes));
     if (memory == nullptr) return deny(cudaErrorMemoryAllocation);
     pinned.insert({address_of(memory), bytes, Process::kTagAllocated, flags});

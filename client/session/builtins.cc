@@ -14,9 +14,15 @@ using ipc::CommandType;
 
 Result<std::uint64_t> Session::load_module(const Image& image,
                                            std::span<const PlacedVariable> placed) {
-  if (image.kind == ImageKind::kPtx) return load_text(image, placed);
-  raise_drivers_heap(image.bytes);
-  return send_module(image.kind, image.bytes, placed);
+  const std::string_view text(reinterpret_cast<const char*>(image.bytes.data()),
+                              image.bytes.size());
+  if (image.kind != ImageKind::kPtx) raise_drivers_heap(image.bytes);
+  auto module = image.kind == ImageKind::kPtx ? load_text(image, placed)
+                                              : send_module(image.kind, image.bytes, placed);
+  // What machine code does nobody has looked at.
+  const bool atomics = image.kind != ImageKind::kPtx || has_system_atomics(text);
+  if (module && atomics && needs_managed_guard(device())) managed_guard_.add_module(*module);
+  return module;
 }
 
 Result<std::uint64_t> Session::load_text(const Image& image,
@@ -49,6 +55,7 @@ Result<std::uint64_t> Session::load_text(const Image& image,
 }
 
 Result<void> Session::unload_module(std::uint64_t module) {
+  managed_guard_.remove_module(module);
   {
     const std::scoped_lock lock(printing_.mutex, kernel_heap_.mutex);
     printing_.variables.erase(module);

@@ -238,6 +238,7 @@ Result<void> Session::stage_to_host(std::byte* to, std::uint64_t to_pitch, Devic
   if (!last) return std::unexpected(last.error());
   // The data is there, so is what the stream had before: a query must not say less.
   progress_.confirm(progress_of(stream), *last);
+  managed_guard_.open_if_done();
   return {};
 }
 

@@ -37,6 +37,7 @@ void CopyCrew::run(int count, const std::function<void()>& body) {
   if (count > 1) {
     sigset_t all, before;
     sigfillset(&all);
+    sigdelset(&all, SIGSEGV);  // ManagedGuard waits in it
     pthread_sigmask(SIG_BLOCK, &all, &before);
     void* const argument = const_cast<std::function<void()>*>(&body);
     while (started < std::min(count, kMost) - 1 &&

@@ -27,6 +27,7 @@ class AllSignalsBlocked {
   AllSignalsBlocked() {
     sigset_t all;
     ::sigfillset(&all);
+    ::sigdelset(&all, SIGSEGV);  // ManagedGuard waits in it
     ::pthread_sigmask(SIG_SETMASK, &all, &before_);
   }
   ~AllSignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
@@ -69,6 +70,7 @@ void HostFunctions::run() {
   while (next(item, outcome)) {
     item.function(outcome);
     item.function = nullptr;
+    session_.host_function_ended();
     // Nobody is left to tell when these fail: the session has ended.
     (void)session_.host_done(item.ticket);
     (void)session_.destroy_event(item.event);

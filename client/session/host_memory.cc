@@ -89,12 +89,18 @@ Result<std::uint64_t> Session::get_managed_block(std::uint64_t bytes) {
     block->address = block->device_address;
     block->managed = true;
     host_blocks_.insert(*block);
+    managed_guard_.add(block->address, bytes);
     if (auto ok = post(CommandType::kHostMapped, ipc::IdCommand{block->id}); !ok)
       return std::unexpected(ok.error());
     return block->address;
   }
   return fail(ErrorCode::kOutOfMemory,
               "managed memory: no address was found that is free in the program and the daemon");
+}
+
+Result<void> Session::give_back_managed_block(std::uint64_t address) {
+  managed_guard_.remove(address);
+  return free_host(address);
 }
 
 Result<std::uint64_t> Session::allocate_managed(std::uint64_t bytes, std::uint32_t tag,

@@ -104,6 +104,7 @@ Result<std::unique_ptr<Function>> Session::find_function(std::uint64_t module,
                                        ipc::FunctionGet{module, function->id}, name);
   if (!info) return std::unexpected(info.error());
   function->info = *info;
+  function->system_atomics = managed_guard_.has_module(module);
   function->max_dynamic_shared = info->max_dynamic_shared_bytes;
   if (info->parameter_bytes > kMostParameterBytes || info->parameter_count > kMostParameterBytes) {
     return bad_function(name);
@@ -212,7 +213,21 @@ Result<void> Session::launch(const Function& function, const LaunchConfig& confi
   launch.parameter_bytes = function.info.parameter_bytes;
   launch.flags = config.cooperative ? ipc::kLaunchCooperative : 0;
   std::copy(config.cluster.begin(), config.cluster.end(), launch.cluster);
+  if (function.system_atomics) [[unlikely]]
+    return launch_guarded(launch, block);
   return post_work(CommandType::kLaunch, launch, config.stream, block);
+}
+
+Result<void> Session::launch_guarded(const ipc::Launch& launch, std::span<const std::byte> block) {
+  ManagedGuard::Launch guarded(managed_guard_);
+  Sent sent;
+  auto ok = post_work(CommandType::kLaunch, launch, launch.stream, block, &sent);
+  if (!ok) return ok;
+  const std::uint32_t entry = progress_of(launch.stream);
+  if (!guarded.guarded() || entry == ipc::kNoProgress)
+    return synchronize(ipc::TargetKind::kStream, launch.stream);
+  guarded.sent(ProgressTable::mark_of(entry, sent.position));
+  return {};
 }
 
 }  // namespace slate::client

@@ -34,18 +34,23 @@ Session::Session(std::unique_ptr<ipc::ClientChannel> channel, std::uint64_t seri
                   [this](std::uint64_t position) {
                     const auto known = progress_.finished_up_to(position);
                     return known ? *known : finished(ipc::TargetKind::kSession, 0).value_or(false);
-                  }}) {}
+                  }}),
+      managed_guard_({[this](std::uint64_t mark) { return progress_.reached(mark).value_or(true); },
+                      [this] { return !channel_->check(); },
+                      [this] { return host_functions_.is_own_thread(); }}) {}
 
 Session::~Session() {
   host_functions_.stop();
+  managed_guard_.stop();
   host_blocks_.unmap_managed();
-  if (printing_.ring) unmap_shared(printing_.block.address, printing_.block.bytes);
   // Pieces in use the program may still read, as it may large blocks.
   host_pool_.for_each_empty(unmap_shared);
+  if (printing_.ring) unmap_shared(printing_.block.address, printing_.block.bytes);
 }
 
 void Session::abandon() {
   host_functions_.stop();
+  managed_guard_.stop();
   channel_->abandon();
 }
 
@@ -56,6 +61,7 @@ std::uint32_t Session::capability() const {
 }
 
 Result<void> Session::check() {
+  managed_guard_.open_if_done();
   if (auto ok = channel_->check(); !ok) return ok;
   return earlier_error();
 }
@@ -215,10 +221,12 @@ std::uint64_t Session::mark_of(ipc::TargetKind kind, std::uint64_t id) const {
 Result<bool> Session::finished(ipc::TargetKind kind, std::uint64_t id) {
   const std::uint64_t mark = mark_of(kind, id);
   if (const auto known = known_finished(kind, id)) {
+    if (*known) managed_guard_.open_if_done();
     if (*known || mark == 0 || !progress_.may_lag(mark)) return *known;
   }
   const auto over = ask_finished(kind, id);
   if (over && *over && mark != 0) progress_.confirm_mark(mark);
+  managed_guard_.open_if_done();
   return over;
 }
 
@@ -263,6 +271,7 @@ Result<void> Session::synchronize(ipc::TargetKind kind, std::uint64_t id) {
   const std::uint64_t sent = progress_.newest();
   auto done = wait_until_finished(kind, id);
   if (done) progress_.wait_ended(sent);
+  managed_guard_.open_if_done();
   return done;
 }
 

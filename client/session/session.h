@@ -25,6 +25,7 @@
 #include "client/session/host_blocks.h"
 #include "client/session/host_functions.h"
 #include "client/session/host_pool.h"
+#include "client/session/managed_guard.h"
 #include "client/session/managed_memory.h"
 #include "client/session/print_ring.h"
 #include "client/session/progress.h"
@@ -90,6 +91,7 @@ struct Function {
   // Told, and without effect.
   std::atomic<int> non_portable_clusters{0};
   std::atomic<int> cluster_scheduling{0};
+  bool system_atomics = false;  // it may have atomics of system scope
 };
 
 /// A variable of a module that lies in managed memory.
@@ -164,13 +166,13 @@ class Session {
   HostBlocks& host_blocks() { return host_blocks_; }
   Result<HostBlock> allocate_host(std::uint64_t bytes);
   Result<void> free_host(std::uint64_t address);
-  /// Memory with one address here and on the device; `tag`: kTagManaged, or kTagManagedVariable for
   /// The same in pieces, as HostPool gives them.
   Result<std::uint64_t> allocate_host_piece(std::uint64_t bytes) {
     return host_pool_.allocate(bytes);
   }
   /// False when no piece of this session begins at `address`.
   bool free_host_piece(std::uint64_t address) { return host_pool_.free(address); }
+  /// Memory with one address here and on the device; `tag`: kTagManaged, or kTagManagedVariable for
   /// what is not free()'d; `flags`: the caller's. Host memory, so charged to nobody's device
   /// memory.
   Result<std::uint64_t> allocate_managed(std::uint64_t bytes, std::uint32_t tag,
@@ -275,6 +277,8 @@ class Session {
   /// True while functions of call_on_host() wait or run.
   bool has_host_functions() const { return host_functions_.busy(); }
   bool in_host_function() const { return host_functions_.is_own_thread(); }
+  /// For HostFunctions, when one of them has returned.
+  void host_function_ended() { managed_guard_.host_function_ended(); }
 
   // --- Code
   // ----------------------------------------------------------------------------------------------
@@ -353,10 +357,12 @@ class Session {
   std::uint64_t mark_of(ipc::TargetKind kind, std::uint64_t id) const;
   Result<void> wait_until_finished(ipc::TargetKind kind, std::uint64_t id);
   Result<HostBlock> request_host(std::uint64_t bytes, UniqueFd& fd, std::uint64_t least = 0);
+  Result<std::uint64_t> allocate_slab(std::uint64_t bytes);
   Result<std::uint64_t> get_managed_block(std::uint64_t bytes);
+  Result<void> give_back_managed_block(std::uint64_t address);
+  Result<void> launch_guarded(const ipc::Launch& launch, std::span<const std::byte> block);
   template <typename Other>
   Result<bool> copy_pinned(const HostBlock& block, DeviceRows device_rows, std::uint64_t host,
-  Result<std::uint64_t> allocate_slab(std::uint64_t bytes);
                            std::uint64_t host_pitch, Shape shape, std::uint64_t stream,
                            bool to_device, const Other& other);
   std::optional<HostBlock> pinned_block(std::uint64_t host, std::uint64_t pitch, Shape shape) const;
@@ -390,12 +396,14 @@ class Session {
   std::mutex host_order_mutex_;  // keeps gates and host_functions_ in one order
   HostFunctions host_functions_{*this};
   HostBlocks host_blocks_;
+  HostPool host_pool_;
   std::mutex imports_mutex_;  // so that memory_ tells of imports what the last answer did
   Printing printing_;
   KernelHeap kernel_heap_;
-  ManagedMemory managed_{[this](std::uint64_t bytes) { return get_managed_block(bytes); },
-                         [this](std::uint64_t address) { return free_host(address); }};
-  HostPool host_pool_;
+  ManagedMemory managed_{
+      [this](std::uint64_t bytes) { return get_managed_block(bytes); },
+      [this](std::uint64_t address) { return give_back_managed_block(address); }};
+  ManagedGuard managed_guard_;
 };
 
 /// kInvalidValue or kOutOfResources for what CUDA refuses at the launch call itself.

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "client/session/session.h"
+#include "ipc/host_memory.h"
 #include "tests/unit/client/fake_engine.h"
 
 namespace slate::client {
@@ -114,6 +116,51 @@ TEST_F(LaunchTest, TheWireCarriesWhatTheCallSaid) {
   ASSERT_EQ(rest.size(), 12u);
   EXPECT_EQ(std::memcmp(rest.data(), &pointer, 8), 0);
   EXPECT_EQ(std::memcmp(rest.data() + 8, &count, 4), 0);
+}
+
+/// Whether a system call may read from there: it fails on memory that is closed.
+bool can_be_written_out(std::uint64_t address) {
+  int ends[2];
+  EXPECT_EQ(::pipe(ends), 0);
+  const bool can =
+      ::write(ends[1], reinterpret_cast<void*>(static_cast<std::uintptr_t>(address)), 4) == 4;
+  ::close(ends[0]);
+  ::close(ends[1]);
+  return can;
+}
+
+TEST_F(LaunchTest, ManagedMemoryIsClosedWhileAKernelHasAtomicsOfSystemScope) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer has the addresses for itself that a device would name";
+#endif
+  const auto memory = ipc::HostMemory::create(2, ::geteuid(), ManagedMemory::kSharedBlockBytes);
+  ASSERT_TRUE(memory);
+  ipc::HostReply reply{0x5200'0000'0000, {}};
+  memory->path().copy(reply.path, sizeof(reply.path) - 1);
+  engine.answer(ipc::CommandType::kHostAllocate, reply);
+  ipc::FunctionReply info{};
+  info.max_threads_per_block = 1024;
+  engine.answer(ipc::CommandType::kFunctionGet, info);
+  Session& session = *engine.session;
+  const auto managed = session.allocate_managed(64, kTagManaged, 0);
+  ASSERT_TRUE(managed) << managed.error().message;
+  const auto launch = [&](std::string_view text) {
+    const auto bytes = std::as_bytes(std::span(text));
+    const auto module = session.load_module({ImageKind::kPtx, 90, {bytes.begin(), bytes.end()}});
+    const auto function = session.find_function(module.value_or(0), "kernel");
+    ASSERT_TRUE(function);
+    engine.publishes = false;
+    EXPECT_TRUE(session.launch(**function, {}, nullptr));
+  };
+  launch("red.global.add.u32 [%rd1], 1; membar.sys;");
+  EXPECT_TRUE(can_be_written_out(*managed));
+  launch("atom.add.sys.global.u32 %r1, [%rd1], 1;");
+  EXPECT_FALSE(can_be_written_out(*managed));
+  EXPECT_TRUE(session.check());
+  EXPECT_FALSE(can_be_written_out(*managed)) << "the kernel is still under way";
+  engine.publishes = true;
+  EXPECT_TRUE(session.synchronize(ipc::TargetKind::kSession, 0));
+  EXPECT_TRUE(can_be_written_out(*managed));
 }
 
 TEST_F(LaunchTest, ManyParametersComeInPages) {

@@ -1,0 +1,116 @@
+// ManagedGuard: keeps the host away from managed memory while kernels run that have atomics of
+// system scope. Over a link without atomics of its own (PCIe), those of a kernel and those of the
+// host do not exclude each other. The host's pages are closed before such a kernel is sent. A
+// thread that touches them gets a SIGSEGV; its handler waits for the kernels and opens the pages.
+// Not an order of work: that is the streams'.
+//
+// Thread-safe. The handler runs in the thread that touched the memory, which holds no lock of this
+// class then.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string_view>
+
+#include "base/device_info.h"
+
+namespace slate::client {
+
+class ManagedGuard {
+ public:
+  /// What it asks of its session, from any thread.
+  struct Watch {
+    std::function<bool(std::uint64_t mark)> reached;  // a mark of ProgressTable
+    std::function<bool()> over;                       // the session runs nothing any more
+    std::function<bool()> in_host_function;           // the caller is one that a stream waits for
+  };
+  explicit ManagedGuard(Watch watch);
+  /// Opens all memory.
+  ~ManagedGuard();
+  ManagedGuard(const ManagedGuard&) = delete;
+  ManagedGuard& operator=(const ManagedGuard&) = delete;
+
+  // Blocks of managed memory, whole pages, mapped and open.
+  void add(std::uint64_t address, std::uint64_t bytes);
+  /// Before it is unmapped. Opens nothing.
+  void remove(std::uint64_t address);
+
+  // Modules whose kernels may have such atomics.
+  void add_module(std::uint64_t module);
+  void remove_module(std::uint64_t module);
+  bool has_module(std::uint64_t module) const;
+
+  /// Around the sending of a kernel that may have such atomics. One that ends without sent() was
+  /// not sent, or is over.
+  class Launch {
+   public:
+    explicit Launch(ManagedGuard& guard) : guard_(guard), guarded_(guard.begin()) {}
+    ~Launch() { guard_.end(mark_); }
+    Launch(const Launch&) = delete;
+    Launch& operator=(const Launch&) = delete;
+    /// False when the memory could not be closed: the caller has to wait for the kernel.
+    bool guarded() const { return guarded_; }
+    void sent(std::uint64_t mark) { mark_ = mark; }
+
+   private:
+    ManagedGuard& guard_;
+    const bool guarded_;
+    std::uint64_t mark_ = 0;
+  };
+
+  /// Opens the memory if no such kernel is under way. For whoever saw work end: the program may
+  /// now give the memory to system calls, which fail where a thread would wait. One atomic load
+  /// when nothing is closed.
+  void open_if_done() {
+    if (closed_.load(std::memory_order_acquire)) [[unlikely]]
+      try_open();
+  }
+  /// After a host function: closes what it was let into, if such a kernel is still under way.
+  void host_function_ended();
+  /// The session ends: opens all memory, and closes none from now on.
+  void stop();
+
+ private:
+  enum class Turn { kNotOurs, kNotYet, kNow };
+
+  static void on_fault(int signal, siginfo_t* info, void* context);
+  static bool catch_faults();
+  bool enlist();
+  void delist();
+  bool begin();
+  void end(std::uint64_t mark);
+  void close();
+  void open();
+  bool under_way();
+  void forget_reached();
+  void try_open();
+  Turn turn_of(std::uint64_t address);
+  bool wait_for(std::uint64_t address);
+
+  const Watch watch_;
+  const pid_t owner_;  // a forked child has neither the memory nor the session
+  std::atomic<bool> closed_{false};
+  mutable std::mutex mutex_;                       // guards all below, and changes of closed_
+  std::map<std::uint64_t, std::uint64_t> blocks_;  // by address: bytes
+  std::set<std::uint64_t> modules_;
+  std::set<std::uint64_t> marks_;  // of kernels that were not seen to be over
+  int launching_ = 0;              // kernels that are being sent
+  bool enlisted_ = false;          // the handler knows of this object
+  bool lent_ = false;              // open for a host function
+  bool stopped_ = false;
+};
+
+/// Whether PTX has atomics of system scope.
+bool has_system_atomics(std::string_view ptx);
+/// Whether those of this device and the host's do not exclude each other.
+bool needs_managed_guard(const DeviceInfo& device);
+
+}  // namespace slate::client
