@@ -226,7 +226,7 @@ Result<void> Session::launch_guarded(const ipc::Launch& launch, std::span<const 
   const std::uint32_t entry = progress_of(launch.stream);
   if (!guarded.guarded() || entry == ipc::kNoProgress)
     return synchronize(ipc::TargetKind::kStream, launch.stream);
-  guarded.sent(ProgressTable::mark_of(entry, sent.position));
+  guarded.sent(entry, ProgressTable::mark_of(entry, sent.position));
   return {};
 }
 

@@ -139,18 +139,12 @@ bool ManagedGuard::begin() {
   return true;
 }
 
-void ManagedGuard::end(std::uint64_t mark) {
-  constexpr std::size_t kManyMarks = 64;
+void ManagedGuard::end(std::uint32_t entry, std::uint64_t mark) {
   const std::lock_guard lock(mutex_);
   --launching_;
   if (mark == 0) return;
-  if (marks_.size() >= kManyMarks) forget_reached();
-  marks_.insert(mark);
-}
-
-/// Requires: mutex_ is held.
-void ManagedGuard::forget_reached() {
-  std::erase_if(marks_, [this](std::uint64_t mark) { return watch_.reached(mark); });
+  std::uint64_t& newest = marks_[entry];
+  newest = std::max(newest, mark);  // another thread may have been quicker
 }
 
 /// Requires: mutex_ is held.
@@ -169,8 +163,9 @@ void ManagedGuard::open() {
 /// Requires: mutex_ is held.
 bool ManagedGuard::under_way() {
   if (stopped_ || watch_.over()) return false;
-  forget_reached();
-  return launching_ > 0 || !marks_.empty();
+  return launching_ > 0 || std::ranges::any_of(marks_, [this](const auto& newest) {
+           return !watch_.reached(newest.second);
+         });
 }
 
 void ManagedGuard::try_open() {

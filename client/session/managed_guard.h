@@ -53,16 +53,21 @@ class ManagedGuard {
   class Launch {
    public:
     explicit Launch(ManagedGuard& guard) : guard_(guard), guarded_(guard.begin()) {}
-    ~Launch() { guard_.end(mark_); }
+    ~Launch() { guard_.end(entry_, mark_); }
     Launch(const Launch&) = delete;
     Launch& operator=(const Launch&) = delete;
     /// False when the memory could not be closed: the caller has to wait for the kernel.
     bool guarded() const { return guarded_; }
-    void sent(std::uint64_t mark) { mark_ = mark; }
+    /// With its stream's entry in the ProgressTable, and its mark there.
+    void sent(std::uint32_t entry, std::uint64_t mark) {
+      entry_ = entry;
+      mark_ = mark;
+    }
 
    private:
     ManagedGuard& guard_;
     const bool guarded_;
+    std::uint32_t entry_ = 0;
     std::uint64_t mark_ = 0;
   };
 
@@ -86,11 +91,10 @@ class ManagedGuard {
   bool enlist();
   void delist();
   bool begin();
-  void end(std::uint64_t mark);
+  void end(std::uint32_t entry, std::uint64_t mark);
   void close();
   void open();
   bool under_way();
-  void forget_reached();
   void try_open();
   Turn turn_of(std::uint64_t address);
   bool wait_for(std::uint64_t address);
@@ -101,10 +105,10 @@ class ManagedGuard {
   mutable std::mutex mutex_;                       // guards all below, and changes of closed_
   std::map<std::uint64_t, std::uint64_t> blocks_;  // by address: bytes
   std::set<std::uint64_t> modules_;
-  std::set<std::uint64_t> marks_;  // of kernels that were not seen to be over
-  int launching_ = 0;              // kernels that are being sent
-  bool enlisted_ = false;          // the handler knows of this object
-  bool lent_ = false;              // open for a host function
+  std::map<std::uint32_t, std::uint64_t> marks_;  // of the newest such kernel, by progress entry
+  int launching_ = 0;                             // kernels that are being sent
+  bool enlisted_ = false;                         // the handler knows of this object
+  bool lent_ = false;                             // open for a host function
   bool stopped_ = false;
 };
 

@@ -29,7 +29,7 @@ class ManagedGuardTest : public ::testing::Test {
   void launch() {
     ManagedGuard::Launch launch(guard_);
     EXPECT_TRUE(launch.guarded());
-    launch.sent(kMark);
+    launch.sent(0, kMark);
   }
   /// System calls fail on memory that is closed, and wait for nothing.
   bool is_open() const {
