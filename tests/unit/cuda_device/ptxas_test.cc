@@ -201,15 +201,15 @@ TEST_F(PtxasTest, CrashingIsAnInternalErrorWithTheSignal) {
 TEST_F(PtxasTest, HangingEndsWithTheTimeLimitAndTakesItsChildrenAlong) {
   // The sleeper holds a lock on the file for as long as it lives.
   const std::string file = root_ / "lock";
-  const Error error = error_of("flock " + file + " sleep 1000", std::chrono::milliseconds(300));
+  const Error error = error_of("flock '" + file + "' sleep 1000", std::chrono::milliseconds(300));
   EXPECT_EQ(error.code, ErrorCode::kIo);
   EXPECT_TRUE(contains(error.message, "more than 0.3 s")) << error.message;
-  EXPECT_EQ(::system(("flock " + file + " true").c_str()), 0);  // waits until it is gone
+  EXPECT_EQ(::system(("flock '" + file + "' true").c_str()), 0);  // waits until it is gone
 }
 
 TEST_F(PtxasTest, SuccessWithoutCodeIsAnInternalError) {
-  for (const char* text :
-       {"exit 0", "echo hello > $4", ": > $4", "mkdir $4", "ln -s /etc/passwd $4"}) {
+  for (const char* text : {"exit 0", "echo hello > \"$4\"", ": > \"$4\"", "mkdir \"$4\"",
+                           "ln -s /etc/passwd \"$4\""}) {
     const Error error = error_of(text);
     EXPECT_EQ(error.code, ErrorCode::kInternal) << text;
     EXPECT_TRUE(contains(error.message, "wrote no code")) << error.message;
@@ -217,13 +217,13 @@ TEST_F(PtxasTest, SuccessWithoutCodeIsAnInternalError) {
 }
 
 TEST_F(PtxasTest, ItGetsTheArchitectureTheTextAndAPlaceForTheCode) {
-  const Error error = error_of("echo $1 $3; cat $2; exit 1");
+  const Error error = error_of("echo $1 $3; cat \"$2\"; exit 1");
   EXPECT_TRUE(contains(error.message, "-arch=sm_90 -o; .version 8.0; .target sm_80"))
       << error.message;
 }
 
 TEST_F(PtxasTest, ItsDirectoryIsNobodyElses) {
-  const Error error = error_of("stat -c %a $(dirname $2); exit 1");
+  const Error error = error_of("stat -c %a \"$(dirname \"$2\")\"; exit 1");
   EXPECT_TRUE(error.message.ends_with(": 700")) << error.message;
 }
 

@@ -104,7 +104,7 @@ class ControlTest : public testing::Test {
   /// What it prints on both its outputs, and its exit status in brackets.
   std::string slatectl(const std::string& arguments) const {
     const std::string command =
-        "SLATE_RUNTIME_DIR=" + runtime_ + " " + SLATECTL_PATH " " + arguments + " 2>&1";
+        "SLATE_RUNTIME_DIR='" + runtime_ + "' '" + SLATECTL_PATH "' " + arguments + " 2>&1";
     FILE* const pipe = ::popen(command.c_str(), "r");
     std::string output;
     char buffer[4096];

@@ -28,8 +28,8 @@ constexpr auto kConnect = 30s;
 class SupervisorTest : public testing::Test {
  protected:
   SupervisorTest() {
-    char pattern[] = "/tmp/slate-supervisor-test-XXXXXX";
-    directory_ = mkdtemp(pattern);
+    std::string pattern = fs::temp_directory_path() / "slate-supervisor-test-XXXXXX";
+    directory_ = mkdtemp(pattern.data());
   }
   ~SupervisorTest() override {
     EXPECT_EQ(leftovers(), 0) << "shared memory left behind";

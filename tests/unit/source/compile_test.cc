@@ -175,9 +175,9 @@ TEST_F(SourceCompileTest, OurProgramsHaveNvccsNames) {
     for (const auto& file :
          std::filesystem::directory_iterator(std::filesystem::path(root) / folder)) {
       if (file.path().extension() != ".cu") continue;
-      const std::string command = std::string(nvcc) + " -ptx -arch=sm_90 -std=c++17 -w -I " + root +
-                                  " -o " + ptx.string() + " " + file.path().string() +
-                                  " > /dev/null 2>&1";
+      const std::string command = "'" + nvcc + "' -ptx -arch=sm_90 -std=c++17 -w -I '" + root +
+                                  "' -o '" + ptx.string() + "' '" + file.path().string() +
+                                  "' > /dev/null 2>&1";
       if (std::system(command.c_str()) != 0) continue;
       const auto result =
           compile(text_of(file.path()), {.name = file.path().string(),

@@ -402,8 +402,9 @@ TEST(InjectProgramTest, ABuiltProgramsKernelsGetTheirForms) {
 #endif
 
 TEST(InjectProgramTest, TheToolItselfEndsWithTheStatus) {
-  const auto status = [](const std::string& arguments) {
-    const std::string command = std::string(SLATE_INJECT) + " " + arguments + " >/dev/null 2>&1";
+  const auto status = [](const std::string& argument) {
+    const std::string command =
+        "'" + std::string(SLATE_INJECT) + "' '" + argument + "' >/dev/null 2>&1";
     const int result = std::system(command.c_str());
     return WIFEXITED(result) ? WEXITSTATUS(result) : -1;
   };

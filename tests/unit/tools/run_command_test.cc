@@ -13,8 +13,8 @@ namespace fs = std::filesystem;
 class FolderTest : public testing::Test {
  protected:
   FolderTest() {
-    char pattern[] = "/tmp/slate-tools-test-XXXXXX";
-    folder_ = mkdtemp(pattern);
+    std::string pattern = fs::temp_directory_path() / "slate-tools-test-XXXXXX";
+    folder_ = mkdtemp(pattern.data());
   }
   ~FolderTest() override { fs::remove_all(folder_); }
   void touch(const fs::path& path) {
