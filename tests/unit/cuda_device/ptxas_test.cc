@@ -236,7 +236,7 @@ TEST_F(PtxasTest, ItInheritsNoDescriptor) {
 
 TEST_F(PtxasTest, TheVersionIsAskedOnce) {
   const std::string count = root_ / "count";
-  const auto assembler = open(script("echo x >> " + count + "\n" + kToldVersion + "exit 1"));
+  const auto assembler = open(script("echo x >> '" + count + "'\n" + kToldVersion + "exit 1"));
   ASSERT_TRUE(assembler->identity());
   ASSERT_TRUE(assembler->identity());
   EXPECT_EQ(fs::file_size(count), 2u);
