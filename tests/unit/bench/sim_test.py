@@ -5,6 +5,7 @@ import contextlib
 import io
 import json
 import os
+import shlex
 import tempfile
 import unittest
 
@@ -53,7 +54,7 @@ class SimTest(unittest.TestCase):
             self.assertEqual(len({row["hash"] for row in found["solo"] if row["program"] == name}), 1)
 
     def test_pairs_and_their_report(self):
-        own = "own=%s --reps {reps} --size 1000" % os.path.join(BUILD, "bin", "shared", "vector_add")
+        own = "own=%s --reps {reps} --size 1000" % shlex.quote(os.path.join(BUILD, "bin", "shared", "vector_add"))
         traces = os.path.join(self.root, "traces")
         found = self.bench(
             "pairs", "--pairs", "sgemm,transpose", "sgemm,own", "--program", own, "--traces", traces, *SLATES
