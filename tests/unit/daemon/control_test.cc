@@ -312,7 +312,7 @@ TEST_F(ControlTest, SlatectlSetsShowsAndTraces) {
   EXPECT_EQ(slatectl("profile forget --all"), "7 rows changed\n[0]");
   EXPECT_EQ(slatectl("profile forget"), "slatectl: name a kernel, or say --all\n[2]");
   const std::string file = temporary_.path() / "trace.json";
-  EXPECT_EQ(slatectl("trace --last 2 --out " + file), "[0]");
+  EXPECT_EQ(slatectl("trace --last 2 --out '" + file + "'"), "[0]");
   std::ifstream trace(file);
   EXPECT_EQ(json::parse(trace)["microseconds"], 2'000'000);
   EXPECT_TRUE(slatectl("trace --out /nonexistent/x").ends_with("[1]"));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <memory>
 #include <span>
@@ -20,7 +21,7 @@ class SessionClient {
   static constexpr std::uint32_t kThreads = 32;  // of a block
 
   SessionClient(device::Device& device, Compiler& compiler, Executor& executor,
-                Completer& completer, std::uint64_t id, std::uint32_t uid = 0) {
+                Completer& completer, std::uint64_t id, std::uint32_t uid = ::geteuid()) {
     ClientEnds ends(device.info(), 64 << 20);
     bell_ = std::move(ends.bell);
     channel = std::move(ends.client);

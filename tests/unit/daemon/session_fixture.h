@@ -24,7 +24,7 @@ class TestSession {
   TestSession(FakeDevice& device, Completer& completer, std::uint64_t limit = 64 << 20,
               std::chrono::milliseconds grace = std::chrono::seconds(60), SessionHooks hooks = {},
               Compiler* compiler = nullptr, std::shared_ptr<Exports> exports = nullptr,
-              std::uint64_t id = 1, std::uint32_t uid = 0)
+              std::uint64_t id = 1, std::uint32_t uid = ::geteuid())
       : own_compiler_(device, nullptr),
         forms_(device, FormChoice::kNative),
         executor_(device, forms_, completer, trace_, policy_maker("fifo", {}), {}) {
