@@ -22,16 +22,21 @@ struct Sides {
   Side to, from;
 };
 
-std::uint64_t extent_of(std::size_t pitch, client::Shape shape) {
-  return (shape.height - 1) * pitch + shape.width;
+/// Bytes from the first to the last; nothing when they do not end within the address space.
+std::optional<std::uint64_t> extent_of(const void* address, std::size_t pitch,
+                                       client::Shape shape) {
+  const auto extent = client::extent_of(pitch, shape.width, shape.height);
+  std::uint64_t end = 0;
+  if (!extent || __builtin_add_overflow(address_of(address), *extent, &end)) return std::nullopt;
+  return extent;
 }
 
 /// Where pinned memory is on the device, if all of these rows are in one block of it.
 std::optional<client::DeviceRows> pinned_rows(Session& session, const void* address,
-                                              std::size_t pitch, client::Shape shape) {
+                                              std::size_t pitch, std::uint64_t extent) {
   const std::uint64_t at = address_of(address);
   const auto block = session.host_blocks().find(at);
-  if (!block || extent_of(pitch, shape) > block->bytes - (at - block->address)) return std::nullopt;
+  if (!block || extent > block->bytes - (at - block->address)) return std::nullopt;
   return client::DeviceRows{block->device_address + (at - block->address), pitch};
 }
 
@@ -39,20 +44,22 @@ std::optional<client::DeviceRows> pinned_rows(Session& session, const void* addr
 /// meant by either, and where the device cannot reach it the host does the work.
 std::optional<Side> device_side(Session& session, const void* address, std::size_t pitch,
                                 client::Shape shape) {
-  const bool shared =
-      session.host_blocks().touching(address_of(address), extent_of(pitch, shape)).has_value();
+  const auto extent = extent_of(address, pitch, shape);
+  if (!extent) return std::nullopt;
+  const bool shared = session.host_blocks().touching(address_of(address), *extent).has_value();
   if (on_device(session, address, pitch, shape))
     return Side{true, {address_of(address), pitch}, shared};
-  if (const auto rows = pinned_rows(session, address, pitch, shape)) return Side{true, *rows, true};
-  if (Process::get().pinned().covers(address_of(address), extent_of(pitch, shape)))
-    return Side{false, {}, shared};
+  if (const auto rows = pinned_rows(session, address, pitch, *extent))
+    return Side{true, *rows, true};
+  if (Process::get().pinned().covers(address_of(address), *extent)) return Side{false, {}, shared};
   return std::nullopt;
 }
 
-/// Where both sides are. As CUDA with unified addressing does it: the kind says which side must be
-/// on the device, and the addresses say the rest.
-Maybe<Sides> sides_of(Session& session, const CopyCall& call) {
-  const client::Shape shape{call.width, call.height};
+/// Where both sides are, which may lie in different numbers of rows. As CUDA with unified
+/// addressing does it: the kind says which side must be on the device, and the addresses say the
+/// rest.
+Maybe<Sides> sides_of(Session& session, const CopyCall& call, std::size_t to_rows,
+                      std::size_t from_rows) {
   const auto is_there = [&](const void* address) {
     return call.kind == cudaMemcpyDefault ? is_device_address(session, address)
                                           : session.memory().find(address_of(address)).has_value();
@@ -76,15 +83,16 @@ Maybe<Sides> sides_of(Session& session, const CopyCall& call) {
       return deny(cudaErrorInvalidMemcpyDirection);
   }
   if (call.to == nullptr || call.from == nullptr) return deny(cudaErrorInvalidValue);
-  const auto side = [&](bool must, const void* address, std::size_t pitch) -> std::optional<Side> {
-    if (must) return device_side(session, address, pitch, shape);
+  const auto side = [&](bool must, const void* address, std::size_t pitch,
+                        std::size_t rows) -> std::optional<Side> {
+    if (must) return device_side(session, address, pitch, {call.width, rows});
+    const auto extent = extent_of(address, pitch, {call.width, rows});
+    if (!extent) return std::nullopt;
     return Side{
-        false,
-        {},
-        session.host_blocks().touching(address_of(address), extent_of(pitch, shape)).has_value()};
+        false, {}, session.host_blocks().touching(address_of(address), *extent).has_value()};
   };
-  const auto to = side(must_to, call.to, call.to_pitch);
-  const auto from = side(must_from, call.from, call.from_pitch);
+  const auto to = side(must_to, call.to, call.to_pitch, to_rows);
+  const auto from = side(must_from, call.from, call.from_pitch, from_rows);
   if (!to || !from) return deny(cudaErrorInvalidValue);
   return Sides{*to, *from};
 }
@@ -97,7 +105,7 @@ Maybe<Sides> checked_sides(Session& session, const CopyCall& call) {
     const auto most = static_cast<std::size_t>(session.device().attributes[kMaxPitch]);
     if (call.to_pitch > most || call.from_pitch > most) return deny(cudaErrorInvalidValue);
   }
-  return sides_of(session, call);
+  return sides_of(session, call, call.height, call.height);
 }
 
 /// Copies that return at once become a node of what `stream` captures; those that wait cannot.
@@ -110,6 +118,20 @@ std::optional<Answer> capture_copy(Session& session, const CopyCall& call, std::
   parms.extent = {call.width, call.height, 1};
   parms.kind = static_cast<cudaMemcpyKind>(call.kind);
   return capture(session, stream, CopyNode{parms});
+}
+
+/// Whether the last byte of the box has an address at all. Requires: the box is not empty.
+bool ends_in_memory(const cudaPitchedPtr& pointer, const cudaPos& position,
+                    const cudaExtent& extent) {
+  std::size_t at = 0;
+  return !__builtin_add_overflow(position.z, extent.depth - 1, &at) &&
+         !__builtin_mul_overflow(at, pointer.ysize, &at) &&
+         !__builtin_add_overflow(at, position.y, &at) &&
+         !__builtin_add_overflow(at, extent.height - 1, &at) &&
+         !__builtin_mul_overflow(at, pointer.pitch, &at) &&
+         !__builtin_add_overflow(at, position.x, &at) &&
+         !__builtin_add_overflow(at, extent.width, &at) &&
+         !__builtin_add_overflow(at, address_of(pointer.ptr), &at);
 }
 
 Answer copy_on_host(Session& session, const CopyCall& call, std::uint64_t stream) {
@@ -188,9 +210,17 @@ Answer check_box(const cudaPitchedPtr& pointer, const cudaPos& position, const c
     return whole == 0 || (begin <= whole && length <= whole - begin);
   };
   if (!ends_within(position.x, extent.width, pointer.pitch) ||
-      !ends_within(position.y, extent.height, pointer.ysize)) {
+      !ends_within(position.y, extent.height, pointer.ysize) ||
+      !ends_in_memory(pointer, position, extent)) {
     return deny(cudaErrorInvalidValue);
   }
+  return {};
+}
+
+Answer check_slices(Session& session, const CopyCall& first, std::size_t to_rows,
+                    std::size_t from_rows) {
+  const auto sides = sides_of(session, first, to_rows, from_rows);
+  if (!sides) return std::unexpected(sides.error());
   return {};
 }
 

@@ -24,6 +24,10 @@ struct CopyCall {
 Answer copy(Session& session, const CopyCall& call, std::uint64_t stream);
 /// Whether copy() would take it.
 Answer check_copy(Session& session, const CopyCall& call);
+/// Whether the memory on both sides reaches as far as the slices of a copy, of which `first` is the
+/// first: as many rows from its first to the last one's last.
+Answer check_slices(Session& session, const CopyCall& first, std::size_t to_rows,
+                    std::size_t from_rows);
 
 /// Where the slice `z` begins of a box of plain memory that begins at `position`.
 inline std::byte* slice_of(const cudaPitchedPtr& pointer, const cudaPos& position, std::size_t z) {
@@ -32,7 +36,8 @@ inline std::byte* slice_of(const cudaPitchedPtr& pointer, const cudaPos& positio
 }
 /// Whether the box lies within the rows and slices of the memory, as far as it says how long they
 /// are: cudaErrorInvalidPitchValue when they are too short for any such box, cudaErrorInvalidValue
-/// when they are for one at this position, or too short for the box's only row or slice.
+/// when they are for one at this position, or too short for the box's only row or slice, or when
+/// the box does not end within the address space. Requires: the box is not empty.
 Answer check_box(const cudaPitchedPtr& pointer, const cudaPos& position, const cudaExtent& extent);
 
 struct FillCall {

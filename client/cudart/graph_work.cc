@@ -211,9 +211,12 @@ Maybe<Work> fill_work(Session& session, const cudaMemsetParams& params) {
     return deny(cudaErrorInvalidValue);
   }
   cudaMemsetParams kept = params;
-  if (kept.height == 1) kept.pitch = kept.width * size;
-  if (kept.pitch < kept.width * size || kept.pitch % size != 0 ||
-      !is_fillable(session, kept.dst, kept.pitch, {kept.width * size, kept.height})) {
+  std::size_t row = 0;
+  if (__builtin_mul_overflow(kept.width, std::size_t{size}, &row))
+    return deny(cudaErrorInvalidValue);
+  if (kept.height == 1) kept.pitch = row;
+  if (kept.pitch < row || kept.pitch % size != 0 ||
+      !is_fillable(session, kept.dst, kept.pitch, {row, kept.height})) {
     return deny(cudaErrorInvalidValue);
   }
   return Work(FillNode{kept});

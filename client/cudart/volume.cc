@@ -32,15 +32,25 @@ cudaError_t run_copy(const cudaMemcpy3DParms* parms, cudaStream_t stream, Defaul
     const std::size_t slices = dense ? 1 : extent.depth;
     const std::size_t rows = dense ? extent.height * extent.depth : extent.height;
     const bool captured = returns == Returns::kAtOnce && is_capturing(session, *id);
+    const auto call_of = [&](std::size_t z) {
+      return CopyCall{slice_of(parms->dstPtr, parms->dstPos, z),
+                      parms->dstPtr.pitch,
+                      slice_of(parms->srcPtr, parms->srcPos, z),
+                      parms->srcPtr.pitch,
+                      extent.width,
+                      rows,
+                      parms->kind,
+                      returns == Returns::kAtOnce || z + 1 < slices};
+    };
+    if (slices > 1) {
+      // Before the first slice is copied, as the others may be refused.
+      const std::size_t before = slices - 1;
+      auto ok = check_slices(session, call_of(0), before * parms->dstPtr.ysize + rows,
+                             before * parms->srcPtr.ysize + rows);
+      if (!ok) return ok;
+    }
     for (std::size_t z = 0; z < slices; ++z) {
-      const CopyCall call{slice_of(parms->dstPtr, parms->dstPos, z),
-                          parms->dstPtr.pitch,
-                          slice_of(parms->srcPtr, parms->srcPos, z),
-                          parms->srcPtr.pitch,
-                          extent.width,
-                          rows,
-                          parms->kind,
-                          returns == Returns::kAtOnce || z + 1 < slices};
+      const CopyCall call = call_of(z);
       auto ok = captured ? check_copy(session, call) : copy(session, call, *id);
       if (!ok) return ok;
     }
@@ -56,6 +66,13 @@ cudaError_t run_fill(const cudaPitchedPtr& pointer, int value, const cudaExtent&
     auto id = stream_id(session, stream, zero);
     if (!id) return std::unexpected(id.error());
     if (extent.width > pointer.pitch || extent.height > pointer.ysize) {
+      return deny(cudaErrorInvalidValue);
+    }
+    if (extent.width == 0 || extent.height == 0 || extent.depth == 0) return {};
+    // Before the first slice is filled, as the others may be refused.
+    if (!check_box(pointer, {}, extent) ||
+        !is_fillable(session, pointer.ptr, pointer.pitch,
+                     {extent.width, (extent.depth - 1) * pointer.ysize + extent.height})) {
       return deny(cudaErrorInvalidValue);
     }
     for (std::size_t z = 0; z < extent.depth; ++z) {

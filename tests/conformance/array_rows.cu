@@ -175,6 +175,12 @@ void copies() {
   parms.extent.depth = 2;
   ROW("cudaMemcpy3D/to-array-too-deep", cudaMemcpy3D(&parms));
   parms.extent.depth = 1;
+  parms.dstPos.y = 1ull << 60;
+  ROW("cudaMemcpy3D/to-array-far-row", cudaMemcpy3D(&parms));
+  parms.dstPos.y = 0;
+  parms.dstPos.x = 1ull << 62;
+  ROW("cudaMemcpy3D/to-array-far-element", cudaMemcpy3D(&parms));
+  parms.dstPos.x = 0;
   parms.srcArray = other;
   ROW("cudaMemcpy3D/two-sources", cudaMemcpy3D(&parms));
   parms.srcPtr = {};

@@ -57,6 +57,27 @@ void copies(char* memory) {
       cudaMemcpy2D(memory, 64, from, 100, 100, 1, cudaMemcpyHostToDevice));
   ROW("cudaMemcpy2D/no-rows", cudaMemcpy2D(memory, 512, from, 100, 100, 0, cudaMemcpyHostToDevice));
   ROW("cudaMemcpy3D/null", cudaMemcpy3D(nullptr));
+  // These wrap around to where they began. The memory: 2 slices of 4 rows of 256 bytes.
+  const cudaPitchedPtr slices = make_cudaPitchedPtr(memory, 256, 256, 4);
+  cudaMemcpy3DParms parms{};
+  parms.srcPtr = slices;
+  parms.dstPtr = make_cudaPitchedPtr(from, 256, 256, 4);
+  parms.extent = make_cudaExtent(256, 2, 1);
+  parms.kind = cudaMemcpyDeviceToHost;
+  ROW("cudaMemcpy3D/from-device", cudaMemcpy3D(&parms));
+  parms.srcPos.z = 1ull << 56;
+  ROW("cudaMemcpy3D/far-slice", cudaMemcpy3D(&parms));
+  parms.srcPos.z = 0;
+  parms.srcPos.y = 1ull << 58;
+  ROW("cudaMemcpy3D/far-row", cudaMemcpy3D(&parms));
+  parms.srcPos.y = 0;
+  parms.extent.depth = (1ull << 56) + 1;
+  ROW("cudaMemcpy3D/too-many-slices", cudaMemcpy3D(&parms));
+  ROW("cudaMemcpy2D/too-many-rows",
+      cudaMemcpy2D(memory, 256, memory, 256, 256, (1ull << 56) + 1, cudaMemcpyDeviceToDevice));
+  ROW("cudaMemset3D/too-many-slices",
+      cudaMemset3D(slices, 1, make_cudaExtent(256, 2, (1ull << 54) + 1)));
+  ROW("cudaMemset2D/too-many-rows", cudaMemset2D(memory, 256, 1, 256, (1ull << 56) + 1));
   ROW("cudaMemcpyPeer/self", cudaMemcpyPeer(memory, 0, memory + 1024, 0, 16));
   ROW("cudaMemcpyPeer/beyond", cudaMemcpyPeer(memory, 0, memory + 1024, 99, 16));
 }

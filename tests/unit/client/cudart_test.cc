@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <thread>
 #include <vector>
 
@@ -94,6 +95,75 @@ TEST_F(CudartTest, VolumesAreCopiedSliceBySlice) {
   parms.kind = cudaMemcpyDeviceToHost;
   ASSERT_EQ(cudaMemcpy3D(&parms), cudaSuccess);
   EXPECT_EQ(back, h);
+}
+
+TEST_F(CudartTest, VolumesThatEndBeyondAllAddressesAreRefused) {
+  cudaPitchedPtr device{};
+  ASSERT_EQ(cudaMalloc3D(&device, {64, 4, 4}), cudaSuccess);
+  ASSERT_EQ(device.pitch % 64, 0u);
+  std::vector<char> back(64 * 4 * 4, 'x');
+  cudaMemcpy3DParms good{};
+  good.srcPtr = device;
+  good.dstPtr = {back.data(), 64, 64, 4};
+  good.extent = {64, 4, 2};
+  good.kind = cudaMemcpyDeviceToHost;
+  const auto refused = [&](auto change) {
+    cudaMemcpy3DParms bad = good;
+    change(bad);
+    EXPECT_EQ(cudaMemcpy3D(&bad), cudaErrorInvalidValue);
+    EXPECT_EQ(cudaMemcpy3DAsync(&bad, nullptr), cudaErrorInvalidValue);
+    EXPECT_EQ(std::ranges::count(back, 'x'), 64 * 4 * 4) << "nothing was copied";
+  };
+  // All of these wrap around to a place within the memory.
+  refused([](auto& p) { p.srcPos.z = 1ull << 56; });
+  refused([](auto& p) { p.dstPos.z = 1ull << 56; });
+  refused([](auto& p) { p.extent.depth = (1ull << 56) + 1; });
+  refused([](auto& p) {
+    p.srcPtr.ysize = 0;
+    p.extent.depth = 1;
+    p.srcPos.y = 1ull << 58;
+  });
+  refused([](auto& p) {
+    p.srcPtr.ysize = p.dstPtr.ysize = p.extent.height = 1ull << 33;
+    p.extent.depth = 1ull << 33;
+  });
+  refused([](auto& p) { p.extent.depth = 5; });  // the last slice is not there
+  ASSERT_EQ(cudaMemcpy3D(&good), cudaSuccess);
+  EXPECT_EQ(std::ranges::count(back, 'x'), 64 * 4 * 2);
+}
+
+TEST_F(CudartTest, FillsThatEndBeyondAllAddressesAreRefusedWhole) {
+  cudaPitchedPtr device{};
+  ASSERT_EQ(cudaMalloc3D(&device, {64, 4, 4}), cudaSuccess);
+  EXPECT_EQ(cudaMemset3D(device, 1, {64, 4, 5}), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemset3D(device, 1, {64, 4, (1ull << 56) + 1}), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemset2D(device.ptr, device.pitch, 1, 64, (1ull << 58) + 1), cudaErrorInvalidValue);
+  std::vector<char> back(64, 'x');
+  ASSERT_EQ(cudaMemcpy(back.data(), device.ptr, 64, cudaMemcpyDeviceToHost), cudaSuccess);
+  EXPECT_EQ(std::ranges::count(back, '\0'), 64) << "nothing was filled";
+}
+
+TEST_F(CudartTest, RowsThatEndBeyondAllAddressesAreRefused) {
+  char* d = nullptr;
+  ASSERT_EQ(cudaMalloc(reinterpret_cast<void**>(&d), 1024), cudaSuccess);
+  char* pinned = nullptr;
+  ASSERT_EQ(cudaMallocHost(reinterpret_cast<void**>(&pinned), 1024), cudaSuccess);
+  std::vector<char> h(1024);
+  const std::size_t rows = (1ull << 60) + 1;
+  for (char* const host : {h.data(), pinned}) {
+    EXPECT_EQ(cudaMemcpy2D(d, 16, host, 16, 16, rows, cudaMemcpyHostToDevice),
+              cudaErrorInvalidValue);
+    EXPECT_EQ(cudaMemcpy2D(host, 16, d, 16, 16, rows, cudaMemcpyDeviceToHost),
+              cudaErrorInvalidValue);
+  }
+  EXPECT_EQ(cudaMemset2D(pinned, 16, 1, 16, rows), cudaErrorInvalidValue);
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaGraphCreate(&graph, 0), cudaSuccess);
+  cudaGraphNode_t node = nullptr;
+  const cudaMemsetParams wraps{d, 16, 0, 4, 1ull << 62, 1};
+  EXPECT_EQ(cudaGraphAddMemsetNode(&node, graph, nullptr, 0, &wraps), cudaErrorInvalidValue);
+  cudaGraphDestroy(graph);
+  cudaFreeHost(pinned);
 }
 
 TEST_F(CudartTest, SymbolsAreCopiedWithinTheirSize) {
