@@ -170,6 +170,9 @@ class Device {
   /// Backs part of a reserved range with physical memory that reads as zero. kOutOfMemory when
   /// there is none left.
   virtual Result<void> map(AddressRange range) = 0;
+  /// Backs another range, of the same size, with the memory that is mapped at `mapped`: what work
+  /// writes in one is in the other when that work has ended. It stays until both are unmapped.
+  virtual Result<void> map_again(AddressRange range, Address mapped) = 0;
   /// `range` must be exactly one that was mapped. Requires: no unfinished work touches it.
   virtual Result<void> unmap(AddressRange range) = 0;
 

@@ -123,24 +123,81 @@ Result<device::Address> MemoryManager::add_segment(std::uint64_t bytes, bool ded
                             "of {} ({} in use)",
                             bytes, limit_, charged_ + outside_));
   }
-  const auto address = find_hole(bytes);
+  auto address = find_hole(bytes, slack_.bytes());
+  if (!address) address = find_hole(bytes, 0);
   if (!address) return fail(ErrorCode::kOutOfMemory, "the session's arena is fragmented");
-  if (const auto mapped = device_.map({*address, bytes}); !mapped) {
-    return std::unexpected(mapped.error());
-  }
+  const auto mapped = device_.map({*address, bytes});
+  device_full_ = !mapped && mapped.error().code == ErrorCode::kOutOfMemory;
+  if (!mapped) return std::unexpected(mapped.error());
   charged_ += bytes;
-  segments_.emplace(*address, Segment{bytes, 0, dedicated});
+  put_slack(*segments_.emplace(*address, Segment{bytes, 0, dedicated}).first);
   return *address;
 }
 
-std::optional<device::Address> MemoryManager::find_hole(std::uint64_t bytes) const {
-  device::Address candidate = arena_.base;
-  for (const auto& [address, segment] : segments_) {
-    if (address - candidate >= bytes) return candidate;
-    candidate = address + segment.bytes;
+/// Where the segment is `apart` bytes, or slack that is there already, from its neighbours. The
+/// lowest place.
+std::optional<device::Address> MemoryManager::find_hole(std::uint64_t bytes,
+                                                        std::uint64_t apart) const {
+  device::Address first = arena_.base;  // of the present hole
+  bool behind_slack = false;
+  const auto place_before = [&](device::Address end, bool is_slack) {
+    const device::Address place = first + (behind_slack ? 0 : apart);
+    const std::uint64_t room = place < end ? end - place : 0;
+    const bool fits = room >= bytes && (room - bytes >= apart || (is_slack && room == bytes));
+    return fits ? std::optional(place) : std::nullopt;
+  };
+  auto segment = segments_.begin();
+  auto slack = slack_.places().begin();
+  while (segment != segments_.end() || slack != slack_.places().end()) {
+    const bool is_slack =
+        segment == segments_.end() || (slack != slack_.places().end() && *slack < segment->first);
+    const device::AddressRange taken =
+        is_slack ? device::AddressRange{*slack++, slack_.bytes()}
+                 : device::AddressRange{segment->first, segment->second.bytes};
+    if (!is_slack) ++segment;
+    if (const auto place = place_before(taken.base, is_slack)) return place;
+    first = taken.base + taken.bytes;
+    behind_slack = is_slack;
   }
-  if (arena_.base + arena_.bytes - candidate >= bytes) return candidate;
-  return std::nullopt;
+  return place_before(arena_.base + arena_.bytes, false);
+}
+
+/// Of the arena, and nothing there.
+bool MemoryManager::is_unmapped(device::AddressRange range) const {
+  if (!arena_.contains(range.base, range.bytes) || slack_.is_at(range.base)) return false;
+  const auto next = segments_.lower_bound(range.base);
+  if (next != segments_.end() && next->first < range.base + range.bytes) return false;
+  if (next == segments_.begin()) return true;
+  const auto& [base, previous] = *std::prev(next);
+  return base + previous.bytes <= range.base;
+}
+
+/// What a program reads there by mistake is its own, and no fault.
+void MemoryManager::put_slack(const Segments::value_type& segment) {
+  for (const device::Address place :
+       {segment.first - slack_.bytes(), segment.first + segment.second.bytes}) {
+    if (is_unmapped({place, slack_.bytes()})) slack_.put(place);
+  }
+}
+
+/// Around a segment that is gone, but what its neighbours need.
+void MemoryManager::remove_slack(device::AddressRange segment) {
+  const auto ends_at = [this](device::Address address) {
+    const auto next = segments_.lower_bound(address);
+    return next != segments_.begin() &&
+           std::prev(next)->first + std::prev(next)->second.bytes == address;
+  };
+  const device::Address before = segment.base - slack_.bytes();
+  const device::Address behind = segment.base + segment.bytes;
+  if (!ends_at(before)) slack_.remove(before);
+  if (!segments_.contains(behind + slack_.bytes())) slack_.remove(behind);
+}
+
+bool MemoryManager::drop_slack() {
+  const std::lock_guard lock(mutex_);
+  if (!device_full_ || slack_.places().empty()) return false;
+  slack_.clear();
+  return true;
 }
 
 MemoryManager::Segments::iterator MemoryManager::segment_of(device::Address address) {
@@ -263,6 +320,7 @@ void MemoryManager::drop_segment(Segments::iterator segment) {
   (void)device_.unmap(range);
   charged_ -= range.bytes;
   segments_.erase(segment);
+  remove_slack(range);
 }
 
 bool MemoryManager::drop_empty_segments() {
@@ -334,6 +392,7 @@ void MemoryManager::release() {
 
 void MemoryManager::drop_everything() {
   while (!segments_.empty()) drop_segment(segments_.begin());
+  slack_.clear();
   SLATE_CHECK(free_.empty() && by_size_.empty() && charged_ == 0);
   if (arena_.bytes != 0) device_.unreserve(arena_);
   arena_ = {};

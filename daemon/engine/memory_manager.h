@@ -4,7 +4,10 @@
 // that work is done.
 //
 // Thread-safe. Charged bytes are those of the mapped segments, since they are what others cannot
-// have, and of what the session has outside of the arena.
+// have, and of what the session has outside of the arena. Not charged is the slack around them.
+//
+// It has more than 15 members: the segments, the blocks in their states, and the charges change
+// together, under one mutex.
 #pragma once
 
 #include <chrono>
@@ -16,6 +19,7 @@
 #include <optional>
 #include <set>
 
+#include "daemon/engine/slack.h"
 #include "device/device.h"
 
 namespace slate::daemon {
@@ -71,6 +75,10 @@ class MemoryManager {
   /// For `retired` memory, or for some that could not be made.
   void finish_charge(std::uint64_t bytes, bool retired);
 
+  /// Gives the slack around the segments back if the device had no memory for the last segment;
+  /// false when that is not so. Requires: no unfinished work of the session.
+  bool drop_slack();
+
   /// Gives everything back but what is kept, which goes with the last let_go(). Requires: no
   /// unfinished work uses any of it. Nothing else may be called afterwards but charged() and the
   /// destructor.
@@ -89,14 +97,18 @@ class MemoryManager {
     std::uint64_t freed_bytes = 0;  // 0: still live, or its free is not finished
   };
 
-  MemoryManager(device::Device& device, std::uint64_t limit) : device_(device), limit_(limit) {}
+  MemoryManager(device::Device& device, std::uint64_t limit)
+      : device_(device), limit_(limit), slack_(device) {}
 
   Result<device::Address> allocate_dedicated(std::uint64_t bytes);
   std::optional<device::Address> take_free_block(std::uint64_t bytes);
   std::uint64_t left() const { return limit_ - charged_ - outside_; }
   Result<device::Address> add_segment(std::uint64_t bytes, bool dedicated);
   Result<void> grow_pool(std::uint64_t bytes);
-  std::optional<device::Address> find_hole(std::uint64_t bytes) const;
+  std::optional<device::Address> find_hole(std::uint64_t bytes, std::uint64_t apart) const;
+  bool is_unmapped(device::AddressRange range) const;
+  void put_slack(const Segments::value_type& segment);
+  void remove_slack(device::AddressRange segment);
   Segments::iterator segment_of(device::Address address);
   void insert_free_block(const Segments::value_type& segment, device::Address address,
                          std::uint64_t bytes);
@@ -118,6 +130,8 @@ class MemoryManager {
   std::uint64_t outside_ = 0;          // of charge()
   std::uint64_t outside_retired_ = 0;  // pieces of that which wait for running work
   Segments segments_;
+  Slack slack_;               // before and behind segments, as far as there is room
+  bool device_full_ = false;  // it had no memory for the last segment
   Blocks live_;
   Blocks retired_;
   std::map<device::Address, Kept> kept_;

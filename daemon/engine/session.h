@@ -173,7 +173,7 @@ class Session {
   Result<void> host_mapped(const ipc::Command& command, Reply& reply);
   Result<void> host_free(const ipc::Command& command, Reply& reply);
   template <typename Make>
-  std::invoke_result_t<Make> when_there_is_room(const Make& make) const;
+  std::invoke_result_t<Make> when_there_is_room(const Make& make);
   // session_object.cc
   Result<void> array_create(const ipc::Command& command, Reply& reply);
   Result<void> array_destroy(const ipc::Command& command, Reply& reply);
@@ -228,6 +228,7 @@ class Session {
   /// Submits the device's copy between the slot's memory and its own.
   using SlotCopy = std::function<Result<void>(std::byte* host, device::Stream stream)>;
   Result<void> use_slot(const SlotUse& use, const SlotCopy& copy);
+  /// An error only if nothing was submitted: the slot may be told finished then.
   Result<void> submit_slot(const SlotUse& use, const SlotCopy& copy);
   Result<void> check_range(std::uint64_t address, std::uint64_t pitch, std::uint64_t width,
                            std::uint64_t height) const;
@@ -292,14 +293,18 @@ class Session {
 };
 
 /// Makes something that takes memory. Frees that wait for running work may make room for it; the
-/// last of them may have ended just now.
+/// last of them may have ended just now. So may the slack, as long as nothing can use it.
 template <typename Make>
-std::invoke_result_t<Make> Session::when_there_is_room(const Make& make) const {
+std::invoke_result_t<Make> Session::when_there_is_room(const Make& make) {
   auto made = make();
   bool more_may_come = true;
   while (more_may_come && !made && made.error().code == ErrorCode::kOutOfMemory &&
          !failed_.load() && !stopping_.load() && !channel_.peer_is_gone()) {
     more_may_come = memory_->wait_for_free(std::chrono::milliseconds(100));
+    made = make();
+  }
+  if (!made && made.error().code == ErrorCode::kOutOfMemory &&
+      streams_.unfinished(nullptr).empty() && memory_->drop_slack()) {
     made = make();
   }
   return made;

@@ -44,6 +44,9 @@ class CudaDevice final : public device::Device {
   Result<device::Address> reserve(std::uint64_t bytes) override { return space_->reserve(bytes); }
   void unreserve(device::AddressRange range) override { space_->unreserve(range); }
   Result<void> map(device::AddressRange range) override;
+  Result<void> map_again(device::AddressRange range, device::Address mapped) override {
+    return space_->map_again(range, mapped);
+  }
   Result<void> unmap(device::AddressRange range) override { return space_->unmap(range); }
   Result<void> register_host(void* memory, std::size_t bytes) override;
   void unregister_host(void* memory) override;

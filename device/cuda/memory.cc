@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <set>
 #include <utility>
 
 namespace slate::cuda {
@@ -36,10 +38,12 @@ Result<std::unique_ptr<AddressSpace>> AddressSpace::open(Context& context) {
 AddressSpace::~AddressSpace() {
   const Driver& driver = context_.driver();
   // Nobody is left to hear of a failure, and after a fault the driver refuses every one of these.
+  std::set<CUmemGenericAllocationHandle> handles;
   for (const auto& [base, mapping] : mapped_) {
     std::ignore = context_.call(driver.cuMemUnmap, base, mapping.bytes);
-    std::ignore = context_.call(driver.cuMemRelease, mapping.handle);
+    handles.insert(mapping.handle);
   }
+  for (const auto handle : handles) std::ignore = context_.call(driver.cuMemRelease, handle);
   for (const auto& [base, bytes] : reservations_) {
     std::ignore = context_.call(driver.cuMemAddressFree, base, bytes);
   }
@@ -93,7 +97,7 @@ Result<void> AddressSpace::map(device::AddressRange range) {
   if (auto made = context_.call(driver.cuMemCreate, &handle, range.bytes, &properties, 0); !made) {
     return made;
   }
-  if (auto backed = back(range, handle); !backed) {
+  if (auto backed = back(range, handle, true); !backed) {
     std::ignore = context_.call(driver.cuMemRelease, handle);
     return backed;
   }
@@ -102,8 +106,24 @@ Result<void> AddressSpace::map(device::AddressRange range) {
   return {};
 }
 
-/// Leaves the range unmapped when it fails.
-Result<void> AddressSpace::back(device::AddressRange range, CUmemGenericAllocationHandle handle) {
+Result<void> AddressSpace::map_again(device::AddressRange range, device::Address mapped) {
+  CUmemGenericAllocationHandle handle = 0;
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = mapped_.find(mapped);
+    if (found == mapped_.end() || found->second.bytes != range.bytes)
+      return bad_range("mapping again what was never mapped,", range);
+    handle = found->second.handle;
+  }
+  if (auto backed = back(range, handle, false); !backed) return backed;
+  std::lock_guard lock(mutex_);
+  mapped_[range.base] = Mapping{.bytes = range.bytes, .handle = handle};
+  return {};
+}
+
+/// Leaves the range unmapped when it fails. `fresh`: memory that has to be cleared.
+Result<void> AddressSpace::back(device::AddressRange range, CUmemGenericAllocationHandle handle,
+                                bool fresh) {
   const Driver& driver = context_.driver();
   if (auto placed = context_.call(driver.cuMemMap, range.base, range.bytes, 0, handle, 0);
       !placed) {
@@ -114,7 +134,7 @@ Result<void> AddressSpace::back(device::AddressRange range, CUmemGenericAllocati
   access.location.id = context_.device();
   access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   auto usable = context_.call(driver.cuMemSetAccess, range.base, range.bytes, &access, 1);
-  if (usable) usable = clear(range);
+  if (usable && fresh) usable = clear(range);
   if (!usable) std::ignore = context_.call(driver.cuMemUnmap, range.base, range.bytes);
   return usable;
 }
@@ -146,6 +166,11 @@ Result<void> AddressSpace::unmap(device::AddressRange range) {
     std::lock_guard lock(mutex_);
     mapped_[range.base] = mapping;
     return unmapped;
+  }
+  {
+    std::lock_guard lock(mutex_);
+    const auto shows_it = [&](const auto& each) { return each.second.handle == mapping.handle; };
+    if (std::ranges::any_of(mapped_, shows_it)) return {};
   }
   return context_.call(driver.cuMemRelease, mapping.handle);
 }

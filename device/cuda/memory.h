@@ -29,19 +29,20 @@ class AddressSpace {
   void unreserve(device::AddressRange range);
   /// Waits until the new memory has been filled with zeros.
   Result<void> map(device::AddressRange range);
+  Result<void> map_again(device::AddressRange range, device::Address mapped);
   Result<void> unmap(device::AddressRange range);
 
  private:
   struct Mapping {
     std::uint64_t bytes;
-    CUmemGenericAllocationHandle handle;
+    CUmemGenericAllocationHandle handle;  // of all mappings of the same memory
   };
 
   explicit AddressSpace(Context& context) : context_(context) {}
 
   CUmemAllocationProp properties() const;
   bool is_granular(device::AddressRange range) const;
-  Result<void> back(device::AddressRange range, CUmemGenericAllocationHandle handle);
+  Result<void> back(device::AddressRange range, CUmemGenericAllocationHandle handle, bool fresh);
   Result<void> clear(device::AddressRange range);
 
   Context& context_;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -34,6 +35,29 @@ std::string text(AddressRange range) {
 
 void* to_pointer(Address address) {
   return reinterpret_cast<void*>(address);
+}
+
+/// Plain pages, not yet there and out of reach, whatever was in their place.
+bool reset_pages(AddressRange range) {
+  return ::mmap(to_pointer(range.base), range.bytes, PROT_NONE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+                0) == to_pointer(range.base);
+}
+
+bool map_shared(int fd, AddressRange range) {
+  return ::mmap(to_pointer(range.base), range.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                fd, 0) == to_pointer(range.base);
+}
+
+/// Puts memory with a descriptor, of the same contents, in the place of mapped pages.
+Result<std::shared_ptr<UniqueFd>> share_pages(AddressRange range) {
+  auto fd = std::make_shared<UniqueFd>(::memfd_create("slate-sim", MFD_CLOEXEC));
+  const auto bytes = static_cast<ssize_t>(range.bytes);
+  if (!*fd || ::pwrite(fd->get(), to_pointer(range.base), range.bytes, 0) != bytes ||
+      !map_shared(fd->get(), range)) {
+    return fail(ErrorCode::kOutOfMemory, fail_errno("map_again").error().message);
+  }
+  return fd;
 }
 
 }  // namespace
@@ -136,12 +160,13 @@ void Memory::set_owner(AddressRange range, std::uint16_t tag) {
   }
 }
 
-void Memory::release(const Reservation& reservation, AddressRange range) {
+void Memory::release(const Reservation& reservation, const Mapping& mapping) {
+  const AddressRange range = mapping.range;
   SLATE_CHECK(reservation.range.contains(range.base, range.bytes));
   set_owner(range, 0);
-  // DONTNEED drops the pages, so that the next map() finds zeros.
-  SLATE_CHECK(::madvise(to_pointer(range.base), range.bytes, MADV_DONTNEED) == 0);
-  SLATE_CHECK(::mprotect(to_pointer(range.base), range.bytes, PROT_NONE) == 0);
+  // What is there next must be zeros.
+  SLATE_CHECK(reset_pages(range));
+  if (mapping.shared && mapping.shared.use_count() > 1) return;  // mapped elsewhere
   SLATE_CHECK(mapped_ >= range.bytes);
   mapped_ -= range.bytes;
 }
@@ -153,22 +178,32 @@ void Memory::unreserve(AddressRange range) {
   };
   const auto found = std::find_if(reservations_.begin(), reservations_.end(), same);
   if (found == reservations_.end()) return;
-  for (const AddressRange& mapped : found->mapped) release(*found, mapped);
+  while (!found->mapped.empty()) {
+    release(*found, found->mapped.back());
+    found->mapped.pop_back();
+  }
   reservations_.erase(found);
 }
 
-Result<void> Memory::map(AddressRange range) {
-  std::lock_guard lock(mutex_);
+/// The reservation that has these chunks, none of which is mapped.
+Result<Memory::Reservation*> Memory::find_unmapped(AddressRange range) {
   Reservation* reservation = whole_chunks(range) ? find(range) : nullptr;
   if (reservation == nullptr) {
     return fail(ErrorCode::kInvalidValue,
                 fmt::format("map: {} is not whole chunks of one reservation", text(range)));
   }
-  for (const AddressRange& mapped : reservation->mapped) {
-    if (overlap(mapped, range)) {
+  for (const Mapping& mapping : reservation->mapped) {
+    if (overlap(mapping.range, range)) {
       return fail(ErrorCode::kInvalidValue, fmt::format("map: {} is mapped already", text(range)));
     }
   }
+  return reservation;
+}
+
+Result<void> Memory::map(AddressRange range) {
+  std::lock_guard lock(mutex_);
+  const auto reservation = find_unmapped(range);
+  if (!reservation) return std::unexpected(reservation.error());
   if (range.bytes > capacity_ - mapped_) {
     return fail(ErrorCode::kOutOfMemory, fmt::format("map: {} bytes wanted, {} of {} free",
                                                      range.bytes, capacity_ - mapped_, capacity_));
@@ -176,28 +211,58 @@ Result<void> Memory::map(AddressRange range) {
   if (::mprotect(to_pointer(range.base), range.bytes, PROT_READ | PROT_WRITE) != 0) {
     return fail(ErrorCode::kOutOfMemory, fail_errno("map: mprotect").error().message);
   }
-  set_owner(range, reservation->tag);
-  reservation->mapped.push_back(range);
+  set_owner(range, (*reservation)->tag);
+  (*reservation)->mapped.push_back({range});
   mapped_ += range.bytes;
+  return {};
+}
+
+Result<void> Memory::map_again(AddressRange range, Address mapped) {
+  std::lock_guard lock(mutex_);
+  const auto reservation = find_unmapped(range);
+  if (!reservation) return std::unexpected(reservation.error());
+  const AddressRange source{mapped, range.bytes};
+  const auto found = find_mapping(source);
+  if (!found)
+    return fail(ErrorCode::kInvalidValue,
+                fmt::format("map_again: {} is no range that was mapped", text(source)));
+  if (!(*found)->shared) {
+    auto shared = share_pages(source);
+    if (!shared) return std::unexpected(shared.error());
+    (*found)->shared = std::move(*shared);
+  }
+  const auto shared = (*found)->shared;
+  if (!map_shared(shared->get(), range)) {
+    (void)reset_pages(range);
+    return fail(ErrorCode::kOutOfMemory, fail_errno("map_again: mmap").error().message);
+  }
+  set_owner(range, (*reservation)->tag);
+  (*reservation)->mapped.push_back({range, shared});
   return {};
 }
 
 Result<void> Memory::unmap(AddressRange range) {
   std::lock_guard lock(mutex_);
   Reservation* reservation = find(range);
-  if (reservation != nullptr) {
-    const auto same = [range](const AddressRange& each) {
-      return each.base == range.base && each.bytes == range.bytes;
-    };
-    const auto found = std::find_if(reservation->mapped.begin(), reservation->mapped.end(), same);
-    if (found != reservation->mapped.end()) {
-      release(*reservation, range);
-      reservation->mapped.erase(found);
-      return {};
-    }
+  const auto found = find_mapping(range);
+  if (reservation == nullptr || !found) {
+    return fail(ErrorCode::kInvalidValue,
+                fmt::format("unmap: {} is no range that was mapped", text(range)));
   }
-  return fail(ErrorCode::kInvalidValue,
-              fmt::format("unmap: {} is no range that was mapped", text(range)));
+  release(*reservation, **found);
+  reservation->mapped.erase(*found);
+  return {};
+}
+
+/// The very mapping of this range.
+std::optional<std::vector<Memory::Mapping>::iterator> Memory::find_mapping(AddressRange range) {
+  Reservation* reservation = find(range);
+  if (reservation == nullptr) return std::nullopt;
+  const auto same = [range](const Mapping& each) {
+    return each.range.base == range.base && each.range.bytes == range.bytes;
+  };
+  const auto found = std::ranges::find_if(reservation->mapped, same);
+  return found == reservation->mapped.end() ? std::nullopt : std::optional(found);
 }
 
 Result<Address> Memory::map_host(int fd, std::uint64_t bytes, Address least) {

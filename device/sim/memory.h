@@ -9,9 +9,11 @@
 #include <iterator>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "base/result.h"
+#include "base/unique_fd.h"
 #include "device/device.h"
 
 namespace slate::sim {
@@ -86,6 +88,9 @@ class Memory {
   /// kInvalidValue unless `range` is whole, unmapped chunks of one reservation; kOutOfMemory beyond
   /// capacity.
   Result<void> map(device::AddressRange range);
+  /// As in device::Device; it does not count again. kInvalidValue unless `mapped` begins a mapping
+  /// of that size.
+  Result<void> map_again(device::AddressRange range, device::Address mapped);
   Result<void> unmap(device::AddressRange range);
   /// As in device::Device. What it takes is host memory and does not count as mapped.
   Result<device::Address> map_host(int fd, std::uint64_t bytes, device::Address least);
@@ -98,17 +103,24 @@ class Memory {
   bool is_mapped(device::Address address, std::uint64_t bytes) const;
 
  private:
+  struct Mapping {
+    device::AddressRange range;
+    /// The memory, where it is or was mapped at several places; null: this mapping's own.
+    std::shared_ptr<UniqueFd> shared = nullptr;
+  };
   struct Reservation {
     device::AddressRange range;
     std::uint16_t tag;
-    std::vector<device::AddressRange> mapped;
+    std::vector<Mapping> mapped;
   };
 
   Memory() = default;
 
   Reservation* find(device::AddressRange range);
   Result<std::uint16_t> unused_tag();
-  void release(const Reservation& reservation, device::AddressRange range);
+  Result<Reservation*> find_unmapped(device::AddressRange range);
+  std::optional<std::vector<Mapping>::iterator> find_mapping(device::AddressRange range);
+  void release(const Reservation& reservation, const Mapping& mapping);
   void set_owner(device::AddressRange range, std::uint16_t tag);
   std::size_t chunk(device::Address address) const {
     return (address - space_base_) >> kChunkShift;

@@ -64,6 +64,9 @@ Result<void> SimDevice::map(AddressRange range) {
   const Stall stall(*this);
   return memory_->map(range);
 }
+Result<void> SimDevice::map_again(AddressRange range, Address mapped) {
+  return memory_->map_again(range, mapped);
+}
 Result<void> SimDevice::unmap(AddressRange range) {
   return memory_->unmap(range);
 }

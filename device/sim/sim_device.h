@@ -32,6 +32,7 @@ class SimDevice final : public device::Device {
   Result<device::Address> reserve(std::uint64_t bytes) override;
   void unreserve(device::AddressRange range) override;
   Result<void> map(device::AddressRange range) override;
+  Result<void> map_again(device::AddressRange range, device::Address mapped) override;
   Result<void> unmap(device::AddressRange range) override;
   Result<void> register_host(void* memory, std::size_t bytes) override;
   void unregister_host(void* memory) override;

@@ -165,6 +165,11 @@ void answer_about_memory(Driver& driver) {
     *base = std::uint64_t{1} << 40;
     return fake->note("cuMemAddressReserve");
   };
+  driver.cuMemCreate.function = [](CUmemGenericAllocationHandle* handle, std::size_t,
+                                   const CUmemAllocationProp*, unsigned long long) {
+    *handle = next_handle += 16;
+    return fake->note("cuMemCreate");
+  };
   driver.cuMemMap.function = [](CUdeviceptr base, std::size_t bytes, std::size_t,
                                 CUmemGenericAllocationHandle, unsigned long long) {
     return fake->note("cuMemMap", fmt::format("{:#x} {:#x}", base, bytes));

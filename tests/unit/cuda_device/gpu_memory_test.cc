@@ -79,6 +79,27 @@ TEST_F(GpuMemoryTest, AdjacentMappingsAreOneRangeToACopy) {
   device_->unreserve(range);
 }
 
+TEST_F(GpuMemoryTest, MemoryMappedAgainIsTheSameAndTakesNoMore) {
+  const std::uint64_t chunk = device_->granularity();
+  const AddressRange range{.base = device_->reserve(5 * chunk).value(), .bytes = 5 * chunk};
+  ASSERT_TRUE(device_->map({.base = range.base, .bytes = chunk}));
+  const auto before = device_->free_memory();
+  ASSERT_TRUE(device_->map_again({.base = range.base + 2 * chunk, .bytes = chunk}, range.base));
+  EXPECT_EQ(device_->free_memory().value(), before.value());
+  EXPECT_TRUE(all_zero(read<std::uint8_t>(range.base + 2 * chunk, chunk)));
+  const auto values = pattern(4096);
+  write(range.base + 2 * chunk, values);
+  EXPECT_EQ(read<std::uint8_t>(range.base, 4096), values);
+  ASSERT_TRUE(device_->unmap({.base = range.base, .bytes = chunk}));
+  EXPECT_EQ(read<std::uint8_t>(range.base + 2 * chunk, 4096), values);
+  ASSERT_TRUE(
+      device_->map_again({.base = range.base + 4 * chunk, .bytes = chunk}, range.base + 2 * chunk));
+  EXPECT_EQ(read<std::uint8_t>(range.base + 4 * chunk, 4096), values);
+  ASSERT_TRUE(device_->unmap({.base = range.base + 2 * chunk, .bytes = chunk}));
+  ASSERT_TRUE(device_->unmap({.base = range.base + 4 * chunk, .bytes = chunk}));
+  device_->unreserve(range);
+}
+
 TEST_F(GpuMemoryTest, MappingTwiceIsRefusedAndLosesNothing) {
   const auto values = pattern(64);
   write(arena_.base, values);

@@ -51,6 +51,20 @@ TEST_F(MemoryRulesTest, AMapThatFailsLeavesNothingBehind) {
   EXPECT_FALSE(device_->lost());
 }
 
+TEST_F(MemoryRulesTest, MemoryMappedAgainIsNotClearedAndGoesWithItsLastMapping) {
+  constexpr device::AddressRange kAgain{.base = kRange.base + 8 * kChunk, .bytes = kRange.bytes};
+  ASSERT_TRUE(device_->map(kRange));
+  fake_.forget_calls();
+  ASSERT_TRUE(device_->map_again(kAgain, kRange.base));
+  EXPECT_EQ(fake_.calls(),
+            (std::vector<std::string>{"cuMemMap 0x10001000000 0x800000", "cuMemSetAccess"}));
+  ASSERT_TRUE(device_->unmap(kRange));
+  EXPECT_EQ(fake_.count("cuMemRelease"), 0);
+  ASSERT_TRUE(device_->unmap(kAgain));
+  EXPECT_EQ(fake_.count("cuMemRelease"), 1);
+  EXPECT_FALSE(device_->map_again(kAgain, kRange.base)) << "it is mapped no more";
+}
+
 TEST_F(MemoryRulesTest, OnlyTheVeryRangeThatWasMappedCanBeUnmapped) {
   ASSERT_TRUE(device_->map(kRange));
   for (const device::AddressRange other : {device::AddressRange{kRange.base, kChunk},

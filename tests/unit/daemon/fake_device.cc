@@ -42,8 +42,9 @@ FakeDevice::~FakeDevice() {
 
 bool FakeDevice::holds_nothing() const {
   const std::lock_guard lock(mutex_);
-  return reserved_.empty() && mapped_.empty() && registered_.empty() && modules_.empty() &&
-         partitions_.empty() && streams_.empty() && arrays_.empty() && objects_.empty();
+  return reserved_.empty() && mapped_.empty() && mapped_again_.empty() && registered_.empty() &&
+         modules_.empty() && partitions_.empty() && streams_.empty() && arrays_.empty() &&
+         objects_.empty();
 }
 
 void FakeDevice::hold(bool held) {
@@ -163,11 +164,34 @@ Result<void> FakeDevice::map(device::AddressRange range) {
   return {};
 }
 
+Result<void> FakeDevice::map_again(device::AddressRange range, Address mapped) {
+  const std::lock_guard lock(mutex_);
+  SLATE_CHECK(is_mapped(mapped, range.bytes) && !is_mapped(range.base, 1));
+  SLATE_CHECK(mprotect(pointer(range.base), range.bytes, PROT_READ | PROT_WRITE) == 0);
+  const auto first = mapped_again_.find(mapped);
+  mapped_again_[range.base] = {first == mapped_again_.end() ? mapped : first->second.base,
+                               range.bytes};
+  return {};
+}
+
 Result<void> FakeDevice::unmap(device::AddressRange range) {
   const std::lock_guard lock(mutex_);
-  const auto found = mapped_.find(range.base);
-  SLATE_CHECK(found != mapped_.end() && found->second == range.bytes);
-  mapped_.erase(found);
+  if (mapped_again_.erase(range.base) == 0) {
+    const auto found = mapped_.find(range.base);
+    SLATE_CHECK(found != mapped_.end() && found->second == range.bytes);
+    mapped_.erase(found);
+    // What is mapped elsewhere stays, and counts there.
+    const auto same = std::ranges::find_if(
+        mapped_again_, [&](const auto& each) { return each.second.base == range.base; });
+    if (same != mapped_again_.end()) {
+      const Address next = same->first;
+      mapped_again_.erase(same);
+      mapped_.emplace(next, range.bytes);
+      for (auto& [at, of] : mapped_again_) {
+        if (of.base == range.base) of.base = next;
+      }
+    }
+  }
   SLATE_CHECK(madvise(pointer(range.base), range.bytes, MADV_DONTNEED) == 0);
   SLATE_CHECK(mprotect(pointer(range.base), range.bytes, PROT_NONE) == 0);
   return {};
@@ -180,7 +204,10 @@ bool FakeDevice::is_mapped(Address address, std::uint64_t bytes) const {
     const auto& [base, size] = *std::prev(next);
     return device::AddressRange{base, size}.contains(address, bytes);
   };
-  return in(mapped_) || in(hosts_);
+  const bool in_again = std::ranges::any_of(mapped_again_, [&](const auto& each) {
+    return device::AddressRange{each.first, each.second.bytes}.contains(address, bytes);
+  });
+  return in(mapped_) || in_again || in(hosts_);
 }
 
 Result<void> FakeDevice::register_host(void* memory, std::size_t) {
@@ -283,6 +310,7 @@ void FakeDevice::destroy_event(device::Event event) {
 }
 
 Result<void> FakeDevice::record(device::Event event, device::Stream stream) {
+  if (refuses_records_) return fail(ErrorCode::kOutOfResources, "no events are left");
   ++records_;
   auto mark = std::make_shared<Mark>();
   {

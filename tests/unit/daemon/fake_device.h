@@ -51,6 +51,8 @@ class FakeDevice : public device::Device {
   void before_launch(std::function<void(const std::string&)> hook) {
     before_launch_ = std::move(hook);
   }
+  /// Until told otherwise record() answers kOutOfResources.
+  void refuse_records(bool refused) { refuses_records_ = refused; }
   int launches() const { return launches_.load(); }
   /// Calls of record() so far.
   std::size_t records() const { return records_.load(); }
@@ -94,6 +96,8 @@ class FakeDevice : public device::Device {
   Result<device::Address> reserve(std::uint64_t bytes) override;
   void unreserve(device::AddressRange range) override;
   Result<void> map(device::AddressRange range) override;
+  /// Memory of its own, which does not count.
+  Result<void> map_again(device::AddressRange range, device::Address mapped) override;
   Result<void> unmap(device::AddressRange range) override;
   Result<void> register_host(void* memory, std::size_t bytes) override;
   void unregister_host(void* memory) override;
@@ -199,6 +203,7 @@ class FakeDevice : public device::Device {
   const std::uint64_t capacity_;
   bool can_cancel_ = true;
   std::atomic<std::uint64_t> host_bytes_ = 0;
+  std::atomic<bool> refuses_records_ = false;
   std::atomic<std::size_t> records_ = 0;
   std::function<void(const std::string&)> before_launch_;
   std::atomic<Newest> newest_{};
@@ -214,6 +219,7 @@ class FakeDevice : public device::Device {
   std::uint64_t next_ = 1;
   std::map<device::Address, std::uint64_t> reserved_;
   std::map<device::Address, std::uint64_t> mapped_;
+  std::map<device::Address, device::AddressRange> mapped_again_;  // and what of
   std::set<void*> registered_;
   std::map<device::Address, std::uint64_t> hosts_;                   // bytes of map_host()
   std::map<std::uint64_t, std::unique_ptr<std::uint64_t>> modules_;  // each with one global, "g"

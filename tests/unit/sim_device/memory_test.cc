@@ -44,6 +44,44 @@ TEST_F(MemoryTest, MappedMemoryReadsAsZeroAlsoTheSecondTime) {
   }
 }
 
+TEST_F(MemoryTest, MemoryMappedAgainIsTheSameUntilItsLastMappingGoes) {
+  const auto range = reserve(8);
+  const auto part = [&](std::uint64_t chunk) {
+    return device::AddressRange{range.base + chunk * kChunkBytes, kChunkBytes};
+  };
+  ASSERT_TRUE(memory_->map(part(0)));
+  *bytes(part(0).base) = 1;
+  ASSERT_TRUE(memory_->map_again(part(2), part(0).base));
+  ASSERT_TRUE(memory_->map_again(part(4), part(2).base));
+  EXPECT_EQ(*bytes(part(4).base), 1);
+  *bytes(part(4).base) = 2;
+  EXPECT_EQ(*bytes(part(0).base), 2);
+  EXPECT_EQ(memory_->mapped_bytes(), kChunkBytes);
+  ASSERT_TRUE(memory_->unmap(part(0)));
+  EXPECT_EQ(*bytes(part(2).base), 2);
+  EXPECT_FALSE(memory_->is_mapped(part(0).base, 1));
+  ASSERT_TRUE(memory_->map(part(0)));
+  EXPECT_EQ(*bytes(part(0).base), 0) << "new memory";
+  ASSERT_TRUE(memory_->unmap(part(2)));
+  EXPECT_EQ(memory_->mapped_bytes(), 2 * kChunkBytes);
+  ASSERT_TRUE(memory_->unmap(part(4)));
+  EXPECT_EQ(memory_->mapped_bytes(), kChunkBytes);
+}
+
+TEST_F(MemoryTest, OnlyWhatIsMappedCanBeMappedAgainAndOnlyWhereNothingIs) {
+  const auto range = reserve(4);
+  const device::AddressRange first{range.base, kChunkBytes};
+  const device::AddressRange second{range.base + kChunkBytes, kChunkBytes};
+  EXPECT_EQ(memory_->map_again(second, first.base).error().code, ErrorCode::kInvalidValue);
+  ASSERT_TRUE(memory_->map(first));
+  EXPECT_EQ(memory_->map_again(first, first.base).error().code, ErrorCode::kInvalidValue);
+  EXPECT_EQ(memory_->map_again({second.base, 2 * kChunkBytes}, first.base).error().code,
+            ErrorCode::kInvalidValue);
+  ASSERT_TRUE(memory_->map_again(second, first.base));
+  memory_->unreserve(range);
+  EXPECT_EQ(memory_->mapped_bytes(), 0u);
+}
+
 TEST_F(MemoryTest, ReservingTakesNoMemoryMappingDoes) {
   const auto range = reserve(100);
   EXPECT_EQ(memory_->mapped_bytes(), 0u);
