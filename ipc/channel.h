@@ -87,7 +87,7 @@ class ClientChannel {
   /// One that is free now; for who holds another already, and must not wait then.
   std::optional<Staging> try_acquire_staging(std::uint64_t stream = kDefaultStream);
   /// Waits until the copy that used `staging` has finished (needed before reading what came to the
-  /// host).
+  /// host). The error of that very copy, or of the session.
   Result<void> wait_staging(const Staging& staging);
   void release_staging(const Staging& staging, bool used);
   /// Slots that may be used at present, at most kStagingSlots.
@@ -108,9 +108,12 @@ class ClientChannel {
   /// The same, but looks at the FIFO now.
   Result<void> check_now();
   /// Takes the first error of the commands that have no reply; kNone if there is none.
-  ErrorCode take_async_error();
+  Error take_async_error();
   /// Makes `error` the session's lasting one, for this side: the engine does not hear of it.
   void end_with(const Error& error);
+  /// Has `told` called once, by the first call that finds the session's lasting error. It must
+  /// call nothing of this object. Before any other call.
+  void on_end(std::function<void(const Error& error)> told) { on_end_ = std::move(told); }
 
   const StatusPage& status() const { return segment_.status(); }
   std::uint64_t session() const { return connection_.welcome.session; }
@@ -124,6 +127,7 @@ class ClientChannel {
   };
   struct StagingUse {
     bool busy = false;
+    bool backed = false;         // has its pages, so that writing to it raises no signal
     bool over = true;            // the last copy is, as far as was seen; not while busy
     std::uint64_t sequence = 0;  // of the last copy
     std::uint64_t turn = 0;      // staging_turns_ then
@@ -134,13 +138,17 @@ class ClientChannel {
                     std::span<const std::byte> body, std::span<const std::byte> tail,
                     PlaceNote* note);
   bool try_hold_staging_memory();
+  Result<std::uint32_t> choose_staging(std::uint64_t stream);
   std::uint32_t pick_staging(std::uint64_t stream, bool finished);
+  bool back_staging(std::uint32_t slot);
+  bool has_backed_staging();
   void take_staging(std::uint32_t slot, std::uint64_t stream);
   Result<void> wait_until(const std::function<bool()>& ready);
   Result<void> sleep_until(const std::function<bool()>& ready);
   void sleep_once(const std::function<bool()>& ready);
   void read_wake_bytes(int timeout_ms);
   Result<void> session_error() const;
+  std::unexpected<Error> tell_end(Error error) const;
   Result<std::uint16_t> take_reply_slot();
   void give_back_reply_slot(std::uint16_t slot);
 
@@ -155,10 +163,15 @@ class ClientChannel {
   std::array<StagingUse, kStagingSlots> staging_;
   std::uint64_t staging_turns_ = 0;
   std::uint32_t staging_taken_ = 0;  // slots that are not over
+  std::uint32_t reclaims_seen_ = 0;  // StatusPage::staging_reclaims, when `backed` was last true
+  bool staging_full_ = false;        // a slot found no room since then: those with pages are used
   std::mutex sleep_mutex_;           // one thread reads the FIFO, the others wait for it
   std::condition_variable woken_;
   bool reader_present_ = false;
+  std::mutex error_mutex_;  // guards the taking of StatusPage::async_error
   std::atomic<bool> gone_{false};
+  std::function<void(const Error&)> on_end_;
+  mutable std::atomic<bool> end_told_{false};
   std::atomic<std::int64_t> last_look_ns_{0};
 };
 
@@ -196,7 +209,9 @@ class EngineChannel {
   void poke();
   void reply(std::uint16_t slot, std::uint32_t sequence, std::span<const std::byte> payload);
   void reply_error(std::uint16_t slot, std::uint32_t sequence, const Error& error);
-  void finish_staging(std::uint32_t slot, std::uint64_t sequence);
+  /// `refusal`: why the slot's copy did not come about, for the thread that waits for it.
+  void finish_staging(std::uint32_t slot, std::uint64_t sequence,
+                      ErrorCode refusal = ErrorCode::kNone);
   /// Raises the progress entry `slot` to `position`; one that is not in the table is ignored.
   void publish_completed(std::uint32_t slot, std::uint64_t position);
   /// How many staging slots the client may use from now on; it may still hold others.
@@ -204,7 +219,8 @@ class EngineChannel {
   /// Runs `take_back` while the client is kept from using staging slots, unless it holds some now.
   /// The client's next copy waits for it. False if it was not run.
   bool reclaim_staging(const std::function<void()>& take_back);
-  void set_async_error(ErrorCode code);
+  /// The first error that the client has not taken counts.
+  void set_async_error(const Error& error);
   /// The session's end, for the client to see: its sticky error, or kEnded.
   void fail(const Error& error);
   void end(std::string_view reason);
@@ -226,6 +242,7 @@ class EngineChannel {
   UniqueFd event_;
   std::atomic<bool> stopped_{false};
   std::atomic<bool> poked_{false};
+  std::mutex error_mutex_;  // two threads may set_async_error()
 };
 
 /// Marks a session as failed or ended in its status page and wakes the client: for the supervisor,

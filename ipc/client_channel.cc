@@ -1,10 +1,12 @@
 // The client's end: commands go out, replies and staging slots are waited for.
 #include <poll.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "base/clock.h"
@@ -65,11 +67,17 @@ Result<void> ClientChannel::session_error() const {
   if (static_cast<SessionState>(page.state.load(std::memory_order_acquire)) ==
       SessionState::kServing) {
     if (gone_.load(std::memory_order_relaxed))
-      return fail(ErrorCode::kUnavailable, "slated is gone");
+      return tell_end({ErrorCode::kUnavailable, "slated is gone"});
     return {};
   }
-  return fail(static_cast<ErrorCode>(page.error.load(std::memory_order_relaxed)),
-              std::string(page.error_text, ::strnlen(page.error_text, sizeof(page.error_text))));
+  return tell_end(
+      {static_cast<ErrorCode>(page.error.load(std::memory_order_relaxed)),
+       std::string(page.error_text, ::strnlen(page.error_text, sizeof(page.error_text)))});
+}
+
+std::unexpected<Error> ClientChannel::tell_end(Error error) const {
+  if (on_end_ && !end_told_.exchange(true)) on_end_(error);
+  return std::unexpected(std::move(error));
 }
 
 void ClientChannel::read_wake_bytes(int timeout_ms) {
@@ -251,8 +259,10 @@ std::uint32_t ClientChannel::pick_staging(std::uint64_t stream, bool finished) {
   const auto take_older = [&](std::uint32_t& oldest, std::uint32_t i) {
     if (oldest == kStagingSlots || staging_[i].turn < staging_[oldest].turn) oldest = i;
   };
+  const bool only_backed = staging_full_ && has_backed_staging();
   for (std::uint32_t i = 0; i < granted; ++i) {
     StagingUse& use = staging_[i];
+    if (only_backed && !use.backed) continue;
     if (!use.busy && !use.over &&
         status().staging[i].done.load(std::memory_order_seq_cst) >= use.sequence) {
       use.over = true;
@@ -280,52 +290,98 @@ void ClientChannel::take_staging(std::uint32_t slot, std::uint64_t stream) {
   use.stream = stream;
 }
 
-Result<ClientChannel::Staging> ClientChannel::acquire_staging(std::uint64_t stream) {
-  while (!try_hold_staging_memory()) {
-    auto ok =
-        wait_until([&] { return status().staging_reclaimed.load(std::memory_order_seq_cst) == 0; });
-    if (!ok) return std::unexpected(ok.error());
-  }
-  std::uint32_t chosen = kStagingSlots;
-  std::uint64_t last = 0;
-  {
-    std::unique_lock lock(slots_mutex_);
-    while ((chosen = pick_staging(stream, false)) == kStagingSlots) {
-      if (auto ok = session_error(); !ok) {
-        segment_->status.staging_held.fetch_sub(1, std::memory_order_seq_cst);
-        return std::unexpected(ok.error());
-      }
-      slots_freed_.wait_for(lock, std::chrono::milliseconds(kSleepLimitMs));
+/// Waits for a slot to hold, whose last copy may not be over. Requires: the memory is held.
+Result<std::uint32_t> ClientChannel::choose_staging(std::uint64_t stream) {
+  std::unique_lock lock(slots_mutex_);
+  while (true) {
+    const std::uint32_t chosen = pick_staging(stream, false);
+    if (chosen != kStagingSlots) {
+      take_staging(chosen, stream);
+      return chosen;
     }
-    take_staging(chosen, stream);
-    last = staging_[chosen].sequence;
+    if (auto ok = session_error(); !ok) return std::unexpected(ok.error());
+    slots_freed_.wait_for(lock, std::chrono::milliseconds(kSleepLimitMs));
   }
-  auto& done = segment_->status.staging[chosen].done;
-  auto ok = wait_until([&] { return done.load(std::memory_order_seq_cst) >= last; });
-  if (!ok) {
-    release_staging({chosen, 0, {}}, false);
-    return std::unexpected(ok.error());
+}
+
+/// Gives a slot its pages: where /dev/shm is full, touching it would raise SIGBUS. Requires: the
+/// caller holds it.
+bool ClientChannel::back_staging(std::uint32_t slot) {
+  {
+    const std::lock_guard lock(slots_mutex_);
+    const std::uint32_t reclaims = status().staging_reclaims.load(std::memory_order_relaxed);
+    if (reclaims != reclaims_seen_) {
+      for (StagingUse& use : staging_) use.backed = false;
+      reclaims_seen_ = reclaims;
+      staging_full_ = false;
+    }
+    if (staging_[slot].backed) return true;
   }
-  return Staging{chosen, last + 1, std::span(segment_->staging[chosen])};
+  // Kernels older than 5.14 cannot tell.
+  const bool backed =
+      ::madvise(segment_->staging[slot], kStagingSlotBytes, MADV_POPULATE_WRITE) == 0 ||
+      errno == EINVAL;
+  const std::lock_guard lock(slots_mutex_);
+  (backed ? staging_[slot].backed : staging_full_) = true;
+  return backed;
+}
+
+/// Among those that may be used. Requires: slots_mutex_ is held.
+bool ClientChannel::has_backed_staging() {
+  return std::ranges::any_of(std::span(staging_).first(staging_slots()), &StagingUse::backed);
+}
+
+Result<ClientChannel::Staging> ClientChannel::acquire_staging(std::uint64_t stream) {
+  while (true) {
+    while (!try_hold_staging_memory()) {
+      auto ok = wait_until(
+          [&] { return status().staging_reclaimed.load(std::memory_order_seq_cst) == 0; });
+      if (!ok) return std::unexpected(ok.error());
+    }
+    const auto chosen = choose_staging(stream);
+    if (!chosen) {
+      segment_->status.staging_held.fetch_sub(1, std::memory_order_seq_cst);
+      return std::unexpected(chosen.error());
+    }
+    const std::uint64_t last = staging_[*chosen].sequence;  // this thread's until it is released
+    auto& done = segment_->status.staging[*chosen].done;
+    const auto ok = wait_until([&] { return done.load(std::memory_order_seq_cst) >= last; });
+    if (ok && back_staging(*chosen))
+      return Staging{*chosen, last + 1, std::span(segment_->staging[*chosen])};
+    release_staging({*chosen, 0, {}}, false);
+    if (!ok) return std::unexpected(ok.error());
+    const std::lock_guard lock(slots_mutex_);
+    if (!has_backed_staging())
+      return fail(ErrorCode::kOutOfMemory, "no room in /dev/shm for a copy");
+  }
 }
 
 std::optional<ClientChannel::Staging> ClientChannel::try_acquire_staging(std::uint64_t stream) {
   if (!try_hold_staging_memory()) return std::nullopt;
-  std::lock_guard lock(slots_mutex_);
+  std::unique_lock lock(slots_mutex_);
   const std::uint32_t chosen = pick_staging(stream, true);
   if (chosen == kStagingSlots) {
     segment_->status.staging_held.fetch_sub(1, std::memory_order_seq_cst);
     return std::nullopt;
   }
   take_staging(chosen, stream);
-  return Staging{chosen, staging_[chosen].sequence + 1, std::span(segment_->staging[chosen])};
+  const Staging taken{chosen, staging_[chosen].sequence + 1, std::span(segment_->staging[chosen])};
+  lock.unlock();
+  if (back_staging(chosen)) return taken;
+  release_staging({chosen, 0, {}}, false);
+  return std::nullopt;
 }
 
 Result<void> ClientChannel::wait_staging(const Staging& staging) {
   auto& done = segment_->status.staging[staging.slot].done;
   auto ok = wait_until([&] { return done.load(std::memory_order_seq_cst) >= staging.sequence; });
-  // A slot is also given back when its copy failed: then the session says so, and the data is none.
-  return ok ? session_error() : ok;
+  if (!ok) return ok;
+  // A slot is also given back when its copy failed or was refused: then its data is none.
+  if (auto lasting = session_error(); !lasting) return lasting;
+  const auto refusal = static_cast<ErrorCode>(
+      segment_->status.staging[staging.slot].error.load(std::memory_order_relaxed));
+  if (refusal == ErrorCode::kNone) return {};
+  return fail(refusal, "a copy to the host was refused: " + std::string(error_name(refusal)));
 }
 
 void ClientChannel::release_staging(const Staging& staging, bool used) {
@@ -356,10 +412,15 @@ Result<void> ClientChannel::check_now() {
   return session_error();
 }
 
-ErrorCode ClientChannel::take_async_error() {
-  auto& error = segment_->status.async_error;
-  if (error.load(std::memory_order_relaxed) == 0) return ErrorCode::kNone;
-  return static_cast<ErrorCode>(error.exchange(0));
+Error ClientChannel::take_async_error() {
+  StatusPage& page = segment_->status;
+  if (page.async_error.load(std::memory_order_relaxed) == 0) return {ErrorCode::kNone, {}};
+  const std::lock_guard lock(error_mutex_);
+  const auto code = static_cast<ErrorCode>(page.async_error.load(std::memory_order_acquire));
+  if (code == ErrorCode::kNone) return {code, {}};
+  Error error{code, std::string(page.async_text, ::strnlen(page.async_text, kMostAsyncText))};
+  page.async_error.store(0, std::memory_order_release);
+  return error;
 }
 
 void ClientChannel::end_with(const Error& error) {
@@ -368,6 +429,7 @@ void ClientChannel::end_with(const Error& error) {
 }
 
 void ClientChannel::abandon() {
+  end_told_.store(true);  // by its own wish
   connection_.to_daemon.reset();
   connection_.from_daemon.reset();
   gone_.store(true, std::memory_order_relaxed);

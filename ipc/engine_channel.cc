@@ -18,6 +18,14 @@ namespace {
 
 constexpr std::chrono::milliseconds kLookAgain{1000};
 
+/// As much of the text as there is room for, and a zero.
+template <std::size_t kBytes>
+void copy_text(char (&to)[kBytes], std::string_view text) {
+  const std::size_t bytes = std::min(text.size(), kBytes - 1);
+  std::memcpy(to, text.data(), bytes);
+  to[bytes] = '\0';
+}
+
 }  // namespace
 
 EngineChannel::EngineChannel(SessionFifos fifos, Segment segment)
@@ -154,9 +162,11 @@ void EngineChannel::reply_error(std::uint16_t slot, std::uint32_t sequence, cons
   wake_client();
 }
 
-void EngineChannel::finish_staging(std::uint32_t slot, std::uint64_t sequence) {
+void EngineChannel::finish_staging(std::uint32_t slot, std::uint64_t sequence, ErrorCode refusal) {
   if (slot >= kStagingSlots) return;
-  segment_->status.staging[slot].done.store(sequence, std::memory_order_seq_cst);
+  StagingState& state = segment_->status.staging[slot];
+  state.error.store(static_cast<std::uint32_t>(refusal), std::memory_order_relaxed);
+  state.done.store(sequence, std::memory_order_seq_cst);
   wake_client();
 }
 
@@ -179,15 +189,21 @@ bool EngineChannel::reclaim_staging(const std::function<void()>& take_back) {
   page.staging_reclaimed.store(1, std::memory_order_seq_cst);
   // A slot that the client has let go may still be meant by a command in the ring.
   const bool unused = page.staging_held.load(std::memory_order_seq_cst) == 0 && consumer_.empty();
-  if (unused) take_back();
+  if (unused) {
+    take_back();
+    page.staging_reclaims.fetch_add(1, std::memory_order_relaxed);
+  }
   page.staging_reclaimed.store(0, std::memory_order_seq_cst);
   wake_client();
   return unused;
 }
 
-void EngineChannel::set_async_error(ErrorCode code) {
-  std::uint32_t none = 0;
-  segment_->status.async_error.compare_exchange_strong(none, static_cast<std::uint32_t>(code));
+void EngineChannel::set_async_error(const Error& error) {
+  StatusPage& page = segment_->status;
+  const std::lock_guard lock(error_mutex_);
+  if (page.async_error.load(std::memory_order_acquire) != 0) return;
+  copy_text(page.async_text, error.message);
+  page.async_error.store(static_cast<std::uint32_t>(error.code), std::memory_order_release);
 }
 
 void EngineChannel::fail(const Error& error) {
@@ -209,9 +225,7 @@ std::span<std::byte> EngineChannel::all_staging() const {
 
 void mark_session(StatusPage& status, int to_client, SessionState state, const Error& error) {
   if (status.marked.exchange(1) != 0) return;  // the first cause is the one to report
-  const std::size_t bytes = std::min(error.message.size(), sizeof(status.error_text) - 1);
-  std::memcpy(status.error_text, error.message.data(), bytes);
-  status.error_text[bytes] = '\0';
+  copy_text(status.error_text, error.message);
   status.error.store(static_cast<std::uint32_t>(error.code), std::memory_order_relaxed);
   status.state.store(static_cast<std::uint32_t>(state), std::memory_order_release);
   status.client_sleeps.store(0, std::memory_order_seq_cst);

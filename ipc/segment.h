@@ -26,6 +26,7 @@ inline constexpr std::uint32_t kStagingSlots = 32;      // at most; see StatusPa
 inline constexpr std::uint32_t kLeastStagingSlots = 4;  // that every session may use
 inline constexpr std::uint64_t kStagingSlotBytes = 1 << 20;
 inline constexpr std::uint64_t kRingBytes = 256 << 10;  // a power of two
+inline constexpr std::size_t kMostAsyncText = 192;      // with the zero at its end
 
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
@@ -41,9 +42,10 @@ struct alignas(64) ReplySlot {
 };
 static_assert(sizeof(ReplySlot) == 1024);
 
-/// Writer: engine. Reader: client.
+/// Writer: engine, `error` first. Reader: client, `done` first.
 struct alignas(64) StagingState {
-  std::atomic<std::uint64_t> done;  // slot_sequence of the last copy that finished
+  std::atomic<std::uint64_t> done;   // slot_sequence of the last copy that finished
+  std::atomic<std::uint32_t> error;  // ErrorCode of that copy; not 0: the slot holds no data of it
 };
 
 enum class SessionState : std::uint32_t {
@@ -57,13 +59,14 @@ struct alignas(64) StatusPage {
   alignas(64) std::atomic<std::uint32_t> state;  // SessionState
   std::atomic<std::uint32_t> error;              // ErrorCode, when not kServing
   std::atomic<std::uint32_t> marked;             // the first to mark the session's end sets it
-  char error_text[256];
+  char error_text[512];
   DeviceInfo device;           // written before Welcome, then constant
   std::uint64_t memory_limit;  // bytes the session may allocate; constant
 
-  // First error of a command that has no reply. Engine: compare-exchange from 0. Client: exchange
-  // with 0.
+  // First error of a command that has no reply. Engine: only while it is 0, the text first. Client:
+  // reads the text, then stores 0.
   alignas(64) std::atomic<std::uint32_t> async_error;
+  char async_text[kMostAsyncText];
 
   // Sleeping: a side sets its flag (seq_cst), looks once more, then reads its FIFO. The other side,
   // after publishing, exchanges the flag with 0 and, if it was set, writes one wake byte.
@@ -87,7 +90,8 @@ struct alignas(64) StatusPage {
   // seq_cst.
   alignas(64) std::atomic<std::uint32_t> staging_granted;  // writer: engine
   std::atomic<std::uint32_t> staging_reclaimed;            // writer: engine
-  alignas(64) std::atomic<std::uint32_t> staging_held;     // writer: client
+  std::atomic<std::uint32_t> staging_reclaims;          // writer: engine; it took all memory back
+  alignas(64) std::atomic<std::uint32_t> staging_held;  // writer: client
   StagingState staging[kStagingSlots];
   ReplySlot replies[kReplySlots];
 };

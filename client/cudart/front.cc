@@ -12,7 +12,8 @@
 namespace slate::cudart {
 namespace {
 
-/// Errors that a program cannot explain by its number alone, and that do not come in masses.
+/// Errors that a program cannot explain by its number alone, and that do not come in masses. Those
+/// that last, the session says by itself.
 bool worth_saying(ErrorCode code) {
   switch (code) {
     case ErrorCode::kNotSupported:
@@ -26,7 +27,7 @@ bool worth_saying(ErrorCode code) {
     case ErrorCode::kInternal:
       return true;
     default:
-      return is_sticky(code);
+      return false;
   }
 }
 

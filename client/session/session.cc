@@ -13,6 +13,12 @@ namespace {
 /// Leaves a session more handles than a program lives to make.
 constexpr int kSerialShift = 32;
 
+/// A program that checks no error would go on, and end well, with results that are none.
+void say_end(const Error& error) {
+  say("the session of this program has ended: " + std::string(error_name(error.code)) + ": " +
+      error.message + ". Nothing that it still asks of the GPU is carried out.");
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Session>> Session::open(const std::string& runtime_dir,
@@ -37,7 +43,9 @@ Session::Session(std::unique_ptr<ipc::ClientChannel> channel, std::uint64_t seri
                   }}),
       managed_guard_({[this](std::uint64_t mark) { return progress_.reached(mark).value_or(true); },
                       [this] { return !channel_->check(); },
-                      [this] { return host_functions_.is_own_thread(); }}) {}
+                      [this] { return host_functions_.is_own_thread(); }}) {
+  channel_->on_end(say_end);
+}
 
 Session::~Session() {
   host_functions_.stop();
@@ -68,10 +76,15 @@ Result<void> Session::check() {
 
 Result<void> Session::earlier_error() {
   if (auto ok = look_for_assertions(); !ok) return ok;
-  if (const ErrorCode code = channel_->take_async_error(); code != ErrorCode::kNone) [[unlikely]] {
-    return fail(code, "an earlier asynchronous call failed: " + std::string(error_name(code)));
-  }
-  return {};
+  const Error error = channel_->take_async_error();
+  if (error.code == ErrorCode::kNone) [[likely]]
+    return {};
+  const std::string name(error_name(error.code));
+  const std::string text = "an earlier call that had returned was refused: " + name +
+                           (error.message.empty() ? "" : ": " + error.message);
+  // It went unseen, and a program that checks nothing goes on with wrong data.
+  say_once(text);
+  return fail(error.code, text);
 }
 
 Result<void> Session::report_unsupported(std::string_view function) {

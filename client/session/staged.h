@@ -117,8 +117,8 @@ Result<std::uint64_t> stage_out(ipc::ClientChannel& channel, std::uint64_t strea
   SharedWalk<Walk> walk(std::move(chunks));
   const auto work = [&] {
     Flight<Chunk> flying;
-    // Takes the oldest chunk in: waits for it, copies it out (unless something failed), gives its
-    // slot back.
+    // Takes the oldest chunk in: waits for it, copies it out (unless something failed: of a refused
+    // copy the slot holds another one's bytes), gives its slot back.
     const auto land = [&] {
       const auto oldest = flying.pop();
       walk.fail(channel.wait_staging(oldest.staging));

@@ -129,7 +129,7 @@ Result<std::shared_ptr<SharedEvent>> Completer::take_event(Notice notice) {
   return std::make_shared<SharedEvent>(device_, *event);
 }
 
-Result<void> Completer::watch(Group& group, device::Stream stream, Callback callback,
+Result<void> Completer::watch(Group& group, device::Stream stream, Callback&& callback,
                               Notice notice) {
   auto event = take_event(notice);
   if (!event) return std::unexpected(event.error());

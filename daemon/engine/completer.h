@@ -71,8 +71,8 @@ class Completer {
     kCheap,  // by asking the driver: the stream loses nothing, who looks 0.1 us each time
   };
   /// Runs `callback` when all work submitted so far on `stream` is done. Any thread, also a
-  /// callback.
-  Result<void> watch(Group& group, device::Stream stream, Callback callback,
+  /// callback. An error leaves `callback` as it is: the work goes on, and may use what that owns.
+  Result<void> watch(Group& group, device::Stream stream, Callback&& callback,
                      Notice notice = Notice::kSoon);
   /// The same, cheaply, where `event` was just recorded there anyway. It must not be recorded again
   /// while it is watched.

@@ -65,6 +65,21 @@ nlohmann::json to_json(const cache::Statistics& statistics) {
 
 }  // namespace
 
+std::string cause_for(std::uint64_t session, const RunningKernels& kernels) {
+  std::vector<std::string> own, others;
+  for (const auto& [id, names] : kernels) {
+    auto& list = id == session ? own : others;
+    list.insert(list.end(), names.begin(), names.end());
+  }
+  if (own.empty() && others.empty()) return {};
+  if (session == 0) return fmt::format("; running: {}", fmt::join(others, ", "));
+  if (others.empty()) return fmt::format("; by its own kernel {}", fmt::join(own, " or "));
+  if (own.empty())
+    return fmt::format("; by another program's kernel {}", fmt::join(others, " or "));
+  return fmt::format("; by its own kernel {}, or another program's {}", fmt::join(own, " or "),
+                     fmt::join(others, " or "));
+}
+
 Engine::Engine(std::unique_ptr<device::Device> device, EngineLink link, EngineSettings settings)
     : settings_(std::move(settings)),
       device_(std::move(device)),
@@ -297,34 +312,33 @@ void Engine::stop_sessions(const std::string& reason) {
 }
 
 void Engine::device_lost(const Error& fault) {
-  std::vector<std::string> kernels;
+  RunningKernels running;
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& [id, running] : sessions_) {
-      for (auto& name : running.session->running_kernels()) kernels.push_back(std::move(name));
-    }
+    for (const auto& [id, each] : sessions_) running[id] = each.session->running_kernels();
   }
-  end_process({fault.code, kernels.empty() ? fault.message
-                                           : fmt::format("{}; running: {}", fault.message,
-                                                         fmt::join(kernels, ", "))});
+  end_process(fault, running);
 }
 
 void Engine::session_stuck(std::uint64_t session) {
   if (!settings_.kill_stuck_engine) return;
   end_process({ErrorCode::kUnavailable,
                fmt::format("the engine was replaced because session {} left work that does not end",
-                           session)});
+                           session)},
+              {});
 }
 
-void Engine::end_process(Error fault) {
+void Engine::end_process(Error fault, const RunningKernels& kernels) {
   if (ending_.exchange(true)) return;
-  log_error("engine ends: {}: {}", error_name(fault.code), fault.message);
   {
     const std::lock_guard lock(mutex_);
     for (auto& [id, running] : sessions_) {
-      if (running.session->begun()) running.session->fail(fault);
+      if (running.session->begun())
+        running.session->fail({fault.code, fault.message + cause_for(id, kernels)});
     }
   }
+  fault.message += cause_for(0, kernels);
+  log_error("engine ends: {}: {}", error_name(fault.code), fault.message);
   fault.message.resize(std::min(fault.message.size(), kMaxLinkText));
   (void)link_.send({.type = LinkType::kFault, .code = fault.code}, fault.message);
   settings_.exit_now(kEngineFaultStatus);

@@ -21,6 +21,12 @@
 
 namespace slate::daemon {
 
+/// Names of the kernels that may be running, by session.
+using RunningKernels = std::map<std::uint64_t, std::vector<std::string>>;
+/// What a fault of the device, while these ran, means to one session: "; by its own kernel K", or
+/// another program's, or either; nothing when none is known. Session 0 is nobody: all are listed.
+std::string cause_for(std::uint64_t session, const RunningKernels& kernels);
+
 struct EngineSettings {
   std::chrono::milliseconds kill_grace{60'000};
   bool kill_stuck_engine = false;
@@ -69,7 +75,7 @@ class Engine {
   void session_finished(std::uint64_t session);
   void device_lost(const Error& fault);
   void session_stuck(std::uint64_t session);
-  void end_process(Error fault);
+  void end_process(Error fault, const RunningKernels& kernels);
 
   const EngineSettings settings_;
   const std::unique_ptr<device::Device> device_;

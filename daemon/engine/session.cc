@@ -80,7 +80,7 @@ Session::Session(device::Device& device, Compiler& compiler, Executor& executor,
   streams_.report_refusals([this](const Error& error) {
     log_debug("session {}: {}", spec_.id, error.message);
     (void)checked(std::unexpected(error));
-    channel_.set_async_error(error.code);
+    channel_.set_async_error(error);
   });
 }
 
@@ -331,7 +331,7 @@ bool Session::carry_out(const Command& command, std::uint64_t position) {
     if (has_reply) {
       channel_.reply_error(header.reply_slot, header.reply_sequence, done.error());
     } else {
-      channel_.set_async_error(done.error().code);
+      channel_.set_async_error(done.error());
     }
   } else if (has_reply && !reply.deferred) {
     channel_.reply(header.reply_slot, header.reply_sequence,
@@ -365,7 +365,7 @@ void Session::answer_failed(const Command& command) {
   }
   const auto give_back = [&]<typename T>(std::type_identity<T>) {
     if (const auto copy = command.as<T>()) {
-      channel_.finish_staging(copy->slot, copy->slot_sequence);
+      channel_.finish_staging(copy->slot, copy->slot_sequence, sticky_error().code);
     }
   };
   const auto type = command.header.type;

@@ -73,11 +73,11 @@ Result<void> Session::use_slot(const SlotUse& use, const SlotCopy& copy) {
   if (use.bytes > 0) done = submit_slot(use, copy);
   if (done && use.bytes > 0) return {};
   if (!done) {
-    // Known before the slot is: the client looks when it has that.
     log_debug("session {}: {}", spec_.id, done.error().message);
-    channel_.set_async_error(done.error().code);
+    // A copy to the host is waited for, so its own call is told. The other call has returned.
+    if (use.to_device) channel_.set_async_error(done.error());
   }
-  channel_.finish_staging(use.slot, use.sequence);
+  channel_.finish_staging(use.slot, use.sequence, done ? ErrorCode::kNone : done.error().code);
   return {};
 }
 
@@ -105,8 +105,9 @@ Result<void> Session::submit_slot(const SlotUse& use, const SlotCopy& copy) {
         staging_.finish(slot, sequence);
       },
       notice);
-  if (!watched) staging_.cancel(use.slot);
-  return checked(watched);
+  // The transfer may still run, and nothing tells its end: the slot stays taken.
+  if (!watched) on_device_error(watched.error());
+  return {};
 }
 
 void Session::count_copy(bool to_device, std::uint64_t bytes) {
@@ -137,7 +138,9 @@ Result<void> Session::copy_inline(const ipc::Command& command, Reply&) {
   streams_.work_submitted(**stream);
   count_copy(true, bytes.size());
   if (!own) return {};
-  return checked(streams_.watch(**stream, [own](const Result<void>&) {}));
+  const auto watched = streams_.watch(**stream, [own](const Result<void>&) {});
+  if (!watched) on_device_error(watched.error());
+  return {};
 }
 
 /// Straight between the program's memory and the device's: complete with the stream, like a launch.

@@ -221,7 +221,8 @@ Result<void> Session::synchronize(const ipc::Command& command, Reply& reply) {
   if (streams->empty()) return {};
   const auto callback = answer_when(command, streams->size());
   for (std::size_t i = 0; i < streams->size(); ++i) {
-    const auto placed = completer_.watch(group_, (*streams)[i]->device, callback);
+    const auto placed =
+        completer_.watch(group_, (*streams)[i]->device, Completer::Callback(callback));
     if (!placed) return checked(placed);
   }
   reply.deferred = true;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
@@ -226,7 +227,10 @@ Result<void> StreamTable::watch(LogicalStream& stream, Completer::Callback then,
                                 Completer::Notice notice) {
   auto reach = begin_watch(stream, std::move(then));
   auto watched = completer_.watch(group_, stream.device, std::move(reach), notice);
-  if (!watched) stream.watches.fetch_sub(1);
+  if (!watched) {
+    stream.watches.fetch_sub(1);
+    unwatchable_.push_back(std::move(reach));
+  }
   return watched;
 }
 
@@ -405,6 +409,7 @@ void StreamTable::close(LogicalStream& stream, Leftovers& leftovers) {
 
 void StreamTable::destroy_all() {
   Leftovers leftovers;
+  const auto unwatchable = std::exchange(unwatchable_, {});  // likewise
   const std::lock_guard lock(mutex_);
   all_event_.reset();
   close(*default_, leftovers);

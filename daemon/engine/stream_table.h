@@ -149,7 +149,9 @@ class StreamTable {
   std::uint64_t position_ = 0;  // of the present command
   std::uint64_t submitted_at_ = 0;
   std::vector<StreamPointer> unwatched_;  // with work behind their last watch
-  std::vector<LogicalStream*> rows_;      // with launches in their row
+  /// Of watches that failed: kept until no work runs, as work may use what they own.
+  std::vector<Completer::Callback> unwatchable_;
+  std::vector<LogicalStream*> rows_;  // with launches in their row
   const StreamPointer default_;
   // Guards changes of the containers and of the streams' device streams, and last_kernels_.
   mutable std::mutex mutex_;

@@ -149,6 +149,41 @@ class FailuresTest(SlateTestCase):
             self.assertEqual(daemon.status()["engine"]["restarts"], restarts)
         daemon.stop()
 
+    def end_of_an_unchecked_program(self, daemon, end):
+        """What slate says to a program that checks nothing, when `end` ends its session. The program ends well."""
+        program = daemon.start([binary("slate", "unchecked"), "3"])
+        daemon.wait_for(lambda: any(s["launches"] > 0 for s in daemon.status()["sessions"]), 20, "no launch")
+        end()
+        out, err = program.communicate(timeout=30 * SLOW)
+        self.assertEqual((program.returncode, out), (0, "done\n"), err)
+        lines = [line for line in err.splitlines() if line.startswith("slate: ")]
+        self.assertEqual(len(lines), 1, err)
+        self.assertIn("the session of this program has ended", lines[0])
+        return lines[0]
+
+    def test_a_program_that_checks_nothing_is_told_once_that_its_session_ended(self):
+        daemon = self.daemon()
+        self.assertIn("Unavailable", self.end_of_an_unchecked_program(
+            daemon, lambda: os.kill(daemon.engine_pid(), signal.SIGKILL)))
+        self.end_of_an_unchecked_program(daemon, daemon.process.kill)
+
+    @unittest.skipUnless(ON_GPU, "on sim a fault ends its own session only")
+    def test_a_neighbours_fault_is_said_with_its_kernel(self):
+        daemon = self.daemon()
+        line = self.end_of_an_unchecked_program(daemon, lambda: daemon.run([binary("slate", "wild_write")]))
+        self.assertIn("IllegalAddress", line)
+        self.assertRegex(line, "another program's .*wild_write, pid")
+        daemon.stop()
+
+    def test_reads_beside_ones_memory_find_zeros_or_what_the_program_wrote_there(self):
+        daemon = self.daemon()
+        programs = [(value, daemon.start([binary("slate", "beside_memory"), str(value)])) for value in range(1, 7)]
+        for value, program in programs:
+            out, err = program.communicate(timeout=60 * SLOW)
+            self.assertEqual(program.returncode, 0, out + err)
+            self.assertEqual(out, "0 0 %d %d\n" % (value, value), err)
+        daemon.stop()
+
     def test_garbage_in_the_rendezvous_fifo_disturbs_nobody(self):
         daemon = self.daemon()
         program = daemon.start(program_command("reduction", extra=["--reps", "5"]))

@@ -256,6 +256,54 @@ TEST_F(TakenCopiesTest, AllWhoComeToWaitForThemWait) {
   EXPECT_TRUE(take().value());
 }
 
+/// Takes every error that is not a copy's own, as another thread of the program may.
+class OtherThread {
+ public:
+  explicit OtherThread(Session& session)
+      : thread_([this, &session] {
+          while (!done_) (void)session.check();
+        }) {}
+  ~OtherThread() {
+    done_ = true;
+    thread_.join();
+  }
+
+ private:
+  std::atomic<bool> done_{false};
+  std::thread thread_;
+};
+
+TEST_F(CopiesTest, ARefusedCopyLeavesItsDestinationAndItsOwnCallSaysSo) {
+  Session& session = *engine.session;
+  const auto stale = pattern(4096);
+  ASSERT_TRUE(session.copy_to_device({kBase, 4096}, stale.data(), 4096, {4096, 1}, 0));
+  engine.handle(CommandType::kCopyToHost, [this](const ipc::Command& command) {
+    const auto copy = *command.as<ipc::StagedCopy>();
+    engine.channel->finish_staging(copy.slot, copy.slot_sequence, ErrorCode::kOutOfMemory);
+  });
+  const OtherThread other(session);
+  for (int i = 0; i < 100; ++i) {
+    std::vector<std::byte> back(4096, std::byte{0xee});
+    const auto copied = session.copy_to_host(back.data(), 4096, {kBase, 4096}, {4096, 1}, 0);
+    ASSERT_FALSE(copied);
+    EXPECT_EQ(copied.error().code, ErrorCode::kOutOfMemory);
+    EXPECT_EQ(back, std::vector<std::byte>(4096, std::byte{0xee}));
+  }
+}
+
+TEST_F(CopiesTest, ARefusedPartLeavesItsPartOfTheDestination) {
+  Session& session = *engine.session;
+  engine.handle(CommandType::kCopyToHost, [this](const ipc::Command& command) {
+    const auto copy = *command.as<ipc::StagedCopy>();
+    if (copy.address < kBase + (2 << 20)) return move(copy, false);
+    engine.channel->finish_staging(copy.slot, copy.slot_sequence, ErrorCode::kOutOfMemory);
+  });
+  const std::uint64_t bytes = 4 << 20;
+  std::vector<std::byte> back(bytes, std::byte{0xee});
+  EXPECT_FALSE(session.copy_to_host(back.data(), bytes, {kBase, bytes}, {bytes, 1}, 0));
+  for (std::uint64_t i = 2 << 20; i < bytes; ++i) ASSERT_EQ(back[i], std::byte{0xee}) << i;
+}
+
 TEST_F(CopiesTest, ASessionThatFailsEndsACopy) {
   engine.handle(CommandType::kCopyToHost, [this](const ipc::Command&) {
     engine.channel->fail({ErrorCode::kIllegalAddress, "a kernel went wild"});

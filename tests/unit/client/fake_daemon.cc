@@ -163,7 +163,7 @@ void FakeDaemon::execute(Served& served, const ipc::Command& command) {
     return;
   }
   if (const ErrorCode code = report_next_.exchange(ErrorCode::kNone); code != ErrorCode::kNone) {
-    served.channel->set_async_error(code);
+    served.channel->set_async_error({code, "the test says so"});
     return;
   }
   if (command.header.type == CommandType::kCopyToDevice ||

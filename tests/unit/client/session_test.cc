@@ -98,9 +98,29 @@ TEST_F(SessionTest, HostFunctionsOfAFailedSessionAreTold) {
 }
 
 TEST_F(SessionTest, AnAsynchronousErrorIsReportedOnce) {
-  engine.channel->set_async_error(ErrorCode::kInvalidValue);
+  engine.channel->set_async_error({ErrorCode::kInvalidValue, "a reason"});
   EXPECT_EQ(session.check().error().code, ErrorCode::kInvalidValue);
   EXPECT_TRUE(session.check());
+}
+
+TEST_F(SessionTest, ARefusalAfterItsCallIsSaidWithItsReason) {
+  testing::internal::CaptureStderr();
+  engine.channel->set_async_error({ErrorCode::kOutOfResources, "kernel scale needs 300 registers"});
+  EXPECT_FALSE(session.check());
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("slate: "), std::string::npos) << said;
+  EXPECT_NE(said.find("OutOfResources: kernel scale needs 300 registers"), std::string::npos)
+      << said;
+}
+
+TEST_F(SessionTest, TheEndOfASessionIsSaidOnceWithItsCause) {
+  testing::internal::CaptureStderr();
+  engine.channel->fail({ErrorCode::kIllegalAddress, "by another program's kernel wild"});
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(session.fill({0x1000, 8}, 1, {8, 1}, 0));
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("IllegalAddress: by another program's kernel wild"), std::string::npos)
+      << said;
+  EXPECT_EQ(std::ranges::count(said, '\n'), 1) << said;
 }
 
 TEST_F(SessionTest, ALastingErrorStays) {
@@ -116,7 +136,7 @@ TEST_F(SessionTest, ALastingErrorStays) {
 
 TEST_F(SessionTest, SynchronizeReportsWhatTheCommandsBeforeItCameTo) {
   engine.handle(CommandType::kSynchronize, [&](const ipc::Command& command) {
-    engine.channel->set_async_error(ErrorCode::kOutOfResources);
+    engine.channel->set_async_error({ErrorCode::kOutOfResources, "a reason"});
     engine.reply(command);
   });
   engine.publishes = false;

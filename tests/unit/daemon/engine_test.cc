@@ -163,6 +163,32 @@ TEST_F(EngineTest, ALostDeviceFailsAllSessionsAndEndsTheProcess) {
   EXPECT_EQ(culprit->check().error().code, ErrorCode::kIllegalAddress);
 }
 
+TEST_F(EngineTest, EachSessionHearsWhoseKernelLostTheDevice) {
+  start();
+  auto culprit = connect(1);
+  auto neighbour = connect(2);
+  ASSERT_TRUE(synchronize(*neighbour));
+  launch(*culprit, "lose");
+  EXPECT_EQ(exited_.get_future().get(), kEngineFaultStatus);
+  const std::string own = culprit->check().error().message;
+  EXPECT_NE(own.find("; by its own kernel lose (prog, pid 7)"), std::string::npos) << own;
+  const std::string others = neighbour->check().error().message;
+  EXPECT_NE(others.find("; by another program's kernel lose (prog, pid 7)"), std::string::npos)
+      << others;
+  (void)next(LinkType::kFault);
+}
+
+TEST(CauseTest, WhatIsNotKnownIsNotSaid) {
+  const RunningKernels kernels{
+      {1, {"a (x, pid 1)", "b (x, pid 1)"}}, {2, {"c (y, pid 2)"}}, {3, {}}};
+  EXPECT_EQ(cause_for(1, {}), "");
+  EXPECT_EQ(cause_for(1, kernels),
+            "; by its own kernel a (x, pid 1) or b (x, pid 1), or another program's c (y, pid 2)");
+  EXPECT_EQ(cause_for(3, kernels),
+            "; by another program's kernel a (x, pid 1) or b (x, pid 1) or c (y, pid 2)");
+  EXPECT_EQ(cause_for(0, kernels), "; running: a (x, pid 1), b (x, pid 1), c (y, pid 2)");
+}
+
 TEST_F(EngineTest, AStuckSessionEndsTheProcessOnlyWhereConfigured) {
   EngineSettings settings;
   settings.kill_grace = std::chrono::milliseconds(1);

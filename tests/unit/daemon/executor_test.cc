@@ -311,7 +311,7 @@ TEST_F(ExecutorTest, WhatTheDeviceRefusesIsNotMeasured) {
       for (int i = 0; i < 4; ++i) launch(i == where);
     });
     client->synchronize();
-    EXPECT_EQ(client->channel->take_async_error(), ErrorCode::kInvalidConfiguration);
+    EXPECT_EQ(client->channel->take_async_error().code, ErrorCode::kInvalidConfiguration);
     // The policy may be told a little later.
     for (int i = 0; i < 10'000 && policy->unmeasured == before; ++i)
       std::this_thread::sleep_for(1ms);
@@ -337,7 +337,7 @@ TEST_F(ExecutorTest, ASessionMakesOnlySoManyProfiles) {
   client->launch(0, {1, 1, 1}, {1025, 1, 1}, std::uint64_t{0});
   client->launch(0, {1u << 31, 1u << 31, 4}, {1, 1, 1}, std::uint64_t{0});  // 2^64 blocks
   client->synchronize();
-  EXPECT_EQ(client->channel->take_async_error(), ErrorCode::kInvalidConfiguration);
+  EXPECT_EQ(client->channel->take_async_error().code, ErrorCode::kInvalidConfiguration);
   EXPECT_EQ(rows(), 0u) << "of launches that cannot be";
   for (std::uint32_t y = 1; y <= 4; ++y) {
     for (std::uint32_t x = 1; x * y <= 1024; ++x)

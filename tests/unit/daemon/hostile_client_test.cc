@@ -197,8 +197,8 @@ TEST_F(HostileClientTest, WildAddressesAreRefused) {
 }
 
 TEST_F(HostileClientTest, ARefusedCopyGivesItsStagingBack) {
-  EXPECT_EQ(*session_->read_int(0x10), 0) << "returns at all";
-  EXPECT_EQ(session_->async_error(), ErrorCode::kInvalidValue);
+  EXPECT_EQ(session_->read_int(0x10).error().code, ErrorCode::kInvalidValue) << "returns at all";
+  EXPECT_EQ(session_->async_error(), ErrorCode::kNone) << "it was told";
 }
 
 TEST_F(HostileClientTest, FreedMemoryCannotBeCopied) {

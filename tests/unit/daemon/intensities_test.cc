@@ -87,7 +87,7 @@ class Program : public SessionClient {
   }
   void synchronize() {
     SessionClient::synchronize();
-    ASSERT_EQ(channel->take_async_error(), ErrorCode::kNone);
+    ASSERT_EQ(channel->take_async_error().code, ErrorCode::kNone);
   }
 
  private:

@@ -126,7 +126,7 @@ class TestSession {
   /// The first error of commands without reply, once everything before has been looked at.
   ErrorCode async_error() {
     (void)call<ipc::MemoryInfoReply>(ipc::CommandType::kMemoryInfo, char{});
-    return client->take_async_error();
+    return client->take_async_error().code;
   }
 
   Compiler own_compiler_;

@@ -252,6 +252,45 @@ TEST_F(SessionPathTest, CopiesOutsideSharedMemoryAreRefused) {
   EXPECT_EQ(session.async_error(), ErrorCode::kNone);
 }
 
+TEST_F(SessionPathTest, ARefusedCopyToTheHostIsItsSlotsErrorAndNobodyElses) {
+  TestSession session(device_, completer_);
+  const auto address = *session.allocate(4096);
+  const auto slot = *session.client->acquire_staging();
+  constexpr std::uint64_t kNoStream = 99;
+  ASSERT_TRUE(session.post(CommandType::kCopyToHost, ipc::StagedCopy{address, 4, 4, 1, kNoStream,
+                                                                     slot.slot, 0, slot.sequence}));
+  EXPECT_EQ(session.client->wait_staging(slot).error().code, ErrorCode::kInvalidHandle);
+  EXPECT_EQ(session.async_error(), ErrorCode::kNone);
+  session.client->release_staging(slot, true);
+  EXPECT_EQ(*session.read_int(address), 0) << "the next copy of the slot is another one";
+}
+
+TEST_F(SessionPathTest, ARefusedCopyToTheDeviceIsFoundByALaterCall) {
+  TestSession session(device_, completer_);
+  const auto address = *session.allocate(4096);
+  const auto slot = *session.client->acquire_staging();
+  ASSERT_TRUE(session.post(CommandType::kCopyToDevice,
+                           ipc::StagedCopy{address, 4, 4, 1, 99, slot.slot, 0, slot.sequence}));
+  session.client->release_staging(slot, true);
+  EXPECT_EQ(session.async_error(), ErrorCode::kInvalidHandle);
+}
+
+TEST_F(SessionPathTest, ASlotIsNotFinishedWhileItsTransferRunsUnwatched) {
+  TestSession session(device_, completer_);
+  const auto address = *session.allocate(4096);
+  ASSERT_EQ(*session.read_int(address), 0);
+  const auto slot = *session.client->acquire_staging();
+  device_.hold(true);
+  device_.refuse_records(true);
+  ASSERT_TRUE(session.post(CommandType::kCopyToHost,
+                           ipc::StagedCopy{address, 4, 4, 1, 0, slot.slot, 0, slot.sequence}));
+  EXPECT_EQ(session.client->wait_staging(slot).error().code, ErrorCode::kLaunchFailed)
+      << "the session's, as nothing tells the transfer's end";
+  EXPECT_LT(session.raw.status().staging[slot.slot].done.load(), slot.sequence);
+  device_.refuse_records(false);
+  device_.hold(false);
+}
+
 TEST_F(SessionPathTest, SharedMemoryIsTheDevicesByItsAddressToo) {
   TestSession session(device_, completer_);
   const auto address = *session.allocate(4096);

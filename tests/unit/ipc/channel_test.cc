@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -11,6 +12,7 @@
 
 #include "base/clock.h"
 #include "tests/unit/ipc/channel_pair.h"
+#include "tests/unit/ipc/small_shared_memory.h"
 
 namespace slate::ipc {
 namespace {
@@ -271,10 +273,112 @@ TEST(ChannelTest, FailedSessionEndsWaitsWithItsFirstError) {
 
 TEST(ChannelTest, FirstAsyncErrorIsKeptAndTakenOnce) {
   auto pair = make_channel_pair();
-  pair.engine->set_async_error(ErrorCode::kInvalidHandle);
-  pair.engine->set_async_error(ErrorCode::kInvalidValue);
-  EXPECT_EQ(pair.client->take_async_error(), ErrorCode::kInvalidHandle);
-  EXPECT_EQ(pair.client->take_async_error(), ErrorCode::kNone);
+  pair.engine->set_async_error({ErrorCode::kInvalidHandle, "no such stream"});
+  pair.engine->set_async_error({ErrorCode::kInvalidValue, "later"});
+  EXPECT_EQ(pair.client->take_async_error().code, ErrorCode::kInvalidHandle);
+  EXPECT_EQ(pair.client->take_async_error().code, ErrorCode::kNone);
+}
+
+TEST(ChannelTest, AnAsyncErrorComesWithItsReasonAsFarAsThereIsRoom) {
+  auto pair = make_channel_pair();
+  pair.engine->set_async_error({ErrorCode::kInvalidHandle, "no such stream"});
+  EXPECT_EQ(pair.client->take_async_error().message, "no such stream");
+  pair.engine->set_async_error({ErrorCode::kInvalidValue, std::string(1000, 'x')});
+  EXPECT_EQ(pair.client->take_async_error().message, std::string(kMostAsyncText - 1, 'x'));
+}
+
+TEST(ChannelTest, ARefusalBelongsToItsSlot) {
+  auto pair = make_channel_pair();
+  const auto refused = *pair.client->acquire_staging();
+  const auto other = *pair.client->acquire_staging();
+  pair.engine->finish_staging(refused.slot, refused.sequence, ErrorCode::kOutOfMemory);
+  pair.engine->finish_staging(other.slot, other.sequence);
+  EXPECT_TRUE(pair.client->wait_staging(other));
+  EXPECT_EQ(pair.client->wait_staging(refused).error().code, ErrorCode::kOutOfMemory);
+  EXPECT_EQ(pair.client->take_async_error().code, ErrorCode::kNone);
+  pair.client->release_staging(refused, true);
+  const auto next = *pair.client->acquire_staging();
+  ASSERT_EQ(next.slot, refused.slot);
+  pair.engine->finish_staging(next.slot, next.sequence);
+  EXPECT_TRUE(pair.client->wait_staging(next)) << "that was the copy before";
+}
+
+TEST(ChannelTest, TheEndOfASessionIsToldOnce) {
+  auto pair = make_channel_pair();
+  std::vector<std::string> told;
+  pair.client->on_end([&](const Error& error) { told.push_back(error.message); });
+  EXPECT_TRUE(pair.client->check());
+  pair.engine->fail({ErrorCode::kIllegalAddress, "kernel k"});
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(pair.client->check());
+  EXPECT_EQ(told, std::vector<std::string>{"kernel k"});
+}
+
+TEST(ChannelTest, ASessionThatItsOwnProgramLeftIsNotToldToHaveEnded) {
+  auto pair = make_channel_pair();
+  bool told = false;
+  pair.client->on_end([&](const Error&) { told = true; });
+  pair.client->abandon();
+  EXPECT_FALSE(pair.client->check());
+  EXPECT_FALSE(told);
+}
+
+/// Numbers of the slots of so many copies, each over before the next; -1: refused for lack of
+/// memory, -2: otherwise. Each slot is written to as a program would.
+std::vector<int> slots_of_copies(ChannelPair& pair, int count) {
+  std::vector<int> slots;
+  for (int i = 0; i < count; ++i) {
+    const auto slot = pair.client->acquire_staging();
+    if (!slot) {
+      slots.push_back(slot.error().code == ErrorCode::kOutOfMemory ? -1 : -2);
+      continue;
+    }
+    slots.push_back(static_cast<int>(slot->slot));
+    std::memset(slot->memory.data(), i, slot->memory.size());
+    pair.client->release_staging(*slot, true);
+    pair.engine->finish_staging(slot->slot, slot->sequence);
+  }
+  return slots;
+}
+
+TEST(FullSharedMemoryTest, ASlotWithoutRoomForItsPagesIsAnErrorNotASignal) {
+  const auto code = with_small_shared_memory(1 << 20, [] {
+    ChannelPair pair = make_channel_pair();
+    return slots_of_copies(pair, 2) == std::vector<int>{-1, -1} ? 0 : 1;
+  });
+  if (!code) GTEST_SKIP() << "needs a mount of its own";
+  EXPECT_EQ(*code, 0);
+}
+
+TEST(FullSharedMemoryTest, CopiesShareTheSlotsForWhichThereIsRoom) {
+  const auto code = with_small_shared_memory(2 << 20, [] {
+    ChannelPair pair = make_channel_pair();
+    // Two are held at a time, of which the second finds no room.
+    const auto held = pair.client->try_acquire_staging();
+    if (!held || pair.client->try_acquire_staging(7)) return 1;
+    pair.client->release_staging(*held, false);
+    const auto used = static_cast<int>(held->slot);
+    return slots_of_copies(pair, 3) == std::vector<int>(3, used) ? 0 : 2;
+  });
+  if (!code) GTEST_SKIP() << "needs a mount of its own";
+  EXPECT_EQ(*code, 0);
+}
+
+TEST(FullSharedMemoryTest, PagesThatTheEngineTookBackAreAskedForAnew) {
+  const auto code = with_small_shared_memory(2 << 20, [] {
+    ChannelPair pair = make_channel_pair();
+    if (slots_of_copies(pair, 1) != std::vector<int>{0}) return 1;
+    const auto memory = pair.engine->all_staging();
+    if (!pair.engine->reclaim_staging(
+            [&] { (void)::madvise(memory.data(), memory.size(), MADV_REMOVE); })) {
+      return 2;
+    }
+    const int fd = ::open("/dev/shm/filler", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    for (off_t at = 0; ::posix_fallocate(fd, at, 4096) == 0; at += 4096) {
+    }
+    return slots_of_copies(pair, 1) == std::vector<int>{-1} ? 0 : 3;
+  });
+  if (!code) GTEST_SKIP() << "needs a mount of its own";
+  EXPECT_EQ(*code, 0);
 }
 
 TEST(ChannelTest, OneStreamsCopiesLeaveSlotsToOthers) {
