@@ -1,7 +1,6 @@
 // product = left * right for square matrices of halves, summed in floats by the Tensor cores: a
 // block makes 128 x 128 of the product through tiles in shared memory, a warp 32 x 64 of them. The
-// inputs are small multiples of 1/8, so that every sum is exact in whatever order. Does not run on
-// slate's simulated GPU, which has no Tensor cores.
+// inputs are small multiples of 1/8, so that every sum is exact in whatever order.
 #include <cuda_fp16.h>
 #include <mma.h>
 

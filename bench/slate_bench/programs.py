@@ -64,9 +64,8 @@ def read_list(on_gpu, sizes=None, path=LIST):
             if not line.strip() or line.startswith("#"):
                 continue
             name, gpu_size, sim_size, *marks = line.split()
-            listed = gpu_size if on_gpu else sim_size
-            if listed != "-":
-                programs[name] = Program(name, (sizes or {}).get(name, int(listed)), "paper" in marks)
+            listed = int(gpu_size if on_gpu else sim_size)
+            programs[name] = Program(name, (sizes or {}).get(name, listed), "paper" in marks)
     return programs
 
 

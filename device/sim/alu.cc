@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "device/sim/alu_index.h"
+#include "device/sim/matrix.h"
 
 namespace slate::sim {
 namespace {
@@ -47,7 +48,7 @@ bool is_float_name(std::string_view name) {
 }
 
 /// What is left out: a ".rn" that is the default, a ".sat" that float to integer implies; "mad" of
-/// floats is "fma".
+/// floats is "fma". And a ".relu" behind the type, as nvcc writes it, stands before it.
 std::string canonical_name(const ptx::Instruction& instruction) {
   const std::vector<std::string_view>& modifiers = instruction.modifiers;
   const std::string_view last = modifiers.empty() ? std::string_view() : modifiers.back();
@@ -57,15 +58,20 @@ std::string canonical_name(const ptx::Instruction& instruction) {
   const bool to_integer = opcode == "cvt" && modifiers.size() >= 2 && is_float_name(last) &&
                           !is_float_name(modifiers[modifiers.size() - 2]) &&
                           (instruction.modifiers.front().ends_with('i'));
-  const bool three = (opcode == "min" || opcode == "max") && instruction.operands.size() == 4;
+  const bool extreme = opcode == "min" || opcode == "max";
+  const bool three = extreme && instruction.operands.size() == 4;
   std::string name(fused ? "fma" : opcode);
   if (three) name += "/3";
   const bool rounds =
       !modifiers.empty() && modifiers.front().size() == 2 && modifiers.front().starts_with('r');
   if (fused && !rounds) name += ".rn";
-  for (const std::string_view modifier : modifiers) {
+  const bool relu_last = extreme && modifiers.size() >= 2 && last == "relu";
+  for (std::size_t i = 0; i < modifiers.size(); ++i) {
+    std::string_view modifier = modifiers[i];
     if (is_sum && modifier == "rn") continue;
     if (to_integer && modifier == "sat") continue;
+    if (relu_last && i + 2 == modifiers.size()) modifier = last;
+    if (relu_last && i + 1 == modifiers.size()) modifier = modifiers[i - 1];
     name += '.';
     name += modifier;
   }
@@ -125,6 +131,10 @@ const AluTable& AluTable::of(AluIsa isa) {
   static const AluTable v3 = make(SLATE_FILLS(isa_v3));
   return v3;
 #undef SLATE_FILLS
+}
+
+MatrixFn find_matrix_multiply() {
+  return alu_isa_supported(AluIsa::kV3) ? &isa_v3::multiply_matrices : &isa_base::multiply_matrices;
 }
 
 const AluOp* AluTable::find(std::string_view name) const {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "device/sim/lanes.h"
+#include "device/sim/matrix.h"
 #include "device/sim/program.h"
 #include "injector/ptx/module.h"
 
@@ -95,6 +96,7 @@ enum class Kind : std::uint8_t {
   kTextureQuery,  // r = d, [4] = handle; a: 1 for a surface, b: TextureQuery
   kSurfaceLoad,   // r = data..., handle, coordinates; a: Geometry, b: bytes of a value, c: values,
   kSurfaceStore,  // e: SurfaceBoundary
+  kMatrix,        // target: Code::matrices; r = stride, [4] = address, [5] = member mask; a: Space
   kUnknown,       // faults when reached
 };
 
@@ -216,6 +218,30 @@ struct CallSite {
   std::vector<Argument> returns;
 };
 
+enum class MatrixAction : std::uint8_t {
+  kLoad,       // wmma.load
+  kStore,      // wmma.store
+  kMultiply,   // wmma.mma, mma
+  kLoadRows,   // ldmatrix
+  kStoreRows,  // stmatrix
+  kTranspose,  // movmatrix
+};
+
+/// What a matrix instruction names beyond what an Op holds.
+struct MatrixSite {
+  MatrixAction action = MatrixAction::kMultiply;
+  MatrixProduct product;              // kMultiply
+  FragmentLayout layout;              // kLoad, kStore
+  std::uint32_t unit = 0;             // kLoad, kStore: bytes of an element
+  std::uint32_t units_of_stride = 1;  // kLoad, kStore: elements of the stride that make one unit
+  bool inner_is_contiguous = false;   // kLoad, kStore
+  bool transposes = false;            // kLoadRows, kStoreRows
+  std::vector<Ref> written;           // the fragment of D, or what is loaded
+  std::vector<Ref> a;                 // the fragment of A, or what is stored
+  std::vector<Ref> b;
+  std::vector<Ref> c;
+};
+
 struct FunctionCode {
   std::string name;
   std::uint64_t address = 0;  // its function pointer
@@ -239,10 +265,12 @@ class Code final : public Program {
   std::uint64_t bytes() const override {
     // Calls have about three arguments each, and what is unknown its text.
     constexpr std::uint64_t kCallBytes = sizeof(CallSite) + 3 * sizeof(Argument);
+    constexpr std::uint64_t kMatrixBytes = sizeof(MatrixSite) + 24 * sizeof(Ref);
     constexpr std::uint64_t kUnknownBytes = sizeof(UnknownInstruction) + 32;
     return ops.size() * (sizeof(Op) + sizeof(ptx::Span)) + constants.size() * sizeof(ConstantLine) +
            branch_tables.size() * sizeof(std::uint32_t) + calls.size() * kCallBytes +
-           functions.size() * sizeof(FunctionCode) + unknown.size() * kUnknownBytes;
+           matrices.size() * kMatrixBytes + functions.size() * sizeof(FunctionCode) +
+           unknown.size() * kUnknownBytes;
   }
 
   std::vector<Op> ops;
@@ -250,6 +278,7 @@ class Code final : public Program {
   std::vector<ConstantLine> constants;
   std::vector<std::uint32_t> branch_tables;
   std::vector<CallSite> calls;
+  std::vector<MatrixSite> matrices;
   std::vector<FunctionCode> functions;  // [0] is the entry
   std::vector<UnknownInstruction> unknown;
   std::uint32_t static_shared = 0;

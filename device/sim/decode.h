@@ -75,6 +75,8 @@ class FunctionDecoder {
   /// The register that a symbol names, kNoRef if it names none.
   Ref register_of(const ptx::Operand& operand) const;
   const ptx::Variable* variable_of(const ptx::Operand& operand) const;
+  /// The values inside braces, the components of a vector register, or the operand itself.
+  std::vector<ptx::Operand> parts_of(const ptx::Operand& operand) const;
   /// Index of the function's own variable in registers_ and places_.
   static std::size_t key_of(const ptx::Function& function, const ptx::Operand& operand);
   std::uint32_t width_of(Ref ref) const;
@@ -125,6 +127,20 @@ class FunctionDecoder {
   void decode_tex(const ptx::Instruction& instruction);
   void decode_txq(const ptx::Instruction& instruction);
   void decode_surface(const ptx::Instruction& instruction);
+
+  // --- decode_matrix.cc
+  // ---------------------------------------------------------------------------
+  void decode_wmma(const ptx::Instruction& instruction);
+  void decode_wmma_memory(const ptx::Instruction& instruction, bool stores);
+  void decode_mma(const ptx::Instruction& instruction);
+  void decode_matrix_rows(const ptx::Instruction& instruction);
+  void decode_movmatrix(const ptx::Instruction& instruction);
+  void decode_product(const ptx::Instruction& instruction, const MatrixProduct& product,
+                      bool repeats);
+  /// The registers in braces, of `width` bytes; as many as `count`, or `repeated` unless that is 0.
+  std::vector<Ref> fragment(const ptx::Operand& operand, std::uint32_t width, std::size_t count,
+                            std::size_t repeated, bool written);
+  void emit_matrix(Op op, MatrixSite site);
 
   // --- decode_flow.cc
   // ------------------------------------------------------------------------------

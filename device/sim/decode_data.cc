@@ -269,18 +269,18 @@ void FunctionDecoder::decode_load(const Instruction& instruction) {
   const Type type = instruction.type();
   const std::uint32_t bytes = ptx::type_bytes(type);
   const std::uint32_t count = vector_count(instruction);
-  const bool is_vector = data && data->kind == Operand::Kind::kVector;
   if (!data || !address || bytes == 0 || count > 4) return unsupported();
-  if (is_vector ? data->parts.size() != count : count != 1) return unsupported();
+  const std::vector<Operand> parts = parts_of(*data);
+  if (parts.size() != count) return unsupported();
   std::uint32_t width = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
-    const Ref ref = register_of(is_vector ? data->parts[i] : *data);
+    const Ref ref = register_of(parts[i]);
     if (ref != kNoRef) width = std::max(width, width_of(ref));
   }
   if (width == 0) width = storage_width(type);
   Op load;
   for (std::uint32_t i = 0; i < count; ++i) {
-    load.r[i] = destination(is_vector ? data->parts[i] : *data, width);
+    load.r[i] = destination(parts[i], width);
     load.defs |= bit(i);
   }
   load.transfer = find_load(type, width);
@@ -300,13 +300,13 @@ void FunctionDecoder::decode_store(const Instruction& instruction) {
   const Type type = instruction.type();
   const std::uint32_t bytes = ptx::type_bytes(type);
   const std::uint32_t count = vector_count(instruction);
-  const bool is_vector = data && data->kind == Operand::Kind::kVector;
   if (!data || !address || bytes == 0 || count > 4) return unsupported();
-  if (is_vector ? data->parts.size() != count : count != 1) return unsupported();
+  const std::vector<Operand> parts = parts_of(*data);
+  if (parts.size() != count) return unsupported();
   Op store;
   std::uint32_t width = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
-    store.r[i] = source(is_vector ? data->parts[i] : *data, type);
+    store.r[i] = source(parts[i], type);
     store.uses |= bit(i);
     if (bad_) return;
     if ((store.r[i] & kRefBaseMask) != kInConstants) width = std::max(width, width_of(store.r[i]));

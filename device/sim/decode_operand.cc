@@ -158,6 +158,20 @@ Ref FunctionDecoder::register_of(const Operand& operand) const {
   return (first + part) * 64;
 }
 
+std::vector<Operand> FunctionDecoder::parts_of(const Operand& operand) const {
+  if (operand.kind == Operand::Kind::kVector) return operand.parts;
+  const ptx::Variable* variable = variable_of(operand);
+  const bool whole = variable && variable->space == ptx::Space::kReg && variable->vector > 1 &&
+                     operand.component == 0;
+  if (!whole) return {operand};
+  std::vector<Operand> parts;
+  for (const char component : std::string_view("xyzw").substr(0, variable->vector)) {
+    parts.push_back(operand);
+    parts.back().component = component;
+  }
+  return parts;
+}
+
 std::uint32_t FunctionDecoder::width_of(Ref ref) const {
   if ((ref & kRefBaseMask) == kInFrame) return ref == kNoRef ? 0 : widths_[ref / 64];
   if ((ref & kRefBaseMask) == kInBlock) {

@@ -38,12 +38,6 @@ std::optional<SampleType> sample_type(Type type) {
   return std::nullopt;
 }
 
-/// The values inside braces, or one without them.
-std::vector<Operand> values_of(const Operand& operand) {
-  if (operand.kind == Operand::Kind::kVector) return operand.parts;
-  return {operand};
-}
-
 }  // namespace
 
 /// The number of a texture or surface. References by name, as old code has them, are not known.
@@ -65,7 +59,7 @@ Ref FunctionDecoder::object_coordinates(const Operand& address, Geometry geometr
   const auto count = static_cast<std::size_t>(coordinates_of(geometry));
   const bool layered = has_layer(geometry);
   if (address.parts.size() != 2) return bad_ = true, kNoRef;
-  const std::vector<Operand> given = values_of(address.parts[1]);
+  const std::vector<Operand> given = parts_of(address.parts[1]);
   const std::size_t wanted = count + (layered ? 1 : 0);
   // Vectors of three are written as four.
   if (given.size() < wanted || given.size() > (wanted == 3 ? 4 : wanted)) {
@@ -106,8 +100,7 @@ void FunctionDecoder::decode_tex(const Instruction& instruction) {
   const Type coordinates = instruction.type();
   const auto type = sample_type(instruction.type(1));
   if (bad_ || !geometry || !type || !instruction.has("v4") ||
-      instruction.operands.size() != (leveled ? 3u : 2u) || d->kind != Operand::Kind::kVector ||
-      d->parts.size() != 4 ||
+      instruction.operands.size() != (leveled ? 3u : 2u) || parts_of(*d).size() != 4 ||
       (coordinates != Type::kF32 && (gathers || coordinates != Type::kS32))) {
     return unsupported();
   }
@@ -116,7 +109,8 @@ void FunctionDecoder::decode_tex(const Instruction& instruction) {
   Op op;
   op.r[4] = object_handle(*address);
   if (!bad_) op.r[5] = object_coordinates(*address, *geometry, coordinates, level);
-  for (std::size_t i = 0; i < 4 && !bad_; ++i) op.r[i] = destination(d->parts[i], 4);
+  const std::vector<Operand> parts = parts_of(*d);
+  for (std::size_t i = 0; i < 4 && !bad_; ++i) op.r[i] = destination(parts[i], 4);
   if (bad_) return;
   op.defs = 0x0f;
   op.uses = 0x30;
@@ -172,7 +166,7 @@ void FunctionDecoder::decode_surface(const Instruction& instruction) {
       formatted == instruction.has("b") || (formatted && (loads || type != Type::kB32))) {
     return unsupported();
   }
-  const std::vector<Operand> values = values_of(*data);
+  const std::vector<Operand> values = parts_of(*data);
   if (values.size() != count) return unsupported();
   Op op;
   op.r[4] = object_handle(*address);

@@ -62,6 +62,11 @@ class Allocator {
       for (const Argument& argument : site.arguments) visit_ref(argument.ref, visit);
     } else if (op.kind == Kind::kReturn) {
       for (const Argument& argument : out_.returns) visit_ref(argument.ref, visit);
+    } else if (op.kind == Kind::kMatrix) {
+      const MatrixSite& site = code_.matrices[op.target];
+      for (const auto* const read : {&site.a, &site.b, &site.c}) {
+        for (const Ref ref : *read) visit_ref(ref, visit);
+      }
     }
   }
   template <typename Visit>
@@ -69,8 +74,12 @@ class Allocator {
     for (unsigned i = 0; i < 6; ++i) {
       if (op.defs >> i & 1) visit_ref(op.r[i], visit);
     }
-    if (op.kind != Kind::kCall) return;
-    for (const Argument& argument : code_.calls[op.target].returns) visit_ref(argument.ref, visit);
+    if (op.kind == Kind::kCall) {
+      for (const Argument& argument : code_.calls[op.target].returns)
+        visit_ref(argument.ref, visit);
+    } else if (op.kind == Kind::kMatrix) {
+      for (const Ref ref : code_.matrices[op.target].written) visit_ref(ref, visit);
+    }
   }
   template <typename Visit>
   static void visit_ref(Ref ref, Visit visit) {
@@ -222,6 +231,12 @@ class Allocator {
         if ((op.uses | op.defs) >> i & 1) place(op.r[i]);
       }
       place(op.guard);
+      if (op.kind == Kind::kMatrix) {
+        MatrixSite& site = code_.matrices[op.target];
+        for (auto* const group : {&site.written, &site.a, &site.b, &site.c}) {
+          for (Ref& ref : *group) place(ref);
+        }
+      }
       if (op.kind != Kind::kCall) continue;
       CallSite& site = code_.calls[op.target];
       place(site.address);

@@ -326,6 +326,10 @@ Warp::Flow Warp::execute(const Op& op, Split& split, Mask exec) {
       if (gather(op, op.r[2], split, exec) != Flow::kNext) return Flow::kReschedule;
       elect(op, frame, exec);
       break;
+    case Kind::kMatrix:
+      if (gather(op, op.r[5], split, exec) != Flow::kNext) return Flow::kReschedule;
+      if (!matrix(op, split, exec)) return Flow::kReschedule;
+      break;
     case Kind::kActiveMask: {
       auto* const d = lanes<std::uint32_t>(op.r[0], frame);
       for (Mask rest = exec; rest != 0; rest &= rest - 1) d[std::countr_zero(rest)] = exec;

@@ -167,6 +167,17 @@ class Warp {
   bool bad_object(const Split& split, int lane, std::uint64_t handle, std::string_view why,
                   ErrorCode code);
 
+  // --- exec_matrix.cc
+  // ------------------------------------------------------------------------------
+  bool matrix(const Op& op, const Split& split, Mask exec);
+  bool matrix_tile(const Op& op, const MatrixSite& site, const Split& split, Mask exec);
+  bool matrix_rows(const Op& op, const MatrixSite& site, const Split& split, Mask exec);
+  void multiply_matrix(const MatrixSite& site, const Frame& frame, Mask exec);
+  void transpose_matrix(const MatrixSite& site, const Frame& frame, Mask exec);
+  std::uint64_t base_address(const Op& op, const Frame& frame, int lane) const;
+  std::uint64_t wide_address(const Op& op, const Split& split, std::uint64_t address,
+                             std::uint32_t bytes, Access access, std::uint32_t align, int lane);
+
   // --- system.cc: printf, malloc, assert
   // -----------------------------------------------------------
   bool system_call(const CallSite& site, const Split& split, Mask exec);

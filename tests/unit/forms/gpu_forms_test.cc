@@ -86,7 +86,6 @@ std::string name_of(const testing::TestParamInfo<TestKernel>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Golden, GpuFormsTest, testing::ValuesIn(golden_kernels()), name_of);
 INSTANTIATE_TEST_SUITE_P(Programs, GpuFormsTest, testing::ValuesIn(program_kernels()), name_of);
-INSTANTIATE_TEST_SUITE_P(TensorCores, GpuFormsTest, testing::ValuesIn(tensor_kernels()), name_of);
 
 }  // namespace
 }  // namespace slate::test

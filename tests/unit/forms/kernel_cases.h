@@ -20,8 +20,6 @@ struct TestKernel {
 
 std::vector<TestKernel> golden_kernels();
 std::vector<TestKernel> program_kernels();
-/// Those that sim cannot run.
-std::vector<TestKernel> tensor_kernels();
 /// A golden kernel over a grid `scale` times as wide, for devices that are through with the small
 /// one at once; a program's kernel as it is.
 TestKernel widened(const TestKernel& kernel, std::uint32_t scale);

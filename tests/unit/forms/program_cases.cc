@@ -101,6 +101,19 @@ std::vector<TestKernel> grid_kernels() {
   };
 }
 
+TestKernel tensor_kernel() {
+  const std::uint32_t n = 256;
+  constexpr std::uint16_t kHalves[] = {0x0000, 0x3000, 0x3c00, 0xb800};  // 0, 1/8, 1, -1/2
+  std::vector<std::uint16_t> left(n * n), right(n * n);
+  const auto random = words(n * n);
+  for (std::size_t i = 0; i < random.size(); ++i) {
+    left[i] = kHalves[random[i] >> 8 & 3];
+    right[i] = kHalves[random[i] >> 16 & 3];
+  }
+  return program("tensor_gemm", "_Z11tensor_gemmPK6__halfS1_Pfj", {2, 2, 1}, {256, 1, 1},
+                 {Argument::buffer(left), Argument::buffer(right), out(n * n), value(n)});
+}
+
 std::vector<TestKernel> matrix_kernels() {
   const std::uint32_t n = 160;
   std::vector<std::uint32_t> starts(316, 0);  // of rows of 0 to 74 entries
@@ -117,6 +130,7 @@ std::vector<TestKernel> matrix_kernels() {
       program("sparse_matvec", "_Z13sparse_matvecPKjS0_PKfS2_Pfj", {40, 1, 1}, {256, 1, 1},
               {Argument::buffer(starts), Argument::buffer(words(starts.back(), 315)),
                in(starts.back()), in(315), out(315), value(315u)}),
+      tensor_kernel(),
   };
 }
 
@@ -212,19 +226,6 @@ std::vector<TestKernel> particle_kernels() {
 }
 
 }  // namespace
-
-std::vector<TestKernel> tensor_kernels() {
-  const std::uint32_t n = 256;
-  constexpr std::uint16_t kHalves[] = {0x0000, 0x3000, 0x3c00, 0xb800};  // 0, 1/8, 1, -1/2
-  std::vector<std::uint16_t> left(n * n), right(n * n);
-  const auto random = words(n * n);
-  for (std::size_t i = 0; i < random.size(); ++i) {
-    left[i] = kHalves[random[i] >> 8 & 3];
-    right[i] = kHalves[random[i] >> 16 & 3];
-  }
-  return {program("tensor_gemm", "_Z11tensor_gemmPK6__halfS1_Pfj", {2, 2, 1}, {256, 1, 1},
-                  {Argument::buffer(left), Argument::buffer(right), out(n * n), value(n)})};
-}
 
 std::vector<TestKernel> program_kernels() {
   std::vector<TestKernel> all = basic_kernels();

@@ -167,6 +167,19 @@ TEST(FindAluTest, MinimumOfThreeIsToldByItsOperands) {
   EXPECT_FALSE(find("min.s32", 4));
 }
 
+TEST(FindAluTest, ReluMayStandBehindTheType) {
+  for (const std::string name : {"min", "max"}) {
+    for (const std::string type : {"s32", "s16x2"}) {
+      const auto relu = find(name + "." + type + ".relu", 3);
+      ASSERT_TRUE(relu) << name << type;
+      EXPECT_EQ(relu->fn, find(name + ".relu." + type, 3)->fn);
+      EXPECT_NE(relu->fn, find(name + "." + type, 3)->fn);
+    }
+  }
+  EXPECT_FALSE(find("add.s32.relu", 3));
+  EXPECT_FALSE(find("max.u32.relu", 3));
+}
+
 TEST(FindAluTest, OnlyCvtTakesWiderRegisters) {
   OperandWidths widths;
   widths.d = 4;

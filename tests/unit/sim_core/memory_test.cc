@@ -26,6 +26,23 @@ TEST(MemoryTest, VectorsMoveAllTheirElements) {
   }
 }
 
+TEST(MemoryTest, VectorRegistersAreNamedAsAWhole) {
+  Machine machine;
+  for (std::uint32_t i = 0; i < 128; ++i) machine.words()[i] = i;
+  const std::string body = R"(
+    .reg .v4 .u32 %v; .reg .v2 .u32 %w;
+    mul.wide.u32 %rd6, %r1, 16; add.s64 %rd7, %rd1, %rd6; add.s64 %rd8, %rd2, %rd6;
+    ld.global.v4.u32 %v, [%rd7];
+    ld.global.v2.u32 %w, [%rd7+8];
+    add.u32 %v.w, %w.x, 1000;
+    st.global.v4.u32 [%rd8], %v;)";
+  const Outcome outcome = machine.run(entry(body));
+  ASSERT_TRUE(outcome.ok()) << outcome.message();
+  for (std::uint32_t i = 0; i < 128; ++i) {
+    EXPECT_EQ(machine.words_b()[i], i % 4 == 3 ? i - 1 + 1000 : i);
+  }
+}
+
 TEST(MemoryTest, NarrowLoadsExtendToTheRegister) {
   Machine machine;
   machine.words()[0] = 0x80fff081;
