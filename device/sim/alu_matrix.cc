@@ -15,34 +15,57 @@ namespace {
 constexpr int kFractionBits = 25;  // below the largest exponent
 constexpr s32 kNoExponent = -1000;
 constexpr s32 kLeastExponent = -400;
+constexpr unsigned kFloatElements = 512;  // of the largest matrix of floats
 
 constexpr s32 greater(s32 a, s32 b) {
   return a > b ? a : b;
 }
 
-/// A matrix as rows of `width` elements.
-template <class T>
-struct Table {
-  T value[kMatrixElements];
-  unsigned width = 0;
+/// Where the elements of one register go in a table: those of lane 4 * g + q are at
+/// first + g * group_step + q * lane_step.
+struct Steps {
+  unsigned first, group_step, lane_step;
 };
+/// The table is outer * inner elements, row by row, or the other way round if `transposed`.
+Steps steps_of(const FragmentLayout& layout, unsigned r, unsigned i, bool transposed) {
+  const FragmentPlace first = first_place(layout, r, i);
+  const FragmentPlace next = place_of_lane(layout, first, 1);
+  const unsigned step = next.inner - first.inner;
+  if (transposed) return {first.inner * layout.outer + first.outer, 1, step * layout.outer};
+  return {first.outer * layout.inner + first.inner, layout.inner, step};
+}
 
-/// f(outer, inner, bits) for each element that `lanes` hold, with its bits.
-template <class F>
-[[gnu::always_inline]] inline void each_element(const FragmentLayout& layout,
-                                                const void* const* registers, F f) {
-  const unsigned count = layout.registers();
+/// The bits of all elements, as a table.
+void gather(const FragmentLayout& layout, const void* const* registers, bool transposed,
+            u32* table) {
   const unsigned bits = layout.in_register == 1 ? 32 : 32u / layout.in_register;
   const u32 mask = bits == 32 ? ~0u : (1u << bits) - 1;
-  for (unsigned r = 0; r < count; ++r) {
+  for (unsigned r = 0; r < layout.registers(); ++r) {
     const auto* const lanes = static_cast<const u32*>(registers[r]);
     for (unsigned i = 0; i < layout.in_register; ++i) {
-      const FragmentPlace first = first_place(layout, r, i);
-      for (unsigned lane = 0; lane < kWarpSize; ++lane) {
-        const FragmentPlace place = place_of_lane(layout, first, lane);
-        f(place.outer, place.inner, lanes[lane] >> (i * bits) & mask);
+      const Steps steps = steps_of(layout, r, i, transposed);
+      for (unsigned g = 0; g < 8; ++g) {
+        u32* const row = table + steps.first + g * steps.group_step;
+        for (unsigned q = 0; q < 4; ++q)
+          row[q * steps.lane_step] = lanes[4 * g + q] >> (i * bits) & mask;
       }
     }
+  }
+}
+
+/// The way back, of an accumulator.
+void scatter(const FragmentLayout& layout, void* const* registers, Mask active, const u32* table) {
+  for (unsigned r = 0; r < layout.registers(); ++r) {
+    alignas(kRegisterAlign) u32 words[kWarpSize] = {};
+    for (unsigned i = 0; i < layout.in_register; ++i) {
+      const Steps steps = steps_of(layout, r, i, false);
+      for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+        words[lane] |= table[steps.first + lane / 4 * steps.group_step + lane % 4 * steps.lane_step]
+                       << (i * 16);
+      }
+    }
+    const Source<u32> from(words);
+    for_lanes<u32>(registers[r], active, [=](int lane) { return from.at(lane); });
   }
 }
 
@@ -63,10 +86,9 @@ FragmentPlace quad_place(const MatrixProduct& product, Fragment which, MatrixTyp
   return {lane % 2 + (i & 2) + high, (i & 4) + (lane & 2) + i % 2};
 }
 
-/// As each_element(), of quad pair `pair`.
-template <class F>
-void each_quad_element(const MatrixProduct& product, Fragment which, MatrixType type, unsigned pair,
-                       const void* const* registers, F f) {
+/// As gather(), of quad pair `pair`.
+void gather_quads(const MatrixProduct& product, Fragment which, MatrixType type, unsigned pair,
+                  const void* const* registers, u32* table) {
   const unsigned in_register = type == MatrixType::kF16 ? 2 : 1;
   const unsigned elements = which == Fragment::kAccumulator ? 8 : 4;
   for (unsigned lane = 0; lane < kWarpSize; ++lane) {
@@ -74,81 +96,105 @@ void each_quad_element(const MatrixProduct& product, Fragment which, MatrixType 
     for (unsigned i = 0; i < elements; ++i) {
       const u32 word = static_cast<const u32*>(registers[i / in_register])[lane];
       const FragmentPlace place = quad_place(product, which, type, lane, i);
-      f(place.outer, place.inner, in_register == 2 ? word >> (i % 2 * 16) & 0xffff : word);
+      const unsigned at = which == Fragment::kB ? place.inner * 8 + place.outer
+                                                : place.outer * elements + place.inner;
+      table[at] = in_register == 2 ? word >> (i % 2 * 16) & 0xffff : word;
     }
   }
 }
 
-[[gnu::always_inline]] inline float decode_element(MatrixType type, u32 bits) {
-  switch (type) {
-    case MatrixType::kF16:
-      return decode(f16{static_cast<u16>(bits)});
-    case MatrixType::kBf16:
-      return decode(bf16{static_cast<u16>(bits)});
-    case MatrixType::kTf32:
-      return float_of(bits & ~0x1fffu);
-    default:
-      return float_of(bits);
-  }
-}
-
-/// The exponent that the hardware sees: denormals have that of the least normal number.
-[[gnu::always_inline]] inline s32 exponent_of(MatrixType type, float x) {
-  const s32 least = type == MatrixType::kF16 ? -14 : -126;
-  const s32 field = static_cast<s32>(bits_of(x) >> 23 & 0xff) - 127;
-  return x == 0 ? kNoExponent : greater(field, least);
-}
-
-struct FloatMatrices {
-  MatrixShape shape;
-  Table<float> a, b, c;  // a[m][k], b[k][n], c[m][n]
-  Table<s32> a_exponent, b_exponent, c_exponent;
-  double d[kMatrixElements];  // before it is rounded to its type
+/// A matrix of floats, row by row, with the exponents that the hardware sees.
+struct FloatMatrix {
+  alignas(kRegisterAlign) u32 bits[kFloatElements];
+  alignas(kRegisterAlign) float value[kFloatElements];
+  alignas(kRegisterAlign) s32 exponent[kFloatElements];
   bool finite = true;
 
-  explicit FloatMatrices(MatrixShape given) : shape(given) {
-    a.width = a_exponent.width = given.k;
-    b.width = b_exponent.width = c.width = c_exponent.width = given.n;
-  }
-  [[gnu::always_inline]] void put(Table<float>& values, Table<s32>& exponents, unsigned row,
-                                  unsigned column, MatrixType type, u32 bits) {
-    const float x = decode_element(type, bits);
-    const unsigned at = row * values.width + column;
-    values.value[at] = x;
-    exponents.value[at] = exponent_of(type, x);
-    finite &= (bits_of(x) & 0x7f800000) != 0x7f800000;
-  }
-  void multiply() {
-    for (unsigned i = 0; i < shape.m; ++i) multiply_row(i);
-    if (!finite) multiply_specials();
+  /// Of the first `count` bits.
+  void decode_as(MatrixType type, unsigned count) {
+    switch (type) {
+      case MatrixType::kF16:
+        return decode_each(count, -14, [](u32 x) { return decode(f16{static_cast<u16>(x)}); });
+      case MatrixType::kBf16:
+        return decode_each(count, -126, [](u32 x) { return decode(bf16{static_cast<u16>(x)}); });
+      case MatrixType::kTf32:
+        return decode_each(count, -126, [](u32 x) { return float_of(x & ~0x1fffu); });
+      default:
+        return decode_each(count, -126, [](u32 x) { return float_of(x); });
+    }
   }
 
  private:
-  void multiply_row(unsigned i) {
-    const unsigned n = shape.n;
-    s32 most[32];
-    double scale[32];
-    double sum[32];
-    for (unsigned j = 0; j < n; ++j) most[j] = c_exponent.value[i * n + j];
-    for (unsigned k = 0; k < shape.k; ++k) {
-      const s32 e = a_exponent.value[i * shape.k + k];
-      const s32* const of_b = b_exponent.value + k * n;
-      for (unsigned j = 0; j < n; ++j) most[j] = greater(most[j], e + of_b[j]);
+  /// Denormals have the exponent of the least normal number, zeros none.
+  template <class F>
+  void decode_each(unsigned count, s32 least, F f) {
+    u32 special = 0;
+    for (unsigned i = 0; i < count; ++i) {
+      const float x = f(bits[i]);
+      const s32 field = static_cast<s32>(bits_of(x) >> 23 & 0xff);
+      value[i] = x;
+      exponent[i] = (bits_of(x) & 0x7fffffff) == 0 ? kNoExponent : greater(field - 127, least);
+      special |= field == 0xff ? 1 : 0;
     }
-    for (unsigned j = 0; j < n; ++j) {
+    finite = special == 0;
+  }
+};
+
+/// A product before its results are rounded to their type.
+struct FloatProduct {
+  MatrixShape shape;
+  FloatMatrix a, b, c;  // of m * k, k * n and m * n
+  double d[kFloatElements];
+
+  void multiply(const MatrixProduct& p) {
+    a.decode_as(p.a, unsigned{shape.m} * shape.k);
+    b.decode_as(p.b, unsigned{shape.k} * shape.n);
+    c.decode_as(p.c, unsigned{shape.m} * shape.n);
+    for (unsigned i = 0; i < shape.m; ++i) {
+      if (shape.n == 8) multiply_row<8>(i);
+      if (shape.n == 16) multiply_row<16>(i);
+      if (shape.n == 32) multiply_row<32>(i);
+    }
+    if (!a.finite || !b.finite || !c.finite) multiply_specials();
+  }
+  /// The results as bits of `type`.
+  void encode_as(MatrixType type, u32* bits) const {
+    const unsigned count = unsigned{shape.m} * shape.n;
+    if (type == MatrixType::kF16) {
+      for (unsigned i = 0; i < count; ++i) bits[i] = encode_half<f16>(to_float_odd(d[i])).bits;
+      return;
+    }
+    for (unsigned i = 0; i < count; ++i) bits[i] = truncated(d[i]);
+  }
+
+ private:
+  template <unsigned kColumns>
+  void multiply_row(unsigned i) {
+    s32 most[kColumns];
+    double scale[kColumns];
+    double sum[kColumns];
+    for (unsigned j = 0; j < kColumns; ++j) most[j] = c.exponent[i * kColumns + j];
+    for (unsigned k = 0; k < shape.k; ++k) {
+      const s32 e = a.exponent[i * shape.k + k];
+      const s32* const of_b = b.exponent + k * kColumns;
+      for (unsigned j = 0; j < kColumns; ++j) most[j] = greater(most[j], e + of_b[j]);
+    }
+    for (unsigned j = 0; j < kColumns; ++j) {
       most[j] = greater(most[j], kLeastExponent);
-      scale[j] = double_of(static_cast<u64>(1023 + kFractionBits - most[j]) << 52);
-      sum[j] = cut(static_cast<double>(c.value[i * n + j]) * scale[j]);
+      scale[j] = power_of_two(kFractionBits - most[j]);
+      sum[j] = cut(static_cast<double>(c.value[i * kColumns + j]) * scale[j]);
     }
     for (unsigned k = 0; k < shape.k; ++k) {
       const double x = static_cast<double>(a.value[i * shape.k + k]);
-      const float* const of_b = b.value + k * n;
-      for (unsigned j = 0; j < n; ++j) sum[j] += cut(x * static_cast<double>(of_b[j]) * scale[j]);
+      const float* const of_b = b.value + k * kColumns;
+      for (unsigned j = 0; j < kColumns; ++j)
+        sum[j] += cut(x * static_cast<double>(of_b[j]) * scale[j]);
     }
-    for (unsigned j = 0; j < n; ++j) {
-      const double unit = double_of(static_cast<u64>(1023 - kFractionBits + most[j]) << 52);
-      d[i * n + j] = sum[j] * unit;
-    }
+    for (unsigned j = 0; j < kColumns; ++j)
+      d[i * kColumns + j] = sum[j] * power_of_two(most[j] - kFractionBits);
+  }
+  [[gnu::always_inline]] static double power_of_two(s32 exponent) {
+    return double_of(static_cast<u64>(1023 + exponent) << 52);
   }
   /// What is finite is less than 2^27 here.
   [[gnu::always_inline]] static double cut(double x) {
@@ -168,80 +214,54 @@ struct FloatMatrices {
       }
     }
   }
+  /// The float next to x on the side of zero; infinity from 2^128 on.
+  [[gnu::always_inline]] static u32 truncated(double x) {
+    const float nearest = static_cast<float>(x);
+    const double magnitude = x < 0 ? -x : x;
+    const double reached = static_cast<double>(nearest < 0 ? -nearest : nearest);
+    const u32 back = (reached > magnitude) & (magnitude < 0x1p128) ? 1 : 0;
+    return x == x ? bits_of(nearest) - back : 0x7fffffff;
+  }
 };
 
-u32 encode_result(MatrixType type, double x) {
-  if (type == MatrixType::kF16) return encode<5, 10>(x, Round::kNearest);
-  if (x != x) return 0x7fffffff;
-  const u32 bits = encode<8, 23>(x, Round::kZero);
-  const double magnitude = x < 0 ? -x : x;
-  return magnitude >= 0x1p128 ? (bits & 0x80000000) | 0x7f800000 : bits;
-}
-
-/// Writes d(row, column), a function that gives bits, to the registers of an accumulator.
-template <class F>
-void write_accumulator(const FragmentLayout& layout, void* const* registers, Mask active, F d) {
-  for (unsigned r = 0; r < layout.registers(); ++r) {
-    u32 words[kWarpSize] = {};
-    for (unsigned i = 0; i < layout.in_register; ++i) {
-      const FragmentPlace first = first_place(layout, r, i);
-      for (unsigned lane = 0; lane < kWarpSize; ++lane) {
-        const FragmentPlace place = place_of_lane(layout, first, lane);
-        words[lane] |= d(place.outer, place.inner) << (i * 16);
-      }
-    }
-    const u32* const from = words;
-    for_lanes<u32>(registers[r], active, [=](int lane) { return from[lane]; });
-  }
-}
-
 void multiply_floats(const MatrixProduct& p, const MatrixOperands& o, Mask active) {
-  FloatMatrices m(p.shape);
+  FloatProduct product;
+  product.shape = p.shape;
   const auto layout = [&](Fragment which, MatrixType type) {
     return layout_of(which, p.shape, type, matrix_bits(type));
   };
-  each_element(layout(Fragment::kA, p.a), o.a, [&](unsigned row, unsigned k, u32 bits) {
-    m.put(m.a, m.a_exponent, row, k, p.a, bits);
-  });
-  each_element(layout(Fragment::kB, p.b), o.b, [&](unsigned column, unsigned k, u32 bits) {
-    m.put(m.b, m.b_exponent, k, column, p.b, bits);
-  });
-  each_element(layout(Fragment::kAccumulator, p.c), o.c, [&](unsigned row, unsigned j, u32 bits) {
-    m.put(m.c, m.c_exponent, row, j, p.c, bits);
-  });
-  m.multiply();
-  write_accumulator(
-      layout(Fragment::kAccumulator, p.d), o.d, active,
-      [&](unsigned row, unsigned j) { return encode_result(p.d, m.d[row * p.shape.n + j]); });
+  gather(layout(Fragment::kA, p.a), o.a, false, product.a.bits);
+  gather(layout(Fragment::kB, p.b), o.b, true, product.b.bits);
+  gather(layout(Fragment::kAccumulator, p.c), o.c, false, product.c.bits);
+  product.multiply(p);
+  u32 d[kFloatElements];
+  product.encode_as(p.d, d);
+  scatter(layout(Fragment::kAccumulator, p.d), o.d, active, d);
 }
 
 void multiply_quad_pairs(const MatrixProduct& p, const MatrixOperands& o, Mask active) {
   const unsigned in_register = p.d == MatrixType::kF16 ? 2 : 1;
-  u32 result[kMatrixRegisters][kWarpSize] = {};
+  alignas(kRegisterAlign) u32 result[kMatrixRegisters][kWarpSize] = {};
+  FloatProduct product;
+  product.shape = p.shape;
   for (unsigned pair = 0; pair < 4; ++pair) {
-    FloatMatrices m(p.shape);
-    each_quad_element(p, Fragment::kA, p.a, pair, o.a, [&](unsigned row, unsigned k, u32 bits) {
-      m.put(m.a, m.a_exponent, row, k, p.a, bits);
-    });
-    each_quad_element(p, Fragment::kB, p.b, pair, o.b, [&](unsigned column, unsigned k, u32 bits) {
-      m.put(m.b, m.b_exponent, k, column, p.b, bits);
-    });
-    each_quad_element(
-        p, Fragment::kAccumulator, p.c, pair, o.c,
-        [&](unsigned row, unsigned j, u32 bits) { m.put(m.c, m.c_exponent, row, j, p.c, bits); });
-    m.multiply();
+    gather_quads(p, Fragment::kA, p.a, pair, o.a, product.a.bits);
+    gather_quads(p, Fragment::kB, p.b, pair, o.b, product.b.bits);
+    gather_quads(p, Fragment::kAccumulator, p.c, pair, o.c, product.c.bits);
+    product.multiply(p);
+    u32 d[kFloatElements];
+    product.encode_as(p.d, d);
     for (unsigned lane = 0; lane < kWarpSize; ++lane) {
       if (lane / 4 % 4 != pair) continue;
       for (unsigned i = 0; i < 8; ++i) {
         const FragmentPlace place = quad_place(p, Fragment::kAccumulator, p.d, lane, i);
-        result[i / in_register][lane] |= encode_result(p.d, m.d[place.outer * 8 + place.inner])
-                                         << (i % in_register * 16);
+        result[i / in_register][lane] |= d[place.outer * 8 + place.inner] << (i % in_register * 16);
       }
     }
   }
   for (unsigned r = 0; r < 8 / in_register; ++r) {
-    const u32* const from = result[r];
-    for_lanes<u32>(o.d[r], active, [=](int lane) { return from[lane]; });
+    const Source<u32> from(result[r]);
+    for_lanes<u32>(o.d[r], active, [=](int lane) { return from.at(lane); });
   }
 }
 
@@ -282,14 +302,19 @@ void multiply_doubles(const MatrixProduct& p, const MatrixOperands& o, Mask acti
   }
 }
 
-[[gnu::always_inline]] inline s32 integer_element(MatrixType type, u32 bits) {
-  switch (type) {
-    case MatrixType::kS8:
-      return static_cast<s8>(bits);
-    case MatrixType::kS4:
-      return static_cast<s32>(bits << 28) >> 28;
-    default:
-      return static_cast<s32>(bits);
+/// Elements of integers, extended by their signs; words of bits stay as they are.
+void extend_integers(MatrixType type, unsigned count, s32* elements) {
+  const int unused = type == MatrixType::kS8 ? 24 : type == MatrixType::kS4 ? 28 : 0;
+  for (unsigned i = 0; i < count; ++i)
+    elements[i] = static_cast<s32>(static_cast<u32>(elements[i]) << unused) >> unused;
+}
+
+/// sum[j] += f(x, b[k][j]) for all k: a row of the product.
+template <class F>
+[[gnu::always_inline]] inline void add_terms(const s32* row, const s32* b, unsigned depth,
+                                             unsigned n, s32* sum, F f) {
+  for (unsigned k = 0; k < depth; ++k) {
+    for (unsigned j = 0; j < n; ++j) sum[j] += f(row[k], b[k * n + j]);
   }
 }
 
@@ -301,25 +326,23 @@ void multiply_integers(const MatrixProduct& p, const MatrixOperands& o, Mask act
   const FragmentLayout of_a = layout_of(Fragment::kA, p.shape, p.a, unit);
   const FragmentLayout of_b = layout_of(Fragment::kB, p.shape, p.b, unit);
   const FragmentLayout accumulator = layout_of(Fragment::kAccumulator, p.shape, p.c, 32);
+  const unsigned depth = of_a.inner;
   s32 a[kMatrixElements], b[kMatrixElements], c[kMatrixElements];
-  each_element(of_a, o.a, [&](unsigned row, unsigned k, u32 bits) {
-    a[row * of_a.inner + k] = integer_element(p.a, bits);
-  });
-  each_element(of_b, o.b, [&](unsigned column, unsigned k, u32 bits) {
-    b[k * n + column] = integer_element(p.b, bits);
-  });
-  each_element(accumulator, o.c, [&](unsigned row, unsigned j, u32 bits) {
-    c[row * n + j] = static_cast<s32>(bits);
-  });
+  gather(of_a, o.a, false, reinterpret_cast<u32*>(a));
+  gather(of_b, o.b, true, reinterpret_cast<u32*>(b));
+  gather(accumulator, o.c, false, reinterpret_cast<u32*>(c));
+  extend_integers(p.a, p.shape.m * depth, a);
+  extend_integers(p.b, depth * n, b);
+  const auto count = [](s32 bits) { return __builtin_popcount(static_cast<u32>(bits)); };
   for (unsigned i = 0; i < p.shape.m; ++i) {
     s32 sum[32] = {};  // without C, far from its bounds
-    for (unsigned k = 0; k < of_a.inner; ++k) {
-      const s32 x = a[i * of_a.inner + k];
-      for (unsigned j = 0; j < n; ++j) {
-        const s32 y = b[k * n + j];
-        const u32 both = static_cast<u32>(p.takes_and ? x & y : x ^ y);
-        sum[j] += of_bits ? __builtin_popcount(both) : x * y;
-      }
+    const s32* const row = a + i * depth;
+    if (!of_bits) {
+      add_terms(row, b, depth, n, sum, [](s32 x, s32 y) { return x * y; });
+    } else if (p.takes_and) {
+      add_terms(row, b, depth, n, sum, [=](s32 x, s32 y) { return count(x & y); });
+    } else {
+      add_terms(row, b, depth, n, sum, [=](s32 x, s32 y) { return count(x ^ y); });
     }
     for (unsigned j = 0; j < n; ++j) {
       const s64 exact = s64{sum[j]} + c[i * n + j];
@@ -327,8 +350,7 @@ void multiply_integers(const MatrixProduct& p, const MatrixOperands& o, Mask act
       c[i * n + j] = static_cast<s32>(p.saturates ? finite : exact);
     }
   }
-  write_accumulator(accumulator, o.d, active,
-                    [&](unsigned row, unsigned j) { return static_cast<u32>(c[row * n + j]); });
+  scatter(accumulator, o.d, active, reinterpret_cast<const u32*>(c));
 }
 
 }  // namespace

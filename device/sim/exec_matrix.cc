@@ -27,39 +27,43 @@ void write_units(std::uint64_t to, const std::byte* from, std::size_t count) {
   }
 }
 
-/// Moves `count` units of `unit` bytes between host memory and a line of a tile.
-void move_line(bool stores, std::uint32_t unit, std::uint64_t host, std::byte* line,
-               std::size_t count) {
-  const auto move = [&]<typename T>(T) {
-    return stores ? write_units<T>(host, line, count) : read_units<T>(host, line, count);
-  };
-  switch (unit) {
+/// Calls visit(T()), where T is the unsigned type of `bytes` bytes.
+template <typename Visit>
+auto with_type(std::uint32_t bytes, const Visit& visit) {
+  switch (bytes) {
     case 1:
-      return move(std::uint8_t{});
+      return visit(std::uint8_t{});
     case 2:
-      return move(std::uint16_t{});
+      return visit(std::uint16_t{});
     case 4:
-      return move(std::uint32_t{});
+      return visit(std::uint32_t{});
     default:
-      return move(std::uint64_t{});
+      return visit(std::uint64_t{});
   }
 }
 
-/// A tile in memory order: f(register, lane, byte in the lane's register, byte in the tile).
-template <typename Visit>
-void each_unit(const MatrixSite& site, std::size_t registers, Visit visit) {
+/// Moves `count` units of `unit` bytes between host memory and a line of a tile.
+void move_line(bool stores, std::uint32_t unit, std::uint64_t host, std::byte* line,
+               std::size_t count) {
+  with_type(unit, [&]<typename T>(T) {
+    return stores ? write_units<T>(host, line, count) : read_units<T>(host, line, count);
+  });
+}
+
+/// visit(unit of a lane's register, unit of the tile, lane) for all that register `r` holds.
+template <typename T, typename Visit>
+void each_unit(const MatrixSite& site, unsigned r, std::byte* lanes, std::byte* tile,
+               const Visit& visit) {
   const FragmentLayout& layout = site.layout;
-  for (std::size_t r = 0; r < registers; ++r) {
-    for (unsigned i = 0; i < layout.in_register; ++i) {
-      const FragmentPlace first =
-          first_place(layout, static_cast<unsigned>(r % layout.registers()), i);
-      for (unsigned lane = 0; lane < kWarpSize; ++lane) {
-        const FragmentPlace place = place_of_lane(layout, first, lane);
-        const std::size_t at = site.inner_is_contiguous
-                                   ? std::size_t{place.outer} * layout.inner + place.inner
-                                   : std::size_t{place.inner} * layout.outer + place.outer;
-        visit(r, lane, i * site.unit, at * site.unit);
-      }
+  auto* const of_lanes = reinterpret_cast<T*>(lanes);
+  auto* const of_tile = reinterpret_cast<T*>(tile);
+  for (unsigned i = 0; i < layout.in_register; ++i) {
+    const FragmentPlace first = first_place(layout, r % layout.registers(), i);
+    for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+      const FragmentPlace place = place_of_lane(layout, first, lane);
+      const unsigned at = site.inner_is_contiguous ? place.outer * layout.inner + place.inner
+                                                   : place.inner * layout.outer + place.outer;
+      visit(of_lanes[lane * layout.in_register + i], of_tile[at], lane);
     }
   }
 }
@@ -122,9 +126,11 @@ bool Warp::matrix_tile(const Op& op, const MatrixSite& site, const Split& split,
   alignas(64) std::byte tile[kMatrixElements * 4];
   if (stores) {
     ++stores_;
-    each_unit(site, registers.size(), [&](auto r, auto lane, auto in_lane, auto in_tile) {
-      const std::size_t width = site.unit == 8 ? 8 : 4;
-      std::memcpy(tile + in_tile, at(registers[r], frame) + lane * width + in_lane, site.unit);
+    with_type(site.unit, [&]<typename T>(T) {
+      for (unsigned r = 0; r < registers.size(); ++r) {
+        each_unit<T>(site, r, at(registers[r], frame), tile,
+                     [](const T& of_lane, T& of_tile, unsigned) { of_tile = of_lane; });
+      }
     });
   }
   for (std::size_t line = 0; line < lines; ++line) {
@@ -135,10 +141,13 @@ bool Warp::matrix_tile(const Op& op, const MatrixSite& site, const Split& split,
     move_line(stores, site.unit, host, tile + line * bytes, length);
   }
   if (stores) return true;
-  each_unit(site, registers.size(), [&](auto r, auto lane, auto in_lane, auto in_tile) {
-    if (!(exec >> lane & 1)) return;
-    const std::size_t width = site.unit == 8 ? 8 : 4;
-    std::memcpy(at(registers[r], frame) + lane * width + in_lane, tile + in_tile, site.unit);
+  with_type(site.unit, [&]<typename T>(T) {
+    for (unsigned r = 0; r < registers.size(); ++r) {
+      each_unit<T>(site, r, at(registers[r], frame), tile,
+                   [&](T& of_lane, const T& of_tile, unsigned lane) {
+                     of_lane = exec >> lane & 1 ? of_tile : of_lane;
+                   });
+    }
   });
   return true;
 }
