@@ -1,18 +1,19 @@
 // The products of wmma and mma. Integers and bits are exact, and wrap or saturate at the end. f64
 // is one fused multiply-add after the other, k rising.
 //
-// f16, bf16 and tf32 do as far as is known what the hardware of compute capability 9.0 does, which
-// is not IEEE arithmetic: the products are exact; they and C are aligned to the largest exponent
-// among them; what lies more than 25 bits below is cut off from each; their sum is exact, and is
-// truncated to f32 or rounded to the nearest f16. So sums that need no more bits are exact. Pure
-// functions, any thread.
+// Narrower floats do as far as is known what the hardware of compute capability 9.0 does, which is
+// not IEEE arithmetic: the products are exact; they and C are aligned to the largest exponent among
+// them; what lies more than 25 bits below is cut off from each; their sum is exact, and is
+// truncated to f32 or rounded to the nearest f16. Of fp8 only 13 bits below are kept, and in an
+// f32. So sums that need no more bits are exact. Pure functions, any thread.
 #include "device/sim/alu_narrow.h"
 #include "device/sim/matrix.h"
 
 namespace slate::sim::SLATE_ALU_ISA {
 namespace {
 
-constexpr int kFractionBits = 25;  // below the largest exponent
+constexpr int kFractionBits = 25;       // below the largest exponent
+constexpr int kFractionBitsOfFp8 = 13;  // the same
 constexpr s32 kNoExponent = -1000;
 constexpr s32 kLeastExponent = -400;
 constexpr unsigned kFloatElements = 512;  // of the largest matrix of floats
@@ -103,6 +104,10 @@ void gather_quads(const MatrixProduct& product, Fragment which, MatrixType type,
   }
 }
 
+constexpr bool is_fp8(MatrixType type) {
+  return type == MatrixType::kE4m3 || type == MatrixType::kE5m2;
+}
+
 /// A matrix of floats, row by row, with the exponents that the hardware sees.
 struct FloatMatrix {
   alignas(kRegisterAlign) u32 bits[kFloatElements];
@@ -117,6 +122,10 @@ struct FloatMatrix {
         return decode_each(count, -14, [](u32 x) { return decode(f16{static_cast<u16>(x)}); });
       case MatrixType::kBf16:
         return decode_each(count, -126, [](u32 x) { return decode(bf16{static_cast<u16>(x)}); });
+      case MatrixType::kE4m3:
+        return decode_each(count, -6, [](u32 x) { return decode_e4m3(x); });
+      case MatrixType::kE5m2:
+        return decode_each(count, -14, [](u32 x) { return decode_e5m2(x); });
       case MatrixType::kTf32:
         return decode_each(count, -126, [](u32 x) { return float_of(x & ~0x1fffu); });
       default:
@@ -143,8 +152,12 @@ struct FloatMatrix {
 /// A product before its results are rounded to their type.
 struct FloatProduct {
   MatrixShape shape;
+  int fraction = kFractionBits;
   FloatMatrix a, b, c;  // of m * k, k * n and m * n
   double d[kFloatElements];
+
+  explicit FloatProduct(const MatrixProduct& p)
+      : shape(p.shape), fraction(is_fp8(p.a) ? kFractionBitsOfFp8 : kFractionBits) {}
 
   void multiply(const MatrixProduct& p) {
     a.decode_as(p.a, unsigned{shape.m} * shape.k);
@@ -164,7 +177,8 @@ struct FloatProduct {
       for (unsigned i = 0; i < count; ++i) bits[i] = encode_half<f16>(to_float_odd(d[i])).bits;
       return;
     }
-    for (unsigned i = 0; i < count; ++i) bits[i] = truncated(d[i]);
+    const u32 kept = ~0u << (fraction < 23 ? 23 - fraction : 0);
+    for (unsigned i = 0; i < count; ++i) bits[i] = truncated(d[i], kept);
   }
 
  private:
@@ -181,7 +195,7 @@ struct FloatProduct {
     }
     for (unsigned j = 0; j < kColumns; ++j) {
       most[j] = greater(most[j], kLeastExponent);
-      scale[j] = power_of_two(kFractionBits - most[j]);
+      scale[j] = power_of_two(fraction - most[j]);
       sum[j] = cut(static_cast<double>(c.value[i * kColumns + j]) * scale[j]);
     }
     for (unsigned k = 0; k < shape.k; ++k) {
@@ -191,7 +205,7 @@ struct FloatProduct {
         sum[j] += cut(x * static_cast<double>(of_b[j]) * scale[j]);
     }
     for (unsigned j = 0; j < kColumns; ++j)
-      d[i * kColumns + j] = sum[j] * power_of_two(most[j] - kFractionBits);
+      d[i * kColumns + j] = sum[j] * power_of_two(most[j] - fraction);
   }
   [[gnu::always_inline]] static double power_of_two(s32 exponent) {
     return double_of(static_cast<u64>(1023 + exponent) << 52);
@@ -214,19 +228,18 @@ struct FloatProduct {
       }
     }
   }
-  /// The float next to x on the side of zero; infinity from 2^128 on.
-  [[gnu::always_inline]] static u32 truncated(double x) {
+  /// The `kept` bits of the float next to x on the side of zero; infinity from 2^128 on.
+  [[gnu::always_inline]] static u32 truncated(double x, u32 kept) {
     const float nearest = static_cast<float>(x);
     const double magnitude = x < 0 ? -x : x;
     const double reached = static_cast<double>(nearest < 0 ? -nearest : nearest);
     const u32 back = (reached > magnitude) & (magnitude < 0x1p128) ? 1 : 0;
-    return x == x ? bits_of(nearest) - back : 0x7fffffff;
+    return x == x ? (bits_of(nearest) - back) & kept : 0x7fffffff;
   }
 };
 
 void multiply_floats(const MatrixProduct& p, const MatrixOperands& o, Mask active) {
-  FloatProduct product;
-  product.shape = p.shape;
+  FloatProduct product(p);
   const auto layout = [&](Fragment which, MatrixType type) {
     return layout_of(which, p.shape, type, matrix_bits(type));
   };
@@ -242,8 +255,7 @@ void multiply_floats(const MatrixProduct& p, const MatrixOperands& o, Mask activ
 void multiply_quad_pairs(const MatrixProduct& p, const MatrixOperands& o, Mask active) {
   const unsigned in_register = p.d == MatrixType::kF16 ? 2 : 1;
   alignas(kRegisterAlign) u32 result[kMatrixRegisters][kWarpSize] = {};
-  FloatProduct product;
-  product.shape = p.shape;
+  FloatProduct product(p);
   for (unsigned pair = 0; pair < 4; ++pair) {
     gather_quads(p, Fragment::kA, p.a, pair, o.a, product.a.bits);
     gather_quads(p, Fragment::kB, p.b, pair, o.b, product.b.bits);
@@ -363,6 +375,8 @@ void multiply_matrices(const MatrixProduct& product, const MatrixOperands& opera
     case MatrixType::kF16:
     case MatrixType::kBf16:
     case MatrixType::kTf32:
+    case MatrixType::kE4m3:
+    case MatrixType::kE5m2:
       return multiply_floats(product, operands, active);
     default:
       return multiply_integers(product, operands, active);

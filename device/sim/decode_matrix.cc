@@ -1,5 +1,5 @@
 // Matrix instructions: wmma, mma, ldmatrix, stmatrix, movmatrix. Only the shapes and types that the
-// PTX manual lists are known; fp8, sparse matrices and wgmma are not.
+// PTX manual lists for compute capability 9.0 are known; sparse matrices and wgmma are not.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -22,8 +22,9 @@ constexpr std::uint8_t bit(unsigned n) {
 
 std::optional<MatrixType> matrix_type(std::string_view name) {
   constexpr std::pair<std::string_view, MatrixType> kNames[] = {
-      {"f16", kF16}, {"bf16", kBf16}, {"tf32", kTf32}, {"f32", kF32}, {"f64", kF64}, {"s8", kS8},
-      {"u8", kU8},   {"s4", kS4},     {"u4", kU4},     {"b1", kB1},   {"s32", kS32}};
+      {"f16", kF16}, {"bf16", kBf16}, {"e4m3", kE4m3}, {"e5m2", kE5m2}, {"tf32", kTf32},
+      {"f32", kF32}, {"f64", kF64},   {"s8", kS8},     {"u8", kU8},     {"s4", kS4},
+      {"u4", kU4},   {"b1", kB1},     {"s32", kS32}};
   for (const auto& [text, type] : kNames) {
     if (text == name) return type;
   }
@@ -78,7 +79,8 @@ bool is_integer(MatrixType type) {
   return type == kS8 || type == kU8 || type == kS4 || type == kU4 || type == kB1;
 }
 
-/// The manual's table of shapes, by the type of A (kS8 and kS4 also for the unsigned).
+/// The manual's table of shapes, by the type of A (kS8 and kS4 also for the unsigned,
+/// kE4m3 for kE5m2).
 bool is_shape_of(Family family, MatrixType type, MatrixShape shape) {
   struct Row {
     MatrixType type;
@@ -97,12 +99,13 @@ bool is_shape_of(Family family, MatrixType type, MatrixShape shape) {
       {kF16, {{{8, 8, 4}, {16, 8, 8}, {16, 8, 16}}}},
       {kBf16, {{{16, 8, 8}, {16, 8, 16}}}},
       {kTf32, {{{16, 8, 4}, {16, 8, 8}}}},
+      {kE4m3, {{{16, 8, 16}, {16, 8, 32}}}},
       {kF64, {{{8, 8, 4}, {16, 8, 4}, {16, 8, 8}, {16, 8, 16}}}},
       {kS8, {{{8, 8, 16}, {16, 8, 16}, {16, 8, 32}}}},
       {kS4, {{{8, 8, 32}, {16, 8, 32}, {16, 8, 64}}}},
       {kB1, {{{8, 8, 128}, {16, 8, 128}, {16, 8, 256}}}},
   };
-  const MatrixType listed = type == kU8 ? kS8 : type == kU4 ? kS4 : type;
+  const MatrixType listed = type == kU8 ? kS8 : type == kU4 ? kS4 : type == kE5m2 ? kE4m3 : type;
   const auto find = [&](const auto& rows) {
     return std::ranges::any_of(rows, [&](const Row& row) {
       return row.type == listed && shape.m != 0 &&
@@ -118,7 +121,7 @@ bool are_types_of_product(const MatrixProduct& p) {
   const auto both = [&](MatrixType one, MatrixType other) {
     return (p.a == one || p.a == other) && (p.b == one || p.b == other);
   };
-  if (both(kF16, kF16)) return is_half_or_float(p.c) && is_half_or_float(p.d);
+  if (both(kF16, kF16) || both(kE4m3, kE5m2)) return is_half_or_float(p.c) && is_half_or_float(p.d);
   if (both(kBf16, kBf16) || both(kTf32, kTf32)) return accumulates(kF32);
   if (both(kF64, kF64)) return accumulates(kF64);
   return (both(kS8, kU8) || both(kS4, kU4) || both(kB1, kB1)) && accumulates(kS32);

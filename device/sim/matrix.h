@@ -17,6 +17,8 @@ enum class MatrixType : std::uint8_t {
   kF16,
   kBf16,
   kTf32,
+  kE4m3,
+  kE5m2,
   kF32,
   kF64,
   kS8,
@@ -125,6 +127,8 @@ struct FragmentPlace {
       return 16;
     case MatrixType::kF64:
       return 64;
+    case MatrixType::kE4m3:
+    case MatrixType::kE5m2:
     case MatrixType::kS8:
     case MatrixType::kU8:
       return 8;

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 
 namespace slate::sim::test {
 namespace {
@@ -70,6 +72,13 @@ std::vector<MatrixCase> mma_cases() {
   add_each(cases, {{8, 8, 4}}, {.a = "f16", .b = "f16", .c = "f16", .d = "f32"});
   add_each(cases, {{16, 8, 8}, {16, 8, 16}}, {.a = "bf16", .b = "bf16", .c = "f32", .d = "f32"});
   add_each(cases, {{16, 8, 4}, {16, 8, 8}}, {.a = "tf32", .b = "tf32", .c = "f32", .d = "f32"});
+  for (const char* const a : {"e4m3", "e5m2"}) {
+    for (const char* const b : {"e4m3", "e5m2"}) {
+      for (const char* const sum : {"f16", "f32"}) {
+        add_each(cases, {{16, 8, 16}, {16, 8, 32}}, {.a = a, .b = b, .c = sum, .d = sum});
+      }
+    }
+  }
   add_each(cases, {{8, 8, 4}, {16, 8, 4}, {16, 8, 8}, {16, 8, 16}},
            {.a = "f64", .b = "f64", .c = "f64", .d = "f64"});
   for (const char* const a : {"s", "u"}) {
@@ -124,9 +133,9 @@ std::vector<MatrixCase> wmma_cases() {
 }
 
 unsigned bits_of_type(const std::string& type) {
-  return type == "tf32"
-             ? 32
-             : static_cast<unsigned>(std::stoul(type.substr(type.find_first_of("123468"))));
+  if (type == "tf32") return 32;
+  if (is_fp8(type)) return 8;
+  return static_cast<unsigned>(std::stoul(type.substr(type.find_first_of("0123456789"))));
 }
 
 unsigned register_bytes(const std::string& type) {
@@ -137,7 +146,16 @@ unsigned fragment_registers(const std::string& type, unsigned elements) {
   return elements * bits_of_type(type) / (32 * 8 * register_bytes(type));
 }
 
+bool is_fp8(const std::string& type) {
+  return type == "e4m3" || type == "e5m2";
+}
+
 std::uint64_t encode_element(const std::string& type, int value) {
+  if (is_fp8(type)) {
+    std::uint64_t code = 0;
+    while (decode_element(type, code) != value) ++code;
+    return code;
+  }
   if (type == "f16") return std::bit_cast<std::uint16_t>(static_cast<Half>(value));
   const auto single = std::bit_cast<std::uint32_t>(static_cast<float>(value));
   if (type == "bf16") return single >> 16;
@@ -147,6 +165,14 @@ std::uint64_t encode_element(const std::string& type, int value) {
 }
 
 double decode_element(const std::string& type, std::uint64_t bits) {
+  if (is_fp8(type)) {
+    const int mantissa_bits = type == "e4m3" ? 3 : 2, least = type == "e4m3" ? -6 : -14;
+    const auto field = static_cast<int>(bits & 0x7f) >> mantissa_bits;
+    const auto mantissa = static_cast<int>(bits & ((1u << mantissa_bits) - 1));
+    const int whole = field != 0 ? mantissa + (1 << mantissa_bits) : mantissa;
+    const double x = std::ldexp(whole, least + std::max(field - 1, 0) - mantissa_bits);
+    return bits & 0x80 ? -x : x;
+  }
   if (type == "f16")
     return static_cast<double>(std::bit_cast<Half>(static_cast<std::uint16_t>(bits)));
   if (type == "bf16") return std::bit_cast<float>(static_cast<std::uint32_t>(bits << 16));

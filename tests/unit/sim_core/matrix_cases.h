@@ -31,6 +31,7 @@ std::vector<MatrixCase> mma_cases();
 std::vector<MatrixCase> wmma_cases();
 
 unsigned bits_of_type(const std::string& type);
+bool is_fp8(const std::string& type);
 /// 4 or 8: bytes of a register that holds elements of `type`.
 unsigned register_bytes(const std::string& type);
 /// Registers of a fragment of `elements` elements in all lanes.

@@ -20,7 +20,7 @@ constexpr std::size_t kOutputBytes = kTileBytes;
 constexpr int kRuns = 20;
 
 bool is_narrow_float(const std::string& type) {
-  return type == "f16" || type == "bf16" || type == "tf32";
+  return type == "f16" || type == "bf16" || type == "tf32" || is_fp8(type);
 }
 
 class MatrixGpuTest : public testing::Test {
@@ -86,6 +86,10 @@ class MatrixGpuTest : public testing::Test {
                      std::exp2(std::uniform_int_distribution<int>(-6, 3)(generator_));
     __extension__ using Half = _Float16;
     if (type == "f16") return std::bit_cast<std::uint16_t>(static_cast<Half>(x));
+    if (is_fp8(type)) {  // codes below that of 8
+      const auto magnitude = std::uniform_int_distribution<std::uint32_t>(0, 0x47)(generator_);
+      return magnitude | (generator_() & 0x80);
+    }
     if (type == "f64") return std::bit_cast<std::uint64_t>(x);
     const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(x));
     return type == "bf16" ? bits >> 16 : bits;
@@ -138,8 +142,8 @@ TEST_F(MatrixGpuTest, OtherSumsAreNear) {
         if (ours == 0 && theirs == 0) continue;  // between the registers, for the most part
         ++all;
         equal += ours == theirs;
-        // Seventeen terms of less than 64, each cut at 2^-24 of that or so.
-        const double bound = test.d == "f16" ? 1 : 0x1p-12;
+        // Seventeen terms of less than 64, or 33 with fp8, each cut at its part of that.
+        const double bound = test.d == "f16" || is_fp8(test.a) ? 1 : 0x1p-12;
         ASSERT_NEAR(decode_element(test.d, ours), decode_element(test.d, theirs), bound)
             << test.name();
       }

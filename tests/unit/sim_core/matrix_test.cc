@@ -257,6 +257,40 @@ TEST(MatrixNumbersTest, SaturationEndsAtTheLargestNumber) {
   }
 }
 
+TEST(MatrixNumbersTest, SumsOfFp8KeepThirteenBits) {
+  const MatrixCase test{.a = "e4m3", .b = "e4m3", .c = "f32", .d = "f32", .m = 16, .n = 8, .k = 32};
+  Machine machine;
+  *machine.memory.at<std::uint64_t>(0) = encode_element("e4m3", 1);
+  *machine.memory.at<std::uint64_t>(kFragmentBytes) = encode_element("e4m3", 1);
+  *machine.memory.at<float>(2 * kFragmentBytes) = 0x1p-13f + 0x1p-14f;
+  const Outcome outcome = machine.run(mma_kernel(test));
+  ASSERT_TRUE(outcome.ok()) << outcome.message();
+  EXPECT_EQ(*machine.memory.at<float>(1u << 20), 1 + 0x1p-13f);
+}
+
+TEST(MatrixTest, WhatTheManualDoesNotListIsNotKnown) {
+  const char* const kUnknown[] = {
+      "mma.sync.aligned.m16n8k8.col.row.f32.f16.f16.f32 {%f1,%f2,%f3,%f4}, {%r1,%r2}, {%r3}, "
+      "{%f1,%f2,%f3,%f4};",
+      "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f1,%f2,%f3,%f4}, {%r1}, {%r3}, "
+      "{%f1,%f2,%f3,%f4};",
+      "mma.sync.aligned.m16n8k4.row.col.f32.f16.f16.f32 {%f1,%f2,%f3,%f4}, {%r1}, {%r3}, "
+      "{%f1,%f2,%f3,%f4};",
+      "mma.sync.aligned.m16n8k8.row.col.f32.f16.bf16.f32 {%f1,%f2,%f3,%f4}, {%r1,%r2}, {%r3}, "
+      "{%f1,%f2,%f3,%f4};",
+      "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1,%f2,%f3,%f4}, {%r1,%r2}, "
+      "{%r3,%r4}, {%f1,%f2,%f3,%f4}, %r5, 0;",
+      "wmma.load.a.sync.aligned.row.m16n16k8.f16 {%r1,%r2,%r3,%r4}, [%rd1], 8;",
+      "wmma.load.a.sync.aligned.col.m8n8k32.s4 {%r1}, [%rd1], 32;",
+      "ldmatrix.sync.aligned.m8n16.x1.shared.b8 {%r1}, [%r2];"};
+  for (const char* const text : kUnknown) {
+    Machine machine;
+    const Outcome outcome = machine.run(entry(text));
+    ASSERT_FALSE(outcome.ok()) << text;
+    EXPECT_EQ(outcome.error->code, ErrorCode::kIllegalInstruction) << outcome.message();
+  }
+}
+
 // Sixteen rows of eight numbers of 16 bits in shared memory, each 256 * row + column, 32 bytes
 // apart.
 constexpr const char* kRows = R"(
