@@ -1,0 +1,27 @@
+// Settled sums: a module in which no assembler may choose any more whether a multiplication and an
+// addition become one instruction. What ptxas would fuse in the program's own text is written as a
+// fused multiply-add, and every other sum names its rounding. The forms of such a module compute
+// the same bits whatever stands around their code. Text in, text out, any thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "injector/ptx/module.h"
+
+namespace slate::injector {
+
+struct SettledModule {
+  std::string ptx;
+  /// By index into Module::functions: sums are left to the assembler, for no text says what ptxas
+  /// makes of them (Contraction::open).
+  std::vector<bool> open;
+};
+
+/// Settles the functions with `which`, by index into Module::functions. kInternal if the pass
+/// contradicts itself.
+Result<SettledModule> settle_sums(const ptx::Module& module, const std::vector<bool>& which);
+
+}  // namespace slate::injector
