@@ -1,43 +1,21 @@
 #include "tools/elf_file.h"
 
-#include <elf.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cstring>
-#include <optional>
+#include <cstdint>
+#include <string_view>
 
+#include "base/elf.h"
 #include "base/unique_fd.h"
 
 namespace slate::tools {
 namespace {
 
-using Bytes = std::span<const std::byte>;
-
-/// A T at `offset`, if the file is long enough.
-template <typename T>
-std::optional<T> read_at(Bytes file, std::uint64_t offset) {
-  if (offset > file.size() || file.size() - offset < sizeof(T)) return std::nullopt;
-  T value;
-  std::memcpy(&value, file.data() + offset, sizeof(T));
-  return value;
-}
-
-Bytes part_of(Bytes file, std::uint64_t offset, std::uint64_t size) {
-  if (offset > file.size() || file.size() - offset < size) return {};
-  return file.subspan(offset, size);
-}
-
-/// The NUL-terminated text at `offset` of a string table; empty if there is none.
-std::string_view text_at(Bytes table, std::uint64_t offset) {
-  if (offset >= table.size()) return {};
-  const auto* begin = reinterpret_cast<const char*>(table.data()) + offset;
-  const std::size_t most = table.size() - offset;
-  const std::size_t length = strnlen(begin, most);
-  return length < most ? std::string_view(begin, length) : std::string_view();
-}
+using elf::read_at;
+using elf::text_at;
 
 /// A function that the CUDA runtime defines and only it.
 bool is_runtime_symbol(std::string_view name) {
@@ -47,39 +25,32 @@ bool is_runtime_symbol(std::string_view name) {
 
 class Inspector {
  public:
-  Inspector(Bytes file, const Elf64_Ehdr& header) : file_(file), header_(header) {}
+  explicit Inspector(elf::Bytes file) : sections_(elf::sections_of(file)) {}
 
   ElfFacts inspect() {
     facts_.is_elf = true;
-    for (std::uint64_t i = 0; i < header_.e_shnum; ++i) {
-      const auto section = section_at(i);
-      if (!section) break;
-      look_at(*section);
-    }
+    for (const elf::Section& section : sections_) look_at(section);
     return std::move(facts_);
   }
 
  private:
-  std::optional<Elf64_Shdr> section_at(std::uint64_t index) const {
-    return read_at<Elf64_Shdr>(file_, header_.e_shoff + index * sizeof(Elf64_Shdr));
+  elf::Bytes strings_of(const elf::Section& section) const {
+    const std::uint32_t strings = section.header.sh_link;
+    return strings < sections_.size() ? sections_[strings].bytes : elf::Bytes();
   }
 
-  Bytes strings_of(std::uint64_t index) const {
-    const auto section = section_at(index);
-    if (!section || section->sh_type == SHT_NOBITS) return {};
-    return part_of(file_, section->sh_offset, section->sh_size);
+  void look_at(const elf::Section& section) {
+    if (section.name == ".nv_fatbin" || section.name == "__nv_relfatbin") {
+      facts_.has_fat_binary = true;
+    }
+    const std::uint32_t type = section.header.sh_type;
+    if (type == SHT_DYNAMIC) read_dynamic(section);
+    if (type == SHT_SYMTAB || type == SHT_DYNSYM) read_symbols(section);
   }
 
-  void look_at(const Elf64_Shdr& section) {
-    const auto name = text_at(strings_of(header_.e_shstrndx), section.sh_name);
-    if (name == ".nv_fatbin" || name == "__nv_relfatbin") facts_.has_fat_binary = true;
-    if (section.sh_type == SHT_DYNAMIC) read_dynamic(section);
-    if (section.sh_type == SHT_SYMTAB || section.sh_type == SHT_DYNSYM) read_symbols(section);
-  }
-
-  void read_dynamic(const Elf64_Shdr& section) {
-    const Bytes entries = part_of(file_, section.sh_offset, section.sh_size);
-    const Bytes strings = strings_of(section.sh_link);
+  void read_dynamic(const elf::Section& section) {
+    const elf::Bytes entries = section.bytes;
+    const elf::Bytes strings = strings_of(section);
     bool rpath = false;
     bool runpath = false;
     for (std::uint64_t at = 0; at + sizeof(Elf64_Dyn) <= entries.size(); at += sizeof(Elf64_Dyn)) {
@@ -94,9 +65,9 @@ class Inspector {
     facts_.has_rpath = rpath && !runpath;
   }
 
-  void read_symbols(const Elf64_Shdr& section) {
-    const Bytes entries = part_of(file_, section.sh_offset, section.sh_size);
-    const Bytes strings = strings_of(section.sh_link);
+  void read_symbols(const elf::Section& section) {
+    const elf::Bytes entries = section.bytes;
+    const elf::Bytes strings = strings_of(section);
     for (std::uint64_t at = 0; at + sizeof(Elf64_Sym) <= entries.size(); at += sizeof(Elf64_Sym)) {
       const auto symbol = *read_at<Elf64_Sym>(entries, at);
       if (symbol.st_shndx == SHN_UNDEF) continue;
@@ -104,8 +75,7 @@ class Inspector {
     }
   }
 
-  const Bytes file_;
-  const Elf64_Ehdr header_;
+  const std::vector<elf::Section> sections_;
   ElfFacts facts_;
 };
 
@@ -122,18 +92,7 @@ bool ElfFacts::carries_runtime() const {
 }
 
 ElfFacts inspect_elf(std::span<const std::byte> file) {
-  const auto header = read_at<Elf64_Ehdr>(file, 0);
-  if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
-      header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB) {
-    return {};
-  }
-  // The section table must lie in the file, so that the sums below cannot wrap.
-  if (header->e_shentsize != sizeof(Elf64_Shdr) || header->e_shoff > file.size()) {
-    ElfFacts facts;
-    facts.is_elf = true;
-    return facts;
-  }
-  return Inspector(file, *header).inspect();
+  return elf::is_elf(file) ? Inspector(file).inspect() : ElfFacts{};
 }
 
 Result<ElfFacts> inspect_elf_file(const std::string& path) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "injector/analysis/contraction.h"
 #include "injector/analysis/control_flow.h"
 #include "injector/analysis/uniformity.h"
 
@@ -33,9 +34,10 @@ const Operand* lanes_of(const Instruction& instruction) {
 class EntryJudge {
  public:
   EntryJudge(const ptx::Module& module, const std::vector<FunctionFacts>& facts,
-             std::uint32_t index)
+             const std::vector<LooseMeeting>& meetings, std::uint32_t index)
       : module_(module),
         all_facts_(facts),
+        meetings_(meetings),
         function_(module.functions[index]),
         facts_(facts[index]) {
     result_.function = index;
@@ -50,6 +52,7 @@ class EntryJudge {
     judge_features();
     judge_room();
     judge_control_flow();
+    judge_sums();
     return std::move(result_);
   }
 
@@ -202,6 +205,22 @@ class EntryJudge {
     if (aligned(result_.parameter_bytes, 8) + added <= most) return std::nullopt;
     return fmt::format("its {} bytes of parameters leave no room for slate's {}: {} are the most{}",
                        result_.parameter_bytes, added, most, is_old ? " before PTX 8.1" : "");
+  }
+
+  /// Functions may become a part of the kernel, so that a product of one meets a sum of another.
+  void judge_sums() {
+    LooseMeeting all = meetings_[result_.function];
+    for (const std::uint32_t callee : reachable_functions()) {
+      const LooseMeeting& called = meetings_[callee];
+      if (all.line == 0) all.line = called.line;
+      if (all.first_sum == 0) all.first_sum = called.first_sum;
+      all.sums |= called.sums;
+      all.products |= called.products;
+    }
+    if (all.line == 0 && result_.calls && (all.sums & all.products) != 0) all.line = all.first_sum;
+    if (all.line == 0) return;
+    result_.may_fuse =
+        at(all.line, "an assembler may make one instruction of this addition and a multiplication");
   }
 
   // --- Who leaves while who goes on
@@ -392,6 +411,7 @@ class EntryJudge {
 
   const ptx::Module& module_;
   const std::vector<FunctionFacts>& all_facts_;
+  const std::vector<LooseMeeting>& meetings_;
   const ptx::Function& function_;
   const FunctionFacts& facts_;
   std::uint32_t callee_barrier_line_ = 0;
@@ -418,10 +438,13 @@ ModuleAnalysis analyse(const ptx::Module& module, OwnNames names) {
   ModuleAnalysis analysis;
   analysis.functions = collect_facts(module);
   const std::string reason = judge_module(module, names);
+  std::vector<LooseMeeting> meetings;
+  meetings.reserve(module.functions.size());
+  for (const ptx::Function& function : module.functions) meetings.push_back(find_meeting(function));
   for (std::uint32_t i = 0; i < module.functions.size(); ++i) {
     const ptx::Function& function = module.functions[i];
     if (!function.is_entry || !function.has_body) continue;
-    analysis.entries.push_back(EntryJudge(module, analysis.functions, i).judge(reason));
+    analysis.entries.push_back(EntryJudge(module, analysis.functions, meetings, i).judge(reason));
   }
   return analysis;
 }

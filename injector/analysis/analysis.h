@@ -28,6 +28,9 @@ struct EntryAnalysis {
   Verdict profile;
   /// What the profile form runs without counting it; empty: it counts all.
   std::string uncounted;
+  /// Why an assembler may choose what bits the kernel computes (analysis/contraction.h); empty: it
+  /// may not.
+  std::string may_fuse;
 
   /// Threads may leave the kernel while others go on to a barrier: the worker form must count those
   /// who are left ("exit drain").

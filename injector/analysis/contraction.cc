@@ -150,6 +150,8 @@ class ContractionFinder {
     std::uint32_t definitions = 0, reads = 0;  // in the function
     std::uint32_t reads_since = 0;             // its last definition in this chain
     std::uint32_t version = 0;                 // counts definitions of a chain
+    std::uint32_t chain = kNone;               // of its first definition
+    bool stays_in_chain = false;               // named in no other, and written first
     std::uint32_t product = kNone;             // that it holds
     bool negated = false;                      // it holds the negative
     bool fixed = false;                        // it holds the same wherever it is read
@@ -193,12 +195,26 @@ class ContractionFinder {
 
   void count_mentions() {
     for (const ptx::Variable& variable : function_.variables) ++names_[variable.name];
-    for (const Instruction& instruction : function_.instructions) {
-      for_each_read(instruction, [&](const Operand& operand) { ++at(operand).reads; });
-      for_each_result(instruction, [&](const Operand& operand) {
-        if (Register* its = local(operand)) ++its->definitions;
-      });
+    for (std::uint32_t c = 0; c < chains_.size(); ++c) {
+      for (const std::uint32_t index : chains_[c]) count_mentions(function_.instructions[index], c);
     }
+  }
+
+  void count_mentions(const Instruction& instruction, std::uint32_t chain) {
+    for_each_read(instruction, [&](const Operand& operand) {
+      Register& its = at(operand);
+      ++its.reads;
+      its.stays_in_chain = its.stays_in_chain && its.chain == chain;
+    });
+    for_each_result(instruction, [&](const Operand& operand) {
+      Register* const its = local(operand);
+      if (its == nullptr) return;
+      if (its->definitions++ == 0 && its->reads == 0) {
+        its->chain = chain;
+        its->stays_in_chain = !instruction.guard && operand.component == 0;
+      }
+      its->stays_in_chain = its->stays_in_chain && its->chain == chain;
+    });
   }
 
   /// What a register with one definition holds is known wherever it is read.
@@ -288,7 +304,7 @@ class ContractionFinder {
     // Reads elsewhere may be of the same value.
     for (const std::uint32_t index : held_) {
       Register& its = registers_[index];
-      if (its.product != kNone && its.reads != its.reads_since) {
+      if (its.product != kNone && !its.stays_in_chain && its.reads != its.reads_since) {
         products_[its.product].escapes = true;
       }
       its.product = kNone;

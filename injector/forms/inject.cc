@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 
 #include "injector/forms/block_index.h"
 #include "injector/forms/late_exits.h"
 #include "injector/forms/profile.h"
+#include "injector/forms/settled_sums.h"
 #include "injector/forms/shared_copies.h"
 #include "injector/forms/slice.h"
 #include "injector/forms/worker.h"
@@ -84,6 +86,7 @@ class Injector {
   Result<void> add_forms(EntryAnalysis& entry) {
     KernelForms forms;
     forms.name = entry.name;
+    forms.sm = module_.sm;
     if (options_.worker && entry.worker.legal()) {
       if (const auto done = add_workers(entry, forms); !done) return done;
     }
@@ -151,6 +154,38 @@ class Injector {
   bool needs_functions_ = false;
 };
 
+/// By index into Module::functions: kernels of which an assembler may choose the bits, and what
+/// kernels may call.
+std::vector<bool> functions_to_settle(const ptx::Module& module, const ModuleAnalysis& analysis) {
+  std::vector<bool> which(module.functions.size(), false);
+  bool any = false;
+  for (const EntryAnalysis& entry : analysis.entries) {
+    which[entry.function] = !entry.may_fuse.empty();
+    any |= which[entry.function];
+  }
+  for (std::size_t i = 0; any && i < which.size(); ++i) {
+    const ptx::Function& function = module.functions[i];
+    if (!function.is_entry && function.has_body) which[i] = true;
+  }
+  return which;
+}
+
+/// Notes on the kernels of a settled module what their own text says.
+void note_sums(const ptx::Module& module, const ModuleAnalysis& before,
+               const std::vector<bool>& open, std::vector<KernelForms>& kernels) {
+  bool called_open = false;  // in a function, whoever calls it
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    called_open |= open[i] && !module.functions[i].is_entry;
+  }
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    const EntryAnalysis& entry = before.entries[i];
+    kernels[i].analysis.name = entry.name;
+    kernels[i].analysis.may_fuse = entry.may_fuse;
+    kernels[i].sums_open =
+        !entry.may_fuse.empty() && (open[entry.function] || (entry.calls && called_open));
+  }
+}
+
 }  // namespace
 
 Result<ModuleAnalysis> judge(const ptx::Module& module) {
@@ -161,7 +196,18 @@ Result<ModuleAnalysis> judge(const ptx::Module& module) {
 }
 
 Result<InjectedModule> inject(const ptx::Module& module, const InjectOptions& options) {
-  return Injector(module, options).run();
+  if (!options.settle_sums) return Injector(module, options).run();
+  const ModuleAnalysis before = analyse(module);
+  const std::vector<bool> unsettled = functions_to_settle(module, before);
+  if (std::ranges::find(unsettled, true) == unsettled.end()) return Injector(module, options).run();
+  const auto settled = settle_sums(module, unsettled);
+  if (!settled) return std::unexpected(settled.error());
+  const auto parsed = ptx::parse(settled->ptx, ptx::ParseLimits::for_text(settled->ptx.size()));
+  if (!parsed) return std::unexpected(parsed.error());
+  auto injected = Injector(**parsed, options).run();
+  if (!injected) return injected;
+  note_sums(module, before, settled->open, injected->kernels);
+  return injected;
 }
 
 }  // namespace slate::injector

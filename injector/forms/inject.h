@@ -29,13 +29,17 @@ struct InjectOptions {
   bool worker = true;
   bool slice = true;
   bool profile = false;
+  /// For a device that runs what an assembler makes of the text: kernels with
+  /// EntryAnalysis::may_fuse are settled first (settled_sums.h), the native one included.
+  bool settle_sums = false;
   /// By kernel: the most registers its worker form may use.
   std::map<std::string, RegisterLimit, std::less<>> most_registers;
 };
 
 struct KernelForms {
   std::string name;
-  std::string worker;  // the entry's name; empty where the form was not asked for or is not legal
+  std::uint32_t sm = 0;  // of the text's target
+  std::string worker;    // the entry's name; empty where the form was not asked for or is not legal
   /// The worker form with the kernel's shared memory once: for blocks of so few threads that twice
   /// as much would cost blocks on an SM. Same protocol, so that one can take over from the other.
   /// Empty where `worker` never costs any.
@@ -43,6 +47,8 @@ struct KernelForms {
   std::string slice;
   std::string profile;
   std::vector<Work> work;  // of the profile form, by counter; see launch_work()
+  /// Sums are left to the assembler although it was to be settled.
+  bool sums_open = false;
   EntryAnalysis analysis;  // its `name` is a view into the module
 };
 

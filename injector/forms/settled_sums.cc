@@ -54,7 +54,9 @@ class FunctionSettler {
   }
 
   void name_rounding(const Instruction& instruction) {
-    if (loose_sum(instruction).empty() && loose_product(instruction).empty()) return;
+    // A loose product does not join a sum that rounds by itself; sums that are left open it might.
+    const bool is_product = !contraction_.open.empty() && !loose_product(instruction).empty();
+    if (loose_sum(instruction).empty() && !is_product) return;
     const auto at =
         instruction.opcode_span.begin + static_cast<std::uint32_t>(instruction.opcode.size());
     edits_.push_back(ptx::insert_at(at, ".rn"));

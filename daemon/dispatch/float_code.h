@@ -1,0 +1,48 @@
+// Whether the rewritten forms of a kernel compute the bits of the program's own machine code, where
+// an assembler chooses which multiplications and additions become one instruction
+// (docs/injector.md, "Bits"). Reads cubins, which may be anything: bounds-checked, linear. Pure
+// functions, any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "injector/forms/inject.h"
+
+namespace slate::daemon {
+
+/// What the floating-point instructions of two entries say of each other.
+enum class FloatMatch : std::uint8_t {
+  kSameCode,   // the same machine code, byte for byte
+  kSameCount,  // as many multiplications, and as many fused multiply-adds, of each type
+  kDiffers,
+  kUnknown,  // one of the entries is not there, or is no code that is understood
+};
+
+/// An entry of a cubin.
+struct CodeEntry {
+  std::span<const std::byte> cubin;
+  std::string_view name;
+};
+
+FloatMatch match_float_code(const CodeEntry& one, const CodeEntry& other);
+
+/// 90 for code for sm_90; 0 for what is no machine code.
+std::uint32_t architecture_of(std::span<const std::byte> cubin);
+
+/// Why `form`, an entry, must not stand for the kernel's own machine code in `native`; empty: it
+/// may. `forms` is the machine code of an InjectedModule that was made with
+/// InjectOptions::settle_sums. It has the kernel's own entry too if
+/// needs_own_entry().
+std::string why_bits_may_differ(const injector::KernelForms& kernel, std::string_view form,
+                                std::span<const std::byte> native,
+                                std::span<const std::byte> forms);
+
+/// Whether why_bits_may_differ() compares `native` with what the assembler makes of the kernel's
+/// text: for other kernels that need not be compiled.
+bool needs_own_entry(const injector::KernelForms& kernel, std::span<const std::byte> native);
+
+}  // namespace slate::daemon
