@@ -1,9 +1,12 @@
 #include "daemon/engine/module_variables.h"
 
-#include <algorithm>
-#include <limits>
+#include <elf.h>
 
-#include "base/elf.h"
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <string_view>
 
 namespace slate::daemon {
 namespace {
@@ -23,6 +26,23 @@ std::uint64_t sum(std::uint64_t a, std::uint64_t b) {
              : a + b;
 }
 
+template <typename T>
+std::optional<T> read(std::span<const std::byte> bytes, std::uint64_t offset) {
+  if (offset > bytes.size() || bytes.size() - offset < sizeof(T)) return std::nullopt;
+  T value;
+  std::memcpy(&value, bytes.data() + offset, sizeof(T));
+  return value;
+}
+
+/// A name of the table of strings, which ends with its zero or the image.
+std::string_view name_at(std::span<const std::byte> image, const Elf64_Shdr& strings,
+                         std::uint32_t offset) {
+  if (strings.sh_offset > image.size() || offset >= image.size() - strings.sh_offset) return {};
+  const auto rest = image.subspan(strings.sh_offset + offset);
+  const auto end = std::ranges::find(rest, std::byte{0});
+  return {reinterpret_cast<const char*>(rest.data()), static_cast<std::size_t>(end - rest.begin())};
+}
+
 }  // namespace
 
 std::uint64_t variable_bytes(const ptx::Module& module) {
@@ -39,11 +59,26 @@ std::uint64_t variable_bytes(const ptx::Module& module) {
 }
 
 std::uint64_t variable_bytes(std::span<const std::byte> cubin) {
+  const auto header = read<Elf64_Ehdr>(cubin, 0);
+  if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) return 0;
+  const auto section_at = [&](std::uint64_t index) {
+    return read<Elf64_Shdr>(cubin, sum(header->e_shoff, index * sizeof(Elf64_Shdr)));
+  };
+  const auto first = section_at(0);
+  if (!first) return 0;
+  // More than 65,279 sections are counted in the first one.
+  const std::uint64_t count = header->e_shnum != 0 ? header->e_shnum : first->sh_size;
+  const auto strings =
+      section_at(header->e_shstrndx != SHN_XINDEX ? header->e_shstrndx : first->sh_link);
+  if (!strings) return 0;
   std::uint64_t bytes = 0;
-  for (const elf::Section& section : elf::sections_of(cubin)) {
+  for (std::uint64_t i = 1; i < count; ++i) {
+    const auto section = section_at(i);
+    if (!section) break;
     // Bank 3 is the program's __constant__; the other banks are the compiler's, and small.
-    if (section.name.starts_with(".nv.global") || section.name.starts_with(".nv.constant3"))
-      bytes = sum(bytes, section.header.sh_size);
+    const std::string_view name = name_at(cubin, *strings, section->sh_name);
+    if (name.starts_with(".nv.global") || name.starts_with(".nv.constant3"))
+      bytes = sum(bytes, section->sh_size);
   }
   return bytes;
 }
