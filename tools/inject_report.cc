@@ -102,6 +102,7 @@ json kernel_json(const KernelReport& kernel) {
           {"worker", verdict_json(analysis.worker)},
           {"slice", verdict_json(analysis.slice)},
           {"profile", verdict_json(analysis.profile)},
+          {"may_fuse", analysis.may_fuse.empty() ? json() : json(analysis.may_fuse)},
           {"late_exits", analysis.late_exits},
           {"drains", analysis.drains},
           {"whole_rows", analysis.needs_whole_rows},

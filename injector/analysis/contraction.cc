@@ -272,7 +272,8 @@ class ContractionFinder {
     const bool hidden = type.empty();
     if (hidden) type = hidden_product(instruction);
     const auto& operands = instruction.operands;
-    if (type.empty() || instruction.guard || operands.size() < (hidden ? 2 : 3) ||
+    if (type.empty() || instruction.guard ||
+        operands.size() != (instruction.opcode == "rcp" ? 2 : 3) ||
         !is_register(function_, operands[0])) {
       return std::nullopt;
     }
@@ -360,7 +361,8 @@ class ContractionFinder {
     const Instruction& instruction = function_.instructions[index];
     Product& product = products_[its.product];
     const Place& there = places_[product.instruction];
-    if ((!product.constant && there.region != places_[index].region) ||
+    if (instruction.operands.size() != 3 ||
+        (!product.constant && there.region != places_[index].region) ||
         product.type != loose_sum(instruction) ||
         instruction.has("ftz") != function_.instructions[product.instruction].has("ftz")) {
       return false;

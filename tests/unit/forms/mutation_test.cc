@@ -71,7 +71,8 @@ TEST(MutationTest, DamagedModulesAreInjectedOrRefused) {
     const std::string text = mutate(kernels[random() % kernels.size()], random);
     const auto module = ptx::parse(text);
     if (!module) continue;
-    const auto injected = inject(**module, {.profile = true, .most_registers = {}});
+    const auto injected =
+        inject(**module, {.profile = true, .settle_sums = i % 2 == 0, .most_registers = {}});
     if (!injected) {
       EXPECT_EQ(injected.error().code, ErrorCode::kInternal) << text;
       continue;

@@ -91,6 +91,18 @@ TEST(SettledSumsTest, OpenSumsStayAndOtherProductsKeepOutOfThem) {
                                  "add.f32 %f4, %f3, %f6;\n\tadd.rn.f32 %f7, %f6, %f1;\n"));
 }
 
+TEST(SettledSumsTest, WhatDoesNotAssembleIsNotMadeMoreOf) {
+  for (const char* broken :
+       {"mul.f32 %f3, %f1, %f2; add.f32 %f4, %f3;", "mul.f32 %f3, %f1; add.f32 %f4, %f3, %f1;",
+        "mul.f32 %f3, %f1, %f2; add.f32 %f3;", "mul.f32; add.f32;", "add.f32 %f4, %f3, %f3, %f3;",
+        "mul.f32 %f3, [%f1], %f2; add.f32 %f4, %f3, {%f1, %f2};", "rcp.approx.f32 %f3;",
+        "mul.f32 %f3, 0f40000000, 0f40000000; add.f32 %f4, %f3, %f1;"}) {
+    const auto module = ptx::parse(kernel(broken));
+    if (!module) continue;
+    EXPECT_TRUE(settle_sums(**module, {true})) << broken;
+  }
+}
+
 TEST(SettledSumsTest, NoLooseSumIsLeftWhereNothingIsOpen) {
   const Settled settled = settle(
       kernel("\tmul.f32 %f3, %f1, %f2;\n\tadd.f32 %f4, %f3, %f5;\n\tmul.f32 %f6, %f4, %f4;\n\t"
