@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/elf.h"
+
 namespace slate::tools {
 namespace {
 
@@ -130,6 +132,28 @@ TEST(ElfFileTest, DamagedFilesAreSurvived) {
     }
     // Whatever it finds, it must not read outside; the sanitizer watches.
     EXPECT_LE(inspect(damaged).needed.size(), 1000u);
+  }
+}
+
+TEST(ElfFileTest, OneLongNameOfManySectionsIsNotReadForEach) {
+  constexpr std::uint64_t kName = 8 << 20, kSections = 60000;  // 480 GB of names
+  Elf64_Ehdr header{};
+  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_ident[EI_CLASS] = ELFCLASS64;
+  header.e_ident[EI_DATA] = ELFDATA2LSB;
+  header.e_shentsize = sizeof(Elf64_Shdr);
+  header.e_shnum = kSections;
+  header.e_shoff = sizeof(header) + kName;
+  std::vector<Elf64_Shdr> sections(kSections);
+  sections[0].sh_type = SHT_STRTAB;
+  sections[0].sh_offset = sizeof(header);
+  sections[0].sh_size = kName;
+  for (const bool ends : {true, false}) {
+    std::string file(reinterpret_cast<const char*>(&header), sizeof(header));
+    file.append(kName, 'x');
+    if (ends) file.back() = '\0';
+    file.append(reinterpret_cast<const char*>(sections.data()), kSections * sizeof(Elf64_Shdr));
+    EXPECT_EQ(elf::sections_of(std::as_bytes(std::span(file))).size(), kSections);
   }
 }
 
