@@ -34,13 +34,14 @@ std::optional<T> read(std::span<const std::byte> bytes, std::uint64_t offset) {
   return value;
 }
 
-/// A name of the table of strings, which ends with its zero or the image.
-std::string_view name_at(std::span<const std::byte> image, const Elf64_Shdr& strings,
-                         std::uint32_t offset) {
-  if (strings.sh_offset > image.size() || offset >= image.size() - strings.sh_offset) return {};
+/// Whether the name at an offset of the table of strings begins so. Names are not looked at any
+/// further: a stranger's may be as long as the image, and one for all sections.
+bool name_begins(std::span<const std::byte> image, const Elf64_Shdr& strings, std::uint32_t offset,
+                 std::string_view beginning) {
+  if (strings.sh_offset > image.size() || offset >= image.size() - strings.sh_offset) return false;
   const auto rest = image.subspan(strings.sh_offset + offset);
-  const auto end = std::ranges::find(rest, std::byte{0});
-  return {reinterpret_cast<const char*>(rest.data()), static_cast<std::size_t>(end - rest.begin())};
+  return rest.size() >= beginning.size() &&
+         std::memcmp(rest.data(), beginning.data(), beginning.size()) == 0;
 }
 
 }  // namespace
@@ -76,9 +77,10 @@ std::uint64_t variable_bytes(std::span<const std::byte> cubin) {
     const auto section = section_at(i);
     if (!section) break;
     // Bank 3 is the program's __constant__; the other banks are the compiler's, and small.
-    const std::string_view name = name_at(cubin, *strings, section->sh_name);
-    if (name.starts_with(".nv.global") || name.starts_with(".nv.constant3"))
-      bytes = sum(bytes, section->sh_size);
+    const auto begins = [&](std::string_view beginning) {
+      return name_begins(cubin, *strings, section->sh_name, beginning);
+    };
+    if (begins(".nv.global") || begins(".nv.constant3")) bytes = sum(bytes, section->sh_size);
   }
   return bytes;
 }
