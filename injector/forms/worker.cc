@@ -165,10 +165,11 @@ class WorkerWriter {
 std::string take_shared(const ptx::Function& function, FunctionCopy& copy) {
   std::string declarations;
   for (const ptx::Variable& variable : function.variables) {
-    const bool is_inside = std::ranges::any_of(function.scopes, [&](const ptx::InnerScope& scope) {
-      return variable.span.begin > scope.span.begin && variable.span.begin < scope.span.end;
-    });
-    if (variable.space != ptx::Space::kShared || is_inside) continue;
+    if (variable.space != ptx::Space::kShared) continue;
+    const auto scope =
+        std::ranges::upper_bound(function.scopes, variable.span.begin, {},
+                                 [](const ptx::InnerScope& inner) { return inner.span.end; });
+    if (scope != function.scopes.end() && scope->span.begin < variable.span.begin) continue;
     const std::string_view text = copy.take(variable);
     if (!text.empty()) declarations.append("\t").append(text).append("\n");
   }
