@@ -122,6 +122,7 @@ Operand OperandParser::parse_guard() {
   const bool negated = cursor_.accept('!');
   if (!cursor_.at(TokenKind::kWord)) cursor_.fail("expected a predicate after @");
   Operand guard = parse_word();
+  if (guard.kind != Operand::Kind::kSymbol) cursor_.fail("expected a predicate before this");
   guard.negated = negated;
   guard.span = {begin, cursor_.last_end()};
   return guard;

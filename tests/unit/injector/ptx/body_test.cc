@@ -181,6 +181,8 @@ TEST(BodyTest, MistakesAreNamed) {
       {".what;", "line 4: unknown directive in a body at `.what`"},
       {"5;", "line 4: expected a statement at `5`"},
       {"@5 ret;", "line 4: expected a predicate after @ at `5`"},
+      {"@%tid.x ret;", "line 4: expected a predicate before this at `ret`"},
+      {"@WARP_SZ ret;", "line 4: expected a predicate before this at `ret`"},
       {"{", "line 4: expected `}`, found the end of the text"},
       {"} }", "line 4: expected a directive at `}`"},
   };
