@@ -95,6 +95,14 @@ json verdict_json(const injector::Verdict& verdict) {
           {"why_not", verdict.legal() ? json() : json(verdict.why_not)}};
 }
 
+/// `surely`: no way through the kernel writes it before.
+json undefined_json(const EntryAnalysis& analysis) {
+  if (!analysis.undefined) return {};
+  return {{"register", analysis.undefined->register_name},
+          {"line", analysis.undefined->line},
+          {"surely", analysis.undefined->surely}};
+}
+
 json kernel_json(const KernelReport& kernel) {
   const EntryAnalysis& analysis = kernel.analysis;
   return {{"name", kernel.name},
@@ -103,6 +111,7 @@ json kernel_json(const KernelReport& kernel) {
           {"slice", verdict_json(analysis.slice)},
           {"profile", verdict_json(analysis.profile)},
           {"may_fuse", analysis.may_fuse.empty() ? json() : json(analysis.may_fuse)},
+          {"undefined", undefined_json(analysis)},
           {"late_exits", analysis.late_exits},
           {"drains", analysis.drains},
           {"whole_rows", analysis.needs_whole_rows},
@@ -128,6 +137,11 @@ json file_json(const FileReport& report) {
 std::string general_reason(std::string_view reason) {
   if (reason.starts_with("line ")) {
     reason.remove_prefix(std::min(reason.size(), reason.find(": ") + 2));
+  }
+  constexpr std::string_view kRead = "may read ";
+  const std::size_t written = reason.find(" before anything is written");
+  if (reason.starts_with(kRead) && written != std::string_view::npos) {
+    return std::string(kRead).append("a register").append(reason.substr(written));
   }
   std::string text;
   for (std::size_t i = 0; i < reason.size();) {

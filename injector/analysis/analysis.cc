@@ -31,28 +31,60 @@ const Operand* lanes_of(const Instruction& instruction) {
   return &instruction.operands.back();
 }
 
+/// find_undefined_read() of functions, once for each.
+class UndefinedReads {
+ public:
+  /// `wanted`: whether it matters.
+  UndefinedReads(const ptx::Module& module, bool wanted, Effort& effort)
+      : module_(module), effort_(effort), known_(module.functions.size(), !wanted) {
+    reads_.resize(known_.size());
+  }
+
+  const std::optional<UndefinedRead>& of(std::uint32_t index) {
+    if (!known_[index]) {
+      const ptx::Function& function = module_.functions[index];
+      reads_[index] = find_undefined_read(function, ControlFlow(function), effort_);
+      known_[index] = true;
+    }
+    return reads_[index];
+  }
+
+ private:
+  const ptx::Module& module_;
+  Effort& effort_;
+  std::vector<bool> known_;                          // by function
+  std::vector<std::optional<UndefinedRead>> reads_;  // the same
+};
+
 class EntryJudge {
  public:
   EntryJudge(const ptx::Module& module, const std::vector<FunctionFacts>& facts,
-             const std::vector<LooseMeeting>& meetings, std::uint32_t index)
+             const std::vector<LooseMeeting>& meetings, UndefinedReads& undefined,
+             std::uint32_t index, Effort& effort)
       : module_(module),
         all_facts_(facts),
         meetings_(meetings),
+        undefined_(undefined),
         function_(module.functions[index]),
-        facts_(facts[index]) {
+        facts_(facts[index]),
+        effort_(effort) {
     result_.function = index;
     result_.name = function_.name;
+    find_reachable();
   }
 
   EntryAnalysis judge(const std::string& module_reason) {
+    if (effort_.is_spent()) return give_up();
     measure();
-    refuse_both(module_reason);
-    refuse_profile(module_reason);
-    judge_branches();
+    judge_undefined();
+    refuse_all(module_reason);
+    const std::uint32_t stray = facts_.with_callees.line(Trait::kStrayBranch);
+    if (stray != 0) refuse_all(at(stray, "branches to what is no label of its function"));
     judge_features();
     judge_room();
     judge_control_flow();
     judge_sums();
+    if (effort_.is_spent()) return give_up();
     return std::move(result_);
   }
 
@@ -67,6 +99,18 @@ class EntryJudge {
   void refuse_profile(std::string reason) {
     if (result_.profile.legal()) result_.profile.why_not = std::move(reason);
   }
+  void refuse_all(const std::string& reason) {
+    refuse_both(reason);
+    refuse_profile(reason);
+  }
+
+  /// What was found is incomplete, so that other reasons count for nothing.
+  EntryAnalysis give_up() {
+    const std::string reason = "its module takes too long to analyse for its length";
+    result_.worker.why_not = result_.slice.why_not = result_.profile.why_not = reason;
+    return std::move(result_);
+  }
+
   static std::string at(std::uint32_t line, std::string_view what) {
     return fmt::format("line {}: {}", line, what);
   }
@@ -84,29 +128,25 @@ class EntryJudge {
       const std::uint64_t at = aligned(result_.parameter_bytes, std::max(parameter.align, 1u));
       result_.parameter_bytes = at + parameter.bytes;
     }
-    for (const ptx::Variable& variable : function_.variables) {
-      if (variable.space == ptx::Space::kShared) result_.static_shared_bytes += variable.bytes;
-    }
-    for (const std::uint32_t callee : reachable_functions()) {
-      for (const ptx::Variable& variable : module_.functions[callee].variables) {
-        if (variable.space == ptx::Space::kShared) result_.static_shared_bytes += variable.bytes;
-      }
+    result_.static_shared_bytes = facts_.shared_bytes;
+    for (const std::uint32_t callee : reachable_) {
+      result_.static_shared_bytes += all_facts_[callee].shared_bytes;
     }
     for (const std::uint32_t shared : facts_.shared_variables) {
       result_.static_shared_bytes += module_.variables[shared].bytes;
     }
   }
 
-  void judge_branches() {
-    std::vector<std::uint32_t> functions = reachable_functions();
-    functions.push_back(result_.function);
-    for (const std::uint32_t index : functions) {
-      const Instruction* stray = stray_branch(module_.functions[index]);
-      if (stray == nullptr) continue;
-      const std::string reason = at(stray->line, "branches to what is no label of its function");
-      refuse_both(reason);
-      refuse_profile(reason);
+  void judge_undefined() {
+    result_.undefined = undefined_.of(result_.function);
+    for (std::size_t i = 0; i < reachable_.size() && !result_.undefined; ++i) {
+      result_.undefined = undefined_.of(reachable_[i]);
     }
+    if (!result_.undefined) return;
+    refuse_all(at(result_.undefined->line,
+                  fmt::format("may read {} before anything is written to it, so that the result "
+                              "may depend on the machine code",
+                              result_.undefined->register_name)));
   }
 
   void judge_features() {
@@ -150,10 +190,8 @@ class EntryJudge {
     }
     const std::uint32_t own_global = facts_.with_callees.line(Trait::kOwnGlobal);
     if (own_global != 0) {
-      const std::string reason = at(
-          own_global, "declares a global variable in a body, of which a form would have another");
-      refuse_both(reason);
-      refuse_profile(reason);
+      refuse_all(at(own_global,
+                    "declares a global variable in a body, of which a form would have another"));
     }
     // Which function a pointer leads to is not known, so its copy cannot be put in its place.
     const std::uint32_t indirect = facts_.with_callees.line(Trait::kIndirectCall);
@@ -227,7 +265,7 @@ class EntryJudge {
   // ----------------------------------------------------------------
 
   void judge_control_flow() {
-    const ControlFlow flow(function_);
+    const ControlFlow flow(function_, &effort_);
     const Uniformity uniformity(function_, flow, {.takes_turns = takes_turns()});
     for (std::uint32_t i = 0; i < function_.instructions.size(); ++i) {
       const Instruction& instruction = function_.instructions[i];
@@ -238,7 +276,10 @@ class EntryJudge {
       if (instruction.opcode == "call") judge_call(instruction, apart);
     }
     judge_partings(function_, flow, uniformity);
-    for (const std::uint32_t callee : reachable_functions()) judge_callee(callee);
+    for (const std::uint32_t callee : reachable_) {
+      if (effort_.is_spent()) return;
+      judge_callee(callee);
+    }
     if (result_.drains) judge_drain();
   }
 
@@ -314,6 +355,7 @@ class EntryJudge {
     }
     if (std::ranges::all_of(weights, [](std::uint32_t weight) { return weight == 0; })) return;
     for (const std::uint32_t branch : uniformity.parting_branches()) {
+      if (effort_.is_spent()) return;
       const auto influenced = flow.influence_of(branch);
       const auto waiting = std::ranges::find_if(
           influenced, [&](std::uint32_t block) { return weights[block] != 0; });
@@ -358,14 +400,20 @@ class EntryJudge {
 
   bool takes_turns() const { return facts_.with_callees.has(Trait::kHandsOver); }
 
-  std::vector<std::uint32_t> reachable_functions() const {
-    std::vector<std::uint32_t> found = facts_.callees;
-    for (std::size_t i = 0; i < found.size(); ++i) {
-      for (const std::uint32_t callee : all_facts_[found[i]].callees) {
-        if (std::ranges::find(found, callee) == found.end()) found.push_back(callee);
+  void find_reachable() {
+    effort_.take(all_facts_.size());
+    std::vector<bool> found(all_facts_.size(), false);
+    const auto add = [&](const std::vector<std::uint32_t>& callees) {
+      effort_.take(1 + callees.size());
+      for (const std::uint32_t callee : callees) {
+        if (!found[callee]) reachable_.push_back(callee);
+        found[callee] = true;
       }
+    };
+    add(facts_.callees);
+    for (std::size_t i = 0; i < reachable_.size() && !effort_.is_spent(); ++i) {
+      add(all_facts_[reachable_[i]].callees);
     }
-    return found;
   }
 
   /// A thread that does not come to a barrier inside a function returns from it, and may leave the
@@ -374,7 +422,7 @@ class EntryJudge {
     const ptx::Function& callee = module_.functions[index];
     const Facts& facts = all_facts_[index].own;
     if (!facts.has(Trait::kBarrier) && !facts.has(Trait::kWarpWide)) return;
-    const ControlFlow flow(callee);
+    const ControlFlow flow(callee, &effort_);
     const Uniformity uniformity(callee, flow,
                                 {.parameters_vary = true, .takes_turns = takes_turns()});
     for (std::uint32_t i = 0; i < callee.instructions.size(); ++i) {
@@ -412,8 +460,11 @@ class EntryJudge {
   const ptx::Module& module_;
   const std::vector<FunctionFacts>& all_facts_;
   const std::vector<LooseMeeting>& meetings_;
+  UndefinedReads& undefined_;
   const ptx::Function& function_;
   const FunctionFacts& facts_;
+  Effort& effort_;
+  std::vector<std::uint32_t> reachable_;  // functions that it may call, also through others
   std::uint32_t callee_barrier_line_ = 0;
   EntryAnalysis result_;
 };
@@ -435,8 +486,14 @@ std::string judge_module(const ptx::Module& module, OwnNames names) {
 }  // namespace
 
 ModuleAnalysis analyse(const ptx::Module& module, OwnNames names) {
+  return analyse(module, names, Effort::for_text(module.text.size()));
+}
+
+ModuleAnalysis analyse(const ptx::Module& module, OwnNames names, Effort effort) {
   ModuleAnalysis analysis;
-  analysis.functions = collect_facts(module);
+  analysis.functions = collect_facts(module, effort);
+  // What we have made ourselves of a kernel writes no less than the kernel.
+  UndefinedReads undefined(module, names == OwnNames::kRefused, effort);
   const std::string reason = judge_module(module, names);
   std::vector<LooseMeeting> meetings;
   meetings.reserve(module.functions.size());
@@ -444,8 +501,10 @@ ModuleAnalysis analyse(const ptx::Module& module, OwnNames names) {
   for (std::uint32_t i = 0; i < module.functions.size(); ++i) {
     const ptx::Function& function = module.functions[i];
     if (!function.is_entry || !function.has_body) continue;
-    analysis.entries.push_back(EntryJudge(module, analysis.functions, meetings, i).judge(reason));
+    analysis.entries.push_back(
+        EntryJudge(module, analysis.functions, meetings, undefined, i, effort).judge(reason));
   }
+  analysis.effort = effort;
   return analysis;
 }
 

@@ -6,11 +6,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "injector/analysis/effort.h"
 #include "injector/analysis/facts.h"
+#include "injector/analysis/undefined.h"
 #include "injector/ptx/module.h"
 
 namespace slate::injector {
@@ -31,6 +34,10 @@ struct EntryAnalysis {
   /// Why an assembler may choose what bits the kernel computes (analysis/contraction.h); empty: it
   /// may not.
   std::string may_fuse;
+
+  /// Of the kernel, or of a function that it may call. Then it takes no form: each would find
+  /// another value in the register.
+  std::optional<UndefinedRead> undefined;
 
   /// Threads may leave the kernel while others go on to a barrier: the worker form must count those
   /// who are left ("exit drain").
@@ -65,13 +72,16 @@ struct EntryAnalysis {
 struct ModuleAnalysis {
   std::vector<EntryAnalysis> entries;    // of entries with a body, in text order
   std::vector<FunctionFacts> functions;  // by index into Module::functions
+  Effort effort;                         // what it has cost, and what more there may be
 };
 
 /// Whether names that begin with kReservedPrefix are a reason to refuse, or are ours, in a module
 /// that was rewritten.
 enum class OwnNames : std::uint8_t { kRefused, kExpected };
 
+/// May cost what Effort::for_text() says. Kernels that it is not enough for take no form.
 ModuleAnalysis analyse(const ptx::Module& module, OwnNames names = OwnNames::kRefused);
+ModuleAnalysis analyse(const ptx::Module& module, OwnNames names, Effort effort);
 
 /// What the forms add to a kernel at most. A kernel without room for it stays native.
 inline constexpr std::uint64_t kAddedSharedBytes = 96;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "injector/analysis/dominators.h"
+
 namespace slate::injector {
 namespace {
 
@@ -53,10 +55,13 @@ const Instruction* stray_branch(const ptx::Function& function) {
   return found == function.instructions.end() ? nullptr : &*found;
 }
 
-ControlFlow::ControlFlow(const ptx::Function& function) {
+ControlFlow::ControlFlow(const ptx::Function& function, Effort* effort) : effort_(effort) {
   split(function);
   link(function);
   find_meetings();
+  seen_.assign(blocks_.size(), 0);
+  sums_.assign(blocks_.size(), kNone);
+  charge(function.instructions.size());
 }
 
 ControlFlow ControlFlow::without(const std::vector<Edge>& edges) const {
@@ -134,101 +139,75 @@ void ControlFlow::link(const ptx::Function& function) {
   }
 }
 
-/// Blocks from which the end can be reached, the end's side first: a reverse post-order of the
-/// reversed graph, without recursion as functions may have thousands of blocks.
-std::vector<std::uint32_t> ControlFlow::backwards_order(
-    const std::vector<std::vector<std::uint32_t>>& predecessors) const {
-  struct Visit {
-    std::uint32_t block;
-    std::size_t next = 0;
-  };
-  std::vector<std::uint32_t> finished;
-  std::vector<bool> seen(blocks_.size(), false);
-  std::vector<Visit> path;
-  for (std::uint32_t root = 0; root < blocks_.size(); ++root) {
-    if (!blocks_[root].exits || seen[root]) continue;
-    seen[root] = true;
-    path.push_back({root});
-    while (!path.empty()) {
-      Visit& top = path.back();
-      if (top.next == predecessors[top.block].size()) {
-        finished.push_back(top.block);
-        path.pop_back();
-        continue;
-      }
-      const std::uint32_t previous = predecessors[top.block][top.next++];
-      if (seen[previous]) continue;
-      seen[previous] = true;
-      path.push_back({previous});
-    }
+std::vector<std::vector<std::uint32_t>> ControlFlow::predecessors() const {
+  std::vector<std::vector<std::uint32_t>> found(blocks_.size());
+  for (std::uint32_t b = 0; b < blocks_.size(); ++b) {
+    for (const std::uint32_t successor : blocks_[b].successors) found[successor].push_back(b);
   }
-  std::ranges::reverse(finished);
-  return finished;
+  return found;
 }
 
-/// Immediate post-dominators by Cooper, Harvey and Kennedy, "A simple, fast dominance algorithm"
-/// (2001), on the reversed graph with one virtual end.
+/// Immediate post-dominators: the dominators of the reversed graph, with one virtual end.
 void ControlFlow::find_meetings() {
-  const auto count = static_cast<std::uint32_t>(blocks_.size());
-  std::vector<std::vector<std::uint32_t>> predecessors(count);
-  for (std::uint32_t b = 0; b < count; ++b) {
-    for (const std::uint32_t successor : blocks_[b].successors)
-      predecessors[successor].push_back(b);
+  const auto end = static_cast<std::uint32_t>(blocks_.size());
+  std::vector<std::vector<std::uint32_t>> reversed = predecessors();
+  reversed.emplace_back();
+  for (std::uint32_t b = 0; b < end; ++b) {
+    if (blocks_[b].exits) reversed[end].push_back(b);
   }
-  const std::vector<std::uint32_t> order = backwards_order(predecessors);
-  const std::uint32_t end = count;
-  std::vector<std::uint32_t> rank(count + 1, kNone);
-  rank[end] = 0;
-  for (std::uint32_t i = 0; i < order.size(); ++i) rank[order[i]] = i + 1;
-
-  std::vector<std::uint32_t> meeting(count + 1, kNone);
-  meeting[end] = end;
-  const auto common = [&](std::uint32_t a, std::uint32_t b) {
-    while (a != b) {
-      while (rank[a] > rank[b]) a = meeting[a];
-      while (rank[b] > rank[a]) b = meeting[b];
-    }
-    return a;
-  };
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (const std::uint32_t b : order) {
-      std::uint32_t found = blocks_[b].exits ? end : kNone;
-      for (const std::uint32_t successor : blocks_[b].successors) {
-        if (meeting[successor] == kNone) continue;  // not yet seen, or ends in a trap
-        found = found == kNone ? successor : common(found, successor);
-      }
-      if (found != meeting[b]) {
-        meeting[b] = found;
-        changed = true;
-      }
-    }
-  }
-  for (std::uint32_t b = 0; b < count; ++b) {
-    blocks_[b].meeting = meeting[b] == end ? kNone : meeting[b];
+  const std::vector<std::uint32_t> dominators = immediate_dominators(reversed, end);
+  for (std::uint32_t b = 0; b < end; ++b) {
+    blocks_[b].meeting = dominators[b] == end ? kNone : dominators[b];
   }
 }
 
 std::vector<std::uint32_t> ControlFlow::reach(const std::vector<std::uint32_t>& from,
                                               std::uint32_t stop) const {
-  std::vector<bool> seen(blocks_.size(), false);
+  ++question_;
   std::vector<std::uint32_t> found;
   const auto visit = [&](std::uint32_t b) {
-    if (b == stop || seen[b]) return;
-    seen[b] = true;
-    found.push_back(b);
+    if (b != stop && std::exchange(seen_[b], question_) != question_) found.push_back(b);
   };
   for (const std::uint32_t b : from) visit(b);
   for (std::size_t i = 0; i < found.size(); ++i) {
-    for (const std::uint32_t successor : blocks_[found[i]].successors) visit(successor);
+    const auto& successors = blocks_[found[i]].successors;
+    if (!charge(1 + successors.size())) break;
+    for (const std::uint32_t successor : successors) visit(successor);
   }
   return found;
 }
 
 std::vector<bool> ControlFlow::reachable_from(const std::vector<std::uint32_t>& blocks) const {
   std::vector<bool> marks(blocks_.size(), false);
+  charge(blocks_.size());
   for (const std::uint32_t b : reach(blocks, kNone)) marks[b] = true;
   return marks;
+}
+
+std::vector<bool> ControlFlow::reachable_before(std::uint32_t block) const {
+  std::vector<bool> marks(blocks_.size(), false);
+  charge(blocks_.size());
+  for (const std::uint32_t b : reach({0}, block)) marks[b] = true;
+  return marks;
+}
+
+std::vector<bool> ControlFlow::leading_to(std::vector<bool> marked) const {
+  const auto before = predecessors();
+  charge(blocks_.size());
+  std::vector<std::uint32_t> waiting;
+  for (std::uint32_t b = 0; b < marked.size(); ++b) {
+    if (marked[b]) waiting.push_back(b);
+  }
+  while (!waiting.empty()) {
+    const std::uint32_t b = waiting.back();
+    waiting.pop_back();
+    for (const std::uint32_t previous : before[b]) {
+      if (marked[previous]) continue;
+      marked[previous] = true;
+      waiting.push_back(previous);
+    }
+  }
+  return marked;
 }
 
 /// Those that a walk in depth comes back to while it is still behind them.
@@ -269,7 +248,7 @@ std::vector<std::uint32_t> ControlFlow::way_from(std::uint32_t block,
 
 bool ControlFlow::leads_once(std::uint32_t from, std::uint32_t to) const {
   std::uint32_t always = blocks_[from].meeting;
-  while (always != to && always != kNone) always = blocks_[always].meeting;
+  while (always != to && always != kNone && charge(1)) always = blocks_[always].meeting;
   if (always != to) return false;
   const std::vector<std::uint32_t> again = reach(blocks_[to].successors, from);
   return std::ranges::find(again, to) == again.end();
@@ -279,30 +258,30 @@ std::uint32_t ControlFlow::only_weight(std::uint32_t from, std::uint32_t to,
                                        const std::vector<std::uint32_t>& weights) const {
   if (from == to) return 0;
   // Up to and with the block: on every way there the same, or there is no one answer.
-  std::vector<std::uint32_t> sums(blocks_.size(), kNone);
-  std::vector<std::uint32_t> waiting{from};
-  sums[from] = weights[from];
+  std::vector<std::uint32_t> reached{from};
+  sums_[from] = weights[from];
   std::uint32_t found = kNone;
-  const auto agrees = [](std::uint32_t& known, std::uint32_t sum) {
-    const bool is_new = known == kNone;
-    if (is_new) known = sum;
-    return known == sum;
+  bool is_one = true;
+  const auto agree = [&](std::uint32_t& known, std::uint32_t sum) {
+    if (known == kNone) known = sum;
+    is_one &= known == sum;
   };
-  while (!waiting.empty()) {
-    const std::uint32_t block = waiting.back();
-    waiting.pop_back();
-    if (blocks_[block].exits && !agrees(found, sums[block])) return kNone;
-    for (const std::uint32_t next : blocks_[block].successors) {
+  for (std::size_t i = 0; i < reached.size() && is_one; ++i) {
+    const std::uint32_t sum = sums_[reached[i]];
+    const Block& block = blocks_[reached[i]];
+    if (!charge(1 + block.successors.size())) break;
+    if (block.exits) agree(found, sum);
+    for (const std::uint32_t next : block.successors) {
       if (next == to) {
-        if (!agrees(found, sums[block])) return kNone;
+        agree(found, sum);
         continue;
       }
-      const bool is_new = sums[next] == kNone;
-      if (!agrees(sums[next], sums[block] + weights[next])) return kNone;
-      if (is_new) waiting.push_back(next);
+      if (sums_[next] == kNone) reached.push_back(next);
+      agree(sums_[next], sum + weights[next]);
     }
   }
-  return found;
+  for (const std::uint32_t b : reached) sums_[b] = kNone;
+  return is_one ? found : kNone;
 }
 
 }  // namespace slate::injector

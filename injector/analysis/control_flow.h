@@ -1,12 +1,14 @@
 // ControlFlow: the basic blocks of one function, who follows whom, and where paths that part meet
 // again (post-dominators). Knows branches and ways out, nothing of what else instructions do.
-// Immutable once built; refers to the Function by index only.
+// Refers to the Function by index only. It does not change once built, but questions use common
+// room: one thread at a time.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "injector/analysis/effort.h"
 #include "injector/ptx/module.h"
 
 namespace slate::injector {
@@ -36,7 +38,9 @@ class ControlFlow {
     std::uint32_t meeting = kNone;
   };
 
-  explicit ControlFlow(const ptx::Function& function);
+  /// Questions are charged to `effort`, which outlives it; null: to nobody. Where that is spent
+  /// their answers are wrong.
+  explicit ControlFlow(const ptx::Function& function, Effort* effort = nullptr);
 
   /// A way on from a block: to a successor, or (kNone) out of the function.
   struct Edge {
@@ -48,8 +52,15 @@ class ControlFlow {
 
   const std::vector<Block>& blocks() const { return blocks_; }
   std::uint32_t block_of(std::uint32_t instruction) const { return block_of_[instruction]; }
+  std::vector<std::vector<std::uint32_t>> predecessors() const;
+  /// Effort::take(), of whatever is done with the answers.
+  bool charge(std::uint64_t steps) const { return effort_ == nullptr || effort_->take(steps); }
   /// By block: whether it can be reached from one of these, themselves included.
   std::vector<bool> reachable_from(const std::vector<std::uint32_t>& blocks) const;
+  /// By block: whether it can be run before `block` is for the first time.
+  std::vector<bool> reachable_before(std::uint32_t block) const;
+  /// By block: whether one of those marked can be reached from it, or it is one.
+  std::vector<bool> leading_to(std::vector<bool> marked) const;
   /// By block: whether a loop begins with it, seen from the function's beginning.
   std::vector<bool> loop_headers() const;
   /// The blocks that are run between the branch at the end of `block` and the place where its paths
@@ -73,11 +84,14 @@ class ControlFlow {
   void find_meetings();
   std::vector<std::uint32_t> reach(const std::vector<std::uint32_t>& from,
                                    std::uint32_t stop) const;
-  std::vector<std::uint32_t> backwards_order(
-      const std::vector<std::vector<std::uint32_t>>& predecessors) const;
 
   std::vector<Block> blocks_;
   std::vector<std::uint32_t> block_of_;
+  Effort* effort_;
+  // Room for questions, so that each costs what it looks at and no more.
+  mutable std::vector<std::uint32_t> seen_;  // by block: the question that came here last
+  mutable std::uint32_t question_ = 0;
+  mutable std::vector<std::uint32_t> sums_;  // by block, of only_weight()
 };
 
 }  // namespace slate::injector

@@ -2,6 +2,11 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <map>
+#include <utility>
+
+#include "injector/analysis/components.h"
+#include "injector/analysis/control_flow.h"
 
 namespace slate::injector {
 namespace {
@@ -18,10 +23,19 @@ bool begins_with_one_of(std::string_view word, std::initializer_list<std::string
   return std::ranges::any_of(starts, [&](auto start) { return word.starts_with(start); });
 }
 
-template <typename T>
-void add_distinct(std::vector<T>& all, T value) {
-  if (std::ranges::find(all, value) == all.end()) all.push_back(value);
-}
+/// Numbers without repetition, one list after another.
+class DistinctNumbers {
+ public:
+  explicit DistinctNumbers(std::size_t below) : listed_(below, 0) {}
+  void begin_list() { ++list_; }
+  void add(std::vector<std::uint32_t>& list, std::uint32_t number) {
+    if (std::exchange(listed_[number], list_) != list_) list.push_back(number);
+  }
+
+ private:
+  std::vector<std::uint32_t> listed_;  // by number: the last list that has it
+  std::uint32_t list_ = 1;
+};
 
 /// A pointer without a space may point to global memory.
 bool may_be_global(const Instruction& instruction) {
@@ -48,31 +62,47 @@ bool hands_over(const Instruction& instruction) {
 
 class Collector {
  public:
-  explicit Collector(const ptx::Module& module) : module_(module), all_(module.functions.size()) {}
+  Collector(const ptx::Module& module, Effort& effort)
+      : module_(module),
+        effort_(effort),
+        all_(module.functions.size()),
+        callees_(module.functions.size()),
+        shared_(module.variables.size()),
+        taken_functions_(module.functions.size()) {}
 
   std::vector<FunctionFacts> collect() {
-    for (std::uint32_t i = 0; i < all_.size(); ++i) {
-      for (const ptx::Variable& variable : module_.functions[i].variables) {
-        if (variable.space == ptx::Space::kShared) all_[i].own.add(Trait::kShared, variable.line);
-        if (variable.space == ptx::Space::kGlobal && !variable.is_extern) {
-          all_[i].own.add(Trait::kOwnGlobal, variable.line);
-        }
-      }
-      for (const Instruction& instruction : module_.functions[i].instructions) {
-        look_at(all_[i], instruction);
-      }
-    }
+    for (std::uint32_t i = 0; i < all_.size(); ++i) look_at(all_[i], module_.functions[i]);
     find_taken_addresses();
     for (FunctionFacts& facts : all_) {
       facts.with_callees = facts.own;
-      if (!facts.own.has(Trait::kIndirectCall)) continue;
-      for (const std::uint32_t taken : taken_) add_distinct(facts.callees, taken);
+      if (facts.own.has(Trait::kIndirectCall)) add_taken(facts);
     }
-    spread();
+    if (effort_.is_spent()) return std::move(all_);
+    std::vector<std::vector<std::uint32_t>> calls;
+    for (const FunctionFacts& facts : all_) calls.push_back(facts.callees);
+    for (const std::vector<std::uint32_t>& circle : strong_components(calls)) spread(circle);
     return std::move(all_);
   }
 
  private:
+  void look_at(FunctionFacts& facts, const ptx::Function& function) {
+    callees_.begin_list();
+    shared_.begin_list();
+    for (const ptx::Variable& variable : function.variables) {
+      if (variable.space == ptx::Space::kShared) {
+        facts.own.add(Trait::kShared, variable.line);
+        facts.shared_bytes += variable.bytes;
+      }
+      if (variable.space == ptx::Space::kGlobal && !variable.is_extern) {
+        facts.own.add(Trait::kOwnGlobal, variable.line);
+      }
+    }
+    for (const Instruction& instruction : function.instructions) look_at(facts, instruction);
+    if (const Instruction* stray = stray_branch(function)) {
+      facts.own.add(Trait::kStrayBranch, std::max(stray->line, 1u));
+    }
+  }
+
   void look_at(FunctionFacts& facts, const Instruction& instruction) {
     const std::string_view opcode = instruction.opcode;
     const auto mark = [&](bool holds, Trait trait) {
@@ -122,9 +152,9 @@ class Collector {
     } else if (operand.reference == Reference::kGlobal) {
       if (module_.variables[operand.index].space != ptx::Space::kShared) return;
       facts.own.add(Trait::kShared, line);
-      add_distinct(facts.shared_variables, operand.index);
+      shared_.add(facts.shared_variables, operand.index);
     } else if (operand.reference == Reference::kFunction && instruction.opcode != "call") {
-      add_distinct(taken_, operand.index);
+      taken_functions_.add(taken_, operand.index);
     }
   }
 
@@ -140,46 +170,70 @@ class Collector {
       facts.own.add(Trait::kIndirectCall, line);
       return;
     }
-    if (target->reference == Reference::kFunction) add_distinct(facts.callees, target->index);
+    if (target->reference == Reference::kFunction) callees_.add(facts.callees, target->index);
     if (target->text.starts_with("cuda") || target->text.starts_with("__cudaCDP")) {
       facts.own.add(Trait::kDeviceRuntime, line);
     }
   }
 
   void find_taken_addresses() {
+    std::map<std::string_view, std::uint32_t> with_bodies;
+    for (std::uint32_t i = 0; i < module_.functions.size(); ++i) {
+      const ptx::Function& function = module_.functions[i];
+      if (function.has_body && !function.is_prototype) with_bodies.try_emplace(function.name, i);
+    }
+    std::map<std::string_view, std::string_view> aliases;
+    for (const ptx::Alias& alias : module_.aliases) aliases.try_emplace(alias.name, alias.target);
     for (const ptx::Variable& variable : module_.variables) {
       for (const ptx::Variable::Fixup& fixup : variable.fixups) {
-        const ptx::Function* function = module_.find_function(fixup.symbol);
-        if (function == nullptr || !function->has_body) continue;
-        add_distinct(taken_, static_cast<std::uint32_t>(function - module_.functions.data()));
+        const auto alias = aliases.find(fixup.symbol);
+        const auto function =
+            with_bodies.find(alias == aliases.end() ? fixup.symbol : alias->second);
+        if (function != with_bodies.end()) taken_functions_.add(taken_, function->second);
       }
     }
   }
 
-  /// To everybody who may call. Calls may go round in circles, hence until nothing changes.
-  void spread() {
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (FunctionFacts& facts : all_) {
-        for (const std::uint32_t callee : facts.callees) {
-          const Facts before = facts.with_callees;
-          facts.with_callees.add(all_[callee].with_callees);
-          for (std::size_t t = 0; t < static_cast<std::size_t>(Trait::kCount); ++t) {
-            const auto trait = static_cast<Trait>(t);
-            changed |= before.has(trait) != facts.with_callees.has(trait);
-          }
-          const std::size_t known = facts.shared_variables.size();
-          for (const std::uint32_t shared : all_[callee].shared_variables) {
-            add_distinct(facts.shared_variables, shared);
-          }
-          changed |= facts.shared_variables.size() != known;
-        }
+  void add_taken(FunctionFacts& facts) {
+    callees_.begin_list();
+    std::vector<std::uint32_t> callees;
+    if (!effort_.take(facts.callees.size() + taken_.size())) return;
+    for (const std::uint32_t callee : facts.callees) callees_.add(callees, callee);
+    for (const std::uint32_t taken : taken_) callees_.add(callees, taken);
+    facts.callees = std::move(callees);
+  }
+
+  /// To functions that may call one another, from these and from those that they call, whose facts
+  /// are complete.
+  void spread(const std::vector<std::uint32_t>& circle) {
+    Facts together;
+    std::vector<std::uint32_t> shared;
+    shared_.begin_list();
+    const auto add = [&](const FunctionFacts& facts) {
+      together.add(facts.with_callees);
+      effort_.take(1 + facts.shared_variables.size());
+      for (const std::uint32_t variable : facts.shared_variables) shared_.add(shared, variable);
+    };
+    for (const std::uint32_t function : circle) add(all_[function]);
+    for (const std::uint32_t function : circle) {
+      for (const std::uint32_t callee : all_[function].callees) {
+        if (effort_.is_spent()) return;
+        add(all_[callee]);
       }
+    }
+    for (const std::uint32_t function : circle) {
+      if (!effort_.take(shared.size())) return;
+      all_[function].with_callees.add(together);
+      all_[function].shared_variables = shared;
     }
   }
 
   const ptx::Module& module_;
+  Effort& effort_;
   std::vector<FunctionFacts> all_;
+  DistinctNumbers callees_;
+  DistinctNumbers shared_;
+  DistinctNumbers taken_functions_;
   std::vector<std::uint32_t> taken_;
 };
 
@@ -236,8 +290,8 @@ bool is_block_index(const Operand& operand) {
                    {"%ctaid.x", "%ctaid.y", "%ctaid.z", "%nctaid.x", "%nctaid.y", "%nctaid.z"});
 }
 
-std::vector<FunctionFacts> collect_facts(const ptx::Module& module) {
-  return Collector(module).collect();
+std::vector<FunctionFacts> collect_facts(const ptx::Module& module, Effort& effort) {
+  return Collector(module, effort).collect();
 }
 
 }  // namespace slate::injector

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "injector/analysis/effort.h"
 #include "injector/ptx/module.h"
 
 namespace slate::injector {
@@ -32,6 +33,7 @@ enum class Trait : std::uint8_t {
   kSharedSize,    // reads %total_smem_size or %aggr_smem_size
   kCommunicates,  // may wait for, or learn from, another block
   kWarpWide,      // instructions that name other lanes
+  kStrayBranch,   // branches to what is no label of its function
   kHandsOver,     // may learn from a thread of its own block what it did, but by barriers of all
   kCount,
 };
@@ -53,11 +55,12 @@ struct FunctionFacts {
   Facts with_callees;
   std::vector<std::uint32_t> callees;           // indices into Module::functions, distinct
   std::vector<std::uint32_t> shared_variables;  // indices into Module::variables, distinct
+  std::uint64_t shared_bytes = 0;               // of its own variables
 };
 
 /// One per Module::functions. A function whose address is taken counts as called by every indirect
-/// call.
-std::vector<FunctionFacts> collect_facts(const ptx::Module& module);
+/// call. Incomplete where `effort` is spent.
+std::vector<FunctionFacts> collect_facts(const ptx::Module& module, Effort& effort);
 
 /// True for barriers of the block (not of a warp or a cluster).
 bool is_block_barrier(const ptx::Instruction& instruction);

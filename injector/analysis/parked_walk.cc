@@ -14,10 +14,10 @@ constexpr std::uint32_t kNone = ControlFlow::kNone;
 
 class Planner {
  public:
-  Planner(const ptx::Function& function, bool takes_turns)
+  Planner(const ptx::Function& function, bool takes_turns, Effort& effort)
       : function_(function),
         takes_turns_(takes_turns),
-        flow_(function),
+        flow_(function, &effort),
         cut_(flow_),
         carried_(function.instructions.size(), false),
         needed_(function.variables.size(), false) {}
@@ -29,8 +29,8 @@ class Planner {
     do {
       walk();
       need_decisions();
-    } while (carry_needed() || carry_scopes());
-    if (failed_) return std::nullopt;
+    } while ((carry_needed() || carry_scopes()) && cut_.charge(carried_.size()));
+    if (failed_ || !cut_.charge(0)) return std::nullopt;
     place_exits();
     place_jumps();
     find_barriers();
@@ -57,17 +57,9 @@ class Planner {
   /// The blocks from which, or in which, a barrier can be reached.
   void find_reaching() {
     const auto count = static_cast<std::uint32_t>(flow_.blocks().size());
-    reaches_.resize(count);
-    for (std::uint32_t b = 0; b < count; ++b) reaches_[b] = has_barrier(b);
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (std::uint32_t b = 0; b < count; ++b) {
-        const auto& next = flow_.blocks()[b].successors;
-        if (reaches_[b] || std::ranges::none_of(next, [&](auto s) { return reaches_[s]; }))
-          continue;
-        reaches_[b] = changed = true;
-      }
-    }
+    std::vector<bool> marked(count);
+    for (std::uint32_t b = 0; b < count; ++b) marked[b] = has_barrier(b);
+    reaches_ = flow_.leading_to(std::move(marked));
   }
 
   /// The ways out of branches of which another side goes on to a barrier. Nothing if one is a jump
@@ -137,6 +129,7 @@ class Planner {
     if (cut_.blocks()[b].meeting == kNone) return false;
     return std::ranges::none_of(cut_.influence_of(b), [&](std::uint32_t inside) {
       const auto& code = cut_.blocks()[inside];
+      if (!cut_.charge(code.end - code.first)) return true;
       for (std::uint32_t i = code.first; i < code.end; ++i) {
         if (carried_[i] || is_block_barrier(function_.instructions[i])) return true;
       }
@@ -196,9 +189,10 @@ class Planner {
   /// True if there was more to carry.
   bool carry_needed() {
     bool any = false;
-    for (bool changed = true; changed;) {
+    for (bool changed = true; changed && cut_.charge(carried_.size());) {
       changed = false;
-      for (std::uint32_t i = 0; i < carried_.size(); ++i) {
+      // Backwards, as what is needed is written before.
+      for (std::uint32_t i = static_cast<std::uint32_t>(carried_.size()); i-- > 0;) {
         const std::uint32_t block = cut_.block_of(i);
         if (carried_[i] || !parked_in_[block] || !reaches_[block]) continue;
         const Instruction& instruction = function_.instructions[i];
@@ -276,6 +270,7 @@ class Planner {
         passed = true;
         return ParkedWalk::kEnd;
       }
+      if (!cut_.charge(cut_.blocks()[block].end - i)) return ParkedWalk::kEnd;
       for (; i < cut_.blocks()[block].end; ++i) {
         if (is_stop(i) || (i != start && begins_loop(i))) return i;
         const Instruction& instruction = function_.instructions[i];
@@ -403,8 +398,11 @@ class Planner {
 
 }  // namespace
 
-std::optional<ParkedWalk> plan_parked_walk(const ptx::Function& function, bool takes_turns) {
-  return Planner(function, takes_turns).plan();
+std::optional<ParkedWalk> plan_parked_walk(const ptx::Function& function, bool takes_turns,
+                                           Effort& effort) {
+  auto plan = Planner(function, takes_turns, effort).plan();
+  if (effort.is_spent()) plan.reset();
+  return plan;
 }
 
 }  // namespace slate::injector

@@ -38,7 +38,9 @@ struct ParkedWalk {
 
 /// Nothing if no thread leaves before others reach a barrier, or if the walk cannot be planned:
 /// which barrier is next depends on what a parked thread cannot know, or a barrier is guarded,
-/// counts threads or is named by a register. `takes_turns`: Uniformity::Surroundings.
-std::optional<ParkedWalk> plan_parked_walk(const ptx::Function& function, bool takes_turns);
+/// counts threads or is named by a register. `takes_turns`: Uniformity::Surroundings. Nothing,
+/// too, if `effort` is spent.
+std::optional<ParkedWalk> plan_parked_walk(const ptx::Function& function, bool takes_turns,
+                                           Effort& effort);
 
 }  // namespace slate::injector

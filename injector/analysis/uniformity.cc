@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
 
 #include "injector/analysis/facts.h"
 
@@ -108,14 +109,16 @@ Uniformity::Uniformity(const ptx::Function& function, const ControlFlow& flow,
       lane_masks_(function.variables.size(), false),
       uses_(function.variables.size()),
       apart_(flow.blocks().size(), Scope::kBlock),
-      branches_(flow.blocks().size(), Scope::kBlock) {
+      branches_(flow.blocks().size(), Scope::kBlock),
+      way_(flow.blocks().size(), 0),
+      one_way_(flow.blocks().size(), 0) {
   find_definitions();
   find_constants();
   find_places();
   find_lane_masks();
   find_uses();
   const auto count = static_cast<std::uint32_t>(function.instructions.size());
-  for (bool changed = true; changed;) {
+  for (bool changed = true; changed && flow.charge(count);) {
     changed = false;
     for (std::uint32_t i = 0; i < count; ++i) changed |= visit(i);
     for (std::uint32_t b = 0; b < flow.blocks().size(); ++b) changed |= spread(b);
@@ -198,7 +201,9 @@ std::optional<Scope> Uniformity::constant_per_warp(const Instruction& instructio
   if (offset < 0 && !divides_warp(offset)) return std::nullopt;
   if (offset >= kMostOffset) return std::nullopt;  // the sum may overflow
   const auto if_true = [&](bool same) { return same ? scope : std::nullopt; };
-  const std::int64_t value = *limit - offset;
+  // Only its last bits matter where it may have too many.
+  const auto difference = static_cast<std::uint64_t>(*limit) - static_cast<std::uint64_t>(offset);
+  const auto value = static_cast<std::int64_t>(difference);
   if (instruction.opcode == "shr") return if_true(value >= 5);
   if (instruction.opcode == "and") return if_true(divides_warp(value));
   // What follows counts on a number that is not negative.
@@ -210,7 +215,7 @@ std::optional<Scope> Uniformity::constant_per_warp(const Instruction& instructio
     return if_true(divides_warp(value));
   }
   if (relation == "gt" || relation == "le" || relation == "hi" || relation == "ls") {
-    return if_true(divides_warp(value + 1));
+    return if_true(divides_warp(static_cast<std::int64_t>(difference + 1)));
   }
   return std::nullopt;
 }
@@ -333,22 +338,24 @@ void Uniformity::find_uses() {
 /// meeting, or where two of the ways have joined already.
 void Uniformity::part_values(std::uint32_t branch, const std::vector<std::uint32_t>& influenced,
                              Scope scope) {
-  std::vector<bool> one_way(flow_.blocks().size(), false);
-  for (const std::uint32_t b : influenced) one_way[b] = true;
-  std::vector<bool> reached(flow_.blocks().size(), false);
+  ++parting_;
+  for (const std::uint32_t b : influenced) one_way_[b] = parting_;
   for (const std::uint32_t successor : flow_.blocks()[branch].successors) {
     for (const std::uint32_t b : flow_.way_from(branch, successor)) {
-      if (reached[b]) one_way[b] = false;
-      reached[b] = true;
+      if (std::exchange(way_[b], parting_) == parting_) one_way_[b] = 0;
     }
   }
   for (const std::uint32_t b : influenced) {
     const ControlFlow::Block& code = flow_.blocks()[b];
+    if (!flow_.charge(code.end - code.first)) return;
     for (std::uint32_t i = code.first; i < code.end; ++i) {
       const auto part = [&](const Operand& result) {
         if (!is_local(result)) return;
-        const bool is_read = std::ranges::any_of(uses_[result.index],
-                                                 [&](std::uint32_t use) { return !one_way[use]; });
+        if (join(registers_[result.index], scope) == registers_[result.index]) return;
+        const auto& uses = uses_[result.index];
+        flow_.charge(uses.size());
+        const bool is_read =
+            std::ranges::any_of(uses, [&](std::uint32_t use) { return one_way_[use] != parting_; });
         if (is_read) raise(result, scope);
       };
       for_each_result(function_.instructions[i], part);

@@ -108,6 +108,10 @@ class Uniformity {
   std::vector<std::vector<std::uint32_t>> uses_;        // the same: blocks that read it
   std::vector<Scope> apart_;                            // by block
   std::vector<Scope> branches_;  // by block: scope of its last branch, as spread so far
+  // Room of part_values(). By block: the last parting of which it is on some way, and on one only.
+  std::vector<std::uint32_t> way_;
+  std::vector<std::uint32_t> one_way_;
+  std::uint32_t parting_ = 0;
 };
 
 /// The operands that an instruction writes: none, one, or both of a pair.

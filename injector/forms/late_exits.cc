@@ -24,10 +24,11 @@ using ptx::Operand;
 
 class LateExitWriter {
  public:
-  LateExitWriter(const ptx::Module& module, const ptx::Function& function, const ParkedWalk& walk)
+  LateExitWriter(const ptx::Module& module, const ptx::Function& function, const ParkedWalk& walk,
+                 Effort& effort)
       : module_(module),
         function_(function),
-        flow_(function),
+        flow_(function, &effort),
         walk_(walk),
         jumps_(walk.jumps),
         mentions_(function),
@@ -50,7 +51,7 @@ class LateExitWriter {
       edits.push_back(ptx::insert_at(outside(stop), label(stop) + ":\n\t"));
     }
     edits.insert(edits.end(), edits_.begin(), edits_.end());
-    if (failed_) return std::nullopt;
+    if (failed_ || !flow_.charge(0)) return std::nullopt;
     return edits;
   }
 
@@ -115,6 +116,7 @@ class LateExitWriter {
 
   bool passes(const PassageFinder& finder, std::uint32_t from, std::uint32_t stop) {
     if (stop == ParkedWalk::kEnd) return false;  // what is left concerns nobody
+    if (!flow_.charge(flow_.blocks().size())) return false;
     auto passage = finder.find(from, stop);
     if (!passage) return false;
     passage_.effects.merge(passage->effects);
@@ -276,7 +278,7 @@ class LateExitWriter {
     const Instruction& barrier = function_.instructions[index];
     const bool reduces = barrier.has("red");
     if (reduces) write_reduction(barrier);
-    if (std::ranges::find(walk_.looping_barriers, index) == walk_.looping_barriers.end()) return;
+    if (!std::ranges::binary_search(walk_.looping_barriers, index)) return;
     const bool aligned = barrier.opcode == "bar" || barrier.has("aligned");
     const std::string ask =
         filled("{}.red.or.pred ~some, {}, ~alive;\n\t@!~some bra.uni $parked_end;",
@@ -290,7 +292,9 @@ class LateExitWriter {
   void write_reduction(const Instruction& barrier) {
     const Operand& input = barrier.operands.back();
     const bool is_and = barrier.has("and");
-    std::string text = filled("{}.pred ~own, {};\n\t", input.negated ? "not" : "mov", input.text);
+    const std::string_view value =
+        input.kind == Operand::Kind::kSymbol ? input.text : text_of(input.span);
+    std::string text = filled("{}.pred ~own, {};\n\t", input.negated ? "not" : "mov", value);
     text += expand(is_and ? "not.pred ~parked, ~alive;\n\tor.pred ~own, ~own, ~parked;\n\t"
                           : "and.pred ~own, ~own, ~alive;\n\t");
     edits_.push_back(ptx::insert_at(barrier.span.begin, std::move(text)));
@@ -314,7 +318,7 @@ class LateExitWriter {
 };
 
 /// The kernels' functions by index, and how to change them.
-std::set<std::uint32_t> plan_changes(const ptx::Module& module, const ModuleAnalysis& analysis,
+std::set<std::uint32_t> plan_changes(const ptx::Module& module, ModuleAnalysis& analysis,
                                      std::vector<ptx::Edit>& edits) {
   std::set<std::uint32_t> changed;
   for (const EntryAnalysis& entry : analysis.entries) {
@@ -322,9 +326,10 @@ std::set<std::uint32_t> plan_changes(const ptx::Module& module, const ModuleAnal
     if (!entry.slice.legal()) continue;  // what refuses that refuses the worker in any shape
     const ptx::Function& function = module.functions[entry.function];
     const auto walk = plan_parked_walk(
-        function, analysis.functions[entry.function].with_callees.has(Trait::kHandsOver));
+        function, analysis.functions[entry.function].with_callees.has(Trait::kHandsOver),
+        analysis.effort);
     if (!walk) continue;
-    auto wanted = LateExitWriter(module, function, *walk).write();
+    auto wanted = LateExitWriter(module, function, *walk, analysis.effort).write();
     if (!wanted) continue;
     edits.insert(edits.end(), std::make_move_iterator(wanted->begin()),
                  std::make_move_iterator(wanted->end()));

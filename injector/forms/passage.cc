@@ -148,6 +148,7 @@ std::optional<Predicated> PassageFinder::predicate(std::uint32_t number) const {
 /// The blocks between these two lead to the next one or to the second, and are reached from those
 /// between only.
 bool PassageFinder::leads_only_to(std::uint32_t number, std::uint32_t meeting) const {
+  if (!flow_.charge(flow_.blocks().size())) return false;
   for (std::uint32_t b = 0; b < flow_.blocks().size(); ++b) {
     const ControlFlow::Block& block = flow_.blocks()[b];
     const bool between = b >= number && b < meeting;

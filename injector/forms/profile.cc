@@ -71,7 +71,7 @@ class Plan {
     const bool comes_back = std::ranges::any_of(flow.blocks(), [](const auto& block) {
       return std::ranges::find(block.successors, 0u) != block.successors.end();
     });
-    for (std::uint32_t b = 0; b < flow.blocks().size(); ++b) {
+    for (std::uint32_t b = 0; b < flow.blocks().size() && work_.size() <= kMostCounters; ++b) {
       const ControlFlow::Block& block = flow.blocks()[b];
       Work work;
       holding_.clear();
@@ -85,7 +85,7 @@ class Plan {
   }
 
   const std::vector<Site>& sites() const { return sites_; }
-  /// From the first counter on.
+  /// From the first counter on. More than kMostCounters: too many, and there are others.
   const std::vector<Work>& work() const { return work_; }
   /// Of each thread, once.
   const Work& start() const { return start_; }

@@ -154,7 +154,7 @@ TEST(LateExitsTest, APredicateOfThatNameInAScopeIsAnotherOne) {
 
 TEST(LateExitsTest, ExitCodeDoesNotMoveIntoAScope) {
   const std::string scope =
-      "{ .reg .b32 %r4; xor.b32 %r4, %r1, 3;\n@%p1 bra AWAY;\n"
+      "mov.u32 %r4, 9;\n{ .reg .b32 %r4; xor.b32 %r4, %r1, 3;\n@%p1 bra AWAY;\n"
       "add.u32 %r5, %r4, 1; }\nbar.sync 0;\nret;\nAWAY: ";
   const Late late = make(scope + "st.shared.u32 [words], %r4;");
   EXPECT_FALSE(late.has("@%__slate_own st.shared"));
@@ -185,11 +185,18 @@ TEST(LateExitsTest, OnlyWhatMovMaySetIsSetToZero) {
   EXPECT_FALSE(halves.has(" h, 0;"));
 }
 
+TEST(LateExitsTest, ABarrierMayReduceANumber) {
+  const Late late = make("@%p1 bra OUT;\nbar.red.or.pred %p3, 0, 1;\nOUT:");
+  ASSERT_NE(late.module, nullptr);
+  EXPECT_TRUE(late.has("mov.pred %__slate_own, 1;"));
+}
+
 TEST(LateExitsTest, ConstantsByAddressAreReadByThoseWhoAreMeantOnly) {
   const std::string load = "ld.const.u32 %r3, [%d2];\nst.shared.u32 [words], %r3;\n";
-  const Late leaving = make("@%p1 bra AWAY;\nbar.sync 0;\nret;\nAWAY: " + load);
+  const std::string address = "ld.param.u64 %d2, [a];\n";
+  const Late leaving = make(address + "@%p1 bra AWAY;\nbar.sync 0;\nret;\nAWAY: " + load);
   EXPECT_TRUE(leaving.has("@%__slate_own ld.const.u32 %r3, [%d2];"));
-  const Late staying = make("@%p1 bra OUT;\n" + load + "bar.sync 0;\nOUT:");
+  const Late staying = make(address + "@%p1 bra OUT;\n" + load + "bar.sync 0;\nOUT:");
   EXPECT_TRUE(staying.has("@%__slate_alive ld.const.u32 %r3, [%d2];"));
 }
 

@@ -22,13 +22,24 @@ std::vector<std::string> lines_of(const std::filesystem::path& path) {
   return lines;
 }
 
+/// Where some word of the line begins, and its length; 0: it has none.
+std::pair<std::size_t, std::size_t> any_word(const std::string& line, std::mt19937& random) {
+  constexpr const char* kBetween = " \t,;[]{}()";
+  std::vector<std::pair<std::size_t, std::size_t>> words{{0, 0}};
+  for (std::size_t at = line.find_first_not_of(kBetween); at != std::string::npos;
+       at = line.find_first_not_of(kBetween, words.back().first + words.back().second)) {
+    words.emplace_back(at, std::min(line.find_first_of(kBetween, at), line.size()) - at);
+  }
+  return words.size() == 1 ? words[0] : words[1 + random() % (words.size() - 1)];
+}
+
 /// A few lines removed, repeated, exchanged, or with a word of another line in them.
 std::string mutate(std::vector<std::string> lines, std::mt19937& random) {
   const auto any = [&] { return static_cast<std::size_t>(random()) % lines.size(); };
   for (std::uint32_t i = 0; i < 1 + random() % 4; ++i) {
     const std::size_t at = any();
     const std::string other = lines[any()];
-    switch (random() % 5) {
+    switch (random() % 8) {
       case 0:
         lines[at].clear();
         break;
@@ -42,6 +53,14 @@ std::string mutate(std::vector<std::string> lines, std::mt19937& random) {
         const std::size_t comma = lines[at].rfind(',');
         if (comma != std::string::npos) lines[at].resize(comma);
         lines[at] += ";";
+        break;
+      }
+      case 4:
+      case 5:
+      case 6: {
+        const auto [to, length] = any_word(lines[at], random);
+        const auto [from, count] = any_word(other, random);
+        lines[at].replace(to, length, random() % 8 == 0 ? "1" : other.substr(from, count));
         break;
       }
       default: {

@@ -116,6 +116,7 @@ TEST(ProfileRulesTest, OnlyWhatLeavesNoRoomIsRefused) {
 
 TEST(ProfileRulesTest, CallsThroughPointersAreSaidNotToBeCounted) {
   const auto module = module_with(
+      "mov.u32 %r1, 1; mov.u64 %d1, 0;\n\t"
       "proto: .callprototype _ (.param .b32 _);\n\t{ .param .b32 a; st.param.b32 [a], %r1;\n\t"
       "call %d1, (a), proto; }");
   const EntryAnalysis entry = analyse(*module).entries.front();

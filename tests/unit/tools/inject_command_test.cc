@@ -333,6 +333,7 @@ TEST(InjectAnalyseTest, JsonSaysTheSame) {
   EXPECT_TRUE(kernel.at("worker").at("why_not").get<std::string>().starts_with("line "));
   EXPECT_EQ(kernel.at("slice").at("legal"), true);
   EXPECT_TRUE(kernel.at("slice").at("why_not").is_null());
+  EXPECT_TRUE(kernel.at("undefined").is_null());
   EXPECT_EQ(kernel.at("drains"), false);
   EXPECT_EQ(kernel.at("late_exits"), false);
   EXPECT_EQ(kernel.at("independent_blocks"), true);
@@ -350,6 +351,18 @@ TEST(InjectAnalyseTest, JsonSaysTheSame) {
 
   const Answer brief = inject({"--form", "analyse", "--json", "--summary", golden("map.ptx")});
   EXPECT_FALSE(json::parse(brief.out).contains("files"));
+}
+
+TEST(InjectAnalyseTest, ARegisterThatNothingWritesIsNamedWithItsLine) {
+  const Answer table = inject({"--form", "analyse", golden("unwritten.ptx")});
+  EXPECT_TRUE(has(table.out, "native only: line 41: may read sum before")) << table.out;
+  const Answer answer = inject({"--form", "analyse", "--json", golden("unwritten.ptx")});
+  const json kernel =
+      json::parse(answer.out).at("files").at(0).at("images").at(0).at("kernels").at(0);
+  EXPECT_EQ(kernel.at("undefined"), json({{"register", "sum"}, {"line", 41}, {"surely", true}}));
+  for (const char* form : {"worker", "slice", "profile"}) {
+    EXPECT_FALSE(kernel.at(form).at("legal").get<bool>()) << form;
+  }
 }
 
 TEST(InjectAnalyseTest, AFileThatFailsDoesNotStopTheOthers) {
@@ -387,6 +400,8 @@ TEST(InjectAnalyseTest, ReasonsAreCountedWithoutLinesAndNumbers) {
   EXPECT_EQ(general_reason("has 32-bit addresses"), "has 32-bit addresses");
   EXPECT_EQ(general_reason("written for sm_60; none before sm_70"),
             "written for sm_60; none before sm_70");
+  EXPECT_EQ(general_reason("line 3: may read %f12 before anything is written to it"),
+            "may read a register before anything is written to it");
   EXPECT_EQ(general_reason(""), "");
 }
 

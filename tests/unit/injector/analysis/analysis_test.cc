@@ -86,7 +86,8 @@ TEST(AnalysisTest, ABranchToNoLabelRefusesAllForms) {
     expect_refused(judged, "no label", true);
     EXPECT_FALSE(judged->profile.legal()) << stray;
   }
-  const Judged callee = judge("call.uni f;", ".func f\n{\n.reg .pred %p1;\n@%p1 bra;\nret;\n}\n");
+  const Judged callee =
+      judge("call.uni f;", ".func f\n{\n.reg .pred %p1;\nmov.pred %p1, 1; @%p1 bra;\nret;\n}\n");
   expect_refused(callee, "no label", true);
 }
 
@@ -199,12 +200,12 @@ TEST(AnalysisTest, DrainsCannotHoldBarriersUnderAPredicate) {
 TEST(AnalysisTest, APartialBarrierThatMayBeBarrierZeroRefusesTheWorker) {
   for (const char* barrier :
        {"bar.sync 0, 64;", "bar.sync %r1, 64;", "shr.u32 %r3, %r1, 6; bar.sync %r3, %r2;",
-        "barrier.sync.aligned %r2, 64;", "bar.red.or.pred %p3, %r2, 64, %p2;"}) {
+        "barrier.sync.aligned %r2, 64;", "mov.pred %p2, 1; bar.red.or.pred %p3, %r2, 64, %p2;"}) {
     expect_refused(judge(kTid + barrier), "may be barrier 0", false);
   }
   EXPECT_TRUE(judge("bar.sync 1, 64;")->worker.legal());
   EXPECT_TRUE(judge("mov.u32 %r3, 1; mov.u32 %r4, 64; bar.sync %r3, %r4;")->worker.legal());
-  EXPECT_TRUE(judge("bar.red.or.pred %p3, 2, 64, %p2;")->worker.legal());
+  EXPECT_TRUE(judge("mov.pred %p2, 1; bar.red.or.pred %p3, 2, 64, %p2;")->worker.legal());
   const std::string f = ".func f(.reg .b32 id)\n{\nbar.sync id, 64;\nret;\n}\n";
   expect_refused(judge("call f, (1);", f), "may be barrier 0", false);
 }
@@ -336,8 +337,9 @@ TEST(AnalysisTest, SidesThatNeverMeetAgainNeedNotHaveAsManyWarpWideInstructions)
 
 TEST(AnalysisTest, AMaskMadeBeforeLanesLeaveNamesThoseWhoLeft) {
   const std::string shuffle = "shfl.sync.bfly.b32 %r4, %r1, 1, 31, %r5;\n";
-  for (const std::string mask : {"activemask.b32 %r5;", "vote.sync.ballot.b32 %r5, %p2, -1;",
-                                 "activemask.b32 %r6; and.b32 %r5, %r6, %r2;"}) {
+  for (const std::string mask :
+       {"activemask.b32 %r5;", "mov.pred %p2, 1; vote.sync.ballot.b32 %r5, %p2, -1;",
+        "activemask.b32 %r6; and.b32 %r5, %r6, %r2;"}) {
     expect_refused(judge(kTid + mask + kLeaveByTid + shuffle + "OUT:"), "lanes may have left",
                    false);
   }

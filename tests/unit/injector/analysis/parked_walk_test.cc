@@ -37,7 +37,8 @@ Planned plan(const std::string& body) {
       body + "\nOUT: ret;\n}\n");
   EXPECT_TRUE(module) << module.error().message;
   Planned planned{.module = std::move(*module), .walk = {}};
-  planned.walk = plan_parked_walk(planned.module->functions.back(), false);
+  Effort effort;
+  planned.walk = plan_parked_walk(planned.module->functions.back(), false, effort);
   return planned;
 }
 

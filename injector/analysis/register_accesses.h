@@ -1,0 +1,90 @@
+// RegisterAccesses and RegisterLiveness: in which blocks of a function each register is read and
+// written, and in which of them its value on entry may still be read.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "injector/analysis/conditions.h"
+#include "injector/analysis/control_flow.h"
+#include "injector/analysis/registers.h"
+
+namespace slate::injector {
+
+/// A value that the instruction gets goes into its result and nowhere else. The carry flag is a
+/// result, too, which nothing else but such instructions reads.
+bool passes_on(const ptx::Instruction& instruction);
+bool sets_carry(const ptx::Instruction& instruction);
+bool reads_carry(const ptx::Instruction& instruction);
+
+/// Where each register is read before it is written in the same block, and where it is written.
+/// The carry flag is the last register.
+class RegisterAccesses {
+ public:
+  /// A comparison counts as a read of all predicates that may say the same, if there are
+  /// `conditions`.
+  RegisterAccesses(const ptx::Function& function, const ControlFlow& flow,
+                   const Registers& registers, const Conditions* conditions = nullptr);
+
+  std::uint32_t count() const { return static_cast<std::uint32_t>(reading_.size()); }
+  std::uint32_t carry() const { return count() - 1; }
+  const std::vector<std::uint32_t>& reading(std::uint32_t r) const { return reading_[r]; }
+  /// In any case, not under a predicate.
+  const std::vector<std::uint32_t>& writing(std::uint32_t r) const { return writing_[r]; }
+
+ private:
+  void look_at(const ptx::Instruction& instruction, std::uint32_t block);
+  void read(std::uint32_t r, std::uint32_t block);
+  void write(std::uint32_t r, std::uint32_t block);
+
+  const Registers& registers_;
+  const Conditions* conditions_;
+  std::vector<std::vector<std::uint32_t>> reading_;  // by register: blocks
+  std::vector<std::vector<std::uint32_t>> writing_;  // the same
+  std::vector<std::uint32_t> written_in_;            // by register: the last block
+};
+
+/// In which blocks a register's value on entry may still be read: register by register, so that the
+/// work is the sum of all the ways between writes and reads.
+class RegisterLiveness {
+ public:
+  RegisterLiveness(const ControlFlow& flow, const RegisterAccesses& accesses, Effort& effort)
+      : accesses_(accesses),
+        effort_(effort),
+        predecessors_(flow.predecessors()),
+        writes_(flow.blocks().size(), 0),
+        seen_(flow.blocks().size(), 0) {}
+
+  /// Calls `use` with each block at whose beginning the register is live.
+  void for_each_block(std::uint32_t r, auto&& use) {
+    ++question_;
+    for (const std::uint32_t b : accesses_.writing(r)) writes_[b] = question_;
+    waiting_.clear();
+    for (const std::uint32_t b : accesses_.reading(r)) visit(b);
+    while (!waiting_.empty()) {
+      const std::uint32_t b = waiting_.back();
+      waiting_.pop_back();
+      use(b);
+      if (!effort_.take(1 + predecessors_[b].size())) return;
+      for (const std::uint32_t before : predecessors_[b]) {
+        if (writes_[before] != question_) visit(before);
+      }
+    }
+  }
+
+ private:
+  void visit(std::uint32_t b) {
+    if (std::exchange(seen_[b], question_) != question_) waiting_.push_back(b);
+  }
+
+  const RegisterAccesses& accesses_;
+  Effort& effort_;
+  const std::vector<std::vector<std::uint32_t>> predecessors_;
+  std::vector<std::uint32_t> writes_;  // by block: the last question whose register it writes
+  std::vector<std::uint32_t> seen_;    // by block: the last question that came here
+  std::vector<std::uint32_t> waiting_;
+  std::uint32_t question_ = 0;
+};
+
+}  // namespace slate::injector

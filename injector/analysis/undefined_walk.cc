@@ -1,0 +1,613 @@
+#include "injector/analysis/undefined_walk.h"
+
+#include <algorithm>
+
+#include "injector/analysis/facts.h"
+#include "injector/analysis/uniformity.h"
+
+namespace slate::injector {
+namespace {
+
+using ptx::Instruction;
+using ptx::Operand;
+
+constexpr std::uint32_t kNone = ControlFlow::kNone;
+// Visits of blocks, each with other facts: so many, and so many for each block.
+constexpr std::size_t kFreeVisits = 1024;
+constexpr std::size_t kVisitsPerBlock = 8;
+// What looking something up in a tree costs.
+constexpr std::size_t kSteps = 8;
+// Predicates that are told apart.
+constexpr std::size_t kMostTracked = 24;
+
+bool is_way_on(const Instruction& last) {
+  return last.opcode == "bra" || last.opcode == "brx" || last.opcode == "trap" || leaves(last);
+}
+
+/// Its second operand goes to other lanes, into its result.
+bool hands_to_lane(const Instruction& instruction) {
+  return instruction.opcode == "shfl" && instruction.operands.size() > 1;
+}
+
+/// Its second operand goes where only threads of its block, or the thread itself, may get it.
+bool hands_to_block(const Instruction& instruction) {
+  return instruction.opcode == "st" && instruction.operands.size() > 1 &&
+         (instruction.has("shared") || instruction.has("shared::cta") || instruction.has("local"));
+}
+
+void forget(std::vector<std::uint32_t>& facts, std::uint32_t r) {
+  std::erase_if(facts, [&](std::uint32_t fact) { return fact / 2 == r; });
+}
+
+void learn(std::vector<std::uint32_t>& facts, std::uint32_t r, bool value) {
+  forget(facts, r);
+  const std::uint32_t fact = 2 * r + (value ? 1 : 0);
+  facts.insert(std::ranges::lower_bound(facts, fact), fact);
+}
+
+/// True if something was added.
+bool add_to(std::vector<bool>& all, const std::vector<bool>& more) {
+  bool grows = false;
+  for (std::size_t i = 0; i < more.size(); ++i) {
+    if (!more[i] || all[i]) continue;
+    all[i] = grows = true;
+  }
+  return grows;
+}
+
+}  // namespace
+
+UndefinedWalk::UndefinedWalk(const ptx::Function& function, const ControlFlow& flow,
+                             const Registers& registers, Effort& effort)
+    : function_(function),
+      flow_(flow),
+      registers_(registers),
+      conditions_(function, flow, registers),
+      accesses_(function, flow, registers, &conditions_),
+      liveness_(flow, accesses_, effort),
+      effort_(effort),
+      carry_(registers.count()),
+      reads_(registers.count() + 1),
+      writes_(registers.count() + 1),
+      compared_(registers.count() + 1),
+      suspects_(registers.count() + 1),
+      tracked_(registers.count() + 1),
+      interesting_(flow.blocks().size()) {
+  for (std::uint32_t i = 0; i < function.instructions.size(); ++i) {
+    const Instruction& instruction = function.instructions[i];
+    const auto add = [&](std::vector<List>& lists, std::uint32_t r) {
+      if (lists[r].empty() || lists[r].back() != i) lists[r].push_back(i);
+    };
+    if (const auto guard = guard_of(instruction)) add(reads_, *guard);
+    registers.for_each_read(instruction, [&](std::uint32_t r) { add(reads_, r); });
+    if (reads_carry(instruction)) add(reads_, carry_);
+    for_each_written(instruction, [&](std::uint32_t r) { add(writes_, r); });
+  }
+  for (std::uint32_t g = 0; g < conditions_.groups().size(); ++g) {
+    for (const std::uint32_t r : conditions_.groups()[g].inputs) compared_[r].push_back(g);
+  }
+  find_controls();
+  find_jumped_loops();
+}
+
+std::optional<UndefinedRead> UndefinedWalk::find(std::uint32_t exposed) {
+  find_suspects(exposed);
+  find_tracked();
+  find_interesting();
+  State start{.facts = {},
+              .undefined = std::vector<bool>(suspects_.all().size(), false),
+              .stale = std::vector<bool>(tracked_.all().size(), true)};
+  start.undefined[suspects_.at(exposed)] = true;
+  states_.clear();
+  waiting_.clear();
+  parts_.clear();
+  found_.reset();
+  enter(0, std::move(start));
+  const std::size_t most_visits = kFreeVisits + kVisitsPerBlock * flow_.blocks().size();
+  for (std::size_t visits = 0; !waiting_.empty() && !found_; ++visits) {
+    if (!effort_.take(kSteps)) return std::nullopt;
+    if (visits == most_visits) return origin_of(exposed, reads_[exposed].front());
+    const auto [block, facts] = *waiting_.begin();
+    waiting_.erase(waiting_.begin());
+    const auto& [undefined, stale] = states_.at({block, facts});
+    visit(block, {facts, undefined, stale});
+  }
+  return found_;
+}
+
+// --- What to look at
+
+void UndefinedWalk::Places::clear() {
+  for (const std::uint32_t r : all_) place_[r] = kNone;
+  all_.clear();
+}
+
+bool UndefinedWalk::Places::add(std::uint32_t r) {
+  if (has(r)) return false;
+  place_[r] = static_cast<std::uint32_t>(all_.size());
+  all_.push_back(r);
+  return true;
+}
+
+void UndefinedWalk::for_each_written(const Instruction& instruction, auto&& use) const {
+  registers_.for_each_write(instruction, use);
+  if (sets_carry(instruction)) use(carry_);
+}
+
+std::optional<std::uint32_t> UndefinedWalk::guard_of(const Instruction& instruction) const {
+  return instruction.guard ? registers_.of(*instruction.guard) : std::nullopt;
+}
+
+/// A block is for the branch to decide if the ways of that meet behind it only.
+void UndefinedWalk::find_controls() {
+  controls_.resize(flow_.blocks().size());
+  for (std::uint32_t b = 0; b < flow_.blocks().size(); ++b) {
+    const ControlFlow::Block& block = flow_.blocks()[b];
+    if (block.successors.size() + (block.exits ? 1 : 0) < 2) continue;
+    for (const std::uint32_t next : block.successors) {
+      for (std::uint32_t at = next; at != block.meeting && at != kNone;
+           at = flow_.blocks()[at].meeting) {
+        if (!effort_.take(1)) return;
+        if (controls_[at].empty() || controls_[at].back() != b) controls_[at].push_back(b);
+      }
+    }
+  }
+}
+
+/// To which its value may flow.
+void UndefinedWalk::find_suspects(std::uint32_t exposed) {
+  suspects_.clear();
+  suspects_.add(exposed);
+  for (std::size_t s = 0; s < suspects_.all().size(); ++s) {
+    for (const std::uint32_t i : reads_[suspects_.all()[s]]) {
+      const Instruction& instruction = function_.instructions[i];
+      if (!effort_.take(1)) return;
+      if (passes_on(instruction) || hands_to_lane(instruction)) {
+        for_each_written(instruction, [&](std::uint32_t r) { suspects_.add(r); });
+      } else if (const List* writes = quiet_writes(flow_.block_of(i))) {
+        if (!effort_.take(writes->size())) return;
+        for (const std::uint32_t r : *writes) suspects_.add(r);
+      }
+    }
+  }
+  origins_.assign(suspects_.all().size(), std::nullopt);
+}
+
+/// The predicates that decide whether the suspects are written, nearest first, and those that are
+/// made of them or say the same.
+void UndefinedWalk::find_tracked() {
+  tracked_.clear();
+  for (const std::uint32_t r : suspects_.all()) {
+    for (const std::uint32_t i : writes_[r]) track_controls_of(i);
+  }
+  std::set<std::uint32_t> blocks;
+  for (const std::uint32_t r : suspects_.all()) {
+    for (const std::uint32_t i : writes_[r]) blocks.insert(flow_.block_of(i));
+  }
+  for (const std::uint32_t block : blocks) track_flags_in(block);
+  for (std::size_t t = 0; t < tracked_.all().size(); ++t) {
+    const std::uint32_t predicate = tracked_.all()[t];
+    if (!effort_.take(reads_[predicate].size() + writes_[predicate].size())) return;
+    if (const std::uint32_t group = conditions_.group_of(predicate); group != Conditions::kNone) {
+      for (const std::uint32_t same : conditions_.groups()[group].predicates) track(same);
+    }
+    for (const std::uint32_t i : reads_[predicate]) {
+      const Instruction& instruction = function_.instructions[i];
+      if (!passes_on(instruction) || !instruction.has("pred")) continue;
+      for_each_written(instruction, [&](std::uint32_t r) { track(r); });
+    }
+    for (const std::uint32_t i : writes_[predicate]) {
+      const Instruction& instruction = function_.instructions[i];
+      if (!passes_on(instruction)) continue;
+      registers_.for_each_read(instruction, [&](std::uint32_t r) { track(r); });
+    }
+    for (const std::uint32_t i : writes_[predicate]) track_controls_of(i);
+  }
+}
+
+void UndefinedWalk::track(std::uint32_t predicate) {
+  if (predicate == carry_ || !registers_.is_predicate(predicate)) return;
+  if (tracked_.all().size() < kMostTracked) tracked_.add(predicate);
+}
+
+void UndefinedWalk::track_controls_of(std::uint32_t index) {
+  if (const auto guard = guard_of(function_.instructions[index])) track(*guard);
+  for (const std::uint32_t branch : controls_[flow_.block_of(index)]) {
+    const auto guard = guard_of(function_.instructions[flow_.blocks()[branch].end - 1]);
+    if (guard) track(*guard);
+  }
+}
+
+/// Flags that say, where the suspect is written, that it is.
+void UndefinedWalk::track_flags_in(std::uint32_t number) {
+  const ControlFlow::Block& block = flow_.blocks()[number];
+  if (!effort_.take(block.end - block.first)) return;
+  for (std::uint32_t i = block.first; i < block.end; ++i) {
+    const Instruction& instruction = function_.instructions[i];
+    if (instruction.opcode != "mov" || !instruction.has("pred")) continue;
+    registers_.for_each_write(instruction, [&](std::uint32_t r) { track(r); });
+  }
+}
+
+void UndefinedWalk::find_interesting() {
+  for (const std::uint32_t block : touched_) interesting_[block].clear();
+  touched_.clear();
+  List found;
+  const auto add = [&](const List& list) {
+    effort_.take(kSteps * list.size());  // they are sorted
+    found.insert(found.end(), list.begin(), list.end());
+  };
+  for (const std::uint32_t r : suspects_.all()) {
+    add(reads_[r]);
+    add(writes_[r]);
+  }
+  for (const std::uint32_t r : tracked_.all()) {
+    add(writes_[r]);
+    const std::uint32_t group = conditions_.group_of(r);
+    if (group == Conditions::kNone) continue;
+    for (const std::uint32_t input : conditions_.groups()[group].inputs) add(writes_[input]);
+  }
+  std::ranges::sort(found);
+  const auto rest = std::ranges::unique(found);
+  found.erase(rest.begin(), rest.end());
+  for (const std::uint32_t i : found) {
+    List& list = interesting_[flow_.block_of(i)];
+    if (list.empty()) touched_.push_back(flow_.block_of(i));
+    list.push_back(i);
+  }
+}
+
+/// What is written on the ways of the branch at the end of a block before they meet, if nothing
+/// else is done there: then it is as good as a selection between values. Null if not.
+const UndefinedWalk::List* UndefinedWalk::quiet_writes(std::uint32_t branch) {
+  const auto [known, is_new] = quiet_.try_emplace(branch);
+  if (!is_new) return known->second ? &*known->second : nullptr;
+  const ControlFlow::Block& block = flow_.blocks()[branch];
+  const Instruction& last = function_.instructions[block.end - 1];
+  if (last.opcode != "bra" || !last.guard || block.meeting == kNone) return nullptr;
+  List writes;
+  for (const std::uint32_t b : flow_.influence_of(branch)) {
+    const ControlFlow::Block& inside = flow_.blocks()[b];
+    if (inside.exits || !effort_.take(inside.end - inside.first)) return nullptr;
+    for (std::uint32_t i = inside.first; i < inside.end; ++i) {
+      const Instruction& instruction = function_.instructions[i];
+      if (instruction.opcode != "bra" && !passes_on(instruction) && !may_be_repeated(instruction))
+        return nullptr;
+      for_each_written(instruction, [&](std::uint32_t r) { writes.push_back(r); });
+    }
+  }
+  known->second = std::move(writes);
+  return &*known->second;
+}
+
+bool UndefinedWalk::is_live(std::uint32_t predicate, std::uint32_t block) {
+  const auto [known, is_new] = live_.try_emplace(predicate);
+  if (is_new) {
+    effort_.take(flow_.blocks().size() / 8);
+    known->second.resize(flow_.blocks().size());
+    liveness_.for_each_block(predicate, [&](std::uint32_t b) { known->second[b] = true; });
+  }
+  return known->second[block];
+}
+
+/// A loop is taken to run at least once: what it sets is read behind it by programs that know that
+/// it does. Compilers write it with its test at the end, and another one that jumps past it.
+void UndefinedWalk::find_jumped_loops() {
+  is_header_ = flow_.loop_headers();
+  jumps_loop_.assign(flow_.blocks().size(), false);
+  for (std::uint32_t b = 0; b < flow_.blocks().size(); ++b) {
+    const ControlFlow::Block& block = flow_.blocks()[b];
+    if (block.successors.size() != 2 || block.exits) continue;
+    const auto jump = std::ranges::find(block.successors, block.meeting);
+    if (jump == block.successors.end()) continue;
+    jumps_loop_[b] = leads_through_loop(b, block.successors[jump == block.successors.begin()]);
+  }
+}
+
+/// Every way from the successor to where the ways of the branch meet passes the beginning of a loop
+/// that the branch is not in.
+bool UndefinedWalk::leads_through_loop(std::uint32_t branch, std::uint32_t successor) const {
+  const std::uint32_t meeting = flow_.blocks()[branch].meeting;
+  if (successor == meeting) return false;
+  const std::vector<std::uint32_t> way = flow_.way_from(branch, successor);
+  if (std::ranges::find(way, branch) != way.end()) return false;
+  for (std::uint32_t b = successor; b != meeting && b != kNone; b = flow_.blocks()[b].meeting) {
+    if (!flow_.charge(1)) return false;
+    const bool comes_back = is_header_[b] && std::ranges::any_of(way, [&](std::uint32_t from) {
+                              const auto& next = flow_.blocks()[from].successors;
+                              return std::ranges::find(next, b) != next.end() && from >= b;
+                            });
+    if (comes_back) return true;
+  }
+  return false;
+}
+
+// --- One block
+
+void UndefinedWalk::enter(std::uint32_t block, State state) {
+  if (std::ranges::find(state.undefined, true) == state.undefined.end()) return;
+  std::erase_if(state.facts, [&](std::uint32_t fact) { return !is_live(fact / 2, block); });
+  effort_.take(1 + (state.undefined.size() + state.stale.size()) / 4);
+  const Key key{block, std::move(state.facts)};
+  const auto [present, is_new] = states_.try_emplace(key, state.undefined, state.stale);
+  bool grows = is_new;
+  if (!is_new) {
+    grows = add_to(present->second.first, state.undefined);
+    grows |= add_to(present->second.second, state.stale);
+  }
+  if (grows) waiting_.insert(key);
+}
+
+void UndefinedWalk::visit(std::uint32_t block, State state) {
+  parts_.push_back({std::move(state)});
+  const auto& interesting = interesting_[block];
+  while (!parts_.empty() && !found_) {
+    Part part = std::move(parts_.back());
+    parts_.pop_back();
+    while (part.next < interesting.size() && !found_) {
+      if (!effort_.take(1)) return;
+      run(interesting[part.next++], part);
+    }
+    if (!found_) leave(block, std::move(part.state));
+  }
+}
+
+/// To the blocks that follow, and with what the branch says of its predicate.
+void UndefinedWalk::leave(std::uint32_t number, State state) {
+  const ControlFlow::Block& block = flow_.blocks()[number];
+  const Instruction& last = function_.instructions[block.end - 1];
+  if (block.exits) {
+    registers_.for_each_returned([&](std::uint32_t r) { demand(r, block.end - 1, state); });
+  }
+  const auto guard = guard_of(last);
+  if (guard && is_way_on(last) && is_undefined(*guard, state)) {
+    take_either_way(number, *guard, std::move(state));
+    return;
+  }
+  if (!guard || !tracked_.has(*guard) || !is_way_on(last)) {
+    for (const std::uint32_t next : block.successors) {
+      if (!jumps_loop_[number] || next != block.meeting) enter(next, state);
+    }
+    return;
+  }
+  const auto known = fact(state, *guard);
+  for (const std::uint32_t next : block.successors) {
+    if (jumps_loop_[number] && next == block.meeting) continue;
+    const bool is_behind = next == number + 1;
+    const bool both = is_behind && std::ranges::count(block.successors, next) > 1;
+    const bool value = is_behind == last.guard->negated;
+    if (!both && known && *known != value) continue;
+    State there = state;
+    if (!both) learn(there.facts, *guard, value);
+    enter(next, std::move(there));
+  }
+}
+
+/// Which way was taken matters for what is written on either.
+void UndefinedWalk::take_either_way(std::uint32_t number, std::uint32_t guard, State state) {
+  const ControlFlow::Block& block = flow_.blocks()[number];
+  const List* writes = quiet_writes(number);
+  if (writes == nullptr) {
+    demand(guard, block.end - 1, state);
+    return;
+  }
+  const UndefinedRead origin = origin_of(guard, block.end - 1);
+  if (!effort_.take(writes->size())) return;
+  for (const std::uint32_t r : *writes) {
+    write(r, std::nullopt, false, state);
+    state.undefined[suspects_.at(r)] = true;
+    auto& known = origins_[suspects_.at(r)];
+    if (!known || !known->surely) known = origin;
+  }
+  enter(block.meeting, std::move(state));
+}
+
+// --- One instruction
+
+void UndefinedWalk::run(std::uint32_t index, Part& part) {
+  const Instruction& instruction = function_.instructions[index];
+  bool surely = true;  // it is carried out
+  if (const auto guard = guard_of(instruction)) {
+    const auto known = fact(part.state, *guard);
+    if (known && *known == instruction.guard->negated) return;
+    if (!known) {
+      if (is_way_on(instruction)) {
+        demand_inputs(index, part.state);  // the guard is for leave()
+        return;
+      }
+      const bool is_open = is_undefined(*guard, part.state);
+      if (is_open && !passes_on(instruction)) demand(*guard, index, part.state);
+      surely = tracked_.has(*guard) && !is_open;
+      if (surely) split(part, *guard, !instruction.guard->negated);
+    }
+  }
+  if (instruction.opcode == "selp") choose(instruction, part);
+  if (!passes_on(instruction)) demand_inputs(index, part.state);
+  auto value = comparison_made_by(instruction, part.state);
+  if (!value) value = predicate_made_by(instruction, part.state);
+  auto undefined = value ? std::nullopt : undefined_input(instruction, part.state);
+  const auto guard = guard_of(instruction);
+  if (!undefined && guard && is_undefined(*guard, part.state)) undefined = guard;
+  const bool hands_over = hands_to_lane(instruction) && undefined;
+  const bool flows_on = hands_over ? origin_of(*undefined, index).surely : passes_on(instruction);
+  for_each_written(instruction, [&](std::uint32_t r) {
+    write(r, value, surely, part.state);
+    if (!suspects_.has(r)) return;
+    const bool flows = undefined && flows_on;
+    if (flows || surely) part.state.undefined[suspects_.at(r)] = flows;
+    if (!flows) return;
+    auto& origin = origins_[suspects_.at(r)];
+    if (!origin || !origin->surely) origin = origin_of(*undefined, index);
+  });
+}
+
+/// What is known of predicates afterwards.
+void UndefinedWalk::write(std::uint32_t r, std::optional<bool> value, bool surely, State& state) {
+  for (const std::uint32_t g : compared_[r]) {
+    for (const std::uint32_t p : conditions_.groups()[g].predicates) {
+      if (tracked_.has(p)) state.stale[tracked_.at(p)] = true;
+    }
+  }
+  if (!tracked_.has(r)) return;
+  forget(state.facts, r);
+  if (surely && value) learn(state.facts, r, *value);
+  if (surely) state.stale[tracked_.at(r)] = false;
+}
+
+/// This part goes on with the predicate at `value`, another one with the opposite. It is not to
+/// run the present instruction, or, with `again`, is to run it too.
+void UndefinedWalk::split(Part& part, std::uint32_t predicate, bool value, bool again) {
+  Part other = part;
+  if (again) --other.next;
+  learn(other.state.facts, predicate, !value);
+  parts_.push_back(std::move(other));
+  learn(part.state.facts, predicate, value);
+}
+
+/// Which of the two a selp takes matters only if one of them is undefined.
+void UndefinedWalk::choose(const Instruction& selp, Part& part) {
+  if (selp.operands.size() != 4) return;
+  const auto predicate = registers_.of(selp.operands[3]);
+  const bool matters =
+      is_undefined(selp.operands[1], part.state) || is_undefined(selp.operands[2], part.state);
+  if (!matters || !predicate || !tracked_.has(*predicate) || fact(part.state, *predicate)) return;
+  if (selp.guard && guard_of(selp) == predicate) return;
+  split(part, *predicate, true, true);
+}
+
+bool UndefinedWalk::is_undefined(std::uint32_t r, const State& state) const {
+  return suspects_.has(r) && state.undefined[suspects_.at(r)];
+}
+
+bool UndefinedWalk::is_undefined(const Operand& operand, const State& state) const {
+  const auto r = registers_.of(operand);
+  return r && is_undefined(*r, state);
+}
+
+std::optional<std::uint32_t> UndefinedWalk::undefined_input(const Instruction& instruction,
+                                                            const State& state) const {
+  std::optional<std::uint32_t> found;
+  const auto look = [&](std::uint32_t r) {
+    if (!found && is_undefined(r, state)) found = r;
+  };
+  if (instruction.opcode == "selp" && instruction.operands.size() == 4) {
+    const auto predicate = registers_.of(instruction.operands[3]);
+    const auto known = predicate ? fact(state, *predicate) : std::nullopt;
+    if (known) {
+      const auto r = registers_.of(instruction.operands[*known ? 1 : 2]);
+      if (r) look(*r);
+      return found;
+    }
+  }
+  registers_.for_each_read(instruction, look);
+  if (reads_carry(instruction)) look(carry_);
+  return found;
+}
+
+// --- Facts
+
+std::optional<bool> UndefinedWalk::fact(const State& state, std::uint32_t r) const {
+  const auto found = std::ranges::lower_bound(state.facts, 2 * r);
+  if (found == state.facts.end() || *found / 2 != r) return std::nullopt;
+  return *found % 2 == 1;
+}
+
+std::optional<bool> UndefinedWalk::value_of(const Operand& operand, const State& state) const {
+  if (operand.kind == Operand::Kind::kInteger) return operand.integer != 0;
+  const auto r = registers_.of(operand);
+  const auto known = r ? fact(state, *r) : std::nullopt;
+  return known ? std::optional(*known != operand.negated) : std::nullopt;
+}
+
+std::optional<bool> UndefinedWalk::predicate_made_by(const Instruction& instruction,
+                                                     const State& state) const {
+  const auto& operands = instruction.operands;
+  if (!instruction.has("pred") || operands.size() < 2) return std::nullopt;
+  const auto first = value_of(operands[1], state);
+  if (instruction.opcode == "mov") return first;
+  if (instruction.opcode == "not") return first ? std::optional(!*first) : std::nullopt;
+  if (operands.size() != 3) return std::nullopt;
+  const auto second = value_of(operands[2], state);
+  const bool is_and = instruction.opcode == "and";
+  if (is_and || instruction.opcode == "or") {
+    // One that decides, or two that do not.
+    const auto decides = [&](std::optional<bool> value) { return value && *value != is_and; };
+    if (decides(first) || decides(second)) return !is_and;
+    return first && second ? std::optional(is_and) : std::nullopt;
+  }
+  if (instruction.opcode != "xor" || !first || !second) return std::nullopt;
+  return *first != *second;
+}
+
+/// From another comparison of the same, if nothing has been written to its inputs since.
+std::optional<bool> UndefinedWalk::comparison_made_by(const Instruction& instruction,
+                                                      const State& state) const {
+  if (instruction.opcode != "setp" || instruction.operands.empty()) return std::nullopt;
+  const auto r = registers_.of(instruction.operands[0]);
+  const std::uint32_t group = r ? conditions_.group_of(*r) : Conditions::kNone;
+  if (group == Conditions::kNone) return std::nullopt;
+  for (const std::uint32_t same : conditions_.groups()[group].predicates) {
+    if (!tracked_.has(same) || state.stale[tracked_.at(same)]) continue;
+    const auto known = fact(state, same);
+    if (known) return *known != (conditions_.is_opposite(same) != conditions_.is_opposite(*r));
+  }
+  return std::nullopt;
+}
+
+// --- What comes of it
+
+/// The instruction makes something of the register.
+void UndefinedWalk::demand(std::uint32_t r, std::uint32_t index, const State& state) {
+  if (!found_ && is_undefined(r, state)) found_ = origin_of(r, index);
+}
+
+/// What is handed on to others of the block matters where they would surely find nothing. Else it
+/// is for the program's own protocol to know which of it is there: who reads an exchange of data
+/// for parts of which there was none looks at the others only.
+void UndefinedWalk::demand_inputs(std::uint32_t index, const State& state) {
+  const Instruction& instruction = function_.instructions[index];
+  const bool to_lane = hands_to_lane(instruction);
+  std::vector<std::uint32_t> handed;
+  if (to_lane || hands_to_block(instruction)) {
+    const auto add = [&](const Operand& operand) {
+      if (const auto r = registers_.of(operand)) handed.push_back(*r);
+    };
+    add(instruction.operands[1]);
+    for_each_operand(instruction.operands[1].parts, add);
+  }
+  registers_.for_each_read(instruction, [&](std::uint32_t r) {
+    if (found_ || !is_undefined(r, state)) return;
+    const bool is_handed = std::ranges::find(handed, r) != handed.end();
+    const UndefinedRead origin = origin_of(r, index);
+    if (!is_handed || (origin.surely && !to_lane)) found_ = origin;
+  });
+}
+
+UndefinedRead UndefinedWalk::origin_of(std::uint32_t r, std::uint32_t reader) {
+  const auto& known = origins_[suspects_.at(r)];
+  if (known) return *known;
+  return {.line = function_.instructions[reader].line,
+          .register_name = r == carry_ ? "the carry flag" : std::string(registers_.name(r)),
+          .surely = is_surely_undefined(r, reader)};
+}
+
+/// No write can come before the first time that the instruction reads it.
+bool UndefinedWalk::is_surely_undefined(std::uint32_t r, std::uint32_t reader) {
+  const auto& writes = writes_[r];
+  if (writes.empty()) return true;
+  const auto [known, is_new] = surely_.try_emplace({r, reader}, false);
+  if (!is_new) return known->second;
+  const std::uint32_t home = flow_.block_of(reader);
+  std::vector<bool> marked(flow_.blocks().size(), false);
+  marked[home] = true;
+  const std::vector<bool> leads_here = flow_.leading_to(marked);
+  const std::vector<bool> before = flow_.reachable_before(home);
+  effort_.take(2 * marked.size() + writes.size());
+  known->second = std::ranges::none_of(writes, [&](std::uint32_t write) {
+    const std::uint32_t block = flow_.block_of(write);
+    return block == home ? write < reader : before[block] && leads_here[block];
+  });
+  return known->second;
+}
+
+}  // namespace slate::injector

@@ -1,0 +1,136 @@
+// UndefinedWalk: the second, exact part of undefined.h: follows the ways through a function on
+// which registers are not written yet, with what is known of predicates there. Private to
+// undefined.cc.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "injector/analysis/conditions.h"
+#include "injector/analysis/control_flow.h"
+#include "injector/analysis/register_accesses.h"
+#include "injector/analysis/registers.h"
+#include "injector/analysis/undefined.h"
+#include "injector/ptx/module.h"
+
+namespace slate::injector {
+
+/// One register at a time, with those that its value flows on to. Of ways that meet with the same
+/// facts, one goes on, with all that is undefined on either. Only predicates that decide whether
+/// something is written to these registers are looked at. Many members: it is one algorithm, and
+/// they are its tables.
+class UndefinedWalk {
+ public:
+  /// The arguments outlive it.
+  UndefinedWalk(const ptx::Function& function, const ControlFlow& flow, const Registers& registers,
+                Effort& effort);
+
+  /// What comes of a register that may be read before it is written. The number behind the last
+  /// register is the carry flag.
+  std::optional<UndefinedRead> find(std::uint32_t exposed);
+
+ private:
+  using List = std::vector<std::uint32_t>;
+  /// What is known of a thread at some place.
+  struct State {
+    List facts;                   // of predicates: 2 * register + value, in order
+    std::vector<bool> undefined;  // by suspect: it may be
+    std::vector<bool> stale;      // by tracked predicate: its comparison may no longer hold
+  };
+  using Key = std::pair<std::uint32_t, List>;  // a block, facts
+  struct Part {
+    State state;
+    std::size_t next = 0;  // into the block's interesting instructions
+  };
+  /// A place in a list, of a few of all registers.
+  class Places {
+   public:
+    explicit Places(std::size_t registers) : place_(registers, ControlFlow::kNone) {}
+    void clear();
+    bool add(std::uint32_t r);  // false if it was there
+    bool has(std::uint32_t r) const { return place_[r] != ControlFlow::kNone; }
+    std::uint32_t at(std::uint32_t r) const { return place_[r]; }
+    const List& all() const { return all_; }
+
+   private:
+    List place_;  // by register
+    List all_;
+  };
+
+  void find_controls();
+  void find_jumped_loops();
+  bool leads_through_loop(std::uint32_t branch, std::uint32_t successor) const;
+  void find_suspects(std::uint32_t exposed);
+  void find_tracked();
+  void track(std::uint32_t predicate);
+  void track_controls_of(std::uint32_t instruction);
+  void track_flags_in(std::uint32_t block);
+  void find_interesting();
+  const List* quiet_writes(std::uint32_t branch);
+  bool is_live(std::uint32_t predicate, std::uint32_t block);
+  std::optional<std::uint32_t> guard_of(const ptx::Instruction& instruction) const;
+  void for_each_written(const ptx::Instruction& instruction, auto&& use) const;
+
+  void enter(std::uint32_t block, State state);
+  void visit(std::uint32_t block, State state);
+  void leave(std::uint32_t number, State state);
+  void take_either_way(std::uint32_t number, std::uint32_t guard, State state);
+
+  void run(std::uint32_t index, Part& part);
+  void write(std::uint32_t r, std::optional<bool> value, bool surely, State& state);
+  void split(Part& part, std::uint32_t predicate, bool value, bool again = false);
+  void choose(const ptx::Instruction& selp, Part& part);
+  bool is_undefined(std::uint32_t r, const State& state) const;
+  bool is_undefined(const ptx::Operand& operand, const State& state) const;
+  std::optional<std::uint32_t> undefined_input(const ptx::Instruction& instruction,
+                                               const State& state) const;
+
+  std::optional<bool> fact(const State& state, std::uint32_t r) const;
+  std::optional<bool> value_of(const ptx::Operand& operand, const State& state) const;
+  std::optional<bool> predicate_made_by(const ptx::Instruction& instruction,
+                                        const State& state) const;
+  std::optional<bool> comparison_made_by(const ptx::Instruction& instruction,
+                                         const State& state) const;
+
+  void demand(std::uint32_t r, std::uint32_t index, const State& state);
+  void demand_inputs(std::uint32_t index, const State& state);
+  UndefinedRead origin_of(std::uint32_t r, std::uint32_t reader);
+  bool is_surely_undefined(std::uint32_t r, std::uint32_t reader);
+
+  // Of the function.
+  const ptx::Function& function_;
+  const ControlFlow& flow_;
+  const Registers& registers_;
+  const Conditions conditions_;
+  const RegisterAccesses accesses_;
+  RegisterLiveness liveness_;
+  Effort& effort_;
+  const std::uint32_t carry_;
+  std::vector<List> reads_;       // by register: instructions
+  std::vector<List> writes_;      // by register: instructions
+  std::vector<List> compared_;    // by register: groups of conditions that it is an input of
+  std::vector<List> controls_;    // by block: blocks whose branches decide whether it is run
+  std::vector<bool> is_header_;   // by block: a loop begins with it
+  std::vector<bool> jumps_loop_;  // by block: its branch may lead past a loop, to where ways meet
+  std::map<std::uint32_t, std::vector<bool>> live_;                 // by predicate, block
+  std::map<std::uint32_t, std::optional<List>> quiet_;              // by block: quiet_writes()
+  std::map<std::pair<std::uint32_t, std::uint32_t>, bool> surely_;  // by register and reader
+  // Of the present register.
+  Places suspects_;
+  Places tracked_;
+  std::vector<List> interesting_;                      // by block: instructions
+  List touched_;                                       // the blocks that have some
+  std::vector<std::optional<UndefinedRead>> origins_;  // by suspect: where its value is from
+  std::map<Key, std::pair<std::vector<bool>, std::vector<bool>>> states_;  // undefined, stale
+  std::set<Key> waiting_;
+  std::vector<Part> parts_;
+  std::optional<UndefinedRead> found_;
+};
+
+}  // namespace slate::injector
