@@ -74,6 +74,19 @@ class FormsTest(SlateTestCase):
         daemon.wait_until_idle()
         daemon.stop()
 
+    def test_a_kernel_that_reads_an_unwritten_register_runs_natively(self):
+        for form in ("native", "worker", "slice", "auto"):
+            with self.subTest(form=form):
+                daemon = self.daemon(extra=("--form", form))
+                code, out, err = daemon.run([binary("slate", "unwritten")])
+                self.assertEqual(code, 0, out + err)
+                self.assertEqual(out, "launches that failed 0\n")
+                daemon.wait_until_idle()
+                counts = daemon.status()["forms"]
+                self.assertGreater(counts["native"], 0, counts)
+                self.assertEqual(counts["worker"] + counts["slice"] + counts.get("profile", 0), 0, counts)
+                daemon.stop()
+
 
 if __name__ == "__main__":
     unittest.main()
