@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "daemon/dispatch/cubin.h"
+#include "daemon/dispatch/float_code.h"
 #include "injector/forms/placed_variables.h"
 #include "injector/ptx/printer.h"
 
@@ -22,7 +23,7 @@ constexpr int kMostAttempts = 2;            // with a limit, and lean with a lim
 
 using Clock = std::chrono::steady_clock;
 
-/// The text of a kernel's forms alone, without the kernel.
+/// The text of a kernel's forms, without the kernel unless its code is to be compared.
 struct FormText {
   std::string ptx;
   injector::KernelForms forms;
@@ -33,19 +34,24 @@ bool has_any(const injector::KernelForms& forms) {
   return !forms.worker.empty() || !forms.slice.empty() || !forms.profile.empty();
 }
 
-Result<FormText> text_of_forms(const ptx::Module& kernel, const injector::InjectOptions& options) {
+Result<FormText> text_of_forms(const ptx::Module& kernel, const injector::InjectOptions& options,
+                               std::span<const std::byte> native) {
   auto injected = injector::inject(kernel, options);
   if (!injected) return std::unexpected(injected.error());
   if (injected->kernels.size() != 1)
     return fail(ErrorCode::kInternal, "more than the kernel was extracted");
   FormText result{.ptx = {}, .forms = std::move(injected->kernels.front()), .variables = {}};
   if (!has_any(result.forms)) return result;
-  const ptx::Function& native = kernel.functions[result.forms.analysis.function];
-  auto forms_only = ptx::apply_edits(injected->ptx, {ptx::remove(native.span)});
-  if (!forms_only) return std::unexpected(forms_only.error());
-  const auto parsed =
-      ptx::parse(std::move(*forms_only), ptx::ParseLimits::for_text(injected->ptx.size()));
+  const auto limits = ptx::ParseLimits::for_text(injected->ptx.size());
+  auto parsed = ptx::parse(std::move(injected->ptx), limits);
   if (!parsed) return std::unexpected(parsed.error());
+  if (native.empty() || !needs_own_entry(result.forms, native)) {
+    const ptx::Function* const own = (*parsed)->find_entry(result.forms.name);
+    auto forms_only = ptx::apply_edits(**parsed, {ptx::remove(own->span)});
+    if (!forms_only) return std::unexpected(forms_only.error());
+    parsed = ptx::parse(std::move(*forms_only), limits);
+    if (!parsed) return std::unexpected(parsed.error());
+  }
   auto text = injector::tabulate_variables(**parsed, result.variables);
   if (!text) return std::unexpected(text.error());
   result.ptx = std::move(*text);
@@ -113,7 +119,10 @@ class Maker {
     const auto kernel = ptx::parse(std::move(extracted->ptx), ptx::ParseLimits::for_text(size));
     if (!kernel) return std::unexpected(kernel.error());
     made_.constants = std::move(extracted->constants);
-    injector::InjectOptions options{.profile = order_.profile, .most_registers = {}};
+    // What the program's machine code has decided is not left to the assembler again.
+    injector::InjectOptions options{.profile = order_.profile,
+                                    .settle_sums = compile_ != nullptr,
+                                    .most_registers = {}};
     if (const auto done = attempt(**kernel, options); !done) return done;
     return fit(**kernel, options);
   }
@@ -123,7 +132,7 @@ class Maker {
  private:
   /// Makes the forms; keeps what was there if that fails.
   Result<void> attempt(const ptx::Module& kernel, const injector::InjectOptions& options) {
-    auto text = text_of_forms(kernel, options);
+    auto text = text_of_forms(kernel, options, order_.native);
     if (!text) return std::unexpected(text.error());
     text->forms.analysis.name = {};
     if (!has_any(text->forms)) {
@@ -135,10 +144,29 @@ class Maker {
         compile_ ? compile_(text->ptx) : Result<std::vector<std::byte>>(bytes_of(text->ptx));
     if (!code) return std::unexpected(code.error());
     made_.kind = compile_ ? device::ImageKind::kCubin : device::ImageKind::kPtx;
+    drop_other_bits(text->forms, *code);
+    if (!has_any(text->forms)) made_.why_none = reason_of(text->forms);
     made_.code = std::move(*code);
     made_.forms = std::move(text->forms);
     made_.variables = std::move(text->variables);
     return {};
+  }
+
+  /// Leaves the forms that compute the bits of the program's own machine code.
+  void drop_other_bits(injector::KernelForms& forms, std::span<const std::byte> code) const {
+    if (!compile_ || order_.native.empty()) return;
+    injector::EntryAnalysis& analysis = forms.analysis;
+    for (const auto& [name, verdict] : {std::pair(&forms.worker, &analysis.worker),
+                                        std::pair(&forms.compact_worker, &analysis.worker),
+                                        std::pair(&forms.slice, &analysis.slice),
+                                        std::pair(&forms.profile, &analysis.profile)}) {
+      if (name->empty()) continue;
+      std::string why = why_bits_may_differ(forms, *name, order_.native, code);
+      if (why.empty()) continue;
+      name->clear();
+      verdict->why_not = std::move(why);
+    }
+    if (forms.worker.empty()) forms.compact_worker.clear();
   }
 
   /// Code that cannot do with so few registers stays as it is: then fewer workers fit.
@@ -179,6 +207,7 @@ Result<MadeForms> make_forms(const ptx::Module& module, const FormOrder& order,
   if (!done && !is_about_code(done.error().code)) return std::unexpected(done.error());
   MadeForms made =
       done ? std::move(maker.made()) : without_forms(order.kernel, done.error().message);
+  if (!made.why_none.empty()) made.code.clear();
   made.cost_ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
   return made;
 }
