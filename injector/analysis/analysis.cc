@@ -248,7 +248,7 @@ class EntryJudge {
   /// Functions may become a part of the kernel, so that a product of one meets a sum of another.
   void judge_sums() {
     LooseMeeting all = meetings_[result_.function];
-    for (const std::uint32_t callee : reachable_functions()) {
+    for (const std::uint32_t callee : reachable_) {
       const LooseMeeting& called = meetings_[callee];
       if (all.line == 0) all.line = called.line;
       if (all.first_sum == 0) all.first_sum = called.first_sum;
