@@ -44,6 +44,7 @@ const Instruction* stray_branch(const ptx::Function& function) {
     return label_of(function, target) != nullptr;
   };
   const auto strays = [&](const Instruction& instruction) {
+    if (leaves(instruction)) return !instruction.operands.empty();
     if (instruction.opcode == "bra") return !target_of(function, instruction);
     if (instruction.opcode != "brx") return false;
     const ptx::Label* table =

@@ -20,8 +20,9 @@ bool leaves(const ptx::Instruction& instruction);
 /// operand is no label of the function.
 std::optional<std::uint32_t> target_of(const ptx::Function& function,
                                        const ptx::Instruction& branch);
-/// The first `bra` or `brx` that does not lead to labels of the function; null if all do. Where
-/// one does not, ControlFlow does not know all ways, and the text does not assemble.
+/// The first `bra` or `brx` that does not lead to labels of the function, or `ret` or `exit` that
+/// names something; null if there is none. Where there is one, ControlFlow does not know all ways,
+/// and the text does not assemble.
 const ptx::Instruction* stray_branch(const ptx::Function& function);
 
 class ControlFlow {

@@ -39,7 +39,10 @@ class LateExitWriter {
   std::optional<std::vector<ptx::Edit>> write() {
     begin();
     find_passages();
-    for (const ParkedWalk::Exit& exit : walk_.exits) write_exit(exit);
+    for (const ParkedWalk::Exit& exit : walk_.exits) {
+      exit_branches_.insert(last_of(exit.way.block));
+      write_exit(exit);
+    }
     for (const std::uint32_t barrier : walk_.barriers) write_barrier(barrier);
     for (const auto& [at, stop] : jumps_) insert(at, jump_to(stop) + "\n\t");
     write_passages();
@@ -128,6 +131,7 @@ class LateExitWriter {
   void write_passages() {
     for (const std::uint32_t effect : passage_.effects) write_guard(effect, "and", "~alive");
     for (const auto& [branch, taken] : passage_.skips) {
+      failed_ |= exit_branches_.contains(branch);
       if (taken) insert(branch, expand("not.pred ~parked, ~alive;\n\t"));
       write_guard(branch, taken ? "or" : "and", taken ? "~parked" : "~alive");
     }
@@ -161,6 +165,8 @@ class LateExitWriter {
   /// In the place of a branch: ~inside says who would not have taken it, of those of `before`.
   void write_predicate(std::uint32_t branch, std::string_view before) {
     const Instruction& instruction = function_.instructions[branch];
+    // One that is a way out is written as such.
+    failed_ |= exit_branches_.contains(branch);
     edits_.push_back(
         ptx::replace(instruction.span, filled("{}.pred ~own, {};\n\tand.pred ~inside, ~own, {};",
                                               instruction.guard->negated ? "mov" : "not",
@@ -310,6 +316,7 @@ class LateExitWriter {
   ExitCode code_;
   std::vector<ptx::Edit> edits_;
   std::set<std::uint32_t> stops_;
+  std::set<std::uint32_t> exit_branches_;
   std::map<std::uint32_t, std::string> guarded_;  // by block of an exit: its code, if that is short
   std::set<std::uint32_t> passing_;  // blocks of exits behind which the parked go along
   Passage passage_;                  // all of them

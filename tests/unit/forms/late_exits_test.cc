@@ -185,6 +185,13 @@ TEST(LateExitsTest, OnlyWhatMovMaySetIsSetToZero) {
   EXPECT_FALSE(halves.has(" h, 0;"));
 }
 
+TEST(LateExitsTest, ABranchIntoAnEndlessLoopIsNotMadeAPredicate) {
+  const Late late = make(
+      "bar.sync 0; setp.eq.u32 %p3, %r1, 5; @%p3 bra ON; bra.uni GO;\nON: EVER: bra.uni EVER;\n"
+      "GO: add.u32 %r4, %r1, 1;\nbar.sync 0;\n@%p1 bra OUT;\nbar.sync 0;\nOUT:");
+  EXPECT_FALSE(late.has("@!%__slate_parked"));
+}
+
 TEST(LateExitsTest, ABarrierMayReduceANumber) {
   const Late late = make("@%p1 bra OUT;\nbar.red.or.pred %p3, 0, 1;\nOUT:");
   ASSERT_NE(late.module, nullptr);

@@ -80,8 +80,9 @@ TEST(AnalysisTest, ATrapIsNoWayOut) {
 
 TEST(AnalysisTest, ABranchToNoLabelRefusesAllForms) {
   const std::string exit_code = kLeaveByTid + "bar.sync 0; ret;\nOUT: ";
-  for (const char* stray : {"@%p1 bra;", "@%p1 bra 7;", "@%p1 bra g;", "@%p1 bra NOWHERE;",
-                            "brx.idx %r1, NOWHERE;", "brx.idx %r1, OUT;"}) {
+  for (const char* stray :
+       {"@%p1 bra;", "@%p1 bra 7;", "@%p1 bra g;", "@%p1 bra NOWHERE;", "brx.idx %r1, NOWHERE;",
+        "brx.idx %r1, OUT;", "ret OUT;", "@%p1 exit %r1;"}) {
     const Judged judged = judge(exit_code + stray, ".global .u32 g;\n");
     expect_refused(judged, "no label", true);
     EXPECT_FALSE(judged->profile.legal()) << stray;
