@@ -174,13 +174,6 @@ class Bench {
       addresses.push_back(require(device_.find_global(module_, name), name).base);
     const auto placed = require(daemon::code_with_addresses(made, addresses), entry);
     form_module_ = require(device_.load_module(made.kind, placed), entry);
-    for (const auto& constant : made.constants) {
-      const auto from = require(device_.find_global(module_, constant.name), constant.name);
-      const auto to = require(device_.find_global(form_module_, constant.name), constant.name);
-      require(device_.copy_on_device(to.base, to.bytes, from.base, from.bytes,
-                                     {.width = from.bytes, .height = 1}, stream_),
-              constant.name);
-    }
     return made;
   }
 

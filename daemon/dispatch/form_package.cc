@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 
 Json to_json(const injector::EntryAnalysis& analysis) {
   return {{"worker", analysis.worker.why_not},
@@ -90,10 +90,6 @@ Result<MadeForms> made_of(const Json& json) {
   MadeForms made;
   made.forms = forms_of(json.at("forms"));
   json.at("variables").get_to(made.variables);
-  for (const Json& each : json.at("constants")) {
-    made.constants.push_back(
-        {.name = each.at(0).get<std::string>(), .bytes = each.at(1).get<std::uint64_t>()});
-  }
   made.kind = device::ImageKind::kCubin;
   const auto& code = json.at("code").get_binary();
   made.code.resize(code.size());
@@ -107,15 +103,10 @@ Result<MadeForms> made_of(const Json& json) {
 
 std::vector<std::byte> pack(const MadeForms& made) {
   const auto* const code = reinterpret_cast<const std::uint8_t*>(made.code.data());
-  Json constants = Json::array();
-  for (const auto& each : made.constants) constants.push_back({each.name, each.bytes});
-  const Json json = {{"version", kVersion},
-                     {"forms", to_json(made.forms)},
-                     {"variables", made.variables},
-                     {"constants", std::move(constants)},
-                     {"code", Json::binary({code, code + made.code.size()})},
-                     {"why_none", made.why_none},
-                     {"cost_ms", made.cost_ms}};
+  const Json json = {
+      {"version", kVersion},         {"forms", to_json(made.forms)},
+      {"variables", made.variables}, {"code", Json::binary({code, code + made.code.size()})},
+      {"why_none", made.why_none},   {"cost_ms", made.cost_ms}};
   const std::vector<std::uint8_t> bytes = Json::to_cbor(json);
   const auto packed = std::as_bytes(std::span(bytes));
   return {packed.begin(), packed.end()};

@@ -115,14 +115,12 @@ class Maker {
   Result<void> run(const ptx::Module& module) {
     auto extracted = injector::extract_kernel(module, order_.kernel);
     if (!extracted) return std::unexpected(extracted.error());
-    const std::size_t size = extracted->ptx.size();
-    const auto kernel = ptx::parse(std::move(extracted->ptx), ptx::ParseLimits::for_text(size));
+    const std::size_t size = extracted->size();
+    const auto kernel = ptx::parse(std::move(*extracted), ptx::ParseLimits::for_text(size));
     if (!kernel) return std::unexpected(kernel.error());
-    made_.constants = std::move(extracted->constants);
     // What the program's machine code has decided is not left to the assembler again.
-    injector::InjectOptions options{.profile = order_.profile,
-                                    .settle_sums = compile_ != nullptr,
-                                    .most_registers = {}};
+    injector::InjectOptions options{
+        .profile = order_.profile, .settle_sums = compile_ != nullptr, .most_registers = {}};
     if (const auto done = attempt(**kernel, options); !done) return done;
     return fit(**kernel, options);
   }
@@ -156,10 +154,10 @@ class Maker {
   void drop_other_bits(injector::KernelForms& forms, std::span<const std::byte> code) const {
     if (!compile_ || order_.native.empty()) return;
     injector::EntryAnalysis& analysis = forms.analysis;
-    for (const auto& [name, verdict] : {std::pair(&forms.worker, &analysis.worker),
-                                        std::pair(&forms.compact_worker, &analysis.worker),
-                                        std::pair(&forms.slice, &analysis.slice),
-                                        std::pair(&forms.profile, &analysis.profile)}) {
+    for (const auto& [name, verdict] :
+         {std::pair(&forms.worker, &analysis.worker),
+          std::pair(&forms.compact_worker, &analysis.worker),
+          std::pair(&forms.slice, &analysis.slice), std::pair(&forms.profile, &analysis.profile)}) {
       if (name->empty()) continue;
       std::string why = why_bits_may_differ(forms, *name, order_.native, code);
       if (why.empty()) continue;

@@ -1,6 +1,6 @@
 // The forms of one kernel as code of their own, apart from the program's module. Their variables
-// stay in that module: the code has a table for the addresses of .global ones, and copies of .const
-// ones. So the same code serves every session that loads the same kernel, and can be kept.
+// stay in that module: the code has a table for their addresses. So the same code serves every
+// session that loads the same kernel, and can be kept.
 //
 // Pure functions, any thread. What they cost is the assembler's time.
 #pragma once
@@ -23,9 +23,8 @@ namespace slate::daemon {
 
 /// The forms of a kernel, or the reason why it has none.
 struct MadeForms {
-  injector::KernelForms forms;                    // `analysis.name` is empty: the text is gone
-  std::vector<std::string> variables;             // of the program's module, in the table's order
-  std::vector<injector::ConstantCopy> constants;  // likewise
+  injector::KernelForms forms;         // `analysis.name` is empty: the text is gone
+  std::vector<std::string> variables;  // of the program's module, in the table's order
   device::ImageKind kind = device::ImageKind::kPtx;
   std::vector<std::byte> code;
   std::string why_none;  // not empty: there is no code

@@ -216,9 +216,8 @@ class Executor {
   bool has_room(const FunctionRecord& kernel, const device::LaunchSpec& spec,
                 const LaunchShape& shape, const scheduler::Placement& placement) const;
   device::Partition partition_for(scheduler::Start& start);
-  Result<void> refresh_constants(const FunctionRecord& kernel, device::Stream stream);
-  Result<void> prepare(Client& client, const FunctionRecord& kernel, LogicalStream& stream,
-                       const Grant& grant, const LaunchShape& shape, device::Partition partition);
+  Result<void> prepare(Client& client, LogicalStream& stream, const Grant& grant,
+                       const LaunchShape& shape, device::Partition partition);
   Result<injector::Form> launch_plain(const Client& client, FunctionRecord& kernel,
                                       const device::LaunchSpec& spec, LogicalStream& stream,
                                       const Grant& grant);

@@ -225,31 +225,15 @@ device::Partition Executor::partition_for(scheduler::Start& start) {
   return device::kWholeDevice;
 }
 
-/// Forms have copies of the kernel's constants, which the program may have written since. What
-/// comes before on the stream has written, what comes later waits.
-Result<void> Executor::refresh_constants(const FunctionRecord& kernel, device::Stream stream) {
-  for (const ConstantPlace& constant : kernel.constants) {
-    const std::uint64_t bytes = constant.own.bytes;
-    const auto done = device_.copy_on_device(constant.copy, bytes, constant.own.base, bytes,
-                                             {.width = bytes, .height = 1}, stream);
-    if (!done) return done;
-  }
-  return {};
-}
-
 /// The stream is ready and the launch has a batch, whose start is marked.
-Result<void> Executor::prepare(Client& client, const FunctionRecord& kernel, LogicalStream& stream,
-                               const Grant& grant, const LaunchShape& shape,
-                               device::Partition partition) {
+Result<void> Executor::prepare(Client& client, LogicalStream& stream, const Grant& grant,
+                               const LaunchShape& shape, device::Partition partition) {
   const auto& others = grant.others;
   // Time that is spent waiting for others is not the batch's.
   if (!others.empty()) close_batch(client, stream);
   const auto target = client.streams.begin_work(stream, partition);
   if (!target) return std::unexpected(target.error());
   if (const auto done = wait_for(others, *target); !done) return done;
-  if (grant.start.form != Form::kNative || grant.profiled) {
-    if (const auto done = refresh_constants(kernel, *target); !done) return done;
-  }
   if (stream.batch == nullptr) {
     if (const auto opened = open_batch(client, stream, grant, shape.blocks, *target); !opened)
       return opened;
@@ -265,7 +249,6 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
   const bool plain = is_plain(spec);
   const bool profiled =
       grant.profiled && plain && profiled_.take(grant.kernel, kernel, spec, shape);
-  grant.profiled = profiled;
   if (profiled) {
     start.form = Form::kNative;
     grant.part = 1;
@@ -291,7 +274,7 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
       stream.batch->completion.mixed = true;
     }
   }
-  if (const auto prepared = prepare(client, kernel, stream, grant, shape, partition); !prepared) {
+  if (const auto prepared = prepare(client, stream, grant, shape, partition); !prepared) {
     auto nothing = std::make_shared<LaunchBatch>();
     nothing->completion.session = client.spec.session;
     nothing->trace = client.waiting;

@@ -262,37 +262,15 @@ Result<void> ModuleStore::load_forms(FunctionRecord& kernel, const MadeForms& ma
   const device::Module own = modules_.at(kernel.module).device;
   const auto code = placed_code(made, own);
   if (!code) return std::unexpected(code.error());
-  std::uint64_t bytes = made.variables.size() * sizeof(device::Address);
-  for (const auto& constant : made.constants) bytes += constant.bytes;
   Charge charge(loaded_);
-  if (const auto charged = charge.take(bytes); !charged) return charged;
+  const auto charged = charge.take(made.variables.size() * sizeof(device::Address));
+  if (!charged) return charged;
   const auto module = device_.load_module(made.kind, *code);
   if (!module) return std::unexpected(module.error());
   if (const auto added = loaded_.add(*module, charge, LoadedModules::Kind::kForms, 0); !added)
     return added;
-  auto places = constants_of(made, own, *module);
-  if (!places) {
-    loaded_.unload_now(*module);
-    return std::unexpected(places.error());
-  }
   kernel.form_module = *module;
-  kernel.constants = std::move(*places);
   return {};
-}
-
-/// The constants of the forms, and where they are copies of.
-Result<std::vector<ConstantPlace>> ModuleStore::constants_of(const MadeForms& made,
-                                                             device::Module own,
-                                                             device::Module forms) {
-  std::vector<ConstantPlace> places;
-  for (const auto& constant : made.constants) {
-    const auto from = device_.find_global(own, constant.name);
-    const auto to = device_.find_global(forms, constant.name);
-    if (!from || !to || from->bytes != constant.bytes || to->bytes != constant.bytes)
-      return fail(ErrorCode::kInternal, fmt::format("{} is not as its text says", constant.name));
-    places.push_back({.own = *from, .copy = to->base});
-  }
-  return places;
 }
 
 /// The forms' code for the variables of this module.

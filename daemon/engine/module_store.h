@@ -57,12 +57,6 @@ struct ProfileRecord {
   bool ahead = false, shares_sms = false;  // how it was launched; see LaunchTarget
 };
 
-/// A constant of a kernel, in the program's module, and the copy that the kernel's forms read.
-struct ConstantPlace {
-  device::AddressRange own;
-  device::Address copy = 0;
-};
-
 /// How far a kernel is on its way to having forms.
 enum class FormProgress : std::uint8_t {
   kNew,      // not launched yet
@@ -83,7 +77,6 @@ struct FunctionRecord {
   FormMaker::Outcome made;                       // null: nothing was
   device::Module form_module{};                  // of the forms; 0: none
   const injector::KernelForms* forms = nullptr;  // those of `made`; null: none
-  std::vector<ConstantPlace> constants;          // that the forms read
   FormFunction worker, compact_worker, slice, profile;
   bool reason_told = false;  // why it does not run in the form asked for
   std::uint64_t code = 0;    // hash of the module's text
@@ -161,8 +154,6 @@ class ModuleStore {
   void settle(FunctionRecord& kernel, FormMaker::Outcome made);
   Result<void> load_forms(FunctionRecord& kernel, const MadeForms& made);
   Result<std::vector<std::byte>> placed_code(const MadeForms& made, device::Module module);
-  Result<std::vector<ConstantPlace>> constants_of(const MadeForms& made, device::Module own,
-                                                  device::Module forms);
   void forget_places(std::uint64_t id);
   Result<std::string> place_variables(std::uint64_t id, std::string_view text);
   Result<const Module*> find_module(std::uint64_t id) const;

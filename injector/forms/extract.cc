@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "injector/analysis/facts.h"
 #include "injector/ptx/printer.h"
@@ -46,8 +49,6 @@ class Needs {
 
   void visit(const ptx::Instruction& instruction) {
     const bool calls = instruction.opcode == "call";
-    if (instruction.opcode == "cvta" && instruction.has("const") && !instruction.has("to"))
-      object(instruction, "takes the generic address of a constant");
     bool calls_by_name = false;
     for_each_operand(instruction.operands, [&](const ptx::Operand& operand) {
       if (operand.kind != ptx::Operand::Kind::kSymbol) return;
@@ -74,87 +75,34 @@ std::string lines_of(std::string_view text) {
   return std::string(static_cast<std::size_t>(std::ranges::count(text, '\n')), '\n');
 }
 
-class Extractor {
- public:
-  Extractor(const ptx::Module& module, const Needs& needs) : module_(module), needs_(needs) {}
+/// Why the kernel cannot do with this variable outside of its module; empty: it can.
+std::string obstacle_of(const ptx::Variable& variable) {
+  const bool is_shared = variable.space == ptx::Space::kShared;
+  const bool is_data =
+      (variable.space == ptx::Space::kGlobal || variable.space == ptx::Space::kConst) &&
+      variable.bytes > 0 && !variable.is_extern && !variable.is_managed;
+  if (is_data || is_shared) return {};
+  return fmt::format("it uses {}, which is no plain variable of the module", variable.name);
+}
 
-  Result<ExtractedKernel> run() {
-    for (const ptx::Function& function : module_.functions) {
-      if (!function.is_prototype && !needs_.function(function.name)) drop(function.span);
-    }
-    for (std::size_t i = 0; i < module_.variables.size();) {
-      // One statement may declare several variables.
-      std::size_t end = i + 1;
-      while (end < module_.variables.size() &&
-             module_.variables[end].span.begin == module_.variables[i].span.begin) {
-        ++end;
-      }
-      if (const auto done = visit_statement(i, end); !done) return std::unexpected(done.error());
-      i = end;
-    }
-    if (result_.constants.size() > kMostConstantCopies) {
-      return fail(ErrorCode::kNotSupported,
-                  fmt::format("it reads {} constants", result_.constants.size()));
-    }
-    auto text = ptx::apply_edits(module_, std::move(edits_));
-    if (!text) return std::unexpected(text.error());
-    result_.ptx = std::move(*text);
-    return std::move(result_);
+/// Statements that declare nothing that is needed go; one may declare several variables.
+Result<void> drop_variables(const ptx::Module& module, const Needs& needs,
+                            std::map<std::uint32_t, ptx::Span>& dropped) {
+  for (const ptx::Variable& variable : module.variables)
+    dropped.try_emplace(variable.span.begin, variable.span);
+  for (std::size_t i = 0; i < module.variables.size(); ++i) {
+    if (!needs.variable(i)) continue;
+    const ptx::Variable& variable = module.variables[i];
+    if (std::string obstacle = obstacle_of(variable); !obstacle.empty())
+      return fail(ErrorCode::kNotSupported, std::move(obstacle));
+    dropped.erase(variable.span.begin);
   }
-
- private:
-  void drop(ptx::Span span, std::string instead = {}) {
-    const std::string_view text(module_.text);
-    edits_.push_back(ptx::replace(
-        span, std::move(instead) + lines_of(text.substr(span.begin, span.end - span.begin))));
-  }
-
-  Result<void> visit_statement(std::size_t first, std::size_t end) {
-    bool needed = false, constant = false;
-    for (std::size_t i = first; i < end; ++i) {
-      const ptx::Variable& variable = module_.variables[i];
-      needed = needed || needs_.variable(i);
-      constant = constant || (needs_.variable(i) && variable.space == ptx::Space::kConst);
-      if (needs_.variable(i)) {
-        if (const auto fits = check(variable); !fits) return fits;
-      }
-    }
-    const ptx::Variable& variable = module_.variables[first];
-    if (!needed) {
-      drop(variable.span);
-    } else if (constant) {
-      if (end - first > 1) {
-        return fail(ErrorCode::kNotSupported,
-                    fmt::format("{} is declared together with other constants", variable.name));
-      }
-      // Without its initial contents, which may name what is not here; visible, as it must be
-      // found.
-      drop(variable.span, fmt::format(".visible .const .align {} .b8 {}[{}];",
-                                      std::max(variable.align, 1U), variable.name, variable.bytes));
-      result_.constants.push_back({std::string(variable.name), variable.bytes});
-    }
-    return {};
-  }
-
-  static Result<void> check(const ptx::Variable& variable) {
-    const bool is_shared = variable.space == ptx::Space::kShared;
-    const bool is_data =
-        (variable.space == ptx::Space::kGlobal || variable.space == ptx::Space::kConst) &&
-        variable.bytes > 0 && !variable.is_extern && !variable.is_managed;
-    if (is_data || is_shared) return {};
-    return fail(ErrorCode::kNotSupported,
-                fmt::format("it uses {}, which is no plain variable of the module", variable.name));
-  }
-
-  const ptx::Module& module_;
-  const Needs& needs_;
-  std::vector<ptx::Edit> edits_;
-  ExtractedKernel result_;
-};
+  return {};
+}
 
 }  // namespace
 
-Result<ExtractedKernel> extract_kernel(const ptx::Module& module, std::string_view entry) {
+Result<std::string> extract_kernel(const ptx::Module& module, std::string_view entry) {
   const ptx::Function* const kernel = module.find_entry(entry);
   if (kernel == nullptr)
     return fail(ErrorCode::kSymbolNotFound, fmt::format("the module has no kernel {}", entry));
@@ -163,7 +111,18 @@ Result<ExtractedKernel> extract_kernel(const ptx::Module& module, std::string_vi
   Needs needs(module);
   needs.add(*kernel);
   if (!needs.obstacle().empty()) return fail(ErrorCode::kNotSupported, needs.obstacle());
-  return Extractor(module, needs).run();
+  std::map<std::uint32_t, ptx::Span> dropped;  // by where they begin
+  if (const auto done = drop_variables(module, needs, dropped); !done)
+    return std::unexpected(done.error());
+  for (const ptx::Function& function : module.functions) {
+    if (!function.is_prototype && !needs.function(function.name))
+      dropped.emplace(function.span.begin, function.span);
+  }
+  std::vector<ptx::Edit> edits;
+  const std::string_view text(module.text);
+  for (const auto& [begin, span] : dropped)
+    edits.push_back(ptx::replace(span, lines_of(text.substr(begin, span.end - begin))));
+  return ptx::apply_edits(module, std::move(edits));
 }
 
 }  // namespace slate::injector

@@ -140,14 +140,42 @@ Result<std::string> place_variables(const ptx::Module& module,
   return without(module, *places, load, {});
 }
 
+namespace {
+
+/// Constants that lie elsewhere have no place in this module's bank.
+Result<void> read_constants_as_global(const ptx::Module& module, std::vector<ptx::Edit>& edits) {
+  const std::string_view text(module.text);
+  for (const ptx::Function& function : module.functions) {
+    for (const ptx::Instruction& instruction : function.instructions) {
+      if (!instruction.has("const")) continue;
+      const bool loads = instruction.opcode == "ld" && instruction.modifiers.front() == "const";
+      if (!loads && instruction.opcode != "cvta") {
+        return fail(ErrorCode::kNotSupported, fmt::format("line {}: {} tells constants apart",
+                                                          instruction.line, instruction.opcode));
+      }
+      const ptx::Span span = instruction.opcode_span;
+      std::string opcode(text.substr(span.begin, span.end - span.begin));
+      opcode.replace(opcode.find(".const"), std::string_view(".const").size(),
+                     loads ? ".global.nc" : ".global");
+      edits.push_back(ptx::replace(span, std::move(opcode)));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<std::string> tabulate_variables(const ptx::Module& module, std::vector<std::string>& names) {
   names.clear();
+  std::vector<ptx::Edit> edits;
+  if (const auto done = read_constants_as_global(module, edits); !done)
+    return std::unexpected(done.error());
   Places rows(module.variables.size());
   std::uint32_t first = static_cast<std::uint32_t>(module.text.size());
   for (std::size_t i = 0; i < module.variables.size(); ++i) {
     const ptx::Variable& variable = module.variables[i];
     first = std::min(first, variable.span.begin);
-    if (variable.space != ptx::Space::kGlobal) continue;
+    if (variable.space != ptx::Space::kGlobal && variable.space != ptx::Space::kConst) continue;
     if (variable.is_extern || variable.is_managed || variable.bytes == 0) {
       return fail(ErrorCode::kNotSupported,
                   fmt::format("{} is no plain variable of the module", variable.name));
@@ -155,7 +183,7 @@ Result<std::string> tabulate_variables(const ptx::Module& module, std::vector<st
     rows[i] = names.size();
     names.emplace_back(variable.name);
   }
-  if (names.empty()) return module.text;
+  if (names.empty()) return ptx::apply_edits(module, std::move(edits));
   for (const ptx::Function& function : module.functions) {
     if (!function.is_prototype) first = std::min(first, function.span.begin);
   }
@@ -165,9 +193,9 @@ Result<std::string> tabulate_variables(const ptx::Module& module, std::vector<st
     if (offset != 0) text += fmt::format("add.s64 {}, {}, {}; ", name, name, offset);
     return text;
   };
-  return without(module, rows, load,
-                 {ptx::insert_at(first, fmt::format(".visible .const .align 8 .b64 {}[{}];\n",
-                                                    kVariableTable, names.size()))});
+  edits.push_back(ptx::insert_at(
+      first, fmt::format(".visible .const .align 8 .b64 {}[{}];\n", kVariableTable, names.size())));
+  return without(module, rows, load, std::move(edits));
 }
 
 }  // namespace slate::injector

@@ -31,9 +31,11 @@ Result<std::string> place_variables(const ptx::Module& module,
 /// Name of the table of tabulate_variables(), a constant of 64-bit addresses.
 inline constexpr std::string_view kVariableTable = "__slate_variables";
 
-/// The module's text without its .global variables. Their uses read their addresses from the table,
-/// which the loader of the module fills in; `names` gets the variables in the table's order. Their
-/// initial contents go. kNotSupported for a variable that is managed, extern or a texture.
+/// The module's text without its .global and .const variables. Their uses read their addresses from
+/// the table, which the loader of the module fills in; `names` gets the variables in the table's
+/// order. Their initial contents go. Constants are read as global memory that does not change while
+/// a kernel runs. kNotSupported for a variable that is managed, extern or a texture, and for
+/// instructions that tell constants from other memory.
 Result<std::string> tabulate_variables(const ptx::Module& module, std::vector<std::string>& names);
 
 }  // namespace slate::injector

@@ -21,6 +21,9 @@ SHORT = command("vector_add", 20_000, 5)
 # On an H200 a launch of a quarter of a second, of so many waves that it goes out as workers before its time is known.
 ENDLESS = command("fma_loop", 1 << 31, 1) + ["--no-check"]
 
+# A kernel can be resized from its first launch on.
+AT_ONCE = ("--scheduler", "[scheduler]\nforms_at_once = true")
+
 
 class SchedulingTest(SlateTestCase):
     def report(self, process):
@@ -65,7 +68,7 @@ class SchedulingTest(SlateTestCase):
                 daemon.stop()
 
     def test_a_long_kernel_makes_room_for_a_higher_priority_and_goes_on(self):
-        daemon = self.daemon()
+        daemon = self.daemon(extra=AT_ONCE)
         alone = self.report(daemon.start(LONG))
         low = daemon.start(LONG)
         low_id = self.running(daemon, LONG_PROGRAM)["id"]
@@ -87,7 +90,7 @@ class SchedulingTest(SlateTestCase):
     @unittest.skipUnless(ON_GPU, "sim has no calls that wait until the device rests")
     def test_a_newcomer_does_not_wait_for_the_end_of_a_long_kernel(self):
         # Loading its modules would, if the kernel stayed on the device meanwhile.
-        daemon = self.daemon()
+        daemon = self.daemon(extra=AT_ONCE)
         self.report(daemon.start(SHORT))  # compiled, then
         process = daemon.start(ENDLESS)
         long = self.running(daemon, "fma_loop")

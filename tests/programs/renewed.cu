@@ -77,6 +77,8 @@ void constants(int* seen) {
   for (int i = 0; i < kCount; ++i) host[i] = i * 3 + 1;
   cudaMalloc(&source, kCount * sizeof(int));
   cudaMemcpy(source, host.data(), kCount * sizeof(int), cudaMemcpyHostToDevice);
+  // The copy may be under way when its call returns, and `stream` does not wait for it.
+  cudaDeviceSynchronize();
   for (int i = 0; i < kCount; ++i) {
     cudaMemcpyAsync(address, source + i, sizeof(int), cudaMemcpyDeviceToDevice, stream);
     read<<<1, 1, 0, stream>>>(seen + i);

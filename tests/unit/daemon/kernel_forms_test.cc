@@ -44,7 +44,7 @@ struct Needs {
 /// An image that says of each kernel what it needs, as ptxas writes it, and has the table of
 /// variables in its data.
 std::vector<std::byte> cubin(const std::map<std::string, Needs>& kernels) {
-  std::string strings(1, '\0'), info, data(16, '\0');
+  std::string strings(1, '\0'), info, data(24, '\0');
   std::vector<Elf64_Sym> symbols(1);
   const auto name = [&](const std::string& text) {
     const auto at = static_cast<std::uint32_t>(strings.size());
@@ -67,7 +67,7 @@ std::vector<std::byte> cubin(const std::map<std::string, Needs>& kernels) {
   table.st_name = name("__slate_variables");
   table.st_shndx = 4;
   table.st_value = 8;
-  table.st_size = 8;
+  table.st_size = 16;
   symbols.push_back(table);
 
   std::vector<Elf64_Shdr> sections(5);
@@ -90,6 +90,10 @@ std::vector<std::byte> cubin(const std::map<std::string, Needs>& kernels) {
   }
   Elf64_Ehdr header{};
   std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_ident[EI_CLASS] = ELFCLASS64;
+  header.e_ident[EI_DATA] = ELFDATA2LSB;
+  header.e_machine = 190;  // CUDA
+  header.e_flags = 90;     // sm_90
   header.e_shoff = image.size();
   header.e_shnum = static_cast<std::uint16_t>(sections.size());
   header.e_shstrndx = 1;
@@ -136,11 +140,9 @@ TEST_F(KernelFormsTest, OnlyTheFormsAndWhatTheyNeedAreCompiled) {
   EXPECT_FALSE(has(texts_[0], ".entry k("));
   EXPECT_FALSE(has(texts_[0], "other"));
   EXPECT_FALSE(has(texts_[0], "counter"));
-  EXPECT_TRUE(has(texts_[0], ".visible .const .align 4 .b8 factors[16];"));
-  EXPECT_EQ(made.variables, std::vector<std::string>{"counter"});
-  ASSERT_EQ(made.constants.size(), 1u);
-  EXPECT_EQ(made.constants[0].name, "factors");
-  EXPECT_EQ(made.constants[0].bytes, 16u);
+  EXPECT_FALSE(has(texts_[0], "factors"));
+  EXPECT_TRUE(has(texts_[0], "ld.global.nc.u32 %r2, [%slate_placed0+4];")) << texts_[0];
+  EXPECT_EQ(made.variables, (std::vector<std::string>{"counter", "factors"}));
   EXPECT_EQ(made.forms.worker, "k__slate_worker");
   EXPECT_FALSE(made.code.empty());
   EXPECT_EQ(made.why_none, "");
@@ -205,24 +207,24 @@ TEST_F(KernelFormsTest, AKernelThatNeedsItsModuleHasNone) {
 
 TEST_F(KernelFormsTest, AddressesStandInTheCodesTable) {
   const MadeForms made = make({.registers = 40});
-  const device::Address address = 0x123456789abc;
-  auto code = code_with_addresses(made, std::span(&address, 1));
+  const device::Address addresses[] = {0x123456789abc, 0x1000};
+  auto code = code_with_addresses(made, addresses);
   ASSERT_TRUE(code) << code.error().message;
   const auto table = contents_of(*code, "__slate_variables");
-  ASSERT_EQ(table.size(), 8u);
-  EXPECT_EQ(std::memcmp(table.data(), &address, 8), 0);
-  EXPECT_FALSE(code_with_addresses(made, {})) << "there is one variable";
+  ASSERT_EQ(table.size(), sizeof(addresses));
+  EXPECT_EQ(std::memcmp(table.data(), addresses, sizeof(addresses)), 0);
+  EXPECT_FALSE(code_with_addresses(made, {})) << "there are two variables";
 }
 
 TEST_F(KernelFormsTest, AddressesStandInTextThatTheDeviceCompiles) {
   const auto module = ptx::parse(kText);
   const auto made = make_forms(**module, {.kernel = "k", .native = {}, .profile = true}, {});
   ASSERT_TRUE(made) << made.error().message;
-  const device::Address address = 0x1000;
-  const auto code = code_with_addresses(*made, std::span(&address, 1));
+  const device::Address addresses[] = {0x1000, 0x2000};
+  const auto code = code_with_addresses(*made, addresses);
   ASSERT_TRUE(code) << code.error().message;
   const std::string text(reinterpret_cast<const char*>(code->data()), code->size());
-  EXPECT_TRUE(has(text, "__slate_variables[1] = {0x1000};")) << text;
+  EXPECT_TRUE(has(text, "__slate_variables[2] = {0x1000, 0x2000};")) << text;
   EXPECT_TRUE(ptx::parse(text));
   EXPECT_TRUE(has(text, ".entry k__slate_profile("));
 }
