@@ -1,7 +1,6 @@
 // How made forms are kept: CBOR, with the code as it is.
 #include <fmt/format.h>
 
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "daemon/dispatch/kernel_forms.h"
@@ -91,9 +90,9 @@ Result<MadeForms> made_of(const Json& json) {
   made.forms = forms_of(json.at("forms"));
   json.at("variables").get_to(made.variables);
   made.kind = device::ImageKind::kCubin;
-  const auto& code = json.at("code").get_binary();
-  made.code.resize(code.size());
-  std::memcpy(made.code.data(), code.data(), code.size());
+  const std::vector<std::uint8_t>& code = json.at("code").get_binary();
+  const auto bytes = std::as_bytes(std::span(code));
+  made.code.assign(bytes.begin(), bytes.end());
   json.at("why_none").get_to(made.why_none);
   json.at("cost_ms").get_to(made.cost_ms);
   return made;
