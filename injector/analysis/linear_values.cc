@@ -1,6 +1,7 @@
 #include "injector/analysis/linear_values.h"
 
 #include <algorithm>
+#include <bit>
 #include <string_view>
 
 #include "injector/analysis/components.h"
@@ -130,11 +131,25 @@ std::optional<LinearValues::Sum> LinearValues::linear(const Instruction& instruc
   if (opcode == "shl" && inputs[1].terms.empty() && inputs[1].constant < 8 * bytes) {
     return added(zero, inputs[0], std::uint64_t{1} << inputs[1].constant);
   }
+  if (opcode == "or") return with_bits(inputs[0], inputs[1]);
   if (opcode != "mul" && opcode != "mad") return std::nullopt;
   if (!inputs[1].terms.empty()) std::swap(inputs[0], inputs[1]);
   if (!inputs[1].terms.empty()) return std::nullopt;
   const Sum start = opcode == "mad" && inputs.size() == 3 ? inputs[2] : zero;
   return added(start, inputs[0], inputs[1].constant);
+}
+
+/// Bits that are surely not set yet are as good as added: compilers write so what follows a
+/// multiple.
+std::optional<LinearValues::Sum> LinearValues::with_bits(const Sum& sum, const Sum& bits) {
+  if (!bits.terms.empty()) return std::nullopt;
+  const auto width = std::bit_width(bits.constant);
+  const std::uint64_t low = width < 64 ? (std::uint64_t{1} << width) - 1 : ~std::uint64_t{0};
+  if ((sum.constant & bits.constant) != 0) return std::nullopt;
+  for (const auto& [what, times] : sum.terms) {
+    if ((times & low) != 0) return std::nullopt;
+  }
+  return added(sum, bits);
 }
 
 /// Something of its own, the same for the same instruction with the same inputs.

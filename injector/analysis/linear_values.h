@@ -43,6 +43,7 @@ class LinearValues {
   void set(const ptx::Operand& result, Sum sum);
 
   static std::string key_of(const Sum& sum);
+  static std::optional<Sum> with_bits(const Sum& sum, const Sum& bits);
   static Sum added(Sum a, const Sum& b, std::uint64_t times = 1);
 
   const Registers& registers_;

@@ -17,7 +17,7 @@ constexpr std::size_t kFreeVisits = 1024;
 constexpr std::size_t kVisitsPerBlock = 8;
 // What looking something up in a tree costs.
 constexpr std::size_t kSteps = 8;
-// Predicates that are told apart.
+// Flags whose values are told apart.
 constexpr std::size_t kMostTracked = 24;
 
 bool is_way_on(const Instruction& last) {
@@ -43,6 +43,13 @@ void learn(std::vector<std::uint32_t>& facts, std::uint32_t r, bool value) {
   forget(facts, r);
   const std::uint32_t fact = 2 * r + (value ? 1 : 0);
   facts.insert(std::ranges::lower_bound(facts, fact), fact);
+}
+
+/// Whether it says that an integer is 0, or that it is not.
+bool compares_with_zero(const Instruction& setp) {
+  return setp.opcode == "setp" && setp.operands.size() == 3 && setp.modifiers.size() == 2 &&
+         (setp.has("eq") || setp.has("ne")) && setp.type() < ptx::Type::kF16 &&
+         setp.operands[2].kind == Operand::Kind::kInteger && setp.operands[2].integer == 0;
 }
 
 /// True if something was added.
@@ -86,6 +93,7 @@ UndefinedWalk::UndefinedWalk(const ptx::Function& function, const ControlFlow& f
   for (std::uint32_t g = 0; g < conditions_.groups().size(); ++g) {
     for (const std::uint32_t r : conditions_.groups()[g].inputs) compared_[r].push_back(g);
   }
+  find_flags();
   find_controls();
   find_jumped_loops();
 }
@@ -136,6 +144,23 @@ void UndefinedWalk::for_each_written(const Instruction& instruction, auto&& use)
 
 std::optional<std::uint32_t> UndefinedWalk::guard_of(const Instruction& instruction) const {
   return instruction.guard ? registers_.of(*instruction.guard) : std::nullopt;
+}
+
+/// Integers that a program keeps a condition in: nothing but constants and selections is written to
+/// them. What is known of one is whether it is 0.
+void UndefinedWalk::find_flags() {
+  is_flag_.assign(registers_.count() + 1, false);
+  for (std::uint32_t r = 0; r < registers_.count(); ++r) {
+    is_flag_[r] =
+        registers_.is_predicate(r) ||
+        (!writes_[r].empty() && std::ranges::all_of(writes_[r], [&](std::uint32_t i) {
+          const Instruction& instruction = function_.instructions[i];
+          const auto& operands = instruction.operands;
+          if (instruction.opcode == "selp") return true;
+          return instruction.opcode == "mov" && operands.size() == 2 &&
+                 (operands[1].kind == Operand::Kind::kInteger || registers_.of(operands[1]));
+        }));
+  }
 }
 
 /// A block is for the branch to decide if the ways of that meet behind it only.
@@ -193,21 +218,32 @@ void UndefinedWalk::find_tracked() {
     }
     for (const std::uint32_t i : reads_[predicate]) {
       const Instruction& instruction = function_.instructions[i];
-      if (!passes_on(instruction) || !instruction.has("pred")) continue;
+      const bool goes_on = instruction.has("pred") || instruction.opcode == "selp" ||
+                           instruction.opcode == "mov" || compares_with_zero(instruction);
+      if (!passes_on(instruction) || !goes_on) continue;
       for_each_written(instruction, [&](std::uint32_t r) { track(r); });
     }
     for (const std::uint32_t i : writes_[predicate]) {
       const Instruction& instruction = function_.instructions[i];
-      if (!passes_on(instruction)) continue;
+      if (instruction.opcode == "setp") track_compared_by(instruction);
+      if (!passes_on(instruction) || instruction.opcode == "setp") continue;
       registers_.for_each_read(instruction, [&](std::uint32_t r) { track(r); });
     }
     for (const std::uint32_t i : writes_[predicate]) track_controls_of(i);
   }
 }
 
-void UndefinedWalk::track(std::uint32_t predicate) {
-  if (predicate == carry_ || !registers_.is_predicate(predicate)) return;
-  if (tracked_.all().size() < kMostTracked) tracked_.add(predicate);
+void UndefinedWalk::track(std::uint32_t flag) {
+  if (!is_flag_[flag]) return;
+  if (tracked_.all().size() < kMostTracked) tracked_.add(flag);
+}
+
+/// A flag that it compares with 0, and a predicate that it goes on with.
+void UndefinedWalk::track_compared_by(const Instruction& setp) {
+  registers_.for_each_read(setp, [&](std::uint32_t r) {
+    const bool is_compared = compares_with_zero(setp) && registers_.of(setp.operands[1]) == r;
+    if (is_compared || registers_.is_predicate(r)) track(r);
+  });
 }
 
 void UndefinedWalk::track_controls_of(std::uint32_t index) {
@@ -280,12 +316,12 @@ const UndefinedWalk::List* UndefinedWalk::quiet_writes(std::uint32_t branch) {
   return &*known->second;
 }
 
-bool UndefinedWalk::is_live(std::uint32_t predicate, std::uint32_t block) {
-  const auto [known, is_new] = live_.try_emplace(predicate);
+bool UndefinedWalk::is_live(std::uint32_t flag, std::uint32_t block) {
+  const auto [known, is_new] = live_.try_emplace(flag);
   if (is_new) {
     effort_.take(flow_.blocks().size() / 8);
     known->second.resize(flow_.blocks().size());
-    liveness_.for_each_block(predicate, [&](std::uint32_t b) { known->second[b] = true; });
+    liveness_.for_each_block(flag, [&](std::uint32_t b) { known->second[b] = true; });
   }
   return known->second[block];
 }
@@ -425,7 +461,9 @@ void UndefinedWalk::run(std::uint32_t index, Part& part) {
   if (!passes_on(instruction)) demand_inputs(index, part.state);
   auto value = comparison_made_by(instruction, part.state);
   if (!value) value = predicate_made_by(instruction, part.state);
+  if (!value) value = flag_compared_by(instruction, part.state);
   auto undefined = value ? std::nullopt : undefined_input(instruction, part.state);
+  if (!value) value = flag_made_by(instruction, part.state);
   const auto guard = guard_of(instruction);
   if (!undefined && guard && is_undefined(*guard, part.state)) undefined = guard;
   const bool hands_over = hands_to_lane(instruction) && undefined;
@@ -464,12 +502,15 @@ void UndefinedWalk::split(Part& part, std::uint32_t predicate, bool value, bool 
   learn(part.state.facts, predicate, value);
 }
 
-/// Which of the two a selp takes matters only if one of them is undefined.
+/// Which of the two a selp takes matters only if one of them is undefined, or if it makes a flag of
+/// the predicate.
 void UndefinedWalk::choose(const Instruction& selp, Part& part) {
   if (selp.operands.size() != 4) return;
+  const auto result = registers_.of(selp.operands[0]);
   const auto predicate = registers_.of(selp.operands[3]);
-  const bool matters =
-      is_undefined(selp.operands[1], part.state) || is_undefined(selp.operands[2], part.state);
+  const bool matters = is_undefined(selp.operands[1], part.state) ||
+                       is_undefined(selp.operands[2], part.state) ||
+                       (result && tracked_.has(*result));
   if (!matters || !predicate || !tracked_.has(*predicate) || fact(part.state, *predicate)) return;
   if (selp.guard && guard_of(selp) == predicate) return;
   split(part, *predicate, true, true);
@@ -552,6 +593,27 @@ std::optional<bool> UndefinedWalk::comparison_made_by(const Instruction& instruc
     if (known) return *known != (conditions_.is_opposite(same) != conditions_.is_opposite(*r));
   }
   return std::nullopt;
+}
+
+/// What a selection or a copy makes of an integer.
+std::optional<bool> UndefinedWalk::flag_made_by(const Instruction& instruction,
+                                                const State& state) const {
+  const auto& operands = instruction.operands;
+  if (instruction.has("pred")) return std::nullopt;
+  if (instruction.opcode == "mov" && operands.size() == 2) return value_of(operands[1], state);
+  if (instruction.opcode != "selp" || operands.size() != 4) return std::nullopt;
+  const auto predicate = registers_.of(operands[3]);
+  const auto known = predicate ? fact(state, *predicate) : std::nullopt;
+  if (known) return value_of(operands[*known ? 1 : 2], state);
+  const auto first = value_of(operands[1], state);
+  return first == value_of(operands[2], state) ? first : std::nullopt;
+}
+
+std::optional<bool> UndefinedWalk::flag_compared_by(const Instruction& setp,
+                                                    const State& state) const {
+  if (!compares_with_zero(setp)) return std::nullopt;
+  const auto known = value_of(setp.operands[1], state);
+  return known ? std::optional(*known == setp.has("ne")) : std::nullopt;
 }
 
 // --- What comes of it

@@ -23,7 +23,8 @@ namespace slate::injector {
 
 /// One register at a time, with those that its value flows on to. Of ways that meet with the same
 /// facts, one goes on, with all that is undefined on either. Only predicates that decide whether
-/// something is written to these registers are looked at. Many members: it is one algorithm, and
+/// something is written to these registers are looked at, and integers that are as good as
+/// predicates. Many members: it is one algorithm, and
 /// they are its tables.
 class UndefinedWalk {
  public:
@@ -39,9 +40,9 @@ class UndefinedWalk {
   using List = std::vector<std::uint32_t>;
   /// What is known of a thread at some place.
   struct State {
-    List facts;                   // of predicates: 2 * register + value, in order
+    List facts;                   // of flags: 2 * register + (not 0), in order
     std::vector<bool> undefined;  // by suspect: it may be
-    std::vector<bool> stale;      // by tracked predicate: its comparison may no longer hold
+    std::vector<bool> stale;      // by tracked flag: its comparison may no longer hold
   };
   using Key = std::pair<std::uint32_t, List>;  // a block, facts
   struct Part {
@@ -68,12 +69,14 @@ class UndefinedWalk {
   bool leads_through_loop(std::uint32_t branch, std::uint32_t successor) const;
   void find_suspects(std::uint32_t exposed);
   void find_tracked();
-  void track(std::uint32_t predicate);
+  void find_flags();
+  void track(std::uint32_t flag);
+  void track_compared_by(const ptx::Instruction& setp);
   void track_controls_of(std::uint32_t instruction);
   void track_flags_in(std::uint32_t block);
   void find_interesting();
   const List* quiet_writes(std::uint32_t branch);
-  bool is_live(std::uint32_t predicate, std::uint32_t block);
+  bool is_live(std::uint32_t flag, std::uint32_t block);
   std::optional<std::uint32_t> guard_of(const ptx::Instruction& instruction) const;
   void for_each_written(const ptx::Instruction& instruction, auto&& use) const;
 
@@ -97,6 +100,8 @@ class UndefinedWalk {
                                         const State& state) const;
   std::optional<bool> comparison_made_by(const ptx::Instruction& instruction,
                                          const State& state) const;
+  std::optional<bool> flag_made_by(const ptx::Instruction& instruction, const State& state) const;
+  std::optional<bool> flag_compared_by(const ptx::Instruction& setp, const State& state) const;
 
   void demand(std::uint32_t r, std::uint32_t index, const State& state);
   void demand_inputs(std::uint32_t index, const State& state);
@@ -116,9 +121,10 @@ class UndefinedWalk {
   std::vector<List> writes_;      // by register: instructions
   std::vector<List> compared_;    // by register: groups of conditions that it is an input of
   std::vector<List> controls_;    // by block: blocks whose branches decide whether it is run
+  std::vector<bool> is_flag_;     // by register: a predicate, or an integer made of selections
   std::vector<bool> is_header_;   // by block: a loop begins with it
   std::vector<bool> jumps_loop_;  // by block: its branch may lead past a loop, to where ways meet
-  std::map<std::uint32_t, std::vector<bool>> live_;                 // by predicate, block
+  std::map<std::uint32_t, std::vector<bool>> live_;                 // by flag, block
   std::map<std::uint32_t, std::optional<List>> quiet_;              // by block: quiet_writes()
   std::map<std::pair<std::uint32_t, std::uint32_t>, bool> surely_;  // by register and reader
   // Of the present register.

@@ -159,6 +159,35 @@ TEST(UndefinedTest, AComparisonMadeTwiceSaysTheSame) {
   EXPECT_NE(found_in(write + "setp.eq.u32 %p3, %r1, 1;\n" + store), "");
 }
 
+TEST(UndefinedTest, ABitThatIsNotSetIsAsGoodAsAdded) {
+  const auto read_behind = [](const std::string& other) {
+    return found_in(
+        "mul.lo.u32 %r6, %r1, 14; add.u32 %r7, %r6, 1; setp.lt.u32 %p1, %r7, 9; @%p1 bra L;\n"
+        "mov.u32 %r4, 1;\nL: " +
+        other + "setp.ge.u32 %p3, %r8, 9; @!%p3 bra M;\nst.global.u32 [%d1], %r4;\nM:");
+  };
+  EXPECT_EQ(read_behind("or.b32 %r8, %r6, 1;"), "");
+  EXPECT_NE(read_behind("or.b32 %r8, %r6, 2;"), "");
+  EXPECT_NE(read_behind("or.b32 %r8, %r7, 1;"), "");
+  EXPECT_NE(read_behind("or.b32 %r8, %r6, %r7;"), "");
+}
+
+TEST(UndefinedTest, AnIntegerMayHoldACondition) {
+  const std::string write = kCompare + "@%p1 bra L;\nmov.u32 %r4, 1;\nL: ";
+  const std::string store = " @%p3 bra M;\nst.global.u32 [%d1], %r4;\nM:";
+  const std::string is_zero = "setp.eq.u32 %p3, %r6, 0;";
+  EXPECT_EQ(found_in(write + "selp.b32 %r6, 0, 1, %p1;" + is_zero + store), "");
+  EXPECT_EQ(found_in(write + "selp.b32 %r6, -1, 0, %p1; setp.ne.s32 %p3, %r6, 0;" + store), "");
+  EXPECT_EQ(found_in(write + "selp.b32 %r6, 0, %r1, %p1;" + is_zero + store), "");
+  EXPECT_EQ(found_in(write + "selp.b32 %r7, 0, 1, %p1; mov.b32 %r6, %r7;" + is_zero + store), "");
+  EXPECT_NE(found_in(write + "selp.b32 %r6, 1, 0, %p1;" + is_zero + store), "");
+  EXPECT_NE(found_in(write + "selp.b32 %r6, 1, 2, %p1;" + is_zero + store), "");
+  EXPECT_NE(found_in(write + "selp.b32 %r6, %r1, 1, %p1;" + is_zero + store), "");
+  EXPECT_NE(found_in(write + "selp.b32 %r6, 0, 1, %p1; add.u32 %r6, %r6, 1;" + is_zero + store),
+            "");
+  EXPECT_NE(found_in(write + "selp.b32 %r6, 0, 1, %p1; setp.eq.u32 %p3, %r6, 1;" + store), "");
+}
+
 TEST(UndefinedTest, AComparisonOfWhatHasChangedSaysNothing) {
   const std::string loop = "mov.u32 %r2, 0;\nL: add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, %r1;\n";
   const std::string write = "@%p1 bra M;\nmov.u32 %r4, 1;\nM: ";
