@@ -29,10 +29,12 @@ void TimeslicePolicy::decide(const View& view, Decisions& decisions) {
   if (roster_.contenders().empty()) return;
   roster_.retreat_others(view, decisions);
   const bool beside = long_outsider(view, roster_, settings_);
-  turns_.decide(
-      view, roster_, roster_.contenders(),
-      {.quantum = settings_.quantum, .tag = beside ? kBesideTag : kAloneTag, .alone = !beside},
-      decisions);
+  turns_.decide(view, roster_, roster_.contenders(),
+                {.quantum = settings_.quantum,
+                 .long_quantum = settings_.quantum,
+                 .tag = beside ? kBesideTag : kAloneTag,
+                 .alone = !beside},
+                decisions);
   if (!decisions.start.empty() || !decisions.resize.empty()) decisions.reason = "turn";
 }
 

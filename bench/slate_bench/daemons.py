@@ -1,6 +1,7 @@
 """A slated and an MPS of the benchmark's own, in private directories, stopped and removed afterwards."""
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -72,9 +73,15 @@ def private_slated(build, device, settings="", cache=None):
             stop_process(daemon)
 
 
+def has_device(build, environment):
+    """Whether its engine is there: slated answers before that, and lets programs wait."""
+    status = [os.path.join(build, "bin", "slatectl"), "status", "--json"]
+    reply = subprocess.run(status, env=environment, capture_output=True, text=True)
+    return reply.returncode == 0 and bool(json.loads(reply.stdout).get("device", {}).get("name"))
+
+
 def wait_until_serving(build, environment, daemon, log):
-    status = [os.path.join(build, "bin", "slatectl"), "status"]
-    while subprocess.run(status, env=environment, capture_output=True).returncode:
+    while not has_device(build, environment):
         if daemon.poll() is not None:
             raise DaemonError("slated ended with %d: %s" % (daemon.returncode, tail(log)))
         time.sleep(0.05)

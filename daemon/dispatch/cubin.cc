@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "base/elf.h"
+
 namespace slate::daemon {
 namespace {
 
@@ -14,18 +16,10 @@ constexpr std::uint8_t kSizedValue = 4;
 constexpr std::uint8_t kMinimalStack = 0x12;
 constexpr std::uint8_t kRegisterCount = 0x2f;
 
-template <typename T>
-std::optional<T> read(std::span<const std::byte> bytes, std::uint64_t offset) {
-  if (offset > bytes.size() || bytes.size() - offset < sizeof(T)) return std::nullopt;
-  T value;
-  std::memcpy(&value, bytes.data() + offset, sizeof(T));
-  return value;
-}
-
 class Image {
  public:
   explicit Image(std::span<const std::byte> bytes) : bytes_(bytes) {
-    const auto header = read<Elf64_Ehdr>(bytes, 0);
+    const auto header = elf::read_at<Elf64_Ehdr>(bytes, 0);
     if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) return;
     sections_at_ = header->e_shoff;
     count_ = header->e_shnum;
@@ -36,15 +30,12 @@ class Image {
 
   std::optional<Elf64_Shdr> section(std::size_t index) const {
     if (index >= count_) return std::nullopt;
-    return read<Elf64_Shdr>(bytes_, sections_at_ + index * sizeof(Elf64_Shdr));
+    return elf::read_at<Elf64_Shdr>(bytes_, sections_at_ + index * sizeof(Elf64_Shdr));
   }
 
   std::span<const std::byte> contents(const Elf64_Shdr& section) const {
-    if (section.sh_type == SHT_NOBITS || section.sh_offset > bytes_.size() ||
-        section.sh_size > bytes_.size() - section.sh_offset) {
-      return {};
-    }
-    return bytes_.subspan(section.sh_offset, section.sh_size);
+    if (section.sh_type == SHT_NOBITS) return {};
+    return elf::part_of(bytes_, section.sh_offset, section.sh_size);
   }
 
   /// Whether the name at `offset` of a table of strings is `wanted`: reads no more than that.
@@ -73,7 +64,7 @@ class Image {
     if (!strings) return std::nullopt;
     const auto bytes = contents(*table);
     for (std::uint32_t i = 0; i < bytes.size() / sizeof(Elf64_Sym); ++i) {
-      const auto symbol = *read<Elf64_Sym>(bytes, i * sizeof(Elf64_Sym));
+      const auto symbol = *elf::read_at<Elf64_Sym>(bytes, i * sizeof(Elf64_Sym));
       if (is_named(*strings, symbol.st_name, name)) return Found{symbol, i};
     }
     return std::nullopt;
@@ -99,11 +90,11 @@ std::optional<CodeNeeds> needs_of(std::span<const std::byte> cubin, std::string_
   while (rest.size() >= 4) {
     const auto format = static_cast<std::uint8_t>(rest[0]);
     const auto attribute = static_cast<std::uint8_t>(rest[1]);
-    const std::size_t size = format == kSizedValue ? *read<std::uint16_t>(rest, 2) : 0;
+    const std::size_t size = format == kSizedValue ? *elf::read_at<std::uint16_t>(rest, 2) : 0;
     rest = rest.subspan(4);
     if (size > rest.size()) return std::nullopt;
-    const auto symbol = read<std::uint32_t>(rest.first(size), 0);
-    const auto value = read<std::uint32_t>(rest.first(size), 4);
+    const auto symbol = elf::read_at<std::uint32_t>(rest.first(size), 0);
+    const auto value = elf::read_at<std::uint32_t>(rest.first(size), 4);
     rest = rest.subspan(size);
     if (!symbol || !value || *symbol != found->number) continue;
     if (attribute == kRegisterCount) needs = CodeNeeds{.registers = *value, .stack_bytes = 0};

@@ -8,6 +8,8 @@
 #include <optional>
 #include <string_view>
 
+#include "base/elf.h"
+
 namespace slate::daemon {
 namespace {
 
@@ -24,14 +26,6 @@ std::uint64_t sum(std::uint64_t a, std::uint64_t b) {
   return a > std::numeric_limits<std::uint64_t>::max() - b
              ? std::numeric_limits<std::uint64_t>::max()
              : a + b;
-}
-
-template <typename T>
-std::optional<T> read(std::span<const std::byte> bytes, std::uint64_t offset) {
-  if (offset > bytes.size() || bytes.size() - offset < sizeof(T)) return std::nullopt;
-  T value;
-  std::memcpy(&value, bytes.data() + offset, sizeof(T));
-  return value;
 }
 
 /// Whether the name at an offset of the table of strings begins so. Names are not looked at any
@@ -60,10 +54,10 @@ std::uint64_t variable_bytes(const ptx::Module& module) {
 }
 
 std::uint64_t variable_bytes(std::span<const std::byte> cubin) {
-  const auto header = read<Elf64_Ehdr>(cubin, 0);
+  const auto header = elf::read_at<Elf64_Ehdr>(cubin, 0);
   if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) return 0;
   const auto section_at = [&](std::uint64_t index) {
-    return read<Elf64_Shdr>(cubin, sum(header->e_shoff, index * sizeof(Elf64_Shdr)));
+    return elf::read_at<Elf64_Shdr>(cubin, sum(header->e_shoff, index * sizeof(Elf64_Shdr)));
   };
   const auto first = section_at(0);
   if (!first) return 0;

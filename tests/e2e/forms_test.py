@@ -5,7 +5,7 @@ import os
 import subprocess
 import unittest
 
-from harness import SlateTestCase, binary, program_command, programs
+from harness import ON_GPU, SlateTestCase, binary, program_command, programs
 
 
 class FormsTest(SlateTestCase):
@@ -43,7 +43,8 @@ class FormsTest(SlateTestCase):
                 code, out, err = daemon.run([binary("slatectl"), "run", "--", binary("shared", "variables")])
                 self.assertEqual((code, out), (0, expected), err)
                 daemon.wait_until_idle()
-                self.assertGreaterEqual(daemon.status()["forms"][form], 40)
+                # Grids of one wave stay native: more of them are that small on a GPU.
+                self.assertGreaterEqual(daemon.status()["forms"][form], 20 if ON_GPU else 40)
                 daemon.stop()
 
     def test_forms_are_made_behind_the_launches_of_kernels_that_matter(self):
@@ -52,11 +53,11 @@ class FormsTest(SlateTestCase):
         def rows():
             command = [binary("slatectl"), "profile", "--json"]
             profile = subprocess.run(command, env=daemon.environment, capture_output=True, text=True)
-            return [row for row in json.loads(profile.stdout)["kernels"] if "compute" in row["name"]]
+            return json.loads(profile.stdout)["kernels"]
 
         # The program may end before they are made.
         for _ in range(30):
-            code, out, err = daemon.run([binary("slate", "variables")])
+            code, out, err = daemon.run(program_command("gaussian"))
             self.assertEqual(code, 0, out + err)
             daemon.wait_until_idle()
             if any(row["forms"] for row in rows()):

@@ -127,6 +127,20 @@ TEST(TimesliceTest, ASessionWithNothingWaitingPassesItsTurnOn) {
   EXPECT_GT(scene.sim.outcome(0).ended, 200U);
 }
 
+TEST(TimesliceTest, LongResizableWorkHasTheConfiguredTurns) {
+  const auto resizes_with = [](double quantum_ms) {
+    Settings settings;
+    settings.quantum = Milliseconds(quantum_ms);
+    Scene scene("timeslice", settings);
+    const ModelKernel endless = lengthy(300);
+    scene.sim.add({.kernels = {&endless}, .launches = 1});
+    scene.sim.add({.kernels = {&endless}, .launches = 1});
+    scene.sim.run_until(400);
+    return scene.sim.resizes();
+  };
+  EXPECT_GT(resizes_with(5), 3 * resizes_with(20));
+}
+
 TEST(TimesliceTest, LongResizableWorkIsTakenOffAndPutBack) {
   Scene scene("timeslice");
   const ModelKernel endless = lengthy(300);
