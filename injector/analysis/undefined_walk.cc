@@ -17,7 +17,8 @@ constexpr std::size_t kFreeVisits = 1024;
 constexpr std::size_t kVisitsPerBlock = 8;
 // What looking something up in a tree costs.
 constexpr std::size_t kSteps = 8;
-// Flags whose values are told apart.
+// Flags whose values are told apart: at first, and after so many attempts.
+constexpr std::size_t kFewestTracked = 3;
 constexpr std::size_t kMostTracked = 24;
 
 bool is_way_on(const Instruction& last) {
@@ -98,23 +99,41 @@ UndefinedWalk::UndefinedWalk(const ptx::Function& function, const ControlFlow& f
   find_jumped_loops();
 }
 
+/// With few flags there are few states, but what they do not tell apart may seem to be undefined.
+/// So it begins with few, and where something is found it tries again with more: those first that
+/// decide whether the finding is reached.
 std::optional<UndefinedRead> UndefinedWalk::find(std::uint32_t exposed) {
   find_suspects(exposed);
-  find_tracked();
+  decisive_.clear();
+  std::optional<UndefinedRead> found;
+  for (std::size_t most = kFewestTracked; most <= kMostTracked; most *= 2) {
+    find_tracked(most);
+    found = walk(exposed);
+    if (!found || found->surely) break;
+    decisive_.push_back(found_at_);
+  }
+  return found;
+}
+
+std::optional<UndefinedRead> UndefinedWalk::walk(std::uint32_t exposed) {
   find_interesting();
   State start{.facts = {},
               .undefined = std::vector<bool>(suspects_.all().size(), false),
               .stale = std::vector<bool>(tracked_.all().size(), true)};
   start.undefined[suspects_.at(exposed)] = true;
+  origins_.assign(suspects_.all().size(), std::nullopt);
   states_.clear();
   waiting_.clear();
   parts_.clear();
   found_.reset();
+  const auto& reads = reads_[exposed];  // none if only the caller gets it
+  found_at_ =
+      reads.empty() ? static_cast<std::uint32_t>(function_.instructions.size() - 1) : reads.front();
   enter(0, std::move(start));
   const std::size_t most_visits = kFreeVisits + kVisitsPerBlock * flow_.blocks().size();
   for (std::size_t visits = 0; !waiting_.empty() && !found_; ++visits) {
     if (!effort_.take(kSteps)) return std::nullopt;
-    if (visits == most_visits) return origin_of(exposed, reads_[exposed].front());
+    if (visits == most_visits) return origin_of(exposed, found_at_);
     const auto [block, facts] = *waiting_.begin();
     waiting_.erase(waiting_.begin());
     const auto& [undefined, stale] = states_.at({block, facts});
@@ -195,13 +214,14 @@ void UndefinedWalk::find_suspects(std::uint32_t exposed) {
       }
     }
   }
-  origins_.assign(suspects_.all().size(), std::nullopt);
 }
 
-/// The predicates that decide whether the suspects are written, nearest first, and those that are
-/// made of them or say the same.
-void UndefinedWalk::find_tracked() {
+/// At most so many: the predicates that decide whether the suspects are written, nearest first, and
+/// those that are made of them or say the same.
+void UndefinedWalk::find_tracked(std::size_t most) {
   tracked_.clear();
+  most_tracked_ = most;
+  for (const std::uint32_t i : decisive_) track_controls_of(i);
   for (const std::uint32_t r : suspects_.all()) {
     for (const std::uint32_t i : writes_[r]) track_controls_of(i);
   }
@@ -235,7 +255,7 @@ void UndefinedWalk::find_tracked() {
 
 void UndefinedWalk::track(std::uint32_t flag) {
   if (!is_flag_[flag]) return;
-  if (tracked_.all().size() < kMostTracked) tracked_.add(flag);
+  if (tracked_.all().size() < most_tracked_) tracked_.add(flag);
 }
 
 /// A flag that it compares with 0, and a predicate that it goes on with.
@@ -620,7 +640,9 @@ std::optional<bool> UndefinedWalk::flag_compared_by(const Instruction& setp,
 
 /// The instruction makes something of the register.
 void UndefinedWalk::demand(std::uint32_t r, std::uint32_t index, const State& state) {
-  if (!found_ && is_undefined(r, state)) found_ = origin_of(r, index);
+  if (found_ || !is_undefined(r, state)) return;
+  found_ = origin_of(r, index);
+  found_at_ = index;
 }
 
 /// What is handed on to others of the block matters where they would surely find nothing. Else it
@@ -641,7 +663,9 @@ void UndefinedWalk::demand_inputs(std::uint32_t index, const State& state) {
     if (found_ || !is_undefined(r, state)) return;
     const bool is_handed = std::ranges::find(handed, r) != handed.end();
     const UndefinedRead origin = origin_of(r, index);
-    if (!is_handed || (origin.surely && !to_lane)) found_ = origin;
+    if (is_handed && !(origin.surely && !to_lane)) return;
+    found_ = origin;
+    found_at_ = index;
   });
 }
 

@@ -68,7 +68,8 @@ class UndefinedWalk {
   void find_jumped_loops();
   bool leads_through_loop(std::uint32_t branch, std::uint32_t successor) const;
   void find_suspects(std::uint32_t exposed);
-  void find_tracked();
+  std::optional<UndefinedRead> walk(std::uint32_t exposed);
+  void find_tracked(std::size_t most);
   void find_flags();
   void track(std::uint32_t flag);
   void track_compared_by(const ptx::Instruction& setp);
@@ -137,6 +138,9 @@ class UndefinedWalk {
   std::set<Key> waiting_;
   std::vector<Part> parts_;
   std::optional<UndefinedRead> found_;
+  std::uint32_t found_at_ = 0;  // the instruction that makes something of it
+  std::size_t most_tracked_ = 0;
+  List decisive_;  // instructions that were found to make something of it, with fewer flags tracked
 };
 
 }  // namespace slate::injector
