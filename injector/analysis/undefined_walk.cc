@@ -37,20 +37,26 @@ bool hands_to_block(const Instruction& instruction) {
 }
 
 void forget(std::vector<std::uint32_t>& facts, std::uint32_t r) {
-  std::erase_if(facts, [&](std::uint32_t fact) { return fact / 2 == r; });
+  std::erase_if(facts, [&](std::uint32_t fact) { return fact / kSmallValues == r; });
 }
 
-void learn(std::vector<std::uint32_t>& facts, std::uint32_t r, bool value) {
+void learn(std::vector<std::uint32_t>& facts, std::uint32_t r, SmallValue value) {
   forget(facts, r);
-  const std::uint32_t fact = 2 * r + (value ? 1 : 0);
+  const std::uint32_t fact = kSmallValues * r + value;
   facts.insert(std::ranges::lower_bound(facts, fact), fact);
 }
 
-/// Whether it says that an integer is 0, or that it is not.
-bool compares_with_zero(const Instruction& setp) {
+/// Whether it compares an integer with a constant, and nothing more.
+bool compares_with_constant(const Instruction& setp) {
   return setp.opcode == "setp" && setp.operands.size() == 3 && setp.modifiers.size() == 2 &&
-         (setp.has("eq") || setp.has("ne")) && setp.type() < ptx::Type::kF16 &&
-         setp.operands[2].kind == Operand::Kind::kInteger && setp.operands[2].integer == 0;
+         setp.type() < ptx::Type::kF16 && setp.operands[2].kind == Operand::Kind::kInteger;
+}
+
+/// Whether the result is a flag if its inputs are.
+bool keeps_flags(const Instruction& instruction) {
+  constexpr std::string_view kKeeping[] = {"mov", "and", "or", "xor"};
+  if (instruction.opcode == "cvt") return instruction.type() < ptx::Type::kF16;
+  return std::ranges::find(kKeeping, instruction.opcode) != std::end(kKeeping);
 }
 
 /// True if something was added.
@@ -165,20 +171,35 @@ std::optional<std::uint32_t> UndefinedWalk::guard_of(const Instruction& instruct
   return instruction.guard ? registers_.of(*instruction.guard) : std::nullopt;
 }
 
-/// Integers that a program keeps a condition in: nothing but constants and selections is written to
-/// them. What is known of one is whether it is 0.
+/// Integers that a program keeps a condition in: nothing but constants, selections and what is made
+/// of other flags is written to them.
 void UndefinedWalk::find_flags() {
-  is_flag_.assign(registers_.count() + 1, false);
-  for (std::uint32_t r = 0; r < registers_.count(); ++r) {
-    is_flag_[r] =
-        registers_.is_predicate(r) ||
-        (!writes_[r].empty() && std::ranges::all_of(writes_[r], [&](std::uint32_t i) {
-          const Instruction& instruction = function_.instructions[i];
-          const auto& operands = instruction.operands;
-          if (instruction.opcode == "selp") return true;
-          return instruction.opcode == "mov" && operands.size() == 2 &&
-                 (operands[1].kind == Operand::Kind::kInteger || registers_.of(operands[1]));
-        }));
+  is_flag_.assign(registers_.count() + 1, true);
+  is_flag_[carry_] = false;
+  const auto makes_flag = [&](const Instruction& instruction) {
+    if (instruction.opcode == "selp") return true;
+    if (!keeps_flags(instruction)) return false;
+    // One that is 0 decides an and, one that is not an or.
+    const bool is_enough = instruction.opcode == "and" || instruction.opcode == "or";
+    bool all = true, any = false;
+    registers_.for_each_read(instruction, [&](std::uint32_t r) {
+      all = all && is_flag_[r];
+      any = any || is_flag_[r];
+    });
+    const bool reads_special = std::ranges::any_of(instruction.operands, [](const Operand& one) {
+      return one.kind == Operand::Kind::kSpecial;
+    });
+    return is_enough ? any : all && !reads_special;
+  };
+  // What is taken for a flag and is none costs time only, so a few rounds do.
+  for (int round = 0; round < 3; ++round) {
+    for (std::uint32_t r = 0; r < registers_.count(); ++r) {
+      if (!is_flag_[r] || registers_.is_predicate(r)) continue;
+      if (!effort_.take(1)) return;
+      is_flag_[r] = !writes_[r].empty() && std::ranges::all_of(writes_[r], [&](std::uint32_t i) {
+        return makes_flag(function_.instructions[i]);
+      });
+    }
   }
 }
 
@@ -239,7 +260,7 @@ void UndefinedWalk::find_tracked(std::size_t most) {
     for (const std::uint32_t i : reads_[predicate]) {
       const Instruction& instruction = function_.instructions[i];
       const bool goes_on = instruction.has("pred") || instruction.opcode == "selp" ||
-                           instruction.opcode == "mov" || compares_with_zero(instruction);
+                           keeps_flags(instruction) || compares_with_constant(instruction);
       if (!passes_on(instruction) || !goes_on) continue;
       for_each_written(instruction, [&](std::uint32_t r) { track(r); });
     }
@@ -258,10 +279,10 @@ void UndefinedWalk::track(std::uint32_t flag) {
   if (tracked_.all().size() < most_tracked_) tracked_.add(flag);
 }
 
-/// A flag that it compares with 0, and a predicate that it goes on with.
+/// A flag that it compares with a constant, and a predicate that it goes on with.
 void UndefinedWalk::track_compared_by(const Instruction& setp) {
   registers_.for_each_read(setp, [&](std::uint32_t r) {
-    const bool is_compared = compares_with_zero(setp) && registers_.of(setp.operands[1]) == r;
+    const bool is_compared = compares_with_constant(setp) && registers_.of(setp.operands[1]) == r;
     if (is_compared || registers_.is_predicate(r)) track(r);
   });
 }
@@ -382,7 +403,8 @@ bool UndefinedWalk::leads_through_loop(std::uint32_t branch, std::uint32_t succe
 
 void UndefinedWalk::enter(std::uint32_t block, State state) {
   if (std::ranges::find(state.undefined, true) == state.undefined.end()) return;
-  std::erase_if(state.facts, [&](std::uint32_t fact) { return !is_live(fact / 2, block); });
+  std::erase_if(state.facts,
+                [&](std::uint32_t fact) { return !is_live(fact / kSmallValues, block); });
   effort_.take(1 + (state.undefined.size() + state.stale.size()) / 4);
   const Key key{block, std::move(state.facts)};
   const auto [present, is_new] = states_.try_emplace(key, state.undefined, state.stale);
@@ -432,7 +454,7 @@ void UndefinedWalk::leave(std::uint32_t number, State state) {
     const bool is_behind = next == number + 1;
     const bool both = is_behind && std::ranges::count(block.successors, next) > 1;
     const bool value = is_behind == last.guard->negated;
-    if (!both && known && *known != value) continue;
+    if (!both && known && (*known != 0) != value) continue;
     State there = state;
     if (!both) learn(there.facts, *guard, value);
     enter(next, std::move(there));
@@ -465,7 +487,7 @@ void UndefinedWalk::run(std::uint32_t index, Part& part) {
   bool surely = true;  // it is carried out
   if (const auto guard = guard_of(instruction)) {
     const auto known = fact(part.state, *guard);
-    if (known && *known == instruction.guard->negated) return;
+    if (known && (*known != 0) == instruction.guard->negated) return;
     if (!known) {
       if (is_way_on(instruction)) {
         demand_inputs(index, part.state);  // the guard is for leave()
@@ -479,11 +501,9 @@ void UndefinedWalk::run(std::uint32_t index, Part& part) {
   }
   if (instruction.opcode == "selp") choose(instruction, part);
   if (!passes_on(instruction)) demand_inputs(index, part.state);
-  auto value = comparison_made_by(instruction, part.state);
-  if (!value) value = predicate_made_by(instruction, part.state);
-  if (!value) value = flag_compared_by(instruction, part.state);
-  auto undefined = value ? std::nullopt : undefined_input(instruction, part.state);
-  if (!value) value = flag_made_by(instruction, part.state);
+  const auto value = made_by(instruction, part.state);
+  const bool is_exact = value && *value != kNotZero;
+  auto undefined = is_exact ? std::nullopt : undefined_input(instruction, part.state);
   const auto guard = guard_of(instruction);
   if (!undefined && guard && is_undefined(*guard, part.state)) undefined = guard;
   const bool hands_over = hands_to_lane(instruction) && undefined;
@@ -500,7 +520,7 @@ void UndefinedWalk::run(std::uint32_t index, Part& part) {
 }
 
 /// What is known of predicates afterwards.
-void UndefinedWalk::write(std::uint32_t r, std::optional<bool> value, bool surely, State& state) {
+void UndefinedWalk::write(std::uint32_t r, MaybeSmall value, bool surely, State& state) {
   for (const std::uint32_t g : compared_[r]) {
     for (const std::uint32_t p : conditions_.groups()[g].predicates) {
       if (tracked_.has(p)) state.stale[tracked_.at(p)] = true;
@@ -555,7 +575,7 @@ std::optional<std::uint32_t> UndefinedWalk::undefined_input(const Instruction& i
     const auto predicate = registers_.of(instruction.operands[3]);
     const auto known = predicate ? fact(state, *predicate) : std::nullopt;
     if (known) {
-      const auto r = registers_.of(instruction.operands[*known ? 1 : 2]);
+      const auto r = registers_.of(instruction.operands[*known != 0 ? 1 : 2]);
       if (r) look(*r);
       return found;
     }
@@ -567,73 +587,68 @@ std::optional<std::uint32_t> UndefinedWalk::undefined_input(const Instruction& i
 
 // --- Facts
 
-std::optional<bool> UndefinedWalk::fact(const State& state, std::uint32_t r) const {
-  const auto found = std::ranges::lower_bound(state.facts, 2 * r);
-  if (found == state.facts.end() || *found / 2 != r) return std::nullopt;
-  return *found % 2 == 1;
+MaybeSmall UndefinedWalk::fact(const State& state, std::uint32_t r) const {
+  const auto found = std::ranges::lower_bound(state.facts, kSmallValues * r);
+  if (found == state.facts.end() || *found / kSmallValues != r) return std::nullopt;
+  return static_cast<SmallValue>(*found % kSmallValues);
 }
 
-std::optional<bool> UndefinedWalk::value_of(const Operand& operand, const State& state) const {
-  if (operand.kind == Operand::Kind::kInteger) return operand.integer != 0;
+MaybeSmall UndefinedWalk::value_of(const Operand& operand, const State& state) const {
+  if (operand.kind == Operand::Kind::kInteger) return small_value(operand.integer);
   const auto r = registers_.of(operand);
   const auto known = r ? fact(state, *r) : std::nullopt;
-  return known ? std::optional(*known != operand.negated) : std::nullopt;
+  return known && operand.negated ? SmallValue{*known == 0} : known;
 }
 
-std::optional<bool> UndefinedWalk::predicate_made_by(const Instruction& instruction,
-                                                     const State& state) const {
+/// What is known of the result. Whatever else its inputs are, a number is not undefined.
+MaybeSmall UndefinedWalk::made_by(const Instruction& instruction, const State& state) const {
   const auto& operands = instruction.operands;
-  if (!instruction.has("pred") || operands.size() < 2) return std::nullopt;
-  const auto first = value_of(operands[1], state);
-  if (instruction.opcode == "mov") return first;
-  if (instruction.opcode == "not") return first ? std::optional(!*first) : std::nullopt;
+  const std::string_view opcode = instruction.opcode;
+  if (opcode == "setp") return comparison_made_by(instruction, state);
+  if (opcode == "selp") return selected_by(instruction, state);
+  if (operands.size() < 2) return std::nullopt;
+  const bool is_predicate = instruction.has("pred");
+  const auto as_predicate = [&](MaybeSmall value) {
+    return is_predicate && value ? SmallValue{*value != 0} : value;
+  };
+  const auto first = as_predicate(value_of(operands[1], state));
+  if (opcode == "mov") return first;
+  if (opcode == "not" && is_predicate) return first ? MaybeSmall(*first == 0) : std::nullopt;
+  if (opcode == "cvt") return first && *first != kNotZero ? first : std::nullopt;
   if (operands.size() != 3) return std::nullopt;
-  const auto second = value_of(operands[2], state);
-  const bool is_and = instruction.opcode == "and";
-  if (is_and || instruction.opcode == "or") {
-    // One that decides, or two that do not.
-    const auto decides = [&](std::optional<bool> value) { return value && *value != is_and; };
-    if (decides(first) || decides(second)) return !is_and;
-    return first && second ? std::optional(is_and) : std::nullopt;
-  }
-  if (instruction.opcode != "xor" || !first || !second) return std::nullopt;
-  return *first != *second;
+  return as_predicate(combined(opcode, first, as_predicate(value_of(operands[2], state))));
 }
 
-/// From another comparison of the same, if nothing has been written to its inputs since.
-std::optional<bool> UndefinedWalk::comparison_made_by(const Instruction& instruction,
-                                                      const State& state) const {
-  if (instruction.opcode != "setp" || instruction.operands.empty()) return std::nullopt;
-  const auto r = registers_.of(instruction.operands[0]);
+MaybeSmall UndefinedWalk::selected_by(const Instruction& selp, const State& state) const {
+  const auto& operands = selp.operands;
+  if (operands.size() != 4) return std::nullopt;
+  const auto predicate = registers_.of(operands[3]);
+  const auto known = predicate ? fact(state, *predicate) : std::nullopt;
+  if (known) return value_of(operands[*known != 0 ? 1 : 2], state);
+  const auto first = value_of(operands[1], state);
+  return first == value_of(operands[2], state) ? first : std::nullopt;
+}
+
+/// Of constants, or from another comparison of the same, if nothing has been written to its inputs
+/// since.
+MaybeSmall UndefinedWalk::comparison_made_by(const Instruction& setp, const State& state) const {
+  if (setp.operands.empty()) return std::nullopt;
+  if (compares_with_constant(setp)) {
+    const auto known = compared(setp.modifiers[0], value_of(setp.operands[1], state),
+                                value_of(setp.operands[2], state));
+    if (known) return known;
+  }
+  const auto r = registers_.of(setp.operands[0]);
   const std::uint32_t group = r ? conditions_.group_of(*r) : Conditions::kNone;
   if (group == Conditions::kNone) return std::nullopt;
   for (const std::uint32_t same : conditions_.groups()[group].predicates) {
     if (!tracked_.has(same) || state.stale[tracked_.at(same)]) continue;
     const auto known = fact(state, same);
-    if (known) return *known != (conditions_.is_opposite(same) != conditions_.is_opposite(*r));
+    if (!known) continue;
+    const bool opposite = conditions_.is_opposite(same) != conditions_.is_opposite(*r);
+    return SmallValue{(*known != 0) != opposite};
   }
   return std::nullopt;
-}
-
-/// What a selection or a copy makes of an integer.
-std::optional<bool> UndefinedWalk::flag_made_by(const Instruction& instruction,
-                                                const State& state) const {
-  const auto& operands = instruction.operands;
-  if (instruction.has("pred")) return std::nullopt;
-  if (instruction.opcode == "mov" && operands.size() == 2) return value_of(operands[1], state);
-  if (instruction.opcode != "selp" || operands.size() != 4) return std::nullopt;
-  const auto predicate = registers_.of(operands[3]);
-  const auto known = predicate ? fact(state, *predicate) : std::nullopt;
-  if (known) return value_of(operands[*known ? 1 : 2], state);
-  const auto first = value_of(operands[1], state);
-  return first == value_of(operands[2], state) ? first : std::nullopt;
-}
-
-std::optional<bool> UndefinedWalk::flag_compared_by(const Instruction& setp,
-                                                    const State& state) const {
-  if (!compares_with_zero(setp)) return std::nullopt;
-  const auto known = value_of(setp.operands[1], state);
-  return known ? std::optional(*known == setp.has("ne")) : std::nullopt;
 }
 
 // --- What comes of it

@@ -16,6 +16,7 @@
 #include "injector/analysis/control_flow.h"
 #include "injector/analysis/register_accesses.h"
 #include "injector/analysis/registers.h"
+#include "injector/analysis/small_values.h"
 #include "injector/analysis/undefined.h"
 #include "injector/ptx/module.h"
 
@@ -40,7 +41,7 @@ class UndefinedWalk {
   using List = std::vector<std::uint32_t>;
   /// What is known of a thread at some place.
   struct State {
-    List facts;                   // of flags: 2 * register + (not 0), in order
+    List facts;                   // of flags: kSmallValues * register + value, in order
     std::vector<bool> undefined;  // by suspect: it may be
     std::vector<bool> stale;      // by tracked flag: its comparison may no longer hold
   };
@@ -87,7 +88,7 @@ class UndefinedWalk {
   void take_either_way(std::uint32_t number, std::uint32_t guard, State state);
 
   void run(std::uint32_t index, Part& part);
-  void write(std::uint32_t r, std::optional<bool> value, bool surely, State& state);
+  void write(std::uint32_t r, MaybeSmall value, bool surely, State& state);
   void split(Part& part, std::uint32_t predicate, bool value, bool again = false);
   void choose(const ptx::Instruction& selp, Part& part);
   bool is_undefined(std::uint32_t r, const State& state) const;
@@ -95,14 +96,11 @@ class UndefinedWalk {
   std::optional<std::uint32_t> undefined_input(const ptx::Instruction& instruction,
                                                const State& state) const;
 
-  std::optional<bool> fact(const State& state, std::uint32_t r) const;
-  std::optional<bool> value_of(const ptx::Operand& operand, const State& state) const;
-  std::optional<bool> predicate_made_by(const ptx::Instruction& instruction,
-                                        const State& state) const;
-  std::optional<bool> comparison_made_by(const ptx::Instruction& instruction,
-                                         const State& state) const;
-  std::optional<bool> flag_made_by(const ptx::Instruction& instruction, const State& state) const;
-  std::optional<bool> flag_compared_by(const ptx::Instruction& setp, const State& state) const;
+  MaybeSmall fact(const State& state, std::uint32_t r) const;
+  MaybeSmall value_of(const ptx::Operand& operand, const State& state) const;
+  MaybeSmall made_by(const ptx::Instruction& instruction, const State& state) const;
+  MaybeSmall selected_by(const ptx::Instruction& selp, const State& state) const;
+  MaybeSmall comparison_made_by(const ptx::Instruction& setp, const State& state) const;
 
   void demand(std::uint32_t r, std::uint32_t index, const State& state);
   void demand_inputs(std::uint32_t index, const State& state);
@@ -122,7 +120,7 @@ class UndefinedWalk {
   std::vector<List> writes_;      // by register: instructions
   std::vector<List> compared_;    // by register: groups of conditions that it is an input of
   std::vector<List> controls_;    // by block: blocks whose branches decide whether it is run
-  std::vector<bool> is_flag_;     // by register: a predicate, or an integer made of selections
+  std::vector<bool> is_flag_;     // by register: a predicate, or an integer that holds a condition
   std::vector<bool> is_header_;   // by block: a loop begins with it
   std::vector<bool> jumps_loop_;  // by block: its branch may lead past a loop, to where ways meet
   std::map<std::uint32_t, std::vector<bool>> live_;                 // by flag, block

@@ -185,7 +185,23 @@ TEST(UndefinedTest, AnIntegerMayHoldACondition) {
   EXPECT_NE(found_in(write + "selp.b32 %r6, %r1, 1, %p1;" + is_zero + store), "");
   EXPECT_NE(found_in(write + "selp.b32 %r6, 0, 1, %p1; add.u32 %r6, %r6, 1;" + is_zero + store),
             "");
-  EXPECT_NE(found_in(write + "selp.b32 %r6, 0, 1, %p1; setp.eq.u32 %p3, %r6, 1;" + store), "");
+  EXPECT_EQ(found_in(write + "selp.b32 %r6, 2, 1, %p1; setp.eq.u32 %p3, %r6, 2;" + store), "");
+  EXPECT_EQ(found_in(write + "selp.b32 %r6, 2, 1, %p1; setp.gt.u32 %p3, %r6, 1;" + store), "");
+  EXPECT_NE(found_in(write + "selp.b32 %r6, 2, 1, %p1; setp.lt.u32 %p3, %r6, 2;" + store), "");
+  EXPECT_NE(found_in(write + "selp.b32 %r6, 20, 21, %p1; setp.eq.u32 %p3, %r6, 20;" + store), "");
+}
+
+TEST(UndefinedTest, ConditionsInIntegersAreCombined) {
+  const std::string write = kCompare + "@%p1 bra L;\nmov.u32 %r4, 1;\nL: ";
+  const std::string store = " setp.eq.u32 %p3, %r6, 0; @%p3 bra M;\nst.global.u32 [%d1], %r4;\nM:";
+  const std::string flag = "selp.b16 %h1, 0, 1, %p1; cvt.u32.u16 %r7, %h1;";
+  EXPECT_EQ(found_in(write + flag + "and.b32 %r6, %r7, %r1;" + store), "");
+  EXPECT_NE(found_in(write + flag + "or.b32 %r6, %r7, %r1;" + store), "");
+  const std::string other = "setp.lt.u32 %p4, %r1, 5; selp.b32 %r8, 1, 0, %p4;";
+  EXPECT_EQ(found_in(write + flag + other + "and.b32 %r6, %r7, %r8;" + store), "");
+  EXPECT_NE(found_in(write + flag + other + "or.b32 %r6, %r7, %r8;" + store), "");
+  EXPECT_EQ(found_in("or.b32 %r5, %r6, 1;\n" + kStore), "%r6 line 1");
+  EXPECT_EQ(found_in("and.b32 %r5, %r6, 0;\n" + kStore), "");
 }
 
 TEST(UndefinedTest, AComparisonOfWhatHasChangedSaysNothing) {
