@@ -517,6 +517,14 @@ void UndefinedWalk::run(std::uint32_t index, Part& part) {
     auto& origin = origins_[suspects_.at(r)];
     if (!origin || !origin->surely) origin = origin_of(*undefined, index);
   });
+  forget_choice(instruction, part.state);
+}
+
+/// Of a predicate that is not tracked, nobody sees when it changes.
+void UndefinedWalk::forget_choice(const Instruction& selp, State& state) const {
+  if (selp.opcode != "selp" || selp.operands.size() != 4) return;
+  const auto predicate = registers_.of(selp.operands[3]);
+  if (predicate && !tracked_.has(*predicate)) forget(state.facts, *predicate);
 }
 
 /// What is known of predicates afterwards.
@@ -548,10 +556,11 @@ void UndefinedWalk::choose(const Instruction& selp, Part& part) {
   if (selp.operands.size() != 4) return;
   const auto result = registers_.of(selp.operands[0]);
   const auto predicate = registers_.of(selp.operands[3]);
-  const bool matters = is_undefined(selp.operands[1], part.state) ||
-                       is_undefined(selp.operands[2], part.state) ||
-                       (result && tracked_.has(*result));
-  if (!matters || !predicate || !tracked_.has(*predicate) || fact(part.state, *predicate)) return;
+  if (!predicate || is_undefined(*predicate, part.state) || fact(part.state, *predicate)) return;
+  const bool makes_flag = result && tracked_.has(*result);
+  const bool matters =
+      is_undefined(selp.operands[1], part.state) || is_undefined(selp.operands[2], part.state);
+  if (!makes_flag && !(matters && tracked_.has(*predicate))) return;
   if (selp.guard && guard_of(selp) == predicate) return;
   split(part, *predicate, true, true);
 }

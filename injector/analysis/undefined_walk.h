@@ -91,6 +91,7 @@ class UndefinedWalk {
   void write(std::uint32_t r, MaybeSmall value, bool surely, State& state);
   void split(Part& part, std::uint32_t predicate, bool value, bool again = false);
   void choose(const ptx::Instruction& selp, Part& part);
+  void forget_choice(const ptx::Instruction& selp, State& state) const;
   bool is_undefined(std::uint32_t r, const State& state) const;
   bool is_undefined(const ptx::Operand& operand, const State& state) const;
   std::optional<std::uint32_t> undefined_input(const ptx::Instruction& instruction,
