@@ -207,7 +207,7 @@ def forms(rows):
     lines = []
     for kernel, found in itertools.groupby(rows, key=lambda row: row["kernel"]):
         found = list(found)
-        usual = next(row for row in found if row["usual"])
+        usual = [row for row in found if row["usual"]][0]
         best = max(found, key=lambda row: row["ratio"])
         cells = [number(usual["native_ms"]), "%.3f" % usual["ratio"], "%.3f" % best["ratio"], best["setting"]]
         lines.append((kernel, *cells))

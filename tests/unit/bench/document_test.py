@@ -1,5 +1,5 @@
-"""The tables of documents: regions are filled and checked, every kind has a table, and docs/results.md is what its files
-say. Needs neither matplotlib nor a GPU."""
+"""The tables of documents: regions are filled and checked, and docs/results.md is what its files say. Needs neither
+matplotlib nor a GPU."""
 
 import contextlib
 import io
@@ -132,8 +132,8 @@ class TableTest(unittest.TestCase):
     def test_calls_are_compared_by_medians_over_the_rounds(self):
         found = []
         for configuration, values in (("native", (4, 4, 9)), ("slated", (1, 2, 3))):
-            found += [{"case": "to_host_pinned", "bytes": 4, "median_us": each, "configuration": configuration}
-                      for each in values]
+            copy = {"case": "to_host_pinned", "bytes": 4, "configuration": configuration}
+            found += [dict(copy, median_us=each) for each in values]
         medians = document_tables.medians_of_path(found, "median_us")
         self.assertEqual(medians["to_host_pinned", 4], {"native": 4, "slated": 2})
 
