@@ -1,4 +1,4 @@
-// Scopes inside a function's body: ptx::Function::scopes.
+// Scopes inside a function's body (ptx::Function::scopes). A pure function. Thread: any.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace slate::injector {
 
-/// The one that holds the instruction, or null.
+/// The scope that holds the instruction; null if there is none.
 const ptx::InnerScope* scope_of(const ptx::Function& function, std::uint32_t instruction);
 
 }  // namespace slate::injector
