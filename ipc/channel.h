@@ -107,7 +107,7 @@ class ClientChannel {
   std::uint32_t staging_slots() const;
 
   /// Whether all work of the commands up to `position` on the stream with progress entry `slot` is
-  /// done. Requires slot < kProgressSlots.
+  /// done. Requires: slot < kProgressSlots.
   bool completed(std::uint32_t slot, std::uint64_t position) const {
     return status().completed[slot].load(std::memory_order_acquire) >= position;
   }
@@ -258,7 +258,7 @@ class EngineChannel {
   void fail(const Error& error);
   void end(std::string_view reason);
 
-  /// Memory of a staging slot, for the device. Requires slot < kStagingSlots.
+  /// Memory of a staging slot, for the device. Requires: slot < kStagingSlots.
   std::span<std::byte> staging(std::uint32_t slot) const;
   /// Memory of all staging slots, for registration with the device.
   std::span<std::byte> all_staging() const;

@@ -55,7 +55,7 @@ class AdaptivePolicy final : public Policy {
     std::uint32_t index = 0;         // index of the session in the view and in the roster
     KernelId kernel = 0;             // family of the main kernel
     double weight = 1;               // weight over the mean of the members' weights
-    Placement target;                // placement under the plan
+    Placement target;                // placement under the arrangement
     std::uint32_t fresh = 0;         // launches measured alone since the phase began
     ProgressSpan span{};             // progress alone, within one turn
     std::uint64_t turn = 0;          // the turn that `span` belongs to
@@ -80,8 +80,8 @@ class AdaptivePolicy final : public Policy {
   /// Sets `wanted_`: all contenders, or Settings::group of them, least served first, when the time
   /// to rotate has come.
   void choose_members(const View& view);
-  /// Whether `wanted_` is the present group, with the same kernels and weights. Follows changed
-  /// indices.
+  /// Whether `wanted_` is the present group, with the same kernels and weights. Updates the
+  /// members' indices.
   bool same_group(const View& view);
   /// Makes `wanted_` the group, pauses the search of the group before, and begins to measure.
   void regroup(const View& view);
@@ -161,7 +161,7 @@ class AdaptivePolicy final : public Policy {
   Milliseconds part_of_a_launch() const;
   /// Starts and resizes launches of members that share the device.
   void share(const View& view, Decisions& decisions);
-  /// The form of the member's waiting launch under the plan.
+  /// The form of the member's waiting launch under the arrangement.
   Form form_of(std::size_t member, const WaitingLaunch& launch) const;
   Member* find(SessionId id);
   /// Adds a launch that ended during turns to the times alone.
@@ -188,14 +188,14 @@ class AdaptivePolicy final : public Policy {
 
   Phase phase_ = Phase::kIdle;
   Arrangement plan_;
-  std::uint64_t epoch_ = 1;  // number of the present plan; Start::tag carries it
+  std::uint64_t epoch_ = 1;  // number of the present arrangement; Start::tag carries it
   /// First epoch since which everything that ran had the device alone.
   std::uint64_t exclusive_since_ = 1;
   bool was_exclusive_ = true;  // whether the last decision was for turns
   Handover handover_;
-  /// Time between the first launches of one member and the next under the plan.
+  /// Time between the first launches of one member and the next under the arrangement.
   Milliseconds stagger_{};
-  Time staggered_from_ = kNever;  // when the first member began under the plan
+  Time staggered_from_ = kNever;  // when the first member began under the arrangement
   /// Score of an arrangement that starves a member, or is worse.
   static constexpr double kNoGood = 2;
   // Usual loss of a candidate, as a part of its time, against the best arrangement known.
@@ -211,13 +211,13 @@ class AdaptivePolicy final : public Policy {
   std::uint32_t out_of_step_ = 0;
   static constexpr Milliseconds kKeepStep{100};
   Milliseconds keep_step_ = kKeepStep;
-  // Time after adoption, or since the last judgement, at which look() judges the arrangement. It
-  // begins with kWatch, or with the time of a longer launch up to kLongWatch, and doubles. kNoLook:
-  // it is not judged any more.
+  // Time since adoption at which look() judges the arrangement next. It begins with kWatch, or with
+  // the time of a longer launch up to kLongWatch, and doubles. kNoLook: the arrangement is not
+  // judged any more.
   static constexpr Milliseconds kWatch{6}, kLongWatch{24}, kNoLook{0};
   Time adopted_{}, looked_at_{};
   Milliseconds look_after_ = kNoLook;
-  bool judged_ = false;             // whether the present plan has been judged
+  bool judged_ = false;             // whether the present arrangement has been judged
   Time equals_at_{};                // when members alike change places next
   std::uint32_t fresh_needed_ = 0;  // launches alone of each member that a new search needs first
 
@@ -225,19 +225,22 @@ class AdaptivePolicy final : public Policy {
   Milliseconds together_watched_{};  // time for which the score of all together was watched
   bool resting_ = false;             // whether the next candidate is not affordable yet
   Time rest_until_{};
-  double loss_ = 0;                    // ms that candidates have cost since `group_since_`
-  std::uint32_t interrupted_ = 0;      // times that the group parted during the candidate
-  bool searched_ = false;              // whether `search_` is of the present group
-  std::uint32_t disappointments_ = 0;  // plans of this search that were worse than they had looked
+  double loss_ = 0;                // ms that candidates have cost since `group_since_`
+  std::uint32_t interrupted_ = 0;  // times that the group parted during the candidate
+  bool searched_ = false;          // whether `search_` is of the present group
+  /// Arrangements of this search that were worse than they had looked.
+  std::uint32_t disappointments_ = 0;
   // Interrupted searches by the families of their groups.
   std::map<std::vector<KernelId>, Paused> paused_;
-  Measurement measurement_;  // of the candidate, or of the present window
-  Measurement whole_;        // of all work since the plan was adopted
-  Measurement rough_;  // as `whole_`, with launches that overlapped with work of the plan before
+  Measurement measurement_;  // rates of the candidate, or of the present window
+  Measurement whole_;        // rates of all work since the arrangement was adopted
+  /// As `whole_`, with launches that overlapped with work of the arrangement before.
+  Measurement rough_;
   std::uint32_t searches_ = 0, windows_ = 0, bad_windows_ = 0;
-  Time bad_since_{};         // beginning of the last windows, if all of them were bad
-  double reference_ = 1;     // score of the settled plan
-  bool pinned_ = false;      // whether the administrator has set the plan: then nothing is searched
+  Time bad_since_{};      // beginning of the last windows, if all of them were bad
+  double reference_ = 1;  // score of the settled arrangement
+  /// Whether the administrator has set the arrangement: then nothing is searched.
+  bool pinned_ = false;
   std::uint64_t edits_ = 0;  // ProfileTable::edits() when last seen
   Time searched_at_{};
   Milliseconds wait_again_{};  // least time between two searches of the group; doubles

@@ -21,7 +21,7 @@ bool is_long(const KernelProfile& profile, const Settings& settings);
 std::uint64_t slice_blocks(const ProfileTable& profiles, const WaitingLaunch& launch,
                            const Settings& settings);
 /// The start of the session's waiting launch in `form`, with the slice or task that the form needs.
-/// Requires session.waiting. A launch that has begun in slices goes on in slices. `trying`: as for
+/// Requires: session.waiting. A launch that has begun in slices goes on in slices. `trying`: as for
 /// choose_form().
 Start start_in_form(const SessionView& session, Form form, const Placement& placement,
                     const ProfileTable& profiles, const Settings& settings, bool trying);
@@ -34,7 +34,7 @@ Milliseconds expected_time(const ProfileTable& profiles, KernelId kernel, double
 double part_of(const WaitingLaunch& launch, const Start& start);
 
 /// The form for a launch by what is known of its kernel: the quickest form, the worker form for
-/// long kernels, slices for long kernels that cannot be workers. `trying`: the launch has the
+/// long kernels, slices for long kernels that cannot be workers. With `trying` the launch has the
 /// device to itself, so a form that was not measured often enough may be chosen.
 Form choose_form(const KernelProfile& profile, const WaitingLaunch& launch,
                  const Settings& settings, bool trying);

@@ -35,7 +35,7 @@ class ProgressSpan {
 /// Sums for each member. A member is its index in the group.
 class Measurement {
  public:
-  /// Forgets all sums. Requires at most kMostMembers members.
+  /// Forgets all sums. Requires: at most kMostMembers members.
   void begin(std::size_t members);
   /// Adds launches that ended. `alone`: the time that all of them would take by themselves.
   void add(std::size_t member, Milliseconds alone, const Completion& completion);

@@ -166,8 +166,9 @@ class Policy {
 
   /// The name in the configuration.
   virtual std::string_view name() const = 0;
-  /// Fills `decisions`. Requires cleared `decisions`. A launch that is not started keeps waiting.
-  /// When nothing runs and a launch waits, a launch must be started or `again` must be set.
+  /// Fills `decisions`. Requires: `decisions` is cleared. A launch that is not started keeps
+  /// waiting. When nothing runs and a launch waits, a launch must be started or `again` must be
+  /// set.
   virtual void decide(const View& view, Decisions& decisions) = 0;
   /// Learns from launches that have ended. Called before the decide() that their end causes.
   virtual void finished(const Completion& completion) = 0;

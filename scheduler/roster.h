@@ -31,7 +31,7 @@ struct Slot {
   double served = 0;
   double credited = 0;  // ms of work already counted in `served` for the running launch's progress
   bool member = false;  // whether the session is in the group
-  std::uint32_t old_work = 0;  // launches of former plans that have not ended
+  std::uint32_t old_work = 0;  // launches of former arrangements that have not ended
   Time last_start{};           // time of the last launch that was started
   Time emptied = kNever;       // when the running work was taken off the device
   Time grace_until{};          // end of the time for which ageing lets the session through
@@ -53,7 +53,8 @@ class Roster {
   Roster(const Settings& settings, const ProfileTable& profiles)
       : settings_(settings), profiles_(profiles) {}
 
-  /// Follows the view. Returns true if sessions came or went, so that indices have changed.
+  /// Updates slots and contenders to the view. Returns true if sessions came or went, so that
+  /// indices have changed.
   bool update(const View& view);
   Slot& operator[](std::size_t i) { return slots_[i]; }
   const Slot& operator[](std::size_t i) const { return slots_[i]; }

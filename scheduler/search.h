@@ -79,11 +79,11 @@ class Search {
     bool alike = false;       // whether all members have the same kernel
   };
 
-  /// Begins with the first candidate. Requires 2 to kMostMembers members.
+  /// Begins with the first candidate. Requires: 2 to kMostMembers members.
   void begin(std::vector<Member> members, const Space& space);
   /// Whether there are no more candidates.
   bool done() const { return stage_ == Stage::kDone; }
-  /// The arrangement to measure now. Requires !done().
+  /// The arrangement to measure now. Requires: !done().
   const Arrangement& candidate() const { return candidate_; }
   /// Ends the candidate with its members' rates; the next one follows.
   void measured(std::span<const double> rates);
@@ -94,7 +94,7 @@ class Search {
   /// Ends the search: what was found is good enough.
   void end() { stage_ = Stage::kDone; }
 
-  /// Corrects the score of a measured arrangement after it was watched for `time`. Requires a
+  /// Corrects the score of a measured arrangement after it was watched for `time`. Requires: a
   /// finite score, as of makespan() or worse. A longer time than it was watched before replaces the
   /// score; a shorter one is averaged with it.
   void verified(const Arrangement& arrangement, double score, Milliseconds time);

@@ -34,8 +34,8 @@ class Turns {
   /// roster.
   void decide(const View& view, Roster& roster, std::span<const std::uint32_t> who,
               const Rules& rules, Decisions& decisions);
-  /// Corrects the time that the launches were expected to take. Requires the profile not to know of
-  /// them yet.
+  /// Corrects the time that the launches were expected to take. Requires: the profile does not know
+  /// of them yet.
   void finished(Roster& roster, const Completion& completion);
   /// Forgets the device time received in earlier turns. A session that was served more than the
   /// poorest contender starts with that difference as received, up to `most_owed`.

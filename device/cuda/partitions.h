@@ -53,7 +53,7 @@ class Partitions {
     bool has_remainder = false;     // whether the last part is what was left for no group
   };
 
-  // Requires mutex_, for all of these.
+  // Requires: mutex_, for all of these.
   Result<void> ensure_units();
   Result<Units> find_units();
   /// Runs the probe on each unit of `cut_` to find its SMs.

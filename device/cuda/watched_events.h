@@ -41,7 +41,7 @@ class WatchedEvents {
     std::uint64_t recorded;  // value of `word` once the event is reached
   };
 
-  /// Adds a block of words. Requires mutex_.
+  /// Adds a block of words. Requires: mutex_.
   Result<void> grow();
   Slot& slot_of(device::Event event) {
     return *reinterpret_cast<Slot*>(static_cast<std::uint64_t>(event) & ~std::uint64_t{1});
