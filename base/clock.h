@@ -1,4 +1,5 @@
-// Monotonic time for timeouts and statistics, never for dates. Thread: any.
+// Monotonic time for timeouts and statistics, in nanoseconds. Never for dates, and not the device's
+// clock. Thread: any.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,6 @@
 // DeviceInfo: what a device states about itself. Filled by device/, copied into every session's
 // shared memory, and read by libslate to answer cudaGetDeviceProperties without a round trip. A
-// plain value.
+// plain value. Thread: any.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Result<T> and Error: how a failed request reaches the session boundary, where one table
 // (client/session/error_table.h) makes a cudaError_t of it. Not for broken invariants: those abort
-// (base/check.h). Plain values.
+// (base/check.h). Plain values. Thread: any.
 #pragma once
 
 #include <cstdint>

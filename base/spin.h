@@ -1,4 +1,5 @@
-// Waiting awake for events that come sooner than a thread falls asleep and wakes up. Thread: any.
+// Waiting awake for events that come sooner than a thread falls asleep and wakes up. What is waited
+// for is the caller's. Thread: any.
 #pragma once
 
 #include <mutex>

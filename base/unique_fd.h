@@ -1,4 +1,5 @@
-// UniqueFd: owns one file descriptor and closes it. Movable, not copyable. Thread: one at a time.
+// UniqueFd: owns one file descriptor and closes it. Movable, not copyable. It reports no errors of
+// close(). Thread: one at a time.
 #pragma once
 
 #include <unistd.h>

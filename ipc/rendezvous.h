@@ -1,6 +1,6 @@
 // Rendezvous: where the runtime directory is, how a client introduces itself, and how the daemon
 // finds and checks the session directory that a client made. Used once for each session, by both
-// sides. What is said afterwards is channel.h.
+// sides. What is said afterwards is channel.h. Thread: any; one object, one thread at a time.
 #pragma once
 
 #include <sys/types.h>

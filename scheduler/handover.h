@@ -1,7 +1,7 @@
 // Handover: counts launches of the arrangement before that are still on the device when a new
 // arrangement begins. Until they have ended, and for launches that ran beside them, times say
 // nothing about the new one. Here an arrangement is also a pair of table, or its turns. A part of
-// policies; the count of each session is Slot::old_work.
+// policies; the count of each session is Slot::old_work. Thread: the policy's (policy.h).
 #pragma once
 
 #include "scheduler/policy.h"

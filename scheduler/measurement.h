@@ -1,6 +1,6 @@
 // Measurement: the rates of a group's members under one arrangement, from launches that ended and
 // from the progress of launches that do not end. A part of adaptive. It does not judge: search.h
-// scores the rates.
+// scores the rates. Thread: the policy's (policy.h).
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
 // Placement: the SMs that a launch may use, and how many of its blocks each of them holds; also
 // forms and the machine. Plain values. A unit is the device's smallest hardware partition: 8 SMs on
-// an H200 (12 in the last one), 1 SM on sim by default.
+// an H200 (12 in the last one), 1 SM on sim by default. Thread: any.
 #pragma once
 
 #include <compare>

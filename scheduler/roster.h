@@ -1,6 +1,7 @@
 // Roster: what a policy remembers of each session from one decision to the next, and which sessions
 // contend now. Those are the active sessions of the highest priority, and sessions that have waited
-// too long. Slots have the order of the view's sessions. A part of policies, not a policy.
+// too long. Slots have the order of the view's sessions. A part of policies, not a policy. Thread:
+// the policy's (policy.h).
 #pragma once
 
 #include <array>

@@ -4,7 +4,7 @@
 // with quotas on the SMs. It only proposes and compares; the caller measures.
 //
 // The objective extends the comparison of the Slate paper (IPDPS 2019): T1 + T2 in sequence against
-// max(T1', T2') side by side. The search is slate's own.
+// max(T1', T2') side by side. The search is slate's own. Thread: the policy's (policy.h).
 #pragma once
 
 #include <array>

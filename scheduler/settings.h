@@ -1,6 +1,6 @@
 // Settings: every knob of the policies, with default and unit. A plain value that the configuration
 // fills before make_policy(). Nothing here changes while a policy lives. Not here: the engine's own
-// knobs, and constants that no user should change.
+// knobs, and constants that no user should change. Thread: any.
 #pragma once
 
 #include <array>

@@ -1,6 +1,7 @@
 // Turns: one session at a time has the whole device for a quantum of device time, times its weight.
 // The next turn goes to the session that received least. Launches are chained on the device
-// (Start::alone), so a change of turn leaves no gap. A part of policies, not a policy.
+// (Start::alone), so a change of turn leaves no gap. A part of policies, not a policy. Thread: the
+// policy's (policy.h).
 #pragma once
 
 #include <cstdint>

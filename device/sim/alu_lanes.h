@@ -1,7 +1,7 @@
 // Lane loops: turn a function of one lane's values into an AluFn over 32 lanes. Only for alu_*.cc.
 // Compiled once for each SLATE_ALU_ISA, in a namespace of that name, so that no code for a newer
 // processor gets into the other copy. Include here only headers whose functions are always inlined,
-// or are plain C.
+// or are plain C. Thread: any.
 #pragma once
 
 #include <cfenv>

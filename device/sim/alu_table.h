@@ -1,7 +1,8 @@
 // How the files alu_*.cc hand their functions to find_alu: each fills the table with pairs of name
 // and AluOp. They are compiled once for each instruction set of the host, each time in another
 // namespace (SLATE_ALU_ISA). So this header declares only what both copies may see, and has no
-// inline function: the linker must never choose between two copies.
+// inline function: the linker must never choose between two copies. Thread: the one that fills the
+// table.
 #pragma once
 
 #include "device/sim/alu.h"

@@ -1,6 +1,6 @@
 // Lanes: how sim stores registers, and the contract between the decoder (program.cc) and the
 // arithmetic (alu.h). A register is 32 consecutive values, one for each lane of the warp, so that
-// an instruction is one loop that the compiler turns into vector code. Plain values.
+// an instruction is one loop that the compiler turns into vector code. Plain values. Thread: any.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // The simulated device memory. Device addresses are host addresses inside one large reservation, so
 // that an access costs one table look-up and no translation. Not a heap: it deals in chunks of 2
-// MiB, as the GPU's own virtual memory does. It does not know what memory contains.
+// MiB, as the GPU's own virtual memory does. It does not know what memory contains. Thread: any.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Strongly connected components of a graph, in linear time. A pure function. Thread: any.
+// Strongly connected components of a graph, in linear time. It knows node numbers only, no code. A
+// pure function. Thread: any.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Scopes inside a function's body (ptx::Function::scopes). A pure function. Thread: any.
+// Scopes inside a function's body (ptx::Function::scopes). Not the scopes of values, which are
+// uniformity.h. A pure function. Thread: any.
 #pragma once
 
 #include <cstdint>

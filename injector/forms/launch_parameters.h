@@ -1,7 +1,7 @@
 // What the host tells a rewritten kernel: the struct appended to its parameters, and the control
 // block in device memory that the workers of one launch share. Generated PTX (worker.cc, slice.cc,
 // profile.cc, block_index.cc) reads the layout through offsetof; no other code may depend on it.
-// Plain values.
+// Plain values. Thread: any.
 #pragma once
 
 #include <cstddef>

@@ -2,7 +2,7 @@
 // all programs of the engine's context, and memory that one program leaks is lost to the next. The
 // functions are PTX (heap_text.h) that with_builtins() links in. This header says where they keep
 // their books, in memory that the client has the daemon allocate. docs/kernel_heap.md has the
-// reasons. Plain values.
+// reasons. Plain values. Thread: any.
 #pragma once
 
 #include <cstddef>

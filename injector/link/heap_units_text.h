@@ -1,4 +1,5 @@
-// malloc of up to 2048 bytes, in PTX: making blocks of units.
+// malloc of up to 2048 bytes, in PTX: making blocks of units. Larger pieces are heap_pages_text.h,
+// existing blocks heap_blocks_text.h. Text only. Thread: any.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,5 @@
-// OperandParser: operands of instructions. Private to the parser. Thread: one.
+// OperandParser: operands of instructions, resolved by Symbols. It does not know what an opcode
+// does with them. Private to the parser. Thread: one.
 #pragma once
 
 #include "injector/ptx/cursor.h"

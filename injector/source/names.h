@@ -1,4 +1,5 @@
-// Kernels' names: in the PTX, and as the author wrote them. Pure functions. Thread: any.
+// Kernels' names: in the PTX, and as the author wrote them. Names on command lines are
+// base/kernel_name.h. Pure functions. Thread: any.
 #pragma once
 
 #include <string>

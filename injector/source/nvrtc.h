@@ -1,4 +1,5 @@
-// Nvrtc: NVIDIA's run-time compiler, opened with dlopen and left open. Thread: any.
+// Nvrtc: NVIDIA's run-time compiler, opened with dlopen and left open. It compiles text as it is;
+// source.h takes out the host's code before. Thread: any.
 #pragma once
 
 #include <memory>
