@@ -1,5 +1,6 @@
-// SLATE_CHECK: a broken invariant of slate itself ends the process, with a message. For the daemon
-// and its tests only: libslate must never end its host, so client/ does not use it.
+// SLATE_CHECK: ends the process with a message when an invariant of slate itself is broken. Not for
+// wrong input, which gives an Error (base/result.h). For the daemon and its tests only: libslate
+// must never end its host, so client/ does not use it. Thread: any.
 #pragma once
 
 #include <cstdio>

@@ -1,4 +1,5 @@
-// Monotonic time in nanoseconds, for timeouts and statistics. Never for dates.
+// Monotonic time for timeouts and statistics, in nanoseconds. Never for dates, and not the device's
+// clock. Thread: any.
 #pragma once
 
 #include <chrono>
@@ -6,6 +7,7 @@
 
 namespace slate {
 
+/// Nanoseconds since an unspecified start.
 inline std::int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())

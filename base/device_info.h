@@ -1,5 +1,6 @@
-// DeviceInfo: what a device tells of itself. Filled by device/, copied verbatim into every
-// session's shared memory, read by libslate to answer cudaGetDeviceProperties without a round trip.
+// DeviceInfo: what a device states about itself. Filled by device/, copied into every session's
+// shared memory, and read by libslate to answer cudaGetDeviceProperties without a round trip. A
+// plain value. Thread: any.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,7 @@
 
 namespace slate {
 
-/// Indexed by the driver's CUdevice_attribute numbers, which the runtime's cudaDeviceAttr shares.
+/// Number of attributes. The index is the driver's CUdevice_attribute, which cudaDeviceAttr shares.
 inline constexpr int kDeviceAttributeCount = 160;
 inline constexpr int kSmCountAttribute = 16;  // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
 
@@ -23,17 +24,19 @@ struct DeviceInfo {
 static_assert(std::is_trivially_copyable_v<DeviceInfo>);
 static_assert(sizeof(DeviceInfo) == 128 + 16 + 16 + 8 + 4 + 4 + 4 * kDeviceAttributeCount);
 
-/// Puts what programs get through slate in the place of what the hardware could do. Both devices
+/// Sets attributes to what programs get through slate, whatever the hardware can do. Both devices
 /// call it last.
 void state_what_slate_gives(DeviceInfo& info);
 
+/// Number of SMs.
 inline int sm_count(const DeviceInfo& info) {
   return info.attributes[kSmCountAttribute];
 }
 
-/// Single-precision GFLOP/s at the highest clock, a fused multiply-add being two; 0: unknown.
+/// Single-precision GFLOP/s at the highest clock, where a fused multiply-add counts as two; 0:
+/// unknown.
 double peak_gflops(const DeviceInfo& info);
-/// GB/s between the device's memory and its caches at the highest clock; 0: unknown.
+/// GB/s (10^9 bytes) between the device's memory and its caches at the highest clock; 0: unknown.
 double peak_gbytes(const DeviceInfo& info);
 
 }  // namespace slate

@@ -1,5 +1,5 @@
-// Names of kernels for people: C++ names out of their mangled form, and which kernel a name on a
-// command line means. Any thread.
+// Names of kernels for people: C++ names from their mangled form, and which kernel a name on a
+// command line means. Thread: any.
 #pragma once
 
 #include <string>
@@ -7,14 +7,14 @@
 
 namespace slate {
 
-/// The C++ name with its parameters; `name` itself where it is no mangled one.
+/// The C++ name with its parameters; `name` itself if it is not a mangled one.
 std::string demangle(const std::string& name);
 
-/// A part of `demangled`: without the parameters and the "void" before names of templates.
+/// The part of `demangled` without the parameters and the "void" before names of templates.
 std::string_view short_kernel_name(std::string_view demangled);
 
-/// True if `wanted` is the kernel's name in the PTX, or demangled: whole, without the parameters,
-/// or without template arguments either ("ns::scale").
+/// Whether `wanted` names the kernel: its name in the PTX, or its demangled name whole, without the
+/// parameters, or without template arguments either ("ns::scale").
 bool selects(std::string_view wanted, std::string_view name, std::string_view demangled);
 
 }  // namespace slate

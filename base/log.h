@@ -1,7 +1,6 @@
-// The daemon's log: a thin front over spdlog, so that only log.cc pays for its headers. A line at
-// warning or above names a malfunctioning client or machine; normal running is silent above debug.
-// Not for libslate: a library in a stranger's process writes to stderr through
-// client/session/say.h. Thread-safe.
+// The daemon's log: a thin front of spdlog, so that only log.cc includes its headers. A line at
+// warning or above names a client or machine that malfunctions. Normal running is silent above
+// debug. Not for libslate, which writes to stderr through client/session/say.h. Thread: any.
 #pragma once
 
 #include <fmt/core.h>
@@ -15,13 +14,15 @@ namespace slate {
 
 enum class LogLevel { kTrace, kDebug, kInfo, kWarning, kError, kOff };
 
-/// "trace", "debug", "info", "warning", "error" or "off"; anything else is kInvalidValue.
+/// Parses "trace", "debug", "info", "warning", "error" or "off". Errors: kInvalidValue for anything
+/// else.
 Result<LogLevel> parse_log_level(std::string_view name);
 
-/// Sets the level and the name that every line carries ("slated", "engine 0"). Call once, before
-/// threads.
+/// Sets the level and the name that every line carries ("slated", "engine 0"). Requires: it is
+/// called once, before other threads start.
 void set_up_log(std::string_view process_name, LogLevel level);
 
+/// Writes one line, if the level is enabled.
 void log_text(LogLevel level, std::string_view text);
 bool log_enabled(LogLevel level);
 

@@ -1,5 +1,5 @@
-// or_out_of_memory(): for what a stranger can make large. Without memory for it, it fails as
-// everything else does, and nobody else is concerned. Any thread.
+// or_out_of_memory(): turns want of host memory into an Error, for work whose size a client
+// decides. Other sessions go on. Thread: any.
 #pragma once
 
 #include <new>
@@ -10,8 +10,8 @@
 
 namespace slate {
 
-/// What `make` returns, a Result; kOutOfMemory where it throws for want of memory.
-/// Requires: it leaves nothing half done then.
+/// Returns what `make` returns, a Result. Errors: those of `make`, and kOutOfMemory where it throws
+/// for want of memory. Requires: it leaves nothing half done then.
 template <typename Make>
 std::invoke_result_t<Make> or_out_of_memory(const Make& make) {
   try {

@@ -1,6 +1,6 @@
-// Result<T> and Error: how a failed request travels to the session boundary, where one table
-// (client/session/error_table.h) makes it a cudaError_t. Not for broken invariants: those abort
-// (base/check.h).
+// Result<T> and Error: how a failed request reaches the session boundary, where one table
+// (client/session/error_table.h) makes a cudaError_t of it. Not for broken invariants: those abort
+// (base/check.h). Plain values. Thread: any.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace slate {
 
-/// What went wrong, in CUDA's own categories so that the client's table is one to one. The values
-/// are on the wire: append only.
+/// What went wrong, in CUDA's own categories, so that the client's table is one to one. The values
+/// are in messages: append only.
 enum class ErrorCode : std::uint32_t {
   kNone = 0,
   kInvalidValue = 1,          // an argument out of range, an address that is not the session's
@@ -40,26 +40,27 @@ enum class ErrorCode : std::uint32_t {
   kCooperativeTooLarge = 23,  // a cooperative grid whose blocks are not all resident at once
 };
 
-/// The name as in the enum without the k, for logs and JSON ("IllegalAddress").
+/// The name in the enum without the k, for logs and JSON ("IllegalAddress").
 std::string_view error_name(ErrorCode code);
 
-/// True for the errors after which CUDA lets a process do no more GPU work.
+/// Whether CUDA lets a process do no more GPU work after this error.
 bool is_sticky(ErrorCode code);
 
+/// A failure; see ErrorCode for its kinds.
 struct Error {
   ErrorCode code = ErrorCode::kInternal;
-  std::string message;  // one sentence for the log and stderr, names included, no trailing newline
+  std::string message;  // one sentence for the log and stderr, with names, without a newline
 };
 
 template <typename T>
 using Result = std::expected<T, Error>;
 
-/// `return fail(ErrorCode::kInvalidValue, "block of 2000 threads");`
+/// The error side of a Result: `return fail(ErrorCode::kInvalidValue, "block of 2000 threads");`
 inline std::unexpected<Error> fail(ErrorCode code, std::string message) {
   return std::unexpected<Error>(Error{code, std::move(message)});
 }
 
-/// An Error of code kIo with `what` and the text of errno.
+/// An Error of kIo with `what` and the text of errno, or of `error_number`.
 std::unexpected<Error> fail_errno(std::string_view what);
 std::unexpected<Error> fail_errno(std::string_view what, int error_number);
 

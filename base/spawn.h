@@ -1,5 +1,6 @@
-// Spawn: starting another program, with posix_spawn: no signal is blocked or ignored in it,
-// whatever this process does with its own.
+// Spawn: starts another program with posix_spawn(). No signal is blocked or ignored in the program,
+// whatever this process does with its own. It does not wait for the program. Thread: one at a time
+// for each object.
 #pragma once
 
 #include <spawn.h>
@@ -19,13 +20,14 @@ class Spawn {
   Spawn(const Spawn&) = delete;
   Spawn& operator=(const Spawn&) = delete;
 
-  /// What the child's descriptors are: add to it with posix_spawn_file_actions_add*().
+  /// Descriptors of the child: add actions with posix_spawn_file_actions_add*().
   posix_spawn_file_actions_t* files() { return &files_; }
-  /// The child leads a process group, its own.
+  /// Lets the child lead a process group of its own.
   void in_own_group();
 
-  /// `program` is a path; `words` its arguments, the first one its name for itself. Errors: those
-  /// of posix_spawn().
+  /// Starts `program`, a path. `words` are its arguments, the first one its name for itself.
+  /// Returns its pid, which the caller waits for. Errors: kIo with the text of posix_spawn()'s
+  /// error.
   Result<pid_t> start(const std::string& program, std::span<const std::string> words) const;
 
  private:

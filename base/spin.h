@@ -1,16 +1,18 @@
-// Waiting awake for what takes less time than falling asleep does.
+// Waiting awake for events that come sooner than a thread falls asleep and wakes up. What is waited
+// for is the caller's. Thread: any.
 #pragma once
 
 #include <mutex>
 
 namespace slate {
 
-/// False where a thread that spins may keep the one that it waits for from running: on machines of
-/// two cores or fewer.
+/// Whether a thread may spin. False on machines of two cores or fewer, where it may keep the thread
+/// that it waits for from running.
 bool may_spin();
 
-/// A thread's leave to wait awake. A process gives a quarter as many at a time as there are cores,
-/// none where may_spin() is false: more would keep those from running that they wait for.
+/// A thread's permission to wait awake. A process gives a quarter as many at a time as there are
+/// cores, and none where may_spin() is false. More of them would keep the threads from running that
+/// they wait for.
 class SpinLeave {
  public:
   SpinLeave();
@@ -24,8 +26,8 @@ class SpinLeave {
   const bool given_;
 };
 
-/// Locks a mutex that is held for microseconds only: waits awake about that long, if there is
-/// leave, then asleep.
+/// Locks a mutex that is held for microseconds only: waits awake about that long, if permitted,
+/// then asleep.
 std::unique_lock<std::mutex> lock_soon(std::mutex& mutex);
 
 }  // namespace slate

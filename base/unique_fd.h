@@ -1,4 +1,5 @@
-// UniqueFd: owns one file descriptor and closes it. Movable, not copyable, not thread-safe.
+// UniqueFd: owns one file descriptor and closes it. Movable, not copyable. It reports no errors of
+// close(). Thread: one at a time.
 #pragma once
 
 #include <unistd.h>
@@ -20,9 +21,12 @@ class UniqueFd {
   UniqueFd& operator=(const UniqueFd&) = delete;
   ~UniqueFd() { reset(); }
 
+  /// The descriptor; -1: none. Still owned.
   int get() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
+  /// Gives up the ownership. Returns the descriptor; -1: none.
   int release() { return std::exchange(fd_, -1); }
+  /// Closes the descriptor and owns `fd` instead.
   void reset(int fd = -1) {
     if (fd_ >= 0) ::close(fd_);
     fd_ = fd;

@@ -1,9 +1,13 @@
-// Device: the one interface between slate and a GPU. Two implementations: cuda/ (driver API, opened
-// at run time) and sim/ (executes PTX on the CPU). The engine owns exactly one Device.
+// Device: the one interface between slate and a GPU. There are two implementations: cuda/ (driver
+// API, opened at run time) and sim/ (executes PTX on the CPU). The engine owns exactly one Device.
+// It knows no sessions: the engine does.
 //
 // Threads: every method may be called from any thread at any time unless it says otherwise. No
-// method waits for GPU work to finish unless its comment says so. Work on one stream runs in order;
-// streams are ordered against one another only by events.
+// method waits for GPU work unless its comment says so. Work on one stream runs in order; streams
+// are ordered against one another only by events.
+//
+// Handles are made by the device, are never 0, and belong to the caller until destroyed. Addresses
+// and sizes are in bytes.
 #pragma once
 
 #include <chrono>
@@ -25,16 +29,16 @@
 
 namespace slate::device {
 
-using Address = std::uint64_t;  // an address in the device's own address space
+using Address = std::uint64_t;  // in the device's own address space
 
-enum class Stream : std::uint64_t {};  // handles are made by the device and never 0
+enum class Stream : std::uint64_t {};
 enum class Event : std::uint64_t {};
 enum class Module : std::uint64_t {};
-enum class Function : std::uint64_t {};  // lives as long as its module
+enum class Function : std::uint64_t {};  // valid as long as its module
 enum class Partition : std::uint64_t {};
-enum class Array : std::uint64_t {};        // all levels of a mipmapped one
-enum class Texture : std::uint64_t {};      // the very number that kernels take
-enum class Surface : std::uint64_t {};      // likewise
+enum class Array : std::uint64_t {};        // with all levels of a mipmapped one
+enum class Texture : std::uint64_t {};      // the number that kernels get as a parameter
+enum class Surface : std::uint64_t {};      // the number that kernels get as a parameter
 inline constexpr Partition kWholeDevice{};  // the one partition that is not made
 
 struct Dim3 {
@@ -43,6 +47,7 @@ struct Dim3 {
   bool operator==(const Dim3&) const = default;
 };
 
+/// Addresses [base, base + bytes).
 struct AddressRange {
   Address base = 0;
   std::uint64_t bytes = 0;
@@ -51,6 +56,7 @@ struct AddressRange {
   }
 };
 
+/// PTX text, or machine code of one architecture.
 enum class ImageKind { kPtx, kCubin };
 
 struct ParameterInfo {
@@ -58,56 +64,56 @@ struct ParameterInfo {
   std::uint32_t size;    // bytes
 };
 
+/// What is known of a kernel. Sizes are in bytes.
 struct FunctionInfo {
   std::string name;
   std::uint32_t max_threads_per_block = 0;
   std::uint32_t static_shared_bytes = 0;
-  std::uint32_t max_dynamic_shared_bytes = 0;  // what a launch may ask for at present
+  std::uint32_t max_dynamic_shared_bytes = 0;  // most that a launch may ask for at present
   std::uint32_t constant_bytes = 0;
-  std::uint32_t local_bytes = 0;     // per thread
-  std::uint32_t registers = 0;       // per thread
+  std::uint32_t local_bytes = 0;     // of one thread
+  std::uint32_t registers = 0;       // of one thread
   std::uint32_t ptx_version = 0;     // 90 for compute_90
   std::uint32_t binary_version = 0;  // 90 for sm_90
-  bool has_clusters = false;         // of blocks, as it was compiled
+  bool has_clusters = false;         // whether it was compiled with a cluster size
   std::vector<ParameterInfo> parameters;
 };
 
+/// One launch of a kernel.
 struct LaunchSpec {
   Function function{};
   Dim3 grid{};
   Dim3 block{};
   std::uint32_t dynamic_shared_bytes = 0;
   std::span<const std::byte> parameters{};  // packed at FunctionInfo's offsets; copied by launch()
-  AddressRange arena{};  // the only memory, besides its module's, that it may touch
-  /// All blocks resident at once, so that they may wait for one another; else
-  /// kCooperativeTooLarge, for the stream's partition.
+  AddressRange arena{};                     // memory that it may touch, besides that of its module
+  /// Whether all blocks must be resident at once, so that they may wait for one another. Errors of
+  /// the launch: kCooperativeTooLarge if they do not fit on the stream's partition.
   bool cooperative = false;
   Dim3 cluster{0, 0, 0};   // blocks of a cluster; zeros: as the kernel was compiled
-  AddressRange control{};  // and the control block of a rewritten kernel; mapped, may be empty
-  /// Its blocks go before those of other launches that wait for the same SMs, as if its stream were
-  /// of the next higher priority. sim does not look at it, nor at the next one.
+  AddressRange control{};  // control block of a worker, which it may touch; mapped, or empty
+  /// Whether its blocks go before waiting blocks of other launches for the same SMs, as if its
+  /// stream had the next higher priority. sim ignores it.
   bool ahead = false;
-  /// Percent of an SM's memory that is shared memory while its blocks are there, and caches
-  /// nothing; 0: as the device thinks. Kernels that want different parts are never on an SM
-  /// together.
+  /// Percent of an SM's memory that is shared memory, not cache, while its blocks are there; 0: the
+  /// device decides. Kernels that want different parts are never on an SM together. sim ignores it.
   std::uint32_t carveout = 0;
-  /// The kernel whose form this is, in another module than that of `function`: it may touch the
-  /// variables of that kernel's module. 0: none. cuda does not look at it.
+  /// The kernel whose form `function` is, if it is in another module: the launch may touch that
+  /// module's variables. 0: none. cuda ignores it.
   Function variables_of{};
-  /// Ranges of map_host() that it may touch too, by rising address; null for none. cuda does not
-  /// look at it.
+  /// Ranges of map_host() that it may touch, by rising address; null: none. cuda ignores it.
   std::shared_ptr<const std::vector<AddressRange>> host{};
 };
 
-/// One rectangular copy or fill: `height` rows of `width` bytes; a pitch is the distance of two
-/// rows.
+/// One rectangular copy or fill: `height` rows of `width` bytes. A pitch is the distance between
+/// two rows in bytes.
 struct Shape {
   std::uint64_t width = 0;
   std::uint64_t height = 1;
 };
 
-/// Where a copy of three dimensions begins. A pitch is the distance of two rows, a slice that of
-/// two planes, a multiple of the pitch; all in bytes.
+/// One end of a copy_box(). Pitch and slice are the distances between two rows and two planes, in
+/// bytes; a slice is a multiple of the pitch.
 struct ArrayPlace {
   Array array{};
   std::uint32_t level = 0;
@@ -119,193 +125,202 @@ struct DevicePlace {
   std::uint64_t pitch = 0, slice = 0;
 };
 struct HostPlace {
-  void* memory = nullptr;  // not written when it is what a copy reads
+  void* memory = nullptr;  // not written by a copy that reads it
   std::uint64_t pitch = 0, slice = 0;
 };
 using Place = std::variant<ArrayPlace, DevicePlace, HostPlace>;
+/// The size of a copy_box().
 struct Box {
   std::uint64_t width = 0;  // bytes
   std::uint64_t height = 1, depth = 1;
 };
 
-/// What threads share besides memory that somebody allocated.
+/// Resources that all threads share, besides allocated memory.
 enum class Limit : std::uint32_t {
-  kStack = 0,            // bytes a thread
+  kStack = 0,            // bytes of one thread
   kHeap = 1,             // bytes of all that malloc() gives in kernels that came as machine code
   kPendingLaunches = 2,  // launches by kernels, beyond which they fail unseen by the host
 };
 
-/// What kernels print by CUDA's own printf goes to this process's stdout.
+/// The device. What kernels print by CUDA's own printf goes to this process's stdout.
 class Device {
  public:
   virtual ~Device() = default;
 
   virtual const DeviceInfo& info() const = 0;
 
-  /// Bytes of device memory not mapped by anyone.
+  /// Bytes of device memory that are not mapped.
   virtual Result<std::uint64_t> free_memory() = 0;
 
-  /// True once a fault has made the whole device unusable for this process (cuda after a kernel
+  /// Whether a fault has made the whole device unusable for this process (cuda, after a kernel's
   /// fault). sim confines a fault to the stream that it happened on.
   virtual bool lost() const = 0;
 
-  /// Called around each call of a driver that waits until nothing runs on the device and holds up
-  /// every launch meanwhile: in cuda those that load and unload modules and find their functions,
-  /// make partitions, and take registered memory back. And around map() and create_array(), where
-  /// kernels of the driver's, which need room, clear memory. Not for calls that are made within
-  /// another. sim, where nobody waits, calls them in the same places, for those who test what they
-  /// do.
+  /// Functions called around each call of the driver that waits until nothing runs on the device,
+  /// and holds up every launch meanwhile. In cuda these calls
+  /// - load and unload modules and find their functions;
+  /// - make partitions;
+  /// - unregister host memory.
+  /// Also around map() and create_array(), where kernels of the driver, which need room, clear
+  /// memory. Calls do not nest. sim never waits, but calls them in the same places, for tests.
   struct StallHooks {
     std::function<void()> begin, end;
   };
-  /// Requires: nothing else is called meanwhile.
+  /// Requires: no other method is called meanwhile.
   void set_stall_hooks(StallHooks hooks) { stall_hooks_ = std::move(hooks); }
 
   // --- Address space
-  // ---------------------------------------------------------------------------------
-  /// All ranges below are multiples of this many bytes, in address and size.
+  /// Granularity in bytes: addresses and sizes of all ranges below are multiples of it.
   virtual std::uint64_t granularity() const = 0;
+  /// Reserves addresses without memory. Returns the first one.
   virtual Result<Address> reserve(std::uint64_t bytes) = 0;
+  /// Gives the addresses back. Requires: nothing is mapped there.
   virtual void unreserve(AddressRange range) = 0;
-  /// Backs part of a reserved range with physical memory that reads as zero. kOutOfMemory when
-  /// there is none left.
+  /// Backs a part of a reserved range with physical memory that reads as zero. May wait for that.
+  /// Errors: kOutOfMemory when there is none left.
   virtual Result<void> map(AddressRange range) = 0;
-  /// Backs another range, of the same size, with the memory that is mapped at `mapped`: what work
-  /// writes in one is in the other when that work has ended. It stays until both are unmapped.
+  /// Backs `range` with the memory that is mapped at `mapped`, with the same size. What work writes
+  /// in one range is in the other when that work has ended. The memory stays until both are
+  /// unmapped.
   virtual Result<void> map_again(AddressRange range, Address mapped) = 0;
-  /// `range` must be exactly one that was mapped. Requires: no unfinished work touches it.
+  /// Takes the memory away. Requires: `range` was mapped by one call, and no unfinished work
+  /// touches it.
   virtual Result<void> unmap(AddressRange range) = 0;
 
   /// Lets the device reach host memory directly, which makes copies from and to it asynchronous.
   virtual Result<void> register_host(void* memory, std::size_t bytes) = 0;
+  /// Ends register_host() for the memory that begins there. cuda may wait until nothing runs.
   virtual void unregister_host(void* memory) = 0;
-  /// Maps the first `bytes` of the shared memory `fd` into this process so that host and kernels
-  /// reach it at one address, not below `least`, the same in every process where that one is free;
-  /// either half of a copy, and a fill, may be there too. Requires: a multiple of 4096, not more
-  /// than there is.
+  /// Maps the first `bytes` of the shared memory `fd` into this process. Host and kernels reach it
+  /// at one address, not below `least`, the same in every process where it is free. Either end of a
+  /// copy, and a fill, may be there too. Requires: `bytes` is a multiple of 4096 and at most the
+  /// memory's size.
   virtual Result<Address> map_host(int fd, std::uint64_t bytes, Address least) = 0;
-  /// `range` must be exactly one of map_host(). Requires: no unfinished work touches it.
+  /// Requires: `range` is one of map_host(), and no unfinished work touches it.
   virtual void unmap_host(AddressRange range) = 0;
 
   // --- Modules
-  // ---------------------------------------------------------------------------------------
-  /// kInvalidPtx or kNoKernelImage with the assembler's words in the message; kLimit on sim for
-  /// more code than it has room for.
+  /// Loads code. Errors: kInvalidPtx or kNoKernelImage with the assembler's words; kLimit on sim
+  /// for more code than it has room for.
   virtual Result<Module> load_module(ImageKind kind, std::span<const std::byte> image) = 0;
-  /// Machine code for this device, which load_module(kCubin) takes and which is as good as what
-  /// load_module(kPtx) makes. Keeps the caller waiting for milliseconds to minutes. Any failure
-  /// leaves load_module(kPtx) worth a try: what compiles here may be older than what is inside the
-  /// driver, or not usable at the moment. kInvalidPtx with the assembler's words; kLimit after
-  /// `most_cpu` of processor time; kNotSupported where there is nothing to compile with (sim; cuda
-  /// without a ptxas).
+  /// Returns machine code for this device, which load_module(kCubin) takes and which is as good as
+  /// what load_module(kPtx) makes. Takes milliseconds to minutes. After any failure
+  /// load_module(kPtx) is worth a try: this compiler may be older than the one in the driver, or
+  /// not usable now. Errors:
+  /// - kInvalidPtx, with the assembler's words;
+  /// - kLimit, after `most_cpu` of processor time;
+  /// - kNotSupported, where there is no compiler (sim; cuda without a ptxas).
   virtual Result<std::vector<std::byte>> compile(std::string_view ptx,
                                                  std::chrono::milliseconds most_cpu) = 0;
   Result<std::vector<std::byte>> compile(std::string_view ptx) {
     return compile(ptx, std::chrono::minutes(10));
   }
-  /// What the result of compile() depends on besides the text. kNotSupported, with the reason,
-  /// where compile() is. Never changes; the first call may take tens of milliseconds.
+  /// What the result of compile() depends on besides the text. It never changes; the first call may
+  /// take tens of milliseconds. Errors: kNotSupported, with the reason, where compile() is not
+  /// supported.
   virtual Result<std::string> compiler_identity() const = 0;
   /// Requires: no unfinished work uses it.
   virtual void unload_module(Module module) = 0;
-  /// How much of the device's memory others lose to a module with so many bytes of variables.
+  /// Bytes of device memory that other sessions lose to a module with `bytes` of variables.
   virtual std::uint64_t variable_memory(std::uint64_t bytes) const { return bytes; }
-  /// About what the module has taken of this process's memory, with the functions found in it so
-  /// far. On cuda that is the driver's, and no more than its image.
+  /// About the bytes of this process's memory that the module takes, with the functions found in it
+  /// so far. On cuda 0: that is the driver's, and no more than the image.
   virtual std::uint64_t host_bytes(Module /*module*/) { return 0; }
+  /// Errors: kSymbolNotFound.
   virtual Result<Function> find_function(Module module, const std::string& name) = 0;
   virtual Result<FunctionInfo> function_info(Function function) = 0;
-  /// How many blocks of this shape one SM holds at once; never 0. kOutOfResources when not even one
-  /// fits, kInvalidConfiguration for a number of threads that no block may have.
+  /// Blocks of this shape that one SM holds at once; never 0. Errors: kOutOfResources when not even
+  /// one fits; kInvalidConfiguration for a number of threads that no block may have.
   virtual Result<std::uint32_t> max_blocks_per_sm(Function function,
                                                   std::uint32_t threads_per_block,
                                                   std::uint32_t dynamic_shared_bytes) = 0;
-  /// How many clusters of this launch the whole device holds at once, and how many blocks the
-  /// largest cluster may have that it could be launched with. kNotSupported where there are no
-  /// clusters (sim).
+  /// Clusters of this launch that the whole device holds at once, and most blocks of a cluster that
+  /// it could be launched with. Errors: kNotSupported where there are no clusters (sim).
   virtual Result<std::uint32_t> max_active_clusters(const LaunchSpec& spec) = 0;
   virtual Result<std::uint32_t> max_cluster_size(const LaunchSpec& spec) = 0;
-  /// Raises the limit of dynamic shared memory of later launches (cudaFuncSetAttribute).
+  /// Sets the limit of dynamic shared memory of later launches, in bytes (cudaFuncSetAttribute).
   virtual Result<void> set_max_dynamic_shared(Function function, std::uint32_t bytes) = 0;
+  /// Addresses of a variable. Errors: kSymbolNotFound.
   virtual Result<AddressRange> find_global(Module module, const std::string& name) = 0;
-  /// Gives launches of modules loaded from now on at least so much, whoever's they are; never less
-  /// than before. kInvalidValue for more than there can be, and on cuda for a heap that is in use.
+  /// Raises a limit for launches of all modules loaded from now on; a smaller value than before is
+  /// ignored. Errors: kInvalidValue for more than there can be, and on cuda for a heap that is in
+  /// use.
   virtual Result<void> raise_limit(Limit limit, std::uint64_t value) = 0;
 
   // --- Arrays, textures, surfaces
-  // --------------------------------------------------------------------
-  /// An array that reads as zero. May keep the caller waiting until it does. kOutOfMemory when
-  /// there is no memory left. Requires: check_array().
+  /// Makes an array that reads as zero, and may wait for that. Requires: check_array() succeeds.
+  /// Errors: kOutOfMemory when there is no memory left.
   virtual Result<Array> create_array(const ArraySpec& spec) = 0;
   /// Requires: no unfinished work, texture or surface uses it.
   virtual void destroy_array(Array array) = 0;
-  /// `resource.array` is an Array, of which a texture of kind kArray reads one level; memory is
+  /// Makes a texture. `resource.array` is an Array; kind kArray reads one level of it. Memory stays
   /// mapped as long as the texture lives. `owner` is the arena of the launches that may use it: sim
-  /// looks at that, cuda cannot. kNotSupported for what the device cannot read so.
-  /// Requires: check_texture(), and linear_bytes() for memory.
+  /// checks it, cuda cannot. Requires: check_texture() succeeds, and linear_bytes() for memory.
+  /// Errors: kNotSupported for what the device cannot read so.
   virtual Result<Texture> create_texture(const TextureSpec& spec, AddressRange owner) = 0;
   /// Requires: no unfinished work uses it.
   virtual void destroy_texture(Texture texture) = 0;
-  /// Also of an array without kArraySurface, as the driver does it. Otherwise as for textures.
+  /// Makes a surface, also of an array without kArraySurface, as the driver does. Otherwise as
+  /// create_texture().
   virtual Result<Surface> create_surface(Array array, std::uint32_t level, AddressRange owner) = 0;
   virtual void destroy_surface(Surface surface) = 0;
 
   // --- Partitions
-  // ------------------------------------------------------------------------------------
-  /// What partitions are made of: the numbers (as %smid tells them) of each unit's SMs. Every SM is
-  /// in exactly one unit; units need not be of one size. Never changes. The first call may take 100
-  /// ms and waits for kernels of its own on every SM: call it before there is other work.
+  /// The units of which partitions are made: the numbers (%smid) of each unit's SMs. Every SM is in
+  /// exactly one unit; units may differ in size. Never changes. The first call may take 100 ms and
+  /// waits for kernels of its own on every SM, so call it before there is other work. Errors:
   /// kNotSupported, with the reason, where the device cannot be partitioned; kOutOfResources when
   /// other work kept SMs from answering.
   virtual Result<std::vector<std::vector<std::uint32_t>>> partition_units() = 0;
-  /// The SMs of `unit_count` units from `first_unit` on. Partitions may overlap. Takes
-  /// milliseconds. kInvalidValue for units that there are not; otherwise as partition_units().
-  /// Should the device not be able to join the last unit to others (cuda; it says so in the log),
-  /// then the partition lacks it.
+  /// Makes a partition of `unit_count` units from `first_unit` on. Partitions may overlap. Takes
+  /// milliseconds. Where cuda cannot join the last unit to others, the partition lacks it, and the
+  /// log says so. Errors: kInvalidValue for units that do not exist; those of partition_units().
   virtual Result<Partition> create_partition(std::uint32_t first_unit,
                                              std::uint32_t unit_count) = 0;
-  /// Requires: its streams were destroyed. May wait for what they left unfinished.
+  /// May wait for unfinished work of its streams. Requires: its streams were destroyed.
   virtual void destroy_partition(Partition partition) = 0;
 
   // --- Streams and events
-  // ----------------------------------------------------------------------------
-  /// The least and the greatest priority that the device tells apart; greater is smaller, as in
-  /// CUDA.
+  /// The lowest and the highest priority that the device distinguishes. A smaller number is a
+  /// higher priority, as in CUDA.
   virtual std::pair<int, int> stream_priorities() const = 0;
-  /// A stream that waits for no other stream. Smaller `priority` runs first; one beyond
+  /// Makes a stream that waits for no other stream. A smaller `priority` runs first; one beyond
   /// stream_priorities() counts as the nearest. Its kernels run on the partition's SMs only;
   /// functions, events and memory are the same everywhere.
   virtual Result<Stream> create_stream(int priority, Partition partition) = 0;
   Result<Stream> create_stream(int priority) { return create_stream(priority, kWholeDevice); }
   /// Unfinished work still completes, unless it was cancelled.
   virtual void destroy_stream(Stream stream) = 0;
-  /// Drops what is queued on the stream and ends what runs, where the device can (sim); otherwise
-  /// kNotSupported, and the caller has to wait.
+  /// Drops what is queued on the stream and ends what runs. Errors: kNotSupported where the device
+  /// cannot (cuda); then the caller has to wait.
   virtual Result<void> cancel(Stream stream) = 0;
 
+  /// Makes an event. `timing`: for elapsed_ms().
   virtual Result<Event> create_event(bool timing) = 0;
-  /// An event for record() and query() only, which it makes cheap where the device can tell the
-  /// host by itself. Requires: destroyed and recorded again only when it was reached, or the device
-  /// is lost.
+  /// Makes an event for record() and query() only, which are then cheap where the device can tell
+  /// the host by itself. Requires: it is destroyed, or recorded again, only when it was reached or
+  /// the device is lost.
   virtual Result<Event> create_watched_event() { return create_event(false); }
   virtual void destroy_event(Event event) = 0;
+  /// Marks the end of the work that is on the stream now. Later calls replace the mark.
   virtual Result<void> record(Event event, Stream stream) = 0;
+  /// Work given to `stream` from now on waits for the event's last record().
   virtual Result<void> wait(Stream stream, Event event) = 0;
-  /// True when the work before the last record() has finished (also when it was never recorded).
-  /// The error if that work faulted.
+  /// Whether the work before the last record() has finished; true if it was never recorded. Errors:
+  /// that of the work, if it faulted.
   virtual Result<bool> query(Event event) = 0;
-  /// Milliseconds between two recorded, finished, timed events.
+  /// Milliseconds between two events. Requires: both were made with timing, recorded and reached.
   virtual Result<float> elapsed_ms(Event start, Event stop) = 0;
-  /// Blocks until some event may have been reached since the last call, or `timeout` has passed.
+  /// Waits until some event may have been reached since the last call, or `timeout` has passed.
   virtual void wait_for_progress(std::chrono::microseconds timeout) = 0;
 
   // --- Work
-  // ------------------------------------------------------------------------------------------
-  /// kInvalidConfiguration or kOutOfResources for what the device cannot run at all; faults inside
-  /// the kernel arrive through query().
+  /// Starts a kernel. A fault of the kernel comes from query(). Errors: kInvalidConfiguration or
+  /// kOutOfResources for what the device cannot run at all.
   virtual Result<void> launch(const LaunchSpec& spec, Stream stream) = 0;
-  /// As launch() of each, in order, but sooner where the device takes several in one go. One that
-  /// is refused does not keep those behind it; the first such error is returned.
+  /// Starts several kernels in order, sooner than by launch() where the device takes several at
+  /// once. A refused one does not keep the others from starting. Errors: the first of those that
+  /// launch() would return.
   virtual Result<void> launch_row(std::span<const LaunchSpec> specs, Stream stream) {
     Result<void> outcome;
     for (const LaunchSpec& spec : specs) {
@@ -313,19 +328,21 @@ class Device {
     }
     return outcome;
   }
-  /// Host memory must stay untouched until the copy has finished.
+  /// Copies. Requires: host memory is not touched until the copy has finished.
   virtual Result<void> copy_to_device(Address to, std::uint64_t to_pitch, const void* from,
                                       std::uint64_t from_pitch, Shape shape, Stream stream) = 0;
   virtual Result<void> copy_to_host(void* to, std::uint64_t to_pitch, Address from,
                                     std::uint64_t from_pitch, Shape shape, Stream stream) = 0;
   virtual Result<void> copy_on_device(Address to, std::uint64_t to_pitch, Address from,
                                       std::uint64_t from_pitch, Shape shape, Stream stream) = 0;
-  /// Between arrays, or an array and memory. As the copies above do with host memory.
+  /// Copies between arrays, or between an array and memory. Otherwise as the copies above.
   virtual Result<void> copy_box(const Place& to, const Place& from, Box box, Stream stream) = 0;
+  /// Sets every byte of a rectangle to `value`.
   virtual Result<void> fill(Address to, std::uint64_t to_pitch, std::uint8_t value, Shape shape,
                             Stream stream) = 0;
 
  protected:
+  /// Calls the stall hooks around a scope.
   class Stall {
    public:
     explicit Stall(const Device& device) : device_(device) {
@@ -345,17 +362,19 @@ class Device {
   StallHooks stall_hooks_;
 };
 
-/// What there is to say besides which device; of use to cuda only.
+/// Settings of open_device() that only cuda uses.
 struct OpenSettings {
-  std::string assembler;               // the ptxas that compile() runs; empty: looked for
-  std::filesystem::path driver_cache;  // where the driver keeps what it compiles itself; empty: as
-                                       // it likes. Made if its parent can be.
-  std::uint64_t driver_cache_bytes = 0;
+  std::string assembler;  // path of the ptxas for compile(); empty: searched for
+  /// Directory of the code that the driver compiles itself; made if its parent can be. Empty: the
+  /// driver's own choice.
+  std::filesystem::path driver_cache;
+  std::uint64_t driver_cache_bytes = 0;  // most bytes in `driver_cache`
 };
 
 /// Opens "cuda", "cuda:N", "sim" or "sim:KEY=VALUE,...". "auto" takes cuda:0 where the driver finds
-/// a GPU, else sim. The settings of sim are in device/sim/README.md.
-/// Requires: with a `driver_cache`, no other thread uses the environment, which this changes.
+/// a GPU, else sim. The settings of sim are in device/sim/README.md. Requires: with a
+/// `driver_cache`, no other thread uses the environment, which this changes. Errors: kInvalidValue
+/// for another description.
 Result<std::unique_ptr<Device>> open_device(std::string_view description,
                                             const OpenSettings& settings = {});
 

@@ -247,10 +247,12 @@ bool ClientChannel::try_hold_staging_memory() {
   return false;
 }
 
-/// A slot that nobody holds: the first whose last copy is over, so that few slots are touched by
-/// small copies; else, or when the stream has its part, unless it has to be `finished`, the one
-/// that was used longest ago, by the stream itself if there is one. kStagingSlots: none. Requires:
-/// slots_mutex_ is held.
+/// A slot that is not held, for a copy of `stream`; kStagingSlots: none. Requires: slots_mutex_ is
+/// held. In this order:
+/// - the first slot whose last copy is over, so that small copies touch few slots, while the stream
+///   has not used up its part;
+/// - unless the slot has to be `finished`: the slot used longest ago, the stream's own if it has
+///   one.
 std::uint32_t ClientChannel::pick_staging(std::uint64_t stream, bool finished) {
   const std::uint32_t granted = staging_slots();
   const std::uint32_t part = std::max(granted - granted / 4, 1u);
@@ -269,7 +271,8 @@ std::uint32_t ClientChannel::pick_staging(std::uint64_t stream, bool finished) {
       --staging_taken_;
     }
     if (use.over) {
-      if (staging_taken_ < part) return i;  // nobody has his part
+      /// The slots are not scarce: no stream has used up its part.
+      if (staging_taken_ < part) return i;
       free = std::min(free, i);
       continue;
     }
@@ -290,7 +293,8 @@ void ClientChannel::take_staging(std::uint32_t slot, std::uint64_t stream) {
   use.stream = stream;
 }
 
-/// Waits for a slot to hold, whose last copy may not be over. Requires: the memory is held.
+/// Waits until a slot can be held, and takes it; its last copy may not be over. Requires: the
+/// memory is held.
 Result<std::uint32_t> ClientChannel::choose_staging(std::uint64_t stream) {
   std::unique_lock lock(slots_mutex_);
   while (true) {

@@ -88,7 +88,8 @@ bool EngineChannel::peer_is_gone() const {
   return ::poll(&poller, 1, 0) > 0 && (poller.revents & (POLLHUP | POLLERR)) != 0;
 }
 
-/// Until the client writes a byte or is gone, or somebody rings. None: look what it was.
+/// Sleeps until the client writes a byte or is gone, ring() is called, or `timeout` has passed.
+/// Returns nullopt when the caller must look at the ring and the flags.
 std::optional<EngineChannel::Wait> EngineChannel::sleep(std::chrono::milliseconds timeout) {
   std::array<pollfd, 2> pollers{pollfd{fifos_.from_client.get(), POLLIN, 0},
                                 pollfd{event_.get(), POLLIN, 0}};
@@ -139,9 +140,9 @@ void EngineChannel::reply(std::uint16_t slot, std::uint32_t sequence,
                           std::span<const std::byte> payload) {
   if (slot >= kReplySlots || payload.size() > kReplyPayloadBytes) return;
   ReplySlot& answer = segment_->status.replies[slot];
-  // Behind the thread that wrote the answer before. So it is anyway, by way of the client, which
-  // has read that one; but in a mapping that our tools do not see. Who asks too early garbles its
-  // own.
+  // Orders this thread behind the one that wrote the slot's last answer. The client, which has read
+  // that answer, does so anyway, but through a mapping that sanitizers do not see. A client that
+  // sends too early garbles only its own answer.
   (void)answer.done.load(std::memory_order_acquire);
   if (!payload.empty()) std::memcpy(answer.payload, payload.data(), payload.size());
   answer.bytes = static_cast<std::uint32_t>(payload.size());

@@ -1,9 +1,12 @@
-// Shared memory behind cudaMallocHost and its kind: made by the engine, opened once by the client
-// of the session, by the path that the engine tells it. Not the session's segment (segment.h), and
-// no mapping: both sides map the descriptor themselves.
+// HostMemory: shared memory behind cudaMallocHost and similar calls. The engine makes it; the
+// client opens it once by the path that the engine sends. Not the session's segment (segment.h),
+// and no mapping: both sides map the descriptor themselves.
 //
-// Where engine and client are the same user it is a memfd, sealed against shrinking, that never has
-// a name; otherwise a file of that user's in /dev/shm, to be unlinked by whoever comes first.
+// Where engine and client are the same user it is a memfd without a name, sealed against shrinking.
+// Otherwise it is a file of the client's user in /dev/shm, which the client or the engine unlinks,
+// the first that can.
+//
+// Thread: any; one object, one thread at a time.
 #pragma once
 
 #include <sys/types.h>
@@ -19,22 +22,24 @@ namespace slate::ipc {
 
 class HostMemory {
  public:
+  /// Bytes; sizes are multiples of it.
   static constexpr std::uint64_t kGrain = 4096;
 
-  /// Engine. Whether memory for `owner` is a file in /dev/shm, which its user can cut off, and not
-  /// a memfd.
+  /// Engine's side. Whether memory for `owner` is a file in /dev/shm, which its user can shrink,
+  /// and not a memfd.
   static bool is_named(uid_t owner);
-  /// Engine. `bytes` that read as 0, for `owner`. `number` makes the path unique within this
-  /// process. kOutOfMemory when there are not so many. Requires: a multiple of kGrain, not 0.
+  /// Engine's side. Makes `bytes` of zeros for `owner`. `number` makes the path unique within this
+  /// process. Requires: `bytes` is a multiple of kGrain and not 0. Errors: kOutOfMemory when there
+  /// are not so many.
   static Result<HostMemory> create(std::uint64_t number, uid_t owner, std::uint64_t bytes);
-  /// Client. Takes its name away, so that it goes with its last mapping.
+  /// Client's side. Opens it and removes its name, so that it ends with its last mapping.
   static Result<UniqueFd> open(std::string_view path, std::uint64_t bytes);
-  /// Takes away the names that engines of this machine left when they were killed.
+  /// Removes the names that killed engines of this machine left.
   static void remove_stale();
 
   HostMemory(HostMemory&& other) noexcept;
   HostMemory& operator=(HostMemory&&) = delete;
-  /// Takes the name away, if it is still there; mappings stay.
+  /// Removes the name, if it is still there; mappings stay.
   ~HostMemory();
 
   int fd() const { return fd_.get(); }

@@ -1,9 +1,9 @@
-// MappingGuard: keeps a daemon's process alive when a client cuts off the file behind memory that
-// both have mapped. Touching such a page raises SIGBUS; a handler puts zeros in its place, which
-// the engine then finds to be nonsense, as it does with everything else that a client may write.
+// MappingGuard: keeps a daemon process alive when a client cuts off the file behind memory that
+// both have mapped. Touching such a page raises SIGBUS. A handler puts a page of zeros in its
+// place, which the engine checks as everything that a client writes.
 //
-// The handler and its table are the process's, as signals are. Daemon only: a program's signals are
-// its own. For memory that a client can cut off: segments and files. Thread-safe.
+// The handler and its table belong to the process. For daemon processes only: a program's signals
+// are its own. Guard only memory that a client can cut off: segments and files. Thread: any.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@ namespace slate::ipc {
 class MappingGuard {
  public:
   MappingGuard() = default;
-  /// Guards [base, base + bytes) until destruction, which has to come before the unmapping. kLimit
-  /// when there are kMost guards: the memory is not to be used then. Requires: whole pages.
+  /// Guards [base, base + bytes) until destruction, which must come before the unmapping. Requires
+  /// whole pages. Errors: kLimit when there are kMost guards; then the memory must not be used.
   static Result<MappingGuard> make(void* base, std::size_t bytes);
   MappingGuard(MappingGuard&& other) noexcept : entry_(std::exchange(other.entry_, kNone)) {}
   MappingGuard& operator=(MappingGuard&& other) noexcept {
@@ -27,6 +27,7 @@ class MappingGuard {
   }
   ~MappingGuard();
 
+  /// Guards of one process.
   static constexpr std::size_t kMost = 16384;
 
  private:

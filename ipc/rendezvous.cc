@@ -143,8 +143,8 @@ Result<RendezvousPoint> RendezvousPoint::create(const std::string& runtime_dir) 
   auto lock = take_lock(lock_path(runtime_dir));
   if (!lock) return std::unexpected(lock.error());
   remove_all_sessions(runtime_dir);
-  // Anybody makes a directory there, and nobody lists those of others: who knows a name can answer
-  // to it.
+  // Any user makes directories there, but no user lists those of others: a program that knows a
+  // name can answer to it.
   if (auto ok = make_directory(sessions_path(runtime_dir), for_everybody ? 01733 : 0700); !ok)
     return std::unexpected(ok.error());
   const std::string path = rendezvous_path(runtime_dir);
@@ -172,7 +172,7 @@ RendezvousPoint::~RendezvousPoint() {
 
 std::vector<Hello> RendezvousPoint::receive() {
   std::array<char, 16 << 10> buffer;
-  // Bounded, so that somebody who writes without pause cannot keep the supervisor here.
+  // Bounded, so that a program that writes without pause cannot keep the supervisor here.
   for (int i = 0; i < 16; ++i) {
     const ssize_t n = ::read(fifo_.get(), buffer.data(), buffer.size());
     if (n <= 0) break;
@@ -258,7 +258,7 @@ std::string how_to_start(const std::string& runtime_dir) {
          runtime_dir + "` (or set SLATE_RUNTIME_DIR to the directory of the one that runs)";
 }
 
-/// Where nobody listens yet, anybody may have made the directory, to listen himself.
+/// Where no daemon listens yet, any user may have made the directory, to listen itself.
 Result<void> check_owners(const std::string& runtime_dir, const UniqueFd& rendezvous) {
   struct stat link {
   }, directory{}, fifo{};

@@ -1,9 +1,9 @@
 // The command ring over shared memory: one producer (the client, under its mutex), one consumer
-// (the engine's session thread). No waiting and no wake-ups here: channel.h adds them.
+// (the engine's session thread). No waiting and no waking here: channel.h adds them.
 //
-// A cache line that both sides write or read at every command costs more than the command. So each
-// side keeps what it last saw of the other's position, and looks again when that is used up; the
-// consumer tells of its own only now and then.
+// A cache line that both sides touch at every command costs more than the command. So each side
+// keeps the other's position as last seen and reads it again only when that is used up. The
+// consumer publishes its own position only now and then.
 #pragma once
 
 #include <cstdint>
@@ -16,31 +16,33 @@
 
 namespace slate::ipc {
 
-/// Client's end. Not thread-safe.
+/// The client's end. Thread: one at a time.
 class RingProducer {
  public:
   explicit RingProducer(SegmentLayout* segment) : segment_(segment) {}
 
-  /// Copies header, body and tail into the ring and publishes them. False when there is no room
-  /// now. Requires: the record is at most kMaxCommandBytes.
+  /// Copies header, body and tail into the ring and publishes them. Returns false when there is no
+  /// room now. Requires: the record is at most kMaxCommandBytes long.
   bool try_push(CommandType type, std::uint16_t reply_slot, std::uint32_t reply_sequence,
                 std::span<const std::byte> body, std::span<const std::byte> tail);
-  /// Where the last command ends in the stream of commands; RingConsumer counts alike.
+  /// Position in the stream of commands, in bytes, at which the last command ends. RingConsumer
+  /// counts alike.
   std::uint64_t position() const { return tail_; }
 
  private:
+  /// Copies bytes to a position of the ring.
   void put(std::uint64_t position, std::span<const std::byte> bytes);
   SegmentLayout* segment_;
   std::uint64_t tail_ = 0;
-  std::uint64_t head_ = 0;  // the consumer's, as last seen
+  std::uint64_t head_ = 0;  // position of the consumer as last seen
 };
 
-/// A command copied out of shared memory: safe to look at.
+/// A command copied out of shared memory, which the client cannot change any more.
 struct Command {
   CommandHeader header;
   std::vector<std::byte> body;  // body_bytes long
 
-  /// The body as `T`, whatever follows it in `rest`; kProtocol when it is too short.
+  /// The body as `T`; `rest` receives what follows it. Errors: kProtocol when it is too short.
   template <typename T>
   Result<T> as(std::span<const std::byte>* rest = nullptr) const {
     if (body.size() < sizeof(T)) return fail(ErrorCode::kProtocol, "command is too short");
@@ -51,29 +53,30 @@ struct Command {
   }
 };
 
-/// Engine's end. Not thread-safe. Trusts nothing in the segment.
+/// The engine's end. Thread: one at a time. Trusts nothing in the segment.
 class RingConsumer {
  public:
   explicit RingConsumer(SegmentLayout* segment) : segment_(segment) {}
 
   bool empty() const;
-  /// Copies the next command into `command`. False when the ring is empty; kProtocol when what the
-  /// client published cannot be a command: the session must end.
+  /// Copies the next command into `command`. Returns false when the ring is empty. Errors:
+  /// kProtocol when what the client published cannot be a command; then the session must end.
   Result<bool> try_pop(Command& command);
-  /// Since the last call the producer was told that there is room in half of the ring or more: so
-  /// that whoever waits for room finds it for any command, and for many.
+  /// Whether the producer was told since the last call of room in half of the ring or more: a
+  /// client that waits for room then finds it for any command, and for many.
   bool made_room();
-  /// Where the last command that was popped ends.
+  /// Position in the stream of commands, in bytes, at which the last popped command ends.
   std::uint64_t position() const { return head_; }
 
  private:
+  /// Publishes `head_` to the producer.
   void tell_head();
   void prefetch_next() const;
   SegmentLayout* segment_;
   std::uint64_t head_ = 0;
-  std::uint64_t told_ = 0;  // of head_, to the producer
-  std::uint64_t tail_ = 0;  // the producer's, as last seen, and in range
-  bool news_ = false;       // since made_room()
+  std::uint64_t told_ = 0;  // value of `head_` that the producer was told
+  std::uint64_t tail_ = 0;  // position of the producer as last seen, and in range
+  bool news_ = false;       // whether tell_head() was called since made_room()
 };
 
 }  // namespace slate::ipc

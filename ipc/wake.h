@@ -1,5 +1,5 @@
-// How the two ends of a channel wait for each other: awake for a while, then asleep until the other
-// writes a byte into a FIFO. Private to ipc.
+// The wake bytes of a channel, and how long a side waits awake before it sleeps. Private to ipc.
+// Thread: any.
 #pragma once
 
 #include <atomic>
@@ -7,17 +7,17 @@
 
 namespace slate::ipc {
 
-// Twice a FIFO round trip: past that, sleeping is as good.
+// Longest wait awake, in ns: twice a FIFO round trip. Past that, sleeping is as good.
 inline constexpr std::int64_t kSpinNs = 20'000;
-// While both sides wait awake for work on the device. Of what takes longer, waking up is less than
-// a hundredth.
+// Longest wait awake, in ns, while both sides wait for work on the device. For longer work, waking
+// up takes less than a hundredth of its time.
 inline constexpr std::int64_t kAwakeNs = 10'000'000;
 
-/// One byte into a FIFO whose reader may be gone, without a SIGPIPE for the process that hosts us.
-/// A full FIFO is as good: the reader has plenty to wake up for.
+/// Writes one byte into a FIFO whose reader may be gone, without SIGPIPE for the host process. A
+/// full FIFO is ignored: the reader has bytes to wake up for.
 void write_byte(int fd, char byte);
 
-/// Wakes the other side by its FIFO if it `sleeps`, or is about to.
+/// Wakes the other side through its FIFO if `sleeps` is set, and clears it.
 void wake(std::atomic<std::uint32_t>& sleeps, int fd);
 
 }  // namespace slate::ipc

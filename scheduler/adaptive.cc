@@ -11,12 +11,12 @@
 namespace slate::scheduler {
 namespace {
 
-// After a time of sharing, turns give those who got less in it this much ahead at most.
+// Most ms that turns give a session in advance because it was served less during a time of sharing.
 constexpr Milliseconds kMostOwed{50};
-// For the work of the plan before, which may be somebody's who is not in the group, nobody waits
-// longer before all begin together.
+// Longest time that all members wait for work of the plan before, so that they begin together. That
+// work may belong to a session outside the group.
 constexpr Milliseconds kMostHeld{4};
-// Launches that started beside work which nobody can stop: they say nothing.
+// Tag of launches that started beside work that cannot be stopped: their times are not used.
 constexpr std::uint64_t kBesideTag = 0;
 
 }  // namespace
@@ -99,8 +99,8 @@ Form AdaptivePolicy::form_of(std::size_t member, const WaitingLaunch& launch) co
   return form == Form::kSlice ? choose_form(profile, launch, settings_, false) : form;
 }
 
-/// What those had queued who are to go ahead waits behind the others' blocks, as it always did. It
-/// is through in no time if the others begin nothing until then.
+/// Launches of a member that goes ahead, queued before the plan, still wait behind the others'
+/// blocks. They end soon if the other members begin nothing until then.
 bool AdaptivePolicy::lets_pass(const View& view, std::size_t member, Decisions& decisions) {
   const auto comes_ahead = [&](const Member& each) {
     return each.target.ahead && roster_[each.index].old_work > 0;
@@ -112,7 +112,7 @@ bool AdaptivePolicy::lets_pass(const View& view, std::size_t member, Decisions& 
   return true;
 }
 
-/// The plan before still has work on the device, and not for longer than anybody is held for that.
+/// Whether the plan before still has work on the device and may still be waited for.
 bool AdaptivePolicy::waits_for_old_work(const View& view, Decisions& decisions) const {
   const Time latest = adopted_ + ticks(kMostHeld);
   if (handover_.over() || view.now >= latest) return false;
@@ -120,9 +120,9 @@ bool AdaptivePolicy::waits_for_old_work(const View& view, Decisions& decisions) 
   return true;
 }
 
-/// Programs that start together stay in step: whoever comes up is drawn into the others' rhythm. Of
-/// kernels that saturate the same thing, or leave the same gaps at their ends, that is the worst
-/// rhythm there is. So all together they begin one after the other.
+/// Programs that start together stay in step: each falls into the others' rhythm. That is the worst
+/// rhythm for kernels that saturate the same resource, or leave the same gaps at their ends. So
+/// under all together, the members begin one after the other.
 bool AdaptivePolicy::holds_back(const View& view, std::size_t member, Decisions& decisions) {
   if (lets_pass(view, member, decisions)) return true;
   if (stagger_.count() == 0 || member == 0) return false;
@@ -134,8 +134,8 @@ bool AdaptivePolicy::holds_back(const View& view, std::size_t member, Decisions&
 }
 
 void AdaptivePolicy::share(const View& view, Decisions& decisions) {
-  // Turns that are queued are let run out before the first candidate: beside it, whoever came first
-  // would get ahead of all others.
+  // Turns that are queued run out before the first candidate: beside it, the session that came
+  // first would get ahead of all others.
   if (was_exclusive_ && phase_ == Phase::kSearch && waits_for_old_work(view, decisions)) return;
   was_exclusive_ = false;
   const bool tries = phase_ == Phase::kSearch && !resting_;
@@ -235,8 +235,8 @@ void AdaptivePolicy::follow_alone(const Progress& progress, Member& member) {
   if (member.followed < settings_.measure_alone.count() || member.grids <= 0) return;
   const double ms = member.followed / member.grids;
   TimeEstimate& time = profile.alone[static_cast<std::size_t>(Form::kWorker)];
-  // Launches that end speak for themselves, unless they are taken off the device before: of one of
-  // which nothing is known nobody knows how long it may stay.
+  // Launches that end are measured by their ends. A launch of unknown time may be taken off the
+  // device before its end, so its progress counts, too.
   if ((ms > settings_.long_kernel.count() || !time.known()) &&
       (time.samples < settings_.form_tries || member.fresh < fresh_needed_)) {
     time.add(ms);

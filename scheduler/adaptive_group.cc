@@ -153,8 +153,8 @@ void AdaptivePolicy::note_settled() {
   }
 }
 
-/// What is known of the group; of one whose kernels are all the same, as far as it does not depend
-/// on their number, also what is known of another such group.
+/// What is known of the group. For a group of equal kernels, what is known of another group of that
+/// kernel counts too, as far as it does not depend on the number of members.
 const GroupProfile* AdaptivePolicy::known_group() const {
   if (const GroupProfile* known = profiles_.group(kernels_)) return known;
   if (kernels_.front() != kernels_.back()) return nullptr;
@@ -169,8 +169,8 @@ const GroupProfile* AdaptivePolicy::known_group() const {
   return nullptr;
 }
 
-/// Whether nobody of a higher priority would have to wait for long native launches of this plan,
-/// which could be workers.
+/// Whether a session of higher priority would have to wait for no long native launch that could be
+/// workers.
 bool AdaptivePolicy::can_make_room(const Arrangement& plan) const {
   for (std::size_t i = 0; i < members_.size(); ++i) {
     const bool stays = plan.sharing != Sharing::kAlone && plan.forms[i] == Form::kNative;
@@ -271,7 +271,7 @@ Search::Member AdaptivePolicy::describe(const View& view, const Member& member) 
   out.form_together = out.form;
   out.lasts = is_long(profile, settings_);
   const bool fills = out.form == Form::kWorker && out.lasts;
-  // Natively, nobody can take a long one off the device.
+  // A long native launch cannot be taken off the device.
   const bool has_to_move =
       fills &&
       (preemptible_ || profile.best_alone().ms > kMostNative * settings_.long_kernel.count());
@@ -366,7 +366,7 @@ void AdaptivePolicy::search_again(const View& view) {
   adopt(view, {});
 }
 
-/// Of the first member's main kernel, if all are short enough that nobody minds.
+/// A part of one launch of the first member; 0 if some member's launches are too long to stagger.
 Milliseconds AdaptivePolicy::part_of_a_launch() const {
   for (const Member& member : members_) {
     if (expected_time(profiles_, row(member), settings_) > settings_.measure) return {};
@@ -399,7 +399,7 @@ void AdaptivePolicy::adopt(const View& view, const Arrangement& plan) {
   }
   handover_.begin(view, roster_, profiles_, settings_);
   for (std::size_t i = 0; i < members_.size(); ++i) {
-    // Nobody gets ahead of workers that hold all SMs.
+    // No block gets ahead of workers that hold all SMs.
     const SessionView& session = view.sessions[members_[i].index];
     if (plan.lets_ahead() && plan.forms[i] == Form::kNative && on_device(session) &&
         worth_resizing(session, profiles_, settings_)) {

@@ -18,11 +18,12 @@ constexpr Milliseconds kFreeLoss{2};
 // But a group that gains more than this searches on: what it loses then it has gained before.
 constexpr double kGoodEnough = 0.9;
 constexpr double kHandoverLaunches = 0.5;  // of the plan before, that a candidate waits for
-// Who shares so has next to nothing of it, even if all that is on the device were done.
+// Members that share with a higher score gain next to nothing, even if all that is on the device
+// were done.
 constexpr double kHardlyGains = 0.95;
 // Nothing better being known, kernels run together unless that looks so bad when it is watched.
 constexpr double kTogether = 1.1;
-// The part of its weighted share that everybody gets, where weights were given.
+// The part of its weighted share that each member gets, where weights were given.
 constexpr double kWeightedFloor = 0.93;
 // So often what looked best may be worse than it looked before its successor must be affordable.
 constexpr std::uint32_t kDisappointments = 3;
@@ -41,8 +42,8 @@ constexpr Milliseconds kPhaseWatch{16};
 constexpr double kSamePhase = 0.006;
 // By so much worse than the best, and the rhythm has been lost.
 constexpr double kLostPhase = 0.03;
-// Two members alike, all together: by so little over what nobody can do better than is good enough
-// to be left as it is.
+// Two members alike, all together, are left as they are up to this score over the best possible
+// one.
 constexpr double kAsIfAlone = 1.08;
 // And by so little there is nothing that parts of the device could bring, only the rhythm.
 constexpr double kNearlyAlone = 1.2;
@@ -107,8 +108,8 @@ Arrangement AdaptivePolicy::fallback() const {
   return good ? search_.together() : Arrangement{};
 }
 
-/// The best arrangement that was found is worth it. Where there would be turns, and somebody's long
-/// work would be taken off the device for them, anything is that gains at all.
+/// Whether the best arrangement found is worth it. Where the other choice is turns that take long
+/// work off the device, any gain is enough.
 bool AdaptivePolicy::gains() const {
   const bool turns = fallback().sharing == Sharing::kAlone;
   const bool has_price = turns && std::ranges::any_of(members_, [&](const Member& member) {
@@ -121,7 +122,7 @@ bool AdaptivePolicy::gains() const {
   return best < 1 && (!beside || best < search_.together_score());
 }
 
-/// Of its fair share, what everybody has to get. Weights that were given are to be kept.
+/// The part of its fair share that each member has to get. Weights that were given are kept.
 double AdaptivePolicy::floor() const {
   return equal_weights() ? settings_.floor : kWeightedFloor;
 }
@@ -130,7 +131,7 @@ Time AdaptivePolicy::give_up_at() const {
   double all = 0;
   for (const Member& member : members_) {
     const double ms = expected_time(profiles_, row(member), settings_).count();
-    // Of longer ones the progress is followed; nobody waits for their end.
+    // The progress of longer launches is followed; their ends are not waited for.
     all += ms > settings_.native_try.count() ? settings_.measure.count() : ms;
   }
   const Milliseconds patience = Milliseconds(all * kPatience) + kLeastPatience;
@@ -171,7 +172,7 @@ bool AdaptivePolicy::look(const View& view, Decisions& decisions) {
   if (!searched_ || plan_.sharing == Sharing::kAlone || look_after_ == kNoLook) return false;
   const bool covered = handover_.over() && whole_.covers(look_after_);
   if (!covered) {
-    // Who cannot show anything for so long gets too little.
+    // A member that shows nothing for so long gets too little.
     const bool new_plan = !judged_ && plan_ != search_.together();
     const Time give_up = new_plan ? give_up_at() : kNever;
     decisions.again = std::min(decisions.again, give_up);
@@ -224,9 +225,9 @@ void AdaptivePolicy::try_next(const View& view, Decisions& decisions) {
   decisions.again = std::min(decisions.again, resting_ ? rest_until_ : give_up_at());
 }
 
-/// All together is what everything else is compared with, and costs nothing that the programs would
-/// not lose without slate: it is watched for longer than other candidates, as it will run. So is it
-/// with somebody ahead, whose launches of a few milliseconds say little.
+/// All together is what all candidates are compared with, and costs nothing that the programs would
+/// not lose without slate. So it is watched for longer than other candidates, as it will run. An
+/// arrangement with a member ahead is too: its launches of a few ms say little.
 bool AdaptivePolicy::watches_together() const {
   return phase_ == Phase::kSearch && !resting_ &&
          (plan_ == search_.together() || plan_.lets_ahead());
@@ -239,14 +240,14 @@ void AdaptivePolicy::step_together(const View& view, Decisions& decisions) {
   const Time give_up = std::min(give_up_at(), enough);
   const bool watched = handover_.over() && whole_.covers(kWatch);
   auto rates = whole_.throughputs();
-  // Whoever has ended too little for a rate has done what it has on the device, at most.
+  // A member that has ended too little for a rate has done at most what it has on the device.
   for (std::size_t i = 0; i < members_.size(); ++i) {
     const RunningWork& running = view.sessions[members_[i].index].running;
     if (rates[i] == 0 && view.now > start)
       rates[i] = std::min(1.0, running.expected / (view.now - start));
   }
   const double score = std::min(makespan_of(rates), kNoGood);
-  // Somebody hardly gets a launch through, and that it does need not be waited for.
+  // A member gets hardly any launch through; that launch need not be waited for.
   const bool gains_nothing = view.now >= soon && score > kHardlyGains;
   if (!watched && !gains_nothing && view.now < give_up) {
     decisions.again = std::min(decisions.again, view.now < soon ? soon : give_up);
@@ -270,7 +271,7 @@ bool AdaptivePolicy::alike() const {
   return kernels_.size() == 2 && kernels_.front() == kernels_.back();
 }
 
-/// Whether nobody's work takes more than so many times as long as by itself.
+/// Whether no member's work takes longer than `longer` times its time alone.
 bool AdaptivePolicy::as_if_alone(double score, double longer) const {
   const std::vector<double> alone(members_.size(), 1);
   return score <= longer * makespan_of(alone);
@@ -401,7 +402,7 @@ void AdaptivePolicy::find_step_again(const View& view) {
 }
 
 void AdaptivePolicy::rotate_equals(const View& view, Decisions& decisions) {
-  // Units do not divide evenly: of members alike, whoever has got least has the best place.
+  // Units do not divide evenly: of members alike, the one served least gets the largest part.
   if (view.now >= equals_at_) {
     double all = 0;
     for (const Member& m : members_) {

@@ -19,12 +19,12 @@ void FifoPolicy::decide(const View& view, Decisions& decisions) {
   if (!alone || only_ != who) ++era_;
   only_ = alone ? who : 0;
   for (const SessionView& session : view.sessions) {
-    // Somebody else's policy may have left it off the device, before this one was chosen.
+    // A policy that was in use before may have left it off the device.
     if (retreated(session)) decisions.resize.push_back({session.id, view.machine.whole()});
     if (!session.waiting) continue;
     const WaitingLaunch& launch = *session.waiting;
     Form form = choose_form(profiles_.kernel(launch.kernel), launch, settings_, alone);
-    // Nobody is ever called back here, so slices would have no use.
+    // This policy does not call for the next slice, so slices would have no use.
     if (form == Form::kSlice) form = Form::kNative;
     Start start = start_in_form(session, form, view.machine.whole(), profiles_, settings_, alone);
     start.tag = era_;

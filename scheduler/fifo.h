@@ -1,5 +1,7 @@
-// fifo: every launch as it comes, on the whole device; the hardware mixes. What slated does when
-// nothing is to be decided, and the baseline of the others.
+// FifoPolicy: starts every launch as it comes, on the whole device, where the hardware mixes their
+// blocks. It decides nothing but forms. It is the baseline of the other policies.
+//
+// Thread: none of its own; the caller serialises all calls (policy.h).
 #pragma once
 
 #include "scheduler/policy.h"
@@ -21,9 +23,10 @@ class FifoPolicy final : public Policy {
  private:
   Settings settings_;
   ProfileTable& profiles_;
-  // Rises whenever a second session has work on the device: launches of one era ran alone.
+  // Number that rises whenever the only busy session changes or another becomes busy: launches of
+  // one era ran alone.
   std::uint64_t era_ = 1;
-  SessionId only_ = 0;
+  SessionId only_ = 0;  // the only busy session; 0: none, or more than one
 };
 
 }  // namespace slate::scheduler

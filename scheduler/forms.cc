@@ -11,20 +11,20 @@ const TimeEstimate& alone_in(const KernelProfile& profile, Form form) {
   return profile.alone[static_cast<std::size_t>(form)];
 }
 
-// Workers leave when their tasks are done. For that long somebody else may have to wait, or for one
-// block: with what it takes to tell them, less than 0.1 ms.
+// Workers leave when their tasks are done, so other sessions may wait for one task, or for one
+// block. With the time to tell the workers that is less than 0.1 ms.
 constexpr Milliseconds kLongestTask{0.05};
 constexpr std::uint32_t kLargestTask = 64;  // blocks
 constexpr std::uint32_t kUnknownTask = 4;   // blocks at most, of which it is not known how long
-// Of a task during which the next one is fetched. That hides the way to memory, but who has to
-// leave has to run that one, too, and when told late one more.
+// Longest task during which the next one is fetched. Fetching hides the way to memory, but a worker
+// that has to leave runs that task, too, and one more when it is told late.
 constexpr Milliseconds kLongestFetched{0.02};
 constexpr std::uint64_t kRounds = 12;  // of tasks for each worker, as launches have by default
 constexpr std::uint64_t kLargestUsualTask = 16;
 constexpr double kMuchQuicker = 0.75;
 constexpr double kCloseForms = 1.15;  // a form that looks slower than this by the other is so
 
-/// Of kernels that go on for long, nobody may have to wait for the end.
+/// Whether the launch goes in slices, so that no session waits for the end of a long kernel.
 bool goes_in_slices(const KernelProfile& profile, const WaitingLaunch& launch,
                     const Settings& settings) {
   if (!launch.slice_legal || one_wave(launch)) return false;
@@ -190,7 +190,7 @@ Milliseconds block_time(Milliseconds alone, const WaitingLaunch& launch) {
 std::uint32_t choose_task(const KernelProfile& profile, const WaitingLaunch& launch,
                           const Settings& settings, bool trying) {
   const std::uint32_t most = largest_task(profile, launch), usual = usual_task(launch);
-  // Only for those who run as workers because that is quicker; for the others it does not matter.
+  // Only for kernels that run as workers because that is quicker.
   const bool runs_so = profile.best_form() == Form::kWorker &&
                        enough(alone_in(profile, Form::kWorker), settings.form_tries, settings);
   std::uint32_t size = profile.task_size;

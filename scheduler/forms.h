@@ -1,5 +1,6 @@
-// Which form a launch takes when nothing else argues, how long it may be expected to run, and how
-// much may be queued. Rules shared by all policies; no state.
+// Rules that all policies share: which form a launch takes by default, how long it may be expected
+// to run, and how much may be queued. Functions without state, on any thread that may read the
+// profiles. All times are device time.
 #pragma once
 
 #include "scheduler/policy.h"
@@ -7,104 +8,119 @@
 
 namespace slate::scheduler {
 
-/// All blocks of the grid are on the device at once: such grids stay native.
+/// Whether all blocks of the grid are on the device at once: such grids stay native. False while
+/// the size of a wave is unknown.
 bool one_wave(const WaitingLaunch& launch);
-/// The worker form is legal and can be of use.
+/// Whether the worker form is legal for the launch and can be of use.
 bool may_work(const WaitingLaunch& launch);
-/// A kernel that somebody may have to interrupt: longer than Settings::long_kernel, or unknown.
+/// Whether the kernel takes longer than Settings::long_kernel in its quickest form, or was never
+/// measured: it may have to be interrupted.
 bool is_long(const KernelProfile& profile, const Settings& settings);
-/// Blocks to start at once of a launch that goes in slices: about Settings::slice of device time,
-/// in whole waves.
+/// Blocks to start at once of a launch in slices: whole waves that take about Settings::slice, or
+/// Settings::slice_waves waves while the kernel's time is unknown.
 std::uint64_t slice_blocks(const ProfileTable& profiles, const WaitingLaunch& launch,
                            const Settings& settings);
-/// The start of the waiting launch in `form`, with what the form needs to be told.
+/// The start of the session's waiting launch in `form`, with the slice or task that the form needs.
+/// Requires: session.waiting. A launch that has begun in slices goes on in slices. `trying`: as for
+/// choose_form().
 Start start_in_form(const SessionView& session, Form form, const Placement& placement,
                     const ProfileTable& profiles, const Settings& settings, bool trying);
-/// Time of one launch alone in its best form; Settings::unknown_kernel if never measured.
+/// Time of one launch alone in its quickest form; Settings::unknown_kernel if never measured.
 Milliseconds expected_time(const ProfileTable& profiles, KernelId kernel, const Settings& settings);
-/// The same of a slice that covers `part` of the grid; an unknown kernel's slice is as unknown.
+/// Time of a slice that covers `part` of the grid; Settings::unknown_kernel if never measured.
 Milliseconds expected_time(const ProfileTable& profiles, KernelId kernel, double part,
                            const Settings& settings);
-/// The part of its launch that `start` starts: 1 but for slices.
+/// The part of its launch's grid that `start` starts: 1 except for slices.
 double part_of(const WaitingLaunch& launch, const Start& start);
 
-/// The quickest form measured, workers for what is long; `trying`: the launch has the device to
-/// itself, so a form that was not measured enough may be tried.
+/// The form for a launch by what is known of its kernel: the quickest form, the worker form for
+/// long kernels, slices for long kernels that cannot be workers. With `trying` the launch has the
+/// device to itself, so a form that was not measured often enough may be chosen.
 Form choose_form(const KernelProfile& profile, const WaitingLaunch& launch,
                  const Settings& settings, bool trying);
-/// Of the change from one placement to another, natively too: blocks have to end.
+/// Time that a change from one placement to another takes, in the native form too: blocks have to
+/// end.
 inline constexpr Milliseconds kChange{0.5};
 
-/// Blocks a task for a launch in the worker form; 0: the usual number. `trying`: as above. Around
-/// the best size so far, twice and half of it are tried until neither is quicker; none that takes
-/// so long that whoever wants its SMs would notice.
+/// Blocks of a task for a launch in the worker form; 0: the usual number. `trying`: as for
+/// choose_form(). Twice and half of the best size so far are tried until neither is quicker. A task
+/// lasts at most about 0.05 ms, as workers leave only between tasks. The paper's task size is
+/// SLATE_ITERS (Slate, Figure 5), 10 by default.
 std::uint32_t choose_task(const KernelProfile& profile, const WaitingLaunch& launch,
                           const Settings& settings, bool trying);
-/// Of a block beside as many others as fit, where the launch takes `alone`; 0: not known.
+/// Time of one block beside as many others as fit, for a launch that takes `alone`; 0: unknown.
 Milliseconds block_time(Milliseconds alone, const WaitingLaunch& launch);
-/// Whether a worker may have its next task before it is through with one of that size.
+/// Whether a worker may fetch its next task before it has finished one of `task_size` blocks.
 bool may_prefetch(const KernelProfile& profile, const WaitingLaunch& launch,
                   std::uint32_t task_size);
-/// As workers it is so much quicker than natively that it stays so beside others, whose blocks find
-/// less room beside workers than beside blocks that come and go.
+/// Whether the worker form is quicker than native by more than a quarter. Then it stays quicker
+/// beside other kernels, whose blocks find less room beside workers than beside blocks that end.
 bool is_much_quicker(const KernelProfile& profile);
-/// Alone, as it was measured.
+/// Whether `form` alone was more than 15 % slower than the quickest form.
 bool is_clearly_slower(const KernelProfile& profile, Form form);
-/// Whether choose_form() has nothing more to try for launches like this.
+/// Whether choose_form() has no form left to try for launches like this one.
 bool alone_measured(const KernelProfile& profile, const WaitingLaunch& launch,
                     const Settings& settings);
 
-/// Units that a one-wave grid needs to stay one wave; 1 for all others.
+/// Units that a one-wave grid needs to stay one wave; 1 for all other grids.
 std::uint32_t least_units(const WaitingLaunch& launch, const Machine& machine);
 
-/// The session has work that its placement allows nowhere.
+/// Whether the session has work that is off the device: its placement is empty.
 inline bool retreated(const SessionView& session) {
   return session.running.launches > 0 && session.running.resizable &&
          session.running.placement.empty();
 }
+/// Whether the session has work that may hold SMs.
 inline bool on_device(const SessionView& session) {
   return session.running.launches > 0 && !retreated(session);
 }
-/// It can be taken off the device now: nothing is queued behind it.
+/// Whether the session's work can be taken off the device now: one resizable launch, nothing queued
+/// behind it.
 inline bool can_retreat(const SessionView& session) {
   return session.running.launches == 1 && session.running.resizable &&
          !session.running.placement.empty();
 }
-/// Workers with a quota share their SMs with others' blocks, which may leave them next to no room:
-/// then a launch takes a hundred times as long. One that lasts so long by itself has to be
-/// resizable, however short its kernel.
+/// Whether a launch that takes `alone` by itself has to be resizable because of its placement.
+/// Workers with a quota share their SMs with blocks of other sessions, which may leave them almost
+/// no room: the launch then takes up to a hundred times as long.
 inline bool may_starve(const Placement& placement, Milliseconds alone) {
   return placement.blocks_per_sm != 0 && alone >= kChange;
 }
-/// Resizable work for whose end nobody should have to wait.
+/// Whether the work is resizable and such that no other session should have to wait for its end:
+/// long, under a quota, or off the device.
 bool is_movable(const RunningWork& running, const ProfileTable& profiles, const Settings& settings);
-/// It is all that the session has there; nothing is queued behind it.
+/// Whether the session's only running launch is movable (is_movable()).
 bool worth_resizing(const SessionView& session, const ProfileTable& profiles,
                     const Settings& settings);
-/// One more launch may be started: less than `ahead` is queued, or fewer than `launches` kernels
-/// shorter than that; `settled`: or a single launch, however long, whose end would leave its SMs
-/// idle until it was noticed. Nothing is queued behind work that is movable, which may have to
-/// retreat.
+/// Whether one more launch of the session may be started. One of these must hold:
+/// - nothing of the session runs;
+/// - less than `ahead` of device time is queued;
+/// - fewer than `launches` launches are queued, of a kernel shorter than `ahead`;
+/// - one launch is queued, and it is a slice or `settled` holds: its end would leave SMs idle until
+///   it was noticed.
+/// Nothing is queued behind movable work, which may have to retreat.
 bool may_queue(const SessionView& session, const ProfileTable& profiles, const Settings& settings,
                Milliseconds ahead, std::uint32_t launches, bool settled);
 
-/// How a session's launches go beside those of others.
+/// How the launches of one session share the device with other sessions.
 struct Share {
-  Form form = Form::kNative;  // of the waiting launch
+  Form form = Form::kNative;  // form of the waiting launch
   Placement placement;
-  std::uint64_t tag = 0;
-  Milliseconds ahead{};
-  bool settled = false;  // the share stays: nobody waits for its queue to run out
-  bool sampled = false;  // and nobody measures every launch
+  std::uint64_t tag = 0;  // tag of the start
+  Milliseconds ahead{};   // device time that may be queued
+  bool settled = false;   // whether the share stays, so that its queue need not run out
+  bool sampled = false;   // whether a sample of the launches is timed
 };
-/// Brings what runs to the placement, and starts the waiting launch there if it may be queued. True
-/// if it was started.
+/// Resizes the session's running work to the placement, and starts its waiting launch there if
+/// may_queue() allows. Returns true if the launch was started.
 bool share_device(const SessionView& session, const ProfileTable& profiles,
                   const Settings& settings, const Share& share, Decisions& decisions);
 
-/// Records a completion that had the whole device to itself.
+/// Adds the time of launches that had the whole device to themselves. Requires
+/// completion.measured().
 void record_alone(ProfileTable& profiles, const Completion& completion, const Settings& settings);
-/// Records one on a part of the device, by size of the part.
+/// Adds the time of launches on a part of the device, by the size of the part. Requires
+/// completion.measured().
 void record_placed(ProfileTable& profiles, const Completion& completion);
 
 }  // namespace slate::scheduler

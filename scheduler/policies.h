@@ -1,4 +1,5 @@
-// The policies by name, for whoever wires the scheduler.
+// The policies by name, for the program that wires the scheduler. A new policy is a row in
+// policies.cc.
 #pragma once
 
 #include <memory>
@@ -11,12 +12,13 @@
 
 namespace slate::scheduler {
 
-/// "fifo", "timeslice", "table", "adaptive".
+/// Returns "fifo", "timeslice", "table", "adaptive".
 std::span<const std::string_view> policy_names();
 
-/// kInvalidValue for any other name. `profiles` must outlive the policy, which writes measured
-/// times into it from finished() and progressed() and reads it in decide(): one thread, or the
-/// caller's lock.
+/// Errors: kInvalidValue for a name that is not in policy_names().
+/// Requires: `profiles` outlives the policy, which reads it in decide() and writes measured times
+/// into it from finished() and progressed().
+/// Thread: one, or the caller's lock around every call and every use of `profiles`.
 Result<std::unique_ptr<Policy>> make_policy(std::string_view name, const Settings& settings,
                                             const Machine& machine, ProfileTable& profiles);
 

@@ -21,7 +21,7 @@ constexpr double kMinorShare = 0.02;
 constexpr double kGap = 0.05;
 // Launches by which a session counts as one that pauses; older ones are halved away.
 constexpr double kRecentLaunches = 64;
-constexpr double kMostLead = 100;  // ms of work over weight, before whoever has been served least
+constexpr double kMostLead = 100;  // ms of work over weight, before the contender served least
 // So many, and so many of them after pauses. At its start every program pauses two or three times.
 constexpr double kEnoughToTell = 16, kPausing = 0.2;
 
@@ -146,7 +146,7 @@ bool Roster::update(const View& view) {
     bool holds = busy;
     if (busy && !slot.active) {
       slot.active_since = now;
-      // Nobody saves up while away.
+      // Service is not saved up while a session is away.
       slot.served = std::max(slot.served, least_served_);
     }
     slot.active = busy;
@@ -166,7 +166,7 @@ bool Roster::update(const View& view) {
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     Slot& slot = slots_[i];
     slot.contends = slot.active;
-    // All alike is the usual case: nobody can age.
+    // Without different priorities, the usual case, no session can age.
     if (slot.active && bottom < top) {
       const bool old = aged(slot, view.sessions[i], now);
       slot.contends = view.sessions[i].priority >= top || old;
@@ -177,7 +177,7 @@ bool Roster::update(const View& view) {
     }
     if (!slot.active) slot.in_turns = false;
   }
-  // A launch that nobody could stop may have taken seconds. Whoever had it need not wait until all
+  // A launch that cannot be stopped may have taken seconds. Its session need not wait until all
   // others have had as much, one behind the other.
   for (const std::uint32_t i : contenders_) {
     slots_[i].served = std::min(slots_[i].served, least + kMostLead);
@@ -199,8 +199,8 @@ void Roster::progressed(const Progress& progress) {
   Slot* const slot = find(progress.session);
   const KernelProfile& profile = profiles_.kernel(progress.kernel);
   if (!slot || progress.blocks == 0 || !profile.best_alone().known()) return;
-  // Others may be queued behind short ones, and none of their ends would tell whose progress it
-  // was.
+  // Other launches may be queued behind short ones; their ends would not tell which launch the
+  // progress belongs to.
   if (!is_long(profile, settings_)) return;
   const double done = profile.best_alone().ms * static_cast<double>(progress.blocks_done) /
                       static_cast<double>(progress.blocks);

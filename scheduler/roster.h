@@ -1,6 +1,7 @@
 // Roster: what a policy remembers of each session from one decision to the next, and which sessions
-// have a say now: the active ones of the highest priority, and those who waited too long. Slots are
-// in the order of the view's sessions.
+// contend now. Those are the active sessions of the highest priority, and sessions that have waited
+// too long. Slots have the order of the view's sessions. A part of policies, not a policy. Thread:
+// the policy's (policy.h).
 #pragma once
 
 #include <array>
@@ -14,36 +15,37 @@
 
 namespace slate::scheduler {
 
+/// What is remembered of one session.
 struct Slot {
   SessionId id = 0;
   double weight = 1;
-  bool active = false;    // waits or runs, or did until a moment ago
-  bool contends = false;  // active, and no higher priority keeps it away
+  bool active = false;    // waits or runs, or did so within Settings::linger
+  bool contends = false;  // active, and not kept away by a higher priority
   Time active_since{};
   bool has_kernel = false;
-  KernelId kernel = 0;     // the family on which the session spends most of its device time
-  WaitingLaunch launch{};  // the last one seen of it
-  // For Turns: device time received over weight, and whether it takes part now.
+  KernelId kernel = 0;     // family that takes most of the session's device time: the main kernel
+  WaitingLaunch launch{};  // last launch seen of the main kernel
+  // For Turns: device time received over weight in ms, and whether the session takes part now.
   double received = 0;
   bool in_turns = false;
-  // For groups: work done, in time alone, over weight; and whether it is a member.
+  // For groups: work done over weight, as ms of time alone.
   double served = 0;
-  double credited = 0;  // ms of that, for what the running launch has done so far
-  bool member = false;
-  std::uint32_t old_work = 0;  // launches of former plans that have not ended
-  Time last_start{};           // of a launch
-  Time emptied = kNever;       // since when its running work is off the device
-  Time grace_until{};          // let through in spite of its priority
-  // Of recent launches, how many came a while after all before them had ended.
+  double credited = 0;  // ms of work already counted in `served` for the running launch's progress
+  bool member = false;  // whether the session is in the group
+  std::uint32_t old_work = 0;  // launches of former arrangements that have not ended
+  Time last_start{};           // time of the last launch that was started
+  Time emptied = kNever;       // when the running work was taken off the device
+  Time grace_until{};          // end of the time for which ageing lets the session through
+  // Counts of recent launches: all, and those that came a while after all before them had ended.
   double came = 0, came_to_nothing = 0;
-  Time last_came{};
+  Time last_came{};  // arrival of the last launch counted
   struct KernelTime {
     KernelId kernel = 0;
     double ms = 0;
   };
   std::array<KernelTime, 4> mix{};  // recent device time by family
 
-  /// Its program waits for the ends of launches before it makes others.
+  /// Whether the program pauses: it waits for the ends of launches before it makes others.
   bool pauses = false;
 };
 
@@ -52,22 +54,25 @@ class Roster {
   Roster(const Settings& settings, const ProfileTable& profiles)
       : settings_(settings), profiles_(profiles) {}
 
-  /// Follows the view. True if sessions came or went, so that indices have changed.
+  /// Updates slots and contenders to the view. Returns true if sessions came or went, so that
+  /// indices have changed.
   bool update(const View& view);
   Slot& operator[](std::size_t i) { return slots_[i]; }
   const Slot& operator[](std::size_t i) const { return slots_[i]; }
   std::size_t size() const { return slots_.size(); }
+  /// Null if there is no such session.
   Slot* find(SessionId id);
-  /// Indices of the slots that contend.
+  /// Indices of the slots that contend, in rising order.
   std::span<const std::uint32_t> contenders() const { return contenders_; }
-  /// When update() may have another result without an event; kNever if not.
+  /// When update() may have another result without an event; kNever: only after an event.
   Time next_change() const { return next_change_; }
-  /// A session of higher priority than all contenders is there, idle.
+  /// Whether an idle session has a higher priority than all contenders.
   bool may_be_preempted() const { return may_be_preempted_; }
-  /// Work that has ended, or is done so far by a launch that goes on: its session was served.
+  /// Counts work that has ended, or the progress of a launch that goes on, as served to its
+  /// session.
   void finished(const Completion& completion);
   void progressed(const Progress& progress);
-  /// Takes the resizable work of sessions that do not contend off the device.
+  /// Decides to take resizable work of sessions that do not contend off the device.
   void retreat_others(const View& view, Decisions& decisions) const;
 
  private:
@@ -85,10 +90,10 @@ class Roster {
   std::vector<std::uint32_t> contenders_;
   Time next_change_ = kNever;
   bool may_be_preempted_ = false;
-  double least_served_ = 0;  // by the poorest of the contenders
+  double least_served_ = 0;  // `served` of the contender that has least
 };
 
-/// A duration as the caller's clock counts.
+/// A duration in ticks of the caller's clock.
 inline Time::duration ticks(Milliseconds time) {
   return std::chrono::duration_cast<Time::duration>(time);
 }

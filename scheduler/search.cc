@@ -11,16 +11,16 @@ namespace {
 
 constexpr double kBetter = 0.006;  // of the score: less is noise
 constexpr double kEven = 1.1;
-constexpr double kStarved = 1;  // what starving somebody costs while climbing
+constexpr double kStarved = 1;  // added to the score of an arrangement that starves a member
 // A split that is worse than this after the largest steps, or the later ones, gets no better.
 constexpr double kHopeless = 1.01, kHopelessLater = 0.995;
-// Moves that are predicted to leave somebody less than this part of the floor are not tried.
+// Moves that are predicted to leave a member less than this part of the floor are not tried.
 constexpr double kFloorMargin = 0.8;
 constexpr std::size_t kLeastMoves = 6;  // tried at each step size, or as many as there are members
 // Quotas are looked for in groups that are small enough: a candidate or two for each member.
 constexpr std::size_t kMostWithQuotas = 4;
-// Where parts of the device are so much better than all together, nobody is let ahead there, or
-// nothing tried that shares SMs.
+// Scores over all together below which no member is let ahead (kApart), and nothing that shares SMs
+// is tried (kFarApart).
 constexpr double kApart = 0.9, kFarApart = 0.75;
 constexpr std::uint32_t kSteps = 4;  // the largest step is the device over this, at most
 
@@ -222,7 +222,7 @@ void Search::propose_start() {
   if (least > space_.units) {
     for (Member& member : members_) member.least_units = 1;
   }
-  // What is left above everybody's least goes, unit by unit, to whoever is furthest below its
+  // Units left above each member's least go, one by one, to the member that is furthest below its
   // share.
   double shares = 0;
   std::uint32_t left = space_.units;
@@ -356,9 +356,9 @@ bool Search::leaves_room(const Arrangement& together) const {
   return true;
 }
 
-/// Together again, but whoever got least goes first. The hardware serves the blocks that came
-/// first, so a kernel of few blocks waits for one of many; that one may lose little by letting it
-/// through, and both are through at about the same time.
+/// Together again, but the member that got least goes first. The hardware serves the blocks that
+/// came first, so a kernel of few blocks waits for one of many. The other may lose little by
+/// letting it through; both are then through at about the same time.
 bool Search::propose_ahead() {
   if (slowest_ >= members_.size() || space_.alike) return false;
   Arrangement ahead = together_;

@@ -29,7 +29,8 @@ std::optional<KernelClass> class_of(const ProfileTable& profiles, KernelId kerne
 }
 
 bool TablePolicy::may_corun(const View& view, std::uint32_t a, std::uint32_t b) const {
-  // Who was here first is the running kernel, the row; the other is the newcomer.
+  // The session that became active first has the running kernel, the row; the other is the
+  // newcomer.
   const Time since_a = roster_[a].active_since, since_b = roster_[b].active_since;
   if (since_b < since_a || (since_b == since_a && b < a)) std::swap(a, b);
   const auto row = class_of(profiles_, roster_[a].launch.kernel, view.machine, settings_);

@@ -1,5 +1,9 @@
-// timeslice: one session at a time has the device for a quantum, in turn, weighted; higher
-// priorities strictly first. Running resizable work whose turn is over leaves the device.
+// TimeslicePolicy: one session at a time has the device for a quantum, times its weight; higher
+// priorities go strictly first. Running resizable work whose turn is over leaves the device.
+// Compare GPUScheduler (Garg, Kothapalli, Purini; HiPC 2017), whose micro-kernels are slate's
+// slices.
+//
+// Thread: none of its own; the caller serialises all calls (policy.h).
 #pragma once
 
 #include "scheduler/policy.h"
@@ -29,8 +33,8 @@ class TimeslicePolicy final : public Policy {
   Turns turns_;
 };
 
-/// Work outside of `roster`'s contenders that nobody can stop and that will last: launches then
-/// start beside it instead of waiting for its end.
+/// Whether a session that does not contend has work that cannot be resized and lasts longer than
+/// Settings::ahead. Launches then start beside it instead of waiting for its end.
 bool long_outsider(const View& view, Roster& roster, const Settings& settings);
 
 }  // namespace slate::scheduler

@@ -12,9 +12,9 @@ namespace slate::scheduler {
 namespace {
 constexpr std::uint32_t kNobody = ~0U;
 constexpr double kFarBehind = 1.5;  // quanta
-// Whoever has just started a launch may not have brought its next one yet: so long, and at most
-// half of what it has queued, its turn waits for it. Behind a long one nothing is queued: there it
-// is waited for with the device idle, which costs less than a turn of somebody else.
+// Longest time that a turn waits for the holder's next launch after it has started one, and at most
+// half of what it has queued. Behind a long launch nothing is queued: there the device is idle
+// meanwhile, which costs less than another session's turn.
 constexpr Milliseconds kComing{0.5}, kComingAfterLong{0.4};
 }  // namespace
 
@@ -44,8 +44,8 @@ bool Turns::has_price(const SessionView& session) const {
   return by_time(session) && profiles_.kernel(session.running.kernel).best_alone().known();
 }
 
-/// Until when nobody takes its turn from long work of which nothing is known: cut off before it
-/// shows any progress, it would stay unknown for ever.
+/// Time until which a turn of long work of unknown time is not ended: cut off before it shows any
+/// progress, it would stay unknown for ever.
 Time Turns::known_at(const Scene& scene, const SessionView& session) const {
   const bool unknown = by_time(session) && on_device(session) && !has_price(session);
   return unknown ? began_ + ticks(scene.rules.unknown_turn) : Time{};
@@ -70,13 +70,13 @@ bool Turns::wants(const Scene& scene, std::uint32_t index) const {
 
 std::uint32_t Turns::next(const Scene& scene, std::uint32_t after) const {
   std::uint32_t best = kNobody;
-  // Equals go round: whoever comes first behind the last holder.
+  // Equals take turns: the first one behind the last holder is next.
   const auto behind = [&](std::uint32_t i) {
     return i > after ? i - after : i + scene.view.sessions.size() - after;
   };
   for (const std::uint32_t i : scene.who) {
     const SessionView& session = scene.session(i);
-    // Who was left on a part of the device by another plan is to have all of it.
+    // A session that another plan left on a part of the device is to have all of it.
     const bool on_part = (by_time(session) || retreated(session)) &&
                          session.running.placement != scene.view.machine.whole();
     if (!session.waiting && !on_part) continue;
@@ -96,9 +96,9 @@ bool Turns::over(const Scene& scene, std::uint32_t holder) const {
   const bool started = scene.started(session.id);
   const bool idle = !session.waiting && !retreated(session) && !by_time(session) && !started &&
                     scene.view.now >= coming_until(scene, holder);
-  // Who has fallen far behind, as programs do that wait for each launch, goes at once. Where work
-  // was taken off the device, or would be, it has to be further behind, since changing places has
-  // its price; who waits for each launch need not pay for that.
+  // A session far behind goes at once, as programs do that wait for each launch. Where work was
+  // taken off the device, or would be, it has to be further behind, since the change has its price.
+  // A program that waits for each launch need not pay for that.
   const bool done = idle || budget_ <= 0;
   const bool goes_off = has_price(session);
   const double received = scene.roster[holder].received;
@@ -174,7 +174,7 @@ Turns::Served Turns::serve(Scene& scene, std::uint32_t index) {
   }
   if (!session.waiting) return by_time(session) ? Served::kEnough : Served::kNothing;
   const bool deep = scene.single && !scene.roster.may_be_preempted();
-  // Who waits for each launch waits for all that is queued before it.
+  // A program that waits for each launch waits for all that is queued before it.
   const bool hurries = std::ranges::any_of(
       scene.who, [&](std::uint32_t i) { return i != index && scene.roster[i].pauses; });
   const auto ahead = deep      ? settings_.ahead_alone
@@ -211,7 +211,7 @@ void Turns::decide(const View& view, Roster& roster, std::span<const std::uint32
   std::uint32_t holder = kNobody;
   for (const std::uint32_t i : who) {
     Slot& slot = roster[i];
-    // Nobody saves up turns while away.
+    // Turns are not saved up while a session is away.
     if (!slot.in_turns) slot.received = std::max(slot.received, received_);
     slot.in_turns = true;
     if (held_ && slot.id == holder_) holder = i;
@@ -219,7 +219,8 @@ void Turns::decide(const View& view, Roster& roster, std::span<const std::uint32
   for (std::size_t round = 0; round <= who.size(); ++round) {
     if (holder == kNobody || over(scene, holder)) {
       const std::uint32_t chosen = next(scene, holder == kNobody ? 0 : holder);
-      // Who has started in this call may have more, which the next call will show.
+      // A session that has started in this call may have more launches, which the next call will
+      // show.
       if (chosen == kNobody || scene.started(view.sessions[chosen].id)) break;
       holder = chosen;
       begin(scene, holder);
@@ -236,7 +237,7 @@ void Turns::decide(const View& view, Roster& roster, std::span<const std::uint32
   }
   retreat_others(scene, holder);
   if (scene.single) {
-    budget_ = 0;  // whoever comes has the next turn
+    budget_ = 0;  // a session that comes has the next turn
     received_ = std::max(received_, roster[holder].received);
   } else if (by_time(held) && budget_ > 0) {
     decisions.again = std::min(decisions.again, view.now + ticks(Milliseconds(budget_)));

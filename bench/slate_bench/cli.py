@@ -1,5 +1,6 @@
-"""The command line: slate-bench SUBCOMMAND. Exit status: 0; 1 something failed while it was measured (rows say what);
-2 a command line that makes no sense; 3 --max-minutes cut it short; 130 interrupted."""
+"""The command line: slate-bench SUBCOMMAND. Exit status: 0; 1 something failed while it was measured (rows say what),
+or a document is not what its files say; 2 a command line that makes no sense; 3 --max-minutes cut it short;
+130 interrupted."""
 
 import argparse
 import signal

@@ -1,14 +1,15 @@
-"""report: one self-contained HTML page, its pictures as PNG files, and the SQLite summary, from files of rows."""
+"""report: one self-contained HTML page, its pictures as PNG files, and the SQLite summary, from files of rows. Of a
+document (.md) it fills the marked regions with tables instead, from the files that the marks name."""
 
 import base64
 import html
 import io
 import os
 
-from . import findings, rows, summary
+from . import document, findings, rows, summary
 from .programs import UsageError
 
-HELP = "a page of figures and tables from rows"
+HELP = "a page of figures and tables from rows, or the tables of a document"
 
 STYLE = """body{font:15px/1.45 system-ui,sans-serif;max-width:1060px;margin:2em auto;padding:0 1em;color:#222}
 h1{font-size:1.6em}h2{font-size:1.2em;margin-top:2em;border-bottom:1px solid #ddd;padding-bottom:.2em}
@@ -19,7 +20,10 @@ img{max-width:100%}figcaption,.note{color:#666;font-size:13px}figure{margin:1em 
 
 
 def add_options(parser):
-    parser.add_argument("rows", nargs="+", metavar="ROWS", help="files that slate-bench wrote")
+    parser.add_argument("rows", nargs="+", metavar="FILE", help="files that slate-bench wrote; or documents, *.md")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; fail if a document is not what its files say"
+    )
     parser.add_argument(
         "--out", default="slate-bench-report", help="folder for the page and its pictures (%(default)s)"
     )
@@ -203,6 +207,15 @@ def add_alone(page, figures, tables, found, best):
 
 
 def run(arguments):
+    documents = [path for path in arguments.rows if path.endswith(".md")]
+    if documents == arguments.rows:
+        return max(document.run(path, arguments.check) for path in documents)
+    if documents or arguments.check:
+        raise UsageError("documents (*.md) and files of rows go apart, and --check is for documents")
+    return write_page(arguments)
+
+
+def write_page(arguments):
     try:
         found = rows.read(arguments.rows)
     except (OSError, ValueError) as error:

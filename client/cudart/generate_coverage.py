@@ -32,7 +32,7 @@ def demand_summary(defined):
     lacking = [(name, counts) for name, _, counts in rows if name not in defined]
     lines = ["Of the %d functions of cudart that programs of three public suites use, %d are there." %
              (len(rows), len(rows) - len(lacking)),
-             "Known is only how many programs call a function, or any of a group of functions; hence the lower bounds.", "",
+             "It is only known how many programs call a function, or any of a group. Hence the lower bounds.", "",
              "| suite | programs | have every function of cudart that they call |", "|---|---|---|"]
     for suite, title in SUITES.items():
         without = 0
@@ -72,14 +72,16 @@ def document(header, defined):
         sys.exit("coverage_notes.txt has lines that say nothing: " + " ".join(notes.stale(defined)))
     count = {state: sum(1 for s, _ in states.values() if s == state) for state in ("yes", "partial", "absent")}
     lines = ["# Coverage of the CUDA runtime", "",
-             "Written by `client/cudart/generate_coverage.py` (target `slate_coverage`) from the symbols of libslate; a test",
-             "compares. All %d names of CUDA 13.0's `libcudart.so.13` resolve, with their variants for per-thread default" %
+             "Written by `client/cudart/generate_coverage.py` (target `slate_coverage`) from the symbols of libslate. A test",
+             "compares. All %d names of CUDA 13.0's `libcudart.so.13` resolve. Variants for per-thread default streams" %
              len(exports),
-             "streams (`_ptsz`, `_ptds`), which share a line here: %d functions, of which %d are there, %d with limits," %
-             (len(states), count["yes"], count["partial"]),
-             "and %d are absent: those return `cudaErrorNotSupported`, say so once on stderr, and are counted by slated" %
-             count["absent"],
-             "(`slatectl status`).", "", "## What programs use", ""]
+             "(`_ptsz`, `_ptds`) share a line here.", "",
+             "| of %d functions | number |" % len(states), "|---|---|",
+             "| there | %d |" % count["yes"], "| there, with limits | %d |" % count["partial"],
+             "| absent | %d |" % count["absent"], "",
+             "An absent function returns `cudaErrorNotSupported` and says so once on stderr. slated counts its calls",
+             "(`slatectl status`). All limits of slate: [limitations](limitations.md).", "",
+             "## What programs use", ""]
     lines += demand_summary(defined)
     for topic, names in by_topic.items():
         lines += ["", "## " + topic, "", "| function | state | |", "|---|---|---|"]

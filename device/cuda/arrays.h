@@ -1,5 +1,6 @@
-// Arrays, textures and surfaces of CudaDevice. New arrays are filled with zeros, and waited for:
-// the driver hands out memory as the last owner, perhaps another client, left it. Any thread.
+// Arrays, textures and surfaces of CudaDevice. A new array is filled with zeros, and the call waits
+// for that: the driver hands out memory as its last owner, perhaps another client, left it. Copies
+// between arrays are here; other copies are work.cc. Thread: any.
 #pragma once
 
 #include <memory>
@@ -18,18 +19,18 @@ namespace slate::cuda {
 struct CudaArray {
   ArraySpec spec;
   CUmipmappedArray mipmapped = nullptr;  // null unless spec.levels > 0
-  std::vector<CUarray> levels;           // one at least; of `mipmapped`, if there is that
+  std::vector<CUarray> levels;           // at least one; owned by `mipmapped` if that is not null
 };
 
 class Arrays {
  public:
-  /// Requires: both outlive it.
+  /// Requires: `context` and `space` outlive it.
   Arrays(Context& context, AddressSpace& space) : context_(context), space_(space) {}
   Arrays(const Arrays&) = delete;
   Arrays& operator=(const Arrays&) = delete;
   ~Arrays();
 
-  // As in device::Device.
+  // As the methods of device::Device of the same names.
   Result<device::Array> create(const ArraySpec& spec);
   void destroy(device::Array array);
   Result<device::Texture> create_texture(const TextureSpec& spec);
@@ -40,23 +41,26 @@ class Arrays {
                     CUstream stream);
 
  private:
-  /// Where zeros are copied from.
+  /// Device memory that holds zeros, from which arrays are cleared.
   struct Zeros {
     device::AddressRange range;
     CUstream stream = nullptr;
   };
 
   const Driver& driver() const { return context_.driver(); }
+  /// Allocates the array's levels.
   Result<void> make(CudaArray& array);
   void unmake(const CudaArray& array);
+  /// Fills all levels with zeros and waits for that.
   Result<void> clear(const CudaArray& array);
   Result<void> clear_level(const CudaArray& array, std::uint32_t level);
   Result<void> make_zeros();
+  /// What the driver is told of a texture's resource.
   Result<CUDA_RESOURCE_DESC> resource_of(const TextureResource& resource) const;
 
   Context& context_;
   AddressSpace& space_;
-  std::mutex mutex_;  // one array is cleared at a time
+  std::mutex mutex_;  // guards zeros_: one array is cleared at a time
   std::optional<Zeros> zeros_;
 };
 

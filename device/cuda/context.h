@@ -1,6 +1,6 @@
-// Context: the GPU's primary context, made current on whichever thread calls, and the one place
-// where the driver's answers become Results and a fault becomes `lost`. Owns the context, nothing
-// made in it. Any thread.
+// Context: the GPU's primary context, made current on every thread that calls. It is the one place
+// where the driver's answers become Results and a fault sets lost(). It owns the context, but
+// nothing made in it. Thread: any.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,8 @@ namespace slate::cuda {
 
 class Context {
  public:
-  /// Requires: `driver` has been initialised. kInvalidValue when there is no GPU `ordinal`.
+  /// Retains the primary context of GPU `ordinal`. Requires: `driver` has been initialised. Errors:
+  /// kInvalidValue when there is no such GPU.
   static Result<std::unique_ptr<Context>> open(const Driver& driver, int ordinal);
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -26,21 +27,23 @@ class Context {
   CUdevice device() const { return device_; }
   CUcontext handle() const { return context_; }
   const DeviceInfo& info() const { return info_; }
+  /// Value of a device attribute.
   int attribute(CUdevice_attribute which) const { return info_.attributes[which]; }
 
-  /// The nearest priority that this GPU knows.
+  /// The nearest priority that this GPU knows; a smaller number goes first.
   int clamp_priority(int priority) const;
-  /// Launches may say how an SM's memory is to be parted.
+  /// Whether a launch may say how an SM's memory is divided.
   bool has_launch_carveouts() const { return info_.driver_version >= 12080; }
-  /// The next one that goes first, or that one if there is none.
+  /// The priority one step ahead of `priority`; `priority` if it is the highest.
   int priority_ahead_of(int priority) const { return clamp_priority(priority - 1); }
   int lowest_priority() const { return lowest_priority_; }
   int highest_priority() const { return highest_priority_; }
 
-  /// True for ever once any call has answered with a fault.
+  /// Whether any call has answered with a fault: then every later call fails.
   bool lost() const { return lost_.load(std::memory_order_acquire); }
 
   /// Calls the driver with this context current: `context.call(driver.cuMemRelease, handle)`.
+  /// Errors: as error_code() translates them.
   template <typename... Parameters>
   Result<void> call(const Entry<CUresult(Parameters...)>& entry,
                     std::type_identity_t<Parameters>... arguments) {
@@ -50,7 +53,7 @@ class Context {
     return std::unexpected<Error>(failure(result, entry.name));
   }
 
-  /// The same for callers to whom some failures are answers. They must hand the others to
+  /// As call(), for callers that expect some failures. Requires: all other failures are handed to
   /// failure().
   template <typename... Parameters>
   CUresult attempt(const Entry<CUresult(Parameters...)>& entry,
@@ -60,22 +63,24 @@ class Context {
     return entry(arguments...);
   }
 
-  /// The Error for a failed call; notes a fault.
+  /// The Error of a failed call. Sets lost() if the failure is a fault.
   Error failure(CUresult result, const char* call);
 
  private:
   Context(const Driver& driver, CUdevice device);
 
+  /// Makes the context current on this thread, if it is not.
   CUresult make_current();
   Result<void> retain();
   void read_info();
 
   const Driver driver_;
   const CUdevice device_;
-  const std::uint64_t
-      generation_;  // tells this context from every other of the process, past ones included
+  /// Number of this context: differs from those of all other contexts of the process, past ones
+  /// included.
+  const std::uint64_t generation_;
   CUcontext context_ = nullptr;
-  int lowest_priority_ = 0;  // numerically the greater one
+  int lowest_priority_ = 0;  // the numerically greatest
   int highest_priority_ = 0;
   std::atomic<bool> lost_ = false;
   DeviceInfo info_{};

@@ -1,7 +1,9 @@
-// CudaDevice: device::Device on the driver API. Private to device/cuda and its tests; everyone else
-// comes in through cuda_device.h. cuda_device.cc holds its life, modules, streams and events,
-// work.cc its launches, copies and fills. Handles are the driver's own pointers, but for streams,
-// which have their graphs beside them, and are not looked up: the engine owns them.
+// CudaDevice: device::Device on the driver API. Private to device/cuda and its tests; other code
+// uses cuda_device.h. cuda_device.cc has its life, modules, streams and events, work.cc its
+// launches, copies and fills.
+// Handles are the driver's own pointers, and are not looked up: the engine owns them. Only stream
+// handles point to a CudaStream.
+// Thread: any, as for device::Device.
 #pragma once
 
 #include <atomic>
@@ -27,12 +29,13 @@ namespace slate::cuda {
 struct CudaStream {
   CUstream stream = nullptr;
   int priority = 0;
-  std::unique_ptr<StreamGraphs> graphs;  // null: its launches are all made one by one
+  std::unique_ptr<StreamGraphs> graphs;  // null: launches are made one by one
 };
 
 class CudaDevice final : public device::Device {
  public:
-  /// Requires: `driver` has been initialised.
+  /// Requires: `driver` has been initialised. `assembler`: path of a ptxas; empty: searched for.
+  /// Errors: as open_cuda_device().
   static Result<std::unique_ptr<device::Device>> open(const Driver& driver, int ordinal,
                                                       const std::string& assembler = {});
 
@@ -108,7 +111,7 @@ class CudaDevice final : public device::Device {
   Result<void> launch(const device::LaunchSpec& spec, device::Stream stream) override;
   Result<void> launch_row(std::span<const device::LaunchSpec> specs,
                           device::Stream stream) override;
-  /// Pageable host memory is allowed, but the driver may then copy before it returns.
+  /// As in device::Device; the driver may copy from pageable host memory before it returns.
   Result<void> copy_to_device(device::Address to, std::uint64_t to_pitch, const void* from,
                               std::uint64_t from_pitch, device::Shape shape,
                               device::Stream stream) override;
@@ -128,34 +131,43 @@ class CudaDevice final : public device::Device {
              const std::string& assembler);
 
   const Driver& driver() const { return context_->driver(); }
+  /// Notes that work moves, for wait_for_progress(): it was given to the device, or has ended.
   void moved() { moved_ns_.store(now_ns(), std::memory_order_relaxed); }
+  /// Records an event on a partition's stream where the driver refuses to record it plainly.
   Result<void> record_on_partition(device::Event event, device::Stream stream, CUresult refusal);
   std::uint64_t max_pitch() const;
+  /// Errors: kInvalidConfiguration for a grid or block beyond the device's limits.
   Result<void> check_configuration(const device::LaunchSpec& spec) const;
+  /// Launches without a graph.
   Result<void> launch_plain(const device::LaunchSpec& spec, device::Stream stream);
+  /// The handle of a new stream.
   device::Stream keep(CUstream stream, int priority, std::unique_ptr<StreamGraphs> graphs);
   CUresult launch_extended(const device::LaunchSpec& spec, device::Stream stream, void** extra);
   Result<void> copy_rectangle(const CUDA_MEMCPY2D& copy, device::Stream stream);
 
   std::unique_ptr<Context> context_;
-  std::unique_ptr<AddressSpace> space_;  // after context_: goes first
-  Arrays arrays_;                        // likewise
-  Partitions partitions_;                // likewise
-  WatchedEvents watched_;                // likewise
-  LaunchGraphs graphs_;                  // likewise
+  // All of these use context_, so they are declared behind it.
+  std::unique_ptr<AddressSpace> space_;
+  Arrays arrays_;
+  Partitions partitions_;
+  WatchedEvents watched_;
+  LaunchGraphs graphs_;
   const Ptxas assembler_;
 
-  std::atomic<std::int64_t> moved_ns_ = 0;  // when something last moved, for wait_for_progress()
-  std::atomic<std::uint64_t> host_window_used_ = 0;  // addresses given out by map_host()
-  std::mutex limits_mutex_;                          // between looking and raising
+  std::atomic<std::int64_t> moved_ns_ = 0;  // time of the last moved(), by now_ns()
+  /// Bytes of addresses that map_host() has given out.
+  std::atomic<std::uint64_t> host_window_used_ = 0;
+  std::mutex limits_mutex_;  // held from reading a limit to raising it
   std::mutex streams_mutex_;
   std::unordered_map<device::Stream, std::unique_ptr<CudaStream>> streams_;
 };
 
+/// The handle of a driver's object.
 template <typename Handle>
 Handle to_handle(const void* driver_object) {
   return static_cast<Handle>(reinterpret_cast<std::uintptr_t>(driver_object));
 }
+/// What a stream's handle points to.
 inline CudaStream& state(device::Stream stream) {
   return *reinterpret_cast<CudaStream*>(stream);
 }

@@ -1,7 +1,7 @@
 // Driver: the functions of libcuda.so.1 that slate calls, found by name at run time, and the one
-// table that turns a CUresult into an Error. Not the context and not the device: those are
-// context.h and cuda_device.h. A Driver is a plain value, immutable once loaded; any thread. Tests
-// fill one with functions of their own.
+// table that turns a CUresult into an Error. Not the context (context.h) and not the device
+// (cuda_device.h). A plain value, immutable once loaded; tests fill one with functions of their
+// own. Thread: any.
 #pragma once
 
 #include <cuda.h>
@@ -35,7 +35,8 @@
   F(cuMemcpy3DAsync) F(cuTexObjectCreate) F(cuTexObjectDestroy) F(cuSurfObjectCreate)             \
   F(cuSurfObjectDestroy)
 
-// Without these the device has fewer abilities, which say which function they lack.
+// Optional functions. Without one of them an ability of the device is missing; its Error names the
+// function.
 #define SLATE_CUDA_OPTIONAL_FUNCTIONS(F)                                                          \
   F(cuDeviceGetDevResource) F(cuDevSmResourceSplitByCount)                 \
   F(cuDevResourceGenerateDesc) F(cuGreenCtxCreate) F(cuGreenCtxDestroy) F(cuGreenCtxStreamCreate) \
@@ -52,12 +53,13 @@ namespace slate::cuda {
 template <typename Signature>
 struct Entry;
 
-/// One function of the driver together with the symbol's name, for messages.
+/// One function of the driver, with the symbol's name for messages.
 template <typename... Parameters>
 struct Entry<CUresult(Parameters...)> {
   CUresult (*function)(Parameters...) = nullptr;
   const char* name = "";
 
+  /// Whether the driver has the function.
   explicit operator bool() const { return function != nullptr; }
   CUresult operator()(std::type_identity_t<Parameters>... arguments) const {
     return function(arguments...);
@@ -71,22 +73,21 @@ struct Entry<CUresult(Parameters...)> {
 
 struct Driver {
   SLATE_CUDA_FUNCTIONS(SLATE_CUDA_MEMBER)
-  SLATE_CUDA_OPTIONAL_FUNCTIONS(SLATE_CUDA_MEMBER)  // may be null
+  SLATE_CUDA_OPTIONAL_FUNCTIONS(SLATE_CUDA_MEMBER)  // null where the driver lacks them
 };
 
 #undef SLATE_CUDA_MEMBER
 
 inline constexpr const char* kDriverLibrary = "libcuda.so.1";
 
-/// Opens the library, for good, and finds every function, the optional ones if they are there.
-/// kNotSupported, naming the library and what is missing, when that fails. Does not initialise the
-/// driver.
+/// Opens the library, for good, and finds all functions; optional ones may be missing. Does not
+/// initialise the driver. Errors: kNotSupported naming the library and what is missing.
 Result<Driver> load_driver(const char* library = kDriverLibrary);
 
-/// cuInit(). kUnavailable when it finds no usable GPU.
+/// Calls cuInit(). Errors: kUnavailable when the driver finds no usable GPU.
 Result<void> start_driver(const Driver& driver);
 
-/// kNotSupported, naming the function, when this driver lacks an optional one.
+/// Errors: kNotSupported naming the function, when this driver lacks it.
 template <typename Signature>
 Result<void> check_present(const Entry<Signature>& entry) {
   if (entry) return {};
@@ -94,9 +95,11 @@ Result<void> check_present(const Entry<Signature>& entry) {
               std::string("the GPU driver has no function ") + entry.name);
 }
 
+/// The ErrorCode for a failure of the driver.
 ErrorCode error_code(CUresult result);
 
-/// "cuMemCreate: CUDA_ERROR_OUT_OF_MEMORY (out of memory)". Requires: `result` is a failure.
+/// The Error of a failed call: "cuMemCreate: CUDA_ERROR_OUT_OF_MEMORY (out of memory)". Requires:
+/// `result` is a failure.
 Error describe(const Driver& driver, CUresult result, const char* call);
 
 }  // namespace slate::cuda

@@ -1,8 +1,11 @@
-// StreamGraphs: launches that a stream has again and again, one by one or several in a row, and
-// copies within the device, as graphs made once and launched with new parameters, which costs the
-// driver far less than each by itself (H200: 1.5 us instead of 3.4 for a launch, 0.2 us each for
-// sixteen in a row, 2 to 3 instead of 4 to 5 for a copy). LaunchGraphs: what the streams of a
-// context share. Any thread.
+// StreamGraphs: launches that a stream makes again and again, and copies within the device, as CUDA
+// graphs that are made once and launched with new parameters. That costs the driver less (H200):
+// - a launch 1.5 us instead of 3.4;
+// - a launch of sixteen in a row 0.2 us;
+// - a copy 2 to 3 us instead of 4 to 5.
+// LaunchGraphs: what the streams of one context share. Not the graphs of programs, which the client
+// plays.
+// Thread: any.
 #pragma once
 
 #include <array>
@@ -21,33 +24,35 @@ namespace slate::cuda {
 
 class StreamGraphs;
 
+/// Limits and forgets the graphs of all streams.
 class LaunchGraphs {
  public:
   /// Requires: `context` outlives it.
   explicit LaunchGraphs(Context& context);
-  /// Requires: no stream has any left.
+  /// Requires: no StreamGraphs are left.
   ~LaunchGraphs();
 
-  /// Makes as many as there may ever be, and destroys them: the driver keeps the memory. Where it
-  /// has to take more for a graph, that may wait until nothing runs on the device (H200: one in 20
-  /// to 60 that are made does). Requires: nothing runs there. Keeps the caller for about 50 ms.
+  /// Makes as many graphs as there may ever be, and destroys them: the driver keeps their memory.
+  /// Where the driver has to take more memory for a graph, it may wait until nothing runs on the
+  /// device (H200: for one in 20 to 60 graphs). Requires: nothing runs there. Takes about 50 ms.
   void fill();
-  /// False where the driver lacks what they need.
+  /// False where the driver lacks functions that graphs need.
   bool usable() const { return usable_; }
-  /// Drops those with functions of `module`, which is about to go; of null: all.
+  /// Destroys all graphs with functions of `module`, which is about to be unloaded; null: all
+  /// graphs.
   void forget(CUmodule module);
-  /// Makes no graphs with functions of `module`, until it is forgotten.
+  /// Makes no graphs with functions of `module`, until forget() is called for it.
   void leave_out(CUmodule module);
 
  private:
   friend StreamGraphs;
-  // A node keeps about 6 KiB of device memory.
+  // Most nodes of all graphs. A node takes about 6 KiB of device memory.
   static constexpr std::size_t kMostNodes = 4096;
 
   struct Made {
     CUgraph graph = nullptr;
     CUgraphExec executable = nullptr;
-    std::size_t nodes = 0;  // of kernels
+    std::size_t nodes = 0;  // kernel nodes
   };
 
   void destroy(const Made& graph);
@@ -55,52 +60,60 @@ class LaunchGraphs {
 
   Context& context_;
   const bool usable_;
-  std::atomic<std::size_t> nodes_{0};  // of all graphs
-  std::mutex mutex_;                   // first this one, then a stream's
+  std::atomic<std::size_t> nodes_{0};  // nodes of all graphs
+  std::mutex mutex_;                   // guards streams_; locked before a stream's mutex
   std::vector<StreamGraphs*> streams_;
-  std::mutex left_out_mutex_;  // behind all others
+  std::mutex left_out_mutex_;  // locked after all other mutexes
   std::unordered_set<CUmodule> left_out_;
 };
 
+/// The graphs of one stream.
 class StreamGraphs {
  public:
-  /// How many launches one graph may have. Fewer sizes find more of what was made before. Between
-  /// graphs the device pauses for longer than between kernels (H200: 1.4 us), so that one of a
-  /// single launch is good for launches that come by themselves only.
+  /// Numbers of launches that a graph may have. Few sizes find more of the graphs made before.
+  /// Between graphs the device pauses longer than between kernels (H200: 1.4 us). So a graph of one
+  /// launch is used only for launches that come singly.
   static constexpr std::array<std::size_t, 3> kSizes{16, 4, 1};
 
-  /// Requires: `all` is usable, and outlives it; `priority` is the stream's.
+  /// Requires: `all` is usable and outlives it; `priority` is the stream's.
   StreamGraphs(LaunchGraphs& all, CUstream stream, int priority);
   StreamGraphs(const StreamGraphs&) = delete;
   StreamGraphs& operator=(const StreamGraphs&) = delete;
   ~StreamGraphs();
 
-  /// Tells apart what one graph cannot be launched as.
+  /// Hash of everything about a launch that a graph cannot change cheaply.
   static std::uint64_t shape_hash(const device::LaunchSpec& spec);
-  /// Launches as many as there is one graph for, from the first on, and says how many. None when
-  /// there is no graph of such launches, or the driver refused it: who launches one by one is told
-  /// why. `position` is the first one's in its row: graphs begin at multiples of their size, so
-  /// that rows without any are soon through.
-  /// Requires: none is cooperative or has clusters; `hashes` are their shape_hash().
+  /// Launches as many of `specs`, from the first on, as one graph has. Returns how many: 0 when
+  /// there is no such graph, or the driver refused it. The caller then launches one by one and gets
+  /// the error.
+  /// `position` is that of the first launch in its row. Graphs begin at multiples of their size
+  /// only, so that rows without graphs are soon done.
+  /// Requires: no launch is cooperative or has clusters; `hashes` are the launches' shape_hash().
   std::size_t launch(std::span<const device::LaunchSpec> specs,
                      std::span<const std::uint64_t> hashes, std::size_t position);
 
+  /// Most bytes of a copy().
   static constexpr std::uint64_t kMostCopied = 16 << 20;
-  /// Copies within the device's own memory; false as for launch().
-  /// Requires: at most kMostCopied bytes, and not 0.
+  /// Copies within the device's memory by a graph. Returns false when there is no graph, or the
+  /// driver refused it. Requires: 1 to kMostCopied bytes.
   bool copy(device::Address to, device::Address from, std::uint64_t bytes);
 
  private:
   friend LaunchGraphs;
   struct Graph;
 
+  /// Launches all of them by one graph; false if there is none.
   bool launch_all(std::span<const device::LaunchSpec> specs, std::uint64_t hash);
   Graph* find(std::span<const device::LaunchSpec> specs, std::uint64_t hash);
+  /// Counts a sighting; true once the shapes came often enough to make a graph.
   bool is_worth_making(std::uint64_t hash);
+  /// Makes no more graphs of these shapes, as long as they are remembered.
   void refuse(std::uint64_t hash);
+  /// Drops graphs that were not launched lately, until there is room for one of so many nodes.
   bool make_room(std::size_t nodes);
   Graph* make(std::span<const device::LaunchSpec> specs, std::uint64_t hash);
   bool add_node(Graph& graph, const device::LaunchSpec& spec);
+  /// Changes the parameters that are not what they were the last time.
   bool set_parameters(Graph& graph, std::span<const device::LaunchSpec> specs);
   bool set_copy(const CUDA_MEMCPY3D& copy);
   void drop(std::size_t index);
@@ -113,15 +126,16 @@ class StreamGraphs {
 
   std::mutex mutex_;  // guards what follows
   std::vector<std::unique_ptr<Graph>> graphs_;
-  std::vector<std::uint64_t> hashes_;  // of the shapes of each
+  std::vector<std::uint64_t> hashes_;  // hash of each graph's shapes
+  /// Calls of launch(): the clock by which graphs are old.
   std::uint64_t launches_ = 0;
   struct Copy {
     LaunchGraphs::Made made;
     CUgraphNode node = nullptr;
-    CUDA_MEMCPY3D parameters{};  // as they were set last
+    CUDA_MEMCPY3D parameters{};  // as set last
   } copy_;
-  std::uint32_t copies_ = 0;  // up to kWorthMaking, or kRefused
-  /// Shapes seen lately, and how often; each has one place.
+  std::uint32_t copies_ = 0;  // copies seen, up to kWorthMaking; or kRefused
+  /// Shapes seen lately, with their number; each hash has one place.
   struct Sighting {
     std::uint64_t hash = 0;
     std::uint32_t count = 0;

@@ -1,6 +1,6 @@
-// AddressSpace: reserved ranges of device addresses and the physical memory behind them. Knows
-// which handle backs which range; not who owns what (the engine does), and not the copies
-// (work.cc). Any thread.
+// AddressSpace: reserved ranges of device addresses and the physical memory behind them. It knows
+// which handle backs which range. It does not know owners, which the engine does, and makes no
+// copies (work.cc). Thread: any.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,11 @@ class AddressSpace {
   /// Gives back everything still mapped or reserved. Requires: no unfinished work touches it.
   ~AddressSpace();
 
-  // As in device::Device.
+  // As the methods of device::Device of the same names.
   std::uint64_t granularity() const { return granularity_; }
   Result<device::Address> reserve(std::uint64_t bytes);
   void unreserve(device::AddressRange range);
-  /// Waits until the new memory has been filled with zeros.
+  /// Returns when the new memory has been filled with zeros.
   Result<void> map(device::AddressRange range);
   Result<void> map_again(device::AddressRange range, device::Address mapped);
   Result<void> unmap(device::AddressRange range);
@@ -35,20 +35,21 @@ class AddressSpace {
  private:
   struct Mapping {
     std::uint64_t bytes;
-    CUmemGenericAllocationHandle handle;  // of all mappings of the same memory
+    CUmemGenericAllocationHandle handle;  // same for all mappings of one memory
   };
 
   explicit AddressSpace(Context& context) : context_(context) {}
 
   CUmemAllocationProp properties() const;
   bool is_granular(device::AddressRange range) const;
+  /// Maps the handle's memory at the range. `fresh`: also fills it with zeros, and waits for that.
   Result<void> back(device::AddressRange range, CUmemGenericAllocationHandle handle, bool fresh);
   Result<void> clear(device::AddressRange range);
 
   Context& context_;
   std::uint64_t granularity_ = 0;
-  CUstream stream_ =
-      nullptr;  // fills new memory; of the highest priority, so that no client's kernel delays it
+  /// Stream that fills new memory, of the highest priority: no client's kernel delays it.
+  CUstream stream_ = nullptr;
 
   std::mutex mutex_;
   std::map<device::Address, Mapping> mapped_;              // guarded by mutex_

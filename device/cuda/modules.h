@@ -1,5 +1,6 @@
-// Modules and functions on the driver: loading with the assembler's words in the error, and what a
-// function says of itself. Keeps nothing: a handle is the driver's own pointer. Any thread.
+// Modules and functions on the driver: loading, with the assembler's words in the error, and what
+// the driver says about a function. It keeps no state: a handle is the driver's own pointer.
+// Thread: any.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,7 @@
 
 namespace slate::cuda {
 
-// As in device::Device.
+// As the methods of device::Device of the same names.
 Result<CUmodule> load_module(Context& context, device::ImageKind kind,
                              std::span<const std::byte> image);
 Result<CUfunction> find_function(Context& context, CUmodule module, const std::string& name);

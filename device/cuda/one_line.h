@@ -1,4 +1,5 @@
-// An assembler's log on one line, because an Error's message is one sentence. Pure.
+// Puts an assembler's log on one line, because an Error's message is one sentence. A pure function.
+// Thread: any.
 #pragma once
 
 #include <string>
@@ -6,7 +7,7 @@
 
 namespace slate::cuda {
 
-/// Lines are joined by "; ", empty ones left out.
+/// The lines of `log` joined by "; ", without empty ones.
 inline std::string one_line(std::string_view log) {
   std::string text;
   for (const char c : log) {

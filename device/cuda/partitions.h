@@ -1,12 +1,15 @@
-// Partitions: groups of SMs as green contexts. A partition joins some units. The SMs of a unit lie
-// far apart where the driver allows it: neighbours, of one GPC, share its way to the memory, and
-// eight of them take all of it (H200: 32 SMs read 0.82 of what all of them read, 0.95 when spread).
-// No cluster of blocks may fit on such a partition. Where the driver does not cut so finely, units
-// are the smallest groups it makes, which clusters fit on, and what is left over. A green
-// context shares the primary context's functions, events and memory and is never made current: only
-// its streams are used. Any thread; one at a time is let in, because the driver does not lock a
-// green context. Once a module with dynamic parallelism is loaded, kernels of every partition may
-// use two SMs more (cuda.h).
+// Partitions: ranges of units of SMs as green contexts. It makes partitions and their streams; it
+// does not choose them (the scheduler does).
+// - The SMs of a unit lie far apart where the driver allows it. Neighbours, of one GPC, share its
+//   way to the memory, and eight of them saturate it (H200: 32 SMs read 0.82 of what all of them
+//   read, 0.95 when spread). No cluster of blocks may fit on such a partition.
+// - Where the driver does not cut so finely, units are the smallest groups that it makes, on which
+//   clusters fit, and what is left over.
+// - A green context shares the primary context's functions, events and memory, and is never made
+//   current: only its streams are used.
+// - Once a module with dynamic parallelism is loaded, kernels of every partition may use two SMs
+//   more (cuda.h).
+// Thread: any. Calls are serialised, because the driver does not lock a green context.
 #pragma once
 
 #include <cstdint>
@@ -24,49 +27,58 @@ namespace slate::cuda {
 
 class Partitions {
  public:
+  /// Numbers of the SMs of each unit.
   using Units = std::vector<std::vector<std::uint32_t>>;
 
   /// Requires: `context` outlives it.
   explicit Partitions(Context& context) : context_(context) {}
   Partitions(const Partitions&) = delete;
   Partitions& operator=(const Partitions&) = delete;
-  /// Destroys those that are left. Requires: as destroy().
+  /// Destroys the partitions that are left. Requires: as destroy().
   ~Partitions();
 
-  // As in device::Device.
+  // As the methods of device::Device of the same names.
   Result<Units> units();
   Result<CUgreenCtx> create(std::uint32_t first_unit, std::uint32_t unit_count);
   void destroy(CUgreenCtx green);
-  /// kInvalidHandle for a partition that there is not.
+  /// A stream of the partition; the nearest priority that the GPU knows. Errors: kInvalidHandle for
+  /// a partition that does not exist.
   Result<CUstream> create_stream(CUgreenCtx green, int priority);
 
  private:
-  /// The device in parts, of one split: the driver joins no others.
+  /// The device in parts of one split: the driver joins parts of one split only.
   struct Cut {
     std::vector<CUdevResource> parts;
-    std::vector<std::size_t> ends;  // of each unit, in parts
-    bool has_remainder = false;     // the last part is what no group was left of
+    std::vector<std::size_t> ends;  // index in `parts` behind the last part of each unit
+    bool has_remainder = false;     // whether the last part is what was left for no group
   };
 
-  // All with mutex_ held.
+  // Requires: mutex_, for all of these.
   Result<void> ensure_units();
   Result<Units> find_units();
+  /// Runs the probe on each unit of `cut_` to find its SMs.
   Result<Units> look_at_units();
+  /// A split into the smallest groups that the driver makes, each a unit.
   Result<Cut> smallest_groups();
+  /// Units of the same size from pairs of SMs all over the device.
   Result<Cut> spread(const Cut& groups);
+  /// A split into groups of `size` SMs, or the next size that the driver makes.
   Result<Cut> split(unsigned int size, unsigned int flags);
   std::span<CUdevResource> parts_of(std::uint32_t first, std::uint32_t count);
   Result<CUgreenCtx> make_green(std::span<CUdevResource> parts);
+  /// A green context of the units, in the first way that this driver knows.
   Result<CUgreenCtx> join(std::uint32_t first, std::uint32_t count);
+  /// The units as one group of another split, if that has the same SMs.
   Result<CUgreenCtx> carve(std::uint32_t first, std::uint32_t count);
   Result<CUstream> make_stream(CUgreenCtx green, int priority);
+  /// Numbers of the SMs that the green context has, measured.
   Result<std::vector<std::uint32_t>> sms_of(SmProbe& probe, CUgreenCtx green, std::uint32_t count);
   std::vector<std::uint32_t> sms_of_units(std::uint32_t first, std::uint32_t count) const;
   void destroy_green(CUgreenCtx green);
 
   Context& context_;
   std::mutex mutex_;
-  std::optional<Error> refusal_;  // why this device cannot be partitioned, once that is known
+  std::optional<Error> refusal_;  // why this device cannot be partitioned, once known
   CUdevResource whole_{};
   Cut cut_;
   Units units_;  // empty until found

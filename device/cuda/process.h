@@ -1,6 +1,6 @@
-// Running a program to its end: no shell, no descriptor of ours, a time limit, its words kept. For
-// a process of many threads that holds a CUDA context, which must never fork by itself. Any thread;
-// the caller waits.
+// Runs a program to its end: no shell, no inherited descriptor, a time limit, its output kept. For
+// a process of many threads that holds a CUDA context, which must never fork by itself. Thread:
+// any; the caller waits.
 #pragma once
 
 #include <chrono>
@@ -13,11 +13,13 @@
 
 namespace slate::cuda {
 
-/// A directory of our own (0700) below the system's temporary one, removed with all that is in it.
+/// A directory of our own (0700) below the system's temporary one; destruction removes it with all
+/// that is in it.
 class WorkDirectory {
  public:
+  /// Errors: kIo.
   static Result<WorkDirectory> make();
-  /// Removes what killed processes of this user left: such directories older than an hour.
+  /// Removes directories older than an hour that killed processes of this user left.
   static void remove_leftovers();
   WorkDirectory(WorkDirectory&& other) noexcept : path_(std::exchange(other.path_, {})) {}
   WorkDirectory& operator=(WorkDirectory&&) = delete;
@@ -31,20 +33,21 @@ class WorkDirectory {
   std::filesystem::path path_;  // empty once moved from
 };
 
+/// How a program ended.
 struct Ended {
   int status = 0;     // as of waitpid()
-  std::string words;  // the first 8 KiB of what it wrote to stdout and stderr
+  std::string words;  // the first 8 KiB of stdout and stderr
 };
 
-/// Runs `program` (a path) with `arguments` in a process group of its own. What it says goes by way
-/// of the file `words`, which must not be there yet. When `limit` is over the whole group is
-/// killed, and that is kIo, as is a program that cannot be started. After `most_cpu` of processor
-/// time, in whole seconds, the system ends it by SIGXCPU.
+/// Runs `program` (a path) with `arguments` in a process group of its own, and waits for its end.
+/// Its output goes through the file `words`, which must not exist. After `limit` the whole group is
+/// killed. After `most_cpu` of processor time, rounded up to seconds, the system ends it by
+/// SIGXCPU. Errors: kIo when it cannot be started or `limit` has passed.
 Result<Ended> run_program(const std::string& program, std::span<const std::string> arguments,
                           const std::filesystem::path& words, std::chrono::milliseconds limit,
                           std::chrono::milliseconds most_cpu);
 
-/// All of a file. kIo when it cannot be read.
+/// The contents of a file, up to `most_bytes`. Errors: kIo when it cannot be read.
 Result<std::string> read_file(const std::filesystem::path& path,
                               std::size_t most_bytes = std::string::npos);
 

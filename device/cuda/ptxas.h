@@ -1,6 +1,6 @@
 // Ptxas: the toolkit's assembler, run as a process, for machine code that can be kept. The driver
-// has the same one inside but gives its code out only as relocatable code, which can use more
-// registers and be slower. Any thread.
+// has the same assembler inside, but returns only relocatable code, which can use more registers
+// and be slower. Thread: any; the caller waits.
 #pragma once
 
 #include <chrono>
@@ -17,36 +17,38 @@
 namespace slate::cuda {
 
 struct PtxasSettings {
-  std::string path;                 // empty: find_ptxas() looks for it
-  int major = 0, minor = 0;         // compute capability to compile for
-  std::int32_t driver_version = 0;  // 13000: the driver that will load the code
-  /// Of one compilation, whatever else the machine has to do; under half an hour.
+  std::string path;          // empty: find_ptxas() searches for it
+  int major = 0, minor = 0;  // compute capability to compile for
+  /// Version of the driver that will load the code: 13000 for CUDA 13.0.
+  std::int32_t driver_version = 0;
+  /// Longest time of one compilation, however busy the machine is; below half an hour.
   std::chrono::milliseconds most_wait = std::chrono::minutes(10);
 };
 
-/// `configured` if that is not empty, else the first of $CUDA_HOME/bin, $PATH (absolute entries)
-/// and /usr/local/cuda/bin that has a ptxas. kNotSupported if there is none.
+/// Returns `configured` if it is not empty, else the first of $CUDA_HOME/bin, $PATH (absolute
+/// entries) and /usr/local/cuda/bin that has a ptxas. Errors: kNotSupported if there is none.
 Result<std::string> find_ptxas(const std::string& configured);
 
-/// "sm_90" for a device of 9.0, or "sm_90a" where that is the kind of target that `ptx` names.
+/// Returns "sm_90" for a device of 9.0, or "sm_90a" if `ptx` names a target of that kind.
 std::string architecture_for(std::string_view ptx, int major, int minor);
 
 class Ptxas {
  public:
-  /// Starts nothing: the assembler is looked for when it is first needed.
+  /// Starts nothing: the assembler is searched for when it is first needed.
   explicit Ptxas(PtxasSettings settings) : settings_(std::move(settings)) {}
   Ptxas(const Ptxas&) = delete;
   Ptxas& operator=(const Ptxas&) = delete;
 
-  /// What its code depends on besides the text: the assembler's own version and the options. Asked
-  /// once. kNotSupported, with the reason, where no assembler is of use: there is none, it does not
-  /// say its version, or its CUDA is a major version that the driver is too old for.
+  /// What the code depends on besides the text: the assembler's version and the options. Asked
+  /// once. Errors: kNotSupported, with the reason, where no assembler is usable: there is none, it
+  /// does not state its version, or its CUDA is a major version that the driver is too old for.
   Result<std::string> identity() const;
 
-  /// A cubin. kInvalidPtx with the assembler's words where it refuses the text, kLimit where it
-  /// takes more than `most_cpu` of processor time, kIo where it cannot be run or has so little of a
-  /// processor that it takes `most_wait`, kInternal where it crashes or writes no code, and as
-  /// identity(). Requires: no NUL in `ptx`.
+  /// Returns a cubin. Requires: no NUL in `ptx`. Errors: those of identity(), and
+  /// - kInvalidPtx with the assembler's words: it refuses the text;
+  /// - kLimit: it took more than `most_cpu` of processor time;
+  /// - kIo: it cannot be run, or `most_wait` has passed;
+  /// - kInternal: it crashed or wrote no code.
   Result<std::vector<std::byte>> compile(
       std::string_view ptx, std::chrono::milliseconds most_cpu = std::chrono::minutes(10)) const;
 
@@ -56,6 +58,7 @@ class Ptxas {
     std::string identity;
   };
   const Result<Program>& program() const;
+  /// Searches for the assembler and asks for its version.
   Result<Program> look() const;
 
   const PtxasSettings settings_;

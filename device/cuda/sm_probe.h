@@ -1,5 +1,5 @@
-// SmProbe: finds out which SMs a stream runs on, by a kernel that writes down its %smid. The driver
-// tells how many SMs a group of them has, but not which. Not thread-safe.
+// SmProbe: finds the SMs that a stream runs on, by a kernel that stores its %smid. The driver says
+// how many SMs a group has, but not which. Thread: one at a time.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace slate::cuda {
 
 class SmProbe {
  public:
-  /// Requires: `context` outlives it.
+  /// Loads the kernel. Requires: `context` outlives it.
   static Result<SmProbe> make(Context& context);
   SmProbe(SmProbe&& other) noexcept;
   SmProbe(const SmProbe&) = delete;
@@ -21,10 +21,10 @@ class SmProbe {
   SmProbe& operator=(SmProbe&&) = delete;
   ~SmProbe();
 
-  /// The SMs that the stream's blocks run on, in rising order: launches until there are `count`,
-  /// and waits for the launches. kOutOfResources when there are fewer after many tries, because
-  /// other work leaves no room on the others; kNotSupported when there are more. Requires: the
-  /// stream is empty.
+  /// Returns the SMs that the stream's blocks run on, in rising order. Launches until `count` are
+  /// found, and waits for the launches. Requires: the stream is empty. Errors:
+  /// - kOutOfResources: fewer after many tries, because other work leaves no room on the others;
+  /// - kNotSupported: more than `count`.
   Result<std::vector<std::uint32_t>> find(CUstream stream, std::uint32_t count);
 
  private:
@@ -35,7 +35,7 @@ class SmProbe {
   Context* context_;
   CUmodule module_;
   CUfunction function_ = nullptr;
-  device::AddressRange seen_;  // one word per SM number, not 0 once a block ran there
+  device::AddressRange seen_;  // one word for each SM number; not 0 once a block ran there
 };
 
 }  // namespace slate::cuda

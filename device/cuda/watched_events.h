@@ -1,5 +1,5 @@
-// WatchedEvents: events that the host sees reached without asking the driver, whose calls would
-// hold up those that launch. Each is a word of host memory that a stream writes. Any thread.
+// WatchedEvents: events that the host sees without a call of the driver, which would hold up
+// threads that launch. Each is a word of host memory that a stream writes. Thread: any.
 #pragma once
 
 #include <atomic>
@@ -19,17 +19,18 @@ class WatchedEvents {
   explicit WatchedEvents(Context& context) : context_(context) {}
   WatchedEvents(const WatchedEvents&) = delete;
   WatchedEvents& operator=(const WatchedEvents&) = delete;
-  /// Requires: no stream is to write any more, or the context is lost.
+  /// Requires: no stream is still to write, or the context is lost.
   ~WatchedEvents();
 
-  /// kNotSupported where the driver or the GPU has no such writes.
+  /// Errors: kNotSupported where the driver or the GPU lacks such writes.
   Result<device::Event> create();
-  /// Requires: not recorded, or reached, or the context is lost.
+  /// Requires: the event was never recorded, or was reached, or the context is lost.
   void destroy(device::Event event);
   Result<void> record(device::Event event, CUstream stream);
+  /// Whether the event was reached; true if it was never recorded. Errors: a fault of the device.
   Result<bool> query(device::Event event);
 
-  /// Whether the handle is one of ours; those of the driver are pointers, and even.
+  /// Whether the handle is a watched event. The driver's handles are pointers, and even.
   static bool is_one(device::Event event) { return (static_cast<std::uint64_t>(event) & 1) != 0; }
 
  private:
@@ -37,17 +38,21 @@ class WatchedEvents {
   static_assert(sizeof(Word) == sizeof(std::uint64_t) && Word::is_always_lock_free);
   struct Slot {
     Word* word;              // written by the GPU
-    std::uint64_t recorded;  // what it will be
+    std::uint64_t recorded;  // value of `word` once the event is reached
   };
 
+  /// Adds a block of words. Requires: mutex_.
   Result<void> grow();
   Slot& slot_of(device::Event event) {
     return *reinterpret_cast<Slot*>(static_cast<std::uint64_t>(event) & ~std::uint64_t{1});
   }
+  /// Asks the driver for a fault, at most once every millisecond: a fault keeps words from being
+  /// written.
   Result<void> look_for_fault();
 
   Context& context_;
-  CUstream idle_ = nullptr;  // no work: it tells of faults only
+  CUstream idle_ = nullptr;  // stream without work, which only tells of faults
+  /// Time of the last look_for_fault(), by now_ns().
   std::atomic<std::int64_t> looked_ns_{0};
   std::mutex mutex_;  // guards what follows
   std::vector<void*> blocks_;

@@ -1,6 +1,6 @@
 // ConvertSpec: one cvt as values, for the lane-by-lane conversion that knows every pair of types
-// and every register width (alu_convert_any.cc). The pairs that matter have their own loops in
-// alu_convert.cc.
+// and every register width (alu_convert_any.cc). Frequent pairs have loops of their own in
+// alu_convert.cc. Any thread.
 #pragma once
 
 #include "device/sim/alu_narrow.h"
@@ -9,19 +9,20 @@ namespace slate::sim::SLATE_ALU_ISA {
 
 struct ConvertSpec {
   ptx::Type d, s;
-  u8 d_bytes, s_bytes;  // of the registers' lanes: at least the types'
-  Round mode;           // when the result needs rounding
-  bool integral;        // round to an integer first (.rni and so on)
+  u8 d_bytes, s_bytes;  // bytes a lane of the registers: at least the types'
+  Round mode;           // rounding of the result, if it needs any
+  bool integral;        // whether it is rounded to an integer first (.rni and so on)
   bool ftz, sat;
 };
 
+/// Converts the active lanes.
 void convert_any(const AluOperands& o, Mask active, const ConvertSpec& spec);
 
-/// Fills every cvt, slow; alu_convert.cc then replaces the pairs that it has loops for.
+/// Adds every cvt with the slow loop; alu_convert.cc then replaces the pairs that it has loops for.
 void fill_convert_any(AluTable& t);
 
-/// "w4:8" for a destination in a 4-byte and a source in an 8-byte register; null if both are as the
-/// types say.
+/// The suffix of the name for other register widths: "w4:8" for a 4-byte destination and an 8-byte
+/// source; null if both are as the types say.
 template <class D, class S, int kDBytes, int kSBytes>
 constexpr const char* width_suffix() {
   constexpr const char* kNames[3][3] = {
@@ -31,8 +32,8 @@ constexpr const char* width_suffix() {
   return native ? nullptr : kNames[index(kDBytes)][index(kSBytes)];
 }
 
-/// What a NaN becomes as an integer of `bits` bits: 0, or from f64 and to 64 bits only the highest
-/// bit.
+/// What a NaN becomes as an integer of `bits` bits: 0; from f64 or to 64 bits only the highest bit
+/// is set.
 constexpr u64 nan_as_integer(int bits, bool from_f64) {
   return from_f64 || bits == 64 ? u64{1} << (bits - 1) : 0;
 }

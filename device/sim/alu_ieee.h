@@ -1,14 +1,14 @@
-// What the hardware adds to IEEE arithmetic, for alu_*.cc only: one canonical NaN, flushing of
-// denormals, saturation, and its rules for minimum and maximum. Inline in SLATE_ALU_ISA, like
-// alu_lanes.h.
+// What the hardware adds to IEEE arithmetic: one canonical NaN, flushing of denormals, saturation,
+// and its rules for minimum and maximum. For alu_*.cc only; inline in SLATE_ALU_ISA, like
+// alu_lanes.h. Any thread.
 #pragma once
 
 #include "device/sim/alu_lanes.h"
 
 namespace slate::sim::SLATE_ALU_ISA {
 
-// f32 results that are NaN are always this one; f64 results keep the payload of the source that
-// was, made quiet.
+// An f32 result that is NaN is always 0x7fffffff. An f64 result keeps the payload of the source
+// that was NaN, made quiet.
 static inline float canonical(float x) {
   return x == x ? x : float_of(0x7fffffff);
 }
@@ -19,11 +19,12 @@ static inline double canonical(double x) {
   return x == x ? x : quiet(x);
 }
 
-/// The result r of an operation, or the NaN of its first source that is one.
+/// The result `r` of an operation, or the NaN of its first source that is one.
 static inline double first_nan(double r, double a, double b) {
   return a != a ? quiet(a) : b != b ? quiet(b) : r;
 }
 
+/// Replaces a denormal by a zero of its sign.
 static inline float flush(float x) {
   const u32 b = bits_of(x);
   return float_of((b & 0x7f800000) == 0 ? b & 0x80000000 : b);
@@ -47,6 +48,7 @@ template <class T>
   const T low = x > T(0) ? x : T(0);
   return low < T(1) ? low : T(1);
 }
+/// The last step of an operation: canonical NaN, flushing, saturation.
 template <bool kFtz, bool kSat, class T>
 [[gnu::always_inline]] inline T finish(T x) {
   const T r = flush_if<kFtz>(canonical(x));
@@ -64,7 +66,7 @@ static inline bool is_nan(double x) {
   return (bits_of(x) & 0x7fffffffffffffff) > 0x7ff0000000000000;
 }
 
-/// -0 is less than +0. A NaN loses against a number, unless kNan: then it wins.
+/// The minimum or maximum. -0 is less than +0. A NaN loses against a number; with kNan it wins.
 template <bool kMin, bool kNan, class T>
 [[gnu::always_inline]] inline T extreme(T a, T b) {
   using U = Unsigned<T>;
@@ -75,7 +77,7 @@ template <bool kMin, bool kNan, class T>
   return canonical(b != b && (kNan || a != a) ? b : b != b ? a : with_b);
 }
 
-/// Adds `f` so that it runs in a rounding mode of the host and, with kFtz, with the host's
+/// Adds `f` so that it runs in rounding mode kMode of the host and, with kFtz, with the host's
 /// flushing.
 template <u32 kMode, bool kFtz, class F>
 void add_in_mode(AluTable& t, const AluName& name, F) {
@@ -87,7 +89,7 @@ void add_in_mode(AluTable& t, const AluName& name, F) {
   }
 }
 
-/// A source and a result of an operation that runs InMode<.., kFtz, ..>.
+/// A source (in) and a result (out) of an operation that runs InMode<.., kFtz, ..>.
 template <bool kFtz, class T>
 [[gnu::always_inline]] inline T in(T x) {
   return flush_if < kFtz && !kHostFlushes > (x);

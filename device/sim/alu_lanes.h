@@ -1,7 +1,7 @@
-// Lane loops: turn a function of one lane's values into an AluFn over 32 lanes. Only for alu_*.cc,
-// and compiled once per SLATE_ALU_ISA: everything lives in that namespace so that no code for a
-// newer processor leaks into the other copy. Only headers whose functions are always inlined, or
-// are plain C, may be included here.
+// Lane loops: turn a function of one lane's values into an AluFn over 32 lanes. Only for alu_*.cc.
+// Compiled once for each SLATE_ALU_ISA, in a namespace of that name, so that no code for a newer
+// processor gets into the other copy. Include here only headers whose functions are always inlined,
+// or are plain C. Thread: any.
 #pragma once
 
 #include <cfenv>
@@ -83,7 +83,7 @@ static inline double double_of(u64 x) {
   return __builtin_bit_cast(double, x);
 }
 
-/// One source: lanes of T, or the bits of a Mask for bool.
+/// One source: lanes of T, or for bool the bits of a Mask.
 template <class T>
 struct Source {
   const Storage<T>* lanes;
@@ -111,6 +111,7 @@ struct Source<bool> {
   [[gnu::always_inline]] bool at(int lane) const { return (mask & kLaneBit[lane]) != 0; }
 };
 
+/// A value as it lies in a register.
 template <class D>
 [[gnu::always_inline]] inline Storage<D> stored(D value) {
   if constexpr (sizeof(D) == sizeof(Storage<D>)) {
@@ -120,8 +121,8 @@ template <class D>
   }
 }
 
-/// d[lane] = f(lane) for the active lanes. A source may be d itself but never part of it, so every
-/// lane is independent: hence ivdep.
+/// d[lane] = f(lane) for the active lanes. A source may be d itself but never a part of it, so
+/// every lane is independent: hence ivdep.
 template <class D, class F>
 [[gnu::always_inline]] inline void for_lanes(void* destination, Mask active, F f) {
   auto* d = static_cast<Storage<D>*>(__builtin_assume_aligned(destination, kRegisterAlign));
@@ -137,6 +138,7 @@ template <class D, class F>
   }
 }
 
+/// F as an AluFn with a destination of type D and sources of types S.
 template <class F, class D, class... S>
 struct LaneOp {
   static void run(const AluOperands& o, Mask active) {
@@ -155,25 +157,23 @@ struct LaneOp {
   }
 };
 
-/// The rounding modes: PTX's names and the bits of the host's control register MXCSR.
+/// A rounding mode: PTX's name and the bits of the host's control register MXCSR.
 struct RoundMode {
   const char* name;
   u32 bits;
 };
 inline constexpr RoundMode kRn{"rn", 0}, kRm{"rm", 0x2000}, kRp{"rp", 0x4000}, kRz{"rz", 0x6000};
 
-/// Whether the host flushes denormals by itself under InMode<.., true, ..>. It then finds tiny
-/// results after rounding to full precision, as the GPU does, which cannot be seen from the result
-/// alone.
+/// Whether the host flushes denormals by itself under InMode<.., true, ..>. It then detects tiny
+/// results after rounding to full precision, as the GPU does; that cannot be seen from the result.
 #if defined(__SSE2__)
 inline constexpr bool kHostFlushes = true;
 #else
 inline constexpr bool kHostFlushes = false;
 #endif
 
-/// Op under another rounding mode of the host, and with flushing of denormals. Setting the mode is
-/// opaque to the compiler, so the loads and stores of the lanes, and with them the arithmetic, stay
-/// between.
+/// Op in another rounding mode of the host, and with flushing of denormals. Setting the mode is
+/// opaque to the compiler, so the loads, stores and arithmetic of the lanes stay between.
 template <u32 kMode, bool kFtz, class Op>
 struct InMode {
   static void run(const AluOperands& o, Mask active) {
@@ -207,7 +207,7 @@ inline constexpr ptx::Type kTypeOf = Traits<T>::kType;
 template <>
 inline constexpr ptx::Type kTypeOf<bool> = ptx::Type::kPred;
 
-/// What find_alu tells of an operation with these operands.
+/// The AluOp for a function with these operands.
 template <class D, class... S>
 constexpr AluOp describe(AluFn fn) {
   return AluOp{.fn = fn,
@@ -230,7 +230,7 @@ struct Signature<D (F::*)(S...) const> {
   }
 };
 
-/// Adds `f`, a lambda without captures whose parameter types are the types of the operands.
+/// Adds `f`, a lambda without captures whose parameter types are the operands' types.
 template <class F>
 void add(AluTable& table, const AluName& name, F) {
   using Lanes = typename Signature<F>::template Op<F>;

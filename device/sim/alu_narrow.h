@@ -1,6 +1,6 @@
 // Formats narrower than f32 (f16, bf16, tf32, e4m3, e5m2): decoding, which is exact, and encoding
 // from double with one rounding. For alu_*.cc and atomics.cc; inline in SLATE_ALU_ISA, like
-// alu_lanes.h.
+// alu_lanes.h. Any thread.
 #pragma once
 
 #include "device/sim/alu_ieee.h"
@@ -9,7 +9,7 @@ namespace slate::sim::SLATE_ALU_ISA {
 
 enum class Round : u8 { kNearest, kZero, kDown, kUp };
 
-// The exponent's range differs by a power of two, so a product puts it right, denormals included.
+// The exponent's range differs by a power of two, so a product corrects it, denormals included.
 static inline float decode(f16 h) {
   const float magnitude = float_of(static_cast<u32>(h.bits & 0x7fff) << 13) * 0x1p112f;
   const u32 special = (h.bits & 0x7c00) == 0x7c00 ? 0x7f800000 : 0;
@@ -25,14 +25,14 @@ static inline double decode(double x) {
   return x;
 }
 
-/// The code of x in a format of sign, exponent and mantissa, before special cases: overflow gives a
-/// code from `infinity` on. Mode by value so that a constant one folds.
+/// The code of x in a format of sign, exponent and mantissa, before special cases. Overflow gives a
+/// code from infinity on. `mode` is passed by value, so that a constant folds.
 template <int kExponent, int kMantissa>
 [[gnu::always_inline]] inline u32 encode_magnitude(u64 magnitude, bool negative, Round mode) {
   constexpr s64 kBias = (1 << (kExponent - 1)) - 1;
   const s64 e = static_cast<s64>(magnitude >> 52);
   const u64 m = (magnitude & 0xfffffffffffff) | (e != 0 ? u64{1} << 52 : 0);
-  constexpr s64 kMost = 1 << kExponent;  // beyond infinity, also where that is a number (e4m3)
+  constexpr s64 kMost = 1 << kExponent;  // beyond infinity, also where infinity is a number (e4m3)
   const s64 wanted = e - 1023 + kBias;
   const s64 target = wanted > kMost ? kMost : wanted;
   const s64 below = target >= 1 ? 0 : 1 - target;
@@ -48,7 +48,7 @@ template <int kExponent, int kMantissa>
   return static_cast<u32>(base + whole + (up ? 1 : 0));
 }
 
-/// x in an IEEE-like format (e4m3 is not). The NaN is all ones but the sign.
+/// The code of x in an IEEE-like format (not e4m3). The NaN is all ones except the sign.
 template <int kExponent, int kMantissa>
 [[gnu::always_inline]] inline u32 encode(double x, Round mode) {
   constexpr u32 kInfinity = ((1u << kExponent) - 1) << kMantissa;
@@ -65,7 +65,7 @@ template <int kExponent, int kMantissa>
   return static_cast<s64>(magnitude) > 0x7ff0000000000000 ? kNan : finite | sign;
 }
 
-/// x to nearest even, in steps that the compiler can do for many lanes at once.
+/// Encodes x to nearest even, in steps that the compiler can do for many lanes at once.
 static inline void encode_nearest(float x, f16& h) {
   const u32 b = bits_of(x);
   const u32 magnitude = b & 0x7fffffff;
@@ -97,8 +97,8 @@ static inline bf16 flush(bf16 h) {
   return {static_cast<u16>((h.bits & 0x7f80) == 0 ? h.bits & 0x8000 : h.bits)};
 }
 
-/// r, the rounded value of something that exceeds it by `error` (of either sign, NaN for
-/// infinities), rounded to odd: an inexact even r steps towards the exact value.
+/// `r` rounded to odd: an inexact, even `r` steps towards the exact value. `r` is the rounded value
+/// of something that exceeds it by `error` (of either sign; NaN for infinities).
 template <class T, class E>
 [[gnu::always_inline]] inline T step_to_odd(T r, E error) {
   using U = Unsigned<T>;
@@ -109,14 +109,15 @@ template <class T, class E>
   const U step = error < 0 ? U(0) - outwards : up;
   return __builtin_bit_cast(T, static_cast<U>(bits + step));
 }
-/// a + b, rounded to odd: a later rounding to fewer bits is then as good as a single one.
+/// a + b rounded to odd: a later rounding to fewer bits is then as good as a single one.
 template <class T>
 [[gnu::always_inline]] inline T add_odd(T a, T b) {
   const T s = a + b;
   const T a_part = s - b;
   return step_to_odd(s, (a - a_part) + (b - (s - a_part)));
 }
-/// x in float, rounded to odd. Overflow gives infinity, so a format of float's range rounds right.
+/// x as float, rounded to odd. Overflow gives infinity, so a format with float's range rounds
+/// right.
 static inline float to_float_odd(double x) {
   const float r = static_cast<float>(x);
   const double error = x - static_cast<double>(r);
@@ -128,14 +129,14 @@ static inline float to_float_odd(double x) {
   const u32 up = sign > 0 ? outwards : 0;
   return float_of(bits + (sign < 0 ? 0 - outwards : up));
 }
-/// The integer `magnitude` in double, rounded to odd.
+/// The integer `magnitude` as double, rounded to odd.
 static inline double to_double_odd(u64 magnitude) {
   const u64 low = magnitude & 0x7ff;
   const u64 odd = (magnitude & ~u64{0x7ff}) | (low != 0 ? 0x800 : 0);
   return static_cast<double>(magnitude >> 53 != 0 ? odd : magnitude);
 }
 
-/// The bytes of fp8, decoded exactly. e5m2 is the upper byte of an f16.
+/// A byte of fp8, decoded exactly. e5m2 is the upper byte of an f16.
 static inline float decode_e5m2(u32 code) {
   return decode(f16{static_cast<u16>(code << 8)});
 }
@@ -144,7 +145,7 @@ static inline float decode_e4m3(u32 code) {
   const u32 b = (code & 0x7f) == 0x7f ? 0x7fffffff : bits_of(magnitude) | (code & 0x80) << 24;
   return float_of(b);
 }
-/// To nearest; too large values, infinities too, become the largest finite one.
+/// The byte nearest to x. Values too large, infinities included, become the largest finite one.
 static inline u32 encode_e5m2(double x) {
   const u32 code = encode<5, 2>(x, Round::kNearest);
   return (code & 0x7f) == 0x7c ? code - 1 : code;

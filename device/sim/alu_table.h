@@ -1,7 +1,8 @@
-// How the files alu_*.cc hand their functions to find_alu: each fills the table with (name, AluOp)
-// pairs. They are compiled once per instruction set of the host, each time into another namespace
-// (SLATE_ALU_ISA), so this header declares only what both may see and has no inline function: the
-// linker must never choose between two copies.
+// How the files alu_*.cc hand their functions to find_alu: each fills the table with pairs of name
+// and AluOp. They are compiled once for each instruction set of the host, each time in another
+// namespace (SLATE_ALU_ISA). So this header declares only what both copies may see, and has no
+// inline function: the linker must never choose between two copies. Thread: the one that fills the
+// table.
 #pragma once
 
 #include "device/sim/alu.h"
@@ -10,7 +11,7 @@ namespace slate::sim {
 
 class AluTable;
 
-/// The parts of a name, joined by dots; null parts are left out. {"add", nullptr, "s32"} is
+/// The parts of a name, which dots join; null parts are left out. {"add", nullptr, "s32"} is
 /// "add.s32".
 struct AluName {
   const char* part[9];

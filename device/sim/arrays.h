@@ -1,5 +1,6 @@
-// The arrays of sim, and the textures and surfaces made of them or of memory: the methods of Device
-// of the same names, whose contracts hold here. What kernels look up is in objects.h. Thread-safe.
+// The arrays of sim, and the textures and surfaces made of them or of memory. Implements the
+// methods of device::Device of the same names, whose contracts hold here. What kernels look up is
+// in objects.h. Thread: any.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@ namespace slate::sim {
 
 class Arrays {
  public:
-  /// `memory` and `info` outlive it; arrays take their bytes from what `memory` has.
+  /// Requires: `memory` and `info` outlive it. Arrays take their bytes from what `memory` has.
   Arrays(Memory& memory, const DeviceInfo& info) : memory_(memory), info_(info) {}
 
   Result<device::Array> create(const ArraySpec& spec);
@@ -27,13 +28,13 @@ class Arrays {
                                          device::AddressRange owner);
   Objects& objects() { return objects_; }
 
-  /// The copy, checked and ready to run; it checks memory again when it does, which may be
-  /// unmapped in between. Arrays are kept until then.
+  /// The copy, checked and ready to run. It keeps arrays until then. It checks memory again when it
+  /// runs, which may have been unmapped in between. Errors: kInvalidValue; kInvalidHandle.
   Result<std::function<Result<void>()>> copy(const device::Place& to, const device::Place& from,
                                              device::Box box);
 
  private:
-  /// Rows of one plane after the other, and what keeps them there.
+  /// Planes of rows in memory, and what keeps them there.
   struct Planes {
     device::Address address = 0;
     std::uint64_t pitch = 0, slice = 0;
@@ -41,8 +42,10 @@ class Arrays {
     std::shared_ptr<const ArrayStorage> array{};
   };
 
+  /// Null if there is no such array.
   std::shared_ptr<const ArrayStorage> find(std::uint64_t array);
   Result<Planes> planes_of(const device::Place& place, device::Box box);
+  /// Checks rows in memory; those of arrays were checked by planes_of(). Errors: `code`.
   Result<void> check(const Planes& planes, device::Box box, ErrorCode code) const;
   Result<TextureObject> of_array(const TextureSpec& spec);
   Result<TextureObject> of_memory(const TextureSpec& spec);
@@ -50,7 +53,7 @@ class Arrays {
   Memory& memory_;
   const DeviceInfo& info_;
   Objects objects_;
-  std::mutex mutex_;  // guards all below
+  std::mutex mutex_;  // guards the members below
   std::uint64_t next_ = 1;
   std::unordered_map<std::uint64_t, std::shared_ptr<const ArrayStorage>> arrays_;
 };

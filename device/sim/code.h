@@ -1,7 +1,6 @@
-// Decoded code: what decode_*.cc makes of PTX and warp.cc runs. One flat vector of 64-byte
-// operations for an entry and everything that it can call; operands are byte offsets, so that
-// running needs no names. Immutable once decoded, shared by all host threads. Private to the
-// interpreter.
+// Code: what decode_*.cc makes of PTX and warp.cc runs. One flat vector of 64-byte operations for
+// an entry and everything that it can call. Operands are byte offsets, so running needs no names.
+// Immutable once decoded. Private to the interpreter. Thread: any.
 #pragma once
 
 #include <cstddef>
@@ -30,11 +29,12 @@ enum RefBase : Ref {
   kInBlock = 3,      // BlockArea
 };
 
-/// Special registers that stay the same while a warp lives, as lanes that operands can name.
+/// Special registers that are constant while a warp lives, as lanes that operands can name.
 struct alignas(64) WarpArea {
   std::uint32_t tid[3][kWarpSize];
   std::uint32_t warp_id[kWarpSize];
 };
+/// Special registers that are constant while a block lives.
 struct alignas(64) BlockArea {
   std::uint32_t ctaid[3][kWarpSize];
   std::uint32_t ntid[3][kWarpSize];
@@ -51,6 +51,7 @@ struct alignas(64) BlockArea {
   std::uint32_t workspace_low[kWarpSize];   // %envreg2
 };
 
+/// Kinds of operations. A comment names the operands in Op::r, then the meaning of Op::a, b, c, e.
 enum class Kind : std::uint8_t {
   kAlu,      // alu; r = d, d2 or s4, s0..s3
   kAluPair,  // alu; r = d, d2, s0..s2, s4; target: s3, a constant
@@ -144,32 +145,34 @@ enum class MbarrierOp : std::uint8_t {
 
 enum class TextureQuery : std::uint8_t { kWidth, kHeight, kDepth, kLayers, kLevels, kNormalized };
 enum class SurfaceBoundary : std::uint8_t { kTrap, kClamp, kZero };
-/// Op::c of kTexture
+/// Bits of Op::c for kTexture.
 enum : std::uint8_t { kByTexel = 1, kAtLevel = 2, kGathers = 4 };
 
-/// Barriers 0 to 15 are PTX's; the cluster's is one more.
+/// Barriers 0 to 15 are PTX's; the cluster's barrier is one more.
 inline constexpr std::uint32_t kClusterBarrier = 16;
 inline constexpr int kBarriers = 17;
 
-/// Op::flags
+/// Bits of Op::flags. Bits of one value belong to different kinds.
 enum : std::uint8_t {
   kGuardNegated = 1,
-  kLeader = 2,         // first of a basic block: where threads may meet again
-  kHasSecond = 4,      // r[1] of an ALU operation, p of shfl and match
+  kLeader = 2,         // first operation of a basic block: where threads may meet again
+  kHasSecond = 4,      // r[1] of an ALU operation, p of shfl and match, are there
   kFrameRelative = 8,  // the address is an offset into the frame's own local bytes
   kStrong = 16,        // volatile, relaxed, acquire, release: never merged into wide accesses
   kOldWarpOp = 32,     // shfl, vote without .sync: the active lanes are the members
-  kConverts = 32,      // a load or store whose register is not as wide as the element
+  kConverts = 32,      // the register of a load or store is not as wide as the element
   kFormatted = 32,     // sust.p
-  kFloatSum = 32,      // atom.add.f32 by a generic address: not the same in shared memory
-  kAddressed = 64,     // has an address register
+  kFloatSum = 32,      // atom.add.f32 by a generic address, which differs in shared memory
+  kAddressed = 64,     // the operation has an address register
 };
 
-/// Moves one element per active lane between a register and memory. `address` holds host addresses.
+/// Moves one element of each active lane between a register and memory. `address` holds host
+/// addresses.
 using TransferFn = void (*)(void* lanes, const std::uint64_t* address, Mask active);
-/// One atomic operation of one lane; writes the old value to `old` unless that is null.
+/// Does one atomic operation of one lane. Writes the old value to `old` unless that is null.
 using AtomFn = void (*)(void* address, const void* b, const void* c, void* old);
 
+/// One decoded operation.
 struct Op {
   union {
     AluFn alu = nullptr;
@@ -179,18 +182,19 @@ struct Op {
   std::int64_t imm = 0;
   Ref r[6] = {};
   Ref guard = kNoRef;
-  std::uint32_t target = 0;  // absolute pc of a branch, or an index as Kind says
+  std::uint32_t target = 0;  // pc of a branch, or an index as Kind says
   std::uint32_t line = 0;
-  std::uint32_t rank = 0;  // place in the order in which diverged threads are run: lowest first
+  std::uint32_t rank = 0;  // place in the order in which diverged threads run: lowest first
   Kind kind = Kind::kUnknown;
   std::uint8_t flags = 0;
   std::uint8_t a = 0, b = 0, c = 0, e = 0;
-  /// Which of r are written and read, one bit each; for the register allocation.
+  /// Bits for the elements of r that are written and read; for the register allocation.
   std::uint8_t defs = 0, uses = 0;
 };
 static_assert(sizeof(Op) == 64);
 
-/// A .param variable of a function: inside the frame, 16 bytes of each lane in turn.
+/// Offset of a .param variable's byte in the frame. A lane's 16-byte pieces lie side by side with
+/// those of the other lanes.
 inline constexpr std::uint32_t kPieceBytes = 16;
 inline constexpr std::uint32_t kPieceStride = kPieceBytes * kWarpSize;
 inline std::uint32_t piece_offset(std::uint64_t offset, int lane) {
@@ -198,20 +202,21 @@ inline std::uint32_t piece_offset(std::uint64_t offset, int lane) {
                                     offset % kPieceBytes);
 }
 
-/// What is handed to or back from a call: a register (or constant), or a .param variable.
+/// What a call takes or returns: a register (or constant), or a .param variable.
 struct Argument {
   bool is_register = false;
-  std::uint8_t width = 0;    // bytes a lane, if a register; 0: predicate
+  std::uint8_t width = 0;    // bytes a lane of a register; 0: predicate
   Ref ref = kNoRef;          // register
-  std::uint32_t offset = 0;  // .param: where its pieces begin in the frame
+  std::uint32_t offset = 0;  // .param: beginning of its pieces in the frame
   std::uint32_t bytes = 0;   // .param: size
 };
 
 enum class SystemCall : std::uint8_t { kNone, kPrintf, kAssertFail };
 
+/// One call instruction.
 struct CallSite {
-  std::int32_t function =
-      -1;  // index into Code::functions; -1 = through `address`, or a system call
+  /// Index into Code::functions; -1: a call through `address`, or a system call.
+  std::int32_t function = -1;
   SystemCall system = SystemCall::kNone;
   Ref address = kNoRef;
   std::vector<Argument> arguments;
@@ -227,7 +232,7 @@ enum class MatrixAction : std::uint8_t {
   kTranspose,  // movmatrix
 };
 
-/// What a matrix instruction names beyond what an Op holds.
+/// The parts of a matrix instruction that an Op has no room for.
 struct MatrixSite {
   MatrixAction action = MatrixAction::kMultiply;
   MatrixProduct product;              // kMultiply
@@ -236,19 +241,20 @@ struct MatrixSite {
   std::uint32_t units_of_stride = 1;  // kLoad, kStore: elements of the stride that make one unit
   bool inner_is_contiguous = false;   // kLoad, kStore
   bool transposes = false;            // kLoadRows, kStoreRows
-  std::vector<Ref> written;           // the fragment of D, or what is loaded
-  std::vector<Ref> a;                 // the fragment of A, or what is stored
+  std::vector<Ref> written;           // registers of the fragment of D, or of what is loaded
+  std::vector<Ref> a;                 // registers of the fragment of A, or of what is stored
   std::vector<Ref> b;
   std::vector<Ref> c;
 };
 
+/// One function of the code.
 struct FunctionCode {
   std::string name;
-  std::uint64_t address = 0;  // its function pointer
-  std::uint32_t first = 0;    // pc range
+  std::uint64_t address = 0;  // value of pointers to it
+  std::uint32_t first = 0;    // pc range [first, end)
   std::uint32_t end = 0;
   std::uint32_t frame_bytes = 0;     // registers, scratch and .param variables
-  std::uint32_t local_bytes = 0;     // per thread, multiple of 16
+  std::uint32_t local_bytes = 0;     // bytes of one thread's local variables; a multiple of 16
   std::vector<Argument> parameters;  // empty for the entry
   std::vector<Argument> returns;
 };
@@ -258,6 +264,7 @@ struct alignas(64) ConstantLine {
   std::byte bytes[64];
 };
 
+/// The decoded program of one entry.
 class Code final : public Program {
  public:
   const device::FunctionInfo& info() const override { return info_; }
@@ -274,7 +281,7 @@ class Code final : public Program {
   }
 
   std::vector<Op> ops;
-  std::vector<ptx::Span> texts;  // of each op's opcode, for messages
+  std::vector<ptx::Span> texts;  // opcode text of each op, for messages
   std::vector<ConstantLine> constants;
   std::vector<std::uint32_t> branch_tables;
   std::vector<CallSite> calls;
@@ -282,7 +289,7 @@ class Code final : public Program {
   std::vector<FunctionCode> functions;  // [0] is the entry
   std::vector<UnknownInstruction> unknown;
   std::uint32_t static_shared = 0;
-  std::uint32_t dynamic_shared_offset = 0;  // where extern shared arrays begin
+  std::uint32_t dynamic_shared_offset = 0;  // beginning of extern shared arrays
   std::shared_ptr<const ptx::Module> module;
   device::FunctionInfo info_;
 

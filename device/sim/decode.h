@@ -1,6 +1,6 @@
-// The decoder: PTX of one function -> operations of Code. decode_operand.cc finds operands,
-// decode_data.cc and decode_flow.cc know the instructions, layout.cc orders the blocks and gives
-// registers their places. One thread; used only by program.cc.
+// FunctionDecoder: turns the PTX of one function into operations of Code. decode_operand.cc finds
+// operands, decode_data.cc and decode_flow.cc know the instructions, layout.cc orders the blocks
+// and places the registers. Used only by program.cc. Thread: one.
 #pragma once
 
 #include <cstdint>
@@ -16,21 +16,24 @@
 
 namespace slate::sim {
 
-inline constexpr std::uint64_t kCodeWindow = 0x0300'0000'0000'0000u;  // function pointers
-inline constexpr std::uint64_t kMaxParameterBytes = 32764;            // of an entry, as CUDA
+/// Beginning of function pointers.
+inline constexpr std::uint64_t kCodeWindow = 0x0300'0000'0000'0000u;
+/// Most parameter bytes of an entry, as in CUDA.
+inline constexpr std::uint64_t kMaxParameterBytes = 32764;
 inline constexpr std::uint32_t kMaxStaticShared = 227u << 10;
 inline constexpr std::uint32_t kDefaultSharedLimit = 48u << 10;
 
-/// What the functions of one program share while they are decoded.
+/// State that the functions of one program share while they are decoded.
 struct DecodeContext {
   const ptx::Module& module;
   const SymbolTable& symbols;
   Code& code;
   std::unordered_map<const ptx::Variable*, std::uint32_t> shared_offsets;
-  std::unordered_map<std::string_view, std::int32_t> function_indices;  // into Code::functions
-  std::map<std::pair<std::uint64_t, std::uint32_t>, Ref> constants;     // (value, width) -> place
+  /// Index into Code::functions.
+  std::unordered_map<std::string_view, std::int32_t> function_indices;
+  std::map<std::pair<std::uint64_t, std::uint32_t>, Ref> constants;  // place by value and width
 
-  /// Lanes that all hold `value`; `width` as in Argument.
+  /// A constant whose lanes all hold `value`; `width` as in Argument.
   Ref constant(std::uint64_t value, std::uint32_t width);
   Ref lane_constant(const std::uint32_t (&lanes)[kWarpSize]);
   std::unordered_map<Ref, std::uint8_t> constant_widths;
@@ -39,20 +42,21 @@ struct DecodeContext {
   Ref append(const void* lanes, std::size_t bytes);
 };
 
-/// Places all .shared variables that `functions` name; sets static_shared and
+/// Places all .shared variables that `functions` name. Sets static_shared and
 /// dynamic_shared_offset.
 void place_shared(DecodeContext& context, const std::vector<const ptx::Function*>& functions);
 
-/// Storage of a register of `type`, in bytes a lane; 0 for a predicate.
+/// Bytes a lane that a register of `type` is stored in; 0 for a predicate.
 std::uint32_t storage_width(ptx::Type type);
 
 class FunctionDecoder {
  public:
   FunctionDecoder(DecodeContext& context, const ptx::Function& function, FunctionCode& out);
 
-  /// Appends the operations to Code::ops. kOutOfResources when the frame is beyond reason.
+  /// Appends the function's operations to Code::ops. Errors: kOutOfResources when the frame is
+  /// beyond reason.
   Result<void> decode();
-  /// 32-bit registers that are alive at the same time, at most.
+  /// Most 32-bit registers that are alive at the same time.
   std::uint32_t peak_registers() const { return peak_registers_; }
 
  private:
@@ -66,13 +70,13 @@ class FunctionDecoder {
   void resolve_targets();
 
   // --- decode_operand.cc
-  // -------------------------------------------------------------------------
   Op& emit(Kind kind);
   /// Appends `op` with the kind, guard and line of the current instruction.
   void emit_as(Kind kind, Op op);
+  /// Marks the current instruction as unknown.
   void unsupported() { bad_ = true; }
   Ref new_register(std::uint32_t width);
-  /// The register that a symbol names, kNoRef if it names none.
+  /// The register that a symbol names; kNoRef if it names none.
   Ref register_of(const ptx::Operand& operand) const;
   const ptx::Variable* variable_of(const ptx::Operand& operand) const;
   /// The values inside braces, the components of a vector register, or the operand itself.
@@ -85,11 +89,11 @@ class FunctionDecoder {
   Ref symbol_source(const ptx::Operand& operand);
   Ref special_source(std::string_view name);
   Ref immediate(const ptx::Operand& operand, ptx::Type type);
-  /// A register to write, a fresh one for `_`; `width` is the least that it must hold (0:
-  /// predicate).
+  /// A register to write, a new one for `_`. `width`: the least bytes a lane that it must hold; 0:
+  /// predicate.
   Ref destination(const ptx::Operand& operand, std::uint32_t width);
   const ptx::Operand* operand(const ptx::Instruction& instruction, std::size_t index);
-  /// `ref` as lanes of `width` bytes: constants are made anew, registers must have that width.
+  /// `ref` as lanes of `width` bytes: a constant is made anew, a register must have that width.
   Ref fit(Ref ref, std::uint32_t width);
   /// As fit(), but special registers are copied.
   Ref fit_source(Ref ref, std::uint32_t width);
@@ -101,7 +105,6 @@ class FunctionDecoder {
   Space space_of(const ptx::Instruction& instruction) const;
 
   // --- decode_data.cc
-  // ------------------------------------------------------------------------------
   void decode_alu(const ptx::Instruction& instruction);
   void decode_mov(const ptx::Instruction& instruction);
   void decode_pack(const ptx::Operand& d, const ptx::Operand& parts, ptx::Type type);
@@ -120,7 +123,6 @@ class FunctionDecoder {
   void emit_move(Ref d, Ref s, std::uint32_t width);
 
   // --- decode_texture.cc
-  // ---------------------------------------------------------------------------
   Ref object_handle(const ptx::Operand& address);
   Ref object_coordinates(const ptx::Operand& address, Geometry geometry, ptx::Type type,
                          const ptx::Operand* level);
@@ -129,7 +131,6 @@ class FunctionDecoder {
   void decode_surface(const ptx::Instruction& instruction);
 
   // --- decode_matrix.cc
-  // ---------------------------------------------------------------------------
   void decode_wmma(const ptx::Instruction& instruction);
   void decode_wmma_memory(const ptx::Instruction& instruction, bool stores);
   void decode_mma(const ptx::Instruction& instruction);
@@ -137,13 +138,13 @@ class FunctionDecoder {
   void decode_movmatrix(const ptx::Instruction& instruction);
   void decode_product(const ptx::Instruction& instruction, const MatrixProduct& product,
                       bool repeats);
-  /// The registers in braces, of `width` bytes; as many as `count`, or `repeated` unless that is 0.
+  /// The registers in braces, of `width` bytes a lane: as many as `count`, or `repeated` unless
+  /// that is 0.
   std::vector<Ref> fragment(const ptx::Operand& operand, std::uint32_t width, std::size_t count,
                             std::size_t repeated, bool written);
   void emit_matrix(Op op, MatrixSite site);
 
   // --- decode_flow.cc
-  // ------------------------------------------------------------------------------
   void decode_bra(const ptx::Instruction& instruction);
   void decode_brx(const ptx::Instruction& instruction);
   void decode_call(const ptx::Instruction& instruction);
@@ -167,15 +168,16 @@ class FunctionDecoder {
   const ptx::Instruction* current_ = nullptr;
   bool bad_ = false;
   Ref guard_ = kNoRef;
-  std::vector<std::uint8_t> widths_;  // of each virtual register; 0 = predicate
-  std::vector<std::uint32_t>
-      registers_;                      // first register of variables[i], parameters[i], returns[i]
-  std::vector<std::uint32_t> places_;  // of the same: local offset, or .param place in the frame
-  std::uint32_t parameter_bytes_ = 0;  // of the frame, taken by .param variables
-  std::vector<std::uint32_t> first_op_;                                 // per instruction: pc
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> branch_fixups_;  // pc of bra, label
-  std::vector<std::pair<std::uint32_t, std::uint32_t>>
-      table_fixups_;  // index in branch_tables, label
+  std::vector<std::uint8_t> widths_;  // bytes a lane of each virtual register; 0: predicate
+  /// First register of variables[i], parameters[i], returns[i].
+  std::vector<std::uint32_t> registers_;
+  /// Of the same: local offset, or place of the .param in the frame.
+  std::vector<std::uint32_t> places_;
+  std::uint32_t parameter_bytes_ = 0;    // bytes of the frame taken by .param variables
+  std::vector<std::uint32_t> first_op_;  // pc of each instruction
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> branch_fixups_;  // pc of the branch, label
+  /// Index in branch_tables, label.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> table_fixups_;
   std::uint32_t first_call_ = 0;
   std::uint32_t peak_registers_ = 0;
 };
@@ -183,20 +185,20 @@ class FunctionDecoder {
 /// Orders the basic blocks of the operations [out.first, out.end): sets Op::rank and kLeader.
 void rank_blocks(Code& code, const FunctionCode& out);
 
+/// What allocate_registers() has used.
 struct Allocation {
   std::uint32_t frame_bytes = 0;
   std::uint32_t peak_registers = 0;
 };
-/// Gives the virtual registers places after the first `reserved` bytes of the frame, sharing a
-/// place between registers of one width that never live at the same time, and rewrites all
-/// references to them. A lane sees only its own part of a place, so what other, diverged lanes do
-/// with it is of no concern. Requires: rank_blocks() has run. `extra` are references besides those
-/// of the operations.
+/// Places the virtual registers behind the first `reserved` bytes of the frame, and rewrites all
+/// references to them. Registers of one width that never live at the same time share a place. A
+/// lane sees only its own part of a place, so other, diverged lanes do not matter. Requires:
+/// rank_blocks() has run.
 Allocation allocate_registers(Code& code, FunctionCode& out,
                               const std::vector<std::uint8_t>& widths, std::uint32_t reserved);
 
-/// Half-open pc ranges of the basic blocks with their successors; blocks[0] is the function's
-/// entry.
+/// A basic block: the pcs [first, end) and its successors. The first of find_blocks() is the
+/// function's entry.
 struct BasicBlock {
   std::uint32_t first = 0;
   std::uint32_t end = 0;
@@ -204,9 +206,8 @@ struct BasicBlock {
 };
 std::vector<BasicBlock> find_blocks(const Code& code, const FunctionCode& out);
 
-// --- transfer.cc, atomics.cc: the loops behind memory operations, chosen when decoding
-// ---------------------
-/// nullptr when there is none. `width`: of the register.
+// --- transfer.cc, atomics.cc: loops of memory operations, chosen when decoding
+/// Null when there is none. `width`: bytes a lane of the register.
 TransferFn find_load(ptx::Type type, std::uint32_t width);
 TransferFn find_store(std::uint32_t bytes, std::uint32_t width);
 AtomFn find_atom(std::string_view operation, ptx::Type type, bool shared);

@@ -1,5 +1,5 @@
-// What the simulated GPU says of itself: an H200's answers where sim behaves alike, 0 for what it
-// lacks.
+// What the simulated GPU states about itself: an H200's values where sim behaves alike, 0 for
+// abilities that it lacks. A pure function. Thread: any.
 #pragma once
 
 #include "base/device_info.h"

@@ -1,13 +1,16 @@
-// Gpu: the SMs and the host threads behind them. It decides which block is resident on which SM and
-// whose turn it is; what an instruction does is Block's business, which launch may start when is
-// that of streams.h.
+// Gpu: the SMs and the host threads behind them. It decides which block is resident on which SM,
+// and which block runs next. What an instruction does is Block's business; which launch may start
+// when is that of streams.h.
 //
-// Blocks go out by the leftover policy: those of the launch with the smallest priority value, then
-// of the earliest one, in rising order, breadth first over the SMs of its partition; the next
-// launch gets what is left there when all blocks of that one are out, and at once the SMs that are
-// not in that one's partition. A cooperative launch waits until it has room for all of its blocks;
-// others behind it wait too, so that they cannot hold it up for ever. A host thread owns some SMs
-// and lets their blocks run in turn.
+// Blocks go out by the leftover policy:
+// - first those of the launch with the smallest priority value, then those of the earliest launch,
+//   in rising order, breadth first over the SMs of its partition;
+// - the next launch gets the room left on those SMs when all blocks of that launch are out, and SMs
+//   outside its partition at once;
+// - a cooperative launch waits until it has room for all of its blocks; launches behind it wait
+//   too, so that they cannot hold it up for ever.
+//
+// Thread: any, for public methods. Each host thread owns some SMs and runs their blocks in turn.
 #pragma once
 
 #include <condition_variable>
@@ -36,16 +39,16 @@ struct KernelOutcome {
   LaunchStatistics statistics;
 };
 
-/// One launch from start() to its end. The public part is filled in before start() and constant
+/// One launch from start() to its end. The public members are filled in before start() and constant
 /// afterwards.
 class KernelRun {
  public:
   KernelLaunch launch;
-  BlockCost cost;  // occupancy > 0
+  BlockCost cost;  // cost.occupancy > 0
   int priority = 0;
-  SmSet sms;                 // where its blocks may go; not empty
-  bool cooperative = false;  // all of its blocks go out at once, or none
-  /// Called once, from a host thread of the Gpu that holds no lock.
+  SmSet sms;                 // SMs that its blocks may use; not empty
+  bool cooperative = false;  // whether all of its blocks go out at once, or none
+  /// Called once at the end, from a host thread of the Gpu that holds no lock.
   std::function<void(const KernelOutcome&)> done;
 
  private:
@@ -53,14 +56,14 @@ class KernelRun {
   std::uint64_t total_ = 0;
   std::uint64_t next_ = 0;                  // linear index of the first block that is not out yet
   std::uint64_t resident_ = 0;              // blocks on SMs
-  std::vector<std::uint16_t> resident_on_;  // per SM
+  std::vector<std::uint16_t> resident_on_;  // blocks on each SM
   std::int64_t started_ns_ = 0;
   bool started_ = false;
-  bool over_ = false;  // its end is being reported
+  bool over_ = false;  // whether its end is being reported
   KernelOutcome outcome_;
 };
 
-/// Thread-safe. done() and jobs may call back into it.
+/// The simulated SMs. done() and jobs may call back into it.
 class Gpu {
  public:
   explicit Gpu(const Settings& settings);
@@ -69,12 +72,13 @@ class Gpu {
   Gpu(const Gpu&) = delete;
   Gpu& operator=(const Gpu&) = delete;
 
+  /// Starts a launch. Returns at once; KernelRun::done reports the end.
   void start(std::shared_ptr<KernelRun> run);
-  /// Makes a started launch end soon; done() reports it as cancelled unless it ended before.
+  /// Ends a started launch soon. done() reports it as cancelled unless it ended before.
   void cancel(KernelRun& run);
-  /// How many of its SMs are in the set.
+  /// Number of SMs of the set that exist.
   std::uint64_t count_sms(const SmSet& sms) const;
-  /// Runs `job` (a copy) on a host thread, between blocks.
+  /// Runs a copy of `job` on a host thread, between blocks.
   void post(std::function<void()> job);
 
  private:
@@ -83,34 +87,41 @@ class Gpu {
   struct Worker;
   using Lock = std::unique_lock<std::mutex>;
 
+  /// The loop of a host thread.
   void work(Worker& worker);
   void run_job(Lock& lock);
+  /// The block that the host thread runs next; null: none.
   Resident* next_resident(Worker& worker);
   Resident* random_resident(Worker& worker);
   void step(Worker& worker, Resident& resident, Lock& lock);
-  /// One turn, without the lock; why the block faulted, if it did.
+  /// One turn of a block, without the lock. Errors: why the block faulted.
   static Result<Block::State> run_block(Schedule& schedule, Resident& resident);
+  /// Removes a finished block from its SM.
   void retire(Resident& resident, Lock& lock);
   void finish_if_over(KernelRun& run, Lock& lock);
+  /// Places blocks of waiting launches on SMs with room.
   void dispatch();
   Sm* choose_sm(const KernelRun& run, const SmSet& taken);
   bool fits_at_once(const KernelRun& run, const SmSet& taken) const;
   void place(const std::shared_ptr<KernelRun>& run, Sm& sm);
+  /// Lets no more blocks of the launch out, and ends those that run.
   void stop(KernelRun& run);
+  /// Faults a launch that has run for longer than Settings::max_kernel_seconds.
   void check_time(KernelRun& run);
   void wake(Worker& worker);
   void post_locked(std::function<void()> job);
 
   const Settings settings_;
   std::mutex mutex_;
-  std::mt19937_64
-      placement_;  // random choice of SMs; apart from the workers', which run without the lock
+  /// Generator for the choice of SMs. Workers have generators of their own, as they run without the
+  /// lock.
+  std::mt19937_64 placement_;
   std::vector<std::unique_ptr<Sm>> sms_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::deque<std::shared_ptr<KernelRun>>
-      waiting_;  // have blocks that are not out; by priority, then age
+  /// Launches with blocks that are not out, by priority, then age.
+  std::deque<std::shared_ptr<KernelRun>> waiting_;
   std::deque<std::function<void()>> jobs_;
-  std::uint64_t unfinished_ = 0;  // launches and jobs
+  std::uint64_t unfinished_ = 0;  // launches and jobs that have not ended
   bool stopping_ = false;
 };
 

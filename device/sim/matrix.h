@@ -1,10 +1,10 @@
 // Matrix instructions (wmma, mma, ldmatrix, stmatrix, movmatrix): what one of them does, and where
 // the elements of a fragment lie in the registers of a warp. Not the arithmetic (alu_matrix.cc),
-// nor the memory accesses (exec_matrix.cc). Everything here is a value or inlined, as alu_lanes.h
-// asks for; any thread.
+// nor the memory accesses (exec_matrix.cc). Values and inline functions only, as alu_lanes.h asks
+// for. Thread: any.
 //
-// The places of mma are those of the PTX manual. Those of wmma are not documented; here they are
-// the places of the mma instructions that such a product is made of, one behind the other.
+// The places of mma are those of the PTX manual. Those of wmma are not documented. Here they are
+// the places of the mma instructions that make up such a product, one behind the other.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ struct MatrixShape {
   bool operator==(const MatrixShape&) const = default;
 };
 
-/// D = A * B + C: a matrix of m * k, one of k * n, and two of m * n.
+/// D = A * B + C. A is m by k, B is k by n, C and D are m by n.
 struct MatrixProduct {
   MatrixShape shape;
   MatrixType a = MatrixType::kF16;
@@ -42,14 +42,14 @@ struct MatrixProduct {
   MatrixType c = MatrixType::kF32;
   MatrixType d = MatrixType::kF32;
   bool saturates = false;  // .satfinite, of integers
-  bool takes_and = false;  // .and.popc, of bits; else .xor.popc
+  bool takes_and = false;  // .and.popc of bits; false: .xor.popc
   // m8n8k4 of f16: four products, each by eight lanes, whose places depend on the two layouts.
   bool quad_pairs = false;
   bool a_by_column = false;
   bool b_by_column = false;
 };
 
-/// The most registers that one fragment takes, and elements that one matrix has.
+/// Most registers of one fragment, and most elements of one matrix.
 inline constexpr int kMatrixRegisters = 8;
 inline constexpr int kMatrixElements = 1024;
 
@@ -61,10 +61,11 @@ struct MatrixOperands {
   const void* c[kMatrixRegisters] = {};
 };
 
-/// Reads the registers of all lanes and writes those of the lanes in `active`.
+/// Multiplies: reads the registers of all lanes and writes those of the lanes in `active`.
 using MatrixFn = void (*)(const MatrixProduct& product, const MatrixOperands& operands,
                           Mask active);
-/// The function that multiplies, for the host's processor; and its two forms, see alu_table.h.
+/// The function for the host's processor. Its two copies follow; alu_table.h says why there are
+/// two.
 MatrixFn find_matrix_multiply();
 namespace isa_base {
 void multiply_matrices(const MatrixProduct& product, const MatrixOperands& operands, Mask active);
@@ -75,25 +76,26 @@ void multiply_matrices(const MatrixProduct& product, const MatrixOperands& opera
 
 enum class Fragment : std::uint8_t { kA, kB, kAccumulator };
 
-/// A fragment as a table of outer * inner elements: A and C by row, B by column.
+/// A fragment as a table of outer by inner elements: A and C by row, B by column.
 struct FragmentLayout {
   Fragment which = Fragment::kA;
   std::uint16_t outer = 0;       // m; n of a fragment of B
   std::uint16_t inner = 0;       // k; n of an accumulator
   std::uint8_t in_register = 1;  // elements that one register of a lane holds
 
-  /// Registers that hold different elements. A fragment with more repeats them.
+  /// Number of registers that hold different elements. A fragment with more repeats them.
   [[gnu::always_inline]] constexpr unsigned registers() const {
     return unsigned{outer} * inner / (32u * in_register);
   }
 };
 
+/// Where an element lies in its matrix.
 struct FragmentPlace {
   unsigned outer = 0;
   unsigned inner = 0;
 };
 
-/// The element that is number `i` in register `r` of lane 0. Requires: r < registers().
+/// The place of element `i` in register `r` of lane 0. Requires: r < registers().
 [[gnu::always_inline]] constexpr FragmentPlace first_place(const FragmentLayout& layout, unsigned r,
                                                            unsigned i) {
   if (layout.which == Fragment::kAccumulator) {
@@ -113,13 +115,14 @@ struct FragmentPlace {
           (halves ? rest / 2 : rest) * step + i};
 }
 
-/// The same of another lane, from `first` on.
+/// The place of the same element of another lane, from that of lane 0.
 [[gnu::always_inline]] constexpr FragmentPlace place_of_lane(const FragmentLayout& layout,
                                                              FragmentPlace first, unsigned lane) {
   const unsigned width = layout.which == Fragment::kAccumulator ? 2 : layout.in_register;
   return {first.outer + lane / 4, first.inner + lane % 4 * width};
 }
 
+/// Bits of one element.
 [[gnu::always_inline]] constexpr unsigned matrix_bits(MatrixType type) {
   switch (type) {
     case MatrixType::kF16:
@@ -142,8 +145,8 @@ struct FragmentPlace {
   }
 }
 
-/// The layout of one operand of a product. `unit`: bits of what counts as one element, the type's
-/// own or, for what is smaller than a byte, 32.
+/// The layout of one operand of a product. `unit`: bits that count as one element: the type's own,
+/// or 32 for types smaller than a byte.
 [[gnu::always_inline]] constexpr FragmentLayout layout_of(Fragment which, MatrixShape shape,
                                                           MatrixType type, unsigned unit) {
   const unsigned bits = matrix_bits(type);

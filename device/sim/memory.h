@@ -1,6 +1,6 @@
 // The simulated device memory. Device addresses are host addresses inside one large reservation, so
 // that an access costs one table look-up and no translation. Not a heap: it deals in chunks of 2
-// MiB, as the GPU's own virtual memory management does. Contents are nobody's business here.
+// MiB, as the GPU's own virtual memory does. It does not know what memory contains. Thread: any.
 #pragma once
 
 #include <algorithm>
@@ -21,32 +21,32 @@ namespace slate::sim {
 inline constexpr std::uint64_t kChunkBytes = 2u << 20;  // as the H200's allocation granularity
 inline constexpr int kChunkShift = 21;
 
-/// Generic addresses of the shared and local windows: far from any host address. A generic address
+/// Generic addresses of the shared and local windows, far from any host address. A generic address
 /// is window base + offset.
 inline constexpr std::uint64_t kSharedWindow = 0x0100'0000'0000'0000u;
 inline constexpr std::uint64_t kLocalWindow = 0x0200'0000'0000'0000u;
 inline constexpr std::uint64_t kWindowBytes = 0x0000'0001'0000'0000u;
 
-/// Which addresses one launch may touch. Plain data, copied freely; the tables it points to outlive
-/// it.
+/// Addresses that one launch may touch. Plain data, copied freely. The tables that it points to
+/// outlive it.
 struct MemoryView {
-  /// The owner tag of a view without an arena: no chunk ever carries it.
+  /// Tag of a view without an arena: no chunk ever carries it.
   static constexpr std::uint16_t kNoOwner = 0xffff;
 
-  std::uint64_t space_base = 0;  // the launch's arena, whole chunks
+  std::uint64_t space_base = 0;  // arena of the launch, in whole chunks
   std::uint64_t space_bytes = 0;
-  /// One per chunk of the arena: 0 = not mapped, else the tag of the reservation that it lies in.
+  /// Tag of the reservation of each chunk of the arena; 0: not mapped.
   const std::atomic<std::uint16_t>* owners = nullptr;
-  std::uint16_t tag = kNoOwner;  // the reservation that the arena lies in
-  /// The module's .global and .const variables (may be empty).
+  std::uint16_t tag = kNoOwner;  // tag of the reservation that the arena lies in
+  /// The module's .global and .const variables; may be empty.
   device::AddressRange globals;
   device::AddressRange constants;
   device::AddressRange control;  // LaunchSpec::control
-  /// LaunchSpec::host; KernelLaunch keeps them alive. Null for none.
+  /// LaunchSpec::host, which KernelLaunch keeps alive; null: none.
   const std::vector<device::AddressRange>* host = nullptr;
 
-  /// True if [address, address + bytes) may be read and written. Requires: bytes <= 16 and the
-  /// access is naturally aligned, so it lies in one chunk.
+  /// Whether [address, address + bytes) may be read and written. Requires: bytes <= 16 and natural
+  /// alignment, so that it lies in one chunk.
   bool allows(std::uint64_t address, std::uint32_t bytes) const {
     const std::uint64_t offset = address - space_base;
     if (offset < space_bytes &&
@@ -64,48 +64,49 @@ struct MemoryView {
   }
 };
 
-/// Reservation, mapping and accounting behind Device::reserve, map, unmap. Thread-safe.
+/// Reservation, mapping and accounting behind Device::reserve, map and unmap. Thread: any.
 class Memory {
  public:
-  /// `capacity`: bytes of physical memory that can be mapped in total, a multiple of kChunkBytes.
+  /// `capacity`: bytes of physical memory that can be mapped in total; a multiple of kChunkBytes.
   static Result<std::unique_ptr<Memory>> make(std::uint64_t capacity);
   ~Memory();
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
   std::uint64_t capacity() const { return capacity_; }
-  /// What is mapped, and taken besides.
+  /// Bytes that are mapped, or were taken by take().
   std::uint64_t mapped_bytes() const;
-  /// Counts bytes of memory that has no addresses, as arrays have. kOutOfMemory beyond capacity.
+  /// Counts bytes of memory without addresses, as arrays have. Errors: kOutOfMemory beyond
+  /// capacity.
   Result<void> take(std::uint64_t bytes);
   void give_back(std::uint64_t bytes);
 
-  /// Addresses not below `least`. kInvalidValue for a size that is zero or no multiple of
-  /// kChunkBytes; kOutOfMemory when the address space is used up.
+  /// Reserves addresses not below `least`. Errors: kInvalidValue for a size that is 0 or no
+  /// multiple of kChunkBytes; kOutOfMemory when the address space is used up.
   Result<device::Address> reserve(std::uint64_t bytes, device::Address least = 0);
-  /// Gives the addresses back, and what is still mapped there. An unknown range is ignored.
+  /// Gives the addresses back, and the memory that is still mapped there. Ignores an unknown range.
   void unreserve(device::AddressRange range);
-  /// kInvalidValue unless `range` is whole, unmapped chunks of one reservation; kOutOfMemory beyond
-  /// capacity.
+  /// As in device::Device. Errors: kInvalidValue unless `range` is whole, unmapped chunks of one
+  /// reservation; kOutOfMemory beyond capacity.
   Result<void> map(device::AddressRange range);
-  /// As in device::Device; it does not count again. kInvalidValue unless `mapped` begins a mapping
-  /// of that size.
+  /// As in device::Device; the memory is counted once. Errors: kInvalidValue unless `mapped` begins
+  /// a mapping of that size.
   Result<void> map_again(device::AddressRange range, device::Address mapped);
   Result<void> unmap(device::AddressRange range);
-  /// As in device::Device. What it takes is host memory and does not count as mapped.
+  /// As in device::Device. The memory is the host's and does not count as mapped.
   Result<device::Address> map_host(int fd, std::uint64_t bytes, device::Address least);
   void unmap_host(device::AddressRange range);
 
-  /// The view of a launch whose arena is `arena`: whole chunks inside one reservation, or empty.
+  /// The view of a launch with this arena: whole chunks inside one reservation, or empty.
   Result<MemoryView> view(device::AddressRange arena) const;
-  /// True if all of [address, address + bytes) is mapped, whoever owns it. For copies by the host.
+  /// Whether all of [address, address + bytes) is mapped, by any owner. For copies by the host.
   /// Takes no lock.
   bool is_mapped(device::Address address, std::uint64_t bytes) const;
 
  private:
   struct Mapping {
     device::AddressRange range;
-    /// The memory, where it is or was mapped at several places; null: this mapping's own.
+    /// The memory, if it is or was mapped at several places; null: this mapping's own.
     std::shared_ptr<UniqueFd> shared = nullptr;
   };
   struct Reservation {
@@ -129,7 +130,7 @@ class Memory {
   std::uint64_t capacity_ = 0;
   std::uint64_t space_base_ = 0;
   std::uint64_t space_bytes_ = 0;
-  void* mapping_ = nullptr;  // what mmap returned; space_base_ is the first whole chunk in it
+  void* mapping_ = nullptr;  // as mmap returned it; space_base_ is the first whole chunk in it
   std::uint64_t mapping_bytes_ = 0;
   std::unique_ptr<std::atomic<std::uint16_t>[]> owners_;
   mutable std::mutex mutex_;

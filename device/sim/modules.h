@@ -1,6 +1,6 @@
-// Modules: PTX in, functions and placed variables out. It parses, lays out .global and .const
+// Modules: takes PTX, gives functions and placed variables. It parses, lays out .global and .const
 // variables in a reservation of the module's own, and decodes each entry when it is first asked
-// for. Thread-safe.
+// for. Thread: any.
 #pragma once
 
 #include <cstdint>
@@ -19,23 +19,23 @@
 
 namespace slate::sim {
 
-/// What a launch needs of its function.
+/// The parts of a function that a launch needs.
 struct LaunchTarget {
   std::shared_ptr<const Program> program;
-  device::FunctionInfo info;  // with the limit of dynamic shared memory that holds now
+  device::FunctionInfo info;  // with the present limit of dynamic shared memory
   device::AddressRange globals;
   device::AddressRange constants;
-  device::Dim3 required_block{0, 0, 0};  // .reqntid; zeros without it
+  device::Dim3 required_block{0, 0, 0};  // .reqntid; zeros: any shape
 };
 
-/// Implements the methods of Device of the same names, whose contracts hold here.
+/// Implements the methods of device::Device of the same names, whose contracts hold here.
 class Modules {
  public:
-  /// Of this process's memory, that a module may take: each kernel has a program of its own, with
-  /// all that it can call.
+  /// Most bytes of this process's memory that a module may take. Each kernel has a program of its
+  /// own, with all that it can call.
   static constexpr std::uint64_t kMostHostBytes = std::uint64_t{2} << 30;
 
-  /// `memory` outlives this.
+  /// Requires: `memory` outlives this.
   Modules(const Settings& settings, Memory& memory);
   ~Modules();
   Modules(const Modules&) = delete;
@@ -47,6 +47,7 @@ class Modules {
   Result<device::Function> find_function(device::Module module, const std::string& name);
   Result<device::AddressRange> find_global(device::Module module, const std::string& name);
   Result<void> set_max_dynamic_shared(device::Function function, std::uint32_t bytes);
+  /// Errors: kInvalidHandle for an unknown function.
   Result<LaunchTarget> target(device::Function function);
 
  private:
@@ -56,8 +57,8 @@ class Modules {
     device::AddressRange reservation;  // empty without variables
     device::AddressRange globals;
     device::AddressRange constants;
-    std::map<std::string, device::Function, std::less<>> functions;  // those asked for so far
-    std::uint64_t host_bytes = 0;                                    // with their programs
+    std::map<std::string, device::Function, std::less<>> functions;  // functions asked for so far
+    std::uint64_t host_bytes = 0;                                    // bytes, programs included
   };
   struct Entry {
     device::Module module;
@@ -66,7 +67,9 @@ class Modules {
     device::Dim3 required_block;
   };
 
+  /// Gives .global and .const variables addresses.
   Result<void> place_variables(Loaded& module);
+  /// Writes the variables' initial values.
   Result<void> initialise(const Loaded& module);
   Result<Loaded*> find(device::Module module);
 

@@ -1,5 +1,5 @@
 // Arrays, textures and surfaces of sim as the interpreter reads them, and the table of those that
-// kernels name by number. Immutable once made, but for the elements of arrays. Thread-safe.
+// kernels name by number. Immutable once made, except for the elements of arrays. Thread: any.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace slate::sim {
 
-/// Elements of one level, row after row, plane after plane without gaps.
+/// The elements of one level: row after row, plane after plane, without gaps.
 struct Level {
   std::byte* elements = nullptr;
   ArrayExtent box;  // level_box()
@@ -22,12 +22,14 @@ struct Level {
   std::uint64_t slice = 0;
 };
 
+/// An array with its memory.
 struct ArrayStorage {
   struct Free {
     void operator()(std::byte* bytes) const { std::free(bytes); }
   };
 
-  /// Zeros. Null elements when the host has no memory. Requires: check_array().
+  /// An array of zeros; `elements` is null when the host has no memory. Requires: check_array()
+  /// succeeds.
   explicit ArrayStorage(const ArraySpec& spec);
 
   ArraySpec spec;
@@ -39,13 +41,13 @@ struct ArrayStorage {
 struct TextureObject {
   device::AddressRange owner;
   std::shared_ptr<const ArrayStorage> array;  // null: memory, one level
-  bool is_line = false;                       // memory of one dimension
+  bool is_line = false;                       // whether it is memory of one dimension
   ArrayFormat format;
   std::vector<Level> levels;
   std::uint64_t first_layer = 0;
   std::uint64_t layers = 0;  // 0: not layered
   bool is_cubemap = false;
-  int dimensions = 1;  // of a layer, or face
+  int dimensions = 1;  // dimensions of a layer or face
   Sampler sampler;
 };
 
@@ -61,7 +63,7 @@ class Objects {
   device::Surface add(SurfaceObject surface);
   void remove_texture(std::uint64_t handle);
   void remove_surface(std::uint64_t handle);
-  /// Null when there is none of this number that launches of this arena may use.
+  /// Null when there is no object of this number that launches of this arena may use.
   std::shared_ptr<const TextureObject> texture(std::uint64_t handle, device::Address owner) const;
   std::shared_ptr<const SurfaceObject> surface(std::uint64_t handle, device::Address owner) const;
 

@@ -1,5 +1,5 @@
-// What fits where: the limits of one SM, the checks of a launch, and occupancy as CUDA computes it
-// for compute capability 9.0. Pure arithmetic.
+// Occupancy: the limits of one SM, the checks of a launch, and how many blocks fit, as CUDA
+// computes it for compute capability 9.0. Pure arithmetic. Thread: any.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ inline constexpr std::uint32_t kWarpsPerSm = kThreadsPerSm / 32;
 inline constexpr std::uint32_t kBlocksPerSm = 32;
 inline constexpr std::uint32_t kRegistersPerSm = 65536;
 inline constexpr std::uint32_t kMaxRegistersPerThread = 255;
-inline constexpr std::uint32_t kSharedPerBlock = 48u << 10;        // without opting in
-inline constexpr std::uint32_t kSharedPerBlockOptIn = 227u << 10;  // at most
+inline constexpr std::uint32_t kSharedPerBlock = 48u << 10;        // bytes, without opting in
+inline constexpr std::uint32_t kSharedPerBlockOptIn = 227u << 10;  // bytes at most
 inline constexpr std::uint32_t kSharedPerSm = 228u << 10;
-inline constexpr std::uint32_t kReservedSharedPerBlock =
-    1u << 10;  // taken by the system for each block
+/// Bytes taken by the system for each block.
+inline constexpr std::uint32_t kReservedSharedPerBlock = 1u << 10;
 
-/// What one block takes from its SM while it is resident.
+/// What one block takes of its SM while it is resident.
 struct BlockCost {
   std::uint32_t warps = 0;
   std::uint32_t registers = 0;
@@ -31,14 +31,14 @@ struct BlockCost {
   std::uint32_t occupancy = 0;  // blocks of this shape that an otherwise empty SM holds
 };
 
-/// The cost of a block of `threads` threads. occupancy is 0 if it does not fit at all. Requires:
+/// The cost of a block of `threads` threads; occupancy is 0 if it does not fit at all. Requires:
 /// threads > 0.
 BlockCost block_cost(const device::FunctionInfo& function, std::uint32_t threads,
                      std::uint32_t dynamic_shared_bytes);
 
-/// Refuses what the device cannot run at all, in CUDA's categories: kInvalidConfiguration for
-/// dimensions, kInvalidValue for shared memory, kOutOfResources for registers. `required`: the only
-/// shape of blocks that the kernel takes; zeros for any.
+/// Checks a launch in CUDA's categories. `required`: the only shape of blocks that the kernel
+/// takes; zeros: any. Errors: kInvalidConfiguration for dimensions, kInvalidValue for shared
+/// memory, kOutOfResources for registers.
 Result<BlockCost> check_launch(const device::FunctionInfo& function, device::Dim3 grid,
                                device::Dim3 block, std::uint32_t dynamic_shared_bytes,
                                device::Dim3 required = {0, 0, 0});

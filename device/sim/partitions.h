@@ -1,5 +1,5 @@
 // Partitions: sets of SMs, made of units of Settings::unit neighbours. They only say which SMs the
-// kernels of a stream may use; gpu.h keeps to it. Thread-safe.
+// kernels of a stream may use; gpu.h obeys them. Thread: any.
 #pragma once
 
 #include <bitset>
@@ -14,10 +14,10 @@
 
 namespace slate::sim {
 
-/// By number of the SM; numbers that there are not may be in it.
+/// Numbers of SMs; may hold numbers that no SM has.
 using SmSet = std::bitset<kMostSms>;
 
-/// Implements the methods of Device about partitions, whose contracts hold here.
+/// Implements the methods of device::Device about partitions, whose contracts hold here.
 class Partitions {
  public:
   explicit Partitions(const Settings& settings);
@@ -26,7 +26,8 @@ class Partitions {
   Result<device::Partition> create(std::uint32_t first_unit, std::uint32_t unit_count);
   void destroy(device::Partition partition);
 
-  /// All of them for kWholeDevice. kInvalidHandle for a partition that there is not.
+  /// The SMs of a partition; all for kWholeDevice. Errors: kInvalidHandle for one that does not
+  /// exist.
   Result<SmSet> sms(device::Partition partition) const;
 
  private:

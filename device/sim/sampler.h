@@ -1,7 +1,7 @@
-// What a texture gives at some coordinates, as the CUDA programming guide's appendix on texture
-// fetching has it: address modes, filters with weights of 8 fractional bits, mipmap levels, layers,
-// faces. Pure functions on TextureObject; memory is checked against the launch's view. What the
-// guide leaves open is refused with the reason, never guessed.
+// What a texture returns for some coordinates, as the CUDA programming guide's appendix on texture
+// fetching defines it: address modes, filters with weights of 8 fractional bits, mipmap levels,
+// layers, faces. Pure functions on TextureObject, which check memory against the launch's view.
+// Cases that the guide leaves open are refused with the reason, never guessed. Thread: any.
 #pragma once
 
 #include <array>
@@ -24,16 +24,17 @@ enum class Geometry : std::uint8_t {
   kCubemap,
   kLayeredCubemap
 };
-/// Coordinates that a geometry has besides the layer.
+/// Number of coordinates of a geometry besides the layer.
 int coordinates_of(Geometry geometry);
 bool has_layer(Geometry geometry);
 
 enum class SampleType : std::uint8_t { kFloat, kSigned, kUnsigned };
 
+/// What an instruction asks of a texture.
 struct SampleRequest {
   Geometry geometry = Geometry::k1D;
-  SampleType type = SampleType::kFloat;  // of the result
-  bool texels = false;                   // the coordinates are numbers of texels, in `index`
+  SampleType type = SampleType::kFloat;  // type of the result
+  bool texels = false;  // whether the coordinates are numbers of texels, in `index`
   std::array<float, 3> at{};
   std::array<std::int32_t, 3> index{};
   std::uint32_t layer = 0;
@@ -47,10 +48,10 @@ struct SampleFault {
 };
 using Sample = std::expected<Texel, SampleFault>;
 
-/// tex. `memory`: of the launch; only for textures of memory.
+/// The value of tex. `memory`: the launch's; only textures of memory use it.
 Sample sample(const TextureObject& texture, const SampleRequest& request, const MemoryView& memory);
-/// tld4: channel `channel` of the four texels that linear filtering would take, counter-clockwise
-/// from the lower left one.
+/// The value of tld4: channel `channel` of the four texels that linear filtering would take,
+/// counter-clockwise from the lower left one.
 Sample gather(const TextureObject& texture, const SampleRequest& request, int channel,
               const MemoryView& memory);
 

@@ -1,5 +1,5 @@
-// Settings of the simulated GPU, as they stand in the device string after "sim:". The table with
-// types, ranges and defaults is in README.md; parse_settings() is its only reader.
+// Settings of the simulated GPU, as in the device string behind "sim:". The table with types,
+// ranges and defaults is in README.md; parse_settings() is its only reader. A plain value.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace slate::sim {
 
-/// What one finished launch cost. `nanoseconds` is host time from its first block to its last.
+/// Cost of one finished launch. `nanoseconds`: host time from its first block to its last.
 struct LaunchStatistics {
   std::string function;
   std::uint64_t blocks = 0;
@@ -24,27 +24,27 @@ inline constexpr std::uint32_t kMostSms = 1024;
 
 struct Settings {
   std::uint32_t sms = 16;
-  std::uint32_t unit = 1;             // SMs of one unit of partitions; the last may have fewer
-  std::uint64_t memory = 2ull << 30;  // bytes, whole chunks of 2 MiB
-  std::uint32_t threads = 0;          // host threads; 0 = one per hardware core
-  std::optional<std::uint64_t> seed;  // set: random schedule, one host thread, reproducible
+  std::uint32_t unit = 1;             // SMs of one unit of partitions; the last one may have fewer
+  std::uint64_t memory = 2ull << 30;  // bytes, in whole chunks of 2 MiB
+  std::uint32_t threads = 0;          // host threads; 0: one for each hardware core
+  std::optional<std::uint64_t> seed;  // set: a random schedule on one host thread, reproducible
   std::uint32_t cc_major = 9;
   std::uint32_t cc_minor = 0;
-  double max_kernel_seconds = 0;  // 0 = no limit
+  double max_kernel_seconds = 0;  // 0: no limit
   std::uint32_t quantum = 256;    // warp instructions of one warp's turn
-  bool strict = false;            // unknown instructions fail find_function, not the kernel
+  bool strict = false;            // whether unknown instructions fail find_function, not the kernel
 
-  /// Called once for every launch that ran to its end, from the thread that finished it. Only
-  /// settable by code; benchmarks use it.
+  /// Called once for every launch that ran to its end, from the thread that finished it. Set by
+  /// code only; benchmarks use it.
   std::function<void(const LaunchStatistics&)> observer;
 };
 
-/// Parses "KEY=VALUE,KEY=VALUE"; empty text gives the defaults. kInvalidValue names the offending
-/// pair.
+/// Parses "KEY=VALUE,KEY=VALUE"; empty text gives the defaults. Errors: kInvalidValue naming the
+/// offending pair.
 Result<Settings> parse_settings(std::string_view text);
 
-/// Threads that run with these settings: 1 with a seed, else `threads` or the number of cores;
-/// never more than there are SMs, never 0.
+/// Host threads that run with these settings: 1 with a seed, else `threads` or the number of cores;
+/// at most one for each SM, and at least 1.
 std::uint32_t host_threads(const Settings& settings);
 
 }  // namespace slate::sim

@@ -1,5 +1,6 @@
-// SimDevice: the simulated GPU behind the Device interface, put together from memory, modules and
+// SimDevice: the simulated GPU behind device::Device, put together from memory, modules and
 // streams. A fault ends the stream that it happened on and nothing else; lost() is never true.
+// Thread: any, as for device::Device.
 #pragma once
 
 #include <atomic>
@@ -46,7 +47,7 @@ class SimDevice final : public device::Device {
                                          std::chrono::milliseconds most_cpu) override;
   Result<std::string> compiler_identity() const override;
   void unload_module(device::Module module) override;
-  /// Each module has chunks of its own.
+  /// As in device::Device: each module has chunks of its own.
   std::uint64_t variable_memory(std::uint64_t bytes) const override {
     return (bytes / kChunkBytes + (bytes % kChunkBytes != 0)) * kChunkBytes;
   }
@@ -74,7 +75,7 @@ class SimDevice final : public device::Device {
   Result<std::vector<std::vector<std::uint32_t>>> partition_units() override;
   Result<device::Partition> create_partition(std::uint32_t first_unit,
                                              std::uint32_t unit_count) override;
-  /// Aborts if one of its streams was not destroyed.
+  /// As in device::Device. Aborts if a stream of the partition was not destroyed.
   void destroy_partition(device::Partition partition) override;
 
   /// As an H200's.
@@ -118,7 +119,7 @@ class SimDevice final : public device::Device {
   std::mutex registered_mutex_;
   std::map<const void*, std::size_t> registered_;
   std::atomic<std::uint64_t> next_grid_id_{1};
-  Streams streams_;  // last: no work is left when the rest goes
+  Streams streams_;  // last: no work is left when the other members go
 };
 
 }  // namespace slate::sim

@@ -1,8 +1,9 @@
 // Streams and events: which work may start when, and what a fault ends. A stream is a queue whose
-// front runs on the Gpu; an event is a mark in such a queue.
+// front runs on the Gpu; an event is a mark in such a queue. It does not place blocks (gpu.h).
 //
-// A fault poisons its stream: what is queued or comes later is dropped, and every mark on it
-// carries the Error. A stream that waits for such a mark goes on: its own work did not fault.
+// A fault poisons its stream: work that is queued or comes later is dropped, and every mark on the
+// stream carries the Error. A stream that waits for such a mark goes on, because its own work did
+// not fault.
 #pragma once
 
 #include <chrono>
@@ -24,22 +25,23 @@
 
 namespace slate::sim {
 
-/// Thread-safe. Implements the methods of Device of the same names, whose contracts hold here.
+/// Implements the methods of device::Device of the same names, whose contracts hold here. Thread:
+/// any.
 class Streams {
  public:
   /// A copy or fill: runs on a host thread of the Gpu; its error faults the stream.
   using Job = std::function<Result<void>()>;
   explicit Streams(const Settings& settings);
-  /// Cancels what is unfinished and joins all threads.
+  /// Cancels unfinished work and joins all threads.
   ~Streams();
   Streams(const Streams&) = delete;
   Streams& operator=(const Streams&) = delete;
 
-  /// Kernels of the stream run on `sms`, which are those of `partition`.
+  /// Makes a stream whose kernels run on `sms`, the SMs of `partition`.
   device::Stream create_stream(int priority, device::Partition partition, const SmSet& sms);
   void destroy_stream(device::Stream stream);
   Result<void> cancel(device::Stream stream);
-  /// True while a stream of this partition is not destroyed.
+  /// Whether a stream of this partition exists.
   bool uses(device::Partition partition);
 
   device::Event create_event(bool timing);
@@ -50,7 +52,9 @@ class Streams {
   Result<float> elapsed_ms(device::Event start, device::Event stop);
   void wait_for_progress(std::chrono::microseconds timeout);
 
+  /// Queues a kernel.
   Result<void> launch(device::Stream stream, std::shared_ptr<KernelRun> run);
+  /// Queues a copy or fill.
   Result<void> enqueue(device::Stream stream, Job job);
 
  private:
@@ -60,11 +64,11 @@ class Streams {
     bool reached = false;
     std::int64_t reached_ns = 0;
     std::optional<Error> error;
-    std::vector<std::shared_ptr<Queue>> waiters;  // streams whose front waits for it
+    std::vector<std::shared_ptr<Queue>> waiters;  // streams whose front waits for the mark
   };
   struct Event {
     bool timing = false;
-    std::shared_ptr<Mark> last;  // of the latest record(); null before
+    std::shared_ptr<Mark> last;  // mark of the latest record(); null: never recorded
   };
   struct RecordMark {
     std::shared_ptr<Mark> mark;
@@ -79,25 +83,28 @@ class Streams {
   Result<std::shared_ptr<Queue>> find(device::Stream stream);
   Result<Event*> find(device::Event event);
   Result<void> push(device::Stream stream, Operation operation);
+  /// Runs the fronts of `first` and of all queues that become ready by that.
   void advance(std::shared_ptr<Queue> first);
+  /// Starts the queue's front. Returns false if the front must wait.
   bool run_front(const std::shared_ptr<Queue>& queue, Queues& ready);
   bool must_wait(const std::shared_ptr<Queue>& queue);
+  /// Marks it as reached, and adds the queues that waited for it to `ready`.
   void reach(Mark& mark, std::optional<Error> error, Queues& ready);
   void cancel_locked(const std::shared_ptr<Queue>& queue);
   void start_kernel(const std::shared_ptr<Queue>& queue, std::shared_ptr<KernelRun> run);
   void start_job(const std::shared_ptr<Queue>& queue, Job job);
   void finished(const std::shared_ptr<Queue>& queue, std::optional<Error> fault);
 
-  std::mutex mutex_;  // taken before the Gpu's
+  std::mutex mutex_;  // locked before the Gpu's
   std::condition_variable progress_changed_;
   std::uint64_t progress_ = 0;       // marks reached so far
-  std::uint64_t progress_seen_ = 0;  // by wait_for_progress
+  std::uint64_t progress_seen_ = 0;  // value of progress_ seen by wait_for_progress()
   std::condition_variable became_idle_;
   std::uint64_t next_handle_ = 1;
   std::unordered_map<device::Stream, std::shared_ptr<Queue>> streams_;
   std::unordered_map<device::Event, Event> events_;
-  std::set<std::shared_ptr<Queue>> queues_;  // also those destroyed that have work left
-  Gpu gpu_;                                  // last: its threads end before the rest goes
+  std::set<std::shared_ptr<Queue>> queues_;  // also destroyed streams that have work left
+  Gpu gpu_;                                  // last: its threads end before the other members go
 };
 
 }  // namespace slate::sim

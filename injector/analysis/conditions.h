@@ -1,6 +1,6 @@
-// Conditions: predicates of a function that say the same of the same registers, one perhaps the
-// opposite of the other, as compilers write one comparison twice rather than keep a register.
-// Registers go by their numbers (registers.h). Immutable once built.
+// Conditions: predicates of a function that say the same about the same registers, one perhaps the
+// opposite of the other. Compilers write a comparison twice rather than keep a register. Registers
+// go by their numbers (registers.h). Immutable once built. Thread: any.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,15 @@ class Conditions {
 
   Conditions(const ptx::Function& function, const ControlFlow& flow, const Registers& registers);
 
-  /// Predicates that say the same of the same registers; each is written by one comparison only.
+  /// Predicates that say the same about the same registers. Each is written by one comparison only.
   struct Group {
     std::vector<std::uint32_t> predicates;  // at least two
     std::vector<std::uint32_t> inputs;      // registers
   };
   const std::vector<Group>& groups() const { return groups_; }
-  /// The group of a predicate, or kNone.
+  /// The group of a predicate; kNone if it has none.
   std::uint32_t group_of(std::uint32_t predicate) const { return group_of_[predicate]; }
-  /// Whether it says the opposite of what others of its group do.
+  /// Whether the predicate says the opposite of others of its group.
   bool is_opposite(std::uint32_t predicate) const { return opposite_[predicate]; }
 
  private:

@@ -1,6 +1,6 @@
 // Facts: what one function does that matters to the forms, with the line where it was first seen,
-// and the same for everything that it may call. A walk over instructions; no judgement here
-// (analysis.h).
+// and the same for all functions that it may call. It walks over instructions and judges nothing
+// (analysis.h does). Pure functions. Thread: any.
 #pragma once
 
 #include <array>
@@ -13,6 +13,7 @@
 
 namespace slate::injector {
 
+/// Something that a function does.
 enum class Trait : std::uint8_t {
   kBlockIndex,     // reads %ctaid or %nctaid
   kOddBlockIndex,  // reads %ctaid without naming a component
@@ -29,20 +30,22 @@ enum class Trait : std::uint8_t {
   kAsyncCopy,      // cp.async
   kRegisterMove,   // setmaxnreg
   kAlloca,
-  kOwnGlobal,     // declares a global variable in its body: a copy of it has another one
+  kOwnGlobal,     // declares a global variable in its body, of which a copy has another one
   kSharedSize,    // reads %total_smem_size or %aggr_smem_size
   kCommunicates,  // may wait for, or learn from, another block
   kWarpWide,      // instructions that name other lanes
-  kStrayBranch,   // branches to what is no label of its function
-  kHandsOver,     // may learn from a thread of its own block what it did, but by barriers of all
+  kStrayBranch,   // branches to a name that is no label of its function
+  /// May learn what a thread of its own block did, other than by barriers of all threads.
+  kHandsOver,
   kCount,
 };
 
 class Facts {
  public:
-  /// The line of the first instruction with the trait; 0 if there is none.
+  /// Line of the first instruction with the trait; 0 if there is none.
   std::uint32_t line(Trait trait) const { return lines_[static_cast<std::size_t>(trait)]; }
   bool has(Trait trait) const { return line(trait) != 0; }
+  /// Adds the trait; the first line stays.
   void add(Trait trait, std::uint32_t line);
   void add(const Facts& other);
 
@@ -55,34 +58,34 @@ struct FunctionFacts {
   Facts with_callees;
   std::vector<std::uint32_t> callees;           // indices into Module::functions, distinct
   std::vector<std::uint32_t> shared_variables;  // indices into Module::variables, distinct
-  std::uint64_t shared_bytes = 0;               // of its own variables
+  std::uint64_t shared_bytes = 0;               // bytes of its own variables
 };
 
-/// One per Module::functions. A function whose address is taken counts as called by every indirect
-/// call. Incomplete where `effort` is spent.
+/// The facts of every function, by index into Module::functions. A function whose address is taken
+/// counts as called by every indirect call. Incomplete where `effort` is spent.
 std::vector<FunctionFacts> collect_facts(const ptx::Module& module, Effort& effort);
 
-/// True for barriers of the block (not of a warp or a cluster).
+/// Whether it is a barrier of the block, not of a warp or a cluster.
 bool is_block_barrier(const ptx::Instruction& instruction);
 
-/// What a barrier of the block waits for.
+/// The threads that a barrier of the block waits for.
 struct BarrierKind {
-  bool whole_block = false;  // no thread count given
-  bool zero = false;         // barrier 0 by name
+  bool whole_block = false;  // whether it has no thread count
+  bool zero = false;         // whether it names barrier 0
   bool named_by_number = false;
   bool reduces = false;
 };
 /// Requires: is_block_barrier(instruction).
 BarrierKind barrier_kind(const ptx::Instruction& instruction);
 
-/// True for loads that may find what another thread writes meanwhile.
+/// Whether it is a load that may find what another thread writes meanwhile.
 bool may_race(const ptx::Instruction& instruction);
-/// True for instructions that wait for, or read from, other lanes of the warp.
+/// Whether it waits for, or reads from, other lanes of the warp.
 bool is_warp_wide(const ptx::Instruction& instruction);
-/// True for %ctaid and %nctaid with a component.
+/// Whether it is %ctaid or %nctaid with a component.
 bool is_block_index(const ptx::Operand& operand);
 
-/// Calls `use` with every operand and, for those with parts, every part.
+/// Calls `use` with every operand, and with every part of operands with parts.
 void for_each_operand(const std::vector<ptx::Operand>& operands, auto&& use) {
   for (const ptx::Operand& operand : operands) {
     use(operand);

@@ -1,4 +1,5 @@
 // Mentions: where a function names a register for the first and the last time, in text order.
+// Immutable once built. Thread: any.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,8 @@ class Mentions {
  public:
   explicit Mentions(const ptx::Function& function);
 
-  /// Whether none of what the instruction writes is named anywhere but in the instructions
-  /// [first, end). Registers of the same name in different scopes count as one.
+  /// Whether the registers that the instruction writes are named only in the instructions [first,
+  /// end). Registers of one name in different scopes count as one.
   bool stay_within(const ptx::Instruction& instruction, std::uint32_t first,
                    std::uint32_t end) const;
   /// Whether the instruction is the first to name this operand.

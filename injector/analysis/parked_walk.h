@@ -1,12 +1,13 @@
-// ParkedWalk: how a thread that has returned early can go along with the others of its block, from
-// barrier to barrier and past all else, so that every barrier is passed by whole warps. Such a
-// thread is parked. It stops at barriers; at branches that the block takes together and that decide
-// which barrier comes next; and at what computes their conditions, which it computes too. From one
-// stop to the next it jumps.
+// ParkedWalk: a plan for a thread that has returned early to go along with the others of its block,
+// from barrier to barrier and past all other code, so that whole warps pass every barrier. Such a
+// thread is parked. It stops
+// - at barriers;
+// - at branches that the block takes together and that decide which barrier comes next;
+// - at instructions that compute their conditions, which it runs too.
+// Between two stops it jumps.
 //
-// Only a plan: forms/late_exits.h writes it into the kernel. Whether the result is right to run
-// (whether all barriers are then reached by all threads) is for the analysis of the result to say.
-// Pure functions, any thread.
+// Only a plan: forms/late_exits.h writes it into the kernel. Whether the result is right (all
+// threads reach all barriers) is for the analysis of the result. Pure functions. Thread: any.
 #pragma once
 
 #include <cstdint>
@@ -27,19 +28,20 @@ struct ParkedWalk {
   /// A way out of the kernel that some threads take while others go on to a barrier.
   struct Exit {
     ControlFlow::Edge way;
-    std::uint32_t stop = kEnd;  // an instruction: where the thread goes once it has returned
+    std::uint32_t stop = kEnd;  // instruction at which a thread goes on once it has returned
   };
-  std::vector<Exit> exits;                       // in text order
-  std::map<std::uint32_t, std::uint32_t> jumps;  // a parked thread that comes to the first
-                                                 // instruction goes on at the second
-  std::vector<std::uint32_t> barriers;           // that parked threads may come to
-  std::vector<std::uint32_t> looping_barriers;   // those of them that they may come to again
+  std::vector<Exit> exits;  // in text order
+  /// Jumps of parked threads: a thread that comes to the first instruction goes on at the second.
+  std::map<std::uint32_t, std::uint32_t> jumps;
+  std::vector<std::uint32_t> barriers;          // barriers that parked threads may come to
+  std::vector<std::uint32_t> looping_barriers;  // barriers among these that they may come to again
 };
 
-/// Nothing if no thread leaves before others reach a barrier, or if the walk cannot be planned:
-/// which barrier is next depends on what a parked thread cannot know, or a barrier is guarded,
-/// counts threads or is named by a register. `takes_turns`: Uniformity::Surroundings. Nothing,
-/// too, if `effort` is spent.
+/// Plans the walk. `takes_turns`: Uniformity::Surroundings. Returns nullopt
+/// - if no thread leaves before others reach a barrier;
+/// - if the next barrier depends on something that a parked thread cannot know;
+/// - if a barrier is guarded, counts threads or is named by a register;
+/// - if `effort` is spent.
 std::optional<ParkedWalk> plan_parked_walk(const ptx::Function& function, bool takes_turns,
                                            Effort& effort);
 

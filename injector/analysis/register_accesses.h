@@ -1,5 +1,5 @@
-// RegisterAccesses and RegisterLiveness: in which blocks of a function each register is read and
-// written, and in which of them its value on entry may still be read.
+// RegisterAccesses: in which blocks of a function each register is read and written.
+// RegisterLiveness: in which blocks its value on entry may still be read. Thread: one at a time.
 #pragma once
 
 #include <cstdint>
@@ -12,41 +12,42 @@
 
 namespace slate::injector {
 
-/// A value that the instruction gets goes into its result and nowhere else. The carry flag is a
-/// result, too, which nothing else but such instructions reads.
+/// Whether values that the instruction reads go into its result only. The carry flag is a result,
+/// too, which only such instructions read.
 bool passes_on(const ptx::Instruction& instruction);
+/// Whether it writes, or reads, the carry flag.
 bool sets_carry(const ptx::Instruction& instruction);
 bool reads_carry(const ptx::Instruction& instruction);
 
-/// Where each register is read before it is written in the same block, and where it is written.
+/// For each register the blocks that read it before they write it, and the blocks that write it.
 /// The carry flag is the last register.
 class RegisterAccesses {
  public:
-  /// A comparison counts as a read of all predicates that may say the same, if there are
-  /// `conditions`.
+  /// With `conditions`, a comparison counts as a read of all predicates that may say the same.
   RegisterAccesses(const ptx::Function& function, const ControlFlow& flow,
                    const Registers& registers, const Conditions* conditions = nullptr);
 
   std::uint32_t count() const { return static_cast<std::uint32_t>(reading_.size()); }
   std::uint32_t carry() const { return count() - 1; }
   const std::vector<std::uint32_t>& reading(std::uint32_t r) const { return reading_[r]; }
-  /// In any case, not under a predicate.
+  /// Blocks that write the register in any case, not under a predicate.
   const std::vector<std::uint32_t>& writing(std::uint32_t r) const { return writing_[r]; }
 
  private:
+  /// Records the accesses of one instruction.
   void look_at(const ptx::Instruction& instruction, std::uint32_t block);
   void read(std::uint32_t r, std::uint32_t block);
   void write(std::uint32_t r, std::uint32_t block);
 
   const Registers& registers_;
   const Conditions* conditions_;
-  std::vector<std::vector<std::uint32_t>> reading_;  // by register: blocks
-  std::vector<std::vector<std::uint32_t>> writing_;  // the same
-  std::vector<std::uint32_t> written_in_;            // by register: the last block
+  std::vector<std::vector<std::uint32_t>> reading_;  // blocks by register
+  std::vector<std::vector<std::uint32_t>> writing_;  // blocks by register
+  std::vector<std::uint32_t> written_in_;            // last block that wrote each register
 };
 
-/// In which blocks a register's value on entry may still be read: register by register, so that the
-/// work is the sum of all the ways between writes and reads.
+/// The blocks at whose beginning a register is live, one register at a time. The work is the sum of
+/// all paths between its writes and reads.
 class RegisterLiveness {
  public:
   RegisterLiveness(const ControlFlow& flow, const RegisterAccesses& accesses, Effort& effort)
@@ -56,7 +57,8 @@ class RegisterLiveness {
         writes_(flow.blocks().size(), 0),
         seen_(flow.blocks().size(), 0) {}
 
-  /// Calls `use` with each block at whose beginning the register is live.
+  /// Calls `use` with each block at whose beginning the register is live; incomplete where the
+  /// effort is spent.
   void for_each_block(std::uint32_t r, auto&& use) {
     ++question_;
     for (const std::uint32_t b : accesses_.writing(r)) writes_[b] = question_;
@@ -81,8 +83,8 @@ class RegisterLiveness {
   const RegisterAccesses& accesses_;
   Effort& effort_;
   const std::vector<std::vector<std::uint32_t>> predecessors_;
-  std::vector<std::uint32_t> writes_;  // by block: the last question whose register it writes
-  std::vector<std::uint32_t> seen_;    // by block: the last question that came here
+  std::vector<std::uint32_t> writes_;  // last query whose register each block writes
+  std::vector<std::uint32_t> seen_;    // last query that visited each block
   std::vector<std::uint32_t> waiting_;
   std::uint32_t question_ = 0;
 };

@@ -1,6 +1,6 @@
-// Registers of a function as numbers, and which of them an instruction reads and writes. Those of
-// old-style parameters are not among them: the caller has set them. Its names are views into the
-// module's text.
+// Registers of a function as numbers, and which of them an instruction reads and writes. Registers
+// of old-style parameters have no numbers: the caller has set them. Names are views into the
+// module's text. Immutable once built. Thread: any.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +18,18 @@ class Registers {
  public:
   explicit Registers(const ptx::Function& function);
 
-  /// Those of vectors count by component.
+  /// Number of registers; each component of a vector counts.
   std::uint32_t count() const { return count_; }
   std::string_view name(std::uint32_t number) const { return names_[number]; }
   bool is_predicate(std::uint32_t number) const { return types_[number] == ptx::Type::kPred; }
   std::uint32_t bytes(std::uint32_t number) const { return ptx::type_bytes(types_[number]); }
-  /// The number of a register of one component.
+  /// The number of a register with one component; nullopt for other operands.
   std::optional<std::uint32_t> of(const ptx::Operand& operand) const;
 
-  /// Calls `use` with the number of each register that the instruction reads, its guard excepted.
+  /// Calls `use` with the number of each register that the instruction reads, without its guard.
   void for_each_read(const ptx::Instruction& instruction, auto&& use) const;
   void for_each_write(const ptx::Instruction& instruction, auto&& use) const;
-  /// The registers that the caller gets, where the function ends.
+  /// Calls `use` with the registers that the caller gets at the function's end.
   void for_each_returned(auto&& use) const {
     for (const Range& range : returns_) {
       for (std::uint32_t i = 0; i < range.count; ++i) use(range.first + i);
@@ -56,7 +56,7 @@ class Registers {
 
 void Registers::for_each_read(const ptx::Instruction& instruction, auto&& use) const {
   const auto read = [&](const ptx::Operand& operand) { for_each_in(operand, use); };
-  // These add to what is there, unless told not to by a constant.
+  // These add to the register, unless a constant tells them not to.
   const auto& operands = instruction.operands;
   const bool adds = instruction.opcode == "wgmma" && instruction.has("mma_async") &&
                     !(operands.size() > 3 && operands[3].kind == ptx::Operand::Kind::kInteger &&

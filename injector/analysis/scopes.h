@@ -1,4 +1,5 @@
-// Scopes inside a function's body: ptx::Function::scopes.
+// Scopes inside a function's body (ptx::Function::scopes). Not the scopes of values, which are
+// uniformity.h. A pure function. Thread: any.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,7 @@
 
 namespace slate::injector {
 
-/// The one that holds the instruction, or null.
+/// The scope that holds the instruction; null if there is none.
 const ptx::InnerScope* scope_of(const ptx::Function& function, std::uint32_t instruction);
 
 }  // namespace slate::injector

@@ -1,10 +1,11 @@
-// Undefined values: whether a function may read a register before it has written to it, so that
-// something comes of the value. Machine code finds there what other code has left, and each form of
-// a kernel leaves something else.
+// Undefined values: whether a function may read a register before it has written to it, with an
+// effect. Machine code finds there what other code has left, and each form of a kernel leaves
+// something else.
 //
-// A value that only flows on through registers is not a finding yet; one that reaches memory, an
-// address, a branch, another lane or a call is. Paths that the program cannot take are not
-// followed, as far as its predicates tell. Errs only towards a finding. Pure function, any thread.
+// A value that only flows on through registers is no finding. A value that reaches memory, an
+// address, a branch, another lane or a call is one. Paths that the program cannot take are not
+// followed, as far as its predicates tell. It errs only towards a finding. A pure function. Thread:
+// any.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +18,15 @@
 
 namespace slate::injector {
 
-/// The first of them that was found.
+/// The first read of an undefined register that was found.
 struct UndefinedRead {
-  std::uint32_t line = 0;  // of the instruction that reads it
+  std::uint32_t line = 0;  // line of the instruction that reads it
   std::string register_name;
-  bool surely = false;  // nothing can have been written to it, whatever way was taken
+  bool surely = false;  // whether no path can have written it
 };
 
-/// Registers only: what is in local or shared memory is not followed.
+/// Finds such a read. Covers registers only, not local or shared memory. `effort` limits the
+/// search.
 std::optional<UndefinedRead> find_undefined_read(const ptx::Function& function,
                                                  const ControlFlow& flow, Effort& effort);
 

@@ -1,6 +1,6 @@
-// UndefinedWalk: the second, exact part of undefined.h: follows the ways through a function on
-// which registers are not written yet, with what is known of predicates there. Private to
-// undefined.cc.
+// UndefinedWalk: the second, exact part of undefined.h. It follows the paths through a function on
+// which registers are not written yet, with the known values of predicates there. Private to
+// undefined.cc. Thread: one.
 #pragma once
 
 #include <cstdint>
@@ -22,35 +22,49 @@
 
 namespace slate::injector {
 
+<<<<<<< HEAD
 /// One register at a time, with those that its value flows on to. Of ways that meet with the same
 /// facts, one goes on, with all that is undefined on either. Only predicates that decide whether
 /// something is written to these registers are looked at, and integers that are as good as
 /// predicates. Many members: it is one algorithm, and
 /// they are its tables.
+=======
+/// Walks for one register at a time, with the registers that its value flows on to. Of paths that
+/// meet with the same facts, one goes on, with all that is undefined on either. It tracks only
+/// predicates that decide whether something is written to these registers. Many members: it is one
+/// algorithm, and they are its tables.
+>>>>>>> words
 class UndefinedWalk {
  public:
-  /// The arguments outlive it.
+  /// Requires: the arguments outlive it.
   UndefinedWalk(const ptx::Function& function, const ControlFlow& flow, const Registers& registers,
                 Effort& effort);
 
-  /// What comes of a register that may be read before it is written. The number behind the last
-  /// register is the carry flag.
+  /// The effect of a register that may be read before it is written, if there is one. The number
+  /// behind the last register is the carry flag.
   std::optional<UndefinedRead> find(std::uint32_t exposed);
 
  private:
   using List = std::vector<std::uint32_t>;
   /// What is known of a thread at some place.
   struct State {
+<<<<<<< HEAD
     List facts;                   // of flags: kSmallValues * register + value, in order
     std::vector<bool> undefined;  // by suspect: it may be
     std::vector<bool> stale;      // by tracked flag: its comparison may no longer hold
+=======
+    List facts;                   // values of predicates: 2 * register + value, in order
+    std::vector<bool> undefined;  // for each suspect, whether it may be undefined
+    /// For each tracked predicate, whether its comparison may no longer hold.
+    std::vector<bool> stale;
+>>>>>>> words
   };
-  using Key = std::pair<std::uint32_t, List>;  // a block, facts
+  using Key = std::pair<std::uint32_t, List>;  // block, facts
   struct Part {
     State state;
-    std::size_t next = 0;  // into the block's interesting instructions
+    std::size_t next = 0;  // index into the block's interesting instructions
   };
-  /// A place in a list, of a few of all registers.
+  /// Positions in a list of a few of all registers.
   class Places {
    public:
     explicit Places(std::size_t registers) : place_(registers, ControlFlow::kNone) {}
@@ -108,7 +122,7 @@ class UndefinedWalk {
   UndefinedRead origin_of(std::uint32_t r, std::uint32_t reader);
   bool is_surely_undefined(std::uint32_t r, std::uint32_t reader);
 
-  // Of the function.
+  // Tables of the function.
   const ptx::Function& function_;
   const ControlFlow& flow_;
   const Registers& registers_;
@@ -117,6 +131,7 @@ class UndefinedWalk {
   RegisterLiveness liveness_;
   Effort& effort_;
   const std::uint32_t carry_;
+<<<<<<< HEAD
   std::vector<List> reads_;       // by register: instructions
   std::vector<List> writes_;      // by register: instructions
   std::vector<List> compared_;    // by register: groups of conditions that it is an input of
@@ -126,14 +141,25 @@ class UndefinedWalk {
   std::vector<bool> jumps_loop_;  // by block: its branch may lead past a loop, to where ways meet
   std::map<std::uint32_t, std::vector<bool>> live_;                 // by flag, block
   std::map<std::uint32_t, std::optional<List>> quiet_;              // by block: quiet_writes()
+=======
+  std::vector<List> reads_;     // instructions by register
+  std::vector<List> writes_;    // instructions by register
+  std::vector<List> compared_;  // for each register the groups of conditions that it is an input of
+  std::vector<List> controls_;  // for each block the blocks whose branches decide whether it runs
+  std::vector<bool> is_header_;  // for each block, whether a loop begins with it
+  /// For each block, whether its branch may lead past a loop, to where paths meet.
+  std::vector<bool> jumps_loop_;
+  std::map<std::uint32_t, std::vector<bool>> live_;                 // by predicate, then by block
+  std::map<std::uint32_t, std::optional<List>> quiet_;              // quiet_writes() by block
+>>>>>>> words
   std::map<std::pair<std::uint32_t, std::uint32_t>, bool> surely_;  // by register and reader
-  // Of the present register.
+  // Tables of the present register.
   Places suspects_;
   Places tracked_;
-  std::vector<List> interesting_;                      // by block: instructions
-  List touched_;                                       // the blocks that have some
-  std::vector<std::optional<UndefinedRead>> origins_;  // by suspect: where its value is from
-  std::map<Key, std::pair<std::vector<bool>, std::vector<bool>>> states_;  // undefined, stale
+  std::vector<List> interesting_;                      // instructions by block
+  List touched_;                                       // blocks with interesting instructions
+  std::vector<std::optional<UndefinedRead>> origins_;  // for each suspect, where its value is from
+  std::map<Key, std::pair<std::vector<bool>, std::vector<bool>>> states_;  // undefined and stale
   std::set<Key> waiting_;
   std::vector<Part> parts_;
   std::optional<UndefinedRead> found_;

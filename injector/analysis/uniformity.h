@@ -1,7 +1,7 @@
-// Uniformity: which registers hold the same value in all threads of a block, or at least in all
-// threads of a warp, and which blocks of code are therefore run by all of them together. Flow
-// insensitive: one answer per register, which is close to exact on what compilers write (nearly
-// every register has one definition). Errs only towards "differs".
+// Uniformity: which registers hold the same value in all threads of a block, or in all threads of a
+// warp, and which blocks of code all of them therefore run together. Flow insensitive: one answer
+// for each register, which is close to exact for code of compilers, where nearly every register has
+// one definition. It errs only towards "differs". Immutable once built. Thread: any.
 #pragma once
 
 #include <cstdint>
@@ -15,37 +15,39 @@ namespace slate::injector {
 
 /// How far a value, or the decision to run some code, is shared.
 enum class Scope : std::uint8_t {
-  kBlock,       // the same in all threads of a block
-  kWarpRows,    // the same in a warp, provided that no warp spans two rows of the block
-  kWholeWarps,  // the same in a warp, provided that the rows of the block are whole warps
-  kWarp,        // the same in a warp
+  kBlock,       // same in all threads of a block
+  kWarpRows,    // same in a warp, if no warp spans two rows of the block
+  kWholeWarps,  // same in a warp, if the rows of the block are whole warps
+  kWarp,        // same in a warp
   kThread,      // may differ between any two threads
 };
-// Joined to what differs most. kWholeWarps needs the condition of kWarpRows and more, which kWarp
-// does not, so of these three that with the stronger condition stays.
+/// The scope of what depends on both: the one that differs most. kWholeWarps needs the condition of
+/// kWarpRows and more, and kWarp needs none. So of these three the one with the stronger condition
+/// stays.
 Scope join(Scope a, Scope b);
 
 class Uniformity {
  public:
-  /// Who calls the function with what, and next to which threads.
+  /// How the function is called, and beside which threads.
   struct Surroundings {
-    bool parameters_vary = false;  // they differ in every thread (of a device function)
-    /// The kernel, or a function that it calls, has Trait::kHandsOver: threads may take turns, and
-    /// what they load from one address may differ.
+    /// Whether parameters differ in every thread (of a device function)
+    bool parameters_vary = false;
+    /// Whether the kernel, or a function that it calls, has Trait::kHandsOver: threads may then
+    /// take turns, and loads from one address may differ.
     bool takes_turns = false;
   };
   Uniformity(const ptx::Function& function, const ControlFlow& flow, Surroundings surroundings);
 
   Scope of(const ptx::Operand& operand) const;
-  /// Who may be apart from whom while this block of code runs: kBlock if all threads run it
+  /// How far threads may be apart while this block of code runs: kBlock if all threads run it
   /// together.
   Scope apart_in(std::uint32_t block) const { return apart_[block]; }
   /// The blocks that end in a branch which may part the lanes of a warp.
   std::vector<std::uint32_t> parting_branches() const;
-  /// True if the register holds a mask of lanes found at run time (activemask, ballot, match), and
+  /// Whether the register holds a mask of lanes found at run time (activemask, ballot, match), and
   /// every lane in it comes to the instruction `use` before it can leave.
   bool is_lane_mask(const ptx::Operand& operand, std::uint32_t use) const;
-  /// A number, or a register that holds one and nothing else.
+  /// The value of a number, or of a register that holds one number only.
   std::optional<std::int64_t> constant(const ptx::Operand& operand) const;
 
  private:
@@ -65,13 +67,13 @@ class Uniformity {
     kLine,       // kLineStart + tid.x: the thread's number in a line of the grid, below 2^31
     kTiles,      // kCtaid times a multiple of 32, which may overflow
     kTiled,      // kTiles + tid.x
-    kZero,       // the sign of one of the above, as in signed divisions; not of the last two
+    kZero,       // sign of one of the above, as in signed divisions; not of the last two
   };
 
   static constexpr std::uint32_t kNever = ~std::uint32_t{0};
   static constexpr std::uint32_t kOften = kNever - 1;
 
-  /// A register or another variable of the function.
+  /// Whether it is a register or another variable of the function.
   static bool is_local(const ptx::Operand& operand);
   static bool divides_warp(std::int64_t value);
   void find_definitions();
@@ -99,31 +101,32 @@ class Uniformity {
   const ptx::Function& function_;
   const ControlFlow& flow_;
   const Surroundings surroundings_;
-  std::vector<Scope> registers_;                        // by index into Function::variables
-  std::vector<std::uint32_t> definitions_;              // the same: what alone writes it
-  std::vector<std::int64_t> offsets_;                   // the same: what is added to the place
-  std::vector<Place> places_;                           // the same
-  std::vector<std::optional<std::int64_t>> constants_;  // the same, of those written once
-  std::vector<bool> lane_masks_;                        // the same
-  std::vector<std::vector<std::uint32_t>> uses_;        // the same: blocks that read it
-  std::vector<Scope> apart_;                            // by block
-  std::vector<Scope> branches_;  // by block: scope of its last branch, as spread so far
-  // Room of part_values(). By block: the last parting of which it is on some way, and on one only.
+  std::vector<Scope> registers_;            // by index into Function::variables, like the next six
+  std::vector<std::uint32_t> definitions_;  // only instruction that writes it
+  std::vector<std::int64_t> offsets_;       // added to its place
+  std::vector<Place> places_;
+  std::vector<std::optional<std::int64_t>> constants_;  // of registers written once
+  std::vector<bool> lane_masks_;
+  std::vector<std::vector<std::uint32_t>> uses_;  // blocks that read it
+  std::vector<Scope> apart_;                      // by block
+  std::vector<Scope> branches_;  // scope of each block's last branch, as spread so far
+  // Scratch memory of part_values(). For each block the last parting of which it is on some path,
+  // and on one path only.
   std::vector<std::uint32_t> way_;
   std::vector<std::uint32_t> one_way_;
   std::uint32_t parting_ = 0;
 };
 
-/// The operands that an instruction writes: none, one, or both of a pair.
+/// Calls `use` with the operands that an instruction writes: none, one, or both of a pair.
 void for_each_result(const ptx::Instruction& instruction, auto&& use);
 
-/// True if the result depends on nothing but the operands, and there is no other effect.
+/// Whether the result depends on nothing but the operands, and there is no other effect.
 bool only_computes(const ptx::Instruction& instruction);
-/// Loads of parameters and constants by name count as such: they cannot fail, and give each thread
-/// of a block the same.
+/// As only_computes(), but loads of parameters and constants by name count too: they cannot fail,
+/// and give each thread of a block the same.
 bool may_be_repeated(const ptx::Instruction& instruction);
 
-/// True if operand 0 is a result.
+/// Whether operand 0 is a result.
 bool has_result(const ptx::Instruction& instruction);
 
 void for_each_result(const ptx::Instruction& instruction, auto&& use) {

@@ -1,13 +1,11 @@
 // CompileCache: results of slow compilations in a directory, found again by what they were made
-// from. One file an entry, written beside and renamed, so that readers see whole entries or none;
-// an entry that is damaged in any way counts as absent and is removed. Several processes may share
-// a directory.
+// from. An entry is one file, written beside and renamed, so that readers see whole entries or
+// none. A damaged entry counts as absent and is removed. Several processes may share a directory.
 //
-// Safe between users because a directory is only used if its owner is the caller's own effective
-// user and nobody else may write to it; users share machine code through slated, never through
-// files.
+// Safe between users: a directory is used only if its owner is the caller's effective user and no
+// other user may write to it. Users share machine code through slated, never through files.
 //
-// Any thread.
+// Thread: any.
 #pragma once
 
 #include <array>
@@ -25,7 +23,7 @@
 
 namespace slate::cache {
 
-/// SHA-256 over labelled parts; the order of the calls matters.
+/// Makes a key: SHA-256 over labelled parts. The order of the calls matters. Thread: one at a time.
 class KeyBuilder {
  public:
   KeyBuilder();
@@ -33,9 +31,10 @@ class KeyBuilder {
   KeyBuilder(KeyBuilder&& other) noexcept;
   KeyBuilder(const KeyBuilder&) = delete;
   KeyBuilder& operator=(const KeyBuilder&) = delete;
-  /// Parts are framed by their lengths: ("ab", "c") and ("a", "bc") differ.
+  /// Adds a part. Parts are framed by their lengths: ("ab", "c") and ("a", "bc") differ.
   KeyBuilder& add(std::string_view label, std::string_view part);
   KeyBuilder& add(std::string_view label, std::span<const std::byte> part);
+  /// Returns the key. Requires: called once, as the last call.
   std::array<std::uint8_t, 32> finish();
 
  private:
@@ -45,20 +44,23 @@ class KeyBuilder {
 
 using Key = std::array<std::uint8_t, 32>;
 
+/// Counts since open().
 struct Statistics {
   std::uint64_t hits = 0, misses = 0, stores = 0, damaged = 0, evicted = 0;
 };
 
 class CompileCache {
  public:
-  /// Makes the directory (0700) where there is none. `most_bytes`: the size that the entries are
-  /// kept under, least recently used first out. kIo or kPermission when it cannot be used.
+  /// Opens the directory, and makes it (0700) if there is none. Entries are kept under
+  /// `most_bytes`, least recently used first out. Errors: kIo or kPermission when the directory
+  /// cannot be used.
   static Result<std::unique_ptr<CompileCache>> open(std::filesystem::path directory,
                                                     std::uint64_t most_bytes);
   ~CompileCache();
 
+  /// The value of a good entry; nullopt if there is none.
   std::optional<std::vector<std::byte>> find(const Key& key);
-  /// Failing to store is no failure of the caller's work: callers log the error and go on.
+  /// Stores an entry. A failure does not fail the caller's work: callers log it and go on.
   Result<void> store(const Key& key, std::span<const std::byte> value);
   Statistics statistics() const;
 
@@ -68,9 +70,8 @@ class CompileCache {
   std::unique_ptr<State> state_;
 };
 
-/// $SLATE_CACHE_DIR, else `system_directory` for root (may be empty), else $XDG_CACHE_HOME/slate,
-/// else
-/// ~/.cache/slate; empty when none of them can be told.
+/// Returns $SLATE_CACHE_DIR, else `system_directory` for root (may be empty), else
+/// $XDG_CACHE_HOME/slate, else ~/.cache/slate; empty when none of them is known.
 std::filesystem::path default_directory(std::string_view system_directory);
 
 }  // namespace slate::cache

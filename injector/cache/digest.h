@@ -1,4 +1,5 @@
-// SHA-256, so that only digest.cc sees the library behind it. Not for secrets. One thread a Digest.
+// SHA-256, so that only digest.cc includes the library behind it. Not for secrets. Thread: one for
+// each Digest.
 #pragma once
 
 #include <array>
@@ -18,7 +19,7 @@ class Digest {
   Digest(const Digest&) = delete;
   Digest& operator=(const Digest&) = delete;
   void add(std::span<const std::byte> bytes);
-  /// Once, and last.
+  /// Returns the digest. Requires: called once, as the last call.
   DigestBytes finish();
 
  private:
@@ -26,6 +27,7 @@ class Digest {
   std::unique_ptr<State> state_;
 };
 
+/// The digest of `bytes`.
 DigestBytes digest_of(std::span<const std::byte> bytes);
 
 }  // namespace slate::cache

@@ -1,5 +1,5 @@
-// The cache's directory: finding its place, making it, seeing that it is the caller's alone, and
-// keeping it under its size. Any thread, any number of processes at a time.
+// The cache's directory: making it, checking that only its owner may write to it, and keeping it
+// under its size. Not the entries (entry.h). Thread: any; any number of processes.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,19 @@
 
 namespace slate::cache {
 
-/// Makes it (0700) where there is none. kPermission if it is a link, no directory, somebody else's,
-/// or if others may write to it; kIo if the system says no.
+/// Opens the directory, and makes it (0700) if there is none. Errors: kPermission if it is a link,
+/// no directory, another user's, or writable by others; kIo if the system refuses.
 Result<UniqueFd> open_directory(const std::filesystem::path& path);
 
+/// What sweep() has done.
 struct Swept {
-  std::uint64_t bytes = 0;    // of the entries that are left
+  std::uint64_t bytes = 0;    // bytes of the entries that are left
   std::uint64_t evicted = 0;  // entries that this call removed
 };
 
-/// Removes temporary files that a crash left and, when the entries take more than `most_bytes`, the
-/// least recently used ones until they take at most 7/8 of it; never `keep` (a name, or empty).
+/// Removes temporary files that a crash left. When the entries take more than `most_bytes`, removes
+/// the least recently used ones until they take at most 7/8 of it, but never `keep` (a name, or
+/// empty).
 Swept sweep(int directory, std::uint64_t most_bytes, std::string_view keep);
 
 }  // namespace slate::cache

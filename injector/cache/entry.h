@@ -1,6 +1,6 @@
-// One entry of the cache as a file: a header, then the value. Its name is its key in hexadecimal; a
-// file that is not finished yet has a name of another kind. Names are relative to a directory that
-// is held open, so that nobody can put another in its place. Pure but for the files; any thread.
+// One entry of the cache as a file: a header, then the value. Its name is its key in hexadecimal;
+// an unfinished file has another kind of name. Names are relative to a directory that is held open,
+// so that no other directory can take its place. Thread: any.
 #pragma once
 
 #include <cstddef>
@@ -28,11 +28,11 @@ struct ReadEntry {
   std::vector<std::byte> value;  // kGood only
 };
 
-/// Reads and checks everything. A good entry's time of use is brought up to date, but at most once
-/// an hour, to spare the disk.
+/// Reads and checks an entry. Updates a good entry's time of use at most once an hour, to spare the
+/// disk.
 ReadEntry read_entry(int directory, const Key& key);
 
-/// Whole or not at all; replaces an entry of the same key. Leaves no temporary file behind.
+/// Writes an entry whole or not at all, in place of one of the same key. Leaves no temporary file.
 Result<void> write_entry(int directory, const Key& key, std::span<const std::byte> value);
 
 }  // namespace slate::cache

@@ -1,5 +1,5 @@
-// ExitCode: what a kernel does between a branch and its end, written once more, for threads that do
-// not end there: late_exits.h.
+// ExitCode: copies of the code between a branch of a kernel and its end, for threads that do not
+// end there (late_exits.h). Thread: one.
 #pragma once
 
 #include <cstdint>
@@ -16,24 +16,25 @@ namespace slate::injector {
 
 class ExitCode {
  public:
-  /// The arguments must outlive it.
+  /// Requires: the arguments outlive it.
   ExitCode(const ptx::Module& module, const ptx::Function& function, const ControlFlow& flow,
            const Mentions& mentions)
       : module_(module), function_(function), flow_(flow), mentions_(mentions) {}
 
-  /// The code from `block` on, each instruction that others would notice under `guard`, a template
-  /// of a predicate; empty if there is none but the end. Nothing unless it is a few plain
-  /// instructions in a row, which may stand in the place of the instruction `at`.
+  /// The code from `block` on, with every instruction that other threads would notice under
+  /// `guard`, a template of a predicate; empty if there is only the end. Returns nullopt unless it
+  /// is a few plain instructions in a row, which may stand in place of the instruction `at`.
   std::optional<std::string> guarded(std::uint32_t block, std::string_view guard,
                                      std::uint32_t at) const;
 
-  /// A copy of it. It begins with the label `name` and ends, whatever way it takes, with jumps to
-  /// `name`_out. Nothing if it cannot stand elsewhere, or if all copies together become too long.
+  /// A copy of the code from `block` on. It begins with the label `name`; every path through it
+  /// ends with a jump to `name`_out. Returns nullopt if it cannot stand elsewhere, or if all copies
+  /// together become too long.
   std::optional<std::string> copy(std::uint32_t block, const std::string& name);
 
   /// The block that a branch leads to; ControlFlow::kNone: the end.
   std::uint32_t target_of(const ptx::Instruction& branch) const;
-  /// Does nothing but end.
+  /// Whether the block does nothing but end.
   bool only_leaves(std::uint32_t block) const;
 
  private:
@@ -52,7 +53,7 @@ class ExitCode {
   const ptx::Function& function_;
   const ControlFlow& flow_;
   const Mentions& mentions_;
-  std::size_t copied_ = 0;  // instructions
+  std::size_t copied_ = 0;  // instructions copied so far
 };
 
 }  // namespace slate::injector

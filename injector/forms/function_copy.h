@@ -1,5 +1,6 @@
-// FunctionCopy: a copy of one function of a module under another name, with changes. What is not
-// changed is byte for byte as in the original, apart from labels that only debug information names.
+// FunctionCopy: a copy of one function of a module under another name, with changes. Unchanged
+// parts are byte for byte as in the original, except for labels that only debug information names.
+// Thread: one.
 #pragma once
 
 #include <string>
@@ -12,25 +13,26 @@ namespace slate::injector {
 
 class FunctionCopy {
  public:
-  /// `module` outlives it.
+  /// Requires: `module` outlives it.
   FunctionCopy(const ptx::Module& module, const ptx::Function& function, std::string_view name);
 
   void replace(ptx::Span span, std::string text);
   void insert(std::uint32_t offset, std::string text);
-  /// Removes a variable's declaration, with all that are declared by it, and returns its text;
+  /// Removes a variable's declaration, with all variables declared in it, and returns its text;
   /// empty if it is gone already. Requires: variables come in text order.
   std::string_view take(const ptx::Variable& variable);
-  /// Behind the opening brace.
+  /// Inserts behind the opening brace.
   void prepend(std::string text) { insert(function_.body.begin + 1, std::move(text)); }
-  /// Before the closing brace.
+  /// Inserts before the closing brace.
   void append(std::string text) { insert(function_.body.end - 1, std::move(text)); }
-  /// A last parameter.
+  /// Adds a last parameter.
   void add_parameter(std::string_view declaration);
-  /// Another performance directive, or a new value for one.
+  /// Adds a performance directive, or sets its value.
   void set_directive(std::string_view name, std::uint32_t value);
 
-  /// All before the body, as a declaration.
+  /// The text before the body, as a declaration. Errors: kInternal if edits contradict one another.
   Result<std::string> declaration() const;
+  /// The whole copy. Errors: as declaration().
   Result<std::string> text() &&;
 
  private:

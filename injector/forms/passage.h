@@ -1,7 +1,7 @@
 // Passages: stretches of a kernel between two stops of its parked threads (analysis/parked_walk.h)
-// that these may run as everybody does, provided that nothing they do there has an effect. Where a
+// that these may run like other threads, if nothing that they do there has an effect. Where a
 // stretch is short that is quicker than a jump past it, at which every warp would have to come
-// together again.
+// together again. Thread: any.
 #pragma once
 
 #include <cstdint>
@@ -16,35 +16,35 @@
 
 namespace slate::injector {
 
-/// A branch past a few instructions, made into predicates: nobody branches, and who would have done
-/// so runs them without effect. What follows is all in text order.
+/// A branch past a few instructions, made into predicates: no thread branches, and a thread that
+/// would have branched runs them without effect. All lists are in text order.
 struct Predicated {
-  std::vector<std::uint32_t> branches;  // further ones, to the same place
-  std::vector<std::uint32_t> guarded;   // what has an effect
-  /// Those of the latter that load a register of which nobody else knows. It should be written in
-  /// any case: ptxas makes a branch again where a load may leave what was there before.
+  std::vector<std::uint32_t> branches;  // further branches to the same place
+  std::vector<std::uint32_t> guarded;   // instructions with an effect
+  /// Guarded loads of a register that no other code knows. It should be written in any case: ptxas
+  /// makes a branch again where a load may leave what was there before.
   std::vector<std::uint32_t> fresh;
 };
 
 struct Passage {
-  /// Instructions that are not for parked threads: they read or write memory.
+  /// Instructions that parked threads must not run: they read or write memory.
   std::set<std::uint32_t> effects;
-  /// Branches past what is not for them either, which they need not look at; and whether they are
-  /// to take them.
+  /// Branches past such instructions, whose conditions parked threads need not compute; and whether
+  /// they take them.
   std::map<std::uint32_t, bool> skips;
-  /// Those that need not be there. By the first branch.
+  /// Branches that need not be there, by the first branch.
   std::map<std::uint32_t, Predicated> predicated;
 };
 
 class PassageFinder {
  public:
-  /// `flow`: the function's, without those ways out of it that no parked thread takes. The
-  /// arguments must outlive it.
+  /// `flow`: the function's, without the ways out of it that no parked thread takes. Requires: the
+  /// arguments outlive it.
   PassageFinder(const ptx::Function& function, const ControlFlow& flow, const Mentions& mentions)
       : function_(function), flow_(flow), mentions_(mentions) {}
 
-  /// From the instruction `from` to `stop`. Nothing if a parked thread must not run what is there,
-  /// if not every way leads onwards to `stop`, or if it is too long.
+  /// The passage from the instruction `from` to `stop`. Returns nullopt if a parked thread must not
+  /// run the code there, if not every path leads to `stop`, or if it is too long.
   std::optional<Passage> find(std::uint32_t from, std::uint32_t stop) const;
 
  private:

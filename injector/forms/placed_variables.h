@@ -1,7 +1,8 @@
 // Variables that lie outside the module: each use of one becomes its address, and its declaration
-// goes away. CUDA's managed variables are such: the address is known, and host and kernels reach
-// one copy. The variables of a kernel's forms are such, too: they are those of the program's own
-// module, whose addresses are known only after loading. Text in, text out, any thread.
+// goes away. Text in, text out. Thread: any. Such variables are
+// - CUDA's managed variables: the address is known, and host and kernels reach one copy;
+// - the variables of a kernel's forms: they are those of the program's own module, whose addresses
+//   are known only after loading.
 #pragma once
 
 #include <cstdint>
@@ -17,25 +18,27 @@ namespace slate::injector {
 
 struct PlacedVariable {
   std::string name;
-  std::uint64_t address = 0;  // in every space that the kernels read it from: generic and global
+  /// Address in every space that the kernels read it from: generic and global.
+  std::uint64_t address = 0;
 };
 
-/// The module's text without these variables. Their initial contents are the caller's to write.
-/// kSymbolNotFound when the module has no .global variable of that name; kInvalidValue for an
-/// address that is not aligned as the variable wants; kNotSupported when a variable begins with the
-/// address of a placed one, or a placed one with that of another, as nothing then knows in time
-/// what that is.
+/// Returns the module's text without these variables. The caller writes their initial contents.
+/// Errors:
+/// - kSymbolNotFound: the module has no .global variable of that name;
+/// - kInvalidValue: the address is not aligned as the variable needs;
+/// - kNotSupported: a variable begins with the address of a placed one, or a placed one with that
+///   of another variable, which is not known in time.
 Result<std::string> place_variables(const ptx::Module& module,
                                     std::span<const PlacedVariable> placed);
 
 /// Name of the table of tabulate_variables(), a constant of 64-bit addresses.
 inline constexpr std::string_view kVariableTable = "__slate_variables";
 
-/// The module's text without its .global and .const variables. Their uses read their addresses from
-/// the table, which the loader of the module fills in; `names` gets the variables in the table's
-/// order. Their initial contents go. Constants are read as global memory that does not change while
-/// a kernel runs. kNotSupported for a variable that is managed, extern or a texture, and for
-/// instructions that tell constants from other memory.
+/// Returns the module's text without its .global and .const variables. Their uses read addresses
+/// from the table, which the loader of the module fills in. `names` receives the variables in the
+/// table's order. Their initial contents are dropped. Constants are read as global memory that does
+/// not change while a kernel runs. Errors: kNotSupported for a variable that is managed, extern or
+/// a texture, and for instructions that distinguish constants from other memory.
 Result<std::string> tabulate_variables(const ptx::Module& module, std::vector<std::string>& names);
 
 }  // namespace slate::injector

@@ -1,18 +1,21 @@
 // The PTX of the worker form, piece by piece, in the order in which it stands in the kernel.
-// worker.cc says how the pieces fit; ptx_template.h says how to read them.
+// worker.cc says how the pieces fit, and ptx_template.h how to read them. Text only. Thread: any.
 //
 // Registers: ~leader (predicate: thread 0), ~slot (shared address of the present task's words),
-// ~block (present block), ~task (task fetched ahead), ~sm (SM word seen when fetching). Only these
-// live while the kernel's own code runs, with ~live (drain), ~copy and ~end (blocks that overlap),
-// and the block index and ~stop (block_index.h) where it is counted; in the lean loop none do.
+// ~block (present block), ~task (task fetched ahead), ~sm (SM word read when fetching). Only these
+// live while the kernel's own code runs, with these exceptions:
+// - ~live in the drain, ~copy and ~end where blocks overlap;
+// - the block index and ~stop (block_index.h) where the index is counted;
+// - none in the lean loop.
 //
-// Shared words behind __slate_s:
-//   0, 8   {first block, end} of one task and of the one after it, alternating; first = -1: leave;
-//          the highest bit of end: before fetching more, look at the SM's word again. The lean loop
-//          has one pair, {present block, end}
-//   16     how the leader leaves: 1 as one of its SM's count, 0 no longer counted, 2 traceless
-//   32..63 drain: four sets of two counts, a set a block in turn; threads that left in intervals
-//          between barriers, even and odd ones. ~live: address of the present interval's count
+// Shared words behind __slate_s, by offset:
+// - 0, 8: {first block, end} of one task and of the one after it, alternating. first = -1: leave.
+//   Highest bit of end: read the SM's word again before fetching more. The lean loop has one pair,
+//   {present block, end}.
+// - 16: how the leader leaves: 1 as one of its SM's count, 0 no longer counted, 2 traceless.
+// - 32..63: the drain's four sets of two counts, a set a block in turn. They count threads that
+//   left in even and in odd intervals between barriers. ~live: address of the present interval's
+//   count.
 #pragma once
 
 #include <string_view>
@@ -26,7 +29,7 @@ inline constexpr std::string_view kRegisters = R"(
 )";
 inline constexpr std::string_view kWords = "\t.shared .align 32 .b8 __slate_s[64];\n";
 
-// ~control and ~place (this SM's word; %smid need not be below the number of SMs). Made anew where
+// ~control and ~place (this SM's word; %smid may be beyond the number of SMs). Made anew where
 // needed: kept, they would cost registers.
 inline constexpr std::string_view kAddresses = R"(	ld.param.u64 ~control, [<control>];
 	mov.u32 ~a, %smid;
@@ -45,14 +48,14 @@ inline constexpr std::string_view kFindLeader = R"(	mov.u32 ~slot, __slate_s;
 	setp.eq.u32 ~leader, ~a, 0;
 )";
 
-// What the leader does at $prepare is in ~mode: one loop with one entry, as ptxas brings a warp
-// together again only in loops that have a single way in. 0: fetch a task, 1: ~task has been
-// fetched, 2: ~task is the worker's own first one, 3: leave.
+// ~mode is what the leader does at $prepare: 0: fetch a task, 1: ~task has been fetched, 2: ~task
+// is the worker's own first one, 3: leave. It is one loop with one entry, as ptxas brings a warp
+// together again only in loops with a single way in.
 
-// A supplementary worker lowers the count of ends by one unless its launch is closed; from then on
-// that cannot be closed without it. Hundreds come at once, so it is an addition, which never fails:
-// whose comes too late takes it back, unless the last worker has overwritten it with the next
-// generation's count.
+// A supplementary worker lowers the count of ends by one unless its launch is closed. From then on
+// the launch cannot be closed without it. Hundreds come at once, so it is an addition, which never
+// fails. A worker that comes too late takes it back, unless the last worker has overwritten it with
+// the next generation's count.
 inline constexpr std::string_view kRegister = R"(	mov.u32 ~b, 1;
 	st.shared.u32 [~slot+16], ~b;
 	mov.u32 ~mode, 3;
@@ -90,8 +93,8 @@ $absent:
 	bra $prepare;
 )";
 
-// Who looks from outside may find a worker present that has not come yet, but not the other way
-// round.
+// A program that looks from outside may find a worker present that has not come yet, but not the
+// other way round.
 inline constexpr std::string_view kAdmit = R"($admit:
 	atom.global.add.u32 ~sm, [~place+<SM>], 1;
 	and.b32 ~e, ~d, <STATIC>;
@@ -153,7 +156,7 @@ $reject:
 $turn:
 )";
 
-// Behind the barrier that makes the words known. ~task = -2: not fetched yet.
+// Runs behind the barrier that makes the words known. ~task = -2: not fetched yet.
 inline constexpr std::string_view kTurn = R"(	ld.shared.v2.u32 {~block, ~e}, [~slot];
 	setp.eq.u32 ~p, ~block, -1;
 	@~p bra $leave;
@@ -175,13 +178,13 @@ inline constexpr std::string_view kNextBlock = R"(	add.u32 ~block, ~block, 1;
 	setp.lt.u32 ~p, ~block, ~e;
 	@!~p bra $done;
 )";
-// Where the index is counted.
+// Used where the index is counted.
 inline constexpr std::string_view kRunRegisters = "\t.reg .b32 ~stop;\n";
 
 // --- Exit drain ---
-// A thread that has returned goes on taking part in the barriers of those who have not. Behind each
-// it adds up who had left by then; nobody can leave in the interval that it reads, as that is over.
-// (On an H200 an mbarrier that threads drop out of took 1.7 times as long:
+// A thread that has returned goes on taking part in the barriers of the other threads. Behind each
+// barrier it adds up the threads that had left by then. No thread can leave in the interval that it
+// reads, as that is over. (On an H200 an mbarrier that threads drop out of took 1.7 times as long:
 // bench/results/2026-11-21-h200-drain-mbarrier.jsonl.)
 
 inline constexpr std::string_view kCountThreads = R"(	mov.u32 ~a, %ntid.x;
@@ -190,13 +193,13 @@ inline constexpr std::string_view kCountThreads = R"(	mov.u32 ~a, %ntid.x;
 	mov.u32 ~b, %ntid.z;
 	mul.lo.u32 ~a, ~a, ~b;
 )";
-// By the leader, at its start: no thread has left any block.
+// Run by the leader, at its start: no thread has left any block.
 inline constexpr std::string_view kClearCounts = R"(	mov.u32 ~a, 0;
 	st.shared.v4.u32 [~live], {~a, ~a, ~a, ~a};
 	st.shared.v4.u32 [~live+16], {~a, ~a, ~a, ~a};
 )";
-// By the leader, at the start of a block: the set of the block after the next. Everybody has read
-// it for the last time, in the block before the last, and passed a barrier since.
+// Run by the leader, at the start of a block: clears the set of the block after the next. All
+// threads have read it for the last time in the block before the last, and passed a barrier since.
 inline constexpr std::string_view kClearAhead = R"(	@!~leader bra $clear;
 	xor.b32 ~e, ~live, 16;
 	mov.u32 ~a, 0;
@@ -204,7 +207,7 @@ inline constexpr std::string_view kClearAhead = R"(	@!~leader bra $clear;
 $clear:
 )";
 inline constexpr std::string_view kDrainedBarrier = "barrier.sync 0;\n	xor.b32 ~live, ~live, 4;";
-// To the end of the block, then to the first interval of the next set.
+// Goes to the end of the block, then to the first interval of the next set.
 inline constexpr std::string_view kDrain = R"(	atom.shared.add.u32 ~e, [~live], 1;
 	xor.b32 ~e, ~live, 4;
 	ld.volatile.shared.u32 ~d, [~e];
@@ -224,7 +227,7 @@ $drain:
 
 // --- Between tasks ---
 
-// The task is done; the leader decides what comes next.
+// Runs when the task is done: the leader decides what comes next.
 inline constexpr std::string_view kFetchAfter = R"(	xor.b32 ~slot, ~slot, 8;
 	@!~leader bra $again;
 )";
@@ -261,12 +264,12 @@ $again:
 
 // --- Blocks that overlap ---
 // A warp that is through with its block begins the next one. Two copies of the kernel's shared
-// memory take turns, ~copy being the present one's address: each block has a barrier that all
-// threads come to, so nobody begins a block before all have ended the last but one.
+// memory take turns; ~copy is the present one's address. Each block has a barrier that all threads
+// reach, so no thread begins a block before all have ended the last but one.
 
 inline constexpr std::string_view kCopyRegisters = "\t.reg .b32 ~copy, ~end;\n";
 
-// ~end is the present task's, with the flag.
+// ~end is the present task's end, with the flag.
 inline constexpr std::string_view kTakeTask = R"(	ld.shared.v2.u32 {~block, ~end}, [~slot];
 	setp.eq.u32 ~p, ~block, -1;
 	@~p bra $leave;
@@ -278,7 +281,7 @@ inline constexpr std::string_view kFetchEarly = R"(	mov.u32 ~task, -2;
 	setp.ge.or.u32 ~p, ~block, ~b, ~p;
 	@~p bra $block;
 )";
-// At the start of a task's last block the leader settles the next one; that block's own barrier
+// The leader, at the start of a task's last block, settles the next task; that block's own barrier
 // makes it known to all.
 inline constexpr std::string_view kIsLastBlock = R"($block:
 	@!~leader bra $begin;
@@ -292,7 +295,7 @@ inline constexpr std::string_view kSettled = R"(	xor.b32 ~slot, ~slot, 8;
 $begin:
 )";
 // The words have been read by all when they are written again: in between lies a barrier of each
-// block of the task. Before the worker leaves, all have to have ended their last block.
+// block of the task. Before the worker leaves, all threads have to have ended their last block.
 inline constexpr std::string_view kHandOver = R"(	add.u32 ~block, ~block, 1;
 	and.b32 ~e, ~end, 0x7fffffff;
 	setp.lt.u32 ~p, ~block, ~e;
@@ -305,8 +308,8 @@ inline constexpr std::string_view kHandOver = R"(	add.u32 ~block, ~block, 1;
 )";
 
 // --- The lean loop ---
-// For kernels that need all their registers: nothing lives across a block but in shared memory, at
-// the price of two barriers a block and no fetching ahead.
+// The loop for kernels that need all their registers: nothing lives across a block except in shared
+// memory. It costs two barriers a block, and no task is fetched ahead.
 
 inline constexpr std::string_view kLeanTurn = R"(	ld.shared.u32 ~block, [__slate_s];
 	setp.eq.u32 ~p, ~block, -1;
@@ -330,8 +333,8 @@ inline constexpr std::string_view kLeanSkip = R"(	setp.eq.u32 ~p, ~mode, 4;
 
 // --- The end ---
 
-// All threads have finished their last block. Results first, then the count of ends: whoever sees
-// the count complete sees the results. Then it is for the worker to close the launch, unless
+// Runs when all threads have finished their last block. Results come first, then the count of ends:
+// a worker that sees the count complete sees the results. That worker closes the launch, unless
 // another one has joined meanwhile.
 inline constexpr std::string_view kLeave = R"($leave:
 	@!~leader bra $end;

@@ -1,16 +1,17 @@
-// The heap's blocks of up to 64 units, in PTX: taking a unit of one that is there, and giving it
-// back. A parameter `class` is what HeapHeader::classes holds of the block's pages.
+// The heap's blocks of up to 64 units, in PTX: taking a unit of an existing block, and giving it
+// back. A parameter `class` is the word of HeapHeader::classes for the block's pages.
 #pragma once
 
 #include <string_view>
 
 namespace slate::ptx {
 
-// put:  gives one unit of the block at `page` back, and the block's pages with the last of them.
-// take: one unit of the block at `page`, if its class has a number in [least, most]; 0: none.
-//       Lanes begin at different bits, so that a whole warp is served at once. While a unit is held
-//       its block stays what it is, so only then can be said which it was taken from.
-// scan: the same of any block that has room.
+// Functions of this text:
+// - put: gives one unit of the block at `page` back, and with the last unit the block's pages.
+// - take: takes one unit of the block at `page`, if its class has a number in [least, most]; 0:
+//   none. Lanes begin at different bits, so that a whole warp is served at once. A block stays what
+//   it is only while a unit of it is held, so its class is checked after the unit was taken.
+// - scan: as take, of any block that has room.
 inline constexpr std::string_view kHeapBlocksText = R"(
 .func __libslate_heap_put(.param .b64 $_heap, .param .b32 $_page, .param .b32 $_unit, .param .b32 $_class)
 {

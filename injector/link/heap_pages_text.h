@@ -1,4 +1,4 @@
-// The heap's pages, in PTX: what malloc of more than 2048 bytes takes. The words that this text
+// The heap's pages, in PTX: they serve malloc of more than 2048 bytes. The words that this text
 // reads by their offsets are HeapHeader's, in heap.h.
 #pragma once
 
@@ -6,12 +6,12 @@
 
 namespace slate::ptx {
 
-// The variable, and
-// release: gives `count` pages from `page` on back, and says so in the hints and the state.
-// run:     the lowest `count` free pages in a row; -1: there are none.
-// claim:   takes them, 1: it did. Of those that want the same pages the one that is ahead goes on,
-//          so that one of all succeeds.
-// pages:   malloc of more than 2048 bytes.
+// The variable, and these functions:
+// - release: gives `count` pages from `page` on back, and updates the hints and the state.
+// - run: returns the lowest `count` free pages in a row; -1: none.
+// - claim: takes these pages; 1: it did. Of threads that want the same pages the one that is ahead
+//   goes on, so one of them succeeds.
+// - pages: malloc of more than 2048 bytes.
 inline constexpr std::string_view kHeapPagesText = R"(
 .visible .global .align 8 .u64 __libslate_heap;
 .func __libslate_heap_release(.param .b64 $_heap, .param .b32 $_page, .param .b32 $_count)

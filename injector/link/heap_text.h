@@ -1,4 +1,4 @@
-// malloc and free themselves, in PTX; what they call is in the files beside this one.
+// malloc and free themselves, in PTX. They call functions of the other heap texts.
 //
 // Names of parameters begin with $_ in all of them: ptxas 13.0 crashes when a kernel has the name
 // of some function's parameter.

@@ -1,15 +1,18 @@
-// malloc of up to 2048 bytes, in PTX: blocks of units, which are made here.
+// malloc of up to 2048 bytes, in PTX: making blocks of units. Larger pieces are heap_pages_text.h,
+// existing blocks heap_blocks_text.h. Text only. Thread: any.
 #pragma once
 
 #include <string_view>
 
 namespace slate::ptx {
 
-// place: the highest 2^order free pages in a row whose number is a multiple of that; -1: none.
-// make:  takes these pages, and returns the first unit of the block that they become; 0: they are
-//        gone.
-// unit:  malloc. Of a group of warps one thread at a time makes a block, as else each of thousands
-//        that come at once would make its own; the others look for room meanwhile.
+// Functions of this text:
+// - place: returns the highest 2^order free pages in a row whose number is a multiple of 2^order;
+//   -1: none.
+// - make: takes these pages, and returns the first unit of the block that they become; 0: they are
+//   taken already.
+// - unit: malloc. One thread at a time of a group of warps makes a block: each of thousands that
+//   come at once would otherwise make its own. The other threads search for room meanwhile.
 inline constexpr std::string_view kHeapUnitsText = R"(
 .func (.param .b32 $_result) __libslate_heap_place(.param .b64 $_heap, .param .b32 $_order)
 {

@@ -1,8 +1,7 @@
-// The PTX that with_builtins() links in for printf and assert. What it writes is described in
-// printing.h.
+// The PTX that with_builtins() links in for printf and assert. printing.h describes what it writes.
 //
-// The functions that put something into the ring take its address, or 0 to count only; they return
-// the position behind what they put. So a record is measured and written by the same code.
+// Functions that put something into the ring take its address, or 0 to count only. They return the
+// position behind what they put. So the same code measures and writes a record.
 #pragma once
 
 #include <string_view>
@@ -77,8 +76,8 @@ $byte:
 }
 )";
 
-// A format and the arguments that it takes, as format_printed() of base/print_format.h will take
-// them; no more than 32. Returns the next position, and how many arguments times 2^48.
+// A format and its arguments, as format_printed() of base/print_format.h takes them; at most 32.
+// Returns the next position, with the number of arguments times 2^48 added.
 inline constexpr std::string_view kPutFormatText = R"(
 .func (.param .b64 $_next) __libslate_put_format(.param .b64 $_ring, .param .b64 $_position, .param .b64 $_format, .param .b64 $_list)
 {

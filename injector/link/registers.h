@@ -1,6 +1,6 @@
-// A limit of registers for all kernels of a module, as ptxas takes it from its -maxrregcount, as
-// part of the text: who assembles the text later, or a form of a kernel, need not know of the
-// option. Text in, text out; pure function, any thread.
+// A limit of registers for all kernels of a module, as part of the text, as ptxas takes it from its
+// -maxrregcount. So a later assembler, and the forms of a kernel, need not know the option. Text
+// in, text out; a pure function. Thread: any.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,9 @@
 
 namespace slate::ptx {
 
-/// `.maxnreg most` for each entry that has no `.maxnreg`, `.maxntid` or `.reqntid` of its own: for
-/// those ptxas (13.0) ignores the option. kInvalidPtx when the module does not parse.
+/// Adds `.maxnreg most` to each entry without `.maxnreg`, `.maxntid` or `.reqntid`: for entries
+/// with one of these ptxas (13.0) ignores the option. Errors: kInvalidPtx when the module does not
+/// parse.
 Result<std::string> limit_registers(std::string_view module, std::uint32_t most);
 
 }  // namespace slate::ptx

@@ -1,4 +1,5 @@
-// Bodies of functions: statements, scopes and labels. Private to the parser.
+// BodyParser: bodies of functions: statements, scopes and labels. Private to the parser. Thread:
+// one.
 #pragma once
 
 #include <vector>
@@ -13,12 +14,13 @@ namespace slate::ptx {
 
 class BodyParser {
  public:
-  /// `function` has its signature already. Prototypes of indirect calls are appended to `module`.
+  /// Requires: `function` has its signature already. Appends prototypes of indirect calls to
+  /// `module`.
   BodyParser(Cursor& cursor, DeclarationParser& declarations, Module& module, Function& function,
              NameHash hash);
 
-  /// From the opening brace through the closing one. Returns the operands that name nothing of the
-  /// function; they stay where they are when the function is moved.
+  /// Parses from the opening brace through the closing one. Returns the operands that name nothing
+  /// of the function; they stay valid when the function is moved.
   std::vector<Operand*> parse();
 
  private:
@@ -41,11 +43,11 @@ class BodyParser {
   Function& function_;
   Symbols symbols_;
   OperandParser operands_;
-  InnerScope inner_;  // the one under way
+  InnerScope inner_;  // the scope being parsed
   std::vector<Declared> declared_;
 };
 
-/// .pragma "..." ;
+/// Skips .pragma "..." ;
 void skip_pragma(Cursor& cursor);
 
 }  // namespace slate::ptx

@@ -1,5 +1,5 @@
-// Constant expressions: PTX has C's operators on 64-bit integers and doubles, and folds them where
-// they stand. Private to the parser.
+// Constant expressions: PTX has C's operators on 64-bit integers and doubles, and they are folded
+// at once. Private to the parser. Thread: one.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,11 @@
 
 namespace slate::ptx {
 
+/// The value of an expression.
 struct Constant {
   enum class Kind : std::uint8_t { kSigned, kUnsigned, kFloat };
   Kind kind = Kind::kSigned;
-  std::uint8_t float_bits = 0;  // 32 or 64 when written 0f or 0d, and then `bits` is exactly that
+  std::uint8_t float_bits = 0;  // 32 or 64 if written 0f or 0d, with the exact bits in `bits`
   std::uint64_t bits = 0;
   double floating = 0;  // kFloat only
 
@@ -20,13 +21,13 @@ struct Constant {
   double as_double() const;
 };
 
-/// True at a token that can only begin a constant.
+/// Whether the token can only begin a constant.
 bool at_constant(const Cursor& cursor);
 
-/// Takes the longest expression; fails the cursor if there is none or it divides by zero.
+/// Takes the longest expression. Fails the cursor if there is none or it divides by zero.
 Constant parse_constant(Cursor& cursor);
 
-/// An expression that must be an integer, not negative and at most `limit`.
+/// Takes an expression that must be an integer from 0 to `limit`; else fails the cursor.
 std::uint64_t parse_count(Cursor& cursor, std::uint64_t limit, std::string_view what);
 
 }  // namespace slate::ptx

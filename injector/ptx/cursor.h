@@ -1,6 +1,6 @@
 // Cursor: the parser's place in the token stream, with two tokens of look-ahead and the first
 // error. After an error every token is kEnd, so loops that stop at the end need no other check.
-// Private to the parser.
+// Private to the parser. Thread: one.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ namespace slate::ptx {
 
 class Cursor {
  public:
-  /// `text` outlives the Cursor and everything read through it. What is charged may be
+  /// Requires: `text` outlives the Cursor and all views read through it. charge() may add up to
   /// `most_bytes`.
   explicit Cursor(std::string_view text, std::uint64_t most_bytes = ParseLimits::kTreeBytes);
 
@@ -27,8 +27,9 @@ class Cursor {
   bool at_directive(std::string_view name) const {
     return at(TokenKind::kDirective) && view(current_) == name;
   }
+  /// Takes `op` if it is next. Returns whether it was.
   bool accept(char op);
-  /// Takes `op` or fails with "expected `op` <where>".
+  /// Takes `op`, or fails with "expected `op` <where>".
   bool expect(char op, std::string_view where);
   /// Takes a name without a dotted tail, or fails and returns an empty view.
   std::string_view expect_name(std::string_view what);
@@ -40,12 +41,12 @@ class Cursor {
   std::uint32_t last_end() const { return last_end_; }
 
   bool failed() const { return error_.has_value(); }
-  /// Remembers "line N: reason" of the present token; only the first failure counts.
+  /// Stores "line N: reason" for the present token. Only the first failure counts.
   void fail(std::string_view reason);
   const std::string& error() const { return *error_; }
 
-  /// Counts room that the tree takes, and fails beyond the limit: text can ask for much more than
-  /// it has itself.
+  /// Counts bytes that the tree takes, and fails beyond the limit: text can ask for much more than
+  /// its own size.
   void charge(std::uint64_t bytes) {
     charged_ += bytes;
     if (charged_ > most_bytes_) [[unlikely]]

@@ -1,5 +1,6 @@
 // Declarations: variables with their initial contents, parameters, and function signatures. They
-// look the same at module level, in bodies and in parameter lists. Private to the parser.
+// look the same at module level, in bodies and in parameter lists. Private to the parser. Thread:
+// one.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +12,11 @@
 
 namespace slate::ptx {
 
+/// A declared variable, or a range of them.
 struct Declared {
   Variable variable;
-  std::optional<std::uint32_t> count;  // of `name<count>`: the variable is then the shape of each
+  /// Number of `name<count>`; the variable is then the shape of each.
+  std::optional<std::uint32_t> count;
 };
 
 struct Linkage {
@@ -21,24 +24,24 @@ struct Linkage {
   bool is_visible = false;
 };
 
-/// Bytes of zeros that one module's nested initialisers may imply beyond what is written.
+/// Most bytes of zeros that nested initialisers of one module may imply beyond what is written.
 inline constexpr std::uint64_t kMaxImpliedBytes = 16u << 20;
 
 class DeclarationParser {
  public:
   explicit DeclarationParser(Cursor& cursor) : cursor_(cursor) {}
 
-  /// ".reg", ".global" ...; kNone for a directive that begins no variable.
+  /// The space of ".reg", ".global" and so on; kNone for a directive that begins no variable.
   static Space space_of(std::string_view directive);
 
   /// Takes .extern, .visible, .weak and .common, in any number.
   Linkage parse_linkage();
-  /// From the state space through the semicolon, appended to `out`. `begin` is where its linkage
-  /// began.
+  /// Takes from the state space through the semicolon, and appends the variables to `out`. `begin`:
+  /// beginning of their linkage.
   void parse_variables(const Linkage& linkage, std::uint32_t begin, std::vector<Declared>& out);
-  /// [ (returns) ] name [ (parameters) ] [directives]
+  /// Takes [ (returns) ] name [ (parameters) ] [directives].
   void parse_signature(Function& function);
-  /// .maxntid and its like, up to the body or the semicolon.
+  /// Takes .maxntid and similar directives, up to the body or the semicolon.
   void parse_function_directives(Function& function);
   void skip_attribute(bool* is_managed);
 
@@ -54,8 +57,8 @@ class DeclarationParser {
   std::uint64_t implied_ = 0;
 };
 
-/// The value after `=`. `dimensions` are the array bounds; the first is 0 when it is to be counted,
-/// and then the variable's elements and bytes are set. Adds to `implied` and fails beyond
+/// Takes the value behind `=`. `dimensions`: the array bounds; if the first is 0, it is counted,
+/// and the variable's elements and bytes are set. Adds zeros to `implied` and fails beyond
 /// kMaxImpliedBytes.
 void parse_initialiser(Cursor& cursor, Variable& variable,
                        const std::vector<std::uint64_t>& dimensions, std::uint64_t& implied);

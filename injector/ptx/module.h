@@ -1,11 +1,9 @@
-// The module model: what the parser makes of PTX text. A light tree whose every node remembers its
-// bytes in the text, so that passes splice text and whatever they do not touch stays byte for byte
-// the same. It knows syntax and names, not what an opcode means: that is the business of analysis
-// and of sim.
+// Module: what the parser makes of PTX text. A light tree in which every node remembers its bytes
+// in the text. Passes splice text, and what they do not touch stays byte for byte the same. It
+// knows syntax and names, not what an opcode means: analysis and sim do.
 //
-// Everything is immutable after parse() and may be read by several threads. All string_views and
-// Spans point into Module::text, which the Module owns; a Module is therefore movable but never
-// copied.
+// Immutable after parse(). All string_views and Spans point into Module::text, which the Module
+// owns; so a Module is neither copied nor moved. Thread: any.
 #pragma once
 
 #include <algorithm>
@@ -65,47 +63,46 @@ enum class Type : std::uint8_t {
   kSamplerref,
   kSurfref,
 };
-/// "u32", "pred", ... without the dot; kNone for anything else.
+/// The type of "u32", "pred", ... without the dot; kNone for anything else.
 Type parse_type(std::string_view name);
 std::string_view type_name(Type type);
-/// 0 for kPred and the opaque types.
+/// Bytes of a value; 0 for kPred and the opaque types.
 std::uint32_t type_bytes(Type type);
 
-/// A declared name: register, variable or parameter; names in operands are resolved to one of these
-/// by scope.
-/// `.reg .b32 %r<100>;` makes one for each of the hundred that some operand uses, at its first use,
-/// so that a module's size follows its text.
+/// A declared name: register, variable or parameter. Names in operands are resolved to one of these
+/// by scope. With `.reg .b32 %r<100>;` each of the hundred becomes a Variable at its first use, so
+/// that a module's size follows its text.
 struct Variable {
   std::string_view name;
   Space space = Space::kNone;
-  Type type = Type::kNone;     // element type
+  Type type = Type::kNone;     // type of an element
   std::uint32_t vector = 1;    // 2 for .v2, 4 for .v4
   std::uint64_t elements = 1;  // product of the array bounds; 0 for `[]` (extern shared)
   bool is_array = false;
-  std::uint32_t align = 0;  // bytes; as declared, else the natural one
+  std::uint32_t align = 0;  // bytes, as declared or the type's natural one
   bool is_extern = false;
   bool is_visible = false;  // .visible, .weak or .common
   bool is_managed = false;  // .attribute(.managed)
   std::uint64_t bytes = 0;  // whole size; 0 for `[]`
   std::uint32_t line = 0;
   Span span;  // the whole declaration
-  /// Initial contents, zero-padded to `bytes` when used; empty means zeros. Addresses of other
-  /// variables or functions inside it are in `fixups`.
+  /// Initial contents, padded with zeros to `bytes`; empty: zeros. Addresses of variables or
+  /// functions in it are in `fixups`.
   std::vector<std::uint8_t> initial;
   struct Fixup {
-    std::uint64_t offset;  // into initial
+    std::uint64_t offset;  // offset in `initial`
     std::string_view symbol;
     std::int64_t addend;
-    bool generic;             // written generic(symbol)
-    std::uint8_t bytes = 8;   // width of the field
-    std::uint32_t shift = 0;  // mask() initialisers: right shift in bits
+    bool generic;             // whether it is written generic(symbol)
+    std::uint8_t bytes = 8;   // bytes of the field
+    std::uint32_t shift = 0;  // right shift in bits, of mask() initialisers
   };
   std::vector<Fixup> fixups;
 };
 
 /// What a name in an operand stands for.
 enum class Reference : std::uint8_t {
-  kNone,       // not resolved: an external or undefined name
+  kNone,       // an external or undefined name
   kLocal,      // Function::variables[index]
   kParameter,  // Function::parameters[index]
   kReturn,     // Function::returns[index]
@@ -152,21 +149,21 @@ struct Instruction {
   Span opcode_span;              // "ld.global.nc.v4.f32"
 
   bool has(std::string_view modifier) const;
-  /// The n-th modifier from the end that is a type (0 = the last); kNone when there is none.
+  /// The type modifier that is n-th from the end (0: the last); kNone when there is none.
   Type type(std::uint32_t nth_from_last = 0) const;
 };
 
 struct Label {
   std::string_view name;
-  std::uint32_t target = 0;  // index into Function::instructions; size() at the end
+  std::uint32_t target = 0;  // index into Function::instructions; its size at the end
   std::uint32_t line = 0;
   Span span;
-  std::vector<Operand> targets;            // of a .branchtargets / .calltargets directive
+  std::vector<Operand> targets;            // names in a .branchtargets or .calltargets directive
   std::optional<std::uint32_t> prototype;  // index into Module::functions of a .callprototype
 };
 
-/// A pair of braces in a function's body, not within another one: compilers put calls into them,
-/// and so does inline PTX. A label in one cannot be jumped to from outside, nor are its registers
+/// A pair of braces in a function's body that is not within another one, as compilers put around
+/// calls and inline PTX. Its labels cannot be jumped to from outside, and its registers are not
 /// known there.
 struct InnerScope {
   std::uint32_t first = 0;  // instructions [first, end), at least one
@@ -179,11 +176,12 @@ struct Function {
   bool is_entry = false;
   bool is_extern = false;
   bool is_visible = false;    // .visible or .weak
-  bool is_prototype = false;  // of a .callprototype: a nameless signature
+  bool is_prototype = false;  // a nameless signature, of a .callprototype
   bool has_body = false;
   std::vector<Variable> parameters;  // space kParam, or kReg for old-style .func
   std::vector<Variable> returns;
-  std::vector<Variable> variables;  // registers, local, shared and param variables of all scopes
+  /// Registers, and local, shared and param variables of all scopes.
+  std::vector<Variable> variables;
   std::vector<Label> labels;
   std::vector<Instruction> instructions;  // flat, in text order; scopes are resolved away
   std::vector<InnerScope> scopes;         // in text order
@@ -203,7 +201,7 @@ struct Function {
   const Directive* directive(std::string_view directive_name) const;
 };
 
-/// `.alias name, target;`
+/// The declaration `.alias name, target;`
 struct Alias {
   std::string_view name;
   std::string_view target;
@@ -219,35 +217,38 @@ struct Module {
   std::vector<Variable> variables;
   std::vector<Function> functions;  // entries, functions, prototypes, in text order
   std::vector<Alias> aliases;       // operands and find_function() see through them
-  std::uint64_t tree_bytes = 0;     // about so much all of this takes, beside the text
+  std::uint64_t tree_bytes = 0;     // about the bytes that the tree takes, without the text
 
   Module() = default;
   Module(Module&&) = delete;  // string_views point into text: held by unique_ptr only
   Module& operator=(Module&&) = delete;
 
-  // Those with a body, where there is also a declaration.
+  // The definition, where there is also a declaration; null if there is none.
   const Function* find_entry(std::string_view name) const;
-  /// An entry or function.
+  /// An entry or a function.
   const Function* find_function(std::string_view name) const;
   const Variable* find_variable(std::string_view name) const;
 };
 
+/// Limits of parse(), for text of unknown origin.
 struct ParseLimits {
-  /// The tree of compilers' PTX takes about 20 times the text's size: for an image of 50 MB.
+  /// Most bytes of a tree. The tree of a compiler's PTX takes about 20 times the text's size:
+  /// enough for an image of 50 MB.
   static constexpr std::uint64_t kTreeBytes = std::uint64_t{1} << 30;
   std::uint64_t tree_bytes = kTreeBytes;
-  /// Without, functions with bodies are left out: enough for the module's variables.
+  /// Whether functions with bodies are parsed; without them the tree is enough for the module's
+  /// variables.
   bool bodies = true;
 
-  /// For a stranger's text of that size, which could take 150 times as much: no more than three
-  /// times what a compiler's takes.
+  /// Limits for text of `bytes` bytes by any author, whose tree could take 150 times as much: at
+  /// most three times that of a compiler's text.
   static ParseLimits for_text(std::uint64_t bytes) {
     return {.tree_bytes = std::min(kTreeBytes, (std::uint64_t{16} << 20) + 64 * bytes)};
   }
 };
 
-/// Parses a whole module. Malformed or truncated text gives kInvalidPtx with "line N: reason", and
-/// kLimit so too what would take more room than the limits; no input makes it crash or hang.
+/// Parses a whole module. No input makes it crash or hang. Errors: kInvalidPtx with "line N:
+/// reason" for malformed or truncated text; kLimit with the same for a tree beyond the limits.
 Result<std::unique_ptr<const Module>> parse(std::string text, const ParseLimits& limits = {});
 
 }  // namespace slate::ptx

@@ -1,4 +1,5 @@
-// Operands of instructions. Private to the parser.
+// OperandParser: operands of instructions, resolved by Symbols. It does not know what an opcode
+// does with them. Private to the parser. Thread: one.
 #pragma once
 
 #include "injector/ptx/cursor.h"
@@ -12,11 +13,11 @@ class OperandParser {
   OperandParser(Cursor& cursor, const Function& function, Symbols& symbols)
       : cursor_(cursor), function_(function), symbols_(symbols) {}
 
-  /// `lists`: a parenthesis begins a list (call), not an expression.
+  /// Takes an operand. `lists`: a parenthesis begins a list (call), not an expression.
   Operand parse(bool lists);
-  /// The p of @p and @!p, from the @.
+  /// Takes the p of @p and @!p, from the @ on.
   Operand parse_guard();
-  /// True if some operand since the last call named nothing in scope.
+  /// Whether some operand since the last call named nothing in scope.
   bool take_unresolved() { return std::exchange(unresolved_, false); }
 
  private:

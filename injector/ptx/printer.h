@@ -1,5 +1,5 @@
-// Text out of a module: with no edits it is the module's own text, byte for byte. Passes describe
-// what they change as edits; nothing else changes. Pure functions, any thread.
+// Text out of a module: without edits it is the module's own text, byte for byte. Passes describe
+// their changes as edits; nothing else changes. Pure functions. Thread: any.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace slate::ptx {
 
-/// Puts `text` in the place of the bytes of `span`. An empty span inserts, an empty text removes.
+/// Puts `text` in place of the bytes of `span`. An empty span inserts, an empty text removes.
 struct Edit {
   Span span;
   std::string text;
@@ -27,9 +27,9 @@ inline Edit remove(Span span) {
   return {span, {}};
 }
 
-/// Edits come in any order; several insertions at one place keep their order in the list, and stand
-/// before a replacement that begins there. Requires: spans lie in the text and no two overlap
-/// (kInternal otherwise: a pass has contradicted itself).
+/// The text with the edits, which come in any order. Insertions at one place keep their order in
+/// the list, and stand before a replacement that begins there. Requires: spans lie in the text and
+/// no two overlap. Errors: kInternal otherwise: a pass has contradicted itself.
 Result<std::string> apply_edits(std::string_view text, std::vector<Edit> edits);
 inline Result<std::string> apply_edits(const Module& module, std::vector<Edit> edits) {
   return apply_edits(module.text, std::move(edits));

@@ -1,6 +1,6 @@
-// Scanner: PTX text to tokens, in text order, without copying a token's bytes. The rules are in
-// scanner.l; this is the face that the parser sees. It knows no grammar: a modifier, a directive
-// and a type are all "a word after a dot". Errors are tokens too. Used by one thread.
+// Scanner: PTX text to tokens, in text order, without a copy of a token's bytes. The rules are in
+// scanner.l; this is the interface for the parser. It knows no grammar: a modifier, a directive and
+// a type are all "a word after a dot". Errors are tokens, too. Thread: one.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ enum class TokenKind : std::uint8_t {
   kError,        // `op`: 'c' open comment, 's' open string, 'n' bad number, 0 a stray character
 };
 
-/// `op` of the punctuation that is longer than one character; the others stand for themselves.
+/// `op` of punctuation longer than one character. Other punctuation stands for itself.
 namespace op {
 inline constexpr char kShiftLeft = 'L';
 inline constexpr char kShiftRight = 'R';
@@ -40,9 +40,9 @@ struct Token {
   Span span;
 };
 
-/// What the rules of scanner.l keep up to date.
+/// State that the rules of scanner.l update.
 struct ScanState {
-  std::uint32_t begin = 0;  // of the token just matched
+  std::uint32_t begin = 0;  // beginning of the token just matched
   std::uint32_t end = 0;
   std::uint32_t line = 1;
   char op = 0;
@@ -56,7 +56,7 @@ class Scanner {
   Scanner(const Scanner&) = delete;
   Scanner& operator=(const Scanner&) = delete;
 
-  /// kEnd for ever once the text has ended.
+  /// The next token; kEnd for ever once the text has ended.
   Token next();
 
  private:

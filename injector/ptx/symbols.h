@@ -1,6 +1,6 @@
-// Symbols: which names an operand of one function may use, by scope. Inner scopes hide outer ones.
-// Labels may be used before they are declared, so they are resolved when their scope closes; what
-// remains then is a name of the module, or unknown. Private to the parser.
+// Symbols: the names that an operand of one function may use, by scope. Inner scopes hide outer
+// ones. Labels may be used before they are declared, so they are resolved when their scope closes.
+// A name that remains then is one of the module, or unknown. Private to the parser. Thread: one.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace slate::ptx {
 
-/// Hash of a name under a secret of this run: PTX is a stranger's, and must not choose its
+/// Hash of a name under a secret of this run, so that the author of the PTX cannot choose
 /// collisions.
 struct NameHash {
   std::uint64_t secret = 0;
@@ -25,28 +25,30 @@ using NameMap = std::unordered_map<std::string_view, Value, NameHash>;
 
 class Symbols {
  public:
-  /// Opens the outermost scope. `function` outlives the Symbols and is not moved meanwhile.
+  /// Opens the outermost scope. Requires: `function` outlives the Symbols and is not moved
+  /// meanwhile.
   Symbols(Function& function, NameHash hash);
 
   void open();
-  /// Resolves what waits for this scope's labels. Requires: open() was called more often than
-  /// close().
+  /// Resolves operands that wait for this scope's labels. Requires: open() was called more often
+  /// than close().
   void close();
   std::size_t depth() const { return scopes_.size(); }
 
   void declare(std::string_view name, Reference reference, std::uint32_t index);
-  /// `shape` is the declaration of one of them: prefix0, prefix1, ... prefix(count-1). False if
-  /// this scope has a range of that name already.
+  /// Declares prefix0, prefix1, ... prefix(count-1). `shape`: the declaration of one of them.
+  /// Returns false if this scope has a range of that name already.
   bool declare_range(Variable shape, std::uint32_t count);
   void declare_label(std::string_view name, std::uint32_t index);
 
-  /// Sets reference and index of a kSymbol operand if its name is a variable or parameter in scope,
-  /// making the variable if it is the first use of one of a range.
+  /// Sets reference and index of a kSymbol operand if its name is a variable or parameter in scope.
+  /// Makes the variable at the first use of one of a range. Returns whether it was found.
   bool resolve(Operand& operand);
 
-  /// Remembers an operand that may name a label or something of the module. It must not move again.
+  /// Stores an operand that may name a label or something of the module. Requires: the operand does
+  /// not move again.
   void defer(Operand& operand) { deferred_.push_back(&operand); }
-  /// What close() of all scopes has left.
+  /// The operands that close() of all scopes has not resolved.
   std::vector<Operand*> take_deferred() { return std::move(deferred_); }
 
  private:
@@ -55,8 +57,8 @@ class Symbols {
   struct Entry {
     std::string_view name;
     std::uint32_t depth;
-    std::uint32_t hidden;  // the entry of the same name further out, or kNone
-    std::uint32_t index;   // what it refers to; of a range: into ranges_
+    std::uint32_t hidden;  // entry of the same name further out; kNone: none
+    std::uint32_t index;   // index of what it refers to; of a range: into ranges_
     Reference reference;
   };
   struct Range {
@@ -64,7 +66,7 @@ class Symbols {
     std::uint32_t count;
   };
   struct Scope {
-    std::size_t names;  // sizes when it was opened
+    std::size_t names;  // sizes when the scope was opened
     std::size_t ranges;
     std::size_t labels;
     std::size_t deferred;
@@ -73,7 +75,7 @@ class Symbols {
     std::string_view name;
     std::uint32_t index;
   };
-  /// Entries in order of declaration, and the innermost one of each name.
+  /// Entries in order of declaration, and the innermost entry of each name.
   struct Table {
     explicit Table(NameHash hash) : innermost(0, hash) {}
     const Entry* find(std::string_view name) const;
@@ -92,8 +94,8 @@ class Symbols {
   Table names_;
   Table prefixes_;
   std::vector<Range> ranges_;
-  std::unordered_map<std::uint64_t, std::uint32_t, NameHash>
-      elements_;  // range and number to variable
+  /// Variable of each range and number.
+  std::unordered_map<std::uint64_t, std::uint32_t, NameHash> elements_;
   std::vector<Scope> scopes_;
   std::vector<NamedLabel> labels_;
   std::vector<Operand*> deferred_;

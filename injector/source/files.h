@@ -1,5 +1,5 @@
 // SourceFile: one file of a translation unit with its tokens, and how #include lines find others.
-// Any thread; reads files as the caller.
+// Reads files with the caller's rights. Thread: any.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@
 namespace slate::source {
 
 struct SourceFile {
-  std::string name;       // as messages call it
-  std::string path;       // on disk; empty for text that was handed over
-  std::string directory;  // where its #include "..." is looked up first
+  std::string name;       // in messages
+  std::string path;       // path on disk; empty: the text was passed in
+  std::string directory;  // first place to search for its #include "..."
   std::string text;
   std::vector<Token> tokens;
   std::vector<std::uint32_t> line_starts;
@@ -26,9 +26,10 @@ struct SourceFile {
 };
 
 std::unique_ptr<SourceFile> make_file(std::string name, std::string directory, std::string text);
+/// The file's text; nullopt when it cannot be read.
 std::optional<std::string> read_file(const std::string& path);
 
-/// What a preprocessor line says: for `#  define N 4` the word is "define" and the rest "N 4".
+/// A preprocessor line in parts: for `#  define N 4` the word is "define" and the rest "N 4".
 struct Directive {
   std::string_view word;
   std::string_view rest;
@@ -39,10 +40,11 @@ struct Include {
   std::string spelling;
   bool quoted = false;
 };
-/// Nothing when the line has a macro in the file's place.
+/// The file of an #include line; nullopt when a macro stands in its place.
 std::optional<Include> include_of(const Directive& directive);
 
-/// The path of a header that is the user's own: beside `from`, else in `directories`.
+/// The path of a header of the user: beside `from`, else in `directories`; nullopt if it is in
+/// neither.
 std::optional<std::string> find_header(const Include& include, const SourceFile& from,
                                        const std::vector<std::string>& directories);
 

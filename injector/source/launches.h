@@ -1,6 +1,6 @@
 // Which instances of __global__ templates the host's code makes: "scale<float><<<...>>>", or the
-// same without a launch. Arguments of host templates around it are filled in from the calls of
-// those. What cannot be told by reading (deduced arguments) is left out. One thread.
+// same without a launch. Arguments of host templates around it are filled in from calls of those.
+// Deduced arguments, which cannot be known by reading, are left out. Thread: one.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace slate::source {
 
-/// Name expressions, each once, as NVRTC takes them.
+/// Name expressions as NVRTC takes them, each once.
 std::vector<std::string> launched_instances(const Unit& unit, const Selection& selection);
 
 }  // namespace slate::source

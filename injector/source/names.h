@@ -1,4 +1,5 @@
-// Kernels' names: as the PTX has them and as the author wrote them. Any thread.
+// Kernels' names: in the PTX, and as the author wrote them. Names on command lines are
+// base/kernel_name.h. Pure functions. Thread: any.
 #pragma once
 
 #include <string>
@@ -10,10 +11,11 @@ namespace slate::source {
 /// The .entry names of a PTX text, in order.
 std::vector<std::string> entries_in(std::string_view ptx);
 
-/// "scale<float>" for "_Z5scaleIfEvPT_", "ns::add" for "_ZN2ns3addEPf", other names as they are.
+/// The name as written: "scale<float>" for "_Z5scaleIfEvPT_", "ns::add" for "_ZN2ns3addEPf"; other
+/// names unchanged.
 std::string written_name(const std::string& lowered);
 
-/// Without blanks at both ends.
+/// The text without blanks at both ends.
 std::string_view trimmed(std::string_view text);
 
 }  // namespace slate::source

@@ -1,4 +1,5 @@
-// Nvrtc: NVIDIA's run-time compiler, opened with dlopen and left open. Any thread.
+// Nvrtc: NVIDIA's run-time compiler, opened with dlopen and left open. It compiles text as it is;
+// source.h takes out the host's code before. Thread: any.
 #pragma once
 
 #include <memory>
@@ -10,6 +11,7 @@
 
 namespace slate::source {
 
+/// Result of a compilation.
 struct NvrtcOutput {
   bool ok = false;
   std::string ptx;
@@ -19,15 +21,16 @@ struct NvrtcOutput {
 
 class Nvrtc {
  public:
-  /// libnvrtc.so.13 as the loader finds it, else below $CUDA_HOME, $CUDA_PATH, /usr/local/cuda.
-  /// kNotSupported says where it was looked for.
+  /// Opens libnvrtc.so.13 as the loader finds it, else below $CUDA_HOME, $CUDA_PATH or
+  /// /usr/local/cuda. Errors: kNotSupported, naming the places.
   static Result<Nvrtc> open();
 
   std::pair<int, int> version() const { return version_; }
   /// The toolkit's include directories; empty when there are none beside the library.
   const std::vector<std::string>& includes() const { return includes_; }
 
-  /// A text that does not compile is a result with ok == false; an Error is NVRTC's own failure.
+  /// Compiles `text` under `name`. `expressions`: name expressions of template instances. A text
+  /// that does not compile gives a result with ok == false. Errors: NVRTC's own failures.
   Result<NvrtcOutput> compile(const std::string& text, const std::string& name,
                               const std::vector<std::string>& options,
                               const std::vector<std::string>& expressions) const;

@@ -1,6 +1,6 @@
-// Parser: the tokens of one file to items of a Unit. It knows where declarations begin and end and
-// what they are called, and not more: what it cannot make sense of becomes an item all the same.
-// Branches of #if are read one after the other, each from the state at the #if. One thread.
+// Parser: turns the tokens of one file into items of a Unit. It knows only where declarations begin
+// and end, and their names. Text that it does not understand becomes an item, too. Branches of #if
+// are read one after the other, each from the state at the #if. Thread: one.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class Parser {
   void run();
 
  private:
-  /// What has been seen of a declaration so far.
+  /// The parts of a declaration seen so far.
   struct Seen {
     std::size_t key = 0;         // "struct", "class", "union", "enum"; 0: none (index + 1)
     std::size_t parameters = 0;  // the '(' behind the declared name (index + 1)
@@ -42,15 +42,16 @@ class Parser {
   std::size_t declaration(std::size_t first);
   std::size_t short_item(std::size_t first);
   std::size_t name_token(std::size_t at, Seen& seen);
-  /// At a '{' outside of parentheses: 0 when the declaration goes on behind it (`at` is moved).
+  /// Handles a '{' outside of parentheses. Returns 0 when the declaration goes on behind it (then
+  /// `at` is moved).
   std::size_t brace(std::size_t& at, std::size_t first, const Seen& seen);
   bool other_branch_has_body(std::size_t at) const;
   std::size_t open_scope(std::size_t first, std::size_t brace, ItemKind kind, const Seen& seen);
   std::size_t finish(std::size_t first, std::size_t last, std::size_t body, const Seen& seen);
 
-  /// One beyond the bracket that closes the one at `at`.
+  /// Index behind the bracket that closes the one at `at`.
   std::size_t skip_group(std::size_t at) const;
-  /// One beyond the '>' that closes the '<' at `at`, or `at` itself when it is a comparison.
+  /// Index behind the '>' that closes the '<' at `at`; `at` itself when it is a comparison.
   std::size_t skip_angles(std::size_t at) const;
 
   void function_names(Item& item, const Seen& seen) const;

@@ -1,5 +1,5 @@
 // Prints the selected items as one text, with #line directives so that messages name the user's own
-// files and lines. One thread.
+// files and lines. Thread: one.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace slate::source {
 
-/// `toolkit`: CUDA's include directories, to tell its headers from others.
+/// `toolkit`: CUDA's include directories, which tell its headers from others.
 std::string print(const Unit& unit, const Selection& selection,
                   const std::vector<std::string>& toolkit);
 

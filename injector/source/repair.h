@@ -1,6 +1,6 @@
-// Repair: reads a failed compilation's errors and changes the selection so that the next one may
-// succeed: what is missing and exists comes in, what the device does not need and does not compile
-// goes out. Kernels and device variables are never dropped. One thread.
+// Repair: reads the errors of a failed compilation and changes the selection so that the next one
+// may succeed. Missing declarations that exist come in. Declarations that do not compile and that
+// the device does not need go out. Kernels and device variables are never dropped. Thread: one.
 #pragma once
 
 #include <string>
@@ -12,17 +12,18 @@
 
 namespace slate::source {
 
-/// What errors say is missing and the unit declares is asked for. True when that changes anything:
-/// decide, print and compile again. So for the others.
+/// Selects declarations of names that errors report as missing. Returns whether that changed
+/// anything: then decide, print and compile again. So for the other functions.
 bool fetch_missing(const Unit& unit, Selection& selection, const std::vector<Message>& errors);
 
-/// Declarations with errors in them are forbidden.
+/// Forbids declarations with errors in them.
 bool drop_broken(const Unit& unit, Selection& selection, const std::vector<Message>& errors);
 
-/// Takes instances out that only reading had found and that NVRTC does not accept as expressions.
+/// Removes instances that only reading had found and that NVRTC does not accept as expressions.
 bool drop_invalid(std::vector<std::string>& instances, const std::vector<Message>& errors);
 
-/// Takes those out in which the errors arose; not exactly: all of the templates concerned.
+/// Removes the instances in which the errors arose; without `exactly`, all instances of the
+/// templates concerned.
 bool drop_blamed(std::vector<std::string>& instances, const std::vector<Message>& errors,
                  bool exactly);
 

@@ -1,6 +1,7 @@
-// Scanner: C++ text to tokens, in text order, without copying a token's bytes. The rules are in
-// scanner.l. Comments are gone, a preprocessor line is one token, and macros are not expanded. It
-// knows no grammar. Errors are tokens too: the compiler behind it reports them better. Any thread.
+// Scanner: C++ text to tokens, in text order, without a copy of a token's bytes. The rules are in
+// scanner.l. Comments are dropped, a preprocessor line is one token, and macros are not expanded.
+// It knows no grammar. Errors are tokens, too: the compiler behind it reports them better. Thread:
+// any.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@ namespace slate::source {
 
 enum class TokenKind : std::uint8_t {
   kEnd,
-  kName,         // also keywords
+  kName,         // keywords included
   kNumber,       // a preprocessing number
   kString,       // with prefix, quotes and raw delimiters
   kCharacter,    //
@@ -21,8 +22,8 @@ enum class TokenKind : std::uint8_t {
   kError,        // an open comment or raw string: reaches to the end
 };
 
-/// `op` of the punctuation that is longer than one character; ( ) { } [ ] < > , ; : = . ~ * & stand
-/// for themselves. ">>" and ">>>" come as single '>'.
+/// `op` of punctuation longer than one character; ( ) { } [ ] < > , ; : = . ~ * & stand for
+/// themselves. ">>" and ">>>" come as single '>'.
 namespace op {
 inline constexpr char kLaunch = 'L';  // <<<
 inline constexpr char kScope = 'S';   // ::
@@ -41,13 +42,13 @@ struct Token {
   std::string_view in(std::string_view text) const { return text.substr(begin, end - begin); }
 };
 
-/// What the rules of scanner.l keep up to date.
+/// State that the rules of scanner.l update.
 struct ScanState {
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
   char op = 0;
-  bool in_token = false;  // the next match continues the token
-  std::string delimiter;  // of the raw string that is open
+  bool in_token = false;  // whether the next match continues the token
+  std::string delimiter;  // delimiter of the open raw string
 };
 
 /// All tokens of `text`, without a kEnd. Requires: under 2 GiB.

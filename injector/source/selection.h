@@ -1,7 +1,7 @@
 // Selection: which items of a unit the device needs. From the roots (kernels, device variables) it
-// follows names to whatever declares them: annotated and constexpr functions, types, constants.
-// What is the host's alone is never followed, since nvcc would not let a kernel use it either; a
-// name that the compiler misses can be asked for all the same. One thread.
+// follows names to their declarations: annotated and constexpr functions, types, constants. Items
+// for the host alone are never followed, since nvcc would not let a kernel use them. A name that
+// the compiler misses can be asked for all the same. Thread: one.
 #pragma once
 
 #include <cstdint>
@@ -25,28 +25,30 @@ class Selection {
 
   bool kept(int item) const { return kept_[item]; }
   std::uint32_t marks(int item) const { return marks_[item]; }
-  /// A kernel or a device variable: what the caller wants.
+  /// Whether the item is a kernel or a device variable, which the caller wants.
   bool is_essential(int item) const;
   bool uses(std::string_view name) const { return used_.contains(name); }
-  /// Whether the device code takes more of namespace std than our prelude has.
+  /// Whether device code uses more of namespace std than our prelude has.
   bool needs_whole_std() const { return needs_whole_std_ || wants_whole_std_; }
   bool banned(int item) const { return banned_[item]; }
 
+  /// Forbids an item, with the reason for messages.
   void ban(int item, std::string why) {
     banned_[item] = true;
     why_banned_[item] = std::move(why);
   }
   const std::string& why_banned(int item) const { return why_banned_.at(item); }
-  /// True when that adds something: an item that is not kept declares it.
+  /// Asks for a name. Returns whether that adds something: an item that is not kept declares it.
   bool want(std::string_view name);
-  /// True when that adds something: headers of the C++ library are among the user's.
+  /// Asks for all of std. Returns whether that adds something: headers of the C++ library are among
+  /// the user's.
   bool want_whole_std();
-  /// As if the device code said these names; for the arguments of template instances.
+  /// Uses these names as if device code contained them; for the arguments of template instances.
   void use_also(std::string_view text);
 
-  /// The __global__ templates by name.
+  /// Names of the __global__ templates.
   const std::unordered_set<std::string_view>& kernel_templates() const { return templates_; }
-  /// All items that declare a name, in order.
+  /// All items that declare a name, in order; null if there are none.
   const std::vector<int>* declaring(std::string_view name) const;
 
  private:

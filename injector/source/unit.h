@@ -1,6 +1,6 @@
-// Unit: a translation unit as a flat list of items (declarations, preprocessor lines, openings and
-// closings of scopes), its user's headers spliced in where they are included. Conditional
-// compilation is not decided here: what all branches declare is in the list. One thread.
+// Unit: a translation unit as a flat list of items (declarations, preprocessor lines, beginnings
+// and ends of scopes), with its user's headers in place of their #include lines. Conditions are not
+// evaluated: the declarations of all branches are in the list. Thread: one.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace slate::source {
 
 enum class ItemKind : std::uint8_t {
   kDirective,      // any preprocessor line that stands between declarations
-  kText,           // `text`: written by us
-  kNamespace,      // "namespace x {", "extern "C" {"; what it holds follows, then its kClose
+  kText,           // `text`, written by us
+  kNamespace,      // "namespace x {", "extern "C" {"; its contents follow, then its kClose
   kClass,          // "struct x {"; members follow as items with this one as parent
   kClose,          // "}" and, for a class, all up to ';'
   kFunction,       // definition or declaration
@@ -31,29 +31,30 @@ enum class ItemKind : std::uint8_t {
   kAssert,         // static_assert
 };
 
+/// One item of the list.
 struct Item {
   ItemKind kind = ItemKind::kVariable;
   const SourceFile* file = nullptr;
-  std::uint32_t first = 0;       // of file->tokens
-  std::uint32_t last = 0;        // one beyond
-  std::uint32_t body = 0;        // of a function: its '{'; otherwise `last`
-  std::uint32_t parameters = 0;  // one beyond the '(' of a function's; 0: none
-  int parent = -1;               // the scope it is in
-  int closing = -1;              // of a scope: its kClose
-  bool of_class = false;         // a kClose that ends a kClass
-  bool is_member = false;        // "A::f" outside of A; names[0] is then "A"
+  std::uint32_t first = 0;       // first of file->tokens
+  std::uint32_t last = 0;        // index behind the last token
+  std::uint32_t body = 0;        // a function: its '{'; else `last`
+  std::uint32_t parameters = 0;  // a function: index behind its '('; 0: none
+  int parent = -1;               // scope that it is in
+  int closing = -1;              // scope: its kClose
+  bool of_class = false;         // kClose: whether it ends a kClass
+  bool is_member = false;        // "A::f" outside of A; then names[0] is "A"
   bool has_template = false;
-  std::vector<std::string_view> names = {};  // what it declares
+  std::vector<std::string_view> names = {};  // names that it declares
   std::string text = {};
 };
 
 class Unit {
  public:
-  /// `directories`: where the user's headers are looked up. `defined`: macros from outside.
+  /// `directories`: places to search for the user's headers. `defined`: macros from outside.
   Unit(std::vector<std::string> directories, std::vector<std::string> defined)
       : directories_(std::move(directories)), defined_(std::move(defined)) {}
 
-  /// Takes the main file apart, and the user's headers with it.
+  /// Splits the main file, and the user's headers with it, into items.
   void read(std::string_view text, std::string name, std::string directory);
 
   const std::vector<Item>& items() const { return items_; }
@@ -67,14 +68,14 @@ class Unit {
   struct Header {
     std::unique_ptr<SourceFile> file;
     bool guarded = false;
-    bool once = false;  // by #pragma once
+    bool once = false;  // whether it has #pragma once
     bool taken_surely = false;
     int times = 0;
   };
   void parse(const SourceFile& file, bool guarded);
-  /// True for "#ifdef X" and "#if defined(X)" when nothing defines X, and for "#if 0".
+  /// Whether it is "#ifdef X" or "#if defined(X)" and nothing defines X, or "#if 0".
   bool never_holds(const Directive& directive) const;
-  /// False when the line is to stay in the text as it is.
+  /// Reads an included header. Returns false when the line is to stay in the text as it is.
   bool include(const SourceFile& from, const Include& include);
   int add(Item item);
 
@@ -84,16 +85,17 @@ class Unit {
   std::unordered_map<std::string, Header> headers_;
   MacroTable macros_;
   std::vector<Item> items_;
-  std::vector<int> scopes_;  // open ones, indices of items
+  std::vector<int> scopes_;  // indices of the open scopes' items
+  /// An #if that is open.
   struct Condition {
-    std::vector<int> scopes;  // scopes_ as it was at the #if
-    bool never = false;       // its first branch, as far as can be told
+    std::vector<int> scopes;  // `scopes_` at the #if
+    bool never = false;       // whether its first branch never holds, as far as can be known
   };
-  std::vector<Condition> conditional_;  // the open ones
-  int guards_ = 0;                      // of the open #if, those that are include guards
-  int depth_ = 0;                       // of includes
+  std::vector<Condition> conditional_;
+  int guards_ = 0;  // open #ifs that are include guards
+  int depth_ = 0;   // depth of includes
   bool mentions_std_ = false;
-  std::size_t bytes_ = 0;  // of text taken apart so far
+  std::size_t bytes_ = 0;  // bytes of text read so far
 };
 
 }  // namespace slate::source
