@@ -1,5 +1,6 @@
 """Fails when too many sentences are long: docs/writing.md asks for about 25 words in one. Counted are the prose of all
-documents (no tables, code or headings) and the comments of all headers. A number, a word between backquotes and a
+documents (no tables, code or headings) and the comments of all headers (no tables or code: lines that are
+indented or have columns). A number, a word between backquotes and a
 link's text count as one word each.
 
     python3 tests/words_test.py                     # the test
@@ -39,7 +40,9 @@ def paragraphs_of_header(text):
     paragraph = []
     for line in text.splitlines() + [""]:
         comment = re.match(r"\s*///?<?(?:\s(.*))?$", line)
-        words = (comment.group(1) or "").strip() if comment else ""
+        words = (comment.group(1) or "") if comment else ""
+        is_table = words.startswith("  ") or re.search(r"\S\s{3,}\S", words)
+        words = "" if is_table else words.strip()
         if paragraph and (not words or words.startswith(("- ", "* "))):
             yield " ".join(paragraph)
             paragraph = []
