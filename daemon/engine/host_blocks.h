@@ -20,7 +20,7 @@
 #include "device/device.h"
 #include "ipc/host_memory.h"
 #include "ipc/mapping_guard.h"
-#include "ipc/messages.h"
+#include "ipc/commands.h"
 
 namespace slate::daemon {
 

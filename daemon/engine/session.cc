@@ -88,63 +88,6 @@ Session::~Session() {
   executor_.remove(client_);
 }
 
-Session::Handler Session::handler_of(CommandType type) {
-  // Indexed by CommandType.
-  static constexpr Handler kHandlers[] = {
-      nullptr,  // kPad never leaves the ring
-      &Session::module_load,
-      &Session::module_unload,
-      &Session::function_get,
-      &Session::function_parameters,
-      &Session::function_set_shared,
-      &Session::global_get,
-      &Session::memory_allocate,
-      &Session::memory_free,
-      &Session::memory_info,
-      &Session::stream_create,
-      &Session::stream_destroy,
-      &Session::event_create,
-      &Session::event_destroy,
-      &Session::event_record,
-      &Session::stream_wait_event,
-      &Session::event_elapsed,
-      &Session::query,
-      &Session::synchronize,
-      &Session::launch,
-      &Session::copy_to_device,
-      &Session::copy_to_host,
-      &Session::copy_on_device,
-      &Session::fill,
-      &Session::unsupported_call,
-      &Session::copy_inline,
-      &Session::host_allocate,
-      &Session::host_mapped,
-      &Session::host_free,
-      &Session::copy_pinned,
-      &Session::host_gate,
-      &Session::host_done,
-      &Session::array_create,
-      &Session::array_destroy,
-      &Session::texture_create,
-      &Session::texture_destroy,
-      &Session::surface_create,
-      &Session::surface_destroy,
-      &Session::copy_box,
-      &Session::staged_box,
-      &Session::variable_place,
-      &Session::cluster_query,
-      &Session::memory_export,
-      &Session::memory_import,
-      &Session::memory_import_close,
-      &Session::event_export,
-      &Session::event_import,
-      &Session::limit_raise,
-  };
-  static_assert(std::size(kHandlers) == static_cast<std::size_t>(CommandType::kLimitRaise) + 1);
-  const auto index = static_cast<std::size_t>(type);
-  return index < std::size(kHandlers) ? kHandlers[index] : nullptr;
-}
-
 void Session::run() {
   if (const auto ready = or_out_of_memory([this] { return set_up(); }); ready) {
     const auto served = or_out_of_memory([this]() -> Result<void> {
@@ -235,14 +178,6 @@ void Session::end(const Error& error) {
   channel_.fail(error);
 }
 
-/// The client may wait for the progress of every command on a stream, also one that was refused.
-void Session::end_command(const Command& command) {
-  if (streams_.command_submitted()) return;
-  const auto id = stream_of(command);
-  if (!id) return;
-  if (const auto stream = streams_.find(*id)) streams_.end_command(**stream);
-}
-
 /// False when the command broke the protocol: the session ends.
 bool Session::serve_command(Command& command) {
   if (failed_.load()) {
@@ -312,12 +247,13 @@ bool Session::carry_out(const Command& command, std::uint64_t position) {
   // It may take long, and the policy must not wait for the end of launches that nobody watches.
   if (has_reply) executor_.flush(*client_);
   streams_.begin_command(position);
-  Reply reply;
+  Present present;
+  const Reply& reply = present.reply;
   Result<void> done;
   if (has_reply && header.reply_slot >= ipc::kReplySlots) {
     done = slate::fail(ErrorCode::kProtocol, fmt::format("reply slot {}", header.reply_slot));
   } else {
-    done = handle(command, reply);
+    done = handle(command, present);
   }
   if (!done && done.error().code == ErrorCode::kProtocol) {
     end(done.error());
@@ -337,21 +273,46 @@ bool Session::carry_out(const Command& command, std::uint64_t position) {
     channel_.reply(header.reply_slot, header.reply_sequence,
                    std::span(reply.bytes.data(), reply.size));
   }
-  if (!reply.unfinished) end_command(command);
+  // The client may wait for the progress of every command on a stream, also one that was refused.
+  if (!reply.unfinished && present.stream != nullptr && !streams_.command_submitted())
+    streams_.end_command(*present.stream);
   return true;
+}
+
+/// Parses the command and finds its stream, once, and gives both to the command's handler.
+template <typename Row>
+Result<void> Session::dispatch(const Command& command, Present& present) {
+  std::span<const std::byte> tail;
+  const auto body = command.as<typename Row::Body>(&tail);
+  if (!body) return std::unexpected(body.error());
+  if constexpr (Row::kHasStream) {
+    const auto stream = streams_.find(Row::stream_of(*body));
+    if (!stream) {
+      give_slot_back<Row>(command, stream.error());
+      // A copy to the host is waited for, so its own call is told.
+      if constexpr (Row::kType == ipc::CommandType::kCopyToHost) return {};
+      return std::unexpected(stream.error());
+    }
+    present.stream = *stream;
+  }
+  const Call<Row::kType> call{command.header, *body, tail, present.stream, present.reply};
+  static_assert(
+      requires(Session session) { session.on(call); }, "a command without a handler");
+  return on(call);
 }
 
 /// Without memory for a command, this session fails and nobody else: what it was about to change of
 /// its own may be half done. What can be refused whole is so where it is done.
-Result<void> Session::handle(const Command& command, Reply& reply) {
-  const Handler handler = handler_of(command.header.type);
-  if (handler == nullptr) {
-    const auto type = static_cast<unsigned>(command.header.type);
-    return slate::fail(ErrorCode::kProtocol, fmt::format("unknown command {}", type));
-  }
+Result<void> Session::handle(const Command& command, Present& present) {
   bool whole = false;
   auto done = or_out_of_memory([&] {
-    auto result = (this->*handler)(command, reply);
+    const auto unknown = [&]() -> Result<void> {
+      const auto type = static_cast<unsigned>(command.header.type);
+      return slate::fail(ErrorCode::kProtocol, fmt::format("unknown command {}", type));
+    };
+    auto result = ipc::visit_row<Result<void>>(
+        command.header.type, [&]<typename Row>() { return dispatch<Row>(command, present); },
+        unknown);
     whole = true;
     return result;
   });
@@ -359,21 +320,24 @@ Result<void> Session::handle(const Command& command, Reply& reply) {
   return done;
 }
 
+/// A slot whose copy did not come about; nothing for other commands.
+template <typename Row>
+void Session::give_slot_back(const Command& command, const Error& error) {
+  if constexpr (Row::kHoldsSlot) {
+    const auto body = command.as<typename Row::Body>();
+    if (!body) return;
+    const ipc::SlotTurn turn = slot_of(*body);
+    channel_.finish_staging(turn.slot, turn.sequence, error.code);
+  }
+}
+
 void Session::answer_failed(const Command& command) {
+  const Error error = sticky_error();
   if (command.header.reply_slot != ipc::kNoReply) {
-    channel_.reply_error(command.header.reply_slot, command.header.reply_sequence, sticky_error());
+    channel_.reply_error(command.header.reply_slot, command.header.reply_sequence, error);
   }
-  const auto give_back = [&]<typename T>(std::type_identity<T>) {
-    if (const auto copy = command.as<T>()) {
-      channel_.finish_staging(copy->slot, copy->slot_sequence, sticky_error().code);
-    }
-  };
-  const auto type = command.header.type;
-  if (type == CommandType::kCopyToDevice || type == CommandType::kCopyToHost) {
-    give_back(std::type_identity<ipc::StagedCopy>{});
-  } else if (type == CommandType::kStagedBox) {
-    give_back(std::type_identity<ipc::StagedBox>{});
-  }
+  ipc::visit_row<void>(
+      command.header.type, [&]<typename Row>() { give_slot_back<Row>(command, error); }, [] {});
 }
 
 void Session::stop(std::string_view reason) {

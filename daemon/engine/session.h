@@ -20,6 +20,7 @@
 #include <type_traits>
 #include <unordered_map>
 
+#include "daemon/engine/commands/call.h"
 #include "daemon/engine/completer.h"
 #include "daemon/engine/executor.h"
 #include "daemon/engine/held_commands.h"
@@ -112,41 +113,33 @@ class Session {
   bool begun() const { return begun_.load(); }
 
  private:
-  /// What a handler answers; at most one payload.
-  struct Reply {
-    std::array<std::byte, ipc::kReplyPayloadBytes> bytes;
-    std::size_t size = 0;
-    bool deferred = false;    // the completer answers later
-    bool unfinished = false;  // the command's place in its stream is not passed yet
-
-    template <typename T>
-    void set(const T& value) {
-      static_assert(sizeof(T) <= ipc::kReplyPayloadBytes);
-      __builtin_memcpy(bytes.data(), &value, sizeof(T));
-      size = sizeof(T);
-    }
-  };
-  using Handler = Result<void> (Session::*)(const ipc::Command&, Reply&);
   struct EventRecord {
     bool timing = true;
     std::shared_ptr<SharedEvent> event;              // null before the first record
     std::shared_ptr<SharedRecord> shared = nullptr;  // with other sessions, whose records count too
   };
 
-  static Handler handler_of(ipc::CommandType type);
   Result<void> set_up();
   void serve();
   bool is_crowded() const;
   ipc::EngineChannel::Seen look(bool waits);
   void end(const Error& error);
-  void end_command(const ipc::Command& command);
   bool serve_command(ipc::Command& command);
   bool keep(ipc::Command& command);
   bool release_held();
   bool end_unless(const Result<void>& kept);
   bool carry_out(const HeldCommands::Kept& kept);
   bool carry_out(const ipc::Command& command, std::uint64_t position);
-  Result<void> handle(const ipc::Command& command, Reply& reply);
+  /// What the dispatcher knows of the command that is carried out.
+  struct Present {
+    LogicalStream* stream = nullptr;  // null: the command is about none
+    Reply reply;
+  };
+  Result<void> handle(const ipc::Command& command, Present& present);
+  template <typename Row>
+  Result<void> dispatch(const ipc::Command& command, Present& present);
+  template <typename Row>
+  void give_slot_back(const ipc::Command& command, const Error& error);
   void answer_failed(const ipc::Command& command);
   void tear_down();
   bool lost_client();
@@ -157,71 +150,71 @@ class Session {
   Error sticky_error() const;
 
   // session_module.cc
-  Result<void> module_load(const ipc::Command& command, Reply& reply);
-  Result<void> module_unload(const ipc::Command& command, Reply& reply);
-  Result<void> function_get(const ipc::Command& command, Reply& reply);
-  Result<void> function_parameters(const ipc::Command& command, Reply& reply);
-  Result<void> function_set_shared(const ipc::Command& command, Reply& reply);
-  Result<void> variable_place(const ipc::Command& command, Reply& reply);
-  Result<void> global_get(const ipc::Command& command, Reply& reply);
-  Result<void> limit_raise(const ipc::Command& command, Reply& reply);
+  Result<void> on(const Call<ipc::CommandType::kModuleLoad>& call);
+  Result<void> on(const Call<ipc::CommandType::kModuleUnload>& call);
+  Result<void> on(const Call<ipc::CommandType::kFunctionGet>& call);
+  Result<void> on(const Call<ipc::CommandType::kFunctionParameters>& call);
+  Result<void> on(const Call<ipc::CommandType::kFunctionSetShared>& call);
+  Result<void> on(const Call<ipc::CommandType::kVariablePlace>& call);
+  Result<void> on(const Call<ipc::CommandType::kGlobalGet>& call);
+  Result<void> on(const Call<ipc::CommandType::kLimitRaise>& call);
   // session_memory.cc
-  Result<void> memory_allocate(const ipc::Command& command, Reply& reply);
-  Result<void> memory_free(const ipc::Command& command, Reply& reply);
-  Result<void> memory_info(const ipc::Command& command, Reply& reply);
-  Result<void> host_allocate(const ipc::Command& command, Reply& reply);
-  Result<void> host_mapped(const ipc::Command& command, Reply& reply);
-  Result<void> host_free(const ipc::Command& command, Reply& reply);
+  Result<void> on(const Call<ipc::CommandType::kMemoryAllocate>& call);
+  Result<void> on(const Call<ipc::CommandType::kMemoryFree>& call);
+  Result<void> on(const Call<ipc::CommandType::kMemoryInfo>& call);
+  Result<void> on(const Call<ipc::CommandType::kHostAllocate>& call);
+  Result<void> on(const Call<ipc::CommandType::kHostMapped>& call);
+  Result<void> on(const Call<ipc::CommandType::kHostFree>& call);
   template <typename Make>
   std::invoke_result_t<Make> when_there_is_room(const Make& make);
   // session_object.cc
-  Result<void> array_create(const ipc::Command& command, Reply& reply);
-  Result<void> array_destroy(const ipc::Command& command, Reply& reply);
-  Result<void> texture_create(const ipc::Command& command, Reply& reply);
-  Result<void> texture_destroy(const ipc::Command& command, Reply& reply);
-  Result<void> surface_create(const ipc::Command& command, Reply& reply);
-  Result<void> surface_destroy(const ipc::Command& command, Reply& reply);
+  Result<void> on(const Call<ipc::CommandType::kArrayCreate>& call);
+  Result<void> on(const Call<ipc::CommandType::kArrayDestroy>& call);
+  Result<void> on(const Call<ipc::CommandType::kTextureCreate>& call);
+  Result<void> on(const Call<ipc::CommandType::kTextureDestroy>& call);
+  Result<void> on(const Call<ipc::CommandType::kSurfaceCreate>& call);
+  Result<void> on(const Call<ipc::CommandType::kSurfaceDestroy>& call);
   Result<void> finish_later(Result<ObjectTable::Ticket> ticket);
   // session_box.cc
-  Result<void> copy_box(const ipc::Command& command, Reply& reply);
-  Result<void> staged_box(const ipc::Command& command, Reply& reply);
+  Result<void> on(const Call<ipc::CommandType::kCopyBox>& call);
+  Result<void> on(const Call<ipc::CommandType::kStagedBox>& call);
   Result<device::Place> place_of(const ipc::BoxPlace& place, device::Box box) const;
   Result<device::Place> place_in_array(const ipc::BoxPlace& place, device::Box box) const;
   // session_stream.cc
-  Result<void> stream_create(const ipc::Command& command, Reply& reply);
-  Result<void> stream_destroy(const ipc::Command& command, Reply& reply);
-  Result<void> event_create(const ipc::Command& command, Reply& reply);
-  Result<void> event_destroy(const ipc::Command& command, Reply& reply);
-  Result<void> event_record(const ipc::Command& command, Reply& reply);
-  Result<void> stream_wait_event(const ipc::Command& command, Reply& reply);
-  Result<void> event_elapsed(const ipc::Command& command, Reply& reply);
-  Result<void> query(const ipc::Command& command, Reply& reply);
-  Result<void> synchronize(const ipc::Command& command, Reply& reply);
+  Result<void> on(const Call<ipc::CommandType::kStreamCreate>& call);
+  Result<void> on(const Call<ipc::CommandType::kStreamDestroy>& call);
+  Result<void> on(const Call<ipc::CommandType::kEventCreate>& call);
+  Result<void> on(const Call<ipc::CommandType::kEventDestroy>& call);
+  Result<void> on(const Call<ipc::CommandType::kEventRecord>& call);
+  Result<void> on(const Call<ipc::CommandType::kStreamWaitEvent>& call);
+  Result<void> on(const Call<ipc::CommandType::kEventElapsed>& call);
+  Result<void> on(const Call<ipc::CommandType::kQuery>& call);
+  Result<void> on(const Call<ipc::CommandType::kSynchronize>& call);
   Result<EventRecord*> find_event(std::uint64_t id);
   Result<void> renew(EventRecord& record);
   Result<std::vector<LogicalStream*>> streams_of(const ipc::Target& target);
   Result<bool> is_finished(const ipc::Target& target);
-  Result<void> synchronize_event(const ipc::Command& command, std::uint64_t id, Reply& reply);
-  Completer::Callback answer_when(const ipc::Command& command, std::size_t count);
+  Result<void> synchronize_event(const ipc::CommandHeader& header, std::uint64_t id, Reply& reply);
+  Completer::Callback answer_when(const ipc::CommandHeader& header, std::size_t count);
   // session_share.cc
-  Result<void> memory_export(const ipc::Command& command, Reply& reply);
-  Result<void> memory_import(const ipc::Command& command, Reply& reply);
-  Result<void> memory_import_close(const ipc::Command& command, Reply& reply);
-  Result<void> event_export(const ipc::Command& command, Reply& reply);
-  Result<void> event_import(const ipc::Command& command, Reply& reply);
+  Result<void> on(const Call<ipc::CommandType::kMemoryExport>& call);
+  Result<void> on(const Call<ipc::CommandType::kMemoryImport>& call);
+  Result<void> on(const Call<ipc::CommandType::kMemoryImportClose>& call);
+  Result<void> on(const Call<ipc::CommandType::kEventExport>& call);
+  Result<void> on(const Call<ipc::CommandType::kEventImport>& call);
   // session_copy.cc
-  Result<void> copy_to_device(const ipc::Command& command, Reply& reply);
-  Result<void> copy_to_host(const ipc::Command& command, Reply& reply);
-  Result<void> copy_inline(const ipc::Command& command, Reply& reply);
-  Result<void> copy_pinned(const ipc::Command& command, Reply& reply);
-  Result<void> copy_on_device(const ipc::Command& command, Reply& reply);
-  Result<void> fill(const ipc::Command& command, Reply& reply);
-  Result<void> staged_copy(const ipc::Command& command, bool to_device);
+  Result<void> on(const Call<ipc::CommandType::kCopyToDevice>& call);
+  Result<void> on(const Call<ipc::CommandType::kCopyToHost>& call);
+  Result<void> on(const Call<ipc::CommandType::kCopyInline>& call);
+  Result<void> on(const Call<ipc::CommandType::kCopyPinned>& call);
+  Result<void> on(const Call<ipc::CommandType::kCopyOnDevice>& call);
+  Result<void> on(const Call<ipc::CommandType::kFill>& call);
+  Result<void> staged_copy(const ipc::StagedCopy& copy, LogicalStream& target, bool to_device);
   /// A copy through a staging slot of the segment.
   struct SlotUse {
     std::uint32_t slot, offset;
     std::uint64_t sequence;
-    std::uint64_t stream;
+    LogicalStream& stream;
     bool to_device;
     std::uint64_t bytes;  // packed; 0: nothing to do
   };
@@ -234,13 +227,13 @@ class Session {
                            std::uint64_t height) const;
   void count_copy(bool to_device, std::uint64_t bytes);
   // session_host.cc
-  Result<void> host_gate(const ipc::Command& command, Reply& reply);
-  Result<void> host_done(const ipc::Command& command, Reply& reply);
+  Result<void> on(const Call<ipc::CommandType::kHostGate>& call);
+  Result<void> on(const Call<ipc::CommandType::kHostDone>& call);
   // session_report.cc
-  Result<void> unsupported_call(const ipc::Command& command, Reply& reply);
+  Result<void> on(const Call<ipc::CommandType::kUnsupportedCall>& call);
   // session_launch.cc
-  Result<void> launch(const ipc::Command& command, Reply& reply);
-  Result<void> cluster_query(const ipc::Command& command, Reply& reply);
+  Result<void> on(const Call<ipc::CommandType::kLaunch>& call);
+  Result<void> on(const Call<ipc::CommandType::kClusterQuery>& call);
 
   device::Device& device_;
   Executor& executor_;

@@ -7,6 +7,8 @@
 #include "daemon/engine/session.h"
 
 namespace slate::daemon {
+
+using ipc::CommandType;
 namespace {
 
 using device::Box;
@@ -85,32 +87,28 @@ Result<device::Place> Session::place_of(const ipc::BoxPlace& place, Box box) con
   return device::DevicePlace{place.address, layout->pitch, layout->slice};
 }
 
-Result<void> Session::copy_box(const ipc::Command& command, Reply&) {
-  const auto copy = command.as<ipc::CopyBox>();
-  if (!copy) return std::unexpected(copy.error());
-  const Box box{copy->width, copy->height, copy->depth};
+Result<void> Session::on(const Call<CommandType::kCopyBox>& call) {
+  const Box box{call.body.width, call.body.height, call.body.depth};
   if (is_empty(box)) return {};
-  if (copy->to.kind != ipc::BoxKind::kArray && copy->from.kind != ipc::BoxKind::kArray) {
+  if (call.body.to.kind != ipc::BoxKind::kArray && call.body.from.kind != ipc::BoxKind::kArray) {
     return slate::fail(ErrorCode::kProtocol, "a copy of arrays without an array");
   }
-  const auto to = place_of(copy->to, box);
+  const auto to = place_of(call.body.to, box);
   if (!to) return std::unexpected(to.error());
-  const auto from = place_of(copy->from, box);
+  const auto from = place_of(call.body.from, box);
   if (!from) return std::unexpected(from.error());
-  const auto stream = streams_.find(copy->stream);
-  if (!stream) return std::unexpected(stream.error());
-  const auto target = streams_.begin_work(**stream);
+  const auto target = streams_.begin_work(*call.stream);
   if (!target) return checked(std::unexpected(target.error()));
   const bool with_host =
-      copy->from.kind == ipc::BoxKind::kHost || copy->to.kind == ipc::BoxKind::kHost;
+      call.body.from.kind == ipc::BoxKind::kHost || call.body.to.kind == ipc::BoxKind::kHost;
   const auto submit = [&] { return device_.copy_box(*to, *from, box, *target); };
   const auto done = with_host ? submit() : executor_.let_through(*client_, *target, submit);
   if (!done) return checked(done);
-  streams_.work_submitted(**stream);
+  streams_.work_submitted(*call.stream);
   const std::uint64_t bytes = box.width * box.height * box.depth;
-  if (copy->from.kind == ipc::BoxKind::kHost) {
+  if (call.body.from.kind == ipc::BoxKind::kHost) {
     count_copy(true, bytes);
-  } else if (copy->to.kind == ipc::BoxKind::kHost) {
+  } else if (call.body.to.kind == ipc::BoxKind::kHost) {
     count_copy(false, bytes);
   } else {
     copies_.fetch_add(1, std::memory_order_relaxed);
@@ -118,20 +116,19 @@ Result<void> Session::copy_box(const ipc::Command& command, Reply&) {
   return {};
 }
 
-Result<void> Session::staged_box(const ipc::Command& command, Reply&) {
-  const auto copy = command.as<ipc::StagedBox>();
-  if (!copy) return std::unexpected(copy.error());
-  const Box box{copy->width, copy->height, copy->depth};
+Result<void> Session::on(const Call<CommandType::kStagedBox>& call) {
+  const Box box{call.body.width, call.body.height, call.body.depth};
   std::uint64_t packed = 0;
   if (__builtin_mul_overflow(box.width, box.height, &packed) ||
       __builtin_mul_overflow(packed, box.depth, &packed)) {
     packed = ~std::uint64_t{0};
   }
-  const bool to_device = copy->to_device != 0;
-  const SlotUse use{copy->slot,   copy->slot_offset, copy->slot_sequence,
-                    copy->stream, to_device,         packed};
+  const bool to_device = call.body.to_device != 0;
+  const SlotUse use{
+      call.body.slot, call.body.slot_offset, call.body.slot_sequence, *call.stream, to_device,
+      packed};
   return use_slot(use, [&](std::byte* host, device::Stream stream) -> Result<void> {
-    const auto array = place_in_array(copy->array, box);
+    const auto array = place_in_array(call.body.array, box);
     if (!array) return std::unexpected(array.error());
     const device::Place memory = device::HostPlace{host, box.width, box.width * box.height};
     return to_device ? device_.copy_box(*array, memory, box, stream)

@@ -7,6 +7,8 @@
 #include "daemon/engine/session.h"
 
 namespace slate::daemon {
+
+using ipc::CommandType;
 namespace {
 
 /// Bytes from the first to the last one of `height` rows; false on overflow.
@@ -38,29 +40,26 @@ Result<void> Session::check_range(std::uint64_t address, std::uint64_t pitch, st
                      fmt::format("{} bytes at {:#x} are not this session's", extent, address));
 }
 
-Result<void> Session::copy_to_device(const ipc::Command& command, Reply&) {
-  return staged_copy(command, true);
+Result<void> Session::on(const Call<CommandType::kCopyToDevice>& call) {
+  return staged_copy(call.body, *call.stream, true);
 }
 
-Result<void> Session::copy_to_host(const ipc::Command& command, Reply&) {
-  return staged_copy(command, false);
+Result<void> Session::on(const Call<CommandType::kCopyToHost>& call) {
+  return staged_copy(call.body, *call.stream, false);
 }
 
-Result<void> Session::staged_copy(const ipc::Command& command, bool to_device) {
-  const auto copy = command.as<ipc::StagedCopy>();
-  if (!copy) return std::unexpected(copy.error());
+Result<void> Session::staged_copy(const ipc::StagedCopy& copy, LogicalStream& target,
+                                  bool to_device) {
   std::uint64_t packed = 0;
-  if (__builtin_mul_overflow(copy->width, copy->height, &packed)) packed = ~std::uint64_t{0};
-  const SlotUse use{copy->slot,   copy->slot_offset, copy->slot_sequence,
-                    copy->stream, to_device,         packed};
+  if (__builtin_mul_overflow(copy.width, copy.height, &packed)) packed = ~std::uint64_t{0};
+  const SlotUse use{copy.slot, copy.slot_offset, copy.slot_sequence, target, to_device, packed};
   return use_slot(use, [&](std::byte* host, device::Stream stream) -> Result<void> {
-    if (const auto ok = check_range(copy->address, copy->pitch, copy->width, copy->height); !ok)
+    if (const auto ok = check_range(copy.address, copy.pitch, copy.width, copy.height); !ok)
       return ok;
-    const device::Shape shape{copy->width, copy->height};
+    const device::Shape shape{copy.width, copy.height};
     return to_device
-               ? device_.copy_to_device(copy->address, copy->pitch, host, copy->width, shape,
-                                        stream)
-               : device_.copy_to_host(host, copy->width, copy->address, copy->pitch, shape, stream);
+               ? device_.copy_to_device(copy.address, copy.pitch, host, copy.width, shape, stream)
+               : device_.copy_to_host(host, copy.width, copy.address, copy.pitch, shape, stream);
   });
 }
 
@@ -82,9 +81,7 @@ Result<void> Session::use_slot(const SlotUse& use, const SlotCopy& copy) {
 }
 
 Result<void> Session::submit_slot(const SlotUse& use, const SlotCopy& copy) {
-  const auto stream = streams_.find(use.stream);
-  if (!stream) return std::unexpected(stream.error());
-  const auto target = streams_.begin_work(**stream);
+  const auto target = streams_.begin_work(use.stream);
   if (!target) return checked(std::unexpected(target.error()));
   const auto memory = staging_.begin(use.slot);
   if (!memory) return std::unexpected(memory.error());
@@ -93,12 +90,12 @@ Result<void> Session::submit_slot(const SlotUse& use, const SlotCopy& copy) {
     staging_.cancel(use.slot);
     return checked(submitted);
   }
-  streams_.work_submitted(**stream);
+  streams_.work_submitted(use.stream);
   count_copy(use.to_device, use.bytes);
   // A slot that went to the device is waited for when the others are used up, hardly ever.
   const auto notice = use.to_device ? Completer::Notice::kCheap : Completer::Notice::kSoon;
   const auto watched = streams_.watch(
-      **stream,
+      use.stream,
       [this, slot = use.slot, sequence = use.sequence](const Result<void>& outcome) {
         // First the error, then the slot: the client must not take what is in it for data.
         if (!outcome) on_device_error(outcome.error());
@@ -115,105 +112,96 @@ void Session::count_copy(bool to_device, std::uint64_t bytes) {
   (to_device ? bytes_to_device_ : bytes_to_host_).fetch_add(bytes, std::memory_order_relaxed);
 }
 
-Result<void> Session::copy_inline(const ipc::Command& command, Reply&) {
-  std::span<const std::byte> bytes;
-  const auto copy = command.as<ipc::CopyInline>(&bytes);
-  if (!copy) return std::unexpected(copy.error());
-  if (bytes.empty() || bytes.size() > ipc::kMostInlineBytes)
+Result<void> Session::on(const Call<CommandType::kCopyInline>& call) {
+  if (call.tail.empty() || call.tail.size() > ipc::kMostInlineBytes)
     return slate::fail(ErrorCode::kProtocol, "a copy inside its command of a size that none has");
-  if (const auto ok = check_range(copy->address, bytes.size(), bytes.size(), 1); !ok) return ok;
-  const auto stream = streams_.find(copy->stream);
-  if (!stream) return std::unexpected(stream.error());
-  const auto target = streams_.begin_work(**stream);
+  if (const auto ok = check_range(call.body.address, call.tail.size(), call.tail.size(), 1); !ok)
+    return ok;
+  const auto target = streams_.begin_work(*call.stream);
   if (!target) return checked(std::unexpected(target.error()));
-  const std::byte* from = small_copies_->put(bytes, streams_.share(**stream));
+  const std::byte* from = small_copies_->put(call.tail, streams_.share(*call.stream));
   std::shared_ptr<std::vector<std::byte>> own;
   if (from == nullptr) {
-    own = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
+    own = std::make_shared<std::vector<std::byte>>(call.tail.begin(), call.tail.end());
     from = own->data();
   }
-  const auto done = device_.copy_to_device(copy->address, bytes.size(), from, bytes.size(),
-                                           {bytes.size(), 1}, *target);
+  const auto done = device_.copy_to_device(call.body.address, call.tail.size(), from,
+                                           call.tail.size(), {call.tail.size(), 1}, *target);
   if (!done) return checked(done);
-  streams_.work_submitted(**stream);
-  count_copy(true, bytes.size());
+  streams_.work_submitted(*call.stream);
+  count_copy(true, call.tail.size());
   if (!own) return {};
-  const auto watched = streams_.watch(**stream, [own](const Result<void>&) {});
+  const auto watched = streams_.watch(*call.stream, [own](const Result<void>&) {});
   if (!watched) on_device_error(watched.error());
   return {};
 }
 
 /// Straight between the program's memory and the device's: complete with the stream, like a launch.
-Result<void> Session::copy_pinned(const ipc::Command& command, Reply&) {
-  const auto copy = command.as<ipc::CopyPinned>();
-  if (!copy) return std::unexpected(copy.error());
-  if (copy->width == 0 || copy->height == 0) return {};
-  if (const auto ok = check_range(copy->address, copy->pitch, copy->width, copy->height); !ok)
+Result<void> Session::on(const Call<CommandType::kCopyPinned>& call) {
+  if (call.body.width == 0 || call.body.height == 0) return {};
+  if (const auto ok =
+          check_range(call.body.address, call.body.pitch, call.body.width, call.body.height);
+      !ok)
     return ok;
   std::uint64_t extent = 0;
-  if ((copy->height > 1 && copy->host_pitch < copy->width) ||
-      !extent_of(copy->host_pitch, copy->width, copy->height, extent)) {
+  if ((call.body.height > 1 && call.body.host_pitch < call.body.width) ||
+      !extent_of(call.body.host_pitch, call.body.width, call.body.height, extent)) {
     return slate::fail(ErrorCode::kInvalidValue, "rows of host memory that overlap");
   }
-  const auto host = host_blocks_.find(copy->host, copy->host_offset, extent);
+  const auto host = host_blocks_.find(call.body.host, call.body.host_offset, extent);
   if (!host) return std::unexpected(host.error());
-  const auto stream = streams_.find(copy->stream);
-  if (!stream) return std::unexpected(stream.error());
-  const auto target = streams_.begin_work(**stream);
+  const auto target = streams_.begin_work(*call.stream);
   if (!target) return checked(std::unexpected(target.error()));
-  const device::Shape shape{copy->width, copy->height};
-  const bool to_device = copy->to_device != 0;
-  const auto done = to_device ? device_.copy_to_device(copy->address, copy->pitch, *host,
-                                                       copy->host_pitch, shape, *target)
-                              : device_.copy_to_host(*host, copy->host_pitch, copy->address,
-                                                     copy->pitch, shape, *target);
+  const device::Shape shape{call.body.width, call.body.height};
+  const bool to_device = call.body.to_device != 0;
+  const auto done = to_device ? device_.copy_to_device(call.body.address, call.body.pitch, *host,
+                                                       call.body.host_pitch, shape, *target)
+                              : device_.copy_to_host(*host, call.body.host_pitch, call.body.address,
+                                                     call.body.pitch, shape, *target);
   if (!done) return checked(done);
-  streams_.work_submitted(**stream);
-  count_copy(to_device, copy->width * copy->height);
+  streams_.work_submitted(*call.stream);
+  count_copy(to_device, call.body.width * call.body.height);
   return {};
 }
 
-Result<void> Session::copy_on_device(const ipc::Command& command, Reply&) {
-  const auto copy = command.as<ipc::CopyOnDevice>();
-  if (!copy) return std::unexpected(copy.error());
-  if (copy->width == 0 || copy->height == 0) return {};
-  if (const auto ok = check_range(copy->to, copy->to_pitch, copy->width, copy->height); !ok)
+Result<void> Session::on(const Call<CommandType::kCopyOnDevice>& call) {
+  if (call.body.width == 0 || call.body.height == 0) return {};
+  if (const auto ok =
+          check_range(call.body.to, call.body.to_pitch, call.body.width, call.body.height);
+      !ok)
     return ok;
-  if (const auto ok = check_range(copy->from, copy->from_pitch, copy->width, copy->height); !ok) {
+  if (const auto ok =
+          check_range(call.body.from, call.body.from_pitch, call.body.width, call.body.height);
+      !ok) {
     return ok;
   }
-  const auto stream = streams_.find(copy->stream);
-  if (!stream) return std::unexpected(stream.error());
-  const auto target = streams_.begin_work(**stream);
+  const auto target = streams_.begin_work(*call.stream);
   if (!target) return checked(std::unexpected(target.error()));
   const auto done = executor_.let_through(*client_, *target, [&] {
-    return device_.copy_on_device(copy->to, copy->to_pitch, copy->from, copy->from_pitch,
-                                  {copy->width, copy->height}, *target);
+    return device_.copy_on_device(call.body.to, call.body.to_pitch, call.body.from,
+                                  call.body.from_pitch, {call.body.width, call.body.height},
+                                  *target);
   });
   if (!done) return checked(done);
-  streams_.work_submitted(**stream);
+  streams_.work_submitted(*call.stream);
   copies_.fetch_add(1, std::memory_order_relaxed);
   return {};
 }
 
-Result<void> Session::fill(const ipc::Command& command, Reply&) {
-  const auto request = command.as<ipc::Fill>();
-  if (!request) return std::unexpected(request.error());
-  if (request->width == 0 || request->height == 0) return {};
-  if (const auto ok = check_range(request->to, request->pitch, request->width, request->height);
+Result<void> Session::on(const Call<CommandType::kFill>& call) {
+  if (call.body.width == 0 || call.body.height == 0) return {};
+  if (const auto ok = check_range(call.body.to, call.body.pitch, call.body.width, call.body.height);
       !ok) {
     return ok;
   }
-  const auto stream = streams_.find(request->stream);
-  if (!stream) return std::unexpected(stream.error());
-  const auto target = streams_.begin_work(**stream);
+  const auto target = streams_.begin_work(*call.stream);
   if (!target) return checked(std::unexpected(target.error()));
   const auto done = executor_.let_through(*client_, *target, [&] {
-    return device_.fill(request->to, request->pitch, static_cast<std::uint8_t>(request->value),
-                        {request->width, request->height}, *target);
+    return device_.fill(call.body.to, call.body.pitch, static_cast<std::uint8_t>(call.body.value),
+                        {call.body.width, call.body.height}, *target);
   });
   if (!done) return checked(done);
-  streams_.work_submitted(**stream);
+  streams_.work_submitted(*call.stream);
   return {};
 }
 

@@ -4,29 +4,24 @@
 
 namespace slate::daemon {
 
-Result<void> Session::host_gate(const ipc::Command& command, Reply& reply) {
+using ipc::CommandType;
+
+Result<void> Session::on(const Call<CommandType::kHostGate>& call) {
   constexpr std::size_t kMostGates = 16384;
-  const auto request = command.as<ipc::HostGate>();
-  if (!request) return std::unexpected(request.error());
-  if (const auto stream = streams_.find(request->stream); !stream) {
-    return std::unexpected(stream.error());
-  }
   if (gates_.size() >= kMostGates) {
     return slate::fail(ErrorCode::kLimit, "too many host functions are waiting");
   }
-  const Hold gate{request->stream, streams_.position()};
-  if (!gates_.try_emplace(request->ticket, gate).second) {
+  const Hold gate{call.body.stream, streams_.position()};
+  if (!gates_.try_emplace(call.body.ticket, gate).second) {
     return slate::fail(ErrorCode::kProtocol, "a gate that is closed already");
   }
   held_.hold(gate.stream, gate.position);
-  reply.unfinished = true;
+  call.reply.unfinished = true;
   return {};
 }
 
-Result<void> Session::host_done(const ipc::Command& command, Reply&) {
-  const auto request = command.as<ipc::IdCommand>();
-  if (!request) return std::unexpected(request.error());
-  const auto found = gates_.find(request->id);
+Result<void> Session::on(const Call<CommandType::kHostDone>& call) {
+  const auto found = gates_.find(call.body.id);
   if (found == gates_.end()) {
     return slate::fail(ErrorCode::kInvalidHandle, "a gate that is not closed");
   }

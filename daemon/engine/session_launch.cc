@@ -5,68 +5,63 @@
 
 namespace slate::daemon {
 
-Result<void> Session::launch(const ipc::Command& command, Reply&) {
-  std::span<const std::byte> parameters;
-  const auto request = command.as<ipc::Launch>(&parameters);
-  if (!request) return std::unexpected(request.error());
-  if (request->parameter_bytes != parameters.size()) {
+using ipc::CommandType;
+
+Result<void> Session::on(const Call<CommandType::kLaunch>& call) {
+  if (call.body.parameter_bytes != call.tail.size()) {
     return slate::fail(ErrorCode::kProtocol, "a launch without its parameters");
   }
-  const auto function = modules_.find_function(request->function);
+  const auto function = modules_.find_function(call.body.function);
   if (!function) return std::unexpected(function.error());
   FunctionRecord& kernel = **function;
-  if (request->parameter_bytes != kernel.parameter_bytes) {
+  if (call.body.parameter_bytes != kernel.parameter_bytes) {
     return slate::fail(ErrorCode::kInvalidValue,
                        fmt::format("{} takes {} bytes of parameters, got {}", *kernel.name,
-                                   kernel.parameter_bytes, request->parameter_bytes));
+                                   kernel.parameter_bytes, call.body.parameter_bytes));
   }
-  const device::Dim3 grid{request->grid[0], request->grid[1], request->grid[2]};
-  const device::Dim3 block{request->block[0], request->block[1], request->block[2]};
+  const device::Dim3 grid{call.body.grid[0], call.body.grid[1], call.body.grid[2]};
+  const device::Dim3 block{call.body.block[0], call.body.block[1], call.body.block[2]};
   // The shortest way out; the other limits are the device's to check.
   if (grid.x == 0 || grid.y == 0 || grid.z == 0 || block.x == 0 || block.y == 0 || block.z == 0) {
     return slate::fail(ErrorCode::kInvalidConfiguration, "a grid or block without threads");
   }
-  if ((request->flags & ~ipc::kLaunchCooperative) != 0)
+  if ((call.body.flags & ~ipc::kLaunchCooperative) != 0)
     return slate::fail(ErrorCode::kProtocol, "a launch with flags that there are not");
-  const auto stream = streams_.find(request->stream);
-  if (!stream) return std::unexpected(stream.error());
   if (kernel.form_progress != FormProgress::kSettled) modules_.attend(kernel);
   const device::LaunchSpec spec{
       .function = kernel.function,
       .grid = grid,
       .block = block,
-      .dynamic_shared_bytes = request->dynamic_shared_bytes,
-      .parameters = parameters,
+      .dynamic_shared_bytes = call.body.dynamic_shared_bytes,
+      .parameters = call.tail,
       .arena = memory_->arena(),
-      .cooperative = (request->flags & ipc::kLaunchCooperative) != 0,
-      .cluster = {request->cluster[0], request->cluster[1], request->cluster[2]},
+      .cooperative = (call.body.flags & ipc::kLaunchCooperative) != 0,
+      .cluster = {call.body.cluster[0], call.body.cluster[1], call.body.cluster[2]},
       .host = imports_.with(host_blocks_.ranges()),
   };
-  const auto done = checked(executor_.launch(*client_, kernel, spec, **stream));
+  const auto done = checked(executor_.launch(*client_, kernel, spec, *call.stream));
   // What is known of its time from earlier programs is known here by now.
   if (kernel.form_progress == FormProgress::kWatched) modules_.order_forms(kernel);
-  if (done && (*stream)->active_lanes.load() > 0) {
-    const Hold& hold = in_lanes_.emplace_back(request->stream, streams_.position());
+  if (done && call.stream->active_lanes.load() > 0) {
+    const Hold& hold = in_lanes_.emplace_back(call.body.stream, streams_.position());
     held_.hold(hold.stream, hold.position);
   }
   return done;
 }
 
-Result<void> Session::cluster_query(const ipc::Command& command, Reply& reply) {
-  const auto request = command.as<ipc::ClusterQuery>();
-  if (!request) return std::unexpected(request.error());
-  const auto function = modules_.find_function(request->function);
+Result<void> Session::on(const Call<CommandType::kClusterQuery>& call) {
+  const auto function = modules_.find_function(call.body.function);
   if (!function) return std::unexpected(function.error());
   device::LaunchSpec spec;
   spec.function = (*function)->function;
-  spec.grid = {request->grid[0], request->grid[1], request->grid[2]};
-  spec.block = {request->block[0], request->block[1], request->block[2]};
-  spec.cluster = {request->cluster[0], request->cluster[1], request->cluster[2]};
-  spec.dynamic_shared_bytes = request->dynamic_shared_bytes;
+  spec.grid = {call.body.grid[0], call.body.grid[1], call.body.grid[2]};
+  spec.block = {call.body.block[0], call.body.block[1], call.body.block[2]};
+  spec.cluster = {call.body.cluster[0], call.body.cluster[1], call.body.cluster[2]};
+  spec.dynamic_shared_bytes = call.body.dynamic_shared_bytes;
   const auto value =
-      request->largest != 0 ? device_.max_cluster_size(spec) : device_.max_active_clusters(spec);
+      call.body.largest != 0 ? device_.max_cluster_size(spec) : device_.max_active_clusters(spec);
   if (!value) return checked(std::unexpected(value.error()));
-  reply.set(ipc::ClusterReply{*value, 0});
+  call.reply.set(ipc::ClusterReply{*value, 0});
   return {};
 }
 

@@ -5,11 +5,11 @@
 
 namespace slate::daemon {
 
-Result<void> Session::array_create(const ipc::Command& command, Reply&) {
-  const auto request = command.as<ipc::ArrayCreate>();
-  if (!request) return std::unexpected(request.error());
+using ipc::CommandType;
+
+Result<void> Session::on(const Call<CommandType::kArrayCreate>& call) {
   return checked(
-      when_there_is_room([&] { return objects_->create_array(request->id, request->spec); }));
+      when_there_is_room([&] { return objects_->create_array(call.body.id, call.body.spec); }));
 }
 
 Result<void> Session::finish_later(Result<ObjectTable::Ticket> ticket) {
@@ -18,16 +18,12 @@ Result<void> Session::finish_later(Result<ObjectTable::Ticket> ticket) {
       retirement_.after_present_work([this, ticket = *ticket] { objects_->finish(ticket); }));
 }
 
-Result<void> Session::array_destroy(const ipc::Command& command, Reply&) {
-  const auto request = command.as<ipc::IdCommand>();
-  if (!request) return std::unexpected(request.error());
-  return finish_later(objects_->retire_array(request->id));
+Result<void> Session::on(const Call<CommandType::kArrayDestroy>& call) {
+  return finish_later(objects_->retire_array(call.body.id));
 }
 
-Result<void> Session::texture_create(const ipc::Command& command, Reply& reply) {
-  const auto request = command.as<ipc::TextureCreate>();
-  if (!request) return std::unexpected(request.error());
-  const TextureSpec& spec = request->spec;
+Result<void> Session::on(const Call<CommandType::kTextureCreate>& call) {
+  const TextureSpec& spec = call.body.spec;
   if (const auto valid = check_texture(spec); !valid) return valid;
   const ResourceKind kind = spec.resource.kind;
   if (kind == ResourceKind::kLinear || kind == ResourceKind::kPitch2D) {
@@ -37,29 +33,23 @@ Result<void> Session::texture_create(const ipc::Command& command, Reply& reply) 
   }
   const auto handle = objects_->create_texture(spec);
   if (!handle) return checked(std::unexpected(handle.error()));
-  reply.set(ipc::HandleReply{*handle});
+  call.reply.set(ipc::HandleReply{*handle});
   return {};
 }
 
-Result<void> Session::texture_destroy(const ipc::Command& command, Reply&) {
-  const auto request = command.as<ipc::IdCommand>();
-  if (!request) return std::unexpected(request.error());
-  return finish_later(objects_->retire_texture(request->id));
+Result<void> Session::on(const Call<CommandType::kTextureDestroy>& call) {
+  return finish_later(objects_->retire_texture(call.body.id));
 }
 
-Result<void> Session::surface_create(const ipc::Command& command, Reply& reply) {
-  const auto request = command.as<ipc::SurfaceCreate>();
-  if (!request) return std::unexpected(request.error());
-  const auto handle = objects_->create_surface(request->array, request->level);
+Result<void> Session::on(const Call<CommandType::kSurfaceCreate>& call) {
+  const auto handle = objects_->create_surface(call.body.array, call.body.level);
   if (!handle) return checked(std::unexpected(handle.error()));
-  reply.set(ipc::HandleReply{*handle});
+  call.reply.set(ipc::HandleReply{*handle});
   return {};
 }
 
-Result<void> Session::surface_destroy(const ipc::Command& command, Reply&) {
-  const auto request = command.as<ipc::IdCommand>();
-  if (!request) return std::unexpected(request.error());
-  return finish_later(objects_->retire_surface(request->id));
+Result<void> Session::on(const Call<CommandType::kSurfaceDestroy>& call) {
+  return finish_later(objects_->retire_surface(call.body.id));
 }
 
 }  // namespace slate::daemon

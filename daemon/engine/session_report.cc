@@ -6,9 +6,10 @@
 
 namespace slate::daemon {
 
-Result<void> Session::unsupported_call(const ipc::Command& command, Reply&) {
-  const std::string_view name(reinterpret_cast<const char*>(command.body.data()),
-                              command.body.size());
+using ipc::CommandType;
+
+Result<void> Session::on(const Call<CommandType::kUnsupportedCall>& call) {
+  const std::string_view name(reinterpret_cast<const char*>(call.tail.data()), call.tail.size());
   const bool is_name = !name.empty() && name.size() <= ipc::kMostNameBytes &&
                        std::ranges::all_of(name, [](unsigned char letter) {
                          return std::isalnum(letter) != 0 || letter == '_';

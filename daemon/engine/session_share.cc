@@ -3,39 +3,33 @@
 
 namespace slate::daemon {
 
-Result<void> Session::memory_export(const ipc::Command& command, Reply& reply) {
-  const auto request = command.as<ipc::MemoryFree>();
-  if (!request) return std::unexpected(request.error());
-  const auto handle = exports_->offer(spec_.id, spec_.uid, memory_, request->address);
+using ipc::CommandType;
+
+Result<void> Session::on(const Call<CommandType::kMemoryExport>& call) {
+  const auto handle = exports_->offer(spec_.id, spec_.uid, memory_, call.body.address);
   if (!handle) return std::unexpected(handle.error());
-  reply.set(ipc::ShareReply{*handle});
+  call.reply.set(ipc::ShareReply{*handle});
   return {};
 }
 
-Result<void> Session::memory_import(const ipc::Command& command, Reply& reply) {
-  const auto request = command.as<ipc::HandleCommand>();
-  if (!request) return std::unexpected(request.error());
-  const auto opened = imports_.open(request->handle, spec_.uid);
+Result<void> Session::on(const Call<CommandType::kMemoryImport>& call) {
+  const auto opened = imports_.open(call.body.handle, spec_.uid);
   if (!opened) return std::unexpected(opened.error());
-  reply.set(*opened);
+  call.reply.set(*opened);
   return {};
 }
 
-Result<void> Session::memory_import_close(const ipc::Command& command, Reply& reply) {
-  const auto request = command.as<ipc::MemoryFree>();
-  if (!request) return std::unexpected(request.error());
-  const auto closed = imports_.close(request->address);
+Result<void> Session::on(const Call<CommandType::kMemoryImportClose>& call) {
+  const auto closed = imports_.close(call.body.address);
   if (!closed) return std::unexpected(closed.error());
-  reply.set(*closed);
+  call.reply.set(*closed);
   if (closed->count > 0) return {};
-  return checked(
-      retirement_.after_present_work([this, at = request->address] { imports_.finish_close(at); }));
+  return checked(retirement_.after_present_work(
+      [this, at = call.body.address] { imports_.finish_close(at); }));
 }
 
-Result<void> Session::event_export(const ipc::Command& command, Reply& reply) {
-  const auto request = command.as<ipc::IdCommand>();
-  if (!request) return std::unexpected(request.error());
-  const auto record = find_event(request->id);
+Result<void> Session::on(const Call<CommandType::kEventExport>& call) {
+  const auto record = find_event(call.body.id);
   if (!record) return std::unexpected(record.error());
   if ((*record)->timing)
     return slate::fail(ErrorCode::kInvalidHandle, "an event with timing is not shared");
@@ -45,19 +39,17 @@ Result<void> Session::event_export(const ipc::Command& command, Reply& reply) {
   }
   const auto handle = exports_->offer(spec_.id, spec_.uid, (*record)->shared);
   if (!handle) return std::unexpected(handle.error());
-  reply.set(ipc::ShareReply{*handle});
+  call.reply.set(ipc::ShareReply{*handle});
   return {};
 }
 
-Result<void> Session::event_import(const ipc::Command& command, Reply&) {
-  const auto request = command.as<ipc::HandleCommand>();
-  if (!request) return std::unexpected(request.error());
-  if (request->id == 0 || events_.contains(request->id))
+Result<void> Session::on(const Call<CommandType::kEventImport>& call) {
+  if (call.body.id == 0 || events_.contains(call.body.id))
     return slate::fail(ErrorCode::kProtocol, "an event id that is not a new one");
   if (events_.size() >= kMostEvents) return slate::fail(ErrorCode::kLimit, "too many events");
-  auto shared = exports_->open_event(request->handle, spec_.uid);
+  auto shared = exports_->open_event(call.body.handle, spec_.uid);
   if (!shared) return std::unexpected(shared.error());
-  events_.emplace(request->id, EventRecord{false, (*shared)->latest(), std::move(*shared)});
+  events_.emplace(call.body.id, EventRecord{false, (*shared)->latest(), std::move(*shared)});
   return {};
 }
 

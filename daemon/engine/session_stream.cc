@@ -7,30 +7,26 @@
 
 namespace slate::daemon {
 
-Result<void> Session::stream_create(const ipc::Command& command, Reply&) {
-  const auto request = command.as<ipc::StreamCreate>();
-  if (!request) return std::unexpected(request.error());
-  return streams_.create(request->id, (request->flags & ipc::kStreamNonBlocking) == 0,
-                         request->priority, request->progress);
+using ipc::CommandType;
+
+Result<void> Session::on(const Call<CommandType::kStreamCreate>& call) {
+  return streams_.create(call.body.id, (call.body.flags & ipc::kStreamNonBlocking) == 0,
+                         call.body.priority, call.body.progress);
 }
 
-Result<void> Session::stream_destroy(const ipc::Command& command, Reply&) {
-  const auto request = command.as<ipc::IdCommand>();
-  if (!request) return std::unexpected(request.error());
+Result<void> Session::on(const Call<CommandType::kStreamDestroy>& call) {
   // An open batch of launches would refer to it.
   executor_.flush(*client_);
-  return streams_.destroy(request->id);
+  return streams_.destroy(call.body.id);
 }
 
-Result<void> Session::event_create(const ipc::Command& command, Reply&) {
-  const auto request = command.as<ipc::EventCreate>();
-  if (!request) return std::unexpected(request.error());
-  if (request->id == 0 || events_.contains(request->id)) {
+Result<void> Session::on(const Call<CommandType::kEventCreate>& call) {
+  if (call.body.id == 0 || events_.contains(call.body.id)) {
     return slate::fail(ErrorCode::kProtocol,
-                       fmt::format("event id {} is not a new one", request->id));
+                       fmt::format("event id {} is not a new one", call.body.id));
   }
   if (events_.size() >= kMostEvents) return slate::fail(ErrorCode::kLimit, "too many events");
-  events_.emplace(request->id, EventRecord{(request->flags & ipc::kEventNoTiming) == 0, nullptr});
+  events_.emplace(call.body.id, EventRecord{(call.body.flags & ipc::kEventNoTiming) == 0, nullptr});
   return {};
 }
 
@@ -43,10 +39,8 @@ Result<Session::EventRecord*> Session::find_event(std::uint64_t id) {
   return &record;
 }
 
-Result<void> Session::event_destroy(const ipc::Command& command, Reply&) {
-  const auto request = command.as<ipc::IdCommand>();
-  if (!request) return std::unexpected(request.error());
-  const auto event = events_.extract(request->id);
+Result<void> Session::on(const Call<CommandType::kEventDestroy>& call) {
+  const auto event = events_.extract(call.body.id);
   if (event.empty()) return slate::fail(ErrorCode::kInvalidHandle, "no such event");
   if (const auto& shared = event.mapped().shared) exports_->withdraw(spec_.id, *shared);
   return {};
@@ -69,54 +63,44 @@ Result<void> Session::renew(EventRecord& record) {
   return {};
 }
 
-Result<void> Session::event_record(const ipc::Command& command, Reply&) {
-  const auto request = command.as<ipc::EventStream>();
-  if (!request) return std::unexpected(request.error());
-  const auto record = find_event(request->event);
+Result<void> Session::on(const Call<CommandType::kEventRecord>& call) {
+  const auto record = find_event(call.body.event);
   if (!record) return std::unexpected(record.error());
-  const auto stream = streams_.find(request->stream);
-  if (!stream) return std::unexpected(stream.error());
   if (!(*record)->event || (*record)->event.use_count() > 1 || (*record)->shared) {
     if (const auto renewed = renew(**record); !renewed) return renewed;
   }
-  const auto target = streams_.begin_work(**stream);
+  const auto target = streams_.begin_work(*call.stream);
   if (!target) return checked(std::unexpected(target.error()));
   if (const auto done = device_.record((*record)->event->get(), *target); !done)
     return checked(done);
   if ((*record)->shared) (*record)->shared->set((*record)->event);
-  streams_.work_submitted(**stream);
+  streams_.work_submitted(*call.stream);
   // Watched here: its end must be seen even if more work follows at once.
-  streams_.watch_event(**stream, (*record)->event);
+  streams_.watch_event(*call.stream, (*record)->event);
   return {};
 }
 
-Result<void> Session::stream_wait_event(const ipc::Command& command, Reply&) {
-  const auto request = command.as<ipc::EventStream>();
-  if (!request) return std::unexpected(request.error());
+Result<void> Session::on(const Call<CommandType::kStreamWaitEvent>& call) {
   std::shared_ptr<SharedEvent> event;
   if (waited_for_) {
     event = *waited_for_;
   } else {
-    const auto record = find_event(request->event);
+    const auto record = find_event(call.body.event);
     if (!record) return std::unexpected(record.error());
     event = (*record)->event;
   }
-  const auto stream = streams_.find(request->stream);
-  if (!stream) return std::unexpected(stream.error());
   if (!event) return {};
-  const auto target = streams_.begin_work(**stream);
+  const auto target = streams_.begin_work(*call.stream);
   if (!target) return checked(std::unexpected(target.error()));
   if (const auto done = device_.wait(*target, event->get()); !done) return checked(done);
-  streams_.work_submitted(**stream);
+  streams_.work_submitted(*call.stream);
   return {};
 }
 
-Result<void> Session::event_elapsed(const ipc::Command& command, Reply& reply) {
-  const auto request = command.as<ipc::EventPair>();
-  if (!request) return std::unexpected(request.error());
-  const auto start = find_event(request->start);
+Result<void> Session::on(const Call<CommandType::kEventElapsed>& call) {
+  const auto start = find_event(call.body.start);
   if (!start) return std::unexpected(start.error());
-  const auto stop = find_event(request->stop);
+  const auto stop = find_event(call.body.stop);
   if (!stop) return std::unexpected(stop.error());
   if (!(*start)->event || !(*stop)->event || !(*start)->timing || !(*stop)->timing) {
     return slate::fail(ErrorCode::kInvalidHandle,
@@ -124,7 +108,7 @@ Result<void> Session::event_elapsed(const ipc::Command& command, Reply& reply) {
   }
   const auto milliseconds = device_.elapsed_ms((*start)->event->get(), (*stop)->event->get());
   if (!milliseconds) return checked(std::unexpected(milliseconds.error()));
-  reply.set(ipc::ElapsedReply{*milliseconds, 0});
+  call.reply.set(ipc::ElapsedReply{*milliseconds, 0});
   return {};
 }
 
@@ -158,25 +142,23 @@ Result<std::vector<LogicalStream*>> Session::streams_of(const ipc::Target& targe
   return streams_.unfinished(*stream);
 }
 
-Result<void> Session::query(const ipc::Command& command, Reply& reply) {
-  const auto target = command.as<ipc::Target>();
-  if (!target) return std::unexpected(target.error());
-  const auto finished = is_finished(*target);
+Result<void> Session::on(const Call<CommandType::kQuery>& call) {
+  const auto finished = is_finished(call.body);
   if (!finished) return checked(std::unexpected(finished.error()));
-  reply.set(ipc::QueryReply{*finished ? 1u : 0u, 0});
+  call.reply.set(ipc::QueryReply{*finished ? 1u : 0u, 0});
   return {};
 }
 
-/// A callback that answers `command` when it was called `count` times, with the first fault if
-/// there was one.
-Completer::Callback Session::answer_when(const ipc::Command& command, std::size_t count) {
+/// A callback that answers the command of `header` when it was called `count` times, with the first
+/// fault if there was one.
+Completer::Callback Session::answer_when(const ipc::CommandHeader& header, std::size_t count) {
   struct Answer {
     std::size_t left;
     Result<void> outcome;
   };
   auto answer = std::make_shared<Answer>(Answer{count, {}});
   // Callbacks of one group run one at a time: no lock.
-  return [this, answer, header = command.header](const Result<void>& outcome) {
+  return [this, answer, header](const Result<void>& outcome) {
     if (!outcome && answer->outcome) answer->outcome = outcome;
     if (--answer->left > 0) return;
     if (!answer->outcome) on_device_error(answer->outcome.error());
@@ -190,13 +172,13 @@ Completer::Callback Session::answer_when(const ipc::Command& command, std::size_
   };
 }
 
-Result<void> Session::synchronize_event(const ipc::Command& command, std::uint64_t id,
+Result<void> Session::synchronize_event(const ipc::CommandHeader& header, std::uint64_t id,
                                         Reply& reply) {
   const auto record = find_event(id);
   if (!record) return std::unexpected(record.error());
   if (!(*record)->event) return {};
   reply.deferred = true;
-  auto answer = answer_when(command, 1);
+  auto answer = answer_when(header, 1);
   if ((*record)->shared) {
     answer = [this, told = std::move(answer)](const Result<void>& outcome) {
       told(device_.lost() ? outcome : Result<void>());
@@ -206,26 +188,25 @@ Result<void> Session::synchronize_event(const ipc::Command& command, std::uint64
   return {};
 }
 
-Result<void> Session::synchronize(const ipc::Command& command, Reply& reply) {
-  const auto target = command.as<ipc::Target>();
-  if (!target) return std::unexpected(target.error());
-  if (command.header.reply_slot == ipc::kNoReply) {
+Result<void> Session::on(const Call<CommandType::kSynchronize>& call) {
+  if (call.header.reply_slot == ipc::kNoReply) {
     return slate::fail(ErrorCode::kProtocol, "a wait that nobody waits for");
   }
-  const auto finished = is_finished(*target);
+  const auto finished = is_finished(call.body);
   if (!finished) return checked(std::unexpected(finished.error()));
   if (*finished) return {};
-  if (target->kind == ipc::TargetKind::kEvent) return synchronize_event(command, target->id, reply);
-  const auto streams = streams_of(*target);
+  if (call.body.kind == ipc::TargetKind::kEvent)
+    return synchronize_event(call.header, call.body.id, call.reply);
+  const auto streams = streams_of(call.body);
   if (!streams) return std::unexpected(streams.error());
   if (streams->empty()) return {};
-  const auto callback = answer_when(command, streams->size());
+  const auto callback = answer_when(call.header, streams->size());
   for (std::size_t i = 0; i < streams->size(); ++i) {
     const auto placed =
         completer_.watch(group_, (*streams)[i]->device, Completer::Callback(callback));
     if (!placed) return checked(placed);
   }
-  reply.deferred = true;
+  call.reply.deferred = true;
   return {};
 }
 
