@@ -1,5 +1,5 @@
 // Call: a command as its handler gets it: parsed, and with its stream found. Reply: what a handler
-// answers. The dispatcher (session.cc) makes both, once a command.
+// answers. The dispatcher (session_parts.h) makes both, once a command.
 //
 // A handler is a function on(const Call<type>&) of one part of the session. The row in
 // ipc/commands.h says which body it gets; a row that no part handles, or that two do, does not
@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <span>
 
+#include "base/result.h"
+#include "daemon/engine/held_commands.h"
 #include "daemon/engine/stream_order.h"
 #include "ipc/commands.h"
 #include "ipc/segment.h"
@@ -31,12 +33,19 @@ struct Reply {
   }
 };
 
+/// What the dispatcher knows of the command that is carried out.
+struct Present {
+  LogicalStream* stream = nullptr;  // null: the command is about none
+  Reply reply;
+};
+
 template <ipc::CommandType kType>
 struct Call {
   const ipc::CommandHeader& header;
   const ipc::BodyOf<kType>& body;
   std::span<const std::byte> tail;  // the bytes behind the body
   LogicalStream* stream;            // null for a command that is about none
+  const HeldCommands::Kept* kept;   // null for a command that was not kept
   Reply& reply;
 };
 
