@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "base/result.h"
@@ -45,10 +46,11 @@ struct Command {
   /// The body as `T`; `rest` receives what follows it. Errors: kProtocol when it is too short.
   template <typename T>
   Result<T> as(std::span<const std::byte>* rest = nullptr) const {
-    if (body.size() < sizeof(T)) return fail(ErrorCode::kProtocol, "command is too short");
+    constexpr std::size_t kBytes = std::is_empty_v<T> ? 0 : sizeof(T);
+    if (body.size() < kBytes) return fail(ErrorCode::kProtocol, "command is too short");
     T value;
-    __builtin_memcpy(&value, body.data(), sizeof(T));
-    if (rest) *rest = std::span(body).subspan(sizeof(T));
+    if constexpr (kBytes > 0) __builtin_memcpy(&value, body.data(), kBytes);
+    if (rest) *rest = std::span(body).subspan(kBytes);
     return value;
   }
 };

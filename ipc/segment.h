@@ -16,6 +16,7 @@
 #include "base/device_info.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "ipc/commands.h"
 #include "ipc/messages.h"
 
 namespace slate::ipc {

@@ -13,7 +13,7 @@
 
 #include "daemon/engine/completer.h"
 #include "daemon/engine/memory_manager.h"
-#include "ipc/messages.h"
+#include "ipc/commands.h"
 
 namespace slate::daemon {
 

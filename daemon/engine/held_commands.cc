@@ -8,7 +8,6 @@
 namespace slate::daemon {
 
 using ipc::Command;
-using ipc::CommandType;
 
 void HeldCommands::Counts::remove(std::uint64_t key) {
   const auto found = find(key);
@@ -30,95 +29,14 @@ void HeldCommands::Summary::remove(const Needs& needs) {
   if (needs.event != 0) (needs.writes ? writers : readers).remove(needs.event);
 }
 
-std::optional<std::uint64_t> stream_of(const Command& command) {
-  const auto field = [&]<typename T>(std::uint64_t T::*stream) -> std::optional<std::uint64_t> {
-    const auto body = command.as<T>();
-    return body ? std::optional((*body).*stream) : std::nullopt;
-  };
-  switch (command.header.type) {
-    case CommandType::kLaunch:
-      return field(&ipc::Launch::stream);
-    case CommandType::kEventRecord:
-    case CommandType::kStreamWaitEvent:
-      return field(&ipc::EventStream::stream);
-    case CommandType::kCopyToDevice:
-    case CommandType::kCopyToHost:
-      return field(&ipc::StagedCopy::stream);
-    case CommandType::kCopyInline:
-      return field(&ipc::CopyInline::stream);
-    case CommandType::kCopyPinned:
-      return field(&ipc::CopyPinned::stream);
-    case CommandType::kCopyOnDevice:
-      return field(&ipc::CopyOnDevice::stream);
-    case CommandType::kCopyBox:
-      return field(&ipc::CopyBox::stream);
-    case CommandType::kStagedBox:
-      return field(&ipc::StagedBox::stream);
-    case CommandType::kFill:
-      return field(&ipc::Fill::stream);
-    case CommandType::kHostGate:
-      return field(&ipc::HostGate::stream);
-    default:
-      return std::nullopt;
-  }
-}
-
-/// Commands that are too short need nothing: whoever serves them says so.
 HeldCommands::Needs HeldCommands::needs_of(const Command& command) {
-  Needs needs{.stream = stream_of(command)};
-  const auto id = [&]<typename T>(std::uint64_t T::*field) -> std::uint64_t {
-    const auto body = command.as<T>();
-    return body ? (*body).*field : 0;
-  };
-  switch (command.header.type) {
-    case CommandType::kEventRecord:
-      needs.event = id(&ipc::EventStream::event);
-      needs.writes = true;
-      break;
-    case CommandType::kStreamWaitEvent:
-      needs.event = id(&ipc::EventStream::event);
-      break;
-    case CommandType::kEventDestroy:
-      needs.event = id(&ipc::IdCommand::id);
-      needs.writes = true;
-      break;
-    case CommandType::kEventExport:
-      needs.event = id(&ipc::IdCommand::id);
-      needs.only_waits = true;
-      break;
-    case CommandType::kEventElapsed:  // the end of a span is recorded after its start
-      needs.event = id(&ipc::EventPair::stop);
-      needs.only_waits = true;
-      break;
-    case CommandType::kStreamDestroy:
-      if (const auto body = command.as<ipc::IdCommand>()) needs.stream = body->id;
-      break;
-    case CommandType::kQuery:
-    case CommandType::kSynchronize: {
-      const auto body = command.as<ipc::Target>();
-      if (!body) break;
-      needs.only_waits = true;
-      needs.all = body->kind == ipc::TargetKind::kSession;
-      if (body->kind == ipc::TargetKind::kStream) needs.stream = body->id;
-      if (body->kind == ipc::TargetKind::kEvent) needs.event = body->id;
-      break;
-    }
-    // Given back when all work is done.
-    case CommandType::kMemoryFree:
-    case CommandType::kModuleUnload:
-    case CommandType::kHostFree:
-    case CommandType::kArrayDestroy:
-      needs.all = needs.only_waits = needs.frees = true;
-      break;
-    case CommandType::kMemoryImportClose:
-    case CommandType::kTextureDestroy:
-    case CommandType::kSurfaceDestroy:
-      needs.all = needs.only_waits = true;
-      break;
-    default:
-      break;
-  }
-  return needs;
+  return ipc::visit_row<Needs>(
+      command.header.type,
+      [&]<typename Row>() -> Needs {
+        const auto body = command.as<typename Row::Body>();
+        return body ? Needs{Row::order_of(*body)} : Needs{};
+      },
+      [] { return Needs{}; });
 }
 
 bool HeldCommands::conflicts(std::uint64_t stream, const Counts& others) const {
@@ -172,7 +90,7 @@ Result<void> HeldCommands::keep(Kept kept) {
 }
 
 Result<void> HeldCommands::keep_for_room(Kept kept) {
-  return add(std::move(kept), {.room = true, .only_waits = true});
+  return add(std::move(kept), {{.only_waits = true}, true});
 }
 
 Result<void> HeldCommands::add(Kept kept, const Needs& needs) {

@@ -20,12 +20,10 @@
 #include <set>
 
 #include "daemon/engine/completer.h"
+#include "ipc/commands.h"
 #include "ipc/ring.h"
 
 namespace slate::daemon {
-
-/// The stream that a command puts work on, or would have; none for other commands.
-std::optional<std::uint64_t> stream_of(const ipc::Command& command);
 
 class HeldCommands {
  public:
@@ -76,18 +74,10 @@ class HeldCommands {
   bool crowded() const { return kept_.size() >= kCrowd; }
 
  private:
-  /// What a command must come after: all earlier work, that on a stream, that which records or
-  /// uses an event, or what gives memory back. 0 is a stream too, but no event. Work on a stream
-  /// also keeps back what comes later; who only waits keeps nobody back, as another thread of the
-  /// program may go on meanwhile.
-  struct Needs {
-    bool all = false;
-    bool room = false;
-    bool frees = false;  // gives memory back
-    bool only_waits = false;
-    bool writes = false;  // the event: it is recorded, or ends
-    std::optional<std::uint64_t> stream = {};
-    std::uint64_t event = 0;
+  /// As the table of commands says it; nothing for a command that is too short or unknown, which
+  /// its dispatcher refuses.
+  struct Needs : ipc::Order {
+    bool room = false;  // it comes after what gives memory back
     bool any() const { return all || room || stream || event != 0; }
     bool is_work() const { return stream && !only_waits; }
   };

@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "device/device.h"
+#include "ipc/commands.h"
 #include "ipc/host_memory.h"
 #include "ipc/mapping_guard.h"
-#include "ipc/messages.h"
 
 namespace slate::daemon {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "ipc/messages.h"
+#include "ipc/commands.h"
 
 namespace slate::daemon {
 

@@ -19,7 +19,7 @@
 #include "daemon/engine/loaded_modules.h"
 #include "device/device.h"
 #include "injector/forms/placed_variables.h"
-#include "ipc/messages.h"
+#include "ipc/commands.h"
 
 namespace slate::daemon {
 

@@ -14,7 +14,7 @@
 
 #include "daemon/engine/memory_manager.h"
 #include "device/device.h"
-#include "ipc/messages.h"
+#include "ipc/commands.h"
 
 namespace slate::daemon {
 

@@ -1,10 +1,7 @@
-// The life of a session: setting up, serving, failing, tearing down. The commands are in
-// session_*.cc.
 #include "daemon/engine/session.h"
 
 #include <fmt/format.h>
 
-#include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/out_of_memory.h"
@@ -45,105 +42,25 @@ Session::Session(device::Device& device, Compiler& compiler, Executor& executor,
       hooks_(std::move(hooks)),
       kill_grace_(kill_grace),
       channel_(std::move(spec_.fifos), std::move(spec_.segment)),
-      streams_(device, completer, group_, [this](const Error& error) { on_device_error(error); }),
-      client_(executor.add({.session = spec_.id,
-                            .pid = spec_.pid,
-                            .uid = spec_.uid,
-                            .program = spec_.program,
-                            .weight = spec_.weight,
-                            .priority = spec_.priority,
-                            .lane_ended = [this] { channel_.poke(); },
-                            .lost_client = [this] { return lost_client(); }},
-                           streams_, group_)),
-      retirement_(streams_, completer, group_),
-      held_(
-          [this](std::uint64_t id) {
-            const auto stream = streams_.find(id);
-            return stream && (*stream)->blocking;
-          },
-          [this] { return group_.outstanding() >= kMostWatches; }),
-      modules_(device, compiler, executor.form_maker(), spec_.id,
-               [this](device::Address address, std::uint64_t bytes) {
-                 return host_blocks_.owns(address, bytes);
-               }),
-      budget_(spec_.staging ? spec_.staging : std::make_shared<StagingBudget>()),
-      staging_(device, channel_, *budget_),
-      small_copies_(std::in_place, device),
-      named_memory_(spec_.named_memory ? spec_.named_memory : std::make_shared<NamedBudget>()),
-      host_blocks_(device, spec_.uid, HostBlocks::default_limit(), *named_memory_),
-      exports_(spec_.exports ? spec_.exports : std::make_shared<Exports>()),
-      imports_(exports_) {
+      faults_(
+          device, [this](const Error& fault) { on_failure(fault); },
+          [this](const Error& error) { hooks_.device_lost(error); }),
+      parts_({.device = device,
+              .compiler = compiler,
+              .executor = executor,
+              .completer = completer,
+              .group = group_,
+              .channel = channel_,
+              .faults = faults_,
+              .is_crowded = [this] { return group_.outstanding() >= kMostWatches; },
+              .lost_client = [this] { return lost_client(); },
+              .is_over = [this] { return stopping_.load() || channel_.peer_is_gone(); },
+              .unsupported = hooks_.unsupported},
+             spec_) {
   group_.tell(kMostWatches / 2, [this] { channel_.poke(); });
-  streams_.publish([this](std::uint32_t progress, std::uint64_t position) {
-    channel_.publish_completed(progress, position);
-  });
-  streams_.report_refusals([this](const Error& error) {
-    log_debug("session {}: {}", spec_.id, error.message);
-    (void)checked(std::unexpected(error));
-    channel_.set_async_error(error);
-  });
 }
 
-Session::~Session() {
-  executor_.remove(client_);
-}
-
-Session::Handler Session::handler_of(CommandType type) {
-  // Indexed by CommandType.
-  static constexpr Handler kHandlers[] = {
-      nullptr,  // kPad never leaves the ring
-      &Session::module_load,
-      &Session::module_unload,
-      &Session::function_get,
-      &Session::function_parameters,
-      &Session::function_set_shared,
-      &Session::global_get,
-      &Session::memory_allocate,
-      &Session::memory_free,
-      &Session::memory_info,
-      &Session::stream_create,
-      &Session::stream_destroy,
-      &Session::event_create,
-      &Session::event_destroy,
-      &Session::event_record,
-      &Session::stream_wait_event,
-      &Session::event_elapsed,
-      &Session::query,
-      &Session::synchronize,
-      &Session::launch,
-      &Session::copy_to_device,
-      &Session::copy_to_host,
-      &Session::copy_on_device,
-      &Session::fill,
-      &Session::unsupported_call,
-      &Session::copy_inline,
-      &Session::host_allocate,
-      &Session::host_mapped,
-      &Session::host_free,
-      &Session::copy_pinned,
-      &Session::host_gate,
-      &Session::host_done,
-      &Session::array_create,
-      &Session::array_destroy,
-      &Session::texture_create,
-      &Session::texture_destroy,
-      &Session::surface_create,
-      &Session::surface_destroy,
-      &Session::copy_box,
-      &Session::staged_box,
-      &Session::variable_place,
-      &Session::cluster_query,
-      &Session::memory_export,
-      &Session::memory_import,
-      &Session::memory_import_close,
-      &Session::event_export,
-      &Session::event_import,
-      &Session::limit_raise,
-  };
-  static_assert(std::size(kHandlers) == static_cast<std::size_t>(CommandType::kLimitRaise) + 1);
-  const auto index = static_cast<std::size_t>(type);
-  return index < std::size(kHandlers) ? kHandlers[index] : nullptr;
-}
+Session::~Session() = default;
 
 void Session::run() {
   if (const auto ready = or_out_of_memory([this] { return set_up(); }); ready) {
@@ -162,14 +79,7 @@ void Session::run() {
 Result<void> Session::set_up() {
   if (!channel_.can_be_woken())
     return slate::fail(ErrorCode::kLimit, "no file descriptor is left for the session");
-  auto memory = MemoryManager::make(device_, spec_.memory_limit);
-  if (!memory) return std::unexpected(memory.error());
-  memory_ = std::move(*memory);
-  memory_seen_.store(memory_.get());
-  objects_.emplace(device_, *memory_);
-  modules_.loaded().charge_to(*memory_, [this](std::uint64_t bytes) {
-    return when_there_is_room([&] { return memory_->charge(bytes); });
-  });
+  if (const auto made = parts_.set_up(spec_.memory_limit); !made) return made;
   auto starting = SessionPhase::kStarting;
   phase_.compare_exchange_strong(starting, SessionPhase::kServing);
   return {};
@@ -178,16 +88,17 @@ Result<void> Session::set_up() {
 void Session::serve() {
   Command command;
   while (true) {
-    executor_.flush(*client_);
+    executor_.flush(parts_.client());
     const bool crowded = is_crowded();
     if (crowded || !channel_.wait_awake([this] { return look(true); })) completer_.leave(group_);
     // Without staging memory to give back, nothing wakes an idle session.
     const auto event =
         crowded ? channel_.wait_poked()
-                : channel_.wait(staging_.active() ? kStagingIdle : std::chrono::milliseconds(-1));
+                : channel_.wait(parts_.staging().active() ? kStagingIdle
+                                                          : std::chrono::milliseconds(-1));
     if (event == ipc::EngineChannel::Wait::kTimeout) {
       // A command that is kept may mean a slot that the client has filled and let go.
-      if (held_.nothing_waits()) (void)staging_.reclaim();
+      if (parts_.held().nothing_waits()) (void)parts_.staging().reclaim();
       continue;
     }
     if (event == ipc::EngineChannel::Wait::kPoked) {
@@ -206,7 +117,7 @@ void Session::serve() {
       if (!*popped) break;
       if (!serve_command(command)) return;
       look(false);
-      if (released_ && !release_held()) return;
+      if (parts_.host_functions().take_opened() && !release_held()) return;
     }
   }
 }
@@ -216,9 +127,9 @@ void Session::serve() {
 /// is so far ahead. Not while a host function runs, whose end is a command like others: what is
 /// more work is kept then.
 bool Session::is_crowded() const {
-  const bool crowded =
-      group_.outstanding() >= kMostWatches || (held_.crowded() && !in_lanes_.empty());
-  return crowded && gates_.empty();
+  const bool crowded = group_.outstanding() >= kMostWatches ||
+                       (parts_.held().crowded() && parts_.launches().hold_any());
+  return crowded && parts_.host_functions().none();
 }
 
 /// For the ends of its work on the device.
@@ -235,21 +146,13 @@ void Session::end(const Error& error) {
   channel_.fail(error);
 }
 
-/// The client may wait for the progress of every command on a stream, also one that was refused.
-void Session::end_command(const Command& command) {
-  if (streams_.command_submitted()) return;
-  const auto id = stream_of(command);
-  if (!id) return;
-  if (const auto stream = streams_.find(*id)) streams_.end_command(**stream);
-}
-
 /// False when the command broke the protocol: the session ends.
 bool Session::serve_command(Command& command) {
-  if (failed_.load()) {
+  if (faults_.failed()) {
     answer_failed(command);
     return true;
   }
-  if (held_.must_wait(command)) return keep(command);
+  if (parts_.held().must_wait(command)) return keep(command);
   return carry_out(command, channel_.position());
 }
 
@@ -270,11 +173,12 @@ bool Session::keep(Command& command) {
   // A wait is for what was recorded when the client asked for it, not for what comes meanwhile.
   if (header.type == CommandType::kStreamWaitEvent) {
     const auto wait = waiting.command.as<ipc::EventStream>();
-    if (wait && !held_.keeps_record(wait->event)) {
-      if (const auto record = find_event(wait->event)) waiting.recording = (*record)->event;
+    if (wait && !parts_.held().keeps_record(wait->event)) {
+      if (const auto record = parts_.events().find(wait->event))
+        waiting.recording = (*record)->event;
     }
   }
-  return end_unless(held_.keep(std::move(waiting)));
+  return end_unless(parts_.held().keep(std::move(waiting)));
 }
 
 /// False, and the end of the session, if there are too many commands to keep.
@@ -285,47 +189,51 @@ bool Session::end_unless(const Result<void>& kept) {
 
 /// Carries out what was kept and need not wait any more; false when the session ends.
 bool Session::release_held() {
-  released_ = false;
-  std::erase_if(in_lanes_, [this](const Hold& hold) {
-    const auto stream = streams_.find(hold.stream);
-    if (stream && (*stream)->active_lanes.load() > 0) return false;
-    held_.release(hold.stream, hold.position);
-    return true;
-  });
-  if (failed_.load()) {
-    held_.give_up([this](const Command& command) { answer_failed(command); });
+  (void)parts_.host_functions().take_opened();
+  parts_.launches().release_ended();
+  if (faults_.failed()) {
+    parts_.held().give_up([this](const Command& command) { answer_failed(command); });
     return true;
   }
-  return held_.drain([this](const HeldCommands::Kept& kept) { return carry_out(kept); });
+  return parts_.held().drain([this](const HeldCommands::Kept& kept) {
+    return carry_out(kept.command, kept.position, &kept);
+  });
 }
 
-bool Session::carry_out(const HeldCommands::Kept& kept) {
-  waited_for_ = kept.recording;
-  const bool goes_on = carry_out(kept.command, kept.position);
-  waited_for_.reset();
-  return goes_on;
-}
-
-bool Session::carry_out(const Command& command, std::uint64_t position) {
+bool Session::carry_out(const Command& command, std::uint64_t position,
+                        const HeldCommands::Kept* kept) {
   const ipc::CommandHeader& header = command.header;
   const bool has_reply = header.reply_slot != ipc::kNoReply;
   // It may take long, and the policy must not wait for the end of launches that nobody watches.
-  if (has_reply) executor_.flush(*client_);
-  streams_.begin_command(position);
-  Reply reply;
+  if (has_reply) executor_.flush(parts_.client());
+  parts_.streams().begin_command(position);
+  Present present;
   Result<void> done;
   if (has_reply && header.reply_slot >= ipc::kReplySlots) {
     done = slate::fail(ErrorCode::kProtocol, fmt::format("reply slot {}", header.reply_slot));
   } else {
-    done = handle(command, reply);
+    done = parts_.carry_out(command, kept, present);
   }
   if (!done && done.error().code == ErrorCode::kProtocol) {
     end(done.error());
     return false;
   }
-  if (!done && done.error().code == ErrorCode::kOutOfMemory && has_reply && held_.keeps_frees()) {
-    return end_unless(held_.keep_for_room({command, position}));
+  if (!done && done.error().code == ErrorCode::kOutOfMemory && has_reply &&
+      parts_.held().keeps_frees()) {
+    return end_unless(parts_.held().keep_for_room({command, position}));
   }
+  answer(command, done, present.reply);
+  // The client may wait for the progress of every command on a stream, also one that was refused.
+  if (!present.reply.unfinished && present.stream != nullptr &&
+      !parts_.streams().command_submitted())
+    parts_.streams().end_command(*present.stream);
+  return true;
+}
+
+/// Tells the client how a command went that was carried out.
+void Session::answer(const Command& command, const Result<void>& done, const Reply& reply) {
+  const ipc::CommandHeader& header = command.header;
+  const bool has_reply = header.reply_slot != ipc::kNoReply;
   if (!done) {
     log_debug("session {}: {}", spec_.id, done.error().message);
     if (has_reply) {
@@ -337,88 +245,35 @@ bool Session::carry_out(const Command& command, std::uint64_t position) {
     channel_.reply(header.reply_slot, header.reply_sequence,
                    std::span(reply.bytes.data(), reply.size));
   }
-  if (!reply.unfinished) end_command(command);
-  return true;
-}
-
-/// Without memory for a command, this session fails and nobody else: what it was about to change of
-/// its own may be half done. What can be refused whole is so where it is done.
-Result<void> Session::handle(const Command& command, Reply& reply) {
-  const Handler handler = handler_of(command.header.type);
-  if (handler == nullptr) {
-    const auto type = static_cast<unsigned>(command.header.type);
-    return slate::fail(ErrorCode::kProtocol, fmt::format("unknown command {}", type));
-  }
-  bool whole = false;
-  auto done = or_out_of_memory([&] {
-    auto result = (this->*handler)(command, reply);
-    whole = true;
-    return result;
-  });
-  if (!whole) fail(done.error());
-  return done;
 }
 
 void Session::answer_failed(const Command& command) {
+  const Error error = faults_.error();
   if (command.header.reply_slot != ipc::kNoReply) {
-    channel_.reply_error(command.header.reply_slot, command.header.reply_sequence, sticky_error());
+    channel_.reply_error(command.header.reply_slot, command.header.reply_sequence, error);
   }
-  const auto give_back = [&]<typename T>(std::type_identity<T>) {
-    if (const auto copy = command.as<T>()) {
-      channel_.finish_staging(copy->slot, copy->slot_sequence, sticky_error().code);
-    }
-  };
-  const auto type = command.header.type;
-  if (type == CommandType::kCopyToDevice || type == CommandType::kCopyToHost) {
-    give_back(std::type_identity<ipc::StagedCopy>{});
-  } else if (type == CommandType::kStagedBox) {
-    give_back(std::type_identity<ipc::StagedBox>{});
-  }
+  parts_.give_slot_back(command, error.code);
 }
 
 void Session::stop(std::string_view reason) {
   stopping_.store(true);
+  faults_.ignore();
   // First, so that the launch that ends with the next line says no other reason.
   channel_.end(reason);
-  executor_.abandon(*client_);
+  executor_.abandon(parts_.client());
   channel_.stop();
 }
 
-void Session::fail(Error fault) {
-  {
-    const std::lock_guard lock(sticky_mutex_);
-    if (sticky_.code != ErrorCode::kNone) return;
-    sticky_ = fault;
-    failed_.store(true);
-  }
+/// The session has got its lasting error, on whatever thread.
+void Session::on_failure(const Error& fault) {
   auto serving = SessionPhase::kServing;
   phase_.compare_exchange_strong(serving, SessionPhase::kFailed);
   channel_.fail(fault);
   log_warning("session {} (pid {}, {}) failed: {}: {}", spec_.id, spec_.pid, spec_.program,
               error_name(fault.code), fault.message);
-  executor_.abandon(*client_);
-  streams_.cancel_all();
+  executor_.abandon(parts_.client());
+  parts_.streams().cancel_all();
   channel_.poke();  // kept commands are answered
-}
-
-Error Session::sticky_error() const {
-  const std::lock_guard lock(sticky_mutex_);
-  return sticky_;
-}
-
-/// An error that came from executing work, on whatever thread saw it.
-void Session::on_device_error(const Error& error) {
-  if (device_.lost()) hooks_.device_lost(error);
-  if (ending_.load() || stopping_.load()) return;
-  Error fault = error;
-  if (!is_sticky(fault.code)) fault.code = ErrorCode::kLaunchFailed;
-  fail(std::move(fault));
-}
-
-Result<void> Session::checked(Result<void> result) {
-  if (!result && (is_sticky(result.error().code) || device_.lost()))
-    on_device_error(result.error());
-  return result;
 }
 
 /// Whether the client is gone, for a thread that is too busy to be told. Asks now and then only.
@@ -426,21 +281,24 @@ bool Session::lost_client() {
   const std::int64_t now = now_ns();
   if (now - looked_ns_ < kLookForClientNs) return ending_.load();
   looked_ns_ = now;
-  if (channel_.peer_is_gone()) ending_.store(true);
+  if (channel_.peer_is_gone()) {
+    ending_.store(true);
+    faults_.ignore();
+  }
   return ending_.load();
 }
 
 /// Until nothing of this session runs any more. Where the device cannot cancel, that may take as
 /// long as the kernels do.
 void Session::wait_for_work() {
-  executor_.abandon(*client_);
-  executor_.flush(*client_);
-  streams_.cancel_all();
-  streams_.watch_ends();
+  executor_.abandon(parts_.client());
+  executor_.flush(parts_.client());
+  parts_.streams().cancel_all();
+  parts_.streams().watch_ends();
   if (group_.wait_empty(kill_grace_)) return;
   log_warning("session {} (pid {}, {}): work goes on {} s after the client left: {}", spec_.id,
               spec_.pid, spec_.program, kill_grace_.count() / 1000,
-              fmt::join(streams_.running_kernels(), ", "));
+              fmt::join(parts_.streams().running_kernels(), ", "));
   hooks_.stuck(spec_.id);
   while (!group_.wait_empty(std::chrono::seconds(1))) {
   }
@@ -448,45 +306,29 @@ void Session::wait_for_work() {
 
 void Session::tear_down() {
   ending_.store(true);
+  faults_.ignore();
   phase_.store(SessionPhase::kDraining);
   wait_for_work();
-  executor_.drop_lanes(*client_);
-  events_.clear();
-  for (auto& replaced : replaced_events_) replaced.clear();
-  // One rest for all the calls that take one.
-  executor_.begin_rest();
-  if (objects_) objects_->release();
-  modules_.release();
-  imports_.release();
-  exports_->withdraw_all(spec_.id);
-  // But for what other sessions have open: that goes with their last close.
-  if (memory_) memory_->release();
-  streams_.destroy_all();
-  staging_.release();
-  small_copies_.reset();
-  host_blocks_.release();
-  executor_.end_rest();
-  SLATE_CHECK((!objects_ || objects_->count() == 0) && modules_.loaded().count() == 0 &&
-              streams_.count() == 0);
+  parts_.release();
 }
 
 SessionStatus Session::status() const {
-  const MemoryManager* memory = memory_seen_.load();
+  const CopyCommands::Counts& copies = parts_.copies();
   return {.id = spec_.id,
           .phase = phase_.load(),
-          .memory_used = memory ? memory->charged() : 0,
+          .memory_used = parts_.memory_used(),
           .memory_limit = spec_.memory_limit,
-          .launches = streams_.launches(),
-          .launches_running = streams_.launches_running(),
-          .copies = copies_.load(),
-          .bytes_to_device = bytes_to_device_.load(),
-          .bytes_to_host = bytes_to_host_.load(),
-          .streams = streams_.count(),
-          .modules = modules_.loaded().count()};
+          .launches = parts_.streams().launches(),
+          .launches_running = parts_.streams().launches_running(),
+          .copies = copies.copies.load(),
+          .bytes_to_device = copies.bytes_to_device.load(),
+          .bytes_to_host = copies.bytes_to_host.load(),
+          .streams = parts_.streams().count(),
+          .modules = parts_.module_count()};
 }
 
 std::vector<std::string> Session::running_kernels() const {
-  std::vector<std::string> names = streams_.running_kernels();
+  std::vector<std::string> names = parts_.streams().running_kernels();
   for (std::string& name : names) name += fmt::format(" ({}, pid {})", spec_.program, spec_.pid);
   return names;
 }

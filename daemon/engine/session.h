@@ -1,57 +1,29 @@
-// Session: one client as the engine serves it. run() is the body of the session's thread: it pops
-// commands from the channel, checks them, and hands work to the device; nothing in it waits for
-// that work. The handlers of the commands are spread over session_*.cc by topic.
+// Session: one client as the engine serves it: its life, its errors and its loop. run() is the body
+// of the session's thread. It pops commands from the channel and has the session's parts carry them
+// out (commands/session_parts.h); nothing in it waits for the device's work.
 //
 // What a client can do wrong ends here: a bad argument is that command's error, a broken protocol
 // ends the session, a fault in a kernel makes its error stick to this session only.
 #pragma once
 
-#include <sys/types.h>
-
-#include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
-#include <deque>
 #include <functional>
-#include <memory>
-#include <mutex>
-#include <optional>
 #include <string>
-#include <type_traits>
-#include <unordered_map>
+#include <string_view>
+#include <vector>
 
+#include "daemon/engine/commands/faults.h"
+#include "daemon/engine/commands/session_parts.h"
 #include "daemon/engine/completer.h"
 #include "daemon/engine/executor.h"
 #include "daemon/engine/held_commands.h"
-#include "daemon/engine/host_blocks.h"
-#include "daemon/engine/imports.h"
-#include "daemon/engine/memory_manager.h"
-#include "daemon/engine/module_store.h"
-#include "daemon/engine/object_table.h"
-#include "daemon/engine/retirement.h"
-#include "daemon/engine/small_copies.h"
-#include "daemon/engine/staging.h"
-#include "daemon/engine/stream_table.h"
+#include "daemon/engine/session_spec.h"
 #include "device/device.h"
 #include "ipc/channel.h"
 
 namespace slate::daemon {
-
-struct SessionSpec {
-  std::uint64_t id = 0;
-  std::uint32_t pid = 0;
-  std::uint32_t uid = 0;
-  std::string program;
-  std::uint64_t memory_limit = 0;
-  double weight = 1;
-  int priority = 0;
-  ipc::SessionFifos fifos;
-  ipc::Segment segment;
-  /// Shared with the other sessions; null: it has one to itself.
-  std::shared_ptr<StagingBudget> staging{};
-  std::shared_ptr<Exports> exports{};           // likewise
-  std::shared_ptr<NamedBudget> named_memory{};  // likewise
-};
 
 enum class SessionPhase { kStarting, kServing, kFailed, kDraining };
 std::string_view phase_name(SessionPhase phase);
@@ -78,7 +50,6 @@ struct SessionHooks {
 
 class Session {
  public:
-  static constexpr std::size_t kMostEvents = 65536;
   /// Ends of work that are waited for at a time, as records of events make them: beyond it the
   /// session takes no more commands until half of them have come, or, while host functions run,
   /// keeps those that are more work.
@@ -102,145 +73,33 @@ class Session {
   void stop(std::string_view reason);
   /// Makes `fault` stick: its work is dropped and every later command gets it. The first one
   /// counts.
-  void fail(Error fault);
+  void fail(Error fault) { faults_.fail(std::move(fault)); }
   SessionStatus status() const;
   /// Names of the kernels that may be running, as "kernel (program, pid 12)".
   std::vector<std::string> running_kernels() const;
   std::uint64_t id() const { return spec_.id; }
-  bool faulted() const { return failed_.load(); }
+  bool faulted() const { return faults_.failed(); }
   /// A command of it was taken: from then on it cannot move to another engine.
   bool begun() const { return begun_.load(); }
 
  private:
-  /// What a handler answers; at most one payload.
-  struct Reply {
-    std::array<std::byte, ipc::kReplyPayloadBytes> bytes;
-    std::size_t size = 0;
-    bool deferred = false;    // the completer answers later
-    bool unfinished = false;  // the command's place in its stream is not passed yet
-
-    template <typename T>
-    void set(const T& value) {
-      static_assert(sizeof(T) <= ipc::kReplyPayloadBytes);
-      __builtin_memcpy(bytes.data(), &value, sizeof(T));
-      size = sizeof(T);
-    }
-  };
-  using Handler = Result<void> (Session::*)(const ipc::Command&, Reply&);
-  struct EventRecord {
-    bool timing = true;
-    std::shared_ptr<SharedEvent> event;              // null before the first record
-    std::shared_ptr<SharedRecord> shared = nullptr;  // with other sessions, whose records count too
-  };
-
-  static Handler handler_of(ipc::CommandType type);
   Result<void> set_up();
   void serve();
   bool is_crowded() const;
   ipc::EngineChannel::Seen look(bool waits);
   void end(const Error& error);
-  void end_command(const ipc::Command& command);
   bool serve_command(ipc::Command& command);
   bool keep(ipc::Command& command);
   bool release_held();
   bool end_unless(const Result<void>& kept);
-  bool carry_out(const HeldCommands::Kept& kept);
-  bool carry_out(const ipc::Command& command, std::uint64_t position);
-  Result<void> handle(const ipc::Command& command, Reply& reply);
+  bool carry_out(const ipc::Command& command, std::uint64_t position,
+                 const HeldCommands::Kept* kept = nullptr);
+  void answer(const ipc::Command& command, const Result<void>& done, const Reply& reply);
   void answer_failed(const ipc::Command& command);
+  void on_failure(const Error& fault);
   void tear_down();
   bool lost_client();
   void wait_for_work();
-  void on_device_error(const Error& error);
-  /// Passes `result` on, after failing the session when its error is a fault.
-  Result<void> checked(Result<void> result);
-  Error sticky_error() const;
-
-  // session_module.cc
-  Result<void> module_load(const ipc::Command& command, Reply& reply);
-  Result<void> module_unload(const ipc::Command& command, Reply& reply);
-  Result<void> function_get(const ipc::Command& command, Reply& reply);
-  Result<void> function_parameters(const ipc::Command& command, Reply& reply);
-  Result<void> function_set_shared(const ipc::Command& command, Reply& reply);
-  Result<void> variable_place(const ipc::Command& command, Reply& reply);
-  Result<void> global_get(const ipc::Command& command, Reply& reply);
-  Result<void> limit_raise(const ipc::Command& command, Reply& reply);
-  // session_memory.cc
-  Result<void> memory_allocate(const ipc::Command& command, Reply& reply);
-  Result<void> memory_free(const ipc::Command& command, Reply& reply);
-  Result<void> memory_info(const ipc::Command& command, Reply& reply);
-  Result<void> host_allocate(const ipc::Command& command, Reply& reply);
-  Result<void> host_mapped(const ipc::Command& command, Reply& reply);
-  Result<void> host_free(const ipc::Command& command, Reply& reply);
-  template <typename Make>
-  std::invoke_result_t<Make> when_there_is_room(const Make& make);
-  // session_object.cc
-  Result<void> array_create(const ipc::Command& command, Reply& reply);
-  Result<void> array_destroy(const ipc::Command& command, Reply& reply);
-  Result<void> texture_create(const ipc::Command& command, Reply& reply);
-  Result<void> texture_destroy(const ipc::Command& command, Reply& reply);
-  Result<void> surface_create(const ipc::Command& command, Reply& reply);
-  Result<void> surface_destroy(const ipc::Command& command, Reply& reply);
-  Result<void> finish_later(Result<ObjectTable::Ticket> ticket);
-  // session_box.cc
-  Result<void> copy_box(const ipc::Command& command, Reply& reply);
-  Result<void> staged_box(const ipc::Command& command, Reply& reply);
-  Result<device::Place> place_of(const ipc::BoxPlace& place, device::Box box) const;
-  Result<device::Place> place_in_array(const ipc::BoxPlace& place, device::Box box) const;
-  // session_stream.cc
-  Result<void> stream_create(const ipc::Command& command, Reply& reply);
-  Result<void> stream_destroy(const ipc::Command& command, Reply& reply);
-  Result<void> event_create(const ipc::Command& command, Reply& reply);
-  Result<void> event_destroy(const ipc::Command& command, Reply& reply);
-  Result<void> event_record(const ipc::Command& command, Reply& reply);
-  Result<void> stream_wait_event(const ipc::Command& command, Reply& reply);
-  Result<void> event_elapsed(const ipc::Command& command, Reply& reply);
-  Result<void> query(const ipc::Command& command, Reply& reply);
-  Result<void> synchronize(const ipc::Command& command, Reply& reply);
-  Result<EventRecord*> find_event(std::uint64_t id);
-  Result<void> renew(EventRecord& record);
-  Result<std::vector<LogicalStream*>> streams_of(const ipc::Target& target);
-  Result<bool> is_finished(const ipc::Target& target);
-  Result<void> synchronize_event(const ipc::Command& command, std::uint64_t id, Reply& reply);
-  Completer::Callback answer_when(const ipc::Command& command, std::size_t count);
-  // session_share.cc
-  Result<void> memory_export(const ipc::Command& command, Reply& reply);
-  Result<void> memory_import(const ipc::Command& command, Reply& reply);
-  Result<void> memory_import_close(const ipc::Command& command, Reply& reply);
-  Result<void> event_export(const ipc::Command& command, Reply& reply);
-  Result<void> event_import(const ipc::Command& command, Reply& reply);
-  // session_copy.cc
-  Result<void> copy_to_device(const ipc::Command& command, Reply& reply);
-  Result<void> copy_to_host(const ipc::Command& command, Reply& reply);
-  Result<void> copy_inline(const ipc::Command& command, Reply& reply);
-  Result<void> copy_pinned(const ipc::Command& command, Reply& reply);
-  Result<void> copy_on_device(const ipc::Command& command, Reply& reply);
-  Result<void> fill(const ipc::Command& command, Reply& reply);
-  Result<void> staged_copy(const ipc::Command& command, bool to_device);
-  /// A copy through a staging slot of the segment.
-  struct SlotUse {
-    std::uint32_t slot, offset;
-    std::uint64_t sequence;
-    std::uint64_t stream;
-    bool to_device;
-    std::uint64_t bytes;  // packed; 0: nothing to do
-  };
-  /// Submits the device's copy between the slot's memory and its own.
-  using SlotCopy = std::function<Result<void>(std::byte* host, device::Stream stream)>;
-  Result<void> use_slot(const SlotUse& use, const SlotCopy& copy);
-  /// An error only if nothing was submitted: the slot may be told finished then.
-  Result<void> submit_slot(const SlotUse& use, const SlotCopy& copy);
-  Result<void> check_range(std::uint64_t address, std::uint64_t pitch, std::uint64_t width,
-                           std::uint64_t height) const;
-  void count_copy(bool to_device, std::uint64_t bytes);
-  // session_host.cc
-  Result<void> host_gate(const ipc::Command& command, Reply& reply);
-  Result<void> host_done(const ipc::Command& command, Reply& reply);
-  // session_report.cc
-  Result<void> unsupported_call(const ipc::Command& command, Reply& reply);
-  // session_launch.cc
-  Result<void> launch(const ipc::Command& command, Reply& reply);
-  Result<void> cluster_query(const ipc::Command& command, Reply& reply);
 
   device::Device& device_;
   Executor& executor_;
@@ -251,63 +110,13 @@ class Session {
   ipc::EngineChannel channel_;
   Completer::Group group_;
 
-  mutable std::mutex sticky_mutex_;
-  Error sticky_{ErrorCode::kNone, {}};
-  std::atomic<bool> failed_{false};
   std::atomic<bool> begun_{false};
   std::atomic<bool> stopping_{false};
   std::atomic<bool> ending_{false};  // nothing more of it is carried out, and no error counts
   std::int64_t looked_ns_ = 0;       // when lost_client() last asked
   std::atomic<SessionPhase> phase_{SessionPhase::kStarting};
-  std::atomic<std::uint64_t> copies_{0};
-  std::atomic<std::uint64_t> bytes_to_device_{0};
-  std::atomic<std::uint64_t> bytes_to_host_{0};
-
-  StreamTable streams_;
-  const std::shared_ptr<Executor::Client> client_;
-  Retirement retirement_;
-  struct Hold {
-    std::uint64_t stream;
-    std::uint64_t position;  // of the command that holds it
-  };
-  std::unordered_map<std::uint64_t, Hold> gates_;  // closed ones, by ticket
-  std::vector<Hold> in_lanes_;  // streams held by a launch that can be called back
-  HeldCommands held_;
-  bool released_ = false;  // since the last release_held()
-  /// Of the kept wait for an event that is carried out just now (Kept::recording).
-  std::optional<std::shared_ptr<SharedEvent>> waited_for_;
-  ModuleStore modules_;
-  std::shared_ptr<MemoryManager> memory_;  // null until set_up(); then constant
-  std::atomic<MemoryManager*> memory_seen_{nullptr};
-  std::optional<ObjectTable> objects_;  // likewise
-  std::unordered_map<std::uint64_t, EventRecord> events_;
-  /// Events of records that were made anew, to be used again when nobody waits for them any more.
-  std::deque<std::shared_ptr<SharedEvent>> replaced_events_[2];  // by timing
-  const std::shared_ptr<StagingBudget> budget_;
-  Staging staging_;
-  std::optional<SmallCopies> small_copies_;
-  const std::shared_ptr<NamedBudget> named_memory_;
-  HostBlocks host_blocks_;
-  const std::shared_ptr<Exports> exports_;
-  Imports imports_;
+  Faults faults_;
+  SessionParts parts_;
 };
-
-/// Makes something that takes memory. Frees that wait for running work may make room for it; the
-/// last of them may have ended just now. So may the slack, as long as nothing can use it.
-template <typename Make>
-std::invoke_result_t<Make> Session::when_there_is_room(const Make& make) {
-  auto made = make();
-  bool more_may_come = true;
-  while (more_may_come && !made && made.error().code == ErrorCode::kOutOfMemory &&
-         !failed_.load() && !stopping_.load() && !channel_.peer_is_gone()) {
-    more_may_come = memory_->wait_for_free(std::chrono::milliseconds(100));
-    made = make();
-  }
-  if (!made && made.error().code == ErrorCode::kOutOfMemory &&
-      streams_.unfinished(nullptr).empty() && memory_->drop_slack()) {
-    made = make();
-  }
-  return made;
-}
 
 }  // namespace slate::daemon

@@ -10,7 +10,7 @@
 
 #include "daemon/engine/stream_order.h"
 #include "device/device.h"
-#include "ipc/messages.h"
+#include "ipc/commands.h"
 
 namespace slate::daemon {
 

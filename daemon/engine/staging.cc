@@ -82,6 +82,10 @@ void Staging::finish(std::uint32_t slot, std::uint64_t sequence) {
   channel_.finish_staging(slot, sequence);
 }
 
+void Staging::give_back(std::uint32_t slot, std::uint64_t sequence, ErrorCode reason) {
+  channel_.finish_staging(slot, sequence, reason);
+}
+
 bool Staging::reclaim() {
   if (copies_.load() != 0) return false;
   return channel_.reclaim_staging([this] {

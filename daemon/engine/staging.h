@@ -1,6 +1,6 @@
 // Staging: a session's slots of shared memory that copies pass through, as the engine sees them:
 // which are registered with the device, which are in use, and how many the session may use. Not the
-// copies themselves (session_copy.cc), and not the client's half (ipc/channel.h).
+// copies themselves (commands/copy_commands.h), and not the client's half (ipc/channel.h).
 //
 // Slots are registered when first used, so a session that copies nothing pays nothing, and all of
 // it is given back once the session has copied nothing for a while.
@@ -62,6 +62,8 @@ class Staging {
   void cancel(std::uint32_t slot);
   /// Any thread. The copy is over, and the client is told.
   void finish(std::uint32_t slot, std::uint64_t sequence);
+  /// Any thread. Tells the client that there is no copy: the reason, or kNone for nothing to copy.
+  void give_back(std::uint32_t slot, std::uint64_t sequence, ErrorCode reason);
 
  private:
   struct Slot {

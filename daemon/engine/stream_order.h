@@ -15,7 +15,7 @@
 #include "daemon/engine/completer.h"
 #include "daemon/engine/launch_row.h"
 #include "device/device.h"
-#include "ipc/messages.h"
+#include "ipc/commands.h"
 
 namespace slate::daemon {
 

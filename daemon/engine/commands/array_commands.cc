@@ -1,0 +1,60 @@
+#include "daemon/engine/commands/array_commands.h"
+
+namespace slate::daemon {
+
+using ipc::CommandType;
+
+void ArrayCommands::start() {
+  objects_.emplace(context_.device, memory_.manager());
+}
+
+void ArrayCommands::release() {
+  if (objects_) objects_->release();
+}
+
+Result<void> ArrayCommands::on(const Call<CommandType::kArrayCreate>& call) {
+  return context_.checked(
+      memory_.with_room([&] { return objects_->create_array(call.body.id, call.body.spec); }));
+}
+
+Result<void> ArrayCommands::finish_later(Result<ObjectTable::Ticket> ticket) {
+  if (!ticket) return std::unexpected(ticket.error());
+  return context_.checked(context_.retirement.after_present_work(
+      [this, ticket = *ticket] { objects_->finish(ticket); }));
+}
+
+Result<void> ArrayCommands::on(const Call<CommandType::kArrayDestroy>& call) {
+  return finish_later(objects_->retire_array(call.body.id));
+}
+
+Result<void> ArrayCommands::on(const Call<CommandType::kTextureCreate>& call) {
+  const TextureSpec& spec = call.body.spec;
+  if (const auto valid = check_texture(spec); !valid) return valid;
+  const ResourceKind kind = spec.resource.kind;
+  if (kind == ResourceKind::kLinear || kind == ResourceKind::kPitch2D) {
+    const auto bytes = linear_bytes(spec.resource, context_.device.info());
+    if (!bytes) return std::unexpected(bytes.error());
+    if (const auto ok = ranges_.check(spec.resource.address, *bytes); !ok) return ok;
+  }
+  const auto handle = objects_->create_texture(spec);
+  if (!handle) return context_.checked(std::unexpected(handle.error()));
+  call.reply.set(ipc::HandleReply{*handle});
+  return {};
+}
+
+Result<void> ArrayCommands::on(const Call<CommandType::kTextureDestroy>& call) {
+  return finish_later(objects_->retire_texture(call.body.id));
+}
+
+Result<void> ArrayCommands::on(const Call<CommandType::kSurfaceCreate>& call) {
+  const auto handle = objects_->create_surface(call.body.array, call.body.level);
+  if (!handle) return context_.checked(std::unexpected(handle.error()));
+  call.reply.set(ipc::HandleReply{*handle});
+  return {};
+}
+
+Result<void> ArrayCommands::on(const Call<CommandType::kSurfaceDestroy>& call) {
+  return finish_later(objects_->retire_surface(call.body.id));
+}
+
+}  // namespace slate::daemon

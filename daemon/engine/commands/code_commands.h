@@ -1,0 +1,47 @@
+// CodeCommands: a session's modules, functions and variables, and the commands on them. Session
+// thread, but for module_count().
+#pragma once
+
+#include <cstdint>
+
+#include "daemon/engine/commands/call.h"
+#include "daemon/engine/commands/host_memory_commands.h"
+#include "daemon/engine/commands/memory_commands.h"
+#include "daemon/engine/commands/part_context.h"
+#include "daemon/engine/module_store.h"
+
+namespace slate::daemon {
+
+class CodeCommands {
+ public:
+  /// Both parts outlive it: `memory` is charged for the variables of modules.
+  CodeCommands(const PartContext& context, Compiler& compiler, MemoryCommands& memory,
+               const HostMemoryCommands& host);
+
+  Result<void> on(const Call<ipc::CommandType::kModuleLoad>& call);
+  Result<void> on(const Call<ipc::CommandType::kModuleUnload>& call);
+  Result<void> on(const Call<ipc::CommandType::kVariablePlace>& call);
+  Result<void> on(const Call<ipc::CommandType::kFunctionGet>& call);
+  Result<void> on(const Call<ipc::CommandType::kFunctionParameters>& call);
+  Result<void> on(const Call<ipc::CommandType::kFunctionSetShared>& call);
+  Result<void> on(const Call<ipc::CommandType::kGlobalGet>& call);
+  Result<void> on(const Call<ipc::CommandType::kLimitRaise>& call);
+
+  /// Charges the memory for modules from now on. Requires: the memory was started.
+  void start();
+  ModuleStore& modules() { return modules_; }
+  bool owns(device::Address address, std::uint64_t bytes) const {
+    return modules_.owns(address, bytes);
+  }
+  /// Any thread. Of modules that are loaded.
+  std::size_t module_count() const { return modules_.loaded().count(); }
+  /// Requires: no unfinished work uses any of it.
+  void release() { modules_.release(); }
+
+ private:
+  const PartContext& context_;
+  MemoryCommands& memory_;
+  ModuleStore modules_;
+};
+
+}  // namespace slate::daemon

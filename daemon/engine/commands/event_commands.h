@@ -1,0 +1,50 @@
+// EventCommands: a session's events, and the commands on them. An event's record keeps the device
+// event of its last recording; while somebody waits for that one, a new recording takes another.
+// Session thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <unordered_map>
+
+#include "daemon/engine/commands/call.h"
+#include "daemon/engine/commands/part_context.h"
+
+namespace slate::daemon {
+
+class EventCommands {
+ public:
+  static constexpr std::size_t kMostEvents = 65536;
+
+  struct Record {
+    bool timing = true;
+    std::shared_ptr<SharedEvent> event;              // null before the first recording
+    std::shared_ptr<SharedRecord> shared = nullptr;  // with other sessions, whose recordings count
+  };
+
+  explicit EventCommands(const PartContext& context) : context_(context) {}
+
+  Result<void> on(const Call<ipc::CommandType::kEventCreate>& call);
+  Result<void> on(const Call<ipc::CommandType::kEventDestroy>& call);
+  Result<void> on(const Call<ipc::CommandType::kEventRecord>& call);
+  Result<void> on(const Call<ipc::CommandType::kStreamWaitEvent>& call);
+  Result<void> on(const Call<ipc::CommandType::kEventElapsed>& call);
+  Result<void> on(const Call<ipc::CommandType::kEventExport>& call);
+  Result<void> on(const Call<ipc::CommandType::kEventImport>& call);
+
+  /// kInvalidHandle when there is none. The record is valid until the next command.
+  Result<Record*> find(std::uint64_t id);
+  void release();
+
+ private:
+  Result<void> add(std::uint64_t id, Record record);
+  Result<void> renew(Record& record);
+
+  const PartContext& context_;
+  std::unordered_map<std::uint64_t, Record> records_;
+  /// Events of records that were made anew, used again when nobody waits for them any more.
+  std::deque<std::shared_ptr<SharedEvent>> replaced_[2];  // by timing
+};
+
+}  // namespace slate::daemon

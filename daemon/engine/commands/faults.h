@@ -1,0 +1,47 @@
+// Faults: the error that lasts for the rest of a session, and the errors that become it. A fault in
+// a session's kernel sticks to that session; a fault that the device does not survive ends the
+// engine. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <mutex>
+
+#include "base/result.h"
+#include "device/device.h"
+
+namespace slate::daemon {
+
+class Faults {
+ public:
+  using Told = std::function<void(const Error&)>;
+
+  /// `failed` is called once, with the lasting error. `lost` is called when the device is lost, and
+  /// does not return in the daemon. Both on the thread that saw the error.
+  Faults(device::Device& device, Told failed, Told lost)
+      : device_(device), on_failure_(std::move(failed)), on_loss_(std::move(lost)) {}
+
+  /// Makes `fault` the lasting error. Only the first one counts.
+  void fail(Error fault);
+  /// An error that came from work which the device carried out.
+  void on_device_error(const Error& error);
+  /// Passes `result` on, after on_device_error() when its error is a fault.
+  Result<void> checked(Result<void> result);
+  /// From now on errors of the device's work count for nothing: the session ends.
+  void ignore() { ignored_.store(true); }
+
+  bool failed() const { return failed_.load(); }
+  /// kNone while there is no lasting error.
+  Error error() const;
+
+ private:
+  device::Device& device_;
+  const Told on_failure_;
+  const Told on_loss_;
+  mutable std::mutex mutex_;  // guards error_
+  Error error_{ErrorCode::kNone, {}};
+  std::atomic<bool> failed_{false};
+  std::atomic<bool> ignored_{false};
+};
+
+}  // namespace slate::daemon

@@ -1,0 +1,36 @@
+// HostMemoryCommands: a session's host memory that the device reaches, and the commands on it. As
+// with device memory, a freed block is gone for the client at once, and is given back when all work
+// submitted before the free has finished. Session thread.
+#pragma once
+
+#include <memory>
+
+#include "daemon/engine/commands/call.h"
+#include "daemon/engine/commands/part_context.h"
+#include "daemon/engine/host_blocks.h"
+
+namespace slate::daemon {
+
+class HostMemoryCommands {
+ public:
+  /// `named` is shared with other sessions; null: the session has one to itself.
+  HostMemoryCommands(const PartContext& context, std::shared_ptr<NamedBudget> named)
+      : context_(context),
+        named_(named ? std::move(named) : std::make_shared<NamedBudget>()),
+        blocks_(context.device, context.uid, HostBlocks::default_limit(), *named_) {}
+
+  Result<void> on(const Call<ipc::CommandType::kHostAllocate>& call);
+  Result<void> on(const Call<ipc::CommandType::kHostMapped>& call);
+  Result<void> on(const Call<ipc::CommandType::kHostFree>& call);
+
+  const HostBlocks& blocks() const { return blocks_; }
+  /// Requires: no unfinished work uses any of it.
+  void release() { blocks_.release(); }
+
+ private:
+  const PartContext& context_;
+  const std::shared_ptr<NamedBudget> named_;
+  HostBlocks blocks_;
+};
+
+}  // namespace slate::daemon

@@ -1,0 +1,77 @@
+#include "daemon/engine/commands/launch_commands.h"
+
+#include <fmt/format.h>
+
+namespace slate::daemon {
+
+using ipc::CommandType;
+
+void LaunchCommands::release_ended() {
+  std::erase_if(holds_, [this](const Hold& hold) {
+    const auto stream = context_.streams.find(hold.stream);
+    if (stream && (*stream)->active_lanes.load() > 0) return false;
+    context_.held.release(hold.stream, hold.position);
+    return true;
+  });
+}
+
+Result<void> LaunchCommands::on(const Call<CommandType::kLaunch>& call) {
+  if (call.body.parameter_bytes != call.tail.size()) {
+    return fail(ErrorCode::kProtocol, "a launch without its parameters");
+  }
+  const auto function = code_.modules().find_function(call.body.function);
+  if (!function) return std::unexpected(function.error());
+  FunctionRecord& kernel = **function;
+  if (call.body.parameter_bytes != kernel.parameter_bytes) {
+    return fail(ErrorCode::kInvalidValue,
+                fmt::format("{} takes {} bytes of parameters, got {}", *kernel.name,
+                            kernel.parameter_bytes, call.body.parameter_bytes));
+  }
+  const device::Dim3 grid{call.body.grid[0], call.body.grid[1], call.body.grid[2]};
+  const device::Dim3 block{call.body.block[0], call.body.block[1], call.body.block[2]};
+  // The shortest way out; the other limits are the device's to check.
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || block.x == 0 || block.y == 0 || block.z == 0) {
+    return fail(ErrorCode::kInvalidConfiguration, "a grid or block without threads");
+  }
+  if ((call.body.flags & ~ipc::kLaunchCooperative) != 0)
+    return fail(ErrorCode::kProtocol, "a launch with flags that there are not");
+  if (kernel.form_progress != FormProgress::kSettled) code_.modules().attend(kernel);
+  const device::LaunchSpec spec{
+      .function = kernel.function,
+      .grid = grid,
+      .block = block,
+      .dynamic_shared_bytes = call.body.dynamic_shared_bytes,
+      .parameters = call.tail,
+      .arena = memory_.manager().arena(),
+      .cooperative = (call.body.flags & ipc::kLaunchCooperative) != 0,
+      .cluster = {call.body.cluster[0], call.body.cluster[1], call.body.cluster[2]},
+      .host = sharing_.imports().with(host_.blocks().ranges()),
+  };
+  const auto done =
+      context_.checked(context_.executor.launch(context_.client, kernel, spec, *call.stream));
+  // What is known of its time from earlier programs is known here by now.
+  if (kernel.form_progress == FormProgress::kWatched) code_.modules().order_forms(kernel);
+  if (done && call.stream->active_lanes.load() > 0) {
+    const Hold& hold = holds_.emplace_back(call.body.stream, context_.streams.position());
+    context_.held.hold(hold.stream, hold.position);
+  }
+  return done;
+}
+
+Result<void> LaunchCommands::on(const Call<CommandType::kClusterQuery>& call) {
+  const auto function = code_.modules().find_function(call.body.function);
+  if (!function) return std::unexpected(function.error());
+  device::LaunchSpec spec;
+  spec.function = (*function)->function;
+  spec.grid = {call.body.grid[0], call.body.grid[1], call.body.grid[2]};
+  spec.block = {call.body.block[0], call.body.block[1], call.body.block[2]};
+  spec.cluster = {call.body.cluster[0], call.body.cluster[1], call.body.cluster[2]};
+  spec.dynamic_shared_bytes = call.body.dynamic_shared_bytes;
+  const auto value = call.body.largest != 0 ? context_.device.max_cluster_size(spec)
+                                            : context_.device.max_active_clusters(spec);
+  if (!value) return context_.checked(std::unexpected(value.error()));
+  call.reply.set(ipc::ClusterReply{*value, 0});
+  return {};
+}
+
+}  // namespace slate::daemon

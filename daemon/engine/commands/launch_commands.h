@@ -1,0 +1,45 @@
+// LaunchCommands: launches are checked here, and started by the executor when the scheduler's
+// policy says so. Also which streams are held by a launch that can be called back. Session thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "daemon/engine/commands/call.h"
+#include "daemon/engine/commands/code_commands.h"
+#include "daemon/engine/commands/memory_commands.h"
+#include "daemon/engine/commands/part_context.h"
+#include "daemon/engine/commands/sharing_commands.h"
+
+namespace slate::daemon {
+
+class LaunchCommands {
+ public:
+  /// All outlive it.
+  LaunchCommands(const PartContext& context, MemoryCommands& memory, const HostMemoryCommands& host,
+                 CodeCommands& code, SharingCommands& sharing)
+      : context_(context), memory_(memory), host_(host), code_(code), sharing_(sharing) {}
+
+  Result<void> on(const Call<ipc::CommandType::kLaunch>& call);
+  Result<void> on(const Call<ipc::CommandType::kClusterQuery>& call);
+
+  /// Releases the streams whose launch was seen to end.
+  void release_ended();
+  /// Whether a launch that can be called back holds a stream.
+  bool hold_any() const { return !holds_.empty(); }
+
+ private:
+  struct Hold {
+    std::uint64_t stream;
+    std::uint64_t position;  // of the launch
+  };
+
+  const PartContext& context_;
+  MemoryCommands& memory_;
+  const HostMemoryCommands& host_;
+  CodeCommands& code_;
+  SharingCommands& sharing_;
+  std::vector<Hold> holds_;
+};
+
+}  // namespace slate::daemon

@@ -1,0 +1,57 @@
+#include "daemon/engine/commands/memory_commands.h"
+
+#include <algorithm>
+
+namespace slate::daemon {
+
+using ipc::CommandType;
+
+Result<void> MemoryCommands::start(std::uint64_t limit) {
+  auto manager = MemoryManager::make(context_.device, limit);
+  if (!manager) return std::unexpected(manager.error());
+  manager_ = std::move(*manager);
+  seen_.store(manager_.get());
+  return {};
+}
+
+void MemoryCommands::release() {
+  // But for what other sessions have open: that goes with their last close.
+  if (manager_) manager_->release();
+}
+
+std::uint64_t MemoryCommands::charged() const {
+  const MemoryManager* manager = seen_.load();
+  return manager != nullptr ? manager->charged() : 0;
+}
+
+Result<void> MemoryCommands::on(const Call<CommandType::kMemoryAllocate>& call) {
+  const auto address = with_room([&] { return manager_->allocate(call.body.bytes); });
+  if (!address) return context_.checked(std::unexpected(address.error()));
+  call.reply.set(ipc::AddressReply{*address});
+  return {};
+}
+
+Result<void> MemoryCommands::on(const Call<CommandType::kMemoryFree>& call) {
+  if (const auto retired = manager_->retire(call.body.address); !retired) return retired;
+  context_.exports->withdraw(context_.session, call.body.address);
+  return context_.checked(context_.retirement.after_present_work(
+      [this, address = call.body.address] { manager_->finish_free(address); }));
+}
+
+Result<void> MemoryCommands::on(const Call<CommandType::kMemoryInfo>& call) {
+  const auto free = context_.device.free_memory();
+  if (!free) return context_.checked(std::unexpected(free.error()));
+  const std::uint64_t own = manager_->limit() - std::min(manager_->limit(), manager_->charged());
+  call.reply.set(ipc::MemoryInfoReply{std::min(own, *free), manager_->limit()});
+  return {};
+}
+
+Result<void> MemoryCommands::on(const Call<CommandType::kMemoryExport>& call) {
+  const auto handle =
+      context_.exports->offer(context_.session, context_.uid, manager_, call.body.address);
+  if (!handle) return std::unexpected(handle.error());
+  call.reply.set(ipc::ShareReply{*handle});
+  return {};
+}
+
+}  // namespace slate::daemon

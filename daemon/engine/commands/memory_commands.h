@@ -1,0 +1,68 @@
+// MemoryCommands: a session's device memory, and the commands on it. A freed allocation is gone for
+// the client at once. It goes back to the arena when all work submitted before the free has
+// finished. Session thread, but for charged().
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+
+#include "daemon/engine/commands/call.h"
+#include "daemon/engine/commands/part_context.h"
+#include "daemon/engine/memory_manager.h"
+
+namespace slate::daemon {
+
+class MemoryCommands {
+ public:
+  explicit MemoryCommands(const PartContext& context) : context_(context) {}
+
+  /// Makes the arena, of at most `limit` bytes. Before any of what follows.
+  Result<void> start(std::uint64_t limit);
+  /// Requires: no unfinished work uses any of it.
+  void release();
+
+  Result<void> on(const Call<ipc::CommandType::kMemoryAllocate>& call);
+  Result<void> on(const Call<ipc::CommandType::kMemoryFree>& call);
+  Result<void> on(const Call<ipc::CommandType::kMemoryInfo>& call);
+  Result<void> on(const Call<ipc::CommandType::kMemoryExport>& call);
+
+  /// Makes something that takes memory, by `make()`, as soon as there is room for it.
+  template <typename Make>
+  std::invoke_result_t<Make> with_room(const Make& make);
+
+  /// Requires: start() has succeeded.
+  MemoryManager& manager() { return *manager_; }
+  bool owns(device::Address address, std::uint64_t bytes) const {
+    return manager_->owns(address, bytes);
+  }
+  /// Any thread. Bytes that count against the limit; 0 before start().
+  std::uint64_t charged() const;
+
+ private:
+  const PartContext& context_;
+  std::shared_ptr<MemoryManager> manager_;
+  std::atomic<MemoryManager*> seen_{nullptr};  // `manager_`, for other threads
+};
+
+/// Frees that wait for running work may make room. The last of them may have ended just now. So may
+/// the slack, as long as no unfinished work can use it.
+template <typename Make>
+std::invoke_result_t<Make> MemoryCommands::with_room(const Make& make) {
+  auto made = make();
+  bool more_may_come = true;
+  while (more_may_come && !made && made.error().code == ErrorCode::kOutOfMemory &&
+         !context_.faults.failed() && !context_.is_over()) {
+    more_may_come = manager_->wait_for_free(std::chrono::milliseconds(100));
+    made = make();
+  }
+  if (!made && made.error().code == ErrorCode::kOutOfMemory &&
+      context_.streams.unfinished(nullptr).empty() && manager_->drop_slack()) {
+    made = make();
+  }
+  return made;
+}
+
+}  // namespace slate::daemon

@@ -1,0 +1,36 @@
+// OwnedRanges: whether memory that a client names is its session's. Whatever the session has
+// counts: allocations, variables of modules, host memory that the device reaches, memory of other
+// sessions that it has open. Session thread.
+#pragma once
+
+#include <cstdint>
+
+#include "daemon/engine/commands/code_commands.h"
+#include "daemon/engine/commands/host_memory_commands.h"
+#include "daemon/engine/commands/memory_commands.h"
+#include "daemon/engine/commands/sharing_commands.h"
+
+namespace slate::daemon {
+
+class OwnedRanges {
+ public:
+  /// All outlive it.
+  OwnedRanges(const MemoryCommands& memory, const CodeCommands& code,
+              const HostMemoryCommands& host, const SharingCommands& sharing)
+      : memory_(memory), code_(code), host_(host), sharing_(sharing) {}
+
+  bool owns(device::Address address, std::uint64_t bytes) const {
+    return memory_.owns(address, bytes) || code_.owns(address, bytes) ||
+           host_.blocks().owns(address, bytes) || sharing_.owns(address, bytes);
+  }
+  /// kInvalidValue unless owns().
+  Result<void> check(device::Address address, std::uint64_t bytes) const;
+
+ private:
+  const MemoryCommands& memory_;
+  const CodeCommands& code_;
+  const HostMemoryCommands& host_;
+  const SharingCommands& sharing_;
+};
+
+}  // namespace slate::daemon

@@ -1,0 +1,51 @@
+// PartContext: what the parts of a session work with and do not own. A part is a class that owns
+// one kind of the session's state and handles the commands about it: memory_commands.h and so on.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "daemon/engine/commands/faults.h"
+#include "daemon/engine/executor.h"
+#include "daemon/engine/exports.h"
+#include "daemon/engine/held_commands.h"
+#include "daemon/engine/retirement.h"
+#include "daemon/engine/stream_table.h"
+#include "device/device.h"
+
+namespace slate::daemon {
+
+/// All of it outlives the parts.
+struct PartContext {
+  std::uint64_t session;
+  uid_t uid;
+  device::Device& device;
+  Executor& executor;
+  Executor::Client& client;
+  Completer& completer;
+  Completer::Group& group;
+  StreamTable& streams;
+  Retirement& retirement;
+  HeldCommands& held;
+  std::shared_ptr<Exports> exports;
+  Faults& faults;
+  /// True when nobody waits for the session's answers any more. Asks the system.
+  std::function<bool()> is_over;
+
+  Result<void> checked(Result<void> result) const { return faults.checked(std::move(result)); }
+  /// Puts one piece of work on the stream: `work(device::Stream)` submits it.
+  template <typename Work>
+  Result<void> submit(LogicalStream& stream, const Work& work) const {
+    const auto target = streams.begin_work(stream);
+    if (!target) return checked(std::unexpected(target.error()));
+    if (auto done = work(*target); !done) return checked(std::move(done));
+    streams.work_submitted(stream);
+    return {};
+  }
+};
+
+}  // namespace slate::daemon

@@ -1,0 +1,107 @@
+// SessionParts: the parts of one session, made and released in their order, and the dispatcher. It
+// parses a command and finds its stream, once, and hands both to the part that handles the command.
+// Session thread, but for what the parts say otherwise.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "daemon/engine/commands/array_commands.h"
+#include "daemon/engine/commands/call.h"
+#include "daemon/engine/commands/code_commands.h"
+#include "daemon/engine/commands/copy_commands.h"
+#include "daemon/engine/commands/event_commands.h"
+#include "daemon/engine/commands/host_function_commands.h"
+#include "daemon/engine/commands/host_memory_commands.h"
+#include "daemon/engine/commands/launch_commands.h"
+#include "daemon/engine/commands/memory_commands.h"
+#include "daemon/engine/commands/owned_ranges.h"
+#include "daemon/engine/commands/part_context.h"
+#include "daemon/engine/commands/report_commands.h"
+#include "daemon/engine/commands/sharing_commands.h"
+#include "daemon/engine/commands/stream_commands.h"
+#include "daemon/engine/session_spec.h"
+#include "ipc/channel.h"
+
+namespace slate::daemon {
+
+class SessionParts {
+ public:
+  /// What the session gives its parts; all of it outlives them.
+  struct Ground {
+    device::Device& device;
+    Compiler& compiler;
+    Executor& executor;
+    Completer& completer;
+    Completer::Group& group;
+    ipc::EngineChannel& channel;
+    Faults& faults;
+    std::function<bool()> is_crowded;   // the streams are to get no more work at present
+    std::function<bool()> lost_client;  // cheap: asked often
+    std::function<bool()> is_over;      // as in PartContext
+    std::function<void(std::string_view)> unsupported;
+  };
+
+  /// Keeps nothing of `spec`.
+  SessionParts(const Ground& ground, const SessionSpec& spec);
+  /// Requires: release() was called, or set_up() never was.
+  ~SessionParts();
+  SessionParts(const SessionParts&) = delete;
+  SessionParts& operator=(const SessionParts&) = delete;
+
+  /// Before the first command. `limit`: the most bytes of device memory.
+  Result<void> set_up(std::uint64_t limit);
+  /// Requires: nothing of the session runs any more.
+  void release();
+
+  /// Has the command carried out by its part. `kept`: what was kept of it, or null. kProtocol for a
+  /// command that breaks the protocol.
+  Result<void> carry_out(const ipc::Command& command, const HeldCommands::Kept* kept,
+                         Present& present);
+  /// Gives back the staging slot of a command that is not carried out, if it holds one.
+  void give_slot_back(const ipc::Command& command, ErrorCode reason);
+
+  Executor::Client& client() { return *client_; }
+  StreamTable& streams() { return streams_; }
+  const StreamTable& streams() const { return streams_; }
+  HeldCommands& held() { return held_; }
+  const HeldCommands& held() const { return held_; }
+  EventCommands& events() { return events_; }
+  LaunchCommands& launches() { return launches_; }
+  const LaunchCommands& launches() const { return launches_; }
+  HostFunctionCommands& host_functions() { return host_functions_; }
+  const HostFunctionCommands& host_functions() const { return host_functions_; }
+  Staging& staging() { return staging_; }
+  // Any thread.
+  std::uint64_t memory_used() const { return memory_.charged(); }
+  std::uint64_t module_count() const { return code_.module_count(); }
+  const CopyCommands::Counts& copies() const { return copies_.counts(); }
+
+ private:
+  template <typename Row>
+  Result<void> dispatch(const ipc::Command& command, const HeldCommands::Kept* kept,
+                        Present& present);
+
+  StreamTable streams_;
+  const std::shared_ptr<Executor::Client> client_;
+  Retirement retirement_;
+  HeldCommands held_;
+  const std::shared_ptr<StagingBudget> budget_;
+  Staging staging_;
+  const PartContext context_;
+  MemoryCommands memory_;
+  HostMemoryCommands host_memory_;
+  CodeCommands code_;
+  SharingCommands sharing_;
+  const OwnedRanges ranges_;
+  ArrayCommands arrays_;
+  EventCommands events_;
+  StreamCommands stream_commands_;
+  CopyCommands copies_;
+  LaunchCommands launches_;
+  HostFunctionCommands host_functions_;
+  ReportCommands reports_;
+};
+
+}  // namespace slate::daemon

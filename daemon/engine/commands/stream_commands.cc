@@ -1,0 +1,111 @@
+#include "daemon/engine/commands/stream_commands.h"
+
+#include <memory>
+
+namespace slate::daemon {
+
+using ipc::CommandType;
+using ipc::TargetKind;
+
+Result<void> StreamCommands::on(const Call<CommandType::kStreamCreate>& call) {
+  return context_.streams.create(call.body.id, (call.body.flags & ipc::kStreamNonBlocking) == 0,
+                                 call.body.priority, call.body.progress);
+}
+
+Result<void> StreamCommands::on(const Call<CommandType::kStreamDestroy>& call) {
+  // An open batch of launches would refer to it.
+  context_.executor.flush(context_.client);
+  return context_.streams.destroy(call.body.id);
+}
+
+/// The streams with unfinished work that the target means.
+Result<std::vector<LogicalStream*>> StreamCommands::streams_of(const ipc::Target& target) {
+  if (target.kind == TargetKind::kSession) return context_.streams.unfinished(nullptr);
+  if (target.kind != TargetKind::kStream)
+    return fail(ErrorCode::kProtocol, "unknown kind of target");
+  const auto stream = context_.streams.find(target.id);
+  if (!stream) return std::unexpected(stream.error());
+  return context_.streams.unfinished(*stream);
+}
+
+Result<bool> StreamCommands::is_finished(const ipc::Target& target) {
+  if (target.kind == TargetKind::kEvent) {
+    const auto record = events_.find(target.id);
+    if (!record) return std::unexpected(record.error());
+    if (!(*record)->event) return true;
+    auto reached = context_.device.query((*record)->event->get());
+    // The fault may be another session's, which is none of this one's; its own it hears of anyway.
+    if (!reached && (*record)->shared && !context_.device.lost()) return true;
+    return reached;
+  }
+  const auto streams = streams_of(target);
+  if (!streams) return std::unexpected(streams.error());
+  for (LogicalStream* stream : *streams) {
+    const auto finished = context_.streams.query(*stream);
+    if (!finished || !*finished) return finished;
+  }
+  return true;
+}
+
+Result<void> StreamCommands::on(const Call<CommandType::kQuery>& call) {
+  const auto finished = is_finished(call.body);
+  if (!finished) return context_.checked(std::unexpected(finished.error()));
+  call.reply.set(ipc::QueryReply{*finished ? 1u : 0u, 0});
+  return {};
+}
+
+/// A callback that answers the command of `header` when it was called `count` times, with the first
+/// fault if there was one.
+Completer::Callback StreamCommands::answer_when(const ipc::CommandHeader& header,
+                                                std::size_t count) {
+  struct Waiting {
+    std::size_t left;
+    Result<void> outcome;
+  };
+  auto waiting = std::make_shared<Waiting>(Waiting{count, {}});
+  // Callbacks of one group run one at a time: no lock.
+  return [this, waiting, header](const Result<void>& outcome) {
+    if (!outcome && waiting->outcome) waiting->outcome = outcome;
+    if (--waiting->left > 0) return;
+    if (!waiting->outcome) context_.faults.on_device_error(waiting->outcome.error());
+    answer_(header,
+            context_.faults.failed() ? std::unexpected(context_.faults.error()) : waiting->outcome);
+  };
+}
+
+Result<void> StreamCommands::wait_for_event(const Call<CommandType::kSynchronize>& call) {
+  const auto record = events_.find(call.body.id);
+  if (!record) return std::unexpected(record.error());
+  if (!(*record)->event) return {};
+  call.reply.deferred = true;
+  auto answer = answer_when(call.header, 1);
+  if ((*record)->shared) {
+    answer = [this, told = std::move(answer)](const Result<void>& outcome) {
+      told(context_.device.lost() ? outcome : Result<void>());
+    };
+  }
+  context_.completer.watch(context_.group, (*record)->event, std::move(answer));
+  return {};
+}
+
+Result<void> StreamCommands::on(const Call<CommandType::kSynchronize>& call) {
+  if (call.header.reply_slot == ipc::kNoReply)
+    return fail(ErrorCode::kProtocol, "a wait that nobody waits for");
+  const auto finished = is_finished(call.body);
+  if (!finished) return context_.checked(std::unexpected(finished.error()));
+  if (*finished) return {};
+  if (call.body.kind == TargetKind::kEvent) return wait_for_event(call);
+  const auto streams = streams_of(call.body);
+  if (!streams) return std::unexpected(streams.error());
+  if (streams->empty()) return {};
+  const auto callback = answer_when(call.header, streams->size());
+  for (LogicalStream* stream : *streams) {
+    const auto placed =
+        context_.completer.watch(context_.group, stream->device, Completer::Callback(callback));
+    if (!placed) return context_.checked(placed);
+  }
+  call.reply.deferred = true;
+  return {};
+}
+
+}  // namespace slate::daemon
