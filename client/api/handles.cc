@@ -2,7 +2,7 @@
 
 #include <pthread.h>
 
-#include "client/cudart/process.h"
+#include "client/session/process.h"
 
 namespace slate::api {
 
@@ -68,7 +68,7 @@ Outcome<std::shared_ptr<Kernel>> Handles::find(slate_kernel* kernel) const {
 }
 
 Outcome<client::Session*> session_of(const Module& module) {
-  if (client::Session* const session = cudart::Process::get().current(module.session)) {
+  if (client::Session* const session = client::Process::get().current(module.session)) {
     return session;
   }
   return refuse(SLATE_ERROR_SESSION_ENDED,

@@ -2,8 +2,8 @@
 #include <string>
 
 #include "client/api/handles.h"
-#include "client/cudart/capture.h"
-#include "client/cudart/front.h"
+#include "client/session/captures.h"
+#include "client/session/program_streams.h"
 
 namespace slate::api {
 namespace {
@@ -51,13 +51,15 @@ Outcome<void> launch(const Kernel& kernel, const LaunchCall& call) {
   if (auto ok = (*session)->earlier_error(); !ok) return refuse(ok.error());
   if (auto ok = check_arguments(kernel, call); !ok) return ok;
   if (auto ok = check_shared(kernel, call.shared); !ok) return ok;
-  const auto stream = cudart::stream_id(**session, call.stream, cudart::DefaultStream::kLegacy);
+  const auto stream = client::stream_of(**session, reinterpret_cast<std::uintptr_t>(call.stream),
+                                        client::DefaultStream::kLegacy);
   if (!stream) {
-    return refuse(static_cast<slate_status>(stream.error().code),
-                  "the launch's stream does not exist");
+    // The stream of a thread that could not be made, too, has its reason.
+    if (stream.error().why == client::Refusal::kNone) return refuse(stream.error().error);
+    return refuse(SLATE_ERROR_INVALID_HANDLE, "the launch's stream does not exist");
   }
-  if (cudart::is_capturing(**session, *stream)) {
-    (void)cudart::refuse_capture(**session, *stream);
+  if (auto& captures = (*session)->captures(); captures.takes(*stream)) {
+    (void)captures.refuse_work(*stream);
     return refuse(SLATE_ERROR_NOT_SUPPORTED,
                   about(kernel) + " cannot become part of a graph: its stream captures no more");
   }
@@ -79,7 +81,7 @@ Outcome<void> set_max_dynamic_shared(const Kernel& kernel, std::size_t bytes) {
   auto session = session_of(*kernel.module);
   if (!session) return std::unexpected(session.error());
   if (auto ok = (*session)->check(); !ok) return refuse(ok.error());
-  constexpr int kMostPerBlock = cudaDevAttrMaxSharedMemoryPerBlockOptin;
+  constexpr int kMostPerBlock = 97;  // CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
   const auto most = static_cast<std::size_t>((*session)->device().attributes[kMostPerBlock]);
   const std::size_t fixed = kernel.function->info.static_shared_bytes;
   const std::size_t room = most > fixed ? most - fixed : 0;

@@ -10,14 +10,14 @@
 
 #include "client/api/compile.h"
 #include "client/api/handles.h"
-#include "client/cudart/process.h"
 #include "client/session/code_image.h"
+#include "client/session/process.h"
 
 namespace slate::api {
 namespace {
 
 Outcome<client::Session*> healthy_session() {
-  auto session = cudart::Process::get().session();
+  auto session = client::Process::get().session();
   if (!session) return refuse(session.error());
   if (auto ok = (*session)->check(); !ok) return refuse(ok.error());
   return *session;

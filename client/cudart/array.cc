@@ -99,15 +99,15 @@ cudaChannelFormatDesc description_of(const ArrayFormat& format) {
 }
 
 Maybe<ArrayEntry> array_of(Session& session, cudaArray_const_t handle, cudaError_t otherwise) {
-  const auto entry = session.arrays().find(address_of(handle));
-  if (!entry || (entry->spec.levels > 0 && !entry->is_level)) return deny(otherwise);
+  const auto entry = session.arrays().find_flat(address_of(handle));
+  if (!entry) return deny(otherwise);
   return *entry;
 }
 
 Maybe<ArrayEntry> mipmapped_of(Session& session, cudaMipmappedArray_const_t handle,
                                cudaError_t otherwise) {
-  const auto entry = session.arrays().find(address_of(handle));
-  if (!entry || entry->spec.levels == 0 || entry->is_level) return deny(otherwise);
+  const auto entry = session.arrays().find_mipmapped(address_of(handle));
+  if (!entry) return deny(otherwise);
   return *entry;
 }
 

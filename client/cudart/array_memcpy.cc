@@ -4,12 +4,11 @@
 #include <algorithm>
 
 #include "client/cudart/array.h"
+#include "client/cudart/box.h"
+#include "client/session/array_copy.h"
 
 namespace slate::cudart {
 namespace {
-
-constexpr auto kLegacy = DefaultStream::kLegacy;
-constexpr auto kPerThread = DefaultStream::kPerThread;
 
 /// A place of an array, x in bytes; or memory, if `array` is null.
 struct Place {
@@ -36,7 +35,7 @@ struct Call {
 /// What the copy is made of: elements, where all of it is whole ones of one size.
 struct Unit {
   std::size_t bytes = 0;
-  CopyUnit kind = CopyUnit::kElement;
+  client::CopyUnit kind = client::CopyUnit::kElement;
 };
 
 Maybe<Unit> unit_of(Session& session, const Call& call) {
@@ -48,37 +47,35 @@ Maybe<Unit> unit_of(Session& session, const Call& call) {
     const std::size_t element = entry->spec.format.bytes();
     if (unit.bytes == 0) unit.bytes = element;
     const bool whole = place->x % element == 0 && call.width % element == 0;
-    if (!whole || unit.bytes != element) unit = {1, CopyUnit::kByte};
+    if (!whole || unit.bytes != element) unit = {1, client::CopyUnit::kByte};
   }
   return unit;
 }
 
-struct Parts {
-  cudaArray_t array = nullptr;
-  cudaPos position{};
-  cudaPitchedPtr pointer{};
-};
-
-Parts parts_of(const Place& place, std::size_t unit, std::size_t width, std::size_t height) {
+client::BoxSide side_of(const Place& place, std::size_t unit, std::size_t width,
+                        std::size_t height) {
+  client::BoxSide side;
   if (place.array != nullptr) {
-    return {const_cast<cudaArray_t>(place.array), {place.x / unit, place.y, 0}, {}};
+    side.array = address_of(place.array);
+    side.x = place.x / unit;
+    side.y = place.y;
+  } else {
+    side.memory = const_cast<void*>(place.memory);
+    side.pitch = place.pitch;
+    side.width = width;
+    side.rows = height;
   }
-  return {nullptr, {}, {const_cast<void*>(place.memory), place.pitch, width, height}};
+  return side;
 }
 
 /// One box of `width` bytes by `height`.
-Answer copy_rows(Session& session, const Call& call, Unit unit, std::uint64_t stream) {
-  const Parts to = parts_of(call.to, unit.bytes, call.width, call.height);
-  const Parts from = parts_of(call.from, unit.bytes, call.width, call.height);
-  const cudaMemcpy3DParms parms{from.array,
-                                from.position,
-                                from.pointer,
-                                to.array,
-                                to.position,
-                                to.pointer,
-                                {call.width / unit.bytes, call.height, 1},
-                                call.kind};
-  return copy_array(session, {parms, unit.kind}, call.asynchronous, stream);
+Answer copy_box(Session& session, const Call& call, Unit unit, std::uint64_t stream) {
+  const client::BoxCopy copy{side_of(call.to, unit.bytes, call.width, call.height),
+                             side_of(call.from, unit.bytes, call.width, call.height),
+                             {call.width / unit.bytes, call.height, 1},
+                             direction_of(call.kind),
+                             unit.kind};
+  return client::copy_array(session, copy, call.asynchronous, stream);
 }
 
 /// Bytes of a row of the place, of which `count` bytes are to be copied; no end, in memory.
@@ -126,7 +123,7 @@ Answer copy_count(Session& session, Call call, Unit unit, std::uint64_t stream) 
     if (piece.to.array == nullptr) piece.to.pitch = piece.width;
     if (piece.from.array == nullptr) piece.from.pitch = piece.width;
     const std::size_t bytes = piece.width * piece.height;
-    if (auto ok = copy_rows(session, piece, unit, stream); !ok) return ok;
+    if (auto ok = copy_box(session, piece, unit, stream); !ok) return ok;
     advance(call.to, piece.width, piece.height, *to_row);
     advance(call.from, piece.width, piece.height, *from_row);
     left -= bytes;
@@ -146,7 +143,7 @@ cudaError_t run(const Call& call, cudaStream_t stream, DefaultStream zero) {
         return deny(cudaErrorInvalidPitchValue);
       }
     }
-    return copy_rows(session, call, *unit, *id);
+    return copy_box(session, call, *unit, *id);
   });
 }
 

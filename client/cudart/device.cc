@@ -37,6 +37,8 @@ struct Limits {
   }
 };
 constinit Limits limits;
+/// Of cudaSetDeviceFlags.
+constinit std::atomic<unsigned> device_flags{0};
 constexpr std::size_t kMostStackBytes = 512 << 10;
 
 bool bad_schedule(unsigned flags) {
@@ -88,7 +90,7 @@ cudaError_t cudaInitDevice(int device, unsigned flags, unsigned how) {
   return with_device([&](Session&) -> Answer {
     if ((how & cudaInitDeviceFlagsAreValid) != 0) {
       if ((flags & ~kUserFlags) != 0 || bad_schedule(flags)) return deny(cudaErrorInvalidValue);
-      Process::get().device_flags = flags;
+      device_flags = flags;
     }
     return need_device(device);
   });
@@ -117,7 +119,7 @@ cudaError_t cudaDeviceReset() {
       if (session->in_host_function()) return deny(cudaErrorNotPermitted);
       // What still runs may print, and CUDA shows that. An error of it ends with the session.
       [[maybe_unused]] const auto ignored = session->synchronize(ipc::TargetKind::kSession, 0);
-      write_printed(*session);
+      session->write_printed();
     }
     Process::get().reset();
     limits.reset();
@@ -149,7 +151,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
 cudaError_t cudaGetDeviceFlags(unsigned* flags) {
   return with_device([&](Session&) -> Answer {
     if (flags == nullptr) return deny(cudaErrorInvalidValue);
-    *flags = Process::get().device_flags | cudaDeviceMapHost;
+    *flags = device_flags | cudaDeviceMapHost;
     return {};
   });
 }
@@ -157,7 +159,7 @@ cudaError_t cudaGetDeviceFlags(unsigned* flags) {
 cudaError_t cudaSetDeviceFlags(unsigned flags) {
   return answer([&]() -> Answer {
     if ((flags & ~kUserFlags) != 0 || bad_schedule(flags)) return deny(cudaErrorInvalidValue);
-    Process::get().device_flags = flags;
+    device_flags = flags;
     return {};
   });
 }

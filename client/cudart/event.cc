@@ -1,7 +1,6 @@
 // Events.
 #include <cstring>
 
-#include "client/cudart/capture.h"
 #include "client/cudart/front.h"
 
 namespace slate::cudart {
@@ -35,30 +34,13 @@ cudaError_t record(cudaEvent_t event, cudaStream_t stream, unsigned flags, Defau
     if (!on) return std::unexpected(on.error());
     // For whoever waits outside the graph: only streams that capture can be told so.
     if (flags != 0) {
-      const auto taken = capture(session, *on, RecordNode{event});
-      return taken ? *taken : deny(cudaErrorIllegalState);
+      const auto taken = session.captures().add(*on, client::RecordNode{*id});
+      return taken ? Answer(*taken) : deny(cudaErrorIllegalState);
     }
-    if (auto taken = capture_record(session, *on, event)) return *taken;
+    if (auto taken = session.captures().record(*on, *id)) return *taken;
     return session.record(*id, *on);
   });
 }
-
-/// The id of an event that can be one end of a measurement. Waits for nothing: cudaErrorNotReady if
-/// it has to.
-Maybe<std::uint64_t> measured(Session& session, cudaEvent_t event) {
-  auto id = event_id(session, event);
-  if (!id) return id;
-  if (auto ok = check_event(session, event, Asks::kWhen); !ok) return std::unexpected(ok.error());
-  const auto entry = session.events().find(*id);
-  if (!entry || (entry->flags & ipc::kEventNoTiming) != 0 ||
-      (entry->flags & client::kEventRecorded) == 0) {
-    return deny(cudaErrorInvalidResourceHandle);
-  }
-  return id;
-}
-
-constexpr auto kLegacy = DefaultStream::kLegacy;
-constexpr auto kPerThread = DefaultStream::kPerThread;
 
 }  // namespace
 }  // namespace slate::cudart
@@ -107,7 +89,7 @@ cudaError_t cudaIpcOpenEventHandle(cudaEvent_t* event, cudaIpcEventHandle_t hand
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return with_session([&](Session& session) -> Answer {
-    forget_event(session, event);
+    session.captures().event_ends(address_of(event));
     return session.destroy_event(address_of(event));
   });
 }
@@ -129,8 +111,8 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   return with_session([&](Session& session) -> Answer {
     auto id = event_id(session, event);
     if (!id) return std::unexpected(id.error());
-    if (auto ok = check_event(session, event, Asks::kHowFar); !ok) return ok;
-    if (auto ok = check_capture_allows(session); !ok) return ok;
+    if (auto ok = session.captures().check_event(*id, Captures::Asks::kHowFar); !ok) return ok;
+    if (auto ok = session.captures().check_allows(); !ok) return ok;
     auto finished = session.finished(TargetKind::kEvent, *id);
     if (!finished) return std::unexpected<Failure>(finished.error());
     if (!*finished) return deny(cudaErrorNotReady);
@@ -142,10 +124,10 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   return with_session([&](Session& session) -> Answer {
     auto id = event_id(session, event);
     if (!id) return std::unexpected(id.error());
-    if (auto ok = check_event(session, event, Asks::kHowFar); !ok) return ok;
-    if (auto ok = check_capture_allows(session); !ok) return ok;
+    if (auto ok = session.captures().check_event(*id, Captures::Asks::kHowFar); !ok) return ok;
+    if (auto ok = session.captures().check_allows(); !ok) return ok;
     auto outcome = session.synchronize(TargetKind::kEvent, *id);
-    write_printed(session);
+    session.write_printed();
     return outcome;
   });
 }
@@ -153,18 +135,11 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t stop) {
   return with_session([&](Session& session) -> Answer {
     if (milliseconds == nullptr) return deny(cudaErrorInvalidValue);
-    auto first = measured(session, start);
-    if (!first) return std::unexpected(first.error());
-    auto last = measured(session, stop);
-    if (!last) return std::unexpected(last.error());
-    for (const std::uint64_t id : {*first, *last}) {
-      auto finished = session.finished(TargetKind::kEvent, id);
-      if (!finished) return std::unexpected<Failure>(finished.error());
-      if (!*finished) return deny(cudaErrorNotReady);
-    }
-    auto elapsed = session.elapsed_ms(*first, *last);
+    const auto elapsed =
+        slate::client::elapsed_between(session, address_of(start), address_of(stop));
     if (!elapsed) return std::unexpected<Failure>(elapsed.error());
-    *milliseconds = *elapsed;
+    if (!*elapsed) return deny(cudaErrorNotReady);
+    *milliseconds = **elapsed;
     return {};
   });
 }

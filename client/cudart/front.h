@@ -11,18 +11,31 @@
 #include <new>
 
 #include "base/result.h"
-#include "client/cudart/process.h"
+#include "client/session/box_copy.h"
+#include "client/session/captures.h"
+#include "client/session/process.h"
+#include "client/session/program_streams.h"
 #include "client/session/session.h"
 
 namespace slate::cudart {
 
+using client::address_of;
+using client::Allowed;
+using client::Captures;
+using client::DefaultStream;
+using client::pointer_to;
+using client::Process;
 using client::Session;
+
+inline constexpr auto kLegacy = DefaultStream::kLegacy;
+inline constexpr auto kPerThread = DefaultStream::kPerThread;
 
 /// Why a call failed. Made from an Error it also tells the user, as far as that is wished.
 struct Failure {
   cudaError_t code;
   Failure(cudaError_t number) noexcept : code(number) {}  // NOLINT: meant to convert
   Failure(const Error& error) noexcept;                   // NOLINT: meant to convert
+  Failure(const client::Refused& refused) noexcept;       // NOLINT: meant to convert
 };
 
 using Answer = std::expected<void, Failure>;
@@ -70,34 +83,36 @@ cudaError_t with_session(const Body& body) noexcept {
   });
 }
 
-/// Writes what kernels have printed to stdout, and their failed assertions to stderr. Every call
-/// that waits for the device does this.
-void write_printed(Session& session);
-
-// --- Handles
-// -------------------------------------------------------------------------------------------------
-
-/// What stream 0 means: the entry points that end in _ptsz and _ptds are those of programs compiled
-/// with per-thread default streams.
-enum class DefaultStream { kLegacy, kPerThread };
-
-/// The id behind a stream handle.
-Maybe<std::uint64_t> stream_id(Session& session, cudaStream_t stream, DefaultStream zero);
-/// Also ends what it captures, and forgets its attributes.
-Answer destroy_stream(Session& session, std::uint64_t stream);
+/// The id behind a stream handle. A null one means the legacy default stream, or the thread's own
+/// in the entry points that end in _ptsz and _ptds: those of programs compiled so.
+inline Maybe<std::uint64_t> stream_id(Session& session, cudaStream_t stream, DefaultStream zero) {
+  return client::stream_of(session, address_of(stream), zero);
+}
 /// The id behind an event handle.
-Maybe<std::uint64_t> event_id(Session& session, cudaEvent_t event);
-
-inline std::uint64_t address_of(const void* pointer) {
-  return reinterpret_cast<std::uintptr_t>(pointer);
+inline Maybe<std::uint64_t> event_id(Session& session, cudaEvent_t event) {
+  return client::event_of(session, address_of(event));
 }
-inline void* pointer_to(std::uint64_t address) {
-  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
-}
-
 /// The kernel that a host function pointer, or a cudaKernel_t, stands for.
-Maybe<client::Kernel*> kernel_of(const void* function);
+inline Maybe<client::Kernel*> kernel_of(const void* function) {
+  return client::kernel_of(function);
+}
 /// The same, loaded.
-Maybe<client::Function*> function_of(Session& session, const void* function);
+inline Maybe<client::Function*> loaded_function(Session& session, const void* function) {
+  return client::function_of(session, function);
+}
+
+/// Gives a value to a place of the caller's.
+template <typename T>
+Answer give(T* where, const T& value) {
+  if (where == nullptr) return deny(cudaErrorInvalidValue);
+  *where = value;
+  return {};
+}
+
+/// Work that cannot be captured yet meets a stream that captures, or that a capture minds.
+inline std::optional<Answer> refuse_capture(Session& session, std::uint64_t stream) {
+  if (!session.captures().takes(stream)) return std::nullopt;
+  return Answer(session.captures().refuse_work(stream));
+}
 
 }  // namespace slate::cudart

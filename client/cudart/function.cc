@@ -16,7 +16,7 @@ namespace {
 template <typename Body>
 cudaError_t about_function(const void* symbol, const Body& body) {
   return with_session([&](Session& session) -> Answer {
-    auto function = function_of(session, symbol);
+    auto function = loaded_function(session, symbol);
     if (!function) return std::unexpected(function.error());
     return body(session, **function);
   });

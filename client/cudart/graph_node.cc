@@ -1,8 +1,5 @@
 // The functions that make the nodes of graphs, and tell and change what they do. Changes of nodes
 // in executable graphs are in graph_exec.cc.
-#include <cstring>
-
-#include "client/cudart/graph.h"
 #include "client/cudart/graph_params.h"
 
 namespace slate::cudart {
@@ -14,16 +11,11 @@ cudaError_t add_node(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNo
                      std::size_t count, const Make& make) {
   return with_session([&](Session& session) -> Answer {
     if (node == nullptr) return deny(cudaErrorInvalidValue);
-    // Before the lock: it may load code.
     Maybe<Work> work = make(session);
     if (!work) return std::unexpected(work.error());
-    const std::lock_guard lock(Graphs::get().mutex);
-    const auto its = Graphs::get().find(graph);
-    if (!its) return deny(cudaErrorInvalidValue);
-    auto nodes = nodes_of(*its, before, count);
-    if (!nodes) return std::unexpected(nodes.error());
-    if (auto ok = its->check_new(*work); !ok) return ok;
-    *node = handle_of(its->add(std::move(*work), std::move(*nodes)));
+    const auto added = client::add_node(graph, handles_of(before, count), std::move(*work));
+    if (!added) return std::unexpected<Failure>(added.error());
+    *node = handle_of<cudaGraphNode_t>(*added);
     return {};
   });
 }
@@ -32,12 +24,16 @@ cudaError_t add_node(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNo
 template <typename T, typename Body>
 cudaError_t about_node(cudaGraphNode_t node, const Body& body) {
   return answer([&]() -> Answer {
-    const std::lock_guard lock(Graphs::get().mutex);
-    Node* const its = Graphs::get().find(node);
-    T* const work = its == nullptr ? nullptr : std::get_if<T>(&its->work);
-    if (work == nullptr) return deny(cudaErrorInvalidValue);
-    return body(*work);
+    const auto its = client::work_of_kind<T>(node);
+    if (!its) return std::unexpected<Failure>(its.error());
+    return body(*its);
   });
+}
+
+/// Of a node that records one, or waits for it.
+template <typename EventNode>
+cudaEvent_t event_of(const EventNode& node) {
+  return static_cast<cudaEvent_t>(pointer_to(node.event));
 }
 
 /// Gives a node other work of its kind.
@@ -46,26 +42,18 @@ cudaError_t change_node(cudaGraphNode_t node, const Make& make) {
   return with_session([&](Session& session) -> Answer {
     Maybe<Work> work = make(session);
     if (!work) return std::unexpected(work.error());
-    const std::lock_guard lock(Graphs::get().mutex);
-    Node* const its = Graphs::get().find(node);
-    if (its == nullptr) return deny(cudaErrorInvalidValue);
-    if (auto ok = take_over(session, its->work, *work); !ok) return ok;
-    its->work = std::move(*work);
-    return {};
+    const auto changed = client::change_work(
+        node, std::move(*work),
+        [&](Work& next, const Work& old) { return take_over(session, old, next); });
+    return changed ? *changed : deny(cudaErrorInvalidValue);
   });
-}
-
-template <typename T>
-Answer give(T* where, const T& value) {
-  if (where == nullptr) return deny(cudaErrorInvalidValue);
-  *where = value;
-  return {};
 }
 
 }  // namespace
 }  // namespace slate::cudart
 
 using namespace slate::cudart;
+using namespace slate::client;
 
 extern "C" {
 
@@ -82,8 +70,7 @@ cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t* node, cudaGraph_t graph,
 cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t* node, cudaGraph_t graph,
                                      const cudaGraphNode_t* before, std::size_t count, void* to,
                                      const void* from, std::size_t bytes, cudaMemcpyKind kind) {
-  const cudaMemcpy3DParms params = line_parms(to, from, bytes, kind);
-  return add_node(node, graph, before, count, maker(&params));
+  return add_node(node, graph, before, count, line_maker(to, from, bytes, kind));
 }
 cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t* node, cudaGraph_t graph,
                                    const cudaGraphNode_t* before, std::size_t count,
@@ -155,11 +142,14 @@ cudaError_t cudaGraphNodeSetParams(cudaGraphNode_t node, cudaGraphNodeParams* pa
 
 cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t node, cudaKernelNodeParams* params) {
   return about_node<KernelNode>(node, [&](const KernelNode& its) -> Answer {
+    const auto size = [](const std::array<std::uint32_t, 3>& each) {
+      return dim3(each[0], each[1], each[2]);
+    };
     cudaKernelNodeParams told{};
-    told.func = its.function;
-    told.gridDim = its.grid;
-    told.blockDim = its.block;
-    told.sharedMemBytes = static_cast<unsigned>(its.shared);
+    told.func = const_cast<void*>(its.named);
+    told.gridDim = size(its.config.grid);
+    told.blockDim = size(its.config.block);
+    told.sharedMemBytes = static_cast<unsigned>(its.config.dynamic_shared_bytes);
     told.kernelParams = const_cast<void**>(its.arguments->pointers.data());
     return give(params, told);
   });
@@ -170,8 +160,8 @@ cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node, const cudaKernelN
 cudaError_t cudaGraphMemcpyNodeGetParams(cudaGraphNode_t node, cudaMemcpy3DParms* params) {
   return about_node<CopyNode>(node, [&](const CopyNode& its) -> Answer {
     // Parts of elements have no cudaMemcpy3DParms.
-    if (its.unit == CopyUnit::kByte) return deny(cudaErrorInvalidValue);
-    return give(params, its.parms);
+    if (its.copy.unit == CopyUnit::kByte) return deny(cudaErrorInvalidValue);
+    return give(params, parms_of(its.copy));
   });
 }
 cudaError_t cudaGraphMemcpyNodeSetParams(cudaGraphNode_t node, const cudaMemcpy3DParms* params) {
@@ -179,11 +169,13 @@ cudaError_t cudaGraphMemcpyNodeSetParams(cudaGraphNode_t node, const cudaMemcpy3
 }
 cudaError_t cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t node, void* to, const void* from,
                                            std::size_t bytes, cudaMemcpyKind kind) {
-  const cudaMemcpy3DParms params = line_parms(to, from, bytes, kind);
-  return change_node(node, maker(&params));
+  return change_node(node, line_maker(to, from, bytes, kind));
 }
 cudaError_t cudaGraphMemsetNodeGetParams(cudaGraphNode_t node, cudaMemsetParams* params) {
-  return about_node<FillNode>(node, [&](const FillNode& its) { return give(params, its.params); });
+  return about_node<FillNode>(node, [&](const FillNode& its) {
+    return give(params,
+                cudaMemsetParams{its.to, its.pitch, its.value, its.element, its.width, its.height});
+  });
 }
 cudaError_t cudaGraphMemsetNodeSetParams(cudaGraphNode_t node, const cudaMemsetParams* params) {
   return change_node(node, maker(params));
@@ -198,22 +190,23 @@ cudaError_t cudaGraphHostNodeSetParams(cudaGraphNode_t node, const cudaHostNodeP
 }
 cudaError_t cudaGraphEventRecordNodeGetEvent(cudaGraphNode_t node, cudaEvent_t* event) {
   return about_node<RecordNode>(node,
-                                [&](const RecordNode& its) { return give(event, its.event); });
+                                [&](const RecordNode& its) { return give(event, event_of(its)); });
 }
 cudaError_t cudaGraphEventRecordNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event) {
   return change_node(node, event_maker<RecordNode>(event));
 }
 cudaError_t cudaGraphEventWaitNodeGetEvent(cudaGraphNode_t node, cudaEvent_t* event) {
-  return about_node<WaitNode>(node, [&](const WaitNode& its) { return give(event, its.event); });
+  return about_node<WaitNode>(node,
+                              [&](const WaitNode& its) { return give(event, event_of(its)); });
 }
 cudaError_t cudaGraphEventWaitNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event) {
   return change_node(node, event_maker<WaitNode>(event));
 }
 cudaError_t cudaGraphChildGraphNodeGetGraph(cudaGraphNode_t node, cudaGraph_t* graph) {
-  return about_node<ChildNode>(node, [&](const ChildNode& its) -> Answer {
-    if (graph == nullptr) return deny(cudaErrorInvalidValue);
-    *graph = Graphs::get().lend(its.graph);
-    return {};
+  return answer([&]() -> Answer {
+    const auto child = child_of(node);
+    if (!child) return std::unexpected<Failure>(child.error());
+    return give(graph, handle_of<cudaGraph_t>(*child));
   });
 }
 

@@ -1,12 +1,29 @@
-// From the parameters of graph nodes, as CUDA's structs have them, to what the node does: makers
-// are (Session&) -> Maybe<Work>, to be called without Graphs::mutex.
+// From the parameters of graph nodes, as CUDA runtime's structs have them, to what the node does,
+// and back. Makers are (Session&) -> Maybe<Work>, to be called without Graphs::mutex.
 #pragma once
 
-#include <cstring>
-
-#include "client/cudart/graph.h"
+#include "client/cudart/box.h"
+#include "client/cudart/graph_handles.h"
+#include "client/cudart/launch.h"
+#include "client/session/graph_shape.h"
+#include "client/session/graph_work.h"
 
 namespace slate::cudart {
+
+using client::Work;
+
+cudaGraphNodeType type_of(const Work& work);
+
+/// Has `work` take the place of a node's, which has to be of its kind.
+Answer take_over(Session& session, const Work& old, Work& work);
+
+Maybe<Work> kernel_work(Session& session, const cudaKernelNodeParams& params);
+/// Of both versions of the struct.
+template <typename Params>
+Maybe<Work> fill_work(Session& session, const Params& params) {
+  return client::fill_work(session, {params.dst, params.pitch, params.value, params.elementSize,
+                                     params.width, params.height});
+}
 
 inline auto maker(const cudaKernelNodeParams* params) {
   return [params](Session& session) -> Maybe<Work> {
@@ -17,7 +34,12 @@ inline auto maker(const cudaKernelNodeParams* params) {
 inline auto maker(const cudaMemcpy3DParms* params) {
   return [params](Session& session) -> Maybe<Work> {
     if (params == nullptr) return deny(cudaErrorInvalidValue);
-    return copy_work(session, *params);
+    return client::copy_work(session, box_copy_of(*params));
+  };
+}
+inline auto line_maker(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+  return [=](Session& session) -> Maybe<Work> {
+    return client::copy_work(session, client::line_copy(to, from, bytes, direction_of(kind)));
   };
 }
 inline auto maker(const cudaMemsetParams* params) {
@@ -29,14 +51,15 @@ inline auto maker(const cudaMemsetParams* params) {
 inline auto maker(const cudaHostNodeParams* params) {
   return [params](Session&) -> Maybe<Work> {
     if (params == nullptr || params->fn == nullptr) return deny(cudaErrorInvalidValue);
-    return HostNode{params->fn, params->userData};
+    return client::HostNode{params->fn, params->userData};
   };
 }
 template <typename EventNode>
 auto event_maker(cudaEvent_t event) {
   return [event](Session& session) -> Maybe<Work> {
-    if (auto id = event_id(session, event); !id) return std::unexpected(id.error());
-    return EventNode{event};
+    const auto id = event_id(session, event);
+    if (!id) return std::unexpected(id.error());
+    return EventNode{*id};
   };
 }
 /// Allocates, and tells the address in the params. Of both versions of the struct.
@@ -51,65 +74,27 @@ auto allocate_maker(Params* params) {
     if (params->poolProps.handleTypes != cudaMemHandleTypeNone) {
       return deny(cudaErrorNotSupported);
     }
-    auto memory = GraphMemory::make(session, params->bytesize);
-    if (!memory) return std::unexpected(memory.error());
-    params->dptr = pointer_to((*memory)->address());
-    return AllocateNode{std::move(*memory)};
+    auto work = client::allocate_work(session, params->bytesize);
+    if (!work) return std::unexpected<Failure>(work.error());
+    params->dptr = pointer_to(std::get<client::AllocateNode>(*work).memory->address());
+    return std::move(*work);
   };
 }
 inline auto free_maker(void* address) {
   return [address](Session& session) -> Maybe<Work> {
-    if (!GraphMemory::is_of_graphs(session, address_of(address))) {
-      return deny(cudaErrorInvalidValue);
-    }
-    return FreeNode{address_of(address)};
+    return client::free_work(session, address_of(address));
   };
 }
 /// A copy of the graph as it is now.
 inline auto child_maker(cudaGraph_t child) {
-  return [child](Session&) -> Maybe<Work> {
-    const std::lock_guard lock(Graphs::get().mutex);
-    const auto its = Graphs::get().find(child);
-    if (!its) return deny(cudaErrorInvalidValue);
-    if (its->has_memory_nodes()) return deny(cudaErrorNotSupported);
-    return ChildNode{its->clone(nullptr)};
-  };
+  return [child](Session&) -> Maybe<Work> { return client::child_work(child); };
 }
-
+/// Of any kind but one that allocates.
+Maybe<Work> any_work(Session& session, const cudaGraphNodeParams& params);
 inline auto any_maker(const cudaGraphNodeParams* params) {
   return [params](Session& session) -> Maybe<Work> {
     if (params == nullptr) return deny(cudaErrorInvalidValue);
-    switch (static_cast<int>(params->type)) {
-      case cudaGraphNodeTypeKernel: {
-        const cudaKernelNodeParamsV2& its = params->kernel;
-        const cudaKernelNodeParams plain{its.func,           its.gridDim,      its.blockDim,
-                                         its.sharedMemBytes, its.kernelParams, its.extra};
-        return kernel_work(session, plain);
-      }
-      case cudaGraphNodeTypeMemcpy:
-        return copy_work(session, params->memcpy.copyParams);
-      case cudaGraphNodeTypeMemset: {
-        const cudaMemsetParamsV2& its = params->memset;
-        return fill_work(session,
-                         {its.dst, its.pitch, its.value, its.elementSize, its.width, its.height});
-      }
-      case cudaGraphNodeTypeHost:
-        if (params->host.fn == nullptr) return deny(cudaErrorInvalidValue);
-        return HostNode{params->host.fn, params->host.userData};
-      case cudaGraphNodeTypeGraph:
-        return child_maker(params->graph.graph)(session);
-      case cudaGraphNodeTypeMemFree:
-        return free_maker(params->free.dptr)(session);
-      case cudaGraphNodeTypeEmpty:
-        return EmptyNode{};
-      case cudaGraphNodeTypeEventRecord:
-        return event_maker<RecordNode>(params->eventRecord.event)(session);
-      case cudaGraphNodeTypeWaitEvent:
-        return event_maker<WaitNode>(params->eventWait.event)(session);
-      default:
-        return std::unexpected<Failure>(
-            Error{ErrorCode::kNotSupported, "this type of graph node is not supported yet"});
-    }
+    return any_work(session, *params);
   };
 }
 

@@ -1,14 +1,10 @@
 // Functions of the program that a stream calls. They run on a thread of libslate's own, one at a
 // time, in stream order.
-#include "client/cudart/capture.h"
 #include "client/cudart/front.h"
 #include "client/session/error_table.h"
 
 namespace slate::cudart {
 namespace {
-
-constexpr auto kLegacy = DefaultStream::kLegacy;
-constexpr auto kPerThread = DefaultStream::kPerThread;
 
 cudaError_t launch_host(cudaStream_t stream, cudaHostFn_t function, void* data,
                         DefaultStream zero) {
@@ -16,7 +12,7 @@ cudaError_t launch_host(cudaStream_t stream, cudaHostFn_t function, void* data,
     if (function == nullptr) return deny(cudaErrorInvalidValue);
     auto id = stream_id(session, stream, zero);
     if (!id) return std::unexpected(id.error());
-    if (const auto taken = capture(session, *id, HostNode{function, data})) return *taken;
+    if (auto taken = session.captures().add(*id, client::HostNode{function, data})) return *taken;
     return session.call_on_host(*id, [=](const Result<void>& outcome) {
       if (outcome) function(data);  // CUDA does not call it either once something failed
     });
@@ -29,7 +25,7 @@ cudaError_t add_callback(cudaStream_t stream, cudaStreamCallback_t callback, voi
     if (callback == nullptr || flags != 0) return deny(cudaErrorInvalidValue);
     auto id = stream_id(session, stream, zero);
     if (!id) return std::unexpected(id.error());
-    if (is_capturing(session, *id)) return refuse_capture(session, *id);
+    if (auto refused = refuse_capture(session, *id)) return *refused;
     return session.call_on_host(*id, [=](const Result<void>& outcome) {
       const int error = outcome ? 0 : client::cuda_error_number(outcome.error().code);
       callback(stream, static_cast<cudaError_t>(error), data);

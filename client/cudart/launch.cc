@@ -3,10 +3,8 @@
 
 #include <array>
 #include <cstring>
-#include <limits>
 #include <string>
 
-#include "client/cudart/capture.h"
 #include "client/cudart/front.h"
 #include "client/cudart/occupancy.h"
 
@@ -37,24 +35,11 @@ Answer launch(Session& session, const void* symbol, const client::Function& func
   if (call.cooperative || call.cluster.x != 0) [[unlikely]] {
     if (auto ok = check_special(session, function, config); !ok) return ok;
   }
-  auto taken = capture_made(session, *stream, [&]() -> Maybe<Work> {
-    // What the narrower number of a node would hide; no device has so much.
-    if (call.shared > std::numeric_limits<unsigned>::max()) return deny(cudaErrorInvalidValue);
-    cudaKernelNodeParams params{};
-    params.func = const_cast<void*>(symbol);
-    params.gridDim = call.grid;
-    params.blockDim = call.block;
-    params.sharedMemBytes = static_cast<unsigned>(call.shared);
-    params.kernelParams = call.arguments;
-    auto work = kernel_work(session, params);
-    if (!work) return work;
-    auto& node = std::get<KernelNode>(*work);
-    node.cooperative = call.cooperative;
-    node.cluster = call.cluster;
-    return work;
-  });
-  if (taken) [[unlikely]]
-    return *taken;
+  if (session.captures().takes(*stream)) [[unlikely]] {
+    auto work = client::kernel_work(session, symbol, config, call.arguments);
+    if (!work) return std::unexpected<Failure>(work.error());
+    if (auto taken = session.captures().add(*stream, std::move(*work))) return *taken;
+  }
   return session.launch(function, config, call.arguments);
 }
 
@@ -65,7 +50,7 @@ cudaError_t launch_handle(cudaKernel_t handle, const LaunchArguments& call) {
     auto& kernel = *reinterpret_cast<client::Kernel*>(handle);
     client::Function* function = kernel.function.load(std::memory_order_acquire);
     if (function == nullptr || function->session != session.serial()) [[unlikely]] {
-      auto loaded = function_of(session, handle);
+      auto loaded = loaded_function(session, handle);
       if (!loaded) return std::unexpected(loaded.error());
       function = *loaded;
     }
@@ -76,7 +61,7 @@ cudaError_t launch_handle(cudaKernel_t handle, const LaunchArguments& call) {
 cudaError_t launch_symbol(const void* symbol, const LaunchArguments& call) {
   return with_device([&](Session& session) -> Answer {
     if (auto ok = session.earlier_error(); !ok) return std::unexpected<Failure>(ok.error());
-    auto function = function_of(session, symbol);
+    auto function = loaded_function(session, symbol);
     if (!function) return std::unexpected(function.error());
     return launch(session, symbol, **function, call);
   });

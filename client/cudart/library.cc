@@ -154,7 +154,8 @@ cudaError_t cudaGetFuncBySymbol(cudaFunction_t* function, const void* symbol) {
     if (function == nullptr) return deny(cudaErrorInvalidValue);
     auto kernel = kernel_of(symbol);
     if (!kernel) return deny(cudaErrorInvalidDeviceFunction);
-    if (auto loaded = function_of(session, symbol); !loaded) return std::unexpected(loaded.error());
+    if (auto loaded = loaded_function(session, symbol); !loaded)
+      return std::unexpected(loaded.error());
     *function = reinterpret_cast<cudaFunction_t>(*kernel);
     return {};
   });

@@ -5,15 +5,19 @@
 #include <cstring>
 #include <vector>
 
-#include "client/cudart/capture.h"
 #include "client/cudart/front.h"
-#include "client/cudart/managed_advice.h"
 
 namespace slate::cudart {
 namespace {
 
-constexpr auto kLegacy = DefaultStream::kLegacy;
-constexpr auto kPerThread = DefaultStream::kPerThread;
+using client::PageAdvice;
+using client::PagePlace;
+static_assert(static_cast<int>(PagePlace::Kind::kNone) == cudaMemLocationTypeInvalid &&
+              static_cast<int>(PagePlace::Kind::kDevice) == cudaMemLocationTypeDevice &&
+              static_cast<int>(PagePlace::Kind::kHost) == cudaMemLocationTypeHost &&
+              static_cast<int>(PagePlace::Kind::kHostNode) == cudaMemLocationTypeHostNuma &&
+              PagePlace::kHostId == cudaCpuDeviceId && PagePlace::kNoId == cudaInvalidDeviceId);
+
 constexpr std::uint64_t kPage = client::HostBlocks::kPage;
 
 bool is_managed(const client::Range& range) {
@@ -43,16 +47,16 @@ Maybe<PagePlace> place_of(const cudaMemLocation& location, bool numa) {
   switch (type) {
     case cudaMemLocationTypeDevice:
       if (location.id != 0) return deny(cudaErrorInvalidDevice);
-      return PagePlace{cudaMemLocationTypeDevice, 0};
+      return PagePlace{PagePlace::Kind::kDevice, 0};
     case cudaMemLocationTypeHost:
-      return PagePlace{cudaMemLocationTypeHost, cudaCpuDeviceId};
+      return PagePlace{PagePlace::Kind::kHost, PagePlace::kHostId};
     case cudaMemLocationTypeHostNuma:
       if (!numa || location.id < 0) return deny(cudaErrorInvalidValue);
-      return PagePlace{cudaMemLocationTypeHostNuma, location.id};
+      return PagePlace{PagePlace::Kind::kHostNode, location.id};
     case cudaMemLocationTypeHostNumaCurrent:
       // Which one that is makes no difference to memory that does not move.
       if (!numa) return deny(cudaErrorInvalidValue);
-      return PagePlace{cudaMemLocationTypeHostNuma, 0};
+      return PagePlace{PagePlace::Kind::kHostNode, 0};
     default:
       return deny(cudaErrorInvalidValue);
   }
@@ -62,10 +66,7 @@ Maybe<PagePlace> place_of(const cudaMemLocation& location, bool numa) {
 Maybe<std::uint64_t> hint_stream(Session& session, cudaStream_t stream, DefaultStream zero) {
   auto id = stream_id(session, stream, zero);
   if (!id) return id;
-  if (is_capturing(session, *id)) {
-    auto refused = refuse_capture(session, *id);
-    return std::unexpected(refused.error());
-  }
+  if (auto refused = refuse_capture(session, *id)) return std::unexpected(refused->error());
   return id;
 }
 
@@ -79,8 +80,8 @@ cudaError_t prefetch(const void* pointer, std::size_t count, const cudaMemLocati
     if (!place) return std::unexpected(place.error());
     const auto id = hint_stream(session, stream, zero);
     if (!id) return std::unexpected(id.error());
-    ManagedAdvice::get().change(session.serial(), pages->begin, pages->end,
-                                [&](PageAdvice& advice) { advice.prefetched = *place; });
+    session.managed_advice().change(pages->begin, pages->end,
+                                    [&](PageAdvice& advice) { advice.prefetched = *place; });
     return {};
   });
 }
@@ -135,8 +136,9 @@ cudaError_t run_batch(const Batch& batch, bool prefetches, cudaStream_t stream,
     const auto id = hint_stream(session, stream, zero);
     if (!id) return std::unexpected(id.error());
     for (std::size_t i = 0; prefetches && i < batch.count; ++i) {
-      ManagedAdvice::get().change(session.serial(), ranges[i].begin, ranges[i].end,
-                                  [&](PageAdvice& advice) { advice.prefetched = (*places)[i]; });
+      session.managed_advice().change(ranges[i].begin, ranges[i].end, [&](PageAdvice& advice) {
+        advice.prefetched = (*places)[i];
+      });
     }
     return {};
   });
@@ -144,7 +146,7 @@ cudaError_t run_batch(const Batch& batch, bool prefetches, cudaStream_t stream,
 
 Answer advise(Session& session, const Pages& pages, int advice, const cudaMemLocation& location) {
   const auto change = [&](const std::function<void(PageAdvice&)>& how) -> Answer {
-    ManagedAdvice::get().change(session.serial(), pages.begin, pages.end, how);
+    session.managed_advice().change(pages.begin, pages.end, how);
     return {};
   };
   switch (advice) {
@@ -164,7 +166,7 @@ Answer advise(Session& session, const Pages& pages, int advice, const cudaMemLoc
       if (!place) return std::unexpected(place.error());
       const bool set = advice == cudaMemAdviseSetAccessedBy;
       return change([&](PageAdvice& of) {
-        (place->type == cudaMemLocationTypeDevice ? of.by_device : of.by_host) = set;
+        (place->kind == PagePlace::Kind::kDevice ? of.by_device : of.by_host) = set;
       });
     }
     default:
@@ -187,7 +189,7 @@ Answer tell(const PageAdvice& advice, int attribute, void* data, std::size_t siz
   }
   // What has no device's number is told as none.
   const auto device = [](const PagePlace& place) {
-    return place.type == cudaMemLocationTypeHostNuma ? cudaInvalidDeviceId : place.id;
+    return place.kind == PagePlace::Kind::kHostNode ? cudaInvalidDeviceId : place.id;
   };
   int value = 0;
   switch (attribute) {
@@ -201,13 +203,13 @@ Answer tell(const PageAdvice& advice, int attribute, void* data, std::size_t siz
       value = device(advice.prefetched);
       break;
     case cudaMemRangeAttributePreferredLocationType:
-      value = advice.preferred.type;
+      value = static_cast<int>(advice.preferred.kind);
       break;
     case cudaMemRangeAttributePreferredLocationId:
       value = advice.preferred.id;
       break;
     case cudaMemRangeAttributeLastPrefetchLocationType:
-      value = advice.prefetched.type;
+      value = static_cast<int>(advice.prefetched.kind);
       break;
     case cudaMemRangeAttributeLastPrefetchLocationId:
       value = advice.prefetched.id;
@@ -234,7 +236,7 @@ cudaError_t attach(cudaStream_t stream, void* pointer, std::size_t length, unsig
     }
     if (flags == cudaMemAttachSingle && *id == ipc::kDefaultStream)
       return deny(cudaErrorInvalidValue);
-    if (is_capturing(session, *id)) return refuse_capture(session, *id);
+    if (auto refused = refuse_capture(session, *id)) return *refused;
     return {};  // host and device may use it at any time
   });
 }
@@ -251,7 +253,7 @@ cudaError_t cudaMallocManaged(void** address, std::size_t bytes, unsigned flags)
     if (address == nullptr || (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost)) {
       return deny(cudaErrorInvalidValue);
     }
-    if (auto ok = check_capture_allows(session); !ok) return ok;
+    if (auto ok = session.captures().check_allows(); !ok) return ok;
     if (bytes == 0) {
       *address = nullptr;
       return {};
@@ -338,8 +340,7 @@ cudaError_t cudaMemRangeGetAttributes(void** data, std::size_t* sizes,
     }
     const auto pages = pages_of(session, pointer, count);
     if (!pages) return std::unexpected(pages.error());
-    const PageAdvice advice =
-        ManagedAdvice::get().common(session.serial(), pages->begin, pages->end);
+    const PageAdvice advice = session.managed_advice().common(pages->begin, pages->end);
     for (std::size_t i = 0; i < attribute_count; ++i) {
       int number = 0;
       std::memcpy(&number, &attributes[i], sizeof(number));

@@ -1,21 +1,25 @@
 // The copy and fill functions of one and two dimensions, each also in the form for programs with
 // per-thread default streams.
-#include "client/cudart/capture.h"
-#include "client/cudart/copy.h"
+#include "client/cudart/box.h"
+#include "client/session/address_copy.h"
 
 namespace slate::cudart {
 namespace {
 
+using client::CopyCall;
+using client::FillCall;
+
 cudaError_t run_copy(const CopyCall& call, cudaStream_t stream, DefaultStream zero) {
   // Nothing to copy is no error, whatever else is wrong.
   if (call.width == 0 || call.height == 0) return cudaSuccess;
-  if (call.kind < cudaMemcpyHostToHost || call.kind > cudaMemcpyDefault) {
+  const auto kind = static_cast<int>(call.direction);
+  if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault) {
     return remember(cudaErrorInvalidMemcpyDirection);
   }
   return with_session([&](Session& session) -> Answer {
     auto id = stream_id(session, stream, zero);
     if (!id) return std::unexpected(id.error());
-    return copy(session, call, *id);
+    return client::copy_rows(session, call, *id);
   });
 }
 
@@ -23,12 +27,12 @@ cudaError_t run_fill(const FillCall& call, cudaStream_t stream, DefaultStream ze
   return with_session([&](Session& session) -> Answer {
     auto id = stream_id(session, stream, zero);
     if (!id) return std::unexpected(id.error());
-    return fill(session, call, *id);
+    return client::fill_rows(session, call, *id);
   });
 }
 
 CopyCall line(void* to, const void* from, std::size_t count, int kind) {
-  return {to, count, from, count, count, 1, kind};
+  return {to, count, from, count, count, 1, direction_of(kind)};
 }
 
 CopyCall asynchronous(CopyCall call) {
@@ -57,13 +61,10 @@ cudaError_t run_peer(int to_device, int from_device, const CopyCall& call, cudaS
   return with_session([&](Session& session) -> Answer {
     auto id = stream_id(session, stream, DefaultStream::kLegacy);
     if (!id) return std::unexpected(id.error());
-    if (is_capturing(session, *id)) return refuse_capture(session, *id);
-    return copy(session, call, *id);
+    if (auto refused = refuse_capture(session, *id)) return *refused;
+    return client::copy_rows(session, call, *id);
   });
 }
-
-constexpr auto kLegacy = DefaultStream::kLegacy;
-constexpr auto kPerThread = DefaultStream::kPerThread;
 
 }  // namespace
 }  // namespace slate::cudart
@@ -89,24 +90,28 @@ cudaError_t cudaMemcpyAsync_ptsz(void* to, const void* from, std::size_t count, 
 
 cudaError_t cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
                          std::size_t width, std::size_t height, cudaMemcpyKind kind) {
-  return run_copy_2d({to, to_pitch, from, from_pitch, width, height, kind}, nullptr, kLegacy);
+  return run_copy_2d({to, to_pitch, from, from_pitch, width, height, direction_of(kind)}, nullptr,
+                     kLegacy);
 }
 cudaError_t cudaMemcpy2D_ptds(void* to, std::size_t to_pitch, const void* from,
                               std::size_t from_pitch, std::size_t width, std::size_t height,
                               cudaMemcpyKind kind) {
-  return run_copy_2d({to, to_pitch, from, from_pitch, width, height, kind}, nullptr, kPerThread);
+  return run_copy_2d({to, to_pitch, from, from_pitch, width, height, direction_of(kind)}, nullptr,
+                     kPerThread);
 }
 cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from,
                               std::size_t from_pitch, std::size_t width, std::size_t height,
                               cudaMemcpyKind kind, cudaStream_t stream) {
-  return run_copy_2d(asynchronous({to, to_pitch, from, from_pitch, width, height, kind}), stream,
-                     kLegacy);
+  return run_copy_2d(
+      asynchronous({to, to_pitch, from, from_pitch, width, height, direction_of(kind)}), stream,
+      kLegacy);
 }
 cudaError_t cudaMemcpy2DAsync_ptsz(void* to, std::size_t to_pitch, const void* from,
                                    std::size_t from_pitch, std::size_t width, std::size_t height,
                                    cudaMemcpyKind kind, cudaStream_t stream) {
-  return run_copy_2d(asynchronous({to, to_pitch, from, from_pitch, width, height, kind}), stream,
-                     kPerThread);
+  return run_copy_2d(
+      asynchronous({to, to_pitch, from, from_pitch, width, height, direction_of(kind)}), stream,
+      kPerThread);
 }
 
 cudaError_t cudaMemcpyPeer(void* to, int to_device, const void* from, int from_device,

@@ -1,9 +1,7 @@
 // Device memory: allocation, questions about addresses.
-#include "client/cudart/capture.h"
-#include "client/cudart/copy.h"
-#include "client/cudart/graph_memory.h"
-#include "client/cudart/managed_advice.h"
-#include "client/cudart/pools.h"
+#include "client/cudart/front.h"
+#include "client/session/address_copy.h"
+#include "client/session/program_memory.h"
 
 namespace slate::cudart {
 namespace {
@@ -16,7 +14,7 @@ Answer allocate_pitched(Session& session, std::size_t width, std::size_t rows, v
                         std::size_t* pitch) {
   *address = nullptr;
   *pitch = 0;
-  if (auto ok = check_capture_allows(session); !ok) return ok;
+  if (auto ok = session.captures().check_allows(); !ok) return ok;
   if (width == 0 || rows == 0) return {};
   const std::size_t padded = (width + kPitchAlign - 1) / kPitchAlign * kPitchAlign;
   std::size_t bytes = 0;
@@ -42,7 +40,7 @@ cudaError_t cudaMalloc(void** address, std::size_t bytes) {
   if (address == nullptr) return remember(cudaErrorInvalidValue);
   return with_session([&](Session& session) -> Answer {
     *address = nullptr;
-    if (auto ok = check_capture_allows(session); !ok) return ok;
+    if (auto ok = session.captures().check_allows(); !ok) return ok;
     if (bytes == 0) return {};
     auto made = session.allocate(bytes);
     if (!made) return std::unexpected<Failure>(made.error());
@@ -74,19 +72,9 @@ cudaError_t cudaMalloc3D(cudaPitchedPtr* pointer, cudaExtent extent) {
 
 cudaError_t cudaFree(void* address) {
   return with_session([&](Session& session) -> Answer {
-    if (auto ok = check_capture_allows(session); !ok) return ok;
+    if (auto ok = session.captures().check_allows(); !ok) return ok;
     if (address == nullptr) return {};
-    Pools::get().freed(session.serial(), address_of(address));
-    auto of_graph = GraphMemory::free_by_program(session, address_of(address));
-    if (!of_graph) return std::unexpected(of_graph.error());
-    if (*of_graph) return {};
-    const auto range = session.memory().find(address_of(address));
-    auto freed = session.free(address_of(address));
-    if (!freed) return std::unexpected<Failure>(freed.error());
-    if (range && range->tag == client::kTagManaged) {
-      ManagedAdvice::get().forget(session.serial(), range->address, range->address + range->bytes);
-    }
-    return {};
+    return client::free_program_memory(session, address_of(address));
   });
 }
 
@@ -104,7 +92,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
   return with_device([&](Session& session) -> Answer {
     if (attributes == nullptr) return deny(cudaErrorInvalidValue);
     *attributes = {};
-    if (pointer != nullptr && on_device(session, pointer, 1, {1, 1})) {
+    if (pointer != nullptr && client::on_device(session, pointer, 1, {1, 1})) {
       const auto range = session.memory().find(address_of(pointer));
       const bool managed =
           range && (range->tag == client::kTagManaged || range->tag == client::kTagManagedVariable);

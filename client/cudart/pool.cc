@@ -1,13 +1,11 @@
 // The functions of the stream-ordered allocator.
-#include "client/cudart/capture.h"
 #include "client/cudart/front.h"
-#include "client/cudart/pools.h"
+#include "client/session/program_memory.h"
 
 namespace slate::cudart {
 namespace {
 
-constexpr auto kLegacy = DefaultStream::kLegacy;
-constexpr auto kPerThread = DefaultStream::kPerThread;
+using client::Pools;
 
 std::uint64_t number_of(cudaMemPool_t pool) {
   return address_of(pool);
@@ -16,65 +14,29 @@ cudaMemPool_t handle_of(std::uint64_t pool) {
   return static_cast<cudaMemPool_t>(pointer_to(pool));
 }
 
-/// The memory has its address at once, and is allocated by the launch of the graph.
-Answer capture_allocation(Session& session, std::uint64_t stream, void** address,
-                          std::size_t bytes) {
-  *address = nullptr;
-  if (bytes == 0) return {};
-  auto memory = GraphMemory::make(session, bytes);
-  if (!memory) return std::unexpected(memory.error());
-  const std::uint64_t place = (*memory)->address();
-  const auto taken = capture(session, stream, AllocateNode{std::move(*memory)});
-  if (!taken) return deny(cudaErrorIllegalState);  // ended by another thread meanwhile
-  if (*taken) *address = pointer_to(place);
-  return *taken;
-}
-
-/// Graphs free what graphs have allocated.
-Answer capture_free(Session& session, std::uint64_t stream, std::uint64_t address) {
-  if (!GraphMemory::is_of_graphs(session, address)) return deny(cudaErrorInvalidValue);
-  const auto taken = capture(session, stream, FreeNode{address});
-  return taken ? *taken : deny(cudaErrorIllegalState);  // ended by another thread meanwhile
-}
-
 /// Allocates from `pool`, or from the device's current one.
 cudaError_t allocate(void** address, std::size_t bytes, const cudaMemPool_t* pool,
                      cudaStream_t stream, DefaultStream zero) {
   return with_session([&](Session& session) -> Answer {
     if (address == nullptr) return deny(cudaErrorInvalidValue);
-    auto id = stream_id(session, stream, zero);
+    const auto id = stream_id(session, stream, zero);
     if (!id) return std::unexpected(id.error());
-    if (is_capturing(session, *id)) return capture_allocation(session, *id, address, bytes);
-    Pools& pools = Pools::get();
-    const std::uint64_t from =
-        pool != nullptr ? number_of(*pool) : pools.current_pool(session.serial());
-    const auto taken = pools.take(session.serial(), from, bytes);
-    if (taken == Pools::Take::kNoPool) return deny(cudaErrorInvalidValue);
-    *address = nullptr;
-    if (taken == Pools::Take::kFull) return deny(cudaErrorMemoryAllocation);
-    if (bytes == 0) return {};
-    auto made = session.allocate(bytes);
-    if (!made) {
-      pools.give_back(session.serial(), from, bytes);
-      return std::unexpected<Failure>(made.error());
+    const auto from = pool == nullptr ? std::nullopt : std::optional(number_of(*pool));
+    const auto made = client::allocate_in_order(session, bytes, from, *id);
+    if (!made && made.error().why == client::Refusal::kInvalidHandle) {
+      return deny(cudaErrorInvalidValue);
     }
-    pools.allocated(session.serial(), from, *made, bytes);
-    *address = pointer_to(*made);
+    *address = pointer_to(made.value_or(0));
+    if (!made) return std::unexpected<Failure>(made.error());
     return {};
   });
 }
 
 cudaError_t release(void* address, cudaStream_t stream, DefaultStream zero) {
   return with_session([&](Session& session) -> Answer {
-    auto id = stream_id(session, stream, zero);
+    const auto id = stream_id(session, stream, zero);
     if (!id) return std::unexpected(id.error());
-    if (address == nullptr) return {};
-    if (is_capturing(session, *id)) return capture_free(session, *id, address_of(address));
-    auto of_graph = GraphMemory::free_by_program(session, address_of(address));
-    if (!of_graph) return std::unexpected(of_graph.error());
-    if (*of_graph) return {};
-    Pools::get().freed(session.serial(), address_of(address));
-    return session.free(address_of(address));
+    return client::free_in_order(session, address_of(address), *id);
   });
 }
 
@@ -82,8 +44,8 @@ template <typename Body>
 cudaError_t about_pool(cudaMemPool_t pool, const Body& body) {
   return with_session([&](Session& session) -> Answer {
     Answer outcome;
-    const bool known = Pools::get().with(session.serial(), number_of(pool),
-                                         [&](Pools::Pool& its) { outcome = body(its); });
+    const bool known =
+        session.pools().with(number_of(pool), [&](Pools::Pool& its) { outcome = body(its); });
     if (!known) return deny(cudaErrorInvalidValue);
     return outcome;
   });
@@ -147,22 +109,22 @@ cudaError_t tell_pool(cudaMemPool_t* pool, int device, const Which& which) {
   return with_session([&](Session& session) -> Answer {
     if (pool == nullptr) return deny(cudaErrorInvalidValue);
     if (device != 0) return deny(cudaErrorInvalidDevice);
-    *pool = handle_of(which(session.serial()));
+    *pool = handle_of(which(session.pools()));
     return {};
   });
 }
 
-std::uint64_t default_of(std::uint64_t session) {
-  return Pools::get().default_pool(session);
+std::uint64_t default_of(client::Pools& pools) {
+  return pools.default_pool();
 }
-std::uint64_t current_of(std::uint64_t session) {
-  return Pools::get().current_pool(session);
+std::uint64_t current_of(client::Pools& pools) {
+  return pools.current_pool();
 }
 
 cudaError_t set_pool(int device, cudaMemPool_t pool) {
   return with_session([&](Session& session) -> Answer {
     if (device != 0) return deny(cudaErrorInvalidDevice);
-    if (!Pools::get().set_current(session.serial(), number_of(pool))) {
+    if (!session.pools().set_current(number_of(pool))) {
       return deny(cudaErrorInvalidValue);
     }
     return {};
@@ -180,6 +142,7 @@ int device_of(const cudaMemLocation* location, cudaMemAllocationType type) {
 
 using namespace slate::cudart;
 using namespace slate;
+using slate::client::Pools;
 
 extern "C" {
 
@@ -241,14 +204,14 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* prope
       return std::unexpected<Failure>(
           Error{ErrorCode::kNotSupported, "memory pools cannot be shared between processes yet"});
     }
-    *pool = handle_of(Pools::get().create(session.serial(), properties->maxSize));
+    *pool = handle_of(session.pools().create(properties->maxSize));
     return {};
   });
 }
 
 cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
   return with_session([&](Session& session) -> Answer {
-    if (!Pools::get().destroy(session.serial(), number_of(pool))) {
+    if (!session.pools().destroy(number_of(pool))) {
       return deny(cudaErrorInvalidValue);
     }
     return {};

@@ -1,9 +1,7 @@
 // Streams and waiting.
 #include <algorithm>
 
-#include "client/cudart/capture.h"
 #include "client/cudart/front.h"
-#include "client/cudart/stream_attribute.h"
 
 namespace slate::cudart {
 namespace {
@@ -14,9 +12,6 @@ using ipc::TargetKind;
 constexpr int kLeastPriority = 0;
 constexpr int kGreatestPriority = -5;
 
-constexpr auto kLegacy = DefaultStream::kLegacy;
-constexpr auto kPerThread = DefaultStream::kPerThread;
-
 /// Runs `body` with the id and the entry of a stream (of the default streams, a plain one).
 template <typename Body>
 cudaError_t about_stream(cudaStream_t stream, DefaultStream zero, const Body& body) {
@@ -26,13 +21,6 @@ cudaError_t about_stream(cudaStream_t stream, DefaultStream zero, const Body& bo
     const auto entry = session.streams().find(*id);
     return body(session, *id, entry.value_or(client::HandleTable::Entry{}));
   });
-}
-
-template <typename T>
-Answer give(T* where, T value) {
-  if (where == nullptr) return deny(cudaErrorInvalidValue);
-  *where = value;
-  return {};
 }
 
 cudaError_t create(cudaStream_t* stream, unsigned flags, int priority) {
@@ -56,16 +44,16 @@ cudaError_t create(cudaStream_t* stream, unsigned flags, int priority) {
 
 cudaError_t synchronize(cudaStream_t stream, DefaultStream zero) {
   return about_stream(stream, zero, [&](Session& session, std::uint64_t id, auto) -> Answer {
-    if (is_capturing(session, id)) return refuse_capture(session, id);
+    if (auto refused = refuse_capture(session, id)) return *refused;
     auto outcome = session.synchronize(TargetKind::kStream, id);
-    write_printed(session);
+    session.write_printed();
     return outcome;
   });
 }
 
 cudaError_t query(cudaStream_t stream, DefaultStream zero) {
   return about_stream(stream, zero, [&](Session& session, std::uint64_t id, auto) -> Answer {
-    if (is_capturing(session, id)) return refuse_capture(session, id);
+    if (auto refused = refuse_capture(session, id)) return *refused;
     auto finished = session.finished(TargetKind::kStream, id);
     if (!finished) return std::unexpected<Failure>(finished.error());
     if (!*finished) return deny(cudaErrorNotReady);
@@ -80,10 +68,10 @@ cudaError_t wait_event(cudaStream_t stream, cudaEvent_t event, unsigned flags, D
     if (!waited) return std::unexpected(waited.error());
     // A wait for the event as it will be when the graph runs, whoever records it.
     if (flags != 0) {
-      const auto taken = capture(session, id, WaitNode{event});
-      return taken ? *taken : deny(cudaErrorIllegalState);
+      const auto taken = session.captures().add(id, client::WaitNode{*waited});
+      return taken ? Answer(*taken) : deny(cudaErrorIllegalState);
     }
-    if (auto taken = capture_wait(session, id, event)) return *taken;
+    if (auto taken = session.captures().wait(id, *waited)) return *taken;
     return session.wait(id, *waited);
   });
 }
@@ -113,18 +101,10 @@ cudaError_t get_id(cudaStream_t stream, unsigned long long* number, DefaultStrea
 }
 
 }  // namespace
-
-Answer destroy_stream(Session& session, std::uint64_t stream) {
-  auto destroyed = session.destroy_stream(stream);
-  if (!destroyed) return std::unexpected<Failure>(destroyed.error());
-  end_captures_of(session, stream);
-  forget_attributes(stream);
-  return {};
-}
-
 }  // namespace slate::cudart
 
 using namespace slate::cudart;
+using namespace slate;
 
 extern "C" {
 
@@ -139,8 +119,9 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, i
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  return with_session(
-      [&](Session& session) -> Answer { return destroy_stream(session, address_of(stream)); });
+  return with_session([&](Session& session) -> Answer {
+    return client::destroy_program_stream(session, address_of(stream));
+  });
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
@@ -197,9 +178,9 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 
 cudaError_t cudaDeviceSynchronize() {
   return with_session([&](Session& session) -> Answer {
-    if (auto ok = check_capture_allows(session); !ok) return ok;
+    if (auto ok = session.captures().check_allows(); !ok) return ok;
     auto outcome = session.synchronize(TargetKind::kSession, 0);
-    write_printed(session);
+    session.write_printed();
     return outcome;
   });
 }

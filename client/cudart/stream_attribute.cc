@@ -1,43 +1,15 @@
 // Attributes of streams. They are hints to a GPU's caches and memory, or say how a thread is to
 // wait: kept and told, and without effect here.
-#include "client/cudart/stream_attribute.h"
-
+#include <bit>
 #include <cstring>
-#include <map>
-#include <mutex>
 
 #include "client/cudart/front.h"
 
 namespace slate::cudart {
 namespace {
 
-constexpr auto kLegacy = DefaultStream::kLegacy;
-constexpr auto kPerThread = DefaultStream::kPerThread;
-
-/// What was set, by attribute.
-using Values = std::map<int, cudaStreamAttrValue>;
-
-/// The same by stream, of the present session.
-struct Kept {
-  std::mutex& mutex = Process::get().mutex_of(Process::Table::kStreamAttributes);
-  std::uint64_t session = 0;
-  std::map<std::uint64_t, Values> values;
-
-  void use(const Session& present) {
-    if (session == present.serial()) return;
-    values.clear();
-    session = present.serial();
-  }
-  Values of(std::uint64_t stream) const {
-    const auto at = values.find(stream);
-    return at == values.end() ? Values{} : at->second;
-  }
-};
-
-Kept& kept() {
-  static Kept* const instance = new Kept;
-  return *instance;
-}
+using Value = client::StreamAttributes::Value;
+static_assert(sizeof(Value) == sizeof(cudaStreamAttrValue));
 
 bool is_kept(int attribute) {
   return attribute == cudaLaunchAttributeAccessPolicyWindow ||
@@ -60,31 +32,21 @@ cudaStreamAttrValue initial(int attribute) {
   return value;
 }
 
-template <typename Body>
-cudaError_t about(cudaStream_t stream, DefaultStream zero, const Body& body) {
-  return with_session([&](Session& session) -> Answer {
-    auto id = stream_id(session, stream, zero);
-    if (!id) return std::unexpected(id.error());
-    const std::lock_guard lock(kept().mutex);
-    kept().use(session);
-    return body(session, *id);
-  });
-}
-
 cudaError_t get(cudaStream_t stream, cudaStreamAttrID attribute, cudaStreamAttrValue* value,
                 DefaultStream zero) {
   const int number = attribute;
-  return about(stream, zero, [&](Session& session, std::uint64_t id) -> Answer {
+  return with_session([&](Session& session) -> Answer {
+    const auto id = stream_id(session, stream, zero);
+    if (!id) return std::unexpected(id.error());
     if (value == nullptr) return deny(cudaErrorInvalidValue);
     if (number == cudaLaunchAttributePriority) {
-      const auto entry = session.streams().find(id);
+      const auto entry = session.streams().find(*id);
       value->priority = entry ? entry->priority : 0;
       return {};
     }
     if (!is_kept(number)) return deny(cudaErrorInvalidValue);
-    const Values values = kept().of(id);
-    const auto at = values.find(number);
-    *value = at == values.end() ? initial(number) : at->second;
+    const auto kept = session.stream_attributes().find(*id, number);
+    *value = kept ? std::bit_cast<cudaStreamAttrValue>(*kept) : initial(number);
     return {};
   });
 }
@@ -92,37 +54,31 @@ cudaError_t get(cudaStream_t stream, cudaStreamAttrID attribute, cudaStreamAttrV
 cudaError_t set(cudaStream_t stream, cudaStreamAttrID attribute, const cudaStreamAttrValue* value,
                 DefaultStream zero) {
   const int number = attribute;
-  return about(stream, zero, [&](Session&, std::uint64_t id) -> Answer {
+  return with_session([&](Session& session) -> Answer {
+    const auto id = stream_id(session, stream, zero);
+    if (!id) return std::unexpected(id.error());
     if (number == cudaLaunchAttributePriority) {
       return std::unexpected<Failure>(
           Error{ErrorCode::kNotSupported, "a stream's priority cannot be changed yet"});
     }
     if (value == nullptr || !is_kept(number)) return deny(cudaErrorInvalidValue);
-    kept().values[id][number] = *value;
+    session.stream_attributes().set(*id, number, std::bit_cast<Value>(*value));
     return {};
   });
 }
 
 cudaError_t copy_all(cudaStream_t to, cudaStream_t from, DefaultStream zero) {
   return with_session([&](Session& session) -> Answer {
-    auto target = stream_id(session, to, zero);
+    const auto target = stream_id(session, to, zero);
     if (!target) return std::unexpected(target.error());
-    auto source = stream_id(session, from, zero);
+    const auto source = stream_id(session, from, zero);
     if (!source) return std::unexpected(source.error());
-    const std::lock_guard lock(kept().mutex);
-    kept().use(session);
-    kept().values[*target] = kept().of(*source);
+    session.stream_attributes().copy(*target, *source);
     return {};
   });
 }
 
 }  // namespace
-
-void forget_attributes(std::uint64_t stream) {
-  const std::lock_guard lock(kept().mutex);
-  kept().values.erase(stream);
-}
-
 }  // namespace slate::cudart
 
 using namespace slate::cudart;

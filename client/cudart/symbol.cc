@@ -1,5 +1,6 @@
 // Variables of the program's device code, named by their shadow on the host.
-#include "client/cudart/copy.h"
+#include "client/cudart/box.h"
+#include "client/session/address_copy.h"
 
 namespace slate::cudart {
 namespace {
@@ -47,9 +48,10 @@ cudaError_t copy_to_symbol(const SymbolCopy& call, const void* from, cudaStream_
     if (!target) return std::unexpected(target.error());
     auto id = stream_id(session, stream, zero);
     if (!id) return std::unexpected(id.error());
-    return copy(
-        session,
-        {*target, call.count, from, call.count, call.count, 1, call.kind, call.asynchronous}, *id);
+    return client::copy_rows(session,
+                             {*target, call.count, from, call.count, call.count, 1,
+                              direction_of(call.kind), call.asynchronous},
+                             *id);
   });
 }
 
@@ -60,14 +62,12 @@ cudaError_t copy_from_symbol(void* to, const SymbolCopy& call, cudaStream_t stre
     if (!source) return std::unexpected(source.error());
     auto id = stream_id(session, stream, zero);
     if (!id) return std::unexpected(id.error());
-    return copy(session,
-                {to, call.count, *source, call.count, call.count, 1, call.kind, call.asynchronous},
-                *id);
+    return client::copy_rows(session,
+                             {to, call.count, *source, call.count, call.count, 1,
+                              direction_of(call.kind), call.asynchronous},
+                             *id);
   });
 }
-
-constexpr auto kLegacy = DefaultStream::kLegacy;
-constexpr auto kPerThread = DefaultStream::kPerThread;
 
 }  // namespace
 }  // namespace slate::cudart

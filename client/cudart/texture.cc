@@ -21,7 +21,7 @@ struct SurfaceRecord {
 };
 
 /// What was made by number, of the present session. Thread-safe, never destroyed.
-template <typename Record, Process::Table table>
+template <typename Record>
 class Records {
  public:
   static Records& get() {
@@ -48,11 +48,11 @@ class Records {
   }
 
  private:
-  std::mutex& mutex_ = Process::get().mutex_of(table);
+  std::mutex& mutex_ = Process::get().tables_mutex();
   std::unordered_map<std::uint64_t, Record> records_;
 };
-using Textures = Records<TextureRecord, Process::Table::kTextures>;
-using Surfaces = Records<SurfaceRecord, Process::Table::kSurfaces>;
+using Textures = Records<TextureRecord>;
+using Surfaces = Records<SurfaceRecord>;
 
 /// The resource, and its elements.
 Maybe<TextureResource> resource_of(Session& session, const cudaResourceDesc& description) {
@@ -160,13 +160,6 @@ Maybe<TextureSpec> spec_of(Session& session, const TextureRecord& record) {
   return spec;
 }
 
-template <typename T>
-Answer tell(T* where, const T& value) {
-  if (where == nullptr) return deny(cudaErrorInvalidValue);
-  *where = value;
-  return {};
-}
-
 /// Calls `body` with the record of a texture.
 template <typename Body>
 cudaError_t about_texture(cudaTextureObject_t texture, const Body& body) {
@@ -212,17 +205,17 @@ cudaError_t cudaDestroyTextureObject(cudaTextureObject_t texture) {
 cudaError_t cudaGetTextureObjectResourceDesc(cudaResourceDesc* resource,
                                              cudaTextureObject_t texture) {
   return about_texture(
-      texture, [&](const TextureRecord& record) { return tell(resource, record.resource); });
+      texture, [&](const TextureRecord& record) { return give(resource, record.resource); });
 }
 cudaError_t cudaGetTextureObjectTextureDesc(cudaTextureDesc* description,
                                             cudaTextureObject_t texture) {
   return about_texture(
-      texture, [&](const TextureRecord& record) { return tell(description, record.texture); });
+      texture, [&](const TextureRecord& record) { return give(description, record.texture); });
 }
 cudaError_t cudaGetTextureObjectResourceViewDesc(cudaResourceViewDesc* view,
                                                  cudaTextureObject_t texture) {
   return about_texture(texture, [&](const TextureRecord& record) {
-    return tell(view, record.view.value_or(cudaResourceViewDesc{}));
+    return give(view, record.view.value_or(cudaResourceViewDesc{}));
   });
 }
 
@@ -253,7 +246,7 @@ cudaError_t cudaGetSurfaceObjectResourceDesc(cudaResourceDesc* resource,
   return with_session([&](Session& session) -> Answer {
     const auto record = Surfaces::get().find(session, surface);
     if (!record) return deny(cudaErrorInvalidValue);
-    return tell(resource, record->resource);
+    return give(resource, record->resource);
   });
 }
 

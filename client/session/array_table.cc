@@ -14,6 +14,16 @@ std::optional<ArrayTable::Entry> ArrayTable::find(std::uint64_t id) const {
   return found->second;
 }
 
+std::optional<ArrayTable::Entry> ArrayTable::find_flat(std::uint64_t id) const {
+  const auto entry = find(id);
+  return entry && (entry->spec.levels == 0 || entry->is_level) ? entry : std::nullopt;
+}
+
+std::optional<ArrayTable::Entry> ArrayTable::find_mipmapped(std::uint64_t id) const {
+  const auto entry = find(id);
+  return entry && entry->spec.levels > 0 && !entry->is_level ? entry : std::nullopt;
+}
+
 std::uint64_t ArrayTable::level(std::uint64_t id, std::uint32_t level) {
   const std::lock_guard lock(mutex_);
   const auto found = entries_.find(id);

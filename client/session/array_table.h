@@ -35,6 +35,10 @@ class ArrayTable {
   std::uint64_t next_id() { return (counter_.fetch_add(1) + 1) << HandleTable::kSlotBits; }
   void add(std::uint64_t id, const ArraySpec& spec);
   std::optional<Entry> find(std::uint64_t id) const;
+  /// The same of an array that is not mipmapped, or of a level of one.
+  std::optional<Entry> find_flat(std::uint64_t id) const;
+  /// The same of a whole mipmapped array.
+  std::optional<Entry> find_mipmapped(std::uint64_t id) const;
   /// The id of a level; 0 when `id` is no mipmapped array, or has no such level.
   std::uint64_t level(std::uint64_t id, std::uint32_t level);
   /// False when there is no array, as made by add(), with this id.

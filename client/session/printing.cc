@@ -2,6 +2,8 @@
 // address of a ring in host memory that both sides reach.
 #include "injector/link/printing.h"
 
+#include <cstdio>
+
 #include "client/session/session.h"
 #include "client/session/session_calls.h"
 
@@ -35,6 +37,12 @@ std::vector<Printed> Session::take_printed() {
   if (!printing_.exists.load(std::memory_order_acquire)) return {};
   const std::lock_guard lock(printing_.mutex);
   return printing_.ring->take();
+}
+
+void Session::write_printed() {
+  for (const Printed& each : take_printed()) {
+    std::fwrite(each.text.data(), 1, each.text.size(), each.is_error ? stderr : stdout);
+  }
 }
 
 std::uint64_t Session::print_fifo_bytes() {

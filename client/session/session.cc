@@ -1,5 +1,6 @@
 #include "client/session/session.h"
 
+#include "client/session/captures.h"
 #include "client/session/say.h"
 #include "client/session/session_calls.h"
 #include "client/session/wishes.h"
@@ -43,7 +44,9 @@ Session::Session(std::unique_ptr<ipc::ClientChannel> channel, std::uint64_t seri
                   }}),
       managed_guard_({[this](std::uint64_t mark) { return progress_.reached(mark).value_or(true); },
                       [this] { return !channel_->check(); },
-                      [this] { return host_functions_.is_own_thread(); }}) {
+                      [this] { return host_functions_.is_own_thread(); }}),
+      captures_(std::make_unique<Captures>(streams_)),
+      pools_(serial) {
   channel_->on_end(say_end);
 }
 

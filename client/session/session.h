@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,13 +26,18 @@
 #include "client/session/host_blocks.h"
 #include "client/session/host_functions.h"
 #include "client/session/host_pool.h"
+#include "client/session/managed_advice.h"
 #include "client/session/managed_guard.h"
 #include "client/session/managed_memory.h"
+#include "client/session/pools.h"
 #include "client/session/print_ring.h"
 #include "client/session/progress.h"
+#include "client/session/stream_attributes.h"
 #include "ipc/channel.h"
 
 namespace slate::client {
+
+class Captures;
 
 /// Tags of the ranges in Session::memory().
 inline constexpr std::uint32_t kTagMemory = 1;           // of allocate()
@@ -137,6 +143,9 @@ class Session {
   Result<void> report_unsupported(std::string_view function);
   /// What kernels have printed since the last call.
   std::vector<Printed> take_printed();
+  /// Writes that to stdout, and their failed assertions to stderr. Every call that waits for the
+  /// device does this.
+  void write_printed();
   /// How much of that is kept until it is taken (cudaLimitPrintfFifoSize). Another size is
   /// kInvalidValue once a kernel has printed.
   std::uint64_t print_fifo_bytes();
@@ -189,6 +198,8 @@ class Session {
 
   // What this user's sessions share, by handles that travel between the programs.
   Result<ipc::ShareHandle> export_memory(std::uint64_t address);
+  /// True for a handle that export_memory() gave.
+  bool has_exported(const ipc::ShareHandle& handle) const;
   /// The allocation as a whole, and how often it is open here. Opened again it is counted.
   Result<ipc::ImportReply> import_memory(const ipc::ShareHandle& handle);
   /// kInvalidValue when nothing imported begins at `address`.
@@ -242,6 +253,12 @@ class Session {
                         std::uint64_t stream);
   Result<void> copy_box(const HostPlanes& to, const ArrayPlace& from, Box box,
                         std::uint64_t stream);
+
+  // --- What the core keeps of the program's view of it
+  Captures& captures() { return *captures_; }
+  StreamAttributes& stream_attributes() { return stream_attributes_; }
+  Pools& pools() { return pools_; }
+  ManagedAdvice& managed_advice() { return managed_advice_; }
 
   // --- Streams and events
   // --------------------------------------------------------------------------------
@@ -397,13 +414,18 @@ class Session {
   HostFunctions host_functions_{*this};
   HostBlocks host_blocks_;
   HostPool host_pool_;
-  std::mutex imports_mutex_;  // so that memory_ tells of imports what the last answer did
+  mutable std::mutex imports_mutex_;  // so that memory_ tells of imports what the last answer did
+  std::set<std::string> exported_;    // handles; guarded by imports_mutex_
   Printing printing_;
   KernelHeap kernel_heap_;
   ManagedMemory managed_{
       [this](std::uint64_t bytes) { return get_managed_block(bytes); },
       [this](std::uint64_t address) { return give_back_managed_block(address); }};
   ManagedGuard managed_guard_;
+  std::unique_ptr<Captures> captures_;
+  StreamAttributes stream_attributes_;
+  Pools pools_;
+  ManagedAdvice managed_advice_;
 };
 
 /// kInvalidValue or kOutOfResources for what CUDA refuses at the launch call itself.

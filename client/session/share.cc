@@ -6,12 +6,27 @@ namespace slate::client {
 
 using ipc::CommandType;
 
+namespace {
+
+std::string text_of(const ipc::ShareHandle& handle) {
+  return {reinterpret_cast<const char*>(handle.bytes), sizeof(handle.bytes)};
+}
+
+}  // namespace
+
 Result<ipc::ShareHandle> Session::export_memory(std::uint64_t address) {
   shares_memory_.store(true);
   if (auto ok = settle_taken(); !ok) return std::unexpected(ok.error());
   auto reply = call<ipc::ShareReply>(CommandType::kMemoryExport, ipc::MemoryFree{address});
   if (!reply) return std::unexpected(reply.error());
+  const std::lock_guard lock(imports_mutex_);
+  exported_.insert(text_of(reply->handle));
   return reply->handle;
+}
+
+bool Session::has_exported(const ipc::ShareHandle& handle) const {
+  const std::lock_guard lock(imports_mutex_);
+  return exported_.contains(text_of(handle));
 }
 
 Result<ipc::ImportReply> Session::import_memory(const ipc::ShareHandle& handle) {

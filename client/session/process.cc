@@ -1,4 +1,4 @@
-#include "client/cudart/process.h"
+#include "client/session/process.h"
 
 #include <pthread.h>
 
@@ -6,12 +6,12 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
-#include "client/cudart/front.h"
 #include "client/session/say.h"
 #include "ipc/rendezvous.h"
 
-namespace slate::cudart {
+namespace slate::client {
 namespace {
 
 std::chrono::milliseconds connect_timeout() {
@@ -21,7 +21,7 @@ std::chrono::milliseconds connect_timeout() {
     const char* end = text + std::strlen(text);
     const auto parsed = std::from_chars(text, end, value);
     if (parsed.ec != std::errc() || parsed.ptr != end || value < 0) {
-      client::say_once("SLATE_CONNECT_TIMEOUT_MS is not a number of milliseconds and is ignored");
+      say_once("SLATE_CONNECT_TIMEOUT_MS is not a number of milliseconds and is ignored");
       value = kDefaultMs;
     }
   }
@@ -29,9 +29,9 @@ std::chrono::milliseconds connect_timeout() {
 }
 
 void print_at_exit() {
-  client::Session* session = Process::get().current();
+  Session* session = Process::get().current();
   if (session == nullptr) return;
-  write_printed(*session);
+  session->write_printed();
   (void)session->check();  // says what no call has asked for
 }
 
@@ -47,12 +47,11 @@ Process::Process() {
                    &Process::after_fork_in_child);
 }
 
-Result<client::Session*> Process::connect() {
+Result<Session*> Process::connect() {
   std::lock_guard lock(mutex_);
-  if (client::Session* known = session_.load(std::memory_order_acquire)) return known;
+  if (Session* known = session_.load(std::memory_order_acquire)) return known;
   if (refusal_) return std::unexpected(*refusal_);
-  auto made =
-      client::Session::open(ipc::runtime_directory(), connect_timeout(), sessions_made_ + 1);
+  auto made = Session::open(ipc::runtime_directory(), connect_timeout(), sessions_made_ + 1);
   if (!made) {
     refusal_ = made.error();
     // Whatever kept us from a session, to the program CUDA did not initialise.
@@ -66,6 +65,8 @@ Result<client::Session*> Process::connect() {
 }
 
 void Process::reset() {
+  // Destroyed without the lock: its captures' graphs have locks that fork() takes before ours.
+  std::unique_ptr<Session> ended_earlier;
   std::lock_guard lock(mutex_);
   refusal_.reset();
   if (!owned_) return;
@@ -74,20 +75,20 @@ void Process::reset() {
   owned_->abandon();
   owned_->host_blocks().make_private();
   pinned_.erase_all(kTagRegistered);
-  ended_ = std::move(owned_);
+  ended_earlier = std::exchange(ended_, std::move(owned_));
 }
 
 void Process::before_fork() {
   get().mutex_.lock();
   get().code_.lock_for_fork();
   get().pinned_.lock_for_fork();
-  for (std::mutex& table : get().tables_) table.lock();
+  get().tables_mutex_.lock();
   if (get().owned_) get().owned_->host_blocks().lock_for_fork();
 }
 
 void Process::after_fork_in_parent() {
   if (get().owned_) get().owned_->host_blocks().unlock_in_parent();
-  for (std::mutex& table : get().tables_) table.unlock();
+  get().tables_mutex_.unlock();
   get().pinned_.unlock_after_fork(false);
   get().code_.unlock_after_fork(false);
   get().mutex_.unlock();
@@ -100,9 +101,9 @@ void Process::after_fork_in_child() {
     process.owned_->host_blocks().make_private_in_child();
     process.owned_->abandon_in_child();
     // Not destroyed: a thread that does not exist here may have held its locks.
-    [[maybe_unused]] const client::Session* left = process.owned_.release();
+    [[maybe_unused]] const Session* left = process.owned_.release();
   }
-  for (std::mutex& table : process.tables_) table.unlock();
+  process.tables_mutex_.unlock();
   process.pinned_.unlock_after_fork(true);
   // That memory is the child's own now, as make_private_in_child() left it.
   process.pinned_.erase_all(kTagRegistered);
@@ -113,4 +114,23 @@ void Process::after_fork_in_child() {
   process.mutex_.unlock();
 }
 
-}  // namespace slate::cudart
+Allowed<Kernel*> kernel_of(const void* function) {
+  if (function == nullptr) return refuse(Refusal::kInvalidFunction);
+  Kernel* kernel = Process::get().code().find_kernel(function);
+  if (kernel == nullptr) return refuse(Refusal::kInvalidHandle);
+  return kernel;
+}
+
+Allowed<Function*> function_of(Session& session, const void* function) {
+  const auto kernel = kernel_of(function);
+  if (!kernel) return std::unexpected(kernel.error());
+  auto loaded = Process::get().code().function(session, **kernel);
+  if (loaded) return *loaded;
+  if (loaded.error().code == ErrorCode::kSymbolNotFound) {
+    say_once(loaded.error().message);
+    return refuse(Refusal::kInvalidFunction);
+  }
+  return std::unexpected<Refused>(std::move(loaded.error()));
+}
+
+}  // namespace slate::client

@@ -1,20 +1,9 @@
-#include "client/cudart/managed_advice.h"
+#include "client/session/managed_advice.h"
 
 #include <algorithm>
 #include <iterator>
 
-namespace slate::cudart {
-
-ManagedAdvice& ManagedAdvice::get() {
-  static ManagedAdvice* const instance = new ManagedAdvice;
-  return *instance;
-}
-
-void ManagedAdvice::use(std::uint64_t session) {
-  if (session_ == session) return;
-  parts_.clear();
-  session_ = session;
-}
+namespace slate::client {
 
 /// No part reaches over `at` afterwards.
 void ManagedAdvice::cut(std::uint64_t at) {
@@ -26,10 +15,9 @@ void ManagedAdvice::cut(std::uint64_t at) {
   before->second.end = at;
 }
 
-void ManagedAdvice::change(std::uint64_t session, std::uint64_t begin, std::uint64_t end,
+void ManagedAdvice::change(std::uint64_t begin, std::uint64_t end,
                            const std::function<void(PageAdvice&)>& change) {
   const std::lock_guard lock(mutex_);
-  use(session);
   cut(begin);
   cut(end);
   for (std::uint64_t at = begin; at < end;) {
@@ -45,17 +33,15 @@ void ManagedAdvice::change(std::uint64_t session, std::uint64_t begin, std::uint
   }
 }
 
-void ManagedAdvice::forget(std::uint64_t session, std::uint64_t begin, std::uint64_t end) {
+void ManagedAdvice::forget(std::uint64_t begin, std::uint64_t end) {
   const std::lock_guard lock(mutex_);
-  use(session);
   cut(begin);
   cut(end);
   parts_.erase(parts_.lower_bound(begin), parts_.lower_bound(end));
 }
 
-PageAdvice ManagedAdvice::common(std::uint64_t session, std::uint64_t begin, std::uint64_t end) {
+PageAdvice ManagedAdvice::common(std::uint64_t begin, std::uint64_t end) {
   const std::lock_guard lock(mutex_);
-  use(session);
   cut(begin);
   cut(end);
   auto part = parts_.lower_bound(begin);
@@ -76,4 +62,4 @@ PageAdvice ManagedAdvice::common(std::uint64_t session, std::uint64_t begin, std
   return all;
 }
 
-}  // namespace slate::cudart
+}  // namespace slate::client

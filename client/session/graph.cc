@@ -1,21 +1,11 @@
-#include "client/cudart/graph.h"
+#include "client/session/graph.h"
 
 #include <pthread.h>
 
 #include <algorithm>
 #include <set>
 
-namespace slate::cudart {
-
-cudaGraphNodeType type_of(const Work& work) {
-  static constexpr cudaGraphNodeType kTypes[] = {
-      cudaGraphNodeTypeEmpty,     cudaGraphNodeTypeKernel, cudaGraphNodeTypeMemcpy,
-      cudaGraphNodeTypeMemset,    cudaGraphNodeTypeHost,   cudaGraphNodeTypeEventRecord,
-      cudaGraphNodeTypeWaitEvent, cudaGraphNodeTypeGraph,  cudaGraphNodeTypeMemAlloc,
-      cudaGraphNodeTypeMemFree};
-  static_assert(std::size(kTypes) == std::variant_size_v<Work>);
-  return kTypes[work.index()];
-}
+namespace slate::client {
 
 Graph::~Graph() {
   Graphs::get().graph_dies(this);
@@ -40,12 +30,12 @@ bool Graph::has_memory_nodes() const {
   });
 }
 
-Answer Graph::check_new(const Work& work) const {
+Allowed<void> Graph::check_new(const Work& work) const {
   const auto* const free = std::get_if<FreeNode>(&work);
   if (free == nullptr) return {};
   for (const auto& node : nodes_) {
     const auto* const other = std::get_if<FreeNode>(&node->work);
-    if (other != nullptr && other->address == free->address) return deny(cudaErrorInvalidValue);
+    if (other != nullptr && other->address == free->address) return refuse(Refusal::kInvalidValue);
   }
   return {};
 }
@@ -109,21 +99,21 @@ void Graphs::unlock_after_fork() {
   get().mutex.unlock();
 }
 
-cudaGraph_t Graphs::enter(std::shared_ptr<Graph> graph) {
+GraphHandle Graphs::enter(std::shared_ptr<Graph> graph) {
   Graph* const made = graph.get();
   graphs_.emplace(made, std::move(graph));
   const std::lock_guard lock(living_mutex_);
   lent_.erase(made);
-  return reinterpret_cast<cudaGraph_t>(made);
+  return made;
 }
 
-cudaGraph_t Graphs::lend(const std::shared_ptr<Graph>& graph) {
+GraphHandle Graphs::lend(const std::shared_ptr<Graph>& graph) {
   const std::lock_guard lock(living_mutex_);
   lent_.insert_or_assign(graph.get(), graph);
-  return reinterpret_cast<cudaGraph_t>(graph.get());
+  return graph.get();
 }
 
-std::shared_ptr<Graph> Graphs::find(cudaGraph_t handle) const {
+std::shared_ptr<Graph> Graphs::find(GraphHandle handle) const {
   const auto at = graphs_.find(handle);
   if (at != graphs_.end()) return at->second;
   const std::lock_guard lock(living_mutex_);
@@ -131,7 +121,7 @@ std::shared_ptr<Graph> Graphs::find(cudaGraph_t handle) const {
   return lent == lent_.end() ? nullptr : lent->second.lock();
 }
 
-bool Graphs::erase(cudaGraph_t handle) {
+bool Graphs::erase(GraphHandle handle) {
   const auto at = graphs_.find(handle);
   if (at == graphs_.end()) return false;
   clones_.erase(at->second.get());
@@ -155,23 +145,24 @@ void Graphs::graph_dies(const Graph* graph) {
   lent_.erase(graph);
 }
 
-Node* Graphs::find(cudaGraphNode_t handle) const {
+Node* Graphs::find_node(NodeHandle handle) const {
   const std::lock_guard lock(living_mutex_);
-  return nodes_.contains(handle) ? reinterpret_cast<Node*>(handle) : nullptr;
+  if (!nodes_.contains(handle)) return nullptr;
+  return static_cast<Node*>(const_cast<void*>(handle));
 }
 
-cudaGraphExec_t Graphs::enter(std::shared_ptr<Exec> exec) {
+ExecHandle Graphs::enter_exec(std::shared_ptr<Exec> exec) {
   Exec* const made = exec.get();
   execs_.emplace(made, std::move(exec));
-  return reinterpret_cast<cudaGraphExec_t>(made);
+  return made;
 }
 
-std::shared_ptr<Exec> Graphs::find(cudaGraphExec_t handle) const {
+std::shared_ptr<Exec> Graphs::find_exec(ExecHandle handle) const {
   const auto at = execs_.find(handle);
   return at == execs_.end() ? nullptr : at->second;
 }
 
-bool Graphs::erase(cudaGraphExec_t handle) {
+bool Graphs::erase_exec(ExecHandle handle) {
   return execs_.erase(handle) > 0;
 }
 
@@ -187,18 +178,17 @@ void Graphs::remember_clone(const Graph* graph, std::map<const Node*, Node*> cop
   clones_[graph] = std::move(copies);
 }
 
-Maybe<std::vector<Node*>> nodes_of(const Graph& graph, const cudaGraphNode_t* handles,
-                                   std::size_t count) {
-  if (handles == nullptr && count > 0) return deny(cudaErrorInvalidValue);
+Allowed<std::vector<Node*>> Graphs::find_nodes(const Graph& graph,
+                                               std::span<const NodeHandle> handles) const {
   std::vector<Node*> nodes;
-  for (std::size_t i = 0; i < count; ++i) {
-    Node* const node = Graphs::get().find(handles[i]);
+  for (const NodeHandle handle : handles) {
+    Node* const node = find_node(handle);
     if (node == nullptr || node->graph != &graph || std::ranges::find(nodes, node) != nodes.end()) {
-      return deny(cudaErrorInvalidValue);
+      return refuse(Refusal::kInvalidValue);
     }
     nodes.push_back(node);
   }
   return nodes;
 }
 
-}  // namespace slate::cudart
+}  // namespace slate::client

@@ -1,7 +1,7 @@
 // Memory that the nodes of graphs allocate. It has its address from the day the node is made, and
-// its place on the device as long: a graph that is launched again finds it where it was. Whoever
-// the memory belongs to at the end frees it: while it is allocated, as the program sees it, that is
-// the program; otherwise the last graph that has the node.
+// its place on the device as long: a graph that is launched again finds it where it was. Its owner
+// at the end frees it: the program, while it is allocated as the program sees it, else the last
+// graph that has the node.
 //
 // Guarded by a mutex of its own.
 #pragma once
@@ -9,14 +9,15 @@
 #include <cstdint>
 #include <memory>
 
-#include "client/cudart/front.h"
+#include "client/session/refused.h"
+#include "client/session/session.h"
 
-namespace slate::cudart {
+namespace slate::client {
 
 class GraphMemory {
  public:
-  /// Allocates it on the device.
-  static Maybe<std::shared_ptr<GraphMemory>> make(Session& session, std::uint64_t bytes);
+  /// Allocates it on the device. kInvalidValue for no bytes.
+  static Allowed<std::shared_ptr<GraphMemory>> make(Session& session, std::uint64_t bytes);
   /// Frees it on the device unless the program still has it, or its session is over.
   ~GraphMemory();
   GraphMemory(const GraphMemory&) = delete;
@@ -28,13 +29,11 @@ class GraphMemory {
   bool is_allocated() const;
   void set_allocated(bool allocated);
 
-  /// The memory of some graph that begins here; null when it is none's.
-  static std::shared_ptr<GraphMemory> find(Session& session, std::uint64_t address);
-  /// The same of memory whose graph is gone, too, and left it to the program.
+  /// Memory of some graph that begins here, also of one that is gone and left it to the program.
   static bool is_of_graphs(Session& session, std::uint64_t address);
   /// The program frees what may be such memory. False when it is not and has to be freed as any
-  /// other.
-  static Maybe<bool> free_by_program(Session& session, std::uint64_t address);
+  /// other; kInvalidValue when it is not allocated.
+  static Allowed<bool> free_by_program(Session& session, std::uint64_t address);
 
   struct Totals {
     std::uint64_t used = 0, used_high = 0, reserved = 0, reserved_high = 0;
@@ -49,6 +48,8 @@ class GraphMemory {
  private:
   GraphMemory(std::uint64_t session, std::uint64_t address, std::uint64_t bytes)
       : session_(session), address_(address), bytes_(bytes) {}
+  /// The memory of some graph that begins here; null when it is none's.
+  static std::shared_ptr<GraphMemory> find(Session& session, std::uint64_t address);
 
   const std::uint64_t session_;  // serial
   const std::uint64_t address_;
@@ -56,4 +57,4 @@ class GraphMemory {
   bool allocated_ = false;
 };
 
-}  // namespace slate::cudart
+}  // namespace slate::client

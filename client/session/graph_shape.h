@@ -1,0 +1,64 @@
+// What programs do to graphs, their nodes and edges, by handle: kInvalidValue for one that is gone
+// or was never given, kNotSupported for what graphs that allocate memory cannot do. Any thread.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "client/session/graph.h"
+#include "client/session/refused.h"
+
+namespace slate::client {
+
+GraphHandle create_graph();
+Allowed<void> destroy_graph(GraphHandle graph);
+Allowed<GraphHandle> clone_graph(GraphHandle graph);
+Allowed<NodeHandle> find_in_clone(NodeHandle original, GraphHandle clone);
+
+/// Adds a node behind these.
+Allowed<NodeHandle> add_node(GraphHandle graph, std::span<const NodeHandle> before, Work work);
+Allowed<void> destroy_node(NodeHandle node);
+Allowed<Work> work_of(NodeHandle node);
+/// The work of a node of one kind.
+template <typename Kind>
+Allowed<Kind> work_of_kind(NodeHandle node) {
+  auto work = work_of(node);
+  if (!work) return std::unexpected(work.error());
+  Kind* const its = std::get_if<Kind>(&*work);
+  if (its == nullptr) return refuse(Refusal::kInvalidValue);
+  return std::move(*its);
+}
+/// Gives a node the work, unless `check` has something against it: a (Work& work, const Work& old)
+/// -> an expected<void, ...>, called under Graphs::mutex. None for a node that is gone.
+template <typename Check>
+auto change_work(NodeHandle node, Work work, const Check& check)
+    -> std::optional<decltype(check(work, work))> {
+  const std::lock_guard lock(Graphs::get().mutex);
+  Node* const its = Graphs::get().find_node(node);
+  if (its == nullptr) return std::nullopt;
+  auto ok = check(work, its->work);
+  if (ok) its->work = std::move(work);
+  return ok;
+}
+/// The work of a node that has a copy of this graph, as it is now.
+Allowed<Work> child_work(GraphHandle child);
+/// The graph inside of such a node.
+Allowed<GraphHandle> child_of(NodeHandle node);
+
+// In the order of creation.
+Allowed<std::vector<NodeHandle>> nodes_of(GraphHandle graph);
+Allowed<std::vector<NodeHandle>> roots_of(GraphHandle graph);
+
+struct Edge {
+  NodeHandle from = nullptr, to = nullptr;
+};
+Allowed<std::vector<Edge>> edges_of(GraphHandle graph);
+Allowed<std::vector<Edge>> edges_before(NodeHandle node);
+Allowed<std::vector<Edge>> edges_behind(NodeHandle node);
+/// Ends at the first edge that is there, or is not there, already; those before it are changed.
+Allowed<void> add_edges(GraphHandle graph, std::span<const Edge> edges);
+Allowed<void> remove_edges(GraphHandle graph, std::span<const Edge> edges);
+
+}  // namespace slate::client

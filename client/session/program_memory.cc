@@ -1,0 +1,68 @@
+#include "client/session/program_memory.h"
+
+#include "client/session/captures.h"
+
+namespace slate::client {
+namespace {
+
+/// The memory has its address at once, and is allocated by the launch of the graph.
+Allowed<std::uint64_t> capture_allocation(Session& session, std::uint64_t bytes,
+                                          std::uint64_t stream) {
+  if (bytes == 0) return 0;
+  auto work = allocate_work(session, bytes);
+  if (!work) return std::unexpected(work.error());
+  const std::uint64_t address = std::get<AllocateNode>(*work).memory->address();
+  const auto taken = session.captures().add(stream, std::move(*work));
+  if (!taken) return refuse(Refusal::kIllegalState);  // ended by another thread meanwhile
+  if (!*taken) return std::unexpected(taken->error());
+  return address;
+}
+
+/// Graphs free what graphs have allocated.
+Allowed<void> capture_free(Session& session, std::uint64_t address, std::uint64_t stream) {
+  auto work = free_work(session, address);
+  if (!work) return std::unexpected(work.error());
+  const auto taken = session.captures().add(stream, std::move(*work));
+  return taken ? *taken : refuse(Refusal::kIllegalState);  // ended by another thread meanwhile
+}
+
+}  // namespace
+
+Allowed<std::uint64_t> allocate_in_order(Session& session, std::uint64_t bytes,
+                                         std::optional<std::uint64_t> pool, std::uint64_t stream) {
+  if (session.captures().takes(stream)) return capture_allocation(session, bytes, stream);
+  Pools& pools = session.pools();
+  const std::uint64_t from = pool ? *pool : pools.current_pool();
+  const auto taken = pools.take(from, bytes);
+  if (taken == Pools::Take::kNoPool) return refuse(Refusal::kInvalidHandle);
+  if (taken == Pools::Take::kFull) return refuse(Refusal::kOutOfMemory);
+  if (bytes == 0) return 0;
+  auto made = session.allocate(bytes);
+  if (!made) {
+    pools.give_back(from, bytes);
+    return std::unexpected<Refused>(std::move(made.error()));
+  }
+  pools.allocated(from, *made, bytes);
+  return *made;
+}
+
+Allowed<void> free_in_order(Session& session, std::uint64_t address, std::uint64_t stream) {
+  if (address == 0) return {};
+  if (session.captures().takes(stream)) return capture_free(session, address, stream);
+  return free_program_memory(session, address);
+}
+
+Allowed<void> free_program_memory(Session& session, std::uint64_t address) {
+  const auto of_graph = GraphMemory::free_by_program(session, address);
+  if (!of_graph) return std::unexpected(of_graph.error());
+  if (*of_graph) return {};
+  session.pools().freed(address);
+  const auto range = session.memory().find(address);
+  if (auto freed = session.free(address); !freed) return freed;
+  if (range && range->tag == kTagManaged) {
+    session.managed_advice().forget(range->address, range->address + range->bytes);
+  }
+  return {};
+}
+
+}  // namespace slate::client
