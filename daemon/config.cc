@@ -1,5 +1,5 @@
-// Reading slated's TOML file: a key is a row of kKeys. The [scheduler] table is read in
-// scheduler_config.cc.
+// Reading and writing slated's TOML text by the rows of config_table.h. An unknown key or a wrong
+// type is an error with its line, so that a typing mistake is not silently a default.
 #include "daemon/config.h"
 
 #include <fmt/format.h>
@@ -7,170 +7,116 @@
 #include <algorithm>
 #include <charconv>
 #include <fstream>
-#include <iterator>
 #include <limits>
 #include <optional>
 #include <sstream>
 
-#include "daemon/config_keys.h"
-#include "scheduler/policies.h"
+#include "daemon/config_table.h"
+
+#define TOML_EXCEPTIONS 0
+#define TOML_ENABLE_FORMATTERS 0
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wnull-dereference"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wconversion"
+#include <toml++/toml.h>
+#pragma GCC diagnostic pop
 
 namespace slate::daemon {
 namespace {
 
-using Setter = Result<void> (*)(Config&, const toml::node&);
+constexpr std::size_t kColumns = 118;  // of a comment's text
+constexpr std::string_view kProgram = "program";
 
-template <auto Member>
-Result<void> set_string(Config& config, const toml::node& node) {
-  const auto value = node.value_exact<std::string>();
-  if (!value) return bad("expected a string");
-  config.*Member = *value;
-  return {};
+std::unexpected<Error> bad(std::string message) {
+  return fail(ErrorCode::kInvalidValue, std::move(message));
 }
 
-template <auto Member>
-Result<void> set_bool(Config& config, const toml::node& node) {
-  const auto value = node.value_exact<bool>();
-  if (!value) return bad("expected true or false");
-  config.*Member = *value;
-  return {};
+/// "file:line: " of a part of the file.
+std::string place_of(const toml::source_region& source, const std::string& file) {
+  return fmt::format("{}:{}: ", file, source.begin.line);
 }
 
-Result<void> set_log_level(Config& config, const toml::node& node) {
-  const auto name = node.value_exact<std::string>();
-  if (!name) return bad("expected a string");
-  const auto level = parse_log_level(*name);
-  if (!level) return std::unexpected(level.error());
-  config.log_level = *level;
-  return {};
-}
-
-/// A number, or a string for the units.
-std::string size_text(const toml::node& node) {
-  if (const auto number = node.value_exact<std::int64_t>()) return std::to_string(*number);
-  return node.value_exact<std::string>().value_or("");
-}
-
-Result<void> set_memory_limit(Config& config, const toml::node& node) {
-  const auto limit = parse_memory_limit(size_text(node));
-  if (!limit) return std::unexpected(limit.error());
-  config.memory_limit = *limit;
-  return {};
-}
-
-Result<void> set_cache_size(Config& config, const toml::node& node) {
-  const auto size = parse_size(size_text(node));
-  if (!size) return std::unexpected(size.error());
-  config.cache_size = *size;
-  return {};
-}
-
-Result<void> set_max_sessions(Config& config, const toml::node& node) {
-  const auto value = integer_of(node, 1, 65536);
-  if (!value) return std::unexpected(value.error());
-  config.max_sessions = static_cast<std::uint32_t>(*value);
-  return {};
-}
-
-Result<void> set_form(Config& config, const toml::node& node) {
-  const auto name = node.value_exact<std::string>();
-  if (!name || !parse_form_choice(*name)) return bad("expected auto, native, worker or slice");
-  config.form = *name;
-  return {};
-}
-
-Result<void> set_kill_grace(Config& config, const toml::node& node) {
-  const auto value = number_of(node, 0, 86400);
-  if (!value) return std::unexpected(value.error());
-  config.kill_grace_seconds = *value;
-  return {};
-}
-
-Result<void> set_policy(Config& config, const toml::node& node) {
-  const auto name = node.value_exact<std::string>();
-  if (!name) return bad("expected a string");
-  if (const auto known = check_policy(*name); !known) return known;
-  config.policy = *name;
-  return {};
-}
-
-Result<void> set_max_weight(Config& config, const toml::node& node) {
-  const auto value = number_of(node, kLeastWeight, kMostWeight);
-  if (!value) return std::unexpected(value.error());
-  config.max_weight = *value;
-  return {};
-}
-
-Result<void> set_trace_events(Config& config, const toml::node& node) {
-  const auto value = integer_of(node, 0, 1 << 24);
-  if (!value) return std::unexpected(value.error());
-  config.trace_events = static_cast<std::uint32_t>(*value);
-  return {};
-}
-
-constexpr std::pair<std::string_view, Setter> kKeys[] = {
-    {"device", set_string<&Config::device>},
-    {"runtime_dir", set_string<&Config::runtime_dir>},
-    {"log_level", set_log_level},
-    {"memory_limit", set_memory_limit},
-    {"max_sessions", set_max_sessions},
-    {"kill_grace_seconds", set_kill_grace},
-    {"kill_stuck_engine", set_bool<&Config::kill_stuck_engine>},
-    {"spare_engine", set_bool<&Config::spare_engine>},
-    {"form", set_form},
-    {"cache_dir", set_string<&Config::cache_dir>},
-    {"cache_size", set_cache_size},
-    {"ptxas", set_string<&Config::ptxas>},
-    {"policy", set_policy},
-    {"max_weight", set_max_weight},
-    {"state_dir", set_string<&Config::state_dir>},
-    {"trace_events", set_trace_events},
-};
-
-Result<void> set_program_key(ProgramSettings& program, std::string_view key,
-                             const toml::node& node) {
-  if (key == "name") {
-    const auto name = node.value_exact<std::string>();
-    if (!name || name->empty()) return bad("expected a program's name");
-    program.name = *name;
-    return {};
-  }
-  if (key == "weight") {
-    const auto weight = number_of(node, kLeastWeight, kMostWeight);
-    if (!weight) return std::unexpected(weight.error());
-    program.settings.weight = *weight;
-    return {};
-  }
-  if (key != "priority") return bad("unknown key");
-  const auto priority = integer_of(node, kLeastPriority, kMostPriority);
-  if (!priority) return std::unexpected(priority.error());
-  program.settings.priority = static_cast<std::int32_t>(*priority);
-  return {};
-}
-
-Result<void> set_programs(Config& config, const toml::node& node, const std::string& file) {
-  if (!node.is_array_of_tables()) return bad("expected [[program]] tables");
+KeyValue value_of(const toml::node& node) {
+  if (const auto flag = node.value_exact<bool>()) return *flag;
+  if (const auto whole = node.value_exact<std::int64_t>()) return *whole;
+  if (const auto real = node.value_exact<double>()) return *real;
+  if (auto text = node.value_exact<std::string>()) return std::move(*text);
+  if (!node.is_array()) return {};
+  std::vector<std::string> texts;
   for (const toml::node& part : *node.as_array()) {
-    ProgramSettings program;
-    const auto done =
-        each_key(*part.as_table(), file, [&](std::string_view key, const toml::node& value) {
-          return set_program_key(program, key, value);
-        });
-    if (!done) return done;
-    if (program.name.empty()) return bad(place_of(part.source(), file) + "a program without name");
-    config.programs.push_back(std::move(program));
+    auto text = part.value_exact<std::string>();
+    if (!text) return {};
+    texts.push_back(std::move(*text));
   }
-  return {};
+  return texts;
 }
 
-Result<void> set_key(Config& config, std::string_view key, const toml::node& node,
-                     const std::string& file) {
-  if (key == "scheduler") return set_scheduler(config.scheduler, node, file);
-  if (key == "program") return set_programs(config, node, file);
-  const auto* const row =
-      std::ranges::find(kKeys, key, &std::pair<std::string_view, Setter>::first);
-  return row != std::end(kKeys) ? row->second(config, node) : bad("unknown key");
+bool is_table_of_file(std::string_view path) {
+  return std::ranges::any_of(config_keys(), [&](const auto& key) { return key.table == path; });
 }
+
+class Reader {
+ public:
+  explicit Reader(const std::string& file) : file_(file) {}
+
+  Result<Config> read(const toml::table& top) {
+    if (const auto done = read_table(top, ""); !done) return std::unexpected(done.error());
+    if (const auto good = check_config(config_); !good) {
+      const auto where = top.at_path(
+          std::string_view(good.error().message).substr(0, good.error().message.find(':')));
+      return bad((where ? place_of(where.node()->source(), file_) : file_ + ": ") +
+                 good.error().message);
+    }
+    return std::move(config_);
+  }
+
+ private:
+  /// Any error, with its place in front.
+  Result<void> at(const toml::key& key, const Result<void>& done) const {
+    if (done) return done;
+    return bad(
+        fmt::format("{}{}: {}", place_of(key.source(), file_), key.str(), done.error().message));
+  }
+
+  Result<void> read_table(const toml::table& table, const std::string& path) {
+    for (const auto& [key, node] : table) {
+      if (const auto done = read_key(key, node, path); !done) return done;
+    }
+    return {};
+  }
+
+  Result<void> read_key(const toml::key& key, const toml::node& node, const std::string& path) {
+    if (const auto* const row = find_config_key(path, key.str()))
+      return at(key, row->set(config_, *row, value_of(node)));
+    if (path.empty() && key.str() == kProgram) return read_programs(key, node);
+    const std::string inner =
+        path.empty() ? std::string(key.str()) : fmt::format("{}.{}", path, key.str());
+    if (!is_table_of_file(inner)) return at(key, bad("unknown key"));
+    if (!node.is_table()) return at(key, bad("expected a table"));
+    return read_table(*node.as_table(), inner);
+  }
+
+  Result<void> read_programs(const toml::key& key, const toml::node& node) {
+    if (!node.is_array_of_tables()) return at(key, bad("expected [[program]] tables"));
+    for (const toml::node& part : *node.as_array()) {
+      ProgramSettings program;
+      for (const auto& [name, value] : *part.as_table()) {
+        const auto row = std::ranges::find(program_keys(), name.str(), &Key<ProgramSettings>::name);
+        const auto done = row != program_keys().end() ? row->set(program, *row, value_of(value))
+                                                      : bad("unknown key");
+        if (const auto told = at(name, done); !told) return told;
+      }
+      if (program.name.empty())
+        return bad(place_of(part.source(), file_) + "a program without name");
+      config_.programs.push_back(std::move(program));
+    }
+    return {};
+  }
+
+  const std::string& file_;
+  Config config_;
+};
 
 /// A number, with K, M, G or T behind it if `units`; none for anything else or more than 64 bits.
 std::optional<std::uint64_t> parse_number(std::string_view text, bool units) {
@@ -184,6 +130,62 @@ std::optional<std::uint64_t> parse_number(std::string_view text, bool units) {
   const int shift = 10 * (static_cast<int>(position) + 1);
   if (number > std::numeric_limits<std::uint64_t>::max() >> shift) return std::nullopt;
   return number << shift;
+}
+
+/// Comment lines of `text`, broken at spaces.
+std::string comment(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    std::size_t end = text.size();
+    if (end > kColumns) {
+      end = text.rfind(' ', kColumns);
+      if (end == std::string_view::npos) end = std::min(text.find(' '), text.size());
+    }
+    out += fmt::format("# {}\n", text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
+}
+
+template <typename Owner>
+std::string help_of(const Key<Owner>& key) {
+  std::string text(key.help);
+  if (const std::string bounds = key.bounds(); !bounds.empty())
+    text += fmt::format("{}{}.", key.choices != nullptr ? " One of: " : " From ", bounds);
+  return comment(text);
+}
+
+std::string help_of_table(std::string_view table) {
+  const auto found = std::ranges::find(config_tables(), table, &TableHelp::table);
+  return found != config_tables().end() ? comment(found->help) : std::string();
+}
+
+/// As comments: every slated has programs of its own.
+std::string documented_programs() {
+  std::string text = help_of_table(kProgram);
+  std::string example = "# [[program]]\n";
+  const ProgramSettings train{.name = "train", .settings = {}};
+  for (const auto& key : program_keys()) {
+    text += comment(fmt::format("{}:", key.name)) + help_of(key);
+    example += fmt::format("# {} = {}\n", key.name, key.text(train));
+  }
+  return text + example;
+}
+
+/// With its help where that is wanted.
+std::string text_of(const Config& config, bool documented) {
+  std::string text;
+  std::string_view table;
+  for (const Key<Config>& key : config_keys()) {
+    if (key.table != table) {
+      table = key.table;
+      if (documented) text += "\n" + help_of_table(table);
+      text += fmt::format("[{}]\n", table);
+    }
+    if (documented) text += "\n" + help_of(key);
+    text += fmt::format("{} = {}\n", key.name, key.text(config));
+  }
+  return text;
 }
 
 }  // namespace
@@ -205,18 +207,12 @@ Result<MemoryLimit> parse_memory_limit(std::string_view text) {
   return MemoryLimit{is_percent, *number};
 }
 
-Result<std::uint64_t> parse_size(std::string_view text) {
+Result<ByteSize> parse_size(std::string_view text) {
   const auto number = parse_number(text, true);
   if (!number) {
     return bad(fmt::format("size '{}': expected bytes, or a number and K, M, G or T", text));
   }
-  return *number;
-}
-
-Result<void> check_policy(std::string_view name) {
-  const auto names = scheduler::policy_names();
-  if (std::ranges::find(names, name) != names.end()) return {};
-  return bad(fmt::format("policy '{}': expected one of {}", name, fmt::join(names, ", ")));
+  return ByteSize{*number};
 }
 
 SessionSettings Config::settings_of(std::string_view program) const {
@@ -230,13 +226,7 @@ Result<Config> parse_config(std::string_view text, const std::string& name) {
     const auto& error = parsed.error();
     return bad(fmt::format("{}:{}: {}", name, error.source().begin.line, error.description()));
   }
-  Config config;
-  const auto done =
-      each_key(parsed.table(), name, [&](std::string_view key, const toml::node& node) {
-        return set_key(config, key, node, name);
-      });
-  if (!done) return std::unexpected(done.error());
-  return config;
+  return Reader(name).read(parsed.table());
 }
 
 Result<Config> load_config(const std::string& path) {
@@ -246,6 +236,18 @@ Result<Config> load_config(const std::string& path) {
   text << file.rdbuf();
   if (file.bad()) return fail_errno(path);
   return parse_config(text.str(), path);
+}
+
+std::string config_text(const Config& config) {
+  return text_of(config, false);
+}
+
+std::string documented_config() {
+  const std::string head = comment("Configuration of slated: slated --config FILE") +
+                           comment(
+                               "Every key with its default. An unknown key is an error. "
+                               "Options on the command line beat this file.");
+  return head + text_of({}, true) + "\n" + documented_programs();
 }
 
 }  // namespace slate::daemon

@@ -1,5 +1,6 @@
-// Config: what an administrator can choose about slated, with its defaults; read from a TOML file.
-// Command line options (options.h) are laid over it. packaging/slated.toml documents every key.
+// Config: what an administrator can choose about slated, with its defaults. It is read from a TOML
+// file, the command line (options.h) is laid over it, and the engine gets it as the same text.
+// config_table.cc has a row for each key; a new key is a member here and a row there.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +28,14 @@ struct MemoryLimit {
 /// "123456", "512M", "2G", "25%". kInvalidValue for anything else, for 0 and for more than 100 %.
 Result<MemoryLimit> parse_memory_limit(std::string_view text);
 
+/// A number of bytes.
+struct ByteSize {
+  std::uint64_t bytes = 0;
+};
+
+/// "123456", "512M", "2G", "0". kInvalidValue for anything else.
+Result<ByteSize> parse_size(std::string_view text);
+
 /// What the configuration says of all programs of one name, whoever runs them.
 struct ProgramSettings {
   std::string name;
@@ -39,36 +48,33 @@ struct Config {
   LogLevel log_level = LogLevel::kInfo;
   MemoryLimit memory_limit;  // of each session
   std::uint32_t max_sessions = 256;
-  double kill_grace_seconds = 60;  // how long work of a client that left may go on
-  bool kill_stuck_engine =
-      false;                  // after that: replace the engine, at the cost of its other sessions
-  std::string form = "auto";  // in which kernels run: auto, native, worker, slice
-  bool spare_engine = false;  // keep a second engine ready to take over
-  std::string cache_dir;      // of compiled code; empty: cache::default_directory() decides
-  std::uint64_t cache_size = 1 << 30;  // bytes; 0: no cache
-  std::string ptxas;                   // the assembler that fills it; empty: looked for
-  std::string policy = "adaptive";     // one of scheduler::policy_names()
-  scheduler::Settings scheduler;       // of the policies
-  double max_weight = 4;  // the most that a user may give a session; not a limit for slated's own
-  std::vector<ProgramSettings> programs;
-  std::string state_dir;  // of profiles and settings that last; empty: default_state_directory()
-                          // decides; "none": nothing lasts
+  double kill_grace_seconds = 60;  // time that work of a client that left may go on
+  bool kill_stuck_engine = false;  // then the engine is replaced, with its other sessions
+  bool spare_engine = false;       // a second engine is kept ready
+  FormChoice form = FormChoice::kAuto;
+  std::string cache_dir;            // of compiled code; empty: cache::default_directory()
+  ByteSize cache_size{1 << 30};     // 0: no cache
+  std::string ptxas;                // the assembler that fills it; empty: looked for
+  std::string policy = "adaptive";  // one of scheduler::policy_names()
+  scheduler::Settings scheduler;    // of the policies
+  double max_weight = 4;            // the most that a user may give; not a limit for slated's own
+  std::string state_dir;            // of profiles and settings that last; see state_directory()
   std::uint32_t trace_events = 65536;  // the most that are kept; 0: no trace
+  std::vector<ProgramSettings> programs;
 
   /// What sessions of this program begin with.
   SessionSettings settings_of(std::string_view program) const;
 };
-
-/// "123456", "512M", "2G", "0". kInvalidValue for anything else.
-Result<std::uint64_t> parse_size(std::string_view text);
-
-/// kInvalidValue with the names that there are, unless `name` is one of scheduler::policy_names().
-Result<void> check_policy(std::string_view name);
 
 /// Reads `path` over the defaults. kInvalidValue names file, line and key; kIo when it cannot be
 /// read.
 Result<Config> load_config(const std::string& path);
 /// The same from text; `name` stands for the file in messages.
 Result<Config> parse_config(std::string_view text, const std::string& name);
+
+/// All keys as text for parse_config(), without [[program]] tables: what an engine is told.
+std::string config_text(const Config& config);
+/// The same of the defaults, with each key's help and bounds: the file that is installed.
+std::string documented_config();
 
 }  // namespace slate::daemon

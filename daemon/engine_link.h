@@ -37,11 +37,17 @@ enum class LinkType : std::uint32_t {
   kProfileRequest =
       10,              // number; text: for answer_profile_request(), daemon/profile/profile_desk.h
   kTraceRequest = 11,  // number; limit: how far back in microseconds, 0: all of it
+  kConfigure = 12,     // the first message; pid: the supervisor's; text: as config_text()
 };
 
 inline constexpr std::uint32_t kSessionFaulted = 1;
 inline constexpr std::uint32_t kLastPiece = 1;
 inline constexpr std::size_t kMaxLinkText = 32 << 10;
+
+/// What makes a process of the binary an engine: this as its only argument, and its end of the link
+/// as this descriptor.
+inline constexpr std::string_view kEngineArgument = "--engine";
+inline constexpr int kEngineLinkFd = 3;
 
 /// Exit status of an engine that reported kFault first.
 inline constexpr int kEngineFaultStatus = 3;

@@ -10,12 +10,21 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/out_of_memory.h"
+#include "daemon/profile/database.h"
 #include "daemon/profile/profile_desk.h"
+#include "injector/cache/cache.h"
 
 namespace slate::daemon {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+/// How long sessions may take to end after kStop.
+constexpr std::chrono::seconds kStopGrace{3};
+
+std::chrono::milliseconds kill_grace(const Config& config) {
+  return std::chrono::milliseconds(static_cast<int>(config.kill_grace_seconds * 1000));
+}
 
 nlohmann::json to_json(const SessionStatus& status) {
   return {{"id", status.id},
@@ -80,20 +89,27 @@ std::string cause_for(std::uint64_t session, const RunningKernels& kernels) {
                      fmt::join(others, " or "));
 }
 
-Engine::Engine(std::unique_ptr<device::Device> device, EngineLink link, EngineSettings settings)
-    : settings_(std::move(settings)),
+std::filesystem::path cache_directory(const Config& config) {
+  return config.cache_dir.empty() ? cache::default_directory("/var/cache/slate")
+                                  : std::filesystem::path(config.cache_dir);
+}
+
+Engine::Engine(std::unique_ptr<device::Device> device, EngineLink link, Config config,
+               ExitNow exit_now)
+    : config_(std::move(config)),
+      exit_now_(std::move(exit_now)),
       device_(std::move(device)),
-      compiler_(*device_, open_cache(*device_, settings_.cache_directory, settings_.cache_bytes)),
-      form_maker_(compiler_, {.profiles = settings_.scheduler.intensities,
-                              .at_once = settings_.form != FormChoice::kAuto ||
-                                         settings_.scheduler.forms_at_once}),
-      forms_(*device_, settings_.form, settings_.scheduler.intensities, &form_maker_),
+      compiler_(*device_, open_cache(*device_, cache_directory(config_), config_.cache_size.bytes)),
+      form_maker_(compiler_, {.profiles = config_.scheduler.intensities,
+                              .at_once = config_.form != FormChoice::kAuto ||
+                                         config_.scheduler.forms_at_once}),
+      forms_(*device_, config_.form, config_.scheduler.intensities, &form_maker_),
       link_(std::move(link)),
       completer_(*device_),
-      trace_(settings_.trace_events),
+      trace_(config_.trace_events),
       executor_(*device_, forms_, completer_, trace_,
-                policy_maker(settings_.policy, settings_.scheduler), settings_.scheduler),
-      profiles_(executor_, settings_.state_directory, device_->info().name),
+                policy_maker(config_.policy, config_.scheduler), config_.scheduler),
+      profiles_(executor_, state_directory(config_.state_dir), device_->info().name),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   SLATE_CHECK(wake_);
   device_->set_stall_hooks({[this] { executor_.begin_rest(); }, [this] { executor_.end_rest(); }});
@@ -189,7 +205,7 @@ void Engine::add_session(LinkMessage message) {
   const auto begun = or_out_of_memory([&]() -> Result<void> {
     begin_session(std::make_unique<Session>(*device_, compiler_, executor_, completer_,
                                             std::move(spec), std::move(hooks),
-                                            settings_.kill_grace));
+                                            kill_grace(config_)));
     return {};
   });
   if (begun) return;
@@ -267,12 +283,12 @@ void Engine::answer_profile(std::uint64_t number, const std::string& text) {
   Result<std::string> answer = request ? Result<std::string>() : std::unexpected(request.error());
   if (request && request->changes_table()) {
     executor_.with_profiles([&](scheduler::ProfileTable& table) {
-      answer = answer_profile_request(*request, table, executor_.machine(), settings_.scheduler);
+      answer = answer_profile_request(*request, table, executor_.machine(), config_.scheduler);
     });
   } else if (request) {
     scheduler::ProfileTable copy;
     executor_.with_profiles([&](const scheduler::ProfileTable& table) { copy = table; });
-    answer = answer_profile_request(*request, copy, executor_.machine(), settings_.scheduler);
+    answer = answer_profile_request(*request, copy, executor_.machine(), config_.scheduler);
   }
   (void)link_.send_report(number, answer ? *answer : answer.error().message,
                           answer ? ErrorCode::kNone : answer.error().code);
@@ -306,7 +322,7 @@ void Engine::send_status(std::uint64_t request) {
 
 void Engine::stop_sessions(const std::string& reason) {
   stopping_ = true;
-  stop_deadline_ = Clock::now() + settings_.stop_grace;
+  stop_deadline_ = Clock::now() + kStopGrace;
   const std::lock_guard lock(mutex_);
   for (auto& [id, running] : sessions_) running.session->stop(reason);
 }
@@ -321,7 +337,7 @@ void Engine::device_lost(const Error& fault) {
 }
 
 void Engine::session_stuck(std::uint64_t session) {
-  if (!settings_.kill_stuck_engine) return;
+  if (!config_.kill_stuck_engine) return;
   end_process({ErrorCode::kUnavailable,
                fmt::format("the engine was replaced because session {} left work that does not end",
                            session)},
@@ -341,7 +357,7 @@ void Engine::end_process(Error fault, const RunningKernels& kernels) {
   log_error("engine ends: {}: {}", error_name(fault.code), fault.message);
   fault.message.resize(std::min(fault.message.size(), kMaxLinkText));
   (void)link_.send({.type = LinkType::kFault, .code = fault.code}, fault.message);
-  settings_.exit_now(kEngineFaultStatus);
+  exit_now_(kEngineFaultStatus);
 }
 
 }  // namespace slate::daemon

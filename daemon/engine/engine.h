@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "daemon/config.h"
 #include "daemon/engine/call_counts.h"
 #include "daemon/engine/compiler.h"
 #include "daemon/engine/profile_keeper.h"
@@ -27,28 +28,15 @@ using RunningKernels = std::map<std::uint64_t, std::vector<std::string>>;
 /// another program's, or either; nothing when none is known. Session 0 is nobody: all are listed.
 std::string cause_for(std::uint64_t session, const RunningKernels& kernels);
 
-struct EngineSettings {
-  std::chrono::milliseconds kill_grace{60'000};
-  bool kill_stuck_engine = false;
-  /// How long sessions may take to end after kStop.
-  std::chrono::milliseconds stop_grace{3'000};
-  /// Where compiled code is kept, and the most bytes of it; 0: nowhere.
-  std::filesystem::path cache_directory;
-  std::uint64_t cache_bytes = 0;
-  std::string assembler;  // as in device::OpenSettings
-  FormChoice form = FormChoice::kAuto;
-  std::string policy = "adaptive";  // one of scheduler::policy_names()
-  scheduler::Settings scheduler;
-  std::size_t trace_events = 0;           // the most that are kept; 0: no trace
-  std::filesystem::path state_directory;  // of what is known of kernels; empty: nothing is kept
-  /// Ends the process at once, without destructors: other threads still run. Tests put something
-  /// gentler here.
-  std::function<void(int)> exit_now = [](int status) { std::_Exit(status); };
-};
+/// Ends the process at once, without destructors: other threads still run.
+using ExitNow = std::function<void(int status)>;
 
 class Engine {
  public:
-  Engine(std::unique_ptr<device::Device> device, EngineLink link, EngineSettings settings);
+  /// Tests pass something gentler as `exit_now`.
+  Engine(
+      std::unique_ptr<device::Device> device, EngineLink link, Config config,
+      ExitNow exit_now = [](int status) { std::_Exit(status); });
   /// Requires: run() has returned 0, or was never called.
   ~Engine();
 
@@ -77,7 +65,8 @@ class Engine {
   void session_stuck(std::uint64_t session);
   void end_process(Error fault, const RunningKernels& kernels);
 
-  const EngineSettings settings_;
+  const Config config_;
+  const ExitNow exit_now_;
   const std::unique_ptr<device::Device> device_;
   Compiler compiler_;
   FormMaker form_maker_;
@@ -103,7 +92,11 @@ class Engine {
   std::chrono::steady_clock::time_point stop_deadline_;
 };
 
-/// The whole life of an engine process: opens the device, serves, does not return before the end.
-int run_engine(const std::string& device, int control_fd, int parent_pid, EngineSettings settings);
+/// Where compiled code is kept.
+std::filesystem::path cache_directory(const Config& config);
+
+/// The whole life of an engine process: reads its configuration from the link, opens the device,
+/// serves, does not return before the end.
+int run_engine();
 
 }  // namespace slate::daemon

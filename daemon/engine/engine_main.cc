@@ -1,5 +1,6 @@
-// The frame of an engine process: it dies with its supervisor, leaves signals to it, and opens the
-// device.
+// The frame of an engine process: it dies with its supervisor, leaves signals to it, takes its
+// configuration from it, and opens the device.
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -11,37 +12,60 @@
 namespace slate::daemon {
 namespace {
 
+/// The link's first message. Waits for it.
+Result<Config> receive_configuration(const EngineLink& link) {
+  while (true) {
+    pollfd poller{link.fd(), POLLIN, 0};
+    if (::poll(&poller, 1, -1) < 0 && errno != EINTR) return fail_errno("engine link");
+    auto message = link.receive();
+    if (!message) return std::unexpected(message.error());
+    if (!*message) continue;
+    const LinkHeader& header = (*message)->header;
+    if (header.type != LinkType::kConfigure)
+      return fail(ErrorCode::kProtocol, "the supervisor sent no configuration");
+    if (getppid() != static_cast<pid_t>(header.pid))
+      return fail(ErrorCode::kUnavailable, "the supervisor is gone");
+    return parse_config((*message)->text, "configuration");
+  }
+}
+
 /// What ptxas does not compile the driver does, with a cache of its own beside ours.
-device::OpenSettings open_settings(const EngineSettings& settings) {
+device::OpenSettings open_settings(const Config& config) {
   device::OpenSettings open;
-  open.assembler = settings.assembler;
-  if (!settings.cache_directory.empty() && settings.cache_bytes != 0) {
-    open.driver_cache = settings.cache_directory / "driver";
-    open.driver_cache_bytes = settings.cache_bytes;
+  open.assembler = config.ptxas;
+  const auto directory = cache_directory(config);
+  if (!directory.empty() && config.cache_size.bytes != 0) {
+    open.driver_cache = directory / "driver";
+    open.driver_cache_bytes = config.cache_size.bytes;
   }
   return open;
 }
 
+int start_failed(const EngineLink& link, const Error& why) {
+  (void)link.send({.type = LinkType::kStartFailed, .code = why.code},
+                  std::string_view(why.message).substr(0, kMaxLinkText));
+  return 1;
+}
+
 }  // namespace
 
-int run_engine(const std::string& device, int control_fd, int parent_pid, EngineSettings settings) {
+int run_engine() {
+  // A supervisor that died before this line has closed the link, or is no more the parent.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent_pid) return 1;  // it died before the line above
   // The supervisor says when to stop: a Ctrl-C at the terminal comes to both.
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) signal(number, SIG_IGN);
   // Many sessions' streams, and those of the partitions: with CUDA's default of 8 ways into the
   // hardware they would wait for one another without need. Its price is paid once: 0.4 s when the
   // context is made, 0.15 s at its end (H200).
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
-  EngineLink link{UniqueFd(control_fd)};
-  auto opened = device::open_device(device, open_settings(settings));
-  if (!opened) {
-    (void)link.send({.type = LinkType::kStartFailed, .code = opened.error().code},
-                    std::string_view(opened.error().message).substr(0, kMaxLinkText));
-    return 1;
-  }
+  EngineLink link{UniqueFd(kEngineLinkFd)};
+  auto config = receive_configuration(link);
+  if (!config) return start_failed(link, config.error());
+  set_up_log("engine", config->log_level);
+  auto opened = device::open_device(config->device, open_settings(*config));
+  if (!opened) return start_failed(link, opened.error());
   log_debug("engine on {}", (*opened)->info().name);
-  auto* const engine = new Engine(std::move(*opened), std::move(link), std::move(settings));
+  auto* const engine = new Engine(std::move(*opened), std::move(link), std::move(*config));
   const int status = engine->run();
   // With threads still at work there is nothing safe to destroy: the process ends as it is.
   if (status != 0) std::_Exit(status);

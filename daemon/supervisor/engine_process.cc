@@ -10,12 +10,9 @@
 #include <vector>
 
 #include "base/spawn.h"
-#include "daemon/options.h"
 
 namespace slate::daemon {
 namespace {
-
-constexpr int kControlFd = 3;
 
 /// Of an engine that said nothing: the fault of a kernel is in its last words.
 Error describe_end(int status) {
@@ -31,14 +28,19 @@ Error describe_end(int status) {
 }  // namespace
 
 Result<EngineProcess> EngineProcess::start(const std::string& program, const Config& config) {
+  const std::string text = config_text(config);
+  if (text.size() > kMaxLinkText)
+    return fail(ErrorCode::kLimit, "the configuration has too much text for an engine");
   auto ends = EngineLink::make_pair();
   if (!ends) return std::unexpected(ends.error());
-  std::vector<std::string> words = {"slated"};
-  for (std::string& word : engine_arguments(config, kControlFd, getpid())) {
-    words.push_back(std::move(word));
-  }
+  EngineLink link(std::move(ends->first));
+  // It is there before the engine is, which reads it first.
+  const auto told = link.try_send(
+      {.type = LinkType::kConfigure, .pid = static_cast<std::uint32_t>(getpid())}, text);
+  if (!told) return std::unexpected(told.error());
+  const std::vector<std::string> words = {"slated", std::string(kEngineArgument)};
   Spawn spawn;
-  posix_spawn_file_actions_adddup2(spawn.files(), ends->second.get(), kControlFd);
+  posix_spawn_file_actions_adddup2(spawn.files(), ends->second.get(), kEngineLinkFd);
   const auto started = spawn.start(program, words);
   if (!started) return std::unexpected(started.error());
   const pid_t pid = *started;
@@ -49,7 +51,7 @@ Result<EngineProcess> EngineProcess::start(const std::string& program, const Con
     waitpid(pid, nullptr, 0);
     return error;
   }
-  return EngineProcess(pid, std::move(exit_fd), EngineLink(std::move(ends->first)));
+  return EngineProcess(pid, std::move(exit_fd), std::move(link));
 }
 
 EngineProcess::EngineProcess(EngineProcess&& other) noexcept

@@ -22,7 +22,7 @@ SHORT = command("vector_add", 20_000, 5)
 ENDLESS = command("fma_loop", 1 << 31, 1) + ["--no-check"]
 
 # A kernel can be resized from its first launch on.
-AT_ONCE = ("--scheduler", "[scheduler]\nforms_at_once = true")
+AT_ONCE = ("--scheduler-forms-at-once",)
 
 
 class SchedulingTest(SlateTestCase):

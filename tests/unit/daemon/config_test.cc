@@ -1,9 +1,15 @@
 #include "daemon/config.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "daemon/config_table.h"
 #include "daemon/options.h"
-#include "daemon/scheduler_config.h"
+#include "tests/unit/daemon/temporary_directory.h"
 
 namespace slate::daemon {
 namespace {
@@ -15,7 +21,7 @@ TEST(ConfigTest, AnEmptyFileIsTheDefaults) {
   EXPECT_EQ(config->max_sessions, 256u);
   EXPECT_FALSE(config->kill_stuck_engine);
   EXPECT_EQ(config->cache_dir, "");
-  EXPECT_EQ(config->cache_size, 1u << 30);
+  EXPECT_EQ(config->cache_size.bytes, 1u << 30);
   EXPECT_EQ(config->ptxas, "");
   EXPECT_EQ(config->policy, "adaptive");
   EXPECT_EQ(config->max_weight, 4);
@@ -53,7 +59,7 @@ trace_events = 77
   EXPECT_TRUE(config->kill_stuck_engine);
   EXPECT_TRUE(config->spare_engine);
   EXPECT_EQ(config->cache_dir, "/c");
-  EXPECT_EQ(config->cache_size, 3u << 20);
+  EXPECT_EQ(config->cache_size.bytes, 3u << 20);
   EXPECT_EQ(config->ptxas, "/p");
   EXPECT_EQ(config->policy, "table");
   EXPECT_EQ(config->max_weight, 2.5);
@@ -99,27 +105,6 @@ high_memory = ["solo", "solo", "solo", "solo", "corun"]
   EXPECT_EQ(config->scheduler.high_memory, 0.9);
   EXPECT_EQ(config->scheduler.table[4], (std::array{false, false, false, false, true}));
   EXPECT_EQ(config->scheduler.table[0], scheduler::Settings{}.table[0]);
-}
-
-TEST(ConfigTest, EveryKnobSurvivesTheWayToTheEngine) {
-  scheduler::Settings settings;
-  settings.ahead = scheduler::Milliseconds(0.1);
-  settings.floor = 0.3333333333333333;
-  settings.group = 3;
-  settings.saturation = 0.5;
-  settings.intensities = false;
-  settings.peak_gflops = 123.5;
-  settings.table[2][3] = !settings.table[2][3];
-  const auto parsed = parse_config(scheduler_text(settings), "f");
-  ASSERT_TRUE(parsed) << parsed.error().message;
-  EXPECT_EQ(parsed->scheduler.ahead, settings.ahead);
-  EXPECT_EQ(parsed->scheduler.floor, settings.floor);
-  EXPECT_EQ(parsed->scheduler.group, 3u);
-  EXPECT_EQ(parsed->scheduler.saturation, 0.5);
-  EXPECT_FALSE(parsed->scheduler.intensities);
-  EXPECT_EQ(parsed->scheduler.peak_gflops, 123.5);
-  EXPECT_EQ(parsed->scheduler.table, settings.table);
-  EXPECT_EQ(scheduler_text(parsed->scheduler), scheduler_text(settings));
 }
 
 TEST(ConfigTest, MistakesInsideTablesNameTheirOwnLine) {
@@ -179,15 +164,130 @@ TEST(ConfigTest, AWrongTypeIsAnErrorWithItsLine) {
   }
 }
 
-TEST(ConfigTest, ThePackagedFileSaysTheDefaults) {
-  const auto packaged = load_config(PACKAGED_CONFIG);
-  ASSERT_TRUE(packaged) << packaged.error().message;
-  const Config defaults;
-  EXPECT_EQ(scheduler_text(packaged->scheduler), scheduler_text(defaults.scheduler));
-  EXPECT_EQ(engine_arguments(*packaged, 3, 4), engine_arguments(defaults, 3, 4));
-  EXPECT_EQ(packaged->max_weight, defaults.max_weight);
-  EXPECT_EQ(packaged->max_sessions, defaults.max_sessions);
-  EXPECT_TRUE(packaged->programs.empty());
+/// A value that the key may have, other than its default's, as TOML.
+std::string another_value(const Key<Config>& key) {
+  const std::string present = key.text(Config{});
+  if (key.choices != nullptr) {
+    for (const std::string_view choice : key.choices())
+      if (const std::string text = fmt::format("\"{}\"", choice); text != present) return text;
+  }
+  switch (key.type) {
+    case KeyType::kFlag:
+      return present == "true" ? "false" : "true";
+    case KeyType::kWhole:
+      return fmt::format("{}", present == fmt::format("{}", key.least) ? key.most : key.least);
+    case KeyType::kReal:
+      // As many digits as there are; medium thresholds stay below the high ones.
+      return fmt::format(
+          "{}", key.least + (key.most - key.least) / (key.name.starts_with("medium") ? 300 : 1.5));
+    case KeyType::kNames:
+      return R"(["solo", "corun", "solo", "corun", "solo"])";
+    case KeyType::kText:
+      break;
+  }
+  if (key.name == "memory_limit") return "\"25%\"";
+  if (key.name == "cache_size") return "\"3M\"";
+  return R"("a \"name\" \\ of\ttwo\nlines \u007f é")";
+}
+
+/// `value` as the only one that is not the default.
+Result<Config> with(const Key<Config>& key, const std::string& value) {
+  const std::string table = key.table.empty() ? "" : fmt::format("[{}]", key.table);
+  return parse_config(fmt::format("{}\n{} = {}\n", table, key.name, value), "file");
+}
+
+/// Lines of the text that are not in that of the defaults.
+std::vector<std::string> changed_lines(const Config& config) {
+  std::istringstream before(config_text({})), after(config_text(config));
+  std::vector<std::string> changed;
+  for (std::string old_line, line; std::getline(before, old_line) && std::getline(after, line);)
+    if (line != old_line) changed.push_back(line);
+  return changed;
+}
+
+TEST(ConfigTableTest, EveryKeySurvivesTheWayToTheEngine) {
+  for (const auto& key : config_keys()) {
+    const auto config = with(key, another_value(key));
+    ASSERT_TRUE(config) << config.error().message;
+    const auto changed = changed_lines(*config);
+    ASSERT_EQ(changed.size(), 1u) << key.path();
+    EXPECT_TRUE(changed[0].starts_with(fmt::format("{} = ", key.name))) << changed[0];
+    const auto told = parse_config(config_text(*config), "engine");
+    ASSERT_TRUE(told) << told.error().message;
+    EXPECT_EQ(config_text(*told), config_text(*config));
+  }
+}
+
+TEST(ConfigTableTest, EveryKeyIsAnOption) {
+  for (const auto& key : config_keys()) {
+    if (key.type == KeyType::kText && key.choices == nullptr) continue;  // quoted there, not here
+    std::string value = another_value(key), name = "--" + key.path();
+    std::erase_if(value, [](char c) { return c == '"' || c == '[' || c == ']' || c == ' '; });
+    std::ranges::replace(name, '.', '-');
+    std::ranges::replace(name, '_', '-');
+    const std::string option = name + "=" + value;
+    const char* argv[] = {"slated", option.c_str()};
+    const auto config = parse_options(2, argv);
+    ASSERT_TRUE(config) << option;
+    EXPECT_EQ(config_text(*config), config_text(*with(key, another_value(key)))) << option;
+  }
+}
+
+TEST(ConfigTableTest, NumbersOutOfBoundsAreRefusedWithPlaceAndBounds) {
+  for (const auto& key : config_keys()) {
+    if (key.type != KeyType::kWhole && key.type != KeyType::kReal) continue;
+    for (const double value : {key.least - 1, key.most + 1}) {
+      const auto config = with(key, fmt::format("{}", value));
+      ASSERT_FALSE(config) << key.path();
+      const std::string& message = config.error().message;
+      EXPECT_TRUE(message.starts_with(fmt::format("file:2: {}: ", key.name))) << message;
+      EXPECT_NE(message.find(fmt::format("from {} to {}", key.least, key.most)), message.npos)
+          << message;
+    }
+  }
+}
+
+TEST(ConfigTableTest, AnUnknownNameIsRefusedWithThoseThatThereAre) {
+  for (const auto& key : config_keys()) {
+    if (key.choices == nullptr) continue;
+    const auto config = with(key, "\"none of them\"");
+    ASSERT_FALSE(config) << key.path();
+    EXPECT_TRUE(config.error().message.starts_with(fmt::format("file:2: {}: ", key.name)));
+    EXPECT_NE(config.error().message.find(key.bounds()), std::string::npos)
+        << config.error().message;
+  }
+}
+
+TEST(ConfigTableTest, EveryKeyIsDocumented) {
+  const std::string text = documented_config();
+  for (const auto& key : config_keys()) {
+    EXPECT_TRUE(key.help.ends_with('.')) << key.path();
+    const std::string line = fmt::format("\n{} = {}\n", key.name, key.text(Config{}));
+    const std::size_t at = text.find(line);
+    ASSERT_NE(at, std::string::npos) << line;
+    const std::size_t before = text.rfind('\n', at - 1) + 1;
+    EXPECT_TRUE(text.substr(before).starts_with("# ")) << "no help above" << line;
+  }
+  for (const auto& key : program_keys())
+    EXPECT_NE(text.find(fmt::format("# {} = ", key.name)), std::string::npos);
+}
+
+TEST(ConfigTableTest, TheDocumentedFileSaysTheDefaults) {
+  const auto documented = parse_config(documented_config(), "slated.toml");
+  ASSERT_TRUE(documented) << documented.error().message;
+  EXPECT_EQ(config_text(*documented), config_text({}));
+  EXPECT_TRUE(documented->programs.empty());
+}
+
+TEST(ConfigTableTest, TheProgramsOfTheDocumentedFileCanBeUncommented) {
+  const std::string text = documented_config();
+  std::istringstream lines(text.substr(text.find("# [[program]]")));
+  std::string uncommented;
+  for (std::string line; std::getline(lines, line);) uncommented += line.substr(2) + "\n";
+  const auto config = parse_config(uncommented, "file");
+  ASSERT_TRUE(config) << config.error().message;
+  ASSERT_EQ(config->programs.size(), 1u);
+  EXPECT_EQ(config->settings_of("train"), SessionSettings{});
 }
 
 TEST(ConfigTest, AMissingFileIsAnError) {
@@ -213,46 +313,46 @@ TEST(MemoryLimitTest, NonsenseIsRefused) {
 }
 
 TEST(SizeTest, MayBeZeroAndHaveAUnit) {
-  EXPECT_EQ(parse_size("0").value(), 0u);
-  EXPECT_EQ(parse_size("77").value(), 77u);
-  EXPECT_EQ(parse_size("2T").value(), 2ull << 40);
+  EXPECT_EQ(parse_size("0")->bytes, 0u);
+  EXPECT_EQ(parse_size("77")->bytes, 77u);
+  EXPECT_EQ(parse_size("2T")->bytes, 2ull << 40);
   for (const char* text : {"", "-1", "G", "10%", "1.5G", "1GB", "99999999999999T"}) {
     EXPECT_FALSE(parse_size(text)) << text;
   }
 }
 
-TEST(OptionsTest, WhatTheSupervisorPassesTheEngineUnderstands) {
-  Config config;
-  config.device = "sim:sms=4,memory=1G";
-  config.log_level = LogLevel::kError;
-  config.kill_grace_seconds = 2.5;
-  config.kill_stuck_engine = true;
-  config.cache_dir = "/a cache";
-  config.cache_size = 12345;
-  config.ptxas = "/an assembler";
-  config.policy = "fifo";
-  config.scheduler.quantum = scheduler::Milliseconds(7);
-  config.state_dir = "/a state";
-  config.trace_events = 5;
-  const auto arguments = engine_arguments(config, 3, 77);
-  std::vector<const char*> argv = {"slated"};
-  for (const auto& argument : arguments) argv.push_back(argument.c_str());
-  const auto options = parse_options(static_cast<int>(argv.size()), argv.data());
-  ASSERT_TRUE(options);
-  EXPECT_TRUE(options->is_engine);
-  EXPECT_EQ(options->control_fd, 3);
-  EXPECT_EQ(options->parent_pid, 77);
-  EXPECT_EQ(options->config.device, config.device);
-  EXPECT_EQ(options->config.log_level, LogLevel::kError);
-  EXPECT_EQ(options->config.kill_grace_seconds, 2.5);
-  EXPECT_TRUE(options->config.kill_stuck_engine);
-  EXPECT_EQ(options->config.cache_dir, "/a cache");
-  EXPECT_EQ(options->config.cache_size, 12345u);
-  EXPECT_EQ(options->config.ptxas, "/an assembler");
-  EXPECT_EQ(options->config.policy, "fifo");
-  EXPECT_EQ(options->config.scheduler.quantum.count(), 7);
-  EXPECT_EQ(options->config.state_dir, "/a state");
-  EXPECT_EQ(options->config.trace_events, 5u);
+TEST(OptionsTest, BeatTheFile) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() / "slated.toml";
+  std::ofstream(path) << "device = \"cuda\"\nmax_sessions = 7\nkill_stuck_engine = true\n";
+  const char* argv[] = {"slated",   "--config",  path.c_str(),
+                        "--device", "sim:sms=4", "--kill-stuck-engine=false"};
+  const auto config = parse_options(6, argv);
+  ASSERT_TRUE(config);
+  EXPECT_EQ(config->device, "sim:sms=4");
+  EXPECT_EQ(config->max_sessions, 7u);
+  EXPECT_FALSE(config->kill_stuck_engine);
+}
+
+TEST(OptionsTest, AFlagIsTrueByItself) {
+  const char* argv[] = {"slated", "--kill-stuck-engine", "--scheduler-forms-at-once"};
+  const auto config = parse_options(3, argv);
+  ASSERT_TRUE(config);
+  EXPECT_TRUE(config->kill_stuck_engine);
+  EXPECT_TRUE(config->scheduler.forms_at_once);
+}
+
+TEST(OptionsTest, ValuesOutOfBoundsEndWithStatusTwo) {
+  for (const char* option :
+       {"--kill-grace-seconds=-1", "--trace-events=1.5", "--cache-size=1X", "--form=fast",
+        "--log-level=loud", "--scheduler-group=9", "--scheduler-intensities=maybe",
+        "--max-sessions=", "--scheduler-table-beside-low-compute=solo,corun",
+        "--scheduler-table-medium-memory=0.9", "--cache-dir=\xff"}) {
+    const char* argv[] = {"slated", option};
+    const auto config = parse_options(2, argv);
+    ASSERT_FALSE(config) << option;
+    EXPECT_EQ(config.error(), 2) << option;
+  }
 }
 
 TEST(OptionsTest, AnUnknownPolicyEndsWithStatusTwo) {

@@ -19,15 +19,22 @@ using ipc::CommandType;
 
 class EngineTest : public testing::Test {
  protected:
-  void start(EngineSettings settings = {}, const std::string& compiler = "") {
+  /// Keeps nothing.
+  static Config plain_config() {
+    Config config;
+    config.cache_size = {};
+    config.state_dir = "none";
+    return config;
+  }
+  void start(Config config = plain_config(), const std::string& compiler = "") {
     auto ends = *EngineLink::make_pair();
     link_ = EngineLink(std::move(ends.first));
-    settings.exit_now = [this](int status) { exited_.set_value(status); };
     auto device = std::make_unique<FakeDevice>();
     device_ = device.get();
     device_->set_compiler(compiler);
     engine_ = std::make_unique<Engine>(std::move(device), EngineLink(std::move(ends.second)),
-                                       std::move(settings));
+                                       std::move(config),
+                                       [this](int status) { exited_.set_value(status); });
     thread_ = std::thread([this] { result_ = engine_->run(); });
     EXPECT_EQ(next(LinkType::kReady).text.size(), sizeof(DeviceInfo));
   }
@@ -129,11 +136,11 @@ TEST_F(EngineTest, StatusTellsOfEverySession) {
 
 TEST_F(EngineTest, StatusTellsOfTheCompileCache) {
   const TemporaryDirectory directory;
-  EngineSettings settings;
-  settings.cache_directory = directory.path();
-  settings.cache_bytes = 1 << 20;
-  settings.form = FormChoice::kNative;  // forms are looked for there, too
-  start(std::move(settings), "fake");
+  Config config = plain_config();
+  config.cache_dir = directory.path();
+  config.cache_size = {1 << 20};
+  config.form = FormChoice::kNative;  // forms are looked for there, too
+  start(std::move(config), "fake");
   for (const std::uint64_t id : {1u, 2u}) {
     auto client = connect(id);
     launch(*client, "noop");
@@ -190,10 +197,10 @@ TEST(CauseTest, WhatIsNotKnownIsNotSaid) {
 }
 
 TEST_F(EngineTest, AStuckSessionEndsTheProcessOnlyWhereConfigured) {
-  EngineSettings settings;
-  settings.kill_grace = std::chrono::milliseconds(1);
-  settings.kill_stuck_engine = true;
-  start(std::move(settings));
+  Config config = plain_config();
+  config.kill_grace_seconds = 0.001;
+  config.kill_stuck_engine = true;
+  start(std::move(config));
   device_->refuse_cancel();
   auto client = connect(1);
   launch(*client, "spin");

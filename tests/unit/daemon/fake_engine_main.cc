@@ -87,9 +87,7 @@ class FakeEngine {
 }  // namespace slate::daemon
 
 int main(int argc, char** argv) {
-  for (int i = 1; i + 1 < argc; ++i) {
-    if (std::strcmp(argv[i], "--control-fd") == 0)
-      return slate::daemon::FakeEngine(std::atoi(argv[i + 1])).run();
-  }
-  return 2;
+  using namespace slate::daemon;
+  if (argc != 2 || argv[1] != kEngineArgument) return 2;
+  return FakeEngine(kEngineLinkFd).run();
 }
