@@ -22,18 +22,10 @@
 
 namespace slate::injector {
 
-<<<<<<< HEAD
-/// One register at a time, with those that its value flows on to. Of ways that meet with the same
-/// facts, one goes on, with all that is undefined on either. Only predicates that decide whether
-/// something is written to these registers are looked at, and integers that are as good as
-/// predicates. Many members: it is one algorithm, and
-/// they are its tables.
-=======
 /// Walks for one register at a time, with the registers that its value flows on to. Of paths that
 /// meet with the same facts, one goes on, with all that is undefined on either. It tracks only
-/// predicates that decide whether something is written to these registers. Many members: it is one
-/// algorithm, and they are its tables.
->>>>>>> words
+/// flags (predicates, and integers that hold conditions) that decide whether something is written
+/// to these registers. Many members: it is one algorithm, and they are its tables.
 class UndefinedWalk {
  public:
   /// Requires: the arguments outlive it.
@@ -48,16 +40,10 @@ class UndefinedWalk {
   using List = std::vector<std::uint32_t>;
   /// What is known of a thread at some place.
   struct State {
-<<<<<<< HEAD
-    List facts;                   // of flags: kSmallValues * register + value, in order
-    std::vector<bool> undefined;  // by suspect: it may be
-    std::vector<bool> stale;      // by tracked flag: its comparison may no longer hold
-=======
-    List facts;                   // values of predicates: 2 * register + value, in order
+    List facts;                   // values of flags: kSmallValues * register + value, in order
     std::vector<bool> undefined;  // for each suspect, whether it may be undefined
-    /// For each tracked predicate, whether its comparison may no longer hold.
+    /// For each tracked flag, whether its comparison may no longer hold.
     std::vector<bool> stale;
->>>>>>> words
   };
   using Key = std::pair<std::uint32_t, List>;  // block, facts
   struct Part {
@@ -131,27 +117,17 @@ class UndefinedWalk {
   RegisterLiveness liveness_;
   Effort& effort_;
   const std::uint32_t carry_;
-<<<<<<< HEAD
-  std::vector<List> reads_;       // by register: instructions
-  std::vector<List> writes_;      // by register: instructions
-  std::vector<List> compared_;    // by register: groups of conditions that it is an input of
-  std::vector<List> controls_;    // by block: blocks whose branches decide whether it is run
-  std::vector<bool> is_flag_;     // by register: a predicate, or an integer that holds a condition
-  std::vector<bool> is_header_;   // by block: a loop begins with it
-  std::vector<bool> jumps_loop_;  // by block: its branch may lead past a loop, to where ways meet
-  std::map<std::uint32_t, std::vector<bool>> live_;                 // by flag, block
-  std::map<std::uint32_t, std::optional<List>> quiet_;              // by block: quiet_writes()
-=======
   std::vector<List> reads_;     // instructions by register
   std::vector<List> writes_;    // instructions by register
   std::vector<List> compared_;  // for each register the groups of conditions that it is an input of
   std::vector<List> controls_;  // for each block the blocks whose branches decide whether it runs
+  /// For each register, whether it is a predicate, or an integer that holds a condition.
+  std::vector<bool> is_flag_;
   std::vector<bool> is_header_;  // for each block, whether a loop begins with it
   /// For each block, whether its branch may lead past a loop, to where paths meet.
   std::vector<bool> jumps_loop_;
-  std::map<std::uint32_t, std::vector<bool>> live_;                 // by predicate, then by block
+  std::map<std::uint32_t, std::vector<bool>> live_;                 // by flag, then by block
   std::map<std::uint32_t, std::optional<List>> quiet_;              // quiet_writes() by block
->>>>>>> words
   std::map<std::pair<std::uint32_t, std::uint32_t>, bool> surely_;  // by register and reader
   // Tables of the present register.
   Places suspects_;
