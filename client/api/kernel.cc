@@ -71,7 +71,7 @@ Outcome<void> launch(const Kernel& kernel, const LaunchCall& call) {
   if (kernel.module->unloaded) {
     return refuse(SLATE_ERROR_INVALID_HANDLE, "the kernel's module was unloaded meanwhile");
   }
-  if (auto ok = (*session)->launch(*kernel.function, config, call.arguments); !ok) {
+  if (auto ok = (*session)->kernels().launch(*kernel.function, config, call.arguments); !ok) {
     return refuse(ok.error(), about(kernel));
   }
   return {};
@@ -90,7 +90,8 @@ Outcome<void> set_max_dynamic_shared(const Kernel& kernel, std::size_t bytes) {
                   about(kernel) + " can get at most " + std::to_string(room) +
                       " bytes of dynamic shared memory, not " + std::to_string(bytes));
   }
-  auto ok = (*session)->set_max_dynamic_shared(*kernel.function, static_cast<std::uint32_t>(bytes));
+  auto ok = (*session)->kernels().set_max_dynamic_shared(*kernel.function,
+                                                         static_cast<std::uint32_t>(bytes));
   if (!ok) return refuse(ok.error(), about(kernel));
   return {};
 }

@@ -36,7 +36,8 @@ Result<std::vector<client::PlacedVariable>> place_managed(
     client::Session& session, const std::vector<client::ManagedName>& names, Module& module) {
   std::vector<client::PlacedVariable> placed;
   for (const client::ManagedName& each : names) {
-    const auto address = session.allocate_managed(each.bytes, client::kTagManagedVariable, 0);
+    const auto address =
+        session.host_memory().allocate_managed(each.bytes, client::kTagManagedVariable, 0);
     if (!address) return std::unexpected(address.error());
     module.managed.push_back(*address);
     module.variables.emplace(each.name, ipc::GlobalReply{*address, each.bytes});
@@ -47,7 +48,7 @@ Result<std::vector<client::PlacedVariable>> place_managed(
 
 void free_managed(client::Session& session, const Module& module) {
   for (const std::uint64_t address : module.managed)
-    (void)session.free_managed(address, client::kTagManagedVariable);
+    (void)session.host_memory().free_managed(address, client::kTagManagedVariable);
 }
 
 Outcome<slate_module*> load(client::Session& session, std::string_view ptx, WrittenNames written,
@@ -61,7 +62,7 @@ Outcome<slate_module*> load(client::Session& session, std::string_view ptx, Writ
   const client::Image image{client::ImageKind::kPtx, 0, {bytes.begin(), bytes.end()}};
   const client::CodeNames names = client::names_in(image);
   const auto placed = place_managed(session, names.managed, *module);
-  auto id = placed ? session.load_module(image, *placed) : std::unexpected(placed.error());
+  auto id = placed ? session.modules().load(image, *placed) : std::unexpected(placed.error());
   if (!id) {
     free_managed(session, *module);
     return refuse(id.error());
@@ -207,7 +208,7 @@ Outcome<slate_kernel*> kernel_of(const std::shared_ptr<Module>& module, const ch
   auto kernel = std::make_shared<Kernel>();
   kernel->module = module;
   kernel->name = *name;
-  auto function = (*session)->find_function(module->id, *name);
+  auto function = (*session)->kernels().find(module->id, *name);
   if (!function) return refuse(function.error(), "kernel " + *name);
   kernel->function = std::move(*function);
   slate_kernel* const handle = Handles::get().add(std::move(kernel));
@@ -225,7 +226,7 @@ Outcome<ipc::GlobalReply> variable_of(Module& module, const char* wanted) {
   const auto known = module.variables.find(*name);
   if (known != module.variables.end()) return known->second;
   if (module.unloaded) return unloaded_meanwhile();
-  auto reply = (*session)->find_global(module.id, *name);
+  auto reply = (*session)->modules().find_global(module.id, *name);
   if (!reply) return refuse(reply.error(), "variable " + *name);
   module.variables.emplace(*name, *reply);
   return *reply;
@@ -240,10 +241,10 @@ void unload(Module& module) {
   std::unique_lock life(module.life);
   module.unloaded = true;
   for (const auto& [name, place] : module.variables) {
-    (*session)->memory().erase(place.address, client::kTagGlobal);
+    (*session)->memory().table().erase(place.address, client::kTagGlobal);
   }
   // Nobody is left to tell: a session that cannot take the command has lost the module anyway.
-  [[maybe_unused]] const auto ignored = (*session)->unload_module(module.id);
+  [[maybe_unused]] const auto ignored = (*session)->modules().unload(module.id);
   free_managed(**session, module);
 }
 

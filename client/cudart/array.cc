@@ -27,7 +27,7 @@ Maybe<std::uint64_t> make(Session& session, const cudaChannelFormatDesc* descrip
   if (auto ok = check_array(spec, session.device()); !ok) {
     return std::unexpected<Failure>(ok.error());
   }
-  auto id = session.create_array(spec);
+  auto id = session.arrays().create(spec);
   if (!id) return std::unexpected<Failure>(id.error());
   return *id;
 }
@@ -46,11 +46,11 @@ cudaError_t make_array(cudaArray_t* array, const cudaChannelFormatDesc* descript
 cudaError_t free_array(std::uint64_t id, bool mipmapped) {
   return with_session([&](Session& session) -> Answer {
     if (id == 0) return {};
-    const auto entry = session.arrays().find(id);
+    const auto entry = session.arrays().table().find(id);
     if (!entry || entry->is_level || (entry->spec.levels > 0) != mipmapped) {
       return deny(cudaErrorInvalidValue);
     }
-    return session.destroy_array(id);
+    return session.arrays().destroy(id);
   });
 }
 
@@ -99,14 +99,14 @@ cudaChannelFormatDesc description_of(const ArrayFormat& format) {
 }
 
 Maybe<ArrayEntry> array_of(Session& session, cudaArray_const_t handle, cudaError_t otherwise) {
-  const auto entry = session.arrays().find_flat(address_of(handle));
+  const auto entry = session.arrays().table().find_flat(address_of(handle));
   if (!entry) return deny(otherwise);
   return *entry;
 }
 
 Maybe<ArrayEntry> mipmapped_of(Session& session, cudaMipmappedArray_const_t handle,
                                cudaError_t otherwise) {
-  const auto entry = session.arrays().find_mipmapped(address_of(handle));
+  const auto entry = session.arrays().table().find_mipmapped(address_of(handle));
   if (!entry) return deny(otherwise);
   return *entry;
 }
@@ -151,7 +151,7 @@ cudaError_t cudaGetMipmappedArrayLevel(cudaArray_t* level, cudaMipmappedArray_co
     if (level == nullptr) return deny(cudaErrorInvalidValue);
     auto entry = mipmapped_of(session, array, cudaErrorInvalidResourceHandle);
     if (!entry) return std::unexpected(entry.error());
-    const std::uint64_t id = session.arrays().level(entry->array, number);
+    const std::uint64_t id = session.arrays().table().level(entry->array, number);
     if (id == 0) return deny(cudaErrorInvalidValue);
     *level = handle_of(id);
     return {};

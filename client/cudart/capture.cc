@@ -181,7 +181,7 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
     if (wanted < CaptureMode::kGlobal || wanted > CaptureMode::kRelaxed) {
       return deny(cudaErrorInvalidValue);
     }
-    *mode = static_cast<cudaStreamCaptureMode>(Captures::exchange_thread_mode(wanted));
+    *mode = static_cast<cudaStreamCaptureMode>(slate::client::exchange_capture_mode(wanted));
     return {};
   });
 }

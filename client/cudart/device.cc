@@ -116,10 +116,11 @@ cudaError_t cudaChooseDevice(int* device, const cudaDeviceProp* wanted) {
 cudaError_t cudaDeviceReset() {
   return answer([&]() -> Answer {
     if (Session* session = Process::get().current()) {
-      if (session->in_host_function()) return deny(cudaErrorNotPermitted);
+      if (session->host_functions().is_own_thread()) return deny(cudaErrorNotPermitted);
       // What still runs may print, and CUDA shows that. An error of it ends with the session.
-      [[maybe_unused]] const auto ignored = session->synchronize(ipc::TargetKind::kSession, 0);
-      session->write_printed();
+      [[maybe_unused]] const auto ignored =
+          session->waiting().synchronize(ipc::TargetKind::kSession, 0);
+      session->printing().write();
     }
     Process::get().reset();
     limits.reset();
@@ -200,9 +201,9 @@ cudaError_t cudaDeviceGetLimit(std::size_t* value, cudaLimit limit) {
       return deny(cudaErrorUnsupportedLimit);
     }
     if (number == cudaLimitPrintfFifoSize) {
-      *value = session.print_fifo_bytes();
+      *value = session.printing().fifo_bytes();
     } else if (number == cudaLimitMallocHeapSize) {
-      *value = session.heap_bytes();
+      *value = session.heap().bytes();
     } else {
       *value = limits.values[number];
     }
@@ -220,13 +221,13 @@ cudaError_t cudaDeviceSetLimit(cudaLimit limit, std::size_t value) {
     if (number == cudaLimitStackSize && value > kMostStackBytes) return deny(cudaErrorInvalidValue);
     Answer done;
     if (number == cudaLimitPrintfFifoSize) {
-      done = session.set_print_fifo_bytes(value);
+      done = session.printing().set_fifo_bytes(value);
     } else if (number == cudaLimitStackSize) {
-      done = session.raise_stack(value);
+      done = session.modules().raise_stack(value);
     } else if (number == cudaLimitDevRuntimePendingLaunchCount) {
-      done = session.raise_pending_launches(value);
+      done = session.modules().raise_pending_launches(value);
     } else if (number == cudaLimitMallocHeapSize) {
-      done = session.set_heap_bytes(value);
+      done = session.heap().set_bytes(value);
     }
     if (done) limits.values[number] = value;
     return done;

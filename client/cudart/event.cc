@@ -17,8 +17,8 @@ cudaError_t create(cudaEvent_t* event, unsigned flags) {
     if (event == nullptr || (flags & ~kKnown) != 0 || (shared && timed)) {
       return deny(cudaErrorInvalidValue);
     }
-    auto id = session.create_event((timed ? 0 : ipc::kEventNoTiming) |
-                                   (shared ? client::kEventShared : 0));
+    auto id = session.events().create((timed ? 0 : ipc::kEventNoTiming) |
+                                      (shared ? client::kEventShared : 0));
     if (!id) return std::unexpected<Failure>(id.error());
     *event = static_cast<cudaEvent_t>(pointer_to(*id));
     return {};
@@ -38,7 +38,7 @@ cudaError_t record(cudaEvent_t event, cudaStream_t stream, unsigned flags, Defau
       return taken ? Answer(*taken) : deny(cudaErrorIllegalState);
     }
     if (auto taken = session.captures().record(*on, *id)) return *taken;
-    return session.record(*id, *on);
+    return session.events().record(*id, *on);
   });
 }
 
@@ -61,10 +61,10 @@ cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t* handle, cudaEvent_t even
     if (handle == nullptr) return deny(cudaErrorInvalidValue);
     auto id = event_id(session, event);
     if (!id) return std::unexpected(id.error());
-    const auto entry = session.events().find(*id);
+    const auto entry = session.events().table().find(*id);
     if (!entry || (entry->flags & slate::client::kEventShared) == 0)
       return deny(cudaErrorInvalidResourceHandle);
-    const auto made = session.export_event(*id);
+    const auto made = session.events().export_event(*id);
     if (!made) return std::unexpected<Failure>(made.error());
     static_assert(sizeof(handle->reserved) == sizeof(made->bytes));
     std::memcpy(handle->reserved, made->bytes, sizeof(made->bytes));
@@ -77,7 +77,7 @@ cudaError_t cudaIpcOpenEventHandle(cudaEvent_t* event, cudaIpcEventHandle_t hand
     if (event == nullptr) return deny(cudaErrorInvalidValue);
     slate::ipc::ShareHandle wanted{};
     std::memcpy(wanted.bytes, handle.reserved, sizeof(wanted.bytes));
-    const auto id = session.import_event(wanted);
+    const auto id = session.events().import_event(wanted);
     if (!id && id.error().code == slate::ErrorCode::kInvalidHandle) {
       return deny(cudaErrorMapBufferObjectFailed);
     }
@@ -90,7 +90,7 @@ cudaError_t cudaIpcOpenEventHandle(cudaEvent_t* event, cudaIpcEventHandle_t hand
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return with_session([&](Session& session) -> Answer {
     session.captures().event_ends(address_of(event));
-    return session.destroy_event(address_of(event));
+    return session.events().destroy(address_of(event));
   });
 }
 
@@ -113,7 +113,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
     if (!id) return std::unexpected(id.error());
     if (auto ok = session.captures().check_event(*id, Captures::Asks::kHowFar); !ok) return ok;
     if (auto ok = session.captures().check_allows(); !ok) return ok;
-    auto finished = session.finished(TargetKind::kEvent, *id);
+    auto finished = session.waiting().finished(TargetKind::kEvent, *id);
     if (!finished) return std::unexpected<Failure>(finished.error());
     if (!*finished) return deny(cudaErrorNotReady);
     return session.earlier_error();
@@ -126,8 +126,8 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
     if (!id) return std::unexpected(id.error());
     if (auto ok = session.captures().check_event(*id, Captures::Asks::kHowFar); !ok) return ok;
     if (auto ok = session.captures().check_allows(); !ok) return ok;
-    auto outcome = session.synchronize(TargetKind::kEvent, *id);
-    session.write_printed();
+    auto outcome = session.waiting().synchronize(TargetKind::kEvent, *id);
+    session.printing().write();
     return outcome;
   });
 }

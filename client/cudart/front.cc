@@ -39,8 +39,6 @@ cudaError_t number_of(client::Refusal why) {
       return cudaErrorMemoryAllocation;
     case Refusal::kNotSupported:
       return cudaErrorNotSupported;
-    case Refusal::kNotReady:
-      return cudaErrorNotReady;
     case Refusal::kIllegalState:
       return cudaErrorIllegalState;
     case Refusal::kInvalidHandle:
@@ -61,8 +59,6 @@ cudaError_t number_of(client::Refusal why) {
       return cudaErrorInvalidFilterSetting;
     case Refusal::kBadNormalization:
       return cudaErrorInvalidNormSetting;
-    case Refusal::kGraphUpdate:
-      return cudaErrorGraphExecUpdateFailure;
     case Refusal::kCaptureRefused:
       return cudaErrorStreamCaptureUnsupported;
     case Refusal::kCaptureInvalid:

@@ -26,7 +26,7 @@ Answer set_dynamic_shared(Session& session, client::Function& function, int byte
   const int most = session.device().attributes[cudaDevAttrMaxSharedMemoryPerBlockOptin];
   const int room = most - static_cast<int>(function.info.static_shared_bytes);
   if (bytes < 0 || bytes > room) return deny(cudaErrorInvalidValue);
-  return session.set_max_dynamic_shared(function, static_cast<std::uint32_t>(bytes));
+  return session.kernels().set_max_dynamic_shared(function, static_cast<std::uint32_t>(bytes));
 }
 
 cudaOccDeviceProp occupancy_device(const DeviceInfo& info) {
@@ -84,7 +84,7 @@ cudaError_t ask_about_clusters(int* value, const void* symbol, const cudaLaunchC
     }
     if (auto ok = client::check_launch(session.device(), function, asked); !ok)
       return std::unexpected<Failure>(ok.error());
-    const auto answer = session.ask_about_clusters(function, asked, largest);
+    const auto answer = session.kernels().ask_about_clusters(function, asked, largest);
     if (!answer) return std::unexpected<Failure>(answer.error());
     *value = static_cast<int>(*answer);
     return {};

@@ -13,7 +13,7 @@ cudaError_t launch_host(cudaStream_t stream, cudaHostFn_t function, void* data,
     auto id = stream_id(session, stream, zero);
     if (!id) return std::unexpected(id.error());
     if (auto taken = session.captures().add(*id, client::HostNode{function, data})) return *taken;
-    return session.call_on_host(*id, [=](const Result<void>& outcome) {
+    return session.host_functions().call(*id, [=](const Result<void>& outcome) {
       if (outcome) function(data);  // CUDA does not call it either once something failed
     });
   });
@@ -26,7 +26,7 @@ cudaError_t add_callback(cudaStream_t stream, cudaStreamCallback_t callback, voi
     auto id = stream_id(session, stream, zero);
     if (!id) return std::unexpected(id.error());
     if (auto refused = refuse_capture(session, *id)) return *refused;
-    return session.call_on_host(*id, [=](const Result<void>& outcome) {
+    return session.host_functions().call(*id, [=](const Result<void>& outcome) {
       const int error = outcome ? 0 : client::cuda_error_number(outcome.error().code);
       callback(stream, static_cast<cudaError_t>(error), data);
     });

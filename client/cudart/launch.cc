@@ -40,7 +40,7 @@ Answer launch(Session& session, const void* symbol, const client::Function& func
     if (!work) return std::unexpected<Failure>(work.error());
     if (auto taken = session.captures().add(*stream, std::move(*work))) return *taken;
   }
-  return session.launch(function, config, call.arguments);
+  return session.kernels().launch(function, config, call.arguments);
 }
 
 cudaError_t launch_handle(cudaKernel_t handle, const LaunchArguments& call) {

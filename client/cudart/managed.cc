@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "client/cudart/front.h"
+#include "client/session/program_memory.h"
 
 namespace slate::cudart {
 namespace {
@@ -18,26 +19,10 @@ static_assert(static_cast<int>(PagePlace::Kind::kNone) == cudaMemLocationTypeInv
               static_cast<int>(PagePlace::Kind::kHostNode) == cudaMemLocationTypeHostNuma &&
               PagePlace::kHostId == cudaCpuDeviceId && PagePlace::kNoId == cudaInvalidDeviceId);
 
-constexpr std::uint64_t kPage = client::HostBlocks::kPage;
-
-bool is_managed(const client::Range& range) {
-  return range.tag == client::kTagManaged || range.tag == client::kTagManagedVariable;
-}
-
-/// Whole pages of one managed allocation, as far as they are its own.
-struct Pages {
-  std::uint64_t begin = 0, end = 0;
-};
+using Pages = client::ManagedPages;
 
 Maybe<Pages> pages_of(Session& session, const void* pointer, std::size_t count) {
-  const std::uint64_t at = address_of(pointer);
-  const auto range = session.memory().find(at);
-  if (count == 0 || !range || !is_managed(*range) || count > range->bytes - (at - range->address)) {
-    return deny(cudaErrorInvalidValue);
-  }
-  const std::uint64_t last = (at + count + kPage - 1) / kPage * kPage;
-  return Pages{std::max(at / kPage * kPage, range->address),
-               std::min(last, range->address + range->bytes)};
+  return client::managed_pages(session, address_of(pointer), count);
 }
 
 /// `numa`: whether a node of the host may be meant.
@@ -80,8 +65,8 @@ cudaError_t prefetch(const void* pointer, std::size_t count, const cudaMemLocati
     if (!place) return std::unexpected(place.error());
     const auto id = hint_stream(session, stream, zero);
     if (!id) return std::unexpected(id.error());
-    session.managed_advice().change(pages->begin, pages->end,
-                                    [&](PageAdvice& advice) { advice.prefetched = *place; });
+    session.host_memory().advice().change(pages->begin, pages->end,
+                                          [&](PageAdvice& advice) { advice.prefetched = *place; });
     return {};
   });
 }
@@ -136,9 +121,9 @@ cudaError_t run_batch(const Batch& batch, bool prefetches, cudaStream_t stream,
     const auto id = hint_stream(session, stream, zero);
     if (!id) return std::unexpected(id.error());
     for (std::size_t i = 0; prefetches && i < batch.count; ++i) {
-      session.managed_advice().change(ranges[i].begin, ranges[i].end, [&](PageAdvice& advice) {
-        advice.prefetched = (*places)[i];
-      });
+      session.host_memory().advice().change(
+          ranges[i].begin, ranges[i].end,
+          [&](PageAdvice& advice) { advice.prefetched = (*places)[i]; });
     }
     return {};
   });
@@ -146,7 +131,7 @@ cudaError_t run_batch(const Batch& batch, bool prefetches, cudaStream_t stream,
 
 Answer advise(Session& session, const Pages& pages, int advice, const cudaMemLocation& location) {
   const auto change = [&](const std::function<void(PageAdvice&)>& how) -> Answer {
-    session.managed_advice().change(pages.begin, pages.end, how);
+    session.host_memory().advice().change(pages.begin, pages.end, how);
     return {};
   };
   switch (advice) {
@@ -227,10 +212,10 @@ cudaError_t attach(cudaStream_t stream, void* pointer, std::size_t length, unsig
   return with_session([&](Session& session) -> Answer {
     const auto id = stream_id(session, stream, zero);
     if (!id) return std::unexpected(id.error());
-    const auto range = session.memory().find(address_of(pointer));
+    const auto range = client::find_managed(session, address_of(pointer));
     const bool known =
         flags == cudaMemAttachGlobal || flags == cudaMemAttachHost || flags == cudaMemAttachSingle;
-    if (!known || !range || !is_managed(*range) || range->address != address_of(pointer) ||
+    if (!known || !range || range->address != address_of(pointer) ||
         (length != 0 && length != range->bytes)) {
       return deny(cudaErrorInvalidValue);
     }
@@ -258,7 +243,8 @@ cudaError_t cudaMallocManaged(void** address, std::size_t bytes, unsigned flags)
       *address = nullptr;
       return {};
     }
-    const auto made = session.allocate_managed(bytes, slate::client::kTagManaged, flags);
+    const auto made =
+        session.host_memory().allocate_managed(bytes, slate::client::kTagManaged, flags);
     if (!made) return std::unexpected<Failure>(made.error());
     *address = pointer_to(*made);
     return {};
@@ -340,7 +326,7 @@ cudaError_t cudaMemRangeGetAttributes(void** data, std::size_t* sizes,
     }
     const auto pages = pages_of(session, pointer, count);
     if (!pages) return std::unexpected(pages.error());
-    const PageAdvice advice = session.managed_advice().common(pages->begin, pages->end);
+    const PageAdvice advice = session.host_memory().advice().common(pages->begin, pages->end);
     for (std::size_t i = 0; i < attribute_count; ++i) {
       int number = 0;
       std::memcpy(&number, &attributes[i], sizeof(number));

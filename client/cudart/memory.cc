@@ -6,9 +6,6 @@
 namespace slate::cudart {
 namespace {
 
-/// Rows begin at multiples of this, as on every GPU since 2010.
-constexpr std::size_t kPitchAlign = 512;
-
 /// Allocates rows that begin aligned. An empty size gives null, which is no error.
 Answer allocate_pitched(Session& session, std::size_t width, std::size_t rows, void** address,
                         std::size_t* pitch) {
@@ -16,15 +13,10 @@ Answer allocate_pitched(Session& session, std::size_t width, std::size_t rows, v
   *pitch = 0;
   if (auto ok = session.captures().check_allows(); !ok) return ok;
   if (width == 0 || rows == 0) return {};
-  const std::size_t padded = (width + kPitchAlign - 1) / kPitchAlign * kPitchAlign;
-  std::size_t bytes = 0;
-  if (padded < width || __builtin_mul_overflow(padded, rows, &bytes)) {
-    return deny(cudaErrorMemoryAllocation);
-  }
-  auto made = session.allocate(bytes);
+  const auto made = client::allocate_pitched(session, width, rows);
   if (!made) return std::unexpected<Failure>(made.error());
-  *address = pointer_to(*made);
-  *pitch = padded;
+  *address = pointer_to(made->address);
+  *pitch = made->pitch;
   return {};
 }
 
@@ -42,7 +34,7 @@ cudaError_t cudaMalloc(void** address, std::size_t bytes) {
     *address = nullptr;
     if (auto ok = session.captures().check_allows(); !ok) return ok;
     if (bytes == 0) return {};
-    auto made = session.allocate(bytes);
+    auto made = session.memory().allocate(bytes);
     if (!made) return std::unexpected<Failure>(made.error());
     *address = pointer_to(*made);
     return {};
@@ -80,7 +72,7 @@ cudaError_t cudaFree(void* address) {
 
 cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes) {
   return with_session([&](Session& session) -> Answer {
-    auto info = session.memory_info();
+    auto info = session.memory().info();
     if (!info) return std::unexpected<Failure>(info.error());
     if (free_bytes != nullptr) *free_bytes = info->free_bytes;
     if (total_bytes != nullptr) *total_bytes = info->total_bytes;
@@ -93,16 +85,14 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
     if (attributes == nullptr) return deny(cudaErrorInvalidValue);
     *attributes = {};
     if (pointer != nullptr && client::on_device(session, pointer, 1, {1, 1})) {
-      const auto range = session.memory().find(address_of(pointer));
-      const bool managed =
-          range && (range->tag == client::kTagManaged || range->tag == client::kTagManagedVariable);
+      const bool managed = client::find_managed(session, address_of(pointer)).has_value();
       attributes->type = managed ? cudaMemoryTypeManaged : cudaMemoryTypeDevice;
       if (managed) attributes->hostPointer = const_cast<void*>(pointer);
       attributes->devicePointer = const_cast<void*>(pointer);
       return {};
     }
     attributes->hostPointer = const_cast<void*>(pointer);
-    if (const auto block = session.host_blocks().find(address_of(pointer))) {
+    if (const auto block = session.host_memory().blocks().find(address_of(pointer))) {
       attributes->devicePointer =
           pointer_to(block->device_address + (address_of(pointer) - block->address));
     }

@@ -44,8 +44,8 @@ template <typename Body>
 cudaError_t about_pool(cudaMemPool_t pool, const Body& body) {
   return with_session([&](Session& session) -> Answer {
     Answer outcome;
-    const bool known =
-        session.pools().with(number_of(pool), [&](Pools::Pool& its) { outcome = body(its); });
+    const bool known = session.memory().pools().with(
+        number_of(pool), [&](Pools::Pool& its) { outcome = body(its); });
     if (!known) return deny(cudaErrorInvalidValue);
     return outcome;
   });
@@ -109,7 +109,7 @@ cudaError_t tell_pool(cudaMemPool_t* pool, int device, const Which& which) {
   return with_session([&](Session& session) -> Answer {
     if (pool == nullptr) return deny(cudaErrorInvalidValue);
     if (device != 0) return deny(cudaErrorInvalidDevice);
-    *pool = handle_of(which(session.pools()));
+    *pool = handle_of(which(session.memory().pools()));
     return {};
   });
 }
@@ -124,7 +124,7 @@ std::uint64_t current_of(client::Pools& pools) {
 cudaError_t set_pool(int device, cudaMemPool_t pool) {
   return with_session([&](Session& session) -> Answer {
     if (device != 0) return deny(cudaErrorInvalidDevice);
-    if (!session.pools().set_current(number_of(pool))) {
+    if (!session.memory().pools().set_current(number_of(pool))) {
       return deny(cudaErrorInvalidValue);
     }
     return {};
@@ -204,14 +204,14 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* prope
       return std::unexpected<Failure>(
           Error{ErrorCode::kNotSupported, "memory pools cannot be shared between processes yet"});
     }
-    *pool = handle_of(session.pools().create(properties->maxSize));
+    *pool = handle_of(session.memory().pools().create(properties->maxSize));
     return {};
   });
 }
 
 cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
   return with_session([&](Session& session) -> Answer {
-    if (!session.pools().destroy(number_of(pool))) {
+    if (!session.memory().pools().destroy(number_of(pool))) {
       return deny(cudaErrorInvalidValue);
     }
     return {};

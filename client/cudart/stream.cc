@@ -18,7 +18,7 @@ cudaError_t about_stream(cudaStream_t stream, DefaultStream zero, const Body& bo
   return with_session([&](Session& session) -> Answer {
     auto id = stream_id(session, stream, zero);
     if (!id) return std::unexpected(id.error());
-    const auto entry = session.streams().find(*id);
+    const auto entry = session.streams().table().find(*id);
     return body(session, *id, entry.value_or(client::HandleTable::Entry{}));
   });
 }
@@ -29,11 +29,12 @@ cudaError_t create(cudaStream_t* stream, unsigned flags, int priority) {
       return deny(cudaErrorInvalidValue);
     }
     const std::uint32_t kind = flags != 0 ? ipc::kStreamNonBlocking : 0;
-    auto id = session.create_stream(kind, std::clamp(priority, kGreatestPriority, kLeastPriority));
+    auto id =
+        session.streams().create(kind, std::clamp(priority, kGreatestPriority, kLeastPriority));
     if (!id) return std::unexpected<Failure>(id.error());
     if (flags != 0) {
-      if (auto ok = session.settle_taken(); !ok) {
-        (void)session.destroy_stream(*id);
+      if (auto ok = session.copies().settle_taken(); !ok) {
+        (void)session.streams().destroy(*id);
         return std::unexpected<Failure>(ok.error());
       }
     }
@@ -45,8 +46,8 @@ cudaError_t create(cudaStream_t* stream, unsigned flags, int priority) {
 cudaError_t synchronize(cudaStream_t stream, DefaultStream zero) {
   return about_stream(stream, zero, [&](Session& session, std::uint64_t id, auto) -> Answer {
     if (auto refused = refuse_capture(session, id)) return *refused;
-    auto outcome = session.synchronize(TargetKind::kStream, id);
-    session.write_printed();
+    auto outcome = session.waiting().synchronize(TargetKind::kStream, id);
+    session.printing().write();
     return outcome;
   });
 }
@@ -54,7 +55,7 @@ cudaError_t synchronize(cudaStream_t stream, DefaultStream zero) {
 cudaError_t query(cudaStream_t stream, DefaultStream zero) {
   return about_stream(stream, zero, [&](Session& session, std::uint64_t id, auto) -> Answer {
     if (auto refused = refuse_capture(session, id)) return *refused;
-    auto finished = session.finished(TargetKind::kStream, id);
+    auto finished = session.waiting().finished(TargetKind::kStream, id);
     if (!finished) return std::unexpected<Failure>(finished.error());
     if (!*finished) return deny(cudaErrorNotReady);
     return session.earlier_error();
@@ -72,7 +73,7 @@ cudaError_t wait_event(cudaStream_t stream, cudaEvent_t event, unsigned flags, D
       return taken ? Answer(*taken) : deny(cudaErrorIllegalState);
     }
     if (auto taken = session.captures().wait(id, *waited)) return *taken;
-    return session.wait(id, *waited);
+    return session.events().wait(id, *waited);
   });
 }
 
@@ -179,8 +180,8 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 cudaError_t cudaDeviceSynchronize() {
   return with_session([&](Session& session) -> Answer {
     if (auto ok = session.captures().check_allows(); !ok) return ok;
-    auto outcome = session.synchronize(TargetKind::kSession, 0);
-    session.write_printed();
+    auto outcome = session.waiting().synchronize(TargetKind::kSession, 0);
+    session.printing().write();
     return outcome;
   });
 }

@@ -40,12 +40,12 @@ cudaError_t get(cudaStream_t stream, cudaStreamAttrID attribute, cudaStreamAttrV
     if (!id) return std::unexpected(id.error());
     if (value == nullptr) return deny(cudaErrorInvalidValue);
     if (number == cudaLaunchAttributePriority) {
-      const auto entry = session.streams().find(*id);
+      const auto entry = session.streams().table().find(*id);
       value->priority = entry ? entry->priority : 0;
       return {};
     }
     if (!is_kept(number)) return deny(cudaErrorInvalidValue);
-    const auto kept = session.stream_attributes().find(*id, number);
+    const auto kept = session.streams().attributes().find(*id, number);
     *value = kept ? std::bit_cast<cudaStreamAttrValue>(*kept) : initial(number);
     return {};
   });
@@ -62,7 +62,7 @@ cudaError_t set(cudaStream_t stream, cudaStreamAttrID attribute, const cudaStrea
           Error{ErrorCode::kNotSupported, "a stream's priority cannot be changed yet"});
     }
     if (value == nullptr || !is_kept(number)) return deny(cudaErrorInvalidValue);
-    session.stream_attributes().set(*id, number, std::bit_cast<Value>(*value));
+    session.streams().attributes().set(*id, number, std::bit_cast<Value>(*value));
     return {};
   });
 }
@@ -73,7 +73,7 @@ cudaError_t copy_all(cudaStream_t to, cudaStream_t from, DefaultStream zero) {
     if (!target) return std::unexpected(target.error());
     const auto source = stream_id(session, from, zero);
     if (!source) return std::unexpected(source.error());
-    session.stream_attributes().copy(*target, *source);
+    session.streams().attributes().copy(*target, *source);
     return {};
   });
 }

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "client/cudart/array.h"
+#include "client/session/texture_use.h"
 
 namespace slate::cudart {
 namespace {
@@ -124,22 +125,6 @@ ResourceView view_of(const cudaResourceViewDesc& description) {
           {description.width, description.height, description.depth}};
 }
 
-/// What elements cannot be read as: integers filtered, and those of 32 bits, floats among them, as
-/// normalized ones.
-Answer check_reading(const TextureSpec& spec) {
-  ArrayFormat format = spec.resource.format;
-  if (spec.view.format != 0) format = view_format(spec.view.format);
-  if (format.channels == 0) return {};
-  const bool as_numbers = spec.sampler.reads_normalized_float != 0;
-  const bool filtered =
-      spec.resource.kind != ResourceKind::kLinear && spec.sampler.filter == FilterMode::kLinear;
-  const bool becomes_float =
-      format.kind == ChannelKind::kFloat || (as_numbers && format.bits != 32);
-  if (filtered && !becomes_float) return deny(cudaErrorInvalidFilterSetting);
-  if (as_numbers && format.bits == 32) return deny(cudaErrorInvalidNormSetting);
-  return {};
-}
-
 Maybe<TextureSpec> spec_of(Session& session, const TextureRecord& record) {
   const int mode = record.texture.readMode;
   if (mode != cudaReadModeElementType && mode != cudaReadModeNormalizedFloat) {
@@ -149,14 +134,8 @@ Maybe<TextureSpec> spec_of(Session& session, const TextureRecord& record) {
   if (!resource) return std::unexpected(resource.error());
   TextureSpec spec{*resource, sampler_of(record.texture), {}};
   if (record.view) spec.view = view_of(*record.view);
-  if (auto ok = check_texture(spec); !ok) return std::unexpected<Failure>(ok.error());
-  if (auto ok = check_reading(spec); !ok) return std::unexpected(ok.error());
-  if (resource->kind != ResourceKind::kLinear && resource->kind != ResourceKind::kPitch2D) {
-    return spec;
-  }
-  if (record.view) return deny(cudaErrorInvalidValue);
-  auto bytes = linear_bytes(*resource, session.device());
-  if (!bytes) return std::unexpected<Failure>(bytes.error());
+  const auto ok = client::check_texture_use(spec, record.view.has_value(), session.device());
+  if (!ok) return std::unexpected<Failure>(ok.error());
   return spec;
 }
 
@@ -188,7 +167,7 @@ cudaError_t cudaCreateTextureObject(cudaTextureObject_t* texture, const cudaReso
     if (view != nullptr) record.view = *view;
     auto spec = spec_of(session, record);
     if (!spec) return std::unexpected(spec.error());
-    auto made = session.create_texture(*spec);
+    auto made = session.arrays().create_texture(*spec);
     if (!made) return std::unexpected<Failure>(made.error());
     Textures::get().add(*made, record);
     *texture = *made;
@@ -199,7 +178,7 @@ cudaError_t cudaCreateTextureObject(cudaTextureObject_t* texture, const cudaReso
 cudaError_t cudaDestroyTextureObject(cudaTextureObject_t texture) {
   return with_session([&](Session& session) -> Answer {
     if (!Textures::get().remove(session, texture)) return {};
-    return session.destroy_texture(texture);
+    return session.arrays().destroy_texture(texture);
   });
 }
 cudaError_t cudaGetTextureObjectResourceDesc(cudaResourceDesc* resource,
@@ -228,7 +207,7 @@ cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t* surface,
     if (resource->resType != cudaResourceTypeArray) return deny(cudaErrorInvalidValue);
     auto array = array_of(session, resource->res.array.array);
     if (!array) return std::unexpected(array.error());
-    auto made = session.create_surface(*array);
+    auto made = session.arrays().create_surface(*array);
     if (!made) return std::unexpected<Failure>(made.error());
     Surfaces::get().add(*made, {session.serial(), *resource});
     *surface = *made;
@@ -238,7 +217,7 @@ cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t* surface,
 cudaError_t cudaDestroySurfaceObject(cudaSurfaceObject_t surface) {
   return with_session([&](Session& session) -> Answer {
     if (!Surfaces::get().remove(session, surface)) return {};
-    return session.destroy_surface(surface);
+    return session.arrays().destroy_surface(surface);
   });
 }
 cudaError_t cudaGetSurfaceObjectResourceDesc(cudaResourceDesc* resource,

@@ -34,7 +34,7 @@ std::optional<std::uint64_t> extent_of(const void* address, std::size_t pitch, S
 std::optional<DeviceRows> pinned_rows(Session& session, const void* address, std::size_t pitch,
                                       std::uint64_t extent) {
   const std::uint64_t at = address_of(address);
-  const auto block = session.host_blocks().find(at);
+  const auto block = session.host_memory().blocks().find(at);
   if (!block || extent > block->bytes - (at - block->address)) return std::nullopt;
   return DeviceRows{block->device_address + (at - block->address), pitch};
 }
@@ -45,7 +45,8 @@ std::optional<Side> device_side(Session& session, const void* address, std::size
                                 Shape shape) {
   const auto extent = extent_of(address, pitch, shape);
   if (!extent) return std::nullopt;
-  const bool shared = session.host_blocks().touching(address_of(address), *extent).has_value();
+  const bool shared =
+      session.host_memory().blocks().touching(address_of(address), *extent).has_value();
   if (on_device(session, address, pitch, shape))
     return Side{true, {address_of(address), pitch}, shared};
   if (const auto rows = pinned_rows(session, address, pitch, *extent))
@@ -62,7 +63,7 @@ Allowed<Sides> sides_of(Session& session, const CopyCall& call, std::size_t to_r
   const auto is_there = [&](const void* address) {
     return call.direction == Direction::kByAddress
                ? is_device_address(session, address)
-               : session.memory().find(address_of(address)).has_value();
+               : session.memory().table().find(address_of(address)).has_value();
   };
   bool must_to = is_there(call.to);
   bool must_from = is_there(call.from);
@@ -88,8 +89,9 @@ Allowed<Sides> sides_of(Session& session, const CopyCall& call, std::size_t to_r
     if (must) return device_side(session, address, pitch, {call.width, rows});
     const auto extent = extent_of(address, pitch, {call.width, rows});
     if (!extent) return std::nullopt;
-    return Side{
-        false, {}, session.host_blocks().touching(address_of(address), *extent).has_value()};
+    return Side{false,
+                {},
+                session.host_memory().blocks().touching(address_of(address), *extent).has_value()};
   };
   const auto to = side(must_to, call.to, call.to_pitch, to_rows);
   const auto from = side(must_from, call.from, call.from_pitch, from_rows);
@@ -122,7 +124,7 @@ std::optional<Allowed<void>> capture_copy(Session& session, const CopyCall& call
 }
 
 Allowed<void> copy_on_host(Session& session, const CopyCall& call, std::uint64_t stream) {
-  if (auto ok = session.wait_for_turn(stream); !ok) return ok;
+  if (auto ok = session.waiting().wait_for_turn(stream); !ok) return ok;
   auto* to = static_cast<std::byte*>(call.to);
   const auto* from = static_cast<const std::byte*>(call.from);
   for (std::size_t row = 0; row < call.height; ++row) {
@@ -160,12 +162,12 @@ std::vector<std::byte> row_of(const FillCall& call) {
 Allowed<void> fill_on_device(Session& session, const DeviceRows& rows, const FillCall& call,
                              std::uint64_t stream) {
   if (is_uniform(call)) {
-    return session.fill(rows, static_cast<std::uint8_t>(call.value), {call.width, call.height},
-                        stream);
+    return session.copies().fill(rows, static_cast<std::uint8_t>(call.value),
+                                 {call.width, call.height}, stream);
   }
   const std::vector<std::byte> row = row_of(call);
   for (std::size_t y = 0; y < call.height; ++y) {
-    auto ok = session.write(rows.address + y * rows.pitch, row, stream);
+    auto ok = session.copies().write(rows.address + y * rows.pitch, row, stream);
     if (!ok) return ok;
   }
   return {};
@@ -174,22 +176,22 @@ Allowed<void> fill_on_device(Session& session, const DeviceRows& rows, const Fil
 }  // namespace
 
 bool is_device_address(Session& session, const void* address) {
-  if (session.memory().find(address_of(address))) return true;
+  if (session.memory().table().find(address_of(address))) return true;
   // Maybe a variable whose address came from a kernel, so that this side never asked for it.
   Process::get().code().place_all(session);
-  return session.memory().find(address_of(address)).has_value();
+  return session.memory().table().find(address_of(address)).has_value();
 }
 
 bool on_device(Session& session, const void* address, std::size_t pitch, Shape shape) {
   const DeviceRows rows{address_of(address), pitch};
-  if (session.covers(rows, shape)) return true;
-  return is_device_address(session, address) && session.covers(rows, shape);
+  if (session.copies().covers(rows, shape)) return true;
+  return is_device_address(session, address) && session.copies().covers(rows, shape);
 }
 
 Allowed<void> wait_for_pinned(Session& session, const void* host, std::size_t extent,
                               std::uint64_t stream) {
-  if (!session.host_blocks().touching(address_of(host), extent)) return {};
-  return session.synchronize(ipc::TargetKind::kStream, stream);
+  if (!session.host_memory().blocks().touching(address_of(host), extent)) return {};
+  return session.waiting().synchronize(ipc::TargetKind::kStream, stream);
 }
 
 Allowed<void> copy_rows(Session& session, const CopyCall& call, std::uint64_t stream) {
@@ -203,35 +205,37 @@ Allowed<void> copy_rows(Session& session, const CopyCall& call, std::uint64_t st
                          (sides->to.device || sides->from.device);
   const auto wait = [&]() -> Allowed<void> {
     if (!must_wait) return {};
-    return session.synchronize(ipc::TargetKind::kStream, stream);
+    return session.waiting().synchronize(ipc::TargetKind::kStream, stream);
   };
   if (sides->to.device && sides->from.device) {
-    auto sent = session.copy_on_device(sides->to.rows, sides->from.rows, shape, stream);
+    auto sent = session.copies().copy_on_device(sides->to.rows, sides->from.rows, shape, stream);
     if (!sent) return sent;
     return wait();
   }
   if (sides->to.device) {
     const auto* from = static_cast<const std::byte*>(call.from);
     if (must_wait && !sides->to.shared && call.height == 1) {
-      auto taken = session.take_to_device(sides->to.rows.address, {from, call.width}, stream);
+      auto taken =
+          session.copies().take_to_device(sides->to.rows.address, {from, call.width}, stream);
       if (!taken) return std::unexpected<Refused>(std::move(taken.error()));
       if (*taken) return {};
     }
-    auto sent = session.copy_to_device(sides->to.rows, from, call.from_pitch, shape, stream);
+    auto sent =
+        session.copies().copy_to_device(sides->to.rows, from, call.from_pitch, shape, stream);
     if (!sent) return sent;
     return wait();
   }
   Allowed<void> outcome;
   if (sides->from.device) {
-    outcome = session.copy_to_host(static_cast<std::byte*>(call.to), call.to_pitch,
-                                   sides->from.rows, shape, stream);
+    outcome = session.copies().copy_to_host(static_cast<std::byte*>(call.to), call.to_pitch,
+                                            sides->from.rows, shape, stream);
     if (outcome) outcome = wait();
     // What went wrong before the copy, in commands that have no reply, is known by now.
     if (outcome) outcome = session.check();
   } else {
     outcome = copy_on_host(session, call, stream);
   }
-  session.write_printed();
+  session.printing().write();
   return outcome;
 }
 
@@ -256,7 +260,7 @@ Allowed<void> fill_rows(Session& session, const FillCall& call, std::uint64_t st
     if (auto taken = session.captures().add(stream, node)) return *taken;
   }
   if (!side->device) {
-    if (auto ok = session.wait_for_turn(stream); !ok) return ok;
+    if (auto ok = session.waiting().wait_for_turn(stream); !ok) return ok;
     const bool uniform = is_uniform(call);
     const std::vector<std::byte> row = uniform ? std::vector<std::byte>() : row_of(call);
     for (std::size_t y = 0; y < call.height; ++y) {
@@ -272,7 +276,7 @@ Allowed<void> fill_rows(Session& session, const FillCall& call, std::uint64_t st
   if (auto sent = fill_on_device(session, side->rows, call, stream); !sent) return sent;
   // Of memory that the host may look at, CUDA's fill returns when it is done.
   if (!side->shared || call.asynchronous) return {};
-  return session.synchronize(ipc::TargetKind::kStream, stream);
+  return session.waiting().synchronize(ipc::TargetKind::kStream, stream);
 }
 
 Allowed<void> copy_slices(Session& session, const BoxCopy& copy, bool asynchronous,

@@ -20,7 +20,7 @@ struct CopyCall {
   bool asynchronous = false;
 };
 
-/// Does the copy on `stream`. Returns when CUDA's cudaMemcpy may, or at once when it is
+/// Does the copy on `stream`. Returns when a copy of CUDA's may, or at once when it is
 /// asynchronous and the host's side is pinned or there is none. As in CUDA, an asynchronous copy
 /// from pageable memory returns when that may be changed, and one to it when the data is there.
 Allowed<void> copy_rows(Session& session, const CopyCall& call, std::uint64_t stream);

@@ -1,5 +1,5 @@
 // AllocationTable: address ranges with a tag each. Mirrors what a session owns on the device, so
-// that arguments are checked and cudaMemcpyDefault is decided without a round trip; also holds the
+// that arguments are checked and a copy by address is decided without a round trip; also holds the
 // host's pinned ranges. Thread-safe. The daemon checks everything again: this table is for good
 // error codes, not for safety.
 #pragma once

@@ -72,7 +72,7 @@ Allowed<Side> memory_side(Session& session, const BoxSide& side, const Box& box,
 Allowed<std::optional<ArrayTable::Entry>> entry_of(Session& session, const BoxSide& side) {
   if ((side.array != 0) == (side.memory != nullptr)) return refuse(Refusal::kInvalidValue);
   if (side.array == 0) return std::nullopt;
-  auto entry = session.arrays().find_flat(side.array);
+  auto entry = session.arrays().table().find_flat(side.array);
   if (!entry) return refuse(Refusal::kInvalidValue);
   return entry;
 }
@@ -114,13 +114,14 @@ Result<void> run(Session& session, const Plan& plan, std::uint64_t stream) {
   const auto& [to, from, box] = plan;
   if (const auto* const target = std::get_if<ArrayPlace>(&to)) {
     return std::visit(
-        [&](const auto& source) { return session.copy_box(*target, source, box, stream); }, from);
+        [&](const auto& source) { return session.copies().copy_box(*target, source, box, stream); },
+        from);
   }
   const auto& source = std::get<ArrayPlace>(from);
   if (const auto* const planes = std::get_if<DevicePlanes>(&to)) {
-    return session.copy_box(*planes, source, box, stream);
+    return session.copies().copy_box(*planes, source, box, stream);
   }
-  return session.copy_box(std::get<HostPlanes>(to), source, box, stream);
+  return session.copies().copy_box(std::get<HostPlanes>(to), source, box, stream);
 }
 
 }  // namespace
@@ -154,7 +155,7 @@ Allowed<void> copy_array(Session& session, const BoxCopy& copy, bool asynchronou
     }
   }
   if (target == nullptr) return {};
-  session.write_printed();
+  session.printing().write();
   // What went wrong before the copy, in commands that have no reply, is known by now.
   return session.check();
 }

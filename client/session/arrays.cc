@@ -1,43 +1,41 @@
-// Arrays, textures and surfaces: made and destroyed. Copies of arrays are in boxes.cc.
-#include "client/session/session.h"
-#include "client/session/session_calls.h"
+#include "client/session/arrays.h"
 
 namespace slate::client {
 
 using ipc::CommandType;
 
-Result<std::uint64_t> Session::create_array(const ArraySpec& spec) {
-  const std::uint64_t id = arrays_.next_id();
-  auto made = call<Nothing>(CommandType::kArrayCreate, ipc::ArrayCreate{id, spec});
+Result<std::uint64_t> Arrays::create(const ArraySpec& spec) {
+  const std::uint64_t id = table_.next_id();
+  auto made = wire_.call<Nothing>(CommandType::kArrayCreate, ipc::ArrayCreate{id, spec});
   if (!made) return std::unexpected(made.error());
-  arrays_.add(id, spec);
+  table_.add(id, spec);
   return id;
 }
 
-Result<void> Session::destroy_array(std::uint64_t id) {
-  if (!arrays_.remove(id)) return fail(ErrorCode::kInvalidHandle, "no such array");
-  return post(CommandType::kArrayDestroy, ipc::IdCommand{id});
+Result<void> Arrays::destroy(std::uint64_t id) {
+  if (!table_.remove(id)) return fail(ErrorCode::kInvalidHandle, "no such array");
+  return wire_.post(CommandType::kArrayDestroy, ipc::IdCommand{id});
 }
 
-Result<std::uint64_t> Session::create_texture(const TextureSpec& spec) {
-  auto made = call<ipc::HandleReply>(CommandType::kTextureCreate, ipc::TextureCreate{spec});
+Result<std::uint64_t> Arrays::create_texture(const TextureSpec& spec) {
+  auto made = wire_.call<ipc::HandleReply>(CommandType::kTextureCreate, ipc::TextureCreate{spec});
   if (!made) return std::unexpected(made.error());
   return made->handle;
 }
 
-Result<void> Session::destroy_texture(std::uint64_t handle) {
-  return post(CommandType::kTextureDestroy, ipc::IdCommand{handle});
+Result<void> Arrays::destroy_texture(std::uint64_t handle) {
+  return wire_.post(CommandType::kTextureDestroy, ipc::IdCommand{handle});
 }
 
-Result<std::uint64_t> Session::create_surface(const ArrayTable::Entry& array) {
-  auto made = call<ipc::HandleReply>(CommandType::kSurfaceCreate,
-                                     ipc::SurfaceCreate{array.array, array.level, 0});
+Result<std::uint64_t> Arrays::create_surface(const ArrayTable::Entry& array) {
+  auto made = wire_.call<ipc::HandleReply>(CommandType::kSurfaceCreate,
+                                           ipc::SurfaceCreate{array.array, array.level, 0});
   if (!made) return std::unexpected(made.error());
   return made->handle;
 }
 
-Result<void> Session::destroy_surface(std::uint64_t handle) {
-  return post(CommandType::kSurfaceDestroy, ipc::IdCommand{handle});
+Result<void> Arrays::destroy_surface(std::uint64_t handle) {
+  return wire_.post(CommandType::kSurfaceDestroy, ipc::IdCommand{handle});
 }
 
 }  // namespace slate::client

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "client/session/session.h"
-#include "client/session/session_calls.h"
 #include "client/session/staged.h"
 
 namespace slate::client {
@@ -99,24 +98,24 @@ std::uint64_t bytes_of(Box box) {
 
 }  // namespace
 
-Result<void> Session::post_box(const ipc::BoxPlace& to, const ipc::BoxPlace& from, Box box,
-                               std::uint64_t stream) {
+Result<void> Copies::post_box(const ipc::BoxPlace& to, const ipc::BoxPlace& from, Box box,
+                              std::uint64_t stream) {
   if (box.empty()) return {};
-  return post_work(CommandType::kCopyBox,
-                   ipc::CopyBox{to, from, box.width, box.height, box.depth, stream}, stream);
+  return streams_.post(CommandType::kCopyBox,
+                       ipc::CopyBox{to, from, box.width, box.height, box.depth, stream}, stream);
 }
 
 /// The planes as pinned memory; nothing when they are not. What is so in part only is copied as
 /// plain memory, but not before work that may still write it.
-Result<std::optional<ipc::BoxPlace>> Session::pinned_planes(const HostPlanes& planes, Box box,
-                                                            std::uint64_t stream) {
+Result<std::optional<ipc::BoxPlace>> Copies::pinned_planes(const HostPlanes& planes, Box box,
+                                                           std::uint64_t stream) {
   const auto first = reinterpret_cast<std::uintptr_t>(planes.memory);
   const std::uint64_t extent =
       (box.depth - 1) * planes.slice + (box.height - 1) * planes.pitch + box.width;
   const auto block = host_blocks_.touching(first, extent);
   if (!block) return std::nullopt;
   if (first < block->address || first + extent > block->address + block->bytes) {
-    if (auto ok = wait_for_turn(stream); !ok) return std::unexpected(ok.error());
+    if (auto ok = session_.waiting().wait_for_turn(stream); !ok) return std::unexpected(ok.error());
     return std::nullopt;
   }
   ipc::BoxPlace place{};
@@ -128,23 +127,23 @@ Result<std::optional<ipc::BoxPlace>> Session::pinned_planes(const HostPlanes& pl
   return place;
 }
 
-Result<void> Session::copy_box(const ArrayPlace& to, const ArrayPlace& from, Box box,
-                               std::uint64_t stream) {
+Result<void> Copies::copy_box(const ArrayPlace& to, const ArrayPlace& from, Box box,
+                              std::uint64_t stream) {
   return post_box(wire(to), wire(from), box, stream);
 }
 
-Result<void> Session::copy_box(const ArrayPlace& to, const DevicePlanes& from, Box box,
-                               std::uint64_t stream) {
+Result<void> Copies::copy_box(const ArrayPlace& to, const DevicePlanes& from, Box box,
+                              std::uint64_t stream) {
   return post_box(wire(to), wire(from), box, stream);
 }
 
-Result<void> Session::copy_box(const DevicePlanes& to, const ArrayPlace& from, Box box,
-                               std::uint64_t stream) {
+Result<void> Copies::copy_box(const DevicePlanes& to, const ArrayPlace& from, Box box,
+                              std::uint64_t stream) {
   return post_box(wire(to), wire(from), box, stream);
 }
 
-Result<void> Session::copy_box(const ArrayPlace& to, const HostPlanes& from, Box box,
-                               std::uint64_t stream) {
+Result<void> Copies::copy_box(const ArrayPlace& to, const HostPlanes& from, Box box,
+                              std::uint64_t stream) {
   if (box.empty()) return {};
   const auto pinned = pinned_planes(from, box, stream);
   if (!pinned) return std::unexpected(pinned.error());
@@ -152,7 +151,7 @@ Result<void> Session::copy_box(const ArrayPlace& to, const HostPlanes& from, Box
   if (auto ok = settle_host_memory(false, stream); !ok) return ok;
   const int threads = CopyCrew::size_for(bytes_of(box), CopyCrew::cores());
   return stage_in(
-      *channel_, stream, threads, BoxWalk(box, chunk_limit(bytes_of(box), threads)),
+      session_.wire().channel(), stream, threads, BoxWalk(box, chunk_limit(bytes_of(box), threads)),
       [&](std::byte* memory, const BoxWalk::Chunk& chunk) {
         const Box& its = chunk.box;
         for (std::uint64_t z = 0; z < its.depth; ++z) {
@@ -161,23 +160,23 @@ Result<void> Session::copy_box(const ArrayPlace& to, const HostPlanes& from, Box
         }
       },
       [&](const BoxWalk::Chunk& chunk, const ipc::ClientChannel::Staging& staging) {
-        return post_work(CommandType::kStagedBox, staged_box(to, chunk, stream, staging, true),
-                         stream);
+        return streams_.post(CommandType::kStagedBox, staged_box(to, chunk, stream, staging, true),
+                             stream);
       });
 }
 
-Result<void> Session::copy_box(const HostPlanes& to, const ArrayPlace& from, Box box,
-                               std::uint64_t stream) {
+Result<void> Copies::copy_box(const HostPlanes& to, const ArrayPlace& from, Box box,
+                              std::uint64_t stream) {
   if (box.empty()) return {};
   const auto pinned = pinned_planes(to, box, stream);
   if (!pinned) return std::unexpected(pinned.error());
   if (*pinned) return post_box(**pinned, wire(from), box, stream);
   const int threads = CopyCrew::size_for(bytes_of(box), CopyCrew::cores());
   const auto last = stage_out(
-      *channel_, stream, threads, BoxWalk(box, chunk_limit(bytes_of(box), threads)),
+      session_.wire().channel(), stream, threads, BoxWalk(box, chunk_limit(bytes_of(box), threads)),
       [&](const BoxWalk::Chunk& chunk, const ipc::ClientChannel::Staging& staging, Sent& sent) {
-        return post_work(CommandType::kStagedBox, staged_box(from, chunk, stream, staging, false),
-                         stream, {}, &sent);
+        return streams_.post(CommandType::kStagedBox,
+                             staged_box(from, chunk, stream, staging, false), stream, {}, &sent);
       },
       [&](const std::byte* memory, const BoxWalk::Chunk& chunk) {
         const Box& its = chunk.box;
@@ -187,7 +186,7 @@ Result<void> Session::copy_box(const HostPlanes& to, const ArrayPlace& from, Box
         }
       });
   if (!last) return std::unexpected(last.error());
-  progress_.confirm(progress_of(stream), *last);
+  streams_.progress().confirm(streams_.progress_of(stream), *last);
   return {};
 }
 

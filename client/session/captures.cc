@@ -16,6 +16,12 @@ void join(Frontier& into, const std::vector<Node*>& nodes) {
   }
 }
 
+/// Whether the stream takes part in the default stream's order.
+bool is_blocking(const HandleTable& streams, std::uint64_t stream) {
+  const auto entry = streams.find(stream);
+  return entry && (entry->flags & ipc::kStreamNonBlocking) == 0;
+}
+
 std::uint64_t next_capture_id() {
   static std::atomic<std::uint64_t> last{0};
   return ++last;
@@ -43,11 +49,6 @@ void Captures::recount() {
 Captures::Frontier* Captures::frontier_of(std::uint64_t stream) {
   const auto at = frontiers_.find(stream);
   return at == frontiers_.end() ? nullptr : &at->second;
-}
-
-bool Captures::is_blocking(std::uint64_t stream) const {
-  const auto entry = streams_.find(stream);
-  return entry && (entry->flags & ipc::kStreamNonBlocking) == 0;
 }
 
 /// Work for the default stream would have to wait for a blocking stream that captures.
@@ -162,7 +163,7 @@ std::optional<Allowed<void>> Captures::wait(std::uint64_t stream, std::uint64_t 
   }
   if (frontier == nullptr) {
     frontiers_[stream] = recorded->second;
-    capture->blocking |= is_blocking(stream);
+    capture->blocking |= is_blocking(streams_, stream);
     recount();
     return Allowed<void>();
   }
@@ -204,7 +205,7 @@ Allowed<void> Captures::check_allows() {
   return {};
 }
 
-CaptureMode Captures::exchange_thread_mode(CaptureMode mode) {
+CaptureMode exchange_capture_mode(CaptureMode mode) {
   return std::exchange(thread_mode, mode);
 }
 
@@ -240,7 +241,7 @@ Allowed<void> Captures::start(std::uint64_t stream, CaptureMode mode, std::share
   capture->mode = mode;
   capture->owns_graph = graph == nullptr;
   capture->graph = graph ? std::move(graph) : std::make_shared<Graph>();
-  capture->blocking = is_blocking(stream);
+  capture->blocking = is_blocking(streams_, stream);
   frontiers_[stream] = {std::move(capture), std::move(first), {}};
   recount();
   return {};

@@ -25,6 +25,9 @@ namespace slate::client {
 enum class CaptureMode : int { kGlobal = 0, kThreadLocal = 1, kRelaxed = 2 };
 enum class CaptureState { kNone, kActive, kInvalid };
 
+/// Sets this thread's mode, and gives the one before.
+CaptureMode exchange_capture_mode(CaptureMode mode);
+
 class Captures {
  public:
   /// `streams` tells which of them take part in the default stream's order.
@@ -55,8 +58,6 @@ class Captures {
   /// kCaptureRefused while this thread may not make them (the mode of a capture and that of the
   /// thread decide), and the captures that forbid them are lost.
   Allowed<void> check_allows();
-  /// Sets this thread's mode, and gives the one before.
-  static CaptureMode exchange_thread_mode(CaptureMode mode);
 
   /// The stream is no more: a capture that began there ends without a graph.
   void stream_ends(std::uint64_t stream);
@@ -100,7 +101,6 @@ class Captures {
   bool takes_slowly(std::uint64_t stream);
   void recount();
   Frontier* frontier_of(std::uint64_t stream);
-  bool is_blocking(std::uint64_t stream) const;
   bool would_break(std::uint64_t stream) const;
   bool breaks(std::uint64_t stream);
   Allowed<void> start(std::uint64_t stream, CaptureMode mode, std::shared_ptr<Graph> graph,

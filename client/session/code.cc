@@ -14,6 +14,15 @@ bool is_about_code(ErrorCode code) {
          code == ErrorCode::kInvalidValue || code == ErrorCode::kNotSupported;
 }
 
+std::vector<ManagedVariable*> managed_of(const FatBinary& binary,
+                                         std::vector<ManagedVariable>& all) {
+  std::vector<ManagedVariable*> found;
+  for (ManagedVariable& variable : all) {
+    if (variable.binary == &binary) found.push_back(&variable);
+  }
+  return found;
+}
+
 }  // namespace
 
 FatBinary* Code::add_binary(const void* wrapper) {
@@ -63,13 +72,13 @@ void Code::remove_binary(FatBinary* binary, Session* session) {
     const Variable& variable = *item.second;
     if (variable.binary != binary) return false;
     if (session != nullptr && variable.session == session->serial()) {
-      session->memory().erase(variable.address, kTagGlobal);
+      session->memory().table().erase(variable.address, kTagGlobal);
     }
     return true;
   });
   if (session != nullptr && binary->session == session->serial()) {
     // Nobody is left to tell: a session that cannot take the command has lost the module anyway.
-    if (binary->module != 0) (void)session->unload_module(binary->module);
+    if (binary->module != 0) (void)session->modules().unload(binary->module);
   }
   // Their memory stays until the session ends: destructors of static objects may still use them.
   std::erase_if(managed_, [&](ManagedVariable& variable) {
@@ -92,18 +101,10 @@ Variable* Code::find_variable(const void* host) const {
   return at == variables_.end() ? nullptr : at->second.get();
 }
 
-std::vector<ManagedVariable*> Code::managed_of(const FatBinary& binary) {
-  std::vector<ManagedVariable*> found;
-  for (ManagedVariable& variable : managed_) {
-    if (variable.binary == &binary) found.push_back(&variable);
-  }
-  return found;
-}
-
 Result<void> Code::place_managed(Session& session, FatBinary& binary) {
-  for (ManagedVariable* variable : managed_of(binary)) {
+  for (ManagedVariable* variable : managed_of(binary, managed_)) {
     if (variable->session == session.serial()) continue;
-    auto address = session.allocate_managed(variable->bytes, kTagManagedVariable, 0);
+    auto address = session.host_memory().allocate_managed(variable->bytes, kTagManagedVariable, 0);
     if (!address) return std::unexpected(address.error());
     variable->session = session.serial();
     variable->address = *address;
@@ -188,7 +189,7 @@ Result<Range> Code::library_variable(Session& session, FatBinary& library,
 Result<Range> Code::library_managed(Session& session, FatBinary& library, const std::string& name) {
   std::lock_guard lock(loading_mutex_);
   if (auto ok = load_binary(session, library); !ok) return std::unexpected(ok.error());
-  for (const ManagedVariable* each : managed_of(library)) {
+  for (const ManagedVariable* each : managed_of(library, managed_)) {
     if (each->name == name) return Range{each->address, each->bytes, kTagManagedVariable};
   }
   return fail(ErrorCode::kSymbolNotFound, "no managed variable " + name + " in the library");
@@ -228,11 +229,11 @@ Result<void> Code::send_image(Session& session, FatBinary& binary) {
   if (!image) return std::unexpected(image.error());
   std::vector<PlacedVariable> placed;
   if (auto ok = place_managed(session, binary); !ok) return ok;
-  for (const ManagedVariable* each : managed_of(binary))
+  for (const ManagedVariable* each : managed_of(binary, managed_))
     placed.push_back({each->name, each->address});
-  auto module = session.load_module(*image, placed);
+  auto module = session.modules().load(*image, placed);
   if (!module) return std::unexpected(module.error());
-  for (ManagedVariable* each : managed_of(binary)) {
+  for (ManagedVariable* each : managed_of(binary, managed_)) {
     *each->host = reinterpret_cast<void*>(static_cast<std::uintptr_t>(each->address));
     each->plain.reset();
   }
@@ -263,7 +264,7 @@ Result<Function*> Code::load_function(Session& session, Kernel& kernel) {
     return fail(ErrorCode::kInvalidHandle, "kernel " + kernel.name + " was unloaded");
   }
   if (auto ok = load_binary(session, *kernel.binary); !ok) return std::unexpected(ok.error());
-  auto function = session.find_function(kernel.binary->module, kernel.name);
+  auto function = session.kernels().find(kernel.binary->module, kernel.name);
   if (!function) return std::unexpected(function.error());
   kernel.made.push_back(std::move(*function));
   kernel.function.store(kernel.made.back().get(), std::memory_order_release);
@@ -275,7 +276,7 @@ Result<Range> Code::place_locked(Session& session, Variable& variable) {
     return Range{variable.address, variable.bytes, kTagGlobal};
   }
   if (auto ok = load_binary(session, *variable.binary); !ok) return std::unexpected(ok.error());
-  auto global = session.find_global(variable.binary->module, variable.name);
+  auto global = session.modules().find_global(variable.binary->module, variable.name);
   if (!global) return std::unexpected(global.error());
   variable.address = global->address;
   variable.bytes = global->bytes;

@@ -109,7 +109,6 @@ class Code {
   Result<void> load_binary(Session& session, FatBinary& binary);
   Result<void> send_image(Session& session, FatBinary& binary);
   Result<void> place_managed(Session& session, FatBinary& binary);
-  std::vector<ManagedVariable*> managed_of(const FatBinary& binary);
   Result<Range> place_locked(Session& session, Variable& variable);
 
   mutable std::shared_mutex names_mutex_;  // guards the maps and lists

@@ -1,4 +1,4 @@
-// Code that a program hands over at run time (cudaLibraryLoadData): what it is, how long, and which
+// Code that a program hands over at run time: what it is, how long, and which
 // kernels and managed variables it has. Looks no further into it; the daemon does.
 #pragma once
 

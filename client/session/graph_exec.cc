@@ -63,24 +63,24 @@ Allowed<void> settle_allocations(const Exec& exec) {
 Exec::~Exec() {
   Session* const session = Process::get().current(its_session);
   if (launched == 0 || session == nullptr) return;
-  (void)session->destroy_event(launched);  // fails only when the session has ended
+  (void)session->events().destroy(launched);  // fails only when the session has ended
 }
 
 Result<void> Exec::begin_launch(Session& session, std::uint64_t stream) {
   if (launched == 0 || its_session != session.serial()) {
-    const auto event = session.create_event(ipc::kEventNoTiming);
+    const auto event = session.events().create(ipc::kEventNoTiming);
     if (!event) return std::unexpected(event.error());
     launched = *event;
     its_session = session.serial();
   } else if (stream != launched_in) {
-    return session.wait(stream, launched);
+    return session.events().wait(stream, launched);
   }
   return {};
 }
 
 Result<void> Exec::end_launch(Session& session, std::uint64_t stream) {
   launched_in = stream;
-  return session.record(launched, stream);
+  return session.events().record(launched, stream);
 }
 
 Allowed<ExecHandle> instantiate(GraphHandle graph, std::uint64_t flags, bool frees) {

@@ -29,7 +29,7 @@ All& all() {
 
 Allowed<std::shared_ptr<GraphMemory>> GraphMemory::make(Session& session, std::uint64_t bytes) {
   if (bytes == 0) return refuse(Refusal::kInvalidValue);
-  auto address = session.allocate(bytes);
+  auto address = session.memory().allocate(bytes);
   if (!address) return std::unexpected<Refused>(std::move(address.error()));
   std::shared_ptr<GraphMemory> made(new GraphMemory(session.serial(), *address, bytes));
   const std::lock_guard lock(all().mutex);
@@ -50,7 +50,8 @@ GraphMemory::~GraphMemory() {
   }
   Session* const session = Process::get().current(session_);
   if (allocated_ || session == nullptr) return;
-  (void)session->free(address_);  // fails only when the session has ended, and the memory with it
+  (void)session->memory().free(
+      address_);  // fails only when the session has ended, and the memory with it
 }
 
 bool GraphMemory::is_allocated() const {

@@ -14,7 +14,7 @@ Allowed<void> run(Session& session, const KernelNode& node, std::uint64_t stream
   if (!function) return std::unexpected(function.error());
   LaunchConfig config = node.config;
   config.stream = stream;
-  return session.launch(**function, config, node.arguments->pointers.data());
+  return session.kernels().launch(**function, config, node.arguments->pointers.data());
 }
 
 Allowed<void> run(Session& session, const CopyNode& node, std::uint64_t stream) {
@@ -30,7 +30,7 @@ Allowed<void> run(Session& session, const FillNode& node, std::uint64_t stream) 
 }
 
 Allowed<void> run(Session& session, const HostNode& node, std::uint64_t stream) {
-  return session.call_on_host(stream, [node](const Result<void>& outcome) {
+  return session.host_functions().call(stream, [node](const Result<void>& outcome) {
     if (outcome) node.function(node.data);
   });
 }
@@ -38,13 +38,13 @@ Allowed<void> run(Session& session, const HostNode& node, std::uint64_t stream) 
 Allowed<void> run(Session& session, const RecordNode& node, std::uint64_t stream) {
   const auto id = event_of(session, node.event);
   if (!id) return std::unexpected(id.error());
-  return session.record(*id, stream);
+  return session.events().record(*id, stream);
 }
 
 Allowed<void> run(Session& session, const WaitNode& node, std::uint64_t stream) {
   const auto id = event_of(session, node.event);
   if (!id) return std::unexpected(id.error());
-  return session.wait(stream, *id);
+  return session.events().wait(stream, *id);
 }
 
 Allowed<void> run(Session&, const AllocateNode& node, std::uint64_t) {
@@ -56,7 +56,7 @@ Allowed<void> run(Session& session, const FreeNode& node, std::uint64_t) {
   const auto known = GraphMemory::free_by_program(session, node.address);
   if (!known) return std::unexpected(known.error());
   if (*known) return {};
-  return session.free(node.address);
+  return session.memory().free(node.address);
 }
 
 Allowed<void> run(Session&, const EmptyNode&, std::uint64_t) {
@@ -80,7 +80,7 @@ bool same_side(const BoxSide& one, const BoxSide& other) {
 enum class Where { kArray, kDevice, kHost };
 Where where(Session& session, const BoxSide& side) {
   if (side.array != 0) return Where::kArray;
-  return session.memory().find(address_of(side.memory)) ? Where::kDevice : Where::kHost;
+  return session.memory().table().find(address_of(side.memory)) ? Where::kDevice : Where::kHost;
 }
 
 bool can_become(Session& session, const BoxCopy& now, const BoxCopy& next) {

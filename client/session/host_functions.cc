@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "client/session/session.h"
-#include "client/session/session_calls.h"
 
 namespace slate::client {
 namespace {
@@ -40,6 +39,27 @@ class AllSignalsBlocked {
 
 }  // namespace
 
+Result<void> HostFunctions::call(std::uint64_t stream, HostFunction function) {
+  const std::lock_guard lock(order_mutex_);
+  wait_for_room();
+  auto event = session_.events().create(ipc::kEventNoTiming);
+  if (!event) return std::unexpected(event.error());
+  const std::uint64_t ticket = session_.wire().next_id();
+  auto sent = session_.events().record(*event, stream);
+  if (sent) {
+    sent =
+        session_.streams().post(ipc::CommandType::kHostGate, ipc::HostGate{ticket, stream}, stream);
+  }
+  if (sent) sent = add({stream, *event, ticket, std::move(function)});
+  if (!sent) (void)session_.events().destroy(*event);
+  return sent;
+}
+
+/// The stream behind this ticket's gate goes on.
+Result<void> HostFunctions::open_gate(std::uint64_t ticket) {
+  return session_.wire().post(ipc::CommandType::kHostDone, ipc::IdCommand{ticket});
+}
+
 Result<void> HostFunctions::add(Item item) {
   const std::lock_guard lock(mutex_);
   if (stopping_) return fail(ErrorCode::kUnavailable, "the session has ended");
@@ -48,7 +68,7 @@ Result<void> HostFunctions::add(Item item) {
       const AllSignalsBlocked blocked;
       thread_ = std::thread([this] { run(); });
     } catch (const std::system_error& error) {
-      (void)session_.host_done(item.ticket);
+      (void)open_gate(item.ticket);
       return fail(ErrorCode::kOutOfMemory,
                   std::string("no thread for host functions: ") + error.what());
     }
@@ -70,10 +90,10 @@ void HostFunctions::run() {
   while (next(item, outcome)) {
     item.function(outcome);
     item.function = nullptr;
-    session_.host_function_ended();
+    session_.host_memory().guard().host_function_ended();
     // Nobody is left to tell when these fail: the session has ended.
-    (void)session_.host_done(item.ticket);
-    (void)session_.destroy_event(item.event);
+    (void)open_gate(item.ticket);
+    (void)session_.events().destroy(item.event);
     unfinished_.fetch_sub(1, std::memory_order_release);
   }
 }
@@ -94,7 +114,7 @@ bool HostFunctions::next(Item& item, Result<void>& outcome) {
       return turn || unfinished_.load() != known;
     };
     if (awake) {
-      session_.spin_until(look_once);
+      session_.wire().channel().spin_until(look_once);
     } else {
       look_once();
     }
@@ -126,7 +146,7 @@ std::vector<HostFunctions::Items::iterator> HostFunctions::first_of_each_stream(
 std::optional<HostFunctions::Items::iterator> HostFunctions::look(
     const std::vector<Items::iterator>& first, Result<void>& outcome) {
   for (const auto item : first) {
-    const auto reached = session_.reached(item->event);
+    const auto reached = session_.waiting().reached(item->event);
     if (reached && !*reached) continue;
     outcome = reached ? Result<void>() : std::unexpected(reached.error());
     return item;

@@ -1,8 +1,8 @@
-// HostFunctions: the program's own functions that a session's streams call (cudaLaunchHostFunc),
+// HostFunctions: the program's own functions that a session's streams call,
 // and the one thread that runs them, started by the first. For each there is an event behind the
 // work before it, which the thread looks for, and a gate in the stream, which it opens afterwards.
 //
-// add() from any thread; functions run on the thread of this object, one at a time: those of one
+// call() from any thread; functions run on the thread of this object, one at a time: those of one
 // stream in the order in which they were added, of several streams the first whose turn has come.
 #pragma once
 
@@ -34,17 +34,10 @@ class HostFunctions {
   HostFunctions(const HostFunctions&) = delete;
   HostFunctions& operator=(const HostFunctions&) = delete;
 
-  struct Item {
-    std::uint64_t stream;
-    std::uint64_t event;   // recorded behind the work before the function; destroyed here after it
-    std::uint64_t ticket;  // of the gate
-    HostFunction function;
-  };
-  /// kOutOfMemory when there can be no thread; the gate is then open.
-  Result<void> add(Item item);
-  /// Waits until few enough functions are waiting that the engine has gates for them.
-  void wait_for_room();
-  /// Runs what was added, then ends the thread; add() fails from then on. Not from a function of
+  /// Has `function` called once all earlier work of the stream is done, on the thread of this
+  /// object; later work waits until it has returned. With the session's error if that came first.
+  Result<void> call(std::uint64_t stream, HostFunction function);
+  /// Runs what was added, then ends the thread; call() fails from then on. Not from a function of
   /// its own.
   void stop();
   /// True while some function waits or runs. One atomic load.
@@ -53,7 +46,18 @@ class HostFunctions {
   bool is_own_thread() const;
 
  private:
+  struct Item {
+    std::uint64_t stream;
+    std::uint64_t event;   // recorded behind the work before the function; destroyed here after it
+    std::uint64_t ticket;  // of the gate
+    HostFunction function;
+  };
   using Items = std::list<Item>;
+  /// kOutOfMemory when there can be no thread; the gate is then open.
+  Result<void> add(Item item);
+  /// Waits until few enough functions are waiting that the engine has gates for them.
+  void wait_for_room();
+  Result<void> open_gate(std::uint64_t ticket);
   void run();
   bool next(Item& item, Result<void>& outcome);
   std::vector<Items::iterator> first_of_each_stream();
@@ -62,6 +66,7 @@ class HostFunctions {
 
   Session& session_;
   std::atomic<std::uint64_t> unfinished_{0};
+  std::mutex order_mutex_;    // keeps gates and items_ in one order; comes before mutex_
   mutable std::mutex mutex_;  // guards all below
   std::condition_variable come_, went_;
   Items items_;

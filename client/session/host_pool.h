@@ -1,4 +1,4 @@
-// HostPool: small pieces of pinned host memory (cudaMallocHost), cut from slabs of one size each,
+// HostPool: small pieces of pinned host memory, cut from slabs of one size each,
 // as a block of the daemon's for every piece costs a call and two mappings. A freed piece comes
 // again when the work is done that was sent before the free, and reads as 0 then. Thread-safe.
 #pragma once

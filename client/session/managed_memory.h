@@ -1,5 +1,5 @@
 // ManagedMemory: memory that has one address in the program, in the engine and on the device
-// (cudaMallocManaged). Large pieces are blocks of shared host memory of their own, small ones share
+// (managed memory). Large pieces are blocks of shared host memory of their own, small ones share
 // blocks. Does not wait for work: who frees has seen that nothing uses the piece. Thread-safe.
 #pragma once
 

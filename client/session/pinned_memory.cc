@@ -23,7 +23,7 @@ void unmap_piece(const Range& piece) {
 }
 
 Result<std::uint64_t> allocate_block(Session& session, std::size_t bytes) {
-  const auto block = session.allocate_host(bytes);
+  const auto block = session.host_memory().allocate(bytes);
   if (!block) return std::unexpected(block.error());
   return block->address;
 }
@@ -35,7 +35,8 @@ Allowed<void*> allocate_pinned(Session& session, std::size_t bytes, bool mapped,
   if (whole_pages(bytes) < bytes) return refuse(Refusal::kOutOfMemory);
   AllocationTable& pinned = Process::get().pinned();
   const bool small = bytes <= HostPool::kLargest;
-  auto shared = small ? session.allocate_host_piece(bytes) : allocate_block(session, bytes);
+  auto shared =
+      small ? session.host_memory().allocate_piece(bytes) : allocate_block(session, bytes);
   if (shared) {
     pinned.insert({*shared, bytes, small ? Process::kTagPiece : Process::kTagShared, flags});
     return pointer_to(*shared);
@@ -58,11 +59,11 @@ Allowed<void> free_pinned(Session& session, void* address) {
     return {};
   }
   if (range && pinned.erase(at, Process::kTagPiece)) {
-    if (!session.free_host_piece(at)) unmap_piece(*range);
+    if (!session.host_memory().free_piece(at)) unmap_piece(*range);
     return {};
   }
   if (!range || !pinned.erase(at, Process::kTagShared)) return refuse(Refusal::kInvalidValue);
-  if (session.host_blocks().find(at)) return session.free_host(at);
+  if (session.host_memory().blocks().find(at)) return session.host_memory().free(at);
   unmap_shared(at, whole_pages(range->bytes));  // of a session that has ended
   return {};
 }
@@ -73,11 +74,11 @@ Allowed<void> register_pinned(Session& session, void* address, std::size_t bytes
   AllocationTable& pinned = Process::get().pinned();
   if (pinned.touches(at, bytes)) return refuse(Refusal::kAlreadyRegistered);
   if (!is_mapped(at, bytes)) return refuse(Refusal::kInvalidValue);
-  const auto shared = session.register_host(at, bytes);
+  const auto shared = session.host_memory().register_pages(at, bytes);
   // Kernels reach whole pages only.
   const bool whole = at % kPage == 0 && bytes % kPage == 0;
   if (mapped && !(shared && whole)) {
-    if (shared) (void)session.unregister_host(at, bytes);
+    if (shared) (void)session.host_memory().unregister_pages(at, bytes);
     return fail(ErrorCode::kNotSupported,
                 "registered memory that kernels have to reach: they cannot be given this");
   }
@@ -91,11 +92,11 @@ Allowed<void> unregister_pinned(Session& session, void* address) {
   if (!range || !pinned.erase(address_of(address), Process::kTagRegistered)) {
     return refuse(Refusal::kNotRegistered);
   }
-  return session.unregister_host(range->address, range->bytes);
+  return session.host_memory().unregister_pages(range->address, range->bytes);
 }
 
 Result<std::uint64_t> device_address_of(Session& session, const void* host) {
-  const auto block = session.host_blocks().find(address_of(host));
+  const auto block = session.host_memory().blocks().find(address_of(host));
   if (block) return block->device_address + (address_of(host) - block->address);
   return fail(ErrorCode::kNotSupported, "this host memory could not be mapped for the device");
 }

@@ -31,7 +31,7 @@ std::chrono::milliseconds connect_timeout() {
 void print_at_exit() {
   Session* session = Process::get().current();
   if (session == nullptr) return;
-  session->write_printed();
+  session->printing().write();
   (void)session->check();  // says what no call has asked for
 }
 
@@ -73,7 +73,7 @@ void Process::reset() {
   session_.store(nullptr, std::memory_order_release);
   code_.detach_managed(owned_.get());
   owned_->abandon();
-  owned_->host_blocks().make_private();
+  owned_->host_memory().blocks().make_private();
   pinned_.erase_all(kTagRegistered);
   ended_earlier = std::exchange(ended_, std::move(owned_));
 }
@@ -83,11 +83,11 @@ void Process::before_fork() {
   get().code_.lock_for_fork();
   get().pinned_.lock_for_fork();
   get().tables_mutex_.lock();
-  if (get().owned_) get().owned_->host_blocks().lock_for_fork();
+  if (get().owned_) get().owned_->host_memory().blocks().lock_for_fork();
 }
 
 void Process::after_fork_in_parent() {
-  if (get().owned_) get().owned_->host_blocks().unlock_in_parent();
+  if (get().owned_) get().owned_->host_memory().blocks().unlock_in_parent();
   get().tables_mutex_.unlock();
   get().pinned_.unlock_after_fork(false);
   get().code_.unlock_after_fork(false);
@@ -98,8 +98,8 @@ void Process::after_fork_in_child() {
   Process& process = get();
   if (process.owned_) {
     process.session_.store(nullptr, std::memory_order_release);
-    process.owned_->host_blocks().make_private_in_child();
-    process.owned_->abandon_in_child();
+    process.owned_->host_memory().blocks().make_private_in_child();
+    process.owned_->wire().channel().abandon();
     // Not destroyed: a thread that does not exist here may have held its locks.
     [[maybe_unused]] const Session* left = process.owned_.release();
   }

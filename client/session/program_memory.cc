@@ -1,5 +1,7 @@
 #include "client/session/program_memory.h"
 
+#include <algorithm>
+
 #include "client/session/captures.h"
 
 namespace slate::client {
@@ -26,18 +28,21 @@ Allowed<void> capture_free(Session& session, std::uint64_t address, std::uint64_
   return taken ? *taken : refuse(Refusal::kIllegalState);  // ended by another thread meanwhile
 }
 
+/// Rows begin at multiples of this, as on every GPU since 2010.
+constexpr std::uint64_t kPitchAlign = 512;
+
 }  // namespace
 
 Allowed<std::uint64_t> allocate_in_order(Session& session, std::uint64_t bytes,
                                          std::optional<std::uint64_t> pool, std::uint64_t stream) {
   if (session.captures().takes(stream)) return capture_allocation(session, bytes, stream);
-  Pools& pools = session.pools();
+  Pools& pools = session.memory().pools();
   const std::uint64_t from = pool ? *pool : pools.current_pool();
   const auto taken = pools.take(from, bytes);
   if (taken == Pools::Take::kNoPool) return refuse(Refusal::kInvalidHandle);
   if (taken == Pools::Take::kFull) return refuse(Refusal::kOutOfMemory);
   if (bytes == 0) return 0;
-  auto made = session.allocate(bytes);
+  auto made = session.memory().allocate(bytes);
   if (!made) {
     pools.give_back(from, bytes);
     return std::unexpected<Refused>(std::move(made.error()));
@@ -52,15 +57,43 @@ Allowed<void> free_in_order(Session& session, std::uint64_t address, std::uint64
   return free_program_memory(session, address);
 }
 
+Allowed<DeviceRows> allocate_pitched(Session& session, std::uint64_t width, std::uint64_t rows) {
+  const std::uint64_t pitch = (width + kPitchAlign - 1) / kPitchAlign * kPitchAlign;
+  std::uint64_t bytes = 0;
+  if (pitch < width || __builtin_mul_overflow(pitch, rows, &bytes)) {
+    return refuse(Refusal::kOutOfMemory);
+  }
+  auto made = session.memory().allocate(bytes);
+  if (!made) return std::unexpected<Refused>(std::move(made.error()));
+  return DeviceRows{*made, pitch};
+}
+
+std::optional<Range> find_managed(Session& session, std::uint64_t address) {
+  const auto range = session.memory().table().find(address);
+  const bool managed = range && (range->tag == kTagManaged || range->tag == kTagManagedVariable);
+  return managed ? range : std::nullopt;
+}
+
+Allowed<ManagedPages> managed_pages(Session& session, std::uint64_t address, std::uint64_t bytes) {
+  constexpr std::uint64_t kPage = HostBlocks::kPage;
+  const auto range = find_managed(session, address);
+  if (bytes == 0 || !range || bytes > range->bytes - (address - range->address)) {
+    return refuse(Refusal::kInvalidValue);
+  }
+  const std::uint64_t last = (address + bytes + kPage - 1) / kPage * kPage;
+  return ManagedPages{std::max(address / kPage * kPage, range->address),
+                      std::min(last, range->address + range->bytes)};
+}
+
 Allowed<void> free_program_memory(Session& session, std::uint64_t address) {
   const auto of_graph = GraphMemory::free_by_program(session, address);
   if (!of_graph) return std::unexpected(of_graph.error());
   if (*of_graph) return {};
-  session.pools().freed(address);
-  const auto range = session.memory().find(address);
-  if (auto freed = session.free(address); !freed) return freed;
+  session.memory().pools().freed(address);
+  const auto range = session.memory().table().find(address);
+  if (auto freed = session.memory().free(address); !freed) return freed;
   if (range && range->tag == kTagManaged) {
-    session.managed_advice().forget(range->address, range->address + range->bytes);
+    session.host_memory().advice().forget(range->address, range->address + range->bytes);
   }
   return {};
 }

@@ -16,6 +16,18 @@ Allowed<std::uint64_t> allocate_in_order(Session& session, std::uint64_t bytes,
                                          std::optional<std::uint64_t> pool, std::uint64_t stream);
 Allowed<void> free_in_order(Session& session, std::uint64_t address, std::uint64_t stream);
 
+/// Rows that begin aligned. kOutOfMemory also when that are more bytes than there can be.
+Allowed<DeviceRows> allocate_pitched(Session& session, std::uint64_t width, std::uint64_t rows);
+
+/// Whole pages of one managed allocation, as far as they are its own.
+struct ManagedPages {
+  std::uint64_t begin = 0, end = 0;
+};
+/// The pages of these bytes; kInvalidValue for none, and unless all are of one managed allocation.
+Allowed<ManagedPages> managed_pages(Session& session, std::uint64_t address, std::uint64_t bytes);
+/// The managed allocation, or variable, that the address lies in.
+std::optional<Range> find_managed(Session& session, std::uint64_t address);
+
 /// Of a graph, of a pool, managed, or of no kind.
 Allowed<void> free_program_memory(Session& session, std::uint64_t address);
 

@@ -38,8 +38,9 @@ void watch_thread_end() {
 }
 
 Allowed<std::uint64_t> per_thread_stream(Session& session) {
-  if (thread_stream.session != session.serial() || !session.streams().contains(thread_stream.id)) {
-    auto made = session.create_stream(0, 0);
+  if (thread_stream.session != session.serial() ||
+      !session.streams().table().contains(thread_stream.id)) {
+    auto made = session.streams().create(0, 0);
     if (!made) return std::unexpected<Refused>(std::move(made.error()));
     thread_stream = {session.serial(), *made};
     watch_thread_end();
@@ -54,7 +55,7 @@ Allowed<std::uint64_t> measured(Session& session, std::uint64_t handle) {
   if (auto ok = session.captures().check_event(*id, Captures::Asks::kWhen); !ok) {
     return std::unexpected(ok.error());
   }
-  const auto entry = session.events().find(*id);
+  const auto entry = session.events().table().find(*id);
   if (!entry || (entry->flags & ipc::kEventNoTiming) != 0 || (entry->flags & kEventRecorded) == 0) {
     return refuse(Refusal::kInvalidHandle);
   }
@@ -70,20 +71,21 @@ Allowed<std::uint64_t> stream_of(Session& session, std::uint64_t handle, Default
   }
   if (handle == kLegacyHandle) return ipc::kDefaultStream;
   if (handle == kPerThreadHandle) return per_thread_stream(session);
-  if (!session.streams().contains(handle)) return refuse(Refusal::kInvalidHandle);
+  if (!session.streams().table().contains(handle)) return refuse(Refusal::kInvalidHandle);
   return handle;
 }
 
 Allowed<std::uint64_t> event_of(Session& session, std::uint64_t handle) {
-  if (session.events().contains(handle)) return handle;
+  if (session.events().table().contains(handle)) return handle;
   // An event of a session that has ended is a different error in CUDA.
-  return refuse(session.made_earlier(handle) ? Refusal::kHandleOfEnded : Refusal::kInvalidHandle);
+  return refuse(session.events().made_earlier(handle) ? Refusal::kHandleOfEnded
+                                                      : Refusal::kInvalidHandle);
 }
 
 Result<void> destroy_program_stream(Session& session, std::uint64_t stream) {
-  if (auto ok = session.destroy_stream(stream); !ok) return ok;
+  if (auto ok = session.streams().destroy(stream); !ok) return ok;
   session.captures().stream_ends(stream);
-  session.stream_attributes().forget(stream);
+  session.streams().attributes().forget(stream);
   return {};
 }
 
@@ -94,11 +96,11 @@ Allowed<std::optional<float>> elapsed_between(Session& session, std::uint64_t st
   const auto last = measured(session, stop);
   if (!last) return std::unexpected(last.error());
   for (const std::uint64_t id : {*first, *last}) {
-    auto finished = session.finished(ipc::TargetKind::kEvent, id);
+    auto finished = session.waiting().finished(ipc::TargetKind::kEvent, id);
     if (!finished) return std::unexpected<Refused>(std::move(finished.error()));
     if (!*finished) return std::nullopt;
   }
-  auto elapsed = session.elapsed_ms(*first, *last);
+  auto elapsed = session.events().elapsed_ms(*first, *last);
   if (!elapsed) return std::unexpected<Refused>(std::move(elapsed.error()));
   return *elapsed;
 }

@@ -14,7 +14,6 @@ enum class Refusal {
   kInvalidValue,
   kOutOfMemory,
   kNotSupported,
-  kNotReady,
   kIllegalState,
   kInvalidHandle,
   kHandleOfEnded,      // a handle of an earlier session
@@ -25,7 +24,6 @@ enum class Refusal {
   kInvalidPitch,      // rows or slices that are too short
   kBadFilter,         // a texture's elements that cannot be filtered
   kBadNormalization,  // a texture's elements that cannot be read as fractions
-  kGraphUpdate,       // a graph that differs too much from the one to be updated
   kCaptureRefused,    // a call that no stream can capture, or that a capture forbids
   kCaptureInvalid,    // the capture was lost earlier
   kCaptureMerge,      // an event of another capture

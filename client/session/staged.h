@@ -9,8 +9,8 @@
 #include <mutex>
 #include <utility>
 
+#include "client/session/copies.h"
 #include "client/session/copy_crew.h"
-#include "client/session/session.h"
 #include "ipc/channel.h"
 
 namespace slate::client {

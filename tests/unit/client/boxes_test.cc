@@ -23,9 +23,9 @@ class BoxesTest : public ::testing::Test {
   /// Makes the array, and memory behind it.
   ArrayTable::Entry make(ArrayExtent extent) {
     const ArraySpec spec{kWord, extent, 0, 0};
-    const auto id = engine.session->create_array(spec);
+    const auto id = engine.session->arrays().create(spec);
     EXPECT_TRUE(id);
-    const auto entry = *engine.session->arrays().find(*id);
+    const auto entry = *engine.session->arrays().table().find(*id);
     elements.assign(entry.box().width * 4 * entry.box().height * entry.box().depth, std::byte{});
     box = entry.box();
     return entry;
@@ -54,11 +54,11 @@ class BoxesTest : public ::testing::Test {
     for (std::size_t i = 0; i < source.size(); ++i) source[i] = std::byte((i * 7 + i / 253) & 0xff);
     Session& session = *engine.session;
     const Box whole{width, box.height, box.depth};
-    ASSERT_TRUE(
-        session.copy_box(ArrayPlace{array}, HostPlanes{source.data(), pitch, slice}, whole, 0));
+    ASSERT_TRUE(session.copies().copy_box(ArrayPlace{array},
+                                          HostPlanes{source.data(), pitch, slice}, whole, 0));
     std::vector<std::byte> back(source.size(), std::byte{0xee});
-    ASSERT_TRUE(
-        session.copy_box(HostPlanes{back.data(), pitch, slice}, ArrayPlace{array}, whole, 0));
+    ASSERT_TRUE(session.copies().copy_box(HostPlanes{back.data(), pitch, slice}, ArrayPlace{array},
+                                          whole, 0));
     for (std::uint64_t z = 0; z < box.depth; ++z) {
       for (std::uint64_t y = 0; y < box.height; ++y) {
         const std::uint64_t at = z * slice + y * pitch;
@@ -90,8 +90,8 @@ TEST_F(BoxesTest, RowsLongerThanASlotAreCutBetweenElements) {
 
 TEST_F(BoxesTest, WhatIsOnTheDeviceTakesOneCommand) {
   const auto array = make({64, 64, 4});
-  ASSERT_TRUE(engine.session->copy_box(ArrayPlace{array, 8, 1, 2}, DevicePlanes{0x1000, 512, 4096},
-                                       {16, 3, 2}, 0));
+  ASSERT_TRUE(engine.session->copies().copy_box(ArrayPlace{array, 8, 1, 2},
+                                                DevicePlanes{0x1000, 512, 4096}, {16, 3, 2}, 0));
   const auto copy = *engine.wait_for(CommandType::kCopyBox).as<ipc::CopyBox>();
   EXPECT_EQ(copy.to.kind, ipc::BoxKind::kArray);
   EXPECT_EQ(copy.to.id, array.array);
@@ -104,18 +104,19 @@ TEST_F(BoxesTest, WhatIsOnTheDeviceTakesOneCommand) {
 
 TEST_F(BoxesTest, NothingToCopySendsNothing) {
   const auto array = make({64, 0, 0});
-  ASSERT_TRUE(engine.session->copy_box(ArrayPlace{array}, ArrayPlace{array}, {0, 1, 1}, 0));
+  ASSERT_TRUE(
+      engine.session->copies().copy_box(ArrayPlace{array}, ArrayPlace{array}, {0, 1, 1}, 0));
   engine.answer(CommandType::kMemoryInfo, ipc::MemoryInfoReply{});
-  ASSERT_TRUE(engine.session->memory_info());  // whatever was sent has come by now
+  ASSERT_TRUE(engine.session->memory().info());  // whatever was sent has come by now
   EXPECT_TRUE(engine.all(CommandType::kCopyBox).empty());
 }
 
 TEST_F(BoxesTest, AnArrayIsGoneAtOnceAndItsIdNeverComesAgain) {
   const auto array = make({64, 0, 0});
   Session& session = *engine.session;
-  ASSERT_TRUE(session.destroy_array(array.array));
-  EXPECT_FALSE(session.arrays().find(array.array));
-  EXPECT_EQ(session.destroy_array(array.array).error().code, ErrorCode::kInvalidHandle);
+  ASSERT_TRUE(session.arrays().destroy(array.array));
+  EXPECT_FALSE(session.arrays().table().find(array.array));
+  EXPECT_EQ(session.arrays().destroy(array.array).error().code, ErrorCode::kInvalidHandle);
   EXPECT_NE(make({64, 0, 0}).array, array.array);
 }
 

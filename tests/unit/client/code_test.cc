@@ -47,7 +47,7 @@ TEST_F(CodeTest, NothingIsSentBeforeItIsUsed) {
   Kernel* kernel = code.find_kernel(&host_function);
   ASSERT_NE(kernel, nullptr);
   EXPECT_EQ(code.find_kernel(kernel), kernel) << "a kernel's handle is as good as its function";
-  ASSERT_TRUE(engine.session->synchronize(ipc::TargetKind::kSession, 0));
+  ASSERT_TRUE(engine.session->waiting().synchronize(ipc::TargetKind::kSession, 0));
   EXPECT_TRUE(engine.all(CommandType::kModuleLoad).empty());
 }
 
@@ -78,7 +78,7 @@ TEST_F(CodeTest, AVariableIsFoundAndItsRangeKnown) {
   const auto place = code.place(*engine.session, *code.find_variable(&host_variable));
   ASSERT_TRUE(place);
   EXPECT_EQ(place->address, 0x9000u);
-  EXPECT_TRUE(engine.session->covers({0x9000, 64}, {64, 1}));
+  EXPECT_TRUE(engine.session->copies().covers({0x9000, 64}, {64, 1}));
 }
 
 TEST_F(CodeTest, ALibrarysVariableIsKnownOnceItIsFound) {
@@ -108,10 +108,10 @@ TEST_F(CodeTest, ALibrarysVariableIsKnownOnceItIsFound) {
 
 TEST_F(CodeTest, VariablesOfLoadedModulesAreFoundWhenAskedForAll) {
   code.place_all(*engine.session);
-  EXPECT_FALSE(engine.session->memory().find(0x9000)) << "the module is not loaded";
+  EXPECT_FALSE(engine.session->memory().table().find(0x9000)) << "the module is not loaded";
   ASSERT_TRUE(code.function(*engine.session, *code.find_kernel(&host_function)));
   code.place_all(*engine.session);
-  EXPECT_TRUE(engine.session->memory().find(0x9000));
+  EXPECT_TRUE(engine.session->memory().table().find(0x9000));
 }
 
 TEST_F(CodeTest, RemovingABinaryForgetsAndUnloadsIt) {
@@ -122,7 +122,7 @@ TEST_F(CodeTest, RemovingABinaryForgetsAndUnloadsIt) {
   EXPECT_EQ(code.find_kernel(&host_function), nullptr);
   EXPECT_EQ(code.find_kernel(kernel), nullptr);
   EXPECT_EQ(code.find_variable(&host_variable), nullptr);
-  EXPECT_FALSE(engine.session->memory().find(0x9000));
+  EXPECT_FALSE(engine.session->memory().table().find(0x9000));
   EXPECT_EQ(engine.wait_for(CommandType::kModuleUnload).as<ipc::IdCommand>()->id,
             engine.wait_for(CommandType::kModuleLoad).as<ipc::ModuleLoad>()->module);
   EXPECT_EQ(code.function(*engine.session, *kernel).error().code, ErrorCode::kInvalidHandle);

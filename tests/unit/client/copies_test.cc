@@ -61,9 +61,9 @@ TEST_F(CopiesTest, ALongCopyArrivesWholeBothWays) {
   Session& session = *engine.session;
   const DeviceRows there{kBase + 64, source.size()};
   const Shape shape{source.size(), 1};
-  ASSERT_TRUE(session.copy_to_device(there, source.data(), source.size(), shape, 0));
+  ASSERT_TRUE(session.copies().copy_to_device(there, source.data(), source.size(), shape, 0));
   std::vector<std::byte> back(source.size());
-  ASSERT_TRUE(session.copy_to_host(back.data(), back.size(), there, shape, 0));
+  ASSERT_TRUE(session.copies().copy_to_host(back.data(), back.size(), there, shape, 0));
   EXPECT_EQ(back, source);
   EXPECT_EQ(engine.all(CommandType::kCopyToDevice).size(), 12u);
 }
@@ -72,10 +72,11 @@ TEST_F(CopiesTest, RowsArePackedInTheSlotAndKeepTheirPitches) {
   constexpr std::uint64_t kWidth = 1000, kHeight = 5000, kHostPitch = 1100, kPitch = 1536;
   const auto source = pattern(kHostPitch * kHeight);
   Session& session = *engine.session;
-  ASSERT_TRUE(
-      session.copy_to_device({kBase, kPitch}, source.data(), kHostPitch, {kWidth, kHeight}, 0));
+  ASSERT_TRUE(session.copies().copy_to_device({kBase, kPitch}, source.data(), kHostPitch,
+                                              {kWidth, kHeight}, 0));
   std::vector<std::byte> back(kHostPitch * kHeight, std::byte{0xee});
-  ASSERT_TRUE(session.copy_to_host(back.data(), kHostPitch, {kBase, kPitch}, {kWidth, kHeight}, 0));
+  ASSERT_TRUE(session.copies().copy_to_host(back.data(), kHostPitch, {kBase, kPitch},
+                                            {kWidth, kHeight}, 0));
   for (std::uint64_t row = 0; row < kHeight; ++row) {
     ASSERT_EQ(std::memcmp(back.data() + row * kHostPitch, source.data() + row * kHostPitch, kWidth),
               0)
@@ -89,15 +90,16 @@ TEST_F(CopiesTest, ARowLongerThanASlotIsCut) {
   constexpr std::uint64_t kWidth = ipc::kStagingSlotBytes + 100, kPitch = kWidth + 28;
   const auto source = pattern(kWidth * 3);
   Session& session = *engine.session;
-  ASSERT_TRUE(session.copy_to_device({kBase, kPitch}, source.data(), kWidth, {kWidth, 3}, 0));
+  ASSERT_TRUE(
+      session.copies().copy_to_device({kBase, kPitch}, source.data(), kWidth, {kWidth, 3}, 0));
   std::vector<std::byte> back(kWidth * 3);
-  ASSERT_TRUE(session.copy_to_host(back.data(), kWidth, {kBase, kPitch}, {kWidth, 3}, 0));
+  ASSERT_TRUE(session.copies().copy_to_host(back.data(), kWidth, {kBase, kPitch}, {kWidth, 3}, 0));
   EXPECT_EQ(back, source);
 }
 
 TEST_F(CopiesTest, TouchingRowsAreOneRow) {
   const auto source = pattern(4096);
-  ASSERT_TRUE(engine.session->copy_to_device({kBase, 64}, source.data(), 64, {64, 64}, 0));
+  ASSERT_TRUE(engine.session->copies().copy_to_device({kBase, 64}, source.data(), 64, {64, 64}, 0));
   const auto sent = engine.wait_for(CommandType::kCopyToDevice).as<ipc::StagedCopy>();
   EXPECT_EQ(sent->width, 4096u);
   EXPECT_EQ(sent->height, 1u);
@@ -106,10 +108,10 @@ TEST_F(CopiesTest, TouchingRowsAreOneRow) {
 TEST_F(CopiesTest, NothingToCopySendsNothing) {
   std::byte byte{};
   Session& session = *engine.session;
-  EXPECT_TRUE(session.copy_to_device({kBase, 8}, &byte, 8, {0, 3}, 0));
-  EXPECT_TRUE(session.copy_to_host(&byte, 8, {kBase, 8}, {8, 0}, 0));
-  EXPECT_TRUE(session.fill({kBase, 8}, 1, {0, 0}, 0));
-  ASSERT_TRUE(session.memory_info().error().code == ErrorCode::kProtocol);  // a round trip
+  EXPECT_TRUE(session.copies().copy_to_device({kBase, 8}, &byte, 8, {0, 3}, 0));
+  EXPECT_TRUE(session.copies().copy_to_host(&byte, 8, {kBase, 8}, {8, 0}, 0));
+  EXPECT_TRUE(session.copies().fill({kBase, 8}, 1, {0, 0}, 0));
+  ASSERT_TRUE(session.memory().info().error().code == ErrorCode::kProtocol);  // a round trip
   EXPECT_TRUE(engine.all(CommandType::kCopyToDevice).empty());
   EXPECT_TRUE(engine.all(CommandType::kCopyToHost).empty());
   EXPECT_TRUE(engine.all(CommandType::kFill).empty());
@@ -125,8 +127,8 @@ TEST_F(CopiesTest, ManyThreadsCopyingBackDoNotStarveEachOther) {
       const std::size_t size = 5 << 20;
       const std::size_t offset = static_cast<std::size_t>(t) << 20;
       std::vector<std::byte> back(size);
-      const auto ok =
-          engine.session->copy_to_host(back.data(), size, {kBase + offset, size}, {size, 1}, 0);
+      const auto ok = engine.session->copies().copy_to_host(back.data(), size,
+                                                            {kBase + offset, size}, {size, 1}, 0);
       if (!ok || std::memcmp(back.data(), source.data() + offset, size) != 0) ++wrong;
     });
   }
@@ -138,11 +140,11 @@ TEST_F(CopiesTest, FewBytesTravelInTheirCommand) {
   const auto source = pattern(ipc::kMostInlineBytes + 1);
   Session& session = *engine.session;
   const std::uint64_t most = ipc::kMostInlineBytes;
-  ASSERT_TRUE(session.copy_to_device({kBase, most}, source.data(), most, {most, 1}, 0));
-  ASSERT_TRUE(
-      session.copy_to_device({kBase + 4096, most + 1}, source.data(), most + 1, {most + 1, 1}, 0));
+  ASSERT_TRUE(session.copies().copy_to_device({kBase, most}, source.data(), most, {most, 1}, 0));
+  ASSERT_TRUE(session.copies().copy_to_device({kBase + 4096, most + 1}, source.data(), most + 1,
+                                              {most + 1, 1}, 0));
   std::vector<std::byte> back(most + 1);
-  ASSERT_TRUE(session.copy_to_host(back.data(), most, {kBase, most}, {most, 1}, 0));
+  ASSERT_TRUE(session.copies().copy_to_host(back.data(), most, {kBase, most}, {most, 1}, 0));
   EXPECT_EQ(std::memcmp(back.data(), source.data(), most), 0);
   EXPECT_EQ(engine.all(CommandType::kCopyInline).size(), 1u);
   EXPECT_EQ(engine.all(CommandType::kCopyToDevice).size(), 1u);
@@ -154,32 +156,33 @@ TEST_F(CopiesTest, EightThreadsOfMixedCommandsGetTheirOwnData) {
   const auto work = [&](unsigned thread) {
     Session& session = *engine.session;
     std::minstd_rand random(thread + 1);
-    const auto stream = session.create_stream(ipc::kStreamNonBlocking, 0);
-    const auto event = session.create_event(ipc::kEventNoTiming);
+    const auto stream = session.streams().create(ipc::kStreamNonBlocking, 0);
+    const auto event = session.events().create(ipc::kEventNoTiming);
     const std::uint64_t base = kBase + thread * kRegion;
     std::vector<std::byte> model(kRegion), back(kRegion);
-    bool good = stream && event && session.fill({base, kRegion}, 0, {kRegion, 1}, *stream);
+    bool good = stream && event && session.copies().fill({base, kRegion}, 0, {kRegion, 1}, *stream);
     for (int i = 0; good && i < 60; ++i) {
       const std::size_t size = 1 + random() % (i % 3 == 0 ? kRegion : 900);
       const std::size_t at = random() % (kRegion - size + 1);
       const auto value = static_cast<std::uint8_t>(random());
       if (i % 2 == 0) {
         std::memset(model.data() + at, value, size);
-        good = session.fill({base + at, size}, value, {size, 1}, *stream).has_value();
+        good = session.copies().fill({base + at, size}, value, {size, 1}, *stream).has_value();
       } else {
         for (std::size_t k = 0; k < size; ++k) model[at + k] = static_cast<std::byte>(value + k);
-        good =
-            session.copy_to_device({base + at, size}, model.data() + at, size, {size, 1}, *stream)
-                .has_value();
+        good = session.copies()
+                   .copy_to_device({base + at, size}, model.data() + at, size, {size, 1}, *stream)
+                   .has_value();
       }
-      good = good && session.record(*event, *stream);
+      good = good && session.events().record(*event, *stream);
       if (i % 10 != 9) continue;
-      good = good && session.synchronize(ipc::TargetKind::kEvent, *event) &&
-             session.finished(ipc::TargetKind::kStream, *stream).value_or(false) &&
-             session.copy_to_host(back.data(), kRegion, {base, kRegion}, {kRegion, 1}, *stream) &&
+      good = good && session.waiting().synchronize(ipc::TargetKind::kEvent, *event) &&
+             session.waiting().finished(ipc::TargetKind::kStream, *stream).value_or(false) &&
+             session.copies().copy_to_host(back.data(), kRegion, {base, kRegion}, {kRegion, 1},
+                                           *stream) &&
              back == model;
     }
-    good = good && session.destroy_event(*event) && session.destroy_stream(*stream);
+    good = good && session.events().destroy(*event) && session.streams().destroy(*stream);
     if (!good) ++wrong;
   };
   std::vector<std::thread> threads;
@@ -196,7 +199,7 @@ class TakenCopiesTest : public CopiesTest {
     engine.handle(CommandType::kSynchronize, [](const ipc::Command&) {});  // answered by finish()
   }
 
-  Result<bool> take() { return session.take_to_device(kBase, source, 0); }
+  Result<bool> take() { return session.copies().take_to_device(kBase, source, 0); }
   /// All work is over.
   void finish() {
     engine.handle(CommandType::kSynchronize, [this](const ipc::Command& c) { engine.reply(c); });
@@ -212,7 +215,7 @@ class TakenCopiesTest : public CopiesTest {
 TEST_F(TakenCopiesTest, AnotherCopyOfItsKindIsNotInTheWay) {
   EXPECT_TRUE(take().value());
   EXPECT_TRUE(take().value());
-  ASSERT_TRUE(session.fill({kBase, 8}, 1, {8, 1}, 0));
+  ASSERT_TRUE(session.copies().fill({kBase, 8}, 1, {8, 1}, 0));
   EXPECT_FALSE(take().value()) << "what may write the source is";
 }
 
@@ -222,7 +225,7 @@ TEST_F(TakenCopiesTest, WorkSentBetweenTheLookAndTheCopyIsWaitedFor) {
   engine.handle(CommandType::kCopyToDevice, [](const ipc::Command&) {});
   const auto filler = pattern(kPart * (128 << 10));
   const std::uint64_t size = filler.size();
-  ASSERT_TRUE(session.copy_to_device({kBase, size}, filler.data(), size, {size, 1}, 0));
+  ASSERT_TRUE(session.copies().copy_to_device({kBase, size}, filler.data(), size, {size, 1}, 0));
   engine.channel->publish_completed(0, engine.raw.status().ring_tail);
   std::atomic<bool> returned{false};
   std::thread copies([&] {
@@ -230,7 +233,7 @@ TEST_F(TakenCopiesTest, WorkSentBetweenTheLookAndTheCopyIsWaitedFor) {
     returned = true;
   });
   while (engine.raw.status().staging_held.load() == 0) std::this_thread::yield();
-  ASSERT_TRUE(session.fill({kBase, 8}, 1, {8, 1}, 0));  // another thread's
+  ASSERT_TRUE(session.copies().fill({kBase, 8}, 1, {8, 1}, 0));  // another thread's
   for (std::uint32_t slot = 0; slot < kPart; ++slot) engine.channel->finish_staging(slot, 1);
   while (engine.all(CommandType::kCopyToDevice).size() <= kPart) std::this_thread::yield();
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -244,7 +247,7 @@ TEST_F(TakenCopiesTest, AllWhoComeToWaitForThemWait) {
   ASSERT_TRUE(take().value());
   std::atomic<int> waited{0};
   const auto wait = [&] {
-    EXPECT_TRUE(session.settle_taken());
+    EXPECT_TRUE(session.copies().settle_taken());
     ++waited;
   };
   std::thread first(wait), second(wait);
@@ -276,7 +279,7 @@ class OtherThread {
 TEST_F(CopiesTest, ARefusedCopyLeavesItsDestinationAndItsOwnCallSaysSo) {
   Session& session = *engine.session;
   const auto stale = pattern(4096);
-  ASSERT_TRUE(session.copy_to_device({kBase, 4096}, stale.data(), 4096, {4096, 1}, 0));
+  ASSERT_TRUE(session.copies().copy_to_device({kBase, 4096}, stale.data(), 4096, {4096, 1}, 0));
   engine.handle(CommandType::kCopyToHost, [this](const ipc::Command& command) {
     const auto copy = *command.as<ipc::StagedCopy>();
     engine.channel->finish_staging(copy.slot, copy.slot_sequence, ErrorCode::kOutOfMemory);
@@ -284,7 +287,8 @@ TEST_F(CopiesTest, ARefusedCopyLeavesItsDestinationAndItsOwnCallSaysSo) {
   const OtherThread other(session);
   for (int i = 0; i < 100; ++i) {
     std::vector<std::byte> back(4096, std::byte{0xee});
-    const auto copied = session.copy_to_host(back.data(), 4096, {kBase, 4096}, {4096, 1}, 0);
+    const auto copied =
+        session.copies().copy_to_host(back.data(), 4096, {kBase, 4096}, {4096, 1}, 0);
     ASSERT_FALSE(copied);
     EXPECT_EQ(copied.error().code, ErrorCode::kOutOfMemory);
     EXPECT_EQ(back, std::vector<std::byte>(4096, std::byte{0xee}));
@@ -300,7 +304,7 @@ TEST_F(CopiesTest, ARefusedPartLeavesItsPartOfTheDestination) {
   });
   const std::uint64_t bytes = 4 << 20;
   std::vector<std::byte> back(bytes, std::byte{0xee});
-  EXPECT_FALSE(session.copy_to_host(back.data(), bytes, {kBase, bytes}, {bytes, 1}, 0));
+  EXPECT_FALSE(session.copies().copy_to_host(back.data(), bytes, {kBase, bytes}, {bytes, 1}, 0));
   for (std::uint64_t i = 2 << 20; i < bytes; ++i) ASSERT_EQ(back[i], std::byte{0xee}) << i;
 }
 
@@ -309,11 +313,11 @@ TEST_F(CopiesTest, ASessionThatFailsEndsACopy) {
     engine.channel->fail({ErrorCode::kIllegalAddress, "a kernel went wild"});
   });
   std::vector<std::byte> back(5 << 20);
-  const auto outcome = engine.session->copy_to_host(back.data(), back.size(), {kBase, back.size()},
-                                                    {back.size(), 1}, 0);
+  const auto outcome = engine.session->copies().copy_to_host(
+      back.data(), back.size(), {kBase, back.size()}, {back.size(), 1}, 0);
   ASSERT_FALSE(outcome);
   EXPECT_EQ(outcome.error().code, ErrorCode::kIllegalAddress);
-  EXPECT_FALSE(engine.session->copy_to_device({kBase, 8}, back.data(), 8, {8, 1}, 0));
+  EXPECT_FALSE(engine.session->copies().copy_to_device({kBase, 8}, back.data(), 8, {8, 1}, 0));
 }
 
 }  // namespace

@@ -64,14 +64,14 @@ class KernelHeapTest : public ::testing::Test {
     Image image;
     const auto bytes = std::as_bytes(std::span(text));
     image.bytes.assign(bytes.begin(), bytes.end());
-    return session.load_module(image);
+    return session.modules().load(image);
   }
   Result<std::uint64_t> load_machine_code(std::string_view text) {
     Image image;
     image.kind = ImageKind::kElf;
     const auto bytes = std::as_bytes(std::span(text));
     image.bytes.assign(bytes.begin(), bytes.end());
-    return session.load_module(image);
+    return session.modules().load(image);
   }
   template <typename T>
   T at(std::uint64_t address) {
@@ -104,7 +104,7 @@ class KernelHeapTest : public ::testing::Test {
 };
 
 TEST_F(KernelHeapTest, ItIsMadeWithTheFirstModuleThatCallsMalloc) {
-  EXPECT_EQ(session.heap_bytes(), 8u << 20);
+  EXPECT_EQ(session.heap().bytes(), 8u << 20);
   ASSERT_TRUE(load(".visible .entry k() { ret; }\n"));
   EXPECT_TRUE(all_allocated().empty());
   const auto first = load(kMalloc);
@@ -130,15 +130,16 @@ TEST_F(KernelHeapTest, ItIsMadeWithTheFirstModuleThatCallsMalloc) {
               static_cast<std::ptrdiff_t>(layout.book_bytes - sizeof(wanted)));
   }
   // The program's calls do not reach it.
-  EXPECT_FALSE(session.covers({wanted.base, 16}, {16, 1}));
-  EXPECT_EQ(session.free(heap).error().code, ErrorCode::kInvalidValue);
+  EXPECT_FALSE(session.copies().covers({wanted.base, 16}, {16, 1}));
+  EXPECT_EQ(session.memory().free(heap).error().code, ErrorCode::kInvalidValue);
 }
 
 TEST_F(KernelHeapTest, ASizeThatWasSetBeforeIsTaken) {
-  ASSERT_TRUE(session.set_heap_bytes(1000));
-  ASSERT_TRUE(session.set_heap_bytes(20 << 20));
-  EXPECT_EQ(session.heap_bytes(), 20u << 20);
-  EXPECT_EQ(session.set_heap_bytes(ptx::kMostHeapBytes + 1).error().code, ErrorCode::kInvalidValue);
+  ASSERT_TRUE(session.heap().set_bytes(1000));
+  ASSERT_TRUE(session.heap().set_bytes(20 << 20));
+  EXPECT_EQ(session.heap().bytes(), 20u << 20);
+  EXPECT_EQ(session.heap().set_bytes(ptx::kMostHeapBytes + 1).error().code,
+            ErrorCode::kInvalidValue);
   EXPECT_TRUE(all_allocated().empty());
   ASSERT_TRUE(load(kMalloc));
   EXPECT_EQ(at<ptx::HeapHeader>(all_allocated().at(0)).pages, 20u << 10);
@@ -148,16 +149,16 @@ TEST_F(KernelHeapTest, TheSizeChangesUntilMallocHasGivenSomething) {
   const auto first = load(kMalloc);
   const auto gone = load(kMalloc);
   ASSERT_TRUE(first && gone);
-  ASSERT_TRUE(session.unload_module(*gone));
-  ASSERT_TRUE(session.set_heap_bytes(1 << 20));
+  ASSERT_TRUE(session.modules().unload(*gone));
+  ASSERT_TRUE(session.heap().set_bytes(1 << 20));
   ASSERT_EQ(all_allocated().size(), 2u);
   EXPECT_EQ(heap_of(*first), all_allocated()[1]);
   EXPECT_EQ(heap_of(*gone), all_allocated()[0]) << "of a module that is no longer there";
   EXPECT_EQ(engine.wait_for(CommandType::kMemoryFree).as<ipc::MemoryFree>()->address,
             all_allocated()[0]);
   set(all_allocated()[1] + ptx::kHeapState, std::uint64_t{1} << 24);
-  EXPECT_EQ(session.set_heap_bytes(2 << 20).error().code, ErrorCode::kInvalidValue);
-  EXPECT_EQ(session.heap_bytes(), 1u << 20);
+  EXPECT_EQ(session.heap().set_bytes(2 << 20).error().code, ErrorCode::kInvalidValue);
+  EXPECT_EQ(session.heap().bytes(), 1u << 20);
   EXPECT_EQ(heap_of(*first), all_allocated()[1]);
   EXPECT_EQ(all_allocated().size(), 2u);
 }
@@ -173,8 +174,8 @@ TEST_F(KernelHeapTest, WithoutMemoryForItTheModuleIsNotLoadedThisTime) {
   EXPECT_TRUE(load(kMalloc));
   // Nor does a size for which there is none take the place of what there is.
   const std::uint64_t before = all_allocated().at(0);
-  EXPECT_EQ(session.set_heap_bytes(40 << 20).error().code, ErrorCode::kOutOfMemory);
-  EXPECT_EQ(session.heap_bytes(), 8u << 20);
+  EXPECT_EQ(session.heap().set_bytes(40 << 20).error().code, ErrorCode::kOutOfMemory);
+  EXPECT_EQ(session.heap().bytes(), 8u << 20);
   const auto second = load(kMalloc);
   ASSERT_TRUE(second);
   EXPECT_EQ(heap_of(*second), before);
@@ -185,7 +186,7 @@ TEST_F(KernelHeapTest, MachineCodeThatCallsMallocHasTheDriversHeap) {
       load_machine_code("\x7f"
                         "ELF malloc"));
   EXPECT_TRUE(engine.all(CommandType::kLimitRaise).empty()) << "nobody asked for more";
-  ASSERT_TRUE(session.set_heap_bytes(64 << 20));
+  ASSERT_TRUE(session.heap().set_bytes(64 << 20));
   ASSERT_TRUE(
       load_machine_code("\x7f"
                         "ELF vprintf"));

@@ -95,12 +95,13 @@ TEST_F(LaunchTest, TheWireCarriesWhatTheCallSaid) {
   parameters.parameters[0] = {0, 8};
   parameters.parameters[1] = {8, 4};
   engine.answer(ipc::CommandType::kFunctionParameters, parameters);
-  const auto function = engine.session->find_function(5, "kernel");
+  const auto function = engine.session->kernels().find(5, "kernel");
   ASSERT_TRUE(function) << function.error().message;
   const std::uint64_t pointer = 0x700000001000;
   const int count = 42;
   const void* const arguments[] = {&pointer, &count};
-  ASSERT_TRUE(engine.session->launch(**function, {{3, 2, 1}, {64, 2, 1}, 128, 9}, arguments));
+  ASSERT_TRUE(
+      engine.session->kernels().launch(**function, {{3, 2, 1}, {64, 2, 1}, 128, 9}, arguments));
 
   const auto sent = engine.wait_for(ipc::CommandType::kLaunch);
   EXPECT_EQ(sent.header.reply_slot, ipc::kNoReply);
@@ -142,15 +143,15 @@ TEST_F(LaunchTest, ManagedMemoryIsClosedWhileAKernelHasAtomicsOfSystemScope) {
   info.max_threads_per_block = 1024;
   engine.answer(ipc::CommandType::kFunctionGet, info);
   Session& session = *engine.session;
-  const auto managed = session.allocate_managed(64, kTagManaged, 0);
+  const auto managed = session.host_memory().allocate_managed(64, kTagManaged, 0);
   ASSERT_TRUE(managed) << managed.error().message;
   const auto launch = [&](std::string_view text) {
     const auto bytes = std::as_bytes(std::span(text));
-    const auto module = session.load_module({ImageKind::kPtx, 90, {bytes.begin(), bytes.end()}});
-    const auto function = session.find_function(module.value_or(0), "kernel");
+    const auto module = session.modules().load({ImageKind::kPtx, 90, {bytes.begin(), bytes.end()}});
+    const auto function = session.kernels().find(module.value_or(0), "kernel");
     ASSERT_TRUE(function);
     engine.publishes = false;
-    EXPECT_TRUE(session.launch(**function, {}, nullptr));
+    EXPECT_TRUE(session.kernels().launch(**function, {}, nullptr));
   };
   launch("red.global.add.u32 [%rd1], 1; membar.sys;");
   EXPECT_TRUE(can_be_written_out(*managed));
@@ -159,7 +160,7 @@ TEST_F(LaunchTest, ManagedMemoryIsClosedWhileAKernelHasAtomicsOfSystemScope) {
   EXPECT_TRUE(session.check());
   EXPECT_FALSE(can_be_written_out(*managed)) << "the kernel is still under way";
   engine.publishes = true;
-  EXPECT_TRUE(session.synchronize(ipc::TargetKind::kSession, 0));
+  EXPECT_TRUE(session.waiting().synchronize(ipc::TargetKind::kSession, 0));
   EXPECT_TRUE(can_be_written_out(*managed));
 }
 
@@ -176,7 +177,7 @@ TEST_F(LaunchTest, ManyParametersComeInPages) {
     for (std::uint32_t i = 0; i < page.count; ++i) page.parameters[i] = {(first + i) * 4, 4};
     engine.reply(command, page);
   });
-  const auto function = engine.session->find_function(5, "kernel");
+  const auto function = engine.session->kernels().find(5, "kernel");
   ASSERT_TRUE(function) << function.error().message;
   ASSERT_EQ((*function)->parameters.size(), kCount);
   EXPECT_EQ((*function)->parameters.back().first, (kCount - 1) * 4);
@@ -191,7 +192,7 @@ TEST_F(LaunchTest, ALayoutThatLeavesItsBlockIsRefused) {
   page.count = 1;
   page.parameters[0] = {4, 8};
   engine.answer(ipc::CommandType::kFunctionParameters, page);
-  const auto function = engine.session->find_function(5, "kernel");
+  const auto function = engine.session->kernels().find(5, "kernel");
   ASSERT_FALSE(function);
   EXPECT_EQ(function.error().code, ErrorCode::kProtocol);
 }
@@ -211,7 +212,7 @@ TEST_F(LaunchTest, ABigModuleComesInChunksWithoutGaps) {
     EXPECT_EQ(command.header.reply_slot != ipc::kNoReply, last);
     if (last) engine.reply(command);
   });
-  const auto module = engine.session->load_module(image);
+  const auto module = engine.session->modules().load(image);
   ASSERT_TRUE(module) << module.error().message;
   EXPECT_NE(*module, 0u);
   EXPECT_EQ(arrived, image.bytes);

@@ -1,11 +1,9 @@
-// Modules, functions and launches. launch() is the fast path: no allocation, no lock but the
-// channel's.
+#include "client/session/kernels.h"
+
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "client/session/session.h"
-#include "client/session/session_calls.h"
 
 namespace slate::client {
 namespace {
@@ -14,11 +12,7 @@ using ipc::CommandType;
 
 /// CUDA's own limit of a kernel's parameters is 32,764 bytes.
 constexpr std::uint32_t kMostParameterBytes = 32 << 10;
-constexpr std::size_t kModuleChunkBytes = 48 << 10;
-constexpr std::size_t kMostSourceBytes = 96 << 20;  // beside the module itself
 static_assert(sizeof(ipc::CommandHeader) + sizeof(ipc::Launch) + kMostParameterBytes <=
-              ipc::kMaxCommandBytes);
-static_assert(sizeof(ipc::CommandHeader) + sizeof(ipc::ModuleLoad) + kModuleChunkBytes <=
               ipc::kMaxCommandBytes);
 
 // CU_DEVICE_ATTRIBUTE_*
@@ -42,69 +36,15 @@ std::unexpected<Error> bad_function(const std::string& name) {
 
 }  // namespace
 
-Result<std::uint64_t> Session::send_module(ImageKind kind, std::span<const std::byte> bytes,
-                                           std::span<const PlacedVariable> placed,
-                                           std::span<const std::byte> source) {
-  ipc::ModuleLoad load{};
-  load.module = ++next_id_;
-  if (!source.empty() && source.size() <= kMostSourceBytes) {
-    load.image_kind = ipc::kImageSource;
-    load.total_bytes = source.size();
-    if (auto ok = post_chunks(load, source); !ok) return std::unexpected(ok.error());
-  }
-  for (const PlacedVariable& each : placed) {
-    auto ok = channel_->post(CommandType::kVariablePlace,
-                             ipc::bytes_of(ipc::VariablePlace{load.module, each.address}),
-                             std::as_bytes(std::span(each.name)));
-    if (!ok) return std::unexpected(ok.error());
-  }
-  load.total_bytes = bytes.size();
-  load.image_kind = static_cast<std::uint32_t>(kind);
-  load.offset = 0;
-  const std::size_t last = bytes.empty() ? 0 : (bytes.size() - 1) % kModuleChunkBytes + 1;
-  if (auto ok = post_chunks(load, bytes.first(bytes.size() - last)); !ok)
-    return std::unexpected(ok.error());
-  auto ok = channel_->call(CommandType::kModuleLoad, ipc::bytes_of(load), bytes.last(last), {});
-  if (!ok) return std::unexpected(ok.error());
-  return load.module;
-}
-
-/// Leaves `load` behind the last of them.
-Result<void> Session::post_chunks(ipc::ModuleLoad& load, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const auto chunk = bytes.first(std::min<std::size_t>(bytes.size(), kModuleChunkBytes));
-    auto ok = channel_->post(CommandType::kModuleLoad, ipc::bytes_of(load), chunk);
-    if (!ok) return ok;
-    bytes = bytes.subspan(chunk.size());
-    load.offset += chunk.size();
-  }
-  return {};
-}
-
-Result<void> Session::raise_limit(std::uint32_t limit, std::uint64_t value) {
-  auto reply = call<Nothing>(CommandType::kLimitRaise, ipc::LimitRaise{limit, 0, value});
-  if (!reply) return std::unexpected(reply.error());
-  return {};
-}
-
-Result<void> Session::raise_stack(std::uint64_t bytes) {
-  return raise_limit(0, bytes);
-}
-
-Result<void> Session::raise_pending_launches(std::uint64_t count) {
-  return raise_limit(2, count);
-}
-
-Result<std::unique_ptr<Function>> Session::find_function(std::uint64_t module,
-                                                         const std::string& name) {
+Result<std::unique_ptr<Function>> Kernels::find(std::uint64_t module, const std::string& name) {
   auto function = std::make_unique<Function>();
-  function->id = ++next_id_;
-  function->session = serial_;
-  auto info = call<ipc::FunctionReply>(CommandType::kFunctionGet,
-                                       ipc::FunctionGet{module, function->id}, name);
+  function->id = session_.wire().next_id();
+  function->session = session_.serial();
+  auto info = session_.wire().call<ipc::FunctionReply>(
+      CommandType::kFunctionGet, ipc::FunctionGet{module, function->id}, name);
   if (!info) return std::unexpected(info.error());
   function->info = *info;
-  function->system_atomics = managed_guard_.has_module(module);
+  function->system_atomics = session_.host_memory().guard().has_module(module);
   function->max_dynamic_shared = info->max_dynamic_shared_bytes;
   if (info->parameter_bytes > kMostParameterBytes || info->parameter_count > kMostParameterBytes) {
     return bad_function(name);
@@ -114,9 +54,10 @@ Result<std::unique_ptr<Function>> Session::find_function(std::uint64_t module,
     const auto first = static_cast<std::uint32_t>(function->parameters.size());
     ipc::ParameterReply page{};
     std::size_t bytes = 0;
-    auto ok = channel_->call(CommandType::kFunctionParameters,
-                             ipc::bytes_of(ipc::FunctionParameters{function->id, first, 0}), {},
-                             std::as_writable_bytes(std::span(&page, 1)), &bytes);
+    auto ok = session_.wire().channel().call(
+        CommandType::kFunctionParameters,
+        ipc::bytes_of(ipc::FunctionParameters{function->id, first, 0}), {},
+        std::as_writable_bytes(std::span(&page, 1)), &bytes);
     if (!ok) return std::unexpected(ok.error());
     if (page.count == 0 || page.count > page.kMost || page.count > info->parameter_count - first) {
       return bad_function(name);
@@ -132,15 +73,15 @@ Result<std::unique_ptr<Function>> Session::find_function(std::uint64_t module,
   return function;
 }
 
-Result<void> Session::set_max_dynamic_shared(Function& function, std::uint32_t bytes) {
-  auto reply =
-      call<Nothing>(CommandType::kFunctionSetShared, ipc::FunctionSetShared{function.id, bytes, 0});
+Result<void> Kernels::set_max_dynamic_shared(Function& function, std::uint32_t bytes) {
+  auto reply = session_.wire().call<Nothing>(CommandType::kFunctionSetShared,
+                                             ipc::FunctionSetShared{function.id, bytes, 0});
   if (!reply) return std::unexpected(reply.error());
   function.max_dynamic_shared = bytes;
   return {};
 }
 
-Result<std::uint32_t> Session::ask_about_clusters(const Function& function,
+Result<std::uint32_t> Kernels::ask_about_clusters(const Function& function,
                                                   const LaunchConfig& config, bool largest) {
   ipc::ClusterQuery query{};
   query.function = function.id;
@@ -149,15 +90,9 @@ Result<std::uint32_t> Session::ask_about_clusters(const Function& function,
   std::copy(config.cluster.begin(), config.cluster.end(), query.cluster);
   query.dynamic_shared_bytes = static_cast<std::uint32_t>(config.dynamic_shared_bytes);
   query.largest = largest ? 1 : 0;
-  auto reply = call<ipc::ClusterReply>(CommandType::kClusterQuery, query);
+  auto reply = session_.wire().call<ipc::ClusterReply>(CommandType::kClusterQuery, query);
   if (!reply) return std::unexpected(reply.error());
   return reply->value;
-}
-
-Result<ipc::GlobalReply> Session::find_global(std::uint64_t module, const std::string& name) {
-  auto reply = call<ipc::GlobalReply>(CommandType::kGlobalGet, ipc::GlobalGet{module}, name);
-  if (reply && reply->bytes > 0) memory_.insert({reply->address, reply->bytes, kTagGlobal});
-  return reply;
 }
 
 Result<void> check_launch(const DeviceInfo& device, const Function& function,
@@ -194,9 +129,9 @@ void gather_parameters(const Function& function, const void* const* arguments,
   }
 }
 
-Result<void> Session::launch(const Function& function, const LaunchConfig& config,
+Result<void> Kernels::launch(const Function& function, const LaunchConfig& config,
                              const void* const* arguments) {
-  if (auto ok = check_launch(device(), function, config); !ok) return ok;
+  if (auto ok = check_launch(session_.device(), function, config); !ok) return ok;
   if (arguments == nullptr && !function.parameters.empty()) {
     return fail(ErrorCode::kInvalidValue, "the launch has no arguments and the kernel has some");
   }
@@ -215,17 +150,17 @@ Result<void> Session::launch(const Function& function, const LaunchConfig& confi
   std::copy(config.cluster.begin(), config.cluster.end(), launch.cluster);
   if (function.system_atomics) [[unlikely]]
     return launch_guarded(launch, block);
-  return post_work(CommandType::kLaunch, launch, config.stream, block);
+  return session_.streams().post(CommandType::kLaunch, launch, config.stream, block);
 }
 
-Result<void> Session::launch_guarded(const ipc::Launch& launch, std::span<const std::byte> block) {
-  ManagedGuard::Launch guarded(managed_guard_);
+Result<void> Kernels::launch_guarded(const ipc::Launch& launch, std::span<const std::byte> block) {
+  ManagedGuard::Launch guarded(session_.host_memory().guard());
   Sent sent;
-  auto ok = post_work(CommandType::kLaunch, launch, launch.stream, block, &sent);
+  auto ok = session_.streams().post(CommandType::kLaunch, launch, launch.stream, block, &sent);
   if (!ok) return ok;
-  const std::uint32_t entry = progress_of(launch.stream);
+  const std::uint32_t entry = session_.streams().progress_of(launch.stream);
   if (!guarded.guarded() || entry == ipc::kNoProgress)
-    return synchronize(ipc::TargetKind::kStream, launch.stream);
+    return session_.waiting().synchronize(ipc::TargetKind::kStream, launch.stream);
   guarded.sent(entry, ProgressTable::mark_of(entry, sent.position));
   return {};
 }

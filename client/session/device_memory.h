@@ -1,0 +1,59 @@
+// DeviceMemory: the device memory of a session, and what it shares with the other sessions of its
+// user. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "client/session/allocation_table.h"
+#include "client/session/pools.h"
+#include "client/session/wire.h"
+
+namespace slate::client {
+
+class Session;
+
+/// Tags of the ranges in DeviceMemory::table().
+inline constexpr std::uint32_t kTagMemory = 1;           // of allocate()
+inline constexpr std::uint32_t kTagGlobal = 2;           // a module's variable
+inline constexpr std::uint32_t kTagManaged = 3;          // of allocate_managed(): host memory too
+inline constexpr std::uint32_t kTagManagedVariable = 4;  // likewise, and a variable
+inline constexpr std::uint32_t kTagImported = 5;         // of another session
+
+class DeviceMemory {
+ public:
+  explicit DeviceMemory(Session& session);
+
+  AllocationTable& table() { return table_; }
+  Pools& pools() { return pools_; }
+
+  Result<std::uint64_t> allocate(std::uint64_t bytes);
+  /// Also of managed memory, for which it waits for all work. kInvalidValue when no allocation
+  /// begins at `address`.
+  Result<void> free(std::uint64_t address);
+  Result<ipc::MemoryInfoReply> info();
+
+  // By handles that travel between programs.
+  Result<ipc::ShareHandle> export_memory(std::uint64_t address);
+  /// True for a handle that export_memory() gave.
+  bool has_exported(const ipc::ShareHandle& handle) const;
+  /// The allocation as a whole, and how often it is open here. Opened again it is counted.
+  Result<ipc::ImportReply> import_memory(const ipc::ShareHandle& handle);
+  /// kInvalidValue when nothing imported begins at `address`.
+  Result<void> close_import(std::uint64_t address);
+  /// True once other sessions may have, or have, memory of this one or the other way round.
+  bool is_shared() const { return is_shared_.load(); }
+
+ private:
+  Session& session_;
+  AllocationTable table_;
+  Pools pools_;
+  std::atomic<bool> is_shared_{false};
+  mutable std::mutex imports_mutex_;  // so that table_ tells of imports what the last answer did
+  std::set<std::string> exported_;    // handles; guarded by imports_mutex_
+};
+
+}  // namespace slate::client

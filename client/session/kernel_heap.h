@@ -1,0 +1,46 @@
+// KernelHeap: malloc and free of a session's kernels. Modules that call them get the address of a
+// heap in this session's memory, whose books injector/link/heap.h describes. Thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <span>
+
+#include "base/result.h"
+
+namespace slate::client {
+
+class Session;
+
+class KernelHeap {
+ public:
+  explicit KernelHeap(Session& session) : session_(session) {}
+
+  /// What malloc in kernels has to give in all. Another size is
+  /// kInvalidValue once it has given something, or beyond what there can be; kOutOfMemory.
+  std::uint64_t bytes();
+  Result<void> set_bytes(std::uint64_t bytes);
+
+  /// Makes the heap, from this session's memory, unless there is one.
+  Result<void> need();
+  /// Tells a module where it is. Requires: need().
+  Result<void> connect(std::uint64_t module);
+  void disconnect(std::uint64_t module);
+  /// Machine code calls the driver's malloc, whose heap is one for all sessions.
+  void raise_drivers(std::span<const std::byte> code);
+
+ private:
+  Result<std::uint64_t> make(std::uint64_t bytes);
+
+  static constexpr std::uint64_t kBytes = 8 << 20;  // as the driver of CUDA 13.0 has it
+
+  Session& session_;
+  std::mutex mutex_;           // guards all below
+  std::uint64_t address_ = 0;  // in no table, as it is not the program's; 0: no heap yet
+  std::map<std::uint64_t, std::uint64_t> variables_;  // by module: what holds the address
+  std::uint64_t bytes_ = kBytes;
+};
+
+}  // namespace slate::client

@@ -1,0 +1,14 @@
+// What CUDA allows a texture object to be made of. Values only.
+#pragma once
+
+#include "base/array.h"
+#include "base/device_info.h"
+#include "client/session/refused.h"
+
+namespace slate::client {
+
+/// kBadFilter for integers that are filtered, kBadNormalization for elements of 32 bits that are
+/// read as fractions, kInvalidValue for a view of plain memory, and what else is wrong with it.
+Allowed<void> check_texture_use(const TextureSpec& spec, bool has_view, const DeviceInfo& device);
+
+}  // namespace slate::client
