@@ -206,6 +206,19 @@ class Device {
   /// What the result of compile() depends on besides the text. kNotSupported, with the reason,
   /// where compile() is. Never changes; the first call may take tens of milliseconds.
   virtual Result<std::string> compiler_identity() const = 0;
+  /// Whether link() is to be had; else kNotSupported, with the reason: on sim, and on cuda without
+  /// ptxas, nvlink or libcudadevrt.a. The first call may take tens of milliseconds.
+  virtual Result<void> can_link() const {
+    return fail(ErrorCode::kNotSupported,
+                "the simulator cannot run kernels that launch other kernels");
+  }
+  /// As compile(), of texts that name each other's kernels and launch kernels themselves.
+  /// Requires: not empty.
+  virtual Result<std::vector<std::byte>> link(std::span<const std::string> /*ptx*/,
+                                              std::chrono::milliseconds /*most_cpu*/) {
+    const auto can = can_link();
+    return can ? fail(ErrorCode::kInternal, "nothing links") : std::unexpected(can.error());
+  }
   /// Requires: no unfinished work uses it.
   virtual void unload_module(Module module) = 0;
   /// How much of the device's memory others lose to a module with so many bytes of variables.

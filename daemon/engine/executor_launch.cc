@@ -402,6 +402,7 @@ Result<injector::Form> Executor::launch_lane(Client& client, FunctionRecord& ker
   target.queue = queue;
   target.table = &table;
   target.after = (*begin)->get();
+  target.dispatches = forms_.dispatch() == DispatchChoice::kDevice;
   target.task_size = start.task_size;
   target.prefetch = start.prefetch;
   const auto done = launch_in_form(device_, forms_, kernel, spec, to_injector(start.form), target);

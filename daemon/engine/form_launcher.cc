@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "daemon/dispatch/device_dispatch.h"
 
 namespace slate::daemon {
 namespace {
@@ -37,6 +38,17 @@ FormFunction* find_form(device::Device& device, FunctionRecord& kernel, FormFunc
     }
   }
   return form.function == device::Function{} ? nullptr : &form;
+}
+
+/// The dispatch kernel of a worker form that was looked up; 0 if its code has none.
+device::Function find_dispatch(device::Device& device, const FunctionRecord& kernel,
+                               FormFunction& form, const std::string& name) {
+  if (!form.dispatch) {
+    const auto found = device.find_function(kernel.form_module, dispatch_name(name));
+    if (!found) log_info("the host starts the workers of {}: no dispatch kernel", *kernel.name);
+    form.dispatch = found.value_or(device::Function{});
+  }
+  return *form.dispatch;
 }
 
 void say_why(FormService& service, FunctionRecord& kernel, std::string_view reason) {
@@ -96,7 +108,9 @@ class Launcher {
   Result<Form> launch(Form form) {
     if (form == Form::kWorker && target_.queue != nullptr) {
       if (prepare_worker()) {
-        return counted(Form::kWorker, target_.queue->launch(form_, target_.stream, target_.table));
+        const auto done = target_.queue->launch(form_, target_.stream, target_.table);
+        if (done && target_.queue->by_device()) service_.count_dispatched();
+        return counted(Form::kWorker, done);
       }
       refuse_worker(kernel_, spec_);
     }
@@ -125,6 +139,8 @@ class Launcher {
     form_.spec.function = form.function;
     form_.spec.variables_of = kernel_.function;
     form_.parameter_offset = form.parameter_offset;
+    form_.dispatch =
+        target_.dispatches ? find_dispatch(device_, kernel_, form, name) : device::Function{};
     share(form_.spec, form.static_shared_bytes);
     return true;
   }

@@ -61,6 +61,7 @@ struct LaunchTarget {
   WorkerQueue* queue = nullptr;        // for the worker form
   const WorkerTable* table = nullptr;  // likewise; may be null
   std::optional<device::Event> after;  // likewise
+  bool dispatches = false;             // likewise: by the dispatch kernel, if there is one
   std::uint32_t task_size = 0;         // likewise: blocks; 0: the usual number
   bool prefetch = true;                // likewise: of tasks
   /// For the slice form: which blocks of the grid, in its own order. `slice_count` 0: all of them,
