@@ -259,7 +259,7 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
     start.tag = 0;
   }
   // What has to be loaded first is not to be taken for the launch's time.
-  find_forms(device_, kernel, to_injector(start.form));
+  find_forms(device_, forms_, kernel, to_injector(start.form));
   const device::Partition partition = resizable ? device::kWholeDevice : partition_for(start);
   if (const LaunchBatch* open = stream.batch.get(); open != nullptr) {
     const scheduler::Completion& last = open->completion;

@@ -40,15 +40,13 @@ FormFunction* find_form(device::Device& device, FunctionRecord& kernel, FormFunc
   return form.function == device::Function{} ? nullptr : &form;
 }
 
-/// The dispatch kernel of a worker form that was looked up; 0 if its code has none.
-device::Function find_dispatch(device::Device& device, const FunctionRecord& kernel,
-                               FormFunction& form, const std::string& name) {
-  if (!form.dispatch) {
-    const auto found = device.find_function(kernel.form_module, dispatch_name(name));
-    if (!found) log_info("the host starts the workers of {}: no dispatch kernel", *kernel.name);
-    form.dispatch = found.value_or(device::Function{});
-  }
-  return *form.dispatch;
+/// Looks the dispatch kernel of a worker form up, once.
+void find_dispatch(device::Device& device, const FunctionRecord& kernel, FormFunction& form,
+                   const std::string& name) {
+  if (form.dispatch) return;
+  const auto found = device.find_function(kernel.form_module, dispatch_name(name));
+  if (!found) log_info("the host starts the workers of {}: no dispatch kernel", *kernel.name);
+  form.dispatch = found.value_or(device::Function{});
 }
 
 void say_why(FormService& service, FunctionRecord& kernel, std::string_view reason) {
@@ -140,7 +138,7 @@ class Launcher {
     form_.spec.variables_of = kernel_.function;
     form_.parameter_offset = form.parameter_offset;
     form_.dispatch =
-        target_.dispatches ? find_dispatch(device_, kernel_, form, name) : device::Function{};
+        target_.dispatches ? form.dispatch.value_or(device::Function{}) : device::Function{};
     share(form_.spec, form.static_shared_bytes);
     return true;
   }
@@ -206,15 +204,19 @@ class Launcher {
 
 }  // namespace
 
-void find_forms(device::Device& device, FunctionRecord& kernel, Form form) {
+void find_forms(device::Device& device, const FormService& service, FunctionRecord& kernel,
+                Form form) {
   if (kernel.forms == nullptr) return;
   const injector::KernelForms& forms = *kernel.forms;
   if (form == Form::kSlice && !forms.slice.empty())
     find_form(device, kernel, kernel.slice, forms.slice);
-  if (form != Form::kWorker || forms.worker.empty()) return;
-  find_form(device, kernel, kernel.worker, forms.worker);
-  if (!forms.compact_worker.empty())
-    find_form(device, kernel, kernel.compact_worker, forms.compact_worker);
+  if (form != Form::kWorker) return;
+  for (const auto& [function, name] : {std::pair(&kernel.worker, &forms.worker),
+                                       std::pair(&kernel.compact_worker, &forms.compact_worker)}) {
+    if (name->empty() || find_form(device, kernel, *function, *name) == nullptr) continue;
+    if (service.dispatch() == DispatchChoice::kDevice)
+      find_dispatch(device, kernel, *function, *name);
+  }
 }
 
 FormFunction* usable_form(device::Device& device, FormService& service, FunctionRecord& kernel,
