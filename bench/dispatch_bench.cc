@@ -1,11 +1,11 @@
 // dispatch_bench: the worker form driven by the host and by the dispatch kernel on the device
-// (kernels/dispatch.cu), beside the native kernel: time of a launch, time of an epoch (workers that
-// start and leave at once), and whether the results are equal byte for byte, also when workers are
-// called back and resized while they run. One process, medians over rounds. Needs a GPU; with
+// (daemon/dispatch/dispatch.cu), beside the native kernel: time of a launch, time of an epoch
+// (workers that start and leave at once), and whether the results are equal byte for byte, also
+// when workers are called back and resized while they run. One process, medians over rounds. Needs
+// a GPU; with
 // --link-only it links every kernel and ends.
 //
-//   dispatch_bench [--device cuda:0] [--programs FOLDER] [--ptx FILE] [--cudadevrt FILE]
-//                  [--json FILE]
+//   dispatch_bench [--device cuda:0] [--programs FOLDER] [--json FILE] [NAME...]
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -15,18 +15,16 @@
 #include <string>
 #include <vector>
 
-#include "bench/dispatch_queue.h"
 #include "bench/dispatch_subject.h"
 #include "bench/median.h"
 #include "daemon/dispatch/worker_launch.h"
 #include "device/device.h"
-#include "kernels/dispatch.h"
 
 namespace {
 
 using namespace slate;
 using namespace slate::bench;
-using kernels::DispatchState;
+using daemon::DispatchProgress;
 
 constexpr std::uint32_t kEpochs = 200;  // of a measurement
 
@@ -43,11 +41,12 @@ class Bench {
     control_ = require(device_.create_stream(0), "stream");
     start_ = require(device_.create_event(true), "event");
     stop_ = require(device_.create_event(true), "event");
-    memory_ = require(daemon::ControlMemory::create(device_), "control memory");
+    memory_ = require(daemon::ControlMemory::create(device_, true), "control memory");
     arena_.bytes = 6ull << 30;
     arena_.base = require(device_.reserve(arena_.bytes), "reserve");
     require(device_.map(arena_), "map");
-    queue_ = std::make_unique<DispatchQueue>(device_, *memory_, stream_);
+    host_queue_ = std::make_unique<daemon::WorkerQueue>(device_, *memory_);
+    queue_ = std::make_unique<daemon::WorkerQueue>(device_, *memory_);
   }
 
   void run(const Benchmark& benchmark, std::ofstream& json) {
@@ -74,8 +73,9 @@ class Bench {
   bool all_equal() const { return all_equal_; }
 
  private:
-  daemon::FormLaunch form() const {
+  daemon::FormLaunch form(bool by_device = false) const {
     daemon::FormLaunch form;
+    if (by_device) form.dispatch = subject_->dispatch;
     form.spec = subject_->spec;
     form.spec.function = subject_->worker;
     form.parameter_offset = subject_->info.parameters.back().offset;
@@ -89,13 +89,9 @@ class Bench {
       device::LaunchSpec spec = subject_->spec;
       spec.function = subject_->native;
       require(device_.launch(spec, stream_), "launch");
-    } else if (way == kHost) {
-      if (!host_queue_) {
-        host_queue_ = std::make_unique<daemon::WorkerQueue>(device_, *memory_);
-      }
-      require(host_queue_->launch(form(), stream_), "launch");
     } else {
-      require(queue_->launch(form(), subject_->dispatch, {}), "launch");
+      const auto& queue = way == kHost ? host_queue_ : queue_;
+      require(queue->launch(form(way == kDevice), stream_), "launch");
     }
   }
 
@@ -154,7 +150,7 @@ class Bench {
                                                          2);
     for (const auto begin = steady_clock::now(); steady_clock::now() - begin < half;) {
     }
-    const device::Address control = way == kHost ? host_queue_->control().base : queue_->control();
+    const device::Address control = (way == kHost ? host_queue_ : queue_)->control().base;
     std::vector<std::uint32_t> words(memory_->sm_count());
     require(device_.copy_to_host(words.data(), 0, control + injector::ControlBlock::kSmOffset, 0,
                                  {4 * words.size(), 1}, control_),
@@ -184,75 +180,66 @@ class Bench {
     return took / kEpochs;
   }
 
-  /// The same by the dispatch kernel; then it waits at an empty table, is stopped and goes on.
+  /// The same by the dispatch kernel; then the host takes the launch over.
   double device_epoch() {
-    require(queue_->resize(everywhere(0), stream_), "resize");
+    const daemon::WorkerTable nowhere = everywhere(0);
+    daemon::WorkerQueue queue(device_, *memory_);
+    queue.set_dispatch_options({.wait_for_room = false, .most_epochs = kEpochs});
+    const double took =
+        microseconds([&] { require(queue.launch(form(true), stream_, &nowhere), "launch"); });
+    const DispatchProgress progress = look(queue);
+    if (progress.outcome != daemon::kDispatchStopped || progress.epochs != kEpochs) {
+      all_equal_ = false;
+      fmt::print("{}: WRONG: outcome {} after {} epochs\n", name_,
+                 static_cast<std::uint32_t>(progress.outcome), progress.epochs);
+    }
+    queue.take_over(progress);
+    require(queue.resize(everywhere(subject_->room), stream_), "resize");
+    require(queue.resume(), "resume");
     wait(device_, stream_);
-    const double took = microseconds([&] {
-      require(queue_->launch(
-                  form(), subject_->dispatch,
-                  {.static_first_tasks = false, .wait_for_room = false, .most_epochs = kEpochs}),
-              "launch");
-    });
-    expect(kernels::kDispatchStopped, kEpochs);
-    require(queue_->go_on({}), "go on");
-    require(queue_->stop(control_), "stop");
-    wait(device_, stream_);
-    expect(kernels::kDispatchStopped, kEpochs);
-    require(queue_->resize(everywhere(subject_->room), stream_), "resize");
-    require(queue_->go_on({}), "go on");
-    wait(device_, stream_);
-    expect(kernels::kDispatchFinished, kEpochs + 1);
     return took / kEpochs;
   }
 
-  DispatchState look(std::uint64_t& ends) {
-    DispatchState state;
-    require(queue_->look(state, ends, control_), "look");
+  DispatchProgress look(const daemon::WorkerQueue& queue) {
+    std::vector<std::uint32_t> words(queue.watched_bytes() / 4);
+    require(device_.copy_to_host(words.data(), 0, queue.control().base, 0,
+                                 {queue.watched_bytes(), 1}, control_),
+            "look");
     wait(device_, control_);
-    if (state.outcome == kernels::kDispatchFailed) {
-      fmt::print(stderr, "{}: the device's runtime reports error {}\n", name_, state.error);
+    const DispatchProgress progress = queue.dispatch_progress(words);
+    if (progress.outcome == daemon::kDispatchFailed) {
+      fmt::print(stderr, "{}: the device's runtime reports error {}\n", name_, progress.error);
       std::exit(1);
     }
-    return state;
+    return progress;
   }
 
-  void expect(kernels::DispatchOutcome outcome, std::uint32_t epochs) {
-    std::uint64_t ends = 0;
-    const DispatchState state = look(ends);
-    if (state.outcome == outcome && state.epochs == epochs) return;
-    all_equal_ = false;
-    fmt::print("{}: WRONG: outcome {} after {} epochs instead of {} after {}\n", name_,
-               state.outcome, state.epochs, static_cast<std::uint32_t>(outcome), epochs);
-  }
-
-  /// Calls all workers back while they run, lets some in, then more, until the kernel is done.
-  /// Returns how often the dispatch kernel launched workers anew.
+  /// Calls all workers back while they run, every other time with the dispatch kernel, lets some
+  /// in, then more, until the kernel is done. Returns how often workers were launched anew.
   std::uint32_t run_with_retreats() {
     wait(device_, stream_);
-    require(queue_->launch(form(), subject_->dispatch, {}), "launch");
-    DispatchState state;
-    std::uint64_t ends = 0;
+    require(queue_->launch(form(true), stream_), "launch");
+    DispatchProgress progress;
     for (std::uint32_t turn = 0;; ++turn) {
+      const bool stops = turn % 2 == 1;
       require(queue_->resize(everywhere(0), control_), "resize");
+      if (stops) require(queue_->stop(control_), "stop");
       do {
-        state = look(ends);
-        // Until the launch's state has reached the device an older one is there.
-      } while (state.generation != queue_->generation() ||
-               (state.outcome == kernels::kDispatchRunning &&
-                ((static_cast<std::uint32_t>(ends) & ~injector::kClosed) != queue_->generation() ||
-                 ends >> 32 != state.exit_target)));
-      if (state.outcome != kernels::kDispatchRunning) break;
+        progress = look(*queue_);
+      } while (!progress.begun ||
+               (progress.outcome == daemon::kDispatchRunning && (stops || !progress.nobody)));
+      if (progress.outcome == daemon::kDispatchFinished) break;
       daemon::WorkerTable placement = everywhere(subject_->room);
       for (std::size_t sm = turn % 3; sm < placement.size(); sm += 2) placement[sm] = turn % 2;
       require(queue_->resize(placement, control_), "resize");
       std::ranges::fill(placement, std::max(subject_->room / 2, 1u));
       require(queue_->resize(placement, control_), "resize");
+      if (progress.outcome == daemon::kDispatchStopped)
+        require(queue_->dispatch_again(control_), "again");
       wait(device_, control_);
     }
     wait(device_, stream_);
-    require(queue_->clear_table(), "clear");
-    return state.epochs - 1;
+    return progress.epochs - 1;
   }
 
   void report(const std::vector<double>& launches, double host_epoch, double device_epoch,
@@ -286,8 +273,7 @@ class Bench {
   device::Event start_{}, stop_{};
   std::unique_ptr<daemon::ControlMemory> memory_;
   device::AddressRange arena_{};
-  std::unique_ptr<DispatchQueue> queue_;
-  std::unique_ptr<daemon::WorkerQueue> host_queue_;
+  std::unique_ptr<daemon::WorkerQueue> host_queue_, queue_;
   Subject* subject_ = nullptr;
   std::string name_;
   std::vector<std::byte> expected_;
@@ -303,8 +289,6 @@ int main(int argc, char** argv) {
   CLI::App app("The worker form driven by the host and by the dispatch kernel");
   app.add_option("--device", settings.device, "as for slated")->capture_default_str();
   app.add_option("--programs", settings.programs, "folder of the programs")->capture_default_str();
-  app.add_option("--ptx", settings.ptx, "the dispatch kernel")->capture_default_str();
-  app.add_option("--cudadevrt", settings.library, "libcudadevrt.a")->capture_default_str();
   app.add_option("--rounds", settings.rounds, "of each measurement")->capture_default_str();
   app.add_option("--json", json_path, "file for the results, a JSON object a line");
   app.add_flag("--link-only", settings.link_only, "link every kernel for sm_90, without a GPU");

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 #include <random>
-#include <sstream>
 
-#include "bench/device_link.h"
 #include "bench/form_module.h"
+#include "daemon/dispatch/cubin.h"
+#include "daemon/dispatch/device_dispatch.h"
+#include "device/cuda/ptxas.h"
 #include "tools/code_file.h"
 
 namespace slate::bench {
@@ -15,35 +15,21 @@ namespace {
 
 constexpr std::chrono::seconds kPatience{20};
 
-std::string read_text(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  if (!file || text.view().empty()) {
-    fmt::print(stderr, "{} cannot be read\n", path);
-    std::exit(1);
-  }
-  return text.str();
-}
-
-/// The dispatch kernel for one worker form: the name of what it launches is put into its text.
-std::string dispatch_text(std::string text, const std::string& target) {
-  const std::string name = "slate_dispatch_target";
-  for (std::size_t at = 0; (at = text.find(name, at)) != std::string::npos; at += target.size()) {
-    text.replace(at, name.size(), target);
-  }
-  return text;
-}
-
-std::vector<std::byte> link(const Settings& settings, const std::string& injected,
-                            const std::string& worker, int architecture) {
+/// The worker form with its dispatch kernel.
+std::vector<std::byte> link(device::Device* device, const std::string& injected,
+                            const std::string& worker) {
+  const std::string texts[] = {injected, daemon::dispatch_text(worker)};
+  constexpr std::chrono::minutes kLimit{1};
   const auto begin = std::chrono::steady_clock::now();
-  auto code =
-      require(link_with_device_runtime({injected, dispatch_text(read_text(settings.ptx), worker)},
-                                       settings.library, architecture),
-              worker);
+  auto code = require(
+      device != nullptr
+          ? device->link(texts, kLimit)
+          : cuda::Ptxas({.path = {}, .major = 9, .driver_version = 13000}).link(texts, kLimit),
+      worker);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
-  fmt::print("{}: {} bytes, linked in {:.1f} ms\n", worker, code.size(), took.count());
+  const auto needs = daemon::needs_of(code, worker);
+  fmt::print("{}: {} bytes, {} registers, linked in {:.1f} ms\n", worker, code.size(),
+             needs ? needs->registers : 0, took.count());
   return code;
 }
 
@@ -97,7 +83,7 @@ void link_all(const Settings& settings) {
     const auto injected = require(injector::inject(*parsed, {}), "forms");
     const auto kernel =
         std::ranges::find(injected.kernels, benchmark.entry, &injector::KernelForms::name);
-    link(settings, injected.ptx, kernel->worker, 90);
+    link(nullptr, injected.ptx, kernel->worker);
   }
 }
 
@@ -109,11 +95,12 @@ Subject::Subject(device::Device& device, device::Stream stream, device::AddressR
   const auto forms = require(load_with_forms(device_, images.front().text), benchmark.name);
   const injector::KernelForms* kernel = forms.find(benchmark.entry);
   modules_.push_back(forms.module);
-  const auto code = link(settings, forms.ptx, kernel->worker, architecture());
+  const auto code = link(&device_, forms.ptx, kernel->worker);
   modules_.push_back(require(device_.load_module(device::ImageKind::kCubin, code), "linked"));
   native = require(device_.find_function(modules_[0], benchmark.entry), "native");
   worker = require(device_.find_function(modules_[0], kernel->worker), "worker");
-  dispatch = require(device_.find_function(modules_[1], "slate_dispatch"), "dispatch");
+  dispatch = require(device_.find_function(modules_[1], daemon::dispatch_name(kernel->worker)),
+                     "dispatch");
   const auto linked = require(device_.find_function(modules_[1], kernel->worker), "linked");
   info = require(device_.function_info(worker), "worker");
   linked_registers = require(device_.function_info(linked), "linked").registers;
@@ -143,11 +130,6 @@ void Subject::download(std::vector<std::byte>& to) {
     require(device_.copy_to_host(to.data() + bytes, 0, out.at, 0, {out.bytes, 1}, stream_), "copy");
     bytes += out.bytes;
   }
-}
-
-int Subject::architecture() const {
-  constexpr int kMajor = 75, kMinor = 76;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
-  return device_.info().attributes[kMajor] * 10 + device_.info().attributes[kMinor];
 }
 
 void Subject::fill(const Benchmark& benchmark) {

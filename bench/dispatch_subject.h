@@ -21,8 +21,6 @@ void wait(device::Device& device, device::Stream stream);
 struct Settings {
   std::string device = "cuda:0";
   std::string programs = SLATE_PROGRAMS;
-  std::string ptx = SLATE_DISPATCH_PTX;
-  std::string library = SLATE_CUDADEVRT;
   int rounds = 7;
   bool link_only = false;
 };
@@ -74,7 +72,6 @@ class Subject {
     std::uint64_t bytes;
   };
 
-  int architecture() const;
   void fill(const Benchmark& benchmark);
 
   device::Device& device_;

@@ -52,6 +52,7 @@ struct Config {
   bool kill_stuck_engine = false;  // then the engine is replaced, with its other sessions
   bool spare_engine = false;       // a second engine is kept ready
   FormChoice form = FormChoice::kAuto;
+  DispatchChoice dispatch = DispatchChoice::kHost;
   std::string cache_dir;            // of compiled code; empty: cache::default_directory()
   ByteSize cache_size{1 << 30};     // 0: no cache
   std::string ptxas;                // the assembler that fills it; empty: looked for

@@ -93,8 +93,8 @@ static_assert(sizeof(Settings) == 328);
 const Key<Config> kKeys[] = {
     top<&Config::device>(
         "device",
-        "The device: auto, cuda, cuda:N, sim or sim:KEY=VALUE,... \"auto\" is the first GPU, or "
-        "the simulator where there is none."),
+        "The device: auto, cuda, cuda:N, sim, or sim:KEY=VALUE with further settings after commas. "
+        "\"auto\" is the first GPU, or the simulator where there is none."),
     top<&Config::runtime_dir>(
         "runtime_dir",
         "The folder where clients find the daemon. Empty: $SLATE_RUNTIME_DIR, else /run/slate "
@@ -150,6 +150,12 @@ const Key<Config> kKeys[] = {
         "workers where that is known to be quicker. \"native\": as compiled; nothing is rewritten. "
         "\"worker\" and \"slice\" force those forms, for tests; the log says which kernels cannot "
         "take them, and why."),
+    top<&Config::dispatch>(
+        "dispatch",
+        "What starts the workers of launches that can be resized. \"host\": slated. \"device\": a "
+        "dispatch kernel on the GPU, as in the Slate paper, which starts them again by itself. "
+        "That needs nvlink and libcudadevrt.a of the CUDA Toolkit, and a launch takes longer; the "
+        "simulator cannot do it."),
     with_choices(
         top<&Config::policy>(
             "policy",

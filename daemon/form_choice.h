@@ -1,4 +1,5 @@
-// FormChoice: the form that the administrator wants kernels in (`slated --form`).
+// FormChoice and DispatchChoice: the form that the administrator wants kernels in, and what starts
+// the workers of launches that can be resized (`form` and `dispatch` of the configuration).
 #pragma once
 
 #include <algorithm>
@@ -29,6 +30,17 @@ inline std::optional<FormChoice> parse_form_choice(std::string_view name) {
 }
 inline std::string_view form_choice_name(FormChoice choice) {
   return std::ranges::find(kFormChoices, choice, [](const auto& row) { return row.second; })->first;
+}
+
+enum class DispatchChoice : std::uint8_t { kHost, kDevice };
+
+inline constexpr std::pair<std::string_view, DispatchChoice> kDispatchChoices[] = {
+    {"host", DispatchChoice::kHost},
+    {"device", DispatchChoice::kDevice},
+};
+
+inline std::string_view dispatch_choice_name(DispatchChoice choice) {
+  return kDispatchChoices[static_cast<std::size_t>(choice)].first;
 }
 
 }  // namespace slate::daemon

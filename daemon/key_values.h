@@ -30,6 +30,8 @@ template <>
 inline constexpr auto kNamesOf<LogLevel> = std::span(kLogLevels);
 template <>
 inline constexpr auto kNamesOf<FormChoice> = std::span(kFormChoices);
+template <>
+inline constexpr auto kNamesOf<DispatchChoice> = std::span(kDispatchChoices);
 
 /// A row of Table I: whether newcomers of each class may run beside the running kernel.
 using CorunRow = std::array<bool, scheduler::kClassCount>;

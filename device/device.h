@@ -219,6 +219,19 @@ class Device {
   /// take tens of milliseconds. Errors: kNotSupported, with the reason, where compile() is not
   /// supported.
   virtual Result<std::string> compiler_identity() const = 0;
+  /// Whether link() is to be had; else kNotSupported, with the reason: on sim, and on cuda without
+  /// ptxas, nvlink or libcudadevrt.a. The first call may take tens of milliseconds.
+  virtual Result<void> can_link() const {
+    return fail(ErrorCode::kNotSupported,
+                "the simulator cannot run kernels that launch other kernels");
+  }
+  /// As compile(), of texts that name each other's kernels and launch kernels themselves.
+  /// Requires: not empty.
+  virtual Result<std::vector<std::byte>> link(std::span<const std::string> /*ptx*/,
+                                              std::chrono::milliseconds /*most_cpu*/) {
+    const auto can = can_link();
+    return can ? fail(ErrorCode::kInternal, "nothing links") : std::unexpected(can.error());
+  }
   /// Requires: no unfinished work uses it.
   virtual void unload_module(Module module) = 0;
   /// Bytes of device memory that other sessions lose to a module with `bytes` of variables.

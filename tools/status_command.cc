@@ -54,6 +54,13 @@ std::string peaks_line(const json& device) {
   return fmt::format("peaks     {} GFLOP/s, {} GB/s\n", plain(gflops), plain(gbytes));
 }
 
+/// Nothing where the host starts all workers, as it does unless it is configured otherwise.
+std::string dispatch_line(const json& forms) {
+  if (!forms.is_object() || text(forms, "dispatch") != "device") return {};
+  return fmt::format("\ndispatch  device, {} of {} launches as workers",
+                     number(forms, "dispatched"), number(forms, "worker"));
+}
+
 std::string head(const json& status) {
   std::string out = fmt::format("slated {} (pid {}), up {} s\n", text(status, "version"),
                                 number(status, "pid"), number(status, "uptime_s"));
@@ -72,6 +79,7 @@ std::string head(const json& status) {
   if (text(engine, "last_fault") != "-") out += ", last fault " + text(engine, "last_fault");
   if (text(status, "policy") != "-") out += "\npolicy    " + text(status, "policy");
   if (text(status, "arrangement") != "-") out += ", " + text(status, "arrangement");
+  out += dispatch_line(status.value("forms", json()));
   const json totals = status.value("totals", json::object());
   out += unsupported_line(status);
   return out + fmt::format("\nin total  {} sessions, {} launches, {} faults\n",

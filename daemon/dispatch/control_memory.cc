@@ -10,8 +10,16 @@ struct ControlMemory::Slots {
   std::vector<device::Address> free;
 };
 
-Result<std::unique_ptr<ControlMemory>> ControlMemory::create(device::Device& device) {
-  const std::uint64_t bytes = device.granularity();
+namespace {
+
+// With a DispatchState a slot takes five times as much.
+constexpr std::uint64_t kDispatchPieces = 4;
+
+}  // namespace
+
+Result<std::unique_ptr<ControlMemory>> ControlMemory::create(device::Device& device,
+                                                             bool dispatches) {
+  const std::uint64_t bytes = device.granularity() * (dispatches ? kDispatchPieces : 1);
   const auto base = device.reserve(bytes);
   if (!base) return std::unexpected(base.error());
   const device::AddressRange range{*base, bytes};
@@ -19,14 +27,19 @@ Result<std::unique_ptr<ControlMemory>> ControlMemory::create(device::Device& dev
     device.unreserve(range);
     return std::unexpected(mapped.error());
   }
-  return std::unique_ptr<ControlMemory>(
-      new ControlMemory(device, range, static_cast<std::uint32_t>(slate::sm_count(device.info()))));
+  return std::unique_ptr<ControlMemory>(new ControlMemory(
+      device, range, static_cast<std::uint32_t>(slate::sm_count(device.info())), dispatches));
 }
 
 ControlMemory::ControlMemory(device::Device& device, device::AddressRange range,
-                             std::uint32_t sm_count)
-    : device_(device), range_(range), sm_count_(sm_count), slots_(std::make_unique<Slots>()) {
-  const std::uint64_t bytes = injector::ControlBlock::bytes(sm_count);
+                             std::uint32_t sm_count, bool dispatches)
+    : device_(device),
+      range_(range),
+      sm_count_(sm_count),
+      dispatches_(dispatches),
+      slots_(std::make_unique<Slots>()) {
+  const std::uint64_t state = dispatches ? (sizeof(DispatchState) + 255) / 256 * 256 : 0;
+  const std::uint64_t bytes = injector::ControlBlock::bytes(sm_count) + state;
   for (std::uint64_t at = range.bytes / bytes * bytes; at > 0; at -= bytes) {
     slots_->free.push_back(range.base + at - bytes);
   }

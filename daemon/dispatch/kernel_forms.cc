@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "daemon/dispatch/cubin.h"
+#include "daemon/dispatch/device_dispatch.h"
 #include "daemon/dispatch/float_code.h"
 #include "injector/forms/placed_variables.h"
 #include "injector/ptx/printer.h"
@@ -138,8 +139,7 @@ class Maker {
       made_.forms = std::move(text->forms);
       return {};
     }
-    auto code =
-        compile_ ? compile_(text->ptx) : Result<std::vector<std::byte>>(bytes_of(text->ptx));
+    auto code = code_of(*text);
     if (!code) return std::unexpected(code.error());
     made_.kind = compile_ ? device::ImageKind::kCubin : device::ImageKind::kPtx;
     drop_other_bits(text->forms, *code);
@@ -148,6 +148,19 @@ class Maker {
     made_.forms = std::move(text->forms);
     made_.variables = std::move(text->variables);
     return {};
+  }
+
+  /// With dispatch kernels where they are wanted and can be had: the host can start workers, too.
+  Result<std::vector<std::byte>> code_of(const FormText& text) const {
+    if (!compile_) return bytes_of(text.ptx);
+    if (order_.link && !text.forms.worker.empty()) {
+      std::vector<std::string> texts = {text.ptx, dispatch_text(text.forms.worker)};
+      if (!text.forms.compact_worker.empty())
+        texts.push_back(dispatch_text(text.forms.compact_worker));
+      auto linked = order_.link(texts);
+      if (linked || !is_about_code(linked.error().code)) return linked;
+    }
+    return compile_(text.ptx);
   }
 
   /// Leaves the forms that compute the bits of the program's own machine code.

@@ -34,11 +34,17 @@ struct MadeForms {
 /// A kernel without forms: the analysis, too, gives `why` for each.
 MadeForms without_forms(const std::string& kernel, const std::string& why);
 
+/// From PTX texts to one machine code of all, with the device's runtime: Device::link().
+using FormLinker =
+    std::function<Result<std::vector<std::byte>>(std::span<const std::string> texts)>;
+
 /// A kernel whose forms are wanted.
 struct FormOrder {
   std::string kernel;
   std::span<const std::byte> native;  // machine code of its module; empty: unknown
   bool profile = false;               // whether the profile form is wanted
+  /// Null: no dispatch kernels are wanted beside the worker forms (device_dispatch.h).
+  FormLinker link = nullptr;
 };
 
 /// From PTX to machine code for the device. Empty where the device takes PTX.

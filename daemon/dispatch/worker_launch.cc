@@ -30,10 +30,13 @@ WorkerQueue::WorkerQueue(device::Device& device, ControlMemory& memory,
 
 WorkerQueue::~WorkerQueue() {
   while (!tables_copied()) device_.wait_for_progress(std::chrono::microseconds(20));
-  for (const auto& table : tables_) {
-    if (table->registered) device_.unregister_host(table->withheld.data());
-    device_.destroy_event(table->copied);
+  for (const HostCopies* const copies : {&tables_, &states_}) {
+    for (const auto& copy : *copies) {
+      if (copy->registered) device_.unregister_host(copy->bytes.data());
+      device_.destroy_event(copy->copied);
+    }
   }
+  if (cleared_) device_.destroy_event(*cleared_);
   if (control_ != 0) memory_.give_back(control_, *share_);
 }
 
@@ -42,7 +45,7 @@ Result<bool> WorkerQueue::prepare(device::Stream stream) {
   const auto control = memory_.take(*share_);
   if (!control) return std::unexpected(control.error());
   control_ = *control;
-  const device::Shape all{.width = ControlBlock::bytes(memory_.sm_count()), .height = 1};
+  const device::Shape all{.width = watched_bytes(), .height = 1};
   if (const auto done = device_.fill(control_, all.width, 0, all, stream); !done) {
     return std::unexpected(done.error());
   }
@@ -88,6 +91,17 @@ Result<void> WorkerQueue::launch(const FormLaunch& launch, device::Stream stream
   spec_.control = control();
   parameter_offset_ = launch.parameter_offset;
   pack(packed_, launch.spec.parameters, parameter_offset_, ours);
+  const bool dispatches = launch.dispatch != device::Function{} && memory_.dispatches() &&
+                          packed_.size() <= DispatchState::kMostParameterBytes;
+  dispatch_ = dispatches ? launch.dispatch : device::Function{};
+  counts_arrivals_ &= !dispatches;
+  if (by_device()) {
+    // Before the table: what empties the table later also comes after the state, which would
+    // otherwise take a stop back.
+    const bool stopped =
+        table != nullptr && std::ranges::all_of(*table, [](auto allowed) { return allowed == 0; });
+    if (const auto done = write_state(launch, is_static, stopped); !done) return done;
+  }
   if (table != nullptr) {
     const auto written = write_table(*table, stream);
     if (!written) return std::unexpected(written.error());
@@ -95,6 +109,7 @@ Result<void> WorkerQueue::launch(const FormLaunch& launch, device::Stream stream
   if (launch.after) {
     if (const auto done = device_.wait(stream, *launch.after); !done) return done;
   }
+  if (by_device()) return start_dispatch();
   return start(workers_, is_static ? std::uint32_t{injector::kStaticFirstTask} : 0, stream);
 }
 
@@ -115,46 +130,47 @@ Result<void> WorkerQueue::start(std::uint32_t workers, std::uint32_t flags, devi
 }
 
 bool WorkerQueue::tables_copied() const {
-  return std::ranges::all_of(tables_, [this](const auto& table) {
+  const auto all_copied = [this](const HostCopies& copies) {
     // What has failed is over, too.
-    return device_.query(table->copied).value_or(true);
-  });
+    return std::ranges::all_of(
+        copies, [this](const auto& copy) { return device_.query(copy->copied).value_or(true); });
+  };
+  return all_copied(tables_) && all_copied(states_);
 }
 
-/// One that no copy reads any more.
-Result<WorkerQueue::HostTable*> WorkerQueue::free_table() {
-  for (const auto& table : tables_) {
-    const auto copied = device_.query(table->copied);
+/// One that no copy reads any more. Requires: always the same size.
+Result<WorkerQueue::HostCopy*> WorkerQueue::free_copy(HostCopies& copies, std::size_t bytes) {
+  for (const auto& copy : copies) {
+    const auto copied = device_.query(copy->copied);
     if (!copied) return std::unexpected(copied.error());
-    if (*copied) return table.get();
+    if (*copied) return copy.get();
   }
   const auto event = device_.create_event(false);
   if (!event) return std::unexpected(event.error());
-  auto table = std::make_unique<HostTable>();
-  table->withheld.resize(memory_.sm_count());
-  table->copied = *event;
+  auto copy = std::make_unique<HostCopy>();
+  copy->bytes.resize(bytes);
+  copy->copied = *event;
   // Without it copies only take longer.
-  table->registered =
-      device_.register_host(table->withheld.data(), table->withheld.size() * 2).has_value();
-  tables_.push_back(std::move(table));
-  return tables_.back().get();
+  copy->registered = device_.register_host(copy->bytes.data(), bytes).has_value();
+  copies.push_back(std::move(copy));
+  return copies.back().get();
 }
 
 /// Returns the event behind the copy.
 Result<device::Event> WorkerQueue::write_table(const WorkerTable& allowed, device::Stream stream) {
   const std::uint32_t sm_count = memory_.sm_count();
   SLATE_CHECK(allowed.size() == sm_count);
-  const auto table = free_table();
+  const auto table = free_copy(tables_, sizeof(std::uint16_t) * sm_count);
   if (!table) return std::unexpected(table.error());
-  std::vector<std::uint16_t>& withheld = (*table)->withheld;
+  std::vector<std::byte>& bytes = (*table)->bytes;
   for (std::uint32_t sm = 0; sm < sm_count; ++sm) {
     const std::uint32_t workers = std::min(allowed[sm], injector::kMostWorkers);
-    withheld[sm] = static_cast<std::uint16_t>(injector::kMostWorkers - workers);
+    const auto withheld = static_cast<std::uint16_t>(injector::kMostWorkers - workers);
+    std::memcpy(&bytes[sizeof(withheld) * sm], &withheld, sizeof(withheld));
   }
   // The upper half of each SM's word.
-  const auto done =
-      device_.copy_to_device(control_ + ControlBlock::kSmOffset + 2, 4, withheld.data(), 2,
-                             {.width = 2, .height = sm_count}, stream);
+  const auto done = device_.copy_to_device(control_ + ControlBlock::kSmOffset + 2, 4, bytes.data(),
+                                           2, {.width = 2, .height = sm_count}, stream);
   if (!done) return std::unexpected(done.error());
   if (const auto marked = device_.record((*table)->copied, stream); !marked)
     return std::unexpected(marked.error());
@@ -199,7 +215,16 @@ std::uint32_t WorkerQueue::room_left(std::span<const std::uint32_t> control) con
     const std::uint32_t word = control[ControlBlock::kSmOffset / 4 + sm];
     room += allowed_[sm] - std::min(allowed_[sm], injector::workers_present(word));
   }
-  const std::uint32_t to_come = started_ - control[ControlBlock::kArrivedOffset / 4];
+  std::uint32_t to_come = started_ - control[ControlBlock::kArrivedOffset / 4];
+  if (!counts_arrivals_) {
+    // Of those who are to leave before the launch ends, all who have not left and are not there.
+    std::uint32_t known = control[ControlBlock::kStateOffset / 4 + 1];
+    for (std::size_t sm = 0; sm < allowed_.size(); ++sm)
+      known += injector::workers_present(control[ControlBlock::kSmOffset / 4 + sm]);
+    const std::uint32_t target =
+        by_device() ? dispatch_progress(control).exit_target : parameters_.exit_target;
+    to_come = target - std::min(target, known);
+  }
   const std::uint32_t next = parameters_.queue_start + control[ControlBlock::kNextOffset / 4];
   const std::uint32_t tasks = parameters_.tasks - std::min(parameters_.tasks, next);
   return std::min(room - std::min(room, to_come), tasks);
@@ -226,6 +251,104 @@ Result<void> WorkerQueue::resume() {
                    static_cast<std::uint8_t>(parameters_.generation), byte, stream_);
   if (!opened) return opened;
   return start(workers_, 0, stream_);
+}
+
+device::Address WorkerQueue::state_address() const {
+  return control_ + ControlBlock::bytes(memory_.sm_count());
+}
+
+std::uint64_t WorkerQueue::watched_bytes() const {
+  const std::uint64_t block = ControlBlock::bytes(memory_.sm_count());
+  return memory_.dispatches() ? block + offsetof(DispatchState, parameters) : block;
+}
+
+/// In stream order, with everything that the dispatch kernel goes by.
+Result<void> WorkerQueue::write_state(const FormLaunch& launch, bool is_static, bool stopped) {
+  const auto copy = free_copy(states_, sizeof(DispatchState));
+  if (!copy) return std::unexpected(copy.error());
+  LaunchParameters ours = parameters_;
+  ours.flags = is_static ? std::uint32_t{injector::kStaticFirstTask} : 0;
+  DispatchState state;
+  state.control_state = control_ + ControlBlock::kStateOffset;
+  state.sm_words = control_ + ControlBlock::kSmOffset;
+  state.sm_count = memory_.sm_count();
+  state.generation = ours.generation;
+  state.workers = workers_;
+  const device::Dim3& block = launch.spec.block;
+  std::ranges::copy(std::initializer_list<std::uint32_t>{block.x, block.y, block.z}, state.block);
+  state.shared_bytes = launch.spec.dynamic_shared_bytes;
+  state.parameter_bytes = static_cast<std::uint32_t>(packed_.size());
+  const auto in_parameters = [this](std::size_t member) {
+    return parameter_offset_ + static_cast<std::uint32_t>(member);
+  };
+  state.exit_target_offset = in_parameters(offsetof(LaunchParameters, exit_target));
+  state.flags_offset = in_parameters(offsetof(LaunchParameters, flags));
+  state.wait_for_room = options_.wait_for_room ? 1 : 0;
+  state.most_epochs = options_.most_epochs;
+  state.stop = stopped && options_.wait_for_room ? 1 : 0;
+  std::memcpy(state.parameters, packed_.data(), packed_.size());
+  std::memcpy(state.parameters + parameter_offset_, &ours, sizeof(ours));
+  std::memcpy((*copy)->bytes.data(), &state, sizeof(state));
+  const std::uint64_t used = offsetof(DispatchState, parameters) + state.parameter_bytes;
+  const auto done = device_.copy_to_device(state_address(), 0, (*copy)->bytes.data(), 0,
+                                           {.width = used, .height = 1}, stream_);
+  if (!done) return done;
+  return device_.record((*copy)->copied, stream_);
+}
+
+Result<void> WorkerQueue::start_dispatch() {
+  const device::Address state = state_address();
+  device::LaunchSpec spec = spec_;
+  spec.function = dispatch_;
+  spec.grid = {1, 1, 1};
+  spec.block = {32, 1, 1};
+  spec.dynamic_shared_bytes = 0;
+  spec.parameters = std::as_bytes(std::span(&state, 1));
+  return device_.launch(spec, stream_);
+}
+
+Result<void> WorkerQueue::stop(device::Stream control) {
+  static constexpr std::uint32_t kStop = 1;
+  return device_.copy_to_device(state_address() + offsetof(DispatchState, stop), 0, &kStop, 0,
+                                {.width = sizeof(kStop), .height = 1}, control);
+}
+
+// By way of `control`, whose work is in order: a stop that is told later is not taken back.
+Result<void> WorkerQueue::dispatch_again(device::Stream control) {
+  if (!cleared_) {
+    const auto event = device_.create_event(false);
+    if (!event) return std::unexpected(event.error());
+    cleared_ = *event;
+  }
+  static constexpr std::uint32_t kCleared[] = {0, kDispatchRunning, 0};  // stop, outcome, error
+  const auto cleared =
+      device_.copy_to_device(state_address() + offsetof(DispatchState, stop), 0, kCleared, 0,
+                             {.width = sizeof(kCleared), .height = 1}, control);
+  if (!cleared) return cleared;
+  if (const auto marked = device_.record(*cleared_, control); !marked) return marked;
+  if (const auto waits = device_.wait(stream_, *cleared_); !waits) return waits;
+  return start_dispatch();
+}
+
+void WorkerQueue::take_over(const DispatchProgress& progress) {
+  dispatch_ = {};
+  parameters_.exit_target = progress.exit_target;
+}
+
+DispatchProgress WorkerQueue::dispatch_progress(std::span<const std::uint32_t> control) const {
+  const auto word = [&](std::size_t member) {
+    return control[(ControlBlock::bytes(memory_.sm_count()) + member) / 4];
+  };
+  DispatchProgress progress;
+  progress.begun = word(offsetof(DispatchState, generation)) == parameters_.generation;
+  if (!progress.begun) return progress;
+  progress.outcome = static_cast<DispatchOutcome>(word(offsetof(DispatchState, outcome)));
+  progress.error = word(offsetof(DispatchState, error));
+  progress.epochs = word(offsetof(DispatchState, epochs));
+  progress.exit_target = word(offsetof(DispatchState, exit_target));
+  progress.nobody =
+      progress.epochs > 0 && progress.exit_target == control[ControlBlock::kStateOffset / 4 + 1];
+  return progress;
 }
 
 Result<void> launch_slice(device::Device& device, const FormLaunch& launch, std::uint64_t first,

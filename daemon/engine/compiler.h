@@ -48,6 +48,11 @@ class Compiler {
   Result<std::vector<std::byte>> compile(std::string_view ptx, std::chrono::milliseconds most_cpu) {
     return device_.compile(ptx, most_cpu);
   }
+  /// As Device::link().
+  Result<std::vector<std::byte>> link(std::span<const std::string> texts,
+                                      std::chrono::milliseconds most_cpu) {
+    return device_.link(texts, most_cpu);
+  }
   /// The beginning of a key for the cache: what depends on this slate and its compiler.
   cache::KeyBuilder key(std::string_view what) const;
   /// Nothing where there is no compiler, too.

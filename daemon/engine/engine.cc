@@ -54,6 +54,8 @@ void add_to(nlohmann::json& session, const ClientStatus& client) {
 
 nlohmann::json to_json(const FormService& forms, const FormMaker::Counts& made) {
   return {{"choice", form_choice_name(forms.choice())},
+          {"dispatch", dispatch_choice_name(forms.dispatch())},
+          {"dispatched", forms.dispatched()},
           {"kernels_made", made.made},
           {"kernels_without", made.without_forms},
           {"kernels_from_cache", made.from_cache},
@@ -100,10 +102,11 @@ Engine::Engine(std::unique_ptr<device::Device> device, EngineLink link, Config c
       exit_now_(std::move(exit_now)),
       device_(std::move(device)),
       compiler_(*device_, open_cache(*device_, cache_directory(config_), config_.cache_size.bytes)),
-      form_maker_(compiler_, {.profiles = config_.scheduler.intensities,
-                              .at_once = config_.form != FormChoice::kAuto ||
-                                         config_.scheduler.forms_at_once}),
-      forms_(*device_, config_.form, config_.scheduler.intensities, &form_maker_),
+      form_maker_(compiler_,
+                  {.profiles = config_.scheduler.intensities,
+                   .at_once = config_.form != FormChoice::kAuto || config_.scheduler.forms_at_once,
+                   .dispatch = config_.dispatch == DispatchChoice::kDevice}),
+      forms_(*device_, config_.form, config_.scheduler.intensities, &form_maker_, config_.dispatch),
       link_(std::move(link)),
       completer_(*device_),
       trace_(config_.trace_events),

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "daemon/dispatch/device_dispatch.h"
 #include "daemon/engine/engine.h"
 
 namespace slate::daemon {
@@ -64,6 +65,10 @@ int run_engine() {
   set_up_log("engine", config->log_level);
   auto opened = device::open_device(config->device, open_settings(*config));
   if (!opened) return start_failed(link, opened.error());
+  if (config->dispatch == DispatchChoice::kDevice) {
+    if (const auto can = check_device_dispatch(**opened); !can)
+      return start_failed(link, can.error());
+  }
   log_debug("engine on {}", (*opened)->info().name);
   auto* const engine = new Engine(std::move(*opened), std::move(link), std::move(*config));
   const int status = engine->run();

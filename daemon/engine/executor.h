@@ -244,6 +244,7 @@ class Executor {
                           std::shared_ptr<LaunchBatch> batch);
   void look_after(const std::shared_ptr<Client>& client);
   Result<void> tend(Client& client, ActiveLane& lane, const LaneState& state);
+  Result<void> tend_dispatched(Client& client, ActiveLane& lane, const LaneState& state);
   bool set_up_lanes();
   Result<LaneState> state_of(const WorkerLane& lane);
   bool has_begun(ActiveLane& lane);

@@ -19,6 +19,9 @@ struct Executor::ActiveLane {
   bool begun = false;           // seen so: what its stream had before has ended
   std::uint32_t added = 0;      // times that workers were, since its placement has changed
   scheduler::Time add_again{};  // not before
+  // By the dispatch kernel only, to which no workers can be added:
+  bool grows = false;    // its placement has more room than there may be workers for
+  bool emptied = false;  // for that: its table is empty until the last worker has left
 };
 
 class Executor::Client {

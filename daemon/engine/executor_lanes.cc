@@ -3,6 +3,7 @@
 // there are any; a resize is carried out at once, by whoever's launch led to it.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -30,6 +31,8 @@ struct Executor::LaneState {
   /// Nor does anybody come any more who was added before these words were read: such a worker would
   /// not know of those that resume() starts, and could take itself for the last one.
   bool nobody_joins = false;
+  /// Where the dispatch kernel starts the workers.
+  std::optional<DispatchProgress> dispatch;
 };
 
 /// What resizing takes, with the first launch that can be resized. False if it is not to be had.
@@ -39,7 +42,7 @@ bool Executor::set_up_lanes() {
     if (!stream) return log_warning("kernels cannot be resized: {}", stream.error().message);
     control_ = *stream;
     // Without it looking at a lane only takes longer.
-    probe_.resize(ControlBlock::bytes(machine().sm_count) / 4);
+    probe_.resize((ControlBlock::bytes(machine().sm_count) + sizeof(DispatchState)) / 4);
     probe_registered_ = device_.register_host(probe_.data(), probe_.size() * 4).has_value();
   });
   return control_ != device::Stream{};
@@ -80,9 +83,13 @@ bool Executor::has_begun(ActiveLane& lane) {
   return lane.begun;
 }
 
-/// Writes the table.
+/// Writes the table. Off the device a dispatch kernel is to leave, too, as others wait for that.
 Result<void> Executor::show(ActiveLane& lane, const scheduler::Placement& placement) {
-  return lane.lane->queue->resize(partitions_.table(placement), control_);
+  WorkerQueue& queue = *lane.lane->queue;
+  lane.emptied = false;
+  const auto done = queue.resize(partitions_.table(placement), control_);
+  if (!done || !placement.empty() || !queue.by_device()) return done;
+  return queue.stop(control_);
 }
 
 // The count changes before any lane is looked at, so that one that begins meanwhile either is in
@@ -113,6 +120,7 @@ void Executor::end_rest() {
       // Its workers may have left, or be on their way: tend() sees.
       lane.added = 0;
       lane.add_again = {};
+      lane.grows = true;
       lanes_active_.store(true);
     }
   }
@@ -171,6 +179,8 @@ Result<void> Executor::apply(Client& client, ActiveLane& lane,
                              const scheduler::Placement& placement) {
   const scheduler::Placement before = std::exchange(lane.placement, placement);
   if (rests_.load() > 0) return {};  // shown at its end
+  // Nor before the last worker has left, for whom all come anew.
+  if (lane.emptied && !placement.empty()) return {};
   if (const auto done = show(lane, placement); !done) return done;
   const bool within = placement.first >= before.first && placement.end() <= before.end() &&
                       placement.blocks_per_sm == before.blocks_per_sm;
@@ -178,7 +188,8 @@ Result<void> Executor::apply(Client& client, ActiveLane& lane,
   if (placement.empty() || within) return {};
   lane.added = 0;
   lane.add_again = {};
-  if (before.empty() || !lane.begun) return {};
+  lane.grows = true;
+  if (before.empty() || !lane.begun || lane.lane->queue->by_device()) return {};
   return supplement(client, lane, lane.lane->queue->room_gained());
 }
 
@@ -236,7 +247,7 @@ Result<Executor::LaneState> Executor::state_of(const WorkerLane& lane) {
     const auto idle = device_.query(side.end->get());
     return idle && *idle;
   });
-  const std::uint64_t bytes = probe_.size() * 4;
+  const std::uint64_t bytes = lane.queue->watched_bytes();
   const auto copied = device_.copy_to_host(probe_.data(), bytes, lane.queue->control().base, bytes,
                                            {.width = bytes, .height = 1}, control_);
   if (!copied) return std::unexpected(copied.error());
@@ -256,6 +267,7 @@ Result<Executor::LaneState> Executor::state_of(const WorkerLane& lane) {
   state.next_task = probe_[ControlBlock::kNextOffset / 4];
   state.ended = probe_[ControlBlock::kStateOffset / 4 + 1];
   std::memcpy(&state.signal, &probe_[ControlBlock::kSignalOffset / 4], sizeof(state.signal));
+  if (lane.queue->by_device()) state.dispatch = lane.queue->dispatch_progress(probe_);
   state.room_left = lane.queue->room_left(probe_);
   return state;
 }
@@ -335,15 +347,46 @@ Result<void> Executor::tend(Client& client, ActiveLane& lane, const LaneState& s
   if (client.abandoned.load()) {
     // Nobody wants the rest. The control block, which is not clean then, is given back with the
     // lane and cleaned by its next user.
-    return lane.placement.empty() ? Result<void>() : apply(client, lane, {});
+    if (!lane.placement.empty()) return apply(client, lane, {});
+    return state.dispatch ? lane.lane->queue->stop(control_) : Result<void>();
   }
   if (rests_.load() > 0) return {};
+  if (state.dispatch) return tend_dispatched(client, lane, state);
   if (retreated && state.nobody_joins && !lane.placement.empty()) {
     trace_.resumed(lane.batch->trace);
     if (const auto done = lane.lane->queue->resume(); !done) return done;
     return watch_lane(client, lane.lane->stream, lane.batch);
   }
   return retreated ? Result<void>() : supplement(client, lane, state.room_left);
+}
+
+/// The same of a lane whose workers the dispatch kernel starts.
+Result<void> Executor::tend_dispatched(Client& client, ActiveLane& lane, const LaneState& state) {
+  const DispatchProgress& dispatch = *state.dispatch;
+  WorkerQueue& queue = *lane.lane->queue;
+  if (lane.placement.empty() || !dispatch.begun) return {};
+  const bool stopped = dispatch.outcome == kDispatchStopped;
+  const bool failed = dispatch.outcome == kDispatchFailed && dispatch.nobody;
+  if (stopped || failed) {
+    lane.grows = false;
+    if (lane.emptied) {
+      if (const auto done = show(lane, lane.placement); !done) return done;
+    }
+    if (failed) {
+      log_info("the device refuses to launch a kernel's workers (error {}): the host does",
+               dispatch.error);
+      queue.take_over(dispatch);
+    }
+    trace_.resumed(lane.batch->trace);
+    const auto again = failed ? queue.resume() : queue.dispatch_again(control_);
+    if (!again) return again;
+    return watch_lane(client, lane.lane->stream, lane.batch);
+  }
+  if (lane.emptied) return dispatch.nobody ? show(lane, lane.placement) : Result<void>();
+  // Those who are there come to know of more room only when all have left.
+  if (!std::exchange(lane.grows, false) || state.room_left == 0) return {};
+  lane.emptied = true;
+  return queue.resize(partitions_.table(scheduler::Placement{}), control_);
 }
 
 }  // namespace slate::daemon

@@ -259,7 +259,7 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
     start.tag = 0;
   }
   // What has to be loaded first is not to be taken for the launch's time.
-  find_forms(device_, kernel, to_injector(start.form));
+  find_forms(device_, forms_, kernel, to_injector(start.form));
   const device::Partition partition = resizable ? device::kWholeDevice : partition_for(start);
   if (const LaunchBatch* open = stream.batch.get(); open != nullptr) {
     const scheduler::Completion& last = open->completion;
@@ -402,6 +402,7 @@ Result<injector::Form> Executor::launch_lane(Client& client, FunctionRecord& ker
   target.queue = queue;
   target.table = &table;
   target.after = (*begin)->get();
+  target.dispatches = forms_.dispatch() == DispatchChoice::kDevice;
   target.task_size = start.task_size;
   target.prefetch = start.prefetch;
   const auto done = launch_in_form(device_, forms_, kernel, spec, to_injector(start.form), target);

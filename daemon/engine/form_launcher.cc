@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "daemon/dispatch/device_dispatch.h"
 
 namespace slate::daemon {
 namespace {
@@ -37,6 +38,15 @@ FormFunction* find_form(device::Device& device, FunctionRecord& kernel, FormFunc
     }
   }
   return form.function == device::Function{} ? nullptr : &form;
+}
+
+/// Looks the dispatch kernel of a worker form up, once.
+void find_dispatch(device::Device& device, const FunctionRecord& kernel, FormFunction& form,
+                   const std::string& name) {
+  if (form.dispatch) return;
+  const auto found = device.find_function(kernel.form_module, dispatch_name(name));
+  if (!found) log_info("the host starts the workers of {}: no dispatch kernel", *kernel.name);
+  form.dispatch = found.value_or(device::Function{});
 }
 
 void say_why(FormService& service, FunctionRecord& kernel, std::string_view reason) {
@@ -96,7 +106,9 @@ class Launcher {
   Result<Form> launch(Form form) {
     if (form == Form::kWorker && target_.queue != nullptr) {
       if (prepare_worker()) {
-        return counted(Form::kWorker, target_.queue->launch(form_, target_.stream, target_.table));
+        const auto done = target_.queue->launch(form_, target_.stream, target_.table);
+        if (done && target_.queue->by_device()) service_.count_dispatched();
+        return counted(Form::kWorker, done);
       }
       refuse_worker(kernel_, spec_);
     }
@@ -125,6 +137,8 @@ class Launcher {
     form_.spec.function = form.function;
     form_.spec.variables_of = kernel_.function;
     form_.parameter_offset = form.parameter_offset;
+    form_.dispatch =
+        target_.dispatches ? form.dispatch.value_or(device::Function{}) : device::Function{};
     share(form_.spec, form.static_shared_bytes);
     return true;
   }
@@ -190,15 +204,19 @@ class Launcher {
 
 }  // namespace
 
-void find_forms(device::Device& device, FunctionRecord& kernel, Form form) {
+void find_forms(device::Device& device, const FormService& service, FunctionRecord& kernel,
+                Form form) {
   if (kernel.forms == nullptr) return;
   const injector::KernelForms& forms = *kernel.forms;
   if (form == Form::kSlice && !forms.slice.empty())
     find_form(device, kernel, kernel.slice, forms.slice);
-  if (form != Form::kWorker || forms.worker.empty()) return;
-  find_form(device, kernel, kernel.worker, forms.worker);
-  if (!forms.compact_worker.empty())
-    find_form(device, kernel, kernel.compact_worker, forms.compact_worker);
+  if (form != Form::kWorker) return;
+  for (const auto& [function, name] : {std::pair(&kernel.worker, &forms.worker),
+                                       std::pair(&kernel.compact_worker, &forms.compact_worker)}) {
+    if (name->empty() || find_form(device, kernel, *function, *name) == nullptr) continue;
+    if (service.dispatch() == DispatchChoice::kDevice)
+      find_dispatch(device, kernel, *function, *name);
+  }
 }
 
 FormFunction* usable_form(device::Device& device, FormService& service, FunctionRecord& kernel,

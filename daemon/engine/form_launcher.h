@@ -26,8 +26,10 @@ LaunchShape shape_of(device::Device& device, FormService& service, FunctionRecor
 /// again, and then wait to see how quick it is.
 void refuse_worker(FunctionRecord& kernel, const device::LaunchSpec& spec);
 
-/// Looks the form's functions up, which a launch would otherwise do when it first needs them.
-void find_forms(device::Device& device, FunctionRecord& kernel, injector::Form form);
+/// Looks the form's functions up, which a launch would otherwise do when it first needs them; but
+/// dispatch kernels, which none looks up under a client's mutex (Device::StallHooks).
+void find_forms(device::Device& device, const FormService& service, FunctionRecord& kernel,
+                injector::Form form);
 /// One form's function for launches with so much dynamic shared memory, looked up once. Null, with
 /// the reason logged, if it cannot be launched.
 FormFunction* usable_form(device::Device& device, FormService& service, FunctionRecord& kernel,
@@ -61,6 +63,7 @@ struct LaunchTarget {
   WorkerQueue* queue = nullptr;        // for the worker form
   const WorkerTable* table = nullptr;  // likewise; may be null
   std::optional<device::Event> after;  // likewise
+  bool dispatches = false;             // likewise: by the dispatch kernel, if there is one
   std::uint32_t task_size = 0;         // likewise: blocks; 0: the usual number
   bool prefetch = true;                // likewise: of tasks
   /// For the slice form: which blocks of the grid, in its own order. `slice_count` 0: all of them,

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/out_of_memory.h"
+#include "daemon/dispatch/device_dispatch.h"
 
 namespace slate::daemon {
 namespace {
@@ -47,12 +48,13 @@ FormMaker::~FormMaker() {
 }
 
 cache::Key FormMaker::key_of(const FormSource& source, const std::string& kernel) const {
-  return compiler_.key("forms")
-      .add("forms", kFormat)
+  cache::KeyBuilder key = compiler_.key("forms");
+  key.add("forms", kFormat)
       .add("profile", settings_.profiles ? "1" : "0")
       .add("module", std::as_bytes(std::span(source.digest)))
-      .add("kernel", kernel)
-      .finish();
+      .add("kernel", kernel);
+  if (settings_.dispatch) key.add("dispatch", dispatch_text(""));
+  return key.finish();
 }
 
 FormMaker::Outcome FormMaker::find(const FormSource& source, const std::string& kernel) {
@@ -86,10 +88,17 @@ FormMaker::Outcome FormMaker::make_anew(const std::shared_ptr<const FormSource>&
         return compiler_.compile(ptx, settings_.most_a_kernel);
       };
     }
+    FormLinker link;
+    if (compile && settings_.dispatch) {
+      link = [this](std::span<const std::string> texts) {
+        return compiler_.link(texts, settings_.most_a_kernel);
+      };
+    }
     const FormOrder order{.kernel = kernel,
                           .native = source->code ? std::span<const std::byte>(*source->code)
                                                  : std::span<const std::byte>(),
-                          .profile = settings_.profiles};
+                          .profile = settings_.profiles,
+                          .link = link};
     return make_forms(**module, order, compile);
   });
   if (!made) {

@@ -40,6 +40,7 @@ class FormMaker {
   struct Settings {
     bool profiles = false;  // whether the profile form is wanted, too
     bool at_once = false;   // whether a kernel's first launch waits for its forms
+    bool dispatch = false;  // whether a dispatch kernel for the worker form is, too
     /// For one run of the assembler. A kernel that needs longer gets no form.
     std::chrono::milliseconds most_a_kernel{10'000};
     /// For all kernels of one session. Those beyond get no form.

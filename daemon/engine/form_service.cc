@@ -7,7 +7,7 @@ ControlMemory* FormService::control_memory() {
   const std::lock_guard lock(mutex_);
   if (!tried_) {
     tried_ = true;
-    auto memory = ControlMemory::create(device_);
+    auto memory = ControlMemory::create(device_, dispatch_ == DispatchChoice::kDevice);
     if (memory) {
       memory_ = std::move(*memory);
     } else {

@@ -20,13 +20,15 @@ class FormService {
   /// `device` and `maker` outlive it. Without a maker kernels have no forms. `profiles`: launches
   /// may be counted, in the profile form.
   FormService(device::Device& device, FormChoice choice, bool profiles = false,
-              FormMaker* maker = nullptr)
+              FormMaker* maker = nullptr, DispatchChoice dispatch = DispatchChoice::kHost)
       : device_(device),
         choice_(choice),
+        dispatch_(dispatch),
         profiles_(profiles && choice != FormChoice::kNative),
         maker_(choice != FormChoice::kNative ? maker : nullptr) {}
 
   FormChoice choice() const { return choice_; }
+  DispatchChoice dispatch() const { return dispatch_; }
   /// Null where no kernel is to have forms.
   FormMaker* maker() const { return maker_; }
   bool profiles() const { return profiles_; }
@@ -37,6 +39,9 @@ class FormService {
   bool has_control_for(const ControlMemory::Share& share) const;
 
   void count(injector::Form form) { launches_[static_cast<std::size_t>(form)].fetch_add(1); }
+  /// Of launches in the worker form, those by the dispatch kernel.
+  void count_dispatched() { dispatched_.fetch_add(1); }
+  std::uint64_t dispatched() const { return dispatched_.load(); }
   std::uint64_t launches(injector::Form form) const {
     return launches_[static_cast<std::size_t>(form)].load();
   }
@@ -44,12 +49,14 @@ class FormService {
  private:
   device::Device& device_;
   const FormChoice choice_;
+  const DispatchChoice dispatch_;
   const bool profiles_;
   FormMaker* const maker_;
   mutable std::mutex mutex_;  // guards memory_, tried_
   std::unique_ptr<ControlMemory> memory_;
   bool tried_ = false;
   std::array<std::atomic<std::uint64_t>, injector::kFormCount> launches_{};
+  std::atomic<std::uint64_t> dispatched_{0};
 };
 
 }  // namespace slate::daemon

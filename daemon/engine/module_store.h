@@ -26,7 +26,8 @@ namespace slate::daemon {
 /// A rewritten form of a kernel, as the device knows it.
 struct FormFunction {
   bool looked_up = false;
-  device::Function function{};  // 0: not to be had
+  device::Function function{};               // 0: not to be had
+  std::optional<device::Function> dispatch;  // its dispatch kernel; 0: none; nothing: not looked up
   std::uint32_t parameter_offset = 0;
   std::uint32_t static_shared_bytes = 0, max_dynamic_shared_bytes = 0;
 };

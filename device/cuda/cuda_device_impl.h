@@ -62,6 +62,11 @@ class CudaDevice final : public device::Device {
   Result<std::vector<std::byte>> compile(std::string_view ptx,
                                          std::chrono::milliseconds most_cpu) override;
   Result<std::string> compiler_identity() const override { return assembler_.identity(); }
+  Result<void> can_link() const override { return assembler_.can_link(); }
+  Result<std::vector<std::byte>> link(std::span<const std::string> ptx,
+                                      std::chrono::milliseconds most_cpu) override {
+    return assembler_.link(ptx, most_cpu);
+  }
   void unload_module(device::Module module) override;
   Result<device::Function> find_function(device::Module module, const std::string& name) override;
   Result<device::FunctionInfo> function_info(device::Function function) override;

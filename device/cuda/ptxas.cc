@@ -165,6 +165,37 @@ Result<Ptxas::Program> Ptxas::look() const {
                  .identity = fmt::format("{}; sm_{}{}", words, settings_.major, settings_.minor)};
 }
 
+namespace {
+
+/// Writes `ptx` where the assembler finds it.
+Result<void> write_text(const std::string& path, std::string_view ptx) {
+  std::ofstream file(path, std::ios::binary);
+  file.write(ptx.data(), static_cast<std::streamsize>(ptx.size()));
+  file.close();
+  return file ? Result<void>() : fail(ErrorCode::kIo, "cannot write " + path);
+}
+
+Result<std::vector<std::byte>> read_code(const std::string& program, const std::string& path) {
+  const auto written = read_file(path);
+  if (!written)
+    return fail(ErrorCode::kInternal, program + " wrote no code: " + written.error().message);
+  const auto bytes = std::as_bytes(std::span(*written));
+  if (const auto code = checked_image(device::ImageKind::kCubin, bytes); !code)
+    return fail(ErrorCode::kInternal, program + " wrote no code: " + code.error().message);
+  return std::vector<std::byte>(bytes.begin(), bytes.end());
+}
+
+}  // namespace
+
+/// To its end, which must be a good one.
+Result<void> Ptxas::run(const std::string& program, std::span<const std::string> arguments,
+                        const std::string& input, const fs::path& words,
+                        std::chrono::milliseconds most_cpu) const {
+  const auto ended = run_program(program, arguments, words, settings_.most_wait, most_cpu);
+  if (!ended) return std::unexpected(ended.error());
+  return check_end(program, *ended, input);
+}
+
 Result<std::vector<std::byte>> Ptxas::compile(std::string_view ptx,
                                               std::chrono::milliseconds most_cpu) const {
   const Result<Program>& program = this->program();
@@ -173,28 +204,62 @@ Result<std::vector<std::byte>> Ptxas::compile(std::string_view ptx,
   if (!directory) return std::unexpected(directory.error());
   const std::string input = directory->path() / "input.ptx";
   const std::string output = directory->path() / "output.cubin";
-  std::ofstream file(input, std::ios::binary);
-  file.write(ptx.data(), static_cast<std::streamsize>(ptx.size()));
-  file.close();
-  if (!file) return fail(ErrorCode::kIo, "cannot write " + input);
+  if (const auto done = write_text(input, ptx); !done) return std::unexpected(done.error());
   // Whole programs, at the assembler's own level of optimisation: as the driver compiles.
   const std::string arguments[] = {
       "-arch=" + architecture_for(ptx, settings_.major, settings_.minor), input, "-o", output};
-  const auto ended = run_program(program->path, arguments, directory->path() / "words",
-                                 settings_.most_wait, most_cpu);
-  if (!ended) return std::unexpected(ended.error());
-  if (auto good = check_end(program->path, *ended, input); !good) {
-    return std::unexpected(std::move(good.error()));
+  const auto done = run(program->path, arguments, input, directory->path() / "words", most_cpu);
+  if (!done) return std::unexpected(done.error());
+  return read_code(program->path, output);
+}
+
+Result<Ptxas::Linker> Ptxas::find_linker() const {
+  const Result<Program>& program = this->program();
+  if (!program) return std::unexpected(program.error());
+  const fs::path folder = fs::path(program->path).parent_path();
+  const fs::path linker = folder / "nvlink";
+  if (!can_be_started(linker))
+    return fail(ErrorCode::kNotSupported, "there is no nvlink beside " + program->path);
+  for (const char* place :
+       {"../lib64", "../lib", "../targets/x86_64-linux/lib", "../targets/sbsa-linux/lib",
+        "../lib/x86_64-linux-gnu", "../lib/aarch64-linux-gnu"}) {
+    const fs::path library = folder / place / "libcudadevrt.a";
+    std::error_code ignored;
+    if (fs::is_regular_file(library, ignored)) return Linker{linker, library};
   }
-  const auto written = read_file(output);
-  if (!written) {
-    return fail(ErrorCode::kInternal, program->path + " wrote no code: " + written.error().message);
+  return fail(ErrorCode::kNotSupported,
+              "there is no libcudadevrt.a in the toolkit of " + program->path);
+}
+
+Result<void> Ptxas::can_link() const {
+  const auto linker = find_linker();
+  return linker ? Result<void>() : std::unexpected(linker.error());
+}
+
+Result<std::vector<std::byte>> Ptxas::link(std::span<const std::string> ptx,
+                                           std::chrono::milliseconds most_cpu) const {
+  const auto linker = find_linker();
+  if (!linker) return std::unexpected(linker.error());
+  const auto directory = WorkDirectory::make();
+  if (!directory) return std::unexpected(directory.error());
+  const fs::path& folder = directory->path();
+  const std::string architecture =
+      "-arch=" + architecture_for(ptx.front(), settings_.major, settings_.minor);
+  const std::string output = folder / "output.cubin";
+  std::vector<std::string> objects = {architecture};
+  for (std::size_t i = 0; i < ptx.size(); ++i) {
+    const std::string input = folder / fmt::format("input{}.ptx", i);
+    objects.push_back(folder / fmt::format("object{}.o", i));
+    if (const auto done = write_text(input, ptx[i]); !done) return std::unexpected(done.error());
+    const std::string arguments[] = {architecture, "-c", input, "-o", objects.back()};
+    const auto done =
+        run(program()->path, arguments, input, folder / fmt::format("words{}", i), most_cpu);
+    if (!done) return std::unexpected(done.error());
   }
-  const auto bytes = std::as_bytes(std::span(*written));
-  if (const auto code = checked_image(device::ImageKind::kCubin, bytes); !code) {
-    return fail(ErrorCode::kInternal, program->path + " wrote no code: " + code.error().message);
-  }
-  return std::vector<std::byte>(bytes.begin(), bytes.end());
+  objects.insert(objects.end(), {linker->library, "-o", output});
+  const auto done = run(linker->path, objects, "", folder / "words", most_cpu);
+  if (!done) return std::unexpected(done.error());
+  return read_code(linker->path, output);
 }
 
 }  // namespace slate::cuda

@@ -1,13 +1,16 @@
-// Ptxas: the toolkit's assembler, run as a process, for machine code that can be kept. The driver
-// has the same assembler inside, but returns only relocatable code, which can use more registers
-// and be slower. Thread: any; the caller waits.
+// Ptxas: the toolkit's assembler, run as a process, for machine code that can be kept, and the
+// linker beside it, for kernels that launch others. The driver has the same assembler inside, but
+// returns only relocatable code, which can use more registers and be slower. Thread: any; the
+// caller waits.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,11 +55,28 @@ class Ptxas {
   Result<std::vector<std::byte>> compile(
       std::string_view ptx, std::chrono::milliseconds most_cpu = std::chrono::minutes(10)) const;
 
+  /// Whether link() is to be had: an nvlink beside the assembler, and the device's runtime,
+  /// libcudadevrt.a, in the same toolkit. kNotSupported with the reason.
+  Result<void> can_link() const;
+  /// A cubin of all the texts, each assembled by itself, with the device's runtime. Errors as
+  /// compile(), and as can_link(). The limit is for each run. Requires: as compile(), and not
+  /// empty.
+  Result<std::vector<std::byte>> link(std::span<const std::string> ptx,
+                                      std::chrono::milliseconds most_cpu) const;
+
  private:
   struct Program {
     std::string path;
     std::string identity;
   };
+  struct Linker {
+    std::string path;
+    std::string library;  // the device's runtime
+  };
+  Result<Linker> find_linker() const;
+  Result<void> run(const std::string& program, std::span<const std::string> arguments,
+                   const std::string& input, const std::filesystem::path& words,
+                   std::chrono::milliseconds most_cpu) const;
   const Result<Program>& program() const;
   /// Searches for the assembler and asks for its version.
   Result<Program> look() const;

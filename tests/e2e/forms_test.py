@@ -2,16 +2,23 @@
 
 import json
 import os
+import shutil
 import subprocess
+import tempfile
 import unittest
 
 from harness import ON_GPU, SlateTestCase, binary, program_command, programs
 
 
 class FormsTest(SlateTestCase):
-    def hashes(self, form):
+    def directory(self):
+        path = tempfile.mkdtemp(prefix="slate-e2e-")
+        self.addCleanup(shutil.rmtree, path, ignore_errors=True)
+        return path
+
+    def hashes(self, form, dispatch="host"):
         """{program: hash} of all programs under one slated, and its counts of launches by form."""
-        daemon = self.daemon(extra=("--form", form))
+        daemon = self.daemon(extra=("--form", form, "--dispatch", dispatch))
         found = {}
         for name in programs():
             code, out, err = daemon.run(program_command(name, "slate"))
@@ -19,7 +26,7 @@ class FormsTest(SlateTestCase):
             found[name] = json.loads(out)["hash"]
         daemon.wait_until_idle()
         counts = daemon.status()["forms"]
-        self.assertEqual(counts["choice"], form)
+        self.assertEqual((counts["choice"], counts["dispatch"]), (form, dispatch))
         daemon.stop()
         return found, counts
 
@@ -33,6 +40,23 @@ class FormsTest(SlateTestCase):
                 self.assertEqual(found, native)
                 # Grids of one wave whose blocks communicate stay native; most launches are not of that kind.
                 self.assertGreater(counts[form], 10 * counts["native"], counts)
+
+    @unittest.skipUnless(ON_GPU, "sim cannot run kernels that launch kernels")
+    def test_workers_that_the_device_starts_give_the_same_bits(self):
+        native, _ = self.hashes("native")
+        found, counts = self.hashes("worker", "device")
+        self.assertEqual(found, native)
+        # A kernel's first launches can be resized, as their time is not known.
+        self.assertGreater(counts["dispatched"], len(native), counts)
+
+    @unittest.skipIf(ON_GPU, "of the simulator")
+    def test_the_simulator_refuses_to_start_workers_by_itself(self):
+        daemon = subprocess.run(
+            [binary("slated"), "--device", "sim:sms=2", "--dispatch", "device", "--runtime-dir", self.directory()],
+            capture_output=True, text=True, timeout=120
+        )
+        self.assertEqual(daemon.returncode, 1, daemon.stderr)
+        self.assertIn("dispatch = \"device\" cannot be had: the simulator cannot run kernels", daemon.stderr)
 
     def test_forms_share_the_variables_of_the_programs_module(self):
         with open(os.path.join(os.path.dirname(__file__), "../programs/variables.expected")) as file:

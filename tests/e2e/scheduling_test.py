@@ -68,7 +68,14 @@ class SchedulingTest(SlateTestCase):
                 daemon.stop()
 
     def test_a_long_kernel_makes_room_for_a_higher_priority_and_goes_on(self):
-        daemon = self.daemon(extra=AT_ONCE)
+        self.makes_room(AT_ONCE)
+
+    @unittest.skipUnless(ON_GPU, "sim cannot run kernels that launch kernels")
+    def test_so_does_one_whose_workers_the_device_starts(self):
+        self.makes_room((*AT_ONCE, "--dispatch", "device"))
+
+    def makes_room(self, options):
+        daemon = self.daemon(extra=options)
         alone = self.report(daemon.start(LONG))
         low = daemon.start(LONG)
         low_id = self.running(daemon, LONG_PROGRAM)["id"]
@@ -89,8 +96,13 @@ class SchedulingTest(SlateTestCase):
 
     @unittest.skipUnless(ON_GPU, "sim has no calls that wait until the device rests")
     def test_a_newcomer_does_not_wait_for_the_end_of_a_long_kernel(self):
+        for dispatch in ("host", "device"):
+            with self.subTest(dispatch=dispatch):
+                self.newcomer_does_not_wait(dispatch)
+
+    def newcomer_does_not_wait(self, dispatch):
         # Loading its modules would, if the kernel stayed on the device meanwhile.
-        daemon = self.daemon(extra=AT_ONCE)
+        daemon = self.daemon(extra=(*AT_ONCE, "--dispatch", dispatch))
         self.report(daemon.start(SHORT))  # compiled, then
         process = daemon.start(ENDLESS)
         long = self.running(daemon, "fma_loop")
@@ -101,6 +113,26 @@ class SchedulingTest(SlateTestCase):
         self.assertEqual(process.returncode, 0, out + err)
         daemon.wait_until_idle()
         daemon.stop()
+
+    @unittest.skipUnless(ON_GPU, "sim cannot run kernels that launch kernels")
+    def test_programs_beside_each_other_whose_workers_the_device_starts_give_right_results(self):
+        jobs = [command("sgemm", 4096, 30), command("gaussian", 2048, 2), command("fma_loop", 1 << 24, 20),
+                command("reduction", 1 << 26, 40)]
+        for policy in POLICIES:
+            with self.subTest(policy=policy):
+                daemon = self.daemon(extra=(*AT_ONCE, "--policy", policy, "--dispatch", "device"))
+                alone = [self.report(daemon.start(job))["hash"] for job in jobs]
+                together = [self.report(process)["hash"] for process in [daemon.start(job) for job in jobs]]
+                self.assertEqual(together, alone)
+                daemon.wait_until_idle()
+                self.assertGreater(daemon.status()["forms"]["dispatched"], 0)
+                # A program that is gone leaves no dispatch kernel that waits.
+                process = daemon.start(LONG)
+                self.running(daemon, LONG_PROGRAM)
+                process.kill()
+                process.communicate()
+                daemon.wait_until_idle()
+                daemon.stop()
 
     def test_status_shows_progress_and_set_changes_shares(self):
         daemon = self.daemon()

@@ -1,18 +1,19 @@
-// What the host and the dispatch kernel (dispatch.cu) tell each other: one struct in device memory
-// for each launch under way. Knows nothing of the rewritten kernels but where in their parameters
-// and control block the few words are that change from epoch to epoch.
+// What the host and the dispatch kernel (dispatch.cu) tell each other: one struct in device memory,
+// behind the control block of its queue. The dispatch kernel knows nothing of the rewritten kernels
+// but where in their parameters and control block the few words are that change from epoch to
+// epoch. Compiled for host and device.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-namespace slate::kernels {
+namespace slate::daemon {
 
 /// How a dispatch ended.
 enum DispatchOutcome : std::uint32_t {
   kDispatchRunning = 0,
   kDispatchFinished = 1,  // all blocks have run, the control block is clean
-  kDispatchStopped = 2,   // by `stop` or `most_epochs`; another dispatch of the same state goes on
+  kDispatchStopped = 2,   // told to stop, or waited too long; a dispatch of the same state goes on
   kDispatchFailed = 3,    // the device's runtime refused a launch; see `error`
 };
 
@@ -34,19 +35,23 @@ struct DispatchState {
   std::uint32_t wait_for_room = 1;       // 0: launch even where the table allows nobody
   std::uint32_t most_epochs = 0;         // stop when `epochs` is that; 0: no limit
   std::uint32_t pause_ns = 500;          // between two looks at an empty table
+  std::uint32_t most_looks = 100'000;    // at an empty table, in a row; then the dispatch stops
 
-  // Written by the host at any time, on another stream.
+  // Written by the host at any time that the dispatch runs; cleared by it before another dispatch.
   std::uint32_t stop = 0;
+
+  // Written by the dispatch kernel; cleared by the host before another dispatch.
+  std::uint32_t outcome = kDispatchRunning;
+  std::uint32_t error = 0;  // cudaError_t
 
   // Written by the dispatch kernel.
   std::uint32_t exit_target = 0;  // of the present epoch
   std::uint32_t epochs = 0;       // started so far
-  std::uint32_t outcome = kDispatchRunning;
-  std::uint32_t error = 0;  // cudaError_t
-  std::uint32_t unused[2] = {0, 0};
+  std::uint32_t unused = 0;
 
   alignas(16) unsigned char parameters[kMostParameterBytes] = {};  // the user's and slate's
 };
-static_assert(offsetof(DispatchState, parameters) % 16 == 0);
+static_assert(offsetof(DispatchState, parameters) == 96);
+static_assert(offsetof(DispatchState, error) == offsetof(DispatchState, stop) + 8);
 
-}  // namespace slate::kernels
+}  // namespace slate::daemon
