@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ipc/messages.h"
+#include "ipc/commands.h"
 
 namespace slate::client {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "base/device_info.h"
 #include "base/result.h"
-#include "ipc/messages.h"
+#include "ipc/commands.h"
 
 namespace slate::client {
 

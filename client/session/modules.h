@@ -11,7 +11,7 @@
 
 #include "base/result.h"
 #include "client/session/fatbin.h"
-#include "ipc/messages.h"
+#include "ipc/commands.h"
 
 namespace slate::client {
 
