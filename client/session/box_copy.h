@@ -60,10 +60,11 @@ struct BoxCopy {
 /// A copy of one row of memory.
 BoxCopy line_copy(void* to, const void* from, std::size_t bytes, Direction direction);
 
-/// Whether the box lies within the rows and slices of the memory, as far as it says how long they
-/// are: kInvalidPitch when they are too short for any such box, kInvalidValue when they are for one
-/// at this position, or too short for the box's only row or slice, or when the box does not end
-/// within the address space. Requires: the box is not empty.
+/// Whether the box lies within the rows and slices of the memory, as far as their lengths are known.
+/// Requires: the box is not empty.
+/// - kInvalidPitch: rows or slices are too short for any such box.
+/// - kInvalidValue: they are too short for a box at this position, or for its only row or slice.
+/// - kInvalidValue: the box does not end within the address space.
 Allowed<void> check_box(const BoxSide& side, const BoxExtent& extent);
 
 inline std::uint64_t address_of(const void* pointer) {
