@@ -60,8 +60,8 @@ struct BoxCopy {
 /// A copy of one row of memory.
 BoxCopy line_copy(void* to, const void* from, std::size_t bytes, Direction direction);
 
-/// Whether the box lies within the rows and slices of the memory, as far as their lengths are known.
-/// Requires: the box is not empty.
+/// Whether the box lies within the rows and slices of the memory, as far as their lengths are
+/// known. Requires: the box is not empty.
 /// - kInvalidPitch: rows or slices are too short for any such box.
 /// - kInvalidValue: they are too short for a box at this position, or for its only row or slice.
 /// - kInvalidValue: the box does not end within the address space.
