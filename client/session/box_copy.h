@@ -61,8 +61,8 @@ struct BoxCopy {
 BoxCopy line_copy(void* to, const void* from, std::size_t bytes, Direction direction);
 
 /// Whether the box lies within the rows and slices of the memory, as far as it says how long they
-/// are. kInvalidPitch when they are too short for any such box. kInvalidValue when they are for one
-/// at this position, or too short for the box's only row or slice, or when the box does not end
+/// are. Errors: kInvalidPitch when they are too short for any such box. Also kInvalidValue when they
+/// are so for one at this position, or for the only row or slice, or when the box does not end
 /// within the address space. Requires: the box is not empty.
 Allowed<void> check_box(const BoxSide& side, const BoxExtent& extent);
 
