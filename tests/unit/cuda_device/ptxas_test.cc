@@ -110,6 +110,37 @@ TEST_F(PtxasTest, TheToolkitsAssemblerWritesACubin) {
 
 // Not a rule of the assembler's, but here is one: sim, which runs this text, may take what it does
 // not.
+TEST_F(PtxasTest, TextsThatNameEachOthersKernelsAreLinked) {
+  const auto assembler = open("", 99000);
+  if (!assembler->can_link()) GTEST_SKIP() << assembler->can_link().error().message;
+  const std::string texts[] = {kGood, R"(.version 8.0
+.target sm_80
+.address_size 64
+.extern .entry k
+();
+.visible .entry names_k(.param .u64 to) {
+  .reg .b64 %d<3>;
+  ld.param.u64 %d1, [to];
+  mov.u64 %d2, k;
+  st.global.u64 [%d1], %d2;
+  ret;
+}
+)"};
+  const auto code = assembler->link(texts, std::chrono::minutes(1));
+  ASSERT_TRUE(code) << code.error().message;
+  EXPECT_TRUE(checked_image(device::ImageKind::kCubin, *code));
+  const auto alone = assembler->link(std::span(texts).subspan(1), std::chrono::minutes(1));
+  ASSERT_FALSE(alone);
+  EXPECT_EQ(alone.error().code, ErrorCode::kInvalidPtx) << alone.error().message;
+}
+
+TEST_F(PtxasTest, WithoutALinkerBesideTheAssemblerNothingIsLinked) {
+  const auto can = open(script(kToldVersion))->can_link();
+  ASSERT_FALSE(can);
+  EXPECT_EQ(can.error().code, ErrorCode::kNotSupported);
+  EXPECT_TRUE(contains(can.error().message, "no nvlink beside ")) << can.error().message;
+}
+
 TEST_F(PtxasTest, TheBuiltinsThatAreLinkedInAreTaken) {
   if (!has_real()) GTEST_SKIP() << "no ptxas";
   constexpr std::string_view kCalls = R"(.version 8.0

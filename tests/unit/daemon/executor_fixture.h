@@ -103,7 +103,8 @@ class ExecutorTest : public testing::Test {
     completer_ = std::make_unique<Completer>(*device_);
     maker_ = std::make_unique<FormMaker>(*compiler_,
                                          FormMaker::Settings{.profiles = true, .at_once = true});
-    forms_ = std::make_unique<FormService>(*device_, FormChoice::kAuto, true, maker_.get());
+    forms_ =
+        std::make_unique<FormService>(*device_, FormChoice::kAuto, true, maker_.get(), dispatch_);
     trace_ = std::make_unique<Trace>(4096);
     executor_ =
         std::make_unique<Executor>(*device_, *forms_, *completer_, *trace_, policy, settings);
@@ -160,6 +161,7 @@ class ExecutorTest : public testing::Test {
   std::unique_ptr<Compiler> compiler_;
   std::unique_ptr<Completer> completer_;
   std::unique_ptr<FormMaker> maker_;
+  DispatchChoice dispatch_ = DispatchChoice::kHost;
   std::unique_ptr<FormService> forms_;
   std::unique_ptr<Trace> trace_;
   std::unique_ptr<Executor> executor_;

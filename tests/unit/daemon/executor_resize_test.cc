@@ -9,6 +9,7 @@
 
 #include "daemon/engine/executor.h"
 #include "daemon/engine/held_commands.h"
+#include "tests/unit/daemon/dispatching_device.h"
 #include "tests/unit/daemon/executor_fixture.h"
 
 namespace slate::daemon {
@@ -66,10 +67,18 @@ class ObedientPolicy : public scheduler::Policy {
   std::optional<scheduler::Placement> wanted_;
 };
 
-class ResizeTest : public ExecutorTest {
+/// By the host and by the dispatch kernel.
+class ResizeTest : public ExecutorTest, public testing::WithParamInterface<DispatchChoice> {
  protected:
   void start_obedient() {
-    start("sim:sms=4", [this](const scheduler::Machine& machine, scheduler::ProfileTable&) {
+    auto device = *device::open_device("sim:sms=4");
+    dispatch_ = GetParam();
+    if (dispatch_ == DispatchChoice::kDevice) {
+      auto dispatching = std::make_unique<DispatchingDevice>(std::move(device));
+      dispatching_ = dispatching.get();
+      device = std::move(dispatching);
+    }
+    start(std::move(device), [this](const scheduler::Machine& machine, scheduler::ProfileTable&) {
       auto made = std::make_unique<ObedientPolicy>(machine);
       policy_ = made.get();
       return made;
@@ -107,11 +116,12 @@ class ResizeTest : public ExecutorTest {
     return address;
   }
   ObedientPolicy* policy_ = nullptr;
+  DispatchingDevice* dispatching_ = nullptr;
   static constexpr std::uint32_t kBlocks = 4000;
   static constexpr std::uint32_t kWork = 4000;
 };
 
-TEST_F(ResizeTest, ACalledBackKernelStandsStillAndGoesOnWhereItWas) {
+TEST_P(ResizeTest, ACalledBackKernelStandsStillAndGoesOnWhereItWas) {
   start_obedient();
   auto client = connect();
   client->load();
@@ -130,7 +140,7 @@ TEST_F(ResizeTest, ACalledBackKernelStandsStillAndGoesOnWhereItWas) {
   for (const std::uint32_t word : client->read(address, kBlocks)) ASSERT_EQ(word, 3u * 5 + 7);
 }
 
-TEST_F(ResizeTest, WhatCanBeCalledBackStaysAwayDuringARest) {
+TEST_P(ResizeTest, WhatCanBeCalledBackStaysAwayDuringARest) {
   start_obedient();
   auto client = connect(), late = connect();
   const auto other = one_word(*late);
@@ -151,7 +161,7 @@ TEST_F(ResizeTest, WhatCanBeCalledBackStaysAwayDuringARest) {
   EXPECT_EQ(late->read(other, 1)[0], 9u);
 }
 
-TEST_F(ResizeTest, WorkersMakeRoomForAFillOnceItsTurnHasCome) {
+TEST_P(ResizeTest, WorkersMakeRoomForAFillOnceItsTurnHasCome) {
   start_obedient();
   auto client = connect(), late = connect();
   const auto other = one_word(*late);
@@ -187,7 +197,7 @@ TEST_F(ResizeTest, WorkersMakeRoomForAFillOnceItsTurnHasCome) {
   device_->destroy_stream(stream);
 }
 
-TEST_F(ResizeTest, ARestEndsAlsoWhereItsEndCannotBeMarked) {
+TEST_P(ResizeTest, ARestEndsAlsoWhereItsEndCannotBeMarked) {
   start_obedient();
   auto client = connect();
   const auto address = begin_long_kernel(*client);
@@ -208,7 +218,7 @@ TEST_F(ResizeTest, ARestEndsAlsoWhereItsEndCannotBeMarked) {
   streams.destroy_all();
 }
 
-TEST_F(ResizeTest, WhoIsFarAheadOfALaunchThatCanBeCalledBackWaitsAsNatively) {
+TEST_P(ResizeTest, WhoIsFarAheadOfALaunchThatCanBeCalledBackWaitsAsNatively) {
   start_obedient();
   auto client = connect();
   const auto address = begin_long_kernel(*client);
@@ -229,7 +239,7 @@ TEST_F(ResizeTest, WhoIsFarAheadOfALaunchThatCanBeCalledBackWaitsAsNatively) {
   for (std::uint32_t i = 0; i < kBlocks; ++i) ASSERT_EQ(words[i], i < 4 ? wanted : 5u) << i;
 }
 
-TEST_F(ResizeTest, WhoIsFarAheadMayLeave) {
+TEST_P(ResizeTest, WhoIsFarAheadMayLeave) {
   start_obedient();
   auto client = connect();
   const auto address = begin_long_kernel(*client);
@@ -241,7 +251,7 @@ TEST_F(ResizeTest, WhoIsFarAheadMayLeave) {
 }
 
 // Workers with a quota may find next to no room: they can be moved, however short their kernel is.
-TEST_F(ResizeTest, AShortKernelWithAQuotaCanBeMoved) {
+TEST_P(ResizeTest, AShortKernelWithAQuotaCanBeMoved) {
   start_obedient();
   auto client = connect();
   client->load();
@@ -263,7 +273,7 @@ TEST_F(ResizeTest, AShortKernelWithAQuotaCanBeMoved) {
   for (const std::uint32_t word : client->read(address, kBlocks)) ASSERT_EQ(word, 3u * 1 + 5);
 }
 
-TEST_F(ResizeTest, WithoutAControlBlockLeftAKernelRunsNatively) {
+TEST_P(ResizeTest, WithoutAControlBlockLeftAKernelRunsNatively) {
   start_obedient();
   auto client = connect(), beside = connect();  // so that every launch is decided on
   client->load();
@@ -291,7 +301,7 @@ TEST_F(ResizeTest, WithoutAControlBlockLeftAKernelRunsNatively) {
   EXPECT_EQ(forms_->launches(injector::Form::kWorker), 1u) << "as soon as there is one again";
 }
 
-TEST_F(ResizeTest, AClientThatLeavesEndsItsCalledBackKernel) {
+TEST_P(ResizeTest, AClientThatLeavesEndsItsCalledBackKernel) {
   start_obedient();
   auto client = connect();
   begin_long_kernel(*client);
@@ -299,7 +309,7 @@ TEST_F(ResizeTest, AClientThatLeavesEndsItsCalledBackKernel) {
   client->leave();  // would hang
 }
 
-TEST_F(ResizeTest, AFaultOfAKernelThatCanBeResizedIsItsSessions) {
+TEST_P(ResizeTest, AFaultOfAKernelThatCanBeResizedIsItsSessions) {
   start_obedient();
   auto client = connect(), other = connect();
   client->load();
@@ -314,6 +324,92 @@ TEST_F(ResizeTest, AFaultOfAKernelThatCanBeResizedIsItsSessions) {
   other->synchronize();
   EXPECT_EQ(other->read(address, 1)[0], 5u);
 }
+
+INSTANTIATE_TEST_SUITE_P(By, ResizeTest,
+                         testing::Values(DispatchChoice::kHost, DispatchChoice::kDevice),
+                         [](const auto& chosen) {
+                           return std::string(dispatch_choice_name(chosen.param));
+                         });
+
+/// What only the dispatch kernel does.
+class DispatchTest : public ResizeTest {};
+
+TEST_P(DispatchTest, MoreRoomBringsAllWorkersAnewFromTheDevice) {
+  start_obedient();
+  policy_->start_on({.first = 0, .count = 1});
+  auto client = connect();
+  const auto address = begin_long_kernel(*client);
+  EXPECT_EQ(dispatching_->epochs(), 1);
+  resize({.first = 0, .count = 4});
+  while (dispatching_->epochs() < 2 && policy_->ended.load() == 0) std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(dispatching_->epochs(), 2);
+  EXPECT_EQ(dispatching_->dispatches(), 1) << "the host launches nothing";
+  client->synchronize();
+  for (const std::uint32_t word : client->read(address, kBlocks)) ASSERT_EQ(word, 5u);
+  EXPECT_EQ(forms_->dispatched(), 1u);
+}
+
+TEST_P(DispatchTest, LessRoomNeedsNoNewWorkers) {
+  start_obedient();
+  auto client = connect();
+  const auto address = begin_long_kernel(*client);
+  resize({.first = 1, .count = 2});
+  client->synchronize();
+  EXPECT_EQ(dispatching_->epochs(), 1);
+  for (const std::uint32_t word : client->read(address, kBlocks)) ASSERT_EQ(word, 5u);
+}
+
+TEST_P(DispatchTest, AKernelThatIsOffTheDeviceHasNoDispatchKernelThere) {
+  start_obedient();
+  auto client = connect();
+  const auto address = begin_long_kernel(*client);
+  resize({});
+  const std::uint64_t blocks = settled_blocks();
+  EXPECT_LT(blocks, kBlocks);
+  resize({.first = 0, .count = 4});
+  client->synchronize();
+  EXPECT_EQ(dispatching_->dispatches(), 2);
+  for (const std::uint32_t word : client->read(address, kBlocks)) ASSERT_EQ(word, 5u);
+}
+
+TEST_P(DispatchTest, ResizesInAnyOrderLoseNoBlockAndRunNoneTwice) {
+  start_obedient();
+  auto client = connect();
+  const auto address = begin_long_kernel(*client);
+  std::mt19937 random(1);
+  while (policy_->ended.load() == 0) {
+    const auto first = static_cast<std::uint32_t>(random() % 4);
+    const auto count = static_cast<std::uint32_t>(random() % (5 - first));
+    policy_->want(count == 0 ? scheduler::Placement{}
+                             : scheduler::Placement{.first = first, .count = count});
+    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 6));
+    if (random() % 4 == 0) {
+      executor_->begin_rest();
+      std::this_thread::sleep_for(std::chrono::milliseconds(random() % 6));
+      executor_->end_rest();
+    }
+    policy_->want({.first = 0, .count = 4});
+    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 6));
+  }
+  client->synchronize();
+  for (const std::uint32_t word : client->read(address, kBlocks)) ASSERT_EQ(word, 5u);
+}
+
+TEST_P(DispatchTest, WhereTheDeviceRefusesTheHostStartsTheWorkers) {
+  start_obedient();
+  dispatching_->refuse_workers();
+  auto client = connect();
+  const auto address = begin_long_kernel(*client);
+  EXPECT_EQ(dispatching_->epochs(), 0);
+  resize({});
+  EXPECT_LT(settled_blocks(), kBlocks);
+  resize({.first = 1, .count = 2});
+  client->synchronize();
+  for (const std::uint32_t word : client->read(address, kBlocks)) ASSERT_EQ(word, 5u);
+}
+
+INSTANTIATE_TEST_SUITE_P(By, DispatchTest, testing::Values(DispatchChoice::kDevice),
+                         [](const auto&) { return std::string("device"); });
 
 }  // namespace
 }  // namespace slate::daemon

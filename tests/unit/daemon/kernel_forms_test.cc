@@ -10,6 +10,8 @@
 #include <string>
 
 #include "daemon/dispatch/cubin.h"
+#include "daemon/dispatch/device_dispatch.h"
+#include "device/cuda/ptxas.h"
 
 namespace slate::daemon {
 namespace {
@@ -131,6 +133,64 @@ class KernelFormsTest : public testing::Test {
   std::optional<Error> refuses_;
   std::vector<std::string> texts_;  // that were compiled
 };
+
+TEST_F(KernelFormsTest, DispatchKernelsAreLinkedWithTheWorkerFormsWhereTheyAreWanted) {
+  const auto module = ptx::parse(kText);
+  std::vector<std::string> linked;
+  int compiled = 0;
+  const FormCompiler compile = [&](std::string_view) -> Result<std::vector<std::byte>> {
+    ++compiled;
+    return cubin({{"k__slate_worker", {}}, {"k__slate_slice", {}}, {"k__slate_compact", {}}});
+  };
+  FormOrder order{.kernel = "k", .native = {}, .profile = false};
+  order.link = [&](std::span<const std::string> texts) {
+    linked.assign(texts.begin(), texts.end());
+    return compile("");
+  };
+  ASSERT_TRUE(make_forms(**module, order, compile));
+  EXPECT_EQ(compiled, 1);
+  ASSERT_EQ(linked.size(), 3u);
+  EXPECT_TRUE(has(linked[0], ".entry k__slate_worker"));
+  EXPECT_TRUE(has(linked[1], ".entry " + dispatch_name("k__slate_worker") + "("));
+  EXPECT_TRUE(has(linked[1], ".extern .entry k__slate_worker"));
+  EXPECT_TRUE(has(linked[2], ".extern .entry k__slate_compact"));
+  EXPECT_FALSE(has(linked[2], "slate_dispatch"));
+  order.link = [](std::span<const std::string>) {
+    return fail(ErrorCode::kInvalidPtx, "as the test wants it");
+  };
+  const auto made = make_forms(**module, order, compile);
+  ASSERT_TRUE(made);
+  EXPECT_FALSE(made->code.empty()) << "the host can start workers, too";
+}
+
+TEST_F(KernelFormsTest, LinkedCodeSaysOfItselfWhatCodeOfOneTextSays) {
+  const cuda::Ptxas assembler({.path = {}, .major = 9, .driver_version = 99000});
+  if (!assembler.can_link()) GTEST_SKIP() << assembler.can_link().error().message;
+  constexpr std::chrono::minutes kLimit{1};
+  const FormCompiler compile = [&](std::string_view ptx) { return assembler.compile(ptx, kLimit); };
+  const auto native = compile(kText);
+  ASSERT_TRUE(native) << native.error().message;
+  FormOrder order{.kernel = "k", .native = *native, .profile = true};
+  const auto module = ptx::parse(kText);
+  const auto apart = make_forms(**module, order, compile);
+  order.link = [&](std::span<const std::string> texts) { return assembler.link(texts, kLimit); };
+  const auto linked = make_forms(**module, order, compile);
+  ASSERT_TRUE(apart && linked);
+  EXPECT_EQ(linked->forms.worker, apart->forms.worker);
+  EXPECT_EQ(linked->forms.compact_worker, apart->forms.compact_worker);
+  EXPECT_EQ(linked->forms.slice, apart->forms.slice);
+  EXPECT_EQ(linked->variables, apart->variables);
+  for (const std::string& form : {linked->forms.worker, linked->forms.slice}) {
+    ASSERT_TRUE(needs_of(linked->code, form)) << form;
+    EXPECT_EQ(needs_of(linked->code, form)->stack_bytes, needs_of(apart->code, form)->stack_bytes);
+  }
+  EXPECT_TRUE(needs_of(linked->code, dispatch_name(linked->forms.worker)));
+  EXPECT_FALSE(needs_of(apart->code, dispatch_name(linked->forms.worker)));
+  const std::vector<device::Address> addresses(linked->variables.size(), 0x1234567890);
+  const auto placed = code_with_addresses(*linked, addresses);
+  ASSERT_TRUE(placed) << placed.error().message;
+  EXPECT_NE(*placed, linked->code);
+}
 
 TEST_F(KernelFormsTest, OnlyTheFormsAndWhatTheyNeedAreCompiled) {
   const MadeForms made = make({.registers = 40});

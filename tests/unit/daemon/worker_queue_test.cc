@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -110,6 +111,110 @@ TEST_F(WorkerQueueTest, WorkersAreAddedBehindTheTableThatMakesRoomForThem) {
   run_dry(side);
   EXPECT_EQ(ran("workers"), 2u);
   device_.destroy_stream(side);
+}
+
+/// With a dispatch kernel in the place of workers.
+class DispatchQueueTest : public WorkerQueueTest {
+ protected:
+  DispatchQueueTest() {
+    queue_.reset();
+    memory_ = *ControlMemory::create(device_, true);
+    queue_ = std::make_unique<WorkerQueue>(device_, *memory_);
+    device_.add_kernel("dispatch", {});
+    launch_.dispatch = *device_.find_function({}, "dispatch");
+  }
+  /// Of the device's memory, which the test may look at.
+  DispatchState state() const {
+    DispatchState state;
+    const device::Address at = queue_->control().base + queue_->control().bytes;
+    std::memcpy(&state, reinterpret_cast<const void*>(at), sizeof(state));
+    return state;
+  }
+  DispatchProgress progress() {
+    std::vector<std::uint32_t> words(queue_->watched_bytes() / 4);
+    std::memcpy(words.data(), reinterpret_cast<const void*>(queue_->control().base),
+                queue_->watched_bytes());
+    return queue_->dispatch_progress(words);
+  }
+};
+
+TEST_F(DispatchQueueTest, TheDispatchKernelIsLaunchedInThePlaceOfWorkers) {
+  ASSERT_TRUE(queue_->launch(launch_, stream_, &table_));
+  EXPECT_TRUE(queue_->by_device());
+  EXPECT_EQ(ran("dispatch"), 1u);
+  EXPECT_EQ(ran("workers"), 0u);
+  EXPECT_EQ(state().workers, 4u);
+  EXPECT_EQ(state().stop, 0u);
+  EXPECT_TRUE(progress().begun);
+  EXPECT_FALSE(progress().nobody);
+}
+
+TEST_F(DispatchQueueTest, AKernelWithoutADispatchKernelIsTheHosts) {
+  launch_.dispatch = {};
+  ASSERT_TRUE(queue_->launch(launch_, stream_, &table_));
+  EXPECT_FALSE(queue_->by_device());
+  EXPECT_EQ(ran("workers"), 1u);
+}
+
+TEST_F(DispatchQueueTest, MoreParametersThanAStateHoldsAreTheHosts) {
+  const std::vector<std::byte> many(DispatchState::kMostParameterBytes);
+  launch_.spec.parameters = many;
+  launch_.parameter_offset = DispatchState::kMostParameterBytes - 8;
+  ASSERT_TRUE(queue_->launch(launch_, stream_, &table_));
+  EXPECT_FALSE(queue_->by_device());
+}
+
+TEST_F(DispatchQueueTest, ALaunchThatBeginsOffTheDeviceIsStoppedFromTheStart) {
+  const WorkerTable nowhere(memory_->sm_count(), 0);
+  ASSERT_TRUE(queue_->launch(launch_, stream_, &nowhere));
+  EXPECT_EQ(state().stop, 1u);
+}
+
+// Or else a dispatch kernel could wait at an empty table, and be waited for.
+TEST_F(DispatchQueueTest, AnEmptyTableIsNeverWithoutTheStopThatCameBehindIt) {
+  const WorkerTable nowhere(memory_->sm_count(), 0);
+  const auto is_empty = [&] {
+    std::uint32_t word = 0;
+    std::memcpy(
+        &word,
+        reinterpret_cast<const void*>(queue_->control().base + injector::ControlBlock::kSmOffset),
+        sizeof(word));
+    return word >> 16 == injector::kMostWorkers;
+  };
+  for (int between = 0; between < 8; ++between) {
+    ASSERT_TRUE(queue_->launch(launch_, stream_, &table_));
+    run_dry(stream_);
+    device_.hold(true);
+    ASSERT_TRUE(queue_->launch(launch_, stream_, &table_));
+    ASSERT_TRUE(queue_->resize(nowhere, control_));
+    ASSERT_TRUE(queue_->stop(control_));
+    for (int i = 0; i < between; ++i) device_.step(stream_);
+    run_dry(control_);
+    run_dry(stream_);
+    EXPECT_TRUE(!is_empty() || state().stop == 1) << between;
+    device_.hold(false);
+  }
+}
+
+TEST_F(DispatchQueueTest, AStopThatIsToldBehindAnotherStartIsNotTakenBack) {
+  ASSERT_TRUE(queue_->launch(launch_, stream_, &table_));
+  ASSERT_TRUE(queue_->stop(control_));
+  device_.hold(true);
+  ASSERT_TRUE(queue_->dispatch_again(control_));
+  ASSERT_TRUE(queue_->stop(control_));
+  run_dry(stream_);
+  EXPECT_EQ(ran("dispatch"), 1u) << "before its state was cleared";
+  run_dry(control_);
+  run_dry(stream_);
+  EXPECT_EQ(ran("dispatch"), 2u);
+  EXPECT_EQ(state().stop, 1u);
+}
+
+TEST_F(DispatchQueueTest, WhatIsLeftOfAnotherLaunchSaysNothing) {
+  ASSERT_TRUE(queue_->launch(launch_, stream_, &table_));
+  device_.hold(true);
+  ASSERT_TRUE(queue_->launch(launch_, stream_, &table_));
+  EXPECT_FALSE(progress().begun);
 }
 
 }  // namespace

@@ -34,6 +34,18 @@ TEST(StatusTableTest, WhatRunsHasALineOfItsOwn) {
   EXPECT_EQ(table->find("BLOCKS DONE"), table->rfind("BLOCKS DONE"));
 }
 
+TEST(StatusTableTest, DispatchByTheDeviceIsShown) {
+  const auto by_device =
+      status_table(R"({"forms":{"dispatch":"device","dispatched":3,"worker":5},"sessions":[]})");
+  ASSERT_TRUE(by_device);
+  EXPECT_NE(by_device->find("dispatch  device, 3 of 5 launches as workers"), std::string::npos)
+      << *by_device;
+  const auto by_host =
+      status_table(R"({"forms":{"dispatch":"host","dispatched":0,"worker":5},"sessions":[]})");
+  ASSERT_TRUE(by_host);
+  EXPECT_EQ(by_host->find("dispatch"), std::string::npos);
+}
+
 TEST(StatusTableTest, WhereNothingRunsThereIsNoTableOfIt) {
   const auto table = status_table(R"({"sessions":[{"id":4,"program":"idle"}]})");
   ASSERT_TRUE(table);

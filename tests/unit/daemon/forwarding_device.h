@@ -1,0 +1,171 @@
+// ForwardingDevice: a Device that passes every call on to another one, for test devices that change
+// a few of them.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "device/device.h"
+
+namespace slate::daemon {
+
+class ForwardingDevice : public device::Device {
+ public:
+  explicit ForwardingDevice(std::unique_ptr<device::Device> inner) : inner_(std::move(inner)) {}
+
+  using Device::compile;
+  using Device::create_stream;
+  const DeviceInfo& info() const override { return inner_->info(); }
+  Result<std::uint64_t> free_memory() override { return inner_->free_memory(); }
+  bool lost() const override { return inner_->lost(); }
+  std::uint64_t granularity() const override { return inner_->granularity(); }
+  Result<device::Address> reserve(std::uint64_t bytes) override { return inner_->reserve(bytes); }
+  void unreserve(device::AddressRange range) override { return inner_->unreserve(range); }
+  Result<void> map(device::AddressRange range) override { return inner_->map(range); }
+  Result<void> map_again(device::AddressRange range, device::Address mapped) override {
+    return inner_->map_again(range, mapped);
+  }
+  Result<void> unmap(device::AddressRange range) override { return inner_->unmap(range); }
+  Result<void> register_host(void* memory, std::size_t bytes) override {
+    return inner_->register_host(memory, bytes);
+  }
+  void unregister_host(void* memory) override { return inner_->unregister_host(memory); }
+  Result<device::Address> map_host(int fd, std::uint64_t bytes, device::Address least) override {
+    return inner_->map_host(fd, bytes, least);
+  }
+  void unmap_host(device::AddressRange range) override { return inner_->unmap_host(range); }
+  Result<device::Module> load_module(device::ImageKind kind,
+                                     std::span<const std::byte> image) override {
+    return inner_->load_module(kind, image);
+  }
+  Result<std::vector<std::byte>> compile(std::string_view ptx,
+                                         std::chrono::milliseconds most_cpu) override {
+    return inner_->compile(ptx, most_cpu);
+  }
+  Result<std::string> compiler_identity() const override { return inner_->compiler_identity(); }
+  Result<void> can_link() const override { return inner_->can_link(); }
+  Result<std::vector<std::byte>> link(std::span<const std::string> ptx,
+                                      std::chrono::milliseconds most_cpu) override {
+    return inner_->link(ptx, most_cpu);
+  }
+  void unload_module(device::Module module) override { return inner_->unload_module(module); }
+  std::uint64_t variable_memory(std::uint64_t bytes) const override {
+    return inner_->variable_memory(bytes);
+  }
+  std::uint64_t host_bytes(device::Module module) override { return inner_->host_bytes(module); }
+  Result<device::Function> find_function(device::Module module, const std::string& name) override {
+    return inner_->find_function(module, name);
+  }
+  Result<device::FunctionInfo> function_info(device::Function function) override {
+    return inner_->function_info(function);
+  }
+  Result<std::uint32_t> max_blocks_per_sm(device::Function function,
+                                          std::uint32_t threads_per_block,
+                                          std::uint32_t dynamic_shared_bytes) override {
+    return inner_->max_blocks_per_sm(function, threads_per_block, dynamic_shared_bytes);
+  }
+  Result<std::uint32_t> max_active_clusters(const device::LaunchSpec& spec) override {
+    return inner_->max_active_clusters(spec);
+  }
+  Result<std::uint32_t> max_cluster_size(const device::LaunchSpec& spec) override {
+    return inner_->max_cluster_size(spec);
+  }
+  Result<void> set_max_dynamic_shared(device::Function function, std::uint32_t bytes) override {
+    return inner_->set_max_dynamic_shared(function, bytes);
+  }
+  Result<device::AddressRange> find_global(device::Module module,
+                                           const std::string& name) override {
+    return inner_->find_global(module, name);
+  }
+  Result<void> raise_limit(device::Limit limit, std::uint64_t value) override {
+    return inner_->raise_limit(limit, value);
+  }
+  Result<device::Array> create_array(const ArraySpec& spec) override {
+    return inner_->create_array(spec);
+  }
+  void destroy_array(device::Array array) override { return inner_->destroy_array(array); }
+  Result<device::Texture> create_texture(const TextureSpec& spec,
+                                         device::AddressRange owner) override {
+    return inner_->create_texture(spec, owner);
+  }
+  void destroy_texture(device::Texture texture) override {
+    return inner_->destroy_texture(texture);
+  }
+  Result<device::Surface> create_surface(device::Array array, std::uint32_t level,
+                                         device::AddressRange owner) override {
+    return inner_->create_surface(array, level, owner);
+  }
+  void destroy_surface(device::Surface surface) override {
+    return inner_->destroy_surface(surface);
+  }
+  Result<std::vector<std::vector<std::uint32_t>>> partition_units() override {
+    return inner_->partition_units();
+  }
+  Result<device::Partition> create_partition(std::uint32_t first_unit,
+                                             std::uint32_t unit_count) override {
+    return inner_->create_partition(first_unit, unit_count);
+  }
+  void destroy_partition(device::Partition partition) override {
+    return inner_->destroy_partition(partition);
+  }
+  std::pair<int, int> stream_priorities() const override { return inner_->stream_priorities(); }
+  Result<device::Stream> create_stream(int priority, device::Partition partition) override {
+    return inner_->create_stream(priority, partition);
+  }
+  void destroy_stream(device::Stream stream) override { return inner_->destroy_stream(stream); }
+  Result<void> cancel(device::Stream stream) override { return inner_->cancel(stream); }
+  Result<device::Event> create_event(bool timing) override { return inner_->create_event(timing); }
+  Result<device::Event> create_watched_event() override { return inner_->create_watched_event(); }
+  void destroy_event(device::Event event) override { return inner_->destroy_event(event); }
+  Result<void> record(device::Event event, device::Stream stream) override {
+    return inner_->record(event, stream);
+  }
+  Result<void> wait(device::Stream stream, device::Event event) override {
+    return inner_->wait(stream, event);
+  }
+  Result<bool> query(device::Event event) override { return inner_->query(event); }
+  Result<float> elapsed_ms(device::Event start, device::Event stop) override {
+    return inner_->elapsed_ms(start, stop);
+  }
+  void wait_for_progress(std::chrono::microseconds timeout) override {
+    return inner_->wait_for_progress(timeout);
+  }
+  Result<void> launch(const device::LaunchSpec& spec, device::Stream stream) override {
+    return inner_->launch(spec, stream);
+  }
+  Result<void> launch_row(std::span<const device::LaunchSpec> specs,
+                          device::Stream stream) override {
+    return inner_->launch_row(specs, stream);
+  }
+  Result<void> copy_to_device(device::Address to, std::uint64_t to_pitch, const void* from,
+                              std::uint64_t from_pitch, device::Shape shape,
+                              device::Stream stream) override {
+    return inner_->copy_to_device(to, to_pitch, from, from_pitch, shape, stream);
+  }
+  Result<void> copy_to_host(void* to, std::uint64_t to_pitch, device::Address from,
+                            std::uint64_t from_pitch, device::Shape shape,
+                            device::Stream stream) override {
+    return inner_->copy_to_host(to, to_pitch, from, from_pitch, shape, stream);
+  }
+  Result<void> copy_on_device(device::Address to, std::uint64_t to_pitch, device::Address from,
+                              std::uint64_t from_pitch, device::Shape shape,
+                              device::Stream stream) override {
+    return inner_->copy_on_device(to, to_pitch, from, from_pitch, shape, stream);
+  }
+  Result<void> copy_box(const device::Place& to, const device::Place& from, device::Box box,
+                        device::Stream stream) override {
+    return inner_->copy_box(to, from, box, stream);
+  }
+  Result<void> fill(device::Address to, std::uint64_t to_pitch, std::uint8_t value,
+                    device::Shape shape, device::Stream stream) override {
+    return inner_->fill(to, to_pitch, value, shape, stream);
+  }
+
+ protected:
+  const std::unique_ptr<device::Device> inner_;
+};
+
+}  // namespace slate::daemon
