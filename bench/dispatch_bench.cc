@@ -152,8 +152,9 @@ class Bench {
     }
     const device::Address control = (way == kHost ? host_queue_ : queue_)->control().base;
     std::vector<std::uint32_t> words(memory_->sm_count());
-    require(device_.copy_to_host(words.data(), 0, control + injector::ControlBlock::kSmOffset, 0,
-                                 {4 * words.size(), 1}, control_),
+    require(device_.copy(Place::on_host(words.data()),
+                         Place::on_device(control + injector::ControlBlock::kSmOffset),
+                         {4 * words.size(), 1}, control_),
             "copy");
     wait(device_, control_);
     wait(device_, stream_);
@@ -202,8 +203,8 @@ class Bench {
 
   DispatchProgress look(const daemon::WorkerQueue& queue) {
     std::vector<std::uint32_t> words(queue.watched_bytes() / 4);
-    require(device_.copy_to_host(words.data(), 0, queue.control().base, 0,
-                                 {queue.watched_bytes(), 1}, control_),
+    require(device_.copy(Place::on_host(words.data(), 0), Place::on_device(queue.control().base, 0),
+                         {queue.watched_bytes(), 1}, control_),
             "look");
     wait(device_, control_);
     const DispatchProgress progress = queue.dispatch_progress(words);

@@ -117,7 +117,9 @@ Subject::Subject(device::Device& device, device::Stream stream, device::AddressR
 
 void Subject::restore() {
   for (const Output& out : outputs_) {
-    require(device_.copy_on_device(out.at, 0, out.pristine, 0, {out.bytes, 1}, stream_), "copy");
+    require(device_.copy(Place::on_device(out.at), Place::on_device(out.pristine), {out.bytes, 1},
+                         stream_),
+            "copy");
   }
 }
 
@@ -127,7 +129,9 @@ void Subject::download(std::vector<std::byte>& to) {
   to.resize(bytes);
   bytes = 0;
   for (const Output& out : outputs_) {
-    require(device_.copy_to_host(to.data() + bytes, 0, out.at, 0, {out.bytes, 1}, stream_), "copy");
+    require(device_.copy(Place::on_host(to.data() + bytes), Place::on_device(out.at),
+                         {out.bytes, 1}, stream_),
+            "copy");
     bytes += out.bytes;
   }
 }
@@ -142,8 +146,8 @@ void Subject::fill(const Benchmark& benchmark) {
     const device::Address here = at;
     at += (bytes + 511) / 512 * 512;
     for (std::uint64_t done = 0; done < bytes; done += kPiece) {
-      require(device_.copy_to_device(here + done, 0, data.data(), 0,
-                                     {std::min(kPiece, bytes - done), 1}, stream_),
+      require(device_.copy(Place::on_device(here + done), Place::on_host(data.data()),
+                           {std::min(kPiece, bytes - done), 1}, stream_),
               "copy");
     }
     return here;

@@ -266,8 +266,8 @@ class Bench {
       const std::uint64_t piece = buffer.words.size() * 4;
       for (std::uint64_t done = 0; done < buffer.bytes; done += piece) {
         const std::uint64_t bytes = std::min(piece, buffer.bytes - done);
-        require(device_.copy_to_device(buffer.at + done, 0, buffer.words.data(), 0, {bytes, 1},
-                                       stream_),
+        require(device_.copy(Place::on_device(buffer.at + done),
+                             Place::on_host(buffer.words.data()), {bytes, 1}, stream_),
                 "copy");
       }
     }
@@ -287,9 +287,9 @@ class Bench {
     std::vector<std::vector<std::uint32_t>> results;
     for (const Buffer& buffer : written_) {
       results.emplace_back(buffer.bytes / 4);
-      require(
-          device_.copy_to_host(results.back().data(), 0, buffer.at, 0, {buffer.bytes, 1}, stream_),
-          "copy");
+      require(device_.copy(Place::on_host(results.back().data()), Place::on_device(buffer.at),
+                           {buffer.bytes, 1}, stream_),
+              "copy");
     }
     wait();
     return results;

@@ -261,9 +261,10 @@ class Bench {
   /// By the control block.
   Present present() {
     const std::uint64_t bytes = words_.size() * 4;
-    require(device_.copy_to_host(words_.data(), bytes,
-                                 queue_->control().base + injector::ControlBlock::kSmOffset, bytes,
-                                 {.width = bytes, .height = 1}, control_),
+    require(device_.copy(
+                Place::on_host(words_.data(), bytes),
+                Place::on_device(queue_->control().base + injector::ControlBlock::kSmOffset, bytes),
+                {.width = bytes, .height = 1}, control_),
             "copy");
     finish(control_);
     Present sum;
@@ -307,8 +308,9 @@ class Bench {
   }
   void check_gatherings() {
     std::array<std::uint32_t, 2> counts{};
-    require(device_.copy_to_host(counts.data(), sizeof(counts), gathered_.base, sizeof(counts),
-                                 {.width = sizeof(counts), .height = 1}, control_),
+    require(device_.copy(Place::on_host(counts.data(), sizeof(counts)),
+                         Place::on_device(gathered_.base, sizeof(counts)),
+                         {.width = sizeof(counts), .height = 1}, control_),
             "copy");
     finish(control_);
     if (counts == std::array{gathered_blocks_, 0u}) return;

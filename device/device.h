@@ -20,10 +20,10 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "base/array.h"
+#include "base/copy.h"
 #include "base/device_info.h"
 #include "base/result.h"
 
@@ -103,36 +103,6 @@ struct LaunchSpec {
   Function variables_of{};
   /// Ranges of map_host() that it may touch, by rising address; null: none. cuda ignores it.
   std::shared_ptr<const std::vector<AddressRange>> host{};
-};
-
-/// One rectangular copy or fill: `height` rows of `width` bytes. A pitch is the distance between
-/// two rows in bytes.
-struct Shape {
-  std::uint64_t width = 0;
-  std::uint64_t height = 1;
-};
-
-/// One end of a copy_box(). Pitch and slice are the distances between two rows and two planes, in
-/// bytes; a slice is a multiple of the pitch.
-struct ArrayPlace {
-  Array array{};
-  std::uint32_t level = 0;
-  std::uint64_t x = 0;  // bytes, which may cut elements
-  std::uint64_t y = 0, z = 0;
-};
-struct DevicePlace {
-  Address address = 0;
-  std::uint64_t pitch = 0, slice = 0;
-};
-struct HostPlace {
-  void* memory = nullptr;  // not written by a copy that reads it
-  std::uint64_t pitch = 0, slice = 0;
-};
-using Place = std::variant<ArrayPlace, DevicePlace, HostPlace>;
-/// The size of a copy_box().
-struct Box {
-  std::uint64_t width = 0;  // bytes
-  std::uint64_t height = 1, depth = 1;
 };
 
 /// Resources that all threads share, besides allocated memory.
@@ -341,17 +311,12 @@ class Device {
     }
     return outcome;
   }
-  /// Copies. Requires: host memory is not touched until the copy has finished.
-  virtual Result<void> copy_to_device(Address to, std::uint64_t to_pitch, const void* from,
-                                      std::uint64_t from_pitch, Shape shape, Stream stream) = 0;
-  virtual Result<void> copy_to_host(void* to, std::uint64_t to_pitch, Address from,
-                                    std::uint64_t from_pitch, Shape shape, Stream stream) = 0;
-  virtual Result<void> copy_on_device(Address to, std::uint64_t to_pitch, Address from,
-                                      std::uint64_t from_pitch, Shape shape, Stream stream) = 0;
-  /// Copies between arrays, or between an array and memory. Otherwise as the copies above.
-  virtual Result<void> copy_box(const Place& to, const Place& from, Box box, Stream stream) = 0;
-  /// Sets every byte of a rectangle to `value`.
-  virtual Result<void> fill(Address to, std::uint64_t to_pitch, std::uint8_t value, Shape shape,
+  /// Copies a box. Places are of kind kArray, kDevice or kHost. Errors: kInvalidValue when neither
+  /// side is an array or memory of the device. Requires: host memory is not touched until the copy
+  /// has finished; beside an array, slices of memory are multiples of the pitch.
+  virtual Result<void> copy(const Place& to, const Place& from, const Box& box, Stream stream) = 0;
+  /// Sets every byte of a box of one plane to `value`.
+  virtual Result<void> fill(Address to, std::uint64_t to_pitch, std::uint8_t value, const Box& box,
                             Stream stream) = 0;
 
  protected:

@@ -84,7 +84,7 @@ class ClientChannel {
   Result<bool> call_unless(CommandType type, std::span<const std::byte> body,
                            const std::function<bool()>& ready);
 
-  /// A staging slot held for one copy: its memory, and what StagedCopy names.
+  /// A staging slot held for one copy: its memory, and what Place::in_slot() takes.
   struct Staging {
     std::uint32_t slot = 0;
     std::uint64_t sequence = 0;

@@ -32,7 +32,7 @@ struct InStream {
   static constexpr bool kInStream = true;
   static Order of(const auto& /*body*/) { return {}; }
 };
-/// The same, and it holds a staging slot until its copy is done, or was refused.
+/// The same. It may hold a staging slot until its copy is done, or was refused: slot_of(body).
 struct InStreamWithSlot : InStream {
   static constexpr bool kHoldsSlot = true;
 };
@@ -95,6 +95,7 @@ enum class Object { kNeither, kMakes, kEnds };
 struct SlotTurn {
   std::uint32_t slot = 0;
   std::uint64_t sequence = 0;
+  bool awaited = false;  // the client waits for the slot, and hears there of a refusal
 };
 
 /// `kStreamOf`: the member of the body that names the stream whose order the command is in.
@@ -120,7 +121,7 @@ struct Row {
   static_assert(
       kHoldsSlot ==
           requires(Body body) {
-            { slot_of(body) } -> std::same_as<SlotTurn>;
+            { slot_of(body) } -> std::same_as<std::optional<SlotTurn>>;
           },
       "a body with a slot, or a row that says so, without the other");
 };

@@ -10,11 +10,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 
 #include "base/array.h"
+#include "base/copy.h"
 #include "ipc/command_row.h"
 
 namespace slate::ipc {
@@ -41,34 +43,29 @@ enum class CommandType : std::uint16_t {
   kQuery = 17,              // Target                      QueryReply, at once
   kSynchronize = 18,        // Target                      empty reply, when reached
   kLaunch = 19,             // Launch + packed parameters
-  kCopyToDevice = 20,       // StagedCopy
-  kCopyToHost = 21,         // StagedCopy
-  kCopyOnDevice = 22,       // CopyOnDevice
-  kFill = 23,               // Fill
-  kUnsupportedCall = 24,    // (a name, see kMostNameBytes)
-  kCopyInline = 25,         // CopyInline + bytes
-  kHostAllocate = 26,       // HostAllocate                HostReply
-  kHostMapped = 27,         // IdCommand: the client has mapped it, or never will
-  kHostFree = 28,           // IdCommand
-  kCopyPinned = 29,         // CopyPinned
-  kHostGate = 30,           // HostGate
-  kHostDone = 31,           // IdCommand: a ticket
-  kArrayCreate = 32,        // ArrayCreate                 empty reply
-  kArrayDestroy = 33,       // IdCommand
-  kTextureCreate = 34,      // TextureCreate               HandleReply
-  kTextureDestroy = 35,     // IdCommand: a handle
-  kSurfaceCreate = 36,      // SurfaceCreate               HandleReply
-  kSurfaceDestroy = 37,     // IdCommand: a handle
-  kCopyBox = 38,            // CopyBox
-  kStagedBox = 39,          // StagedBox
-  kVariablePlace = 40,      // VariablePlace + name        before the module's last kModuleLoad
-  kClusterQuery = 41,       // ClusterQuery                ClusterReply
-  kMemoryExport = 42,       // MemoryFree (an address)     ShareReply
-  kMemoryImport = 43,       // HandleCommand               ImportReply
-  kMemoryImportClose = 44,  // MemoryFree (an address)     ImportReply
-  kEventExport = 45,        // IdCommand                   ShareReply
-  kEventImport = 46,        // HandleCommand               empty reply
-  kLimitRaise = 47,         // LimitRaise                  empty reply
+  kCopy = 20,               // Copy
+  kFill = 21,               // Fill
+  kUnsupportedCall = 22,    // (a name, see kMostNameBytes)
+  kCopyInline = 23,         // CopyInline + bytes
+  kHostAllocate = 24,       // HostAllocate                HostReply
+  kHostMapped = 25,         // IdCommand: the client has mapped it, or never will
+  kHostFree = 26,           // IdCommand
+  kHostGate = 27,           // HostGate
+  kHostDone = 28,           // IdCommand: a ticket
+  kArrayCreate = 29,        // ArrayCreate                 empty reply
+  kArrayDestroy = 30,       // IdCommand
+  kTextureCreate = 31,      // TextureCreate               HandleReply
+  kTextureDestroy = 32,     // IdCommand: a handle
+  kSurfaceCreate = 33,      // SurfaceCreate               HandleReply
+  kSurfaceDestroy = 34,     // IdCommand: a handle
+  kVariablePlace = 35,      // VariablePlace + name        before the module's last kModuleLoad
+  kClusterQuery = 36,       // ClusterQuery                ClusterReply
+  kMemoryExport = 37,       // MemoryFree (an address)     ShareReply
+  kMemoryImport = 38,       // HandleCommand               ImportReply
+  kMemoryImportClose = 39,  // MemoryFree (an address)     ImportReply
+  kEventExport = 40,        // IdCommand                   ShareReply
+  kEventImport = 41,        // HandleCommand               empty reply
+  kLimitRaise = 42,         // LimitRaise                  empty reply
   kEnd                      // no command: one more than the last
 };
 
@@ -282,21 +279,18 @@ struct ClusterReply {
   std::uint32_t reserved;
 };
 
-/// Between a staging slot and device memory. In the slot the rows lie packed, `width` apart, from
-/// `slot_offset` on. When the slot may be reused (to device) or read (to host), the engine stores
-/// `slot_sequence` in StagingState::done.
-struct StagedCopy {
-  std::uint64_t address;  // on the device
-  std::uint64_t pitch;    // of the rows on the device
-  std::uint64_t width;
-  std::uint64_t height;
+/// A copy, complete with its stream. One side at least is an array or memory of the device, the
+/// other one may be a kBlock or kSlot: see base/copy.h. When a slot may be reused (the copy is from
+/// it) or read (to it), the engine stores its turn in StagingState::done.
+struct Copy {
+  Place to, from;
+  Box box;
   std::uint64_t stream;
-  std::uint32_t slot;
-  std::uint32_t slot_offset;
-  std::uint64_t slot_sequence;
 };
-inline SlotTurn slot_of(const StagedCopy& copy) {
-  return {copy.slot, copy.slot_sequence};
+inline std::optional<SlotTurn> slot_of(const Copy& copy) {
+  if (copy.to.is(PlaceKind::kSlot)) return SlotTurn{copy.to.part, copy.to.object, true};
+  if (copy.from.is(PlaceKind::kSlot)) return SlotTurn{copy.from.part, copy.from.object, false};
+  return std::nullopt;
 }
 /// To the device, of so few bytes that they travel in the command, `bytes` of them behind this.
 struct CopyInline {
@@ -317,56 +311,6 @@ struct HostReply {
   std::uint64_t address;  // on the device
   char path[64];
 };
-/// Between host memory of kHostAllocate and device memory; complete with its stream.
-struct CopyPinned {
-  std::uint64_t host;  // id
-  std::uint64_t host_offset;
-  std::uint64_t host_pitch;
-  std::uint64_t address;  // on the device
-  std::uint64_t pitch;
-  std::uint64_t width;
-  std::uint64_t height;
-  std::uint64_t stream;
-  std::uint32_t to_device;  // 0: to the host
-  std::uint32_t reserved;
-};
-struct CopyOnDevice {
-  std::uint64_t to, to_pitch, from, from_pitch, width, height, stream;
-};
-/// Where a copy of three dimensions begins: in an array of kArrayCreate (`id`, `level`; x in bytes,
-/// elements may be cut), in device memory, or in host memory of kHostAllocate (`id`; `address` is
-/// the offset in it). The last two have rows `pitch` and planes `slice` bytes apart.
-enum class BoxKind : std::uint32_t { kArray = 1, kDevice = 2, kHost = 3 };
-struct BoxPlace {
-  BoxKind kind;
-  std::uint32_t level;
-  std::uint64_t id;
-  std::uint64_t x, y, z;
-  std::uint64_t address, pitch, slice;
-};
-/// One side at least is an array. Complete with its stream.
-struct CopyBox {
-  BoxPlace to, from;
-  std::uint64_t width;  // bytes
-  std::uint64_t height, depth;
-  std::uint64_t stream;
-};
-/// As StagedCopy, of an array: rows and planes lie packed in the slot.
-struct StagedBox {
-  BoxPlace array;
-  std::uint64_t width;  // bytes
-  std::uint64_t height, depth;
-  std::uint64_t stream;
-  std::uint32_t slot;
-  std::uint32_t slot_offset;
-  std::uint64_t slot_sequence;
-  std::uint32_t to_device;  // 0: to the host
-  std::uint32_t reserved;
-};
-inline SlotTurn slot_of(const StagedBox& copy) {
-  return {copy.slot, copy.slot_sequence};
-}
-
 struct ArrayCreate {
   std::uint64_t id;
   ArraySpec spec;
@@ -418,16 +362,13 @@ struct CommandRows {
     Row<kQuery, Target, kNoStream, AsNamed, kNeither>,
     Row<kSynchronize, Target, kNoStream, AsNamed, kNeither>,
     Row<kLaunch, Launch, &Launch::stream, InStream, kNeither>,
-    Row<kCopyToDevice, StagedCopy, &StagedCopy::stream, InStreamWithSlot, kNeither>,
-    Row<kCopyToHost, StagedCopy, &StagedCopy::stream, InStreamWithSlot, kNeither>,
-    Row<kCopyOnDevice, CopyOnDevice, &CopyOnDevice::stream, InStream, kNeither>,
+    Row<kCopy, Copy, &Copy::stream, InStreamWithSlot, kNeither>,
     Row<kFill, Fill, &Fill::stream, InStream, kNeither>,
     Row<kUnsupportedCall, NoBody, kNoStream, AtOnce, kNeither>,
     Row<kCopyInline, CopyInline, &CopyInline::stream, InStream, kNeither>,
     Row<kHostAllocate, HostAllocate, kNoStream, AtOnce, kMakes>,
     Row<kHostMapped, IdCommand, kNoStream, AtOnce, kNeither>,
     Row<kHostFree, IdCommand, kNoStream, GivesBack, kEnds>,
-    Row<kCopyPinned, CopyPinned, &CopyPinned::stream, InStream, kNeither>,
     Row<kHostGate, HostGate, &HostGate::stream, InStream, kNeither>,
     Row<kHostDone, IdCommand, kNoStream, AtOnce, kNeither>,
     Row<kArrayCreate, ArrayCreate, kNoStream, AtOnce, kMakes>,
@@ -436,8 +377,6 @@ struct CommandRows {
     Row<kTextureDestroy, IdCommand, kNoStream, AfterAll, kEnds>,
     Row<kSurfaceCreate, SurfaceCreate, kNoStream, AtOnce, kMakes>,
     Row<kSurfaceDestroy, IdCommand, kNoStream, AfterAll, kEnds>,
-    Row<kCopyBox, CopyBox, &CopyBox::stream, InStream, kNeither>,
-    Row<kStagedBox, StagedBox, &StagedBox::stream, InStreamWithSlot, kNeither>,
     Row<kVariablePlace, VariablePlace, kNoStream, AtOnce, kMakes>,
     Row<kClusterQuery, ClusterQuery, kNoStream, AtOnce, kNeither>,
     Row<kMemoryExport, MemoryFree, kNoStream, AtOnce, kMakes>,

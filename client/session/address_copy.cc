@@ -14,7 +14,7 @@ constexpr int kMaxPitch = 11;  // CU_DEVICE_ATTRIBUTE_*
 /// One side of a copy or fill: on the device, or memory of the program.
 struct Side {
   bool device = false;
-  DeviceRows rows;      // on the device
+  Place place;          // on the device
   bool shared = false;  // host memory that the device reaches: who reads it has to wait
 };
 
@@ -23,7 +23,7 @@ struct Sides {
 };
 
 /// Bytes from the first to the last; nothing when they do not end within the address space.
-std::optional<std::uint64_t> extent_of(const void* address, std::size_t pitch, Shape shape) {
+std::optional<std::uint64_t> extent_of(const void* address, std::size_t pitch, Box shape) {
   const auto extent = client::extent_of(pitch, shape.width, shape.height);
   std::uint64_t end = 0;
   if (!extent || __builtin_add_overflow(address_of(address), *extent, &end)) return std::nullopt;
@@ -31,26 +31,26 @@ std::optional<std::uint64_t> extent_of(const void* address, std::size_t pitch, S
 }
 
 /// Where pinned memory is on the device, if all of these rows are in one block of it.
-std::optional<DeviceRows> pinned_rows(Session& session, const void* address, std::size_t pitch,
-                                      std::uint64_t extent) {
+std::optional<Place> pinned_rows(Session& session, const void* address, std::size_t pitch,
+                                 std::uint64_t extent) {
   const std::uint64_t at = address_of(address);
   const auto block = session.host_memory().blocks().find(at);
   if (!block || extent > block->bytes - (at - block->address)) return std::nullopt;
-  return DeviceRows{block->device_address + (at - block->address), pitch};
+  return Place::on_device(block->device_address + (at - block->address), pitch);
 }
 
 /// A side that is on the device, or must be there; nothing if it cannot be. Pinned memory may be
 /// meant by either, and where the device cannot reach it the host does the work.
 std::optional<Side> device_side(Session& session, const void* address, std::size_t pitch,
-                                Shape shape) {
+                                Box shape) {
   const auto extent = extent_of(address, pitch, shape);
   if (!extent) return std::nullopt;
   const bool shared =
       session.host_memory().blocks().touching(address_of(address), *extent).has_value();
   if (on_device(session, address, pitch, shape))
-    return Side{true, {address_of(address), pitch}, shared};
-  if (const auto rows = pinned_rows(session, address, pitch, *extent))
-    return Side{true, *rows, true};
+    return Side{true, Place::on_device(address_of(address), pitch), shared};
+  if (const auto place = pinned_rows(session, address, pitch, *extent))
+    return Side{true, *place, true};
   if (Process::get().pinned().covers(address_of(address), *extent)) return Side{false, {}, shared};
   return std::nullopt;
 }
@@ -159,15 +159,15 @@ std::vector<std::byte> row_of(const FillCall& call) {
   return row;
 }
 
-Allowed<void> fill_on_device(Session& session, const DeviceRows& rows, const FillCall& call,
+Allowed<void> fill_on_device(Session& session, const Place& place, const FillCall& call,
                              std::uint64_t stream) {
   if (is_uniform(call)) {
-    return session.copies().fill(rows, static_cast<std::uint8_t>(call.value),
+    return session.copies().fill(place, static_cast<std::uint8_t>(call.value),
                                  {call.width, call.height}, stream);
   }
   const std::vector<std::byte> row = row_of(call);
   for (std::size_t y = 0; y < call.height; ++y) {
-    auto ok = session.copies().write(rows.address + y * rows.pitch, row, stream);
+    auto ok = session.copies().write(place.address + y * place.pitch, row, stream);
     if (!ok) return ok;
   }
   return {};
@@ -182,10 +182,10 @@ bool is_device_address(Session& session, const void* address) {
   return session.memory().table().find(address_of(address)).has_value();
 }
 
-bool on_device(Session& session, const void* address, std::size_t pitch, Shape shape) {
-  const DeviceRows rows{address_of(address), pitch};
-  if (session.copies().covers(rows, shape)) return true;
-  return is_device_address(session, address) && session.copies().covers(rows, shape);
+bool on_device(Session& session, const void* address, std::size_t pitch, Box shape) {
+  const Place place = Place::on_device(address_of(address), pitch);
+  if (session.copies().covers(place, shape)) return true;
+  return is_device_address(session, address) && session.copies().covers(place, shape);
 }
 
 Allowed<void> wait_for_pinned(Session& session, const void* host, std::size_t extent,
@@ -199,7 +199,7 @@ Allowed<void> copy_rows(Session& session, const CopyCall& call, std::uint64_t st
   auto sides = checked_sides(session, call);
   if (!sides) return std::unexpected(sides.error());
   if (auto taken = capture_copy(session, call, stream)) return *taken;
-  const Shape shape{call.width, call.height};
+  const Box shape{call.width, call.height};
   // Copies of other memory have done all that the caller may wait for when they return.
   const bool must_wait = !call.asynchronous && (sides->to.shared || sides->from.shared) &&
                          (sides->to.device || sides->from.device);
@@ -208,7 +208,7 @@ Allowed<void> copy_rows(Session& session, const CopyCall& call, std::uint64_t st
     return session.waiting().synchronize(ipc::TargetKind::kStream, stream);
   };
   if (sides->to.device && sides->from.device) {
-    auto sent = session.copies().copy_on_device(sides->to.rows, sides->from.rows, shape, stream);
+    auto sent = session.copies().copy(sides->to.place, sides->from.place, shape, stream);
     if (!sent) return sent;
     return wait();
   }
@@ -216,19 +216,19 @@ Allowed<void> copy_rows(Session& session, const CopyCall& call, std::uint64_t st
     const auto* from = static_cast<const std::byte*>(call.from);
     if (must_wait && !sides->to.shared && call.height == 1) {
       auto taken =
-          session.copies().take_to_device(sides->to.rows.address, {from, call.width}, stream);
+          session.copies().take_to_device(sides->to.place.address, {from, call.width}, stream);
       if (!taken) return std::unexpected<Refused>(std::move(taken.error()));
       if (*taken) return {};
     }
-    auto sent =
-        session.copies().copy_to_device(sides->to.rows, from, call.from_pitch, shape, stream);
+    auto sent = session.copies().copy(sides->to.place, Place::on_host(from, call.from_pitch), shape,
+                                      stream);
     if (!sent) return sent;
     return wait();
   }
   Allowed<void> outcome;
   if (sides->from.device) {
-    outcome = session.copies().copy_to_host(static_cast<std::byte*>(call.to), call.to_pitch,
-                                            sides->from.rows, shape, stream);
+    outcome = session.copies().copy(Place::on_host(call.to, call.to_pitch), sides->from.place,
+                                    shape, stream);
     if (outcome) outcome = wait();
     // What went wrong before the copy, in commands that have no reply, is known by now.
     if (outcome) outcome = session.check();
@@ -239,14 +239,14 @@ Allowed<void> copy_rows(Session& session, const CopyCall& call, std::uint64_t st
   return outcome;
 }
 
-bool is_fillable(Session& session, const void* address, std::size_t pitch, Shape shape) {
+bool is_fillable(Session& session, const void* address, std::size_t pitch, Box shape) {
   return device_side(session, address, pitch, shape).has_value();
 }
 
 Allowed<void> fill_rows(Session& session, const FillCall& call, std::uint64_t stream) {
   if (call.width == 0 || call.height == 0) return {};
   if (call.height > 1 && call.width > call.pitch) return refuse(Refusal::kInvalidValue);
-  const Shape shape{call.width, call.height};
+  const Box shape{call.width, call.height};
   const auto side = device_side(session, call.to, call.pitch, shape);
   if (!side) return refuse(Refusal::kInvalidValue);
   if (session.captures().takes(stream)) {
@@ -273,7 +273,7 @@ Allowed<void> fill_rows(Session& session, const FillCall& call, std::uint64_t st
     }
     return {};
   }
-  if (auto sent = fill_on_device(session, side->rows, call, stream); !sent) return sent;
+  if (auto sent = fill_on_device(session, side->place, call, stream); !sent) return sent;
   // Of memory that the host may look at, CUDA's fill returns when it is done.
   if (!side->shared || call.asynchronous) return {};
   return session.waiting().synchronize(ipc::TargetKind::kStream, stream);

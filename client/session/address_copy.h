@@ -48,7 +48,7 @@ Allowed<void> fill_rows(Session& session, const FillCall& call, std::uint64_t st
 Allowed<void> fill_slices(Session& session, const BoxSide& side, int value, const BoxExtent& extent,
                           bool asynchronous, std::uint64_t stream);
 /// Whether the device or, of pinned memory, the host can fill all of these rows.
-bool is_fillable(Session& session, const void* address, std::size_t pitch, Shape shape);
+bool is_fillable(Session& session, const void* address, std::size_t pitch, Box shape);
 
 /// A copy from or to these bytes of the host returns when it is done: those of memory that is not
 /// pinned have done all that the caller may wait for before they return.
@@ -58,6 +58,6 @@ Allowed<void> wait_for_pinned(Session& session, const void* host, std::size_t ex
 /// True for addresses in the session's memory on the device; what it is not is the host's.
 bool is_device_address(Session& session, const void* address);
 /// True when all of these device rows are in the session's memory.
-bool on_device(Session& session, const void* address, std::size_t pitch, Shape shape);
+bool on_device(Session& session, const void* address, std::size_t pitch, Box shape);
 
 }  // namespace slate::client

@@ -1,17 +1,13 @@
 #include "client/session/array_copy.h"
 
-#include <variant>
-
 #include "client/session/address_copy.h"
 #include "client/session/captures.h"
 
 namespace slate::client {
 namespace {
 
-using Side = std::variant<ArrayPlace, DevicePlanes, HostPlanes>;
-
 struct Plan {
-  Side to, from;
+  Place to, from;
   Box box;
 };
 
@@ -39,8 +35,8 @@ Allowed<void> check_direction(const BoxCopy& copy) {
 }
 
 /// `unit`: bytes that position.x counts.
-Allowed<Side> array_side(const ArrayTable::Entry& entry, const BoxSide& position, std::size_t unit,
-                         const Box& box) {
+Allowed<Place> array_side(const ArrayTable::Entry& entry, const BoxSide& position, std::size_t unit,
+                          const Box& box) {
   const ArrayExtent whole = entry.box();
   const std::uint64_t row = whole.width * entry.spec.format.bytes();
   if (position.x > row / unit || !is_inside(position.x * unit, box.width, row) ||
@@ -48,24 +44,24 @@ Allowed<Side> array_side(const ArrayTable::Entry& entry, const BoxSide& position
       !is_inside(position.z, box.depth, whole.depth)) {
     return refuse(Refusal::kInvalidValue);
   }
-  return ArrayPlace{entry, position.x * unit, position.y, position.z};
+  return Place::in_array(entry.array, entry.level, position.x * unit, position.y, position.z);
 }
 
-Allowed<Side> memory_side(Session& session, const BoxSide& side, const Box& box,
-                          bool must_be_device) {
+Allowed<Place> memory_side(Session& session, const BoxSide& side, const Box& box,
+                           bool must_be_device) {
   if (side.memory == nullptr) return refuse(Refusal::kInvalidValue);
   if (box.width > side.pitch) return refuse(Refusal::kInvalidPitch);
   if (!check_box(side, {box.width, box.height, box.depth})) return refuse(Refusal::kInvalidValue);
   auto* const first = side.slice_at(0);
   const std::size_t slice = side.pitch * side.rows;
   if (!must_be_device && !is_device_address(session, first)) {
-    return HostPlanes{first, side.pitch, slice};
+    return Place::on_host(first, side.pitch, slice);
   }
   const std::size_t rows = (box.depth - 1) * side.rows + box.height;
   if (!on_device(session, first, side.pitch, {box.width, rows})) {
     return refuse(Refusal::kInvalidValue);
   }
-  return DevicePlanes{address_of(first), side.pitch, slice};
+  return Place::on_device(address_of(first), side.pitch, slice);
 }
 
 /// What one side says that it is: an array or memory, not both.
@@ -105,25 +101,6 @@ Allowed<std::optional<Plan>> plan_of(Session& session, const BoxCopy& copy) {
   return Plan{*target, *source, box};
 }
 
-std::size_t extent_of(const HostPlanes& planes, const Box& box) {
-  return (box.depth - 1) * planes.slice + (box.height - 1) * planes.pitch + box.width;
-}
-
-/// One of the two sides is an array: plan_of().
-Result<void> run(Session& session, const Plan& plan, std::uint64_t stream) {
-  const auto& [to, from, box] = plan;
-  if (const auto* const target = std::get_if<ArrayPlace>(&to)) {
-    return std::visit(
-        [&](const auto& source) { return session.copies().copy_box(*target, source, box, stream); },
-        from);
-  }
-  const auto& source = std::get<ArrayPlace>(from);
-  if (const auto* const planes = std::get_if<DevicePlanes>(&to)) {
-    return session.copies().copy_box(*planes, source, box, stream);
-  }
-  return session.copies().copy_box(std::get<HostPlanes>(to), source, box, stream);
-}
-
 }  // namespace
 
 Allowed<void> check_array_node(Session& session, const BoxCopy& copy) {
@@ -143,18 +120,17 @@ Allowed<void> copy_array(Session& session, const BoxCopy& copy, bool asynchronou
     if (!asynchronous) return session.captures().refuse_work(stream);
     if (auto taken = session.captures().add(stream, CopyNode{copy})) return *taken;
   }
-  const auto* const source = std::get_if<HostPlanes>(&(*plan)->from);
-  const auto* const target = std::get_if<HostPlanes>(&(*plan)->to);
-  if (auto ok = run(session, **plan, stream); !ok) return ok;
-  const auto* const host = source != nullptr ? source : target;
-  if (host == nullptr) return {};
+  const auto& [to, from, box] = **plan;
+  if (auto ok = session.copies().copy(to, from, box, stream); !ok) return ok;
+  const bool to_host = to.is(PlaceKind::kHost);
+  if (!to_host && !from.is(PlaceKind::kHost)) return {};
   if (!asynchronous) {
-    if (auto ok = wait_for_pinned(session, host->memory, extent_of(*host, (*plan)->box), stream);
-        !ok) {
+    const Place& host = to_host ? to : from;
+    const auto extent = extent_of(box, host.pitch, host.slice);
+    if (auto ok = wait_for_pinned(session, host.memory(), extent.value_or(0), stream); !ok)
       return ok;
-    }
   }
-  if (target == nullptr) return {};
+  if (!to_host) return {};
   session.printing().write();
   // What went wrong before the copy, in commands that have no reply, is known by now.
   return session.check();

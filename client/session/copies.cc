@@ -1,6 +1,6 @@
-// Copies between host and device: of few bytes inside the command, of pinned memory straight, of
-// all other memory in chunks through the staging slots of the segment, by the caller's thread and
-// its helpers. And the two commands that need none of that.
+// Copies and fills. What the device reaches goes straight: arrays, its memory, pinned memory of the
+// host. Few bytes of other host memory travel inside the command; more go in chunks through the
+// staging slots of the segment, by the caller's thread and its helpers.
 #include "client/session/copies.h"
 
 #include <algorithm>
@@ -13,66 +13,21 @@ namespace {
 
 using ipc::CommandType;
 
-/// Walks a shape in chunks of at most `limit` bytes.
-class ChunkWalk {
- public:
-  /// What one staging slot takes: whole rows, or a piece of one row that is longer than a slot.
-  struct Chunk {
-    std::uint64_t row = 0;
-    std::uint64_t column = 0;
-    Shape shape;
-  };
-
-  ChunkWalk(Shape shape, std::uint64_t limit) : shape_(shape), limit_(limit) {}
-
-  bool next(Chunk& chunk) {
-    if (row_ == shape_.height) return false;
-    chunk.row = row_;
-    chunk.column = column_;
-    if (shape_.width > limit_) {
-      chunk.shape = {std::min(limit_, shape_.width - column_), 1};
-      column_ += chunk.shape.width;
-      if (column_ < shape_.width) return true;
-      column_ = 0;
-      ++row_;
-    } else {
-      chunk.shape = {shape_.width, std::min(limit_ / shape_.width, shape_.height - row_)};
-      row_ += chunk.shape.height;
-    }
-    return true;
-  }
-
- private:
-  const Shape shape_;
-  const std::uint64_t limit_;
-  std::uint64_t row_ = 0;
-  std::uint64_t column_ = 0;
-};
-
-using Chunk = ChunkWalk::Chunk;
-
-/// Rows that touch each other on both sides are one long row.
-void flatten(Shape& shape, std::uint64_t pitch, std::uint64_t other_pitch) {
-  if (shape.height > 1 && pitch == shape.width && other_pitch == shape.width) {
-    shape = {shape.width * shape.height, 1};
-  }
-}
-
-ipc::StagedCopy staged_copy(DeviceRows rows, const Chunk& chunk, std::uint64_t stream,
-                            const ipc::ClientChannel::Staging& staging) {
-  ipc::StagedCopy copy{};
-  copy.address = rows.address + chunk.row * rows.pitch + chunk.column;
-  copy.pitch = chunk.shape.height > 1 ? rows.pitch : chunk.shape.width;
-  copy.width = chunk.shape.width;
-  copy.height = chunk.shape.height;
-  copy.stream = stream;
-  copy.slot = staging.slot;
-  copy.slot_sequence = staging.sequence;
-  return copy;
-}
-
 /// A pinned part of less is not worth a copy of its own.
 constexpr std::uint64_t kLeastPinnedPart = 64 << 10;
+
+/// Copies a chunk between the host's memory, from the chunk's place in it on, and a slot.
+template <typename Move>
+void move_chunk(const Place& host, const Chunk& chunk, const Move& move) {
+  for (std::uint64_t z = 0; z < chunk.box.depth; ++z) {
+    move(host.at(chunk.x, chunk.y, chunk.z + z).memory(), z * chunk.box.width * chunk.box.height);
+  }
+}
+
+/// An array's elements are not cut, so only lines of memory are sent in parts.
+bool may_be_cut(const Place& place, const Box& box) {
+  return box.is_line() && !place.is(PlaceKind::kArray);
+}
 
 }  // namespace
 
@@ -81,48 +36,43 @@ Copies::Copies(Session& session)
       streams_(session.streams()),
       host_blocks_(session.host_memory().blocks()) {}
 
-bool Copies::covers(DeviceRows rows, Shape shape) const {
-  const auto extent = extent_of(rows.pitch, shape.width, shape.height);
-  return extent && (*extent == 0 || session_.memory().table().covers(rows.address, *extent));
+bool Copies::covers(const Place& place, const Box& box) const {
+  const auto extent = extent_of(place.pitch, box.width, box.height);
+  return extent && (*extent == 0 || session_.memory().table().covers(place.address, *extent));
 }
 
-/// Sends the part of one row that lies in pinned memory straight, and gives the parts before and
-/// behind it to `other(offset, bytes)`. Rows that are all pinned go straight as they are.
-/// False when nothing of it was done.
+/// Sends the part of a copy that lies in pinned memory straight, and gives the parts before and
+/// behind it to `other(offset, bytes)`. Only a line is sent in parts. False when nothing was sent.
 template <typename Other>
-Result<bool> Copies::copy_pinned(const HostBlock& block, DeviceRows device_rows, std::uint64_t host,
-                                 std::uint64_t host_pitch, Shape shape, std::uint64_t stream,
-                                 bool to_device, const Other& other) {
-  const std::uint64_t end = host + *extent_of(host_pitch, shape.width, shape.height);
-  const std::uint64_t block_end = block.address + block.bytes;
-  std::uint64_t first = std::max(host, block.address);
-  std::uint64_t last = std::min(end, block_end);
-  if ((first != host || last != end) && (shape.height > 1 || last - first < kLeastPinnedPart))
+Result<bool> Copies::copy_pinned(const HostBlock& block, const Place& to, const Place& from,
+                                 const Box& box, std::uint64_t stream, const Other& other) {
+  const bool to_host = to.is(PlaceKind::kHost);
+  const Place& host = to_host ? to : from;
+  const std::uint64_t end = host.address + *extent_of(box, host.pitch, host.slice);
+  const std::uint64_t first = std::max(host.address, block.address);
+  const std::uint64_t last = std::min(end, block.address + block.bytes);
+  const bool whole = first == host.address && last == end;
+  if (!whole && (!may_be_cut(to_host ? from : to, box) || last - first < kLeastPinnedPart))
     return false;
-  ipc::CopyPinned copy{};
-  copy.host = block.id;
-  copy.host_offset = first - block.address;
-  copy.host_pitch = host_pitch;
-  copy.address = device_rows.address + (first - host);
-  copy.pitch = device_rows.pitch;
-  copy.width = shape.height > 1 ? shape.width : last - first;
-  copy.height = shape.height;
-  copy.stream = stream;
-  copy.to_device = to_device ? 1 : 0;
-  if (auto ok = streams_.post(CommandType::kCopyPinned, copy, stream); !ok)
+  const std::uint64_t skipped = first - host.address;
+  const Place pinned = Place::in_block(block.id, first - block.address, host.pitch, host.slice);
+  ipc::Copy copy{to, from, box, stream};
+  if (!whole) copy = {to.at(skipped, 0, 0), from.at(skipped, 0, 0), {last - first}, stream};
+  (to_host ? copy.to : copy.from) = pinned;
+  if (auto ok = streams_.post(CommandType::kCopy, copy, stream); !ok)
     return std::unexpected(ok.error());
-  for (const auto& [from, to] : {std::pair(host, first), std::pair(last, end)}) {
-    if (from == to) continue;
-    if (auto ok = other(from - host, to - from); !ok) return std::unexpected(ok.error());
+  for (const auto& [start, stop] : {std::pair(host.address, first), std::pair(last, end)}) {
+    if (start == stop) continue;
+    if (auto ok = other(start - host.address, stop - start); !ok)
+      return std::unexpected(ok.error());
   }
   return true;
 }
 
-/// The pinned block that some of these rows lie in.
-std::optional<HostBlock> Copies::pinned_block(std::uint64_t host, std::uint64_t pitch,
-                                              Shape shape) const {
-  const auto extent = extent_of(pitch, shape.width, shape.height);
-  return extent ? host_blocks_.touching(host, *extent) : std::nullopt;
+/// The pinned block that some of the box lies in.
+std::optional<HostBlock> Copies::pinned_block(const Place& host, const Box& box) const {
+  const auto extent = extent_of(box, host.pitch, host.slice);
+  return extent ? host_blocks_.touching(host.address, *extent) : std::nullopt;
 }
 
 /// Before this side reads host memory that earlier work of the stream may still write: the
@@ -132,30 +82,36 @@ Result<void> Copies::settle_host_memory(bool under_way, std::uint64_t stream) {
   return session_.waiting().wait_for_turn(stream);
 }
 
-Result<void> Copies::copy_to_device(DeviceRows to, const std::byte* from, std::uint64_t from_pitch,
-                                    Shape shape, std::uint64_t stream) {
-  if (shape.width == 0 || shape.height == 0) return {};
-  flatten(shape, to.pitch, from_pitch);
-  const auto host = reinterpret_cast<std::uintptr_t>(from);
-  const bool small = shape.height == 1 && shape.width <= ipc::kMostInlineBytes;
-  const auto block = pinned_block(host, from_pitch, shape);
+Result<void> Copies::copy(const Place& to, const Place& from, const Box& box,
+                          std::uint64_t stream) {
+  if (box.empty()) return {};
+  const bool array = to.is(PlaceKind::kArray) || from.is(PlaceKind::kArray);
+  const Box flat = array ? box : flattened(box, to, from);
+  if (from.is(PlaceKind::kHost)) return copy_in(to, from, flat, stream);
+  if (to.is(PlaceKind::kHost)) return copy_out(to, from, flat, stream);
+  return streams_.post(CommandType::kCopy, ipc::Copy{to, from, flat, stream}, stream);
+}
+
+Result<void> Copies::copy_in(const Place& to, const Place& from, const Box& box,
+                             std::uint64_t stream) {
+  const bool small = may_be_cut(to, box) && box.width <= ipc::kMostInlineBytes;
+  const auto block = pinned_block(from, box);
   // What few bytes of it hold now is what the device would find only if nothing is under way.
   const bool under_way =
       block && !(small && streams_.progress().finished_all(false).value_or(false));
   if (under_way) {
-    const auto sent =
-        copy_pinned(*block, to, host, from_pitch, shape, stream, true,
-                    [&](std::uint64_t offset, std::uint64_t bytes) -> Result<void> {
-                      if (auto ok = settle_host_memory(false, stream); !ok) return ok;
-                      return stage_to_device({to.address + offset, bytes}, from + offset, bytes,
-                                             {bytes, 1}, stream);
-                    });
+    const auto sent = copy_pinned(*block, to, from, box, stream,
+                                  [&](std::uint64_t offset, std::uint64_t bytes) -> Result<void> {
+                                    if (auto ok = settle_host_memory(false, stream); !ok) return ok;
+                                    return stage_to_device(to.at(offset, 0, 0),
+                                                           from.at(offset, 0, 0), {bytes}, stream);
+                                  });
     if (!sent) return std::unexpected(sent.error());
     if (*sent) return {};
   }
   if (auto ok = settle_host_memory(under_way, stream); !ok) return ok;
-  if (small) return write(to.address, std::span(from, shape.width), stream);
-  return stage_to_device(to, from, from_pitch, shape, stream);
+  if (small) return write(to.address, std::span(from.memory(), box.width), stream);
+  return stage_to_device(to, from, box, stream);
 }
 
 Result<bool> Copies::take_to_device(std::uint64_t to, std::span<const std::byte> from,
@@ -195,57 +151,60 @@ Result<void> Copies::write(std::uint64_t to, std::span<const std::byte> bytes, s
                            Sent* sent) {
   const std::uint64_t size = bytes.size();
   if (size > ipc::kMostInlineBytes)
-    return stage_to_device({to, size}, bytes.data(), size, {size, 1}, stream, sent);
+    return stage_to_device(Place::on_device(to), Place::on_host(bytes.data()), {size}, stream,
+                           sent);
   return streams_.post(CommandType::kCopyInline, ipc::CopyInline{to, stream}, stream, bytes, sent);
 }
 
-Result<void> Copies::stage_to_device(DeviceRows to, const std::byte* from, std::uint64_t from_pitch,
-                                     Shape shape, std::uint64_t stream, Sent* sent) {
-  const std::uint64_t bytes = shape.width * shape.height;
-  const int threads = CopyCrew::size_for(bytes, CopyCrew::cores());
+Result<void> Copies::stage_to_device(const Place& to, const Place& from, const Box& box,
+                                     std::uint64_t stream, Sent* sent) {
+  const int threads = CopyCrew::size_for(box.bytes(), CopyCrew::cores());
   return stage_in(
-      session_.wire().channel(), stream, threads, ChunkWalk(shape, chunk_limit(bytes, threads)),
+      session_.wire().channel(), stream, threads, ChunkWalk(box, chunk_limit(box.bytes(), threads)),
       [&](std::byte* memory, const Chunk& chunk) {
-        move_rows(memory, chunk.shape.width, from + chunk.row * from_pitch + chunk.column,
-                  from_pitch, chunk.shape.width, chunk.shape.height);
+        move_chunk(from, chunk, [&](const std::byte* host, std::uint64_t offset) {
+          move_rows(memory + offset, chunk.box.width, host, from.pitch, chunk.box.width,
+                    chunk.box.height);
+        });
       },
       [&](const Chunk& chunk, const ipc::ClientChannel::Staging& staging) {
-        return streams_.post(CommandType::kCopyToDevice, staged_copy(to, chunk, stream, staging),
-                             stream, {}, sent);
+        return streams_.post(
+            CommandType::kCopy,
+            ipc::Copy{to.at(chunk.x, chunk.y, chunk.z),
+                      Place::in_slot(staging.slot, staging.sequence), chunk.box, stream},
+            stream, {}, sent);
       });
 }
 
-Result<void> Copies::copy_to_host(std::byte* to, std::uint64_t to_pitch, DeviceRows from,
-                                  Shape shape, std::uint64_t stream) {
-  if (shape.width == 0 || shape.height == 0) return {};
-  flatten(shape, from.pitch, to_pitch);
-  const auto host = reinterpret_cast<std::uintptr_t>(to);
-  if (const auto block = pinned_block(host, to_pitch, shape)) {
+Result<void> Copies::copy_out(const Place& to, const Place& from, const Box& box,
+                              std::uint64_t stream) {
+  if (const auto block = pinned_block(to, box)) {
     const auto sent =
-        copy_pinned(*block, from, host, to_pitch, shape, stream, false,
-                    [&](std::uint64_t offset, std::uint64_t bytes) {
-                      return stage_to_host(to + offset, bytes, {from.address + offset, bytes},
-                                           {bytes, 1}, stream);
-                    });
+        copy_pinned(*block, to, from, box, stream, [&](std::uint64_t offset, std::uint64_t bytes) {
+          return stage_to_host(to.at(offset, 0, 0), from.at(offset, 0, 0), {bytes}, stream);
+        });
     if (!sent) return std::unexpected(sent.error());
     if (*sent) return {};
   }
-  return stage_to_host(to, to_pitch, from, shape, stream);
+  return stage_to_host(to, from, box, stream);
 }
 
-Result<void> Copies::stage_to_host(std::byte* to, std::uint64_t to_pitch, DeviceRows from,
-                                   Shape shape, std::uint64_t stream) {
-  const std::uint64_t bytes = shape.width * shape.height;
-  const int threads = CopyCrew::size_for(bytes, CopyCrew::cores());
+Result<void> Copies::stage_to_host(const Place& to, const Place& from, const Box& box,
+                                   std::uint64_t stream) {
+  const int threads = CopyCrew::size_for(box.bytes(), CopyCrew::cores());
   const auto last = stage_out(
-      session_.wire().channel(), stream, threads, ChunkWalk(shape, chunk_limit(bytes, threads)),
+      session_.wire().channel(), stream, threads, ChunkWalk(box, chunk_limit(box.bytes(), threads)),
       [&](const Chunk& chunk, const ipc::ClientChannel::Staging& staging, Sent& sent) {
-        return streams_.post(CommandType::kCopyToHost, staged_copy(from, chunk, stream, staging),
+        return streams_.post(CommandType::kCopy,
+                             ipc::Copy{Place::in_slot(staging.slot, staging.sequence),
+                                       from.at(chunk.x, chunk.y, chunk.z), chunk.box, stream},
                              stream, {}, &sent);
       },
       [&](const std::byte* memory, const Chunk& chunk) {
-        move_rows(to + chunk.row * to_pitch + chunk.column, to_pitch, memory, chunk.shape.width,
-                  chunk.shape.width, chunk.shape.height);
+        move_chunk(to, chunk, [&](std::byte* host, std::uint64_t offset) {
+          move_rows(host, to.pitch, memory + offset, chunk.box.width, chunk.box.width,
+                    chunk.box.height);
+        });
       });
   if (!last) return std::unexpected(last.error());
   // The data is there, so is what the stream had before: a query must not say less.
@@ -254,21 +213,12 @@ Result<void> Copies::stage_to_host(std::byte* to, std::uint64_t to_pitch, Device
   return {};
 }
 
-Result<void> Copies::copy_on_device(DeviceRows to, DeviceRows from, Shape shape,
-                                    std::uint64_t stream) {
-  if (shape.width == 0 || shape.height == 0) return {};
-  flatten(shape, to.pitch, from.pitch);
-  return streams_.post(CommandType::kCopyOnDevice,
-                       ipc::CopyOnDevice{to.address, to.pitch, from.address, from.pitch,
-                                         shape.width, shape.height, stream},
-                       stream);
-}
-
-Result<void> Copies::fill(DeviceRows to, std::uint8_t value, Shape shape, std::uint64_t stream) {
-  if (shape.width == 0 || shape.height == 0) return {};
-  flatten(shape, to.pitch, to.pitch);
+Result<void> Copies::fill(const Place& to, std::uint8_t value, const Box& box,
+                          std::uint64_t stream) {
+  if (box.empty()) return {};
+  const Box flat = flattened(box, to, to);
   return streams_.post(CommandType::kFill,
-                       ipc::Fill{to.address, to.pitch, shape.width, shape.height, stream, value, 0},
+                       ipc::Fill{to.address, to.pitch, flat.width, flat.height, stream, value, 0},
                        stream);
 }
 

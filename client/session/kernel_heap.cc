@@ -37,7 +37,7 @@ Result<std::uint64_t> KernelHeap::make(std::uint64_t bytes) {
   const std::uint32_t hint = layout.last_hint();
   const auto done = session_.waiting().on_own_stream([&](std::uint64_t stream) {
     Copies& copies = session_.copies();
-    auto ok = copies.fill({memory->address, layout.book_bytes}, 0, {layout.book_bytes, 1}, stream);
+    auto ok = copies.fill(Place::on_device(memory->address), 0, {layout.book_bytes}, stream);
     if (ok) ok = copies.write(memory->address, std::as_bytes(std::span(&header, 1)), stream);
     if (ok) {
       ok = copies.write(memory->address + ptx::kHeapLastHint, std::as_bytes(std::span(&hint, 1)),
@@ -69,9 +69,9 @@ Result<void> KernelHeap::set_bytes(std::uint64_t bytes) {
       return done;
     std::uint64_t state = 0;
     const auto read = session_.waiting().on_own_stream([&](std::uint64_t stream) {
-      return session_.copies().copy_to_host(reinterpret_cast<std::byte*>(&state), sizeof(state),
-                                            {address_ + ptx::kHeapState, sizeof(state)},
-                                            {sizeof(state), 1}, stream);
+      return session_.copies().copy(Place::on_host(&state),
+                                    Place::on_device(address_ + ptx::kHeapState), {sizeof(state)},
+                                    stream);
     });
     if (!read) return read;
     if (state != 0) {

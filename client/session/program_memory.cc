@@ -57,7 +57,7 @@ Allowed<void> free_in_order(Session& session, std::uint64_t address, std::uint64
   return free_program_memory(session, address);
 }
 
-Allowed<DeviceRows> allocate_pitched(Session& session, std::uint64_t width, std::uint64_t rows) {
+Allowed<Place> allocate_pitched(Session& session, std::uint64_t width, std::uint64_t rows) {
   const std::uint64_t pitch = (width + kPitchAlign - 1) / kPitchAlign * kPitchAlign;
   std::uint64_t bytes = 0;
   if (pitch < width || __builtin_mul_overflow(pitch, rows, &bytes)) {
@@ -65,7 +65,7 @@ Allowed<DeviceRows> allocate_pitched(Session& session, std::uint64_t width, std:
   }
   auto made = session.memory().allocate(bytes);
   if (!made) return std::unexpected<Refused>(std::move(made.error()));
-  return DeviceRows{*made, pitch};
+  return Place::on_device(*made, pitch);
 }
 
 std::optional<Range> find_managed(Session& session, std::uint64_t address) {

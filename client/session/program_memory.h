@@ -17,7 +17,7 @@ Allowed<std::uint64_t> allocate_in_order(Session& session, std::uint64_t bytes,
 Allowed<void> free_in_order(Session& session, std::uint64_t address, std::uint64_t stream);
 
 /// Rows that begin aligned. kOutOfMemory also when that are more bytes than there can be.
-Allowed<DeviceRows> allocate_pitched(Session& session, std::uint64_t width, std::uint64_t rows);
+Allowed<Place> allocate_pitched(Session& session, std::uint64_t width, std::uint64_t rows);
 
 /// Whole pages of one managed allocation, as far as they are its own.
 struct ManagedPages {

@@ -1,6 +1,5 @@
 // How copies of memory that is not pinned pass through the staging slots of the segment, by the
-// caller's thread and its helpers: the loops, for chunks of whatever shape. A Walk hands out a
-// copy's chunks: bool next(Chunk&). Private to client/session.
+// caller's thread and its helpers. Private to client/session.
 #pragma once
 
 #include <algorithm>
@@ -14,6 +13,49 @@
 #include "ipc/channel.h"
 
 namespace slate::client {
+
+/// What one staging slot takes of a box, and where in the box that begins: bytes, rows, planes.
+struct Chunk {
+  std::uint64_t x = 0, y = 0, z = 0;
+  Box box;
+};
+
+/// Walks a box in chunks of at most `limit` bytes: whole planes, rows of one plane, or a piece of a
+/// row. Requires: the limit is a multiple of the largest element of arrays, 16 bytes.
+class ChunkWalk {
+ public:
+  ChunkWalk(const Box& box, std::uint64_t limit) : box_(box), limit_(limit) {}
+
+  bool next(Chunk& chunk) {
+    if (z_ == box_.depth) return false;
+    chunk = {x_, y_, z_, {box_.width, 1, 1}};
+    const std::uint64_t plane = box_.width * box_.height;
+    if (plane <= limit_) {
+      chunk.box = {box_.width, box_.height, std::min(limit_ / plane, box_.depth - z_)};
+    } else if (box_.width <= limit_) {
+      chunk.box.height = std::min(limit_ / box_.width, box_.height - y_);
+    } else {
+      chunk.box.width = std::min(limit_, box_.width - x_);
+    }
+    advance(chunk.box);
+    return true;
+  }
+
+ private:
+  void advance(const Box& done) {
+    x_ += done.width;
+    if (x_ < box_.width) return;
+    x_ = 0;
+    y_ += done.height;
+    if (y_ < box_.height) return;
+    y_ = 0;
+    z_ += done.depth;
+  }
+
+  const Box box_;
+  const std::uint64_t limit_;
+  std::uint64_t x_ = 0, y_ = 0, z_ = 0;
+};
 
 /// Few chunks would leave the device waiting for the first one, small ones cost a command each.
 inline std::uint64_t chunk_limit(std::uint64_t bytes, int threads) {
@@ -30,12 +72,11 @@ inline void move_rows(std::byte* to, std::uint64_t to_pitch, const std::byte* fr
 }
 
 /// Walks one copy's chunks for several threads, until one of them fails.
-template <typename Walk>
 class SharedWalk {
  public:
-  explicit SharedWalk(Walk walk) : walk_(std::move(walk)) {}
+  explicit SharedWalk(const ChunkWalk& walk) : walk_(walk) {}
 
-  bool next(typename Walk::Chunk& chunk) {
+  bool next(Chunk& chunk) {
     std::lock_guard lock(mutex_);
     return result_ && walk_.next(chunk);
   }
@@ -57,13 +98,12 @@ class SharedWalk {
 
  private:
   std::mutex mutex_;
-  Walk walk_;
+  ChunkWalk walk_;
   Result<void> result_;
   std::uint64_t last_ = 0;
 };
 
 /// The chunks of one thread that are on their way, oldest first.
-template <typename Chunk>
 class Flight {
  public:
   struct One {
@@ -90,12 +130,12 @@ class Flight {
 };
 
 /// To the device: `fill(memory, chunk)` writes a slot, `send(chunk, staging)` its command.
-template <typename Walk, typename Fill, typename Send>
-Result<void> stage_in(ipc::ClientChannel& channel, std::uint64_t stream, int threads, Walk chunks,
-                      const Fill& fill, const Send& send) {
-  SharedWalk<Walk> walk(std::move(chunks));
+template <typename Fill, typename Send>
+Result<void> stage_in(ipc::ClientChannel& channel, std::uint64_t stream, int threads,
+                      const ChunkWalk& chunks, const Fill& fill, const Send& send) {
+  SharedWalk walk(chunks);
   CopyCrew::run(threads, [&] {
-    typename Walk::Chunk chunk;
+    Chunk chunk;
     while (walk.next(chunk)) {
       auto staging = channel.acquire_staging(stream);
       if (!staging) return walk.fail(std::unexpected(staging.error()));
@@ -110,13 +150,12 @@ Result<void> stage_in(ipc::ClientChannel& channel, std::uint64_t stream, int thr
 
 /// To the host: `send(chunk, staging, sent)` sends a command and tells its place (Sent),
 /// `take(memory, chunk)` reads a slot. Gives the position of the last command.
-template <typename Walk, typename Send, typename Take>
+template <typename Send, typename Take>
 Result<std::uint64_t> stage_out(ipc::ClientChannel& channel, std::uint64_t stream, int threads,
-                                Walk chunks, const Send& send, const Take& take) {
-  using Chunk = typename Walk::Chunk;
-  SharedWalk<Walk> walk(std::move(chunks));
+                                const ChunkWalk& chunks, const Send& send, const Take& take) {
+  SharedWalk walk(chunks);
   const auto work = [&] {
-    Flight<Chunk> flying;
+    Flight flying;
     // Takes the oldest chunk in: waits for it, copies it out (unless something failed: of a refused
     // copy the slot holds another one's bytes), gives its slot back.
     const auto land = [&] {

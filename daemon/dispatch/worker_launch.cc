@@ -45,7 +45,7 @@ Result<bool> WorkerQueue::prepare(device::Stream stream) {
   const auto control = memory_.take(*share_);
   if (!control) return std::unexpected(control.error());
   control_ = *control;
-  const device::Shape all{.width = watched_bytes(), .height = 1};
+  const Box all{.width = watched_bytes(), .height = 1};
   if (const auto done = device_.fill(control_, all.width, 0, all, stream); !done) {
     return std::unexpected(done.error());
   }
@@ -169,8 +169,9 @@ Result<device::Event> WorkerQueue::write_table(const WorkerTable& allowed, devic
     std::memcpy(&bytes[sizeof(withheld) * sm], &withheld, sizeof(withheld));
   }
   // The upper half of each SM's word.
-  const auto done = device_.copy_to_device(control_ + ControlBlock::kSmOffset + 2, 4, bytes.data(),
-                                           2, {.width = 2, .height = sm_count}, stream);
+  const auto done =
+      device_.copy(Place::on_device(control_ + ControlBlock::kSmOffset + 2, 4),
+                   Place::on_host(bytes.data(), 2), {.width = 2, .height = sm_count}, stream);
   if (!done) return std::unexpected(done.error());
   if (const auto marked = device_.record((*table)->copied, stream); !marked)
     return std::unexpected(marked.error());
@@ -241,11 +242,11 @@ std::uint64_t WorkerQueue::blocks_before(std::uint32_t task) const {
 Result<void> WorkerQueue::resume() {
   // Or else the signal of this retreat, seen beside the count of workers that come to the launch's
   // end, would look like another retreat.
-  const device::Shape word{.width = sizeof(std::uint64_t), .height = 1};
+  const Box word{.width = sizeof(std::uint64_t), .height = 1};
   const auto cleared = device_.fill(signal_address(), word.width, 0, word, stream_);
   if (!cleared) return cleared;
   // Open again: the lowest byte of the state is the generation's.
-  const device::Shape byte{.width = 1, .height = 1};
+  const Box byte{.width = 1, .height = 1};
   const auto opened =
       device_.fill(control_ + ControlBlock::kStateOffset, byte.width,
                    static_cast<std::uint8_t>(parameters_.generation), byte, stream_);
@@ -290,8 +291,9 @@ Result<void> WorkerQueue::write_state(const FormLaunch& launch, bool is_static, 
   std::memcpy(state.parameters + parameter_offset_, &ours, sizeof(ours));
   std::memcpy((*copy)->bytes.data(), &state, sizeof(state));
   const std::uint64_t used = offsetof(DispatchState, parameters) + state.parameter_bytes;
-  const auto done = device_.copy_to_device(state_address(), 0, (*copy)->bytes.data(), 0,
-                                           {.width = used, .height = 1}, stream_);
+  const auto done =
+      device_.copy(Place::on_device(state_address(), 0), Place::on_host((*copy)->bytes.data(), 0),
+                   {.width = used, .height = 1}, stream_);
   if (!done) return done;
   return device_.record((*copy)->copied, stream_);
 }
@@ -309,8 +311,8 @@ Result<void> WorkerQueue::start_dispatch() {
 
 Result<void> WorkerQueue::stop(device::Stream control) {
   static constexpr std::uint32_t kStop = 1;
-  return device_.copy_to_device(state_address() + offsetof(DispatchState, stop), 0, &kStop, 0,
-                                {.width = sizeof(kStop), .height = 1}, control);
+  return device_.copy(Place::on_device(state_address() + offsetof(DispatchState, stop), 0),
+                      Place::on_host(&kStop, 0), {.width = sizeof(kStop), .height = 1}, control);
 }
 
 // By way of `control`, whose work is in order: a stop that is told later is not taken back.
@@ -322,8 +324,8 @@ Result<void> WorkerQueue::dispatch_again(device::Stream control) {
   }
   static constexpr std::uint32_t kCleared[] = {0, kDispatchRunning, 0};  // stop, outcome, error
   const auto cleared =
-      device_.copy_to_device(state_address() + offsetof(DispatchState, stop), 0, kCleared, 0,
-                             {.width = sizeof(kCleared), .height = 1}, control);
+      device_.copy(Place::on_device(state_address() + offsetof(DispatchState, stop), 0),
+                   Place::on_host(kCleared, 0), {.width = sizeof(kCleared), .height = 1}, control);
   if (!cleared) return cleared;
   if (const auto marked = device_.record(*cleared_, control); !marked) return marked;
   if (const auto waits = device_.wait(stream_, *cleared_); !waits) return waits;

@@ -248,8 +248,8 @@ Result<Executor::LaneState> Executor::state_of(const WorkerLane& lane) {
     return idle && *idle;
   });
   const std::uint64_t bytes = lane.queue->watched_bytes();
-  const auto copied = device_.copy_to_host(probe_.data(), bytes, lane.queue->control().base, bytes,
-                                           {.width = bytes, .height = 1}, control_);
+  const auto copied = device_.copy(Place::on_host(probe_.data()),
+                                   Place::on_device(lane.queue->control().base), {bytes}, control_);
   if (!copied) return std::unexpected(copied.error());
   const auto event = SharedEvent::make(device_, false);
   if (!event) return std::unexpected(event.error());

@@ -104,11 +104,12 @@ Result<void> ProfiledLaunches::launch(FunctionRecord& kernel, const device::Laun
   profiled.variables_of = kernel.function;
   profiled.parameters = packed;
   profiled.control = counters_;
-  const device::Shape all{.width = bytes, .height = 1};
+  const Box all{.width = bytes, .height = 1};
   if (auto done = device_.fill(counters_.base, bytes, 0, all, stream); !done) return done;
   if (auto done = device_.launch(profiled, stream); !done) return done;
   forms_.count(injector::Form::kProfile);
-  const auto copied = device_.copy_to_host(copy_.data(), bytes, counters_.base, bytes, all, stream);
+  const auto copied = device_.copy(Place::on_host(copy_.data(), bytes),
+                                   Place::on_device(counters_.base, bytes), all, stream);
   // The kernel runs, so this is no error of the launch: it only says nothing.
   if (!copied) log_debug("a kernel's counters are lost: {}", copied.error().message);
   return {};

@@ -68,7 +68,7 @@ void Session::run() {
       serve();
       return {};
     });
-    if (!served) end(served.error());
+    if (!served) (void)end(served.error());
   } else if (!device_.lost()) {
     log_warning("session {}: {}", spec_.id, ready.error().message);
     channel_.fail(ready.error());
@@ -113,7 +113,10 @@ void Session::serve() {
       // What a dead client left in the ring is not begun any more.
       if (ending_.load() || (taken % kCommandsPerLook == 0 && lost_client())) return;
       const auto popped = channel_.try_pop(command);
-      if (!popped) return end(popped.error());
+      if (!popped) {
+        (void)end(popped.error());
+        return;
+      }
       if (!*popped) break;
       if (!serve_command(command)) return;
       look(false);
@@ -139,11 +142,12 @@ ipc::EngineChannel::Seen Session::look(bool waits) {
   return group_.empty() ? Seen::kNothing : Seen::kWork;
 }
 
-/// Tells the client, and the log, why it is served no longer.
-void Session::end(const Error& error) {
+/// Tells the client, and the log, why it is served no longer. Returns false.
+bool Session::end(const Error& error) {
   log_warning("session {} (pid {}, {}) ended: {}", spec_.id, spec_.pid, spec_.program,
               error.message);
   channel_.fail(error);
+  return false;
 }
 
 /// False when the command broke the protocol: the session ends.
@@ -178,13 +182,8 @@ bool Session::keep(Command& command) {
         waiting.recording = (*record)->event;
     }
   }
-  return end_unless(parts_.held().keep(std::move(waiting)));
-}
-
-/// False, and the end of the session, if there are too many commands to keep.
-bool Session::end_unless(const Result<void>& kept) {
-  if (!kept) end(kept.error());
-  return kept.has_value();
+  const auto kept = parts_.held().keep(std::move(waiting));
+  return kept || end(kept.error());
 }
 
 /// Carries out what was kept and need not wait any more; false when the session ends.
@@ -214,13 +213,11 @@ bool Session::carry_out(const Command& command, std::uint64_t position,
   } else {
     done = parts_.carry_out(command, kept, present);
   }
-  if (!done && done.error().code == ErrorCode::kProtocol) {
-    end(done.error());
-    return false;
-  }
+  if (!done && done.error().code == ErrorCode::kProtocol) return end(done.error());
   if (!done && done.error().code == ErrorCode::kOutOfMemory && has_reply &&
       parts_.held().keeps_frees()) {
-    return end_unless(parts_.held().keep_for_room({command, position}));
+    const auto waits = parts_.held().keep_for_room({command, position});
+    return waits || end(waits.error());
   }
   answer(command, done, present.reply);
   // The client may wait for the progress of every command on a stream, also one that was refused.

@@ -87,11 +87,10 @@ class Session {
   void serve();
   bool is_crowded() const;
   ipc::EngineChannel::Seen look(bool waits);
-  void end(const Error& error);
+  bool end(const Error& error);
   bool serve_command(ipc::Command& command);
   bool keep(ipc::Command& command);
   bool release_held();
-  bool end_unless(const Result<void>& kept);
   bool carry_out(const ipc::Command& command, std::uint64_t position,
                  const HeldCommands::Kept* kept = nullptr);
   void answer(const ipc::Command& command, const Result<void>& done, const Reply& reply);
@@ -112,7 +111,7 @@ class Session {
 
   std::atomic<bool> begun_{false};
   std::atomic<bool> stopping_{false};
-  std::atomic<bool> ending_{false};  // nothing more of it is carried out, and no error counts
+  std::atomic<bool> ending_{false};  // nothing more of it is carried out
   std::int64_t looked_ns_ = 0;       // when lost_client() last asked
   std::atomic<SessionPhase> phase_{SessionPhase::kStarting};
   Faults faults_;

@@ -91,28 +91,27 @@ std::size_t rows_of(std::uint64_t pitch, std::uint64_t slice) {
   return pitch == 0 ? 0 : slice / pitch;
 }
 
-void set_source(CUDA_MEMCPY3D& copy, const device::Place& place) {
-  if (const auto* const array = std::get_if<device::ArrayPlace>(&place)) {
+void set_source(CUDA_MEMCPY3D& copy, const Place& place) {
+  if (place.is(PlaceKind::kArray)) {
     copy.srcMemoryType = CU_MEMORYTYPE_ARRAY;
-    copy.srcArray = raw(array->array).levels[array->level];
-    copy.srcXInBytes = array->x;
-    copy.srcY = array->y;
-    copy.srcZ = array->z;
-  } else if (const auto* const memory = std::get_if<device::DevicePlace>(&place)) {
+    copy.srcArray = raw(device::Array{place.object}).levels[place.part];
+    copy.srcXInBytes = place.x;
+    copy.srcY = place.y;
+    copy.srcZ = place.z;
+    return;
+  }
+  copy.srcPitch = place.pitch;
+  copy.srcHeight = rows_of(place.pitch, place.slice);
+  if (place.is(PlaceKind::kDevice)) {
     copy.srcMemoryType = CU_MEMORYTYPE_DEVICE;
-    copy.srcDevice = memory->address;
-    copy.srcPitch = memory->pitch;
-    copy.srcHeight = rows_of(memory->pitch, memory->slice);
+    copy.srcDevice = place.address;
   } else {
-    const auto& host = std::get<device::HostPlace>(place);
     copy.srcMemoryType = CU_MEMORYTYPE_HOST;
-    copy.srcHost = host.memory;
-    copy.srcPitch = host.pitch;
-    copy.srcHeight = rows_of(host.pitch, host.slice);
+    copy.srcHost = place.memory();
   }
 }
 
-void set_target(CUDA_MEMCPY3D& copy, const device::Place& place) {
+void set_target(CUDA_MEMCPY3D& copy, const Place& place) {
   CUDA_MEMCPY3D from{};
   set_source(from, place);
   copy.dstMemoryType = from.srcMemoryType;
@@ -126,9 +125,9 @@ void set_target(CUDA_MEMCPY3D& copy, const device::Place& place) {
   copy.dstHeight = from.srcHeight;
 }
 
-bool has_level(const device::Place& place) {
-  const auto* const array = std::get_if<device::ArrayPlace>(&place);
-  return array == nullptr || array->level < raw(array->array).levels.size();
+bool has_level(const Place& place) {
+  return !place.is(PlaceKind::kArray) ||
+         place.part < raw(device::Array{place.object}).levels.size();
 }
 
 }  // namespace
@@ -241,8 +240,7 @@ Result<void> Arrays::clear_level(const CudaArray& array, std::uint32_t level) {
   return {};
 }
 
-Result<void> Arrays::copy(const device::Place& to, const device::Place& from, device::Box box,
-                          CUstream stream) {
+Result<void> Arrays::copy(const Place& to, const Place& from, const Box& box, CUstream stream) {
   if (!has_level(to) || !has_level(from)) {
     return fail(ErrorCode::kInvalidValue, "a copy of a level that the array does not have");
   }

@@ -37,8 +37,7 @@ class Arrays {
   void destroy_texture(device::Texture texture);
   Result<device::Surface> create_surface(device::Array array, std::uint32_t level);
   void destroy_surface(device::Surface surface);
-  Result<void> copy(const device::Place& to, const device::Place& from, device::Box box,
-                    CUstream stream);
+  Result<void> copy(const Place& to, const Place& from, const Box& box, CUstream stream);
 
  private:
   /// Device memory that holds zeros, from which arrays are cleared.

@@ -117,19 +117,10 @@ class CudaDevice final : public device::Device {
   Result<void> launch_row(std::span<const device::LaunchSpec> specs,
                           device::Stream stream) override;
   /// As in device::Device; the driver may copy from pageable host memory before it returns.
-  Result<void> copy_to_device(device::Address to, std::uint64_t to_pitch, const void* from,
-                              std::uint64_t from_pitch, device::Shape shape,
-                              device::Stream stream) override;
-  Result<void> copy_to_host(void* to, std::uint64_t to_pitch, device::Address from,
-                            std::uint64_t from_pitch, device::Shape shape,
-                            device::Stream stream) override;
-  Result<void> copy_on_device(device::Address to, std::uint64_t to_pitch, device::Address from,
-                              std::uint64_t from_pitch, device::Shape shape,
-                              device::Stream stream) override;
-  Result<void> copy_box(const device::Place& to, const device::Place& from, device::Box box,
-                        device::Stream stream) override;
-  Result<void> fill(device::Address to, std::uint64_t to_pitch, std::uint8_t value,
-                    device::Shape shape, device::Stream stream) override;
+  Result<void> copy(const Place& to, const Place& from, const Box& box,
+                    device::Stream stream) override;
+  Result<void> fill(device::Address to, std::uint64_t to_pitch, std::uint8_t value, const Box& box,
+                    device::Stream stream) override;
 
  private:
   CudaDevice(std::unique_ptr<Context> context, std::unique_ptr<AddressSpace> space,
@@ -148,7 +139,10 @@ class CudaDevice final : public device::Device {
   /// The handle of a new stream.
   device::Stream keep(CUstream stream, int priority, std::unique_ptr<StreamGraphs> graphs);
   CUresult launch_extended(const device::LaunchSpec& spec, device::Stream stream, void** extra);
-  Result<void> copy_rectangle(const CUDA_MEMCPY2D& copy, device::Stream stream);
+  Result<void> copy_line(const Place& to, const Place& from, std::uint64_t bytes,
+                         device::Stream stream);
+  Result<void> copy_plane(const Place& to, const Place& from, const Box& box,
+                          device::Stream stream);
 
   std::unique_ptr<Context> context_;
   // All of these use context_, so they are declared behind it.

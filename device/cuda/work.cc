@@ -11,7 +11,6 @@ namespace slate::cuda {
 namespace {
 
 using device::Address;
-using device::Shape;
 using device::Stream;
 
 std::string describe_launch(const device::LaunchSpec& spec) {
@@ -24,26 +23,26 @@ bool product_fits(std::uint64_t a, std::uint64_t b) {
   return b == 0 || a <= std::numeric_limits<std::uint64_t>::max() / b;
 }
 
-/// Does a rectangle with as few driver calls as its pitches allow: `line(to offset, from offset,
-/// bytes)` when it is contiguous, `rectangle()` when the driver takes such pitches, else a line a
-/// row.
+/// Does a box of one plane with as few driver calls as its pitches allow: `line(to offset, from
+/// offset, bytes)` when it is contiguous, `rectangle()` when the driver takes such pitches, else a
+/// line a row.
 template <typename Line, typename Rectangle>
-Result<void> split(std::uint64_t to_pitch, std::uint64_t from_pitch, Shape shape,
+Result<void> split(std::uint64_t to_pitch, std::uint64_t from_pitch, const Box& box,
                    std::uint64_t max_pitch, Line line, Rectangle rectangle) {
-  if (shape.width == 0 || shape.height == 0) return {};
-  if (shape.height == 1) return line(0, 0, shape.width);
-  if (to_pitch < shape.width || from_pitch < shape.width ||
-      !product_fits(std::max(to_pitch, from_pitch), shape.height)) {
+  if (box.width == 0 || box.height == 0) return {};
+  if (box.height == 1) return line(0, 0, box.width);
+  if (to_pitch < box.width || from_pitch < box.width ||
+      !product_fits(std::max(to_pitch, from_pitch), box.height)) {
     return fail(ErrorCode::kInvalidValue,
-                fmt::format("{} rows of {} bytes with pitches of {} and {} bytes", shape.height,
-                            shape.width, to_pitch, from_pitch));
+                fmt::format("{} rows of {} bytes with pitches of {} and {} bytes", box.height,
+                            box.width, to_pitch, from_pitch));
   }
-  if (to_pitch == shape.width && from_pitch == shape.width) {
-    return line(0, 0, shape.width * shape.height);
+  if (to_pitch == box.width && from_pitch == box.width) {
+    return line(0, 0, box.width * box.height);
   }
   if (to_pitch <= max_pitch && from_pitch <= max_pitch) return rectangle();
-  for (std::uint64_t row = 0; row < shape.height; ++row) {
-    if (auto done = line(row * to_pitch, row * from_pitch, shape.width); !done) return done;
+  for (std::uint64_t row = 0; row < box.height; ++row) {
+    if (auto done = line(row * to_pitch, row * from_pitch, box.width); !done) return done;
   }
   return {};
 }
@@ -77,14 +76,26 @@ class Attributes {
   unsigned int count_ = 0;
 };
 
-CUDA_MEMCPY2D rectangle_of(std::uint64_t to_pitch, std::uint64_t from_pitch, Shape shape) {
+CUDA_MEMCPY2D rectangle_of(const Place& to, const Place& from, const Box& box) {
   CUDA_MEMCPY2D copy{};
+  copy.srcPitch = from.pitch;
+  copy.dstPitch = to.pitch;
+  copy.WidthInBytes = box.width;
+  copy.Height = box.height;
   copy.srcMemoryType = CU_MEMORYTYPE_DEVICE;
   copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-  copy.srcPitch = from_pitch;
-  copy.dstPitch = to_pitch;
-  copy.WidthInBytes = shape.width;
-  copy.Height = shape.height;
+  if (from.is(PlaceKind::kHost)) {
+    copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+    copy.srcHost = from.memory();
+  } else {
+    copy.srcDevice = from.address;
+  }
+  if (to.is(PlaceKind::kHost)) {
+    copy.dstMemoryType = CU_MEMORYTYPE_HOST;
+    copy.dstHost = to.memory();
+  } else {
+    copy.dstDevice = to.address;
+  }
   return copy;
 }
 
@@ -229,78 +240,63 @@ Result<void> CudaDevice::launch_plain(const device::LaunchSpec& spec, Stream str
   return std::unexpected<Error>(std::move(error));
 }
 
-Result<void> CudaDevice::copy_rectangle(const CUDA_MEMCPY2D& copy, Stream stream) {
-  return context_->call(driver().cuMemcpy2DAsync, &copy, raw(stream));
+/// One call of the driver, which a line needs.
+Result<void> CudaDevice::copy_line(const Place& to, const Place& from, std::uint64_t bytes,
+                                   Stream stream) {
+  if (from.is(PlaceKind::kHost)) {
+    return context_->call(driver().cuMemcpyHtoDAsync, to.address, from.memory(), bytes,
+                          raw(stream));
+  }
+  if (to.is(PlaceKind::kHost)) {
+    return context_->call(driver().cuMemcpyDtoHAsync, to.memory(), from.address, bytes,
+                          raw(stream));
+  }
+  StreamGraphs* const graphs = state(stream).graphs.get();
+  if (graphs != nullptr && bytes <= StreamGraphs::kMostCopied &&
+      graphs->copy(to.address, from.address, bytes)) {
+    return {};
+  }
+  return context_->call(driver().cuMemcpyDtoDAsync, to.address, from.address, bytes, raw(stream));
 }
 
-Result<void> CudaDevice::copy_to_device(Address to, std::uint64_t to_pitch, const void* from,
-                                        std::uint64_t from_pitch, Shape shape, Stream stream) {
-  const auto* bytes = static_cast<const std::byte*>(from);
+Result<void> CudaDevice::copy_plane(const Place& to, const Place& from, const Box& box,
+                                    Stream stream) {
   return split(
-      to_pitch, from_pitch, shape, max_pitch(),
+      to.pitch, from.pitch, box, max_pitch(),
       [&](std::uint64_t to_offset, std::uint64_t from_offset, std::uint64_t count) {
-        return context_->call(driver().cuMemcpyHtoDAsync, to + to_offset, bytes + from_offset,
-                              count, raw(stream));
+        return copy_line(to.at(to_offset, 0, 0), from.at(from_offset, 0, 0), count, stream);
       },
       [&] {
-        CUDA_MEMCPY2D copy = rectangle_of(to_pitch, from_pitch, shape);
-        copy.srcMemoryType = CU_MEMORYTYPE_HOST;
-        copy.srcHost = from;
-        copy.dstDevice = to;
-        return copy_rectangle(copy, stream);
+        const CUDA_MEMCPY2D copy = rectangle_of(to, from, box);
+        return context_->call(driver().cuMemcpy2DAsync, &copy, raw(stream));
       });
 }
 
-Result<void> CudaDevice::copy_to_host(void* to, std::uint64_t to_pitch, Address from,
-                                      std::uint64_t from_pitch, Shape shape, Stream stream) {
-  auto* bytes = static_cast<std::byte*>(to);
-  return split(
-      to_pitch, from_pitch, shape, max_pitch(),
-      [&](std::uint64_t to_offset, std::uint64_t from_offset, std::uint64_t count) {
-        return context_->call(driver().cuMemcpyDtoHAsync, bytes + to_offset, from + from_offset,
-                              count, raw(stream));
-      },
-      [&] {
-        CUDA_MEMCPY2D copy = rectangle_of(to_pitch, from_pitch, shape);
-        copy.srcDevice = from;
-        copy.dstMemoryType = CU_MEMORYTYPE_HOST;
-        copy.dstHost = to;
-        return copy_rectangle(copy, stream);
-      });
+Result<void> CudaDevice::copy(const Place& to, const Place& from, const Box& box, Stream stream) {
+  if (box.empty()) return {};
+  if (to.is(PlaceKind::kHost) && from.is(PlaceKind::kHost))
+    return fail(ErrorCode::kInvalidValue, "a copy without a side on the device");
+  if (to.is(PlaceKind::kArray) || from.is(PlaceKind::kArray))
+    return arrays_.copy(to, from, box, raw(stream));
+  if (box.is_line()) return copy_line(to, from, box.width, stream);
+  const auto in_rows = [](const Place& side) {
+    return side.pitch != 0 && side.slice % side.pitch == 0;
+  };
+  if (box.depth > 1 && in_rows(to) && in_rows(from))
+    return arrays_.copy(to, from, box, raw(stream));
+  for (std::uint64_t z = 0; z < box.depth; ++z) {
+    const auto done =
+        copy_plane(to.at(0, 0, z), from.at(0, 0, z), {box.width, box.height, 1}, stream);
+    if (!done) return done;
+  }
+  return {};
 }
 
-Result<void> CudaDevice::copy_on_device(Address to, std::uint64_t to_pitch, Address from,
-                                        std::uint64_t from_pitch, Shape shape, Stream stream) {
-  return split(
-      to_pitch, from_pitch, shape, max_pitch(),
-      [&](std::uint64_t to_offset, std::uint64_t from_offset, std::uint64_t count) {
-        StreamGraphs* const graphs = state(stream).graphs.get();
-        if (graphs != nullptr && count <= StreamGraphs::kMostCopied &&
-            graphs->copy(to + to_offset, from + from_offset, count)) {
-          return Result<void>();
-        }
-        return context_->call(driver().cuMemcpyDtoDAsync, to + to_offset, from + from_offset, count,
-                              raw(stream));
-      },
-      [&] {
-        CUDA_MEMCPY2D copy = rectangle_of(to_pitch, from_pitch, shape);
-        copy.srcDevice = from;
-        copy.dstDevice = to;
-        return copy_rectangle(copy, stream);
-      });
-}
-
-Result<void> CudaDevice::copy_box(const device::Place& to, const device::Place& from,
-                                  device::Box box, Stream stream) {
-  if (box.width == 0 || box.height == 0 || box.depth == 0) return {};
-  return arrays_.copy(to, from, box, raw(stream));
-}
-
-Result<void> CudaDevice::fill(Address to, std::uint64_t to_pitch, std::uint8_t value, Shape shape,
-                              Stream stream) {
+Result<void> CudaDevice::fill(Address to, std::uint64_t to_pitch, std::uint8_t value,
+                              const Box& box, Stream stream) {
   const std::uint32_t word = 0x01010101U * value;
   return split(
-      to_pitch, to_pitch, shape, max_pitch(),
+      to_pitch, to_pitch, box, max_pitch(),
       [&](std::uint64_t offset, std::uint64_t, std::uint64_t count) {
         if ((to + offset) % 4 == 0 && count % 4 == 0) {
           return context_->call(driver().cuMemsetD32Async, to + offset, word, count / 4,
@@ -309,12 +305,12 @@ Result<void> CudaDevice::fill(Address to, std::uint64_t to_pitch, std::uint8_t v
         return context_->call(driver().cuMemsetD8Async, to + offset, value, count, raw(stream));
       },
       [&] {
-        if (to % 4 == 0 && to_pitch % 4 == 0 && shape.width % 4 == 0) {
-          return context_->call(driver().cuMemsetD2D32Async, to, to_pitch, word, shape.width / 4,
-                                shape.height, raw(stream));
+        if (to % 4 == 0 && to_pitch % 4 == 0 && box.width % 4 == 0) {
+          return context_->call(driver().cuMemsetD2D32Async, to, to_pitch, word, box.width / 4,
+                                box.height, raw(stream));
         }
-        return context_->call(driver().cuMemsetD2D8Async, to, to_pitch, value, shape.width,
-                              shape.height, raw(stream));
+        return context_->call(driver().cuMemsetD2D8Async, to, to_pitch, value, box.width,
+                              box.height, raw(stream));
       });
 }
 

@@ -10,9 +10,6 @@
 namespace slate::sim {
 namespace {
 
-using device::Box;
-using device::Place;
-
 std::unexpected<Error> refuse(std::string why) {
   return fail(ErrorCode::kInvalidValue, std::move(why));
 }
@@ -163,45 +160,43 @@ Result<device::Surface> Arrays::create_surface(device::Array array, std::uint32_
   return objects_.add(SurfaceObject{owner, std::move(storage), its});
 }
 
-Result<Arrays::Planes> Arrays::planes_of(const Place& place, Box box) {
-  if (const auto* const device = std::get_if<device::DevicePlace>(&place)) {
-    return Planes{device->address, device->pitch, device->slice, Planes::Kind::kDevice};
-  }
-  if (const auto* const host = std::get_if<device::HostPlace>(&place)) {
-    return Planes{reinterpret_cast<device::Address>(host->memory), host->pitch, host->slice,
-                  Planes::Kind::kHost};
-  }
-  const auto& in_array = std::get<device::ArrayPlace>(place);
-  auto storage = find(static_cast<std::uint64_t>(in_array.array));
-  if (!storage || in_array.level >= storage->levels.size()) {
+Result<Arrays::Planes> Arrays::planes_of(const Place& place, const Box& box) {
+  if (place.is(PlaceKind::kDevice))
+    return Planes{place.address, place.pitch, place.slice, Planes::Kind::kDevice};
+  if (place.is(PlaceKind::kHost))
+    return Planes{place.address, place.pitch, place.slice, Planes::Kind::kHost};
+  auto storage = find(place.object);
+  if (!storage || place.part >= storage->levels.size()) {
     return fail(ErrorCode::kInvalidHandle, "a copy of no array");
   }
-  const Level& level = storage->levels[in_array.level];
-  if (!is_inside(in_array.x, box.width, level.pitch) ||
-      !is_inside(in_array.y, box.height, level.box.height) ||
-      !is_inside(in_array.z, box.depth, level.box.depth)) {
+  const Level& level = storage->levels[place.part];
+  if (!is_inside(place.x, box.width, level.pitch) ||
+      !is_inside(place.y, box.height, level.box.height) ||
+      !is_inside(place.z, box.depth, level.box.depth)) {
     return refuse(fmt::format("a copy of {} bytes x {} x {} at ({}, {}, {}) is not in the array",
-                              box.width, box.height, box.depth, in_array.x, in_array.y,
-                              in_array.z));
+                              box.width, box.height, box.depth, place.x, place.y, place.z));
   }
   const auto base = reinterpret_cast<device::Address>(level.elements);
-  const std::uint64_t offset = in_array.z * level.slice + in_array.y * level.pitch + in_array.x;
+  const std::uint64_t offset = place.z * level.slice + place.y * level.pitch + place.x;
   return Planes{base + offset, level.pitch, level.slice, Planes::Kind::kArray, std::move(storage)};
 }
 
-Result<void> Arrays::check(const Planes& planes, Box box, ErrorCode code) const {
+Result<void> Arrays::check(const Planes& planes, const Box& box, ErrorCode code) const {
   if (planes.kind == Planes::Kind::kArray) return {};
   for (std::uint64_t z = 0; z < box.depth; ++z) {
     const Rows rows{planes.address + z * planes.slice, planes.pitch};
-    const device::Shape shape{box.width, box.height};
-    auto ok = planes.kind == Planes::Kind::kHost ? check_host_rows(rows, shape)
-                                                 : check_device_rows(memory_, rows, shape, code);
+    const Box plane{box.width, box.height, 1};
+    auto ok = planes.kind == Planes::Kind::kHost ? check_host_rows(rows, plane)
+                                                 : check_device_rows(memory_, rows, plane, code);
     if (!ok) return ok;
   }
   return {};
 }
 
-Result<std::function<Result<void>()>> Arrays::copy(const Place& to, const Place& from, Box box) {
+Result<std::function<Result<void>()>> Arrays::copy(const Place& to, const Place& from,
+                                                   const Box& box) {
+  if (to.is(PlaceKind::kHost) && from.is(PlaceKind::kHost))
+    return refuse("a copy without a side on the device");
   const auto target = planes_of(to, box);
   if (!target) return std::unexpected(target.error());
   const auto source = planes_of(from, box);
@@ -216,7 +211,7 @@ Result<std::function<Result<void>()>> Arrays::copy(const Place& to, const Place&
     auto again = check_both(ErrorCode::kIllegalAddress);
     for (std::uint64_t z = 0; again && z < box.depth; ++z) {
       copy_rows({target.address + z * target.slice, target.pitch},
-                {source.address + z * source.slice, source.pitch}, {box.width, box.height});
+                {source.address + z * source.slice, source.pitch}, {box.width, box.height, 1});
     }
     return again;
   };

@@ -30,8 +30,7 @@ class Arrays {
 
   /// The copy, checked and ready to run. It keeps arrays until then. It checks memory again when it
   /// runs, which may have been unmapped in between. Errors: kInvalidValue; kInvalidHandle.
-  Result<std::function<Result<void>()>> copy(const device::Place& to, const device::Place& from,
-                                             device::Box box);
+  Result<std::function<Result<void>()>> copy(const Place& to, const Place& from, const Box& box);
 
  private:
   /// Planes of rows in memory, and what keeps them there.
@@ -44,9 +43,9 @@ class Arrays {
 
   /// Null if there is no such array.
   std::shared_ptr<const ArrayStorage> find(std::uint64_t array);
-  Result<Planes> planes_of(const device::Place& place, device::Box box);
+  Result<Planes> planes_of(const Place& place, const Box& box);
   /// Checks rows in memory; those of arrays were checked by planes_of(). Errors: `code`.
-  Result<void> check(const Planes& planes, device::Box box, ErrorCode code) const;
+  Result<void> check(const Planes& planes, const Box& box, ErrorCode code) const;
   Result<TextureObject> of_array(const TextureSpec& spec);
   Result<TextureObject> of_memory(const TextureSpec& spec);
 

@@ -9,29 +9,18 @@
 namespace slate::sim {
 namespace {
 
-using device::Shape;
-
-bool empty(Shape shape) {
-  return shape.width == 0 || shape.height == 0;
-}
-
-// Bytes from the first to the last byte of the rows; nullopt if the pitch is too small or it
-// overflows.
-std::optional<std::uint64_t> extent(Rows rows, Shape shape) {
-  std::uint64_t bytes = 0;
+// Bytes from the first to the last byte of the rows; nullopt if the pitch is too small or an
+// address overflows.
+std::optional<std::uint64_t> extent(Rows rows, const Box& box) {
+  const auto bytes = extent_of(box, rows.pitch, 0);
   std::uint64_t end = 0;
-  if (shape.height > 1 && rows.pitch < shape.width) return std::nullopt;
-  if (__builtin_mul_overflow(shape.height - 1, rows.pitch, &bytes) ||
-      __builtin_add_overflow(bytes, shape.width, &bytes) ||
-      __builtin_add_overflow(rows.address, bytes, &end)) {
-    return std::nullopt;
-  }
+  if (!bytes || __builtin_add_overflow(rows.address, *bytes, &end)) return std::nullopt;
   return bytes;
 }
 
-std::string text(Rows rows, Shape shape) {
-  return fmt::format("{} rows of {} bytes, {} apart, at {:#x}", shape.height, shape.width,
-                     rows.pitch, rows.address);
+std::string text(Rows rows, const Box& box) {
+  return fmt::format("{} rows of {} bytes, {} apart, at {:#x}", box.height, box.width, rows.pitch,
+                     rows.address);
 }
 
 char* row(Rows rows, std::uint64_t i) {
@@ -65,55 +54,54 @@ void set_bytes(char* to, std::uint8_t value, std::uint64_t bytes) {
 
 }  // namespace
 
-Result<void> check_host_rows(Rows rows, Shape shape) {
-  if (empty(shape)) return {};
-  if (rows.address != 0 && extent(rows, shape)) return {};
-  return fail(ErrorCode::kInvalidValue,
-              fmt::format("host memory: bad shape: {}", text(rows, shape)));
+Result<void> check_host_rows(Rows rows, const Box& box) {
+  if (box.empty()) return {};
+  if (rows.address != 0 && extent(rows, box)) return {};
+  return fail(ErrorCode::kInvalidValue, fmt::format("host memory: bad shape: {}", text(rows, box)));
 }
 
-Result<void> check_device_rows(const Memory& memory, Rows rows, Shape shape, ErrorCode code) {
-  if (empty(shape)) return {};
-  const auto bytes = extent(rows, shape);
+Result<void> check_device_rows(const Memory& memory, Rows rows, const Box& box, ErrorCode code) {
+  if (box.empty()) return {};
+  const auto bytes = extent(rows, box);
   if (!bytes) {
     return fail(ErrorCode::kInvalidValue,
-                fmt::format("device memory: bad shape: {}", text(rows, shape)));
+                fmt::format("device memory: bad shape: {}", text(rows, box)));
   }
   if (memory.is_mapped(rows.address, *bytes)) return {};
-  return fail(code, fmt::format("device memory: not mapped: {}", text(rows, shape)));
+  return fail(code, fmt::format("device memory: not mapped: {}", text(rows, box)));
 }
 
-void copy_rows(Rows to, Rows from, Shape shape) {
-  if (empty(shape)) return;
-  const std::uint64_t to_end = to.address + *extent(to, shape);
-  const std::uint64_t from_end = from.address + *extent(from, shape);
+void copy_rows(Rows to, Rows from, const Box& box) {
+  if (box.empty()) return;
+  const std::uint64_t to_end = to.address + *extent(to, box);
+  const std::uint64_t from_end = from.address + *extent(from, box);
   const bool apart = to_end <= from.address || from_end <= to.address;
-  const bool dense = to.pitch == shape.width && from.pitch == shape.width;
-  if (dense || shape.height == 1) {
-    move_bytes(row(to, 0), row(from, 0), shape.width * shape.height);
+  const bool dense = to.pitch == box.width && from.pitch == box.width;
+  if (dense || box.height == 1) {
+    move_bytes(row(to, 0), row(from, 0), box.width * box.height);
   } else if (apart || (to.pitch == from.pitch && to.address <= from.address)) {
-    for (std::uint64_t i = 0; i < shape.height; ++i) {
-      move_bytes(row(to, i), row(from, i), shape.width);
+    for (std::uint64_t i = 0; i < box.height; ++i) {
+      move_bytes(row(to, i), row(from, i), box.width);
     }
   } else if (to.pitch == from.pitch) {
-    for (std::uint64_t i = shape.height; i-- > 0;) {
-      move_bytes(row(to, i), row(from, i), shape.width);
+    for (std::uint64_t i = box.height; i-- > 0;) {
+      move_bytes(row(to, i), row(from, i), box.width);
     }
   } else {
     // Overlapping with different pitches: no order of rows is right for every case.
-    std::vector<char> rows(shape.width * shape.height);
-    for (std::uint64_t i = 0; i < shape.height; ++i) {
-      move_bytes(rows.data() + i * shape.width, row(from, i), shape.width);
+    std::vector<char> rows(box.width * box.height);
+    for (std::uint64_t i = 0; i < box.height; ++i) {
+      move_bytes(rows.data() + i * box.width, row(from, i), box.width);
     }
-    for (std::uint64_t i = 0; i < shape.height; ++i) {
-      move_bytes(row(to, i), rows.data() + i * shape.width, shape.width);
+    for (std::uint64_t i = 0; i < box.height; ++i) {
+      move_bytes(row(to, i), rows.data() + i * box.width, box.width);
     }
   }
 }
 
-void fill_rows(Rows to, std::uint8_t value, Shape shape) {
-  if (empty(shape)) return;
-  for (std::uint64_t i = 0; i < shape.height; ++i) set_bytes(row(to, i), value, shape.width);
+void fill_rows(Rows to, std::uint8_t value, const Box& box) {
+  if (box.empty()) return;
+  for (std::uint64_t i = 0; i < box.height; ++i) set_bytes(row(to, i), value, box.width);
 }
 
 }  // namespace slate::sim

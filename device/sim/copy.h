@@ -1,4 +1,4 @@
-// Rectangular copies and fills between host and device memory: checks of bounds, and the moving of
+// Copies and fills of one plane between host and device memory: checks of bounds, and the moving of
 // bytes. Device addresses are host addresses here. Thread: any.
 #pragma once
 
@@ -8,22 +8,21 @@
 
 namespace slate::sim {
 
-/// Rows of Shape::width bytes, `pitch` bytes apart, from `address` on.
+/// Rows of Box::width bytes, `pitch` bytes apart, from `address` on.
 struct Rows {
   device::Address address = 0;
   std::uint64_t pitch = 0;
 };
 
-/// Checks that every byte of the rows is mapped device memory; an empty shape always passes.
+/// Checks that every byte of the rows is mapped device memory; an empty box always passes.
 /// Errors: `code` if one is not; kInvalidValue if the pitch is smaller than a row or the size
 /// overflows.
-Result<void> check_device_rows(const Memory& memory, Rows rows, device::Shape shape,
-                               ErrorCode code);
+Result<void> check_device_rows(const Memory& memory, Rows rows, const Box& box, ErrorCode code);
 /// As check_device_rows() for host memory, of which only the arithmetic can be checked.
-Result<void> check_host_rows(Rows rows, device::Shape shape);
+Result<void> check_host_rows(Rows rows, const Box& box);
 
 /// Copies the rows, also when they overlap. Requires: both were checked.
-void copy_rows(Rows to, Rows from, device::Shape shape);
-void fill_rows(Rows to, std::uint8_t value, device::Shape shape);
+void copy_rows(Rows to, Rows from, const Box& box);
+void fill_rows(Rows to, std::uint8_t value, const Box& box);
 
 }  // namespace slate::sim

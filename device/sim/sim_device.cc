@@ -14,7 +14,6 @@ namespace {
 
 using device::Address;
 using device::AddressRange;
-using device::Shape;
 
 Result<std::vector<std::byte>> packed_parameters(const device::FunctionInfo& info,
                                                  std::span<const std::byte> given) {
@@ -27,10 +26,6 @@ Result<std::vector<std::byte>> packed_parameters(const device::FunctionInfo& inf
                                                       info.name, given.size(), bytes));
   }
   return std::vector<std::byte>(given.begin(), given.begin() + static_cast<std::ptrdiff_t>(bytes));
-}
-
-Rows host_rows(const void* memory, std::uint64_t pitch) {
-  return {reinterpret_cast<Address>(memory), pitch};
 }
 
 }  // namespace
@@ -277,69 +272,21 @@ Result<void> SimDevice::launch(const device::LaunchSpec& spec, device::Stream st
   return streams_.launch(stream, std::move(run));
 }
 
-Result<void> SimDevice::copy_to_device(Address to, std::uint64_t to_pitch, const void* from,
-                                       std::uint64_t from_pitch, Shape shape,
-                                       device::Stream stream) {
-  const Rows target{to, to_pitch};
-  const Rows source = host_rows(from, from_pitch);
-  Result<void> checked = check_host_rows(source, shape);
-  if (checked) checked = check_device_rows(*memory_, target, shape, ErrorCode::kInvalidValue);
-  if (!checked) return checked;
-  // Checked again when it runs: the memory may have been unmapped in between.
-  return streams_.enqueue(stream, [this, target, source, shape]() -> Result<void> {
-    auto again = check_device_rows(*memory_, target, shape, ErrorCode::kIllegalAddress);
-    if (again) copy_rows(target, source, shape);
-    return again;
-  });
-}
-
-Result<void> SimDevice::copy_to_host(void* to, std::uint64_t to_pitch, Address from,
-                                     std::uint64_t from_pitch, Shape shape, device::Stream stream) {
-  const Rows target = host_rows(to, to_pitch);
-  const Rows source{from, from_pitch};
-  Result<void> checked = check_host_rows(target, shape);
-  if (checked) checked = check_device_rows(*memory_, source, shape, ErrorCode::kInvalidValue);
-  if (!checked) return checked;
-  return streams_.enqueue(stream, [this, target, source, shape]() -> Result<void> {
-    auto again = check_device_rows(*memory_, source, shape, ErrorCode::kIllegalAddress);
-    if (again) copy_rows(target, source, shape);
-    return again;
-  });
-}
-
-Result<void> SimDevice::copy_on_device(Address to, std::uint64_t to_pitch, Address from,
-                                       std::uint64_t from_pitch, Shape shape,
-                                       device::Stream stream) {
-  const Rows target{to, to_pitch};
-  const Rows source{from, from_pitch};
-  const auto check = [this, target, source, shape](ErrorCode code) {
-    Result<void> checked = check_device_rows(*memory_, target, shape, code);
-    if (checked) checked = check_device_rows(*memory_, source, shape, code);
-    return checked;
-  };
-  if (Result<void> checked = check(ErrorCode::kInvalidValue); !checked) return checked;
-  return streams_.enqueue(stream, [check, target, source, shape]() -> Result<void> {
-    auto again = check(ErrorCode::kIllegalAddress);
-    if (again) copy_rows(target, source, shape);
-    return again;
-  });
-}
-
-Result<void> SimDevice::copy_box(const device::Place& to, const device::Place& from,
-                                 device::Box box, device::Stream stream) {
+Result<void> SimDevice::copy(const Place& to, const Place& from, const Box& box,
+                             device::Stream stream) {
   auto job = arrays_.copy(to, from, box);
   if (!job) return std::unexpected(std::move(job.error()));
   return streams_.enqueue(stream, std::move(*job));
 }
 
-Result<void> SimDevice::fill(Address to, std::uint64_t to_pitch, std::uint8_t value, Shape shape,
+Result<void> SimDevice::fill(Address to, std::uint64_t to_pitch, std::uint8_t value, const Box& box,
                              device::Stream stream) {
   const Rows target{to, to_pitch};
-  const auto checked = check_device_rows(*memory_, target, shape, ErrorCode::kInvalidValue);
+  const auto checked = check_device_rows(*memory_, target, box, ErrorCode::kInvalidValue);
   if (!checked) return checked;
-  return streams_.enqueue(stream, [this, target, value, shape]() -> Result<void> {
-    auto again = check_device_rows(*memory_, target, shape, ErrorCode::kIllegalAddress);
-    if (again) fill_rows(target, value, shape);
+  return streams_.enqueue(stream, [this, target, value, box]() -> Result<void> {
+    auto again = check_device_rows(*memory_, target, box, ErrorCode::kIllegalAddress);
+    if (again) fill_rows(target, value, box);
     return again;
   });
 }

@@ -93,19 +93,10 @@ class SimDevice final : public device::Device {
   void wait_for_progress(std::chrono::microseconds timeout) override;
 
   Result<void> launch(const device::LaunchSpec& spec, device::Stream stream) override;
-  Result<void> copy_to_device(device::Address to, std::uint64_t to_pitch, const void* from,
-                              std::uint64_t from_pitch, device::Shape shape,
-                              device::Stream stream) override;
-  Result<void> copy_to_host(void* to, std::uint64_t to_pitch, device::Address from,
-                            std::uint64_t from_pitch, device::Shape shape,
-                            device::Stream stream) override;
-  Result<void> copy_on_device(device::Address to, std::uint64_t to_pitch, device::Address from,
-                              std::uint64_t from_pitch, device::Shape shape,
-                              device::Stream stream) override;
-  Result<void> copy_box(const device::Place& to, const device::Place& from, device::Box box,
-                        device::Stream stream) override;
-  Result<void> fill(device::Address to, std::uint64_t to_pitch, std::uint8_t value,
-                    device::Shape shape, device::Stream stream) override;
+  Result<void> copy(const Place& to, const Place& from, const Box& box,
+                    device::Stream stream) override;
+  Result<void> fill(device::Address to, std::uint64_t to_pitch, std::uint8_t value, const Box& box,
+                    device::Stream stream) override;
 
  private:
   SimDevice(const Settings& settings, std::unique_ptr<Memory> memory);

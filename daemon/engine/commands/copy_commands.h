@@ -1,14 +1,13 @@
 // CopyCommands: the commands that copy and fill, and what they need of host memory. The client's
-// data travels in its command, or through the staging slots of the segment. A slot is given back
-// when its copy has finished, and also when the copy was refused, so that the client never waits in
-// vain. Session thread, but for the counts.
+// data is in its command, in a staging slot of the segment, or in host memory that the device
+// reaches. Session thread, but for the counts.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <optional>
 
+#include "base/copy.h"
 #include "daemon/engine/commands/array_commands.h"
 #include "daemon/engine/commands/call.h"
 #include "daemon/engine/commands/host_memory_commands.h"
@@ -36,13 +35,9 @@ class CopyCommands {
         staging_(staging),
         small_copies_(std::in_place, context.device) {}
 
-  Result<void> on(const Call<ipc::CommandType::kCopyToDevice>& call);
-  Result<void> on(const Call<ipc::CommandType::kCopyToHost>& call);
+  /// After an error nothing uses the command's slot, and the client may be told so.
+  Result<void> on(const Call<ipc::CommandType::kCopy>& call);
   Result<void> on(const Call<ipc::CommandType::kCopyInline>& call);
-  Result<void> on(const Call<ipc::CommandType::kCopyPinned>& call);
-  Result<void> on(const Call<ipc::CommandType::kCopyOnDevice>& call);
-  Result<void> on(const Call<ipc::CommandType::kCopyBox>& call);
-  Result<void> on(const Call<ipc::CommandType::kStagedBox>& call);
   Result<void> on(const Call<ipc::CommandType::kFill>& call);
 
   const Counts& counts() const { return counts_; }
@@ -50,26 +45,14 @@ class CopyCommands {
   void release() { small_copies_.reset(); }
 
  private:
-  /// A copy through a staging slot of the segment.
-  struct SlotUse {
-    std::uint32_t slot, offset;
-    std::uint64_t sequence;
-    LogicalStream& stream;
-    bool to_device;
-    std::uint64_t bytes;  // packed; 0: nothing to do
-  };
-  /// Submits the device's copy between the slot's memory and its own.
-  using SlotCopy = std::function<Result<void>(std::byte* host, device::Stream stream)>;
+  enum class Direction { kOnDevice, kToDevice, kToHost };
 
-  Result<void> staged_copy(const ipc::StagedCopy& copy, LogicalStream& target, bool to_device);
-  Result<void> use_slot(const SlotUse& use, const SlotCopy& copy);
-  /// An error only if nothing was submitted: the slot may be told finished then.
-  Result<void> submit_slot(const SlotUse& use, const SlotCopy& copy);
-  Result<device::Place> place_of(const ipc::BoxPlace& place, device::Box box) const;
-  Result<device::Place> place_in_array(const ipc::BoxPlace& place, device::Box box) const;
-  Result<void> check_range(std::uint64_t address, std::uint64_t pitch, std::uint64_t width,
-                           std::uint64_t height) const;
-  void count_copy(bool to_device, std::uint64_t bytes);
+  Result<void> copy_through_slot(const Call<ipc::CommandType::kCopy>& call, const Place& slot,
+                                 const Place& other);
+  Result<Place> resolve(const Place& place, const Box& box) const;
+  Result<Place> resolve_array(const Place& place, const Box& box) const;
+  Result<void> copy(LogicalStream& stream, const Place& to, const Place& from, const Box& box,
+                    Direction direction);
 
   const PartContext& context_;
   const HostMemoryCommands& host_;

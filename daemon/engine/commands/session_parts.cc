@@ -134,20 +134,32 @@ Result<void> SessionParts::dispatch(const ipc::Command& command, const HeldComma
   std::span<const std::byte> tail;
   const auto body = command.as<typename Row::Body>(&tail);
   if (!body) return std::unexpected(body.error());
+  Result<void> done;
   if constexpr (Row::kHasStream) {
     const auto stream = streams_.find(Row::stream_of(*body));
-    if (!stream) {
-      give_slot_back(command, stream.error().code);
-      // A copy to the host is waited for, so its own call is told.
-      if constexpr (Row::kType == ipc::CommandType::kCopyToHost) return {};
-      return std::unexpected(stream.error());
-    }
-    present.stream = *stream;
+    if (stream) present.stream = *stream;
+    if (!stream) done = std::unexpected(stream.error());
   }
-  return hand_over(
-      Call<Row::kType>{command.header, *body, tail, present.stream, kept, present.reply}, memory_,
-      host_memory_, code_, sharing_, arrays_, events_, stream_commands_, copies_, launches_,
-      host_functions_, reports_);
+  if (done) {
+    done = hand_over(
+        Call<Row::kType>{command.header, *body, tail, present.stream, kept, present.reply}, memory_,
+        host_memory_, code_, sharing_, arrays_, events_, stream_commands_, copies_, launches_,
+        host_functions_, reports_);
+  }
+  if constexpr (Row::kHoldsSlot) {
+    if (!done && done.error().code != ErrorCode::kProtocol) return refuse(slot_of(*body), done);
+  }
+  return done;
+}
+
+/// Of a copy that was refused: its slot is given back, so that the client never waits in vain.
+Result<void> SessionParts::refuse(const std::optional<ipc::SlotTurn>& turn,
+                                  const Result<void>& refused) {
+  if (!turn) return refused;
+  staging_.give_back(turn->slot, turn->sequence, refused.error().code);
+  if (!turn->awaited) return refused;
+  log_debug("session {}: {}", context_.session, refused.error().message);
+  return {};  // its own call is told, and no later one
 }
 
 /// Without memory for a command, this session fails and nobody else: what it was about to change of
@@ -176,8 +188,8 @@ void SessionParts::give_slot_back(const ipc::Command& command, ErrorCode reason)
       [&]<typename Row>() {
         if constexpr (Row::kHoldsSlot) {
           if (const auto body = command.as<typename Row::Body>()) {
-            const ipc::SlotTurn turn = slot_of(*body);
-            staging_.give_back(turn.slot, turn.sequence, reason);
+            if (const auto turn = slot_of(*body))
+              staging_.give_back(turn->slot, turn->sequence, reason);
           }
         }
       },

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "daemon/engine/commands/array_commands.h"
@@ -26,6 +27,7 @@
 
 namespace slate::daemon {
 
+/// More than 15 members, because it is the list of the parts and of what they share.
 class SessionParts {
  public:
   /// What the session gives its parts; all of it outlives them.
@@ -82,6 +84,7 @@ class SessionParts {
   template <typename Row>
   Result<void> dispatch(const ipc::Command& command, const HeldCommands::Kept* kept,
                         Present& present);
+  Result<void> refuse(const std::optional<ipc::SlotTurn>& turn, const Result<void>& refused);
 
   StreamTable streams_;
   const std::shared_ptr<Executor::Client> client_;

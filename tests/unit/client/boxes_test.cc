@@ -16,8 +16,10 @@ class BoxesTest : public ::testing::Test {
   static constexpr ArrayFormat kWord{ChannelKind::kUnsigned, 32, 1, 0};
 
   BoxesTest() {
-    engine.handle(CommandType::kStagedBox,
-                  [this](const ipc::Command& command) { move(*command.as<ipc::StagedBox>()); });
+    engine.handle(CommandType::kCopy, [this](const ipc::Command& command) {
+      const auto copy = *command.as<ipc::Copy>();
+      if (slot_of(copy)) move(copy);
+    });
   }
 
   /// Makes the array, and memory behind it.
@@ -31,19 +33,21 @@ class BoxesTest : public ::testing::Test {
     return entry;
   }
 
-  void move(const ipc::StagedBox& copy) {
-    EXPECT_LE(copy.width * copy.height * copy.depth, ipc::kStagingSlotBytes);
-    EXPECT_EQ(copy.width % 4, 0u);
-    std::byte* packed = engine.channel->staging(copy.slot).data() + copy.slot_offset;
-    for (std::uint64_t z = 0; z < copy.depth; ++z) {
-      for (std::uint64_t y = 0; y < copy.height; ++y, packed += copy.width) {
+  void move(const ipc::Copy& copy) {
+    const bool to_device = copy.from.is(PlaceKind::kSlot);
+    const Place& slot = to_device ? copy.from : copy.to;
+    const Place& array = to_device ? copy.to : copy.from;
+    EXPECT_LE(copy.box.bytes(), ipc::kStagingSlotBytes);
+    EXPECT_EQ(copy.box.width % 4, 0u);
+    std::byte* packed = engine.channel->staging(slot.part).data() + slot.address;
+    for (std::uint64_t z = 0; z < copy.box.depth; ++z) {
+      for (std::uint64_t y = 0; y < copy.box.height; ++y, packed += copy.box.width) {
         std::byte* const there =
-            elements.data() + ((copy.array.z + z) * box.height + copy.array.y + y) * box.width * 4 +
-            copy.array.x;
-        std::memcpy(copy.to_device ? there : packed, copy.to_device ? packed : there, copy.width);
+            elements.data() + ((array.z + z) * box.height + array.y + y) * box.width * 4 + array.x;
+        std::memcpy(to_device ? there : packed, to_device ? packed : there, copy.box.width);
       }
     }
-    engine.channel->finish_staging(copy.slot, copy.slot_sequence);
+    engine.channel->finish_staging(slot.part, slot.object);
   }
 
   /// There and back again must give the same.
@@ -54,11 +58,11 @@ class BoxesTest : public ::testing::Test {
     for (std::size_t i = 0; i < source.size(); ++i) source[i] = std::byte((i * 7 + i / 253) & 0xff);
     Session& session = *engine.session;
     const Box whole{width, box.height, box.depth};
-    ASSERT_TRUE(session.copies().copy_box(ArrayPlace{array},
-                                          HostPlanes{source.data(), pitch, slice}, whole, 0));
+    ASSERT_TRUE(session.copies().copy(Place::in_array(array.array),
+                                      Place::on_host(source.data(), pitch, slice), whole, 0));
     std::vector<std::byte> back(source.size(), std::byte{0xee});
-    ASSERT_TRUE(session.copies().copy_box(HostPlanes{back.data(), pitch, slice}, ArrayPlace{array},
-                                          whole, 0));
+    ASSERT_TRUE(session.copies().copy(Place::on_host(back.data(), pitch, slice),
+                                      Place::in_array(array.array), whole, 0));
     for (std::uint64_t z = 0; z < box.depth; ++z) {
       for (std::uint64_t y = 0; y < box.height; ++y) {
         const std::uint64_t at = z * slice + y * pitch;
@@ -77,7 +81,7 @@ class BoxesTest : public ::testing::Test {
 
 TEST_F(BoxesTest, SmallPlanesGoTogether) {
   expect_round_trip({16, 8, 50}, 64);
-  EXPECT_EQ(engine.all(CommandType::kStagedBox).size(), 2u);
+  EXPECT_EQ(engine.all(CommandType::kCopy).size(), 2u);
 }
 
 TEST_F(BoxesTest, LargePlanesAreCutBetweenRows) {
@@ -90,25 +94,25 @@ TEST_F(BoxesTest, RowsLongerThanASlotAreCutBetweenElements) {
 
 TEST_F(BoxesTest, WhatIsOnTheDeviceTakesOneCommand) {
   const auto array = make({64, 64, 4});
-  ASSERT_TRUE(engine.session->copies().copy_box(ArrayPlace{array, 8, 1, 2},
-                                                DevicePlanes{0x1000, 512, 4096}, {16, 3, 2}, 0));
-  const auto copy = *engine.wait_for(CommandType::kCopyBox).as<ipc::CopyBox>();
-  EXPECT_EQ(copy.to.kind, ipc::BoxKind::kArray);
-  EXPECT_EQ(copy.to.id, array.array);
+  ASSERT_TRUE(engine.session->copies().copy(Place::in_array(array.array, 0, 8, 1, 2),
+                                            Place::on_device(0x1000, 512, 4096), {16, 3, 2}, 0));
+  const auto copy = *engine.wait_for(CommandType::kCopy).as<ipc::Copy>();
+  EXPECT_TRUE(copy.to.is(PlaceKind::kArray));
+  EXPECT_EQ(copy.to.object, array.array);
   EXPECT_EQ(copy.to.x, 8u);
   EXPECT_EQ(copy.to.z, 2u);
-  EXPECT_EQ(copy.from.kind, ipc::BoxKind::kDevice);
+  EXPECT_TRUE(copy.from.is(PlaceKind::kDevice));
   EXPECT_EQ(copy.from.slice, 4096u);
-  EXPECT_EQ(copy.depth, 2u);
+  EXPECT_EQ(copy.box.depth, 2u);
 }
 
 TEST_F(BoxesTest, NothingToCopySendsNothing) {
   const auto array = make({64, 0, 0});
-  ASSERT_TRUE(
-      engine.session->copies().copy_box(ArrayPlace{array}, ArrayPlace{array}, {0, 1, 1}, 0));
+  ASSERT_TRUE(engine.session->copies().copy(Place::in_array(array.array),
+                                            Place::in_array(array.array), {0, 1, 1}, 0));
   engine.answer(CommandType::kMemoryInfo, ipc::MemoryInfoReply{});
   ASSERT_TRUE(engine.session->memory().info());  // whatever was sent has come by now
-  EXPECT_TRUE(engine.all(CommandType::kCopyBox).empty());
+  EXPECT_TRUE(engine.all(CommandType::kCopy).empty());
 }
 
 TEST_F(BoxesTest, AnArrayIsGoneAtOnceAndItsIdNeverComesAgain) {

@@ -78,7 +78,7 @@ TEST_F(CodeTest, AVariableIsFoundAndItsRangeKnown) {
   const auto place = code.place(*engine.session, *code.find_variable(&host_variable));
   ASSERT_TRUE(place);
   EXPECT_EQ(place->address, 0x9000u);
-  EXPECT_TRUE(engine.session->copies().covers({0x9000, 64}, {64, 1}));
+  EXPECT_TRUE(engine.session->copies().covers(Place::on_device(0x9000, 64), {64, 1}));
 }
 
 TEST_F(CodeTest, ALibrarysVariableIsKnownOnceItIsFound) {

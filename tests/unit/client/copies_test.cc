@@ -18,12 +18,8 @@ class CopiesTest : public ::testing::Test {
   static constexpr std::uint64_t kBase = 0x700000000000;
 
   CopiesTest() : memory(24 << 20) {
-    engine.handle(CommandType::kCopyToDevice, [this](const ipc::Command& command) {
-      move(*command.as<ipc::StagedCopy>(), true);
-    });
-    engine.handle(CommandType::kCopyToHost, [this](const ipc::Command& command) {
-      move(*command.as<ipc::StagedCopy>(), false);
-    });
+    engine.handle(CommandType::kCopy,
+                  [this](const ipc::Command& command) { move(*command.as<ipc::Copy>()); });
     engine.handle(CommandType::kCopyInline, [this](const ipc::Command& command) {
       std::span<const std::byte> bytes;
       const auto copy = *command.as<ipc::CopyInline>(&bytes);
@@ -35,15 +31,27 @@ class CopiesTest : public ::testing::Test {
     });
   }
 
-  void move(const ipc::StagedCopy& copy, bool to_device) {
-    EXPECT_LE(copy.width * copy.height, ipc::kStagingSlotBytes);
-    std::byte* slot = engine.channel->staging(copy.slot).data() + copy.slot_offset;
-    for (std::uint64_t row = 0; row < copy.height; ++row) {
-      std::byte* device = memory.data() + (copy.address - kBase) + row * copy.pitch;
-      std::byte* packed = slot + row * copy.width;
-      std::memcpy(to_device ? device : packed, to_device ? packed : device, copy.width);
+  /// Between a slot and the device's memory.
+  void move(const ipc::Copy& copy) {
+    const bool to_device = copy.from.is(PlaceKind::kSlot);
+    const Place& slot = to_device ? copy.from : copy.to;
+    const Place& there = to_device ? copy.to : copy.from;
+    EXPECT_LE(copy.box.bytes(), ipc::kStagingSlotBytes);
+    std::byte* packed = engine.channel->staging(slot.part).data() + slot.address;
+    for (std::uint64_t row = 0; row < copy.box.height; ++row, packed += copy.box.width) {
+      std::byte* device = memory.data() + (there.address - kBase) + row * there.pitch;
+      std::memcpy(to_device ? device : packed, to_device ? packed : device, copy.box.width);
     }
-    engine.channel->finish_staging(copy.slot, copy.slot_sequence);
+    engine.channel->finish_staging(slot.part, slot.object);
+  }
+  /// The commands so far that copied from the host's memory to the device, or back.
+  std::size_t staged(bool to_device) {
+    std::size_t count = 0;
+    for (const ipc::Command& command : engine.all(CommandType::kCopy)) {
+      const auto copy = *command.as<ipc::Copy>();
+      if ((to_device ? copy.from : copy.to).is(PlaceKind::kSlot)) ++count;
+    }
+    return count;
   }
 
   static std::vector<std::byte> pattern(std::size_t size) {
@@ -59,24 +67,25 @@ class CopiesTest : public ::testing::Test {
 TEST_F(CopiesTest, ALongCopyArrivesWholeBothWays) {
   const auto source = pattern((11 << 20) + 12345);
   Session& session = *engine.session;
-  const DeviceRows there{kBase + 64, source.size()};
-  const Shape shape{source.size(), 1};
-  ASSERT_TRUE(session.copies().copy_to_device(there, source.data(), source.size(), shape, 0));
+  const Place there = Place::on_device(kBase + 64, source.size());
+  const Box shape{source.size()};
+  ASSERT_TRUE(session.copies().copy(there, Place::on_host(source.data(), source.size()), shape, 0));
   std::vector<std::byte> back(source.size());
-  ASSERT_TRUE(session.copies().copy_to_host(back.data(), back.size(), there, shape, 0));
+  ASSERT_TRUE(session.copies().copy(Place::on_host(back.data(), back.size()), there, shape, 0));
   EXPECT_EQ(back, source);
-  EXPECT_EQ(engine.all(CommandType::kCopyToDevice).size(), 12u);
+  EXPECT_EQ(staged(true), 12u);
 }
 
 TEST_F(CopiesTest, RowsArePackedInTheSlotAndKeepTheirPitches) {
   constexpr std::uint64_t kWidth = 1000, kHeight = 5000, kHostPitch = 1100, kPitch = 1536;
   const auto source = pattern(kHostPitch * kHeight);
   Session& session = *engine.session;
-  ASSERT_TRUE(session.copies().copy_to_device({kBase, kPitch}, source.data(), kHostPitch,
-                                              {kWidth, kHeight}, 0));
+  ASSERT_TRUE(session.copies().copy(Place::on_device(kBase, kPitch),
+                                    Place::on_host(source.data(), kHostPitch), {kWidth, kHeight},
+                                    0));
   std::vector<std::byte> back(kHostPitch * kHeight, std::byte{0xee});
-  ASSERT_TRUE(session.copies().copy_to_host(back.data(), kHostPitch, {kBase, kPitch},
-                                            {kWidth, kHeight}, 0));
+  ASSERT_TRUE(session.copies().copy(Place::on_host(back.data(), kHostPitch),
+                                    Place::on_device(kBase, kPitch), {kWidth, kHeight}, 0));
   for (std::uint64_t row = 0; row < kHeight; ++row) {
     ASSERT_EQ(std::memcmp(back.data() + row * kHostPitch, source.data() + row * kHostPitch, kWidth),
               0)
@@ -90,30 +99,32 @@ TEST_F(CopiesTest, ARowLongerThanASlotIsCut) {
   constexpr std::uint64_t kWidth = ipc::kStagingSlotBytes + 100, kPitch = kWidth + 28;
   const auto source = pattern(kWidth * 3);
   Session& session = *engine.session;
-  ASSERT_TRUE(
-      session.copies().copy_to_device({kBase, kPitch}, source.data(), kWidth, {kWidth, 3}, 0));
+  ASSERT_TRUE(session.copies().copy(Place::on_device(kBase, kPitch),
+                                    Place::on_host(source.data(), kWidth), {kWidth, 3}, 0));
   std::vector<std::byte> back(kWidth * 3);
-  ASSERT_TRUE(session.copies().copy_to_host(back.data(), kWidth, {kBase, kPitch}, {kWidth, 3}, 0));
+  ASSERT_TRUE(session.copies().copy(Place::on_host(back.data(), kWidth),
+                                    Place::on_device(kBase, kPitch), {kWidth, 3}, 0));
   EXPECT_EQ(back, source);
 }
 
 TEST_F(CopiesTest, TouchingRowsAreOneRow) {
   const auto source = pattern(4096);
-  ASSERT_TRUE(engine.session->copies().copy_to_device({kBase, 64}, source.data(), 64, {64, 64}, 0));
-  const auto sent = engine.wait_for(CommandType::kCopyToDevice).as<ipc::StagedCopy>();
-  EXPECT_EQ(sent->width, 4096u);
-  EXPECT_EQ(sent->height, 1u);
+  ASSERT_TRUE(engine.session->copies().copy(Place::on_device(kBase, 64),
+                                            Place::on_host(source.data(), 64), {64, 64}, 0));
+  const auto sent = engine.wait_for(CommandType::kCopy).as<ipc::Copy>();
+  EXPECT_EQ(sent->box, (Box{4096}));
 }
 
 TEST_F(CopiesTest, NothingToCopySendsNothing) {
   std::byte byte{};
   Session& session = *engine.session;
-  EXPECT_TRUE(session.copies().copy_to_device({kBase, 8}, &byte, 8, {0, 3}, 0));
-  EXPECT_TRUE(session.copies().copy_to_host(&byte, 8, {kBase, 8}, {8, 0}, 0));
-  EXPECT_TRUE(session.copies().fill({kBase, 8}, 1, {0, 0}, 0));
+  EXPECT_TRUE(
+      session.copies().copy(Place::on_device(kBase, 8), Place::on_host(&byte, 8), {0, 3}, 0));
+  EXPECT_TRUE(
+      session.copies().copy(Place::on_host(&byte, 8), Place::on_device(kBase, 8), {8, 0}, 0));
+  EXPECT_TRUE(session.copies().fill(Place::on_device(kBase), 1, {0, 0}, 0));
   ASSERT_TRUE(session.memory().info().error().code == ErrorCode::kProtocol);  // a round trip
-  EXPECT_TRUE(engine.all(CommandType::kCopyToDevice).empty());
-  EXPECT_TRUE(engine.all(CommandType::kCopyToHost).empty());
+  EXPECT_TRUE(engine.all(CommandType::kCopy).empty());
   EXPECT_TRUE(engine.all(CommandType::kFill).empty());
 }
 
@@ -127,8 +138,8 @@ TEST_F(CopiesTest, ManyThreadsCopyingBackDoNotStarveEachOther) {
       const std::size_t size = 5 << 20;
       const std::size_t offset = static_cast<std::size_t>(t) << 20;
       std::vector<std::byte> back(size);
-      const auto ok = engine.session->copies().copy_to_host(back.data(), size,
-                                                            {kBase + offset, size}, {size, 1}, 0);
+      const auto ok = engine.session->copies().copy(
+          Place::on_host(back.data(), size), Place::on_device(kBase + offset, size), {size}, 0);
       if (!ok || std::memcmp(back.data(), source.data() + offset, size) != 0) ++wrong;
     });
   }
@@ -140,14 +151,16 @@ TEST_F(CopiesTest, FewBytesTravelInTheirCommand) {
   const auto source = pattern(ipc::kMostInlineBytes + 1);
   Session& session = *engine.session;
   const std::uint64_t most = ipc::kMostInlineBytes;
-  ASSERT_TRUE(session.copies().copy_to_device({kBase, most}, source.data(), most, {most, 1}, 0));
-  ASSERT_TRUE(session.copies().copy_to_device({kBase + 4096, most + 1}, source.data(), most + 1,
-                                              {most + 1, 1}, 0));
+  ASSERT_TRUE(session.copies().copy(Place::on_device(kBase, most),
+                                    Place::on_host(source.data(), most), {most}, 0));
+  ASSERT_TRUE(session.copies().copy(Place::on_device(kBase + 4096, most + 1),
+                                    Place::on_host(source.data(), most + 1), {most + 1}, 0));
   std::vector<std::byte> back(most + 1);
-  ASSERT_TRUE(session.copies().copy_to_host(back.data(), most, {kBase, most}, {most, 1}, 0));
+  ASSERT_TRUE(session.copies().copy(Place::on_host(back.data(), most),
+                                    Place::on_device(kBase, most), {most}, 0));
   EXPECT_EQ(std::memcmp(back.data(), source.data(), most), 0);
   EXPECT_EQ(engine.all(CommandType::kCopyInline).size(), 1u);
-  EXPECT_EQ(engine.all(CommandType::kCopyToDevice).size(), 1u);
+  EXPECT_EQ(staged(true), 1u);
 }
 
 TEST_F(CopiesTest, EightThreadsOfMixedCommandsGetTheirOwnData) {
@@ -160,26 +173,29 @@ TEST_F(CopiesTest, EightThreadsOfMixedCommandsGetTheirOwnData) {
     const auto event = session.events().create(ipc::kEventNoTiming);
     const std::uint64_t base = kBase + thread * kRegion;
     std::vector<std::byte> model(kRegion), back(kRegion);
-    bool good = stream && event && session.copies().fill({base, kRegion}, 0, {kRegion, 1}, *stream);
+    bool good =
+        stream && event && session.copies().fill(Place::on_device(base), 0, {kRegion}, *stream);
     for (int i = 0; good && i < 60; ++i) {
       const std::size_t size = 1 + random() % (i % 3 == 0 ? kRegion : 900);
       const std::size_t at = random() % (kRegion - size + 1);
       const auto value = static_cast<std::uint8_t>(random());
       if (i % 2 == 0) {
         std::memset(model.data() + at, value, size);
-        good = session.copies().fill({base + at, size}, value, {size, 1}, *stream).has_value();
+        good =
+            session.copies().fill(Place::on_device(base + at), value, {size}, *stream).has_value();
       } else {
         for (std::size_t k = 0; k < size; ++k) model[at + k] = static_cast<std::byte>(value + k);
         good = session.copies()
-                   .copy_to_device({base + at, size}, model.data() + at, size, {size, 1}, *stream)
+                   .copy(Place::on_device(base + at, size), Place::on_host(model.data() + at, size),
+                         {size}, *stream)
                    .has_value();
       }
       good = good && session.events().record(*event, *stream);
       if (i % 10 != 9) continue;
       good = good && session.waiting().synchronize(ipc::TargetKind::kEvent, *event) &&
              session.waiting().finished(ipc::TargetKind::kStream, *stream).value_or(false) &&
-             session.copies().copy_to_host(back.data(), kRegion, {base, kRegion}, {kRegion, 1},
-                                           *stream) &&
+             session.copies().copy(Place::on_host(back.data(), kRegion),
+                                   Place::on_device(base, kRegion), {kRegion}, *stream) &&
              back == model;
     }
     good = good && session.events().destroy(*event) && session.streams().destroy(*stream);
@@ -215,17 +231,18 @@ class TakenCopiesTest : public CopiesTest {
 TEST_F(TakenCopiesTest, AnotherCopyOfItsKindIsNotInTheWay) {
   EXPECT_TRUE(take().value());
   EXPECT_TRUE(take().value());
-  ASSERT_TRUE(session.copies().fill({kBase, 8}, 1, {8, 1}, 0));
+  ASSERT_TRUE(session.copies().fill(Place::on_device(kBase), 1, {8}, 0));
   EXPECT_FALSE(take().value()) << "what may write the source is";
 }
 
 TEST_F(TakenCopiesTest, WorkSentBetweenTheLookAndTheCopyIsWaitedFor) {
   // The stream has its part of the slots, so that the copy stops where it has looked.
   constexpr std::uint32_t kPart = ipc::kLeastStagingSlots - 1;
-  engine.handle(CommandType::kCopyToDevice, [](const ipc::Command&) {});
+  engine.handle(CommandType::kCopy, [](const ipc::Command&) {});
   const auto filler = pattern(kPart * (128 << 10));
   const std::uint64_t size = filler.size();
-  ASSERT_TRUE(session.copies().copy_to_device({kBase, size}, filler.data(), size, {size, 1}, 0));
+  ASSERT_TRUE(session.copies().copy(Place::on_device(kBase, size),
+                                    Place::on_host(filler.data(), size), {size}, 0));
   engine.channel->publish_completed(0, engine.raw.status().ring_tail);
   std::atomic<bool> returned{false};
   std::thread copies([&] {
@@ -233,9 +250,9 @@ TEST_F(TakenCopiesTest, WorkSentBetweenTheLookAndTheCopyIsWaitedFor) {
     returned = true;
   });
   while (engine.raw.status().staging_held.load() == 0) std::this_thread::yield();
-  ASSERT_TRUE(session.copies().fill({kBase, 8}, 1, {8, 1}, 0));  // another thread's
+  ASSERT_TRUE(session.copies().fill(Place::on_device(kBase), 1, {8}, 0));  // another thread's
   for (std::uint32_t slot = 0; slot < kPart; ++slot) engine.channel->finish_staging(slot, 1);
-  while (engine.all(CommandType::kCopyToDevice).size() <= kPart) std::this_thread::yield();
+  while (staged(true) <= kPart) std::this_thread::yield();
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   EXPECT_FALSE(take().value()) << "its source may be what that work writes";
   EXPECT_FALSE(returned);
@@ -279,16 +296,17 @@ class OtherThread {
 TEST_F(CopiesTest, ARefusedCopyLeavesItsDestinationAndItsOwnCallSaysSo) {
   Session& session = *engine.session;
   const auto stale = pattern(4096);
-  ASSERT_TRUE(session.copies().copy_to_device({kBase, 4096}, stale.data(), 4096, {4096, 1}, 0));
-  engine.handle(CommandType::kCopyToHost, [this](const ipc::Command& command) {
-    const auto copy = *command.as<ipc::StagedCopy>();
-    engine.channel->finish_staging(copy.slot, copy.slot_sequence, ErrorCode::kOutOfMemory);
+  ASSERT_TRUE(session.copies().copy(Place::on_device(kBase, 4096),
+                                    Place::on_host(stale.data(), 4096), {4096}, 0));
+  engine.handle(CommandType::kCopy, [this](const ipc::Command& command) {
+    const Place slot = command.as<ipc::Copy>()->to;
+    engine.channel->finish_staging(slot.part, slot.object, ErrorCode::kOutOfMemory);
   });
   const OtherThread other(session);
   for (int i = 0; i < 100; ++i) {
     std::vector<std::byte> back(4096, std::byte{0xee});
-    const auto copied =
-        session.copies().copy_to_host(back.data(), 4096, {kBase, 4096}, {4096, 1}, 0);
+    const auto copied = session.copies().copy(Place::on_host(back.data(), 4096),
+                                              Place::on_device(kBase, 4096), {4096}, 0);
     ASSERT_FALSE(copied);
     EXPECT_EQ(copied.error().code, ErrorCode::kOutOfMemory);
     EXPECT_EQ(back, std::vector<std::byte>(4096, std::byte{0xee}));
@@ -297,27 +315,30 @@ TEST_F(CopiesTest, ARefusedCopyLeavesItsDestinationAndItsOwnCallSaysSo) {
 
 TEST_F(CopiesTest, ARefusedPartLeavesItsPartOfTheDestination) {
   Session& session = *engine.session;
-  engine.handle(CommandType::kCopyToHost, [this](const ipc::Command& command) {
-    const auto copy = *command.as<ipc::StagedCopy>();
-    if (copy.address < kBase + (2 << 20)) return move(copy, false);
-    engine.channel->finish_staging(copy.slot, copy.slot_sequence, ErrorCode::kOutOfMemory);
+  engine.handle(CommandType::kCopy, [this](const ipc::Command& command) {
+    const auto copy = *command.as<ipc::Copy>();
+    if (copy.from.address < kBase + (2 << 20)) return move(copy);
+    engine.channel->finish_staging(copy.to.part, copy.to.object, ErrorCode::kOutOfMemory);
   });
   const std::uint64_t bytes = 4 << 20;
   std::vector<std::byte> back(bytes, std::byte{0xee});
-  EXPECT_FALSE(session.copies().copy_to_host(back.data(), bytes, {kBase, bytes}, {bytes, 1}, 0));
+  EXPECT_FALSE(session.copies().copy(Place::on_host(back.data(), bytes),
+                                     Place::on_device(kBase, bytes), {bytes}, 0));
   for (std::uint64_t i = 2 << 20; i < bytes; ++i) ASSERT_EQ(back[i], std::byte{0xee}) << i;
 }
 
 TEST_F(CopiesTest, ASessionThatFailsEndsACopy) {
-  engine.handle(CommandType::kCopyToHost, [this](const ipc::Command&) {
+  engine.handle(CommandType::kCopy, [this](const ipc::Command&) {
     engine.channel->fail({ErrorCode::kIllegalAddress, "a kernel went wild"});
   });
   std::vector<std::byte> back(5 << 20);
-  const auto outcome = engine.session->copies().copy_to_host(
-      back.data(), back.size(), {kBase, back.size()}, {back.size(), 1}, 0);
+  const auto outcome =
+      engine.session->copies().copy(Place::on_host(back.data(), back.size()),
+                                    Place::on_device(kBase, back.size()), {back.size()}, 0);
   ASSERT_FALSE(outcome);
   EXPECT_EQ(outcome.error().code, ErrorCode::kIllegalAddress);
-  EXPECT_FALSE(engine.session->copies().copy_to_device({kBase, 8}, back.data(), 8, {8, 1}, 0));
+  EXPECT_FALSE(engine.session->copies().copy(Place::on_device(kBase, 8),
+                                             Place::on_host(back.data(), 8), {8}, 0));
 }
 
 }  // namespace

@@ -28,7 +28,10 @@ class CudartHostTest : public FrontTest {
   CudartHostTest() { EXPECT_EQ(cudaMalloc(&device, kBytes), cudaSuccess); }
 
   int staged() const {
-    return daemon->count(CommandType::kCopyToDevice) + daemon->count(CommandType::kCopyToHost);
+    return daemon->copies_from(PlaceKind::kSlot) + daemon->copies_to(PlaceKind::kSlot);
+  }
+  int pinned() const {
+    return daemon->copies_from(PlaceKind::kBlock) + daemon->copies_to(PlaceKind::kBlock);
   }
 
   static constexpr std::size_t kBytes = 1 << 20;
@@ -43,7 +46,7 @@ TEST_F(CudartHostTest, CopiesOfPinnedMemoryAreOneCommandEach) {
   EXPECT_EQ(cudaMemcpyAsync(device, from, kBytes, cudaMemcpyDefault, nullptr), cudaSuccess);
   EXPECT_EQ(cudaMemcpy(to, device, kBytes, cudaMemcpyDeviceToHost), cudaSuccess);
   EXPECT_EQ(std::memcmp(from, to, kBytes), 0);
-  EXPECT_EQ(daemon->count(CommandType::kCopyPinned), 2);
+  EXPECT_EQ(pinned(), 2);
   EXPECT_EQ(staged(), 0);
   EXPECT_EQ(cudaFreeHost(from), cudaSuccess);
   EXPECT_EQ(cudaFreeHost(from), cudaErrorInvalidValue);
@@ -61,8 +64,8 @@ TEST_F(CudartHostTest, SmallCopiesOfPinnedMemoryAreReadAtOnceWhereNobodyCanTell)
   };
   for (const int value : {1, 2, 3}) copy(value);
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-  EXPECT_EQ(daemon->count(CommandType::kCopyToDevice), 3);
-  EXPECT_EQ(daemon->count(CommandType::kCopyPinned), 0);
+  EXPECT_EQ(daemon->copies_from(PlaceKind::kSlot), 3);
+  EXPECT_EQ(pinned(), 0);
   std::vector<int> back(kSmall / 4);
   EXPECT_EQ(cudaMemcpy(back.data(), device, kSmall, cudaMemcpyDeviceToHost), cudaSuccess);
   EXPECT_EQ(back, std::vector<int>(kSmall / 4, 3));
@@ -70,12 +73,12 @@ TEST_F(CudartHostTest, SmallCopiesOfPinnedMemoryAreReadAtOnceWhereNobodyCanTell)
   cudaStream_t stream = nullptr;
   ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
   copy(4);
-  EXPECT_EQ(daemon->count(CommandType::kCopyPinned), 1);
+  EXPECT_EQ(pinned(), 1);
   ASSERT_EQ(cudaStreamDestroy(stream), cudaSuccess);
   copy(5);
-  EXPECT_EQ(daemon->count(CommandType::kCopyPinned), 1);
+  EXPECT_EQ(pinned(), 1);
   EXPECT_EQ(cudaMemcpy(device, from, kBytes, cudaMemcpyHostToDevice), cudaSuccess);
-  EXPECT_EQ(daemon->count(CommandType::kCopyPinned), 2) << "too large";
+  EXPECT_EQ(pinned(), 2) << "too large";
   EXPECT_EQ(cudaFreeHost(from), cudaSuccess);
 }
 
@@ -89,7 +92,7 @@ TEST_F(CudartHostTest, RectanglesOfPinnedMemoryKeepTheirPitches) {
   ASSERT_EQ(cudaMemcpy(back.data(), device, back.size(), cudaMemcpyDeviceToHost), cudaSuccess);
   for (std::size_t i = 0; i < back.size(); ++i)
     ASSERT_EQ(back[i], i % 512 < 200 ? 7 : 0) << "byte " << i;
-  EXPECT_EQ(daemon->count(CommandType::kCopyPinned), 1);
+  EXPECT_EQ(pinned(), 1);
   EXPECT_EQ(cudaFreeHost(host), cudaSuccess);
 }
 
@@ -167,15 +170,15 @@ TEST_F(CudartHostTest, RegisteredMemoryKeepsItsContentsAndIsCopiedStraight) {
   EXPECT_EQ(cudaHostRegister(host, kSize, 0), cudaErrorHostMemoryAlreadyRegistered);
   EXPECT_EQ(std::memcmp(host, before.data(), kSize), 0);
   ASSERT_EQ(cudaMemcpy(device, host, kSize, cudaMemcpyHostToDevice), cudaSuccess);
-  EXPECT_EQ(daemon->count(CommandType::kCopyPinned), 1);
+  EXPECT_EQ(pinned(), 1);
   std::memset(host, 0, kSize);
   ASSERT_EQ(cudaMemcpy(host, device, kSize, cudaMemcpyDeviceToHost), cudaSuccess);
   EXPECT_EQ(std::memcmp(host, before.data(), kSize), 0);
-  EXPECT_EQ(daemon->count(CommandType::kCopyPinned), 2);
+  EXPECT_EQ(pinned(), 2);
   EXPECT_EQ(cudaHostUnregister(host), cudaSuccess);
   EXPECT_EQ(std::memcmp(host, before.data(), kSize), 0) << "unregistering keeps the contents too";
   ASSERT_EQ(cudaMemcpy(device, host, kSize, cudaMemcpyHostToDevice), cudaSuccess);
-  EXPECT_EQ(daemon->count(CommandType::kCopyPinned), 2) << "ordinary memory again";
+  EXPECT_EQ(pinned(), 2) << "ordinary memory again";
   EXPECT_EQ(cudaHostUnregister(host), cudaErrorHostMemoryNotRegistered);
 }
 
@@ -200,7 +203,7 @@ TEST_F(CudartHostTest, MemoryThatCannotBeSharedInPlaceIsRegisteredAllTheSame) {
   std::memset(stack, 5, sizeof(stack));
   ASSERT_EQ(cudaHostRegister(stack, sizeof(stack), 0), cudaSuccess);
   ASSERT_EQ(cudaMemcpy(device, stack, sizeof(stack), cudaMemcpyHostToDevice), cudaSuccess);
-  EXPECT_EQ(daemon->count(CommandType::kCopyPinned), 0);
+  EXPECT_EQ(pinned(), 0);
   EXPECT_EQ(cudaHostUnregister(stack), cudaSuccess);
   EXPECT_EQ(cudaHostRegister(stack, sizeof(stack), cudaHostRegisterMapped), cudaErrorNotSupported);
   EXPECT_EQ(stack[1000], 5);
@@ -273,7 +276,7 @@ TEST_F(CudartHostTest, PinnedMemoryOutlivesAResetAsPlainMemory) {
   EXPECT_EQ(host[0], 42);
   ASSERT_EQ(cudaMalloc(&device, kBytes), cudaSuccess);
   EXPECT_EQ(cudaMemcpy(device, host, kBytes, cudaMemcpyHostToDevice), cudaSuccess);
-  EXPECT_EQ(daemon->count(CommandType::kCopyPinned), 0);
+  EXPECT_EQ(pinned(), 0);
   EXPECT_EQ(cudaFreeHost(host), cudaSuccess);
 }
 

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -107,6 +108,18 @@ int FakeDaemon::count(CommandType type) const {
   return at == counts_.end() ? 0 : at->second;
 }
 
+int FakeDaemon::copies_from(PlaceKind kind) const {
+  std::lock_guard lock(mutex_);
+  return static_cast<int>(
+      std::ranges::count_if(copies_, [&](const auto& copy) { return copy.from.is(kind); }));
+}
+
+int FakeDaemon::copies_to(PlaceKind kind) const {
+  std::lock_guard lock(mutex_);
+  return static_cast<int>(
+      std::ranges::count_if(copies_, [&](const auto& copy) { return copy.to.is(kind); }));
+}
+
 void FakeDaemon::listen() {
   while (!stop_) {
     pollfd poller{rendezvous_->fd(), POLLIN, 0};
@@ -144,6 +157,7 @@ void FakeDaemon::serve(Served& served) {
       {
         std::lock_guard lock(mutex_);
         ++counts_[command.header.type];
+        if (command.header.type == CommandType::kCopy) copies_.push_back(*command.as<ipc::Copy>());
       }
       if (command.header.reply_slot == ipc::kNoReply) {
         execute(served, command);
@@ -166,39 +180,29 @@ void FakeDaemon::execute(Served& served, const ipc::Command& command) {
     served.channel->set_async_error({code, "the test says so"});
     return;
   }
-  if (command.header.type == CommandType::kCopyToDevice ||
-      command.header.type == CommandType::kCopyToHost) {
-    const auto copy = *command.as<ipc::StagedCopy>();
-    std::byte* slot = served.channel->staging(copy.slot).data() + copy.slot_offset;
-    std::byte* device = served.at(copy.address);
-    if (command.header.type == CommandType::kCopyToDevice) {
-      move_rows(device, copy.pitch, slot, copy.width, copy.width, copy.height);
-    } else {
-      move_rows(slot, copy.width, device, copy.pitch, copy.width, copy.height);
-    }
-    served.channel->finish_staging(copy.slot, copy.slot_sequence);
+  if (command.header.type == CommandType::kCopy) {
+    const auto copy = *command.as<ipc::Copy>();
+    const auto memory_of = [&](const Place& place) {
+      if (place.is(PlaceKind::kSlot))
+        return served.channel->staging(place.part).data() + place.address;
+      if (place.is(PlaceKind::kBlock)) return served.blocks.at(place.object).mapped + place.address;
+      return served.at(place.address);
+    };
+    const auto pitch_of = [&](const Place& place) {
+      return place.is(PlaceKind::kSlot) ? copy.box.width : place.pitch;
+    };
+    move_rows(memory_of(copy.to), pitch_of(copy.to), memory_of(copy.from), pitch_of(copy.from),
+              copy.box.width, copy.box.height);
+    if (const auto turn = slot_of(copy)) served.channel->finish_staging(turn->slot, turn->sequence);
   } else if (command.header.type == CommandType::kCopyInline) {
     std::span<const std::byte> bytes;
     const auto copy = *command.as<ipc::CopyInline>(&bytes);
     std::memcpy(served.at(copy.address), bytes.data(), bytes.size());
-  } else if (command.header.type == CommandType::kCopyPinned) {
-    const auto copy = *command.as<ipc::CopyPinned>();
-    std::byte* const host = served.blocks.at(copy.host).mapped + copy.host_offset;
-    std::byte* const device = served.at(copy.address);
-    if (copy.to_device != 0) {
-      move_rows(device, copy.pitch, host, copy.host_pitch, copy.width, copy.height);
-    } else {
-      move_rows(host, copy.host_pitch, device, copy.pitch, copy.width, copy.height);
-    }
   } else if (command.header.type == CommandType::kHostFree) {
     const auto found = served.blocks.find(command.as<ipc::IdCommand>()->id);
     if (found == served.blocks.end()) std::abort();
     ::munmap(found->second.mapped, found->second.bytes);
     served.blocks.erase(found);
-  } else if (command.header.type == CommandType::kCopyOnDevice) {
-    const auto copy = *command.as<ipc::CopyOnDevice>();
-    move_rows(served.at(copy.to), copy.to_pitch, served.at(copy.from), copy.from_pitch, copy.width,
-              copy.height);
   } else if (command.header.type == CommandType::kFill) {
     const auto fill = *command.as<ipc::Fill>();
     for (std::uint64_t row = 0; row < fill.height; ++row) {

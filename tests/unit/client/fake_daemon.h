@@ -36,6 +36,9 @@ class FakeDaemon {
   void report_next(ErrorCode code) { report_next_ = code; }
   /// How many commands of this type have come.
   int count(ipc::CommandType type) const;
+  /// How many copies have come from, or to, a place of this kind.
+  int copies_from(PlaceKind kind) const;
+  int copies_to(PlaceKind kind) const;
 
   static constexpr std::uint64_t kMemoryBytes = 64 << 20;
 
@@ -57,6 +60,7 @@ class FakeDaemon {
   std::vector<ipc::Launch> launches_;
   std::map<ipc::CommandType, Error> refusals_;
   std::map<ipc::CommandType, int> counts_;
+  std::vector<ipc::Copy> copies_;
   ipc::FunctionReply function_{1024, 0, 49152, 0, 0, 16, 90, 90, 1, 8};
   std::vector<std::uint32_t> parameter_sizes_{8};
   std::vector<std::unique_ptr<Served>> served_;

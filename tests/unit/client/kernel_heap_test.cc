@@ -45,12 +45,12 @@ class KernelHeapTest : public ::testing::Test {
       const std::lock_guard lock(mutex);
       std::memcpy(&memory[copy.address - kBase], bytes.data(), bytes.size());
     });
-    engine.handle(CommandType::kCopyToHost, [this](const ipc::Command& command) {
-      const auto copy = *command.as<ipc::StagedCopy>();
+    engine.handle(CommandType::kCopy, [this](const ipc::Command& command) {
+      const auto [to, from, box, stream] = *command.as<ipc::Copy>();
       const std::lock_guard lock(mutex);
-      std::memcpy(engine.channel->staging(copy.slot).data() + copy.slot_offset,
-                  &memory[copy.address - kBase], copy.width);
-      engine.channel->finish_staging(copy.slot, copy.slot_sequence);
+      std::memcpy(engine.channel->staging(to.part).data() + to.address,
+                  &memory[from.address - kBase], box.width);
+      engine.channel->finish_staging(to.part, to.object);
     });
     engine.handle(CommandType::kFill, [this](const ipc::Command& command) {
       const auto fill = *command.as<ipc::Fill>();
@@ -130,7 +130,7 @@ TEST_F(KernelHeapTest, ItIsMadeWithTheFirstModuleThatCallsMalloc) {
               static_cast<std::ptrdiff_t>(layout.book_bytes - sizeof(wanted)));
   }
   // The program's calls do not reach it.
-  EXPECT_FALSE(session.copies().covers({wanted.base, 16}, {16, 1}));
+  EXPECT_FALSE(session.copies().covers(Place::on_device(wanted.base), {16}));
   EXPECT_EQ(session.memory().free(heap).error().code, ErrorCode::kInvalidValue);
 }
 

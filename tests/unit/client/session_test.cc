@@ -22,10 +22,10 @@ TEST_F(SessionTest, AllocationsAreKnownUntilTheyAreFreed) {
   const auto address = session.memory().allocate(100);
   ASSERT_TRUE(address);
   EXPECT_EQ(*address, 0x7000u);
-  EXPECT_TRUE(session.copies().covers({0x7000, 100}, {100, 1}));
-  EXPECT_FALSE(session.copies().covers({0x7000, 101}, {101, 1}));
-  EXPECT_TRUE(session.copies().covers({0x7000, 60}, {40, 2}));
-  EXPECT_FALSE(session.copies().covers({0x7000, 61}, {40, 2}));
+  EXPECT_TRUE(session.copies().covers(Place::on_device(0x7000, 100), {100, 1}));
+  EXPECT_FALSE(session.copies().covers(Place::on_device(0x7000, 101), {101, 1}));
+  EXPECT_TRUE(session.copies().covers(Place::on_device(0x7000, 60), {40, 2}));
+  EXPECT_FALSE(session.copies().covers(Place::on_device(0x7000, 61), {40, 2}));
   EXPECT_EQ(session.memory().free(0x7010).error().code, ErrorCode::kInvalidValue);
   EXPECT_TRUE(session.memory().free(0x7000));
   EXPECT_FALSE(session.memory().free(0x7000)) << "freed twice";
@@ -117,7 +117,8 @@ TEST_F(SessionTest, ARefusalAfterItsCallIsSaidWithItsReason) {
 TEST_F(SessionTest, TheEndOfASessionIsSaidOnceWithItsCause) {
   testing::internal::CaptureStderr();
   engine.channel->fail({ErrorCode::kIllegalAddress, "by another program's kernel wild"});
-  for (int i = 0; i < 3; ++i) EXPECT_FALSE(session.copies().fill({0x1000, 8}, 1, {8, 1}, 0));
+  for (int i = 0; i < 3; ++i)
+    EXPECT_FALSE(session.copies().fill(Place::on_device(0x1000, 8), 1, {8, 1}, 0));
   const std::string said = testing::internal::GetCapturedStderr();
   EXPECT_NE(said.find("IllegalAddress: by another program's kernel wild"), std::string::npos)
       << said;
@@ -141,7 +142,7 @@ TEST_F(SessionTest, SynchronizeReportsWhatTheCommandsBeforeItCameTo) {
     engine.reply(command);
   });
   engine.publishes = false;
-  ASSERT_TRUE(session.copies().fill({0x1000, 8}, 1, {8, 1}, 0));
+  ASSERT_TRUE(session.copies().fill(Place::on_device(0x1000, 8), 1, {8, 1}, 0));
   EXPECT_EQ(session.waiting().synchronize(ipc::TargetKind::kSession, 0).error().code,
             ErrorCode::kOutOfResources);
 }
@@ -151,7 +152,7 @@ TEST_F(SessionTest, ManyThreadsThatWaitLeaveOthersTheirAnswers) {
   engine.handle(CommandType::kSynchronize, [](const ipc::Command&) {});  // answered below
   engine.answer(CommandType::kQuery, ipc::QueryReply{0, 0});
   engine.answer(CommandType::kMemoryInfo, ipc::MemoryInfoReply{});
-  ASSERT_TRUE(session.copies().fill({0x1000, 8}, 1, {8, 1}, 0));
+  ASSERT_TRUE(session.copies().fill(Place::on_device(0x1000, 8), 1, {8, 1}, 0));
   std::vector<std::thread> threads;
   std::atomic<std::size_t> returned{0};
   for (std::uint32_t i = 0; i < ipc::kReplySlots + 8; ++i) {
@@ -215,7 +216,7 @@ TEST_F(SessionTest, AnImportWaitsForACloseOfTheSame) {
 TEST_F(SessionTest, AVariableBecomesMemoryOfTheSession) {
   engine.answer(CommandType::kGlobalGet, ipc::GlobalReply{0x9000, 64});
   ASSERT_TRUE(session.modules().find_global(3, "counter"));
-  EXPECT_TRUE(session.copies().covers({0x9000, 64}, {64, 1}));
+  EXPECT_TRUE(session.copies().covers(Place::on_device(0x9000, 64), {64, 1}));
   EXPECT_FALSE(session.memory().free(0x9000)) << "a variable is not an allocation";
 }
 

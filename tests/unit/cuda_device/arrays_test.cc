@@ -76,8 +76,8 @@ TEST_F(ArraysTest, ALevelThatIsNotThereIsRefused) {
   const auto array = device_->create_array(floats({64, 64, 0}, 2));
   ASSERT_TRUE(array);
   const auto stream = *device_->create_stream(0);
-  const auto done = device_->copy_box(device::ArrayPlace{*array, 2}, device::ArrayPlace{*array, 0},
-                                      {4, 1, 1}, stream);
+  const auto done =
+      device_->copy(Place::in_array(*array, 2), Place::in_array(*array), {4, 1, 1}, stream);
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, ErrorCode::kInvalidValue);
   TextureSpec spec;

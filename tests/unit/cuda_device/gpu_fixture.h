@@ -66,7 +66,8 @@ class GpuTest : public testing::Test {
   template <typename T>
   void write(device::Address to, const std::vector<T>& values) {
     const std::uint64_t bytes = values.size() * sizeof(T);
-    const auto copied = device_->copy_to_device(to, 0, values.data(), 0, {bytes, 1}, stream_);
+    const auto copied =
+        device_->copy(Place::on_device(to), Place::on_host(values.data()), {bytes, 1}, stream_);
     ASSERT_TRUE(copied) << copied.error().message;
     finish(stream_);
   }
@@ -74,8 +75,8 @@ class GpuTest : public testing::Test {
   template <typename T>
   std::vector<T> read(device::Address from, std::size_t count) {
     std::vector<T> values(count);
-    const auto copied =
-        device_->copy_to_host(values.data(), 0, from, 0, {count * sizeof(T), 1}, stream_);
+    const auto copied = device_->copy(Place::on_host(values.data()), Place::on_device(from),
+                                      {count * sizeof(T), 1}, stream_);
     EXPECT_TRUE(copied) << copied.error().message;
     finish(stream_);
     return values;

@@ -12,7 +12,6 @@ namespace slate::cuda {
 namespace {
 
 using device::AddressRange;
-using device::Shape;
 
 using GpuMemoryTest = GpuTest;
 
@@ -137,8 +136,10 @@ TEST_F(GpuMemoryTest, RegisteredMemoryIsCopiedBothWays) {
   auto* from = static_cast<std::uint8_t*>(host);
   const auto values = pattern(kBytes);
   std::ranges::copy(values, from);
-  ASSERT_TRUE(device_->copy_to_device(arena_.base, 0, from, 0, {kBytes, 1}, stream_));
-  ASSERT_TRUE(device_->copy_to_host(from + kBytes, 0, arena_.base, 0, {kBytes, 1}, stream_));
+  ASSERT_TRUE(
+      device_->copy(Place::on_device(arena_.base), Place::on_host(from), {kBytes, 1}, stream_));
+  ASSERT_TRUE(device_->copy(Place::on_host(from + kBytes), Place::on_device(arena_.base),
+                            {kBytes, 1}, stream_));
   finish(stream_);
   EXPECT_TRUE(std::equal(values.begin(), values.end(), from + kBytes));
 
@@ -158,7 +159,8 @@ TEST_F(GpuMemoryTest, SharedMemoryIsReachedByTheDeviceAtTheHostsAddress) {
   ASSERT_EQ(::pwrite(fd, values.data(), kBytes, 0), ssize_t{kBytes});
   // As the host's half of a copy, and as an address on the device.
   const void* const host = reinterpret_cast<void*>(*address);
-  ASSERT_TRUE(device_->copy_to_device(arena_.base, 0, host, 0, {kBytes, 1}, stream_));
+  ASSERT_TRUE(
+      device_->copy(Place::on_device(arena_.base), Place::on_host(host), {kBytes, 1}, stream_));
   ASSERT_TRUE(device_->fill(*address + 16, 0, 9, {16, 1}, stream_));
   finish(stream_);
   EXPECT_EQ(read<std::uint8_t>(arena_.base, kBytes), values);
@@ -170,13 +172,16 @@ TEST_F(GpuMemoryTest, SharedMemoryIsReachedByTheDeviceAtTheHostsAddress) {
 }
 
 TEST_F(GpuMemoryTest, RectanglesTouchOnlyTheirRows) {
-  constexpr Shape kShape{.width = 13, .height = 5};
+  constexpr Box kShape{.width = 13, .height = 5};
   const auto values = pattern(20 * kShape.height);
   ASSERT_TRUE(device_->fill(arena_.base, 0, 0xff, {4096, 1}, stream_));
-  ASSERT_TRUE(device_->copy_to_device(arena_.base, 100, values.data(), 20, kShape, stream_));
-  ASSERT_TRUE(device_->copy_on_device(arena_.base + 1024, 37, arena_.base, 100, kShape, stream_));
+  ASSERT_TRUE(device_->copy(Place::on_device(arena_.base, 100), Place::on_host(values.data(), 20),
+                            kShape, stream_));
+  ASSERT_TRUE(device_->copy(Place::on_device(arena_.base + 1024, 37),
+                            Place::on_device(arena_.base, 100), kShape, stream_));
   std::vector<std::uint8_t> back(17 * kShape.height, 0x55);
-  ASSERT_TRUE(device_->copy_to_host(back.data(), 17, arena_.base + 1024, 37, kShape, stream_));
+  ASSERT_TRUE(device_->copy(Place::on_host(back.data(), 17),
+                            Place::on_device(arena_.base + 1024, 37), kShape, stream_));
   finish(stream_);
   const auto on_device = read<std::uint8_t>(arena_.base, 4096);
   for (std::size_t row = 0; row < kShape.height; ++row) {
@@ -192,7 +197,7 @@ TEST_F(GpuMemoryTest, RectanglesTouchOnlyTheirRows) {
 TEST_F(GpuMemoryTest, FillsTouchOnlyTheirBytes) {
   struct Case {
     std::uint64_t offset, pitch;
-    Shape shape;
+    Box shape;
   };
   for (const Case& c :
        {Case{4, 0, {16, 1}}, Case{3, 0, {17, 1}}, Case{8, 32, {12, 3}}, Case{5, 33, {7, 3}}}) {

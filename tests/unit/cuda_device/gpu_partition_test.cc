@@ -128,8 +128,10 @@ TEST_F(GpuPartitionTest, EventsAndCopiesCrossPartitions) {
   EXPECT_FALSE(device_->query(event).value());
   ASSERT_TRUE(device_->wait(right, event));
   ASSERT_TRUE(device_->wait(stream_, event));
-  ASSERT_TRUE(device_->copy_on_device(arena_.base + 256, 0, arena_.base, 0, {4, 1}, right));
-  ASSERT_TRUE(device_->copy_on_device(arena_.base + 512, 0, arena_.base, 0, {4, 1}, stream_));
+  ASSERT_TRUE(device_->copy(Place::on_device(arena_.base + 256), Place::on_device(arena_.base),
+                            {4, 1}, right));
+  ASSERT_TRUE(device_->copy(Place::on_device(arena_.base + 512), Place::on_device(arena_.base),
+                            {4, 1}, stream_));
   finish(right);
   finish(stream_);
   EXPECT_EQ(read<std::uint32_t>(arena_.base + 256, 1).front(), 77);

@@ -203,7 +203,7 @@ TEST_F(GpuWorkTest, AStreamWaitsForAnothersEvent) {
                               stream_));
   ASSERT_TRUE(device_->record(event, stream_));
   ASSERT_TRUE(device_->wait(other, event));
-  ASSERT_TRUE(device_->copy_on_device(copy, 0, arena_.base, 0, {4, 1}, other));
+  ASSERT_TRUE(device_->copy(Place::on_device(copy), Place::on_device(arena_.base), {4, 1}, other));
   finish(other);
   EXPECT_EQ(read<std::uint32_t>(copy, 1).front(), 77);
   device_->destroy_event(event);

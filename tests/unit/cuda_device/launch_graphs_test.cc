@@ -221,7 +221,8 @@ TEST_F(LaunchGraphsTest, OnlyThoseThatAreNotInUseAreGivenUpForOthers) {
 TEST_F(LaunchGraphsTest, SmallCopiesWithinTheDeviceAreGraphsToo) {
   const auto copy = [&](std::uint64_t to, std::uint64_t bytes) {
     return calls_of([&] {
-      return device_->copy_on_device(to, 0, 0x1000, 0, {bytes, 1}, stream_).has_value();
+      return device_->copy(Place::on_device(to), Place::on_device(0x1000), {bytes, 1}, stream_)
+          .has_value();
     });
   };
   for (int i = 0; i < kBeforeGraph; ++i) EXPECT_EQ(copy(0x2000, 4), Calls{"cuMemcpyDtoDAsync"});

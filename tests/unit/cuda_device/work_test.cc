@@ -17,8 +17,7 @@ class WorkRulesTest : public FakeGpuTest {
         device_->launch({.function = device::Function{1}, .grid = grid, .block = block}, stream_);
     return launched ? ErrorCode::kNone : launched.error().code;
   }
-  std::vector<std::string> calls_of_fill(std::uint64_t to, std::uint64_t pitch,
-                                         device::Shape shape) {
+  std::vector<std::string> calls_of_fill(std::uint64_t to, std::uint64_t pitch, Box shape) {
     fake_.forget_calls();
     EXPECT_TRUE(device_->fill(to, pitch, 0xab, shape, stream_));
     return fake_.calls();
@@ -61,30 +60,36 @@ TEST_F(WorkRulesTest, ParametersArriveAsTheyArePacked) {
 }
 
 TEST_F(WorkRulesTest, AContiguousCopyIsOneLinearCall) {
-  ASSERT_TRUE(device_->copy_to_device(kTo, 0, host_.data(), 0, {.width = 64}, stream_));
-  ASSERT_TRUE(device_->copy_to_device(kTo, 16, host_.data(), 16, {16, 4}, stream_));
+  ASSERT_TRUE(
+      device_->copy(Place::on_device(kTo), Place::on_host(host_.data()), {.width = 64}, stream_));
+  ASSERT_TRUE(
+      device_->copy(Place::on_device(kTo, 16), Place::on_host(host_.data(), 16), {16, 4}, stream_));
   const Calls expected = {"cuMemcpyHtoDAsync 0x10000 64", "cuMemcpyHtoDAsync 0x10000 64"};
   EXPECT_EQ(fake_.calls(), expected);
 }
 
 TEST_F(WorkRulesTest, APitchedCopyIsOneRectangle) {
-  ASSERT_TRUE(device_->copy_to_device(kTo, 512, host_.data(), 16, {16, 4}, stream_));
-  ASSERT_TRUE(device_->copy_to_host(host_.data(), 16, kTo, 512, {16, 4}, stream_));
-  ASSERT_TRUE(device_->copy_on_device(kTo, 512, kTo + 0x8000, 16, {16, 4}, stream_));
+  ASSERT_TRUE(device_->copy(Place::on_device(kTo, 512), Place::on_host(host_.data(), 16), {16, 4},
+                            stream_));
+  ASSERT_TRUE(device_->copy(Place::on_host(host_.data(), 16), Place::on_device(kTo, 512), {16, 4},
+                            stream_));
+  ASSERT_TRUE(device_->copy(Place::on_device(kTo, 512), Place::on_device(kTo + 0x8000, 16), {16, 4},
+                            stream_));
   EXPECT_EQ(fake_.calls(), Calls(3, "cuMemcpy2DAsync 16x4"));
 }
 
 TEST_F(WorkRulesTest, APitchAboveTheDriversLimitIsCopiedRowByRow) {
-  ASSERT_TRUE(device_->copy_to_device(kTo, kWide, host_.data(), 16, {16, 3}, stream_));
+  ASSERT_TRUE(device_->copy(Place::on_device(kTo, kWide), Place::on_host(host_.data(), 16), {16, 3},
+                            stream_));
   const Calls expected = {"cuMemcpyHtoDAsync 0x10000 16", "cuMemcpyHtoDAsync 0x11001 16",
                           "cuMemcpyHtoDAsync 0x12002 16"};
   EXPECT_EQ(fake_.calls(), expected);
 }
 
 TEST_F(WorkRulesTest, RowsThatOverlapOrOverflowAreInvalid) {
-  const auto code = [&](std::uint64_t to_pitch, std::uint64_t from_pitch, device::Shape shape) {
-    const auto copied =
-        device_->copy_to_device(kTo, to_pitch, host_.data(), from_pitch, shape, stream_);
+  const auto code = [&](std::uint64_t to_pitch, std::uint64_t from_pitch, Box shape) {
+    const auto copied = device_->copy(Place::on_device(kTo, to_pitch),
+                                      Place::on_host(host_.data(), from_pitch), shape, stream_);
     return copied ? ErrorCode::kNone : copied.error().code;
   };
   EXPECT_EQ(code(15, 16, {16, 2}), ErrorCode::kInvalidValue);
@@ -94,8 +99,9 @@ TEST_F(WorkRulesTest, RowsThatOverlapOrOverflowAreInvalid) {
 }
 
 TEST_F(WorkRulesTest, AnEmptyCopyIsNoCall) {
-  EXPECT_TRUE(device_->copy_to_device(kTo, 0, nullptr, 0, {0, 1}, stream_));
-  EXPECT_TRUE(device_->copy_on_device(kTo, 16, kTo, 16, {16, 0}, stream_));
+  EXPECT_TRUE(device_->copy(Place::on_device(kTo), Place::on_host(nullptr), {0, 1}, stream_));
+  EXPECT_TRUE(
+      device_->copy(Place::on_device(kTo, 16), Place::on_device(kTo, 16), {16, 0}, stream_));
   EXPECT_TRUE(device_->fill(kTo, 0, 1, {0, 7}, stream_));
   EXPECT_TRUE(fake_.calls().empty());
 }

@@ -130,7 +130,7 @@ bool DispatchingDevice::reach_end(device::Stream stream, Dispatch& dispatch) {
 
 void DispatchingDevice::read(Dispatch& dispatch, device::Address from, void* to,
                              std::uint64_t bytes) {
-  if (!copy_to_host(to, bytes, from, bytes, {.width = bytes, .height = 1}, dispatch.own)) return;
+  if (!copy(Place::on_host(to), Place::on_device(from), {.width = bytes}, dispatch.own)) return;
   // Not cut short: the memory is the caller's.
   const device::Event event = *create_event(false);
   SLATE_CHECK(record(event, dispatch.own).has_value());
@@ -140,7 +140,7 @@ void DispatchingDevice::read(Dispatch& dispatch, device::Address from, void* to,
 
 void DispatchingDevice::write(Dispatch& dispatch, device::Address to, const void* from,
                               std::uint64_t bytes) {
-  if (!copy_to_device(to, bytes, from, bytes, {.width = bytes, .height = 1}, dispatch.own)) return;
+  if (!copy(Place::on_device(to), Place::on_host(from), {.width = bytes}, dispatch.own)) return;
   const device::Event event = *create_event(false);
   SLATE_CHECK(record(event, dispatch.own).has_value());
   while (!query(event).value_or(true)) std::this_thread::sleep_for(std::chrono::microseconds(20));

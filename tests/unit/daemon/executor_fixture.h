@@ -73,9 +73,12 @@ class Client : public SessionClient {
     auto staging = channel->acquire_staging();
     EXPECT_TRUE(staging);
     std::vector<std::uint32_t> words(count);
-    auto done = channel->post(ipc::CommandType::kCopyToHost,
-                              ipc::bytes_of(ipc::StagedCopy{address, bytes, bytes, 1, 0,
-                                                            staging->slot, 0, staging->sequence}));
+    auto done =
+        channel->post(ipc::CommandType::kCopy,
+                      ipc::bytes_of(ipc::Copy{Place::in_slot(staging->slot, staging->sequence),
+                                              Place::on_device(address, bytes),
+                                              {bytes},
+                                              0}));
     if (done) done = channel->wait_staging(*staging);
     EXPECT_TRUE(done);
     std::memcpy(words.data(), staging->memory.data(), bytes);

@@ -388,39 +388,8 @@ Result<void> FakeDevice::launch(const device::LaunchSpec& spec, device::Stream s
   return push(stream, std::move(piece));
 }
 
-Result<void> FakeDevice::copy(const char* name, void* to, std::uint64_t to_pitch, const void* from,
-                              std::uint64_t from_pitch, device::Shape shape,
-                              device::Stream stream) {
-  const auto work = [=]() -> Result<void> {
-    for (std::uint64_t row = 0; row < shape.height; ++row) {
-      std::memcpy(static_cast<char*>(to) + row * to_pitch,
-                  static_cast<const char*>(from) + row * from_pitch, shape.width);
-    }
-    return {};
-  };
-  return push(stream, {Piece::Kind::kWork, name, work, {}});
-}
-
-Result<void> FakeDevice::copy_to_device(Address to, std::uint64_t to_pitch, const void* from,
-                                        std::uint64_t from_pitch, device::Shape shape,
-                                        device::Stream stream) {
-  return copy("to_device", pointer(to), to_pitch, from, from_pitch, shape, stream);
-}
-
-Result<void> FakeDevice::copy_to_host(void* to, std::uint64_t to_pitch, Address from,
-                                      std::uint64_t from_pitch, device::Shape shape,
-                                      device::Stream stream) {
-  return copy("to_host", to, to_pitch, pointer(from), from_pitch, shape, stream);
-}
-
-Result<void> FakeDevice::copy_on_device(Address to, std::uint64_t to_pitch, Address from,
-                                        std::uint64_t from_pitch, device::Shape shape,
-                                        device::Stream stream) {
-  return copy("on_device", pointer(to), to_pitch, pointer(from), from_pitch, shape, stream);
-}
-
 Result<void> FakeDevice::fill(Address to, std::uint64_t to_pitch, std::uint8_t value,
-                              device::Shape shape, device::Stream stream) {
+                              const Box& shape, device::Stream stream) {
   const auto work = [=]() -> Result<void> {
     for (std::uint64_t row = 0; row < shape.height; ++row) {
       std::memset(pointer(to + row * to_pitch), value, shape.width);

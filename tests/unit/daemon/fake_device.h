@@ -144,15 +144,8 @@ class FakeDevice : public device::Device {
   Result<float> elapsed_ms(device::Event start, device::Event stop) override;
   void wait_for_progress(std::chrono::microseconds timeout) override;
   Result<void> launch(const device::LaunchSpec& spec, device::Stream stream) override;
-  Result<void> copy_to_device(device::Address to, std::uint64_t to_pitch, const void* from,
-                              std::uint64_t from_pitch, device::Shape shape,
-                              device::Stream stream) override;
-  Result<void> copy_to_host(void* to, std::uint64_t to_pitch, device::Address from,
-                            std::uint64_t from_pitch, device::Shape shape,
-                            device::Stream stream) override;
-  Result<void> copy_on_device(device::Address to, std::uint64_t to_pitch, device::Address from,
-                              std::uint64_t from_pitch, device::Shape shape,
-                              device::Stream stream) override;
+  Result<void> copy(const Place& to, const Place& from, const Box& box,
+                    device::Stream stream) override;
   Result<device::Array> create_array(const ArraySpec& spec) override;
   void destroy_array(device::Array array) override;
   Result<device::Texture> create_texture(const TextureSpec& spec,
@@ -161,10 +154,8 @@ class FakeDevice : public device::Device {
   Result<device::Surface> create_surface(device::Array array, std::uint32_t level,
                                          device::AddressRange owner) override;
   void destroy_surface(device::Surface surface) override;
-  Result<void> copy_box(const device::Place& to, const device::Place& from, device::Box box,
-                        device::Stream stream) override;
   Result<void> fill(device::Address to, std::uint64_t to_pitch, std::uint8_t value,
-                    device::Shape shape, device::Stream stream) override;
+                    const Box& shape, device::Stream stream) override;
 
  private:
   struct Mark {
@@ -189,10 +180,8 @@ class FakeDevice : public device::Device {
   static void set_array_limits(DeviceInfo& info);
   Result<std::uint64_t> add_object(std::uint64_t array);
   void remove_object(std::uint64_t object);
-  std::function<char*(std::uint64_t, std::uint64_t)> rows_of(const device::Place& place);
+  std::function<char*(std::uint64_t, std::uint64_t)> rows_of(const Place& place);
   Result<void> push(device::Stream stream, Piece piece);
-  Result<void> copy(const char* name, void* to, std::uint64_t to_pitch, const void* from,
-                    std::uint64_t from_pitch, device::Shape shape, device::Stream stream);
   bool must_wait(const Piece& piece) const;
   bool step_locked(std::uint64_t stream, Queue& queue);
   void run_all_locked();

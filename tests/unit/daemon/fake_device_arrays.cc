@@ -68,29 +68,22 @@ void FakeDevice::destroy_surface(device::Surface surface) {
 }
 
 /// Where a row of a place is; keeps arrays alive as long.
-std::function<char*(std::uint64_t, std::uint64_t)> FakeDevice::rows_of(const device::Place& place) {
-  if (const auto* const device = std::get_if<device::DevicePlace>(&place)) {
-    return [p = *device](std::uint64_t y, std::uint64_t z) {
-      return reinterpret_cast<char*>(p.address + z * p.slice + y * p.pitch);
+std::function<char*(std::uint64_t, std::uint64_t)> FakeDevice::rows_of(const Place& place) {
+  if (!place.is(PlaceKind::kArray)) {
+    return [place](std::uint64_t y, std::uint64_t z) {
+      return reinterpret_cast<char*>(place.at(0, y, z).memory());
     };
   }
-  if (const auto* const host = std::get_if<device::HostPlace>(&place)) {
-    return [p = *host](std::uint64_t y, std::uint64_t z) {
-      return static_cast<char*>(p.memory) + z * p.slice + y * p.pitch;
-    };
-  }
-  const auto& in = std::get<device::ArrayPlace>(place);
   const std::lock_guard lock(mutex_);
-  return [in, array = arrays_.at(static_cast<std::uint64_t>(in.array))](std::uint64_t y,
-                                                                        std::uint64_t z) {
-    const ArrayExtent box = level_box(array->spec, in.level);
+  return [in = place, array = arrays_.at(place.object)](std::uint64_t y, std::uint64_t z) {
+    const ArrayExtent box = level_box(array->spec, in.part);
     const std::uint64_t pitch = box.width * array->spec.format.bytes();
-    return array->levels[in.level].data() + ((in.z + z) * box.height + in.y + y) * pitch + in.x;
+    return array->levels[in.part].data() + ((in.z + z) * box.height + in.y + y) * pitch + in.x;
   };
 }
 
-Result<void> FakeDevice::copy_box(const device::Place& to, const device::Place& from,
-                                  device::Box box, device::Stream stream) {
+Result<void> FakeDevice::copy(const Place& to, const Place& from, const Box& box,
+                              device::Stream stream) {
   const auto work = [box, target = rows_of(to), source = rows_of(from)]() -> Result<void> {
     for (std::uint64_t z = 0; z < box.depth; ++z) {
       for (std::uint64_t y = 0; y < box.height; ++y) {
@@ -99,7 +92,12 @@ Result<void> FakeDevice::copy_box(const device::Place& to, const device::Place& 
     }
     return {};
   };
-  return push(stream, {Piece::Kind::kWork, "box", work, {}});
+  const bool array = to.is(PlaceKind::kArray) || from.is(PlaceKind::kArray);
+  const char* const name = array                       ? "box"
+                           : from.is(PlaceKind::kHost) ? "to_device"
+                           : to.is(PlaceKind::kHost)   ? "to_host"
+                                                       : "on_device";
+  return push(stream, {Piece::Kind::kWork, name, work, {}});
 }
 
 }  // namespace slate::daemon

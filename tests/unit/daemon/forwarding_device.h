@@ -140,28 +140,13 @@ class ForwardingDevice : public device::Device {
                           device::Stream stream) override {
     return inner_->launch_row(specs, stream);
   }
-  Result<void> copy_to_device(device::Address to, std::uint64_t to_pitch, const void* from,
-                              std::uint64_t from_pitch, device::Shape shape,
-                              device::Stream stream) override {
-    return inner_->copy_to_device(to, to_pitch, from, from_pitch, shape, stream);
+  Result<void> copy(const Place& to, const Place& from, const Box& box,
+                    device::Stream stream) override {
+    return inner_->copy(to, from, box, stream);
   }
-  Result<void> copy_to_host(void* to, std::uint64_t to_pitch, device::Address from,
-                            std::uint64_t from_pitch, device::Shape shape,
-                            device::Stream stream) override {
-    return inner_->copy_to_host(to, to_pitch, from, from_pitch, shape, stream);
-  }
-  Result<void> copy_on_device(device::Address to, std::uint64_t to_pitch, device::Address from,
-                              std::uint64_t from_pitch, device::Shape shape,
-                              device::Stream stream) override {
-    return inner_->copy_on_device(to, to_pitch, from, from_pitch, shape, stream);
-  }
-  Result<void> copy_box(const device::Place& to, const device::Place& from, device::Box box,
-                        device::Stream stream) override {
-    return inner_->copy_box(to, from, box, stream);
-  }
-  Result<void> fill(device::Address to, std::uint64_t to_pitch, std::uint8_t value,
-                    device::Shape shape, device::Stream stream) override {
-    return inner_->fill(to, to_pitch, value, shape, stream);
+  Result<void> fill(device::Address to, std::uint64_t to_pitch, std::uint8_t value, const Box& box,
+                    device::Stream stream) override {
+    return inner_->fill(to, to_pitch, value, box, stream);
   }
 
  protected:

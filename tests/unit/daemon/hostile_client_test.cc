@@ -95,24 +95,28 @@ TEST_F(HostileClientTest, AFunctionNameThatIsNoneEndsTheSession) {
 
 TEST_F(HostileClientTest, AStagingSlotOutOfBoundsEndsTheSession) {
   const auto address = *session_->allocate(4 << 20);
-  ASSERT_TRUE(session_->post(CommandType::kCopyToDevice,
-                             ipc::StagedCopy{address, 16, 16, 1, 0, ipc::kStagingSlots, 0, 1}));
+  ASSERT_TRUE(session_->post(
+      CommandType::kCopy,
+      ipc::Copy{Place::on_device(address, 16), Place::in_slot(ipc::kStagingSlots, 1), {16}, 0}));
   expect_ended();
 }
 
 TEST_F(HostileClientTest, AStagingOffsetOutOfBoundsEndsTheSession) {
   const auto address = *session_->allocate(4 << 20);
-  ASSERT_TRUE(
-      session_->post(CommandType::kCopyToHost,
-                     ipc::StagedCopy{address, 16, 16, 1, 0, 0,
-                                     static_cast<std::uint32_t>(ipc::kStagingSlotBytes) - 8, 1}));
+  ASSERT_TRUE(session_->post(
+      CommandType::kCopy,
+      ipc::Copy{Place::in_slot(0, 1, static_cast<std::uint32_t>(ipc::kStagingSlotBytes) - 8),
+                Place::on_device(address, 16),
+                {16},
+                0}));
   expect_ended();
 }
 
 TEST_F(HostileClientTest, AStagingSizeThatOverflowsEndsTheSession) {
   const auto address = *session_->allocate(4 << 20);
-  ASSERT_TRUE(session_->post(CommandType::kCopyToHost,
-                             ipc::StagedCopy{address, 1, 1ull << 33, 1ull << 33, 0, 0, 0, 1}));
+  ASSERT_TRUE(session_->post(
+      CommandType::kCopy,
+      ipc::Copy{Place::in_slot(0, 1), Place::on_device(address, 1), {1ull << 33, 1ull << 33}, 0}));
   expect_ended();
 }
 

@@ -47,27 +47,19 @@ class ObjectTest : public SessionTest {
     return session_->async_error();
   }
   /// Writes words to an array through a staging slot, or reads them.
-  ErrorCode stage(std::uint64_t array, ipc::StagedBox copy, std::vector<std::uint32_t>& words) {
+  ErrorCode stage(const Place& array, const Box& box, bool to_device,
+                  std::vector<std::uint32_t>& words) {
     auto staging = *session_->client->acquire_staging();
     std::memcpy(staging.memory.data(), words.data(), words.size() * 4);
-    copy.array.kind = ipc::BoxKind::kArray;
-    copy.array.id = array;
-    copy.slot = staging.slot;
-    copy.slot_sequence = staging.sequence;
-    EXPECT_TRUE(session_->post(CommandType::kStagedBox, copy));
+    const Place slot = Place::in_slot(staging.slot, staging.sequence);
+    const ipc::Copy copy =
+        to_device ? ipc::Copy{array, slot, box, 0} : ipc::Copy{slot, array, box, 0};
+    EXPECT_TRUE(session_->post(CommandType::kCopy, copy));
     const auto done = session_->client->wait_staging(staging);
     EXPECT_TRUE(done);
     std::memcpy(words.data(), staging.memory.data(), words.size() * 4);
     session_->client->release_staging(staging, true);
     return session_->async_error();
-  }
-  static ipc::StagedBox box(std::uint64_t width, std::uint64_t height, bool to_device) {
-    ipc::StagedBox copy{};
-    copy.width = width;
-    copy.height = height;
-    copy.depth = 1;
-    copy.to_device = to_device ? 1 : 0;
-    return copy;
   }
 
   std::unique_ptr<TestSession> session_;
@@ -133,21 +125,11 @@ TEST_F(ObjectTest, BoxesGoThroughStagingAndBetweenArrays) {
   ASSERT_TRUE(create(1, flat(8, 4)));
   ASSERT_TRUE(create(2, flat(8, 4)));
   std::vector<std::uint32_t> words{1, 2, 3, 4};
-  ipc::StagedBox copy = box(8, 2, true);
-  copy.array.x = 8;
-  copy.array.y = 1;
-  EXPECT_EQ(stage(1, copy, words), ErrorCode::kNone);
-  ipc::CopyBox across{};
-  across.to.kind = across.from.kind = ipc::BoxKind::kArray;
-  across.to.id = 2;
-  across.from.id = 1;
-  across.from.y = 1;
-  across.width = 32;
-  across.height = 2;
-  across.depth = 1;
-  EXPECT_EQ(error_of(session_->post(CommandType::kCopyBox, across)), ErrorCode::kNone);
+  EXPECT_EQ(stage(Place::in_array(1, 0, 8, 1), {8, 2}, true, words), ErrorCode::kNone);
+  const ipc::Copy across{Place::in_array(2), Place::in_array(1, 0, 0, 1), {32, 2}, 0};
+  EXPECT_EQ(error_of(session_->post(CommandType::kCopy, across)), ErrorCode::kNone);
   std::vector<std::uint32_t> row(8, 77);
-  EXPECT_EQ(stage(2, box(32, 1, false), row), ErrorCode::kNone);
+  EXPECT_EQ(stage(Place::in_array(2), {32}, false, row), ErrorCode::kNone);
   EXPECT_EQ(row, (std::vector<std::uint32_t>{0, 0, 1, 2, 0, 0, 0, 0}));
 }
 
@@ -198,49 +180,48 @@ TEST_F(ObjectTest, HandlesThatAreNotThereAreErrors) {
 TEST_F(ObjectTest, CopiesBeyondTheirPlacesAreErrors) {
   ASSERT_TRUE(create(1, flat(8, 4)));
   const auto address = *session_->allocate(4096);
-  ipc::CopyBox good{};
-  good.to = {ipc::BoxKind::kArray, 0, 1, 0, 0, 0, 0, 0, 0};
-  good.from = {ipc::BoxKind::kDevice, 0, 0, 0, 0, 0, address, 32, 128};
-  good.width = 32;
-  good.height = 4;
-  good.depth = 1;
-  EXPECT_EQ(error_of(session_->post(CommandType::kCopyBox, good)), ErrorCode::kNone);
+  const ipc::Copy good{Place::in_array(1), Place::on_device(address, 32, 128), {32, 4}, 0};
+  EXPECT_EQ(error_of(session_->post(CommandType::kCopy, good)), ErrorCode::kNone);
   const auto broken = [&](auto change) {
-    ipc::CopyBox copy = good;
+    ipc::Copy copy = good;
     change(copy);
-    return error_of(session_->post(CommandType::kCopyBox, copy));
+    return error_of(session_->post(CommandType::kCopy, copy));
   };
   EXPECT_EQ(broken([](auto& c) { c.to.x = 4; }), ErrorCode::kInvalidValue);
   EXPECT_EQ(broken([](auto& c) { c.to.y = ~0ull; }), ErrorCode::kInvalidValue);
-  EXPECT_EQ(broken([](auto& c) { c.to.level = 1; }), ErrorCode::kInvalidValue);
-  EXPECT_EQ(broken([](auto& c) { c.to.id = 2; }), ErrorCode::kInvalidHandle);
-  EXPECT_EQ(broken([](auto& c) { c.width = 30; }), ErrorCode::kNone) << "elements may be cut";
-  EXPECT_EQ(broken([](auto& c) { c.width = 33; }), ErrorCode::kInvalidValue);
-  EXPECT_EQ(broken([](auto& c) { c.to.x = 3, c.width = 30; }), ErrorCode::kInvalidValue);
-  EXPECT_EQ(broken([](auto& c) { c.depth = ~0ull; }), ErrorCode::kInvalidValue);
+  EXPECT_EQ(broken([](auto& c) { c.to.part = 1; }), ErrorCode::kInvalidValue);
+  EXPECT_EQ(broken([](auto& c) { c.to.object = 2; }), ErrorCode::kInvalidHandle);
+  EXPECT_EQ(broken([](auto& c) { c.box.width = 30; }), ErrorCode::kNone) << "elements may be cut";
+  EXPECT_EQ(broken([](auto& c) { c.box.width = 33; }), ErrorCode::kInvalidValue);
+  EXPECT_EQ(broken([](auto& c) { c.to.x = 3, c.box.width = 30; }), ErrorCode::kInvalidValue);
+  EXPECT_EQ(broken([](auto& c) { c.box.depth = ~0ull; }), ErrorCode::kInvalidValue);
   EXPECT_EQ(broken([](auto& c) { c.from.address += 4000; }), ErrorCode::kInvalidValue);
   EXPECT_EQ(broken([](auto& c) { c.from.pitch = 16; }), ErrorCode::kInvalidValue);
   EXPECT_EQ(broken([](auto& c) { c.from.pitch = ~0ull / 2; }), ErrorCode::kInvalidValue);
-  EXPECT_EQ(broken([](auto& c) { c.from.kind = ipc::BoxKind::kHost; }), ErrorCode::kInvalidValue);
+  EXPECT_EQ(broken([](auto& c) { c.from.kind = PlaceKind::kBlock; }), ErrorCode::kInvalidValue);
   EXPECT_EQ(broken([](auto& c) { c.stream = 99; }), ErrorCode::kInvalidHandle);
 }
 
 TEST_F(ObjectTest, ABoxLargerThanItsSlotEndsTheSession) {
   ASSERT_TRUE(create(1, flat(8, 4)));
-  ipc::StagedBox copy = box(1ull << 40, 1ull << 40, true);
-  copy.array.kind = ipc::BoxKind::kArray;
-  copy.array.id = 1;
-  ASSERT_TRUE(session_->post(CommandType::kStagedBox, copy));
+  ASSERT_TRUE(session_->post(
+      CommandType::kCopy,
+      ipc::Copy{Place::in_array(1), Place::in_slot(0, 1), {1ull << 40, 1ull << 40}, 0}));
   session_->join();
   EXPECT_EQ(session_->client->check().error().code, ErrorCode::kProtocol);
 }
 
-TEST_F(ObjectTest, ACopyWithoutAnArrayEndsTheSession) {
+TEST_F(ObjectTest, ACopyWithoutASideOnTheDeviceEndsTheSession) {
+  ASSERT_TRUE(session_->post(CommandType::kCopy,
+                             ipc::Copy{Place::in_block(1, 0), Place::in_block(2, 0), {4}, 0}));
+  session_->join();
+  EXPECT_EQ(session_->client->check().error().code, ErrorCode::kProtocol);
+}
+
+TEST_F(ObjectTest, ACopyOfAPlaceThatThereIsNotEndsTheSession) {
   const auto address = *session_->allocate(4096);
-  ipc::CopyBox copy{};
-  copy.to = copy.from = {ipc::BoxKind::kDevice, 0, 0, 0, 0, 0, address, 32, 32};
-  copy.width = copy.height = copy.depth = 1;
-  ASSERT_TRUE(session_->post(CommandType::kCopyBox, copy));
+  ASSERT_TRUE(session_->post(
+      CommandType::kCopy, ipc::Copy{Place::on_device(address), Place::on_host(nullptr), {4}, 0}));
   session_->join();
   EXPECT_EQ(session_->client->check().error().code, ErrorCode::kProtocol);
 }

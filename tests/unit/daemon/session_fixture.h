@@ -114,8 +114,11 @@ class TestSession {
   Result<int> read_int(std::uint64_t address) {
     auto staging = client->acquire_staging();
     if (!staging) return std::unexpected(staging.error());
-    auto done = post(ipc::CommandType::kCopyToHost,
-                     ipc::StagedCopy{address, 4, 4, 1, 0, staging->slot, 0, staging->sequence});
+    auto done =
+        post(ipc::CommandType::kCopy, ipc::Copy{Place::in_slot(staging->slot, staging->sequence),
+                                                Place::on_device(address, 4),
+                                                {4},
+                                                0});
     if (done) done = client->wait_staging(*staging);
     int value = 0;
     std::memcpy(&value, staging->memory.data(), sizeof(value));

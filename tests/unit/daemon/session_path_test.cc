@@ -183,11 +183,13 @@ TEST_F(SessionPathTest, SharedMemoryIsCopiedStraightBothWays) {
   allocate_host(session, 7, shared);
   const int there = 77;
   std::memcpy(shared.memory + 100, &there, 4);
-  ASSERT_TRUE(session.post(CommandType::kCopyPinned,
-                           ipc::CopyPinned{7, 100, 4, address, 4, 4, 1, 0, 1, 0}));
+  ASSERT_TRUE(
+      session.post(CommandType::kCopy,
+                   ipc::Copy{Place::on_device(address, 4), Place::in_block(7, 100, 4), {4}, 0}));
   EXPECT_EQ(*session.read_int(address), 77);
-  const std::uint64_t back = post(session, CommandType::kCopyPinned,
-                                  ipc::CopyPinned{7, 8188, 4, address, 4, 4, 1, 0, 0, 0});
+  const std::uint64_t back =
+      post(session, CommandType::kCopy,
+           ipc::Copy{Place::in_block(7, 8188, 4), Place::on_device(address, 4), {4}, 0});
   wait_completed(session, 0, back);
   int value = 0;
   std::memcpy(&value, shared.memory + 8188, 4);
@@ -204,7 +206,8 @@ TEST_F(SessionPathTest, FreedSharedMemoryStaysMappedWhileACopyMayUseIt) {
   std::memset(shared.memory, 9, 4);
   device_.hold(true);
   ASSERT_TRUE(
-      session.post(CommandType::kCopyPinned, ipc::CopyPinned{7, 0, 4, address, 4, 4, 1, 0, 1, 0}));
+      session.post(CommandType::kCopy,
+                   ipc::Copy{Place::on_device(address, 4), Place::in_block(7, 0, 4), {4}, 0}));
   ASSERT_TRUE(session.post(CommandType::kHostFree, ipc::IdCommand{7}));
   EXPECT_EQ(session.async_error(), ErrorCode::kNone);
   device_.hold(false);
@@ -227,28 +230,28 @@ TEST_F(SessionPathTest, CopiesOutsideSharedMemoryAreRefused) {
   const auto address = *session.allocate(4096);
   Shared shared;
   allocate_host(session, 7, shared);
-  const ipc::CopyPinned good{7, 0, 4, address, 4, 4, 1, 0, 1, 0};
+  const ipc::Copy good{Place::on_device(address, 4), Place::in_block(7, 0, 4), {4}, 0};
   const auto refused = [&](auto change) {
-    ipc::CopyPinned bad = good;
+    ipc::Copy bad = good;
     change(bad);
-    EXPECT_TRUE(session.post(CommandType::kCopyPinned, bad));
+    EXPECT_TRUE(session.post(CommandType::kCopy, bad));
     EXPECT_EQ(session.async_error(), ErrorCode::kInvalidValue);
   };
-  refused([](auto& copy) { copy.host = 6; });
-  refused([](auto& copy) { copy.host_offset = 8190; });
-  refused([](auto& copy) { copy.host_offset = ~0ull - 1; });
-  refused([](auto& copy) { copy.width = 8193; });
+  refused([](auto& copy) { copy.from.object = 6; });
+  refused([](auto& copy) { copy.from.address = 8190; });
+  refused([](auto& copy) { copy.from.address = ~0ull - 1; });
+  refused([](auto& copy) { copy.box.width = 8193; });
   refused([](auto& copy) {
-    copy.height = 1ull << 40;
-    copy.host_pitch = 1ull << 40;
-    copy.pitch = 0;
+    copy.box.height = 1ull << 40;
+    copy.from.pitch = 1ull << 40;
+    copy.to.pitch = 0;
   });
   refused([](auto& copy) {
-    copy.height = 2;
-    copy.host_pitch = 2;
-    copy.pitch = 4;
+    copy.box.height = 2;
+    copy.from.pitch = 2;
+    copy.to.pitch = 4;
   });
-  EXPECT_TRUE(session.post(CommandType::kCopyPinned, good));
+  EXPECT_TRUE(session.post(CommandType::kCopy, good));
   EXPECT_EQ(session.async_error(), ErrorCode::kNone);
 }
 
@@ -257,8 +260,10 @@ TEST_F(SessionPathTest, ARefusedCopyToTheHostIsItsSlotsErrorAndNobodyElses) {
   const auto address = *session.allocate(4096);
   const auto slot = *session.client->acquire_staging();
   constexpr std::uint64_t kNoStream = 99;
-  ASSERT_TRUE(session.post(CommandType::kCopyToHost, ipc::StagedCopy{address, 4, 4, 1, kNoStream,
-                                                                     slot.slot, 0, slot.sequence}));
+  ASSERT_TRUE(session.post(
+      CommandType::kCopy,
+      ipc::Copy{
+          Place::in_slot(slot.slot, slot.sequence), Place::on_device(address, 4), {4}, kNoStream}));
   EXPECT_EQ(session.client->wait_staging(slot).error().code, ErrorCode::kInvalidHandle);
   EXPECT_EQ(session.async_error(), ErrorCode::kNone);
   session.client->release_staging(slot, true);
@@ -269,8 +274,9 @@ TEST_F(SessionPathTest, ARefusedCopyToTheDeviceIsFoundByALaterCall) {
   TestSession session(device_, completer_);
   const auto address = *session.allocate(4096);
   const auto slot = *session.client->acquire_staging();
-  ASSERT_TRUE(session.post(CommandType::kCopyToDevice,
-                           ipc::StagedCopy{address, 4, 4, 1, 99, slot.slot, 0, slot.sequence}));
+  ASSERT_TRUE(session.post(
+      CommandType::kCopy,
+      ipc::Copy{Place::on_device(address, 4), Place::in_slot(slot.slot, slot.sequence), {4}, 99}));
   session.client->release_staging(slot, true);
   EXPECT_EQ(session.async_error(), ErrorCode::kInvalidHandle);
 }
@@ -282,8 +288,9 @@ TEST_F(SessionPathTest, ASlotIsNotFinishedWhileItsTransferRunsUnwatched) {
   const auto slot = *session.client->acquire_staging();
   device_.hold(true);
   device_.refuse_records(true);
-  ASSERT_TRUE(session.post(CommandType::kCopyToHost,
-                           ipc::StagedCopy{address, 4, 4, 1, 0, slot.slot, 0, slot.sequence}));
+  ASSERT_TRUE(session.post(
+      CommandType::kCopy,
+      ipc::Copy{Place::in_slot(slot.slot, slot.sequence), Place::on_device(address, 4), {4}, 0}));
   EXPECT_EQ(session.client->wait_staging(slot).error().code, ErrorCode::kLaunchFailed)
       << "the session's, as nothing tells the transfer's end";
   EXPECT_LT(session.raw.status().staging[slot.slot].done.load(), slot.sequence);
@@ -298,8 +305,10 @@ TEST_F(SessionPathTest, SharedMemoryIsTheDevicesByItsAddressToo) {
   allocate_host(session, 7, shared);
   ASSERT_TRUE(
       session.post(CommandType::kFill, ipc::Fill{shared.device_address + 4, 4, 4, 1, 0, 0x21, 0}));
-  ASSERT_TRUE(session.post(CommandType::kCopyOnDevice,
-                           ipc::CopyOnDevice{address, 4, shared.device_address + 4, 4, 4, 1, 0}));
+  ASSERT_TRUE(session.post(
+      CommandType::kCopy,
+      ipc::Copy{
+          Place::on_device(address, 4), Place::on_device(shared.device_address + 4, 4), {4}, 0}));
   ASSERT_TRUE(session.synchronize());
   EXPECT_EQ(*session.read_int(address), 0x21212121);
   EXPECT_EQ(static_cast<int>(shared.memory[4]), 0x21);

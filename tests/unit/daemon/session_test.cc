@@ -35,12 +35,16 @@ TEST_F(SessionTest, CopiesGoThereAndBackRowByRow) {
   const int rows[] = {1, 2, 3};
   std::memcpy(staging.memory.data(), rows, sizeof(rows));
   ASSERT_TRUE(
-      session.post(CommandType::kCopyToDevice,
-                   ipc::StagedCopy{address, 512, 4, 3, 0, staging.slot, 0, staging.sequence}));
+      session.post(CommandType::kCopy, ipc::Copy{Place::on_device(address, 512),
+                                                 Place::in_slot(staging.slot, staging.sequence),
+                                                 {4, 3},
+                                                 0}));
   session.client->release_staging(staging, true);
   EXPECT_EQ(*session.read_int(address + 1024), 3);
-  ASSERT_TRUE(session.post(CommandType::kCopyOnDevice,
-                           ipc::CopyOnDevice{address + 4, 4, address + 512, 512, 4, 2, 0}));
+  ASSERT_TRUE(session.post(
+      CommandType::kCopy,
+      ipc::Copy{
+          Place::on_device(address + 4, 4), Place::on_device(address + 512, 512), {4, 2}, 0}));
   EXPECT_EQ(*session.read_int(address + 8), 3);
   ASSERT_TRUE(session.post(CommandType::kFill, ipc::Fill{address, 4, 4, 1, 0, 0x101, 0}));
   EXPECT_EQ(*session.read_int(address), 0x01010101);
@@ -104,9 +108,10 @@ TEST_F(SessionTest, BytesOfACopyThatIsKeptStayInTheirSlot) {
   ASSERT_TRUE(session.post(CommandType::kHostGate, ipc::HostGate{7, 0}));
   auto staging = *session.client->acquire_staging();
   std::memset(staging.memory.data(), 9, sizeof(int));
-  ASSERT_TRUE(
-      session.post(CommandType::kCopyToDevice,
-                   ipc::StagedCopy{address, 4, 4, 1, 0, staging.slot, 0, staging.sequence}));
+  ASSERT_TRUE(session.post(
+      CommandType::kCopy,
+      ipc::Copy{
+          Place::on_device(address, 4), Place::in_slot(staging.slot, staging.sequence), {4}, 0}));
   session.client->release_staging(staging, true);
   std::this_thread::sleep_for(Session::kStagingIdle + 300ms);
   ASSERT_TRUE(session.post(CommandType::kHostDone, ipc::IdCommand{7}));

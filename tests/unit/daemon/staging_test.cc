@@ -81,7 +81,7 @@ TEST_F(StagingTest, NothingIsTakenWhileEitherSideUsesIt) {
 TEST_F(StagingTest, ACommandUnderWayKeepsItsSlot) {
   copy(std::byte{1});
   const auto slot = *pair_.client->acquire_staging();
-  ASSERT_TRUE(pair_.client->post(ipc::CommandType::kCopyToDevice, {}));
+  ASSERT_TRUE(pair_.client->post(ipc::CommandType::kCopy, {}));
   pair_.client->release_staging(slot, true);
   EXPECT_FALSE(staging_.reclaim());
   ipc::Command command;

@@ -266,7 +266,7 @@ TEST_P(StreamTableTest, WorkOfOneStreamRunsInItsOrder) {
   for (int i = 0; i < 3; ++i) {
     for (int j = 0; j < 1 + 2 * i; ++j) expected.push_back(work(1));
     const auto target = *table_->begin_work(**table_->find(1));
-    EXPECT_TRUE(device_.copy_on_device(0, 0, 0, 0, {1, 0}, target));
+    EXPECT_TRUE(device_.copy(Place::on_device(0), Place::on_device(0), {1, 0}, target));
     table_->work_submitted(**table_->find(1));
     expected.push_back("on_device@" + std::to_string(static_cast<std::uint64_t>(target)));
   }

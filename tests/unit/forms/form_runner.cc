@@ -111,7 +111,8 @@ FormRunner::FormRunner(device::Device& device, const std::string& ptx, std::uint
     const auto range = require(device_.find_global(module_, std::string(variable.name)), "global");
     auto& bytes = globals_[std::string(variable.name)];
     bytes.resize(range.bytes);
-    require(device_.copy_to_host(bytes.data(), 0, range.base, 0, {bytes.size(), 1}, stream_),
+    require(device_.copy(Place::on_host(bytes.data()), Place::on_device(range.base),
+                         {bytes.size(), 1}, stream_),
             "copy");
     wait_for(stream_);
   }
@@ -127,7 +128,8 @@ void FormRunner::make_heap() {
       require(device_.find_global(module_, std::string(ptx::kHeapVariable)), "global");
   require(device_.fill(at, 0, 0, {layout.book_bytes, 1}, stream_), "fill");
   const auto write = [&](device::Address to, const auto& value) {
-    require(device_.copy_to_device(to, 0, &value, 0, {sizeof(value), 1}, stream_), "copy");
+    require(device_.copy(Place::on_device(to), Place::on_host(&value), {sizeof(value), 1}, stream_),
+            "copy");
   };
   write(at, header);
   write(at + ptx::kHeapLastHint, hint);
@@ -183,8 +185,8 @@ FormRunner::Prepared FormRunner::prepare(const KernelCase& kernel, const std::st
     if (argument.texture) passed = make_texture(*argument.texture, at);
     std::memcpy(to, &passed, sizeof(passed));
     prepared.buffers.push_back({at, argument.bytes.size()});
-    require(device_.copy_to_device(at, 0, argument.bytes.data(), 0, {argument.bytes.size(), 1},
-                                   stream_),
+    require(device_.copy(Place::on_device(at), Place::on_host(argument.bytes.data()),
+                         {argument.bytes.size(), 1}, stream_),
             "copy");
     at += round_up(argument.bytes.size(), kBufferAlignment) + kBufferAlignment;
   }
@@ -206,7 +208,8 @@ FormRunner::Prepared FormRunner::prepare(const KernelCase& kernel, const std::st
 void FormRunner::reset_globals() {
   for (const auto& [name, bytes] : globals_) {
     const auto range = require(device_.find_global(module_, name), "global");
-    require(device_.copy_to_device(range.base, 0, bytes.data(), 0, {bytes.size(), 1}, stream_),
+    require(device_.copy(Place::on_device(range.base), Place::on_host(bytes.data()),
+                         {bytes.size(), 1}, stream_),
             "copy");
   }
   wait_for(stream_);
@@ -220,7 +223,8 @@ void FormRunner::set_constants(const KernelCase& kernel) {
     ASSERT_NE(variable, parsed_->variables.end()) << name;
     const auto range = require(device_.find_global(module_, std::string(variable->name)), "global");
     ASSERT_EQ(range.bytes, bytes.size()) << name;
-    require(device_.copy_to_device(range.base, 0, bytes.data(), 0, {bytes.size(), 1}, stream_),
+    require(device_.copy(Place::on_device(range.base), Place::on_host(bytes.data()),
+                         {bytes.size(), 1}, stream_),
             "copy");
   }
   wait_for(stream_);
@@ -234,9 +238,9 @@ Outcome FormRunner::collect(const Prepared& prepared) {
   }
   for (const device::AddressRange& range : ranges) {
     outcome.emplace_back(range.bytes);
-    require(
-        device_.copy_to_host(outcome.back().data(), 0, range.base, 0, {range.bytes, 1}, stream_),
-        "copy");
+    require(device_.copy(Place::on_host(outcome.back().data()), Place::on_device(range.base),
+                         {range.bytes, 1}, stream_),
+            "copy");
   }
   wait_for(stream_);
   return outcome;
@@ -261,7 +265,9 @@ void FormRunner::wait_for(device::Stream stream) {
 
 std::uint64_t FormRunner::read_word(device::Address address) {
   std::uint64_t word = 0;
-  require(device_.copy_to_host(&word, 0, address, 0, {sizeof(word), 1}, control_), "copy");
+  require(
+      device_.copy(Place::on_host(&word), Place::on_device(address), {sizeof(word), 1}, control_),
+      "copy");
   wait_for(control_);
   return word;
 }
@@ -305,7 +311,8 @@ Outcome FormRunner::run_profile(const KernelCase& kernel, std::optional<injector
   prepared.launch.spec.control = counters;
   require(device_.launch(prepared.launch.spec, stream_), "launch");
   std::vector<std::uint64_t> counted(bytes / sizeof(std::uint64_t));
-  require(device_.copy_to_host(counted.data(), bytes, counters.base, bytes, {bytes, 1}, stream_),
+  require(device_.copy(Place::on_host(counted.data(), bytes),
+                       Place::on_device(counters.base, bytes), {bytes, 1}, stream_),
           "copy");
   wait_for(stream_);
   require(device_.unmap(counters), "unmap");
@@ -369,7 +376,8 @@ void FormRunner::disturb(daemon::WorkerQueue& queue, std::mt19937_64& random,
 void FormRunner::check_clean(const daemon::WorkerQueue& queue) {
   const auto control = queue.control();
   std::vector<std::uint32_t> words(control.bytes / 4);
-  require(device_.copy_to_host(words.data(), 0, control.base, 0, {control.bytes, 1}, stream_),
+  require(device_.copy(Place::on_host(words.data()), Place::on_device(control.base),
+                       {control.bytes, 1}, stream_),
           "copy");
   wait_for(stream_);
   for (std::size_t i = 0; i < words.size(); ++i) {

@@ -119,12 +119,12 @@ device::Address HeapTest::take_data(std::size_t bytes) {
 }
 
 void HeapTest::copy(device::Address to, const void* from, std::size_t bytes) {
-  ASSERT_TRUE(device_->copy_to_device(to, 0, from, 0, {bytes, 1}, stream_));
+  ASSERT_TRUE(device_->copy(Place::on_device(to), Place::on_host(from), {bytes, 1}, stream_));
   finish();
 }
 
 void HeapTest::copy_back(void* to, device::Address from, std::size_t bytes) {
-  ASSERT_TRUE(device_->copy_to_host(to, 0, from, 0, {bytes, 1}, stream_));
+  ASSERT_TRUE(device_->copy(Place::on_host(to), Place::on_device(from), {bytes, 1}, stream_));
   finish();
 }
 

@@ -49,11 +49,11 @@ class EchoEngine {
       } else {
         channel.reply(header.reply_slot, header.reply_sequence, bytes_of(reply));
       }
-    } else if (header.type == CommandType::kCopyToHost) {
-      const auto copy = *command.as<StagedCopy>();
-      std::memset(channel.staging(copy.slot).data(), static_cast<int>(copy.address & 0xff),
-                  copy.width);
-      channel.finish_staging(copy.slot, copy.slot_sequence);
+    } else if (header.type == CommandType::kCopy) {
+      const auto copy = *command.as<Copy>();
+      std::memset(channel.staging(copy.to.part).data(), static_cast<int>(copy.from.address & 0xff),
+                  copy.box.width);
+      channel.finish_staging(copy.to.part, copy.to.object);
     } else {
       ++posts_;
     }
@@ -126,15 +126,12 @@ TEST(ChannelTest, StagingSlotIsNotReusedBeforeItsCopyFinished) {
       for (std::uint64_t i = 0; i < 200; ++i) {
         auto staging = pair.client->acquire_staging();
         ASSERT_TRUE(staging);
-        StagedCopy copy{};
-        copy.address = (t * 50 + i) & 0xff;
-        copy.width = 64;
-        copy.slot = staging->slot;
-        copy.slot_sequence = staging->sequence;
-        ASSERT_TRUE(pair.client->post(CommandType::kCopyToHost, bytes_of(copy)));
+        const std::uint64_t value = (t * 50 + i) & 0xff;
+        const Copy copy{
+            Place::in_slot(staging->slot, staging->sequence), Place::on_device(value), {64}, 0};
+        ASSERT_TRUE(pair.client->post(CommandType::kCopy, bytes_of(copy)));
         ASSERT_TRUE(pair.client->wait_staging(*staging));
-        for (int b = 0; b < 64; ++b)
-          ASSERT_EQ(staging->memory[b], static_cast<std::byte>(copy.address));
+        for (int b = 0; b < 64; ++b) ASSERT_EQ(staging->memory[b], static_cast<std::byte>(value));
         pair.client->release_staging(*staging, true);
       }
     });

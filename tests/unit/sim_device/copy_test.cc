@@ -9,8 +9,6 @@
 namespace slate::sim {
 namespace {
 
-using device::Shape;
-
 std::vector<unsigned char> numbered(std::size_t count) {
   std::vector<unsigned char> bytes(count);
   std::iota(bytes.begin(), bytes.end(), static_cast<unsigned char>(1));
@@ -23,7 +21,7 @@ Rows rows(std::vector<unsigned char>& bytes, std::uint64_t offset, std::uint64_t
 
 struct Overlap {
   std::uint64_t to, to_pitch, from, from_pitch;
-  Shape shape;
+  Box shape;
 };
 
 TEST(CopyTest, OverlappingRowsAreCopiedAsIfThroughABuffer) {
@@ -75,7 +73,7 @@ TEST(CopyTest, DeviceRowsMustBeMappedToTheLastByte) {
   auto memory = Memory::make(kChunkBytes);
   ASSERT_TRUE(memory);
   const device::AddressRange range{*(*memory)->reserve(kChunkBytes), kChunkBytes};
-  const auto code = [&](Rows each, Shape shape) {
+  const auto code = [&](Rows each, Box shape) {
     const auto checked = check_device_rows(**memory, each, shape, ErrorCode::kIllegalAddress);
     return checked ? ErrorCode::kNone : checked.error().code;
   };

@@ -134,7 +134,7 @@ TEST_F(PartitionTest, EventsAndCopiesCrossPartitions) {
   ASSERT_TRUE(device_->record(event, left));
   ASSERT_TRUE(device_->wait(right, event));
   ASSERT_TRUE(launch(right, "load", {1, 1, 1}, {1, 1, 1}, word(2), word(3)));
-  ASSERT_TRUE(device_->copy_on_device(word(4), 0, word(3), 0, {4, 1}, right));
+  ASSERT_TRUE(device_->copy(Place::on_device(word(4)), Place::on_device(word(3)), {4, 1}, right));
   write<std::uint32_t>(word(1), {1});
   EXPECT_TRUE(finish(right));
   EXPECT_EQ(read<std::uint32_t>(word(4), 1)[0], 77u);

@@ -303,19 +303,24 @@ TEST_F(SimDeviceTest, CopiesBeyondMappedMemoryAreRefused) {
   const auto code = [](const Result<void>& result) {
     return result ? ErrorCode::kNone : result.error().code;
   };
-  EXPECT_EQ(code(device_->copy_to_device(end - 63, 0, host.data(), 0, {64, 1}, stream_)),
+  EXPECT_EQ(code(device_->copy(Place::on_device(end - 63), Place::on_host(host.data()), {64, 1},
+                               stream_)),
             ErrorCode::kInvalidValue);
-  EXPECT_EQ(code(device_->copy_to_host(host.data(), 0, end - 63, 0, {64, 1}, stream_)),
+  EXPECT_EQ(code(device_->copy(Place::on_host(host.data()), Place::on_device(end - 63), {64, 1},
+                               stream_)),
             ErrorCode::kInvalidValue);
-  EXPECT_EQ(code(device_->copy_on_device(end - 64, 0, end, 0, {64, 1}, stream_)),
-            ErrorCode::kInvalidValue);
-  EXPECT_EQ(code(device_->copy_on_device(end, 0, end - 64, 0, {64, 1}, stream_)),
-            ErrorCode::kInvalidValue);
+  EXPECT_EQ(
+      code(device_->copy(Place::on_device(end - 64), Place::on_device(end), {64, 1}, stream_)),
+      ErrorCode::kInvalidValue);
+  EXPECT_EQ(
+      code(device_->copy(Place::on_device(end), Place::on_device(end - 64), {64, 1}, stream_)),
+      ErrorCode::kInvalidValue);
   EXPECT_EQ(code(device_->fill(0, 0, 1, {64, 1}, stream_)), ErrorCode::kInvalidValue);
   EXPECT_EQ(code(device_->fill(arena_.base, 1 << 20, 1, {4, 1000}, stream_)),
             ErrorCode::kInvalidValue);
-  EXPECT_EQ(code(device_->copy_to_device(word(0), 0, nullptr, 0, {64, 1}, stream_)),
-            ErrorCode::kInvalidValue);
+  EXPECT_EQ(
+      code(device_->copy(Place::on_device(word(0)), Place::on_host(nullptr), {64, 1}, stream_)),
+      ErrorCode::kInvalidValue);
   EXPECT_TRUE(finish(stream_));
 }
 
@@ -397,13 +402,14 @@ TEST_F(SimDeviceTest, KernelsReachTheHostMemoryThatTheirLaunchNamesAndNoOther) {
   // The host's half of a copy may be there.
   const std::uint32_t back = 5;
   ASSERT_EQ(::pwrite(fd, &back, 4, 0), 4);
-  ASSERT_TRUE(
-      device_->copy_to_device(word(0), 4, reinterpret_cast<void*>(*address), 4, {4, 1}, stream_));
+  ASSERT_TRUE(device_->copy(Place::on_device(word(0), 4),
+                            Place::on_host(reinterpret_cast<void*>(*address), 4), {4, 1}, stream_));
   ASSERT_TRUE(finish(stream_));
   EXPECT_EQ(read<std::uint32_t>(word(0), 1)[0], 5u);
   // And so may the device's half, and a fill.
   ASSERT_TRUE(device_->fill(*address + 8, 4, 6, {4, 1}, stream_));
-  ASSERT_TRUE(device_->copy_on_device(word(0), 4, *address + 8, 4, {4, 1}, stream_));
+  ASSERT_TRUE(device_->copy(Place::on_device(word(0), 4), Place::on_device(*address + 8, 4), {4, 1},
+                            stream_));
   ASSERT_TRUE(finish(stream_));
   EXPECT_EQ(read<std::uint32_t>(word(0), 1)[0], 0x06060606u);
   EXPECT_EQ(*device_->free_memory(), before) << "host memory is not the device's";

@@ -97,9 +97,9 @@ class SimFixture : public testing::Test {
   /// Both go through a stream of their own, past whatever runs.
   template <typename T>
   void write(device::Address to, const std::vector<T>& values) {
-    const device::Shape shape{values.size() * sizeof(T), 1};
+    const Box shape{values.size() * sizeof(T), 1};
     const device::Stream stream = *device_->create_stream(0);
-    ASSERT_TRUE(device_->copy_to_device(to, 0, values.data(), 0, shape, stream));
+    ASSERT_TRUE(device_->copy(Place::on_device(to), Place::on_host(values.data()), shape, stream));
     ASSERT_TRUE(finish(stream));
     device_->destroy_stream(stream);
   }
@@ -108,7 +108,8 @@ class SimFixture : public testing::Test {
   std::vector<T> read(device::Address from, std::size_t count) {
     std::vector<T> values(count);
     const device::Stream stream = *device_->create_stream(0);
-    EXPECT_TRUE(device_->copy_to_host(values.data(), 0, from, 0, {count * sizeof(T), 1}, stream));
+    EXPECT_TRUE(device_->copy(Place::on_host(values.data()), Place::on_device(from),
+                              {count * sizeof(T), 1}, stream));
     EXPECT_TRUE(finish(stream));
     device_->destroy_stream(stream);
     return values;

@@ -41,10 +41,11 @@ TEST_F(StreamsTest, KernelsThatWaitForOneAnotherProgressInRandomOrderToo) {
 TEST_F(StreamsTest, WorkOnOneStreamRunsInOrder) {
   const std::vector<std::uint32_t> values{5, 6};
   ASSERT_TRUE(device_->fill(word(0), 0, 1, {4, 1}, stream_));
-  ASSERT_TRUE(device_->copy_to_device(word(1), 0, values.data(), 0, {4, 1}, stream_));
+  ASSERT_TRUE(
+      device_->copy(Place::on_device(word(1)), Place::on_host(values.data()), {4, 1}, stream_));
   ASSERT_TRUE(launch(stream_, "count", {10, 1, 1}, {100, 1, 1}, word(1)));
   ASSERT_TRUE(launch(stream_, "load", {1, 1, 1}, {1, 1, 1}, word(1), word(2)));
-  ASSERT_TRUE(device_->copy_on_device(word(3), 0, word(2), 0, {4, 1}, stream_));
+  ASSERT_TRUE(device_->copy(Place::on_device(word(3)), Place::on_device(word(2)), {4, 1}, stream_));
   ASSERT_TRUE(launch(stream_, "count", {1, 1, 1}, {1, 1, 1}, word(3)));
   EXPECT_TRUE(finish(stream_));
   EXPECT_EQ(read<std::uint32_t>(word(0), 4),

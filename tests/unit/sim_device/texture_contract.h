@@ -75,9 +75,9 @@ class TextureContract {
   /// Elements of a box of an array, by way of the host.
   std::vector<std::uint32_t> read(Array array, ArrayExtent box, std::uint32_t level = 0) {
     std::vector<std::uint32_t> values(box.width * box.height * box.depth, 0xdead);
-    const HostPlace to{values.data(), box.width * 4, box.width * box.height * 4};
-    expect(device_.copy_box(to, ArrayPlace{array, level}, {box.width * 4, box.height, box.depth},
-                            stream_));
+    const Place to = Place::on_host(values.data(), box.width * 4, box.width * box.height * 4);
+    expect(device_.copy(to, Place::in_array(array, level), {box.width * 4, box.height, box.depth},
+                        stream_));
     finish_();
     return values;
   }
@@ -96,12 +96,12 @@ class TextureContract {
     const Array first = make(words({8, 4, 3})), second = make(words({8, 4, 3}));
     std::vector<std::uint32_t> values(96);
     std::iota(values.begin(), values.end(), 100u);
-    expect(device_.copy_box(ArrayPlace{first}, HostPlace{values.data(), 32, 128}, {32, 4, 3},
-                            stream_));
+    expect(device_.copy(Place::in_array(first), Place::on_host(values.data(), 32, 128), {32, 4, 3},
+                        stream_));
     EXPECT_EQ(read(first, {8, 4, 3}), values);
     // A part of it to another place of another array, and on to memory of the device and back.
-    expect(device_.copy_box(ArrayPlace{second, 0, 4, 1, 1}, ArrayPlace{first, 0, 16, 2, 0},
-                            {12, 2, 2}, stream_));
+    expect(device_.copy(Place::in_array(second, 0, 4, 1, 1), Place::in_array(first, 0, 16, 2, 0),
+                        {12, 2, 2}, stream_));
     std::vector<std::uint32_t> wanted(96);
     for (std::size_t z = 0; z < 2; ++z) {
       for (std::size_t y = 0; y < 2; ++y) {
@@ -111,9 +111,9 @@ class TextureContract {
       }
     }
     EXPECT_EQ(read(second, {8, 4, 3}), wanted);
-    const DevicePlace memory{arena_.base, 64, 64 * 5};
-    expect(device_.copy_box(memory, ArrayPlace{first}, {32, 4, 3}, stream_));
-    expect(device_.copy_box(ArrayPlace{second}, memory, {32, 4, 3}, stream_));
+    const Place memory = Place::on_device(arena_.base, 64, 64 * 5);
+    expect(device_.copy(memory, Place::in_array(first), {32, 4, 3}, stream_));
+    expect(device_.copy(Place::in_array(second), memory, {32, 4, 3}, stream_));
     EXPECT_EQ(read(second, {8, 4, 3}), values);
     device_.destroy_array(first);
     device_.destroy_array(second);
@@ -124,8 +124,9 @@ class TextureContract {
     for (std::uint32_t level = 0; level < 3; ++level) {
       const std::uint64_t width = 8u >> level, height = 4u >> level;
       std::vector<std::uint32_t> values(width * height, level + 7);
-      expect(device_.copy_box(ArrayPlace{array, level}, HostPlace{values.data(), width * 4, 0},
-                              {width * 4, height, 1}, stream_));
+      expect(device_.copy(Place::in_array(array, level),
+                          Place::on_host(values.data(), width * 4, 0), {width * 4, height, 1},
+                          stream_));
       finish_();
     }
     for (std::uint32_t level = 0; level < 3; ++level) {
@@ -141,15 +142,16 @@ class TextureContract {
     const Array array = make(spec);
     std::vector<float> values(32);
     std::iota(values.begin(), values.end(), 0.25f);
-    expect(device_.copy_box(ArrayPlace{array}, HostPlace{values.data(), 32, 128}, {32, 4, 1},
-                            stream_));
+    expect(device_.copy(Place::in_array(array), Place::on_host(values.data(), 32, 128), {32, 4, 1},
+                        stream_));
     TextureSpec texture;
     texture.resource.array = static_cast<std::uint64_t>(array);
     texture.sampler.address_mode.fill(AddressMode::kClamp);
     EXPECT_EQ(fetch(texture), values);
     // The same values as memory with a pitch.
     const Address memory = arena_.base + 4096;
-    expect(device_.copy_box(DevicePlace{memory, 64, 256}, ArrayPlace{array}, {32, 4, 1}, stream_));
+    expect(device_.copy(Place::on_device(memory, 64, 256), Place::in_array(array), {32, 4, 1},
+                        stream_));
     texture.resource = {};
     texture.resource.kind = ResourceKind::kPitch2D;
     texture.resource.address = memory;
@@ -164,8 +166,8 @@ class TextureContract {
   void kernels_write_surfaces() {
     const Array array = make(words({8, 4, 0}, kArraySurface));
     std::vector<std::uint32_t> values(32, 5);
-    expect(device_.copy_box(ArrayPlace{array}, HostPlace{values.data(), 32, 128}, {32, 4, 1},
-                            stream_));
+    expect(device_.copy(Place::in_array(array), Place::on_host(values.data(), 32, 128), {32, 4, 1},
+                        stream_));
     const auto surface = device_.create_surface(array, 0, arena_);
     ASSERT_TRUE(surface) << surface.error().message;
     struct {
@@ -191,8 +193,8 @@ class TextureContract {
     const Array array = make(words({8, 4, 0}));
     std::vector<std::uint32_t> values(32, 0);
     std::array<std::uint8_t, 6> bytes{1, 2, 3, 4, 5, 6};
-    expect(device_.copy_box(ArrayPlace{array, 0, 6, 1}, HostPlace{bytes.data(), 6, 6}, {6, 1, 1},
-                            stream_));
+    expect(device_.copy(Place::in_array(array, 0, 6, 1), Place::on_host(bytes.data(), 6, 6),
+                        {6, 1, 1}, stream_));
     values[9] = 0x02010000;
     values[10] = 0x06050403;
     EXPECT_EQ(read(array, {8, 4, 1}), values);
@@ -226,7 +228,8 @@ class TextureContract {
     if (!texture) return values;
     const std::uint64_t parameters[2] = {static_cast<std::uint64_t>(*texture), arena_.base};
     launch("fetch", 32, parameters, sizeof(parameters));
-    expect(device_.copy_to_host(values.data(), 128, arena_.base, 128, {128, 1}, stream_));
+    expect(device_.copy(Place::on_host(values.data(), 128), Place::on_device(arena_.base, 128),
+                        {128, 1}, stream_));
     finish_();
     device_.destroy_texture(*texture);
     return values;

@@ -122,8 +122,8 @@ TEST_F(TextureTest, FormattedStoresCountInElements) {
       fault_of(values + "sust.p.1d.v4.b32.trap [%rd1, {%r1}], {%r2, %r3, %r2, %r3};", number).code,
       ErrorCode::kNone);
   std::vector<std::uint32_t> back(8);
-  ASSERT_TRUE(device_->copy_box(device::HostPlace{back.data(), 32, 32}, device::ArrayPlace{array},
-                                {32, 1, 1}, stream_));
+  ASSERT_TRUE(device_->copy(Place::on_host(back.data(), 32, 32), Place::in_array(array), {32, 1, 1},
+                            stream_));
   ASSERT_TRUE(finish(stream_));
   EXPECT_EQ(back[3], 0xff01ff01u);
   const Error fault = fault_of(
