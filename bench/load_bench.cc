@@ -168,7 +168,7 @@ int main(int argc, char** argv) {
   }
   std::ofstream json;
   if (!json_path.empty()) json.open(json_path);
-  const Place place;
+  const bench::Place place;
   Bench bench(*device, place.path, rounds);
   for (const std::string& name : names) {
     const auto images = tools::ptx_in_file((fs::path(programs) / name).string());
