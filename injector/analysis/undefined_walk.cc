@@ -52,10 +52,15 @@ bool compares_with_constant(const Instruction& setp) {
          setp.type() < ptx::Type::kF16 && setp.operands[2].kind == Operand::Kind::kInteger;
 }
 
+/// Whether it makes integers of integers.
+bool converts_integers(const Instruction& cvt) {
+  return cvt.opcode == "cvt" && cvt.type(0) < ptx::Type::kF16 && cvt.type(1) < ptx::Type::kF16;
+}
+
 /// Whether the result is a flag if its inputs are.
 bool keeps_flags(const Instruction& instruction) {
   constexpr std::string_view kKeeping[] = {"mov", "and", "or", "xor"};
-  if (instruction.opcode == "cvt") return instruction.type() < ptx::Type::kF16;
+  if (instruction.opcode == "cvt") return converts_integers(instruction);
   return std::ranges::find(kKeeping, instruction.opcode) != std::end(kKeeping);
 }
 
@@ -613,6 +618,8 @@ MaybeSmall UndefinedWalk::value_of(const Operand& operand, const State& state) c
 MaybeSmall UndefinedWalk::made_by(const Instruction& instruction, const State& state) const {
   const auto& operands = instruction.operands;
   const std::string_view opcode = instruction.opcode;
+  // Of two results, each is something else.
+  if (operands.empty() || operands[0].kind != Operand::Kind::kSymbol) return std::nullopt;
   if (opcode == "setp") return comparison_made_by(instruction, state);
   if (opcode == "selp") return selected_by(instruction, state);
   if (operands.size() < 2) return std::nullopt;
@@ -623,6 +630,7 @@ MaybeSmall UndefinedWalk::made_by(const Instruction& instruction, const State& s
   const auto first = as_predicate(value_of(operands[1], state));
   if (opcode == "mov") return first;
   if (opcode == "not" && is_predicate) return first ? MaybeSmall(*first == 0) : std::nullopt;
+  if (opcode == "cvt" && !converts_integers(instruction)) return std::nullopt;
   if (opcode == "cvt") return first && *first != kNotZero ? first : std::nullopt;
   if (operands.size() != 3) return std::nullopt;
   return as_predicate(combined(opcode, first, as_predicate(value_of(operands[2], state))));
@@ -641,7 +649,6 @@ MaybeSmall UndefinedWalk::selected_by(const Instruction& selp, const State& stat
 /// Of constants, or from another comparison of the same, if nothing has been written to its inputs
 /// since.
 MaybeSmall UndefinedWalk::comparison_made_by(const Instruction& setp, const State& state) const {
-  if (setp.operands.empty()) return std::nullopt;
   if (compares_with_constant(setp)) {
     const auto known = compared(setp.modifiers[0], value_of(setp.operands[1], state),
                                 value_of(setp.operands[2], state));

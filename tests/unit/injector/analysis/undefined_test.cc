@@ -200,6 +200,22 @@ TEST(UndefinedTest, ConditionsInIntegersAreCombined) {
   const std::string other = "setp.lt.u32 %p4, %r1, 5; selp.b32 %r8, 1, 0, %p4;";
   EXPECT_EQ(found_in(write + flag + other + "and.b32 %r6, %r7, %r8;" + store), "");
   EXPECT_NE(found_in(write + flag + other + "or.b32 %r6, %r7, %r8;" + store), "");
+  // The upper half, a pattern of bits that becomes a number, and the second of two results.
+  EXPECT_NE(found_in(write +
+                     "selp.b32 %r7, 1, 0, %p1; mov.b32 %f1, %r7; cvt.rzi.u32.f32 %r8, %f1;"
+                     "setp.eq.u32 %p4, %r8, 1; selp.b32 %r6, 0, 1, %p4;" +
+                     store),
+            "");
+  EXPECT_NE(found_in(write +
+                     "selp.b32 %r7, 1, 0, %p1; mov.b32 {%h1, %h2}, %r7;"
+                     "cvt.u32.u16 %r8, %h2; setp.eq.u32 %p4, %r8, 1; selp.b32 %r6, 0, 1, %p4;" +
+                     store),
+            "");
+  EXPECT_NE(found_in(write +
+                     "selp.b32 %r7, 1, 0, %p1; setp.eq.u32 %p4|%p5, %r7, 1;"
+                     "selp.b32 %r6, 0, 1, %p5;" +
+                     store),
+            "");
   EXPECT_EQ(found_in("or.b32 %r5, %r6, 1;\n" + kStore), "%r6 line 1");
   EXPECT_EQ(found_in("and.b32 %r5, %r6, 0;\n" + kStore), "");
 }
