@@ -202,7 +202,10 @@ void StreamTable::work_submitted(LogicalStream& stream,
 }
 
 void StreamTable::watch_now_and_then(LogicalStream& stream) {
-  if (stream.unwatched < kMostUnwatched || stream.active_lanes.load() > 0) return;
+  if (stream.unwatched >= kMostUnwatched && stream.active_lanes.load() == 0) watch_cheaply(stream);
+}
+
+void StreamTable::watch_cheaply(LogicalStream& stream) {
   const auto watched = watch(stream, {}, Completer::Notice::kCheap);
   if (!watched) on_fault_(watched.error());
 }
@@ -216,8 +219,10 @@ Completer::Callback StreamTable::begin_watch(LogicalStream& stream, Completer::C
   stream.watches.fetch_add(1);
   const Reached reached{stream.submitted.load(), stream.launches.load(), stream.position.load()};
   return [this, pointer = std::move(pointer), reached,
+          later = std::exchange(stream.later, {}),
           then = std::move(then)](const Result<void>& outcome) {
     watch_reached(*pointer, reached, outcome);
+    for (const Completer::Callback& call : later) call(outcome);
     if (then) then(outcome);
     pointer->watches.fetch_sub(1);
   };
@@ -232,6 +237,12 @@ Result<void> StreamTable::watch(LogicalStream& stream, Completer::Callback then,
     unwatchable_.push_back(std::move(reach));
   }
   return watched;
+}
+
+void StreamTable::watch_later(LogicalStream& stream, Completer::Callback then) {
+  stream.later.push_back(std::move(then));
+  // Its last work may have been watched a moment ago, and no watch would follow.
+  if (stream.unwatched == 0 || stream.later.size() == kMostLater) watch_cheaply(stream);
 }
 
 void StreamTable::watch_event(LogicalStream& stream, std::shared_ptr<SharedEvent> event,

@@ -22,6 +22,7 @@ namespace slate::daemon {
 class StreamTable {
  public:
   static constexpr std::size_t kMostStreams = 4096;
+  static constexpr std::size_t kMostLater = 8;
   using OnFault = std::function<void(const Error&)>;
   /// Told of a stream's progress entry, and up to which command its work is done.
   using OnProgress = std::function<void(std::uint32_t progress, std::uint64_t position)>;
@@ -80,7 +81,10 @@ class StreamTable {
   /// is done. When it fails, `then` is not called.
   Result<void> watch(LogicalStream& stream, Completer::Callback then = {},
                      Completer::Notice notice = Completer::Notice::kSoon);
-  /// The same, where `event` was just recorded there anyway. It is not to be recorded again while
+  /// The same, with the next watch of the stream, which costs less in a row of many. It comes before
+  /// the session's thread pauses, or after kMostLater of these. The watch's failure is reported.
+  void watch_later(LogicalStream& stream, Completer::Callback then);
+  /// As watch(), where `event` was just recorded there anyway. It is not to be recorded again while
   /// anybody else has it.
   void watch_event(LogicalStream& stream, std::shared_ptr<SharedEvent> event,
                    Completer::Callback then = {});
@@ -124,6 +128,7 @@ class StreamTable {
   };
 
   void watch_now_and_then(LogicalStream& stream);
+  void watch_cheaply(LogicalStream& stream);
   void submit_rows();
   void submit_rows_before(LogicalStream& stream);
   Result<void> move_to(LogicalStream& stream, device::Partition partition);

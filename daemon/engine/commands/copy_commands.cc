@@ -13,6 +13,8 @@ using ipc::CommandType;
 
 namespace {
 
+constexpr std::uint64_t kMostSmall = 128 << 10;
+
 bool is_inside(std::uint64_t first, std::uint64_t count, std::uint64_t size) {
   return first <= size && count <= size - first;
 }
@@ -133,15 +135,19 @@ Result<void> CopyCommands::copy_through_slot(const Call<CommandType::kCopy>& cal
     staging_.cancel(slot.part);
     return submitted;
   }
-  // A slot that went to the device is waited for when the others are used up, hardly ever.
+  const auto ended = [this, number = slot.part, turn = slot.object](const Result<void>& outcome) {
+    // First the error, then the slot: the client must not take what is in it for data.
+    if (!outcome) context_.faults.on_device_error(outcome.error());
+    staging_.finish(number, turn);
+  };
+  // A slot that went to the device is waited for when the others are used up, hardly ever. A small
+  // one costs less than its watch.
+  if (!to_host && *bytes <= kMostSmall) {
+    context_.streams.watch_later(*call.stream, ended);
+    return {};
+  }
   const auto watched = context_.streams.watch(
-      *call.stream,
-      [this, number = slot.part, turn = slot.object](const Result<void>& outcome) {
-        // First the error, then the slot: the client must not take what is in it for data.
-        if (!outcome) context_.faults.on_device_error(outcome.error());
-        staging_.finish(number, turn);
-      },
-      to_host ? Completer::Notice::kSoon : Completer::Notice::kCheap);
+      *call.stream, ended, to_host ? Completer::Notice::kSoon : Completer::Notice::kCheap);
   // The transfer may still run, and nothing tells its end: the slot stays taken.
   if (!watched) context_.faults.on_device_error(watched.error());
   return {};

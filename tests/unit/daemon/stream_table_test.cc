@@ -246,6 +246,51 @@ TEST_P(StreamTableTest, AWatchCallsWhenWhatIsBeforeItIsDone) {
   EXPECT_TRUE(called);
 }
 
+TEST_P(StreamTableTest, ALaterWatchIsTheNextOne) {
+  device_.hold(true);
+  pauses_ = false;
+  std::atomic<int> called = 0;
+  LogicalStream& stream = **table_->find(0);
+  const auto call = [&](const Result<void>& outcome) {
+    EXPECT_TRUE(outcome);
+    ++called;
+  };
+  work(0);
+  table_->watch_later(stream, call);
+  work(0);
+  table_->watch_later(stream, call);
+  EXPECT_EQ(group_.outstanding(), 0u);
+  table_->watch_all();
+  EXPECT_EQ(group_.outstanding(), 1u);
+  EXPECT_EQ(called, 0);
+  run_dry(device_stream(0));
+  wait_idle();
+  EXPECT_EQ(called, 2);
+}
+
+TEST_P(StreamTableTest, ALaterWatchComesAfterSoMany) {
+  pauses_ = false;
+  std::atomic<std::size_t> called = 0;
+  LogicalStream& stream = **table_->find(0);
+  for (std::size_t i = 0; i < StreamTable::kMostLater; ++i) {
+    EXPECT_EQ(group_.outstanding(), 0u);
+    work(0);
+    table_->watch_later(stream, [&](const Result<void>&) { ++called; });
+  }
+  wait_idle();
+  EXPECT_EQ(called, StreamTable::kMostLater);
+}
+
+TEST_P(StreamTableTest, ALaterWatchComesAtOnceBehindWhatWasJustWatched) {
+  pauses_ = false;
+  std::atomic<bool> called = false;
+  LogicalStream& stream = **table_->find(0);
+  for (bool watched = false; !watched; watched = stream.unwatched == 0) work(0);
+  table_->watch_later(stream, [&](const Result<void>&) { called = true; });
+  wait_idle();
+  EXPECT_TRUE(called);
+}
+
 TEST_P(StreamTableTest, AFaultIsReportedWithoutAnybodyAsking) {
   work(0, "fault");
   wait_idle();
