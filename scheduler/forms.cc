@@ -282,6 +282,19 @@ bool may_queue(const SessionView& session, const ProfileTable& profiles, const S
   return running.launches < launches && expected_time(profiles, running.kernel, settings) < ahead;
 }
 
+double filled_by(const WaitingLaunch& launch) {
+  if (launch.wave == 0) return 1;
+  return std::min(1.0, static_cast<double>(launch.blocks) / static_cast<double>(launch.wave));
+}
+
+bool runs_beside(const SessionView& session, const ProfileTable& profiles,
+                 const Settings& settings) {
+  const RunningWork& running = session.running;
+  return session.waiting && session.waiting->stream_is_free &&
+         running.filled + filled_by(*session.waiting) <= 1 &&
+         !is_movable(running, profiles, settings);
+}
+
 bool share_device(const SessionView& session, const ProfileTable& profiles,
                   const Settings& settings, const Share& share, Decisions& decisions) {
   if (worth_resizing(session, profiles, settings) && session.running.placement != share.placement) {

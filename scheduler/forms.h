@@ -102,6 +102,14 @@ bool worth_resizing(const SessionView& session, const ProfileTable& profiles,
 bool may_queue(const SessionView& session, const ProfileTable& profiles, const Settings& settings,
                Milliseconds ahead, std::uint32_t launches, bool settled);
 
+/// Part of the device that the launch's blocks take at once; 1: all of it, or unknown.
+double filled_by(const WaitingLaunch& launch);
+
+/// Whether the waiting launch would run beside all that runs of its session, and so would not make
+/// others wait longer: its stream is free, and all blocks fit the device at once.
+bool runs_beside(const SessionView& session, const ProfileTable& profiles,
+                 const Settings& settings);
+
 /// How the launches of one session share the device with other sessions.
 struct Share {
   Form form = Form::kNative;  // form of the waiting launch

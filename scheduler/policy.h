@@ -31,9 +31,10 @@ struct WaitingLaunch {
   KernelId kernel = 0;               // row in the profile table
   std::uint64_t blocks = 0;          // blocks of its grid
   std::uint64_t blocks_started = 0;  // blocks started in slices; the rest can only follow in slices
-  std::uint64_t wave = 0;     // native blocks that the whole device holds at once; 0: unknown
-  bool worker_legal = false;  // whether this launch, not only its kernel, may run as workers
-  bool slice_legal = false;   // whether this launch may run in slices
+  std::uint64_t wave = 0;       // native blocks that the whole device holds at once; 0: unknown
+  bool worker_legal = false;    // whether this launch, not only its kernel, may run as workers
+  bool slice_legal = false;     // whether this launch may run in slices
+  bool stream_is_free = false;  // whether all earlier work of its stream has ended
   /// Whether the worker form is legal, and sure to be quicker: it is then the first form, before
   /// anything is measured.
   bool worker_likely = false;
@@ -45,6 +46,7 @@ struct WaitingLaunch {
 struct RunningWork {
   std::uint32_t launches = 0;  // launches that have not ended; 0: nothing runs
   Milliseconds expected{};     // device time of all the launches when alone, by the profile
+  double filled = 0;           // sum of filled_by() of launches that were begun by a decision
   KernelId kernel = 0;         // kernel of the newest launch
   Form form = Form::kNative;   // form of the newest launch
   Placement placement;         // placement as last started or resized

@@ -181,7 +181,10 @@ Turns::Served Turns::serve(Scene& scene, std::uint32_t index) {
                      : hurries ? std::min(settings_.ahead, settings_.search_ahead)
                                : settings_.ahead;
   const auto launches = deep ? settings_.ahead_alone_launches : settings_.ahead_launches;
-  if (!may_queue(session, profiles_, settings_, ahead, launches, deep)) return Served::kEnough;
+  if (!may_queue(session, profiles_, settings_, ahead, launches, deep) &&
+      !runs_beside(session, profiles_, settings_)) {
+    return Served::kEnough;
+  }
 
   const WaitingLaunch& launch = *session.waiting;
   const KernelProfile& profile = profiles_.kernel(launch.kernel);

@@ -253,6 +253,7 @@ void Executor::grant(scheduler::Start start, scheduler::Time now) {
                           .first = waiting.blocks_started,
                           .count = in_slices ? std::min(start.slice_blocks, left) : left,
                           .part = part,
+                          .filled = scheduler::filled_by(waiting),
                           .profiled = worth_profiling(waiting, start),
                           .others = {}};
   if (start.alone) client->granted->others = others_to_wait_for(*client);
@@ -267,6 +268,7 @@ void Executor::show_start(const Client& client, const Grant& grant, std::uint64_
   scheduler::RunningWork& running = views_[client.index].running;
   ++running.launches;
   running.expected += scheduler::Milliseconds(grant.expected_ms);
+  running.filled += grant.filled;
   running.kernel = grant.kernel;
   running.form = grant.start.form;
   running.placement = grant.start.placement;
@@ -304,11 +306,9 @@ void Executor::count_repeats(Client& client) {
   client.repeated.clear();
 }
 
-std::optional<Executor::Grant> Executor::wait_for_grant(Client& client,
-                                                        const FunctionRecord& function,
-                                                        const LaunchShape& shape,
-                                                        scheduler::KernelId kernel,
-                                                        std::uint64_t started) {
+std::optional<Executor::Grant> Executor::wait_for_grant(
+    Client& client, const FunctionRecord& function, const LaunchShape& shape,
+    scheduler::KernelId kernel, std::uint64_t started, bool stream_is_free) {
   const auto now = Clock::now();
   auto lock = lock_soon(mutex_);
   client.waiting = {.session = client.spec.session,
@@ -327,6 +327,7 @@ std::optional<Executor::Grant> Executor::wait_for_grant(Client& client,
                                           .wave = shape.wave,
                                           .worker_legal = shape.worker,
                                           .slice_legal = shape.slice,
+                                          .stream_is_free = stream_is_free,
                                           .worker_likely = shape.worker_likely,
                                           .only = forced(forms_.choice(), shape),
                                           .since = now};

@@ -40,6 +40,7 @@ struct LaunchBatch {
   // Of its launches, those that the policy's view counts, and their time; the others repeat these.
   std::uint32_t counted = 0;
   double counted_ms = 0;
+  double filled = 0;             // part of the device that the view counts for it
   std::uint64_t repeats_at = 0;  // launches like these need no decision while this is changes_
   double full_ms = 0;            // no more launches when so much is expected of it
   bool mixes = false;            // may have launches of other kernels, too
@@ -171,6 +172,7 @@ class Executor {
     // Blocks of the grid that it is for: all but for slices.
     std::uint64_t first = 0, count = 0;
     double part = 1;        // of the grid
+    double filled = 1;      // part of the device that its blocks take at once
     bool profiled = false;  // natively, and counted if that can be done
     /// Whose work on the device is to be waited for there.
     std::vector<Earlier> others;
@@ -190,7 +192,7 @@ class Executor {
   void resize(const scheduler::Resize& change, scheduler::Time now);
   std::optional<Grant> wait_for_grant(Client& client, const FunctionRecord& function,
                                       const LaunchShape& shape, scheduler::KernelId kernel,
-                                      std::uint64_t started);
+                                      std::uint64_t started, bool stream_is_free);
 
   // executor_launch.cc, on the session's thread.
   void show_forms(const FunctionRecord& kernel, ProfileRecord& profile);

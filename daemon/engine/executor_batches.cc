@@ -157,8 +157,10 @@ void Executor::batch_ended(const std::shared_ptr<LaunchBatch>& batch, const Resu
   SLATE_CHECK(running.launches >= batch->counted);
   running.launches -= batch->counted;
   running.expected -= scheduler::Milliseconds(batch->counted_ms);
+  running.filled -= batch->filled;
   if (running.launches == 0) {
     running.expected = {};
+    running.filled = 0;
     running.resizable = false;
     view.idle_since = completion.ended;
   }

@@ -80,7 +80,7 @@ Result<void> Executor::launch(Client& client, FunctionRecord& kernel,
   if (!kernel.trace_name) kernel.trace_name = trace_.name(*kernel.name);
   std::uint64_t started = 0;
   do {
-    auto grant = wait_for_grant(client, kernel, shape, profile.kernel, started);
+    auto grant = wait_for_grant(client, kernel, shape, profile.kernel, started, !stream.busy());
     if (!grant) return fail(ErrorCode::kUnavailable, "the session is ending");
     const auto form = [&] {
       const Told told(client.carried_out, grant->number);
@@ -144,6 +144,7 @@ Result<void> Executor::begin_again(Client& client, const FunctionRecord& kernel,
   if (!opened) return opened;
   stream.batch->repeats_at = grant.changes;
   stream.batch->add_counted(grant.kernel, grant.expected_ms, grant.alone_ms);
+  stream.batch->filled += grant.filled;
   const auto lock = lock_soon(mutex_);
   client.kernel = kernel.name;
   show_start(client, grant, blocks, Clock::now());
@@ -239,6 +240,7 @@ Result<void> Executor::prepare(Client& client, LogicalStream& stream, const Gran
       return opened;
   }
   stream.batch->add_counted(grant.kernel, grant.expected_ms, grant.alone_ms);
+  stream.batch->filled += grant.filled;
   return {};
 }
 
@@ -280,6 +282,7 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
     nothing->trace = client.waiting;
     nothing->counted = 1;
     nothing->counted_ms = grant.expected_ms;
+    nothing->filled = grant.filled;
     batch_ended(nothing, prepared);
     if (profiled) profiled_.drop();
     return std::unexpected(prepared.error());

@@ -60,9 +60,9 @@ struct LogicalStream : std::enable_shared_from_this<LogicalStream> {
   std::atomic<std::uint64_t> position{0};
 
   // Session thread only.
-  std::uint32_t unwatched = 0;     // pieces of work behind its last watch
+  std::uint32_t unwatched = 0;             // pieces of work behind its last watch
   std::vector<Completer::Callback> later;  // for its next watch
-  std::uint64_t joined = 0;        // `submitted` when the default stream last waited for it
+  std::uint64_t joined = 0;                // `submitted` when the default stream last waited for it
   std::uint64_t default_seen = 0;  // the default stream's `submitted` that it last waited for
   std::shared_ptr<SharedEvent> order_event;
   std::uint64_t order_event_at = 0;         // `submitted` when order_event was recorded

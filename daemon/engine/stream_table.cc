@@ -218,8 +218,7 @@ Completer::Callback StreamTable::begin_watch(LogicalStream& stream, Completer::C
   std::erase(unwatched_, pointer);
   stream.watches.fetch_add(1);
   const Reached reached{stream.submitted.load(), stream.launches.load(), stream.position.load()};
-  return [this, pointer = std::move(pointer), reached,
-          later = std::exchange(stream.later, {}),
+  return [this, pointer = std::move(pointer), reached, later = std::exchange(stream.later, {}),
           then = std::move(then)](const Result<void>& outcome) {
     watch_reached(*pointer, reached, outcome);
     for (const Completer::Callback& call : later) call(outcome);

@@ -81,8 +81,9 @@ class StreamTable {
   /// is done. When it fails, `then` is not called.
   Result<void> watch(LogicalStream& stream, Completer::Callback then = {},
                      Completer::Notice notice = Completer::Notice::kSoon);
-  /// The same, with the next watch of the stream, which costs less in a row of many. It comes before
-  /// the session's thread pauses, or after kMostLater of these. The watch's failure is reported.
+  /// The same, with the next watch of the stream, which costs less in a row of many. It comes
+  /// before the session's thread pauses, or after kMostLater of these. The watch's failure is
+  /// reported.
   void watch_later(LogicalStream& stream, Completer::Callback then);
   /// As watch(), where `event` was just recorded there anyway. It is not to be recorded again while
   /// anybody else has it.

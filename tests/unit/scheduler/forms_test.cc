@@ -343,6 +343,34 @@ TEST(FormsTest, QueuesAreLimitedByTimeAndByCount) {
   EXPECT_FALSE(allowed(quick, 2, 1.8));
 }
 
+// Four kernels of one thread in four streams, 380 ms each, ran two at a time (HeCBench).
+TEST(FormsTest, SmallGridsInFreeStreamsRunBesideEachOther) {
+  ProfileTable table;
+  const Settings settings;
+  const KernelId kernel = table.find_or_add({.name = "long"});
+  table.kernel(kernel).alone[kNative].add(380);
+  const auto beside = [&](std::uint64_t blocks, std::uint64_t wave, bool free, double filled,
+                          bool resizable = false) {
+    SessionView session;
+    session.waiting =
+        WaitingLaunch{.kernel = kernel, .blocks = blocks, .wave = wave, .stream_is_free = free};
+    session.running = {.launches = 3,
+                       .expected = Milliseconds(1140),
+                       .filled = filled,
+                       .kernel = kernel,
+                       .placement = {},
+                       .resizable = resizable};
+    return runs_beside(session, table, settings);
+  };
+  EXPECT_TRUE(beside(1, 2112, true, 0.1));
+  EXPECT_TRUE(beside(1056, 2112, true, 0.5));
+  EXPECT_FALSE(beside(1056, 2112, true, 0.6)) << "it would have to wait for blocks that run";
+  EXPECT_FALSE(beside(1, 2112, false, 0.1)) << "it follows others in its stream";
+  EXPECT_FALSE(beside(1, 0, true, 0.1)) << "nothing is known of its size";
+  EXPECT_FALSE(beside(1, 2112, true, 0.1, true)) << "nothing goes behind what may have to retreat";
+  EXPECT_TRUE(beside(4224, 2112, true, 0)) << "nothing runs";
+}
+
 // tensor_gemm of 9.6 ms ran for 600 ms with one worker an SM beside quasi_random, whose blocks left
 // it next to none, and nothing could be done about it.
 TEST(FormsTest, WhatMayStarveCanBeMoved) {

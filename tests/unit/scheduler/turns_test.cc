@@ -254,6 +254,27 @@ struct OneSession {
   SessionView session;
 };
 
+TEST(TurnsTest, LongLaunchesOfFreeStreamsAreNotHeldBack) {
+  OneSession one;
+  const KernelId slow = one.kernel("slow", 380);
+  Turns turns(one.settings, one.profiles);
+  const auto starts = [&](bool free) {
+    one.launches(slow, 0);
+    one.session.waiting->wave = 2112;
+    one.session.waiting->stream_is_free = free;
+    one.session.running = {.launches = 3,
+                           .expected = Milliseconds(1140),
+                           .filled = 3.0 / 2112,
+                           .kernel = slow,
+                           .placement = one.machine.whole()};
+    Decisions decisions;
+    turns.decide(one.at(0), one.roster, one.roster.contenders(), {}, decisions);
+    return decisions.start.size();
+  };
+  EXPECT_EQ(starts(false), 0u);
+  EXPECT_EQ(starts(true), 1u);
+}
+
 TEST(TurnsTest, LaunchesOfSeveralKernelsAreChargedAsWhatAllOfThemWereExpectedToTake) {
   OneSession one;
   const KernelId quick = one.kernel("quick", 0.01);
