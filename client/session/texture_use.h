@@ -7,8 +7,9 @@
 
 namespace slate::client {
 
-/// kBadFilter for integers that are filtered, kBadNormalization for elements of 32 bits that are
-/// read as fractions, kInvalidValue for a view of plain memory, and what else is wrong with it.
+/// Checks a texture: kBadFilter for integers that are filtered, kBadNormalization for elements of
+/// 32 bits that are read as fractions. kInvalidValue for a view of plain memory, and for all else
+/// that is wrong.
 Allowed<void> check_texture_use(const TextureSpec& spec, bool has_view, const DeviceInfo& device);
 
 }  // namespace slate::client
