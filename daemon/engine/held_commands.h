@@ -5,7 +5,7 @@
 //
 // Why not a wait on the device: some calls of a GPU's driver wait until all streams rest, and let
 // none go on meanwhile. They make partitions, load and unload modules, and free host memory. A
-// stream that waits for somebody who needs the device would never rest (docs/scheduling.md).
+// stream that waits for a thread that needs the device would never rest (docs/scheduling.md).
 //
 // Session thread only.
 #pragma once
