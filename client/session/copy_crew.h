@@ -16,7 +16,7 @@ class CopyCrew {
   /// The cores that this process may use.
   static unsigned cores();
 
-  /// Runs `body` on `count` threads, with the caller's, or on fewer if no more can be had.
+  /// Runs `body` on `count` threads, with the caller's, or on fewer if no more can start.
   /// Requires: `body` can run on fewer threads, and does not throw.
   static void run(int count, const std::function<void()>& body);
 };

@@ -50,8 +50,9 @@ Result<Image> unpack(const FatBinaryEntry& entry);
 /// The newest code for `capability` (90 for 9.0), by the driver's rules:
 /// - PTX of an architecture up to the device's,
 /// - ELF of the same major version, and a minor version up to the device's.
-/// Of two alike it takes the PTX, which can be rewritten, with the ELF as its `code`. `ptx_first`:
-/// for a device that runs only PTX; takes PTX of any age alone. kNoKernelImage lists what there is.
+/// Of two alike it takes the PTX, which can be rewritten, with the ELF as its `code`. With
+/// `ptx_first`, for a device that runs only PTX, it takes PTX of any age alone. Error:
+/// kNoKernelImage lists what there is.
 Result<Image> choose_image(std::span<const std::byte> container, std::uint32_t capability,
                            bool ptx_first = false);
 

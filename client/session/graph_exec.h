@@ -46,7 +46,7 @@ std::shared_ptr<Exec> find_exec(ExecHandle exec);
 Allowed<void> launch_graph(Session& session, ExecHandle exec, std::uint64_t stream);
 
 /// Calls `body` with the copy of `node` in an executable graph, which does not run meanwhile.
-/// `body`: a (Node&) -> an expected<void, ...>. kInvalidValue when there is no such copy.
+/// `body`: a (Node&) -> an expected<void, ...>. Nothing when there is no such copy.
 template <typename Body>
 auto with_copy(ExecHandle exec, NodeHandle node, const Body& body)
     -> std::optional<decltype(body(std::declval<Node&>()))> {

@@ -31,7 +31,7 @@ Allowed<Kind> work_of_kind(NodeHandle node) {
   return std::move(*its);
 }
 /// Gives a node the work, unless `check` fails. `check`: a (Work& work, const Work& old) -> an
-/// expected<void, ...>, called under Graphs::mutex. kInvalidValue for a node that is gone.
+/// expected<void, ...>, called under Graphs::mutex. Nothing for a node that is gone.
 template <typename Check>
 auto change_work(NodeHandle node, Work work, const Check& check)
     -> std::optional<decltype(check(work, work))> {

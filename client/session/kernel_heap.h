@@ -28,8 +28,7 @@ class KernelHeap {
   /// Writes the heap's address into a module. Requires: need().
   Result<void> connect(std::uint64_t module);
   void disconnect(std::uint64_t module);
-  /// Raises the driver's heap for machine code, which calls the driver's malloc. All sessions share
-  /// it.
+  /// Raises the driver's heap, which all sessions share, if machine code calls the driver's malloc.
   void raise_drivers(std::span<const std::byte> code);
 
  private:

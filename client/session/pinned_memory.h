@@ -20,8 +20,8 @@ Allowed<void*> allocate_pinned(Session& session, std::size_t bytes, bool mapped,
 /// Frees pinned memory, also an earlier session's. kInvalidValue when none begins there.
 Allowed<void> free_pinned(Session& session, void* address);
 
-/// kAlreadyRegistered when some of the memory is pinned. kNotSupported when kernels cannot reach it
-/// and `mapped` is set.
+/// kAlreadyRegistered when some of the memory is pinned. kInvalidValue when some is not mapped.
+/// kNotSupported when kernels cannot reach it and `mapped` is set.
 Allowed<void> register_pinned(Session& session, void* address, std::size_t bytes, bool mapped,
                               std::uint32_t flags);
 /// kNotRegistered when no registered memory begins there.

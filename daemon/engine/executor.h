@@ -131,8 +131,8 @@ class Executor {
   void end_rest();
   /// Calls `submit`, which puts work on `client`'s `stream` that takes SMs but is no launch: fills,
   /// and copies within the device. If another session's workers have all SMs, they rest until this
-  /// work is done. They rest at most half of the time; the call waits for that, a few milliseconds
-  /// at most. Session thread.
+  /// work is done. They rest at most half of the time; the call waits for that, at most 10 ms.
+  /// Session thread.
   Result<void> let_through(Client& client, device::Stream stream,
                            const std::function<Result<void>()>& submit);
   /// Sets a session's weight and priority; false if there is no such session.
@@ -163,7 +163,7 @@ class Executor {
     double alone_ms = 0;         // time alone, in the best form
     bool is_long = false;        // a long launch, or one that was never measured
     bool known = false;          // whether its time is known well
-    bool settled = false;        // whether the arrangement is kept and no candidate runs
+    bool settled = false;        // whether its time is known well and nothing is tried
     bool by_itself = false;      // whether there was no other client
     std::uint32_t timed_of = 1;  // one of this many batches is timed
     bool repeats = false;        // whether launches like it need no decision for a while

@@ -43,7 +43,7 @@ class FormMaker {
     bool dispatch = false;  // whether a dispatch kernel for the worker form is wanted
     /// CPU time for one run of the assembler. A kernel that needs more gets no form.
     std::chrono::milliseconds most_a_kernel{10'000};
-    /// CPU time for all kernels of one session. Kernels beyond it get no form.
+    /// Time on the clock for all kernels of one session. Kernels beyond it get no form.
     std::chrono::milliseconds most_a_session{120'000};
   };
 

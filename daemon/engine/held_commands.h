@@ -1,7 +1,6 @@
-// HeldCommands: the commands of a session that wait for something for which the device must not
-// wait: a host function of the client, or a launch that can be called back. A stream with one of
-// these is held. Commands behind it, and commands ordered after those, are kept here until its
-// release.
+// HeldCommands: the commands of a session that wait where the device must not: for a host function
+// of the client, or for a launch that can be called back. A stream with one of these is held.
+// Commands behind it, and commands ordered after those, are kept here until its release.
 //
 // Why not a wait on the device: some calls of a GPU's driver wait until all streams rest, and let
 // none go on meanwhile. They make partitions, load and unload modules, and free host memory. A

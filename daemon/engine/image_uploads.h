@@ -26,7 +26,8 @@ class ImageUploads {
   static constexpr std::uint64_t kMostBytes = 256 << 20;  // bytes of all unfinished images
 
   /// Adds a chunk. Returns the image with its last chunk. `may_begin`: whether a module of this id
-  /// may come. kProtocol for chunks out of order, kLimit beyond kMostBytes.
+  /// may come. kProtocol for chunks out of order, kLimit beyond kMostBytes, kInvalidHandle for a
+  /// refused module.
   Result<std::optional<ModuleImage>> add(const ipc::ModuleLoad& chunk,
                                          std::span<const std::byte> bytes,
                                          const Result<void>& may_begin);

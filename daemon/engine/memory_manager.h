@@ -39,8 +39,8 @@ class MemoryManager {
   std::uint64_t limit() const { return limit_; }
   std::uint64_t charged() const;
 
-  /// kOutOfMemory beyond the limit, or when the device is full. Memory that is being freed may help
-  /// then, see wait_for_free().
+  /// kInvalidValue for 0 bytes. kOutOfMemory beyond the limit, or when the device is full. Memory
+  /// that is being freed may help then, see wait_for_free().
   Result<device::Address> allocate(std::uint64_t bytes);
 
   /// First half of a free: the address is no allocation from now on, but stays backed.

@@ -1,4 +1,4 @@
-// Trace: what the scheduler did and when, in a ring that forgets the oldest events. It can be had
+// Trace: what the scheduler did and when, in a ring that forgets the oldest events. It can be read
 // as Chrome's trace-event JSON, which Perfetto shows (docs/trace.md). The ring decides nothing.
 // Any thread. Adding takes a short lock, allocates nothing and makes no system call.
 #pragma once

@@ -32,7 +32,7 @@ class EngineKeeper {
 
   /// The engine that takes sessions; null while there is none.
   EngineProcess* active() { return active_ && active_->ready ? &*active_ : nullptr; }
-  /// Why engines die at start-up; empty while they do not.
+  /// Why engines die at start-up again and again; else empty.
   const std::string& trouble() const { return trouble_; }
   /// The first engine's error when its device does not exist: the daemon should end.
   const std::optional<Error>& hopeless() const { return hopeless_; }

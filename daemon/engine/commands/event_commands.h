@@ -1,5 +1,5 @@
 // EventCommands: a session's events, and the commands on them. An event's record keeps the device
-// event of its last recording. While somebody waits for that device event, a new recording takes
+// event of its last recording. While something waits for that device event, a new recording takes
 // another. Session thread.
 #pragma once
 
@@ -44,7 +44,7 @@ class EventCommands {
 
   const PartContext& context_;
   std::unordered_map<std::uint64_t, Record> records_;
-  /// Replaced device events, used again when nobody waits for them any more.
+  /// Replaced device events, used again when nothing waits for them any more.
   std::deque<std::shared_ptr<SharedEvent>> replaced_[2];  // by timing
 };
 
