@@ -27,7 +27,7 @@ class Copies {
 
   /// Arrays are named by ArrayTable::Entry::array.
   Result<void> copy(const Place& to, const Place& from, const Box& box, std::uint64_t stream);
-  /// For a copy of pinned memory to whose end the caller would wait. True: it need not wait. The
+  /// For a copy of pinned memory for whose end the caller would wait. True: it need not wait. The
   /// source was read, and nobody can see the destination before the data is there. False: nothing
   /// was done.
   Result<bool> take_to_device(std::uint64_t to, std::span<const std::byte> from,

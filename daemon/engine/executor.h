@@ -40,7 +40,7 @@ struct LaunchBatch {
   // Number and time of the launches that the policy's view counts; the others repeat these.
   std::uint32_t counted = 0;
   double counted_ms = 0;
-  std::uint64_t repeats_at = 0;  // value of changes_ until which such launches need no decision
+  std::uint64_t repeats_at = 0;  // value of changes_ with which such launches need no decision
   double full_ms = 0;            // expected time at which the batch takes no more launches
   bool mixes = false;            // whether it may have launches of other kernels, too
   bool profiled = false;         // whether it is one launch in the profile form
@@ -104,8 +104,8 @@ class Executor {
 
   /// Requires: the session's `streams` and `group` outlive remove().
   std::shared_ptr<Client> add(ClientSpec spec, StreamTable& streams, Completer::Group& group);
-  /// The session is about to end: its waiting launches are dropped, and launches that can be called
-  /// back are. From the return on no workers are added to its launches. Any thread.
+  /// The session is about to end: its waiting launches are dropped, and its resizable launches are
+  /// called back. From the return on no workers are added to its launches. Any thread.
   void abandon(Client& client);
   /// Ends launches that were called back for good. Requires: abandon() was called, and nothing of
   /// the session runs.
@@ -130,9 +130,9 @@ class Executor {
   void begin_rest();
   void end_rest();
   /// Calls `submit`, which puts work on `client`'s `stream` that takes SMs but is no launch: fills,
-  /// and copies within the device. If another session's workers have all SMs, they rest until this
-  /// work is done. They rest at most half of the time; the call waits for that, at most 10 ms.
-  /// Session thread.
+  /// and copies within the device. If another session's workers have all SMs, they rest from the
+  /// end of the stream's earlier work until this work is done. They rest at most half of the time;
+  /// the call waits for that, at most 10 ms. Session thread.
   Result<void> let_through(Client& client, device::Stream stream,
                            const std::function<Result<void>()>& submit);
   /// Sets a session's weight and priority; false if there is no such session.

@@ -51,7 +51,7 @@ class HeldCommands {
   void release(std::uint64_t stream, std::uint64_t position);
 
   /// Whether the command must follow a held stream or a kept command, or would be more work than is
-  /// allowed. False when nothing is held: a full session takes no commands then.
+  /// allowed. False when nothing is held or kept: a full session takes no commands then.
   bool must_wait(const ipc::Command& command) const;
   /// Whether a recording of the event is kept.
   bool keeps_record(std::uint64_t event) const { return summary_.writers.contains(event); }
