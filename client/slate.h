@@ -1,18 +1,16 @@
 /* slate.h: load CUDA kernels at run time, from PTX or from CUDA C++ source, and launch them through
- * slated. Plain C, and on top of it, for C++17 and later, the classes of namespace slate. Needs no
- * CUDA header and no nvcc; link with -lslate. Memory, streams, events and copies are cudart's,
- * which the same library provides (cudaMalloc, cudaMemcpy, ...). docs/slate_h.md has two complete
- * programs.
+ * slated. Plain C; for C++17 and later also the classes of namespace slate. Needs no CUDA header
+ * and no nvcc; link with -lslate. The same library provides cudart's memory, streams, events and
+ * copies (cudaMalloc, cudaMemcpy, ...). docs/slate_h.md has two complete programs.
  *
  * Units: sizes are bytes. Threads: every function may be called from any thread, at the same time
  * too. Waiting: each function says whether it waits for the daemon; none waits for kernels.
  *
  * Errors: a function that fails returns a status other than SLATE_SUCCESS, leaves its results
- * untouched, and says why in slate_last_message(). None throws, none ends the program. The values
- * are cudaError_t's numbers, so a status may be handed on as one; numbers that are not listed here
- * may come back too. As in CUDA, a function that talks to the daemon may also return the error of
- * earlier asynchronous work of this process, such as SLATE_ERROR_ILLEGAL_ADDRESS. None touches what
- * cudaGetLastError() reads.
+ * untouched, and says why in slate_last_message(). None throws, and none ends the program. A status
+ * has the number of a cudaError_t; numbers that are not listed here are possible too. As in CUDA, a
+ * function that calls the daemon may return the error of earlier asynchronous work of this process,
+ * such as SLATE_ERROR_ILLEGAL_ADDRESS. No function changes what cudaGetLastError() reads.
  *
  * SLATE_C_ONLY, defined before the header is included, leaves the C++ part out.
  */
@@ -37,7 +35,7 @@ typedef enum slate_status {
   SLATE_SUCCESS = 0,
   SLATE_ERROR_INVALID_VALUE = 1,      /* an argument is null, empty, too large or does not fit */
   SLATE_ERROR_OUT_OF_MEMORY = 2,      /* on the host or on the device, or a limit of slated's */
-  SLATE_ERROR_INITIALIZATION = 3,     /* no slated to be reached, or it refused this program */
+  SLATE_ERROR_INITIALIZATION = 3,     /* slated was not reached, or refused this program */
   SLATE_ERROR_UNAVAILABLE = 46,       /* slated or its engine is gone */
   SLATE_ERROR_NO_KERNEL_IMAGE = 209,  /* the code is not for this device */
   SLATE_ERROR_INVALID_PTX = 218,      /* PTX that does not assemble */
@@ -61,14 +59,14 @@ typedef enum slate_status {
 } slate_status;
 
 /* A module: loaded code with its kernels and variables. Lives until slate_module_unload(), or until
- * the process's session ends (cudaDeviceReset(), exit; a child of fork() has none of its parent's).
- * Handles are never reused: one that is stale gives SLATE_ERROR_INVALID_HANDLE. */
+ * the process's session ends (cudaDeviceReset(), exit). A child of fork() has no module of its
+ * parent's. Handles are never reused: a stale one gives SLATE_ERROR_INVALID_HANDLE. */
 typedef struct slate_module slate_module;
 
 /* A kernel of a module. Belongs to the module and ends with it; there is nothing to release. */
 typedef struct slate_kernel slate_kernel;
 
-/* The same type that CUDA's headers know as cudaStream_t. */
+/* cudaStream_t of CUDA's headers points to this type. */
 struct CUstream_st;
 
 /* Blocks of a grid, or threads of a block, along x, y and z; each at least 1. */
@@ -92,11 +90,11 @@ typedef struct slate_source_options {
   const void* reserved[4]; /* null */
 } slate_source_options;
 
-/* What a kernel needs, per thread (registers, local) or per block (static_shared). */
+/* The needs of a kernel, per thread (registers, local) or per block (static_shared). */
 typedef struct slate_kernel_info {
   size_t registers;
   size_t static_shared_bytes;
-  size_t max_dynamic_shared_bytes; /* that a launch may ask for: see the setter below */
+  size_t max_dynamic_shared_bytes; /* the most for a launch: see the setter below */
   size_t constant_bytes;
   size_t local_bytes;
   size_t max_threads_per_block;
@@ -105,60 +103,60 @@ typedef struct slate_kernel_info {
   size_t reserved[4];     /* 0 */
 } slate_kernel_info;
 
-/* Why the last failed call of this thread failed, in full: with a compiler's log, whose lines count
- * as in the caller's source. "" if none has failed. Never null; valid until the next call of a
- * slate_ function in this thread. */
+/* Why the last failed call of this thread failed, with the compiler's log, if any. Its line numbers
+ * are those of the caller's source. "" if no call has failed. Never null; valid until the next call
+ * of a slate_ function in this thread. */
 SLATE_EXPORT const char* slate_last_message(void) SLATE_NOEXCEPT;
 
 /* "SLATE_ERROR_INVALID_PTX" for that status; "SLATE_ERROR_UNKNOWN" for a number that is not listed
  * above. Never null, valid for ever. */
 SLATE_EXPORT const char* slate_status_name(slate_status status) SLATE_NOEXCEPT;
 
-/* Loads a module. Each of the three waits until the daemon has it, and connects to the daemon if
- * this is the process's first call that needs it. On success *module is the caller's to unload.
+/* Loads a module. The three functions wait until the daemon has it. The process's first call that
+ * needs the daemon connects to it. On success the caller has to unload *module.
  *
  * From `bytes` > 0 bytes of PTX (a terminating NUL may be counted or not).
- * INVALID_PTX: the assembler's words, as far as they fit into 1 KiB. */
+ * INVALID_PTX: the message is the assembler's, cut at 1 KiB. */
 SLATE_EXPORT slate_status slate_module_load_ptx(slate_module** module, const char* ptx,
                                                 size_t bytes) SLATE_NOEXCEPT;
 
 /* From `bytes` > 0 bytes of CUDA C++ source: a whole .cu file or its device part. Host code in it
- * is ignored. Compiled in this process, for the session's device, by the libnvrtc that is installed
- * (found at the first call); the result is kept in the user's own cache directory
- * (source/ below $SLATE_CACHE_DIR, $XDG_CACHE_HOME/slate or ~/.cache/slate) and taken from there
- * the next time, unless the source, a header of the user's, an option or the compiler has changed.
+ * is ignored. The installed libnvrtc (found at the first call) compiles it in this process, for the
+ * session's device. The result is kept in the user's own cache directory (source/ below
+ * $SLATE_CACHE_DIR, $XDG_CACHE_HOME/slate or ~/.cache/slate). It is used again until the source, a
+ * header of the user's, an option or the compiler changes.
  * `options` may be null. INVALID_SOURCE: one "NAME(LINE): error: ..." a line. NO_COMPILER. */
 SLATE_EXPORT slate_status
 slate_module_load_source(slate_module** module, const char* source, size_t bytes,
                          const slate_source_options* options) SLATE_NOEXCEPT;
 
-/* From a file of PTX or of CUDA C++ source; what it is, its content tells (PTX begins with
- * ".version"). `options` may be null and counts for source only.
+/* From a file of PTX, which begins with ".version", or else of CUDA C++ source. `options` may be
+ * null and counts for source only.
  * FILE_NOT_FOUND, and the errors of the two functions above. */
 SLATE_EXPORT slate_status slate_module_load_file(
     slate_module** module, const char* path, const slate_source_options* options) SLATE_NOEXCEPT;
 
 /* Forgets the module and its kernels. Does not wait: launches that are queued still run, and the
  * daemon frees the code and the module's variables after them. Copies from and to its variables
- * have to be queued before. Fails for a handle that is none only. */
+ * have to be queued before. Fails only for an invalid handle. */
 SLATE_EXPORT slate_status slate_module_unload(slate_module* module) SLATE_NOEXCEPT;
 
-/* What the compiler warned of; "" when it did not, or for PTX. Valid until the module is unloaded.
- */
+/* The compiler's warnings; "" for none, or for PTX. Valid until the module is unloaded. */
 SLATE_EXPORT slate_status slate_module_log(const char** log, slate_module* module) SLATE_NOEXCEPT;
 
-/* The kernel of this name: as written in the source, with namespace and template arguments
- * ("blur", "image::blur", "scale<float>", "scale<float, 4>"), with its parameters where it is
- * overloaded ("add(float*)"), or as it is called in the PTX ("_Z5scaleIfEvPT_i"). The same name
- * gives the same handle. Waits for the daemon the first time. NOT_FOUND: names what there is.
- * INVALID_VALUE: more than one kernel is so written. */
+/* The kernel of this name. A name is one of:
+ * - as written in the source, with namespace and template arguments ("blur", "image::blur",
+ *   "scale<float>", "scale<float, 4>"), and with parameters where it is overloaded ("add(float*)"),
+ * - as in the PTX ("_Z5scaleIfEvPT_i").
+ * The same name gives the same handle. Waits for the daemon the first time. NOT_FOUND: the message
+ * lists the kernels. INVALID_VALUE: several kernels have this name. */
 SLATE_EXPORT slate_status slate_module_kernel(slate_kernel** kernel, slate_module* module,
                                               const char* name) SLATE_NOEXCEPT;
 
-/* A __device__, __constant__ or __managed__ variable: its address, for cudaMemcpy() and kernels (if
- * it is managed for the host's code too), and its size.
- * Names as above. Either result may be null if it is not wanted. Waits for the daemon the first
- * time. The address is valid until the module is unloaded. NOT_FOUND. */
+/* Address and size of a __device__, __constant__ or __managed__ variable. The address is for
+ * cudaMemcpy() and kernels; a managed variable's also for the host's code. Names as above. Either
+ * result may be null. Waits for the daemon the first time. The address is valid until the module is
+ * unloaded. NOT_FOUND. */
 SLATE_EXPORT slate_status slate_module_global(void** address, size_t* bytes, slate_module* module,
                                               const char* name) SLATE_NOEXCEPT;
 
@@ -166,7 +164,7 @@ SLATE_EXPORT slate_status slate_module_global(void** address, size_t* bytes, sla
 SLATE_EXPORT slate_status slate_kernel_get_info(slate_kernel_info* info,
                                                 slate_kernel* kernel) SLATE_NOEXCEPT;
 
-/* Place in the parameter block, and size, of parameter `index`, counted from 0. Either result may
+/* Offset in the parameter block, and size, of parameter `index`, counted from 0. Either result may
  * be null. Does not wait. INVALID_VALUE: there are no more than `index` parameters. */
 SLATE_EXPORT slate_status slate_kernel_get_parameter(size_t* offset, size_t* bytes,
                                                      slate_kernel* kernel,
@@ -176,17 +174,17 @@ SLATE_EXPORT slate_status slate_kernel_get_parameter(size_t* offset, size_t* byt
 SLATE_EXPORT slate_status slate_kernel_get_name(const char** name,
                                                 slate_kernel* kernel) SLATE_NOEXCEPT;
 
-/* Allows launches with up to `bytes` of dynamic shared memory a block; without this, a launch gets
+/* Allows launches with up to `bytes` of dynamic shared memory a block. Without this, a launch gets
  * up to 48 KiB less the kernel's static shared memory. Waits for the daemon. INVALID_VALUE: more
  * than the device has for a block (227 KiB on an H200, less the static shared memory). */
 SLATE_EXPORT slate_status slate_kernel_set_max_dynamic_shared(slate_kernel* kernel,
                                                               size_t bytes) SLATE_NOEXCEPT;
 
-/* Queues one run of the kernel on `stream` (null: the legacy default stream; cudaStreamLegacy and
- * cudaStreamPerThread are known) and returns; waits only while the queue to the daemon is full.
- * `arguments` holds `argument_count` pointers, to the value of one parameter each; the values are
- * copied before the call returns. `arguments` may be null if the kernel takes none. What goes wrong
- * in the run is reported by a later call, cudaStreamSynchronize() at the latest.
+/* Queues one run of the kernel on `stream` and returns; waits only while the queue to the daemon is
+ * full. A null `stream` is the legacy default stream; cudaStreamLegacy and cudaStreamPerThread are
+ * allowed. `arguments` has `argument_count` pointers, each to the value of one parameter. The
+ * values are copied before the call returns. `arguments` may be null if the kernel takes none. An
+ * error of the run is returned by a later call, cudaStreamSynchronize() at the latest.
  * INVALID_VALUE: wrong number of arguments, a null one, an empty or too large grid or block, more
  * dynamic shared memory than is allowed. OUT_OF_RESOURCES. INVALID_HANDLE: no such stream.
  * NOT_SUPPORTED: the stream captures; the capture is lost. */
@@ -216,7 +214,7 @@ SLATE_EXPORT slate_status slate_kernel_launch(slate_kernel* kernel, slate_dim3 g
 namespace slate {
 inline namespace v0 {
 
-/// What this layer throws, and nothing else but std::bad_alloc. what() is slate_last_message().
+/// The exception of this layer, beside std::bad_alloc. what() is slate_last_message().
 class SLATE_EXPORT Error : public std::runtime_error {
  public:
   Error(slate_status status, const std::string& message)
@@ -227,7 +225,7 @@ class SLATE_EXPORT Error : public std::runtime_error {
   slate_status status_;
 };
 
-/// Throws an Error if `status` is one.
+/// Throws an Error if `status` is an error.
 inline void check(slate_status status) {
   if (status != SLATE_SUCCESS) throw Error(status, slate_last_message());
 }
@@ -284,7 +282,7 @@ struct Global {
 };
 
 /// A kernel, ready to launch. A cheap handle; copies are the same kernel. Keeps its module loaded.
-/// Any thread, but assignment as with any value.
+/// Any thread. Exception: an assignment needs this object to itself.
 class Kernel {
  public:
   /// Runs the kernel over `grid` blocks of `block` threads on `stream`; see slate_kernel_launch().
@@ -295,7 +293,7 @@ class Kernel {
     launch_with_shared(0, grid, block, stream, arguments...);
   }
 
-  /// The same with `dynamic_shared_bytes` of dynamic shared memory a block.
+  /// As above, with `dynamic_shared_bytes` of dynamic shared memory for each block.
   template <typename... Arguments>
   void launch_with_shared(std::size_t dynamic_shared_bytes, Dim3 grid, Dim3 block,
                           CUstream_st* stream, Arguments... arguments) const {
@@ -312,9 +310,9 @@ class Kernel {
     check(slate_kernel_get_info(&info, kernel_));
     return info;
   }
-  /// In bytes, one a parameter.
+  /// The size of each parameter in bytes.
   const std::vector<std::size_t>& parameter_sizes() const { return known_->sizes; }
-  /// As in the PTX.
+  /// The name in the PTX.
   std::string name() const {
     const char* name = nullptr;
     check(slate_kernel_get_name(&name, kernel_));
@@ -324,13 +322,13 @@ class Kernel {
   void set_max_dynamic_shared(std::size_t bytes) const {
     check(slate_kernel_set_max_dynamic_shared(kernel_, bytes));
   }
-  /// For the C functions. Valid while this object, or another copy or the Module, lives.
+  /// The handle for the C functions. Valid while this object, a copy of it, or the Module lives.
   slate_kernel* get() const noexcept { return kernel_; }
 
  private:
   friend class Module;
   struct Known {
-    std::string name;  // as asked for
+    std::string name;  // as it was asked for
     std::vector<std::size_t> sizes;
   };
 
@@ -365,9 +363,9 @@ class Kernel {
   std::shared_ptr<const Known> known_;
 };
 
-/// A loaded module, moved but not copied. It is unloaded when this object and the last Kernel of it
-/// are gone; kernels that are queued still run. A default-made or moved-from one is empty, and
-/// anything asked of it throws SLATE_ERROR_INVALID_HANDLE.
+/// A loaded module; it can be moved, not copied. It is unloaded with the last of this object and
+/// its Kernels; queued launches still run. A default-made or moved-from module is empty: its
+/// functions throw SLATE_ERROR_INVALID_HANDLE.
 class Module {
  public:
   Module() = default;
@@ -376,7 +374,7 @@ class Module {
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
-  /// See slate_module_load_ptx() and its two sisters.
+  /// See slate_module_load_ptx(), and likewise for the next two.
   static Module from_ptx(std::string_view ptx) {
     slate_module* module = nullptr;
     check(slate_module_load_ptx(&module, ptx.data(), ptx.size()));
@@ -414,7 +412,7 @@ class Module {
     return log;
   }
   explicit operator bool() const noexcept { return module_ != nullptr; }
-  /// For the C functions; unloading stays this object's business.
+  /// The handle for the C functions. Only this object may unload the module.
   slate_module* get() const noexcept { return module_.get(); }
 
  private:

@@ -1,5 +1,5 @@
 // Config: what an administrator can choose about slated, with its defaults. It is read from a TOML
-// file, the command line (options.h) is laid over it, and the engine gets it as the same text.
+// file. The command line (options.h) is laid over it, and the engine gets it as the same text.
 // config_table.cc has a row for each key; a new key is a member here and a row there.
 #pragma once
 
@@ -21,7 +21,7 @@ struct MemoryLimit {
   bool is_percent = true;
   std::uint64_t value = 100;
 
-  /// Bytes on a device of `total` bytes; never more than that.
+  /// Bytes on a device of `total` bytes; at most `total`.
   std::uint64_t bytes_of(std::uint64_t total) const;
 };
 
@@ -36,7 +36,7 @@ struct ByteSize {
 /// "123456", "512M", "2G", "0". kInvalidValue for anything else.
 Result<ByteSize> parse_size(std::string_view text);
 
-/// What the configuration says of all programs of one name, whoever runs them.
+/// What the configuration says of all programs of one name, for every user.
 struct ProgramSettings {
   std::string name;
   SessionSettings settings;
@@ -48,34 +48,34 @@ struct Config {
   LogLevel log_level = LogLevel::kInfo;
   MemoryLimit memory_limit;  // of each session
   std::uint32_t max_sessions = 256;
-  double kill_grace_seconds = 60;  // time that work of a client that left may go on
-  bool kill_stuck_engine = false;  // then the engine is replaced, with its other sessions
-  bool spare_engine = false;       // a second engine is kept ready
+  double kill_grace_seconds = 60;  // time that a gone client's work may go on
+  bool kill_stuck_engine = false;  // whether the engine of stuck work is replaced
+  bool spare_engine = false;       // whether a second engine is kept ready
   FormChoice form = FormChoice::kAuto;
   DispatchChoice dispatch = DispatchChoice::kHost;
-  std::string cache_dir;            // of compiled code; empty: cache::default_directory()
-  ByteSize cache_size{1 << 30};     // 0: no cache
-  std::string ptxas;                // the assembler that fills it; empty: looked for
+  std::string cache_dir;            // folder of compiled code; empty: cache::default_directory()
+  ByteSize cache_size{1 << 30};     // size of the cache on disk; 0: no cache
+  std::string ptxas;                // assembler that fills the cache; empty: looked for
   std::string policy = "adaptive";  // one of scheduler::policy_names()
-  scheduler::Settings scheduler;    // of the policies
-  double max_weight = 4;            // the most that a user may give; not a limit for slated's own
-  std::string state_dir;            // of profiles and settings that last; see state_directory()
-  std::uint32_t trace_events = 65536;  // the most that are kept; 0: no trace
+  scheduler::Settings scheduler;    // settings of the policies
+  double max_weight = 4;            // the most that a user may choose; slated's own may be higher
+  std::string state_dir;  // folder of profiles and lasting settings; see state_directory()
+  std::uint32_t trace_events = 65536;  // events that the trace keeps; 0: no trace
   std::vector<ProgramSettings> programs;
 
   /// What sessions of this program begin with.
   SessionSettings settings_of(std::string_view program) const;
 };
 
-/// Reads `path` over the defaults. kInvalidValue names file, line and key; kIo when it cannot be
-/// read.
+/// Reads `path` over the defaults. kInvalidValue names file, line and key. kIo when the file cannot
+/// be read.
 Result<Config> load_config(const std::string& path);
-/// The same from text; `name` stands for the file in messages.
+/// As load_config(), from text; `name` stands for the file in messages.
 Result<Config> parse_config(std::string_view text, const std::string& name);
 
-/// All keys as text for parse_config(), without [[program]] tables: what an engine is told.
+/// All keys as text for parse_config(), without [[program]] tables: the text that an engine gets.
 std::string config_text(const Config& config);
-/// The same of the defaults, with each key's help and bounds: the file that is installed.
+/// The defaults as text, with each key's help and bounds: the file that is installed.
 std::string documented_config();
 
 }  // namespace slate::daemon

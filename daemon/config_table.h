@@ -1,6 +1,6 @@
 // The table of slated's configuration: one row for each key. The reader of the TOML file, the
-// command line, the text that an engine gets and the installed slated.toml all go by it. Nothing
-// here knows TOML.
+// command line, the text for an engine and the installed slated.toml all use it. Nothing here knows
+// TOML.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@
 
 namespace slate::daemon {
 
-/// A value as it was written, before its key says what it has to be. Nothing: of another type.
+/// A value as it was written, before its key says what it has to be. Nothing: another type.
 using KeyValue =
     std::variant<std::monostate, bool, std::int64_t, double, std::string, std::vector<std::string>>;
 
-/// What a value may be, in words and for whoever has only text.
+/// What a value may be, for messages and for readers that have only text.
 enum class KeyType : std::uint8_t { kText, kFlag, kWhole, kReal, kNames };
 
 /// A key of an `Owner`, which is Config or ProgramSettings.
@@ -28,39 +28,39 @@ struct Key {
   std::string_view table;  // "": the file's top; "scheduler": [scheduler]
   std::string_view name;
   std::string_view help;       // sentences for an administrator; the first one is the summary
-  double least = 0, most = 0;  // of numbers
+  double least = 0, most = 0;  // bounds of a number
   KeyType type = KeyType::kText;
-  /// kInvalidValue says what was expected.
+  /// Sets the value. The message of kInvalidValue says what was expected.
   Result<void> (*set)(Owner& owner, const Key& key, const KeyValue& value) = nullptr;
   /// The value as the file has it.
   std::string (*text)(const Owner& owner) = nullptr;
-  /// Every value that there is, or nothing where they are not few.
+  /// All possible values; nothing where they are too many.
   std::vector<std::string_view> (*choices)() = nullptr;
 
   /// "scheduler.quantum_ms".
   std::string path() const;
-  /// "0 to 1", or "auto, native, worker, slice"; empty where anything goes.
+  /// "0 to 1", or "auto, native, worker, slice"; empty where there is no bound.
   std::string bounds() const;
 };
 
-/// In the order of the file; the keys of a table stand together.
+/// The keys in the order of the file; the keys of a table stand together.
 std::span<const Key<Config>> config_keys();
-/// Of a [[program]] table.
+/// The keys of a [[program]] table.
 std::span<const Key<ProgramSettings>> program_keys();
 /// What a table of the file is about.
 struct TableHelp {
   std::string_view table;
   std::string_view help;
 };
-/// Of all but the top.
+/// The tables of the file, without its top.
 std::span<const TableHelp> config_tables();
 /// Null for an unknown key.
 const Key<Config>* find_config_key(std::string_view table, std::string_view name);
 
-/// `text`, as it comes from a command line, as a value for a key of this type.
+/// A command line's `text` as a value for a key of this type.
 KeyValue value_of(KeyType type, std::string_view text);
 
-/// What must hold between keys. The error's message begins with the key's path.
+/// Checks what must hold between keys. The error's message begins with the key's path.
 Result<void> check_config(const Config& config);
 
 }  // namespace slate::daemon

@@ -1,6 +1,6 @@
 // EngineLink: the socket between supervisor and engine, and the messages on it. Both ends are the
-// same binary and trust one another; nothing that a client wrote travels here except names for
-// display. A SOCK_SEQPACKET pair: one message is one packet, descriptors ride along.
+// same binary and trust one another. Of what clients wrote, only names for display travel here. A
+// SOCK_SEQPACKET pair: one message is one packet, with its descriptors.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@ enum class LinkType : std::uint32_t {
   // Engine to supervisor.
   kReady = 1,        // text: the bytes of a DeviceInfo
   kStartFailed = 2,  // code, text
-  // session; number: launches it made; flags: kSessionFaulted; text: why it could not begin, if so
+  // session; number: its launches; flags: kSessionFaulted; text: why it could not begin, if so
   kSessionEnded = 3,
   kFault = 4,  // code, text: the device is lost, the engine is about to end
-  // The answer to a status, profile or trace request: its number; text: a piece of JSON, or of the
-  // reason when code is not kNone; flags: kLastPiece.
+  // The answer to a status, profile or trace request: its number; flags: kLastPiece.
+  // text: a piece of JSON, or of the reason when code is not kNone.
   kStatusReport = 5,
   // Supervisor to engine.
   // session, pid, uid, limit, weight, priority; text: program; descriptors: from_client, to_client,
@@ -32,11 +32,11 @@ enum class LinkType : std::uint32_t {
   kAddSession = 6,
   kStatusRequest = 7,  // number
   kStop = 8,           // text: the reason that clients see
-  // The session's weight and priority from now on. The session may have ended meanwhile.
+  // The session's new weight and priority. The session may have ended meanwhile.
   kSetSession = 9,  // session, weight, priority
   kProfileRequest =
       10,              // number; text: for answer_profile_request(), daemon/profile/profile_desk.h
-  kTraceRequest = 11,  // number; limit: how far back in microseconds, 0: all of it
+  kTraceRequest = 11,  // number; limit: microseconds to look back, 0: all
   kConfigure = 12,     // the first message; pid: the supervisor's; text: as config_text()
 };
 
@@ -44,8 +44,8 @@ inline constexpr std::uint32_t kSessionFaulted = 1;
 inline constexpr std::uint32_t kLastPiece = 1;
 inline constexpr std::size_t kMaxLinkText = 32 << 10;
 
-/// What makes a process of the binary an engine: this as its only argument, and its end of the link
-/// as this descriptor.
+/// A process of the binary is an engine when this is its only argument, and its end of the link is
+/// this descriptor.
 inline constexpr std::string_view kEngineArgument = "--engine";
 inline constexpr int kEngineLinkFd = 3;
 
@@ -78,18 +78,18 @@ class EngineLink {
   static Result<std::pair<UniqueFd, UniqueFd>> make_pair();
 
   int fd() const { return socket_.get(); }
-  /// Waits up to two seconds for room. Any thread. Requires: text is at most kMaxLinkText.
+  /// Waits up to two seconds for room. Any thread. Requires: `text` has at most kMaxLinkText bytes.
   Result<void> send(const LinkHeader& header, std::string_view text = {},
                     std::span<const int> fds = {}) const;
-  /// The same without waiting, for the supervisor: an error also when there is no room now. fd() is
-  /// writable when it is worth another try.
+  /// As send(), without waiting, for the supervisor: an error also when there is no room now. When
+  /// another try is worth it, fd() is writable.
   Result<void> try_send(const LinkHeader& header, std::string_view text = {},
                         std::span<const int> fds = {}) const;
-  /// Answers request `number` with a kStatusReport in as many pieces as it takes. Any thread, but
-  /// one answer to a request.
+  /// Answers request `number` with as many kStatusReport messages as it takes. Any thread.
+  /// Requires: no other answer to this request.
   Result<void> send_report(std::uint64_t number, std::string_view text,
                            ErrorCode code = ErrorCode::kNone) const;
-  /// The next message if one is there; kUnavailable when the other end is closed. One thread.
+  /// The next message, if one has come. kUnavailable when the other end is closed. One thread.
   Result<std::optional<LinkMessage>> receive() const;
 
  private:

@@ -1,5 +1,5 @@
-// FormChoice and DispatchChoice: the form that the administrator wants kernels in, and what starts
-// the workers of launches that can be resized (`form` and `dispatch` of the configuration).
+// FormChoice: the form that the administrator wants kernels in (`form`). DispatchChoice: what
+// starts the workers of resizable launches (`dispatch`).
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// How a member of the configuration is read from a KeyValue and written as text, by its type. For
+// How a configuration member of each type is read from a KeyValue and written as text. For
 // config_table.cc only.
 #pragma once
 
@@ -23,7 +23,7 @@ inline constexpr std::pair<std::string_view, LogLevel> kLogLevels[] = {
     {"trace", LogLevel::kTrace},     {"debug", LogLevel::kDebug}, {"info", LogLevel::kInfo},
     {"warning", LogLevel::kWarning}, {"error", LogLevel::kError}, {"off", LogLevel::kOff}};
 
-/// The names of an enumeration's values, where the configuration knows it.
+/// The names of an enumeration's values, as the configuration has them.
 template <typename T>
 inline constexpr auto kNamesOf = nullptr;
 template <>
@@ -61,7 +61,7 @@ inline std::string quoted(std::string_view text) {
   return out + '"';
 }
 
-/// As a floating point number, also of a whole one.
+/// `value` as a floating point number, also where it is whole.
 inline std::string real_text(double value) {
   std::string text = fmt::format("{}", value);
   if (text.find_first_of(".en") == std::string::npos) text += ".0";
@@ -165,7 +165,7 @@ struct ValueOf<T> {
   }
 };
 
-/// Of bytes: a number, or a string for the units.
+/// A number of bytes as text: a plain number, or a string with a unit.
 inline std::string bytes_text(const KeyValue& value) {
   if (const auto* const number = std::get_if<std::int64_t>(&value)) return std::to_string(*number);
   const auto* const text = std::get_if<std::string>(&value);

@@ -7,8 +7,8 @@
 
 namespace slate::daemon {
 
-/// Parses `argv`. When the process should end at once (--help, --version, --print-config, a
-/// mistake), prints what there is to say and returns the exit status as the error.
+/// Parses `argv`. The error is an exit status: the process should end at once (--help, --version,
+/// --print-config, a mistake). What there is to say was printed.
 std::expected<Config, int> parse_options(int argc, const char* const* argv);
 
 }  // namespace slate::daemon

@@ -1,4 +1,4 @@
-// SessionSettings: a session's weight and priority, which the scheduler goes by, and their bounds.
+// SessionSettings: a session's weight and priority for the scheduler, and their bounds.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@ inline constexpr std::int32_t kLeastPriority = -10;
 inline constexpr std::int32_t kMostPriority = 10;
 
 struct SessionSettings {
-  double weight = 1;          // shares of the device are as the weights
+  double weight = 1;          // share of the device, relative to other sessions'
   std::int32_t priority = 0;  // higher goes first
   bool operator==(const SessionSettings&) const = default;
 };
 
-/// False also for a weight that is no number.
+/// Whether a session may have this weight; false also for a NaN.
 inline bool is_weight(double weight) {
   return weight >= kLeastWeight && weight <= kMostWeight;
 }

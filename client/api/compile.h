@@ -1,5 +1,5 @@
-// Source to PTX through the user's cache. Everything works without the cache, only slower. Any
-// thread; takes as long as the compiler does.
+// Source to PTX through the user's cache; without the cache only slower. Any thread; takes as long
+// as the compiler does.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ Result<source::CompiledSource> compile_cached(std::string_view text,
 /// The cache in the user's own directory, opened at the first call; null when it cannot be used.
 cache::CompileCache* user_cache();
 
-/// A cache entry and back; nothing for bytes that encode() did not write.
+/// Compiled source as bytes for the cache, and back. Nothing for bytes that encode() did not write.
 std::vector<std::byte> encode(const source::CompiledSource& compiled);
 std::optional<source::CompiledSource> decode(std::span<const std::byte> bytes);
 

@@ -1,5 +1,5 @@
-// The live modules and kernels of slate.h, and what their handles stand for. A handle is a number
-// that is never reused, so that a stale one is recognised. Thread-safe.
+// The live modules and kernels of slate.h, and their handles. A handle is a number that is never
+// reused, so that a stale one is recognised. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -19,20 +19,20 @@
 namespace slate::api {
 
 struct Module {
-  // Constant once the module is registered.
+  // Constant once the module is registered:
   slate_module* handle = nullptr;
   std::uint64_t session = 0;  // Session::serial()
-  std::uint64_t id = 0;       // in that session
+  std::uint64_t id = 0;       // id in that session
   PtxNames names;
   WrittenNames written;
   std::string log;
   std::vector<std::uint64_t> managed;  // variables in memory that the host reaches too
 
-  std::mutex mutex;                              // guards all below; held while the daemon is asked
-  std::map<std::string, slate_kernel*> kernels;  // by their names in the PTX, as are
+  std::mutex mutex;  // guards all below but `life`; held while the daemon is asked
+  std::map<std::string, slate_kernel*> kernels;  // kernels by their names in the PTX
   std::map<std::string, ipc::GlobalReply> variables;
 
-  // Held shared from the check of `unloaded` until a launch is sent, so that none follows the
+  // Held shared from the check of `unloaded` until a launch is sent. So no launch follows the
   // command that unloads.
   std::shared_mutex life;
   bool unloaded = false;  // changes under both mutexes
@@ -40,7 +40,7 @@ struct Module {
 
 struct Kernel {
   std::shared_ptr<Module> module;
-  std::string name;  // in the PTX
+  std::string name;  // name in the PTX
   std::unique_ptr<client::Function> function;
 };
 
@@ -49,11 +49,11 @@ class Handles {
   /// Made at the first call and never destroyed, as programs may call slate in exit handlers.
   static Handles& get();
 
-  /// Sets `module->handle`.
+  /// Adds the module and sets `module->handle`.
   slate_module* add(const std::shared_ptr<Module>& module);
-  /// Null when the kernel's module is not registered any more.
+  /// Adds a kernel. Null when its module is not registered any more.
   slate_kernel* add(std::shared_ptr<Kernel> kernel);
-  /// Removes the module and its kernels from the table; null when it is not in it.
+  /// Removes the module and its kernels. Null when the table does not have the module.
   std::shared_ptr<Module> remove(slate_module* module);
 
   Outcome<std::shared_ptr<Module>> find(slate_module* module) const;
@@ -63,14 +63,15 @@ class Handles {
   Handles();
   std::uintptr_t next_number();
 
-  // Guards all below; held briefly. Not a shared_mutex: a child of fork() cannot unlock one.
+  // Guards all below; held for short times. No shared_mutex, as a child of fork() cannot unlock
+  // one.
   mutable std::mutex mutex_;
   std::uintptr_t last_number_ = 0;
   std::unordered_map<const slate_module*, std::shared_ptr<Module>> modules_;
   std::unordered_map<const slate_kernel*, std::shared_ptr<Kernel>> kernels_;
 };
 
-/// The process's session if it is the one that has `module`; else SLATE_ERROR_SESSION_ENDED.
+/// The process's session, if it has `module`; else SLATE_ERROR_SESSION_ENDED.
 Outcome<client::Session*> session_of(const Module& module);
 
 }  // namespace slate::api

@@ -1,5 +1,5 @@
-// The names in PTX, and as whom users know them. A light scan of the text, no parser: what the
-// daemon will think of the PTX is the daemon's business. Pure functions, any thread.
+// The names in PTX, and how users write them. A light scan of the text, no parser: the daemon
+// checks the PTX. Pure functions, any thread.
 #pragma once
 
 #include <expected>
@@ -10,10 +10,10 @@
 
 namespace slate::api {
 
-/// As written in the source, and as in the PTX.
+/// Pairs of a name in the source and its name in the PTX.
 using WrittenNames = std::vector<std::pair<std::string, std::string>>;
 
-/// True when the first word of `text`, after comments, is PTX's ".version".
+/// Whether the first word of `text`, after comments, is PTX's ".version".
 bool is_ptx(std::string_view text);
 
 struct PtxNames {
@@ -21,15 +21,19 @@ struct PtxNames {
 };
 PtxNames names_in(std::string_view ptx);
 
-/// "scale<float,4>" for " scale< float, 4 >" and for "::scale<float, 4>": how names are compared.
+/// The form in which names are compared: "scale<float,4>" for " scale< float, 4 >" and for
+/// "::scale<float, 4>".
 std::string spelling(std::string_view name);
 
 /// "ns::scale<float>" for a mangled kernel or variable; `name` itself when it is not mangled.
 std::string demangled_name(const std::string& name);
 
-/// The name in `candidates`, all of them the PTX's, that a user means by `wanted`: that itself,
-/// else the one that `written` gives for it, else the one that demangles to it, with or without its
-/// parameters. The error lists what there is, or the several that match (`ambiguous`).
+/// Finds the name of `candidates`, all of them the PTX's, that a user means by `wanted`. The first
+/// rule that fits counts:
+/// - `wanted` itself,
+/// - the name that `written` gives for it,
+/// - the name that demangles to it, with or without its parameters.
+/// The error lists all names, or the several that match (`ambiguous`).
 struct NoName {
   bool ambiguous = false;
   std::string message;

@@ -1,5 +1,5 @@
-// How a function of slate.h ends: a status, and for a failure the thread's last message. guarded()
-// is around each of them: nothing thrown leaves libslate. Any thread.
+// The outcome of a function of slate.h: a status, and for a failure the thread's last message.
+// guarded() is around each of these functions: no exception leaves libslate. Any thread.
 #pragma once
 
 #include <exception>
@@ -35,13 +35,13 @@ inline std::unexpected<Failure> deny_null(const char* what) {
 /// An error of the session core or of the daemon; `about` ("kernel blur") opens its message.
 std::unexpected<Failure> refuse(const Error& error, std::string_view about = {});
 
-/// Keeps `message` as the thread's last one. Returns `status`.
+/// Keeps `message` as the thread's last message, and returns `status`.
 slate_status remember(slate_status status, std::string_view message) noexcept;
 
-/// What remember() kept last in this thread; "" before that.
+/// The thread's message from remember(); "" before the first one.
 const char* last_message() noexcept;
 
-/// Runs `body`, an () -> Outcome<void>.
+/// Runs `body`, an () -> Outcome<void>, and catches everything.
 template <typename Body>
 slate_status guarded(const Body& body) noexcept {
   try {

@@ -1,10 +1,10 @@
-// What the generated stubs of functions that slate does not have yet call (generate_absent.py).
+// For the generated stubs of functions that slate does not have yet (generate_absent.py).
 #pragma once
 
 namespace slate::cudart {
 
-/// Says once per process and name that it is missing, and why; tells the daemon, which counts.
-/// Returns cudaErrorNotSupported, as the number.
+/// Says once for each process and name that the function is missing, and why. The daemon counts the
+/// calls. Returns cudaErrorNotSupported, as the number.
 int absent(const char* name, const char* reason) noexcept;
 
 }  // namespace slate::cudart

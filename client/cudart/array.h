@@ -8,14 +8,14 @@ namespace slate::cudart {
 
 using ArrayEntry = client::ArrayTable::Entry;
 
-/// cudaErrorInvalidChannelDescriptor for elements that no array has.
+/// The format of `description`. cudaErrorInvalidChannelDescriptor for elements that no array has.
 Maybe<ArrayFormat> format_of(const cudaChannelFormatDesc& description);
 cudaChannelFormatDesc description_of(const ArrayFormat& format);
 
 /// The array behind a handle, or the level of a mipmapped one; `otherwise` when there is none.
 Maybe<ArrayEntry> array_of(Session& session, cudaArray_const_t handle,
                            cudaError_t otherwise = cudaErrorInvalidValue);
-/// The whole mipmapped array.
+/// The whole mipmapped array behind a handle.
 Maybe<ArrayEntry> mipmapped_of(Session& session, cudaMipmappedArray_const_t handle,
                                cudaError_t otherwise = cudaErrorInvalidValue);
 

@@ -1,4 +1,4 @@
-// CUDA runtime's structs for copies of three dimensions, and the core's.
+// CUDA runtime's structs for copies in three dimensions, and the core's.
 #pragma once
 
 #include "client/cudart/front.h"
@@ -28,7 +28,7 @@ inline client::BoxCopy box_copy_of(const cudaMemcpy3DParms& parms) {
           direction_of(parms.kind), client::CopyUnit::kElement};
 }
 
-/// The struct that the copy was described by.
+/// CUDA's struct for `copy`.
 inline cudaMemcpy3DParms parms_of(const client::BoxCopy& copy) {
   const auto array = [](const client::BoxSide& side) {
     return static_cast<cudaArray_t>(pointer_to(side.array));

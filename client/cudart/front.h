@@ -1,7 +1,7 @@
-// What every file of the front shares: how a call finds the session, and how its outcome becomes a
+// What all files of the front share: how a call finds the session, and how its outcome becomes a
 // cudaError_t. An exported function is one expression: answer(), with_device() or with_session()
-// around a lambda. These catch everything, so no exception leaves libslate, and keep the thread's
-// last error.
+// around a lambda. These catch everything, so that no exception leaves libslate, and keep the
+// thread's last error.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -30,7 +30,7 @@ using client::Session;
 inline constexpr auto kLegacy = DefaultStream::kLegacy;
 inline constexpr auto kPerThread = DefaultStream::kPerThread;
 
-/// Why a call failed. Made from an Error it also tells the user, as far as that is wished.
+/// Why a call failed. Made from an Error it also tells the user, if that is wished.
 struct Failure {
   cudaError_t code;
   Failure(cudaError_t number) noexcept : code(number) {}  // NOLINT: meant to convert
@@ -46,7 +46,7 @@ inline std::unexpected<Failure> deny(cudaError_t code) {
   return std::unexpected<Failure>(code);
 }
 
-/// Makes `code` the thread's last error, if it is an error (cudaErrorNotReady is none). Returns it.
+/// Makes `code` the thread's last error, and returns it. cudaErrorNotReady is no error.
 cudaError_t remember(cudaError_t code) noexcept;
 
 /// Runs `body`, an () -> Answer.
@@ -62,9 +62,8 @@ cudaError_t answer(const Body& body) noexcept {
   }
 }
 
-/// Runs `body`, a (Session&) -> Answer, with the session, be it healthy or not. For what a session
-/// that suffered a lasting error still answers in CUDA, and for launches, which find out by
-/// themselves.
+/// Runs `body`, a (Session&) -> Answer, with the session, healthy or not. For calls that CUDA
+/// answers after a lasting error, and for launches, which check by themselves.
 template <typename Body>
 cudaError_t with_device(const Body& body) noexcept {
   return answer([&]() -> Answer {
@@ -74,7 +73,7 @@ cudaError_t with_device(const Body& body) noexcept {
   });
 }
 
-/// The same, but a lasting error, or that of an earlier asynchronous call, is the answer instead.
+/// As above, but a lasting error, or that of an earlier asynchronous call, is the answer instead.
 template <typename Body>
 cudaError_t with_session(const Body& body) noexcept {
   return with_device([&](Session& session) -> Answer {
@@ -83,8 +82,8 @@ cudaError_t with_session(const Body& body) noexcept {
   });
 }
 
-/// The id behind a stream handle. A null one means the legacy default stream, or the thread's own
-/// in the entry points that end in _ptsz and _ptds: those of programs compiled so.
+/// The id behind a stream handle. A null handle is the legacy default stream. In the entry points
+/// that end in _ptsz and _ptds it is the thread's own: programs may be compiled so.
 inline Maybe<std::uint64_t> stream_id(Session& session, cudaStream_t stream, DefaultStream zero) {
   return client::stream_of(session, address_of(stream), zero);
 }
@@ -92,16 +91,16 @@ inline Maybe<std::uint64_t> stream_id(Session& session, cudaStream_t stream, Def
 inline Maybe<std::uint64_t> event_id(Session& session, cudaEvent_t event) {
   return client::event_of(session, address_of(event));
 }
-/// The kernel that a host function pointer, or a cudaKernel_t, stands for.
+/// The kernel behind a host function pointer or a cudaKernel_t.
 inline Maybe<client::Kernel*> kernel_of(const void* function) {
   return client::kernel_of(function);
 }
-/// The same, loaded.
+/// As kernel_of(), loaded into the session.
 inline Maybe<client::Function*> loaded_function(Session& session, const void* function) {
   return client::function_of(session, function);
 }
 
-/// Gives a value to a place of the caller's.
+/// Writes a value to a place of the caller's.
 template <typename T>
 Answer give(T* where, const T& value) {
   if (where == nullptr) return deny(cudaErrorInvalidValue);
@@ -109,7 +108,7 @@ Answer give(T* where, const T& value) {
   return {};
 }
 
-/// Work that cannot be captured yet meets a stream that captures, or that a capture minds.
+/// Refuses work that cannot be captured, if its stream captures or it would break a capture.
 inline std::optional<Answer> refuse_capture(Session& session, std::uint64_t stream) {
   if (!session.captures().takes(stream)) return std::nullopt;
   return Answer(session.captures().refuse_work(stream));

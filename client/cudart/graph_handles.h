@@ -14,7 +14,7 @@ Handle handle_of(const void* address) {
   return static_cast<Handle>(const_cast<void*>(address));
 }
 
-/// A missing list of nodes is as good as one with a node that does not exist.
+/// A null list of nodes counts as one with a node that does not exist.
 inline std::vector<client::NodeHandle> handles_of(const cudaGraphNode_t* nodes, std::size_t count) {
   if (nodes == nullptr && count > 0) return std::vector<client::NodeHandle>(1);
   return std::vector<client::NodeHandle>(nodes, nodes + count);

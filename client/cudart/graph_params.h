@@ -1,5 +1,5 @@
-// From the parameters of graph nodes, as CUDA runtime's structs have them, to what the node does,
-// and back. Makers are (Session&) -> Maybe<Work>, to be called without Graphs::mutex.
+// From the parameters of graph nodes, in CUDA runtime's structs, to the node's work, and back.
+// Makers are (Session&) -> Maybe<Work>. Requires: the caller does not hold Graphs::mutex.
 #pragma once
 
 #include "client/cudart/box.h"
@@ -14,11 +14,11 @@ using client::Work;
 
 cudaGraphNodeType type_of(const Work& work);
 
-/// Has `work` take the place of a node's, which has to be of its kind.
+/// Prepares `work` to replace a node's. Requires: it is of the same kind.
 Answer take_over(Session& session, const Work& old, Work& work);
 
 Maybe<Work> kernel_work(Session& session, const cudaKernelNodeParams& params);
-/// Of both versions of the struct.
+/// For both versions of the struct.
 template <typename Params>
 Maybe<Work> fill_work(Session& session, const Params& params) {
   return client::fill_work(session, {params.dst, params.pitch, params.value, params.elementSize,
@@ -62,7 +62,7 @@ auto event_maker(cudaEvent_t event) {
     return EventNode{*id};
   };
 }
-/// Allocates, and tells the address in the params. Of both versions of the struct.
+/// Allocates, and writes the address to the params. For both versions of the struct.
 template <typename Params>
 auto allocate_maker(Params* params) {
   return [params](Session& session) -> Maybe<Work> {
@@ -85,11 +85,11 @@ inline auto free_maker(void* address) {
     return client::free_work(session, address_of(address));
   };
 }
-/// A copy of the graph as it is now.
+/// Makes a copy of the graph as it is now.
 inline auto child_maker(cudaGraph_t child) {
   return [child](Session&) -> Maybe<Work> { return client::child_work(child); };
 }
-/// Of any kind but one that allocates.
+/// Work of any kind, except a node that allocates.
 Maybe<Work> any_work(Session& session, const cudaGraphNodeParams& params);
 inline auto any_maker(const cudaGraphNodeParams* params) {
   return [params](Session& session) -> Maybe<Work> {

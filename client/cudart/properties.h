@@ -1,4 +1,4 @@
-// cudaDeviceProp of CUDA 13.0 from what the device tells of itself.
+// cudaDeviceProp of CUDA 13.0 from the device's description.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -15,7 +15,7 @@ constexpr int kMaxPitch = 11;  // CU_DEVICE_ATTRIBUTE_*
 struct Side {
   bool device = false;
   Place place;          // on the device
-  bool shared = false;  // host memory that the device reaches: who reads it has to wait
+  bool shared = false;  // host memory that the device reaches: the reader has to wait
 };
 
 struct Sides {

@@ -1,6 +1,6 @@
-// Copies and fills of rows by address, for every entry point that ends in one: which side is on the
-// device, which is pinned, who waits, and what a capturing stream makes of it. The session's own
-// copies take over where that is known.
+// Copies and fills of rows by address, for all entry points that end in one. They find out which
+// side is on the device, which is pinned, whether to wait, and whether the stream captures. Then
+// the session's own copies (copies.h) do the rest.
 #pragma once
 
 #include "client/session/box_copy.h"
@@ -20,44 +20,44 @@ struct CopyCall {
   bool asynchronous = false;
 };
 
-/// Does the copy on `stream`. Returns when a copy of CUDA's may, or at once when it is
-/// asynchronous and the host's side is pinned or there is none. As in CUDA, an asynchronous copy
-/// from pageable memory returns when that may be changed, and one to it when the data is there.
+/// Does the copy on `stream`. Returns when a copy of CUDA's may. An asynchronous copy without
+/// pageable memory returns at once. An asynchronous copy from pageable memory returns when that may
+/// be changed; one to it when the data is there.
 Allowed<void> copy_rows(Session& session, const CopyCall& call, std::uint64_t stream);
-/// The same in three dimensions, of memory on both sides. Captured, it is one node. Requires:
-/// check_box() of both sides.
+/// As copy_rows() in three dimensions, with memory on both sides. Captured, it is one node.
+/// Requires: check_box() of both sides.
 Allowed<void> copy_slices(Session& session, const BoxCopy& copy, bool asynchronous,
                           std::uint64_t stream);
-/// Whether a graph can have the copy, which is of memory on both sides: what a copy at once is
-/// refused for, all of it kInvalidValue but the direction.
+/// Whether a graph can have the copy, which is of memory on both sides. The rules are those of an
+/// immediate copy. All errors but the direction's are kInvalidValue.
 Allowed<void> check_slices_node(const BoxCopy& copy);
-/// What a node with such a copy does.
+/// Does the work of a node with such a copy.
 Allowed<void> run_slices_node(Session& session, const BoxCopy& copy, std::uint64_t stream);
 
 struct FillCall {
   void* to;
   std::size_t pitch;
   int value;
-  std::size_t width;  // bytes
+  std::size_t width;  // in bytes
   std::size_t height;
   bool asynchronous = true;  // returns at once, also where the host may look
-  std::size_t element = 1;   // bytes of the value, of which there are whole ones in a row
+  std::size_t element = 1;   // bytes of the value; a row has whole values
 };
 Allowed<void> fill_rows(Session& session, const FillCall& call, std::uint64_t stream);
-/// The same in three dimensions; `side` has no position.
+/// As fill_rows() in three dimensions; `side` has no position.
 Allowed<void> fill_slices(Session& session, const BoxSide& side, int value, const BoxExtent& extent,
                           bool asynchronous, std::uint64_t stream);
-/// Whether the device or, of pinned memory, the host can fill all of these rows.
+/// Whether the device, or for pinned memory the host, can fill all of these rows.
 bool is_fillable(Session& session, const void* address, std::size_t pitch, Box shape);
 
-/// A copy from or to these bytes of the host returns when it is done: those of memory that is not
-/// pinned have done all that the caller may wait for before they return.
+/// Waits for a copy from or to these bytes of the host, if they are pinned. Copies of other memory
+/// have waited before they return.
 Allowed<void> wait_for_pinned(Session& session, const void* host, std::size_t extent,
                               std::uint64_t stream);
 
-/// True for addresses in the session's memory on the device; what it is not is the host's.
+/// Whether an address is in the session's memory on the device; all others are the host's.
 bool is_device_address(Session& session, const void* address);
-/// True when all of these device rows are in the session's memory.
+/// Whether all of these device rows are in the session's memory.
 bool on_device(Session& session, const void* address, std::size_t pitch, Box shape);
 
 }  // namespace slate::client

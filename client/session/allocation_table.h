@@ -1,7 +1,7 @@
-// AllocationTable: address ranges with a tag each. Mirrors what a session owns on the device, so
-// that arguments are checked and a copy by address is decided without a round trip; also holds the
-// host's pinned ranges. Thread-safe. The daemon checks everything again: this table is for good
-// error codes, not for safety.
+// AllocationTable: address ranges with a tag each. It mirrors what a session owns on the device, so
+// that arguments are checked, and a copy by address is decided, without a round trip. It also holds
+// the host's pinned ranges. Thread-safe.
+// The daemon checks everything again: this table serves good error codes, not safety.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +14,23 @@ namespace slate::client {
 struct Range {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
-  std::uint32_t tag = 0;    // what the owner of the table means by it
-  std::uint32_t flags = 0;  // likewise
+  std::uint32_t tag = 0;    // meaning defined by the table's owner
+  std::uint32_t flags = 0;  // meaning defined by the table's owner
 };
 
 class AllocationTable {
  public:
-  /// Replaces whatever it overlaps: the newest word of the daemon counts. Requires: bytes > 0.
+  /// Replaces all ranges that it overlaps: the daemon's newest answer counts. Requires: bytes > 0.
   void insert(const Range& range);
-  /// Removes the range that begins at `address` and has this tag; false when there is none.
+  /// Removes the range with this begin and tag; false when there is none.
   bool erase(std::uint64_t address, std::uint32_t tag);
   /// Removes all ranges that have this tag.
   void erase_all(std::uint32_t tag);
   /// The range that `address` lies in.
   std::optional<Range> find(std::uint64_t address) const;
-  /// True when all of [address, address + bytes) lies in one range. Requires: bytes > 0.
+  /// Whether all of [address, address + bytes) lies in one range. Requires: bytes > 0.
   bool covers(std::uint64_t address, std::uint64_t bytes) const;
-  /// True when [address, address + bytes) touches any range.
+  /// Whether [address, address + bytes) touches any range.
   bool touches(std::uint64_t address, std::uint64_t bytes) const;
   std::size_t size() const;
   /// fork(): lock before, unlock after on both sides, so that the child finds no half-made change.

@@ -1,5 +1,5 @@
-// Copies with a CUDA array on one side or both: what CUDA allows, and which of the session's copies
-// it is.
+// Copies with a CUDA array on one side or both: CUDA's rules, and the choice among the session's
+// copies.
 #pragma once
 
 #include "client/session/box_copy.h"
@@ -7,10 +7,10 @@
 
 namespace slate::client {
 
-/// Whether a graph can have the copy: what a copy at once is refused for, all of it kInvalidValue
-/// but the direction.
+/// Whether a graph can have the copy. The rules are those of an immediate copy. All errors but the
+/// direction's are kInvalidValue.
 Allowed<void> check_array_node(Session& session, const BoxCopy& copy);
-/// Does it on `stream`, or captures it. Returns as copy_rows() does. Requires: has_array().
+/// Does the copy on `stream`, or captures it. Returns as copy_rows() does. Requires: has_array().
 Allowed<void> copy_array(Session& session, const BoxCopy& copy, bool asynchronous,
                          std::uint64_t stream);
 

@@ -1,6 +1,6 @@
-// ArrayTable: the arrays of a session as this side knows them, by the ids that it makes. A level of
-// a mipmapped array has an id of its own, made when it is first asked for, and goes with the array.
-// Thread-safe.
+// ArrayTable: the arrays of a session on the client's side, by the ids that it makes. A level of a
+// mipmapped array has an id of its own. The id is made when it is first asked for, and goes with
+// the array. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -18,10 +18,10 @@ namespace slate::client {
 class ArrayTable {
  public:
   struct Entry {
-    ArraySpec spec;           // of the whole array
-    std::uint64_t array = 0;  // the id that the daemon knows
+    ArraySpec spec;           // spec of the whole array
+    std::uint64_t array = 0;  // the daemon's id
     std::uint32_t level = 0;
-    bool is_level = false;  // of a mipmapped array
+    bool is_level = false;  // whether it is a level of a mipmapped array
 
     /// The extent of this array or level.
     ArrayExtent extent() const { return level_extent(spec, level); }
@@ -31,17 +31,17 @@ class ArrayTable {
   /// `counter` makes ids unique among all tables that share it and must outlive the table.
   explicit ArrayTable(std::atomic<std::uint64_t>& counter) : counter_(counter) {}
 
-  /// An id that nothing had, of no array yet.
+  /// A new id, of no array yet.
   std::uint64_t next_id() { return (counter_.fetch_add(1) + 1) << HandleTable::kSlotBits; }
   void add(std::uint64_t id, const ArraySpec& spec);
   std::optional<Entry> find(std::uint64_t id) const;
-  /// The same of an array that is not mipmapped, or of a level of one.
+  /// The entry of an array that is not mipmapped, or of a level.
   std::optional<Entry> find_flat(std::uint64_t id) const;
-  /// The same of a whole mipmapped array.
+  /// The entry of a whole mipmapped array.
   std::optional<Entry> find_mipmapped(std::uint64_t id) const;
   /// The id of a level; 0 when `id` is no mipmapped array, or has no such level.
   std::uint64_t level(std::uint64_t id, std::uint32_t level);
-  /// False when there is no array, as made by add(), with this id.
+  /// False when add() made no array with this id.
   bool remove(std::uint64_t id);
 
  private:

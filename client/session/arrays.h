@@ -1,4 +1,4 @@
-// Arrays: the CUDA arrays, textures and surfaces of a session, made and destroyed. Thread-safe.
+// Arrays: makes and destroys the CUDA arrays, textures and surfaces of a session. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class Arrays {
   Result<std::uint64_t> create(const ArraySpec& spec);
   /// kInvalidHandle when there is no array with this id, or it is a level of one.
   Result<void> destroy(std::uint64_t id);
-  /// The number that kernels take; arrays by the daemon's ids (ArrayTable::Entry::array).
+  /// Returns the number that kernels take. Arrays are named by ArrayTable::Entry::array.
   Result<std::uint64_t> create_texture(const TextureSpec& spec);
   Result<void> destroy_texture(std::uint64_t handle);
   Result<std::uint64_t> create_surface(const ArrayTable::Entry& array);

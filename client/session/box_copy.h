@@ -1,6 +1,5 @@
-// Copies of three dimensions as programs describe them: between memory and CUDA arrays, each side
-// by a position in something larger. Values only: what they copy is in array_copy.h and
-// address_copy.h.
+// Copies in three dimensions as programs describe them: between memory and CUDA arrays, with a
+// position on each side. Values only: array_copy.h and address_copy.h do the copies.
 #pragma once
 
 #include <cstddef>
@@ -11,20 +10,20 @@
 
 namespace slate::client {
 
-/// Which sides of a copy are meant to be on the device. Programs give any number for it.
+/// Which sides of a copy should be on the device. Programs pass any number.
 enum class Direction : int {
   kHostToHost = 0,
   kHostToDevice = 1,
   kDeviceToHost = 2,
   kDeviceToDevice = 3,
-  kByAddress = 4,  // as the addresses say
+  kByAddress = 4,  // decided by the addresses
 };
 
-/// What the width of a copy and the x of its positions in arrays count. The functions that count
-/// bytes copy parts of elements, and between arrays whose elements are of different sizes.
+/// The unit of a copy's width and of x in array positions. The functions that count bytes copy
+/// parts of elements, and between arrays with elements of different sizes.
 enum class CopyUnit { kElement, kByte };
 
-/// The size of a copy; of arrays the width in units, else in bytes.
+/// The size of a copy; the width is in units for arrays, else in bytes.
 struct BoxExtent {
   std::size_t width = 0, height = 0, depth = 0;
 
@@ -32,17 +31,16 @@ struct BoxExtent {
   bool operator==(const BoxExtent&) const = default;
 };
 
-/// An array, or memory with rows `pitch` bytes apart and so many rows a slice, and a position in
-/// it.
+/// One side of a copy: a position in an array, or in memory with rows `pitch` bytes apart.
 struct BoxSide {
   std::uint64_t array = 0;  // an id of Session::arrays(); 0: memory
   void* memory = nullptr;
   std::size_t pitch = 0;
-  std::size_t width = 0;  // of a row; told, and without effect
+  std::size_t width = 0;  // of a row; kept, without effect
   std::size_t rows = 0;
   std::size_t x = 0, y = 0, z = 0;
 
-  /// Where the slice `slice` of a box in memory begins.
+  /// Where the box's slice `slice` begins in memory.
   std::byte* slice_at(std::size_t slice) const {
     return static_cast<std::byte*>(memory) + ((z + slice) * rows + y) * pitch + x;
   }

@@ -1,6 +1,6 @@
-// Captures: what the program sends to a capturing stream of a session becomes a node of a graph
-// instead. The calls that can be captured ask here first; while no stream captures, that is one
-// atomic load. Thread-safe: guarded by Graphs::mutex.
+// Captures: work that the program sends to a capturing stream becomes a node of a graph instead.
+// The calls that can be captured ask here first. While no stream captures, that is one atomic load.
+// Thread-safe: guarded by Graphs::mutex.
 #pragma once
 
 #include <atomic>
@@ -20,51 +20,51 @@
 
 namespace slate::client {
 
-/// Which threads' unsafe calls a capture forbids: those of all, its own, none.
-/// Programs give any number for it.
+/// Whose unsafe calls a capture forbids: all threads', its own thread's, none. Programs pass any
+/// number.
 enum class CaptureMode : int { kGlobal = 0, kThreadLocal = 1, kRelaxed = 2 };
 enum class CaptureState { kNone, kActive, kInvalid };
 
-/// Sets this thread's mode, and gives the one before.
+/// Sets this thread's mode, and returns the one before.
 CaptureMode exchange_capture_mode(CaptureMode mode);
 
 class Captures {
  public:
-  /// `streams` tells which of them take part in the default stream's order.
+  /// `streams` knows which streams take part in the default stream's order.
   explicit Captures(const HandleTable& streams) : streams_(streams) {}
 
   // Work of the program, on its way to a stream.
-  /// True when the stream captures, or the work would break a capture.
+  /// Whether the stream captures, or the work would break a capture.
   bool takes(std::uint64_t stream) {
     if (active_.load(std::memory_order_relaxed) == 0) [[likely]]
       return false;
     return takes_slowly(stream);
   }
-  /// Nothing when `stream` does not capture and the work is to be done now; otherwise the work
+  /// Nothing when `stream` does not capture and the work must be done now. Otherwise the work
   /// became a node, and the value is the call's answer.
   std::optional<Allowed<void>> add(std::uint64_t stream, Work work);
-  /// For what cannot be captured: the capture is lost, and the answer is kCaptureRefused.
+  /// For work that cannot be captured: the capture is lost, and the answer is kCaptureRefused.
   std::unexpected<Refused> refuse_work(std::uint64_t stream);
-  /// An answer when recording or waiting concerns a capture.
+  /// As add(), for recording an event and waiting for it.
   std::optional<Allowed<void>> record(std::uint64_t stream, std::uint64_t event);
   std::optional<Allowed<void>> wait(std::uint64_t stream, std::uint64_t event);
 
-  /// Nothing can wait for an event by itself whose last recording was captured: kCapturedEvent
-  /// during the capture, which is then lost if the caller asks how far the work has come, and
-  /// kInvalidValue after it.
+  /// Refuses to wait for an event whose last record was captured:
+  /// - During the capture kCapturedEvent; the capture is lost if the caller asks for progress.
+  /// - After the capture kInvalidValue.
   enum class Asks { kHowFar, kWhen };
   Allowed<void> check_event(std::uint64_t event, Asks asks);
-  /// For calls that CUDA holds unsafe during a capture, as they may wait for the whole device:
-  /// kCaptureRefused while this thread may not make them (the mode of a capture and that of the
-  /// thread decide), and the captures that forbid them are lost.
+  /// For calls that CUDA holds unsafe during a capture, as they may wait for the whole device.
+  /// Returns kCaptureRefused while this thread may not make them, by the modes of captures and
+  /// thread. The captures that forbid them are lost.
   Allowed<void> check_allows();
 
-  /// The stream is no more: a capture that began there ends without a graph.
+  /// The stream is destroyed: a capture that began there ends without a graph.
   void stream_ends(std::uint64_t stream);
   void event_ends(std::uint64_t event);
 
   // What the program asks of captures.
-  /// Into a graph of the capture's own, or into `graph` behind the nodes `first` of it.
+  /// Captures into a new graph, or into `graph` behind its nodes `first`.
   Allowed<void> begin(std::uint64_t stream, CaptureMode mode);
   Allowed<void> begin_in(std::uint64_t stream, CaptureMode mode, GraphHandle graph,
                          std::span<const NodeHandle> first);
@@ -72,13 +72,14 @@ class Captures {
   Allowed<CaptureState> state(std::uint64_t stream);
   struct Info {
     CaptureState state = CaptureState::kNone;
-    // Of an active one only.
+    // Only for an active capture.
     std::uint64_t id = 0;
-    GraphHandle graph = nullptr;               // to be looked at and added to meanwhile
-    std::span<const NodeHandle> dependencies;  // of the next node; until the stream's next info()
+    GraphHandle graph = nullptr;  // the graph; may be read and added to meanwhile
+    /// Of the next node; valid until the stream's next info().
+    std::span<const NodeHandle> dependencies;
   };
   Allowed<Info> info(std::uint64_t stream);
-  /// Changes what the stream's next node depends on. Programs give any number for it.
+  /// How the dependencies of the stream's next node change. Programs pass any number.
   enum class Change : unsigned { kAdd = 0, kReplace = 1 };
   Allowed<void> set_dependencies(std::uint64_t stream, std::span<const NodeHandle> nodes,
                                  Change change);
@@ -86,14 +87,14 @@ class Captures {
  private:
   struct Capture;
   using CapturePointer = std::shared_ptr<Capture>;
-  /// How far a stream, or an event recorded on it, has come in a capture.
+  /// The end of a capture in one stream, or at an event recorded on it.
   struct Frontier {
     CapturePointer capture;
-    std::vector<Node*> nodes;      // what the next node depends on
-    std::vector<NodeHandle> told;  // of the stream's last info()
+    std::vector<Node*> nodes;      // dependencies of the next node
+    std::vector<NodeHandle> told;  // dependencies in the stream's last info()
   };
 
-  /// True while no capture has to do with any event.
+  /// Whether no event is part of a capture.
   bool no_event_captured() const {
     return active_.load(std::memory_order_relaxed) == 0 &&
            ended_events_.load(std::memory_order_relaxed) == 0;
@@ -109,12 +110,12 @@ class Captures {
   bool has_unjoined_work(const CapturePointer& capture) const;
 
   const HandleTable& streams_;
-  std::atomic<int> active_{0};        // capturing streams and captured events: 0 nearly always
-  std::atomic<int> ended_events_{0};  // ended_
+  std::atomic<int> active_{0};        // capturing streams and captured events; nearly always 0
+  std::atomic<int> ended_events_{0};  // size of ended_
   // Guarded by Graphs::mutex.
   std::map<std::uint64_t, Frontier> frontiers_;  // by stream
   std::map<std::uint64_t, Frontier> events_;
-  std::set<std::uint64_t> ended_;  // events, last recorded in a capture that is over
+  std::set<std::uint64_t> ended_;  // events last recorded in a capture that is over
 };
 
 }  // namespace slate::client

@@ -1,6 +1,6 @@
-// Code: what a program registered before main() — fat binaries, kernels, variables — and what
-// became of it in the present session. Nothing is unpacked or sent before it is used. Registered
-// things outlive sessions: after a reset they are loaded anew on their next use. Thread-safe.
+// Code: what a program registered before main() (fat binaries, kernels, variables), and its state
+// in the present session. Nothing is unpacked or sent before it is used. Registered things outlive
+// sessions: after a reset their next use loads them anew. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -20,55 +20,54 @@
 namespace slate::client {
 
 struct FatBinary {
-  const void* wrapper = nullptr;          // of the program's own code
-  std::optional<Image> image;             // of code loaded at run time
-  std::vector<std::string> kernel_names;  // likewise
-  std::uint64_t session = 0;              // whose module this is; 0: none yet
+  const void* wrapper = nullptr;          // for the program's own code
+  std::optional<Image> image;             // for code loaded at run time
+  std::vector<std::string> kernel_names;  // for code loaded at run time
+  std::uint64_t session = 0;              // session of the module; 0: none yet
   std::uint64_t module = 0;               // 0: that session refused it
-  std::optional<Error> refusal;           // why that session has none: it will not be asked again
+  std::optional<Error> refusal;           // why that session refused it; it is not asked again
 };
 
 /// A kernel's handle. Never destroyed, as programs keep it in static variables.
 struct Kernel {
   FatBinary* binary = nullptr;
-  std::string name;  // mangled, as in the PTX
+  std::string name;  // mangled name, as in the PTX
   std::atomic<Function*> function{nullptr};
-  std::vector<std::unique_ptr<Function>> made;  // one a session that used it
+  std::vector<std::unique_ptr<Function>> made;  // one for each session that used it
 };
 
 struct Variable {
   FatBinary* binary = nullptr;
   std::string name;
-  std::uint64_t bytes = 0;    // as the host compiler saw it
-  std::uint64_t session = 0;  // whose `address` is
+  std::uint64_t bytes = 0;    // size by the host compiler
+  std::uint64_t session = 0;  // session of `address`
   std::uint64_t address = 0;
 };
 
-/// A __managed__ variable: host code reads and writes it through a pointer of its own.
+/// A __managed__ variable. Host code reads and writes it through a pointer of its own.
 struct ManagedVariable {
   FatBinary* binary = nullptr;
   std::string name;
-  void** host = nullptr;  // that pointer
+  void** host = nullptr;  // the host code's pointer
   std::uint64_t bytes = 0;
-  std::uint64_t session = 0;  // whose memory it is in
+  std::uint64_t session = 0;  // session of its memory
   std::uint64_t address = 0;
-  std::unique_ptr<std::byte[]> plain;  // instead, while no session has it
-  std::unique_ptr<void*> own;          // a library's has no host code
+  std::unique_ptr<std::byte[]> plain;  // its memory while no session has it
+  std::unique_ptr<void*> own;          // pointer of a library's variable, which has no host code
 };
 
 class Code {
  public:
-  // Registration. The pointers are the host's: a wrapper, the stub of a kernel, the shadow of a
-  // variable.
+  // Registration, by the host's pointers: a wrapper, a kernel's stub, a variable's shadow.
   FatBinary* add_binary(const void* wrapper);
   void add_kernel(FatBinary* binary, const void* host, const char* name);
   void add_variable(FatBinary* binary, const void* host, const char* name, std::uint64_t bytes);
   void add_managed(FatBinary* binary, void** host, const char* name, std::uint64_t bytes);
-  /// Forgets what `binary` registered; unloads its modules if `session` has them (may be null).
+  /// Forgets what `binary` registered; unloads its modules if `session` (may be null) has them.
   void remove_binary(FatBinary* binary, Session* session);
 
-  /// Null when nothing was registered under this pointer. A kernel is found under its own address
-  /// too.
+  /// The kernel registered under this pointer, or at this address of its own; null when there is
+  /// none.
   Kernel* find_kernel(const void* host) const;
   Variable* find_variable(const void* host) const;
 
@@ -79,7 +78,7 @@ class Code {
       return known;
     return load_function(session, kernel);
   }
-  // Libraries: code that comes at run time. They go by remove_binary().
+  // Libraries: code loaded at run time. remove_binary() ends them.
   FatBinary* add_library(Image image);
   bool is_library(const FatBinary* binary) const;
   /// kSymbolNotFound when the library has no such kernel or variable.
@@ -91,13 +90,13 @@ class Code {
   Result<void> load(Session& session, FatBinary& binary);
   /// The managed variable that begins at this address in this session.
   std::optional<Range> find_managed(Session& session, std::uint64_t address) const;
-  /// Gives managed variables that this session has, or that none has, plain memory with their
-  /// contents: host code goes on using them when there is no session.
+  /// Moves the managed variables that this session has, or none has, to plain memory with their
+  /// contents. So host code can go on using them without a session.
   void detach_managed(const Session* session);
   /// The variable's place on the device in this session.
   Result<Range> place(Session& session, Variable& variable);
-  /// Finds the places of all variables of all modules loaded so far, for a pointer that nobody
-  /// knows. Quick when none was loaded since the last time.
+  /// Finds the places of the variables of all loaded modules, to look up an unknown pointer. Quick
+  /// when no module was loaded since the last call.
   void place_all(Session& session);
 
   /// fork(): lock before, unlock after on both sides, so that the child finds no half-made change.

@@ -1,5 +1,5 @@
-// Code that a program hands over at run time: what it is, how long, and which
-// kernels and managed variables it has. Looks no further into it; the daemon does.
+// Code that a program passes at run time: its kind and length, and its kernels and managed
+// variables. The daemon checks the rest.
 #pragma once
 
 #include <string>
@@ -10,10 +10,11 @@
 
 namespace slate::client {
 
-/// The image for a device of this capability in what `code` points to: a fat binary (as nvcc embeds
-/// or writes it), a cubin, or PTX that ends with a NUL or with the readable bytes. kInvalidValue
-/// for null, kNoKernelImage. Nothing behind `readable` bytes is looked at; where nobody knows how
-/// many there are, it is readable as far as it says of itself. `ptx_first`: as for choose_image().
+/// The image for a device of this capability in `code`: a fat binary (as nvcc embeds or writes it),
+/// a cubin, or PTX. PTX ends with a NUL or with the readable bytes. kInvalidValue for null,
+/// kNoKernelImage.
+/// Reads at most `readable` bytes; without the number, as many as the code says it has.
+/// `ptx_first`: as for choose_image().
 Result<Image> image_of_code(const void* code, std::uint32_t capability,
                             std::size_t readable = ~std::size_t{0}, bool ptx_first = false);
 
@@ -26,7 +27,7 @@ struct CodeNames {
   std::vector<std::string> kernels;  // in the order of the image
   std::vector<ManagedName> managed;
 };
-/// Of damaged code, what is found.
+/// The names in an image; for damaged code, those that are found.
 CodeNames names_in(const Image& image);
 
 }  // namespace slate::client

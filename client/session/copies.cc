@@ -130,8 +130,8 @@ Result<bool> Copies::take_to_device(std::uint64_t to, std::span<const std::byte>
   if (auto ok = write(to, from, stream, &sent); !ok) return std::unexpected(ok.error());
   const bool nothing_between = sent.before == newest;
   if (nothing_between) taken_at_.store(sent.position);
-  // Who has come since may have looked for it too early. And what another thread has sent in
-  // between would be left out with this copy by the next of its kind.
+  // A stream made since, or another session, may have looked too early. And work that another
+  // thread has sent in between would be left out, with this copy, by the next copy of this kind.
   if (nothing_between && all_wait_for_it()) return true;
   if (auto ok = session_.waiting().synchronize(ipc::TargetKind::kStream, 0); !ok)
     return std::unexpected(ok.error());

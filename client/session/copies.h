@@ -1,7 +1,7 @@
-// Copies: copies and fills of a session, by where the memory is. Places are not checked here but
-// by the daemon: see covers(). With pinned host memory, on the device alone, and for fills they
-// return at once; else those from the host return when the source may be changed, those to the host
-// when the data is there. Thread-safe.
+// Copies: copies and fills of a session, by place. The daemon checks the places, see covers().
+// Fills, and copies of pinned memory or on the device alone, return at once. Other copies from the
+// host return when the source may be changed, those to the host when the data is there.
+// Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -25,24 +25,23 @@ class Copies {
  public:
   explicit Copies(Session& session);
 
-  /// Arrays are meant by the daemon's ids (ArrayTable::Entry::array).
+  /// Arrays are named by ArrayTable::Entry::array.
   Result<void> copy(const Place& to, const Place& from, const Box& box, std::uint64_t stream);
-  /// For a caller who would wait for the end of this copy of pinned memory: true when it need not,
-  /// as the source was read already and nobody can look at the destination before it is there.
-  /// False when nothing was done.
+  /// For a copy of pinned memory for whose end the caller would wait. True: it need not wait. The
+  /// source was read, and nobody can see the destination before the data is there. False: nothing
+  /// was done.
   Result<bool> take_to_device(std::uint64_t to, std::span<const std::byte> from,
                               std::uint64_t stream);
-  /// Waits for all of them: to be called by who has made a stream, or shares memory, that lets
-  /// somebody look sooner.
+  /// Waits for all copies of take_to_device(). To be called after making a stream, or sharing
+  /// memory, that could show their destinations sooner.
   Result<void> settle_taken();
-  /// Bytes that are not the program's memory, so that no earlier work can write them: waits for
+  /// Writes bytes outside of the program's memory. No earlier work can write them, so it waits for
   /// nothing.
   Result<void> write(std::uint64_t to, std::span<const std::byte> bytes, std::uint64_t stream,
                      Sent* sent = nullptr);
-  /// One plane, of kind kDevice.
+  /// Fills one plane of a place of kind kDevice.
   Result<void> fill(const Place& to, std::uint8_t value, const Box& box, std::uint64_t stream);
-  /// True when all rows of this plane on the device lie in one allocation or variable of the
-  /// session.
+  /// Whether all rows of this plane on the device lie in one allocation or variable of the session.
   bool covers(const Place& place, const Box& box) const;
 
  private:
@@ -61,7 +60,7 @@ class Copies {
   Session& session_;
   Streams& streams_;
   HostBlocks& host_blocks_;
-  /// Where the newest copy of take_to_device() is; 0: none that may not be there yet.
+  /// Position of take_to_device()'s newest copy; 0: no copy that may be under way.
   std::atomic<std::uint64_t> taken_at_{0};
 };
 

@@ -1,6 +1,5 @@
-// CopyCrew: the caller's thread and, for large copies on machines with cores to spare, a few
-// helpers for as long as the copy lasts. The program's threads are its own: helpers take no
-// signals, and none is left when run() returns.
+// CopyCrew: the caller's thread, and a few helpers while a large copy lasts on a machine with spare
+// cores. Helpers take no signals, and none is left when run() returns.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +11,13 @@ class CopyCrew {
  public:
   static constexpr int kMost = 8;
 
-  /// How many threads a copy of `bytes` is worth where `cores` may be used.
+  /// Number of threads for a copy of `bytes` where `cores` may be used.
   static int size_for(std::uint64_t bytes, unsigned cores);
   /// The cores that this process may use.
   static unsigned cores();
 
-  /// Runs `body` on `count` threads, the caller's among them, or on as many as there are to be had.
-  /// `body` must cope with fewer, and throw nothing.
+  /// Runs `body` on `count` threads, with the caller's, or on fewer if no more can start.
+  /// Requires: `body` can run on fewer threads, and does not throw.
   static void run(int count, const std::function<void()>& body);
 };
 

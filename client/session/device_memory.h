@@ -1,5 +1,5 @@
-// DeviceMemory: the device memory of a session, and what it shares with the other sessions of its
-// user. Thread-safe.
+// DeviceMemory: the device memory of a session, and what it shares with its user's other sessions.
+// Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -20,8 +20,8 @@ class Session;
 inline constexpr std::uint32_t kTagMemory = 1;           // of allocate()
 inline constexpr std::uint32_t kTagGlobal = 2;           // a module's variable
 inline constexpr std::uint32_t kTagManaged = 3;          // of allocate_managed(): host memory too
-inline constexpr std::uint32_t kTagManagedVariable = 4;  // likewise, and a variable
-inline constexpr std::uint32_t kTagImported = 5;         // of another session
+inline constexpr std::uint32_t kTagManagedVariable = 4;  // a managed variable
+inline constexpr std::uint32_t kTagImported = 5;         // memory of another session
 
 class DeviceMemory {
  public:
@@ -31,20 +31,20 @@ class DeviceMemory {
   Pools& pools() { return pools_; }
 
   Result<std::uint64_t> allocate(std::uint64_t bytes);
-  /// Also of managed memory, for which it waits for all work. kInvalidValue when no allocation
-  /// begins at `address`.
+  /// Frees an allocation. For managed memory it waits for all work. kInvalidValue when no
+  /// allocation begins at `address`.
   Result<void> free(std::uint64_t address);
   Result<ipc::MemoryInfoReply> info();
 
-  // By handles that travel between programs.
+  // Sharing, by handles that travel between programs.
   Result<ipc::ShareHandle> export_memory(std::uint64_t address);
-  /// True for a handle that export_memory() gave.
+  /// Whether export_memory() returned this handle.
   bool has_exported(const ipc::ShareHandle& handle) const;
-  /// The allocation as a whole, and how often it is open here. Opened again it is counted.
+  /// Opens the whole allocation; returns it, and how often it is open here.
   Result<ipc::ImportReply> import_memory(const ipc::ShareHandle& handle);
   /// kInvalidValue when nothing imported begins at `address`.
   Result<void> close_import(std::uint64_t address);
-  /// True once other sessions may have, or have, memory of this one or the other way round.
+  /// Whether this session shares memory with others, or may, in either direction.
   bool is_shared() const { return is_shared_.load(); }
 
  private:
@@ -52,8 +52,8 @@ class DeviceMemory {
   AllocationTable table_;
   Pools pools_;
   std::atomic<bool> is_shared_{false};
-  mutable std::mutex imports_mutex_;  // so that table_ tells of imports what the last answer did
-  std::set<std::string> exported_;    // handles; guarded by imports_mutex_
+  mutable std::mutex imports_mutex_;  // keeps table_'s imports as in the last answer
+  std::set<std::string> exported_;    // exported handles; guarded by imports_mutex_
 };
 
 }  // namespace slate::client

@@ -1,5 +1,5 @@
-// The one table from slate's errors to CUDA's error numbers. The numbers are those of cudaError_t
-// and, as both enums agree on them, of CUresult too, so the core needs no CUDA header.
+// The one table from slate's errors to CUDA's error numbers. They are cudaError_t's and, as both
+// enums agree, CUresult's, so that the core needs no CUDA header.
 #pragma once
 
 #include "base/result.h"

@@ -1,4 +1,4 @@
-// Events: the events of a session, also those that sessions of one user share. Thread-safe.
+// Events: the events of a session, with those that sessions of one user share. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace slate::client {
 
 /// Set in the flags of an entry of Events::table() once the event was recorded.
 inline constexpr std::uint32_t kEventRecorded = 1u << 31;
-/// Of an event that other sessions may record and wait for.
+/// Set in the flags of an event that other sessions may record and wait for.
 inline constexpr std::uint32_t kEventShared = 1u << 30;
 
 class Events {
@@ -22,18 +22,18 @@ class Events {
   const HandleTable& table() const { return table_; }
 
   Result<std::uint64_t> create(std::uint32_t flags);
-  /// kInvalidHandle.
+  /// kInvalidHandle when there is no such event.
   Result<void> destroy(std::uint64_t event);
   Result<void> record(std::uint64_t event, std::uint64_t stream);
-  /// Has the stream wait for the event's last record.
+  /// Makes the stream wait for the event's last record.
   Result<void> wait(std::uint64_t stream, std::uint64_t event);
   Result<float> elapsed_ms(std::uint64_t start, std::uint64_t stop);
-  /// True for an id that an earlier session of this process may have made.
+  /// Whether an earlier session of this process may have made the id.
   bool made_earlier(std::uint64_t event) const {
     return wire_.counted_earlier(event >> HandleTable::kSlotBits);
   }
 
-  /// By handles that travel between programs.
+  /// Sharing, by handles that travel between programs.
   Result<ipc::ShareHandle> export_event(std::uint64_t event);
   Result<std::uint64_t> import_event(const ipc::ShareHandle& handle);
 

@@ -1,10 +1,10 @@
-// Graphs: commands with an order, kept on this side and sent anew at every launch, one after the
-// other in an order that the edges allow, all on the stream of the launch. That is less parallel
-// than a GPU runs them, and the same otherwise.
+// Graphs: commands with an order, kept on the client's side and sent anew at every launch. They go
+// one after the other, as the edges allow, on the launch's stream. A GPU runs them more in
+// parallel; the results are the same.
 //
-// Handles of graphs, nodes and executable graphs are addresses, looked up in Graphs before they are
-// used. Everything here is guarded by Graphs::mutex unless it says otherwise; a graph may be
-// destroyed without it. What fronts call is in graph_shape.h and graph_exec.h.
+// Handles of graphs, nodes and executable graphs are addresses, looked up in Graphs before use.
+// Everything here is guarded by Graphs::mutex unless it says otherwise. A graph may be destroyed
+// without it. The fronts call graph_shape.h and graph_exec.h.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ struct Node {
   Graph* graph = nullptr;
   Work work;
   std::vector<Node*> before;  // in the order in which they were added
-  bool enabled = true;        // of use in executable graphs only
+  bool enabled = true;        // for executable graphs only
 };
 
 class Graph {
@@ -39,22 +39,22 @@ class Graph {
   Graph& operator=(const Graph&) = delete;
 
   const std::vector<std::unique_ptr<Node>>& nodes() const { return nodes_; }
-  /// Requires: `before` are nodes of this graph, none twice.
+  /// Requires: `before` are nodes of this graph, each only once.
   Node* add(Work work, std::vector<Node*> before);
   void remove(Node* node);
-  /// Has nodes that allocate or free memory: such a graph cannot lose nodes or edges, be cloned, be
-  /// in another one, or be instantiated twice at a time.
+  /// Whether it has nodes that allocate or free memory. Such a graph cannot lose nodes or edges, be
+  /// cloned, be part of another graph, or be instantiated twice at a time.
   bool has_memory_nodes() const;
-  /// kInvalidValue for a FreeNode of memory that another one here frees already.
+  /// kInvalidValue for a FreeNode, if another node here frees the same memory.
   Allowed<void> check_new(const Work& work) const;
-  /// Finds the order of this graph and of those inside; false when one has a circle.
+  /// Finds the order of this graph and of the graphs inside; false when one has a cycle.
   bool arrange();
-  /// All nodes, each behind those that it depends on, otherwise in the order of creation, as
-  /// arrange() found them.
+  /// All nodes in arrange()'s order: each behind its dependencies, otherwise in the order of
+  /// creation.
   const std::vector<Node*>& order() const { return order_; }
-  /// `copies`: where each node's copy is; may be null.
+  /// `copies` gets each node's copy; may be null.
   std::shared_ptr<Graph> clone(std::map<const Node*, Node*>* copies) const;
-  /// The last executable graph that was made of it, if it is still there.
+  /// The last executable graph made of this one, if it still exists.
   std::weak_ptr<Exec> instance;
 
  private:
@@ -62,34 +62,34 @@ class Graph {
   std::vector<Node*> order_;
 };
 
-/// An address of a graph, a node or an executable graph, which may be gone.
+/// The address of a graph, a node or an executable graph, which may have been destroyed.
 using GraphHandle = const void*;
 using NodeHandle = const void*;
 using ExecHandle = const void*;
 
-/// What lives. Of the process; never destroyed, like Process.
+/// The process's live graphs; never destroyed, like Process.
 class Graphs {
  public:
   static Graphs& get();
   std::mutex mutex;
 
   GraphHandle enter(std::shared_ptr<Graph> graph);
-  /// A handle of what somebody else owns: good while that lives, and not to be erased.
+  /// A handle of a graph that something else owns: valid while that lives, and not to be erased.
   GraphHandle lend(const std::shared_ptr<Graph>& graph);
   std::shared_ptr<Graph> find(GraphHandle handle) const;
   bool erase(GraphHandle handle);
   Node* find_node(NodeHandle handle) const;
-  /// The nodes behind handles: kInvalidValue unless all are of `graph`, and none comes twice.
+  /// The nodes behind handles. kInvalidValue unless all are of `graph`, and each comes once.
   Allowed<std::vector<Node*>> find_nodes(const Graph& graph,
                                          std::span<const NodeHandle> handles) const;
   ExecHandle enter_exec(std::shared_ptr<Exec> exec);
   std::shared_ptr<Exec> find_exec(ExecHandle handle) const;
   bool erase_exec(ExecHandle handle);
-  // For Graph, with or without the mutex: what is live, or no longer.
+  // For Graph, with or without the mutex: the begin and the end of a node.
   void node_lives(const Node* node);
   void node_dies(const Node* node);
   void graph_dies(const Graph* graph);
-  /// The node's copy in the clone `graph`; null when it has none there.
+  /// The node's copy in the clone `graph`; null when there is none.
   Node* find_in_clone(const Node* original, const Graph* graph) const;
   void remember_clone(const Graph* graph, std::map<const Node*, Node*> copies);
 
@@ -100,7 +100,7 @@ class Graphs {
   std::unordered_map<const void*, std::shared_ptr<Graph>> graphs_;
   std::unordered_map<const void*, std::shared_ptr<Exec>> execs_;
   std::unordered_map<const Graph*, std::map<const Node*, Node*>> clones_;
-  /// Comes after `mutex`, and guards all below: graphs die wherever the last pointer to them goes.
+  /// Locked after `mutex`; guards all below. The last pointer to a graph may go anywhere.
   mutable std::mutex living_mutex_;
   std::unordered_set<const void*> nodes_;
   std::unordered_map<const void*, std::weak_ptr<Graph>> lent_;

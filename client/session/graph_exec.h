@@ -1,5 +1,5 @@
-// Executable graphs, by handle: made, launched, changed. kInvalidValue for one that is gone, and
-// for nodes of other graphs than the one that it was made of. Any thread.
+// Executable graphs by handle: made, launched, changed. kInvalidValue for a handle that is gone,
+// and for nodes of another graph than the one that it was made of. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -17,22 +17,22 @@ namespace slate::client {
 /// An executable graph. A launch holds `running`, not Graphs::mutex.
 struct Exec {
   std::shared_ptr<Graph> graph;  // its own copy, arranged
-  /// By the node of the graph that it was made of, also of those inside: no node of `graph` is ever
-  /// replaced, only its work.
+  /// Copies by the node of the original graph, those in graphs inside too. A node of `graph` is
+  /// never replaced, only its work.
   std::map<const Node*, Node*> copies;
-  std::uint64_t flags = 0;  // the front's
-  bool frees = false;       // a launch frees what the last one allocated
-  std::mutex running;       // comes before Graphs::mutex; guards the nodes' work, and what follows
-  std::uint64_t launched = 0;  // event behind the last launch, for one in another stream; 0: none
-  std::uint64_t launched_in = 0;  // the stream
-  std::uint64_t its_session = 0;  // by serial()
+  std::uint64_t flags = 0;     // kept for the front
+  bool frees = false;          // whether a launch frees what the last one allocated
+  std::mutex running;          // locked before Graphs::mutex; guards the nodes' work, and all below
+  std::uint64_t launched = 0;  // event behind the last launch; 0: none
+  std::uint64_t launched_in = 0;  // stream of the last launch
+  std::uint64_t its_session = 0;  // serial() of the last launch's session
 
   Exec() = default;
   Exec(const Exec&) = delete;
   Exec& operator=(const Exec&) = delete;
   ~Exec();
-  /// Before and after its nodes are given to the stream, by turns: launches of one executable graph
-  /// follow one another, whatever their streams.
+  /// Called before and after its nodes are sent to the stream. So launches of one executable graph
+  /// follow one another, on any streams.
   Result<void> begin_launch(Session& session, std::uint64_t stream);
   Result<void> end_launch(Session& session, std::uint64_t stream);
 };
@@ -42,26 +42,26 @@ Allowed<ExecHandle> instantiate(GraphHandle graph, std::uint64_t flags, bool fre
 Allowed<void> destroy_exec(ExecHandle exec);
 /// Null when it is gone.
 std::shared_ptr<Exec> find_exec(ExecHandle exec);
-/// Or makes it a node of what the stream captures.
+/// Launches it, or makes it a node if the stream captures.
 Allowed<void> launch_graph(Session& session, ExecHandle exec, std::uint64_t stream);
 
-/// Calls `body` with the copy of `node` that is in an executable graph, which does not run
-/// meanwhile: a (Node&) -> an expected<void, ...>. None when there is no such copy.
+/// Calls `body` with the copy of `node` in an executable graph, which does not run meanwhile.
+/// `body`: a (Node&) -> an expected<void, ...>. Nothing when there is no such copy.
 template <typename Body>
 auto with_copy(ExecHandle exec, NodeHandle node, const Body& body)
     -> std::optional<decltype(body(std::declval<Node&>()))> {
   const auto its = find_exec(exec);
   if (!its) return std::nullopt;
   const std::lock_guard running(its->running);
-  // The graph, and the node in it, have to be there still.
+  // The graph, and the node in it, must still exist.
   const std::lock_guard lock(Graphs::get().mutex);
   const Node* const original = Graphs::get().find_node(node);
   const auto at = its->copies.find(original);
   if (original == nullptr || at == its->copies.end()) return std::nullopt;
   return body(*at->second);
 }
-/// For a copy in with_copy(): gives it the work, which is of its kind. kInvalidValue where CUDA
-/// would not.
+/// Replaces the work of a copy in with_copy(). kInvalidValue where CUDA refuses. Requires: `work`
+/// is of the same kind.
 Allowed<void> replace_work(Session& session, Node& copy, Work work);
 Allowed<void> set_enabled(ExecHandle exec, NodeHandle node, bool enabled);
 Allowed<bool> is_enabled(ExecHandle exec, NodeHandle node);
@@ -71,7 +71,7 @@ struct UpdateVerdict {
   enum class Why { kNothing, kError, kTopology, kKind, kParameters } why = Why::kNothing;
   NodeHandle node = nullptr, from = nullptr;
 };
-/// Gives it the work of `graph`, unless that differs too much. kError: one of them is gone.
+/// Takes over the work of `graph`, unless that differs too much. kError: one of the two is gone.
 UpdateVerdict update_exec(Session& session, ExecHandle exec, GraphHandle graph);
 
 }  // namespace slate::client

@@ -1,7 +1,6 @@
-// Memory that the nodes of graphs allocate. It has its address from the day the node is made, and
-// its place on the device as long: a graph that is launched again finds it where it was. Its owner
-// at the end frees it: the program, while it is allocated as the program sees it, else the last
-// graph that has the node.
+// GraphMemory: memory that nodes of graphs allocate. It has its address and its place on the device
+// as long as the node lives, so that each launch finds it there. Its last owner frees it: the
+// program, while it has it allocated, else the last graph with the node.
 //
 // Guarded by a mutex of its own.
 #pragma once
@@ -16,23 +15,24 @@ namespace slate::client {
 
 class GraphMemory {
  public:
-  /// Allocates it on the device. kInvalidValue for no bytes.
+  /// Allocates the memory on the device. kInvalidValue for 0 bytes.
   static Allowed<std::shared_ptr<GraphMemory>> make(Session& session, std::uint64_t bytes);
-  /// Frees it on the device unless the program still has it, or its session is over.
+  /// Frees it on the device, unless the program still has it or its session is over.
   ~GraphMemory();
   GraphMemory(const GraphMemory&) = delete;
   GraphMemory& operator=(const GraphMemory&) = delete;
 
   std::uint64_t address() const { return address_; }
   std::uint64_t bytes() const { return bytes_; }
-  /// True from the launch of the node that allocates it to that of the one that frees it.
+  /// Whether the program has it: from the launch of the allocating node to that of the freeing one.
   bool is_allocated() const;
   void set_allocated(bool allocated);
 
-  /// Memory of some graph that begins here, also of one that is gone and left it to the program.
+  /// Whether some graph's memory begins here; also of a destroyed graph that left it to the
+  /// program.
   static bool is_of_graphs(Session& session, std::uint64_t address);
-  /// The program frees what may be such memory. False when it is not and has to be freed as any
-  /// other; kInvalidValue when it is not allocated.
+  /// Frees such memory for the program. False when it is none and must be freed as any other.
+  /// kInvalidValue when it is not allocated.
   static Allowed<bool> free_by_program(Session& session, std::uint64_t address);
 
   struct Totals {
@@ -48,7 +48,7 @@ class GraphMemory {
  private:
   GraphMemory(std::uint64_t session, std::uint64_t address, std::uint64_t bytes)
       : session_(session), address_(address), bytes_(bytes) {}
-  /// The memory of some graph that begins here; null when it is none's.
+  /// The graph memory that begins here; null when there is none.
   static std::shared_ptr<GraphMemory> find(Session& session, std::uint64_t address);
 
   const std::uint64_t session_;  // serial

@@ -1,5 +1,5 @@
-// What programs do to graphs, their nodes and edges, by handle: kInvalidValue for one that is gone
-// or was never given, kNotSupported for what graphs that allocate memory cannot do. Any thread.
+// Changes of graphs, their nodes and edges, by handle. kInvalidValue for a handle that is gone or
+// never existed. kNotSupported for changes that graphs with memory nodes cannot have. Any thread.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ Allowed<void> destroy_graph(GraphHandle graph);
 Allowed<GraphHandle> clone_graph(GraphHandle graph);
 Allowed<NodeHandle> find_in_clone(NodeHandle original, GraphHandle clone);
 
-/// Adds a node behind these.
+/// Adds a node behind the nodes `before`.
 Allowed<NodeHandle> add_node(GraphHandle graph, std::span<const NodeHandle> before, Work work);
 Allowed<void> destroy_node(NodeHandle node);
 Allowed<Work> work_of(NodeHandle node);
@@ -30,8 +30,8 @@ Allowed<Kind> work_of_kind(NodeHandle node) {
   if (its == nullptr) return refuse(Refusal::kInvalidValue);
   return std::move(*its);
 }
-/// Gives a node the work, unless `check` has something against it: a (Work& work, const Work& old)
-/// -> an expected<void, ...>, called under Graphs::mutex. None for a node that is gone.
+/// Gives a node the work, unless `check` fails. `check`: a (Work& work, const Work& old) -> an
+/// expected<void, ...>, called under Graphs::mutex. Nothing for a node that is gone.
 template <typename Check>
 auto change_work(NodeHandle node, Work work, const Check& check)
     -> std::optional<decltype(check(work, work))> {
@@ -42,7 +42,7 @@ auto change_work(NodeHandle node, Work work, const Check& check)
   if (ok) its->work = std::move(work);
   return ok;
 }
-/// The work of a node that has a copy of this graph, as it is now.
+/// Work of a node with a copy of this graph, as it is now.
 Allowed<Work> child_work(GraphHandle child);
 /// The graph inside of such a node.
 Allowed<GraphHandle> child_of(NodeHandle node);
@@ -57,7 +57,7 @@ struct Edge {
 Allowed<std::vector<Edge>> edges_of(GraphHandle graph);
 Allowed<std::vector<Edge>> edges_before(NodeHandle node);
 Allowed<std::vector<Edge>> edges_behind(NodeHandle node);
-/// Ends at the first edge that is there, or is not there, already; those before it are changed.
+/// Ends at the first edge that exists, or does not exist, already; the edges before it are changed.
 Allowed<void> add_edges(GraphHandle graph, std::span<const Edge> edges);
 Allowed<void> remove_edges(GraphHandle graph, std::span<const Edge> edges);
 

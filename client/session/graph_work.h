@@ -1,5 +1,5 @@
-// What the nodes of graphs do: how it is made and checked, and done. Nothing here needs a lock, and
-// making work may load code, so it is to be called without Graphs::mutex.
+// The work of graph nodes: made, checked and done. Requires: the caller does not hold
+// Graphs::mutex, as making work may load code. Needs no other lock.
 #pragma once
 
 #include <cstddef>
@@ -23,12 +23,12 @@ struct EmptyNode {};
 /// Immutable, so that copies of a node can share it.
 struct PackedArguments {
   std::vector<std::byte> bytes;
-  std::vector<void*> pointers;  // one a parameter, into `bytes`
+  std::vector<void*> pointers;  // one for each parameter, into `bytes`
 };
 struct KernelNode {
   Kernel* kernel = nullptr;
-  const void* named = nullptr;  // the kernel as the program named it
-  LaunchConfig config;          // its stream does not count
+  const void* named = nullptr;  // kernel as the program named it
+  LaunchConfig config;          // its stream is ignored
   std::shared_ptr<const PackedArguments> arguments;
 };
 struct CopyNode {
@@ -38,8 +38,8 @@ struct FillNode {
   void* to = nullptr;
   std::size_t pitch = 0;
   unsigned value = 0;
-  unsigned element = 1;   // bytes
-  std::size_t width = 0;  // elements
+  unsigned element = 1;   // size of the value in bytes
+  std::size_t width = 0;  // number of elements
   std::size_t height = 0;
 };
 struct HostNode {
@@ -65,24 +65,24 @@ struct FreeNode {
 using Work = std::variant<EmptyNode, KernelNode, CopyNode, FillNode, HostNode, RecordNode, WaitNode,
                           ChildNode, AllocateNode, FreeNode>;
 
-/// The work of a kernel node, checked as a launch is. `arguments`: one pointer a parameter.
+/// The work of a kernel node, checked as a launch is. `arguments`: one pointer for each parameter.
 Allowed<Work> kernel_work(Session& session, const void* named, const LaunchConfig& config,
                           const void* const* arguments);
 Allowed<Work> copy_work(Session& session, const BoxCopy& copy);
 Allowed<Work> fill_work(Session& session, FillNode fill);
-/// Memory that is allocated on the device now, and as the program sees it by each launch.
+/// Allocates memory on the device now. Each launch allocates it for the program.
 Allowed<Work> allocate_work(Session& session, std::uint64_t bytes);
 /// kInvalidValue for memory that no graph allocates.
 Allowed<Work> free_work(Session& session, std::uint64_t address);
 
-/// Gives `work` what the parameters that it was made of cannot say, from a node's whose place it is
-/// to take. False when it is not of its kind.
+/// Adds to `work` what its parameters cannot say, from `old`, the work that it replaces. False when
+/// they are of different kinds.
 bool inherit(const Work& old, Work& work);
-/// Whether CUDA lets an executable graph have `next` in the place of `old`, of the same kind: of
-/// copies and fills in two or three dimensions it does not take all.
+/// Whether CUDA lets an executable graph replace `old` by `next`, of the same kind. It does not
+/// allow all copies and fills in two or three dimensions.
 bool can_become(Session& session, const Work& old, const Work& next);
 
-/// Does what the graph's nodes do that are enabled, on `stream`. Requires: Graph::arrange().
+/// Does the work of the graph's enabled nodes on `stream`. Requires: Graph::arrange().
 Allowed<void> run_graph(Session& session, const Graph& graph, std::uint64_t stream);
 
 }  // namespace slate::client

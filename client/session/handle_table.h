@@ -1,6 +1,6 @@
-// HandleTable: the live streams, or events, of a session. Ids are made here, are never 0 and never
-// come twice, so a stale one is recognised. Looking one up takes no lock: it is on the path of a
-// launch.
+// HandleTable: the live streams, or events, of a session. It makes the ids. An id is never 0 and
+// never used twice, so that a stale one is recognised. A look-up takes no lock, as launches need
+// it.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ class HandleTable {
     std::uint64_t mark = 0;      // an event's last record, see note()
   };
 
-  /// `counter` makes ids unique among all tables that share it and must outlive the table.
+  /// `counter` makes ids unique among all tables that share it. It must outlive the table.
   explicit HandleTable(std::atomic<std::uint64_t>& counter) : counter_(counter) {}
   HandleTable(const HandleTable&) = delete;
   HandleTable& operator=(const HandleTable&) = delete;
@@ -32,9 +32,9 @@ class HandleTable {
   std::uint64_t add(Entry entry);
   std::optional<Entry> find(std::uint64_t id) const;
   bool contains(std::uint64_t id) const { return find(id).has_value(); }
-  /// Sets `flags` of the entry, besides those that are set.
+  /// Adds `flags` to the entry's flags.
   void mark(std::uint64_t id, std::uint32_t flags);
-  /// Raises the mark of the entry to `mark`.
+  /// Raises the entry's mark to `mark`, if it is lower.
   void note(std::uint64_t id, std::uint64_t mark);
   /// False when there is no such id.
   bool remove(std::uint64_t id);
@@ -59,7 +59,7 @@ class HandleTable {
   std::array<std::atomic<Chunk*>, kMost / kChunkSlots> chunks_{};
   std::mutex mutex_;  // guards all below, and changes of chunks_
   std::vector<std::uint32_t> free_;
-  std::uint32_t used_ = 0;  // slots ever handed out
+  std::uint32_t used_ = 0;  // slots used at some time
 };
 
 }  // namespace slate::client

@@ -1,6 +1,6 @@
-// HostBlocks: the host memory of this program that the daemon's device reaches directly, by
-// address. Mapping it, and putting it in the place of memory that is there already; not the
-// dealings with the daemon (session.h). Thread-safe.
+// HostBlocks: the host memory of this program that the daemon's device reaches, by address. It maps
+// blocks, and puts them in the place of memory that is there. HostMemory talks to the daemon.
+// Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ namespace slate::client {
 
 struct HostBlock {
   std::uint64_t id = 0;
-  std::uint64_t address = 0;  // in this process
+  std::uint64_t address = 0;  // address in this process
   std::uint64_t bytes = 0;
-  std::uint64_t device_address = 0;  // for kernels
-  bool replaces = false;             // memory that the program already had
-  bool managed = false;              // both addresses are one
+  std::uint64_t device_address = 0;  // address in kernels
+  bool replaces = false;             // whether it replaces memory of the program
+  bool managed = false;              // whether both addresses are the same
 };
 
 class HostBlocks {
@@ -27,22 +27,22 @@ class HostBlocks {
   static constexpr std::uint64_t kPage = 4096;
 
   void insert(const HostBlock& block);
-  /// The block that `address` lies in.
+  /// The block with `address`.
   std::optional<HostBlock> find(std::uint64_t address) const;
-  /// The block with some of [address, address + bytes).
+  /// A block with some of [address, address + bytes).
   std::optional<HostBlock> touching(std::uint64_t address, std::uint64_t bytes) const;
-  /// Takes the block that begins there out of the table.
+  /// Removes the block that begins there from the table.
   std::optional<HostBlock> take(std::uint64_t address);
-  /// Of a session that is over and has no threads inside: what nobody can name any more.
+  /// Unmaps managed memory. Requires: the session is over, and no thread is inside it.
   void unmap_managed();
-  /// Of a session that is over: gives the memory that the program had before its own contents
-  /// again, and forgets those blocks.
+  /// Gives the program's replaced memory its own contents again, and drops those blocks. Requires:
+  /// the session is over.
   void make_private();
-  /// Around fork(): nobody changes the table meanwhile.
+  /// fork(): no thread changes the table meanwhile.
   void lock_for_fork() { mutex_.lock(); }
   void unlock_in_parent() { mutex_.unlock(); }
-  /// In the child, where the table stays locked: gives the memory that the program had before its
-  /// own contents again, which the child would share with its parent otherwise.
+  /// In the child, where the table stays locked: gives the program's replaced memory its own
+  /// contents again. Without this the child would share it with its parent.
   void make_private_in_child();
 
  private:
@@ -52,18 +52,18 @@ class HostBlocks {
 
 /// Maps shared memory at `wished`, or elsewhere if that is taken. A forked child does not get it.
 Result<std::uint64_t> map_shared(const UniqueFd& fd, std::uint64_t bytes, std::uint64_t wished);
-/// The same at `address` or not at all: false when something is there.
+/// As map_shared(), but at `address` only: false when something is there.
 Result<bool> map_shared_at(const UniqueFd& fd, std::uint64_t bytes, std::uint64_t address);
-/// Where the last of what this process has in [address, address + bytes) ends.
+/// The end of the last mapping of this process in [address, address + bytes).
 std::uint64_t end_of_taken(std::uint64_t address, std::uint64_t bytes);
-/// True when the process has all of [address, address + bytes), whatever it is.
+/// Whether the process has all of [address, address + bytes) mapped.
 bool is_mapped(std::uint64_t address, std::uint64_t bytes);
-/// True when the whole pages at `address` are plain private memory, whose place a mapping can take
-/// without anybody noticing: neither a file's, nor a stack's, nor shared.
+/// Whether the whole pages at `address` are plain private memory, neither a file's, nor a stack's,
+/// nor shared. Only such memory can be replaced by a mapping unnoticed.
 bool is_replaceable(std::uint64_t address, std::uint64_t bytes);
-/// Puts `fd` in the place of these pages, with their contents. Nobody may write to them meanwhile.
+/// Replaces these pages by `fd`, with their contents. Requires: no thread writes to them meanwhile.
 Result<void> replace_with_shared(const UniqueFd& fd, std::uint64_t address, std::uint64_t bytes);
-/// The other way round.
+/// Replaces them by private memory, with their contents. Requires the same.
 Result<void> replace_with_private(std::uint64_t address, std::uint64_t bytes);
 void unmap_shared(std::uint64_t address, std::uint64_t bytes);
 

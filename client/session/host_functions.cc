@@ -125,7 +125,7 @@ bool HostFunctions::next(Item& item, Result<void>& outcome) {
       went_.notify_all();
       return true;
     }
-    // Whom the daemon would wake when one event is reached would not see the others.
+    // A thread that the daemon would wake at one event would not see the others.
     come_.wait_for(lock, pause_after(now_ns() - start));
   }
   return false;

@@ -1,9 +1,10 @@
-// HostFunctions: the program's own functions that a session's streams call,
-// and the one thread that runs them, started by the first. For each there is an event behind the
-// work before it, which the thread looks for, and a gate in the stream, which it opens afterwards.
+// HostFunctions: the program's own functions that a session's streams call, and the thread that
+// runs them. The first function starts the thread. For each function there is an event behind the
+// work before it, and a gate in the stream. The thread waits for the event and opens the gate after
+// the function.
 //
-// call() from any thread; functions run on the thread of this object, one at a time: those of one
-// stream in the order in which they were added, of several streams the first whose turn has come.
+// Thread: call() is for any. Functions run on the thread of this object, one at a time. Those of
+// one stream run in their order; of several streams the first that can.
 #pragma once
 
 #include <atomic>
@@ -22,8 +23,8 @@ namespace slate::client {
 
 class Session;
 
-/// Gets the error that ended the session, if it ended before the function's turn; the work before
-/// it may not be done then.
+/// Gets the error that ended the session, if that came before the function's turn. The work before
+/// the function may not be done then.
 using HostFunction = std::function<void(const Result<void>& outcome)>;
 
 class HostFunctions {
@@ -34,28 +35,29 @@ class HostFunctions {
   HostFunctions(const HostFunctions&) = delete;
   HostFunctions& operator=(const HostFunctions&) = delete;
 
-  /// Has `function` called once all earlier work of the stream is done, on the thread of this
-  /// object; later work waits until it has returned. With the session's error if that came first.
+  /// Has `function` called on the thread of this object when all earlier work of the stream is
+  /// done. Later work waits for its return. If the session's error came first, the function gets
+  /// it.
   Result<void> call(std::uint64_t stream, HostFunction function);
-  /// Runs what was added, then ends the thread; call() fails from then on. Not from a function of
-  /// its own.
+  /// Runs the functions that were added, then ends the thread. Later calls of call() fail.
+  /// Requires: the caller is none of its functions.
   void stop();
-  /// True while some function waits or runs. One atomic load.
+  /// Whether a function waits or runs. One atomic load.
   bool busy() const { return unfinished_.load(std::memory_order_acquire) > 0; }
-  /// True in a function that runs here.
+  /// Whether the caller is a function that runs here.
   bool is_own_thread() const;
 
  private:
   struct Item {
     std::uint64_t stream;
-    std::uint64_t event;   // recorded behind the work before the function; destroyed here after it
-    std::uint64_t ticket;  // of the gate
+    std::uint64_t event;   // event behind the work before the function; destroyed after it
+    std::uint64_t ticket;  // ticket of the gate
     HostFunction function;
   };
   using Items = std::list<Item>;
-  /// kOutOfMemory when there can be no thread; the gate is then open.
+  /// kOutOfMemory when no thread can be started; the gate is open then.
   Result<void> add(Item item);
-  /// Waits until few enough functions are waiting that the engine has gates for them.
+  /// Waits until the engine has gates for the waiting functions.
   void wait_for_room();
   Result<void> open_gate(std::uint64_t ticket);
   void run();
@@ -66,7 +68,7 @@ class HostFunctions {
 
   Session& session_;
   std::atomic<std::uint64_t> unfinished_{0};
-  std::mutex order_mutex_;    // keeps gates and items_ in one order; comes before mutex_
+  std::mutex order_mutex_;    // keeps gates and items_ in one order; locked before mutex_
   mutable std::mutex mutex_;  // guards all below
   std::condition_variable come_, went_;
   Items items_;

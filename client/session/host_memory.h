@@ -1,6 +1,6 @@
-// HostMemory: the program's memory that the device reaches, as copies from and to it are one
-// transfer each then and return at once. Any failure leaves plain memory as good as before, if
-// slower. What Session says to the daemon about it; thread-safe.
+// HostMemory: the program's memory that the device reaches. A copy from or to it is one transfer,
+// and returns at once. After a failure plain memory still works, only slower. Holds the session's
+// dealings with the daemon about it; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -28,28 +28,30 @@ class HostMemory {
 
   Result<HostBlock> allocate(std::uint64_t bytes);
   Result<void> free(std::uint64_t address);
-  /// The same in pieces, as HostPool gives them.
+  /// As allocate(), in pieces of HostPool.
   Result<std::uint64_t> allocate_piece(std::uint64_t bytes) { return pool_.allocate(bytes); }
-  /// False when no piece of this session begins at `address`.
+  /// Frees a piece; false when no piece of this session begins at `address`.
   bool free_piece(std::uint64_t address) { return pool_.free(address); }
 
-  /// Memory with one address here and on the device; `tag`: kTagManaged, or kTagManagedVariable for
-  /// what is not freed by the program; `flags`: the caller's. Host memory, so charged to nobody's
-  /// device memory.
+  /// Memory with one address here and on the device. It is host memory, so no device memory is
+  /// charged.
+  /// `tag`: kTagManaged, or kTagManagedVariable for memory that the program does not free. `flags`:
+  /// the caller's.
   Result<std::uint64_t> allocate_managed(std::uint64_t bytes, std::uint32_t tag,
                                          std::uint32_t flags);
-  /// Waits for all work. kInvalidValue when none with this tag begins at `address`.
+  /// Waits for all work. kInvalidValue when no block with this tag begins at `address`.
   Result<void> free_managed(std::uint64_t address, std::uint32_t tag = kTagManaged);
 
-  /// Makes the whole pages of memory that the program has such a block, unless they are one. What
-  /// other threads write to it meanwhile may be lost. kNotSupported when there is too little of it,
-  /// or it is of a kind that cannot be replaced.
+  /// Makes the program's whole pages such a block, unless they are one. Other threads' writes to
+  /// them may be lost meanwhile. kNotSupported when the range is too small, or of a kind that
+  /// cannot be replaced.
   Result<void> register_pages(std::uint64_t address, std::uint64_t bytes);
-  /// Waits for all work, then makes [address, address + bytes) plain memory again; what is written
-  /// to it meanwhile may be lost.
+  /// Waits for all work, then makes [address, address + bytes) plain memory again. Other threads'
+  /// writes to it may be lost meanwhile.
   Result<void> unregister_pages(std::uint64_t address, std::uint64_t bytes);
 
-  /// Of a session that is over and has no threads inside: what nobody can name any more.
+  /// Unmaps memory that no one can name any more. Requires: the session is over, and no thread is
+  /// inside it.
   void unmap_unnamed();
 
  private:

@@ -1,5 +1,5 @@
 // KernelHeap: malloc and free of a session's kernels. Modules that call them get the address of a
-// heap in this session's memory, whose books injector/link/heap.h describes. Thread-safe.
+// heap in this session's memory. injector/link/heap.h describes its layout. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -18,17 +18,17 @@ class KernelHeap {
  public:
   explicit KernelHeap(Session& session) : session_(session) {}
 
-  /// What malloc in kernels has to give in all. Another size is
-  /// kInvalidValue once it has given something, or beyond what there can be; kOutOfMemory.
+  /// The size of the heap. Once kernels have used it, or beyond the largest size, another size is
+  /// kInvalidValue; kOutOfMemory.
   std::uint64_t bytes();
   Result<void> set_bytes(std::uint64_t bytes);
 
-  /// Makes the heap, from this session's memory, unless there is one.
+  /// Makes the heap in this session's memory, unless there is one.
   Result<void> need();
-  /// Tells a module where it is. Requires: need().
+  /// Writes the heap's address into a module. Requires: need().
   Result<void> connect(std::uint64_t module);
   void disconnect(std::uint64_t module);
-  /// Machine code calls the driver's malloc, whose heap is one for all sessions.
+  /// Raises the driver's heap, which all sessions share, if machine code calls the driver's malloc.
   void raise_drivers(std::span<const std::byte> code);
 
  private:
@@ -38,8 +38,8 @@ class KernelHeap {
 
   Session& session_;
   std::mutex mutex_;           // guards all below
-  std::uint64_t address_ = 0;  // in no table, as it is not the program's; 0: no heap yet
-  std::map<std::uint64_t, std::uint64_t> variables_;  // by module: what holds the address
+  std::uint64_t address_ = 0;  // outside of the table, as it is not the program's; 0: no heap yet
+  std::map<std::uint64_t, std::uint64_t> variables_;  // by module: variable with the heap's address
   std::uint64_t bytes_ = kBytes;
 };
 

@@ -20,18 +20,18 @@ namespace slate::client {
 
 class Session;
 
-/// A kernel as this session knows it. Made once, then constant but for its settings.
+/// A kernel in this session. Constant once made, but for its settings.
 struct Function {
   std::uint64_t id = 0;
   std::uint64_t session = 0;  // Session::serial()
   ipc::FunctionReply info{};
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> parameters;  // offset, size
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> parameters;  // offset and size
   std::atomic<std::uint32_t> max_dynamic_shared{0};
-  std::atomic<int> shared_carveout{-1};  // wished, in percent; -1: none. Counts for occupancy only
-  // Told, and without effect.
+  std::atomic<int> shared_carveout{-1};  // wished, in percent; -1: none; for occupancy only
+  // Kept, without effect:
   std::atomic<int> non_portable_clusters{0};
   std::atomic<int> cluster_scheduling{0};
-  bool system_atomics = false;  // it may have atomics of system scope
+  bool system_atomics = false;  // whether it may have atomics of system scope
 };
 
 struct LaunchConfig {
@@ -39,7 +39,7 @@ struct LaunchConfig {
   std::array<std::uint32_t, 3> block{1, 1, 1};
   std::uint64_t dynamic_shared_bytes = 0;
   std::uint64_t stream = ipc::kDefaultStream;
-  bool cooperative = false;                       // all blocks resident at once
+  bool cooperative = false;                       // whether all blocks must be resident at once
   std::array<std::uint32_t, 3> cluster{0, 0, 0};  // blocks; zeros: as the kernel was compiled
 };
 
@@ -49,10 +49,11 @@ class Kernels {
 
   Result<std::unique_ptr<Function>> find(std::uint64_t module, const std::string& name);
   Result<void> set_max_dynamic_shared(Function& function, std::uint32_t bytes);
-  /// How many clusters of this launch run at once, or (`largest`) how many blocks one may have.
+  /// The number of clusters of this launch that run at once, or (`largest`) of blocks that one may
+  /// have.
   Result<std::uint32_t> ask_about_clusters(const Function& function, const LaunchConfig& config,
                                            bool largest);
-  /// Checks the launch, gathers the arguments and sends it off. `arguments` holds one pointer a
+  /// Checks the launch, gathers the arguments and sends it. `arguments` has one pointer for each
   /// parameter.
   Result<void> launch(const Function& function, const LaunchConfig& config,
                       const void* const* arguments);
@@ -63,13 +64,12 @@ class Kernels {
   Session& session_;
 };
 
-/// kInvalidValue or kOutOfResources for what CUDA refuses at the launch call itself.
+/// Checks what CUDA refuses at the launch call: kInvalidValue or kOutOfResources.
 Result<void> check_launch(const DeviceInfo& device, const Function& function,
                           const LaunchConfig& config);
 
-/// Copies the arguments to their places; bytes between them become 0.
-/// Requires: block.size() == info.parameter_bytes, which Kernels::find() has checked against the
-/// layout.
+/// Copies the arguments to their places; bytes between them become 0. Requires: block.size() ==
+/// info.parameter_bytes; Kernels::find() has checked that against the layout.
 void gather_parameters(const Function& function, const void* const* arguments,
                        std::span<std::byte> block);
 

@@ -1,5 +1,5 @@
-// ManagedAdvice: what the program has said of its managed memory (advice, prefetches), by range, to
-// be told again. Hints: nothing here moves memory. Thread-safe.
+// ManagedAdvice: the program's advice and prefetches of managed memory, by range, for later
+// queries. They are hints: nothing here moves memory. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace slate::client {
 
-/// A place for pages; by default none. The numbers are those of all of CUDA's APIs.
+/// A place for pages; by default none. The numbers are the same in all of CUDA's APIs.
 struct PagePlace {
   enum class Kind : int { kNone = 0, kDevice = 1, kHost = 2, kHostNode = 3 };
   static constexpr int kHostId = -1, kNoId = -2;
@@ -21,18 +21,18 @@ struct PagePlace {
 
 struct PageAdvice {
   bool read_mostly = false;
-  bool by_device = false, by_host = false;  // that are said to use them
+  bool by_device = false, by_host = false;  // whether device or host are said to use them
   PagePlace preferred, prefetched;
   bool operator==(const PageAdvice&) const = default;
 };
 
 class ManagedAdvice {
  public:
-  /// Changes what is said of [begin, end).
+  /// Changes the advice of [begin, end).
   void change(std::uint64_t begin, std::uint64_t end,
               const std::function<void(PageAdvice&)>& change);
   void forget(std::uint64_t begin, std::uint64_t end);
-  /// Of the range as a whole: where its parts differ, as if nothing had been said.
+  /// Advice of the whole range; none where its parts differ.
   PageAdvice common(std::uint64_t begin, std::uint64_t end);
 
  private:
@@ -43,7 +43,7 @@ class ManagedAdvice {
   void cut(std::uint64_t at);
 
   std::mutex mutex_;
-  std::map<std::uint64_t, Part> parts_;  // by beginning, disjoint; what is missing has no advice
+  std::map<std::uint64_t, Part> parts_;  // by beginning, disjoint; other memory has no advice
 };
 
 }  // namespace slate::client

@@ -18,14 +18,14 @@ namespace {
 constexpr std::int64_t kPauseNs = 20'000;
 constexpr std::int64_t kTellAfterNs = 5'000'000'000;
 
-/// Those that the handler asks. More sessions than places: the others' kernels are waited for.
+/// The guards that the handler asks. Sessions beyond these places wait for their kernels.
 std::array<std::atomic<ManagedGuard*>, 16> guards{};
 
-/// What was there before the handler of this file.
+/// The handler that was there before this file's.
 std::mutex handler_mutex;
 struct sigaction handler_before {};
 
-/// The fault is not ours: as if this file had no handler.
+/// Passes on a fault that is not ours, as if this file had no handler.
 void pass_on(int signal, siginfo_t* info, void* context) {
   static thread_local bool passing = false;
   const bool siginfo = (handler_before.sa_flags & SA_SIGINFO) != 0;

@@ -1,8 +1,9 @@
-// ManagedGuard: keeps the host away from managed memory while kernels run that have atomics of
-// system scope. Over a link without atomics of its own (PCIe), those of a kernel and those of the
-// host do not exclude each other. The host's pages are closed before such a kernel is sent. A
-// thread that touches them gets a SIGSEGV; its handler waits for the kernels and opens the pages.
-// Not an order of work: that is the streams'.
+// ManagedGuard: keeps the host away from managed memory while kernels with atomics of system scope
+// run. Over a link without atomics of its own (PCIe), a kernel's atomics and the host's do not
+// exclude each other.
+// The host's pages are closed before such a kernel is sent. A thread that touches them gets a
+// SIGSEGV. Its handler waits for the kernels and opens the pages. The order of work is the streams'
+// task.
 //
 // Thread-safe. The handler runs in the thread that touched the memory, which holds no lock of this
 // class then.
@@ -26,11 +27,12 @@ namespace slate::client {
 
 class ManagedGuard {
  public:
-  /// What it asks of its session, from any thread.
+  /// What the guard asks of its session, from any thread.
   struct Watch {
-    std::function<bool(std::uint64_t mark)> reached;  // a mark of ProgressTable
-    std::function<bool()> over;                       // the session runs nothing any more
-    std::function<bool()> in_host_function;           // the caller is one that a stream waits for
+    std::function<bool(std::uint64_t mark)> reached;  // for a mark of ProgressTable
+    std::function<bool()> over;                       // whether the session runs nothing any more
+    /// Whether the caller is a function that a stream waits for.
+    std::function<bool()> in_host_function;
   };
   explicit ManagedGuard(Watch watch);
   /// Opens all memory.
@@ -40,25 +42,25 @@ class ManagedGuard {
 
   // Blocks of managed memory, whole pages, mapped and open.
   void add(std::uint64_t address, std::uint64_t bytes);
-  /// Before it is unmapped. Opens nothing.
+  /// To be called before the block is unmapped. Opens nothing.
   void remove(std::uint64_t address);
 
-  // Modules whose kernels may have such atomics.
+  // Modules whose kernels may have such atomics:
   void add_module(std::uint64_t module);
   void remove_module(std::uint64_t module);
   bool has_module(std::uint64_t module) const;
 
-  /// Around the sending of a kernel that may have such atomics. One that ends without sent() was
-  /// not sent, or is over.
+  /// Lives while a kernel that may have such atomics is sent. If it ends without sent(), the kernel
+  /// was not sent or is over.
   class Launch {
    public:
     explicit Launch(ManagedGuard& guard) : guard_(guard), guarded_(guard.begin()) {}
     ~Launch() { guard_.end(entry_, mark_); }
     Launch(const Launch&) = delete;
     Launch& operator=(const Launch&) = delete;
-    /// False when the memory could not be closed: the caller has to wait for the kernel.
+    /// False when the memory could not be closed: the caller must wait for the kernel.
     bool guarded() const { return guarded_; }
-    /// With its stream's entry in the ProgressTable, and its mark there.
+    /// The kernel was sent: its stream's entry in the ProgressTable, and its mark there.
     void sent(std::uint32_t entry, std::uint64_t mark) {
       entry_ = entry;
       mark_ = mark;
@@ -71,14 +73,15 @@ class ManagedGuard {
     std::uint64_t mark_ = 0;
   };
 
-  /// Opens the memory if no such kernel is under way. For whoever saw work end: the program may
-  /// now give the memory to system calls, which fail where a thread would wait. One atomic load
-  /// when nothing is closed.
+  /// Opens the memory if no such kernel is under way. To be called when work was seen to end: the
+  /// program may then pass the memory to system calls, which fail where a thread would wait. One
+  /// atomic load when nothing is closed.
   void open_if_done() {
     if (closed_.load(std::memory_order_acquire)) [[unlikely]]
       try_open();
   }
-  /// After a host function: closes what it was let into, if such a kernel is still under way.
+  /// After a host function: closes the memory that was open for it, if such a kernel is still under
+  /// way.
   void host_function_ended();
   /// The session ends: opens all memory, and closes none from now on.
   void stop();
@@ -103,18 +106,19 @@ class ManagedGuard {
   const pid_t owner_;  // a forked child has neither the memory nor the session
   std::atomic<bool> closed_{false};
   mutable std::mutex mutex_;                       // guards all below, and changes of closed_
-  std::map<std::uint64_t, std::uint64_t> blocks_;  // by address: bytes
+  std::map<std::uint64_t, std::uint64_t> blocks_;  // bytes of the blocks, by address
   std::set<std::uint64_t> modules_;
-  std::map<std::uint32_t, std::uint64_t> marks_;  // of the newest such kernel, by progress entry
-  int launching_ = 0;                             // kernels that are being sent
-  bool enlisted_ = false;                         // the handler knows of this object
-  bool lent_ = false;                             // open for a host function
+  /// Marks of the newest such kernels, by progress entry.
+  std::map<std::uint32_t, std::uint64_t> marks_;
+  int launching_ = 0;      // kernels that are being sent
+  bool enlisted_ = false;  // whether the handler knows of this object
+  bool lent_ = false;      // whether the memory is open for a host function
   bool stopped_ = false;
 };
 
 /// Whether PTX has atomics of system scope.
 bool has_system_atomics(std::string_view ptx);
-/// Whether those of this device and the host's do not exclude each other.
+/// Whether kernels' atomics of this device and the host's do not exclude each other.
 bool needs_managed_guard(const DeviceInfo& device);
 
 }  // namespace slate::client

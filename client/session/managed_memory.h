@@ -1,6 +1,5 @@
-// ManagedMemory: memory that has one address in the program, in the engine and on the device
-// (managed memory). Large pieces are blocks of shared host memory of their own, small ones share
-// blocks. Does not wait for work: who frees has seen that nothing uses the piece. Thread-safe.
+// ManagedMemory: memory with one address in the program, in the engine and on the device (managed
+// memory). Large pieces are blocks of shared host memory; small ones share blocks. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -26,15 +25,16 @@ class ManagedMemory {
   ManagedMemory(Get get, GiveBack give_back)
       : get_(std::move(get)), give_back_(std::move(give_back)) {}
 
-  /// kOutOfMemory, or what getting a block failed with. Requires: bytes > 0.
+  /// kOutOfMemory, or the error of getting a block. Requires: bytes > 0.
   Result<std::uint64_t> allocate(std::uint64_t bytes);
-  /// kInvalidValue when no piece begins there.
+  /// Does not wait for work. kInvalidValue when no piece begins there. Requires: nothing uses the
+  /// piece.
   Result<void> free(std::uint64_t address);
 
  private:
   struct SharedBlock {
     std::uint64_t address;
-    std::map<std::uint64_t, std::uint64_t> free;  // by address, neighbours merged: bytes
+    std::map<std::uint64_t, std::uint64_t> free;  // bytes by address, neighbours merged
   };
 
   static std::uint64_t take(SharedBlock& block, std::uint64_t bytes);
@@ -43,7 +43,7 @@ class ManagedMemory {
   const Get get_;
   const GiveBack give_back_;
   std::mutex mutex_;
-  std::map<std::uint64_t, std::uint64_t> pieces_;  // in use, by address: bytes
+  std::map<std::uint64_t, std::uint64_t> pieces_;  // bytes of the pieces in use, by address
   std::vector<SharedBlock> shared_;
 };
 

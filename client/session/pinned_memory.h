@@ -1,9 +1,9 @@
-// Pinned host memory as programs ask for it: shared with the daemon, so that copies from and to it
-// are single transfers and kernels reach it. Where there is none to share it is ordinary memory,
-// and copies pass through the staging slots as for any other; then a request for a device address
-// of it fails. Memory that the program registers is replaced by shared memory at once: copies that
-// only begin later, and read then, need that as much as kernels do. Any thread; the books are
-// Process::pinned(), with the fronts' flags.
+// Pinned host memory as programs ask for it. It is shared with the daemon: copies from and to it
+// are single transfers, and kernels reach it.
+// Where no memory can be shared it is ordinary memory. Copies pass through the staging slots then,
+// and a request for its device address fails. Memory that the program registers is replaced by
+// shared memory at once, for kernels and for copies that begin later. Any thread. Process::pinned()
+// has the table, with the fronts' flags.
 #pragma once
 
 #include <cstddef>
@@ -14,17 +14,17 @@
 
 namespace slate::client {
 
-/// `mapped`: kernels have to reach it. Requires: bytes > 0.
+/// `mapped`: kernels must reach the memory. Requires: bytes > 0.
 Allowed<void*> allocate_pinned(Session& session, std::size_t bytes, bool mapped,
                                std::uint32_t flags);
-/// Also of an earlier session. kInvalidValue when none begins there.
+/// Frees pinned memory, also an earlier session's. kInvalidValue when none begins there.
 Allowed<void> free_pinned(Session& session, void* address);
 
-/// kAlreadyRegistered when some of it is pinned; kNotSupported when kernels cannot be given it and
-/// it has to be `mapped`.
+/// kAlreadyRegistered when some of the memory is pinned. kInvalidValue when some is not mapped.
+/// kNotSupported when kernels cannot reach it and `mapped` is set.
 Allowed<void> register_pinned(Session& session, void* address, std::size_t bytes, bool mapped,
                               std::uint32_t flags);
-/// kNotRegistered when none begins there.
+/// kNotRegistered when no registered memory begins there.
 Allowed<void> unregister_pinned(Session& session, void* address);
 
 /// The device's address of pinned memory; kNotSupported where it has none.

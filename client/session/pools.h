@@ -1,7 +1,7 @@
-// Stream-ordered memory pools. A pool here is a name with settings and a count: memory comes from
-// the session at once, for any stream, and goes back when all work that was submitted before the
-// free is done, which is what stream order asks for and more. Nothing is kept for later reuse, so a
-// pool reserves what is in use. Pools end with their session. Thread-safe.
+// Pools: stream-ordered memory pools. A pool is a name with settings and a count. Memory comes from
+// the session at once, for any stream, and goes back when all work before the free is done. That is
+// more than stream order asks for. Nothing is kept for reuse, so that a pool reserves what is in
+// use. Pools end with their session. Thread-safe.
 #pragma once
 
 #include <array>
@@ -14,28 +14,28 @@ namespace slate::client {
 
 class Pools {
  public:
-  /// `serial`: the session's, which its pools' numbers begin with.
+  /// `serial`: the session's; the numbers of its pools begin with it.
   explicit Pools(std::uint64_t serial);
 
   struct Pool {
-    std::array<int, 3> reuse{1, 1, 1};  // settings of reuse; told, and without effect
+    std::array<int, 3> reuse{1, 1, 1};  // settings of reuse; kept, without effect
     std::uint64_t release_threshold = 0;
-    std::uint64_t most = 0;  // bytes in use at once; 0: as many as there are
+    std::uint64_t most = 0;  // the most bytes in use at once; 0: no limit
     std::uint64_t used = 0;
     std::uint64_t used_high = 0;
     std::uint64_t reserved_high = 0;
   };
 
-  // Pools are numbers, never 0 and never used again, also by another session.
+  // Pools are numbers, never 0, and never used again, not even by another session.
   std::uint64_t default_pool() const { return first_; }
   std::uint64_t current_pool();
   /// False when there is no such pool, as below.
   bool set_current(std::uint64_t pool);
   /// `most`: as in Pool.
   std::uint64_t create(std::uint64_t most);
-  /// The default pool cannot be destroyed. Memory of the pool lives on.
+  /// Memory of the pool lives on. False also for the default pool, which cannot be destroyed.
   bool destroy(std::uint64_t pool);
-  /// Calls `body(Pool&)`.
+  /// Calls `body(Pool&)`, if there is such a pool.
   template <typename Body>
   bool with(std::uint64_t pool, const Body& body) {
     const std::lock_guard lock(mutex_);
@@ -45,13 +45,13 @@ class Pools {
     return true;
   }
 
-  /// Whether the pool has room for so many bytes more; if so they count as used.
+  /// Whether the pool has room for `bytes` more. If so they count as used.
   enum class Take { kTaken, kFull, kNoPool };
   Take take(std::uint64_t pool, std::uint64_t bytes);
-  /// The allocation for them could not be made, or is there.
+  /// Uncounts the bytes of an allocation that was not made.
   void give_back(std::uint64_t pool, std::uint64_t bytes);
   void allocated(std::uint64_t pool, std::uint64_t address, std::uint64_t bytes);
-  /// An allocation, which may be of no pool, was freed.
+  /// An allocation, of a pool or not, was freed.
   void freed(std::uint64_t address);
 
  private:
@@ -64,7 +64,7 @@ class Pools {
   std::mutex mutex_;  // guards all below
   std::uint64_t last_, current_;
   std::map<std::uint64_t, Pool> pools_;
-  std::unordered_map<std::uint64_t, Owned> owned_;  // by address
+  std::unordered_map<std::uint64_t, Owned> owned_;  // allocations by address
 };
 
 }  // namespace slate::client

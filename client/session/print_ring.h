@@ -1,7 +1,7 @@
-// PrintRing: what kernels have printed, read out of the ring that injector/link/printing.h
-// describes. Kernels may still be writing: what is not whole yet stays for a later call, so that a
-// call gets everything that was printed by work which has ended. What kernels overwrote before it
-// was read is lost. Thread-safe.
+// PrintRing: reads what kernels have printed out of the ring that injector/link/printing.h
+// describes. Kernels may still be writing: incomplete records stay for a later call. So a call gets
+// everything that ended work has printed. Records that kernels overwrote before they were read are
+// lost. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -16,23 +16,24 @@
 namespace slate::client {
 
 struct Printed {
-  bool is_error = false;  // for stderr: an assertion that failed
+  bool is_error = false;  // whether it is for stderr: a failed assertion
   std::string text;
 };
 
 class PrintRing {
  public:
-  /// Bytes of memory that a ring for `bytes` of records takes: a multiple of 4096.
+  /// Bytes of memory for a ring with `bytes` of records: a multiple of 4096.
   static std::uint64_t memory_for(std::uint64_t bytes);
 
-  /// `memory`: so many zeros, which outlive it; kernels get the address of them.
+  /// Requires: `memory` has memory_for(`bytes`) zeros, and outlives the ring. Kernels get its
+  /// address.
   PrintRing(std::byte* memory, std::uint64_t bytes);
 
-  /// What was printed since the last call, in the order in which kernels printed it.
+  /// What was printed since the last call, in the kernels' order.
   std::vector<Printed> take();
-  /// True once a kernel has printed.
+  /// Whether a kernel has printed.
   bool used() const;
-  /// True once an assertion failed.
+  /// Whether an assertion has failed.
   bool asserted() const;
 
  private:
@@ -49,9 +50,9 @@ class PrintRing {
   ptx::PrintRingHeader* const header_;
   std::byte* const data_;
   const std::uint64_t bytes_;  // a power of two
-  std::mutex mutex_;           // guards what follows
-  std::uint64_t seen_ = 0;     // positions before it were looked at
-  std::vector<Range> unread_;  // and these were not whole
+  std::mutex mutex_;           // guards all below
+  std::uint64_t seen_ = 0;     // the position up to which records were read
+  std::vector<Range> unread_;  // earlier positions whose records were incomplete
 };
 
 }  // namespace slate::client

@@ -1,4 +1,4 @@
-// Printing: printf and assert of a session's kernels. Modules that have them get the address of a
+// Printing: printf and assert of a session's kernels. Modules that use them get the address of a
 // ring in host memory that both sides reach. Thread-safe.
 #pragma once
 
@@ -23,21 +23,20 @@ class Printing {
 
   /// What kernels have printed since the last call.
   std::vector<Printed> take();
-  /// Writes that to stdout, and their failed assertions to stderr. Every call that waits for the
+  /// Writes take()'s text to stdout, and failed assertions to stderr. Every call that waits for the
   /// device does this.
   void write();
-  /// How much of it is kept until it is taken. Another size is
-  /// kInvalidValue once a kernel has printed.
+  /// The size of the ring. Once a kernel has printed, another size is kInvalidValue.
   std::uint64_t fifo_bytes();
   Result<void> set_fifo_bytes(std::uint64_t bytes);
 
-  /// Tells a module where the ring is, which is made for the first one.
+  /// Writes the ring's address into a module; the first call makes the ring.
   Result<void> connect(std::uint64_t module);
   void disconnect(std::uint64_t module);
-  /// An assertion that failed ends the session, as it ends a context of CUDA: kAssert. One atomic
-  /// load while no module has a ring.
+  /// kAssert when an assertion has failed, which ends the session, as it ends a context of CUDA.
+  /// One atomic load while no module has a ring.
   Result<void> look_for_assertions();
-  /// Of a session that is over and has no threads inside.
+  /// Unmaps the ring. Requires: the session is over, and no thread is inside it.
   void unmap();
 
  private:
@@ -50,7 +49,7 @@ class Printing {
   std::mutex mutex_;                 // guards all below
   std::unique_ptr<PrintRing> ring_;
   HostBlock block_;
-  std::map<std::uint64_t, std::uint64_t> variables_;  // by module: what holds the ring's address
+  std::map<std::uint64_t, std::uint64_t> variables_;  // by module: variable with the ring's address
   std::uint64_t fifo_bytes_ = kFifoBytes;
 };
 

@@ -26,8 +26,8 @@ void end_thread_stream(void* stream) noexcept {
   }
 }
 
-/// Arranges for that. Not a destructor of thread_stream: those run at exit too, before the exit
-/// handlers of programs that still call CUDA.
+/// Has end_thread_stream() called. Not a destructor of thread_stream: those run at exit too, before
+/// the exit handlers of programs that still call CUDA.
 void watch_thread_end() {
   static const pthread_key_t key = [] {
     pthread_key_t made{};

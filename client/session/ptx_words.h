@@ -1,6 +1,6 @@
-// PtxWords: the words of PTX one after the other, without comments, for light scans of the text
-// that need no parser. Punctuation is words of one character; a string is one word that begins with
-// '"'. Keeps a view of the text.
+// PtxWords: the words of PTX in their order, without comments, for light scans without a parser.
+// Punctuation is words of one character. A string is one word that begins with '"'. Keeps a view of
+// the text.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ class PtxWords {
  public:
   explicit PtxWords(std::string_view text) : text_(text) {}
 
-  /// Empty at the end.
+  /// The next word; empty at the end.
   std::string_view next() {
     skip();
     if (at_ == text_.size()) return {};

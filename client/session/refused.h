@@ -1,5 +1,5 @@
 // Refused: why the core did not do what the program asked for. An Error comes from the session. A
-// Refusal is a rule that CUDA's APIs share, for which each of them has a number of its own.
+// Refusal is a rule of CUDA; each of CUDA's APIs has its own number for it.
 #pragma once
 
 #include <expected>
@@ -17,10 +17,10 @@ enum class Refusal {
   kIllegalState,
   kInvalidHandle,
   kHandleOfEnded,      // a handle of an earlier session
-  kAlreadyRegistered,  // host memory, some of which is pinned
+  kAlreadyRegistered,  // host memory of which some is pinned
   kNotRegistered,
   kInvalidFunction,   // a kernel that is not in the code
-  kInvalidDirection,  // a copy's direction that is none, or that its sides contradict
+  kInvalidDirection,  // a copy's direction that does not exist, or that its sides contradict
   kInvalidPitch,      // rows or slices that are too short
   kBadFilter,         // a texture's elements that cannot be filtered
   kBadNormalization,  // a texture's elements that cannot be read as fractions
@@ -37,7 +37,7 @@ enum class Refusal {
 
 struct Refused {
   Refusal why = Refusal::kNone;
-  Error error;  // the reason where `why` is kNone
+  Error error;  // the reason if `why` is kNone
 
   Refused(Refusal rule) : why(rule) {}                 // NOLINT: meant to convert
   Refused(Error reason) : error(std::move(reason)) {}  // NOLINT: meant to convert

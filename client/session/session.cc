@@ -8,7 +8,7 @@ namespace slate::client {
 
 namespace {
 
-/// A program that checks no error would go on, and end well, with results that are none.
+/// Says the end: a program that checks no error would go on, and end well, with wrong results.
 void say_end(const Error& error) {
   say("the session of this program has ended: " + std::string(error_name(error.code)) + ": " +
       error.message + ". Nothing that it still asks of the GPU is carried out.");

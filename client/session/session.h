@@ -1,9 +1,9 @@
-// Session: one program's dealings with the daemon, in driver-level objects. It connects, ends and
-// finds errors; its parts do the rest, each with its own state. No notion of any CUDA API: the
-// fronts (cudart/) are built on it. Thread-safe. A session ends by abandon(), never by itself;
-// after that every call fails with kUnavailable.
+// Session: one program's connection to the daemon, in driver-level objects. It connects, ends and
+// finds errors; its parts do the rest, each with its own state. It knows no CUDA API: the fronts
+// (cudart/) are built on it. Thread-safe. A session ends by abandon() only. After that every call
+// fails with kUnavailable.
 //
-// Locks, each before those below it, where one is held while another is taken:
+// Order of locks: each comes before those below it.
 //   an executable graph's, that of all graphs, that of the graphs' memory (graph_exec.h, graph.h)
 //   the process's (process.h), then the two of its code (code.h)
 //   HostFunctions' order, Printing's, KernelHeap's, DeviceMemory's imports
@@ -41,7 +41,7 @@ class Captures;
 
 class Session {
  public:
-  /// Connects. `serial` tells this session from the others of the process.
+  /// Connects. `serial` distinguishes the process's sessions.
   static Result<std::unique_ptr<Session>> open(const std::string& runtime_dir,
                                                std::chrono::milliseconds timeout,
                                                std::uint64_t serial);
@@ -52,15 +52,16 @@ class Session {
   const DeviceInfo& device() const { return wire_.channel().status().device; }
   std::uint32_t capability() const;  // 90 for 9.0
   bool runs_ptx_only() const { return device().is_simulated != 0; }
-  /// Takes the error of an earlier command that has no reply, else the session's lasting error, if
-  /// any.
+  /// Takes the error of an earlier command without a reply, else returns the session's lasting
+  /// error.
   Result<void> check();
-  /// Only the former: for calls that send a command, which looks at the latter itself.
+  /// Takes only the error of an earlier command. For calls that send a command, which itself checks
+  /// the lasting error.
   Result<void> earlier_error();
-  /// For the daemon's count of calls that slate does not have.
+  /// Reports a call of a function that slate does not have, for the daemon's count.
   Result<void> report_unsupported(std::string_view function);
-  /// Hangs up: the daemon frees everything. In a forked child it leaves the parent's session alone.
-  /// Runs the host functions that are left first. Not from one of them.
+  /// Runs the host functions that are left, then hangs up: the daemon frees everything. In a forked
+  /// child it leaves the parent's session alone. Requires: the caller is no host function.
   void abandon();
 
   Wire& wire() { return wire_; }

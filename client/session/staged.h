@@ -1,5 +1,5 @@
-// How copies of memory that is not pinned pass through the staging slots of the segment, by the
-// caller's thread and its helpers. Private to client/session.
+// Copies of memory that is not pinned, through the staging slots, by the caller's thread and its
+// helpers. Private to client/session.
 #pragma once
 
 #include <algorithm>
@@ -14,14 +14,15 @@
 
 namespace slate::client {
 
-/// What one staging slot takes of a box, and where in the box that begins: bytes, rows, planes.
+/// The part of a box that one staging slot takes, and where in the box it begins: bytes, rows,
+/// planes.
 struct Chunk {
   std::uint64_t x = 0, y = 0, z = 0;
   Box box;
 };
 
 /// Walks a box in chunks of at most `limit` bytes: whole planes, rows of one plane, or a piece of a
-/// row. Requires: the limit is a multiple of the largest element of arrays, 16 bytes.
+/// row. Requires: `limit` is a multiple of 16 bytes, the largest element of arrays.
 class ChunkWalk {
  public:
   ChunkWalk(const Box& box, std::uint64_t limit) : box_(box), limit_(limit) {}
@@ -57,7 +58,8 @@ class ChunkWalk {
   std::uint64_t x_ = 0, y_ = 0, z_ = 0;
 };
 
-/// Few chunks would leave the device waiting for the first one, small ones cost a command each.
+/// A limit for chunks. With too few chunks the device waits for the first one; each small one costs
+/// a command.
 inline std::uint64_t chunk_limit(std::uint64_t bytes, int threads) {
   constexpr std::uint64_t kLeast = 128 << 10;
   const std::uint64_t parts = 4 * static_cast<std::uint64_t>(threads);
@@ -71,7 +73,7 @@ inline void move_rows(std::byte* to, std::uint64_t to_pitch, const std::byte* fr
   }
 }
 
-/// Walks one copy's chunks for several threads, until one of them fails.
+/// Walks one copy's chunks for several threads, until one thread fails.
 class SharedWalk {
  public:
   explicit SharedWalk(const ChunkWalk& walk) : walk_(walk) {}
@@ -92,7 +94,7 @@ class SharedWalk {
     std::lock_guard lock(mutex_);
     last_ = std::max(last_, position);
   }
-  // When all threads are done.
+  // Requires: all threads are done.
   Result<void> result() const { return result_; }
   std::uint64_t last() const { return last_; }
 
@@ -103,7 +105,7 @@ class SharedWalk {
   std::uint64_t last_ = 0;
 };
 
-/// The chunks of one thread that are on their way, oldest first.
+/// The chunks of one thread that are under way, oldest first.
 class Flight {
  public:
   struct One {
@@ -129,7 +131,7 @@ class Flight {
   std::size_t count_ = 0;
 };
 
-/// To the device: `fill(memory, chunk)` writes a slot, `send(chunk, staging)` its command.
+/// Copies to the device. `fill(memory, chunk)` writes a slot, `send(chunk, staging)` its command.
 template <typename Fill, typename Send>
 Result<void> stage_in(ipc::ClientChannel& channel, std::uint64_t stream, int threads,
                       const ChunkWalk& chunks, const Fill& fill, const Send& send) {
@@ -148,23 +150,23 @@ Result<void> stage_in(ipc::ClientChannel& channel, std::uint64_t stream, int thr
   return walk.result();
 }
 
-/// To the host: `send(chunk, staging, sent)` sends a command and tells its place (Sent),
-/// `take(memory, chunk)` reads a slot. Gives the position of the last command.
+/// Copies to the host. `send(chunk, staging, sent)` sends a command and stores its place (Sent),
+/// `take(memory, chunk)` reads a slot. Returns the position of the last command.
 template <typename Send, typename Take>
 Result<std::uint64_t> stage_out(ipc::ClientChannel& channel, std::uint64_t stream, int threads,
                                 const ChunkWalk& chunks, const Send& send, const Take& take) {
   SharedWalk walk(chunks);
   const auto work = [&] {
     Flight flying;
-    // Takes the oldest chunk in: waits for it, copies it out (unless something failed: of a refused
-    // copy the slot holds another one's bytes), gives its slot back.
+    // Takes in the oldest chunk: waits for it, copies it out, and gives its slot back. After a
+    // failure it copies nothing: a refused copy's slot has another copy's bytes.
     const auto land = [&] {
       const auto oldest = flying.pop();
       walk.fail(channel.wait_staging(oldest.staging));
       if (!walk.failed()) take(oldest.staging.memory.data(), oldest.chunk);
       channel.release_staging(oldest.staging, true);
     };
-    // Who holds slots waits for none, so that some thread can always go on.
+    // A thread that holds slots waits for none, so that some thread can always go on.
     const auto slot = [&]() -> Result<ipc::ClientChannel::Staging> {
       while (!flying.empty()) {
         if (!flying.full()) {

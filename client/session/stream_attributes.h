@@ -1,5 +1,5 @@
-// StreamAttributes: what was set of streams' attributes that are hints to a GPU's caches and
-// memory, or say how a thread is to wait: kept and told, and without effect here. Thread-safe.
+// StreamAttributes: attributes of streams that are hints to a GPU's caches and memory, or say how a
+// thread waits. They are kept and returned, without effect. Thread-safe.
 #pragma once
 
 #include <array>
@@ -18,9 +18,9 @@ class StreamAttributes {
 
   std::optional<Value> find(std::uint64_t stream, int attribute) const;
   void set(std::uint64_t stream, int attribute, const Value& value);
-  /// Gives one stream all that was set of another, and no more.
+  /// Replaces one stream's attributes by another's.
   void copy(std::uint64_t to, std::uint64_t from);
-  /// The stream is no more.
+  /// The stream was destroyed.
   void forget(std::uint64_t stream);
 
  private:

@@ -1,4 +1,4 @@
-// Streams: the streams of a session, and sending work to them. Thread-safe.
+// Streams: the streams of a session, and the sending of work to them. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@
 
 namespace slate::client {
 
-/// Where a command is among all commands, and where the one before it on the same stream.
+/// The position of a command, and of the one before it on the same stream.
 struct Sent {
   std::uint64_t position = 0;
   std::uint64_t before = 0;  // 0: the first, or the stream has no entry in the progress table
@@ -27,9 +27,9 @@ class Streams {
   StreamAttributes& attributes() { return attributes_; }
 
   Result<std::uint64_t> create(std::uint32_t flags, std::int32_t priority);
-  /// kInvalidHandle.
+  /// kInvalidHandle when there is no such stream.
   Result<void> destroy(std::uint64_t stream);
-  /// Sends a command that puts work on the stream, which is noted in progress().
+  /// Sends a command that puts work on the stream, and notes it in progress().
   template <typename Body>
   Result<void> post(ipc::CommandType type, const Body& body, std::uint64_t stream,
                     std::span<const std::byte> tail = {}, Sent* sent = nullptr) {
@@ -40,7 +40,7 @@ class Streams {
   }
   /// A stream's entry in progress(); ipc::kNoProgress when it has none.
   std::uint32_t progress_of(std::uint64_t stream) const;
-  /// True when no stream goes ahead of the default stream.
+  /// Whether every stream waits for the default stream.
   bool all_ordered() const { return unordered_.load() == 0; }
 
  private:

@@ -7,8 +7,10 @@
 
 namespace slate::client {
 
-/// kBadFilter for integers that are filtered, kBadNormalization for elements of 32 bits that are
-/// read as fractions, kInvalidValue for a view of plain memory, and what else is wrong with it.
+/// Checks a texture:
+/// - kBadFilter: integers that are filtered,
+/// - kBadNormalization: elements of 32 bits that are read as fractions,
+/// - kInvalidValue: a view of plain memory, and all else that is wrong.
 Allowed<void> check_texture_use(const TextureSpec& spec, bool has_view, const DeviceInfo& device);
 
 }  // namespace slate::client

@@ -1,5 +1,5 @@
-// Waiting: how far the work of a session has come, as the status page tells it, and else the
-// daemon; and waiting for it. Thread-safe.
+// Waiting: how far a session's work has come, by the status page or else by the daemon, and waits
+// for it. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -21,19 +21,18 @@ class Waiting {
       : session_(session), wire_(wire), streams_(streams), events_(events), guard_(guard) {}
 
   Result<bool> finished(ipc::TargetKind kind, std::uint64_t id);
-  /// Also finds the errors of earlier commands that have no reply.
+  /// Waits for the work. Also finds the errors of earlier commands that have no reply.
   Result<void> synchronize(ipc::TargetKind kind, std::uint64_t id);
-  /// Until work that was given to the stream now could begin: that waits for more than
-  /// synchronize() where the stream and the default one wait for each other. For work that the host
-  /// does.
+  /// Waits until work given to the stream now could begin. That is more than synchronize() waits
+  /// for, where the stream and the default one wait for each other. For work that the host does.
   Result<void> wait_for_turn(std::uint64_t stream);
-  /// Whether the event's last record is passed. Leaves errors of earlier commands for others to
-  /// find: only a lasting one is told.
+  /// Whether the event's last record is passed. Returns a lasting error only; errors of earlier
+  /// commands stay for other calls.
   Result<bool> reached(std::uint64_t event);
-  /// Waits as synchronize() does, but finds no errors of earlier commands.
+  /// As synchronize(), but finds no errors of earlier commands.
   Result<void> ask_to_synchronize(ipc::TargetKind kind, std::uint64_t id);
-  /// Waits for what `work` puts on a stream of its own, a (std::uint64_t stream) -> Result<void>:
-  /// no work of the program is waited for, and all of it comes later.
+  /// Waits for the work that `work` puts on a stream of its own. Waits for no work of the program;
+  /// all of that comes later. `work`: a (std::uint64_t stream) -> Result<void>.
   template <typename Work>
   Result<void> on_own_stream(const Work& work) {
     const auto stream = begin_own_stream();
@@ -45,7 +44,7 @@ class Waiting {
   Result<std::uint64_t> begin_own_stream();
   Result<void> end_own_stream(std::uint64_t stream, Result<void> done);
   std::optional<bool> known_finished(ipc::TargetKind kind, std::uint64_t id) const;
-  Result<bool> ask_finished(ipc::TargetKind kind, std::uint64_t id);  // the daemon
+  Result<bool> ask_finished(ipc::TargetKind kind, std::uint64_t id);  // asks the daemon
   std::uint64_t mark_of(ipc::TargetKind kind, std::uint64_t id) const;
   Result<void> wait_until_finished(ipc::TargetKind kind, std::uint64_t id);
 

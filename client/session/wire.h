@@ -1,5 +1,4 @@
-// Wire: how the parts of a session send wire structs to the daemon, and make the ids in them.
-// Thread-safe.
+// Wire: sends the session's wire structs to the daemon, and makes the ids in them. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -14,7 +13,7 @@
 
 namespace slate::client {
 
-/// The body, or the reply, of a command that has none.
+/// The body or the reply of a command without one.
 struct Nothing {};
 
 template <typename T>
@@ -36,11 +35,11 @@ class Wire {
   ipc::ClientChannel& channel() { return *channel_; }
   const ipc::ClientChannel& channel() const { return *channel_; }
   std::uint64_t serial() const { return serial_; }
-  /// Of a module, a function, host memory or a gate.
+  /// A new id for a module, a function, host memory or a gate.
   std::uint64_t next_id() { return ++next_id_; }
-  /// For the tables of handles.
+  /// The counter for the tables of handles.
   std::atomic<std::uint64_t>& handle_counter() { return handle_counter_; }
-  /// Whether a number from that counter is one of an earlier session.
+  /// Whether a number from that counter is an earlier session's.
   bool counted_earlier(std::uint64_t number) const {
     const std::uint64_t serial = number >> kSerialShift;
     return serial != 0 && serial < serial_;
@@ -62,7 +61,7 @@ class Wire {
   }
 
  private:
-  /// Leaves a session more handles than a program lives to make.
+  /// Leaves a session more handles than any program makes.
   static constexpr int kSerialShift = 32;
 
   const std::unique_ptr<ipc::ClientChannel> channel_;

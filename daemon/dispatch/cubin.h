@@ -1,6 +1,6 @@
-// What machine code says of itself, read from the sections of a cubin (ELF). A stranger's bytes:
-// everything is checked against the image, and the time is linear in it. Pure functions, any
-// thread.
+// Reads what machine code says of itself from the sections of a cubin (ELF). The bytes may be
+// hostile: everything is checked against the image, and the time is linear in it. Pure functions,
+// any thread.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,15 @@
 
 namespace slate::daemon {
 
-/// Of one thread of a kernel.
+/// What one thread of a kernel needs.
 struct CodeNeeds {
   std::uint32_t registers = 0;
-  std::uint32_t stack_bytes = 0;  // with what is spilled
+  std::uint32_t stack_bytes = 0;  // stack, with spilled registers
 };
-/// Nothing for an image without this kernel, or one that cannot be read.
+/// Nothing for an image that has no such kernel, or cannot be read.
 std::optional<CodeNeeds> needs_of(std::span<const std::byte> cubin, std::string_view kernel);
 
-/// Where the initial contents of a variable lie in the image; empty for one that has none there.
+/// The initial contents of a variable in the image; empty where it has none.
 std::span<std::byte> contents_of(std::span<std::byte> cubin, std::string_view variable);
 
 }  // namespace slate::daemon

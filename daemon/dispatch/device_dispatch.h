@@ -10,13 +10,14 @@
 
 namespace slate::daemon {
 
-/// kInvalidValue, with the reason, where `dispatch = "device"` cannot be had: on a device that does
-/// not link, and in a slated that was built without nvcc.
+/// kInvalidValue, with the reason, where `dispatch = "device"` is not possible: the device does not
+/// link, or slated was built without nvcc.
 Result<void> check_device_dispatch(const device::Device& device);
 
 /// The name of the dispatch kernel that launches `worker`.
 std::string dispatch_name(std::string_view worker);
-/// Its PTX, to be linked with that of `worker` (Device::link()). Requires: check_device_dispatch().
+/// PTX of the dispatch kernel, to be linked with that of `worker` (Device::link()). Requires:
+/// check_device_dispatch() succeeds.
 std::string dispatch_text(std::string_view worker);
 
 }  // namespace slate::daemon

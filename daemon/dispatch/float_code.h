@@ -1,7 +1,6 @@
-// Whether the rewritten forms of a kernel compute the bits of the program's own machine code, where
-// an assembler chooses which multiplications and additions become one instruction
-// (docs/injector.md, "Bits"). Reads cubins, which may be anything: bounds-checked, linear. Pure
-// functions, any thread.
+// Whether the rewritten forms of a kernel compute the same bits as the program's own machine code.
+// They may not, where an assembler fuses multiplications and additions (docs/injector.md, "Bits").
+// Reads cubins, which may be anything: bounds-checked, linear. Pure functions, any thread.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +13,12 @@
 
 namespace slate::daemon {
 
-/// What the floating-point instructions of two entries say of each other.
+/// How the floating-point instructions of two entries compare.
 enum class FloatMatch : std::uint8_t {
   kSameCode,   // the same machine code, byte for byte
   kSameCount,  // as many multiplications, and as many fused multiply-adds, of each type
   kDiffers,
-  kUnknown,  // one of the entries is not there, or is no code that is understood
+  kUnknown,  // one of the entries is missing, or its code is not understood
 };
 
 /// An entry of a cubin.
@@ -30,19 +29,18 @@ struct CodeEntry {
 
 FloatMatch match_float_code(const CodeEntry& one, const CodeEntry& other);
 
-/// 90 for code for sm_90; 0 for what is no machine code.
+/// 90 for code for sm_90; 0 for anything but machine code.
 std::uint32_t architecture_of(std::span<const std::byte> cubin);
 
-/// Why `form`, an entry, must not stand for the kernel's own machine code in `native`; empty: it
-/// may. `forms` is the machine code of an InjectedModule that was made with
-/// InjectOptions::settle_sums. It has the kernel's own entry too if
-/// needs_own_entry().
+/// Why the entry `form` must not replace the kernel's own machine code in `native`; empty: it may.
+/// `forms`: machine code of an InjectedModule, made with InjectOptions::settle_sums. Requires:
+/// `forms` has the kernel's own entry too, if needs_own_entry().
 std::string why_bits_may_differ(const injector::KernelForms& kernel, std::string_view form,
                                 std::span<const std::byte> native,
                                 std::span<const std::byte> forms);
 
-/// Whether why_bits_may_differ() compares `native` with what the assembler makes of the kernel's
-/// text: for other kernels that need not be compiled.
+/// Whether why_bits_may_differ() compares `native` with the assembler's output for the kernel's
+/// text. Other kernels' texts need not be compiled.
 bool needs_own_entry(const injector::KernelForms& kernel, std::span<const std::byte> native);
 
 }  // namespace slate::daemon

@@ -1,5 +1,5 @@
-// A grid as the rewritten forms see it: blocks in their order, numbered from 0, and cut into tasks
-// for workers. Pure arithmetic.
+// A grid as the rewritten forms see it: blocks numbered from 0, and cut into tasks for workers.
+// Pure arithmetic.
 #pragma once
 
 #include <cstdint>
@@ -9,29 +9,29 @@
 
 namespace slate::daemon {
 
-/// Whether the rewritten forms can number its blocks: there are fewer than 2^31. All grids that
-/// anyone launches in earnest are so; CUDA allows four billion times as many.
+/// Whether the rewritten forms can number the grid's blocks: it has fewer than 2^31. CUDA allows
+/// four billion times as many, but no known program launches them.
 bool can_be_numbered(device::Dim3 grid);
 
-/// Parameters with the fields that describe the grid; the others have their defaults.
-/// Requires: can_be_numbered(grid).
+/// Parameters that describe the grid; their other fields have the defaults. Requires:
+/// can_be_numbered(grid).
 injector::LaunchParameters parameters_of(device::Dim3 grid);
 
-/// How the blocks of a grid are cut into tasks: most of them of `size` blocks, the last ones
+/// How the blocks of a grid are cut into tasks. Most tasks have `size` blocks. The last ones are
 /// smaller, so that all workers end at about the same time.
 struct TaskSizes {
   std::uint32_t size = 1;
-  /// Blocks per worker that are held back for tasks of size / 4, and for single blocks.
+  /// Blocks per worker that are kept for tasks of size / 4, and for single blocks.
   std::uint32_t quarter_blocks = 0;
   std::uint32_t single_blocks = 0;
 };
 
-/// Tasks of `size` blocks, and what goes with that. Requires: size > 0.
+/// The task sizes for tasks of `size` blocks. Requires: size > 0.
 TaskSizes task_sizes(std::uint32_t size);
-/// The sizes that are tried first: 12 rounds of tasks for every worker, but 1 to 16 blocks a task.
+/// The sizes to try first: 12 rounds of tasks for every worker, with 1 to 16 blocks in a task.
 TaskSizes default_task_sizes(std::uint64_t blocks, std::uint32_t workers);
 
-/// Fills in tasks_0 to tasks for that many workers. Requires: workers > 0.
+/// Sets tasks_0 to tasks of `grid` for that many workers. Requires: workers > 0.
 void cut_into_tasks(injector::LaunchParameters& grid, TaskSizes sizes, std::uint32_t workers);
 
 }  // namespace slate::daemon

@@ -1,11 +1,12 @@
 // WorkerQueue: worker-form launches that run one after another, and the control block that they
-// share. A launch is one call of the device; the workers clean the control block behind
-// them. While one runs, its placement can be changed, and workers be added or called back.
+// share. A launch is one call of the device; its workers clean the control block when they leave.
+// While it runs, its placement can be changed, and workers be added or called back.
 //
-// The host starts the workers, or the dispatch kernel on the device does (docs/dispatch.md). Then
-// no workers can be added: an empty table, and then one with more room, brings them all anew.
+// The host starts the workers, or the dispatch kernel on the device does (docs/dispatch.md). The
+// dispatch kernel takes no additional workers. Instead an empty table, and then a larger one, makes
+// it start all of them again.
 //
-// One thread at a time. The streams must carry nothing but work that may wait for these launches.
+// One thread at a time. Requires: the streams carry only work that may wait for these launches.
 #pragma once
 
 #include <cstdint>
@@ -23,25 +24,25 @@ namespace slate::daemon {
 /// Workers allowed on each SM, by SM number.
 using WorkerTable = std::vector<std::uint32_t>;
 
-/// Device memory for control blocks: one piece, a slot of it per queue. Any thread.
+/// Device memory for control blocks: one piece with a slot for each queue. Any thread.
 class ControlMemory {
  public:
-  /// What one session has of it: never more than is left for the others.
+  /// The slots of one session: at most as many as are left for the others.
   class Share {
     friend class ControlMemory;
     std::size_t slots_ = 0;  // guarded by the memory's mutex
   };
 
-  /// `dispatches`: with room for a DispatchState behind each control block.
+  /// `dispatches`: whether a DispatchState has room behind each control block.
   static Result<std::unique_ptr<ControlMemory>> create(device::Device& device,
                                                        bool dispatches = false);
   ~ControlMemory();
 
-  /// Address of a slot, with anything in it. kLimit when all are taken, or the share is.
+  /// Address of a slot, with undefined contents. kLimit when all slots are taken, or the share is.
   Result<device::Address> take(Share& share);
-  /// Requires: no unfinished work uses it.
+  /// Requires: no unfinished work uses the slot.
   void give_back(device::Address slot, Share& share);
-  /// Whether take() would give one now.
+  /// Whether take() would return a slot now.
   bool has_slot_for(const Share& share) const;
   std::uint32_t sm_count() const { return sm_count_; }
   bool dispatches() const { return dispatches_; }
@@ -58,114 +59,118 @@ class ControlMemory {
   const std::unique_ptr<Slots> slots_;
 };
 
-/// What a launch of a rewritten kernel needs to know of it.
+/// One launch of a rewritten kernel.
 struct FormLaunch {
   device::LaunchSpec spec;             // function: the form's; grid and parameters: the user's
-  std::uint32_t parameter_offset = 0;  // of slate's own parameter, the last one
+  std::uint32_t parameter_offset = 0;  // offset of slate's own parameter, the last one
   device::Function dispatch{};         // its dispatch kernel; 0: the host starts the workers
-  std::uint32_t workers_per_sm = 1;    // blocks of this shape that are to be there
-  /// Started in addition: the table has no place for them. Where an SM is full of others' blocks
-  /// just then, two may come to the next one, of which one leaves.
+  std::uint32_t workers_per_sm = 1;    // blocks of this shape that an SM should hold
+  /// Workers started in addition, without a place in the table. Where others' blocks fill an SM at
+  /// that time, two workers may come to the next SM; one of them leaves.
   std::uint32_t spares_per_sm = 0;
-  std::uint32_t sms = 0;  // that the stream's partition has; 0: all
+  std::uint32_t sms = 0;  // SMs of the stream's partition; 0: all
   bool independent_blocks = false;
-  bool prefetch = true;                 // fetch the next task while one runs: not for long ones
-  std::optional<TaskSizes> task_sizes;  // default_task_sizes() else
-  /// The workers wait for it; the table, if there is one, is written at once.
+  bool prefetch = true;  // whether to fetch the next task while one runs; not for long tasks
+  std::optional<TaskSizes> task_sizes;  // nothing: default_task_sizes()
+  /// Event that the workers wait for; the table, if there is one, is written at once.
   std::optional<device::Event> after;
 };
 
-/// What a dispatch kernel has told of the last launch.
+/// What a dispatch kernel has reported of the last launch.
 struct DispatchProgress {
-  bool begun = false;   // the launch's state has reached the device; else the rest is not known
-  bool nobody = false;  // no worker is there, nor to come
+  bool begun = false;   // the launch's state has reached the device; else the rest is unknown
+  bool nobody = false;  // no worker is on the device, and none will come
   DispatchOutcome outcome = kDispatchRunning;
-  std::uint32_t error = 0;  // cudaError_t, of a failed one
+  std::uint32_t error = 0;  // cudaError_t of a failed dispatch
   std::uint32_t epochs = 0;
   std::uint32_t exit_target = 0;
 };
 
-/// For measurements of the dispatch kernel.
+/// Options for measurements of the dispatch kernel.
 struct DispatchOptions {
   bool wait_for_room = true;
-  std::uint32_t most_epochs = 0;  // 0: as many as it takes
+  std::uint32_t most_epochs = 0;  // 0: no limit
 };
 
 class WorkerQueue {
  public:
-  /// `device` and `memory` outlive it. Null: a share of its own.
+  /// `device` and `memory` outlive it. No share: it makes its own.
   WorkerQueue(device::Device& device, ControlMemory& memory,
               std::shared_ptr<ControlMemory::Share> share = nullptr);
-  /// Requires: its launches have finished, with all that was added to them. Waits for copies of
-  /// tables, which go beside kernels.
+  /// Requires: its launches have finished, with all workers that were added. Waits for copies of
+  /// tables, which run beside kernels.
   ~WorkerQueue();
   WorkerQueue(const WorkerQueue&) = delete;
   WorkerQueue& operator=(const WorkerQueue&) = delete;
 
   /// Takes a control block, cleaned by `stream`, unless it has one; launch() would do the same.
-  /// Who looks at its words before the launch has begun must wait for that. True if it was done
-  /// now, kLimit if none is left.
+  /// Returns true if it was done now, kLimit if none is left. Before the launch begins, the caller
+  /// must wait for the cleaning to read the block's words.
   Result<bool> prepare(device::Stream stream);
-  /// Starts the kernel's workers on `stream`: on all its SMs, or as `table` says. Requires:
-  /// can_be_numbered(grid), and `stream` runs this after the launch before, with all that was added
-  /// to it; that launch has not been called back for good.
+  /// Starts the kernel's workers on `stream`: on all its SMs, or as `table` says.
+  /// Requires:
+  /// - can_be_numbered(grid),
+  /// - `stream` runs this after the launch before, with all workers that were added to it,
+  /// - that launch was not called back for good.
   Result<void> launch(const FormLaunch& launch, device::Stream stream,
                       const WorkerTable* table = nullptr);
 
-  /// Writes a new table, by way of `control` (a stream that does not wait for ours). Workers beyond
-  /// it leave when they have finished their tasks. The next launch() waits for the copy, on the
-  /// device; `control` is the same for all resizes between two launches.
+  /// Writes a new table through `control`, a stream that does not wait for ours. Workers beyond the
+  /// table leave when they have finished their tasks. On the device, the next launch() waits for
+  /// the copy. Requires: one `control` for all resizes between two launches.
   Result<void> resize(const WorkerTable& table, device::Stream control);
-  /// Adds up to `workers` workers to the running launch, on stream `stream`; they leave at once if
-  /// it has finished, or where the placement has no room. While the SMs are full they wait, in
-  /// front of whoever comes to these SMs later: no more should be added than there is room for.
+  /// Adds up to `workers` workers to the running launch, on `stream`. They leave at once if the
+  /// launch has finished, or the placement has no room. While the SMs are full they wait, ahead of
+  /// blocks that come to these SMs later: add no more than there is room for.
   Result<void> supplement(std::uint32_t workers, device::Stream stream);
-  /// Workers for which the newest table has room and the one before had not.
+  /// Workers that fit the newest table and did not fit the one before.
   std::uint32_t room_gained() const { return room_gained_; }
-  /// Workers that could be added to the running launch: for which the newest table has room beside
-  /// those who are there or still to come, and for whom there are tasks; by the words of the
-  /// control block.
+  /// Workers that could be added to the running launch, by the words of its control block. They fit
+  /// the newest table beside the workers that are there or still come, and there are tasks for
+  /// them.
   std::uint32_t room_left(std::span<const std::uint32_t> control) const;
-  /// After a full retreat, when no worker is left: starts workers again on what is left to do.
+  /// Starts workers again for the blocks that are left. Requires: a full retreat has ended.
   Result<void> resume();
 
-  // Launches by the device. `control` is that of resize().
+  // Launches by the device. `control` is the same as resize()'s.
   /// Whether the dispatch kernel starts the last launch's workers.
   bool by_device() const { return dispatch_ != device::Function{}; }
-  /// Has the dispatch kernel leave when the last worker of its epoch has: what waits for the
-  /// stream may go on then. To be told again until it has, if the launch may not have begun.
+  /// Has the dispatch kernel leave when the last worker of its epoch has left. Work that waits for
+  /// the stream may go on then. If the launch may not have begun, the caller must repeat this until
+  /// the kernel has left.
   Result<void> stop(device::Stream control);
-  /// Starts the dispatch kernel again on what is left to do. Requires: it was seen to have stopped.
+  /// Starts the dispatch kernel again for the blocks that are left. Requires: it was seen to have
+  /// stopped.
   Result<void> dispatch_again(device::Stream control);
-  /// The host starts the workers of this launch from now on. Requires: the dispatch was seen to
-  /// have failed, with nobody there. Then resume() goes on.
+  /// From now on the host starts the workers of this launch; resume() goes on. Requires: the
+  /// dispatch was seen to have failed, and no worker is left.
   void take_over(const DispatchProgress& progress);
-  /// By the words of the control block and what stands behind it; only where by_device().
+  /// Reads the words of the control block and of what stands behind it. Requires: by_device().
   DispatchProgress dispatch_progress(std::span<const std::uint32_t> control) const;
-  /// Of the control block, and the part of the DispatchState behind it that is looked at.
+  /// Size of the control block and of the part of DispatchState that is read back.
   std::uint64_t watched_bytes() const;
   void set_dispatch_options(const DispatchOptions& options) { options_ = options; }
 
-  /// Whether all copies of tables have ended: one under way would come over the table of the
-  /// control block's next owner.
+  /// Whether all copies of tables have ended. A late copy would overwrite the table of the control
+  /// block's next owner.
   bool tables_copied() const;
 
-  /// Blocks of the last launch that come before this task, for telling how far it has come.
+  /// Blocks of the last launch that come before this task: how far the launch has come.
   std::uint64_t blocks_before(std::uint32_t task) const;
   device::AddressRange control() const;  // empty before the first launch
-  /// Where the last worker of each launch leaves its Signal: 8 bytes.
+  /// Where the last worker of each launch writes its Signal: 8 bytes.
   device::Address signal_address() const {
     return control_ + injector::ControlBlock::kSignalOffset;
   }
-  /// Ends of workers that the last launch's end, or full retreat, takes.
+  /// The number of workers' ends at which the last launch ends or has retreated.
   std::uint32_t exit_target() const { return parameters_.exit_target; }
-  /// The Signal of the last launch, once it has ended.
+  /// The Signal of the last launch after its end.
   std::uint64_t expected_signal(injector::Signal signal) const {
     return injector::make_signal(parameters_.generation, signal);
   }
 
  private:
-  /// A table or a state as it is copied to the device; free again when the copy has ended.
+  /// Host memory of a table or state under way to the device; free again after the copy.
   struct HostCopy {
     std::vector<std::byte> bytes;
     device::Event copied{};
@@ -186,27 +191,27 @@ class WorkerQueue {
   const std::shared_ptr<ControlMemory::Share> share_;
   device::Address control_ = 0;
   std::uint32_t next_generation_ = 0;
-  bool counts_arrivals_ = true;  // the host started all workers so far
-  std::uint32_t started_ = 0;    // workers, in all, as ControlBlock::kArrivedOffset counts them
+  bool counts_arrivals_ = true;  // whether the host started all workers so far
+  std::uint32_t started_ = 0;    // workers in all, as ControlBlock::kArrivedOffset counts
   HostCopies tables_, states_;
-  std::optional<device::Event> cleared_;  // of dispatch_again()
+  std::optional<device::Event> cleared_;  // event of dispatch_again()
   DispatchOptions options_;
-  /// Of the last launch: its newest table's copy, which may come when the workers have gone.
+  /// Event of the copy of the last launch's newest table, which may come after its workers.
   std::optional<device::Event> resized_;
   // The last launch:
-  WorkerTable allowed_;  // its newest table, with no more than fit
+  WorkerTable allowed_;  // its newest table, capped at what fits
   std::uint32_t room_gained_ = 0;
-  std::uint32_t most_per_sm_ = 0;  // that fit
+  std::uint32_t most_per_sm_ = 0;  // workers that fit on an SM
   device::Function dispatch_{};    // 0: the host starts its workers
   injector::LaunchParameters parameters_;
   device::LaunchSpec spec_;
-  std::vector<std::byte> packed_;  // the user's parameters and, behind them, ours
+  std::vector<std::byte> packed_;  // the user's parameters, then slate's
   std::uint32_t parameter_offset_ = 0;
   std::uint32_t workers_ = 0;
   device::Stream stream_{};
 };
 
-/// The slice form: launches blocks [first, first + count) of a grid, counted in its own order.
+/// Launches the slice form of blocks [first, first + count) of a grid, in the grid's own order.
 /// Requires: can_be_numbered(grid).
 Result<void> launch_slice(device::Device& device, const FormLaunch& launch, std::uint64_t first,
                           std::uint64_t count, device::Stream stream);

@@ -1,5 +1,5 @@
-// CallCounts: how often each function that slate does not have was called, by name. Names come from
-// clients, so that there is room for a limited number of different ones. Thread-safe.
+// CallCounts: how often each function that slate does not have was called, by name. Clients choose
+// the names, so that the number of names is limited. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace slate::daemon {
 class CallCounts {
  public:
   static constexpr std::size_t kMostNames = 512;  // cudart has 422 functions
-  /// Beyond that many, new names are counted together, under this one.
+  /// The name under which names beyond kMostNames are counted.
   static constexpr std::string_view kOthers = "(others)";
 
   void count(std::string_view function) {

@@ -54,14 +54,15 @@ Result<Compiler::Loaded> Compiler::load(std::span<const std::byte> ptx) {
   return as_text(loaded);
 }
 
-/// sim parses it in this process; the driver may take minutes, and nobody is to wait for that.
+/// Loads PTX as it is. sim parses it in this process. The driver may take minutes, and no other
+/// thread should wait for that.
 Result<device::Module> Compiler::load_on_device(std::span<const std::byte> ptx) {
   const auto turn = device_.info().is_simulated != 0 ? turns_.begin(ptx.size()) : LoadTurns::Turn();
   return or_out_of_memory([&] { return device_.load_module(device::ImageKind::kPtx, ptx); });
 }
 
-/// Says why, once an engine, but only of text that the device takes: the others are their
-/// programs' business.
+/// Says why, once for each engine, but only of text that the device takes: other text is its
+/// program's fault.
 Result<device::Module> Compiler::load_as_text(std::span<const std::byte> ptx, const Error& why) {
   if (is_about_the_device(why)) return std::unexpected(why);
   auto module = device_.load_module(device::ImageKind::kPtx, ptx);
@@ -95,8 +96,8 @@ std::optional<std::vector<std::byte>> Compiler::find(const cache::Key& key) {
   return cache_->find(key);
 }
 
-/// The first who asks does the work, the others wait for it: they would only do the same, and
-/// compilations are what a session's start is made of.
+/// The first thread that asks compiles; the others wait for it. Otherwise they would compile the
+/// same, and compilations take most of a session's start.
 Compiler::Answer Compiler::obtain(const Request& request, std::string_view ptx) {
   std::promise<Answer> promise;
   std::shared_future<Answer> others;
@@ -110,7 +111,7 @@ Compiler::Answer Compiler::obtain(const Request& request, std::string_view ptx) 
     }
   }
   if (others.valid()) return others.get();
-  // Those who wait get an answer, whatever happens.
+  // The threads that wait get an answer, whatever happens.
   Answer answer = or_out_of_memory([&] { return find_or_compile(request, ptx); });
   promise.set_value(answer);
   const std::lock_guard lock(mutex_);

@@ -1,5 +1,6 @@
-// Compiler: from PTX to a loaded module, by way of the compile cache. One for all sessions of an
-// engine: what one of them had compiled, the others and later engines load. Any thread.
+// Compiler: from PTX to a loaded module, through the compile cache. One compiler serves all
+// sessions of an engine. Code that one session compiled is loaded by the others, and by later
+// engines. Any thread.
 #pragma once
 
 #include <atomic>
@@ -24,25 +25,24 @@ namespace slate::daemon {
 
 class Compiler {
  public:
-  /// `device` outlives it. Without a cache, and on a device that does not compile (sim; cuda
-  /// without a ptxas), PTX goes to the device as it is.
+  /// `device` outlives it. PTX goes to the device as it is without a cache, and on a device that
+  /// does not compile (sim; cuda without a ptxas).
   Compiler(device::Device& device, std::unique_ptr<cache::CompileCache> cache);
   Compiler(const Compiler&) = delete;
   Compiler& operator=(const Compiler&) = delete;
 
-  /// A module, and its machine code where that is known here.
+  /// A module, and its machine code where it is known here.
   struct Loaded {
     device::Module module{};
     std::shared_ptr<const std::vector<std::byte>> code;
   };
-  /// As device::Device::load_module(kPtx), which also has the last word: it gets what the compiler
-  /// refuses. The same text asked for by two at once is compiled once. Requires: the thread has no
-  /// turn.
+  /// As device::Device::load_module(kPtx). The device also gets the text that the compiler refuses.
+  /// One text that two threads ask for at once is compiled once. Requires: the thread has no turn.
   Result<Loaded> load(std::span<const std::byte> ptx);
-  /// For parsing and rewriting text of that size, which is the beginning of a compilation.
+  /// A turn for parsing and rewriting `bytes` of text, with which a compilation begins.
   LoadTurns::Turn begin_turn(std::uint64_t bytes) { return turns_.begin(bytes); }
 
-  /// Whether there is a compiler to make code with. What follows requires it.
+  /// Whether there is a compiler. The functions below require it, unless they say otherwise.
   bool compiles() const;
   /// As Device::compile(), past the cache.
   Result<std::vector<std::byte>> compile(std::string_view ptx, std::chrono::milliseconds most_cpu) {
@@ -53,13 +53,13 @@ class Compiler {
                                       std::chrono::milliseconds most_cpu) {
     return device_.link(texts, most_cpu);
   }
-  /// The beginning of a key for the cache: what depends on this slate and its compiler.
+  /// The beginning of a cache key: what depends on this slate and its compiler.
   cache::KeyBuilder key(std::string_view what) const;
-  /// Nothing where there is no compiler, too.
+  /// Nothing also where there is no compiler.
   std::optional<std::vector<std::byte>> find(const cache::Key& key);
   void store(const cache::Key& key, std::span<const std::byte> value);
 
-  /// None where nothing is cached.
+  /// Nothing where there is no cache.
   std::optional<cache::Statistics> cache_statistics() const;
 
  private:
@@ -68,7 +68,7 @@ class Compiler {
     bool from_cache = false;
   };
   using Answer = Result<Code>;
-  /// Whose code, and whether the cache may be asked for it.
+  /// The code's key, and whether the cache may be asked for it.
   using Request = std::pair<cache::Key, bool>;
 
   Result<device::Module> load_on_device(std::span<const std::byte> ptx);
@@ -81,16 +81,17 @@ class Compiler {
   const std::string identity_;
   const std::unique_ptr<cache::CompileCache> cache_;
   std::atomic<bool> store_failed_{false};
-  std::atomic<bool> text_told_{false};     // that some PTX goes to the device as it is
-  std::atomic<bool> code_refused_{false};  // freshly compiled: the device is too old for it
+  std::atomic<bool> text_told_{false};  // whether the log says that PTX goes to the device as it is
+  std::atomic<bool> code_refused_{false};  // whether the device is too old for new code
   LoadTurns turns_;
   std::mutex mutex_;  // guards under_way_
   std::map<Request, std::shared_future<Answer>> under_way_;
 };
 
-/// The cache for the machine code of `device`, or none: for 0 bytes, for a device that
-/// does not compile (cuda: the log says why), and, with a warning, where the directory cannot be
-/// used.
+/// The cache for the machine code of `device`. Null:
+/// - for 0 bytes,
+/// - for a device that does not compile (cuda: the log says why),
+/// - with a warning, where the directory cannot be used.
 std::unique_ptr<cache::CompileCache> open_cache(const device::Device& device,
                                                 const std::filesystem::path& directory,
                                                 std::uint64_t most_bytes);

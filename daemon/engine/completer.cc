@@ -17,7 +17,7 @@ constexpr std::uint64_t kLooseQueue = 0;  // streams are never 0
 constexpr std::size_t kMostIdleQueues = 8;
 constexpr microseconds kShortestWait{50};
 constexpr microseconds kLongestWait{200};
-// An owner that has not looked for so long is busy, or asleep, and somebody else has to.
+// An owner that has not looked for this time is busy or asleep: the completer's thread looks.
 constexpr std::int64_t kOwnerLooksNs = 50'000;
 constexpr microseconds kNap{100};  // while all owners look themselves
 // Asking costs the owner time for launches, and locks that others' launches need.
@@ -71,7 +71,7 @@ struct Completer::Watches {
   std::atomic<std::uint32_t> words{0};    // outstanding ones that a word tells of
   std::atomic<std::int64_t> asked_ns{0};  // when the driver was asked; written under `looking`
 
-  std::mutex looking;  // held by whoever looks; guards what follows
+  std::mutex looking;  // held by the thread that looks; guards all below
   // By stream, in the order of recording, so that only heads need a look.
   std::unordered_map<std::uint64_t, std::deque<Item>> queues;
   std::vector<Item> loose;
@@ -244,7 +244,7 @@ void Completer::sleep(const std::stop_token& stop) {
     if (now - watches->used_ns < kListedNs) return false;
     watches->listed.store(false);
     if (watches->outstanding.load() == 0) return true;
-    watches->listed.store(true);  // added just now by somebody who saw it listed
+    watches->listed.store(true);  // added just now by a thread that saw it listed
     return false;
   });
   const auto called = [this] { return called_; };
@@ -255,7 +255,7 @@ void Completer::sleep(const std::stop_token& stop) {
   }
 }
 
-/// Runs the callbacks of what has ended, unless somebody else is at it; false when nothing had.
+/// Runs the callbacks of ended work, unless another thread does; false when nothing had ended.
 bool Completer::check(Watches& watches, std::int64_t ask_every_ns) {
   const std::unique_lock looking(watches.looking, std::try_to_lock);
   if (!looking) return false;

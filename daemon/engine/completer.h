@@ -1,9 +1,9 @@
-// Completer: sees device work finish and runs what was waiting for it. Each session's thread looks
-// for the ends of its own work while it is awake anyway, which is the quickest way; for those that
-// sleep, or are busy, the completer's thread looks. It sleeps while nothing is outstanding.
+// Completer: sees device work end, and runs the callbacks that wait for it. Each session's thread
+// looks for the ends of its own work while it is awake, which is the quickest way. For a thread
+// that sleeps or is busy, the completer's thread does. It sleeps while nothing is outstanding.
 //
-// Callbacks run on one of these threads, those of one group one at a time, and must not block. A
-// callback gets the fault of the work when it did not end well; every callback runs exactly once.
+// Callbacks run on one of these threads, those of one group one at a time. They must not block. A
+// callback gets the fault of its work, if there is one. Every callback runs exactly once.
 #pragma once
 
 #include <atomic>
@@ -42,15 +42,15 @@ class Completer {
  public:
   using Callback = std::function<void(const Result<void>& outcome)>;
 
-  /// What one owner, a session, still has to expect.
+  /// The watches of one owner, a session.
   class Group {
    public:
     Group();
     bool empty() const;
     /// Watches whose callback has not run.
     std::uint64_t outstanding() const;
-    /// Has `fewer` called each time that fewer than `few` are outstanding again, by whoever sees
-    /// it. Before the first watch. Requires: few > 1.
+    /// Has `fewer` called each time that the outstanding watches fall below `few`, on the thread
+    /// that sees it. Requires: few > 1, and nothing was watched yet.
     void tell(std::uint64_t few, std::function<void()> fewer);
     /// Waits until nothing is outstanding; false when `timeout` passed first.
     bool wait_empty(std::chrono::milliseconds timeout);
@@ -62,37 +62,37 @@ class Completer {
 
   /// `device` outlives it.
   explicit Completer(device::Device& device);
-  /// Requires: nothing is outstanding any more, or the process is about to end.
+  /// Requires: nothing is outstanding, or the process is about to end.
   ~Completer();
 
   /// How the end of a stream's work is noticed.
   enum class Notice : std::uint8_t {
-    kSoon,   // by a word that the device writes: for who waits. The stream loses 2 us (H200).
-    kCheap,  // by asking the driver: the stream loses nothing, who looks 0.1 us each time
+    kSoon,   // by a word that the device writes: soonest; the stream loses 2 us (H200)
+    kCheap,  // by asking the driver: the stream loses nothing, each question takes 0.1 us
   };
   /// Runs `callback` when all work submitted so far on `stream` is done. Any thread, also a
-  /// callback. An error leaves `callback` as it is: the work goes on, and may use what that owns.
+  /// callback. After an error `callback` is unchanged: the work goes on, and may use what the
+  /// callback owns.
   Result<void> watch(Group& group, device::Stream stream, Callback&& callback,
                      Notice notice = Notice::kSoon);
-  /// The same, cheaply, where `event` was just recorded there anyway. It must not be recorded again
-  /// while it is watched.
+  /// The same at less cost, where `event` was just recorded on `stream`. Requires: `event` is not
+  /// recorded again while it is watched.
   void watch(Group& group, device::Stream stream, std::shared_ptr<SharedEvent> event,
              Callback callback);
-  /// Runs `callback` when the work before the last record of `event` is done. `event` must not be
-  /// recorded again while it is watched.
+  /// Runs `callback` when the work before the last record of `event` is done. Requires as above.
   void watch(Group& group, std::shared_ptr<SharedEvent> event, Callback callback);
 
-  // On the thread of the group's owner, which may look itself.
-  /// Runs the callbacks of what has ended; false when nothing had. While this is called every few
-  /// microseconds the completer's thread leaves the group alone.
-  /// `waits`: it has nothing else to do.
+  // Thread: the group's owner.
+  /// Runs the callbacks of ended work; false when nothing had ended. While this is called every few
+  /// microseconds the completer's thread leaves the group alone. `waits`: the caller has nothing
+  /// else to do.
   bool look(Group& group, bool waits);
-  /// It looks no more: the completer's thread does.
+  /// The owner stops looking for ends; the completer's thread does from now on.
   void leave(Group& group);
 
-  /// Events that tell the time, kept for those who need many. Any thread.
+  /// Events that measure time, from a pool. Any thread.
   Result<std::shared_ptr<SharedEvent>> take_timer();
-  /// Requires: what was recorded with them has ended, or the device is lost.
+  /// Requires: the work before their records has ended, or the device is lost.
   void give_back_timers(std::shared_ptr<SharedEvent> one, std::shared_ptr<SharedEvent> other);
 
  private:
@@ -100,7 +100,7 @@ class Completer {
   struct Item {
     std::shared_ptr<SharedEvent> event;
     Callback callback;
-    Pool* pool = nullptr;  // where the event goes when it is done; null: it is not ours
+    Pool* pool = nullptr;  // pool that the event goes back to; null: the caller's event
   };
 
   Pool& pool_of(Notice notice) { return notice == Notice::kSoon ? words_ : plain_; }
@@ -112,12 +112,12 @@ class Completer {
   bool finish_if_done(Watches& watches, Item& item, bool asks);
 
   device::Device& device_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards all below but thread_
   std::condition_variable_any work_;
-  std::vector<std::shared_ptr<Watches>> listed_;  // what the thread looks after
-  bool called_ = false;                           // it is to look at once
+  std::vector<std::shared_ptr<Watches>> listed_;  // watches of the completer's thread
+  bool called_ = false;                           // whether the thread must look at once
   Pool words_, plain_, timers_;
-  std::jthread thread_;  // last: it uses all of the above
+  std::jthread thread_;  // last, as it uses all of the above
 };
 
 }  // namespace slate::daemon

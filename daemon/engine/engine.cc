@@ -120,7 +120,7 @@ Engine::Engine(std::unique_ptr<device::Device> device, EngineLink link, Config c
 
 Engine::~Engine() {
   SLATE_CHECK(sessions_.empty());
-  executor_.stop_preparing();  // the last who could use the hooks
+  executor_.stop_preparing();  // the last user of the hooks
   device_->set_stall_hooks({});
 }
 

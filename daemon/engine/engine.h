@@ -1,6 +1,6 @@
 // Engine: one device and the sessions on it, in a process of its own. Its control thread (run())
-// reads the supervisor's messages; every session has a thread; one Completer serves them all. The
-// process ends with the supervisor, or when the device is lost: nothing here outlives a fault.
+// reads the supervisor's messages. Every session has a thread. One Completer serves them all.
+// The process ends with the supervisor, or when the device is lost: no engine outlives a fault.
 #pragma once
 
 #include <chrono>
@@ -24,8 +24,9 @@ namespace slate::daemon {
 
 /// Names of the kernels that may be running, by session.
 using RunningKernels = std::map<std::uint64_t, std::vector<std::string>>;
-/// What a fault of the device, while these ran, means to one session: "; by its own kernel K", or
-/// another program's, or either; nothing when none is known. Session 0 is nobody: all are listed.
+/// What a fault of the device, while these kernels ran, means to one session: "; by its own kernel
+/// K", or another program's, or either. Empty when none is known. For session 0 all kernels are
+/// listed.
 std::string cause_for(std::uint64_t session, const RunningKernels& kernels);
 
 /// Ends the process at once, without destructors: other threads still run.
@@ -33,7 +34,7 @@ using ExitNow = std::function<void(int status)>;
 
 class Engine {
  public:
-  /// Tests pass something gentler as `exit_now`.
+  /// Tests pass another `exit_now`.
   Engine(
       std::unique_ptr<device::Device> device, EngineLink link, Config config,
       ExitNow exit_now = [](int status) { std::_Exit(status); });
@@ -41,7 +42,7 @@ class Engine {
   ~Engine();
 
   /// Tells the supervisor that it is ready, and serves. Returns 0 when every session ended after a
-  /// kStop; otherwise the process should end at once (exit_now) with the status returned.
+  /// kStop. Any other status: the process should end at once with it (exit_now).
   int run();
 
  private:
@@ -82,7 +83,7 @@ class Engine {
   Trace trace_;
   Executor executor_;
   ProfileKeeper profiles_;
-  UniqueFd wake_;                              // eventfd: a session has finished
+  UniqueFd wake_;                              // eventfd; readable: a session has finished
   std::mutex mutex_;                           // guards sessions_ (the map), finished_
   std::map<std::uint64_t, Running> sessions_;  // changed by the control thread only
   std::vector<std::uint64_t> finished_;
@@ -92,11 +93,11 @@ class Engine {
   std::chrono::steady_clock::time_point stop_deadline_;
 };
 
-/// Where compiled code is kept.
+/// The folder of the compiled code.
 std::filesystem::path cache_directory(const Config& config);
 
-/// The whole life of an engine process: reads its configuration from the link, opens the device,
-/// serves, does not return before the end.
+/// Runs an engine process: reads its configuration from the link, opens the device, and serves.
+/// Returns at the process's end.
 int run_engine();
 
 }  // namespace slate::daemon

@@ -1,5 +1,5 @@
-// Decisions: who comes and goes, what the policy is told, and what becomes of its answers. Carrying
-// out is in executor_launch.cc, resizable launches in executor_lanes.cc.
+// Decisions: sessions that come and go, what the policy is told, and what becomes of its answers.
+// executor_launch.cc carries out, executor_lanes.cc has the resizable launches.
 #include "daemon/engine/executor.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ constexpr std::uint32_t kSettledSamples = 16;  // of a kernel whose time is know
 constexpr std::uint32_t kTimedAlone = 16, kTimedBeside = 4;
 constexpr std::chrono::milliseconds kAskForClient{100};
 
-/// What the administrator wants in place of the policy's choice.
+/// The administrator's choice in place of the policy's, if there is one.
 std::optional<Form> forced(FormChoice choice, const LaunchShape& shape) {
   if (choice == FormChoice::kWorker) return shape.worker ? Form::kWorker : Form::kNative;
   if (choice == FormChoice::kSlice) return shape.slice ? Form::kSlice : Form::kNative;
@@ -85,8 +85,8 @@ std::shared_ptr<Executor::Client> Executor::add(ClientSpec spec, StreamTable& st
 void Executor::abandon(Client& client) {
   {
     const std::lock_guard lock(mutex_);
-    // Whoever looks after its lanes at this moment is done with that first: what follows, the end
-    // of all its streams' work, is the end of this, too.
+    // A thread that tends its lanes at this moment finishes first. So the end of its streams' work,
+    // which the caller waits for next, is the end of that, too.
     const std::lock_guard lanes(client.mutex);
     client.abandoned.store(true);
     changes_.fetch_add(1);
@@ -163,8 +163,8 @@ Executor::Client* Executor::find(std::uint64_t session) const {
                                : clients_[static_cast<std::size_t>(found - views_.begin())].get();
 }
 
-/// With the kernel's first launch of that shape. Rows are for ever, so a session, or user, that
-/// makes up kernels and shapes without end has so many of its own; beyond, all share one.
+/// Adds the row at the kernel's first launch of that shape. Rows are for ever. A session, or user,
+/// that makes up kernels and shapes without end has a limited number; beyond it, all share one.
 ProfileRecord& Executor::add_profile(Client& client, FunctionRecord& kernel,
                                      const device::LaunchSpec& spec) {
   const std::uint32_t bucket = scheduler::grid_bucket(spec.grid.count());
@@ -213,8 +213,8 @@ void Executor::decide(scheduler::Time now) {
   if (earlier) tick_.notify_one();
 }
 
-/// Whether the launch is to tell what its kernel computes. Natively, whatever was decided: for one
-/// launch that does no harm, unless it is a long one that nobody could stop.
+/// Whether the launch should be counted. It runs natively then, whatever was decided. For one
+/// launch that does no harm, unless it is a long one that cannot be stopped.
 bool Executor::worth_profiling(const scheduler::WaitingLaunch& launch,
                                const scheduler::Start& start) const {
   if (forms_.choice() != FormChoice::kAuto || launch.blocks_started != 0) return false;
@@ -278,8 +278,8 @@ void Executor::show_start(const Client& client, const Grant& grant, std::uint64_
   running.started = now;
 }
 
-/// Those with work on the device that was started, or put back on it, since this client last waited
-/// for them: within a turn that is nobody. Requires: the mutex is held.
+/// The sessions with work on the device that was started, or put back, since this client last
+/// waited for them; within a turn there are none. Requires: the mutex is held.
 std::vector<Executor::Earlier> Executor::others_to_wait_for(Client& client) {
   std::vector<Earlier> others;
   for (const auto& other : clients_) {
@@ -292,8 +292,8 @@ std::vector<Executor::Earlier> Executor::others_to_wait_for(Client& client) {
   return others;
 }
 
-/// Tells the policy's view what was launched without a decision. Requires: the mutex is held, on
-/// the session's thread.
+/// Adds launches without a decision to the policy's view. Requires: the mutex is held, on the
+/// session's thread.
 void Executor::count_repeats(Client& client) {
   scheduler::RunningWork& running = views_[client.index].running;
   for (const auto& batch : client.repeated) {

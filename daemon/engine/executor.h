@@ -1,11 +1,11 @@
-// Executor: carries out what the scheduler's policy decides. A session's thread brings a launch and
-// waits here until the policy starts it; then the same thread launches it in the form, and on the
-// SMs, that were decided. Ends of launches are seen by the completer, resizable launches are looked
-// after by a thread of the executor's own, which sleeps when there are none.
+// Executor: carries out what the scheduler's policy decides. A session's thread brings a launch,
+// and waits here until the policy starts it. Then the same thread launches it in the form and on
+// the SMs of the decision. The completer sees the ends of launches. A thread of the executor serves
+// resizable launches, and sleeps when there are none.
 //
-// One mutex guards the policy, its view and the profiles; the only calls of the device under it are
-// those that resize. A client's own mutex guards its lanes, whose workers other sessions' threads
-// resize. Order: first the executor's, then a client's, then that of its streams.
+// One mutex guards the policy, its view and the profiles. Under it, the device is called only for
+// resizes. A client's own mutex guards its lanes, as other sessions' threads resize their workers.
+// Order of locks: the executor's, then a client's, then that of its streams.
 #pragma once
 
 #include <array>
@@ -31,29 +31,29 @@
 namespace slate::daemon {
 
 /// Launches that ran one behind the other on one stream: of one kernel, or of several short ones
-/// that are known well. Its device time, if it is measured, is from its first launch's start to its
+/// whose times are known. Its device time, if measured, is from its first launch's start to its
 /// last one's end.
 struct LaunchBatch {
   scheduler::Completion completion;
   std::shared_ptr<SharedEvent> start, end;  // null: not timed
-  double expected_ms = 0, alone_ms = 0;     // of all its launches, see Grant
-  // Of its launches, those that the policy's view counts, and their time; the others repeat these.
+  double expected_ms = 0, alone_ms = 0;     // times of all its launches, see Grant
+  // Number and time of the launches that the policy's view counts; the others repeat these.
   std::uint32_t counted = 0;
   double counted_ms = 0;
   double filled = 0;             // part of the device that the view counts for it
-  std::uint64_t repeats_at = 0;  // launches like these need no decision while this is changes_
-  double full_ms = 0;            // no more launches when so much is expected of it
-  bool mixes = false;            // may have launches of other kernels, too
-  bool profiled = false;         // one launch, in the profile form
-  double main_ms = 0;            // by which completion.main leads, see add()
+  std::uint64_t repeats_at = 0;  // value of changes_ with which such launches need no decision
+  double full_ms = 0;            // expected time at which the batch takes no more launches
+  bool mixes = false;            // whether it may have launches of other kernels, too
+  bool profiled = false;         // whether it is one launch in the profile form
+  double main_ms = 0;            // lead of completion.main over other kernels, see add()
   TraceLaunch trace;
-  std::atomic<bool> ended{false};  // accounted for: more than one may see the end of a lane's
+  std::atomic<bool> ended{false};  // accounted for, as several threads may see a lane's end
 
-  /// One more launch, of these times.
+  /// Adds a launch with these times.
   void add(scheduler::KernelId kernel, double expected, double alone);
-  /// The same, of one that the policy's view counts.
+  /// Adds a launch that the policy's view counts.
   void add_counted(scheduler::KernelId kernel, double expected, double alone);
-  /// Enough for one measurement.
+  /// Whether it has enough for one measurement.
   bool is_full() const;
 };
 
@@ -64,11 +64,11 @@ struct ClientSpec {
   std::string program;
   double weight = 1;
   int priority = 0;
-  /// Called on the executor's thread or by the completer when a launch that could be called back
-  /// has ended, and its stream may go on (LogicalStream::active_lanes). May be empty.
+  /// Called when a launch that could be called back has ended, and its stream may go on
+  /// (LogicalStream::active_lanes). Thread: the executor's, or the completer's. May be empty.
   std::function<void()> lane_ended = {};
-  /// Asked on the session's thread while a launch waits: true when nobody wants it any more. Cheap.
-  /// May be empty.
+  /// Asked on the session's thread while a launch waits: true when its client has gone. Must be
+  /// cheap. May be empty.
   std::function<bool()> lost_client = {};
 };
 
@@ -76,15 +76,15 @@ struct ClientSpec {
 struct ClientStatus {
   double weight = 1;
   int priority = 0;
-  std::string kernel;  // of the newest launch; empty: nothing runs
+  std::string kernel;  // kernel of the newest launch; empty: nothing runs
   scheduler::Form form = scheduler::Form::kNative;
-  std::uint32_t sms = 0;          // that it may use
-  std::uint64_t blocks = 0;       // of the newest launch
-  std::uint64_t blocks_done = 0;  // seen done; 0 for forms that do not show it
+  std::uint32_t sms = 0;          // SMs that it may use
+  std::uint64_t blocks = 0;       // blocks of the newest launch
+  std::uint64_t blocks_done = 0;  // blocks seen done; 0 for forms that do not show it
   bool waits = false;
 };
 
-/// Makes the policy, once the machine is known.
+/// Makes the policy once the machine is known.
 using PolicyMaker = std::function<std::unique_ptr<scheduler::Policy>(
     const scheduler::Machine& machine, scheduler::ProfileTable& profiles)>;
 /// Requires: `name` is one of scheduler::policy_names().
@@ -93,8 +93,8 @@ PolicyMaker policy_maker(const std::string& name, const scheduler::Settings& set
 class Executor {
  public:
   class Client;
-  /// Rows of profiles that one session makes, and that there are (more than are kept on disk). Nor
-  /// does a user make more than are left for others.
+  /// The most profile rows that one session makes, and that there are in memory (more than on
+  /// disk). A user makes at most as many as are left for others.
   static constexpr std::size_t kMostRowsOfSession = 2048, kMostRows = 40'000;
 
   /// All outlive it.
@@ -103,48 +103,48 @@ class Executor {
   /// Requires: no client is left.
   ~Executor();
 
-  /// `streams` and `group` are the session's; they outlive remove().
+  /// Requires: the session's `streams` and `group` outlive remove().
   std::shared_ptr<Client> add(ClientSpec spec, StreamTable& streams, Completer::Group& group);
-  /// Any thread. The session is about to end: nothing waits for the policy any more, what can be
-  /// called back is, and from its return on no workers are added to its launches.
+  /// The session is about to end: its waiting launches are dropped, and its resizable launches are
+  /// called back. From the return on no workers are added to its launches. Any thread.
   void abandon(Client& client);
-  /// For launches that were called back for good. Requires: abandon() was called, and nothing of
-  /// its runs any more.
+  /// Ends launches that were called back for good. Requires: abandon() was called, and nothing of
+  /// the session runs.
   void drop_lanes(Client& client);
-  /// Makes no partitions any more. Requires: no client is left.
+  /// No partitions are made from now on. Requires: no client is left.
   void stop_preparing() { partitions_.stop(); }
-  /// Requires: none of its work is unfinished.
+  /// Requires: none of the client's work is unfinished.
   void remove(const std::shared_ptr<Client>& client);
 
-  // On the session's thread.
-  /// kUnavailable after abandon(), kInvalidConfiguration beyond the device's limits. `spec`
-  /// describes the launch as asked for.
+  // Session thread.
+  /// Launches `kernel` when the policy starts it. `spec` is the launch as the program asked for it.
+  /// kUnavailable after abandon(), kInvalidConfiguration beyond the device's limits.
   Result<void> launch(Client& client, FunctionRecord& kernel, const device::LaunchSpec& spec,
                       LogicalStream& stream);
-  /// Before the thread goes to sleep: has the ends of all launches watched.
+  /// Has the ends of all launches watched. To be called before the thread sleeps.
   void flush(Client& client);
 
   // Any thread.
-  /// From now on until end_rest() was called as often, what can be called back stays off the
-  /// device: for calls that would wait for it and hold up everybody (Device::StallHooks). Requires:
-  /// the thread holds no client's mutex.
+  /// Until end_rest() was called as often, launches that can be called back stay off the device.
+  /// For calls that would wait for them and hold up everybody (Device::StallHooks). Requires: the
+  /// thread holds no client's mutex.
   void begin_rest();
   void end_rest();
-  /// Calls `submit`, which puts work on `client`'s `stream` that is no launch but takes SMs, as
-  /// fills and copies within the device do: where another's workers have all of them, they rest
-  /// from the end of what the stream had before until it is done. At most half of the time; waits
-  /// for that, milliseconds at most. The session's thread.
+  /// Calls `submit`, which puts work on `client`'s `stream` that takes SMs but is no launch: fills,
+  /// and copies within the device. If another session's workers have all SMs, they rest from the
+  /// end of the stream's earlier work until this work is done. They rest at most half of the time;
+  /// the call waits for that, at most 10 ms. Session thread.
   Result<void> let_through(Client& client, device::Stream stream,
                            const std::function<Result<void>()>& submit);
-  /// False if there is no such session.
+  /// Sets a session's weight and priority; false if there is no such session.
   bool set(std::uint64_t session, double weight, int priority);
   std::optional<ClientStatus> status(std::uint64_t session) const;
   /// Null where no kernel is to have forms.
   FormMaker* form_maker() const { return forms_.maker(); }
   std::string_view policy_name() const { return policy_->name(); }
-  std::string arrangement() const;  // in words
+  std::string arrangement() const;  // how the sessions share the device, in words
   const scheduler::Machine& machine() const { return partitions_.machine(); }
-  /// Calls `use` with the profiles, under the mutex: it should copy and leave.
+  /// Calls `use` with the profiles, under the mutex. `use` should copy and return.
   void with_profiles(const std::function<void(scheduler::ProfileTable&)>& use);
 
  private:
@@ -153,28 +153,28 @@ class Executor {
   /// What a session had been granted when another was told to wait for it.
   struct Earlier {
     std::shared_ptr<Client> client;
-    std::uint64_t start = 0;  // the newest
+    std::uint64_t start = 0;  // number of the newest start
   };
-  /// What the policy decided of a launch, and what was known of it then.
+  /// What the policy decided of a launch, and what was known of the launch then.
   struct Grant {
     scheduler::Start start;
-    std::uint64_t number = 0;  // among all clients' starts
+    std::uint64_t number = 0;  // number among all clients' starts
     scheduler::KernelId kernel = 0;
-    double expected_ms = 0;      // in the form that was chosen
-    double alone_ms = 0;         // by itself, in the best form
-    bool is_long = false;        // or never measured
-    bool known = false;          // its time is, well
-    bool settled = false;        // and nothing is being tried
-    bool by_itself = false;      // no other client was there
-    std::uint32_t timed_of = 1;  // then every so many batches are timed
-    bool repeats = false;        // launches like this one that follow need no decision for a while
+    double expected_ms = 0;      // expected time in the chosen form
+    double alone_ms = 0;         // time alone, in the best form
+    bool is_long = false;        // a long launch, or one that was never measured
+    bool known = false;          // whether its time is known well
+    bool settled = false;        // whether its time is known well and nothing is tried
+    bool by_itself = false;      // whether there was no other client
+    std::uint32_t timed_of = 1;  // one of this many batches is timed
+    bool repeats = false;        // whether launches like it need no decision for a while
     std::uint64_t changes = 0;
-    // Blocks of the grid that it is for: all but for slices.
+    // Blocks of the grid that it is for: all, except for slices.
     std::uint64_t first = 0, count = 0;
-    double part = 1;        // of the grid
+    double part = 1;        // part of the grid
     double filled = 1;      // part of the device that its blocks take at once
-    bool profiled = false;  // natively, and counted if that can be done
-    /// Whose work on the device is to be waited for there.
+    bool profiled = false;  // whether to run natively and be counted, if possible
+    /// Sessions whose work the launch waits for on the device.
     std::vector<Earlier> others;
   };
 
@@ -194,7 +194,7 @@ class Executor {
                                       const LaunchShape& shape, scheduler::KernelId kernel,
                                       std::uint64_t started, bool stream_is_free);
 
-  // executor_launch.cc, on the session's thread.
+  // executor_launch.cc, session thread.
   void show_forms(const FunctionRecord& kernel, ProfileRecord& profile);
   bool may_repeat(const LogicalStream& stream, const ProfileRecord& profile,
                   const device::LaunchSpec& spec) const;
@@ -265,8 +265,8 @@ class Executor {
   std::unique_ptr<scheduler::Policy> policy_;
   const scheduler::Settings settings_;
 
-  mutable std::mutex mutex_;  // guards the policy, the profiles and what follows
-  std::map<std::uint32_t, std::size_t> rows_made_;  // of profiles, by user
+  mutable std::mutex mutex_;                        // guards policy_, profiles_, and below to tick_
+  std::map<std::uint32_t, std::size_t> rows_made_;  // rows of profiles, by user
   std::vector<scheduler::SessionView> views_;
   std::vector<std::shared_ptr<Client>> clients_;  // in the same order
   scheduler::Decisions decisions_;
@@ -274,19 +274,19 @@ class Executor {
   bool ending_ = false;
   std::atomic<std::uint64_t> next_launch_{1};
   std::uint64_t starts_ = 0;
-  std::atomic<std::uint64_t> changes_{1};  // who is there, and with what weight; under the mutex
+  std::atomic<std::uint64_t> changes_{1};  // number of changes of the sessions; under the mutex
   std::condition_variable tick_;
 
   std::once_flag lanes_set_up_;
-  device::Stream control_{};  // for tables and signals: never waits for kernels
+  device::Stream control_{};  // stream for tables and signals; never waits for kernels
   std::atomic<bool> lanes_active_{false};
-  std::atomic<std::uint32_t> rests_{0};  // begun and not ended; read under a client's mutex
-  std::atomic<std::uint32_t> lanes_{0};  // all clients'
+  std::atomic<std::uint32_t> rests_{0};  // rests that have not ended; read under a client's mutex
+  std::atomic<std::uint32_t> lanes_{0};  // lanes of all clients
   std::atomic<std::int64_t> let_through_from_ns_{0};
   // The executor's thread only, once registered.
-  std::vector<std::uint32_t> probe_;  // where lanes' control blocks are read to
+  std::vector<std::uint32_t> probe_;  // host memory into which lanes' control blocks are read
   bool probe_registered_ = false;
-  std::thread thread_;  // last: it uses all of the above
+  std::thread thread_;  // last, as it uses all of the above
 };
 
 }  // namespace slate::daemon

@@ -1,5 +1,5 @@
 // Batches: launches that are marked, watched and accounted for together. The session's thread opens
-// and closes them; their end is seen by whoever looks.
+// and closes them. Their end is seen by that thread or the completer's.
 #include <algorithm>
 #include <utility>
 
@@ -14,18 +14,18 @@ namespace {
 using scheduler::SessionView;
 using Clock = std::chrono::steady_clock;
 
-// Launches that are marked together: about so long, which keeps the marks' cost below one percent,
-// or so many.
+// A batch ends at this time, which keeps the marks' cost below one percent, or at this number of
+// launches.
 constexpr double kBatchMs = 0.25;
 constexpr double kSettledBatchMs = 1.0;
 constexpr std::uint32_t kMostBatch = 1 + 16 * LaunchRow::kMost;  // the first goes by itself
-// What a pair of marks adds to the time of the launches between them (H200).
+// Time that a pair of marks adds to the launches between them (H200).
 constexpr double kMarksMs = 0.0023;
 
 }  // namespace
 
-// The main kernel is found by voting, with time for votes (Boyer and Moore, MJRTY, 1981): whoever
-// has most of it is elected.
+// Finds the main kernel by voting, with time for votes (Boyer and Moore, MJRTY, 1981): the kernel
+// with most of the time wins.
 void LaunchBatch::add(scheduler::KernelId kernel, double expected, double alone) {
   ++completion.launches;
   expected_ms += expected;
@@ -89,7 +89,7 @@ Result<void> Executor::open_batch(Client& client, LogicalStream& stream, const G
   return {};
 }
 
-/// Of a batch that is timed: takes the time behind its last launch, which is on `stream`.
+/// Records the time behind the last launch of a timed batch, which is on `stream`.
 Result<void> Executor::mark_end(LaunchBatch& batch, device::Stream stream) {
   if (!batch.start) return {};
   auto end = completer_.take_timer();
@@ -180,7 +180,7 @@ void Executor::batch_ended(const std::shared_ptr<LaunchBatch>& batch, const Resu
     if (freed > 0 && client->spec.lane_ended) client->spec.lane_ended();
     if (!client->lanes.empty()) running.blocks_done = 0;
   }
-  // Who is alone is asked about with the next launch.
+  // A session that is alone asks the policy with its next launch.
   if (clients_.size() > 1 || view.waiting) decide(completion.ended);
 }
 

@@ -7,21 +7,22 @@
 
 namespace slate::daemon {
 
-/// A resizable launch that has not been seen to end. At most one a lane, in the order of launching.
+/// A resizable launch that has not been seen to end. At most one for each lane, in the order of
+/// launching.
 struct Executor::ActiveLane {
   WorkerLane* lane = nullptr;
   LogicalStream* stream = nullptr;
   std::shared_ptr<LaunchBatch> batch;
-  std::shared_ptr<SharedEvent> begin;  // of its launch: what its stream had before has ended
+  std::shared_ptr<SharedEvent> begin;  // event of its begin: the work before it has ended
   scheduler::Placement placement;
-  std::uint64_t finished = 0;   // what its signal is then
-  std::uint64_t retreated = 0;  // what its signal is when no worker is left
-  bool begun = false;           // seen so: what its stream had before has ended
-  std::uint32_t added = 0;      // times that workers were, since its placement has changed
-  scheduler::Time add_again{};  // not before
-  // By the dispatch kernel only, to which no workers can be added:
-  bool grows = false;    // its placement has more room than there may be workers for
-  bool emptied = false;  // for that: its table is empty until the last worker has left
+  std::uint64_t finished = 0;   // value of its signal after its end
+  std::uint64_t retreated = 0;  // value of its signal when no worker is left
+  bool begun = false;           // whether its begin was seen
+  std::uint32_t added = 0;      // times that workers were added since its last placement
+  scheduler::Time add_again{};  // earliest time to add workers again
+  // For launches by the dispatch kernel, to which no workers can be added:
+  bool grows = false;    // whether its placement may have room for more workers
+  bool emptied = false;  // whether its table is empty until the last worker has left
 };
 
 class Executor::Client {
@@ -35,34 +36,34 @@ class Executor::Client {
   const std::shared_ptr<ControlMemory::Share> control = std::make_shared<ControlMemory::Share>();
 
   // Guarded by the executor's mutex.
-  std::size_t index = 0;  // of its view
+  std::size_t index = 0;  // index in the policy's view
   std::optional<Grant> granted;
   std::condition_variable granted_or_abandoned;
-  std::atomic<bool> abandoned = false;        // writer: under the mutex; abandon(): both
-  std::shared_ptr<const std::string> kernel;  // name of the newest launch's; null before it
+  std::atomic<bool> abandoned = false;        // written under it; by abandon() under both
+  std::shared_ptr<const std::string> kernel;  // name of the newest launch's kernel; null: none yet
   std::uint64_t last_start = 0;               // number of its newest start, among all clients'
-  std::uint64_t last_came = 0;                // likewise, or that it was put back on the device
-  std::uint64_t waited_for = 0;  // starts of others up to this one are waited for on the device
+  std::uint64_t last_came = 0;                // number of its newest start or return to the device
+  std::uint64_t waited_for = 0;  // others' starts up to this one are waited for on the device
 
-  /// Its newest start that is on the device, or was refused by it. Written by the session's thread.
+  /// Number of its newest start that is on the device or was refused by it. Writer: session thread.
   std::atomic<std::uint64_t> carried_out = 0;
 
   // Session thread only.
   TraceLaunch waiting;               // the newest launch
-  std::uint32_t again = 0;           // so many more batches may begin as `settled` said
-  std::optional<Grant> settled;      // the newest grant that is to be repeated so
-  std::vector<LogicalStream*> open;  // with a batch that is not closed
-  std::vector<std::shared_ptr<LaunchBatch>> repeated;  // may have launches that the view lacks
-  std::size_t rows = 0;                                // of profiles, that it made
+  std::uint32_t again = 0;           // batches that may still begin as `settled` says
+  std::optional<Grant> settled;      // newest grant that may be repeated
+  std::vector<LogicalStream*> open;  // streams with a batch that is not closed
+  std::vector<std::shared_ptr<LaunchBatch>> repeated;  // may have launches outside of the view
+  std::size_t rows = 0;                                // rows of profiles that it made
   std::uint32_t untimed = 0;  // batches of settled kernels so far, timed or not
-  /// 0.75 to 1.25: batches of even lengths would always begin with the same kernel of a program
-  /// that launches several in turn.
+  /// A factor of 0.75 to 1.25 for the length of a batch. With even lengths, each batch would begin
+  /// with the same kernel of a program that launches several in turn.
   double uneven() { return std::uniform_real_distribution(0.75, 1.25)(random); }
   std::minstd_rand random;
 
-  std::mutex mutex;  // guards what follows
+  std::mutex mutex;  // guards all below
   std::deque<ActiveLane> lanes;
-  bool gone = false;  // its streams are about to be destroyed
+  bool gone = false;  // whether its streams are about to be destroyed
 };
 
 }  // namespace slate::daemon

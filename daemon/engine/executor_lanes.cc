@@ -1,6 +1,6 @@
-// Resizable launches: changing their placements, calling them back and putting them on the device
-// again, and looking how far they have come. The executor's thread looks once a millisecond while
-// there are any; a resize is carried out at once, by whoever's launch led to it.
+// Resizable launches: changes their placements, calls them back, puts them on the device again, and
+// reads how far they have come. The executor's thread does so once a millisecond while there are
+// any. A resize is carried out at once, by the thread of the launch that led to it.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -28,14 +28,14 @@ struct Executor::LaneState {
   std::uint64_t signal = 0;
   std::uint32_t ended = 0;      // workers that have left
   std::uint32_t room_left = 0;  // for more workers
-  /// Nor does anybody come any more who was added before these words were read: such a worker would
-  /// not know of those that resume() starts, and could take itself for the last one.
+  /// Whether no worker that was added before these words were read still comes. It would not know
+  /// the workers that resume() starts, and could take itself for the last one.
   bool nobody_joins = false;
   /// Where the dispatch kernel starts the workers.
   std::optional<DispatchProgress> dispatch;
 };
 
-/// What resizing takes, with the first launch that can be resized. False if it is not to be had.
+/// Makes what resizing needs, with the first resizable launch. False if that fails.
 bool Executor::set_up_lanes() {
   std::call_once(lanes_set_up_, [this] {
     const auto stream = device_.create_stream(device_.stream_priorities().second);
@@ -74,7 +74,7 @@ void Executor::resize(const scheduler::Resize& change, scheduler::Time now) {
   }
 }
 
-/// Whether what its stream had before it has ended, as far as is known now.
+/// Whether the work before it on its stream has ended, as far as is known now.
 bool Executor::has_begun(ActiveLane& lane) {
   if (!lane.begun) {
     const auto begun = device_.query(lane.begin->get());
@@ -83,7 +83,7 @@ bool Executor::has_begun(ActiveLane& lane) {
   return lane.begun;
 }
 
-/// Writes the table. Off the device a dispatch kernel is to leave, too, as others wait for that.
+/// Writes the table. For an empty one a dispatch kernel must leave, too, as others wait for that.
 Result<void> Executor::show(ActiveLane& lane, const scheduler::Placement& placement) {
   WorkerQueue& queue = *lane.lane->queue;
   lane.emptied = false;
@@ -179,7 +179,7 @@ Result<void> Executor::apply(Client& client, ActiveLane& lane,
                              const scheduler::Placement& placement) {
   const scheduler::Placement before = std::exchange(lane.placement, placement);
   if (rests_.load() > 0) return {};  // shown at its end
-  // Nor before the last worker has left, for whom all come anew.
+  // Nor before the last worker has left, as all workers start anew then.
   if (lane.emptied && !placement.empty()) return {};
   if (const auto done = show(lane, placement); !done) return done;
   const bool within = placement.first >= before.first && placement.end() <= before.end() &&
@@ -193,9 +193,8 @@ Result<void> Executor::apply(Client& client, ActiveLane& lane,
   return supplement(client, lane, lane.lane->queue->room_gained());
 }
 
-/// Adds the workers that are missing. If some still are after that, other SMs have room, too, where
-/// those who came had to leave again, or these SMs have none yet: twice as many, after twice the
-/// time, reach more of the right ones.
+/// Adds the missing workers. If some are still missing later, the workers had come to SMs without
+/// room, and left again. So the next try adds twice as many, after twice the time.
 Result<void> Executor::supplement(Client& client, ActiveLane& lane, std::uint32_t missing) {
   const scheduler::Time now = Clock::now();
   if (missing == 0 || now < lane.add_again) return {};
@@ -272,8 +271,8 @@ Result<Executor::LaneState> Executor::state_of(const WorkerLane& lane) {
   return state;
 }
 
-/// Has the lane looked at as soon as what is on `stream`, its own or a side's, has ended. Its fault
-/// is the session's: a device may keep it to that stream, so that no other watch tells of it.
+/// Has the lane tended as soon as the work on `stream`, its own or a side's, has ended. A fault is
+/// the session's: a device may keep it to that stream, so that no other watch tells of it.
 Result<void> Executor::watch_lane(Client& client, device::Stream stream,
                                   std::shared_ptr<LaunchBatch> batch) {
   return completer_.watch(
@@ -331,15 +330,14 @@ void Executor::look_after(const std::shared_ptr<Client>& client) {
   decide(progress->at);
 }
 
-/// Of a lane whose workers have finished: its launch's own end follows at once, and is its time's.
+/// For a lane whose workers have finished: its launch's own end follows at once, and is its time's.
 bool Executor::has_ended(const ActiveLane& lane) {
   if (!lane.batch->end) return true;
   const auto ended = device_.query(lane.batch->end->get());
   return ended && *ended;
 }
 
-/// What has to be done for a lane that has begun and not finished. Requires: the client's mutex is
-/// held.
+/// Does what a lane needs that has begun and not finished. Requires: the client's mutex is held.
 Result<void> Executor::tend(Client& client, ActiveLane& lane, const LaneState& state) {
   // The signal alone may be that of a retreat before the last resume.
   const bool retreated =
@@ -360,7 +358,7 @@ Result<void> Executor::tend(Client& client, ActiveLane& lane, const LaneState& s
   return retreated ? Result<void>() : supplement(client, lane, state.room_left);
 }
 
-/// The same of a lane whose workers the dispatch kernel starts.
+/// As tend(), for a lane whose workers the dispatch kernel starts.
 Result<void> Executor::tend_dispatched(Client& client, ActiveLane& lane, const LaneState& state) {
   const DispatchProgress& dispatch = *state.dispatch;
   WorkerQueue& queue = *lane.lane->queue;
@@ -383,7 +381,7 @@ Result<void> Executor::tend_dispatched(Client& client, ActiveLane& lane, const L
     return watch_lane(client, lane.lane->stream, lane.batch);
   }
   if (lane.emptied) return dispatch.nobody ? show(lane, lane.placement) : Result<void>();
-  // Those who are there come to know of more room only when all have left.
+  // The workers that are there know of more room only when all have left.
   if (!std::exchange(lane.grows, false) || state.room_left == 0) return {};
   lane.emptied = true;
   return queue.resize(partitions_.table(scheduler::Placement{}), control_);

@@ -1,5 +1,5 @@
-// Carrying out a decision: the session's thread launches in the form and on the SMs decided, or
-// repeats what was decided before.
+// Carries out a decision: the session's thread launches in the form and on the SMs decided, or
+// repeats an earlier decision.
 #include "base/spin.h"
 #include "daemon/engine/executor.h"
 #include "daemon/engine/executor_client.h"
@@ -46,7 +46,7 @@ ProfileRecord* known_profile(FunctionRecord& kernel, const device::LaunchSpec& s
   return nullptr;
 }
 
-/// Tells those who wait for a start that it was carried out; also when that fails by an exception.
+/// Tells the threads that wait for a start that it was carried out, also after an exception.
 class Told {
  public:
   Told(std::atomic<std::uint64_t>& newest, std::uint64_t number)
@@ -109,7 +109,7 @@ void Executor::show_forms(const FunctionRecord& kernel, ProfileRecord& profile) 
   profiles_.kernel(profile.kernel).forms = std::move(forms);
 }
 
-/// Whether the policy would only say again what it said of the launches before this one.
+/// Whether the policy would only repeat its decision for the launches before this one.
 bool Executor::may_repeat(const LogicalStream& stream, const ProfileRecord& profile,
                           const device::LaunchSpec& spec) const {
   const LaunchBatch* const open = stream.batch.get();
@@ -119,8 +119,8 @@ bool Executor::may_repeat(const LogicalStream& stream, const ProfileRecord& prof
   return open->completion.kernel == profile.kernel || open->mixes;
 }
 
-/// Whether the policy would only say again what it said of the batches before this one: nobody else
-/// is there. Now and then it is asked all the same.
+/// Whether the policy would only repeat its decision for the batches before this one, as there is
+/// no other session. Now and then it is asked all the same.
 bool Executor::may_begin_again(const Client& client, const LogicalStream& stream,
                                const ProfileRecord& profile, const device::LaunchSpec& spec) const {
   if (client.again == 0 || stream.batch != nullptr || !is_plain(spec)) return false;
@@ -151,8 +151,8 @@ Result<void> Executor::begin_again(Client& client, const FunctionRecord& kernel,
   return {};
 }
 
-/// One more native launch beside those that are being batched, or the first one of a batch that
-/// needs no decision: that one at once, as the device may have nothing to do.
+/// Makes one more native launch of a batch, or the first one of a batch that needs no decision. The
+/// first one goes at once, as the device may be idle.
 Result<void> Executor::repeat(Client& client, FunctionRecord& kernel, const ProfileRecord& profile,
                               device::LaunchSpec spec, LogicalStream& stream) {
   spec.ahead = profile.ahead;
@@ -190,14 +190,14 @@ bool Executor::may_mix(const Grant& grant) {
   return grant.known && !grant.is_long && grant.start.form != Form::kSlice;
 }
 
-/// Whether there is a control block for workers of the stream: it has one, or there is one left for
-/// its session. Else nobody is to decide for them, and then wait to see how quick they are.
+/// Whether the stream's workers have a control block, or its session can get one. Otherwise the
+/// policy must not choose them and then measure how quick they are.
 bool Executor::may_have_control(const Client& client, const LogicalStream& stream) const {
   const auto has = [](const auto& queue) { return queue && queue->control().bytes != 0; };
   return has(stream.workers) || has(stream.lane.queue) || forms_.has_control_for(*client.control);
 }
 
-/// Whether the launch gets a lane. A short one is over before anybody could resize it.
+/// Whether the launch gets a lane. A short one ends before anything could resize it.
 bool Executor::may_resize(Client& client, const LogicalStream& stream, const Grant& grant) {
   const bool starves =
       scheduler::may_starve(grant.start.placement, scheduler::Milliseconds(grant.expected_ms));
@@ -207,7 +207,7 @@ bool Executor::may_resize(Client& client, const LogicalStream& stream, const Gra
   return stream.active_lanes.load() == 0;
 }
 
-/// Whether all blocks that have to be there at once fit on these SMs: those of a cooperative
+/// Whether these SMs have room for all blocks that must be there at once: those of a cooperative
 /// launch. A partition need not have room for any cluster.
 bool Executor::has_room(const FunctionRecord& kernel, const device::LaunchSpec& spec,
                         const LaunchShape& shape, const scheduler::Placement& placement) const {
@@ -217,8 +217,8 @@ bool Executor::has_room(const FunctionRecord& kernel, const device::LaunchSpec& 
   return sms > 0 && shape.blocks <= shape.wave / sms * machine().sms(placement);
 }
 
-/// The partition to launch on. One that is being made cannot be waited for: this once the launch
-/// gets the whole device, and says nothing of what the policy wanted to see.
+/// The partition to launch on. If it is still being made, this launch gets the whole device, and
+/// its time counts for nothing.
 device::Partition Executor::partition_for(scheduler::Start& start) {
   if (const auto made = partitions_.find(start.placement)) return *made;
   start.placement = machine().whole();
@@ -332,7 +332,7 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
   return done;
 }
 
-/// Its time says nothing of the kernel's, no more than that of a launch that was resized.
+/// The launch's time says nothing of the kernel's time, like that of a resized launch.
 Result<injector::Form> Executor::launch_profiled(const Client& client, FunctionRecord& kernel,
                                                  const device::LaunchSpec& spec,
                                                  LogicalStream& stream, const Grant& grant) {
@@ -443,7 +443,7 @@ Result<injector::Form> Executor::launch_lane(Client& client, FunctionRecord& ker
   return done;
 }
 
-/// None without memory for it.
+/// Null without memory for it.
 WorkerQueue* Executor::queue_of(const Client& client, std::unique_ptr<WorkerQueue>& queue,
                                 ControlMemory* memory) {
   if (queue == nullptr && memory != nullptr) {
@@ -452,8 +452,8 @@ WorkerQueue* Executor::queue_of(const Client& client, std::unique_ptr<WorkerQueu
   return queue.get();
 }
 
-/// Returns when its thread has carried out that start, which it is about to do. Nobody waits for a
-/// later start than its own, so not two for one another.
+/// Returns when the other session's thread has carried out that start, which it is about to do. A
+/// session waits only for starts before its own, so no two wait for each other.
 void Executor::wait_until_carried_out(const Earlier& other) {
   const auto& newest = other.client->carried_out;
   for (;;) {
@@ -463,7 +463,7 @@ void Executor::wait_until_carried_out(const Earlier& other) {
   }
 }
 
-/// Makes `stream` wait for what they have on the device.
+/// Makes `stream` wait for the others' work on the device.
 Result<void> Executor::wait_for(const std::vector<Earlier>& others, device::Stream stream) {
   for (const Earlier& other : others) {
     wait_until_carried_out(other);

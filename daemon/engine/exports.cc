@@ -59,7 +59,7 @@ Result<ipc::ShareHandle> Exports::offer(std::uint64_t session, uid_t uid,
   return add({session, uid, {}, std::move(event)});
 }
 
-/// Another user's is not told from one that there is not.
+/// Treats another user's offer as none.
 const Exports::Offer* Exports::find(const ipc::ShareHandle& handle, uid_t uid) const {
   const auto found = offers_.find(key_of(handle));
   return found == offers_.end() || found->second.uid != uid ? nullptr : &found->second;

@@ -1,6 +1,6 @@
-// Exports: what sessions offer to other sessions of the same user (cudaIpcGetMemHandle and its
-// kind): allocations and events, by names of random bytes. Whoever knows the name and is that user
-// may open it. One for all sessions of an engine. Thread-safe.
+// Exports: the allocations and events that sessions offer to other sessions of the same user
+// (cudaIpcGetMemHandle and the like). Their names are random bytes: a session of the user that
+// knows the name may open it. One for all sessions of an engine. Thread-safe.
 #pragma once
 
 #include <sys/types.h>
@@ -44,29 +44,31 @@ class Exports {
     std::shared_ptr<MemoryManager> owner;
   };
 
-  /// The handle of the allocation with this address; the same one each time. kInvalidValue when it
-  /// is none of `manager`'s; kLimit.
+  /// The handle of the allocation at this address; the same one each time. kInvalidValue when it is
+  /// none of `manager`'s; kLimit.
   Result<ipc::ShareHandle> offer(std::uint64_t session, uid_t uid,
                                  const std::shared_ptr<MemoryManager>& manager,
                                  device::Address address);
   Result<ipc::ShareHandle> offer(std::uint64_t session, uid_t uid,
                                  std::shared_ptr<SharedRecord> event);
-  /// Keeps the memory: the caller lets go of it, by MemoryManager::let_go(). kInvalidValue for a
-  /// handle that is none of this user's memory, kInvalidHandle for one that is none of its events.
+  /// Keeps the memory. The caller lets go of it by MemoryManager::let_go().
+  /// Errors:
+  /// - kInvalidValue: the handle is none of this user's memory,
+  /// - kInvalidHandle: it is none of this user's events.
   Result<Memory> open_memory(const ipc::ShareHandle& handle, uid_t uid);
   Result<std::shared_ptr<SharedRecord>> open_event(const ipc::ShareHandle& handle, uid_t uid);
-  /// The session has freed this allocation, or destroyed this event: nobody opens it any more.
+  /// The session has freed this allocation, or destroyed this event: no session can open it again.
   void withdraw(std::uint64_t session, device::Address address);
   void withdraw(std::uint64_t session, const SharedRecord& event);
-  /// All that the session offered.
+  /// Withdraws all that the session offered.
   void withdraw_all(std::uint64_t session);
 
  private:
   struct Offer {
     std::uint64_t session;
     uid_t uid;
-    Memory memory;                        // owner null for events
-    std::shared_ptr<SharedRecord> event;  // null for memory
+    Memory memory;                        // the memory; its owner is null for events
+    std::shared_ptr<SharedRecord> event;  // the event; null for memory
   };
 
   Result<ipc::ShareHandle> add(Offer offer);

@@ -15,8 +15,8 @@ constexpr std::size_t kMostShapes = 64;  // a kernel with ever new shapes starts
 constexpr std::uint32_t kWarpThreads = 32;
 constexpr std::uint64_t kForcedSlices = 4;  // of a launch in the slice form
 
-// Blocks so small, and so many of them, that starting them is what costs (4x4 threads on an H200: 2
-// to 7 times quicker as workers). The larger a block, the less there is to gain.
+// Blocks so small and so many that their starts cost most (4x4 threads on an H200: 2 to 7 times as
+// quick as workers). The larger a block, the less there is to gain.
 constexpr std::uint64_t kSmallBlock = 64;
 constexpr std::uint64_t kManyWaves = 4;
 

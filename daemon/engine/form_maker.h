@@ -1,6 +1,6 @@
-// FormMaker: makes the forms of the kernels that matter, behind the programs' backs: on one thread
-// of low priority, a kernel at a time, the sessions in turn. What was made once is in the compile
-// cache for all sessions and engines to come. One an engine; any thread.
+// FormMaker: makes the forms of the kernels that matter, in the background: on one thread of low
+// priority, a kernel at a time, the sessions in turn. Made forms are in the compile cache for all
+// sessions and later engines. One for each engine; any thread.
 #pragma once
 
 #include <atomic>
@@ -21,14 +21,14 @@
 
 namespace slate::daemon {
 
-/// What the forms of a module's kernels are made from.
+/// The texts from which the forms of a module's kernels are made.
 struct FormSource {
   FormSource(std::string ptx, std::shared_ptr<const std::vector<std::byte>> native);
 
   const std::string text;  // PTX
-  /// The module's own machine code; null where nobody has it.
+  /// The module's own machine code; null where it is not known.
   const std::shared_ptr<const std::vector<std::byte>> code;
-  const cache::DigestBytes digest;  // of both
+  const cache::DigestBytes digest;  // digest of text and code
 
   std::uint64_t bytes() const { return text.size() + (code ? code->size() : 0); }
 };
@@ -38,16 +38,16 @@ class FormMaker {
   using Outcome = std::shared_ptr<const MadeForms>;
 
   struct Settings {
-    bool profiles = false;  // whether the profile form is wanted, too
+    bool profiles = false;  // whether the profile form is wanted
     bool at_once = false;   // whether a kernel's first launch waits for its forms
-    bool dispatch = false;  // whether a dispatch kernel for the worker form is, too
-    /// For one run of the assembler. A kernel that needs longer gets no form.
+    bool dispatch = false;  // whether a dispatch kernel for the worker form is wanted
+    /// CPU time for one run of the assembler. A kernel that needs more gets no form.
     std::chrono::milliseconds most_a_kernel{10'000};
-    /// For all kernels of one session. Those beyond get no form.
+    /// Time on the clock for all kernels of one session. Kernels beyond it get no form.
     std::chrono::milliseconds most_a_session{120'000};
   };
 
-  /// A kernel whose forms are being made. Dropped with its last owner if it was not begun.
+  /// A kernel whose forms are being made. Its last owner's end drops it, unless it was begun.
   class Order {
    public:
     bool done() const { return done_.load(std::memory_order_acquire); }
@@ -65,24 +65,24 @@ class FormMaker {
 
   struct Counts {
     std::uint64_t made = 0, without_forms = 0, from_cache = 0;
-    double cost_ms = 0;  // of those made
+    double cost_ms = 0;  // time spent on the forms
   };
 
   /// `compiler` outlives it.
   FormMaker(Compiler& compiler, Settings settings);
-  /// Ends the assembler's present run first.
+  /// First waits for the assembler's present run.
   ~FormMaker();
   FormMaker(const FormMaker&) = delete;
   FormMaker& operator=(const FormMaker&) = delete;
 
   bool at_once() const { return settings_.at_once; }
-  /// What the cache has; null for nothing.
+  /// The forms that the cache has; null for nothing.
   Outcome find(const FormSource& source, const std::string& kernel);
-  /// Makes them while the caller waits. Never null.
+  /// Makes the forms while the caller waits. Never null.
   Outcome make(const std::shared_ptr<const FormSource>& source, const std::string& kernel);
   std::shared_ptr<Order> order(std::uint64_t session, std::shared_ptr<const FormSource> source,
                                std::string kernel);
-  /// Gives back what is kept of a session's orders.
+  /// Frees what is kept of a session's orders.
   void forget(std::uint64_t session);
 
   Counts counts() const;
@@ -101,17 +101,17 @@ class FormMaker {
 
   Compiler& compiler_;
   const Settings settings_;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards all below but thread_
   std::condition_variable changed_;
   std::map<std::uint64_t, Queue> queues_;  // by session
-  std::uint64_t last_session_ = 0;         // the one served last
+  std::uint64_t last_session_ = 0;         // session served last
   std::map<std::uint64_t, double> spent_ms_;
-  // The module parsed last: its kernels come one after the other.
+  // The module parsed last, as its kernels follow each other.
   std::weak_ptr<const FormSource> parsed_source_;
   Parsed parsed_;
   Counts counts_;
   bool ending_ = false;
-  std::thread thread_;  // with the first order
+  std::thread thread_;  // begun with the first order
 };
 
 }  // namespace slate::daemon

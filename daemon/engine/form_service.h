@@ -1,5 +1,5 @@
-// FormService: what the sessions of an engine share for launching kernels in their forms: the
-// choice that the administrator made, the memory of the control blocks, and counts. Any thread.
+// FormService: what the sessions of an engine share for launches in forms: the administrator's
+// choice, the memory of the control blocks, and counts. Any thread.
 #pragma once
 
 #include <array>
@@ -17,8 +17,8 @@ namespace slate::daemon {
 
 class FormService {
  public:
-  /// `device` and `maker` outlive it. Without a maker kernels have no forms. `profiles`: launches
-  /// may be counted, in the profile form.
+  /// `device` and `maker` outlive it. Without a maker kernels have no forms. `profiles`: whether
+  /// launches may be counted in the profile form.
   FormService(device::Device& device, FormChoice choice, bool profiles = false,
               FormMaker* maker = nullptr, DispatchChoice dispatch = DispatchChoice::kHost)
       : device_(device),
@@ -32,14 +32,14 @@ class FormService {
   /// Null where no kernel is to have forms.
   FormMaker* maker() const { return maker_; }
   bool profiles() const { return profiles_; }
-  /// Memory for control blocks, taken at the first call; null when there is none, which is logged
-  /// once.
+  /// Memory for control blocks, allocated at the first call. Null when there is none, which is
+  /// logged once.
   ControlMemory* control_memory();
-  /// Whether a block of it can be had, as far as is known.
+  /// Whether a control block seems to be free.
   bool has_control_for(const ControlMemory::Share& share) const;
 
   void count(injector::Form form) { launches_[static_cast<std::size_t>(form)].fetch_add(1); }
-  /// Of launches in the worker form, those by the dispatch kernel.
+  /// Counts a worker-form launch by the dispatch kernel.
   void count_dispatched() { dispatched_.fetch_add(1); }
   std::uint64_t dispatched() const { return dispatched_.load(); }
   std::uint64_t launches(injector::Form form) const {

@@ -1,4 +1,4 @@
-// ImageUploads: the images that one session is sending, chunk by chunk. Session thread only.
+// ImageUploads: the images that a session sends in chunks. Session thread only.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,21 @@
 
 namespace slate::daemon {
 
-/// A module's image, complete.
+/// The complete image of a module.
 struct ModuleImage {
   std::uint32_t kind = 0;  // ipc::kImagePtx or ipc::kImageElf
   std::vector<std::byte> bytes;
-  /// Of an ELF image: the PTX that the forms of its kernels are made from; empty without.
+  /// ELF images: the PTX for their kernels' forms; empty without.
   std::string source;
 };
 
 class ImageUploads {
  public:
-  static constexpr std::uint64_t kMostBytes = 256 << 20;  // of all images being sent
+  static constexpr std::uint64_t kMostBytes = 256 << 20;  // bytes of all unfinished images
 
-  /// `may_begin` says whether a module of this id may come. Returns the image with the chunk that
-  /// completes it. kProtocol for chunks out of order, kLimit beyond kMostBytes.
+  /// Adds a chunk. Returns the image with its last chunk. `may_begin`: whether a module of this id
+  /// may come. kProtocol for chunks out of order, kLimit beyond kMostBytes, kInvalidHandle for a
+  /// refused module.
   Result<std::optional<ModuleImage>> add(const ipc::ModuleLoad& chunk,
                                          std::span<const std::byte> bytes,
                                          const Result<void>& may_begin);
@@ -36,17 +37,17 @@ class ImageUploads {
  private:
   struct Upload {
     std::uint64_t total = 0;
-    std::uint64_t announced = 0;  // with the source
+    std::uint64_t announced = 0;  // bytes that will come, with the source
     std::uint32_t kind = 0;
     std::vector<std::byte> bytes;
-    std::string source;  // complete, before the image itself
+    std::string source;  // complete before the image begins
   };
   Result<Upload*> find_or_begin(const ipc::ModuleLoad& chunk, const Result<void>& may_begin);
   Result<Upload*> begin(const ipc::ModuleLoad& chunk, const Result<void>& may_begin);
   void drop(std::uint64_t module);
 
   std::unordered_map<std::uint64_t, Upload> uploads_;  // by module
-  std::uint64_t bytes_ = 0;                            // announced by all of them
+  std::uint64_t bytes_ = 0;                            // bytes announced by all of them
 };
 
 }  // namespace slate::daemon

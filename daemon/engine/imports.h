@@ -1,7 +1,7 @@
-// Imports: memory of other sessions that this one has open, at the addresses that it has there.
-// What is closed stays held until no work uses it; who waits for that is not here.
+// Imports: memory of other sessions that this session has open, at the addresses that it has there.
+// Closed memory stays held until no work uses it. The caller waits for that work.
 //
-// Session thread, but for finish_close().
+// Thread: the session's, but for finish_close().
 #pragma once
 
 #include <map>
@@ -24,19 +24,19 @@ class Imports {
   Imports(const Imports&) = delete;
   Imports& operator=(const Imports&) = delete;
 
-  /// Opening twice is counted.
+  /// Opens the memory; every open is counted.
   Result<ipc::ImportReply> open(const ipc::ShareHandle& handle, uid_t uid);
-  /// kInvalidValue when no open import begins there. After the last close (a count of 0) comes
-  /// finish_close(), unless release() does.
+  /// Closes it once; kInvalidValue when no open import begins there. After the last close (a count
+  /// of 0) comes finish_close(), or release().
   Result<ipc::ImportReply> close(device::Address address);
-  /// Any thread. Requires: closed, and no unfinished work uses it.
+  /// Any thread. Requires: closed, and no unfinished work uses the memory.
   void finish_close(device::Address address);
-  /// Lets go of everything, closed or not. Requires: no unfinished work uses any of it.
+  /// Lets go of everything, closed or not. Requires: no unfinished work uses it.
   void release();
 
-  /// True if the bytes lie in one of them.
+  /// Whether the bytes lie in one open import.
   bool owns(device::Address address, std::uint64_t bytes) const;
-  /// These and `others`, by rising address; null for nothing.
+  /// The ranges of the imports and `others`, by rising address; null for nothing.
   Ranges with(const Ranges& others);
 
  private:
@@ -51,7 +51,7 @@ class Imports {
   std::map<device::Address, Import> open_;
   std::mutex mutex_;  // guards closed_
   std::multimap<device::Address, Exports::Memory> closed_;
-  Ranges others_, merged_;  // what the latter was made of
+  Ranges others_, merged_;  // the ranges that merged_ was made of, and merged_
 };
 
 }  // namespace slate::daemon

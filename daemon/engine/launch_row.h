@@ -1,5 +1,5 @@
-// LaunchRow: launches of one stream that the device is given in one go, which costs less than one
-// after the other. Session thread only.
+// LaunchRow: launches of one stream that the device takes in one go, which costs less than one by
+// one. Session thread only.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,14 @@ class LaunchRow {
 
   bool empty() const { return specs_.empty(); }
   bool is_full() const { return specs_.size() == kMost; }
-  /// Keeps a copy, also of the parameters. Requires: not full.
+  /// Keeps a copy of the launch and its parameters. Requires: not full.
   void add(const device::LaunchSpec& spec);
-  /// As Device::launch_row() of all; then it is empty.
+  /// As Device::launch_row() of all; the row is empty afterwards.
   Result<void> submit(device::Device& device, device::Stream stream);
 
  private:
   std::vector<device::LaunchSpec> specs_;
-  std::vector<std::byte> parameters_;  // of all, one behind the other
+  std::vector<std::byte> parameters_;  // parameters of all launches, one behind the other
 };
 
 }  // namespace slate::daemon

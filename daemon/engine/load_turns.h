@@ -1,7 +1,6 @@
-// LoadTurns: how much of PTX an engine's sessions parse and rewrite at a time. That takes many
-// times the text's size, so that a few large images at once, of one hostile user or of many others,
-// would leave the engine no memory. Those beyond wait, in the order in which they came.
-// Thread-safe.
+// LoadTurns: limits how much PTX an engine's sessions parse and rewrite at a time. That takes many
+// times the text's size: a few large images at once would leave the engine no memory. Further
+// images wait, in order of arrival. Thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -14,14 +13,14 @@ namespace slate::daemon {
 
 class LoadTurns {
  public:
-  /// Of text. Nearly all images are smaller by far, and do not wait; a larger one has it all.
+  /// Text at a time. Nearly all images are far smaller and do not wait; a larger one takes it all.
   static constexpr std::uint64_t kBytes = 32 << 20;
 
   struct End {
     std::uint64_t bytes = 0;
     void operator()(LoadTurns* turns) const { turns->end(bytes); }
   };
-  using Turn = std::unique_ptr<LoadTurns, End>;  // ends with it
+  using Turn = std::unique_ptr<LoadTurns, End>;  // ends the turn at its own end
 
   /// Waits for a turn. Requires: the thread has none.
   Turn begin(std::uint64_t bytes) {

@@ -1,6 +1,6 @@
-// LoadedModules: what one session has loaded on the device, with what that takes of device memory
-// and of the engine's. Also modules that the session has forgotten and that are still in use.
-// Session thread, except count() and unload_now().
+// LoadedModules: the modules of one session on the device, and their memory there and in the
+// engine. Forgotten modules that are still in use are among them. Session thread, except count()
+// and unload_now().
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@ namespace slate::daemon {
 
 class LoadedModules {
  public:
-  /// Of the engine's memory, that a session's modules take (Device::host_bytes()), with what their
-  /// forms are made from.
+  /// The most engine memory for a session's modules (Device::host_bytes()), with the sources of
+  /// their forms.
   static constexpr std::uint64_t kMostHostBytes = std::uint64_t{3} << 30;
-  /// Charges device memory to the session, as MemoryManager::charge(), or waits for a free.
+  /// Charges device memory to the session, as MemoryManager::charge(); waits for a free if need be.
   using ChargeMemory = std::function<Result<void>(std::uint64_t bytes)>;
   enum class Kind : std::uint8_t { kOwn, kForms };
 
-  /// The memory of a module's variables, charged before it is taken: others may need it. Given back
-  /// unless the module comes.
+  /// The memory of a module's variables. It is charged before it is taken, as others may need it,
+  /// and given back unless the module is added.
   class Charge {
    public:
     explicit Charge(LoadedModules& modules) : modules_(modules) {}
@@ -31,7 +31,7 @@ class LoadedModules {
     Charge(const Charge&) = delete;
     Charge& operator=(const Charge&) = delete;
 
-    /// Once; a second time does nothing.
+    /// Charges the variables, at the first call only.
     Result<void> take(std::uint64_t variables);
 
    private:
@@ -44,23 +44,23 @@ class LoadedModules {
   /// Requires: release() was called.
   ~LoadedModules();
 
-  /// Once, before the first module: what variables take is charged from then on, and given back to
-  /// `memory`, which outlives this.
+  /// Charges variables from now on, and gives their memory back to `memory`, which outlives this.
+  /// Called once, before the first module.
   void charge_to(MemoryManager& memory, ChargeMemory charge) {
     memory_ = &memory;
     charge_ = std::move(charge);
   }
 
-  /// `source_bytes`: of the engine's memory, beside the code. kLimit beyond kMostHostBytes: then
-  /// the module is unloaded again.
+  /// `source_bytes`: engine memory beside the code. Beyond kMostHostBytes it unloads the module and
+  /// returns kLimit.
   Result<void> add(device::Module module, Charge& charge, Kind kind, std::uint64_t source_bytes);
-  /// A module's functions, too, take memory when they are found. kLimit as add().
+  /// Counts the memory of the module's functions, which grows when they are found. kLimit as add().
   Result<void> note_host_bytes(device::Module module);
-  /// Its session has forgotten it: its charge may come back before long.
+  /// The session has forgotten the module: its charge may come back soon.
   void retire(device::Module module);
-  /// Any thread. Requires: no unfinished work uses it.
+  /// Any thread. Requires: no unfinished work uses the module.
   void unload_now(device::Module module);
-  /// Of kind kOwn. Any thread.
+  /// Number of modules of kind kOwn. Any thread.
   std::size_t count() const;
   /// Unloads everything. Requires: no unfinished work.
   void release();
@@ -69,9 +69,9 @@ class LoadedModules {
   struct Loaded {
     Kind kind = Kind::kOwn;
     std::uint64_t source_bytes = 0;
-    std::uint64_t host_bytes = 0;  // with those
+    std::uint64_t host_bytes = 0;  // engine memory, with the source
     std::uint64_t charged = 0;
-    bool retired = false;  // its charge is
+    bool retired = false;  // whether its charge is retired
   };
   void give_back(const Loaded& loaded);
 
@@ -80,7 +80,7 @@ class LoadedModules {
   ChargeMemory charge_;
   mutable std::mutex mutex_;  // guards what follows
   std::map<device::Module, Loaded> loaded_;
-  std::uint64_t host_bytes_ = 0;  // of all of them
+  std::uint64_t host_bytes_ = 0;  // engine memory of all modules
 };
 
 }  // namespace slate::daemon

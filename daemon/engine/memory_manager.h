@@ -1,10 +1,9 @@
-// MemoryManager: the device memory of one session. Reserves the session's arena (one range of
-// addresses), backs it with physical segments on demand, and hands out pieces. Knows nothing of
-// streams: who frees memory that work may still use retires it first, and finishes the free when
-// that work is done.
+// MemoryManager: the device memory of one session. It reserves the session's arena (one range of
+// addresses), backs it with physical segments on demand, and hands out pieces. It knows no streams:
+// memory that work may still use is retired first; the caller finishes the free after that work.
 //
-// Thread-safe. Charged bytes are those of the mapped segments, since they are what others cannot
-// have, and of what the session has outside of the arena. Not charged is the slack around them.
+// Thread-safe. Charged are the mapped segments, since others cannot have them, and what the session
+// has outside of the arena. The slack around segments is not charged.
 //
 // It has more than 15 members: the segments, the blocks in their states, and the charges change
 // together, under one mutex.
@@ -40,55 +39,54 @@ class MemoryManager {
   std::uint64_t limit() const { return limit_; }
   std::uint64_t charged() const;
 
-  /// kOutOfMemory beyond the limit or when the device is full; memory that is being freed may help
-  /// then, see wait_for_free().
+  /// kInvalidValue for 0 bytes. kOutOfMemory beyond the limit, or when the device is full. Memory
+  /// that is being freed may help then, see wait_for_free().
   Result<device::Address> allocate(std::uint64_t bytes);
 
-  /// First half of a free: from now on the address is no allocation, but stays backed.
+  /// First half of a free: the address is no allocation from now on, but stays backed.
   /// kInvalidValue when it is none.
   Result<void> retire(device::Address address);
-  /// Second half. Requires: retired, and no unfinished work uses it.
+  /// Second half of a free. Requires: retired, and no unfinished work uses the memory.
   void finish_free(device::Address address);
-  /// False when nothing is retired; else waits until some free was finished, or `timeout` has
-  /// passed.
+  /// Waits until some free was finished, or `timeout` has passed. False, at once, when nothing is
+  /// retired.
   bool wait_for_free(std::chrono::milliseconds timeout);
 
-  // For what textures and other sessions use too.
-  /// The live allocation that the bytes lie in; nullopt when there is none.
+  // Also for the memory of textures and other sessions.
+  /// The live allocation with these bytes; nullopt when there is none.
   std::optional<device::AddressRange> allocation_of(device::Address address,
                                                     std::uint64_t bytes = 1) const;
-  /// Holds the live allocation that begins there: it stays backed, also after a free or release(),
+  /// Holds the live allocation that begins there. It stays backed, also after a free or release(),
   /// until let_go() was called as often. kInvalidValue when there is none.
   Result<void> keep(device::Address address);
   void let_go(device::Address address);
 
-  /// True if the bytes lie in one live allocation.
+  /// Whether the bytes lie in one live allocation.
   bool owns(device::Address address, std::uint64_t bytes) const {
     return allocation_of(address, bytes).has_value();
   }
 
-  /// Counts memory that is not in the arena, as arrays have: charge() before it is made; when it
-  /// goes, retire_charge(), and finish_charge() once it is gone.
-  /// kOutOfMemory beyond the limit.
+  /// Charges memory outside of the arena, such as arrays': charge() before it is made,
+  /// retire_charge() when it is retired, finish_charge() once it is gone. kOutOfMemory beyond the
+  /// limit.
   Result<void> charge(std::uint64_t bytes);
   void retire_charge();
-  /// For `retired` memory, or for some that could not be made.
+  /// Ends the charge of `retired` memory, or of memory that could not be made.
   void finish_charge(std::uint64_t bytes, bool retired);
 
-  /// Gives the slack around the segments back if the device had no memory for the last segment;
-  /// false when that is not so. Requires: no unfinished work of the session.
+  /// Gives back the slack around the segments, if the device had no memory for the last segment;
+  /// else returns false. Requires: no unfinished work of the session.
   bool drop_slack();
 
-  /// Gives everything back but what is kept, which goes with the last let_go(). Requires: no
-  /// unfinished work uses any of it. Nothing else may be called afterwards but charged() and the
-  /// destructor.
+  /// Frees everything but kept memory, which goes with the last let_go(). Requires: no unfinished
+  /// work uses it. Afterwards only let_go(), charged() and the destructor may be called.
   void release();
 
  private:
   struct Segment {
     std::uint64_t bytes;
     std::uint64_t used;
-    bool dedicated;  // for one large allocation
+    bool dedicated;  // whether it is for one large allocation
   };
   using Segments = std::map<device::Address, Segment>;
   using Blocks = std::map<device::Address, std::uint64_t>;
@@ -126,12 +124,12 @@ class MemoryManager {
   mutable std::mutex mutex_;
   std::condition_variable freed_;
   std::uint64_t frees_finished_ = 0;
-  std::uint64_t charged_ = 0;          // of the segments
-  std::uint64_t outside_ = 0;          // of charge()
-  std::uint64_t outside_retired_ = 0;  // pieces of that which wait for running work
+  std::uint64_t charged_ = 0;          // bytes of the segments
+  std::uint64_t outside_ = 0;          // bytes of charge()
+  std::uint64_t outside_retired_ = 0;  // bytes outside that wait for running work
   Segments segments_;
-  Slack slack_;               // before and behind segments, as far as there is room
-  bool device_full_ = false;  // it had no memory for the last segment
+  Slack slack_;               // slack before and behind segments, where there is room
+  bool device_full_ = false;  // whether the device had no memory for the last segment
   Blocks live_;
   Blocks retired_;
   std::map<device::Address, Kept> kept_;

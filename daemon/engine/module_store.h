@@ -1,6 +1,6 @@
 // ModuleStore: the modules, functions and global variables of one session, by the client's ids. A
-// kernel runs as the program's own machine code; its forms come later, for kernels that matter, as
-// modules of their own. Session thread only, but for what loaded() says.
+// kernel runs as the program's own machine code. Kernels that matter get forms later, as modules of
+// their own. Session thread only, but for what loaded() says.
 #pragma once
 
 #include <cstdint>
@@ -23,16 +23,16 @@
 
 namespace slate::daemon {
 
-/// A rewritten form of a kernel, as the device knows it.
+/// A rewritten form of a kernel on the device.
 struct FormFunction {
   bool looked_up = false;
-  device::Function function{};               // 0: not to be had
-  std::optional<device::Function> dispatch;  // its dispatch kernel; 0: none; nothing: not looked up
+  device::Function function{};               // 0: not possible
+  std::optional<device::Function> dispatch;  // 0: none; nothing: not looked up
   std::uint32_t parameter_offset = 0;
   std::uint32_t static_shared_bytes = 0, max_dynamic_shared_bytes = 0;
 };
 
-/// How many blocks of a shape fit on an SM.
+/// The number of blocks of a shape that fit on an SM.
 struct RoomRecord {
   device::Function function{};
   std::uint64_t threads = 0;
@@ -40,46 +40,46 @@ struct RoomRecord {
   std::uint32_t blocks = 0;
 };
 
-/// A shape of blocks for which the worker form was wanted, and had no room.
+/// A shape of blocks for which the worker form had no room.
 struct WorkerRefusal {
   std::uint64_t threads = 0;
   std::uint32_t shared = 0;
   bool operator==(const WorkerRefusal&) const = default;
 };
 
-/// The profile row of one of its block shapes and sizes of grid.
+/// The profile row of a kernel's block shape and size of grid.
 struct ProfileRecord {
   device::Dim3 block;
   std::uint32_t grid_bucket = 0;
   std::uint32_t kernel = 0;                // scheduler::KernelId
-  std::uint64_t repeats_at = 0;            // as LaunchBatch::repeats_at, of a short kernel
-  bool shows_forms = false;                // whether the row says which forms there are
-  double expected_ms = 0, alone_ms = 0;    // of a launch, then; see LaunchBatch
-  bool ahead = false, shares_sms = false;  // how it was launched; see LaunchTarget
+  std::uint64_t repeats_at = 0;            // as LaunchBatch::repeats_at, for a short kernel
+  bool shows_forms = false;                // whether the row shows which forms there are
+  double expected_ms = 0, alone_ms = 0;    // times of a repeated launch; see LaunchBatch
+  bool ahead = false, shares_sms = false;  // placement of a repeated launch; see LaunchTarget
 };
 
-/// How far a kernel is on its way to having forms.
+/// The state of a kernel's forms.
 enum class FormProgress : std::uint8_t {
   kNew,      // not launched yet
-  kWatched,  // launched; whether it matters is not known
-  kOrdered,  // being made
-  kSettled,  // there, or there will be none
+  kWatched,  // launched; it is not known whether it matters
+  kOrdered,  // its forms are being made
+  kSettled,  // its forms are there, or never will be
 };
 
 struct FunctionRecord {
   device::Function function{};
   device::FunctionInfo info;
-  std::uint32_t parameter_bytes = 0;  // of the whole block
+  std::uint32_t parameter_bytes = 0;  // bytes of the whole parameter block
   std::shared_ptr<const std::string> name;
   std::uint64_t module = 0;
   FormProgress form_progress = FormProgress::kSettled;
-  std::uint64_t launches = 0;                    // until that
-  std::shared_ptr<FormMaker::Order> form_order;  // while kOrdered
-  FormMaker::Outcome made;                       // null: nothing was
-  device::Module form_module{};                  // of the forms; 0: none
-  const injector::KernelForms* forms = nullptr;  // those of `made`; null: none
+  std::uint64_t launches = 0;                    // launches before its forms were ordered
+  std::shared_ptr<FormMaker::Order> form_order;  // the order while kOrdered
+  FormMaker::Outcome made;                       // null: nothing was made
+  device::Module form_module{};                  // module of the forms; 0: none
+  const injector::KernelForms* forms = nullptr;  // forms of `made`; null: none
   FormFunction worker, compact_worker, slice, profile;
-  bool reason_told = false;  // why it does not run in the form asked for
+  bool reason_told = false;  // whether the log says why the chosen form is not possible
   std::uint64_t code = 0;    // hash of the module's text
   std::vector<RoomRecord> rooms;
   std::vector<WorkerRefusal> refusals;
@@ -91,12 +91,12 @@ class ModuleStore {
  public:
   static constexpr std::size_t kMostModules = 4096;
   static constexpr std::size_t kMostFunctions = 65536;
-  static constexpr std::size_t kMostPlaced = 8192;  // variables, of all modules
+  static constexpr std::size_t kMostPlaced = 8192;  // placed variables of all modules
   static constexpr std::size_t kMostPlacedNameBytes = 4096;
-  /// Whether these bytes are host memory of the session, at an address of this process.
+  /// Whether these bytes are the session's host memory, at an address of this process.
   using OwnsHost = std::function<bool(device::Address address, std::uint64_t bytes)>;
 
-  /// All outlive it. Without a maker kernels have no forms. `session` is who orders them.
+  /// All outlive it. Without a maker kernels have no forms. `session` orders the forms.
   ModuleStore(
       device::Device& device, Compiler& compiler, FormMaker* maker, std::uint64_t session = 0,
       OwnsHost owns_host = [](device::Address, std::uint64_t) { return false; })
@@ -107,28 +107,29 @@ class ModuleStore {
         owns_host_(std::move(owns_host)),
         loaded_(device) {}
 
-  /// What is loaded on the device. The destructor requires that release() was called.
+  /// The modules on the device. Requires: release() is called before the destructor.
   LoadedModules& loaded() { return loaded_; }
   const LoadedModules& loaded() const { return loaded_; }
 
-  /// Takes one chunk; the last one loads the module. kProtocol for chunks out of order.
+  /// Adds one chunk; the last one loads the module. kProtocol for chunks out of order.
   Result<void> add_chunk(const ipc::ModuleLoad& chunk, std::span<const std::byte> bytes);
-  /// Forgets the module and what belongs to it; returns what loaded().unload_now() takes once it is
-  /// unused.
+  /// Forgets the module and its functions and variables. Returns the modules for
+  /// loaded().unload_now(), once they are unused.
   Result<std::vector<device::Module>> forget(std::uint64_t id);
 
-  /// The variable of this name in module `id`, which is still to come, lies at `address`.
+  /// Places the variable of this name in the coming module `id` at `address`.
   Result<void> place(std::uint64_t id, std::string name, device::Address address);
 
   Result<const FunctionRecord*> add_function(std::uint64_t module, std::uint64_t id,
                                              const std::string& name);
   Result<FunctionRecord*> find_function(std::uint64_t id);
-  /// Before each launch of a kernel that is not settled: takes the forms that are there.
+  /// Takes the forms that have come. To be called before each launch of a kernel that is not
+  /// settled.
   void attend(FunctionRecord& kernel);
-  /// Behind each launch of a kernel that is watched: orders its forms once it matters.
+  /// Orders the forms of a watched kernel once it matters. To be called after each of its launches.
   void order_forms(FunctionRecord& kernel);
   Result<device::AddressRange> find_global(std::uint64_t module, const std::string& name);
-  /// True if the bytes lie in one global variable that find_global() has told of.
+  /// Whether the bytes lie in one global variable that find_global() has returned.
   bool owns(device::Address address, std::uint64_t bytes) const;
 
   /// Unloads everything. Requires: no unfinished work.

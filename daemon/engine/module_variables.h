@@ -1,5 +1,5 @@
-// How much memory the variables of a module take: they are the device's from the load on, and no
-// less of it than what is allocated. Pure functions, any thread.
+// The device memory of a module's variables. They take it from the load on, like allocations. Pure
+// functions, any thread.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace slate::daemon {
 
 /// Bytes of the .global and .const variables that the module defines.
 std::uint64_t variable_bytes(const ptx::Module& module);
-/// The same of machine code; 0 for what is none, which no device loads.
+/// The same of machine code; 0 for anything else, which no device loads.
 std::uint64_t variable_bytes(std::span<const std::byte> cubin);
 
 }  // namespace slate::daemon

@@ -97,8 +97,8 @@ ObjectTable::Ticket ObjectTable::retire(Object object) {
   return ticket;
 }
 
-/// Who asks for memory may wait for an array from now on, if only running work needs it.
-/// Requires: mutex_ is held.
+/// If only running work needs the array, a thread that asks for memory may wait for its end from
+/// now on. Requires: mutex_ is held.
 void ObjectTable::note_unused(Array& array) {
   if (!array.freed || array.users > 0) return;
   array.retired = true;
@@ -147,7 +147,7 @@ void ObjectTable::finish(Ticket ticket) {
   destroy(std::move(object));
 }
 
-/// Arrays go with the last that refers to them, here or later.
+/// Arrays are destroyed with their last reference, here or later.
 void ObjectTable::destroy(Object object) {
   if (const auto* const surface = std::get_if<Surface>(&object)) {
     device_.destroy_surface(surface->handle);

@@ -1,9 +1,10 @@
 // ObjectTable: one session's arrays, by the client's ids, and its textures and surfaces, by the
-// device's numbers. Like memory they are retired first and destroyed when no work uses them any
-// more; an array also waits for the last texture or surface of it, and memory that was freed for
-// the last texture of it, so that no kernel reads what is another's by then.
+// device's numbers. Like memory they are retired first, and destroyed when no work uses them any
+// more.
+// An array also waits for its last texture or surface, and freed memory for its last texture: so no
+// kernel reads memory that another session has by then.
 //
-// Session thread, but for finish() and count().
+// Thread: the session's, but for finish() and count().
 #pragma once
 
 #include <cstdint>
@@ -22,10 +23,10 @@ class ObjectTable {
  public:
   static constexpr std::size_t kMostArrays = 65536;
   static constexpr std::size_t kMostObjects = 65536;  // textures and surfaces
-  /// Something that was retired.
+  /// A retired object.
   using Ticket = std::uint64_t;
 
-  /// An array, destroyed and no longer charged when nobody refers to it.
+  /// An array; destroyed and no longer charged with its last reference.
   class Array {
    public:
     Array(device::Device& device, MemoryManager& memory, const ArraySpec& made_of,
@@ -44,8 +45,8 @@ class ObjectTable {
     const device::Array handle;
     // Guarded by the table's mutex.
     std::size_t users = 0;  // textures and surfaces that are not retired
-    bool freed = false;     // by the client
-    bool retired = false;   // and nobody but running work needs it any more
+    bool freed = false;     // freed by the client
+    bool retired = false;   // needed by running work at most
   };
 
   /// Both outlive it.
@@ -55,31 +56,31 @@ class ObjectTable {
   ObjectTable(const ObjectTable&) = delete;
   ObjectTable& operator=(const ObjectTable&) = delete;
 
-  /// kProtocol for an id that is 0 or taken; kInvalidValue, kLimit, kOutOfMemory.
+  /// Errors: kProtocol for an id that is 0 or taken; kInvalidValue, kLimit, kOutOfMemory.
   Result<void> create_array(std::uint64_t id, const ArraySpec& spec);
   /// kInvalidHandle when there is none.
   Result<std::shared_ptr<Array>> find_array(std::uint64_t id) const;
-  /// The array of the resource is a client's id. Memory has been found to be the session's.
+  /// The resource names an array by the client's id. Requires: its memory is the session's.
   Result<std::uint64_t> create_texture(const TextureSpec& spec);
   Result<std::uint64_t> create_surface(std::uint64_t array, std::uint32_t level);
 
-  /// First half of destroying; kInvalidHandle when there is none.
+  /// First half of destroying. kInvalidHandle when there is none.
   Result<Ticket> retire_array(std::uint64_t id);
   Result<Ticket> retire_texture(std::uint64_t handle);
   Result<Ticket> retire_surface(std::uint64_t handle);
-  /// Any thread. Second half. Requires: no unfinished work uses it.
+  /// Second half. Any thread. Requires: no unfinished work uses the object.
   void finish(Ticket ticket);
 
-  /// Destroys everything, retired or not. Requires: no unfinished work uses any of it.
+  /// Destroys everything, retired or not. Requires: no unfinished work uses it.
   void release();
-  /// Any thread. Of arrays, textures and surfaces that are alive.
+  /// Number of live arrays, textures and surfaces. Any thread.
   std::size_t count() const;
 
  private:
   struct Texture {
     device::Texture handle{};
-    std::shared_ptr<Array> array;  // null: memory
-    device::Address memory = 0;    // its allocation, kept; 0: an array, or a module's variable
+    std::shared_ptr<Array> array;  // null: the texture is of memory
+    device::Address memory = 0;    // kept allocation; 0: an array, or a module's variable
   };
   struct Surface {
     device::Surface handle{};

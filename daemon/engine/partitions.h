@@ -1,6 +1,6 @@
-// Partitions: the device's partitions by unit ranges. Every division in two is made at the start,
-// since on a GPU making one waits for all work and holds up all others; the rest when first asked
-// for, by a thread of their own, as a launch cannot wait for that. They stay for the engine's life.
+// Partitions: the device's partitions by unit ranges. They stay for the engine's life. On a GPU
+// making one waits for all work and holds up all other work. So the divisions in two are made at
+// the start. A thread makes others when they are first asked for, as a launch cannot wait for them.
 // Any thread.
 #pragma once
 
@@ -23,24 +23,24 @@ namespace slate::daemon {
 
 class Partitions {
  public:
-  /// Each takes some device memory (5.5 MiB on an H200); beyond this many none is made.
+  /// The most partitions. Each takes device memory (5.5 MiB on an H200).
   static constexpr std::size_t kMost = 64;
 
-  /// Asks the device for its units and divides it, which may take 150 ms. `device` outlives it;
-  /// `settings` may replace its peaks.
+  /// Asks the device for its units and divides it, which may take 150 ms. `device` outlives it.
+  /// `settings` may replace the device's peaks.
   Partitions(device::Device& device, const scheduler::Settings& settings);
   /// Requires: no stream of a partition is left.
   ~Partitions();
-  /// From now on none is made. Returns when none is being made any more.
+  /// Makes no more partitions; waits for one under way.
   void stop();
 
-  /// With one unit if the device cannot be partitioned.
+  /// The machine; it has one unit if the device cannot be partitioned.
   const scheduler::Machine& machine() const { return machine_; }
-  /// The partition of these units; the whole device for all of them. nullopt: not there yet, but
-  /// asked for now, or never to be had.
+  /// The partition of these units; the whole device for all units. nullopt: not made yet, but
+  /// requested by this call, or never possible.
   std::optional<device::Partition> find(const scheduler::Placement& placement);
-  /// What a running worker-form launch obeys: on the placement's SMs as many workers as it says, or
-  /// as fit, and none elsewhere.
+  /// The table for workers of this placement: on its SMs as many workers as it says, or as fit;
+  /// none elsewhere.
   WorkerTable table(const scheduler::Placement& placement) const;
 
  private:

@@ -36,8 +36,8 @@ void ProfileKeeper::session_comes() {
   if (save() && store_->changed_by_others()) load();
 }
 
-/// What is read is not to be written again: it would look newer than what has come since, and be
-/// put over it.
+/// The rows that were read are not saved again: they would look newer than rows that came since,
+/// and replace them.
 void ProfileKeeper::load() {
   Result<std::size_t> loaded = 0;
   executor_.with_profiles([&](scheduler::ProfileTable& table) {

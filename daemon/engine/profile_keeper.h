@@ -1,5 +1,5 @@
-// ProfileKeeper: keeps the executor's profiles on disk: loads them at the start, and saves what has
-// changed every few seconds and at the end, on a thread of its own.
+// ProfileKeeper: keeps the executor's profiles on disk. It loads them at the start. A thread of its
+// own saves changes every kPeriod and at the end.
 #pragma once
 
 #include <chrono>
@@ -19,15 +19,15 @@ class ProfileKeeper {
  public:
   static constexpr std::chrono::seconds kPeriod{5};
 
-  /// An empty `directory`, or one that cannot be used (which is logged): nothing is kept.
-  /// `executor` outlives it.
+  /// `executor` outlives it. Nothing is kept with an empty `directory`, or one that cannot be used
+  /// (which is logged).
   ProfileKeeper(Executor& executor, const std::filesystem::path& directory,
                 const std::string& device);
-  /// Saves.
+  /// Saves the last changes.
   ~ProfileKeeper();
 
-  /// Before the executor has a client. The first call loads anew what other engines have saved
-  /// since the start, which may be long ago if this one was started as a spare. One thread.
+  /// The first call loads what other engines have saved since the start, which may be long ago for
+  /// a spare engine. One thread. Requires: the executor has no client yet.
   void session_comes();
 
  private:
@@ -37,7 +37,7 @@ class ProfileKeeper {
 
   Executor& executor_;
   bool session_came_ = false;  // session_comes() only
-  std::mutex store_mutex_;     // guards what follows; before the executor's
+  std::mutex store_mutex_;     // guards all to warned_; locked before the executor's
   std::optional<ProfileStore> store_;
   ProfileChangeFinder finder_;
   bool warned_ = false;

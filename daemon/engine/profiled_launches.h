@@ -1,6 +1,6 @@
-// ProfiledLaunches: now and then a launch runs in the profile form in place of its own, so that
-// what its kernel computes and how many bytes it asks for become known. The counters are one piece
-// of device memory: at most one such launch is on the device. What it is worth is for the policy.
+// ProfiledLaunches: runs a launch in the profile form now and then, to learn what its kernel
+// computes and how many bytes it requests. The counters are one piece of device memory: at most one
+// such launch is on the device. The policy decides what the counts are worth.
 #pragma once
 
 #include <array>
@@ -17,31 +17,31 @@ namespace slate::daemon {
 
 class ProfiledLaunches {
  public:
-  /// Completed launches of a kernel before one of it is profiled: the first are slow, and many
-  /// kernels have no more than that.
+  /// Completed launches of a kernel before one is profiled. The first launches are slow, and many
+  /// kernels have no more.
   static constexpr std::uint32_t kFirst = 3;
-  static constexpr int kMostTries = 3;  // of one kernel, if they say nothing
+  static constexpr int kMostTries = 3;  // tries for one kernel, if they count nothing
 
   /// Both outlive it.
   ProfiledLaunches(device::Device& device, FormService& forms) : device_(device), forms_(forms) {}
-  /// Requires: no launch of it is unfinished, or the device is lost.
+  /// Requires: none of its launches is unfinished, or the device is lost.
   ~ProfiledLaunches();
 
   /// Any thread. Whether a launch of the kernel should be profiled.
   bool wants(scheduler::KernelId id, const scheduler::KernelProfile& kernel) const;
 
-  // On the session's thread.
-  /// Whether this launch is to be it; then launch() or drop() must follow.
+  // Session thread.
+  /// Whether to profile this launch. Then launch() or drop() must follow.
   bool take(scheduler::KernelId id, FunctionRecord& kernel, const device::LaunchSpec& spec,
             const LaunchShape& shape);
-  /// After an error the kernel is not on the device, and can be launched natively; end() has to
-  /// follow all the same.
+  /// After an error the kernel is not on the device, and can be launched natively. end() must
+  /// follow in either case.
   Result<void> launch(FunctionRecord& kernel, const device::LaunchSpec& spec,
                       device::Stream stream);
   void drop();
 
-  /// Any thread. When everything that launch() put on its stream has ended, however: what it
-  /// counted.
+  /// What the launch counted. To be called when all that launch() put on its stream has ended, well
+  /// or not. Any thread.
   std::optional<injector::Work> end(const Result<void>& outcome);
 
  private:
@@ -51,14 +51,14 @@ class ProfiledLaunches {
   FormService& forms_;
   mutable std::mutex mutex_;  // guards busy_, given_up_, tries_
   bool busy_ = false;
-  bool given_up_ = false;  // there is no memory for it
+  bool given_up_ = false;  // no memory for the counters
   std::unordered_map<scheduler::KernelId, int> tries_;
-  // Whoever has taken it.
+  // Of the session that has taken the counters.
   device::AddressRange counters_{};
-  std::vector<std::uint64_t> copy_;  // of the counters, on the host
+  std::vector<std::uint64_t> copy_;  // host copy of the counters
   bool registered_ = false;
-  scheduler::KernelId id_ = 0;        // of the kernel
-  std::vector<injector::Work> work_;  // by counter; the module may be gone when the launch ends
+  scheduler::KernelId id_ = 0;        // profiled kernel
+  std::vector<injector::Work> work_;  // work by counter; the module may be gone at the launch's end
   double threads_ = 0;
 };
 

@@ -1,10 +1,10 @@
-// Retirement: runs an action once all work that its session has submitted so far is done: how
-// memory and modules outlive the work that may still use them. Actions that come close together
-// share their watches.
+// Retirement: runs an action once all work that its session has submitted so far is done. So memory
+// and modules outlive the work that may still use them. Actions that come close together share
+// their watches.
 //
-// after_present_work(): session thread. Actions run there or are run by the completer. After a
-// cancel they are dropped, for the work may still be stopping: the session's end releases what they
-// would have.
+// Thread: after_present_work() is for the session's. Actions run there or on the completer's. After
+// a cancel they are dropped, as the work may still be stopping. The session's end releases the
+// memory and modules instead.
 #pragma once
 
 #include <functional>
@@ -41,7 +41,7 @@ class Retirement {
   Completer& completer_;
   Completer::Group& group_;
   std::shared_ptr<Batch> last_;
-  std::uint64_t last_at_ = 0;  // StreamTable::total_submitted() then
+  std::uint64_t last_at_ = 0;  // StreamTable::total_submitted() of the last batch
 };
 
 }  // namespace slate::daemon

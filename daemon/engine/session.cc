@@ -125,17 +125,17 @@ void Session::serve() {
   }
 }
 
-/// Many ends are waited for, or a lot is kept that is to come after a launch that can be called
-/// back: until that ends, the session takes no more commands. Natively, too, a program waits that
-/// is so far ahead. Not while a host function runs, whose end is a command like others: what is
-/// more work is kept then.
+/// Whether the session takes no more commands for now: too many ends are waited for, or too much is
+/// kept behind a launch that can be called back. A native program that is so far ahead waits, too.
+/// False while a host function runs, whose end is itself a command: commands that are more work are
+/// kept then.
 bool Session::is_crowded() const {
   const bool crowded = group_.outstanding() >= kMostWatches ||
                        (parts_.held().crowded() && parts_.launches().hold_any());
   return crowded && parts_.host_functions().none();
 }
 
-/// For the ends of its work on the device.
+/// Looks for ends of the session's work on the device.
 ipc::EngineChannel::Seen Session::look(bool waits) {
   using Seen = ipc::EngineChannel::Seen;
   if (completer_.look(group_, waits)) return Seen::kProgress;
@@ -160,7 +160,7 @@ bool Session::serve_command(Command& command) {
   return carry_out(command, channel_.position());
 }
 
-/// Keeps a command that has to wait; false when there are too many. Who only asks is told at once,
+/// Keeps a command that has to wait; false when there are too many. A query is answered at once,
 /// unless it is for an event's recording.
 bool Session::keep(Command& command) {
   const ipc::CommandHeader header = command.header;
@@ -273,7 +273,8 @@ void Session::on_failure(const Error& fault) {
   channel_.poke();  // kept commands are answered
 }
 
-/// Whether the client is gone, for a thread that is too busy to be told. Asks now and then only.
+/// Whether the client is gone, for a thread that is too busy to be told. Asks the system now and
+/// then only.
 bool Session::lost_client() {
   const std::int64_t now = now_ns();
   if (now - looked_ns_ < kLookForClientNs) return ending_.load();
@@ -285,7 +286,7 @@ bool Session::lost_client() {
   return ending_.load();
 }
 
-/// Until nothing of this session runs any more. Where the device cannot cancel, that may take as
+/// Waits until no work of this session runs. Where the device cannot cancel work, that may take as
 /// long as the kernels do.
 void Session::wait_for_work() {
   executor_.abandon(parts_.client());

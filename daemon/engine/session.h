@@ -1,9 +1,11 @@
 // Session: one client as the engine serves it: its life, its errors and its loop. run() is the body
 // of the session's thread. It pops commands from the channel and has the session's parts carry them
-// out (commands/session_parts.h); nothing in it waits for the device's work.
+// out (commands/session_parts.h). It never waits for the device's work.
 //
-// What a client can do wrong ends here: a bad argument is that command's error, a broken protocol
-// ends the session, a fault in a kernel makes its error stick to this session only.
+// A client's mistakes end here:
+// - A bad argument is that command's error.
+// - A broken protocol ends the session.
+// - A fault in a kernel makes its error stick to this session only.
 #pragma once
 
 #include <atomic>
@@ -38,7 +40,7 @@ struct SessionStatus {
   std::uint64_t streams, modules;
 };
 
-/// What a session tells its engine. Called from any thread.
+/// The events that a session reports to its engine. Called from any thread.
 struct SessionHooks {
   /// The device is lost: does not return in the daemon.
   std::function<void(const Error& fault)> device_lost;
@@ -50,36 +52,36 @@ struct SessionHooks {
 
 class Session {
  public:
-  /// Ends of work that are waited for at a time, as records of events make them: beyond it the
-  /// session takes no more commands until half of them have come, or, while host functions run,
-  /// keeps those that are more work.
+  /// The most ends of work that are watched at a time. Beyond it the session takes no more commands
+  /// until half of them have come. While host functions run, it keeps commands that are more work
+  /// instead.
   static constexpr std::uint64_t kMostWatches = 16384;
   /// How long staging memory is kept after the last copy.
   static constexpr std::chrono::milliseconds kStagingIdle{2000};
 
-  /// All that it refers to outlives it. `kill_grace`: how long its work may go on
-  /// after the client left.
+  /// All that it refers to outlives it. `kill_grace`: how long its work may go on after the client
+  /// left.
   Session(device::Device& device, Compiler& compiler, Executor& executor, Completer& completer,
           SessionSpec spec, SessionHooks hooks, std::chrono::milliseconds kill_grace);
   /// Requires: run() has returned, or was never called.
   ~Session();
 
-  /// Serves until the client is gone, breaks the protocol or stop() is called; then frees
+  /// Serves until the client is gone, breaks the protocol or stop() is called. Then frees
   /// everything. Called once, on the session's own thread.
   void run();
 
   // Any thread.
   /// Ends the session; the client sees `reason`.
   void stop(std::string_view reason);
-  /// Makes `fault` stick: its work is dropped and every later command gets it. The first one
-  /// counts.
+  /// Makes `fault` stick, unless one sticks already: the session's work is dropped, and every later
+  /// command gets the fault.
   void fail(Error fault) { faults_.fail(std::move(fault)); }
   SessionStatus status() const;
   /// Names of the kernels that may be running, as "kernel (program, pid 12)".
   std::vector<std::string> running_kernels() const;
   std::uint64_t id() const { return spec_.id; }
   bool faulted() const { return faults_.failed(); }
-  /// A command of it was taken: from then on it cannot move to another engine.
+  /// Whether a command of it was taken: from then on it cannot move to another engine.
   bool begun() const { return begun_.load(); }
 
  private:
@@ -103,7 +105,7 @@ class Session {
   device::Device& device_;
   Executor& executor_;
   Completer& completer_;
-  SessionSpec spec_;  // fifos and segment moved to channel_
+  SessionSpec spec_;  // without fifos and segment, which are moved to channel_
   const SessionHooks hooks_;
   const std::chrono::milliseconds kill_grace_;
   ipc::EngineChannel channel_;
@@ -111,8 +113,8 @@ class Session {
 
   std::atomic<bool> begun_{false};
   std::atomic<bool> stopping_{false};
-  std::atomic<bool> ending_{false};  // nothing more of it is carried out
-  std::int64_t looked_ns_ = 0;       // when lost_client() last asked
+  std::atomic<bool> ending_{false};  // whether no more commands are carried out
+  std::int64_t looked_ns_ = 0;       // time of lost_client()'s last question
   std::atomic<SessionPhase> phase_{SessionPhase::kStarting};
   Faults faults_;
   SessionParts parts_;

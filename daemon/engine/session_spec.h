@@ -1,4 +1,4 @@
-// SessionSpec: what an engine is told of a session that comes. Plain data.
+// SessionSpec: what an engine gets to know of a new session. Plain data.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,10 @@ struct SessionSpec {
   int priority = 0;
   ipc::SessionFifos fifos;
   ipc::Segment segment;
-  /// Shared with the other sessions; null: it has one to itself.
+  /// Shared with the other sessions, as are the next two; null: one for this session only.
   std::shared_ptr<StagingBudget> staging{};
-  std::shared_ptr<Exports> exports{};           // likewise
-  std::shared_ptr<NamedBudget> named_memory{};  // likewise
+  std::shared_ptr<Exports> exports{};
+  std::shared_ptr<NamedBudget> named_memory{};
 };
 
 }  // namespace slate::daemon

@@ -1,9 +1,9 @@
-// Slack: what lies before and behind a session's segments of device memory. Programs read a row
-// before their first allocation, or one behind their last: natively there is mapped memory, here
-// there would be none, and a fault ends every session of the device.
+// Slack: mapped memory before and behind a session's segments of device memory. Programs read a row
+// before their first allocation, or one behind their last. Natively there is mapped memory. Without
+// slack such a read would fault, and a fault ends every session of the device.
 //
-// All slack of a session is one granule of memory, its own, which reads as zero until the session
-// writes there: mapped at many places, it costs the same. Not thread-safe.
+// All slack of a session is one granule of memory, mapped at many places at the cost of one. It
+// reads as zero until the session writes there. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -21,17 +21,18 @@ class Slack {
   /// Requires: clear() was called, or nothing was put.
   ~Slack();
 
-  /// Of one place: the least that a device maps, 2 MiB on today's. Rows are shorter.
+  /// Bytes at one place: the least that a device maps, 2 MiB on an H200. Rows are shorter.
   std::uint64_t bytes() const { return bytes_; }
-  /// Where there is some, by rising address.
+  /// Addresses of the slack, rising.
   const std::set<device::Address>& places() const { return places_; }
   bool is_at(device::Address address) const { return places_.contains(address); }
 
-  /// False when the device has no memory for it: then the place stays as it is. Requires: nothing
-  /// is mapped there.
+  /// Maps slack at `address`; false when the device has no memory for it. Requires: nothing is
+  /// mapped there.
   bool put(device::Address address);
-  // Require that no unfinished work touches it.
-  /// But for the last place, which keeps the memory for the next one: new memory has to be cleared.
+  // Both require that no unfinished work uses the slack.
+  /// Unmaps one place. The last one keeps the memory for the next place, as new memory has to be
+  /// cleared.
   void remove(device::Address address);
   void clear();
 

@@ -1,6 +1,6 @@
-// SmallCopies: where the bytes of copies that came inside their command wait for the device. A ring
-// of small places in registered memory; a place is free again when the stream that used it has come
-// that far, so that no copy needs a watch of its own. Session thread only.
+// SmallCopies: a ring of small places in registered memory, where the bytes of copies that came
+// inside their command wait for the device. A place is free again when its stream's work is done,
+// so that no copy needs a watch of its own. Session thread only.
 #pragma once
 
 #include <array>
@@ -17,14 +17,14 @@ namespace slate::daemon {
 class SmallCopies {
  public:
   explicit SmallCopies(device::Device& device) : device_(device) {}
-  /// Requires: no copy from here is under way.
+  /// Requires: no copy from a place is under way.
   ~SmallCopies();
   SmallCopies(const SmallCopies&) = delete;
   SmallCopies& operator=(const SmallCopies&) = delete;
 
-  /// Copies `bytes` to a place that stays as it is until the next piece of work on `stream` has
-  /// finished, which the caller is about to submit. Null when none is free.
-  /// Requires: at most ipc::kMostInlineBytes.
+  /// Copies `bytes` to a place, and returns it; null when none is free. The place is kept until the
+  /// next work on `stream` is done, which the caller is about to submit. Requires: at most
+  /// ipc::kMostInlineBytes.
   const std::byte* put(std::span<const std::byte> bytes,
                        const std::shared_ptr<LogicalStream>& stream);
 
@@ -32,7 +32,7 @@ class SmallCopies {
   static constexpr std::size_t kPlaces = 64;
   struct Place {
     std::shared_ptr<LogicalStream> stream;  // null: never used
-    std::uint64_t until = 0;                // of its completed
+    std::uint64_t until = 0;                // value of its `completed` that frees the place
   };
   struct Free {
     void operator()(std::byte* memory) const;

@@ -91,7 +91,7 @@ bool Staging::reclaim() {
   return channel_.reclaim_staging([this] {
     unregister(0);
     const auto memory = channel_.all_staging();
-    // The pages go, the mappings stay: whoever touches them next gets fresh ones.
+    // The pages go, the mappings stay: the next access to them gets fresh pages.
     if (::madvise(memory.data(), memory.size(), MADV_REMOVE) != 0)
       log_debug("staging memory stays: madvise refused");
     budget_.leave();

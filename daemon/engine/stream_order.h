@@ -21,42 +21,43 @@ namespace slate::daemon {
 
 struct LaunchBatch;  // of the executor
 
-/// A worker-form launch that can be resized while it runs has a device stream of its own, over the
-/// whole device: when its workers have been called back, that stream has passed it, while the
-/// logical stream is held until its end.
+/// A resizable worker-form launch has a device stream of its own, over the whole device: its lane.
+/// When its workers have been called back, that stream has passed it. The logical stream is held
+/// until the launch's end.
 struct WorkerLane {
-  struct Side {  // for workers that join a launch under way
+  struct Side {  // stream for workers that join a running launch
     device::Stream stream{};
-    std::shared_ptr<SharedEvent> end;  // of what was last launched on it
+    std::shared_ptr<SharedEvent> end;  // event behind its last launch
   };
   device::Stream stream{};
   std::unique_ptr<WorkerQueue> queue;
   std::vector<Side> sides;
 };
 
-/// A stream as the client sees it. The device stream behind it is made by its first work, and can
-/// be another one for each launch, as every partition of the device has streams of its own.
+/// A stream as the client sees it. Its device stream is made by its first work. It can be another
+/// one for each launch, as every partition of the device has its own streams.
 struct LogicalStream : std::enable_shared_from_this<LogicalStream> {
   std::uint64_t id = 0;
-  bool blocking = true;  // takes part in the default stream's order
+  bool blocking = true;  // whether it takes part in the default stream's order
   int priority = 0;
-  std::uint32_t progress = ipc::kNoProgress;  // its entry in the client's status page
-  /// The newest work is here, and everything before it is waited for here. 0: no work yet. Writer:
+  std::uint32_t progress = ipc::kNoProgress;  // index of its entry in the client's status page
+  /// The stream of the newest work; all earlier work is waited for there. 0: no work yet. Writer:
   /// session thread, under the table's mutex.
   device::Stream device{};
   struct Home {
     device::Partition partition;
     device::Stream stream;
   };
-  std::vector<Home> homes;  // `device` is one of them. As `device`
+  std::vector<Home> homes;  // `device` is one of them; written as `device`
 
-  // Counts of pieces of work. Writer: session thread (submitted), completer (completed).
+  // Counts of work. Writers: session thread (submitted), completer (completed).
   std::atomic<std::uint64_t> submitted{0};
-  std::atomic<std::uint64_t> completed{0};  // the first so many are done, perhaps more
+  /// Pieces that were seen to be done; more may be.
+  std::atomic<std::uint64_t> completed{0};
   std::atomic<std::uint64_t> launches{0};
   std::atomic<std::uint64_t> launches_done{0};
-  std::atomic<std::uint32_t> watches{0};  // outstanding ones of its progress
-  /// Where the client's commands had come to at the last submission, which is counted already.
+  std::atomic<std::uint32_t> watches{0};  // outstanding watches of its progress
+  /// Position in the client's commands at the last submission that `submitted` counts.
   std::atomic<std::uint64_t> position{0};
 
   // Session thread only.
@@ -66,17 +67,17 @@ struct LogicalStream : std::enable_shared_from_this<LogicalStream> {
   std::uint64_t default_seen = 0;  // the default stream's `submitted` that it last waited for
   std::shared_ptr<SharedEvent> order_event;
   std::uint64_t order_event_at = 0;         // `submitted` when order_event was recorded
-  std::shared_ptr<SharedEvent> tail_event;  // for queries
+  std::shared_ptr<SharedEvent> tail_event;  // event for queries
   std::uint64_t tail_event_at = 0;
-  std::shared_ptr<SharedEvent> hop_event;  // from one device stream to the next
-  /// Its launches in the worker form that are not resized; null before the first one.
+  std::shared_ptr<SharedEvent> hop_event;  // event from one device stream to the next
+  /// Its worker-form launches that are not resized; null before the first one.
   std::unique_ptr<WorkerQueue> workers;
-  /// Of those that are. Guarded by the executor's client.
+  /// Its resizable launches. Guarded by the executor's client.
   WorkerLane lane;
   std::atomic<int> active_lanes{0};    // 1: its launch has not been seen to end
   std::shared_ptr<LaunchBatch> batch;  // launches whose end is not marked yet
-  LaunchRow row;                       // launches that the device was not given yet
-  bool refused = false;                // the device has refused one that the batch counts
+  LaunchRow row;                       // launches that the device does not have yet
+  bool refused = false;                // whether the device refused a launch of the batch
 
   bool busy() const { return completed.load() < submitted.load(); }
 };
@@ -85,8 +86,8 @@ class StreamOrder {
  public:
   explicit StreamOrder(device::Device& device) : device_(device) {}
 
-  /// To be called before work goes to `target`, which has its device stream. `others`: all streams
-  /// of the session but the default one, also those destroyed that have unfinished work.
+  /// Must be called before work goes to `target`, which has its device stream. `others`: all
+  /// streams of the session but the default one, with destroyed ones that have unfinished work.
   Result<void> before_work(LogicalStream& target, LogicalStream& default_stream,
                            std::span<const std::shared_ptr<LogicalStream>> others);
 

@@ -13,12 +13,12 @@ namespace {
 // A stream that waits may hold up others that share its way into the hardware. Those of another
 // priority have ways of their own, so that a lane's workers and those added to them get through.
 constexpr int kLanePriority = -3;
-// Watching costs calls of the driver: of a launch in a row of many, a tenth with 16 here. Whoever
-// waits does not notice: before the session's thread does, it watches all.
+// Watching costs calls of the driver: of a launch in a row of many, a tenth with 16 here. A waiting
+// client does not notice: the session's thread watches all before it waits itself.
 constexpr std::uint32_t kMostUnwatched = 64;
 
-/// Whether nothing touches its control blocks any more: neither workers that were added late to a
-/// launch, which would join the next owner's, nor tables.
+/// Whether nothing uses the control blocks of `stream` any more, neither late workers, which would
+/// join the next owner's launch, nor copies of tables.
 bool control_blocks_at_rest(device::Device& device, const LogicalStream& stream) {
   const auto copied = [](const std::unique_ptr<WorkerQueue>& queue) {
     return queue == nullptr || queue->tables_copied();
@@ -76,7 +76,7 @@ Result<void> StreamTable::destroy(std::uint64_t id) {
   return {};
 }
 
-/// Frees the streams that were destroyed and have come to their end since.
+/// Frees the destroyed streams whose work has ended.
 void StreamTable::reap() {
   Leftovers leftovers;
   const std::lock_guard lock(mutex_);

@@ -1,7 +1,6 @@
-// Trace: what the scheduler did and when, in a ring in memory that forgets the oldest; and the same
-// as Chrome's trace-event JSON, which Perfetto shows (docs/trace.md). The ring says what happened
-// and decides nothing. Any thread; adding takes a short lock, allocates nothing and makes no system
-// call.
+// Trace: what the scheduler did and when, in a ring that forgets the oldest events. It can be read
+// as Chrome's trace-event JSON, which Perfetto shows (docs/trace.md). The ring decides nothing.
+// Any thread. Adding takes a short lock, allocates nothing and makes no system call.
 #pragma once
 
 #include <cstdint>
@@ -17,25 +16,25 @@
 
 namespace slate::daemon {
 
-/// What the events of one launch have in common.
+/// The part that is common to all events of one launch.
 struct TraceLaunch {
   std::uint64_t session = 0;
   std::uint64_t launch = 0;  // the caller's number, never used twice in a process
-  std::uint32_t kernel = 0;  // of Trace::name()
+  std::uint32_t kernel = 0;  // number of the name, by Trace::name()
   scheduler::Form form = scheduler::Form::kNative;
-  scheduler::Placement placement{};  // from this event on
-  std::uint64_t blocks = 0;          // of its grid
+  scheduler::Placement placement{};  // placement from this event on
+  std::uint64_t blocks = 0;          // blocks of its grid
 };
 
 enum class TraceKind : std::uint8_t {
-  kSessionBegins,  // name: the program; blocks: the pid
-  kSessionEnds,    // the same
+  kSessionBegins,  // name: the program's; blocks: the pid
+  kSessionEnds,    // name: the program's; blocks: the pid
   kWaits,          // a launch waits for the scheduler
-  kStarts,         // ... was given to the device
-  kEnds,           // ... has ended; device_ms, launches
-  kResized,        // ... goes on with another placement
-  kRetreated,      // ... was taken off the device
-  kResumed,        // ... is on it again
+  kStarts,         // a launch was given to the device
+  kEnds,           // a launch has ended; device_ms, launches
+  kResized,        // a launch goes on with another placement
+  kRetreated,      // a launch was taken off the device
+  kResumed,        // a launch is on the device again
   kDecision,       // reason, score
   kPolicy,         // reason: the policy's name
 };
@@ -50,17 +49,18 @@ struct TraceEvent {
   double score = 0;
 };
 
-/// The ring at one time; its own copy.
+/// A copy of the ring at one time.
 struct TraceSnapshot {
   struct Session {
     std::uint32_t name = 0;
     std::uint64_t pid = 0;
   };
-  scheduler::Time start{};                    // of the trace
-  scheduler::Time now{};                      // when the copy was made
-  std::vector<TraceEvent> events;             // oldest first
-  std::vector<std::string> names;             // by number
-  std::map<std::uint64_t, Session> sessions;  // alive, or ended with an event left in the ring
+  scheduler::Time start{};         // time of the trace's start
+  scheduler::Time now{};           // time of the copy
+  std::vector<TraceEvent> events;  // events, oldest first
+  std::vector<std::string> names;  // names by number
+  /// Live sessions, and ended ones with events in the ring.
+  std::map<std::uint64_t, Session> sessions;
 };
 
 class Trace {
@@ -72,8 +72,8 @@ class Trace {
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
 
-  /// The number of a kernel's or program's name; to be asked once a function, not once a launch (it
-  /// may allocate). Bounded: a client that makes up names without end gets the number of "(other)".
+  /// The number of a kernel's or program's name. It may allocate: ask once for each function, not
+  /// for each launch. Names are limited; further ones get the number of "(other)".
   std::uint32_t name(std::string_view text);
 
   void session_begins(std::uint64_t session, std::uint32_t program, std::uint32_t pid,
@@ -83,9 +83,8 @@ class Trace {
   /// `at` of launch_waits() may be earlier than events that were added before.
   void launch_waits(const TraceLaunch& launch, scheduler::Time at = Clock::now());
   void launch_starts(const TraceLaunch& launch, scheduler::Time at = Clock::now());
-  /// `device_ms`: how long it ran by the device's clock; 0: not measured. Also for a launch that
-  /// was dropped unstarted, when its session ends.
-  /// `launches`: that came together.
+  /// `device_ms`: time by the device's clock; 0: not measured. `launches`: launches that ended
+  /// together. Also called for a launch that its session's end dropped before its start.
   void launch_ends(const TraceLaunch& launch, double device_ms, std::uint32_t launches = 1,
                    scheduler::Time at = Clock::now());
   /// `launch.placement` is the new one; for retreated() it is empty.
@@ -93,13 +92,13 @@ class Trace {
   void retreated(const TraceLaunch& launch, scheduler::Time at = Clock::now());
   void resumed(const TraceLaunch& launch, scheduler::Time at = Clock::now());
 
-  /// Requires: `reason` is static text. Nothing is added for an empty one.
-  /// `score`: see scheduler::Decisions.
+  /// Adds nothing for an empty `reason`. Requires: `reason` is static text. `score`: see
+  /// scheduler::Decisions.
   void decided(std::string_view reason, double score = 0, scheduler::Time at = Clock::now());
   /// Requires: `policy` is static text.
   void policy_changed(std::string_view policy, scheduler::Time at = Clock::now());
 
-  /// Events of the last `seconds` before now; all of them for 0.
+  /// Events of the last `seconds`; 0: all of them.
   TraceSnapshot snapshot(double seconds = 0) const;
 
  private:
@@ -109,7 +108,7 @@ class Trace {
   const scheduler::Time start_ = Clock::now();
   mutable std::mutex mutex_;  // guards everything below
   std::vector<TraceEvent> ring_;
-  std::size_t next_ = 0;  // where the next one goes once the ring is full
+  std::size_t next_ = 0;  // place of the next event once the ring is full
   std::vector<std::string> names_;
   std::unordered_map<std::string, std::uint32_t> numbers_;
   std::map<std::uint64_t, TraceSnapshot::Session> alive_;

@@ -1,6 +1,6 @@
-// A snapshot of the trace as Chrome's trace-event JSON. First the events become launches with
-// intervals (launches_of), then every part writes its tracks: the sessions with their kernels, the
-// units of SMs with who held them, the scheduler's decisions.
+// Writes a snapshot of the trace as Chrome's trace-event JSON. First the events become launches
+// with intervals (launches_of). Then every part writes its tracks: the sessions with their kernels,
+// the units of SMs with the sessions on them, and the scheduler's decisions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -230,7 +230,7 @@ class Writer {
   std::vector<std::string> names_;  // quoted
   std::map<std::uint64_t, int> tracks_;
   std::vector<Counts> held_;                        // by unit: holds a session
-  std::vector<std::pair<Time, std::string>> unit_;  // by unit: since when by whom, as drawn
+  std::vector<std::pair<Time, std::string>> unit_;  // by unit: holders as drawn, and since when
   std::vector<bool> touched_;                       // by unit: by the changes at one time
   std::string out_;
 };

@@ -1,7 +1,7 @@
-// Database: slate's SQLite file, in the state directory: opening it with all that can be wrong with
-// it, and statements on it. The schema is in schema.h; what the tables mean is in profile_store.h
-// and program_store.h. One object is for one thread at a time; several processes may have the file
-// open.
+// Database: opens slate's SQLite file in the state directory, handles its failures, and runs
+// statements on it. The schema is in schema.h. What the tables mean is in profile_store.h and
+// program_store.h.
+// Thread: one object is for one thread at a time. Several processes may have the file open.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +18,21 @@ struct sqlite3_stmt;
 
 namespace slate::daemon {
 
-/// `configured` if not empty (then "none" is the empty path), else $SLATE_STATE_DIR, else
-/// /var/lib/slate for root, else $XDG_STATE_HOME/slate, else ~/.local/state/slate. The empty path:
-/// nothing is kept.
+/// The first that is there:
+/// - `configured`; "none" is the empty path,
+/// - $SLATE_STATE_DIR,
+/// - /var/lib/slate for root,
+/// - $XDG_STATE_HOME/slate,
+/// - ~/.local/state/slate.
+/// The empty path: nothing is kept.
 std::filesystem::path state_directory(const std::string& configured);
 
-/// A prepared statement. A failing bind or step leaves it failed: ok() says so after the last row.
+/// A prepared statement. After a failed bind or step it stays failed; ok() tells it after the last
+/// row.
 class Statement {
  public:
   Statement() = default;
-  /// Binds the next parameter, from the first one on after prepare() or again().
+  /// Binds the next parameter; the first one after prepare() or again().
   Statement& bind(std::int64_t value);
   Statement& bind(std::uint64_t value) { return bind(static_cast<std::int64_t>(value)); }
   Statement& bind(std::uint32_t value) { return bind(static_cast<std::int64_t>(value)); }
@@ -41,10 +46,10 @@ class Statement {
   Statement& bind_null();
   /// True when there is a row to be read; false at the end and after a failure.
   bool step();
-  /// Runs it to its end.
+  /// Runs the statement to its end.
   Result<void> run();
   Result<void> ok() const;
-  /// Ready for other values.
+  /// Makes the statement ready for other values.
   Statement& again();
 
   std::int64_t integer(int column) const;
@@ -65,15 +70,17 @@ class Database {
  public:
   enum class Missing { kCreate, kFail };
 
-  /// Opens slate.db in `directory`, which is made (0700) where there is none and must be the
-  /// caller's alone. A damaged file is moved aside with a warning, and a new one begun.
-  /// kNotSupported for the file of a newer slate, which stays as it is; kIo and kPermission for
-  /// what the system refuses. With kFail, kIo also when there is no file yet, and nothing is made.
+  /// Opens slate.db in `directory`. A missing directory is made (0700). A damaged file is moved
+  /// aside with a warning, and a new one begun.
+  /// Errors:
+  /// - kNotSupported: the file is a newer slate's; it stays as it is.
+  /// - kIo, kPermission: the system refuses, or the directory is not the caller's alone.
+  /// - kIo with kFail: there is no file yet; nothing is made.
   static Result<Database> open(const std::filesystem::path& directory,
                                Missing missing = Missing::kCreate);
 
   Result<Statement> prepare(std::string_view sql);
-  /// One statement or several, without values or rows.
+  /// Runs one statement or several, without values or rows.
   Result<void> run(const char* sql);
 
  private:
@@ -81,7 +88,7 @@ class Database {
   std::shared_ptr<sqlite3> body_;
 };
 
-/// All of it or nothing: undone unless committed. Waits for another writer for up to two seconds.
+/// A transaction: undone unless committed. Waits up to two seconds for another writer.
 class Transaction {
  public:
   static Result<Transaction> begin(Database& database);

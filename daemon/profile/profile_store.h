@@ -1,6 +1,7 @@
-// ProfileStore: the profile table on disk, for one device. It takes copies of what has changed, so
-// that the engine copies under the lock of its table and writes without it. One background thread,
-// never the launch path; several engines may share the file, and the last one to save a row wins.
+// ProfileStore: the profile table of one device on disk. It takes copies of changed rows: the
+// engine copies under the lock of its table and writes without it.
+// Thread: one background thread, never a session's. Several engines may share the file; the last to
+// save a row wins.
 #pragma once
 
 #include <cstdint>
@@ -16,35 +17,34 @@
 
 namespace slate::daemon {
 
-/// A scheduler::GroupProfile by the keys of its kernels, which hold beyond a process.
+/// A scheduler::GroupProfile by the keys of its kernels, which stay valid beyond a process.
 struct StoredGroup {
   std::vector<scheduler::KernelKey> kernels;  // in the order of the process's ids
-  scheduler::GroupProfile group;              // its ids mean nothing outside the process
+  scheduler::GroupProfile group;  // the profile; its ids mean nothing outside the process
 };
 
-/// What is to be written.
+/// Rows to write.
 struct ProfileChanges {
   std::vector<scheduler::KernelProfile> kernels;
   std::vector<StoredGroup> groups;
-  std::vector<scheduler::KernelKey> forgotten;  // with the groups they are in
+  std::vector<scheduler::KernelKey> forgotten;  // kernels to delete, with their groups
   std::vector<std::vector<scheduler::KernelKey>> forgotten_groups;
   bool empty() const {
     return kernels.empty() && groups.empty() && forgotten.empty() && forgotten_groups.empty();
   }
 };
 
-/// Notices which rows have changed since it last looked.
+/// Finds the rows that have changed since its last call.
 class ProfileChangeFinder {
  public:
   /// Copies of the rows that are new or have changed; the first time, of all that say something.
-  /// Takes time by the size of the table; the caller's lock on it is enough.
+  /// Takes time by the size of the table. Requires: the caller holds the table's lock.
   ProfileChanges find(const scheduler::ProfileTable& table);
-  /// The next find() returns again what the last one returned, rows that were forgotten included:
-  /// it was not saved.
+  /// The last find() was not saved: the next one returns its rows again, the forgotten ones too.
   void not_saved();
 
  private:
-  std::vector<std::uint64_t> kernels_;  // fingerprints by KernelId; 0: says nothing
+  std::vector<std::uint64_t> kernels_;  // fingerprints by KernelId; 0: the row says nothing
   std::map<std::vector<scheduler::KernelId>, std::uint64_t> groups_;
   // What the last find() returned.
   std::vector<scheduler::KernelId> newest_kernels_;
@@ -53,17 +53,18 @@ class ProfileChangeFinder {
 
 class ProfileStore {
  public:
-  /// Rows of another device name or number of SMs are other rows. Errors as Database::open().
+  /// Opens the store. Rows of another device name or number of SMs are other rows. Errors as
+  /// Database::open().
   static Result<ProfileStore> open(const std::filesystem::path& directory,
                                    const std::string& device, std::uint32_t sm_count);
 
-  /// Adds what is stored to `table`; rows that were measured already stay as they are. The number
-  /// of kernels. Rows that make no sense are left out.
+  /// Adds the stored rows to `table`, and returns the number of kernels. Rows that were measured
+  /// already stay as they are. Invalid rows are left out.
   Result<std::size_t> load(scheduler::ProfileTable& table);
-  /// Whether anybody else has written to the file since load() was called.
+  /// Whether another process has written to the file since load().
   bool changed_by_others();
-  /// All of it or nothing. Beyond 20,000 kernels, the oldest rows of the users who have
-  /// most are gone afterwards.
+  /// Writes all of it or nothing. Beyond 20,000 kernels, it deletes the oldest rows of the users
+  /// with the most rows.
   Result<void> save(const ProfileChanges& changes);
 
  private:

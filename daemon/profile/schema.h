@@ -7,7 +7,7 @@
 namespace slate::daemon {
 
 inline constexpr int kSchemaVersion = 3;
-/// To the next version, from 1 on.
+/// Steps to the next version, from 1 on.
 inline constexpr const char* kMigrations[] = {
     "ALTER TABLE group_member ADD COLUMN ahead INTEGER NOT NULL DEFAULT 0",
     "ALTER TABLE kernel ADD COLUMN owner INTEGER"};

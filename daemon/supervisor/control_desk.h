@@ -1,7 +1,8 @@
-// ControlDesk: answers slatectl. A control connection is opened like a session, asks one question,
-// gets one JSON text or the reason for none, and is closed. Slow or silent ones are dropped at
-// their deadline. Who asks is known by the owner of the FIFOs; what only the administrator may have
-// is refused here. Supervisor thread only.
+// ControlDesk: answers slatectl. A control connection is opened like a session. It asks one
+// question, gets one JSON text or the reason for none, and is closed. A slow or silent connection
+// is dropped at its deadline.
+// The owner of the FIFOs is the user that asks. Requests that need the administrator are refused
+// here. Supervisor thread only.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ namespace slate::daemon {
 class ControlDesk {
  public:
   struct Services {
-    /// Makes the status text from the engine's report, which is empty when it gave none.
+    /// Makes the status text from the engine's report; empty: the engine gave none.
     std::function<std::string(const std::string& engine_report)> describe;
     /// Serves the verbs of `slatectl set` for user `asker`.
     std::function<Result<std::string>(const ipc::ControlRequest& request, const std::string& text,
@@ -29,13 +30,13 @@ class ControlDesk {
   ControlDesk(std::string runtime_dir, Services services)
       : runtime_dir_(std::move(runtime_dir)), services_(std::move(services)) {}
 
-  /// True while a slatectl has this session directory.
+  /// Whether a slatectl has this session directory.
   bool meets_in(const std::string& directory) const;
   void greet(const ipc::Hello& hello);
   void add_to(PollSet& polls) const;
-  /// Reads requests, passes them to `engine` (may be null), writes what is due.
+  /// Reads requests, passes them to `engine` (may be null), and writes answers.
   void service(EngineProcess* engine);
-  /// A piece of the engine's answer.
+  /// Takes a piece of the engine's answer.
   void report_came(const LinkMessage& message);
   /// The engine will not answer any more.
   void engine_died();
@@ -51,7 +52,7 @@ class ControlDesk {
     std::uint64_t request = 0;
     std::string report;
     std::string output;
-    std::size_t written = 0;  // of output
+    std::size_t written = 0;  // bytes of output that were written
   };
 
   bool service_one(Connection& connection, EngineProcess* engine);

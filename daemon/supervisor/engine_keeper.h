@@ -1,6 +1,6 @@
-// EngineKeeper: sees to it that there is an engine: starts it, hears it, replaces it when it dies,
-// waits longer and longer when it dies at start-up, and keeps a spare one where configured.
-// Supervisor thread only.
+// EngineKeeper: keeps an engine running. It starts it, reads its messages, and replaces it when it
+// dies. When engines die at start-up, it waits longer each time. Where configured it keeps a spare
+// one. Supervisor thread only.
 #pragma once
 
 #include <functional>
@@ -16,10 +16,10 @@ namespace slate::daemon {
 class EngineKeeper {
  public:
   struct Events {
-    std::function<void()> ready;  // there is an engine that takes sessions
+    std::function<void()> ready;  // an engine takes sessions
     std::function<void(LinkMessage message)>
         message;                                   // from the active engine; not about its own life
-    std::function<void(const Error& cause)> died;  // its sessions are lost
+    std::function<void(const Error& cause)> died;  // the engine's sessions are lost
   };
 
   /// `program`: the path of slated.
@@ -27,17 +27,17 @@ class EngineKeeper {
       : program_(std::move(program)), config_(config), events_(std::move(events)) {}
 
   void add_to(PollSet& polls) const;
-  /// Starts what is due, reads what has come, notices who has died.
+  /// Starts engines that are due, reads messages, notices engines that died.
   void service();
 
   /// The engine that takes sessions; null while there is none.
   EngineProcess* active() { return active_ && active_->ready ? &*active_ : nullptr; }
-  /// Why there has been none for a while: engines die at start-up. Empty when there is hope.
+  /// Why engines die at start-up again and again; else empty.
   const std::string& trouble() const { return trouble_; }
-  /// The very first engine found that its device does not exist: the daemon should end.
+  /// The first engine's error when its device does not exist: the daemon should end.
   const std::optional<Error>& hopeless() const { return hopeless_; }
 
-  /// Tells the engines to end; none is started any more.
+  /// Tells the engines to end. No engine starts after this.
   void stop(const std::string& reason);
   bool all_ended() const { return !active_ && !spare_; }
   void kill_all();
@@ -64,7 +64,7 @@ class EngineKeeper {
   std::optional<EngineProcess> spare_;
   Clock::time_point start_at_ = Clock::now();
   std::optional<Clock::time_point> spare_at_;
-  int failures_ = 0;  // at start-up, in a row
+  int failures_ = 0;  // failed starts in a row
   bool was_ever_ready_ = false;
   bool stopping_ = false;
   std::string stop_reason_;

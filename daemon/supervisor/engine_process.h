@@ -1,5 +1,5 @@
-// EngineProcess: one engine as a child process: its pid, its end, and the link to it. Killed and
-// reaped with the object. Supervisor thread only.
+// EngineProcess: one engine as a child process: its pid, its end, and the link to it. The
+// destructor kills and reaps it. Supervisor thread only.
 #pragma once
 
 #include <sys/types.h>
@@ -15,8 +15,8 @@ namespace slate::daemon {
 
 class EngineProcess {
  public:
-  /// Starts `program` as an engine of `config`. It must be called on the thread that lives as long
-  /// as the supervisor: the engine dies with that thread.
+  /// Starts `program` as an engine of `config`. The engine dies with the calling thread. Requires:
+  /// that thread lives as long as the supervisor.
   static Result<EngineProcess> start(const std::string& program, const Config& config);
   EngineProcess(EngineProcess&& other) noexcept;
   EngineProcess& operator=(EngineProcess&&) = delete;
@@ -25,14 +25,14 @@ class EngineProcess {
   pid_t pid() const { return pid_; }
   int exit_fd() const { return exit_fd_.get(); }  // readable once it has ended
   const EngineLink& link() const { return link_; }
-  /// How it ended, in words and as an error for its sessions; nullopt while it lives. Reaps it.
+  /// How the process ended, in words and as its sessions' error; nullopt while it lives. Reaps it.
   std::optional<Error> ended();
   void kill();
 
   bool ready = false;
-  DeviceInfo device{};              // once ready
-  std::optional<Error> last_words;  // what it reported before it ended
-  bool start_failed = false;        // ... and that was kStartFailed
+  DeviceInfo device{};              // the device, once `ready`
+  std::optional<Error> last_words;  // the error that the engine reported before it ended
+  bool start_failed = false;        // whether last_words came as kStartFailed
   bool told_to_stop = false;
 
  private:

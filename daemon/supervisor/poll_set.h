@@ -1,5 +1,5 @@
-// PollSet: what the supervisor's loop sleeps on. Its parts add their descriptors and deadlines
-// before each sleep; after it every part looks at its own descriptors again, none of which block.
+// PollSet: what the supervisor's loop sleeps on. Before each sleep its parts add their descriptors
+// and deadlines. After it every part looks at its own descriptors again; none of them block.
 #pragma once
 
 #include <poll.h>

@@ -1,6 +1,6 @@
-// Registry: every session from Hello to its end, as the supervisor sees it. It does the handshake,
-// hands sessions to the engine, and keeps of each served session just enough to tell its client
-// when the engine dies. Supervisor thread only.
+// Registry: every session from Hello to its end, as the supervisor sees it. It does the handshake
+// and hands sessions to the engine. Of a served session it keeps what it needs to tell the client
+// that the engine died. Supervisor thread only.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ namespace slate::daemon {
 struct SessionRecord {
   enum class State {
     kWaiting,   // no engine yet
-    kWelcomed,  // has the segment's name, maps it
-    kReady,     // has mapped it; waits for an engine
-    kServing,   // the engine's
+    kWelcomed,  // the client knows the segment's name and maps it
+    kReady,     // the segment is mapped; the session waits for an engine
+    kServing,   // the engine has the session
   };
   std::uint64_t id = 0;
   std::uint32_t pid = 0;
@@ -30,12 +30,12 @@ struct SessionRecord {
   std::string program;
   std::string directory;
   Standing standing;          // weight and priority
-  bool standing_told = true;  // the engine that has the session knows of their last change
+  bool standing_told = true;  // whether the session's engine knows its last change
   State state = State::kWaiting;
   Clock::time_point since;
-  Clock::time_point deadline;  // of the present state; kServing has none
-  ipc::SessionFifos fifos;     // kept for the next engine, should this one die
-  std::string segment_name;    // empty once removed
+  Clock::time_point deadline;  // deadline of the present state; kServing has none
+  ipc::SessionFifos fifos;     // kept for the next engine, if this one dies
+  std::string segment_name;    // name of the segment; empty once removed
   ipc::Segment segment;
 };
 
@@ -48,27 +48,27 @@ class Registry {
   Registry(const Registry&) = delete;
   Registry& operator=(const Registry&) = delete;
 
-  /// True while a client that is not the engine's yet meets us in this session directory.
+  /// Whether a client that the engine does not have yet uses this session directory.
   bool meets_in(const std::string& directory) const;
-  /// Takes a new client; `refusal` not empty: tells it that instead.
+  /// Takes a new client. If `refusal` is not empty, the client gets it instead.
   void greet(const ipc::Hello& hello, EngineProcess* engine, const std::string& refusal);
-  /// An engine is there: those who waited for it go on.
+  /// An engine is ready: the sessions that wait for it go on.
   void engine_ready(EngineProcess& engine);
-  /// Ready bytes, clients that left, deadlines. `engine` may be null.
+  /// Reads ready bytes, and handles clients that left and deadlines. `engine` may be null.
   void service(EngineProcess* engine);
   void add_to(PollSet& polls, const EngineProcess* engine) const;
 
   /// Changes weight and priority; tells the engine, now or soon, if it has the session. Requires:
-  /// it exists.
+  /// the session exists.
   void set(std::uint64_t id, const Standing& standing, EngineProcess* engine);
-  /// `refusal` not empty: the engine could not begin it, and its client is told why.
+  /// If `refusal` is not empty, the engine could not begin the session, and the client gets it.
   void session_ended(std::uint64_t id, const std::string& refusal);
-  /// Tells every client of whom the engine had taken a command, and forgets it; the others wait for
-  /// the next engine.
+  /// Tells every client whose session had begun, and drops those sessions. The others wait for the
+  /// next engine.
   void engine_died(const Error& cause);
-  /// Tells those not yet served, and forgets them.
+  /// Refuses all sessions that are not served yet, and drops them.
   void refuse_waiting(const Error& reason);
-  /// Tells all who are left, and forgets them.
+  /// Tells all clients that are left, and drops their sessions.
   void end_all(const std::string& reason);
 
   const std::map<std::uint64_t, SessionRecord>& sessions() const { return sessions_; }

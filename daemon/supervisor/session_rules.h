@@ -1,6 +1,6 @@
-// Who may give a session which weight and priority. Pure decisions on values. In rising order of
-// rank: the configuration, the program's environment, `slatectl set --program`, `slatectl set`. The
-// administrator (root, or the user whom slated runs as) may set anything; what he has set is the
+// The rules of a session's weight and priority. Pure decisions on values. In rising order of rank:
+// the configuration, the program's environment, `slatectl set --program`, `slatectl set`.
+// The administrator (root, or slated's user) may set anything. The value that he has set is the
 // most that the session's own user may choose, as with nice.
 #pragma once
 
@@ -31,15 +31,15 @@ bool is_administrator(std::uint32_t uid);
 /// kInvalidValue for numbers out of range, and when nothing is asked for.
 Result<void> check_asked(const AskedSettings& asked);
 
-/// What a program's user may choose before anybody has set anything.
+/// The most that a program's user may choose before anybody has set anything.
 SessionSettings most_of(const Config& config, const std::string& program, std::uint32_t uid);
 
-/// Of a session that begins. `wishes`: of its environment; what is more than allowed is cut, what
-/// is out of range is not heard.
+/// The settings of a session that begins. `wishes`: from its environment. A wish above the limit is
+/// cut; one out of range is ignored.
 Standing at_start(const Config& config, const std::string& program, std::uint32_t uid,
                   const AskedSettings& wishes, const std::optional<KeptSettings>& kept);
 
-/// After a change by `asker`. kPermission for more than he may choose.
+/// The settings after a change by `asker`. kPermission for more than he may choose.
 Result<Standing> changed(const Standing& before, const AskedSettings& asked, std::uint32_t asker);
 
 }  // namespace slate::daemon

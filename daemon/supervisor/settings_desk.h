@@ -1,5 +1,5 @@
-// SettingsDesk: `slatectl set`: finds the sessions that are meant, sees who asks, tells the engine,
-// and keeps what is to last. Supervisor thread only.
+// SettingsDesk: serves `slatectl set`. It finds the sessions, checks the user, tells the engine,
+// and keeps lasting settings. Supervisor thread only.
 #pragma once
 
 #include <string>
@@ -16,9 +16,9 @@ class SettingsDesk {
   SettingsDesk(const Config& config, ProgramStore& programs, Registry& registry)
       : config_(config), programs_(programs), registry_(registry) {}
 
-  /// Serves kSetSession, kSetProgram and kForgetProgram. JSON {"sessions": [...], "kept": ...}
-  /// (docs/slatectl.md). `engine` may be null: it learns the settings with the session. Nothing has
-  /// changed when it fails.
+  /// Serves kSetSession, kSetProgram and kForgetProgram. Returns JSON {"sessions": [...], "kept":
+  /// ...} (docs/slatectl.md). `engine` may be null: it learns the settings with the session. After
+  /// an error nothing has changed.
   Result<std::string> change(const ipc::ControlRequest& request, const std::string& text,
                              std::uint32_t asker, EngineProcess* engine);
 

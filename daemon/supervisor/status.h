@@ -13,11 +13,11 @@ namespace slate::daemon {
 struct StatusFacts {
   std::string version;
   Clock::time_point started;
-  const DeviceInfo* device = nullptr;  // null until an engine was ready
+  const DeviceInfo* device = nullptr;  // null until an engine is ready
   std::int32_t engine_pid = 0;         // 0: none
   std::uint64_t restarts = 0;
   std::string last_fault;
-  std::uint64_t past_launches = 0;  // of sessions that have ended
+  std::uint64_t past_launches = 0;  // launches of sessions that have ended
   std::uint64_t past_faults = 0;
 };
 

@@ -1,6 +1,5 @@
-// Supervisor: slated's first process. One thread, one loop over the rendezvous, the engine, the
-// clients that are on their way in, and slatectl. It never touches CUDA, so that no fault can take
-// it along.
+// Supervisor: slated's first process. One thread and one loop serve the rendezvous, the engine, new
+// clients and slatectl. It never touches CUDA, so that no fault can end it.
 #pragma once
 
 #include <memory>
@@ -20,14 +19,14 @@ namespace slate::daemon {
 class Supervisor {
  public:
   /// Opens the rendezvous and clears what a killed daemon left. `program`: the path of slated, for
-  /// engines. `stop_fd`: readable when it is time to stop; stays the caller's.
+  /// engines. `stop_fd` is readable when it is time to stop; the caller owns it.
   static Result<std::unique_ptr<Supervisor>> make(const Config& config, const std::string& program,
                                                   int stop_fd);
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
-  /// Serves until told to stop, then tells the sessions and ends. The error: the device cannot
-  /// exist. To be called on a thread that lives as long as the daemon.
+  /// Serves until it is told to stop, then tells the sessions and ends. The error: the device
+  /// cannot exist. Requires: the calling thread lives as long as the daemon.
   Result<void> run();
 
   const std::string& runtime_dir() const { return rendezvous_.directory(); }
@@ -58,7 +57,7 @@ class Supervisor {
   bool stopping_ = false;
 };
 
-/// The whole life of the daemon's first process: signals, supervisor, end. Returns the exit status.
+/// Runs the daemon's first process: signals, supervisor, end. Returns the exit status.
 int run_supervisor(const Config& config);
 
 }  // namespace slate::daemon

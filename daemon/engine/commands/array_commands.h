@@ -1,6 +1,6 @@
-// ArrayCommands: a session's arrays, textures and surfaces, and the commands on them. The numbers
-// that kernels take are the device's, so making one has a reply. What is destroyed is gone for the
-// client at once, and stays until all work submitted before has finished. Session thread.
+// ArrayCommands: a session's arrays, textures and surfaces, and the commands on them. Kernels take
+// the device's numbers, so making one has a reply. A destroyed object is gone for the client at
+// once, and stays until all earlier work has finished. Session thread.
 #pragma once
 
 #include <optional>
@@ -19,9 +19,9 @@ class ArrayCommands {
   ArrayCommands(const PartContext& context, MemoryCommands& memory, const OwnedRanges& ranges)
       : context_(context), memory_(memory), ranges_(ranges) {}
 
-  /// Before any of what follows. Requires: the memory was started.
+  /// To be called first. Requires: the memory was started.
   void start();
-  /// Requires: no unfinished work uses any of it.
+  /// Requires: no unfinished work uses any object.
   void release();
 
   Result<void> on(const Call<ipc::CommandType::kArrayCreate>& call);
@@ -35,7 +35,7 @@ class ArrayCommands {
   Result<std::shared_ptr<ObjectTable::Array>> find(std::uint64_t id) const {
     return objects_->find_array(id);
   }
-  /// Of arrays, textures and surfaces.
+  /// Number of arrays, textures and surfaces.
   std::size_t count() const { return objects_ ? objects_->count() : 0; }
 
  private:

@@ -1,9 +1,8 @@
-// Call: a command as its handler gets it: parsed, and with its stream found. Reply: what a handler
-// answers. The dispatcher (session_parts.h) makes both, once a command.
+// Call: a command as its handler gets it: parsed, and with its stream found. Reply: the handler's
+// answer. The dispatcher (session_parts.h) makes both, once for each command.
 //
 // A handler is a function on(const Call<type>&) of one part of the session. The row in
-// ipc/commands.h says which body it gets; a row that no part handles, or that two do, does not
-// compile.
+// ipc/commands.h names its body. A row with no handler, or with two, does not compile.
 #pragma once
 
 #include <array>
@@ -18,12 +17,12 @@
 
 namespace slate::daemon {
 
-/// At most one payload.
+/// The answer to a command, with one payload at most.
 struct Reply {
   std::array<std::byte, ipc::kReplyPayloadBytes> bytes;
   std::size_t size = 0;
-  bool deferred = false;    // the completer answers later
-  bool unfinished = false;  // the command's place in its stream is not passed yet
+  bool deferred = false;    // whether the completer answers later
+  bool unfinished = false;  // whether the command's place in its stream is not passed yet
 
   template <typename T>
   void set(const T& value) {
@@ -33,9 +32,9 @@ struct Reply {
   }
 };
 
-/// What the dispatcher knows of the command that is carried out.
+/// What the dispatcher knows of the present command.
 struct Present {
-  LogicalStream* stream = nullptr;  // null: the command is about none
+  LogicalStream* stream = nullptr;  // null: the command has no stream
   Reply reply;
 };
 
@@ -43,9 +42,9 @@ template <ipc::CommandType kType>
 struct Call {
   const ipc::CommandHeader& header;
   const ipc::BodyOf<kType>& body;
-  std::span<const std::byte> tail;  // the bytes behind the body
-  LogicalStream* stream;            // null for a command that is about none
-  const HeldCommands::Kept* kept;   // null for a command that was not kept
+  std::span<const std::byte> tail;  // bytes behind the body
+  LogicalStream* stream;            // null: the command has no stream
+  const HeldCommands::Kept* kept;   // null: the command was not kept
   Reply& reply;
 };
 

@@ -14,7 +14,7 @@ namespace slate::daemon {
 
 class CodeCommands {
  public:
-  /// Both parts outlive it: `memory` is charged for the variables of modules.
+  /// `compiler` and `memory` outlive it. `memory` is charged for modules' variables.
   CodeCommands(const PartContext& context, Compiler& compiler, MemoryCommands& memory,
                const HostMemoryCommands& host);
 
@@ -27,15 +27,15 @@ class CodeCommands {
   Result<void> on(const Call<ipc::CommandType::kGlobalGet>& call);
   Result<void> on(const Call<ipc::CommandType::kLimitRaise>& call);
 
-  /// Charges the memory for modules from now on. Requires: the memory was started.
+  /// Charges `memory` for modules from now on. Requires: the memory was started.
   void start();
   ModuleStore& modules() { return modules_; }
   bool owns(device::Address address, std::uint64_t bytes) const {
     return modules_.owns(address, bytes);
   }
-  /// Any thread. Of modules that are loaded.
+  /// Number of loaded modules. Any thread.
   std::size_t module_count() const { return modules_.loaded().count(); }
-  /// Requires: no unfinished work uses any of it.
+  /// Requires: no unfinished work uses a module.
   void release() { modules_.release(); }
 
  private:

@@ -1,6 +1,6 @@
-// CopyCommands: the commands that copy and fill, and what they need of host memory. The client's
-// data is in its command, in a staging slot of the segment, or in host memory that the device
-// reaches. Session thread, but for the counts.
+// CopyCommands: the commands that copy and fill, and their host memory. The client's data is in its
+// command, in a staging slot, or in host memory that the device reaches. Session thread, but for
+// the counts.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ namespace slate::daemon {
 
 class CopyCommands {
  public:
-  /// Any thread. Copies so far, and their bytes from and to the client.
+  /// Copies so far, and their bytes from and to the client. Any thread.
   struct Counts {
     std::atomic<std::uint64_t> copies{0}, bytes_to_device{0}, bytes_to_host{0};
   };
@@ -35,7 +35,7 @@ class CopyCommands {
         staging_(staging),
         small_copies_(std::in_place, context.device) {}
 
-  /// After an error nothing uses the command's slot, and the client may be told so.
+  /// After an error nothing uses the command's slot, and the client may be told.
   Result<void> on(const Call<ipc::CommandType::kCopy>& call);
   Result<void> on(const Call<ipc::CommandType::kCopyInline>& call);
   Result<void> on(const Call<ipc::CommandType::kFill>& call);

@@ -28,7 +28,7 @@ Result<void> EventCommands::add(std::uint64_t id, Record record) {
   return {};
 }
 
-/// Gives the record an event that nobody waits for.
+/// Gives the record an event on which nothing waits.
 Result<void> EventCommands::renew(Record& record) {
   constexpr std::size_t kMostReplaced = 1024;
   auto& replaced = replaced_[record.timing ? 1 : 0];

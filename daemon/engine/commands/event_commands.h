@@ -1,6 +1,6 @@
 // EventCommands: a session's events, and the commands on them. An event's record keeps the device
-// event of its last recording; while somebody waits for that one, a new recording takes another.
-// Session thread.
+// event of its last recording. While something waits for that device event, a new recording takes
+// another. Session thread.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,9 @@ class EventCommands {
 
   struct Record {
     bool timing = true;
-    std::shared_ptr<SharedEvent> event;              // null before the first recording
-    std::shared_ptr<SharedRecord> shared = nullptr;  // with other sessions, whose recordings count
+    std::shared_ptr<SharedEvent> event;  // null before the first recording
+    /// Shared with other sessions, whose recordings count.
+    std::shared_ptr<SharedRecord> shared = nullptr;
   };
 
   explicit EventCommands(const PartContext& context) : context_(context) {}
@@ -43,7 +44,7 @@ class EventCommands {
 
   const PartContext& context_;
   std::unordered_map<std::uint64_t, Record> records_;
-  /// Events of records that were made anew, used again when nobody waits for them any more.
+  /// Replaced device events, used again when nothing waits for them any more.
   std::deque<std::shared_ptr<SharedEvent>> replaced_[2];  // by timing
 };
 

@@ -1,6 +1,5 @@
-// Faults: the error that lasts for the rest of a session, and the errors that become it. A fault in
-// a session's kernel sticks to that session; a fault that the device does not survive ends the
-// engine. Thread-safe.
+// Faults: a session's lasting error, and the errors that become it. A fault in a session's kernel
+// sticks to that session. A fault that the device does not survive ends the engine. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -17,17 +16,17 @@ class Faults {
   using Told = std::function<void(const Error&)>;
 
   /// `failed` is called once, with the lasting error. `lost` is called when the device is lost, and
-  /// does not return in the daemon. Both on the thread that saw the error.
+  /// does not return in the daemon. Thread of both: the one that saw the error.
   Faults(device::Device& device, Told failed, Told lost)
       : device_(device), on_failure_(std::move(failed)), on_loss_(std::move(lost)) {}
 
-  /// Makes `fault` the lasting error. Only the first one counts.
+  /// Makes `fault` the lasting error, unless there is one.
   void fail(Error fault);
-  /// An error that came from work which the device carried out.
+  /// Handles an error of work that the device carried out.
   void on_device_error(const Error& error);
-  /// Passes `result` on, after on_device_error() when its error is a fault.
+  /// Returns `result`, after on_device_error() when its error is a fault.
   Result<void> checked(Result<void> result);
-  /// From now on errors of the device's work count for nothing: the session ends.
+  /// Ignores errors of the device's work from now on: the session ends.
   void ignore() { ignored_.store(true); }
 
   bool failed() const { return failed_.load(); }

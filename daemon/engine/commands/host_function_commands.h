@@ -1,6 +1,6 @@
 // HostFunctionCommands: the gates at which streams wait for functions of the client, and the
 // commands on them. The client runs a function when its stream has come to the gate. The stream is
-// held meanwhile, and the device knows nothing of it. Session thread.
+// held meanwhile, without the device. Session thread.
 #pragma once
 
 #include <cstdint>
@@ -23,17 +23,17 @@ class HostFunctionCommands {
 
   /// Whether no gate is closed.
   bool none() const { return gates_.empty(); }
-  /// True once after a gate was opened: kept commands may go on.
+  /// Whether a gate was opened since the last call: kept commands may go on.
   bool take_opened() { return std::exchange(opened_, false); }
 
  private:
   struct Gate {
     std::uint64_t stream;
-    std::uint64_t position;  // of the command that closed it
+    std::uint64_t position;  // position of the command that closed it
   };
 
   const PartContext& context_;
-  std::unordered_map<std::uint64_t, Gate> gates_;  // closed ones, by ticket
+  std::unordered_map<std::uint64_t, Gate> gates_;  // closed gates, by ticket
   bool opened_ = false;
 };
 

@@ -1,6 +1,6 @@
-// HostMemoryCommands: a session's host memory that the device reaches, and the commands on it. As
-// with device memory, a freed block is gone for the client at once, and is given back when all work
-// submitted before the free has finished. Session thread.
+// HostMemoryCommands: a session's host memory that the device reaches, and the commands on it. A
+// freed block is gone for the client at once. It is given back when all work submitted before the
+// free has finished. Session thread.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace slate::daemon {
 
 class HostMemoryCommands {
  public:
-  /// `named` is shared with other sessions; null: the session has one to itself.
+  /// `named` is shared with other sessions; null: one for this session only.
   HostMemoryCommands(const PartContext& context, std::shared_ptr<NamedBudget> named)
       : context_(context),
         named_(named ? std::move(named) : std::make_shared<NamedBudget>()),
@@ -24,7 +24,7 @@ class HostMemoryCommands {
   Result<void> on(const Call<ipc::CommandType::kHostFree>& call);
 
   const HostBlocks& blocks() const { return blocks_; }
-  /// Requires: no unfinished work uses any of it.
+  /// Requires: no unfinished work uses a block.
   void release() { blocks_.release(); }
 
  private:

@@ -1,5 +1,5 @@
-// LaunchCommands: launches are checked here, and started by the executor when the scheduler's
-// policy says so. Also which streams are held by a launch that can be called back. Session thread.
+// LaunchCommands: checks launches; the executor starts them when the policy says so. It also knows
+// which streams are held by a launch that can be called back. Session thread.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ class LaunchCommands {
  private:
   struct Hold {
     std::uint64_t stream;
-    std::uint64_t position;  // of the launch
+    std::uint64_t position;  // position of the launch
   };
 
   const PartContext& context_;

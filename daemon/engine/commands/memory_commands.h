@@ -19,9 +19,9 @@ class MemoryCommands {
  public:
   explicit MemoryCommands(const PartContext& context) : context_(context) {}
 
-  /// Makes the arena, of at most `limit` bytes. Before any of what follows.
+  /// Makes the arena, of at most `limit` bytes. To be called first.
   Result<void> start(std::uint64_t limit);
-  /// Requires: no unfinished work uses any of it.
+  /// Requires: no unfinished work uses the memory.
   void release();
 
   Result<void> on(const Call<ipc::CommandType::kMemoryAllocate>& call);
@@ -38,7 +38,7 @@ class MemoryCommands {
   bool owns(device::Address address, std::uint64_t bytes) const {
     return manager_->owns(address, bytes);
   }
-  /// Any thread. Bytes that count against the limit; 0 before start().
+  /// Bytes that count against the limit; 0 before start(). Any thread.
   std::uint64_t charged() const;
 
  private:
@@ -47,8 +47,8 @@ class MemoryCommands {
   std::atomic<MemoryManager*> seen_{nullptr};  // `manager_`, for other threads
 };
 
-/// Frees that wait for running work may make room. The last of them may have ended just now. So may
-/// the slack, as long as no unfinished work can use it.
+/// Frees that wait for running work may make room; the last one may have ended just now. So may the
+/// slack, while no unfinished work can use it.
 template <typename Make>
 std::invoke_result_t<Make> MemoryCommands::with_room(const Make& make) {
   auto made = make();

@@ -1,6 +1,6 @@
-// OwnedRanges: whether memory that a client names is its session's. Whatever the session has
-// counts: allocations, variables of modules, host memory that the device reaches, memory of other
-// sessions that it has open. Session thread.
+// OwnedRanges: whether memory that a client names is its session's: allocations, variables of
+// modules, host memory that the device reaches, and other sessions' memory that it has open.
+// Session thread.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// PartContext: what the parts of a session work with and do not own. A part is a class that owns
-// one kind of the session's state and handles the commands about it: memory_commands.h and so on.
+// PartContext: what the parts of a session use and do not own. A part owns one kind of the
+// session's state and handles the commands on it: memory_commands.h and so on.
 #pragma once
 
 #include <sys/types.h>
@@ -33,11 +33,11 @@ struct PartContext {
   HeldCommands& held;
   std::shared_ptr<Exports> exports;
   Faults& faults;
-  /// True when nobody waits for the session's answers any more. Asks the system.
+  /// Whether nobody waits for the session's answers any more. A system call.
   std::function<bool()> is_over;
 
   Result<void> checked(Result<void> result) const { return faults.checked(std::move(result)); }
-  /// Puts one piece of work on the stream: `work(device::Stream)` submits it.
+  /// Submits one piece of work to the stream by `work(device::Stream)`.
   template <typename Work>
   Result<void> submit(LogicalStream& stream, const Work& work) const {
     const auto target = streams.begin_work(stream);

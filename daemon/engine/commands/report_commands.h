@@ -1,4 +1,4 @@
-// ReportCommands: what a client tells without asking for anything. Session thread.
+// ReportCommands: reports of a client, without an answer. Session thread.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@ namespace slate::daemon {
 
 class ReportCommands {
  public:
-  /// `unsupported` is told the name of each function that the client missed. May be empty.
+  /// `unsupported` gets the name of each function that the client missed. May be empty.
   explicit ReportCommands(std::function<void(std::string_view function)> unsupported)
       : unsupported_(std::move(unsupported)) {}
 

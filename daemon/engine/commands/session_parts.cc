@@ -152,7 +152,7 @@ Result<void> SessionParts::dispatch(const ipc::Command& command, const HeldComma
   return done;
 }
 
-/// Of a copy that was refused: its slot is given back, so that the client never waits in vain.
+/// Refuses a copy: gives its slot back, so that the client never waits in vain.
 Result<void> SessionParts::refuse(const std::optional<ipc::SlotTurn>& turn,
                                   const Result<void>& refused) {
   if (!turn) return refused;
@@ -162,8 +162,8 @@ Result<void> SessionParts::refuse(const std::optional<ipc::SlotTurn>& turn,
   return {};  // its own call is told, and no later one
 }
 
-/// Without memory for a command, this session fails and nobody else: what it was about to change of
-/// its own may be half done. What can be refused whole is so where it is done.
+/// Without memory for a command, only this session fails: its own state may be half changed.
+/// Commands that can be refused whole are refused in their handlers.
 Result<void> SessionParts::carry_out(const ipc::Command& command, const HeldCommands::Kept* kept,
                                      Present& present) {
   bool whole = false;

@@ -1,6 +1,6 @@
-// SessionParts: the parts of one session, made and released in their order, and the dispatcher. It
-// parses a command and finds its stream, once, and hands both to the part that handles the command.
-// Session thread, but for what the parts say otherwise.
+// SessionParts: the parts of one session, made and released in their order, and the dispatcher. The
+// dispatcher parses a command, finds its stream, and passes both to the part that handles it.
+// Session thread, unless a part says otherwise.
 #pragma once
 
 #include <functional>
@@ -39,8 +39,8 @@ class SessionParts {
     Completer::Group& group;
     ipc::EngineChannel& channel;
     Faults& faults;
-    std::function<bool()> is_crowded;   // the streams are to get no more work at present
-    std::function<bool()> lost_client;  // cheap: asked often
+    std::function<bool()> is_crowded;   // whether streams may get no more work at present
+    std::function<bool()> lost_client;  // cheap, as it is asked often
     std::function<bool()> is_over;      // as in PartContext
     std::function<void(std::string_view)> unsupported;
   };
@@ -52,9 +52,9 @@ class SessionParts {
   SessionParts(const SessionParts&) = delete;
   SessionParts& operator=(const SessionParts&) = delete;
 
-  /// Before the first command. `limit`: the most bytes of device memory.
+  /// To be called before the first command. `limit`: the most bytes of device memory.
   Result<void> set_up(std::uint64_t limit);
-  /// Requires: nothing of the session runs any more.
+  /// Requires: no work of the session runs.
   void release();
 
   /// Has the command carried out by its part. `kept`: what was kept of it, or null. kProtocol for a

@@ -20,7 +20,7 @@ class SharingCommands {
     return imports_.owns(address, bytes);
   }
   Imports& imports() { return imports_; }
-  /// Requires: no unfinished work uses any of it.
+  /// Requires: no unfinished work uses the memory.
   void release() { imports_.release(); }
 
  private:

@@ -1,6 +1,6 @@
-// StreamCommands: the commands that make and end streams, and those that ask or wait for their
-// work. The streams themselves are in StreamTable. Clients see most of what they wait for in their
-// status page (StreamTable::publish) and do not ask. Session thread, but for the answers to waits.
+// StreamCommands: the commands that make and end streams, and that ask or wait for their work.
+// StreamTable has the streams. Clients see most progress in their status page
+// (StreamTable::publish) and need not ask. Session thread, but for the answers to waits.
 #pragma once
 
 #include <cstdint>
