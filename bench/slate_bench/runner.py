@@ -136,7 +136,8 @@ class Process:
             os.killpg(self.popen.pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
-        self.popen.wait() if self.thread is None else self.thread.join()
+        # An interrupt may have come before the thread was started.
+        self.thread.join() if self.thread and self.thread.ident else self.popen.wait()
 
 
 def run_together(make_commands, jobs, limit_s, when_ready=lambda count: None):
