@@ -87,8 +87,8 @@ Key<Config> with_choices(Key<Config> key, std::vector<std::string_view> (*choice
 constexpr double kHourMs = 3'600'000;
 constexpr double kMany = 1'000'000;
 
-// A new knob of Settings needs a row below.
-static_assert(sizeof(Settings) == 328);
+static_assert(sizeof(Settings) == 328,
+              "a new knob of Settings needs a row below, and its new size here");
 
 const Key<Config> kKeys[] = {
     top<&Config::device>(

@@ -12,7 +12,7 @@
 
 namespace slate::scheduler {
 
-/// Returns "fifo", "timeslice", "table", "adaptive".
+/// Returns every name, such as "fifo".
 std::span<const std::string_view> policy_names();
 
 /// Errors: kInvalidValue for a name that is not in policy_names().

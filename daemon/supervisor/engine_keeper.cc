@@ -73,8 +73,9 @@ bool EngineKeeper::read(EngineProcess& engine, bool is_active) {
         if (message.text.size() != sizeof(DeviceInfo)) return false;
         std::memcpy(&engine.device, message.text.data(), sizeof(DeviceInfo));
         engine.ready = true;
-        log_debug("engine {} is ready on {}", engine.pid(), engine.device.name);
+        if (!is_active) log_debug("spare engine {} is ready", engine.pid());
         if (is_active) {
+          log_info("engine {} is ready on {}", engine.pid(), engine.device.name);
           failures_ = 0;
           trouble_.clear();
           was_ever_ready_ = true;

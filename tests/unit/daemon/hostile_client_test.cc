@@ -253,10 +253,12 @@ TEST_F(HostileClientTest, RandomBodiesOfEveryCommandHarmNobody) {
   for (int round = 0; round < 60; ++round) {
     TestSession victim(device_, completer_);
     for (int i = 0; i < 40; ++i) {
-      std::array<std::uint64_t, 10> body{};
+      std::array<std::uint64_t, 32> body{};  // more than any body
       for (auto& word : body) word = random() >> (random() % 64);
-      const auto type = static_cast<CommandType>(1 + random() % 23);
-      const auto bytes = std::as_bytes(std::span(body)).first(random() % sizeof(body));
+      const auto type = static_cast<CommandType>(1 + random() % ipc::kCommandTypes);
+      const bool is_short = random() % 16 == 0;  // that ends the session
+      const auto bytes =
+          std::as_bytes(std::span(body)).first(is_short ? random() % 80 : sizeof(body));
       if (!victim.client->post(type, bytes)) break;
     }
   }

@@ -3,12 +3,13 @@
 
 #include <algorithm>
 
+#include "scheduler/policies.h"
 #include "tests/unit/scheduler/scene.h"
 
 namespace slate::scheduler::test {
 namespace {
 
-class ArrivalsTest : public testing::TestWithParam<const char*> {};
+class ArrivalsTest : public testing::TestWithParam<std::string_view> {};
 
 TEST_P(ArrivalsTest, InAnHourEveryLaunchStartsWithinABoundedTime) {
   Scene scene(GetParam(), {}, h200(), 11);
@@ -33,8 +34,7 @@ TEST_P(ArrivalsTest, InAnHourEveryLaunchStartsWithinABoundedTime) {
   EXPECT_GT(started, 100'000U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Policies, ArrivalsTest,
-                         testing::Values("fifo", "timeslice", "table", "adaptive"),
+INSTANTIATE_TEST_SUITE_P(Policies, ArrivalsTest, testing::ValuesIn(policy_names()),
                          [](const auto& which) { return std::string(which.param); });
 
 }  // namespace

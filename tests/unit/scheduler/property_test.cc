@@ -6,12 +6,13 @@
 #include <algorithm>
 #include <map>
 
+#include "scheduler/policies.h"
 #include "tests/unit/scheduler/scene.h"
 
 namespace slate::scheduler::test {
 namespace {
 
-class PropertyTest : public testing::TestWithParam<std::tuple<const char*, int>> {};
+class PropertyTest : public testing::TestWithParam<std::tuple<std::string_view, int>> {};
 
 double among(std::mt19937_64& random, double low, double high) {
   return std::uniform_real_distribution<double>(low, high)(random);
@@ -91,8 +92,7 @@ TEST_P(PropertyTest, RandomEventsBreakNoRule) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, PropertyTest,
-                         testing::Combine(testing::Values("fifo", "timeslice", "table", "adaptive"),
-                                          testing::Range(0, 50)),
+                         testing::Combine(testing::ValuesIn(policy_names()), testing::Range(0, 50)),
                          [](const auto& which) {
                            return std::string(std::get<0>(which.param)) +
                                   std::to_string(std::get<1>(which.param));
