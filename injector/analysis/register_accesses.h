@@ -18,6 +18,12 @@ bool passes_on(const ptx::Instruction& instruction);
 /// Whether it writes, or reads, the carry flag.
 bool sets_carry(const ptx::Instruction& instruction);
 bool reads_carry(const ptx::Instruction& instruction);
+/// Calls `use` with the number of each register that the instruction writes; registers.count() is
+/// the carry flag.
+void for_each_written(const Registers& registers, const ptx::Instruction& instruction, auto&& use) {
+  registers.for_each_write(instruction, use);
+  if (sets_carry(instruction)) use(registers.count());
+}
 
 /// For each register the blocks that read it before they write it, and the blocks that write it.
 /// The carry flag is the last register.

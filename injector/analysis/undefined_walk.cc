@@ -89,6 +89,7 @@ UndefinedWalk::UndefinedWalk(const ptx::Function& function, const ControlFlow& f
       reads_(registers.count() + 1),
       writes_(registers.count() + 1),
       compared_(registers.count() + 1),
+      branches_(function, flow, registers, effort),
       suspects_(registers.count() + 1),
       tracked_(registers.count() + 1),
       interesting_(flow.blocks().size()) {
@@ -100,14 +101,12 @@ UndefinedWalk::UndefinedWalk(const ptx::Function& function, const ControlFlow& f
     if (const auto guard = guard_of(instruction)) add(reads_, *guard);
     registers.for_each_read(instruction, [&](std::uint32_t r) { add(reads_, r); });
     if (reads_carry(instruction)) add(reads_, carry_);
-    for_each_written(instruction, [&](std::uint32_t r) { add(writes_, r); });
+    for_each_written(registers_, instruction, [&](std::uint32_t r) { add(writes_, r); });
   }
   for (std::uint32_t g = 0; g < conditions_.groups().size(); ++g) {
     for (const std::uint32_t r : conditions_.groups()[g].inputs) compared_[r].push_back(g);
   }
   find_flags();
-  find_controls();
-  find_jumped_loops();
 }
 
 /// With few flags there are few states, but what they do not tell apart may seem to be undefined.
@@ -167,11 +166,6 @@ bool UndefinedWalk::Places::add(std::uint32_t r) {
   return true;
 }
 
-void UndefinedWalk::for_each_written(const Instruction& instruction, auto&& use) const {
-  registers_.for_each_write(instruction, use);
-  if (sets_carry(instruction)) use(carry_);
-}
-
 std::optional<std::uint32_t> UndefinedWalk::guard_of(const Instruction& instruction) const {
   return instruction.guard ? registers_.of(*instruction.guard) : std::nullopt;
 }
@@ -208,22 +202,6 @@ void UndefinedWalk::find_flags() {
   }
 }
 
-/// A block is for the branch to decide if the ways of that meet behind it only.
-void UndefinedWalk::find_controls() {
-  controls_.resize(flow_.blocks().size());
-  for (std::uint32_t b = 0; b < flow_.blocks().size(); ++b) {
-    const ControlFlow::Block& block = flow_.blocks()[b];
-    if (block.successors.size() + (block.exits ? 1 : 0) < 2) continue;
-    for (const std::uint32_t next : block.successors) {
-      for (std::uint32_t at = next; at != block.meeting && at != kNone;
-           at = flow_.blocks()[at].meeting) {
-        if (!effort_.take(1)) return;
-        if (controls_[at].empty() || controls_[at].back() != b) controls_[at].push_back(b);
-      }
-    }
-  }
-}
-
 /// To which its value may flow.
 void UndefinedWalk::find_suspects(std::uint32_t exposed) {
   suspects_.clear();
@@ -233,8 +211,8 @@ void UndefinedWalk::find_suspects(std::uint32_t exposed) {
       const Instruction& instruction = function_.instructions[i];
       if (!effort_.take(1)) return;
       if (passes_on(instruction) || hands_to_lane(instruction)) {
-        for_each_written(instruction, [&](std::uint32_t r) { suspects_.add(r); });
-      } else if (const List* writes = quiet_writes(flow_.block_of(i))) {
+        for_each_written(registers_, instruction, [&](std::uint32_t r) { suspects_.add(r); });
+      } else if (const List* writes = branches_.quiet_writes(flow_.block_of(i))) {
         if (!effort_.take(writes->size())) return;
         for (const std::uint32_t r : *writes) suspects_.add(r);
       }
@@ -267,7 +245,7 @@ void UndefinedWalk::find_tracked(std::size_t most) {
       const bool goes_on = instruction.has("pred") || instruction.opcode == "selp" ||
                            keeps_flags(instruction) || compares_with_constant(instruction);
       if (!passes_on(instruction) || !goes_on) continue;
-      for_each_written(instruction, [&](std::uint32_t r) { track(r); });
+      for_each_written(registers_, instruction, [&](std::uint32_t r) { track(r); });
     }
     for (const std::uint32_t i : writes_[predicate]) {
       const Instruction& instruction = function_.instructions[i];
@@ -294,7 +272,7 @@ void UndefinedWalk::track_compared_by(const Instruction& setp) {
 
 void UndefinedWalk::track_controls_of(std::uint32_t index) {
   if (const auto guard = guard_of(function_.instructions[index])) track(*guard);
-  for (const std::uint32_t branch : controls_[flow_.block_of(index)]) {
+  for (const std::uint32_t branch : branches_.deciding(flow_.block_of(index))) {
     const auto guard = guard_of(function_.instructions[flow_.blocks()[branch].end - 1]);
     if (guard) track(*guard);
   }
@@ -339,29 +317,6 @@ void UndefinedWalk::find_interesting() {
   }
 }
 
-/// What is written on the ways of the branch at the end of a block before they meet, if nothing
-/// else is done there: then it is as good as a selection between values. Null if not.
-const UndefinedWalk::List* UndefinedWalk::quiet_writes(std::uint32_t branch) {
-  const auto [known, is_new] = quiet_.try_emplace(branch);
-  if (!is_new) return known->second ? &*known->second : nullptr;
-  const ControlFlow::Block& block = flow_.blocks()[branch];
-  const Instruction& last = function_.instructions[block.end - 1];
-  if (last.opcode != "bra" || !last.guard || block.meeting == kNone) return nullptr;
-  List writes;
-  for (const std::uint32_t b : flow_.influence_of(branch)) {
-    const ControlFlow::Block& inside = flow_.blocks()[b];
-    if (inside.exits || !effort_.take(inside.end - inside.first)) return nullptr;
-    for (std::uint32_t i = inside.first; i < inside.end; ++i) {
-      const Instruction& instruction = function_.instructions[i];
-      if (instruction.opcode != "bra" && !passes_on(instruction) && !may_be_repeated(instruction))
-        return nullptr;
-      for_each_written(instruction, [&](std::uint32_t r) { writes.push_back(r); });
-    }
-  }
-  known->second = std::move(writes);
-  return &*known->second;
-}
-
 bool UndefinedWalk::is_live(std::uint32_t flag, std::uint32_t block) {
   const auto [known, is_new] = live_.try_emplace(flag);
   if (is_new) {
@@ -370,38 +325,6 @@ bool UndefinedWalk::is_live(std::uint32_t flag, std::uint32_t block) {
     liveness_.for_each_block(flag, [&](std::uint32_t b) { known->second[b] = true; });
   }
   return known->second[block];
-}
-
-/// A loop is taken to run at least once: what it sets is read behind it by programs that know that
-/// it does. Compilers write it with its test at the end, and another one that jumps past it.
-void UndefinedWalk::find_jumped_loops() {
-  is_header_ = flow_.loop_headers();
-  jumps_loop_.assign(flow_.blocks().size(), false);
-  for (std::uint32_t b = 0; b < flow_.blocks().size(); ++b) {
-    const ControlFlow::Block& block = flow_.blocks()[b];
-    if (block.successors.size() != 2 || block.exits) continue;
-    const auto jump = std::ranges::find(block.successors, block.meeting);
-    if (jump == block.successors.end()) continue;
-    jumps_loop_[b] = leads_through_loop(b, block.successors[jump == block.successors.begin()]);
-  }
-}
-
-/// Every way from the successor to where the ways of the branch meet passes the beginning of a loop
-/// that the branch is not in.
-bool UndefinedWalk::leads_through_loop(std::uint32_t branch, std::uint32_t successor) const {
-  const std::uint32_t meeting = flow_.blocks()[branch].meeting;
-  if (successor == meeting) return false;
-  const std::vector<std::uint32_t> way = flow_.way_from(branch, successor);
-  if (std::ranges::find(way, branch) != way.end()) return false;
-  for (std::uint32_t b = successor; b != meeting && b != kNone; b = flow_.blocks()[b].meeting) {
-    if (!flow_.charge(1)) return false;
-    const bool comes_back = is_header_[b] && std::ranges::any_of(way, [&](std::uint32_t from) {
-                              const auto& next = flow_.blocks()[from].successors;
-                              return std::ranges::find(next, b) != next.end() && from >= b;
-                            });
-    if (comes_back) return true;
-  }
-  return false;
 }
 
 // --- One block
@@ -449,13 +372,13 @@ void UndefinedWalk::leave(std::uint32_t number, State state) {
   }
   if (!guard || !tracked_.has(*guard) || !is_way_on(last)) {
     for (const std::uint32_t next : block.successors) {
-      if (!jumps_loop_[number] || next != block.meeting) enter(next, state);
+      if (!branches_.jumps_loop(number) || next != block.meeting) enter(next, state);
     }
     return;
   }
   const auto known = fact(state, *guard);
   for (const std::uint32_t next : block.successors) {
-    if (jumps_loop_[number] && next == block.meeting) continue;
+    if (branches_.jumps_loop(number) && next == block.meeting) continue;
     const bool is_behind = next == number + 1;
     const bool both = is_behind && std::ranges::count(block.successors, next) > 1;
     const bool value = is_behind == last.guard->negated;
@@ -469,7 +392,7 @@ void UndefinedWalk::leave(std::uint32_t number, State state) {
 /// Which way was taken matters for what is written on either.
 void UndefinedWalk::take_either_way(std::uint32_t number, std::uint32_t guard, State state) {
   const ControlFlow::Block& block = flow_.blocks()[number];
-  const List* writes = quiet_writes(number);
+  const List* writes = branches_.quiet_writes(number);
   if (writes == nullptr) {
     demand(guard, block.end - 1, state);
     return;
@@ -513,7 +436,7 @@ void UndefinedWalk::run(std::uint32_t index, Part& part) {
   if (!undefined && guard && is_undefined(*guard, part.state)) undefined = guard;
   const bool hands_over = hands_to_lane(instruction) && undefined;
   const bool flows_on = hands_over ? origin_of(*undefined, index).surely : passes_on(instruction);
-  for_each_written(instruction, [&](std::uint32_t r) {
+  for_each_written(registers_, instruction, [&](std::uint32_t r) {
     write(r, value, surely, part.state);
     if (!suspects_.has(r)) return;
     const bool flows = undefined && flows_on;

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "injector/analysis/branches.h"
 #include "injector/analysis/conditions.h"
 #include "injector/analysis/control_flow.h"
 #include "injector/analysis/register_accesses.h"
@@ -65,9 +66,6 @@ class UndefinedWalk {
     List all_;
   };
 
-  void find_controls();
-  void find_jumped_loops();
-  bool leads_through_loop(std::uint32_t branch, std::uint32_t successor) const;
   void find_suspects(std::uint32_t exposed);
   std::optional<UndefinedRead> walk(std::uint32_t exposed);
   void find_tracked(std::size_t most);
@@ -77,10 +75,8 @@ class UndefinedWalk {
   void track_controls_of(std::uint32_t instruction);
   void track_flags_in(std::uint32_t block);
   void find_interesting();
-  const List* quiet_writes(std::uint32_t branch);
   bool is_live(std::uint32_t flag, std::uint32_t block);
   std::optional<std::uint32_t> guard_of(const ptx::Instruction& instruction) const;
-  void for_each_written(const ptx::Instruction& instruction, auto&& use) const;
 
   void enter(std::uint32_t block, State state);
   void visit(std::uint32_t block, State state);
@@ -120,14 +116,10 @@ class UndefinedWalk {
   std::vector<List> reads_;     // instructions by register
   std::vector<List> writes_;    // instructions by register
   std::vector<List> compared_;  // for each register the groups of conditions that it is an input of
-  std::vector<List> controls_;  // for each block the blocks whose branches decide whether it runs
+  Branches branches_;
   /// For each register, whether it is a predicate, or an integer that holds a condition.
   std::vector<bool> is_flag_;
-  std::vector<bool> is_header_;  // for each block, whether a loop begins with it
-  /// For each block, whether its branch may lead past a loop, to where paths meet.
-  std::vector<bool> jumps_loop_;
   std::map<std::uint32_t, std::vector<bool>> live_;                 // by flag, then by block
-  std::map<std::uint32_t, std::optional<List>> quiet_;              // quiet_writes() by block
   std::map<std::pair<std::uint32_t, std::uint32_t>, bool> surely_;  // by register and reader
   // Tables of the present register.
   Places suspects_;
