@@ -23,6 +23,11 @@ struct Box {
   bool operator==(const Box&) const = default;
 };
 
+/// Whether `count` from `first` on lie within `size`. Any values: no sum overflows.
+constexpr bool is_inside(std::uint64_t first, std::uint64_t count, std::uint64_t size) {
+  return first <= size && count <= size - first;
+}
+
 /// What a box lies in. Programs and devices have kArray, kDevice and kHost. On the wire kHost
 /// becomes kBlock or kSlot, because the engine has other addresses than the program.
 enum class PlaceKind : std::uint32_t {

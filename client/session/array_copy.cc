@@ -11,10 +11,6 @@ struct Plan {
   Box box;
 };
 
-bool is_inside(std::size_t first, std::size_t count, std::uint64_t size) {
-  return first <= size && count <= size - first;
-}
-
 /// The directions that say nothing else than what the sides are.
 Allowed<void> check_direction(const BoxCopy& copy) {
   const bool both = copy.from.array != 0 && copy.to.array != 0;

@@ -273,9 +273,11 @@ class Code final : public Program {
     // Calls have about three arguments each, and what is unknown its text.
     constexpr std::uint64_t kCallBytes = sizeof(CallSite) + 3 * sizeof(Argument);
     constexpr std::uint64_t kMatrixBytes = sizeof(MatrixSite) + 24 * sizeof(Ref);
+    // With what decoding keeps of a target until its branches are linked.
+    constexpr std::uint64_t kTargetBytes = 64;
     constexpr std::uint64_t kUnknownBytes = sizeof(UnknownInstruction) + 32;
     return ops.size() * (sizeof(Op) + sizeof(ptx::Span)) + constants.size() * sizeof(ConstantLine) +
-           branch_tables.size() * sizeof(std::uint32_t) + calls.size() * kCallBytes +
+           branch_tables.size() * kTargetBytes + calls.size() * kCallBytes +
            matrices.size() * kMatrixBytes + functions.size() * sizeof(FunctionCode) +
            unknown.size() * kUnknownBytes;
   }

@@ -13,11 +13,8 @@ using ipc::CommandType;
 
 namespace {
 
+// Bytes to the device that take less time than a watch of their own.
 constexpr std::uint64_t kMostSmall = 128 << 10;
-
-bool is_inside(std::uint64_t first, std::uint64_t count, std::uint64_t size) {
-  return first <= size && count <= size - first;
-}
 
 /// The place with a pitch and a slice that fit each other, also where the box needs neither.
 Place with_distances(const Place& place, const Box& box) {
@@ -140,8 +137,7 @@ Result<void> CopyCommands::copy_through_slot(const Call<CommandType::kCopy>& cal
     if (!outcome) context_.faults.on_device_error(outcome.error());
     staging_.finish(number, turn);
   };
-  // A slot that went to the device is waited for when the others are used up, hardly ever. A small
-  // one costs less than its watch.
+  // A slot that went to the device is waited for when the others are used up, which is rare.
   if (!to_host && *bytes <= kMostSmall) {
     context_.streams.watch_later(*call.stream, ended);
     return {};
