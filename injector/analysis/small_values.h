@@ -1,6 +1,6 @@
 // SmallValue: what is known of a predicate or of an integer that a program keeps a condition in:
-// one of the numbers 0 to 13, or that it is not 0. Predicates are 0 or 1. Pure functions, any
-// thread.
+// one of the numbers 0 to 13, that all its bits are set, or that it is not 0. Predicates are 0 or
+// 1. Pure functions, any thread.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,11 @@
 
 namespace slate::injector {
 
-/// A number, or kNotZero.
+/// A number, kNotZero or kAllBits.
 using SmallValue = std::uint8_t;
 inline constexpr SmallValue kNotZero = 14;
-inline constexpr std::uint32_t kSmallValues = 15;  // how many there are
+inline constexpr SmallValue kAllBits = 15;         // the mask -1, of any width
+inline constexpr std::uint32_t kSmallValues = 16;  // how many there are
 
 /// An unknown value is nothing.
 using MaybeSmall = std::optional<SmallValue>;

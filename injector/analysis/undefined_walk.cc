@@ -19,7 +19,7 @@ constexpr std::size_t kVisitsPerBlock = 8;
 constexpr std::size_t kSteps = 8;
 // Flags whose values are told apart: at first, and after so many attempts.
 constexpr std::size_t kFewestTracked = 3;
-constexpr std::size_t kMostTracked = 24;
+constexpr std::size_t kMostTracked = 48;
 
 bool is_way_on(const Instruction& last) {
   return last.opcode == "bra" || last.opcode == "brx" || last.opcode == "trap" || leaves(last);
@@ -430,7 +430,7 @@ void UndefinedWalk::run(std::uint32_t index, Part& part) {
   if (instruction.opcode == "selp") choose(instruction, part);
   if (!passes_on(instruction)) demand_inputs(index, part.state);
   const auto value = made_by(instruction, part.state);
-  const bool is_exact = value && *value != kNotZero;
+  const bool is_exact = value && *value < kNotZero;
   auto undefined = is_exact ? std::nullopt : undefined_input(instruction, part.state);
   const auto guard = guard_of(instruction);
   if (!undefined && guard && is_undefined(*guard, part.state)) undefined = guard;
@@ -554,7 +554,9 @@ MaybeSmall UndefinedWalk::made_by(const Instruction& instruction, const State& s
   if (opcode == "mov") return first;
   if (opcode == "not" && is_predicate) return first ? MaybeSmall(*first == 0) : std::nullopt;
   if (opcode == "cvt" && !converts_integers(instruction)) return std::nullopt;
-  if (opcode == "cvt") return first && *first != kNotZero ? first : std::nullopt;
+  // A wider integer may have bits that are not set, and a saturated one be 0.
+  if (opcode == "cvt" && first == kAllBits && !instruction.has("sat")) return kNotZero;
+  if (opcode == "cvt") return first && *first < kNotZero ? first : std::nullopt;
   if (operands.size() != 3) return std::nullopt;
   return as_predicate(combined(opcode, first, as_predicate(value_of(operands[2], state))));
 }

@@ -220,6 +220,23 @@ TEST(UndefinedTest, ConditionsInIntegersAreCombined) {
   EXPECT_EQ(found_in("and.b32 %r5, %r6, 0;\n" + kStore), "");
 }
 
+// HeCBench ne.
+TEST(UndefinedTest, AMaskOfAllBitsLeavesWhatItIsCombinedWith) {
+  const std::string flags = kCompare + "setp.lt.u32 %p4, %r1, 5; selp.b32 %r8, 1, 0, %p4;";
+  const std::string read =
+      "setp.eq.u32 %p3, %r6, 0; @%p3 bra L;\nmov.u32 %r4, 1;\nL: @!%p1 bra M;\n@!%p4 bra M;\n"
+      "st.global.u32 [%d1], %r4;\nM:";
+  const std::string mask = "selp.b32 %r7, -1, 0, %p1;";
+  EXPECT_EQ(found_in(flags + mask + "and.b32 %r6, %r7, %r8;" + read), "");
+  EXPECT_EQ(found_in(flags + mask + "and.b32 %r6, %r8, %r7;" + read), "");
+  EXPECT_EQ(found_in(flags + mask + "or.b32 %r6, %r8, %r7;" + read), "");
+  EXPECT_NE(found_in(flags + mask + "cvt.u32.u16 %r9, %r7; and.b32 %r6, %r9, 1;" + read), "")
+      << "a wider integer has bits that are not set";
+  EXPECT_NE(found_in(flags + mask + "xor.b32 %r6, %r8, %r7;" + read), "");
+  EXPECT_NE(found_in(flags + "selp.b32 %r7, 2, 0, %p1; and.b32 %r6, %r7, %r8;" + read), "");
+  EXPECT_NE(found_in(flags + mask + "cvt.sat.u32.s32 %r6, %r7;" + read), "") << "0 in any case";
+}
+
 TEST(UndefinedTest, AComparisonOfWhatHasChangedSaysNothing) {
   const std::string loop = "mov.u32 %r2, 0;\nL: add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, %r1;\n";
   const std::string write = "@%p1 bra M;\nmov.u32 %r4, 1;\nM: ";
