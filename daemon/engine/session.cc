@@ -16,6 +16,10 @@ namespace {
 constexpr std::uint32_t kCommandsPerLook = 32;
 constexpr std::int64_t kLookForClientNs = 100'000'000;
 
+bool copies(CommandType type) {
+  return type == CommandType::kCopy || type == CommandType::kCopyInline;
+}
+
 }  // namespace
 
 std::string_view phase_name(SessionPhase phase) {
@@ -205,6 +209,7 @@ bool Session::carry_out(const Command& command, std::uint64_t position,
   const bool has_reply = header.reply_slot != ipc::kNoReply;
   // It may take long, and the policy must not wait for the end of launches that nobody watches.
   if (has_reply) executor_.flush(parts_.client());
+  if (!copies(header.type)) parts_.streams().watch_put_off();
   parts_.streams().begin_command(position);
   Present present;
   Result<void> done;

@@ -214,6 +214,7 @@ void StreamTable::watch_cheaply(LogicalStream& stream) {
 Completer::Callback StreamTable::begin_watch(LogicalStream& stream, Completer::Callback then) {
   submit_row(stream);
   stream.unwatched = 0;
+  put_off_ -= stream.later.size();
   auto pointer = stream.shared_from_this();
   std::erase(unwatched_, pointer);
   stream.watches.fetch_add(1);
@@ -240,8 +241,15 @@ Result<void> StreamTable::watch(LogicalStream& stream, Completer::Callback then,
 
 void StreamTable::watch_later(LogicalStream& stream, Completer::Callback then) {
   stream.later.push_back(std::move(then));
+  ++put_off_;
   // Its last work may have been watched a moment ago, and no watch would follow.
   if (stream.unwatched == 0 || stream.later.size() == kMostLater) watch_cheaply(stream);
+}
+
+void StreamTable::watch_streams_put_off() {
+  for (std::size_t i = unwatched_.size(); i > 0; --i) {
+    if (!unwatched_[i - 1]->later.empty()) watch_cheaply(*unwatched_[i - 1]);
+  }
 }
 
 void StreamTable::watch_event(LogicalStream& stream, std::shared_ptr<SharedEvent> event,

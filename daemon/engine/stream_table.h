@@ -82,9 +82,15 @@ class StreamTable {
   Result<void> watch(LogicalStream& stream, Completer::Callback then = {},
                      Completer::Notice notice = Completer::Notice::kSoon);
   /// As watch(), with the next watch of the stream, which costs less in a row of many. That watch
-  /// comes before the session's thread pauses, or after kMostLater of these. Its failure is
-  /// reported as a fault.
+  /// comes with watch_put_off(), before the session's thread pauses, or after kMostLater of these.
+  /// Its failure is reported as a fault.
   void watch_later(LogicalStream& stream, Completer::Callback then);
+  /// Places the watches that watch_later() has put off. To be called before work that may take long
+  /// or wait, behind which they would come late.
+  void watch_put_off() {
+    if (put_off_ > 0) [[unlikely]]
+      watch_streams_put_off();
+  }
   /// As watch(), where `event` was just recorded on the stream. Requires: `event` is not recorded
   /// again while anything else holds it.
   void watch_event(LogicalStream& stream, std::shared_ptr<SharedEvent> event,
@@ -130,6 +136,7 @@ class StreamTable {
 
   void watch_now_and_then(LogicalStream& stream);
   void watch_cheaply(LogicalStream& stream);
+  void watch_streams_put_off();
   void submit_rows();
   void submit_rows_before(LogicalStream& stream);
   Result<void> move_to(LogicalStream& stream, device::Partition partition);
@@ -154,6 +161,7 @@ class StreamTable {
   std::uint64_t total_submitted_ = 0;
   std::uint64_t position_ = 0;  // position of the present command
   std::uint64_t submitted_at_ = 0;
+  std::size_t put_off_ = 0;               // callbacks of watch_later() without a watch
   std::vector<StreamPointer> unwatched_;  // streams with work behind their last watch
   /// Callbacks of watches that failed: kept until no work runs, as it may use what they own.
   std::vector<Completer::Callback> unwatchable_;

@@ -93,6 +93,7 @@ Result<void> CopyCommands::on(const Call<CommandType::kCopy>& call) {
   if (to.is(PlaceKind::kSlot)) return copy_through_slot(call, to, from);
   if (from.is(PlaceKind::kSlot)) return copy_through_slot(call, from, to);
   if (box.empty()) return {};
+  if (box.bytes() > kMostSmall) context_.streams.watch_put_off();
   const bool to_host = to.is(PlaceKind::kBlock), to_device = from.is(PlaceKind::kBlock);
   if (to_host && to_device)
     return fail(ErrorCode::kProtocol, "a copy without a side on the device");

@@ -281,6 +281,20 @@ TEST_F(SessionPathTest, ARefusedCopyToTheDeviceIsFoundByALaterCall) {
   EXPECT_EQ(session.async_error(), ErrorCode::kInvalidHandle);
 }
 
+TEST_F(SessionPathTest, ASlotIsFreeWhileWorkBehindItsCopyRuns) {
+  TestSession session(device_, completer_);
+  ASSERT_TRUE(session.load("spin"));
+  const auto address = *session.allocate(4096);
+  const auto slot = *session.client->acquire_staging();
+  ASSERT_TRUE(session.post(
+      CommandType::kCopy,
+      ipc::Copy{Place::on_device(address, 4), Place::in_slot(slot.slot, slot.sequence), {4}, 0}));
+  session.client->release_staging(slot, true);
+  ASSERT_TRUE(session.launch(0, 1));
+  EXPECT_TRUE(session.client->wait_staging(slot));
+  device_.release_spinning();
+}
+
 TEST_F(SessionPathTest, ASlotIsNotFinishedWhileItsTransferRunsUnwatched) {
   TestSession session(device_, completer_);
   const auto address = *session.allocate(4096);

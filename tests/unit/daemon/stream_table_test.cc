@@ -281,6 +281,30 @@ TEST_P(StreamTableTest, ALaterWatchComesAfterSoMany) {
   EXPECT_EQ(called, StreamTable::kMostLater);
 }
 
+TEST_P(StreamTableTest, WatchesThatWerePutOffDoNotWaitForLaterWork) {
+  device_.hold(true);
+  pauses_ = false;
+  ASSERT_TRUE(table_->create(1, false, 0));
+  std::atomic<int> called = 0;
+  for (const std::uint64_t id : {0, 1}) {
+    work(id);
+    table_->watch_later(**table_->find(id), [&](const Result<void>&) { ++called; });
+  }
+  table_->watch_put_off();
+  EXPECT_EQ(group_.outstanding(), 2u);
+  table_->watch_put_off();
+  EXPECT_EQ(group_.outstanding(), 2u) << "there is nothing more to watch";
+  run_dry(device_stream(0));
+  run_dry(device_stream(1));
+  work(0, "spin");
+  wait_idle();
+  EXPECT_EQ(called, 2);
+  device_.release_spinning();
+  table_->watch_all();
+  run_dry(device_stream(0));
+  wait_idle();
+}
+
 TEST_P(StreamTableTest, ALaterWatchComesAtOnceBehindWhatWasJustWatched) {
   pauses_ = false;
   std::atomic<bool> called = false;
