@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <thread>
+
+#include "base/spin.h"
 
 namespace slate {
 namespace {
@@ -51,6 +54,26 @@ TEST(MutexTest, ALockTakesOverALockedMutex) {
     EXPECT_FALSE(is_free(mutex));
   }
   EXPECT_TRUE(is_free(mutex));
+}
+
+TEST(MutexTest, LockSoonWaitsForTheMutex) {
+  Mutex mutex;
+  std::atomic<bool> given_back = false;
+  std::atomic<bool> held = false;
+  std::thread other([&] {
+    const MutexLock lock(mutex);
+    held = true;
+    std::this_thread::sleep_for(milliseconds(5));
+    given_back = true;
+  });
+  while (!held) std::this_thread::yield();
+  {
+    const MutexLock lock = lock_soon(mutex);
+    EXPECT_TRUE(given_back);
+    EXPECT_FALSE(is_free(mutex));
+  }
+  EXPECT_TRUE(is_free(mutex));
+  other.join();
 }
 
 TEST(CondVarTest, AWaitGivesTheMutexBackAndEndsWithItsCondition) {
