@@ -67,6 +67,7 @@ Result<void> HostFunctions::add(Item item) {
     try {
       const AllSignalsBlocked blocked;
       thread_ = std::thread([this] { run(); });
+      thread_id_ = thread_.get_id();
     } catch (const std::system_error& error) {
       (void)open_gate(item.ticket);
       return fail(ErrorCode::kOutOfMemory,
@@ -155,7 +156,7 @@ std::optional<HostFunctions::Items::iterator> HostFunctions::look(
 
 bool HostFunctions::is_own_thread() const {
   const MutexLock lock(mutex_);
-  return thread_.get_id() == std::this_thread::get_id();
+  return thread_id_ == std::this_thread::get_id();
 }
 
 void HostFunctions::stop() {
@@ -165,6 +166,8 @@ void HostFunctions::stop() {
   }
   come_.notify_one();
   if (thread_.joinable()) thread_.join();
+  const MutexLock lock(mutex_);
+  thread_id_ = {};  // another thread may get the number
 }
 
 }  // namespace slate::client

@@ -72,7 +72,9 @@ class HostFunctions {
   CondVar come_, went_;
   Items items_ SLATE_GUARDED_BY(mutex_);
   bool stopping_ SLATE_GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  // Of thread_, also while stop() joins it.
+  std::thread::id thread_id_ SLATE_GUARDED_BY(mutex_);
+  std::thread thread_;  // begun under the mutex; stop() joins it without, once none can begin
 };
 
 }  // namespace slate::client
