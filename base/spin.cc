@@ -37,15 +37,16 @@ SpinLeave::~SpinLeave() {
   if (given_) spinning.fetch_sub(1, std::memory_order_relaxed);
 }
 
-std::unique_lock<std::mutex> lock_soon(std::mutex& mutex) {
-  if (std::unique_lock lock(mutex, std::try_to_lock); lock) return lock;
+// The analysis does not follow a lock out of its function.
+MutexLock lock_soon(Mutex& mutex) SLATE_NO_THREAD_SAFETY_ANALYSIS {
+  if (mutex.try_lock()) return MutexLock(mutex, std::adopt_lock);
   if (const SpinLeave leave; leave) {
     for (int i = 0; i < kTries; ++i) {
       __builtin_ia32_pause();
-      if (std::unique_lock lock(mutex, std::try_to_lock); lock) return lock;
+      if (mutex.try_lock()) return MutexLock(mutex, std::adopt_lock);
     }
   }
-  return std::unique_lock(mutex);
+  return MutexLock(mutex);
 }
 
 }  // namespace slate

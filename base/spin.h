@@ -2,7 +2,7 @@
 // for is the caller's. Thread: any.
 #pragma once
 
-#include <mutex>
+#include "base/mutex.h"
 
 namespace slate {
 
@@ -28,6 +28,6 @@ class SpinLeave {
 
 /// Locks a mutex that is held for microseconds only: waits awake about that long, if permitted,
 /// then asleep.
-std::unique_lock<std::mutex> lock_soon(std::mutex& mutex);
+MutexLock lock_soon(Mutex& mutex) SLATE_ACQUIRE(mutex);
 
 }  // namespace slate

@@ -12,16 +12,15 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "ipc/rendezvous.h"
@@ -156,10 +155,10 @@ class ClientChannel {
   bool try_hold_staging_memory();
   /// Waits for a slot to hold.
   Result<std::uint32_t> choose_staging(std::uint64_t stream);
-  std::uint32_t pick_staging(std::uint64_t stream, bool finished);
+  std::uint32_t pick_staging(std::uint64_t stream, bool finished) SLATE_REQUIRES(slots_mutex_);
   bool back_staging(std::uint32_t slot);
-  bool has_backed_staging();
-  void take_staging(std::uint32_t slot, std::uint64_t stream);
+  bool has_backed_staging() SLATE_REQUIRES(slots_mutex_);
+  void take_staging(std::uint32_t slot, std::uint64_t stream) SLATE_REQUIRES(slots_mutex_);
   /// Waits for `ready`, awake and then asleep. Errors: the session's lasting error.
   Result<void> wait_until(const std::function<bool()>& ready);
   Result<void> sleep_until(const std::function<bool()>& ready);
@@ -171,27 +170,37 @@ class ClientChannel {
   std::unexpected<Error> tell_end(Error error) const;
   Result<std::uint16_t> take_reply_slot();
   void give_back_reply_slot(std::uint16_t slot);
+  // The number of a slot's present or last use, which only the thread that holds the slot changes.
+  // Requires: the caller holds the slot.
+  std::uint32_t reply_sequence(std::uint16_t slot) const SLATE_NO_THREAD_SAFETY_ANALYSIS {
+    return replies_[slot].sequence;
+  }
+  std::uint64_t staging_sequence(std::uint32_t slot) const SLATE_NO_THREAD_SAFETY_ANALYSIS {
+    return staging_[slot].sequence;
+  }
 
   Connection connection_;
   Segment segment_;
-  std::mutex push_mutex_;  // guards producer_
-  RingProducer producer_;
-  std::mutex slots_mutex_;  // guards replies_, long_calls_, staging_*
-  std::condition_variable slots_freed_;
-  std::array<ReplyUse, kReplySlots> replies_;
-  std::uint32_t long_calls_ = 0;  // calls of call_unless() under way
-  std::array<StagingUse, kStagingSlots> staging_;
+  Mutex push_mutex_;
+  RingProducer producer_ SLATE_GUARDED_BY(push_mutex_);
+  Mutex slots_mutex_;
+  CondVar slots_freed_;
+  std::array<ReplyUse, kReplySlots> replies_ SLATE_GUARDED_BY(slots_mutex_);
+  std::uint32_t long_calls_ SLATE_GUARDED_BY(slots_mutex_) = 0;  // calls of call_unless() under way
+  std::array<StagingUse, kStagingSlots> staging_ SLATE_GUARDED_BY(slots_mutex_);
   /// Number of copies that used a slot so far: the order of use.
-  std::uint64_t staging_turns_ = 0;
-  std::uint32_t staging_taken_ = 0;  // slots whose last copy is not over
-  std::uint32_t reclaims_seen_ = 0;  // StatusPage::staging_reclaims when `backed` was last valid
+  std::uint64_t staging_turns_ SLATE_GUARDED_BY(slots_mutex_) = 0;
+  // Slots whose last copy is not over.
+  std::uint32_t staging_taken_ SLATE_GUARDED_BY(slots_mutex_) = 0;
+  // StatusPage::staging_reclaims when `backed` was last valid.
+  std::uint32_t reclaims_seen_ SLATE_GUARDED_BY(slots_mutex_) = 0;
   /// Whether a slot found no room since then: only backed slots are used.
-  bool staging_full_ = false;
-  /// Guards reader_present_: one thread reads the FIFO, the others wait for it.
-  std::mutex sleep_mutex_;
-  std::condition_variable woken_;
-  bool reader_present_ = false;
-  std::mutex error_mutex_;  // guards taking of StatusPage::async_error
+  bool staging_full_ SLATE_GUARDED_BY(slots_mutex_) = false;
+  /// One thread reads the FIFO, the others wait for it.
+  Mutex sleep_mutex_;
+  CondVar woken_;
+  bool reader_present_ SLATE_GUARDED_BY(sleep_mutex_) = false;
+  Mutex error_mutex_;  // guards taking of StatusPage::async_error
   std::atomic<bool> gone_{false};
   std::function<void(const Error&)> on_end_;
   mutable std::atomic<bool> end_told_{false};
@@ -277,7 +286,7 @@ class EngineChannel {
   UniqueFd event_;
   std::atomic<bool> stopped_{false};
   std::atomic<bool> poked_{false};
-  std::mutex error_mutex_;  // two threads may call set_async_error()
+  Mutex error_mutex_;  // two threads may call set_async_error()
 };
 
 /// Marks a session as failed or ended in its status page and wakes the client through `to_client`

@@ -90,7 +90,7 @@ void ClientChannel::read_wake_bytes(int timeout_ms) {
 }
 
 void ClientChannel::sleep_once(const std::function<bool()>& ready) {
-  std::unique_lock lock(sleep_mutex_);
+  MutexLock lock(sleep_mutex_);
   // The flag is raised and the condition looked at under the mutex, so that what another waiter
   // misses while this thread reads the FIFO still rings for it.
   segment_->status.client_sleeps.store(1, std::memory_order_seq_cst);
@@ -125,13 +125,13 @@ Result<void> ClientChannel::push(CommandType type, std::uint16_t slot, std::uint
                                  PlaceNote* note) {
   if (sizeof(CommandHeader) + body.size() + tail.size() > kMaxCommandBytes)
     return fail(ErrorCode::kInvalidValue, "a command is longer than the protocol allows");
-  std::lock_guard lock(push_mutex_);
+  MutexLock lock(push_mutex_);
   if (auto ok = check(); !ok) return ok;
   if (!producer_.try_push(type, slot, sequence, body, tail)) {
     // The wait may ask again after a yes: the command must not be pushed twice. Asleep: the engine
     // has half a ring to do until it wakes us, and may need the core.
     bool pushed = false;
-    auto ok = sleep_until([&] {
+    auto ok = sleep_until([&]() SLATE_REQUIRES(push_mutex_) {
       segment_->status.client_wants_room.store(1, std::memory_order_seq_cst);
       return pushed || (pushed = producer_.try_push(type, slot, sequence, body, tail));
     });
@@ -163,7 +163,7 @@ bool ClientChannel::spin_until(const std::function<bool()>& ready) const {
 }
 
 Result<std::uint16_t> ClientChannel::take_reply_slot() {
-  std::unique_lock lock(slots_mutex_);
+  MutexLock lock(slots_mutex_);
   while (true) {
     for (std::uint16_t i = 0; i < kReplySlots; ++i) {
       if (replies_[i].busy) continue;
@@ -179,7 +179,7 @@ Result<std::uint16_t> ClientChannel::take_reply_slot() {
 
 void ClientChannel::give_back_reply_slot(std::uint16_t slot) {
   {
-    std::lock_guard lock(slots_mutex_);
+    MutexLock lock(slots_mutex_);
     replies_[slot].busy = false;
   }
   slots_freed_.notify_all();
@@ -190,8 +190,7 @@ Result<void> ClientChannel::call(CommandType type, std::span<const std::byte> bo
                                  std::size_t* shorter) {
   auto slot = take_reply_slot();
   if (!slot) return std::unexpected(slot.error());
-  const std::uint32_t sequence =
-      replies_[*slot].sequence;  // this thread's until it gives the slot back
+  const std::uint32_t sequence = reply_sequence(*slot);
   ReplySlot& answer = segment_->status.replies[*slot];
   Result<void> result = push(type, *slot, sequence, body, tail, nullptr);
   if (result) {
@@ -215,7 +214,7 @@ Result<void> ClientChannel::call(CommandType type, std::span<const std::byte> bo
 
 Result<bool> ClientChannel::call_unless(CommandType type, std::span<const std::byte> body,
                                         const std::function<bool()>& ready) {
-  std::unique_lock lock(slots_mutex_);
+  MutexLock lock(slots_mutex_);
   while (long_calls_ == kMostLongCalls) {
     slots_freed_.wait_for(lock, kLookAgain);
     lock.unlock();
@@ -247,8 +246,7 @@ bool ClientChannel::try_hold_staging_memory() {
   return false;
 }
 
-/// A slot that is not held, for a copy of `stream`; kStagingSlots: none. Requires: slots_mutex_ is
-/// held. In this order:
+/// A slot that is not held, for a copy of `stream`; kStagingSlots: none. In this order:
 /// - the first slot whose last copy is over, so that small copies touch few slots, while the stream
 ///   has not used up its part;
 /// - unless the slot has to be `finished`: the slot used longest ago, the stream's own if it has
@@ -258,7 +256,7 @@ std::uint32_t ClientChannel::pick_staging(std::uint64_t stream, bool finished) {
   const std::uint32_t part = std::max(granted - granted / 4, 1u);
   std::uint32_t free = kStagingSlots, own = kStagingSlots, other = kStagingSlots;
   std::uint32_t used = 0;  // by the stream's unfinished copies
-  const auto take_older = [&](std::uint32_t& oldest, std::uint32_t i) {
+  const auto take_older = [&](std::uint32_t& oldest, std::uint32_t i) SLATE_REQUIRES(slots_mutex_) {
     if (oldest == kStagingSlots || staging_[i].turn < staging_[oldest].turn) oldest = i;
   };
   const bool only_backed = staging_full_ && has_backed_staging();
@@ -284,7 +282,6 @@ std::uint32_t ClientChannel::pick_staging(std::uint64_t stream, bool finished) {
   return used >= part || own != kStagingSlots ? own : other;
 }
 
-/// Requires: slots_mutex_ is held.
 void ClientChannel::take_staging(std::uint32_t slot, std::uint64_t stream) {
   StagingUse& use = staging_[slot];
   if (use.over) ++staging_taken_;
@@ -296,7 +293,7 @@ void ClientChannel::take_staging(std::uint32_t slot, std::uint64_t stream) {
 /// Waits until a slot can be held, and takes it; its last copy may not be over. Requires: the
 /// memory is held.
 Result<std::uint32_t> ClientChannel::choose_staging(std::uint64_t stream) {
-  std::unique_lock lock(slots_mutex_);
+  MutexLock lock(slots_mutex_);
   while (true) {
     const std::uint32_t chosen = pick_staging(stream, false);
     if (chosen != kStagingSlots) {
@@ -312,7 +309,7 @@ Result<std::uint32_t> ClientChannel::choose_staging(std::uint64_t stream) {
 /// caller holds it.
 bool ClientChannel::back_staging(std::uint32_t slot) {
   {
-    const std::lock_guard lock(slots_mutex_);
+    const MutexLock lock(slots_mutex_);
     const std::uint32_t reclaims = status().staging_reclaims.load(std::memory_order_relaxed);
     if (reclaims != reclaims_seen_) {
       for (StagingUse& use : staging_) use.backed = false;
@@ -325,12 +322,12 @@ bool ClientChannel::back_staging(std::uint32_t slot) {
   const bool backed =
       ::madvise(segment_->staging[slot], kStagingSlotBytes, MADV_POPULATE_WRITE) == 0 ||
       errno == EINVAL;
-  const std::lock_guard lock(slots_mutex_);
+  const MutexLock lock(slots_mutex_);
   (backed ? staging_[slot].backed : staging_full_) = true;
   return backed;
 }
 
-/// Among those that may be used. Requires: slots_mutex_ is held.
+/// Among those that may be used.
 bool ClientChannel::has_backed_staging() {
   return std::ranges::any_of(std::span(staging_).first(staging_slots()), &StagingUse::backed);
 }
@@ -347,14 +344,14 @@ Result<ClientChannel::Staging> ClientChannel::acquire_staging(std::uint64_t stre
       segment_->status.staging_held.fetch_sub(1, std::memory_order_seq_cst);
       return std::unexpected(chosen.error());
     }
-    const std::uint64_t last = staging_[*chosen].sequence;  // this thread's until it is released
+    const std::uint64_t last = staging_sequence(*chosen);
     auto& done = segment_->status.staging[*chosen].done;
     const auto ok = wait_until([&] { return done.load(std::memory_order_seq_cst) >= last; });
     if (ok && back_staging(*chosen))
       return Staging{*chosen, last + 1, std::span(segment_->staging[*chosen])};
     release_staging({*chosen, 0, {}}, false);
     if (!ok) return std::unexpected(ok.error());
-    const std::lock_guard lock(slots_mutex_);
+    const MutexLock lock(slots_mutex_);
     if (!has_backed_staging())
       return fail(ErrorCode::kOutOfMemory, "no room in /dev/shm for a copy");
   }
@@ -362,7 +359,7 @@ Result<ClientChannel::Staging> ClientChannel::acquire_staging(std::uint64_t stre
 
 std::optional<ClientChannel::Staging> ClientChannel::try_acquire_staging(std::uint64_t stream) {
   if (!try_hold_staging_memory()) return std::nullopt;
-  std::unique_lock lock(slots_mutex_);
+  MutexLock lock(slots_mutex_);
   const std::uint32_t chosen = pick_staging(stream, true);
   if (chosen == kStagingSlots) {
     segment_->status.staging_held.fetch_sub(1, std::memory_order_seq_cst);
@@ -390,7 +387,7 @@ Result<void> ClientChannel::wait_staging(const Staging& staging) {
 
 void ClientChannel::release_staging(const Staging& staging, bool used) {
   {
-    std::lock_guard lock(slots_mutex_);
+    MutexLock lock(slots_mutex_);
     staging_[staging.slot].busy = false;
     if (used) {
       staging_[staging.slot].sequence = staging.sequence;
@@ -419,7 +416,7 @@ Result<void> ClientChannel::check_now() {
 Error ClientChannel::take_async_error() {
   StatusPage& page = segment_->status;
   if (page.async_error.load(std::memory_order_relaxed) == 0) return {ErrorCode::kNone, {}};
-  const std::lock_guard lock(error_mutex_);
+  const MutexLock lock(error_mutex_);
   const auto code = static_cast<ErrorCode>(page.async_error.load(std::memory_order_acquire));
   if (code == ErrorCode::kNone) return {code, {}};
   Error error{code, std::string(page.async_text, ::strnlen(page.async_text, kMostAsyncText))};

@@ -201,7 +201,7 @@ bool EngineChannel::reclaim_staging(const std::function<void()>& take_back) {
 
 void EngineChannel::set_async_error(const Error& error) {
   StatusPage& page = segment_->status;
-  const std::lock_guard lock(error_mutex_);
+  const MutexLock lock(error_mutex_);
   if (page.async_error.load(std::memory_order_acquire) != 0) return;
   copy_text(page.async_text, error.message);
   page.async_error.store(static_cast<std::uint32_t>(error.code), std::memory_order_release);

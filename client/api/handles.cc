@@ -14,8 +14,9 @@ Handles& Handles::get() {
 Handles::Handles() {
   // A child must not find the table half changed. The handlers' `get()` finds the static made: no
   // fork runs them before this constructor has returned but its own thread's, which does not fork.
-  ::pthread_atfork([] { get().mutex_.lock(); }, [] { get().mutex_.unlock(); },
-                   [] { get().mutex_.unlock(); });
+  const auto lock = []() SLATE_NO_THREAD_SAFETY_ANALYSIS { get().mutex_.lock(); };
+  const auto unlock = []() SLATE_NO_THREAD_SAFETY_ANALYSIS { get().mutex_.unlock(); };
+  ::pthread_atfork(lock, unlock, unlock);
 }
 
 std::uintptr_t Handles::next_number() {
@@ -24,14 +25,14 @@ std::uintptr_t Handles::next_number() {
 }
 
 slate_module* Handles::add(const std::shared_ptr<Module>& module) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   module->handle = reinterpret_cast<slate_module*>(next_number());
   modules_.emplace(module->handle, module);
   return module->handle;
 }
 
 slate_kernel* Handles::add(std::shared_ptr<Kernel> kernel) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (!modules_.contains(kernel->module->handle)) return nullptr;
   auto* const handle = reinterpret_cast<slate_kernel*>(next_number());
   kernels_.emplace(handle, std::move(kernel));
@@ -39,7 +40,7 @@ slate_kernel* Handles::add(std::shared_ptr<Kernel> kernel) {
 }
 
 std::shared_ptr<Module> Handles::remove(slate_module* module) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto at = modules_.find(module);
   if (at == modules_.end()) return nullptr;
   std::shared_ptr<Module> removed = std::move(at->second);
@@ -49,7 +50,7 @@ std::shared_ptr<Module> Handles::remove(slate_module* module) {
 }
 
 Outcome<std::shared_ptr<Module>> Handles::find(slate_module* module) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto at = modules_.find(module);
   if (at != modules_.end()) return at->second;
   return refuse(SLATE_ERROR_INVALID_HANDLE, module == nullptr
@@ -58,7 +59,7 @@ Outcome<std::shared_ptr<Module>> Handles::find(slate_module* module) const {
 }
 
 Outcome<std::shared_ptr<Kernel>> Handles::find(slate_kernel* kernel) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto at = kernels_.find(kernel);
   if (at != kernels_.end()) return at->second;
   return refuse(SLATE_ERROR_INVALID_HANDLE, kernel == nullptr

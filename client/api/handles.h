@@ -6,12 +6,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <shared_mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.h"
 #include "client/api/names.h"
 #include "client/api/outcome.h"
 #include "client/session/session.h"
@@ -28,13 +28,14 @@ struct Module {
   std::string log;
   std::vector<std::uint64_t> managed;  // variables in memory that the host reaches too
 
-  std::mutex mutex;  // guards all below but `life`; held while the daemon is asked
-  std::map<std::string, slate_kernel*> kernels;  // kernels by their names in the PTX
-  std::map<std::string, ipc::GlobalReply> variables;
+  Mutex mutex;  // held while the daemon is asked
+  // Kernels by their names in the PTX.
+  std::map<std::string, slate_kernel*> kernels SLATE_GUARDED_BY(mutex);
+  std::map<std::string, ipc::GlobalReply> variables SLATE_GUARDED_BY(mutex);
 
   // Held shared from the check of `unloaded` until a launch is sent. So no launch follows the
   // command that unloads.
-  std::shared_mutex life;
+  SharedMutex life;
   bool unloaded = false;  // changes under both mutexes
 };
 
@@ -61,14 +62,16 @@ class Handles {
 
  private:
   Handles();
-  std::uintptr_t next_number();
+  std::uintptr_t next_number() SLATE_REQUIRES(mutex_);
 
   // Guards all below; held for short times. No shared_mutex, as a child of fork() cannot unlock
   // one.
-  mutable std::mutex mutex_;
-  std::uintptr_t last_number_ = 0;
-  std::unordered_map<const slate_module*, std::shared_ptr<Module>> modules_;
-  std::unordered_map<const slate_kernel*, std::shared_ptr<Kernel>> kernels_;
+  mutable Mutex mutex_;
+  std::uintptr_t last_number_ SLATE_GUARDED_BY(mutex_) = 0;
+  std::unordered_map<const slate_module*, std::shared_ptr<Module>> modules_
+      SLATE_GUARDED_BY(mutex_);
+  std::unordered_map<const slate_kernel*, std::shared_ptr<Kernel>> kernels_
+      SLATE_GUARDED_BY(mutex_);
 };
 
 /// The process's session, if it has `module`; else SLATE_ERROR_SESSION_ENDED.

@@ -67,7 +67,7 @@ Outcome<void> launch(const Kernel& kernel, const LaunchCall& call) {
                                     {call.block.x, call.block.y, call.block.z},
                                     call.shared,
                                     *stream};
-  std::shared_lock life(kernel.module->life);
+  ReadLock life(kernel.module->life);
   if (kernel.module->unloaded) {
     return refuse(SLATE_ERROR_INVALID_HANDLE, "the kernel's module was unloaded meanwhile");
   }

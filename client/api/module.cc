@@ -31,9 +31,11 @@ Outcome<client::Session*> healthy_session_of(const Module& module) {
   return session;
 }
 
-/// Host code may use them by their addresses, which slate_module_global() tells.
+/// Host code may use them by their addresses, which slate_module_global() tells. Requires: no other
+/// thread knows the module yet.
 Result<std::vector<client::PlacedVariable>> place_managed(
-    client::Session& session, const std::vector<client::ManagedName>& names, Module& module) {
+    client::Session& session, const std::vector<client::ManagedName>& names,
+    Module& module) SLATE_NO_THREAD_SAFETY_ANALYSIS {
   std::vector<client::PlacedVariable> placed;
   for (const client::ManagedName& each : names) {
     const auto address =
@@ -201,7 +203,7 @@ Outcome<slate_kernel*> kernel_of(const std::shared_ptr<Module>& module, const ch
   if (!session) return std::unexpected(session.error());
   const auto name = name_in_ptx(wanted, module->names.kernels, *module, "kernels");
   if (!name) return std::unexpected(name.error());
-  std::lock_guard lock(module->mutex);
+  MutexLock lock(module->mutex);
   const auto known = module->kernels.find(*name);
   if (known != module->kernels.end()) return known->second;
   if (module->unloaded) return unloaded_meanwhile();
@@ -222,7 +224,7 @@ Outcome<ipc::GlobalReply> variable_of(Module& module, const char* wanted) {
   if (!session) return std::unexpected(session.error());
   const auto name = name_in_ptx(wanted, module.names.variables, module, "variables");
   if (!name) return std::unexpected(name.error());
-  std::lock_guard lock(module.mutex);
+  MutexLock lock(module.mutex);
   const auto known = module.variables.find(*name);
   if (known != module.variables.end()) return known->second;
   if (module.unloaded) return unloaded_meanwhile();
@@ -237,8 +239,8 @@ void unload(Module& module) {
   const auto session = session_of(module);
   // In a child of fork() the locks may be those of threads that do not exist.
   if (!session) return;
-  std::lock_guard lock(module.mutex);
-  std::unique_lock life(module.life);
+  MutexLock lock(module.mutex);
+  WriteLock life(module.life);
   module.unloaded = true;
   for (const auto& [name, place] : module.variables) {
     (*session)->memory().table().erase(place.address, client::kTagGlobal);

@@ -1,9 +1,9 @@
 // Texture and surface objects. Their numbers are the device's own, as kernels take them; what they
 // were made of is kept here, to be told again.
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 
+#include "base/mutex.h"
 #include "client/cudart/array.h"
 #include "client/session/texture_use.h"
 
@@ -30,18 +30,18 @@ class Records {
     return *records;
   }
   void add(std::uint64_t number, const Record& record) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     records_.insert_or_assign(number, record);
   }
   std::optional<Record> find(const Session& session, std::uint64_t number) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = records_.find(number);
     if (found == records_.end() || found->second.session != session.serial()) return std::nullopt;
     return found->second;
   }
   /// True for the one call that takes it out.
   bool remove(const Session& session, std::uint64_t number) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = records_.find(number);
     if (found == records_.end() || found->second.session != session.serial()) return false;
     records_.erase(found);
@@ -49,8 +49,8 @@ class Records {
   }
 
  private:
-  std::mutex& mutex_ = Process::get().tables_mutex();
-  std::unordered_map<std::uint64_t, Record> records_;
+  Mutex& mutex_ = Process::get().tables_mutex();
+  std::unordered_map<std::uint64_t, Record> records_ SLATE_GUARDED_BY(mutex_);
 };
 using Textures = Records<TextureRecord>;
 using Surfaces = Records<SurfaceRecord>;

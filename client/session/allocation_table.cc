@@ -1,7 +1,8 @@
 #include "client/session/allocation_table.h"
 
 #include <memory>
-#include <mutex>
+
+#include "base/mutex.h"
 
 namespace slate::client {
 namespace {
@@ -26,7 +27,7 @@ bool begins_before_end(const Range& range, std::uint64_t address, std::uint64_t 
 }  // namespace
 
 void AllocationTable::insert(const Range& range) {
-  std::unique_lock lock(mutex_);
+  WriteLock lock(mutex_);
   auto at = first_reaching(ranges_, range.address);
   while (at != ranges_.end() && begins_before_end(at->second, range.address, range.bytes)) {
     at = ranges_.erase(at);
@@ -35,7 +36,7 @@ void AllocationTable::insert(const Range& range) {
 }
 
 void AllocationTable::erase_all(std::uint32_t tag) {
-  std::unique_lock lock(mutex_);
+  WriteLock lock(mutex_);
   std::erase_if(ranges_, [&](const auto& entry) { return entry.second.tag == tag; });
 }
 
@@ -49,7 +50,7 @@ void AllocationTable::unlock_after_fork(bool in_child) {
 }
 
 bool AllocationTable::erase(std::uint64_t address, std::uint32_t tag) {
-  std::unique_lock lock(mutex_);
+  WriteLock lock(mutex_);
   const auto at = ranges_.find(address);
   if (at == ranges_.end() || at->second.tag != tag) return false;
   ranges_.erase(at);
@@ -57,7 +58,7 @@ bool AllocationTable::erase(std::uint64_t address, std::uint32_t tag) {
 }
 
 std::optional<Range> AllocationTable::find(std::uint64_t address) const {
-  std::shared_lock lock(mutex_);
+  ReadLock lock(mutex_);
   const auto at = first_reaching(ranges_, address);
   if (at == ranges_.end() || at->second.address > address) return std::nullopt;
   return at->second;
@@ -69,13 +70,13 @@ bool AllocationTable::covers(std::uint64_t address, std::uint64_t bytes) const {
 }
 
 bool AllocationTable::touches(std::uint64_t address, std::uint64_t bytes) const {
-  std::shared_lock lock(mutex_);
+  ReadLock lock(mutex_);
   const auto at = first_reaching(ranges_, address);
   return at != ranges_.end() && begins_before_end(at->second, address, bytes);
 }
 
 std::size_t AllocationTable::size() const {
-  std::shared_lock lock(mutex_);
+  ReadLock lock(mutex_);
   return ranges_.size();
 }
 

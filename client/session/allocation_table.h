@@ -7,7 +7,8 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <shared_mutex>
+
+#include "base/mutex.h"
 
 namespace slate::client {
 
@@ -34,12 +35,12 @@ class AllocationTable {
   bool touches(std::uint64_t address, std::uint64_t bytes) const;
   std::size_t size() const;
   /// fork(): lock before, unlock after on both sides, so that the child finds no half-made change.
-  void lock_for_fork() { mutex_.lock(); }
-  void unlock_after_fork(bool in_child);
+  void lock_for_fork() SLATE_ACQUIRE(mutex_) { mutex_.lock(); }
+  void unlock_after_fork(bool in_child) SLATE_RELEASE(mutex_) SLATE_NO_THREAD_SAFETY_ANALYSIS;
 
  private:
-  mutable std::shared_mutex mutex_;
-  std::map<std::uint64_t, Range> ranges_;  // by address, disjoint
+  mutable SharedMutex mutex_;
+  std::map<std::uint64_t, Range> ranges_ SLATE_GUARDED_BY(mutex_);  // by address, disjoint
 };
 
 /// Bytes from the first to the last byte of `height` rows of `width`; nothing when that overflows.

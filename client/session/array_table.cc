@@ -3,12 +3,12 @@
 namespace slate::client {
 
 void ArrayTable::add(std::uint64_t id, const ArraySpec& spec) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   entries_.emplace(id, Entry{spec, id, 0, false});
 }
 
 std::optional<ArrayTable::Entry> ArrayTable::find(std::uint64_t id) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = entries_.find(id);
   if (found == entries_.end()) return std::nullopt;
   return found->second;
@@ -25,7 +25,7 @@ std::optional<ArrayTable::Entry> ArrayTable::find_mipmapped(std::uint64_t id) co
 }
 
 std::uint64_t ArrayTable::level(std::uint64_t id, std::uint32_t level) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = entries_.find(id);
   if (found == entries_.end() || found->second.is_level || level >= found->second.spec.levels) {
     return 0;
@@ -39,7 +39,7 @@ std::uint64_t ArrayTable::level(std::uint64_t id, std::uint32_t level) {
 }
 
 bool ArrayTable::remove(std::uint64_t id) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = entries_.find(id);
   if (found == entries_.end() || found->second.is_level) return false;
   const auto first = levels_.lower_bound({id, 0});

@@ -6,11 +6,11 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 
 #include "base/array.h"
+#include "base/mutex.h"
 #include "client/session/handle_table.h"
 
 namespace slate::client {
@@ -46,9 +46,9 @@ class ArrayTable {
 
  private:
   std::atomic<std::uint64_t>& counter_;
-  mutable std::mutex mutex_;  // guards all below
-  std::unordered_map<std::uint64_t, Entry> entries_;
-  std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> levels_;
+  mutable Mutex mutex_;
+  std::unordered_map<std::uint64_t, Entry> entries_ SLATE_GUARDED_BY(mutex_);
+  std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> levels_ SLATE_GUARDED_BY(mutex_);
 };
 
 }  // namespace slate::client

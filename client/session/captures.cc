@@ -99,14 +99,14 @@ bool Captures::has_unjoined_work(const CapturePointer& capture) const {
 }
 
 bool Captures::takes_slowly(std::uint64_t stream) {
-  const std::lock_guard lock(Graphs::get().mutex);
+  const MutexLock lock(Graphs::get().mutex);
   return frontier_of(stream) != nullptr || breaks(stream);
 }
 
 std::optional<Allowed<void>> Captures::add(std::uint64_t stream, Work work) {
   if (active_.load(std::memory_order_relaxed) == 0) [[likely]]
     return std::nullopt;
-  const std::lock_guard lock(Graphs::get().mutex);
+  const MutexLock lock(Graphs::get().mutex);
   if (breaks(stream)) return refuse(Refusal::kCaptureImplicit);
   Frontier* frontier = frontier_of(stream);
   if (frontier == nullptr) return std::nullopt;
@@ -117,7 +117,7 @@ std::optional<Allowed<void>> Captures::add(std::uint64_t stream, Work work) {
 }
 
 std::unexpected<Refused> Captures::refuse_work(std::uint64_t stream) {
-  const std::lock_guard lock(Graphs::get().mutex);
+  const MutexLock lock(Graphs::get().mutex);
   if (stream == ipc::kDefaultStream) return refuse(Refusal::kCaptureImplicit);
   if (Frontier* frontier = frontier_of(stream)) frontier->capture->invalid = true;
   return refuse(Refusal::kCaptureRefused);
@@ -126,7 +126,7 @@ std::unexpected<Refused> Captures::refuse_work(std::uint64_t stream) {
 std::optional<Allowed<void>> Captures::record(std::uint64_t stream, std::uint64_t event) {
   if (no_event_captured()) [[likely]]
     return std::nullopt;
-  const std::lock_guard lock(Graphs::get().mutex);
+  const MutexLock lock(Graphs::get().mutex);
   if (breaks(stream)) return refuse(Refusal::kCaptureImplicit);
   const Frontier* frontier = frontier_of(stream);
   if (frontier == nullptr) {
@@ -145,7 +145,7 @@ std::optional<Allowed<void>> Captures::record(std::uint64_t stream, std::uint64_
 std::optional<Allowed<void>> Captures::wait(std::uint64_t stream, std::uint64_t event) {
   if (no_event_captured()) [[likely]]
     return std::nullopt;
-  const std::lock_guard lock(Graphs::get().mutex);
+  const MutexLock lock(Graphs::get().mutex);
   if (breaks(stream)) return refuse(Refusal::kCaptureImplicit);
   if (ended_.contains(event)) return refuse(Refusal::kInvalidValue);
   const auto recorded = events_.find(event);
@@ -178,7 +178,7 @@ std::optional<Allowed<void>> Captures::wait(std::uint64_t stream, std::uint64_t 
 Allowed<void> Captures::check_event(std::uint64_t event, Asks asks) {
   if (no_event_captured()) [[likely]]
     return {};
-  const std::lock_guard lock(Graphs::get().mutex);
+  const MutexLock lock(Graphs::get().mutex);
   if (ended_.contains(event)) return refuse(Refusal::kInvalidValue);
   const auto recorded = events_.find(event);
   if (recorded == events_.end()) return {};
@@ -190,7 +190,7 @@ Allowed<void> Captures::check_allows() {
   if (active_.load(std::memory_order_relaxed) == 0) [[likely]]
     return {};
   if (thread_mode == CaptureMode::kRelaxed) return {};
-  const std::lock_guard lock(Graphs::get().mutex);
+  const MutexLock lock(Graphs::get().mutex);
   bool forbidden = false;
   for (auto& [id, frontier] : frontiers_) {
     Capture& capture = *frontier.capture;
@@ -212,7 +212,7 @@ CaptureMode exchange_capture_mode(CaptureMode mode) {
 void Captures::stream_ends(std::uint64_t stream) {
   if (active_.load(std::memory_order_relaxed) == 0) [[likely]]
     return;
-  const std::lock_guard lock(Graphs::get().mutex);
+  const MutexLock lock(Graphs::get().mutex);
   const Frontier* frontier = frontier_of(stream);
   if (frontier == nullptr) return;
   const CapturePointer capture = frontier->capture;
@@ -222,7 +222,7 @@ void Captures::stream_ends(std::uint64_t stream) {
 
 void Captures::event_ends(std::uint64_t event) {
   if (no_event_captured()) return;
-  const std::lock_guard lock(Graphs::get().mutex);
+  const MutexLock lock(Graphs::get().mutex);
   events_.erase(event);
   ended_.erase(event);
   recount();
@@ -248,13 +248,13 @@ Allowed<void> Captures::start(std::uint64_t stream, CaptureMode mode, std::share
 }
 
 Allowed<void> Captures::begin(std::uint64_t stream, CaptureMode mode) {
-  const std::lock_guard lock(Graphs::get().mutex);
+  const MutexLock lock(Graphs::get().mutex);
   return start(stream, mode, nullptr, {});
 }
 
 Allowed<void> Captures::begin_in(std::uint64_t stream, CaptureMode mode, GraphHandle graph,
                                  std::span<const NodeHandle> first) {
-  const std::lock_guard lock(Graphs::get().mutex);
+  const MutexLock lock(Graphs::get().mutex);
   auto its = Graphs::get().find(graph);
   if (!its) return refuse(Refusal::kInvalidValue);
   auto nodes = Graphs::get().find_nodes(*its, first);
@@ -263,7 +263,7 @@ Allowed<void> Captures::begin_in(std::uint64_t stream, CaptureMode mode, GraphHa
 }
 
 Allowed<GraphHandle> Captures::end(std::uint64_t stream) {
-  const std::lock_guard lock(Graphs::get().mutex);
+  const MutexLock lock(Graphs::get().mutex);
   const Frontier* frontier = frontier_of(stream);
   if (frontier == nullptr) return refuse(Refusal::kIllegalState);
   const CapturePointer capture = frontier->capture;
@@ -283,7 +283,7 @@ Allowed<GraphHandle> Captures::end(std::uint64_t stream) {
 }
 
 Allowed<CaptureState> Captures::state(std::uint64_t stream) {
-  const std::lock_guard lock(Graphs::get().mutex);
+  const MutexLock lock(Graphs::get().mutex);
   if (would_break(stream)) return refuse(Refusal::kCaptureImplicit);
   const Frontier* frontier = frontier_of(stream);
   if (frontier == nullptr) return CaptureState::kNone;
@@ -291,7 +291,7 @@ Allowed<CaptureState> Captures::state(std::uint64_t stream) {
 }
 
 Allowed<Captures::Info> Captures::info(std::uint64_t stream) {
-  const std::lock_guard lock(Graphs::get().mutex);
+  const MutexLock lock(Graphs::get().mutex);
   if (would_break(stream)) return refuse(Refusal::kCaptureImplicit);
   Frontier* frontier = frontier_of(stream);
   if (frontier == nullptr) return Info{};
@@ -305,7 +305,7 @@ Allowed<Captures::Info> Captures::info(std::uint64_t stream) {
 
 Allowed<void> Captures::set_dependencies(std::uint64_t stream, std::span<const NodeHandle> handles,
                                          Change change) {
-  const std::lock_guard lock(Graphs::get().mutex);
+  const MutexLock lock(Graphs::get().mutex);
   Frontier* frontier = frontier_of(stream);
   if (frontier == nullptr) return refuse(Refusal::kIllegalState);
   if (frontier->capture->invalid) return refuse(Refusal::kCaptureInvalid);

@@ -28,7 +28,7 @@ std::vector<ManagedVariable*> managed_of(const FatBinary& binary,
 FatBinary* Code::add_binary(const void* wrapper) {
   auto binary = std::make_unique<FatBinary>();
   binary->wrapper = wrapper;
-  std::unique_lock lock(names_mutex_);
+  WriteLock lock(names_mutex_);
   binaries_.push_back(std::move(binary));
   return binaries_.back().get();
 }
@@ -37,7 +37,7 @@ void Code::add_kernel(FatBinary* binary, const void* host, const char* name) {
   auto kernel = std::make_unique<Kernel>();
   kernel->binary = binary;
   kernel->name = name;
-  std::unique_lock lock(names_mutex_);
+  WriteLock lock(names_mutex_);
   all_kernels_.push_back(std::move(kernel));
   Kernel* const made = all_kernels_.back().get();
   kernels_[host] = made;
@@ -50,18 +50,18 @@ void Code::add_variable(FatBinary* binary, const void* host, const char* name,
   variable->binary = binary;
   variable->name = name;
   variable->bytes = bytes;
-  std::unique_lock lock(names_mutex_);
+  WriteLock lock(names_mutex_);
   variables_[host] = std::move(variable);
 }
 
 void Code::add_managed(FatBinary* binary, void** host, const char* name, std::uint64_t bytes) {
-  std::lock_guard lock(loading_mutex_);
+  MutexLock lock(loading_mutex_);
   managed_.push_back({binary, name, host, bytes, 0, 0, nullptr, nullptr});
 }
 
 void Code::remove_binary(FatBinary* binary, Session* session) {
-  std::lock_guard loading(loading_mutex_);
-  std::unique_lock names(names_mutex_);
+  MutexLock loading(loading_mutex_);
+  WriteLock names(names_mutex_);
   std::erase_if(kernels_, [&](const auto& item) { return item.second->binary == binary; });
   for (auto& kernel : all_kernels_) {
     if (kernel->binary != binary) continue;
@@ -90,13 +90,13 @@ void Code::remove_binary(FatBinary* binary, Session* session) {
 }
 
 Kernel* Code::find_kernel(const void* host) const {
-  std::shared_lock lock(names_mutex_);
+  ReadLock lock(names_mutex_);
   const auto at = kernels_.find(host);
   return at == kernels_.end() ? nullptr : at->second;
 }
 
 Variable* Code::find_variable(const void* host) const {
-  std::shared_lock lock(names_mutex_);
+  ReadLock lock(names_mutex_);
   const auto at = variables_.find(host);
   return at == variables_.end() ? nullptr : at->second.get();
 }
@@ -115,7 +115,7 @@ Result<void> Code::place_managed(Session& session, FatBinary& binary) {
 FatBinary* Code::add_library(Image image) {
   CodeNames names = names_in(image);
   FatBinary* const library = add_binary(nullptr);
-  std::lock_guard lock(loading_mutex_);
+  MutexLock lock(loading_mutex_);
   library->image = std::move(image);
   library->kernel_names = std::move(names.kernels);
   for (ManagedName& each : names.managed) {
@@ -128,7 +128,7 @@ FatBinary* Code::add_library(Image image) {
 }
 
 bool Code::is_library(const FatBinary* binary) const {
-  std::shared_lock lock(names_mutex_);
+  ReadLock lock(names_mutex_);
   return std::ranges::any_of(binaries_, [binary](const auto& each) {
     return each.get() == binary && each->image.has_value();
   });
@@ -138,7 +138,7 @@ Result<Kernel*> Code::library_kernel(Session& session, FatBinary& library,
                                      const std::string& name) {
   Kernel* kernel = nullptr;
   {
-    std::unique_lock lock(names_mutex_);
+    WriteLock lock(names_mutex_);
     const auto known = std::ranges::find_if(all_kernels_, [&](const auto& each) {
       return each->binary == &library && each->name == name;
     });
@@ -149,7 +149,7 @@ Result<Kernel*> Code::library_kernel(Session& session, FatBinary& library,
     fresh->binary = &library;
     fresh->name = name;
     if (auto loaded = function(session, *fresh); !loaded) return std::unexpected(loaded.error());
-    std::unique_lock lock(names_mutex_);
+    WriteLock lock(names_mutex_);
     kernel = all_kernels_.emplace_back(std::move(fresh)).get();
     kernels_[kernel] = kernel;
     return kernel;
@@ -160,7 +160,7 @@ Result<Kernel*> Code::library_kernel(Session& session, FatBinary& library,
 
 Result<Range> Code::library_variable(Session& session, FatBinary& library,
                                      const std::string& name) {
-  const auto known = [&]() -> Variable* {
+  const auto known = [&]() SLATE_REQUIRES_SHARED(names_mutex_) -> Variable* {
     for (const auto& [host, each] : variables_) {
       if (each->binary == &library && each->name == name) return each.get();
     }
@@ -168,7 +168,7 @@ Result<Range> Code::library_variable(Session& session, FatBinary& library,
   };
   Variable* variable = nullptr;
   {
-    std::shared_lock lock(names_mutex_);
+    ReadLock lock(names_mutex_);
     variable = known();
   }
   if (variable != nullptr) return place(session, *variable);
@@ -177,7 +177,7 @@ Result<Range> Code::library_variable(Session& session, FatBinary& library,
   fresh->name = name;
   auto found = place(session, *fresh);
   if (!found) return found;
-  std::unique_lock lock(names_mutex_);
+  WriteLock lock(names_mutex_);
   // Another thread may have been quicker.
   if (known() == nullptr) {
     variable = fresh.get();
@@ -187,7 +187,7 @@ Result<Range> Code::library_variable(Session& session, FatBinary& library,
 }
 
 Result<Range> Code::library_managed(Session& session, FatBinary& library, const std::string& name) {
-  std::lock_guard lock(loading_mutex_);
+  MutexLock lock(loading_mutex_);
   if (auto ok = load_binary(session, library); !ok) return std::unexpected(ok.error());
   for (const ManagedVariable* each : managed_of(library, managed_)) {
     if (each->name == name) return Range{each->address, each->bytes, kTagManagedVariable};
@@ -196,12 +196,12 @@ Result<Range> Code::library_managed(Session& session, FatBinary& library, const 
 }
 
 Result<void> Code::load(Session& session, FatBinary& binary) {
-  std::lock_guard lock(loading_mutex_);
+  MutexLock lock(loading_mutex_);
   return load_binary(session, binary);
 }
 
 std::optional<Range> Code::find_managed(Session& session, std::uint64_t address) const {
-  std::lock_guard lock(loading_mutex_);
+  MutexLock lock(loading_mutex_);
   for (const ManagedVariable& variable : managed_) {
     if (variable.session == session.serial() && variable.address == address)
       return Range{address, variable.bytes, kTagManagedVariable};
@@ -210,7 +210,7 @@ std::optional<Range> Code::find_managed(Session& session, std::uint64_t address)
 }
 
 void Code::detach_managed(const Session* session) {
-  std::lock_guard lock(loading_mutex_);
+  MutexLock lock(loading_mutex_);
   for (ManagedVariable& variable : managed_) {
     const bool of_session = session != nullptr && variable.session == session->serial();
     if (!of_session && *variable.host != nullptr) continue;
@@ -257,7 +257,7 @@ Result<void> Code::load_binary(Session& session, FatBinary& binary) {
 }
 
 Result<Function*> Code::load_function(Session& session, Kernel& kernel) {
-  std::lock_guard lock(loading_mutex_);
+  MutexLock lock(loading_mutex_);
   Function* known = kernel.function.load(std::memory_order_acquire);
   if (known != nullptr && known->session == session.serial()) return known;
   if (kernel.binary == nullptr) {
@@ -285,14 +285,14 @@ Result<Range> Code::place_locked(Session& session, Variable& variable) {
 }
 
 Result<Range> Code::place(Session& session, Variable& variable) {
-  std::lock_guard lock(loading_mutex_);
+  MutexLock lock(loading_mutex_);
   return place_locked(session, variable);
 }
 
 void Code::place_all(Session& session) {
   if (!may_have_unplaced_) return;
-  std::lock_guard loading(loading_mutex_);
-  std::shared_lock names(names_mutex_);
+  MutexLock loading(loading_mutex_);
+  ReadLock names(names_mutex_);
   for (const auto& [host, variable] : variables_) {
     if (variable->binary->session != session.serial()) continue;
     // One that is missing from the image stays unknown, as it would be to the program.

@@ -6,13 +6,12 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <shared_mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "client/session/fatbin.h"
 #include "client/session/session.h"
@@ -100,25 +99,27 @@ class Code {
   void place_all(Session& session);
 
   /// fork(): lock before, unlock after on both sides, so that the child finds no half-made change.
-  void lock_for_fork();
-  void unlock_after_fork(bool in_child);
+  void lock_for_fork() SLATE_ACQUIRE(loading_mutex_, names_mutex_);
+  void unlock_after_fork(bool in_child)
+      SLATE_RELEASE(loading_mutex_, names_mutex_) SLATE_NO_THREAD_SAFETY_ANALYSIS;
 
  private:
   Result<Function*> load_function(Session& session, Kernel& kernel);
-  Result<void> load_binary(Session& session, FatBinary& binary);
-  Result<void> send_image(Session& session, FatBinary& binary);
-  Result<void> place_managed(Session& session, FatBinary& binary);
-  Result<Range> place_locked(Session& session, Variable& variable);
+  Result<void> load_binary(Session& session, FatBinary& binary) SLATE_REQUIRES(loading_mutex_);
+  Result<void> send_image(Session& session, FatBinary& binary) SLATE_REQUIRES(loading_mutex_);
+  Result<void> place_managed(Session& session, FatBinary& binary) SLATE_REQUIRES(loading_mutex_);
+  Result<Range> place_locked(Session& session, Variable& variable) SLATE_REQUIRES(loading_mutex_);
 
-  mutable std::shared_mutex names_mutex_;  // guards the maps and lists
-  std::unordered_map<const void*, Kernel*> kernels_;
-  std::unordered_map<const void*, std::unique_ptr<Variable>> variables_;
-  std::vector<std::unique_ptr<FatBinary>> binaries_;
-  std::vector<std::unique_ptr<Kernel>> all_kernels_;
+  mutable SharedMutex names_mutex_;
+  std::unordered_map<const void*, Kernel*> kernels_ SLATE_GUARDED_BY(names_mutex_);
+  std::unordered_map<const void*, std::unique_ptr<Variable>> variables_
+      SLATE_GUARDED_BY(names_mutex_);
+  std::vector<std::unique_ptr<FatBinary>> binaries_ SLATE_GUARDED_BY(names_mutex_);
+  std::vector<std::unique_ptr<Kernel>> all_kernels_ SLATE_GUARDED_BY(names_mutex_);
   // Guards what changes inside FatBinary, Kernel and the variables, and the list.
-  mutable std::mutex loading_mutex_;
+  mutable Mutex loading_mutex_;
   std::atomic<bool> may_have_unplaced_{false};  // changed with loading_mutex_ held
-  std::vector<ManagedVariable> managed_;
+  std::vector<ManagedVariable> managed_ SLATE_GUARDED_BY(loading_mutex_);
 };
 
 }  // namespace slate::client

@@ -45,19 +45,19 @@ Result<ipc::ShareHandle> DeviceMemory::export_memory(std::uint64_t address) {
   auto reply =
       session_.wire().call<ipc::ShareReply>(CommandType::kMemoryExport, ipc::MemoryFree{address});
   if (!reply) return std::unexpected(reply.error());
-  const std::lock_guard lock(imports_mutex_);
+  const MutexLock lock(imports_mutex_);
   exported_.insert(text_of(reply->handle));
   return reply->handle;
 }
 
 bool DeviceMemory::has_exported(const ipc::ShareHandle& handle) const {
-  const std::lock_guard lock(imports_mutex_);
+  const MutexLock lock(imports_mutex_);
   return exported_.contains(text_of(handle));
 }
 
 Result<ipc::ImportReply> DeviceMemory::import_memory(const ipc::ShareHandle& handle) {
   is_shared_.store(true);
-  const std::lock_guard lock(imports_mutex_);
+  const MutexLock lock(imports_mutex_);
   auto reply = session_.wire().call<ipc::ImportReply>(CommandType::kMemoryImport,
                                                       ipc::HandleCommand{handle, 0});
   if (reply && reply->count == 1) table_.insert({reply->address, reply->bytes, kTagImported});
@@ -65,7 +65,7 @@ Result<ipc::ImportReply> DeviceMemory::import_memory(const ipc::ShareHandle& han
 }
 
 Result<void> DeviceMemory::close_import(std::uint64_t address) {
-  const std::lock_guard lock(imports_mutex_);
+  const MutexLock lock(imports_mutex_);
   const auto range = table_.find(address);
   if (!range || range->tag != kTagImported || range->address != address)
     return fail(ErrorCode::kInvalidValue, "no memory of another program is open at this address");

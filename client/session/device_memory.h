@@ -4,10 +4,10 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <set>
 #include <string>
 
+#include "base/mutex.h"
 #include "client/session/allocation_table.h"
 #include "client/session/pools.h"
 #include "client/session/wire.h"
@@ -52,8 +52,8 @@ class DeviceMemory {
   AllocationTable table_;
   Pools pools_;
   std::atomic<bool> is_shared_{false};
-  mutable std::mutex imports_mutex_;  // keeps table_'s imports as in the last answer
-  std::set<std::string> exported_;    // exported handles; guarded by imports_mutex_
+  mutable Mutex imports_mutex_;  // keeps table_'s imports as in the last answer
+  std::set<std::string> exported_ SLATE_GUARDED_BY(imports_mutex_);  // exported handles
 };
 
 }  // namespace slate::client

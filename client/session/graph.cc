@@ -102,13 +102,13 @@ void Graphs::unlock_after_fork() {
 GraphHandle Graphs::enter(std::shared_ptr<Graph> graph) {
   Graph* const made = graph.get();
   graphs_.emplace(made, std::move(graph));
-  const std::lock_guard lock(living_mutex_);
+  const MutexLock lock(living_mutex_);
   lent_.erase(made);
   return made;
 }
 
 GraphHandle Graphs::lend(const std::shared_ptr<Graph>& graph) {
-  const std::lock_guard lock(living_mutex_);
+  const MutexLock lock(living_mutex_);
   lent_.insert_or_assign(graph.get(), graph);
   return graph.get();
 }
@@ -116,7 +116,7 @@ GraphHandle Graphs::lend(const std::shared_ptr<Graph>& graph) {
 std::shared_ptr<Graph> Graphs::find(GraphHandle handle) const {
   const auto at = graphs_.find(handle);
   if (at != graphs_.end()) return at->second;
-  const std::lock_guard lock(living_mutex_);
+  const MutexLock lock(living_mutex_);
   const auto lent = lent_.find(handle);
   return lent == lent_.end() ? nullptr : lent->second.lock();
 }
@@ -130,23 +130,23 @@ bool Graphs::erase(GraphHandle handle) {
 }
 
 void Graphs::node_lives(const Node* node) {
-  const std::lock_guard lock(living_mutex_);
+  const MutexLock lock(living_mutex_);
   nodes_.insert(node);
 }
 
 void Graphs::node_dies(const Node* node) {
-  const std::lock_guard lock(living_mutex_);
+  const MutexLock lock(living_mutex_);
   nodes_.erase(node);
 }
 
 void Graphs::graph_dies(const Graph* graph) {
-  const std::lock_guard lock(living_mutex_);
+  const MutexLock lock(living_mutex_);
   for (const auto& node : graph->nodes()) nodes_.erase(node.get());
   lent_.erase(graph);
 }
 
 Node* Graphs::find_node(NodeHandle handle) const {
-  const std::lock_guard lock(living_mutex_);
+  const MutexLock lock(living_mutex_);
   if (!nodes_.contains(handle)) return nullptr;
   return static_cast<Node*>(const_cast<void*>(handle));
 }
@@ -170,7 +170,7 @@ Node* Graphs::find_in_clone(const Node* original, const Graph* graph) const {
   const auto clone = clones_.find(graph);
   if (clone == clones_.end()) return nullptr;
   const auto at = clone->second.find(original);
-  const std::lock_guard lock(living_mutex_);
+  const MutexLock lock(living_mutex_);
   return at == clone->second.end() || !nodes_.contains(at->second) ? nullptr : at->second;
 }
 

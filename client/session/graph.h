@@ -11,12 +11,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
+#include "base/mutex.h"
 #include "client/session/graph_work.h"
 #include "client/session/refused.h"
 
@@ -71,39 +71,40 @@ using ExecHandle = const void*;
 class Graphs {
  public:
   static Graphs& get();
-  std::mutex mutex;
+  Mutex mutex;
 
-  GraphHandle enter(std::shared_ptr<Graph> graph);
+  GraphHandle enter(std::shared_ptr<Graph> graph) SLATE_REQUIRES(mutex);
   /// A handle of a graph that something else owns: valid while that lives, and not to be erased.
   GraphHandle lend(const std::shared_ptr<Graph>& graph);
-  std::shared_ptr<Graph> find(GraphHandle handle) const;
-  bool erase(GraphHandle handle);
+  std::shared_ptr<Graph> find(GraphHandle handle) const SLATE_REQUIRES(mutex);
+  bool erase(GraphHandle handle) SLATE_REQUIRES(mutex);
   Node* find_node(NodeHandle handle) const;
   /// The nodes behind handles. kInvalidValue unless all are of `graph`, and each comes once.
   Allowed<std::vector<Node*>> find_nodes(const Graph& graph,
                                          std::span<const NodeHandle> handles) const;
-  ExecHandle enter_exec(std::shared_ptr<Exec> exec);
-  std::shared_ptr<Exec> find_exec(ExecHandle handle) const;
-  bool erase_exec(ExecHandle handle);
+  ExecHandle enter_exec(std::shared_ptr<Exec> exec) SLATE_REQUIRES(mutex);
+  std::shared_ptr<Exec> find_exec(ExecHandle handle) const SLATE_REQUIRES(mutex);
+  bool erase_exec(ExecHandle handle) SLATE_REQUIRES(mutex);
   // For Graph, with or without the mutex: the begin and the end of a node.
   void node_lives(const Node* node);
   void node_dies(const Node* node);
   void graph_dies(const Graph* graph);
   /// The node's copy in the clone `graph`; null when there is none.
-  Node* find_in_clone(const Node* original, const Graph* graph) const;
-  void remember_clone(const Graph* graph, std::map<const Node*, Node*> copies);
+  Node* find_in_clone(const Node* original, const Graph* graph) const SLATE_REQUIRES(mutex);
+  void remember_clone(const Graph* graph, std::map<const Node*, Node*> copies)
+      SLATE_REQUIRES(mutex);
 
  private:
-  static void lock_for_fork();
-  static void unlock_after_fork();
+  static void lock_for_fork() SLATE_NO_THREAD_SAFETY_ANALYSIS;
+  static void unlock_after_fork() SLATE_NO_THREAD_SAFETY_ANALYSIS;
 
-  std::unordered_map<const void*, std::shared_ptr<Graph>> graphs_;
-  std::unordered_map<const void*, std::shared_ptr<Exec>> execs_;
-  std::unordered_map<const Graph*, std::map<const Node*, Node*>> clones_;
-  /// Locked after `mutex`; guards all below. The last pointer to a graph may go anywhere.
-  mutable std::mutex living_mutex_;
-  std::unordered_set<const void*> nodes_;
-  std::unordered_map<const void*, std::weak_ptr<Graph>> lent_;
+  std::unordered_map<const void*, std::shared_ptr<Graph>> graphs_ SLATE_GUARDED_BY(mutex);
+  std::unordered_map<const void*, std::shared_ptr<Exec>> execs_ SLATE_GUARDED_BY(mutex);
+  std::unordered_map<const Graph*, std::map<const Node*, Node*>> clones_ SLATE_GUARDED_BY(mutex);
+  /// Locked after `mutex`. The last pointer to a graph may go anywhere.
+  mutable Mutex living_mutex_;
+  std::unordered_set<const void*> nodes_ SLATE_GUARDED_BY(living_mutex_);
+  std::unordered_map<const void*, std::weak_ptr<Graph>> lent_ SLATE_GUARDED_BY(living_mutex_);
 };
 
 }  // namespace slate::client

@@ -84,7 +84,7 @@ Result<void> Exec::end_launch(Session& session, std::uint64_t stream) {
 }
 
 Allowed<ExecHandle> instantiate(GraphHandle graph, std::uint64_t flags, bool frees) {
-  const std::lock_guard lock(Graphs::get().mutex);
+  const MutexLock lock(Graphs::get().mutex);
   const auto its = Graphs::get().find(graph);
   if (!its) return refuse(Refusal::kInvalidValue);
   const bool once = its->has_memory_nodes();
@@ -99,25 +99,25 @@ Allowed<ExecHandle> instantiate(GraphHandle graph, std::uint64_t flags, bool fre
 }
 
 Allowed<void> destroy_exec(ExecHandle exec) {
-  const std::lock_guard lock(Graphs::get().mutex);
+  const MutexLock lock(Graphs::get().mutex);
   if (!Graphs::get().erase_exec(exec)) return refuse(Refusal::kInvalidValue);
   return {};
 }
 
 std::shared_ptr<Exec> find_exec(ExecHandle exec) {
-  const std::lock_guard lock(Graphs::get().mutex);
+  const MutexLock lock(Graphs::get().mutex);
   return Graphs::get().find_exec(exec);
 }
 
 Allowed<void> launch_graph(Session& session, ExecHandle exec, std::uint64_t stream) {
   const auto its = find_exec(exec);
   if (!its) return refuse(Refusal::kInvalidValue);
-  const std::lock_guard running(its->running);
+  const MutexLock running(its->running);
   // A launch of a graph that is captured becomes a node with a copy of it.
   if (session.captures().takes(stream)) {
     Work work;
     {
-      const std::lock_guard lock(Graphs::get().mutex);
+      const MutexLock lock(Graphs::get().mutex);
       if (its->graph->has_memory_nodes()) return refuse(Refusal::kNotSupported);
       work = ChildNode{its->graph->clone(nullptr)};
     }
@@ -165,8 +165,8 @@ Allowed<bool> is_enabled(ExecHandle exec, NodeHandle node) {
 UpdateVerdict update_exec(Session& session, ExecHandle exec, GraphHandle graph) {
   const auto its = find_exec(exec);
   if (!its) return {Why::kError};
-  const std::lock_guard running(its->running);
-  const std::lock_guard lock(Graphs::get().mutex);
+  const MutexLock running(its->running);
+  const MutexLock lock(Graphs::get().mutex);
   const auto source = Graphs::get().find(graph);
   if (!source) return {Why::kError};
   const auto verdict = compare(session, *its->graph, *source);

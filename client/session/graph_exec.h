@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 
+#include "base/mutex.h"
 #include "client/session/graph.h"
 #include "client/session/refused.h"
 
@@ -20,12 +20,12 @@ struct Exec {
   /// Copies by the node of the original graph, those in graphs inside too. A node of `graph` is
   /// never replaced, only its work.
   std::map<const Node*, Node*> copies;
-  std::uint64_t flags = 0;     // kept for the front
-  bool frees = false;          // whether a launch frees what the last one allocated
-  std::mutex running;          // locked before Graphs::mutex; guards the nodes' work, and all below
-  std::uint64_t launched = 0;  // event behind the last launch; 0: none
-  std::uint64_t launched_in = 0;  // stream of the last launch
-  std::uint64_t its_session = 0;  // serial() of the last launch's session
+  std::uint64_t flags = 0;  // kept for the front
+  bool frees = false;       // whether a launch frees what the last one allocated
+  Mutex running;            // locked before Graphs::mutex; guards the nodes' work, too
+  std::uint64_t launched SLATE_GUARDED_BY(running) = 0;     // event behind the last launch; 0: none
+  std::uint64_t launched_in SLATE_GUARDED_BY(running) = 0;  // stream of the last launch
+  std::uint64_t its_session SLATE_GUARDED_BY(running) = 0;  // serial() of the last launch's session
 
   Exec() = default;
   Exec(const Exec&) = delete;
@@ -33,8 +33,8 @@ struct Exec {
   ~Exec();
   /// Called before and after its nodes are sent to the stream. So launches of one executable graph
   /// follow one another, on any streams.
-  Result<void> begin_launch(Session& session, std::uint64_t stream);
-  Result<void> end_launch(Session& session, std::uint64_t stream);
+  Result<void> begin_launch(Session& session, std::uint64_t stream) SLATE_REQUIRES(running);
+  Result<void> end_launch(Session& session, std::uint64_t stream) SLATE_REQUIRES(running);
 };
 
 /// `flags` are kept for the front.
@@ -52,9 +52,9 @@ auto with_copy(ExecHandle exec, NodeHandle node, const Body& body)
     -> std::optional<decltype(body(std::declval<Node&>()))> {
   const auto its = find_exec(exec);
   if (!its) return std::nullopt;
-  const std::lock_guard running(its->running);
+  const MutexLock running(its->running);
   // The graph, and the node in it, must still exist.
-  const std::lock_guard lock(Graphs::get().mutex);
+  const MutexLock lock(Graphs::get().mutex);
   const Node* const original = Graphs::get().find_node(node);
   const auto at = its->copies.find(original);
   if (original == nullptr || at == its->copies.end()) return std::nullopt;

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 #include <set>
 #include <utility>
 
+#include "base/mutex.h"
 #include "client/session/process.h"
 
 namespace slate::client {
@@ -13,11 +13,11 @@ namespace {
 
 /// All such memory of the process, by session and address.
 struct All {
-  std::mutex mutex;
+  Mutex mutex;
   using Key = std::pair<std::uint64_t, std::uint64_t>;
-  std::map<Key, std::weak_ptr<GraphMemory>> memories;
-  std::set<Key> left;  // the program's, as its graphs are gone
-  GraphMemory::Totals totals;
+  std::map<Key, std::weak_ptr<GraphMemory>> memories SLATE_GUARDED_BY(mutex);
+  std::set<Key> left SLATE_GUARDED_BY(mutex);  // the program's, as its graphs are gone
+  GraphMemory::Totals totals SLATE_GUARDED_BY(mutex);
 };
 
 All& all() {
@@ -32,7 +32,7 @@ Allowed<std::shared_ptr<GraphMemory>> GraphMemory::make(Session& session, std::u
   auto address = session.memory().allocate(bytes);
   if (!address) return std::unexpected<Refused>(std::move(address.error()));
   std::shared_ptr<GraphMemory> made(new GraphMemory(session.serial(), *address, bytes));
-  const std::lock_guard lock(all().mutex);
+  const MutexLock lock(all().mutex);
   all().memories[{session.serial(), *address}] = made;
   Totals& totals = all().totals;
   totals.reserved += bytes;
@@ -42,7 +42,7 @@ Allowed<std::shared_ptr<GraphMemory>> GraphMemory::make(Session& session, std::u
 
 GraphMemory::~GraphMemory() {
   {
-    const std::lock_guard lock(all().mutex);
+    const MutexLock lock(all().mutex);
     all().memories.erase({session_, address_});
     all().totals.reserved -= bytes_;
     if (allocated_) all().totals.used -= bytes_;
@@ -55,12 +55,12 @@ GraphMemory::~GraphMemory() {
 }
 
 bool GraphMemory::is_allocated() const {
-  const std::lock_guard lock(all().mutex);
+  const MutexLock lock(all().mutex);
   return allocated_;
 }
 
 void GraphMemory::set_allocated(bool allocated) {
-  const std::lock_guard lock(all().mutex);
+  const MutexLock lock(all().mutex);
   if (allocated == allocated_) return;
   allocated_ = allocated;
   Totals& totals = all().totals;
@@ -69,13 +69,13 @@ void GraphMemory::set_allocated(bool allocated) {
 }
 
 std::shared_ptr<GraphMemory> GraphMemory::find(Session& session, std::uint64_t address) {
-  const std::lock_guard lock(all().mutex);
+  const MutexLock lock(all().mutex);
   const auto at = all().memories.find({session.serial(), address});
   return at == all().memories.end() ? nullptr : at->second.lock();
 }
 
 bool GraphMemory::is_of_graphs(Session& session, std::uint64_t address) {
-  const std::lock_guard lock(all().mutex);
+  const MutexLock lock(all().mutex);
   const All::Key key{session.serial(), address};
   return all().memories.contains(key) || all().left.contains(key);
 }
@@ -83,7 +83,7 @@ bool GraphMemory::is_of_graphs(Session& session, std::uint64_t address) {
 Allowed<bool> GraphMemory::free_by_program(Session& session, std::uint64_t address) {
   const auto memory = find(session, address);
   if (!memory) {
-    const std::lock_guard lock(all().mutex);
+    const MutexLock lock(all().mutex);
     all().left.erase({session.serial(), address});
     return false;
   }
@@ -93,17 +93,17 @@ Allowed<bool> GraphMemory::free_by_program(Session& session, std::uint64_t addre
 }
 
 GraphMemory::Totals GraphMemory::totals() {
-  const std::lock_guard lock(all().mutex);
+  const MutexLock lock(all().mutex);
   return all().totals;
 }
 
 void GraphMemory::reset_high_used() {
-  const std::lock_guard lock(all().mutex);
+  const MutexLock lock(all().mutex);
   all().totals.used_high = all().totals.used;
 }
 
 void GraphMemory::reset_high_reserved() {
-  const std::lock_guard lock(all().mutex);
+  const MutexLock lock(all().mutex);
   all().totals.reserved_high = all().totals.reserved;
 }
 

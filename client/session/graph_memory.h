@@ -42,8 +42,8 @@ class GraphMemory {
   static void reset_high_used();
   static void reset_high_reserved();
   /// fork(): lock before, unlock after on both sides. Graphs does this, as its lock comes first.
-  static void lock_for_fork();
-  static void unlock_after_fork();
+  static void lock_for_fork() SLATE_NO_THREAD_SAFETY_ANALYSIS;
+  static void unlock_after_fork() SLATE_NO_THREAD_SAFETY_ANALYSIS;
 
  private:
   GraphMemory(std::uint64_t session, std::uint64_t address, std::uint64_t bytes)

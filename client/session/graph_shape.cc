@@ -8,7 +8,7 @@ namespace {
 /// Calls `body` with the graph behind a handle.
 template <typename Body>
 auto with_graph(GraphHandle graph, const Body& body) -> decltype(body(std::declval<Graph&>())) {
-  const std::lock_guard lock(Graphs::get().mutex);
+  const MutexLock lock(Graphs::get().mutex);
   const auto its = Graphs::get().find(graph);
   if (!its) return refuse(Refusal::kInvalidValue);
   return body(*its);
@@ -16,7 +16,7 @@ auto with_graph(GraphHandle graph, const Body& body) -> decltype(body(std::declv
 
 template <typename Body>
 auto with_node(NodeHandle node, const Body& body) -> decltype(body(std::declval<Node&>())) {
-  const std::lock_guard lock(Graphs::get().mutex);
+  const MutexLock lock(Graphs::get().mutex);
   Node* const its = Graphs::get().find_node(node);
   if (its == nullptr) return refuse(Refusal::kInvalidValue);
   return body(*its);
@@ -46,34 +46,36 @@ Allowed<void> change_edge(Graph& graph, const Edge& edge, Change change) {
 }  // namespace
 
 GraphHandle create_graph() {
-  const std::lock_guard lock(Graphs::get().mutex);
+  const MutexLock lock(Graphs::get().mutex);
   return Graphs::get().enter(std::make_shared<Graph>());
 }
 
 Allowed<void> destroy_graph(GraphHandle graph) {
-  const std::lock_guard lock(Graphs::get().mutex);
+  const MutexLock lock(Graphs::get().mutex);
   if (!Graphs::get().erase(graph)) return refuse(Refusal::kInvalidValue);
   return {};
 }
 
 Allowed<GraphHandle> clone_graph(GraphHandle graph) {
-  return with_graph(graph, [](const Graph& its) -> Allowed<GraphHandle> {
-    if (its.has_memory_nodes()) return refuse(Refusal::kNotSupported);
-    std::map<const Node*, Node*> copies;
-    auto made = its.clone(&copies);
-    Graphs::get().remember_clone(made.get(), std::move(copies));
-    return Graphs::get().enter(std::move(made));
-  });
+  return with_graph(
+      graph, [](const Graph& its) SLATE_REQUIRES(Graphs::get().mutex) -> Allowed<GraphHandle> {
+        if (its.has_memory_nodes()) return refuse(Refusal::kNotSupported);
+        std::map<const Node*, Node*> copies;
+        auto made = its.clone(&copies);
+        Graphs::get().remember_clone(made.get(), std::move(copies));
+        return Graphs::get().enter(std::move(made));
+      });
 }
 
 Allowed<NodeHandle> find_in_clone(NodeHandle original, GraphHandle clone) {
-  return with_graph(clone, [&](const Graph& its) -> Allowed<NodeHandle> {
-    const Node* const source = Graphs::get().find_node(original);
-    const Node* const found =
-        source == nullptr ? nullptr : Graphs::get().find_in_clone(source, &its);
-    if (found == nullptr) return refuse(Refusal::kInvalidValue);
-    return found;
-  });
+  return with_graph(
+      clone, [&](const Graph& its) SLATE_REQUIRES(Graphs::get().mutex) -> Allowed<NodeHandle> {
+        const Node* const source = Graphs::get().find_node(original);
+        const Node* const found =
+            source == nullptr ? nullptr : Graphs::get().find_in_clone(source, &its);
+        if (found == nullptr) return refuse(Refusal::kInvalidValue);
+        return found;
+      });
 }
 
 Allowed<NodeHandle> add_node(GraphHandle graph, std::span<const NodeHandle> before, Work work) {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "client/session/graph.h"
 #include "client/session/refused.h"
 
@@ -35,7 +36,7 @@ Allowed<Kind> work_of_kind(NodeHandle node) {
 template <typename Check>
 auto change_work(NodeHandle node, Work work, const Check& check)
     -> std::optional<decltype(check(work, work))> {
-  const std::lock_guard lock(Graphs::get().mutex);
+  const MutexLock lock(Graphs::get().mutex);
   Node* const its = Graphs::get().find_node(node);
   if (its == nullptr) return std::nullopt;
   auto ok = check(work, its->work);

@@ -15,7 +15,7 @@ HandleTable::Slot* HandleTable::slot_of(std::uint64_t id) const {
 }
 
 std::uint64_t HandleTable::add(Entry entry) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   std::uint32_t index = used_;
   if (!free_.empty()) {
     index = free_.back();
@@ -63,7 +63,7 @@ void HandleTable::note(std::uint64_t id, std::uint64_t mark) {
 }
 
 bool HandleTable::remove(std::uint64_t id) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Slot* slot = slot_of(id);
   if (slot == nullptr) return false;
   slot->id.store(0, std::memory_order_release);

@@ -7,9 +7,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
+
+#include "base/mutex.h"
 
 namespace slate::client {
 
@@ -57,9 +58,9 @@ class HandleTable {
 
   std::atomic<std::uint64_t>& counter_;
   std::array<std::atomic<Chunk*>, kMost / kChunkSlots> chunks_{};
-  std::mutex mutex_;  // guards all below, and changes of chunks_
-  std::vector<std::uint32_t> free_;
-  std::uint32_t used_ = 0;  // slots used at some time
+  Mutex mutex_;  // guards changes of chunks_, too
+  std::vector<std::uint32_t> free_ SLATE_GUARDED_BY(mutex_);
+  std::uint32_t used_ SLATE_GUARDED_BY(mutex_) = 0;  // slots used at some time
 };
 
 }  // namespace slate::client

@@ -7,8 +7,9 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <string_view>
+
+#include "base/mutex.h"
 
 namespace slate::client {
 namespace {
@@ -53,7 +54,7 @@ void for_each_mapping(const Look& look) {
 }  // namespace
 
 void HostBlocks::insert(const HostBlock& block) {
-  std::unique_lock lock(mutex_);
+  WriteLock lock(mutex_);
   blocks_.insert_or_assign(block.address, block);
 }
 
@@ -62,7 +63,7 @@ std::optional<HostBlock> HostBlocks::find(std::uint64_t address) const {
 }
 
 std::optional<HostBlock> HostBlocks::touching(std::uint64_t address, std::uint64_t bytes) const {
-  std::shared_lock lock(mutex_);
+  ReadLock lock(mutex_);
   auto next = blocks_.upper_bound(address);
   if (next != blocks_.begin()) {
     const HostBlock& before = std::prev(next)->second;
@@ -73,7 +74,7 @@ std::optional<HostBlock> HostBlocks::touching(std::uint64_t address, std::uint64
 }
 
 std::optional<HostBlock> HostBlocks::take(std::uint64_t address) {
-  std::unique_lock lock(mutex_);
+  WriteLock lock(mutex_);
   const auto found = blocks_.find(address);
   if (found == blocks_.end()) return std::nullopt;
   const HostBlock block = found->second;
@@ -82,7 +83,7 @@ std::optional<HostBlock> HostBlocks::take(std::uint64_t address) {
 }
 
 void HostBlocks::unmap_managed() {
-  std::unique_lock lock(mutex_);
+  WriteLock lock(mutex_);
   std::erase_if(blocks_, [](const auto& entry) {
     const HostBlock& block = entry.second;
     if (block.managed) unmap_shared(block.address, block.bytes);
@@ -91,7 +92,7 @@ void HostBlocks::unmap_managed() {
 }
 
 void HostBlocks::make_private() {
-  std::unique_lock lock(mutex_);
+  WriteLock lock(mutex_);
   make_private_in_child();
   std::erase_if(blocks_, [](const auto& entry) { return entry.second.replaces; });
 }

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <shared_mutex>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 
@@ -39,15 +39,15 @@ class HostBlocks {
   /// the session is over.
   void make_private();
   /// fork(): no thread changes the table meanwhile.
-  void lock_for_fork() { mutex_.lock(); }
-  void unlock_in_parent() { mutex_.unlock(); }
+  void lock_for_fork() SLATE_ACQUIRE(mutex_) { mutex_.lock(); }
+  void unlock_in_parent() SLATE_RELEASE(mutex_) { mutex_.unlock(); }
   /// In the child, where the table stays locked: gives the program's replaced memory its own
   /// contents again. Without this the child would share it with its parent.
-  void make_private_in_child();
+  void make_private_in_child() SLATE_REQUIRES(mutex_);
 
  private:
-  mutable std::shared_mutex mutex_;
-  std::map<std::uint64_t, HostBlock> blocks_;  // by address, disjoint
+  mutable SharedMutex mutex_;
+  std::map<std::uint64_t, HostBlock> blocks_ SLATE_GUARDED_BY(mutex_);  // by address, disjoint
 };
 
 /// Maps shared memory at `wished`, or elsewhere if that is taken. A forked child does not get it.

@@ -40,7 +40,7 @@ class AllSignalsBlocked {
 }  // namespace
 
 Result<void> HostFunctions::call(std::uint64_t stream, HostFunction function) {
-  const std::lock_guard lock(order_mutex_);
+  const MutexLock lock(order_mutex_);
   wait_for_room();
   auto event = session_.events().create(ipc::kEventNoTiming);
   if (!event) return std::unexpected(event.error());
@@ -61,12 +61,13 @@ Result<void> HostFunctions::open_gate(std::uint64_t ticket) {
 }
 
 Result<void> HostFunctions::add(Item item) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (stopping_) return fail(ErrorCode::kUnavailable, "the session has ended");
   if (!thread_.joinable()) {
     try {
       const AllSignalsBlocked blocked;
       thread_ = std::thread([this] { run(); });
+      thread_id_ = thread_.get_id();
     } catch (const std::system_error& error) {
       (void)open_gate(item.ticket);
       return fail(ErrorCode::kOutOfMemory,
@@ -80,8 +81,8 @@ Result<void> HostFunctions::add(Item item) {
 }
 
 void HostFunctions::wait_for_room() {
-  std::unique_lock lock(mutex_);
-  went_.wait(lock, [this] { return items_.size() < kMostWaiting; });
+  MutexLock lock(mutex_);
+  went_.wait(lock, [this]() SLATE_REQUIRES(mutex_) { return items_.size() < kMostWaiting; });
 }
 
 void HostFunctions::run() {
@@ -100,8 +101,8 @@ void HostFunctions::run() {
 
 /// Waits for the turn of an item and takes it; false when none is left and none will come.
 bool HostFunctions::next(Item& item, Result<void>& outcome) {
-  std::unique_lock lock(mutex_);
-  come_.wait(lock, [this] { return stopping_ || !items_.empty(); });
+  MutexLock lock(mutex_);
+  come_.wait(lock, [this]() SLATE_REQUIRES(mutex_) { return stopping_ || !items_.empty(); });
   const std::int64_t start = now_ns();
   for (bool awake = true; !items_.empty(); awake = false) {
     const auto first = first_of_each_stream();
@@ -132,7 +133,6 @@ bool HostFunctions::next(Item& item, Result<void>& outcome) {
 }
 
 /// In the order in which they were added: a later one of a stream has its turn after the first.
-/// Requires: the mutex is held.
 std::vector<HostFunctions::Items::iterator> HostFunctions::first_of_each_stream() {
   std::vector<Items::iterator> first;
   std::unordered_set<std::uint64_t> streams;
@@ -155,17 +155,19 @@ std::optional<HostFunctions::Items::iterator> HostFunctions::look(
 }
 
 bool HostFunctions::is_own_thread() const {
-  const std::lock_guard lock(mutex_);
-  return thread_.get_id() == std::this_thread::get_id();
+  const MutexLock lock(mutex_);
+  return thread_id_ == std::this_thread::get_id();
 }
 
 void HostFunctions::stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   come_.notify_one();
   if (thread_.joinable()) thread_.join();
+  const MutexLock lock(mutex_);
+  thread_id_ = {};  // another thread may get the number
 }
 
 }  // namespace slate::client

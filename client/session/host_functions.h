@@ -8,15 +8,14 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <list>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/result.h"
 
 namespace slate::client {
@@ -62,18 +61,20 @@ class HostFunctions {
   Result<void> open_gate(std::uint64_t ticket);
   void run();
   bool next(Item& item, Result<void>& outcome);
-  std::vector<Items::iterator> first_of_each_stream();
+  std::vector<Items::iterator> first_of_each_stream() SLATE_REQUIRES(mutex_);
   std::optional<Items::iterator> look(const std::vector<Items::iterator>& first,
                                       Result<void>& outcome);
 
   Session& session_;
   std::atomic<std::uint64_t> unfinished_{0};
-  std::mutex order_mutex_;    // keeps gates and items_ in one order; locked before mutex_
-  mutable std::mutex mutex_;  // guards all below
-  std::condition_variable come_, went_;
-  Items items_;
-  bool stopping_ = false;
-  std::thread thread_;
+  Mutex order_mutex_;  // keeps gates and items_ in one order; locked before mutex_
+  mutable Mutex mutex_;
+  CondVar come_, went_;
+  Items items_ SLATE_GUARDED_BY(mutex_);
+  bool stopping_ SLATE_GUARDED_BY(mutex_) = false;
+  // Of thread_, also while stop() joins it.
+  std::thread::id thread_id_ SLATE_GUARDED_BY(mutex_);
+  std::thread thread_;  // begun under the mutex; stop() joins it without, once none can begin
 };
 
 }  // namespace slate::client

@@ -38,7 +38,7 @@ Result<void> HostPool::add_slab(Size& size) {
 }
 
 Result<std::uint64_t> HostPool::allocate(std::uint64_t bytes) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Size& size = sizes_[std::bit_width((std::max(bytes, kLeast) - 1) / kLeast)];
   for (auto slab = size.slabs.begin(); slab != size.slabs.end(); ++slab) {
     const std::uint64_t address = take(size, *slab);
@@ -54,7 +54,7 @@ Result<std::uint64_t> HostPool::allocate(std::uint64_t bytes) {
 }
 
 bool HostPool::free(std::uint64_t address) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = pieces_.find(address);
   if (found == pieces_.end()) return false;
   const auto [size, slab] = found->second;
@@ -71,7 +71,7 @@ bool HostPool::free(std::uint64_t address) {
 
 void HostPool::for_each_empty(
     const std::function<void(std::uint64_t, std::uint64_t)>& visit) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const Size& size : sizes_) {
     for (const Slab& slab : size.slabs) {
       if (slab.in_use == 0) visit(slab.address, slab.bytes);

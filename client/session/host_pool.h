@@ -10,8 +10,8 @@
 #include <functional>
 #include <list>
 #include <map>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "base/result.h"
 
 namespace slate::client {
@@ -73,9 +73,9 @@ class HostPool {
   Result<void> add_slab(Size& size);
 
   const Source source_;
-  mutable std::mutex mutex_;
-  std::array<Size, kSizes> sizes_ = all_sizes();
-  std::map<std::uint64_t, Owner> pieces_;  // pieces in use, by address
+  mutable Mutex mutex_;
+  std::array<Size, kSizes> sizes_ SLATE_GUARDED_BY(mutex_) = all_sizes();
+  std::map<std::uint64_t, Owner> pieces_ SLATE_GUARDED_BY(mutex_);  // pieces in use, by address
 };
 
 }  // namespace slate::client

@@ -12,12 +12,12 @@ namespace slate::client {
 using ipc::CommandType;
 
 std::uint64_t KernelHeap::bytes() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return bytes_;
 }
 
 Result<void> KernelHeap::need() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (address_ != 0) return {};
   const auto made = make(bytes_);
   if (made) {
@@ -53,7 +53,7 @@ Result<std::uint64_t> KernelHeap::make(std::uint64_t bytes) {
 Result<void> KernelHeap::connect(std::uint64_t module) {
   const auto variable = session_.modules().variable_of(module, ptx::kHeapVariable);
   if (!variable) return std::unexpected(variable.error());
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto written = session_.modules().write_address(*variable, address_);
   if (written) variables_.emplace(module, *variable);
   return written;
@@ -63,14 +63,14 @@ Result<void> KernelHeap::set_bytes(std::uint64_t bytes) {
   if (bytes > ptx::kMostHeapBytes) {
     return fail(ErrorCode::kInvalidValue, "a heap of " + std::to_string(bytes) + " bytes");
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (address_ != 0) {
     if (auto done = session_.waiting().ask_to_synchronize(ipc::TargetKind::kSession, 0); !done)
       return done;
     std::uint64_t state = 0;
-    const auto read = session_.waiting().on_own_stream([&](std::uint64_t stream) {
+    const auto read = session_.waiting().on_own_stream([&, heap = address_](std::uint64_t stream) {
       return session_.copies().copy(Place::on_host(&state),
-                                    Place::on_device(address_ + ptx::kHeapState), {sizeof(state)},
+                                    Place::on_device(heap + ptx::kHeapState), {sizeof(state)},
                                     stream);
     });
     if (!read) return read;
@@ -94,7 +94,7 @@ Result<void> KernelHeap::set_bytes(std::uint64_t bytes) {
 }
 
 void KernelHeap::disconnect(std::uint64_t module) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   variables_.erase(module);
 }
 

@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <span>
 
+#include "base/mutex.h"
 #include "base/result.h"
 
 namespace slate::client {
@@ -37,10 +37,12 @@ class KernelHeap {
   static constexpr std::uint64_t kBytes = 8 << 20;  // as the driver of CUDA 13.0 has it
 
   Session& session_;
-  std::mutex mutex_;           // guards all below
-  std::uint64_t address_ = 0;  // outside of the table, as it is not the program's; 0: no heap yet
-  std::map<std::uint64_t, std::uint64_t> variables_;  // by module: variable with the heap's address
-  std::uint64_t bytes_ = kBytes;
+  Mutex mutex_;
+  // Outside of the table, as it is not the program's; 0: no heap yet.
+  std::uint64_t address_ SLATE_GUARDED_BY(mutex_) = 0;
+  // By module: variable with the heap's address.
+  std::map<std::uint64_t, std::uint64_t> variables_ SLATE_GUARDED_BY(mutex_);
+  std::uint64_t bytes_ SLATE_GUARDED_BY(mutex_) = kBytes;
 };
 
 }  // namespace slate::client

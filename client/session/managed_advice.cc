@@ -17,7 +17,7 @@ void ManagedAdvice::cut(std::uint64_t at) {
 
 void ManagedAdvice::change(std::uint64_t begin, std::uint64_t end,
                            const std::function<void(PageAdvice&)>& change) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   cut(begin);
   cut(end);
   for (std::uint64_t at = begin; at < end;) {
@@ -34,14 +34,14 @@ void ManagedAdvice::change(std::uint64_t begin, std::uint64_t end,
 }
 
 void ManagedAdvice::forget(std::uint64_t begin, std::uint64_t end) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   cut(begin);
   cut(end);
   parts_.erase(parts_.lower_bound(begin), parts_.lower_bound(end));
 }
 
 PageAdvice ManagedAdvice::common(std::uint64_t begin, std::uint64_t end) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   cut(begin);
   cut(end);
   auto part = parts_.lower_bound(begin);

@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
+
+#include "base/mutex.h"
 
 namespace slate::client {
 
@@ -40,10 +41,11 @@ class ManagedAdvice {
     std::uint64_t end;
     PageAdvice advice;
   };
-  void cut(std::uint64_t at);
+  void cut(std::uint64_t at) SLATE_REQUIRES(mutex_);
 
-  std::mutex mutex_;
-  std::map<std::uint64_t, Part> parts_;  // by beginning, disjoint; other memory has no advice
+  Mutex mutex_;
+  // By beginning, disjoint; other memory has no advice.
+  std::map<std::uint64_t, Part> parts_ SLATE_GUARDED_BY(mutex_);
 };
 
 }  // namespace slate::client

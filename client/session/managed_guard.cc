@@ -9,6 +9,7 @@
 #include <ctime>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "client/session/ptx_words.h"
 #include "client/session/say.h"
 
@@ -22,7 +23,7 @@ constexpr std::int64_t kTellAfterNs = 5'000'000'000;
 std::array<std::atomic<ManagedGuard*>, 16> guards{};
 
 /// The handler that was there before this file's.
-std::mutex handler_mutex;
+Mutex handler_mutex;
 struct sigaction handler_before {};
 
 /// Passes on a fault that is not ours, as if this file had no handler.
@@ -70,33 +71,33 @@ ManagedGuard::~ManagedGuard() {
 }
 
 void ManagedGuard::add(std::uint64_t address, std::uint64_t bytes) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   blocks_.emplace(address, bytes);
 }
 
 void ManagedGuard::remove(std::uint64_t address) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   blocks_.erase(address);
 }
 
 void ManagedGuard::add_module(std::uint64_t module) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   modules_.insert(module);
 }
 
 void ManagedGuard::remove_module(std::uint64_t module) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   modules_.erase(module);
 }
 
 bool ManagedGuard::has_module(std::uint64_t module) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return modules_.contains(module);
 }
 
 /// Puts the handler of this file in front, also of one that the program has set since.
 bool ManagedGuard::catch_faults() {
-  const std::lock_guard lock(handler_mutex);
+  const MutexLock lock(handler_mutex);
   struct sigaction present {};
   if (::sigaction(SIGSEGV, nullptr, &present) != 0) return false;
   const bool siginfo = (present.sa_flags & SA_SIGINFO) != 0;
@@ -109,7 +110,7 @@ bool ManagedGuard::catch_faults() {
   return ::sigaction(SIGSEGV, &ours, nullptr) == 0;
 }
 
-/// Requires: mutex_ is held. False when there is no place: then nothing can be closed.
+/// False when there is no place: then nothing can be closed.
 bool ManagedGuard::enlist() {
   if (enlisted_) return catch_faults();
   for (auto& place : guards) {
@@ -121,7 +122,6 @@ bool ManagedGuard::enlist() {
   return false;
 }
 
-/// Requires: mutex_ is held.
 void ManagedGuard::delist() {
   for (auto& place : guards) {
     ManagedGuard* self = this;
@@ -131,7 +131,7 @@ void ManagedGuard::delist() {
 }
 
 bool ManagedGuard::begin() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ++launching_;
   if (stopped_ || blocks_.empty()) return true;
   if (!enlist()) return false;
@@ -140,27 +140,24 @@ bool ManagedGuard::begin() {
 }
 
 void ManagedGuard::end(std::uint32_t entry, std::uint64_t mark) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   --launching_;
   if (mark == 0) return;
   std::uint64_t& newest = marks_[entry];
   newest = std::max(newest, mark);  // another thread may have been quicker
 }
 
-/// Requires: mutex_ is held.
 void ManagedGuard::close() {
   closed_.store(true, std::memory_order_release);
   lent_ = false;
   protect(blocks_, PROT_NONE);
 }
 
-/// Requires: mutex_ is held.
 void ManagedGuard::open() {
   protect(blocks_, PROT_READ | PROT_WRITE);
   closed_.store(false, std::memory_order_release);
 }
 
-/// Requires: mutex_ is held.
 bool ManagedGuard::under_way() {
   if (stopped_ || watch_.over()) return false;
   return launching_ > 0 || std::ranges::any_of(marks_, [this](const auto& newest) {
@@ -169,26 +166,26 @@ bool ManagedGuard::under_way() {
 }
 
 void ManagedGuard::try_open() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (closed_.load() && !under_way()) open();
 }
 
 void ManagedGuard::host_function_ended() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!lent_) return;
   lent_ = false;
   if (under_way()) close();
 }
 
 void ManagedGuard::stop() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   stopped_ = true;
   if (closed_.load()) open();
   delist();
 }
 
 ManagedGuard::Turn ManagedGuard::turn_of(std::uint64_t address) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto next = blocks_.upper_bound(address);
   if (next == blocks_.begin()) return Turn::kNotOurs;
   const auto& [begin, bytes] = *std::prev(next);

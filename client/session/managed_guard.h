@@ -16,12 +16,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string_view>
 
 #include "base/device_info.h"
+#include "base/mutex.h"
 
 namespace slate::client {
 
@@ -91,13 +91,13 @@ class ManagedGuard {
 
   static void on_fault(int signal, siginfo_t* info, void* context);
   static bool catch_faults();
-  bool enlist();
-  void delist();
+  bool enlist() SLATE_REQUIRES(mutex_);
+  void delist() SLATE_REQUIRES(mutex_);
   bool begin();
   void end(std::uint32_t entry, std::uint64_t mark);
-  void close();
-  void open();
-  bool under_way();
+  void close() SLATE_REQUIRES(mutex_);
+  void open() SLATE_REQUIRES(mutex_);
+  bool under_way() SLATE_REQUIRES(mutex_);
   void try_open();
   Turn turn_of(std::uint64_t address);
   bool wait_for(std::uint64_t address);
@@ -105,15 +105,16 @@ class ManagedGuard {
   const Watch watch_;
   const pid_t owner_;  // a forked child has neither the memory nor the session
   std::atomic<bool> closed_{false};
-  mutable std::mutex mutex_;                       // guards all below, and changes of closed_
-  std::map<std::uint64_t, std::uint64_t> blocks_;  // bytes of the blocks, by address
-  std::set<std::uint64_t> modules_;
+  mutable Mutex mutex_;  // guards changes of closed_, too
+  // Bytes of the blocks, by address.
+  std::map<std::uint64_t, std::uint64_t> blocks_ SLATE_GUARDED_BY(mutex_);
+  std::set<std::uint64_t> modules_ SLATE_GUARDED_BY(mutex_);
   /// Marks of the newest such kernels, by progress entry.
-  std::map<std::uint32_t, std::uint64_t> marks_;
-  int launching_ = 0;      // kernels that are being sent
-  bool enlisted_ = false;  // whether the handler knows of this object
-  bool lent_ = false;      // whether the memory is open for a host function
-  bool stopped_ = false;
+  std::map<std::uint32_t, std::uint64_t> marks_ SLATE_GUARDED_BY(mutex_);
+  int launching_ SLATE_GUARDED_BY(mutex_) = 0;      // kernels that are being sent
+  bool enlisted_ SLATE_GUARDED_BY(mutex_) = false;  // whether the handler knows of this object
+  bool lent_ SLATE_GUARDED_BY(mutex_) = false;  // whether the memory is open for a host function
+  bool stopped_ SLATE_GUARDED_BY(mutex_) = false;
 };
 
 /// Whether PTX has atomics of system scope.

@@ -18,7 +18,7 @@ Result<std::uint64_t> ManagedMemory::allocate(std::uint64_t bytes) {
   const bool shared = bytes <= kLargestShared;
   const std::uint64_t size = round_up(bytes, shared ? kAlign : kPage);
   if (size < bytes) return fail(ErrorCode::kOutOfMemory, "too much managed memory");
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::uint64_t address = 0;
   if (!shared) {
     const auto block = get_(size);
@@ -66,7 +66,7 @@ void ManagedMemory::put(SharedBlock& block, std::uint64_t address, std::uint64_t
 }
 
 Result<void> ManagedMemory::free(std::uint64_t address) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto piece = pieces_.find(address);
   if (piece == pieces_.end())
     return fail(ErrorCode::kInvalidValue, "no managed memory begins at this address");

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/result.h"
 
 namespace slate::client {
@@ -42,9 +42,10 @@ class ManagedMemory {
 
   const Get get_;
   const GiveBack give_back_;
-  std::mutex mutex_;
-  std::map<std::uint64_t, std::uint64_t> pieces_;  // bytes of the pieces in use, by address
-  std::vector<SharedBlock> shared_;
+  Mutex mutex_;
+  // Bytes of the pieces in use, by address.
+  std::map<std::uint64_t, std::uint64_t> pieces_ SLATE_GUARDED_BY(mutex_);
+  std::vector<SharedBlock> shared_ SLATE_GUARDED_BY(mutex_);
 };
 
 }  // namespace slate::client

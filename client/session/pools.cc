@@ -8,25 +8,25 @@ Pools::Pools(std::uint64_t serial)
     : first_((serial << 32) + 1), last_(first_), current_(first_), pools_{{first_, Pool{}}} {}
 
 std::uint64_t Pools::current_pool() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return current_;
 }
 
 bool Pools::set_current(std::uint64_t pool) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!pools_.contains(pool)) return false;
   current_ = pool;
   return true;
 }
 
 std::uint64_t Pools::create(std::uint64_t most) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   pools_[++last_].most = most;
   return last_;
 }
 
 bool Pools::destroy(std::uint64_t pool) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (pool == first_ || pools_.erase(pool) == 0) return false;
   if (current_ == pool) current_ = first_;
   return true;
@@ -47,7 +47,7 @@ void Pools::give_back(std::uint64_t pool, std::uint64_t bytes) {
 }
 
 void Pools::allocated(std::uint64_t pool, std::uint64_t address, std::uint64_t bytes) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto at = pools_.find(pool);
   if (at == pools_.end()) return;
   at->second.used_high = std::max(at->second.used_high, at->second.used);
@@ -56,7 +56,7 @@ void Pools::allocated(std::uint64_t pool, std::uint64_t address, std::uint64_t b
 }
 
 void Pools::freed(std::uint64_t address) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto owned = owned_.find(address);
   if (owned == owned_.end()) return;
   const auto pool = pools_.find(owned->second.pool);

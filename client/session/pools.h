@@ -7,8 +7,9 @@
 #include <array>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <unordered_map>
+
+#include "base/mutex.h"
 
 namespace slate::client {
 
@@ -38,7 +39,7 @@ class Pools {
   /// Calls `body(Pool&)`, if there is such a pool.
   template <typename Body>
   bool with(std::uint64_t pool, const Body& body) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto at = pools_.find(pool);
     if (at == pools_.end()) return false;
     body(at->second);
@@ -61,10 +62,11 @@ class Pools {
   };
 
   const std::uint64_t first_;
-  std::mutex mutex_;  // guards all below
-  std::uint64_t last_, current_;
-  std::map<std::uint64_t, Pool> pools_;
-  std::unordered_map<std::uint64_t, Owned> owned_;  // allocations by address
+  Mutex mutex_;
+  std::uint64_t last_ SLATE_GUARDED_BY(mutex_), current_ SLATE_GUARDED_BY(mutex_);
+  std::map<std::uint64_t, Pool> pools_ SLATE_GUARDED_BY(mutex_);
+  // Allocations by address.
+  std::unordered_map<std::uint64_t, Owned> owned_ SLATE_GUARDED_BY(mutex_);
 };
 
 }  // namespace slate::client

@@ -130,7 +130,7 @@ void PrintRing::read(Range range, std::uint64_t oldest, std::vector<Printed>& pr
 }
 
 std::vector<Printed> PrintRing::take() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<Range> ranges = std::exchange(unread_, {});
   // Positions are words; a kernel that wrote over the tail has lost what it printed.
   const std::uint64_t end = tail() / kWord * kWord;

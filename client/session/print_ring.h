@@ -6,11 +6,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "injector/link/printing.h"
 
 namespace slate::client {
@@ -45,14 +45,16 @@ class PrintRing {
   std::uint64_t tail() const;
   std::uint64_t* word_at(std::uint64_t position) const;
   std::optional<Words> record_at(std::uint64_t position, std::uint64_t end) const;
-  void read(Range range, std::uint64_t oldest, std::vector<Printed>& printed);
+  void read(Range range, std::uint64_t oldest, std::vector<Printed>& printed)
+      SLATE_REQUIRES(mutex_);
 
   ptx::PrintRingHeader* const header_;
   std::byte* const data_;
   const std::uint64_t bytes_;  // a power of two
-  std::mutex mutex_;           // guards all below
-  std::uint64_t seen_ = 0;     // the position up to which records were read
-  std::vector<Range> unread_;  // earlier positions whose records were incomplete
+  Mutex mutex_;
+  std::uint64_t seen_ SLATE_GUARDED_BY(mutex_) = 0;  // the position up to which records were read
+  // Earlier positions whose records were incomplete.
+  std::vector<Range> unread_ SLATE_GUARDED_BY(mutex_);
 };
 
 }  // namespace slate::client

@@ -10,7 +10,7 @@ namespace slate::client {
 Result<void> Printing::connect(std::uint64_t module) {
   const auto variable = session_.modules().variable_of(module, ptx::kPrintRingVariable);
   if (!variable) return std::unexpected(variable.error());
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (ring_ == nullptr) {
     if (auto made = make_ring(fifo_bytes_); !made) return made;
   }
@@ -20,11 +20,10 @@ Result<void> Printing::connect(std::uint64_t module) {
 }
 
 void Printing::disconnect(std::uint64_t module) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   variables_.erase(module);
 }
 
-/// Requires: mutex_ is held.
 Result<void> Printing::make_ring(std::uint64_t bytes) {
   auto block = session_.host_memory().allocate(PrintRing::memory_for(bytes));
   if (!block) return std::unexpected(block.error());
@@ -37,7 +36,7 @@ Result<void> Printing::make_ring(std::uint64_t bytes) {
 
 std::vector<Printed> Printing::take() {
   if (!exists_.load(std::memory_order_acquire)) return {};
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return ring_->take();
 }
 
@@ -48,12 +47,12 @@ void Printing::write() {
 }
 
 std::uint64_t Printing::fifo_bytes() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return fifo_bytes_;
 }
 
 Result<void> Printing::set_fifo_bytes(std::uint64_t bytes) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (ring_ != nullptr) {
     auto done = session_.waiting().ask_to_synchronize(ipc::TargetKind::kSession, 0);
     if (!done) return done;
@@ -75,7 +74,7 @@ Result<void> Printing::set_fifo_bytes(std::uint64_t bytes) {
 Result<void> Printing::look_for_assertions() {
   if (!exists_.load(std::memory_order_acquire)) return {};
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!ring_->asserted()) return {};
   }
   const Error error{ErrorCode::kAssert, "an assertion failed in a kernel"};

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "client/session/host_blocks.h"
 #include "client/session/print_ring.h"
@@ -37,20 +37,21 @@ class Printing {
   /// One atomic load while no module has a ring.
   Result<void> look_for_assertions();
   /// Unmaps the ring. Requires: the session is over, and no thread is inside it.
-  void unmap();
+  void unmap() SLATE_NO_THREAD_SAFETY_ANALYSIS;
 
  private:
-  Result<void> make_ring(std::uint64_t bytes);
+  Result<void> make_ring(std::uint64_t bytes) SLATE_REQUIRES(mutex_);
 
   static constexpr std::uint64_t kFifoBytes = 8650752;  // as the driver of CUDA 13.0 has it
 
   Session& session_;
   std::atomic<bool> exists_{false};  // ring_; read without the mutex
-  std::mutex mutex_;                 // guards all below
-  std::unique_ptr<PrintRing> ring_;
-  HostBlock block_;
-  std::map<std::uint64_t, std::uint64_t> variables_;  // by module: variable with the ring's address
-  std::uint64_t fifo_bytes_ = kFifoBytes;
+  Mutex mutex_;
+  std::unique_ptr<PrintRing> ring_ SLATE_GUARDED_BY(mutex_);
+  HostBlock block_ SLATE_GUARDED_BY(mutex_);
+  // By module: variable with the ring's address.
+  std::map<std::uint64_t, std::uint64_t> variables_ SLATE_GUARDED_BY(mutex_);
+  std::uint64_t fifo_bytes_ SLATE_GUARDED_BY(mutex_) = kFifoBytes;
 };
 
 }  // namespace slate::client

@@ -48,7 +48,7 @@ Process::Process() {
 }
 
 Result<Session*> Process::connect() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (Session* known = session_.load(std::memory_order_acquire)) return known;
   if (refusal_) return std::unexpected(*refusal_);
   auto made = Session::open(ipc::runtime_directory(), connect_timeout(), sessions_made_ + 1);
@@ -67,7 +67,7 @@ Result<Session*> Process::connect() {
 void Process::reset() {
   // Destroyed without the lock: its captures' graphs have locks that fork() takes before ours.
   std::unique_ptr<Session> ended_earlier;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   refusal_.reset();
   if (!owned_) return;
   session_.store(nullptr, std::memory_order_release);

@@ -6,9 +6,9 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "client/session/allocation_table.h"
 #include "client/session/code.h"
@@ -32,7 +32,7 @@ class Process {
 
   /// The lock of the fronts' own tables. No other lock is taken under it. fork() holds it
   /// meanwhile, as the child would wait for ever for another thread.
-  std::mutex& tables_mutex() { return tables_mutex_; }
+  Mutex& tables_mutex() { return tables_mutex_; }
 
   /// The session; connects if there is none. A failure to connect is kept until reset().
   Result<Session*> session() {
@@ -55,20 +55,20 @@ class Process {
  private:
   Process();
   Result<Session*> connect();
-  static void before_fork();
-  static void after_fork_in_parent();
-  static void after_fork_in_child();
+  static void before_fork() SLATE_NO_THREAD_SAFETY_ANALYSIS;
+  static void after_fork_in_parent() SLATE_NO_THREAD_SAFETY_ANALYSIS;
+  static void after_fork_in_child() SLATE_NO_THREAD_SAFETY_ANALYSIS;
 
   Code code_;
   AllocationTable pinned_;
-  std::mutex tables_mutex_;
+  Mutex tables_mutex_;
   std::atomic<Session*> session_{nullptr};
-  std::mutex mutex_;  // guards all below, and changes of session_
-  std::optional<Error> refusal_;
-  std::uint64_t sessions_made_ = 0;
+  Mutex mutex_;  // guards changes of session_, too
+  std::optional<Error> refusal_ SLATE_GUARDED_BY(mutex_);
+  std::uint64_t sessions_made_ SLATE_GUARDED_BY(mutex_) = 0;
   // The last session that was ended is kept: a thread may be inside a call on it when another
   // thread resets it.
-  std::unique_ptr<Session> owned_, ended_;
+  std::unique_ptr<Session> owned_ SLATE_GUARDED_BY(mutex_), ended_ SLATE_GUARDED_BY(mutex_);
 };
 
 /// The kernel of the program's code behind a host function pointer or a kernel's own address.

@@ -27,7 +27,7 @@ ProgressTable::ProgressTable(const ipc::ClientChannel& channel) : channel_(chann
 }
 
 std::uint32_t ProgressTable::take(bool blocking) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   // An entry whose old work goes on would tell the new stream's progress too early.
   const auto idle = std::ranges::find_if(given_back_, [this](auto entry) { return done(entry); });
   std::uint32_t entry = used_.load(std::memory_order_relaxed);
@@ -46,7 +46,7 @@ std::uint32_t ProgressTable::take(bool blocking) {
 
 void ProgressTable::give_back(std::uint32_t entry) {
   if (entry >= ipc::kProgressSlots) return;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   given_back_.push_back(entry);
 }
 

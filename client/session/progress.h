@@ -8,10 +8,10 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "base/mutex.h"
 #include "ipc/channel.h"
 
 namespace slate::client {
@@ -94,8 +94,8 @@ class ProgressTable {
     std::atomic<std::uint64_t> mark{0}, waited{0};
   };
   std::array<Asked, 16> asked_;  // by mark; a newer one replaces an older one
-  std::mutex mutex_;             // guards given_back_
-  std::vector<std::uint32_t> given_back_;
+  Mutex mutex_;
+  std::vector<std::uint32_t> given_back_ SLATE_GUARDED_BY(mutex_);
 };
 
 }  // namespace slate::client

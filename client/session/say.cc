@@ -6,17 +6,18 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 #include <string>
 #include <unordered_set>
+
+#include "base/mutex.h"
 
 namespace slate::client {
 namespace {
 
 /// Never destroyed: a program's own exit handlers may still call CUDA.
 struct Said {
-  std::mutex mutex;
-  std::unordered_set<std::string> texts;
+  Mutex mutex;
+  std::unordered_set<std::string> texts SLATE_GUARDED_BY(mutex);
 };
 
 Said& said() {
@@ -43,7 +44,7 @@ void say(std::string_view text) noexcept {
 
 void say_once(std::string_view text) noexcept {
   try {
-    std::lock_guard lock(said().mutex);
+    MutexLock lock(said().mutex);
     if (!said().texts.emplace(text).second) return;
   } catch (...) {
     // Out of memory: better said twice than not at all.

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <mutex>
 #include <utility>
 
+#include "base/mutex.h"
 #include "client/session/copies.h"
 #include "client/session/copy_crew.h"
 #include "ipc/channel.h"
@@ -79,30 +79,30 @@ class SharedWalk {
   explicit SharedWalk(const ChunkWalk& walk) : walk_(walk) {}
 
   bool next(Chunk& chunk) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return result_ && walk_.next(chunk);
   }
   void fail(const Result<void>& failure) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (result_ && !failure) result_ = failure;
   }
   bool failed() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return !result_;
   }
   void sent(std::uint64_t position) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     last_ = std::max(last_, position);
   }
   // Requires: all threads are done.
-  Result<void> result() const { return result_; }
-  std::uint64_t last() const { return last_; }
+  Result<void> result() const SLATE_NO_THREAD_SAFETY_ANALYSIS { return result_; }
+  std::uint64_t last() const SLATE_NO_THREAD_SAFETY_ANALYSIS { return last_; }
 
  private:
-  std::mutex mutex_;
-  ChunkWalk walk_;
-  Result<void> result_;
-  std::uint64_t last_ = 0;
+  Mutex mutex_;
+  ChunkWalk walk_ SLATE_GUARDED_BY(mutex_);
+  Result<void> result_ SLATE_GUARDED_BY(mutex_);
+  std::uint64_t last_ SLATE_GUARDED_BY(mutex_) = 0;
 };
 
 /// The chunks of one thread that are under way, oldest first.

@@ -4,7 +4,7 @@ namespace slate::client {
 
 std::optional<StreamAttributes::Value> StreamAttributes::find(std::uint64_t stream,
                                                               int attribute) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto its = values_.find(stream);
   if (its == values_.end()) return std::nullopt;
   const auto at = its->second.find(attribute);
@@ -12,19 +12,19 @@ std::optional<StreamAttributes::Value> StreamAttributes::find(std::uint64_t stre
 }
 
 void StreamAttributes::set(std::uint64_t stream, int attribute, const Value& value) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   values_[stream][attribute] = value;
 }
 
 void StreamAttributes::copy(std::uint64_t to, std::uint64_t from) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto source = values_.find(from);
   const auto copied = source == values_.end() ? std::map<int, Value>() : source->second;
   values_[to] = copied;
 }
 
 void StreamAttributes::forget(std::uint64_t stream) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   values_.erase(stream);
 }
 

@@ -6,8 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
+
+#include "base/mutex.h"
 
 namespace slate::client {
 
@@ -24,8 +25,9 @@ class StreamAttributes {
   void forget(std::uint64_t stream);
 
  private:
-  mutable std::mutex mutex_;
-  std::map<std::uint64_t, std::map<int, Value>> values_;  // by stream and attribute
+  mutable Mutex mutex_;
+  // By stream and attribute.
+  std::map<std::uint64_t, std::map<int, Value>> values_ SLATE_GUARDED_BY(mutex_);
 };
 
 }  // namespace slate::client

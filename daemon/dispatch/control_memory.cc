@@ -1,13 +1,13 @@
 // ControlMemory: one mapped range, cut into slots of one control block each.
-#include <mutex>
 
+#include "base/mutex.h"
 #include "daemon/dispatch/worker_launch.h"
 
 namespace slate::daemon {
 
 struct ControlMemory::Slots {
-  std::mutex mutex;
-  std::vector<device::Address> free;
+  Mutex mutex;
+  std::vector<device::Address> free SLATE_GUARDED_BY(mutex);
 };
 
 namespace {
@@ -52,12 +52,12 @@ ControlMemory::~ControlMemory() {
 }
 
 bool ControlMemory::has_slot_for(const Share& share) const {
-  const std::lock_guard lock(slots_->mutex);
+  const MutexLock lock(slots_->mutex);
   return share.slots_ < slots_->free.size();
 }
 
 Result<device::Address> ControlMemory::take(Share& share) {
-  const std::lock_guard lock(slots_->mutex);
+  const MutexLock lock(slots_->mutex);
   if (share.slots_ >= slots_->free.size())
     return fail(ErrorCode::kLimit, "no control block is left for the session");
   const device::Address slot = slots_->free.back();
@@ -67,7 +67,7 @@ Result<device::Address> ControlMemory::take(Share& share) {
 }
 
 void ControlMemory::give_back(device::Address slot, Share& share) {
-  const std::lock_guard lock(slots_->mutex);
+  const MutexLock lock(slots_->mutex);
   slots_->free.push_back(slot);
   --share.slots_;
 }

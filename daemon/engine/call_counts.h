@@ -5,9 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
 #include <string_view>
+
+#include "base/mutex.h"
 
 namespace slate::daemon {
 
@@ -18,7 +19,7 @@ class CallCounts {
   static constexpr std::string_view kOthers = "(others)";
 
   void count(std::string_view function) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     auto at = counts_.find(function);
     if (at == counts_.end()) {
       const bool full = counts_.size() >= kMostNames;
@@ -27,13 +28,13 @@ class CallCounts {
     ++at->second;
   }
   std::map<std::string, std::uint64_t> snapshot() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return {counts_.begin(), counts_.end()};
   }
 
  private:
-  mutable std::mutex mutex_;
-  std::map<std::string, std::uint64_t, std::less<>> counts_;
+  mutable Mutex mutex_;
+  std::map<std::string, std::uint64_t, std::less<>> counts_ SLATE_GUARDED_BY(mutex_);
 };
 
 }  // namespace slate::daemon

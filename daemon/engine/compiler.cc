@@ -102,7 +102,7 @@ Compiler::Answer Compiler::obtain(const Request& request, std::string_view ptx) 
   std::promise<Answer> promise;
   std::shared_future<Answer> others;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto [at, is_first] = under_way_.try_emplace(request);
     if (is_first) {
       at->second = promise.get_future().share();
@@ -114,7 +114,7 @@ Compiler::Answer Compiler::obtain(const Request& request, std::string_view ptx) 
   // The threads that wait get an answer, whatever happens.
   Answer answer = or_out_of_memory([&] { return find_or_compile(request, ptx); });
   promise.set_value(answer);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   under_way_.erase(request);
   return answer;
 }

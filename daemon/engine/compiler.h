@@ -10,13 +10,13 @@
 #include <future>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "daemon/engine/load_turns.h"
 #include "device/device.h"
 #include "injector/cache/cache.h"
@@ -84,8 +84,8 @@ class Compiler {
   std::atomic<bool> text_told_{false};  // whether the log says that PTX goes to the device as it is
   std::atomic<bool> code_refused_{false};  // whether the device is too old for new code
   LoadTurns turns_;
-  std::mutex mutex_;  // guards under_way_
-  std::map<Request, std::shared_future<Answer>> under_way_;
+  Mutex mutex_;
+  std::map<Request, std::shared_future<Answer>> under_way_ SLATE_GUARDED_BY(mutex_);
 };
 
 /// The cache for the machine code of `device`. Null:

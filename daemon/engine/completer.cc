@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/spin.h"
 
 namespace slate::daemon {
@@ -35,15 +36,14 @@ struct Completer::Watches {
     if (before == few) fewer();
     if (before > 1) return;
     // Under the lock: a waiter that has just looked would miss it.
-    const auto lock = lock_soon(mutex);
+    const MutexLock lock = lock_soon(mutex);
     empty.notify_all();
   }
-  /// Requires: `looking` is held.
-  void accept_incoming() {
+  void accept_incoming() SLATE_REQUIRES(looking) {
     if (!has_incoming.load(std::memory_order_acquire)) return;
     std::vector<std::pair<std::uint64_t, Item>> fresh;
     {
-      const auto lock = lock_soon(mutex);
+      const MutexLock lock = lock_soon(mutex);
       fresh.swap(incoming);
       has_incoming.store(false, std::memory_order_relaxed);
     }
@@ -57,9 +57,9 @@ struct Completer::Watches {
   }
   bool owner_looks(std::int64_t now) const { return now - looked_ns.load() < kOwnerLooksNs; }
 
-  std::mutex mutex;  // guards what follows
-  std::condition_variable empty;
-  std::vector<std::pair<std::uint64_t, Item>> incoming;
+  Mutex mutex;
+  CondVar empty;
+  std::vector<std::pair<std::uint64_t, Item>> incoming SLATE_GUARDED_BY(mutex);
   std::atomic<bool> has_incoming{false};  // written under the mutex
   std::atomic<std::uint64_t> outstanding{0};
   std::uint64_t few = 0;  // 0: nobody wants to know
@@ -71,10 +71,10 @@ struct Completer::Watches {
   std::atomic<std::uint32_t> words{0};    // outstanding ones that a word tells of
   std::atomic<std::int64_t> asked_ns{0};  // when the driver was asked; written under `looking`
 
-  std::mutex looking;  // held by the thread that looks; guards all below
+  Mutex looking;  // held by the thread that looks
   // By stream, in the order of recording, so that only heads need a look.
-  std::unordered_map<std::uint64_t, std::deque<Item>> queues;
-  std::vector<Item> loose;
+  std::unordered_map<std::uint64_t, std::deque<Item>> queues SLATE_GUARDED_BY(looking);
+  std::vector<Item> loose SLATE_GUARDED_BY(looking);
 };
 
 Result<std::shared_ptr<SharedEvent>> SharedEvent::make(device::Device& device, bool timing) {
@@ -101,7 +101,7 @@ void Completer::Group::tell(std::uint64_t few, std::function<void()> fewer) {
 
 bool Completer::Group::wait_empty(std::chrono::milliseconds timeout) {
   watches_->looked_ns.store(0);
-  std::unique_lock lock(watches_->mutex);
+  MutexLock lock(watches_->mutex);
   return watches_->empty.wait_for(lock, timeout, [&] { return watches_->outstanding.load() == 0; });
 }
 
@@ -115,7 +115,7 @@ Completer::~Completer() {
 
 Result<std::shared_ptr<SharedEvent>> Completer::take_event(Notice notice) {
   {
-    const auto lock = lock_soon(mutex_);
+    const MutexLock lock = lock_soon(mutex_);
     Pool& pool = pool_of(notice);
     if (!pool.empty()) {
       auto event = std::move(pool.back());
@@ -152,7 +152,7 @@ void Completer::watch(Group& group, std::shared_ptr<SharedEvent> event, Callback
 
 Result<std::shared_ptr<SharedEvent>> Completer::take_timer() {
   {
-    const auto lock = lock_soon(mutex_);
+    const MutexLock lock = lock_soon(mutex_);
     if (!timers_.empty()) {
       auto event = std::move(timers_.back());
       timers_.pop_back();
@@ -164,7 +164,7 @@ Result<std::shared_ptr<SharedEvent>> Completer::take_timer() {
 
 void Completer::give_back_timers(std::shared_ptr<SharedEvent> one,
                                  std::shared_ptr<SharedEvent> other) {
-  const auto lock = lock_soon(mutex_);
+  const MutexLock lock = lock_soon(mutex_);
   if (one) timers_.push_back(std::move(one));
   if (other) timers_.push_back(std::move(other));
 }
@@ -173,13 +173,13 @@ void Completer::add(const std::shared_ptr<Watches>& watches, std::uint64_t queue
   watches->outstanding.fetch_add(1);
   if (item.pool == &words_) watches->words.fetch_add(1);
   {
-    const auto lock = lock_soon(watches->mutex);
+    const MutexLock lock = lock_soon(watches->mutex);
     watches->incoming.emplace_back(queue, std::move(item));
     watches->has_incoming.store(true, std::memory_order_release);
   }
   if (watches->listed.load() && watches->owner_looks(now_ns())) return;
   {
-    const auto lock = lock_soon(mutex_);
+    const MutexLock lock = lock_soon(mutex_);
     if (!watches->listed.exchange(true)) listed_.push_back(watches);
     called_ = true;
   }
@@ -202,7 +202,7 @@ void Completer::leave(Group& group) {
   watches.looked_ns.store(0);
   if (watches.outstanding.load() == 0) return;
   {
-    const auto lock = lock_soon(mutex_);
+    const MutexLock lock = lock_soon(mutex_);
     called_ = true;
   }
   work_.notify_one();
@@ -213,7 +213,7 @@ void Completer::run(const std::stop_token& stop) {
   std::vector<std::shared_ptr<Watches>> groups;
   while (!stop.stop_requested()) {
     {
-      const auto lock = lock_soon(mutex_);
+      const MutexLock lock = lock_soon(mutex_);
       groups = listed_;
       called_ = false;
     }
@@ -239,7 +239,7 @@ void Completer::run(const std::stop_token& stop) {
 /// Until there may be something to look for.
 void Completer::sleep(const std::stop_token& stop) {
   const std::int64_t now = now_ns();
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   std::erase_if(listed_, [now](const std::shared_ptr<Watches>& watches) {
     if (now - watches->used_ns < kListedNs) return false;
     watches->listed.store(false);
@@ -247,7 +247,7 @@ void Completer::sleep(const std::stop_token& stop) {
     watches->listed.store(true);  // added just now by a thread that saw it listed
     return false;
   });
-  const auto called = [this] { return called_; };
+  const auto called = [this]() SLATE_REQUIRES(mutex_) { return called_; };
   if (listed_.empty()) {
     work_.wait(lock, stop, called);
   } else {
@@ -257,8 +257,8 @@ void Completer::sleep(const std::stop_token& stop) {
 
 /// Runs the callbacks of ended work, unless another thread does; false when nothing had ended.
 bool Completer::check(Watches& watches, std::int64_t ask_every_ns) {
-  const std::unique_lock looking(watches.looking, std::try_to_lock);
-  if (!looking) return false;
+  if (!watches.looking.try_lock()) return false;
+  const MutexLock looking(watches.looking, std::adopt_lock);
   watches.accept_incoming();
   const std::int64_t now = now_ns();
   const bool asks = now - watches.asked_ns.load() >= ask_every_ns;
@@ -289,7 +289,7 @@ bool Completer::finish_if_done(Watches& watches, Item& item, bool asks) {
   item.callback(outcome);
   item.callback = nullptr;
   if (item.pool != nullptr && done) {
-    const auto lock = lock_soon(mutex_);
+    const MutexLock lock = lock_soon(mutex_);
     item.pool->push_back(std::move(item.event));
   }
   item.event.reset();

@@ -11,11 +11,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <stop_token>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "device/device.h"
 
 namespace slate::daemon {
@@ -112,11 +112,13 @@ class Completer {
   bool finish_if_done(Watches& watches, Item& item, bool asks);
 
   device::Device& device_;
-  std::mutex mutex_;  // guards all below but thread_
-  std::condition_variable_any work_;
-  std::vector<std::shared_ptr<Watches>> listed_;  // watches of the completer's thread
-  bool called_ = false;                           // whether the thread must look at once
-  Pool words_, plain_, timers_;
+  Mutex mutex_;
+  std::condition_variable_any work_;  // waits with a stop token
+  // Watches of the completer's thread.
+  std::vector<std::shared_ptr<Watches>> listed_ SLATE_GUARDED_BY(mutex_);
+  bool called_ SLATE_GUARDED_BY(mutex_) = false;  // whether the thread must look at once
+  Pool words_ SLATE_GUARDED_BY(mutex_), plain_ SLATE_GUARDED_BY(mutex_),
+      timers_ SLATE_GUARDED_BY(mutex_);
   std::jthread thread_;  // last, as it uses all of the above
 };
 

@@ -213,7 +213,7 @@ void Engine::add_session(LinkMessage message) {
   });
   if (begun) return;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     sessions_.erase(id);
   }
   refuse(id, begun.error().message);
@@ -222,7 +222,7 @@ void Engine::add_session(LinkMessage message) {
 void Engine::begin_session(std::unique_ptr<Session> session) {
   Session* const body = session.get();
   const std::uint64_t id = body->id();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto& running = sessions_[id];
   running.session = std::move(session);
   try {
@@ -241,7 +241,7 @@ void Engine::begin_session(std::unique_ptr<Session> session) {
 
 void Engine::session_finished(std::uint64_t session) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     finished_.push_back(session);
   }
   const std::uint64_t one = 1;
@@ -253,7 +253,7 @@ void Engine::join_finished() {
   (void)!::read(wake_.get(), &count, sizeof(count));
   std::vector<Running> ended;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const std::uint64_t id : finished_) {
       const auto found = sessions_.find(id);
       ended.push_back(std::move(found->second));
@@ -302,7 +302,7 @@ void Engine::send_status(std::uint64_t request) {
   report["sessions"] = nlohmann::json::array();
   std::uint64_t faults = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& [id, running] : sessions_) {
       auto session = to_json(running.session->status());
       if (const auto client = executor_.status(id)) add_to(session, *client);
@@ -326,14 +326,14 @@ void Engine::send_status(std::uint64_t request) {
 void Engine::stop_sessions(const std::string& reason) {
   stopping_ = true;
   stop_deadline_ = Clock::now() + kStopGrace;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (auto& [id, running] : sessions_) running.session->stop(reason);
 }
 
 void Engine::device_lost(const Error& fault) {
   RunningKernels running;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& [id, each] : sessions_) running[id] = each.session->running_kernels();
   }
   end_process(fault, running);
@@ -350,7 +350,7 @@ void Engine::session_stuck(std::uint64_t session) {
 void Engine::end_process(Error fault, const RunningKernels& kernels) {
   if (ending_.exchange(true)) return;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (auto& [id, running] : sessions_) {
       if (running.session->begun())
         running.session->fail({fault.code, fault.message + cause_for(id, kernels)});

@@ -8,11 +8,11 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "daemon/config.h"
 #include "daemon/engine/call_counts.h"
 #include "daemon/engine/compiler.h"
@@ -83,10 +83,11 @@ class Engine {
   Trace trace_;
   Executor executor_;
   ProfileKeeper profiles_;
-  UniqueFd wake_;                              // eventfd; readable: a session has finished
-  std::mutex mutex_;                           // guards sessions_ (the map), finished_
-  std::map<std::uint64_t, Running> sessions_;  // changed by the control thread only
-  std::vector<std::uint64_t> finished_;
+  UniqueFd wake_;  // eventfd; readable: a session has finished
+  Mutex mutex_;
+  // Changed under the mutex by the control thread only, which reads it without.
+  std::map<std::uint64_t, Running> sessions_;
+  std::vector<std::uint64_t> finished_ SLATE_GUARDED_BY(mutex_);
   std::uint64_t faults_ = 0;
   std::atomic<bool> ending_{false};
   bool stopping_ = false;

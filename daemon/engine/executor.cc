@@ -55,7 +55,7 @@ Executor::Executor(device::Device& device, FormService& forms, Completer& comple
 
 Executor::~Executor() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     SLATE_CHECK(clients_.empty());
     ending_ = true;
   }
@@ -69,7 +69,7 @@ std::shared_ptr<Executor::Client> Executor::add(ClientSpec spec, StreamTable& st
                                                 Completer::Group& group) {
   auto client = std::make_shared<Client>(std::move(spec), streams, group);
   trace_.session_begins(client->spec.session, trace_.name(client->spec.program), client->spec.pid);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   client->index = views_.size();
   SessionView view;
   view.id = client->spec.session;
@@ -84,10 +84,10 @@ std::shared_ptr<Executor::Client> Executor::add(ClientSpec spec, StreamTable& st
 
 void Executor::abandon(Client& client) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     // A thread that tends its lanes at this moment finishes first. So the end of its streams' work,
     // which the caller waits for next, is the end of that, too.
-    const std::lock_guard lanes(client.mutex);
+    const MutexLock lanes(client.mutex);
     client.abandoned.store(true);
     changes_.fetch_add(1);
     client.granted_or_abandoned.notify_all();
@@ -98,7 +98,7 @@ void Executor::abandon(Client& client) {
 void Executor::drop_lanes(Client& client) {
   std::vector<std::shared_ptr<LaunchBatch>> batches;
   {
-    const std::lock_guard lanes(client.mutex);
+    const MutexLock lanes(client.mutex);
     client.gone = true;
     for (const ActiveLane& lane : client.lanes) batches.push_back(lane.batch);
   }
@@ -108,7 +108,7 @@ void Executor::drop_lanes(Client& client) {
 }
 
 void Executor::remove(const std::shared_ptr<Client>& client) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   changes_.fetch_add(1);
   views_.erase(views_.begin() + static_cast<std::ptrdiff_t>(client->index));
   clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(client->index));
@@ -119,7 +119,7 @@ void Executor::remove(const std::shared_ptr<Client>& client) {
 }
 
 bool Executor::set(std::uint64_t session, double weight, int priority) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Client* const client = find(session);
   if (client == nullptr) return false;
   views_[client->index].weight = weight;
@@ -130,7 +130,7 @@ bool Executor::set(std::uint64_t session, double weight, int priority) {
 }
 
 std::optional<ClientStatus> Executor::status(std::uint64_t session) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const Client* const client = find(session);
   if (client == nullptr) return std::nullopt;
   const SessionView& view = views_[client->index];
@@ -148,12 +148,12 @@ std::optional<ClientStatus> Executor::status(std::uint64_t session) const {
 }
 
 std::string Executor::arrangement() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return policy_->arrangement_text(machine());
 }
 
 void Executor::with_profiles(const std::function<void(scheduler::ProfileTable&)>& use) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   use(profiles_);
 }
 
@@ -174,7 +174,7 @@ ProfileRecord& Executor::add_profile(Client& client, FunctionRecord& kernel,
                                  .name = *kernel.name,
                                  .block = {spec.block.x, spec.block.y, spec.block.z},
                                  .grid_bucket = bucket};
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto id = profiles_.find(key);
   if (!id) {
     std::size_t& made = rows_made_[client.spec.uid];
@@ -197,8 +197,7 @@ double Executor::expected_ms(scheduler::KernelId kernel, Form form, double part)
   return scheduler::expected_time(profiles_, kernel, part, settings_).count();
 }
 
-/// Asks the policy, and does what can be done at once, until nothing more is started. Requires: the
-/// mutex is held.
+/// Asks the policy, and does what can be done at once, until nothing more is started.
 void Executor::decide(scheduler::Time now) {
   do {
     decisions_.clear();
@@ -262,7 +261,7 @@ void Executor::grant(scheduler::Start start, scheduler::Time now) {
   client->granted_or_abandoned.notify_all();
 }
 
-/// In the policy's view: one more launch, of a grid of `blocks`. Requires: the mutex is held.
+/// In the policy's view: one more launch, of a grid of `blocks`.
 void Executor::show_start(const Client& client, const Grant& grant, std::uint64_t blocks,
                           scheduler::Time now) {
   scheduler::RunningWork& running = views_[client.index].running;
@@ -279,7 +278,7 @@ void Executor::show_start(const Client& client, const Grant& grant, std::uint64_
 }
 
 /// The sessions with work on the device that was started, or put back, since this client last
-/// waited for them; within a turn there are none. Requires: the mutex is held.
+/// waited for them; within a turn there are none.
 std::vector<Executor::Earlier> Executor::others_to_wait_for(Client& client) {
   std::vector<Earlier> others;
   for (const auto& other : clients_) {
@@ -310,7 +309,7 @@ std::optional<Executor::Grant> Executor::wait_for_grant(
     Client& client, const FunctionRecord& function, const LaunchShape& shape,
     scheduler::KernelId kernel, std::uint64_t started, bool stream_is_free) {
   const auto now = Clock::now();
-  auto lock = lock_soon(mutex_);
+  MutexLock lock = lock_soon(mutex_);
   client.waiting = {.session = client.spec.session,
                     .launch = next_launch_.fetch_add(1),
                     .kernel = *function.trace_name,

@@ -10,7 +10,6 @@
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <map>
@@ -21,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "daemon/engine/form_launcher.h"
 #include "daemon/engine/partitions.h"
 #include "daemon/engine/profiled_launches.h"
@@ -141,7 +141,8 @@ class Executor {
   std::optional<ClientStatus> status(std::uint64_t session) const;
   /// Null where no kernel is to have forms.
   FormMaker* form_maker() const { return forms_.maker(); }
-  std::string_view policy_name() const { return policy_->name(); }
+  /// The policy's name never changes.
+  std::string_view policy_name() const SLATE_NO_THREAD_SAFETY_ANALYSIS { return policy_->name(); }
   std::string arrangement() const;  // how the sessions share the device, in words
   const scheduler::Machine& machine() const { return partitions_.machine(); }
   /// Calls `use` with the profiles, under the mutex. `use` should copy and return.
@@ -178,18 +179,20 @@ class Executor {
     std::vector<Earlier> others;
   };
 
-  Client* find(std::uint64_t session) const;
+  Client* find(std::uint64_t session) const SLATE_REQUIRES(mutex_);
   ProfileRecord& add_profile(Client& client, FunctionRecord& kernel,
                              const device::LaunchSpec& spec);
-  double expected_ms(scheduler::KernelId kernel, scheduler::Form form, double part) const;
-  bool worth_profiling(const scheduler::WaitingLaunch& launch, const scheduler::Start& start) const;
-  void decide(scheduler::Time now);
-  void grant(scheduler::Start start, scheduler::Time now);
+  double expected_ms(scheduler::KernelId kernel, scheduler::Form form, double part) const
+      SLATE_REQUIRES(mutex_);
+  bool worth_profiling(const scheduler::WaitingLaunch& launch, const scheduler::Start& start) const
+      SLATE_REQUIRES(mutex_);
+  void decide(scheduler::Time now) SLATE_REQUIRES(mutex_);
+  void grant(scheduler::Start start, scheduler::Time now) SLATE_REQUIRES(mutex_);
   void show_start(const Client& client, const Grant& grant, std::uint64_t blocks,
-                  scheduler::Time now);
-  void count_repeats(Client& client);
-  std::vector<Earlier> others_to_wait_for(Client& client);
-  void resize(const scheduler::Resize& change, scheduler::Time now);
+                  scheduler::Time now) SLATE_REQUIRES(mutex_);
+  void count_repeats(Client& client) SLATE_REQUIRES(mutex_);
+  std::vector<Earlier> others_to_wait_for(Client& client) SLATE_REQUIRES(mutex_);
+  void resize(const scheduler::Resize& change, scheduler::Time now) SLATE_REQUIRES(mutex_);
   std::optional<Grant> wait_for_grant(Client& client, const FunctionRecord& function,
                                       const LaunchShape& shape, scheduler::KernelId kernel,
                                       std::uint64_t started, bool stream_is_free);
@@ -211,7 +214,7 @@ class Executor {
   Result<injector::Form> launch_profiled(const Client& client, FunctionRecord& kernel,
                                          const device::LaunchSpec& spec, LogicalStream& stream,
                                          const Grant& grant);
-  bool is_filled_by_others(const Client& client) const;
+  bool is_filled_by_others(const Client& client) const SLATE_REQUIRES(mutex_);
   bool shares_sms(const Grant& grant) const;
   static bool may_mix(const Grant& grant);
   bool may_resize(Client& client, const LogicalStream& stream, const Grant& grant);
@@ -261,21 +264,22 @@ class Executor {
   Trace& trace_;
   Partitions partitions_;
   ProfiledLaunches profiled_;
-  scheduler::ProfileTable profiles_;
-  std::unique_ptr<scheduler::Policy> policy_;
+  scheduler::ProfileTable profiles_ SLATE_GUARDED_BY(mutex_);
+  std::unique_ptr<scheduler::Policy> policy_ SLATE_PT_GUARDED_BY(mutex_);
   const scheduler::Settings settings_;
 
-  mutable std::mutex mutex_;                        // guards policy_, profiles_, and below to tick_
-  std::map<std::uint32_t, std::size_t> rows_made_;  // rows of profiles, by user
-  std::vector<scheduler::SessionView> views_;
-  std::vector<std::shared_ptr<Client>> clients_;  // in the same order
-  scheduler::Decisions decisions_;
-  scheduler::Time again_ = scheduler::kNever;
-  bool ending_ = false;
+  mutable Mutex mutex_;
+  // Rows of profiles, by user.
+  std::map<std::uint32_t, std::size_t> rows_made_ SLATE_GUARDED_BY(mutex_);
+  std::vector<scheduler::SessionView> views_ SLATE_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<Client>> clients_ SLATE_GUARDED_BY(mutex_);  // in the same order
+  scheduler::Decisions decisions_ SLATE_GUARDED_BY(mutex_);
+  scheduler::Time again_ SLATE_GUARDED_BY(mutex_) = scheduler::kNever;
+  bool ending_ SLATE_GUARDED_BY(mutex_) = false;
   std::atomic<std::uint64_t> next_launch_{1};
-  std::uint64_t starts_ = 0;
+  std::uint64_t starts_ SLATE_GUARDED_BY(mutex_) = 0;
   std::atomic<std::uint64_t> changes_{1};  // number of changes of the sessions; under the mutex
-  std::condition_variable tick_;
+  CondVar tick_;
 
   std::once_flag lanes_set_up_;
   device::Stream control_{};  // stream for tables and signals; never waits for kernels

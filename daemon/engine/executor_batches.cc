@@ -143,7 +143,7 @@ void Executor::batch_ended(const std::shared_ptr<LaunchBatch>& batch, const Resu
     }
   }
   const auto work = batch->profiled ? profiled_.end(outcome) : std::nullopt;
-  const auto lock = lock_soon(mutex_);
+  const MutexLock lock = lock_soon(mutex_);
   if (work) {
     scheduler::KernelProfile& row = profiles_.kernel(completion.kernel);
     row.flops = work->flops;
@@ -170,7 +170,7 @@ void Executor::batch_ended(const std::shared_ptr<LaunchBatch>& batch, const Resu
   completion.alone = scheduler::Milliseconds(batch->alone_ms / std::max(1U, completion.launches));
   if (outcome) policy_->finished(completion);
   {
-    const std::lock_guard lanes(client->mutex);
+    const MutexLock lanes(client->mutex);
     const auto freed = std::erase_if(client->lanes, [&](const ActiveLane& lane) {
       if (lane.batch != batch) return false;
       lane.stream->active_lanes.store(0);

@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "base/mutex.h"
 #include "daemon/engine/executor.h"
 
 namespace slate::daemon {
@@ -38,7 +39,7 @@ class Executor::Client {
   // Guarded by the executor's mutex.
   std::size_t index = 0;  // index in the policy's view
   std::optional<Grant> granted;
-  std::condition_variable granted_or_abandoned;
+  CondVar granted_or_abandoned;
   std::atomic<bool> abandoned = false;        // written under it; by abandon() under both
   std::shared_ptr<const std::string> kernel;  // name of the newest launch's kernel; null: none yet
   std::uint64_t last_start = 0;               // number of its newest start, among all clients'
@@ -61,9 +62,9 @@ class Executor::Client {
   double uneven() { return std::uniform_real_distribution(0.75, 1.25)(random); }
   std::minstd_rand random;
 
-  std::mutex mutex;  // guards all below
-  std::deque<ActiveLane> lanes;
-  bool gone = false;  // whether its streams are about to be destroyed
+  Mutex mutex;
+  std::deque<ActiveLane> lanes SLATE_GUARDED_BY(mutex);
+  bool gone SLATE_GUARDED_BY(mutex) = false;  // whether its streams are about to be destroyed
 };
 
 }  // namespace slate::daemon

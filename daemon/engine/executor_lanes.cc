@@ -48,11 +48,10 @@ bool Executor::set_up_lanes() {
   return control_ != device::Stream{};
 }
 
-/// Requires: the mutex is held.
 void Executor::resize(const scheduler::Resize& change, scheduler::Time now) {
   Client* const client = find(change.session);
   if (client == nullptr || client->abandoned.load()) return;
-  const std::lock_guard lanes(client->mutex);
+  const MutexLock lanes(client->mutex);
   if (client->lanes.empty()) return;
   scheduler::Placement& placement = views_[client->index].running.placement;
   if (placement.empty() && !change.placement.empty()) client->last_came = ++starts_;
@@ -95,10 +94,10 @@ Result<void> Executor::show(ActiveLane& lane, const scheduler::Placement& placem
 // The count changes before any lane is looked at, so that one that begins meanwhile either is in
 // the list by then or begins with an empty table.
 void Executor::begin_rest() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (rests_.fetch_add(1) > 0) return;
   for (const auto& client : clients_) {
-    const std::lock_guard lanes(client->mutex);
+    const MutexLock lanes(client->mutex);
     for (ActiveLane& lane : client->lanes) {
       if (lane.placement.empty()) continue;
       lane.batch->completion.resized = true;
@@ -109,10 +108,10 @@ void Executor::begin_rest() {
 }
 
 void Executor::end_rest() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (rests_.fetch_sub(1) > 1) return;
   for (const auto& client : clients_) {
-    const std::lock_guard lanes(client->mutex);
+    const MutexLock lanes(client->mutex);
     for (ActiveLane& lane : client->lanes) {
       if (lane.placement.empty()) continue;
       if (const auto done = show(lane, lane.placement); !done)
@@ -127,11 +126,10 @@ void Executor::end_rest() {
   tick_.notify_one();
 }
 
-/// Requires: the mutex is held.
 bool Executor::is_filled_by_others(const Client& client) const {
   return std::ranges::any_of(clients_, [&](const std::shared_ptr<Client>& other) {
     if (other.get() == &client) return false;
-    const std::lock_guard lanes(other->mutex);
+    const MutexLock lanes(other->mutex);
     return std::ranges::any_of(
         other->lanes, [&](const ActiveLane& lane) { return lane.placement == machine().whole(); });
   });
@@ -141,7 +139,7 @@ Result<void> Executor::let_through(Client& client, device::Stream stream,
                                    const std::function<Result<void>()>& submit) {
   const auto has_to = [&] {
     if (lanes_.load() == 0) return false;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return is_filled_by_others(client);
   };
   if (!has_to()) return submit();
@@ -215,7 +213,7 @@ Result<void> Executor::supplement(Client& client, ActiveLane& lane, std::uint32_
 
 void Executor::run() {
   std::vector<std::shared_ptr<Client>> clients;
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!ending_) {
     scheduler::Time until = again_;
     if (lanes_active_.load()) until = std::min(until, scheduler::Time(Clock::now() + kTick));
@@ -280,7 +278,7 @@ Result<void> Executor::watch_lane(Client& client, device::Stream stream,
       [this, &streams = client.streams, batch = std::move(batch)](const Result<void>& outcome) {
         if (!outcome) streams.report(outcome.error());
         {
-          const std::lock_guard lock(mutex_);
+          const MutexLock lock(mutex_);
           lanes_active_.store(true);
         }
         tick_.notify_one();
@@ -292,7 +290,7 @@ void Executor::look_after(const std::shared_ptr<Client>& client) {
   std::optional<scheduler::Progress> progress;
   std::vector<std::shared_ptr<LaunchBatch>> over;
   {
-    const std::lock_guard lanes(client->mutex);
+    const MutexLock lanes(client->mutex);
     if (client->gone) return;
     if (!client->lanes.empty()) lanes_active_.store(true);
     for (ActiveLane& lane : client->lanes) {
@@ -323,7 +321,7 @@ void Executor::look_after(const std::shared_ptr<Client>& client) {
     completer_.give_back_timers(std::move(batch->start), std::move(batch->end));
   }
   if (!progress) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (find(progress->session) != client.get()) return;
   views_[client->index].running.blocks_done = progress->blocks_done;
   policy_->progressed(*progress);

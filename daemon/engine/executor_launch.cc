@@ -105,7 +105,7 @@ Result<void> Executor::launch(Client& client, FunctionRecord& kernel,
 void Executor::show_forms(const FunctionRecord& kernel, ProfileRecord& profile) {
   profile.shows_forms = true;
   std::string forms = describe(*kernel.made);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   profiles_.kernel(profile.kernel).forms = std::move(forms);
 }
 
@@ -145,7 +145,7 @@ Result<void> Executor::begin_again(Client& client, const FunctionRecord& kernel,
   stream.batch->repeats_at = grant.changes;
   stream.batch->add_counted(grant.kernel, grant.expected_ms, grant.alone_ms);
   stream.batch->filled += grant.filled;
-  const auto lock = lock_soon(mutex_);
+  const MutexLock lock = lock_soon(mutex_);
   client.kernel = kernel.name;
   show_start(client, grant, blocks, Clock::now());
   return {};
@@ -203,7 +203,7 @@ bool Executor::may_resize(Client& client, const LogicalStream& stream, const Gra
       scheduler::may_starve(grant.start.placement, scheduler::Milliseconds(grant.expected_ms));
   if (grant.start.form != Form::kWorker || (!grant.is_long && !starves)) return false;
   if (!set_up_lanes()) return false;
-  const std::lock_guard lanes(client.mutex);
+  const MutexLock lanes(client.mutex);
   return stream.active_lanes.load() == 0;
 }
 
@@ -304,7 +304,7 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
   const bool in_lane = resizable && done && *done == injector::Form::kWorker;
   if (in_lane) {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       scheduler::RunningWork& running = views_[client.index].running;
       running.resizable = running.launches > 0;
       // Under the lock, or the executor's thread could have looked already, and sleep after all.
@@ -374,7 +374,7 @@ Result<injector::Form> Executor::launch_lane(Client& client, FunctionRecord& ker
                                              const Grant& grant) {
   const scheduler::Start& start = grant.start;
   ControlMemory* const memory = forms_.control_memory();
-  const std::lock_guard lanes(client.mutex);
+  const MutexLock lanes(client.mutex);
   WorkerLane* const lane = &stream.lane;
   const auto lane_stream = client.streams.lane_stream(*lane);
   if (!lane_stream) return std::unexpected(lane_stream.error());
@@ -467,7 +467,7 @@ void Executor::wait_until_carried_out(const Earlier& other) {
 Result<void> Executor::wait_for(const std::vector<Earlier>& others, device::Stream stream) {
   for (const Earlier& other : others) {
     wait_until_carried_out(other);
-    const std::lock_guard lock(other.client->mutex);
+    const MutexLock lock(other.client->mutex);
     if (other.client->gone) continue;
     if (const auto done = other.client->streams.wait_for_all(stream); !done) return done;
   }

@@ -40,7 +40,7 @@ Result<ipc::ShareHandle> Exports::offer(std::uint64_t session, uid_t uid,
   if (!range) {
     return fail(ErrorCode::kInvalidValue, fmt::format("{:#x} is in no allocation", address));
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [key, known] : offers_) {
     if (known.session == session && known.memory.owner == manager &&
         known.memory.range.base == range->base) {
@@ -52,7 +52,7 @@ Result<ipc::ShareHandle> Exports::offer(std::uint64_t session, uid_t uid,
 
 Result<ipc::ShareHandle> Exports::offer(std::uint64_t session, uid_t uid,
                                         std::shared_ptr<SharedRecord> event) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [key, known] : offers_) {
     if (known.session == session && known.event == event) return handle_of(key);
   }
@@ -66,7 +66,7 @@ const Exports::Offer* Exports::find(const ipc::ShareHandle& handle, uid_t uid) c
 }
 
 Result<Exports::Memory> Exports::open_memory(const ipc::ShareHandle& handle, uid_t uid) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const Offer* const offer = find(handle, uid);
   if (offer == nullptr || offer->memory.owner == nullptr)
     return fail(ErrorCode::kInvalidValue, "no memory of this user has this handle");
@@ -77,7 +77,7 @@ Result<Exports::Memory> Exports::open_memory(const ipc::ShareHandle& handle, uid
 
 Result<std::shared_ptr<SharedRecord>> Exports::open_event(const ipc::ShareHandle& handle,
                                                           uid_t uid) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const Offer* const offer = find(handle, uid);
   if (offer == nullptr || offer->event == nullptr)
     return fail(ErrorCode::kInvalidHandle, "no event of this user has this handle");
@@ -85,7 +85,7 @@ Result<std::shared_ptr<SharedRecord>> Exports::open_event(const ipc::ShareHandle
 }
 
 void Exports::withdraw(std::uint64_t session, device::Address address) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::erase_if(offers_, [&](const auto& each) {
     const Offer& offer = each.second;
     return offer.session == session && offer.memory.owner && offer.memory.range.base == address;
@@ -93,14 +93,14 @@ void Exports::withdraw(std::uint64_t session, device::Address address) {
 }
 
 void Exports::withdraw(std::uint64_t session, const SharedRecord& event) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::erase_if(offers_, [&](const auto& each) {
     return each.second.session == session && each.second.event.get() == &event;
   });
 }
 
 void Exports::withdraw_all(std::uint64_t session) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::erase_if(offers_, [&](const auto& each) { return each.second.session == session; });
 }
 

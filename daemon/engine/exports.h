@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
+#include "base/mutex.h"
 #include "daemon/engine/completer.h"
 #include "daemon/engine/memory_manager.h"
 #include "ipc/commands.h"
@@ -22,17 +22,17 @@ class SharedRecord {
  public:
   /// The event of the latest record; null before the first.
   std::shared_ptr<SharedEvent> latest() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return event_;
   }
   void set(std::shared_ptr<SharedEvent> event) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     event_ = std::move(event);
   }
 
  private:
-  mutable std::mutex mutex_;
-  std::shared_ptr<SharedEvent> event_;
+  mutable Mutex mutex_;
+  std::shared_ptr<SharedEvent> event_ SLATE_GUARDED_BY(mutex_);
 };
 
 class Exports {
@@ -71,11 +71,11 @@ class Exports {
     std::shared_ptr<SharedRecord> event;  // the event; null for memory
   };
 
-  Result<ipc::ShareHandle> add(Offer offer);
-  const Offer* find(const ipc::ShareHandle& handle, uid_t uid) const;
+  Result<ipc::ShareHandle> add(Offer offer) SLATE_REQUIRES(mutex_);
+  const Offer* find(const ipc::ShareHandle& handle, uid_t uid) const SLATE_REQUIRES(mutex_);
 
-  mutable std::mutex mutex_;
-  std::map<std::string, Offer, std::less<>> offers_;  // by handle
+  mutable Mutex mutex_;
+  std::map<std::string, Offer, std::less<>> offers_ SLATE_GUARDED_BY(mutex_);  // by handle
 };
 
 }  // namespace slate::daemon

@@ -40,7 +40,7 @@ FormMaker::FormMaker(Compiler& compiler, Settings settings)
 
 FormMaker::~FormMaker() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ending_ = true;
   }
   changed_.notify_all();
@@ -65,7 +65,7 @@ FormMaker::Outcome FormMaker::find(const FormSource& source, const std::string& 
     log_debug("{}: {}", kernel, made.error().message);
     return nullptr;
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ++counts_.from_cache;
   return std::make_shared<const MadeForms>(std::move(*made));
 }
@@ -111,7 +111,7 @@ FormMaker::Outcome FormMaker::make_anew(const std::shared_ptr<const FormSource>&
     log_debug("{} has no forms: {}", kernel, made->why_none);
   }
   if (compiler_.compiles()) compiler_.store(key_of(*source, kernel), pack(*made));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ++(made->why_none.empty() ? counts_.made : counts_.without_forms);
   counts_.cost_ms += made->cost_ms;
   return std::make_shared<const MadeForms>(std::move(*made));
@@ -119,13 +119,13 @@ FormMaker::Outcome FormMaker::make_anew(const std::shared_ptr<const FormSource>&
 
 Result<FormMaker::Parsed> FormMaker::parse(const std::shared_ptr<const FormSource>& source) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (parsed_ != nullptr && parsed_source_.lock() == source) return parsed_;
   }
   auto module = ptx::parse(source->text, ptx::ParseLimits::for_text(source->text.size()));
   if (!module) return std::unexpected(module.error());
   Parsed parsed = std::move(*module);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const bool keeps = parsed->tree_bytes <= kMostKeptTree;
   parsed_ = keeps ? parsed : nullptr;
   parsed_source_ = source;
@@ -140,7 +140,7 @@ std::shared_ptr<FormMaker::Order> FormMaker::order(std::uint64_t session,
   order->kernel_ = std::move(kernel);
   order->session_ = session;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     queues_[session].push_back(order);
     if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
   }
@@ -149,20 +149,20 @@ std::shared_ptr<FormMaker::Order> FormMaker::order(std::uint64_t session,
 }
 
 void FormMaker::forget(std::uint64_t session) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   queues_.erase(session);
   spent_ms_.erase(session);
 }
 
 FormMaker::Counts FormMaker::counts() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return counts_;
 }
 
 void FormMaker::run() {
   // Of this thread, and of the assemblers that it starts.
   ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kLowestPriority);
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (const std::shared_ptr<Order> order = next(lock)) {
     lock.unlock();
     Outcome outcome;
@@ -179,7 +179,7 @@ void FormMaker::run() {
 }
 
 /// The next order, of the session behind the one served last; null at the end.
-std::shared_ptr<FormMaker::Order> FormMaker::next(std::unique_lock<std::mutex>& lock) {
+std::shared_ptr<FormMaker::Order> FormMaker::next(MutexLock& lock) {
   for (;;) {
     if (ending_) return nullptr;
     if (queues_.empty()) {
@@ -198,14 +198,14 @@ std::shared_ptr<FormMaker::Order> FormMaker::next(std::unique_lock<std::mutex>& 
 }
 
 bool FormMaker::may_still_spend(std::uint64_t session) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto spent = spent_ms_.find(session);
   return (spent == spent_ms_.end() ? 0 : spent->second) <
          static_cast<double>(settings_.most_a_session.count());
 }
 
 void FormMaker::spend(std::uint64_t session, double ms) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   spent_ms_[session] += ms;
 }
 

@@ -5,16 +5,15 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "daemon/dispatch/kernel_forms.h"
 #include "daemon/engine/compiler.h"
 #include "injector/cache/digest.h"
@@ -92,7 +91,7 @@ class FormMaker {
   using Parsed = std::shared_ptr<const ptx::Module>;
 
   void run();
-  std::shared_ptr<Order> next(std::unique_lock<std::mutex>& lock);
+  std::shared_ptr<Order> next(MutexLock& lock) SLATE_REQUIRES(mutex_);
   bool may_still_spend(std::uint64_t session);
   void spend(std::uint64_t session, double ms);
   cache::Key key_of(const FormSource& source, const std::string& kernel) const;
@@ -101,16 +100,16 @@ class FormMaker {
 
   Compiler& compiler_;
   const Settings settings_;
-  mutable std::mutex mutex_;  // guards all below but thread_
-  std::condition_variable changed_;
-  std::map<std::uint64_t, Queue> queues_;  // by session
-  std::uint64_t last_session_ = 0;         // session served last
-  std::map<std::uint64_t, double> spent_ms_;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::map<std::uint64_t, Queue> queues_ SLATE_GUARDED_BY(mutex_);  // by session
+  std::uint64_t last_session_ SLATE_GUARDED_BY(mutex_) = 0;         // session served last
+  std::map<std::uint64_t, double> spent_ms_ SLATE_GUARDED_BY(mutex_);
   // The module parsed last, as its kernels follow each other.
-  std::weak_ptr<const FormSource> parsed_source_;
-  Parsed parsed_;
-  Counts counts_;
-  bool ending_ = false;
+  std::weak_ptr<const FormSource> parsed_source_ SLATE_GUARDED_BY(mutex_);
+  Parsed parsed_ SLATE_GUARDED_BY(mutex_);
+  Counts counts_ SLATE_GUARDED_BY(mutex_);
+  bool ending_ SLATE_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // begun with the first order
 };
 

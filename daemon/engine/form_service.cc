@@ -4,7 +4,7 @@
 
 namespace slate::daemon {
 ControlMemory* FormService::control_memory() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!tried_) {
     tried_ = true;
     auto memory = ControlMemory::create(device_, dispatch_ == DispatchChoice::kDevice);
@@ -19,7 +19,7 @@ ControlMemory* FormService::control_memory() {
 }
 
 bool FormService::has_control_for(const ControlMemory::Share& share) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return !tried_ || (memory_ && memory_->has_slot_for(share));
 }
 

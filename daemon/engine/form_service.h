@@ -6,8 +6,8 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "daemon/dispatch/worker_launch.h"
 #include "daemon/engine/form_maker.h"
 #include "daemon/form_choice.h"
@@ -52,9 +52,9 @@ class FormService {
   const DispatchChoice dispatch_;
   const bool profiles_;
   FormMaker* const maker_;
-  mutable std::mutex mutex_;  // guards memory_, tried_
+  mutable Mutex mutex_;
   std::unique_ptr<ControlMemory> memory_;
-  bool tried_ = false;
+  bool tried_ SLATE_GUARDED_BY(mutex_) = false;
   std::array<std::atomic<std::uint64_t>, injector::kFormCount> launches_{};
   std::atomic<std::uint64_t> dispatched_{0};
 };

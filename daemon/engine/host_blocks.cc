@@ -60,7 +60,7 @@ Result<ipc::HostReply> HostBlocks::allocate(std::uint64_t id, std::uint64_t byte
   }
   // Those that work may still use are mapped, too, and a process has only so many mappings.
   const std::size_t retired = [this] {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return retired_.size();
   }();
   if (blocks_.size() + retired >= kMostBlocks || unmapped_ >= kMostUnmapped)
@@ -140,14 +140,14 @@ Result<device::AddressRange> HostBlocks::retire(std::uint64_t id) {
   blocks_.erase(found);
   sizes_.erase(range.base);
   note_ranges();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   retired_.push_back(std::move(retired));
   return range;
 }
 
 void HostBlocks::finish_free(device::AddressRange range) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto same = [&](const Retired& each) { return each.range.base == range.base; };
     SLATE_CHECK(std::erase_if(retired_, same) == 1);
   }
@@ -159,7 +159,7 @@ void HostBlocks::release() {
   while (!blocks_.empty()) (void)retire(blocks_.begin()->first);
   std::vector<device::AddressRange> left;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const Retired& each : retired_) left.push_back(each.range);
   }
   for (const device::AddressRange& range : left) finish_free(range);

@@ -11,12 +11,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.h"
 #include "device/device.h"
 #include "ipc/commands.h"
 #include "ipc/host_memory.h"
@@ -115,8 +115,8 @@ class HostBlocks {
   std::size_t unmapped_ = 0;
   Ranges ranges_;
   std::atomic<std::uint64_t> bytes_{0};  // bytes of all blocks, retired ones too
-  std::mutex mutex_;                     // guards retired_
-  std::vector<Retired> retired_;
+  Mutex mutex_;
+  std::vector<Retired> retired_ SLATE_GUARDED_BY(mutex_);
 };
 
 }  // namespace slate::daemon

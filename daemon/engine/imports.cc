@@ -30,7 +30,7 @@ Result<ipc::ImportReply> Imports::close(device::Address address) {
   const ipc::ImportReply reply{address, memory.range.bytes, --found->second.count};
   if (reply.count > 0) return reply;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     closed_.emplace(address, memory);
   }
   open_.erase(found);
@@ -41,7 +41,7 @@ Result<ipc::ImportReply> Imports::close(device::Address address) {
 void Imports::finish_close(device::Address address) {
   Exports::Memory memory;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = closed_.find(address);
     SLATE_CHECK(found != closed_.end());
     memory = std::move(found->second);
@@ -53,7 +53,7 @@ void Imports::finish_close(device::Address address) {
 void Imports::release() {
   for (const auto& [address, import] : open_) let_go_of(import.memory);
   open_.clear();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [address, memory] : closed_) let_go_of(memory);
   closed_.clear();
 }

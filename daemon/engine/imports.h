@@ -6,9 +6,9 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "daemon/engine/exports.h"
 
 namespace slate::daemon {
@@ -49,8 +49,8 @@ class Imports {
 
   const std::shared_ptr<Exports> exports_;
   std::map<device::Address, Import> open_;
-  std::mutex mutex_;  // guards closed_
-  std::multimap<device::Address, Exports::Memory> closed_;
+  Mutex mutex_;
+  std::multimap<device::Address, Exports::Memory> closed_ SLATE_GUARDED_BY(mutex_);
   Ranges others_, merged_;  // the ranges that merged_ was made of, and merged_
 };
 

@@ -4,10 +4,10 @@
 #pragma once
 
 #include <algorithm>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
+
+#include "base/mutex.h"
 
 namespace slate::daemon {
 
@@ -26,9 +26,11 @@ class LoadTurns {
   Turn begin(std::uint64_t bytes) {
     // However small: it has its tree and its passes.
     bytes = std::clamp<std::uint64_t>(bytes, kBytes / 64, kBytes);
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     const std::uint64_t ticket = next_++;
-    changed_.wait(lock, [&] { return ticket == served_ && used_ + bytes <= kBytes; });
+    changed_.wait(lock, [&]() SLATE_REQUIRES(mutex_) {
+      return ticket == served_ && used_ + bytes <= kBytes;
+    });
     ++served_;
     used_ += bytes;
     lock.unlock();
@@ -39,16 +41,17 @@ class LoadTurns {
  private:
   void end(std::uint64_t bytes) {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       used_ -= bytes;
     }
     changed_.notify_all();
   }
 
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
-  std::uint64_t next_ = 0, served_ = 0;  // tickets
-  std::uint64_t used_ = 0;
+  Mutex mutex_;
+  CondVar changed_;
+  std::uint64_t next_ SLATE_GUARDED_BY(mutex_) = 0;    // ticket of the next caller
+  std::uint64_t served_ SLATE_GUARDED_BY(mutex_) = 0;  // ticket whose turn is next
+  std::uint64_t used_ SLATE_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace slate::daemon

@@ -28,7 +28,7 @@ LoadedModules::~LoadedModules() {
 Result<void> LoadedModules::add(device::Module module, Charge& charge, Kind kind,
                                 std::uint64_t source_bytes) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     loaded_.emplace(module, Loaded{.kind = kind,
                                    .source_bytes = source_bytes,
                                    .host_bytes = 0,
@@ -42,7 +42,7 @@ Result<void> LoadedModules::add(device::Module module, Charge& charge, Kind kind
 
 Result<void> LoadedModules::note_host_bytes(device::Module module) {
   const std::uint64_t code_bytes = device_.host_bytes(module);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Loaded& loaded = loaded_.at(module);
   const std::uint64_t bytes = code_bytes + loaded.source_bytes;
   host_bytes_ += bytes - std::exchange(loaded.host_bytes, bytes);
@@ -53,7 +53,7 @@ Result<void> LoadedModules::note_host_bytes(device::Module module) {
 }
 
 void LoadedModules::retire(device::Module module) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Loaded& loaded = loaded_.at(module);
   if (loaded.charged == 0) return;
   loaded.retired = true;
@@ -63,7 +63,7 @@ void LoadedModules::retire(device::Module module) {
 void LoadedModules::unload_now(device::Module module) {
   Loaded loaded;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto node = loaded_.extract(module);
     SLATE_CHECK(!node.empty());
     loaded = node.mapped();
@@ -74,7 +74,7 @@ void LoadedModules::unload_now(device::Module module) {
 }
 
 std::size_t LoadedModules::count() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return static_cast<std::size_t>(
       std::ranges::count(loaded_, Kind::kOwn, [](const auto& entry) { return entry.second.kind; }));
 }
@@ -83,7 +83,7 @@ void LoadedModules::release() {
   // Unloading may wait for kernels, and a mere count must not wait for it.
   std::map<device::Module, Loaded> all;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     all.swap(loaded_);
     host_bytes_ = 0;
   }

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "daemon/engine/memory_manager.h"
 #include "device/device.h"
 
@@ -78,9 +78,9 @@ class LoadedModules {
   device::Device& device_;
   MemoryManager* memory_ = nullptr;  // null: nothing is charged
   ChargeMemory charge_;
-  mutable std::mutex mutex_;  // guards what follows
-  std::map<device::Module, Loaded> loaded_;
-  std::uint64_t host_bytes_ = 0;  // engine memory of all modules
+  mutable Mutex mutex_;
+  std::map<device::Module, Loaded> loaded_ SLATE_GUARDED_BY(mutex_);
+  std::uint64_t host_bytes_ SLATE_GUARDED_BY(mutex_) = 0;  // engine memory of all modules
 };
 
 }  // namespace slate::daemon

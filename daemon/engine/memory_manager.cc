@@ -49,13 +49,13 @@ MemoryManager::~MemoryManager() {
 }
 
 std::uint64_t MemoryManager::charged() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return charged_ + outside_;
 }
 
 Result<device::Address> MemoryManager::allocate(std::uint64_t bytes) {
   if (bytes == 0) return fail(ErrorCode::kInvalidValue, "allocation of 0 bytes");
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (bytes > limit_) {
     return fail(ErrorCode::kOutOfMemory,
                 fmt::format("{} bytes asked for, the session may have {}", bytes, limit_));
@@ -182,7 +182,7 @@ void MemoryManager::put_slack(const Segments::value_type& segment) {
 
 /// Around a segment that is gone, but what its neighbours need.
 void MemoryManager::remove_slack(device::AddressRange segment) {
-  const auto ends_at = [this](device::Address address) {
+  const auto ends_at = [this](device::Address address) SLATE_REQUIRES(mutex_) {
     const auto next = segments_.lower_bound(address);
     return next != segments_.begin() &&
            std::prev(next)->first + std::prev(next)->second.bytes == address;
@@ -194,7 +194,7 @@ void MemoryManager::remove_slack(device::AddressRange segment) {
 }
 
 bool MemoryManager::drop_slack() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!device_full_ || slack_.places().empty()) return false;
   slack_.clear();
   return true;
@@ -207,7 +207,7 @@ MemoryManager::Segments::iterator MemoryManager::segment_of(device::Address addr
 }
 
 Result<void> MemoryManager::retire(device::Address address) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = live_.find(address);
   if (found == live_.end()) {
     return fail(ErrorCode::kInvalidValue,
@@ -219,7 +219,7 @@ Result<void> MemoryManager::retire(device::Address address) {
 
 void MemoryManager::finish_free(device::Address address) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto node = retired_.extract(address);
     SLATE_CHECK(!node.empty());
     const std::uint64_t bytes = node.mapped();
@@ -241,7 +241,7 @@ void MemoryManager::give_back(device::Address address, std::uint64_t bytes) {
 }
 
 Result<void> MemoryManager::keep(device::Address address) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!live_.contains(address))
     return fail(ErrorCode::kInvalidValue, fmt::format("no allocation begins at {:#x}", address));
   ++kept_[address].count;
@@ -250,7 +250,7 @@ Result<void> MemoryManager::keep(device::Address address) {
 
 void MemoryManager::let_go(device::Address address) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto kept = kept_.find(address);
     SLATE_CHECK(kept != kept_.end() && kept->second.count > 0);
     if (--kept->second.count > 0) return;
@@ -273,10 +273,11 @@ bool MemoryManager::keeps(const Segments::value_type& segment) const {
 }
 
 bool MemoryManager::wait_for_free(std::chrono::milliseconds timeout) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (retired_.empty() && outside_retired_ == 0) return false;
   const std::uint64_t before = frees_finished_;
-  freed_.wait_for(lock, timeout, [&] { return frees_finished_ != before; });
+  freed_.wait_for(lock, timeout,
+                  [&]() SLATE_REQUIRES(mutex_) { return frees_finished_ != before; });
   return true;
 }
 
@@ -338,7 +339,7 @@ bool MemoryManager::drop_empty_segments() {
 
 std::optional<device::AddressRange> MemoryManager::allocation_of(device::Address address,
                                                                  std::uint64_t bytes) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto next = live_.upper_bound(address);
   if (next == live_.begin()) return std::nullopt;
   const auto& [base, size] = *std::prev(next);
@@ -347,7 +348,7 @@ std::optional<device::AddressRange> MemoryManager::allocation_of(device::Address
 }
 
 Result<void> MemoryManager::charge(std::uint64_t bytes) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (bytes > left()) drop_empty_segments();
   if (bytes > left()) {
     return fail(ErrorCode::kOutOfMemory,
@@ -359,13 +360,13 @@ Result<void> MemoryManager::charge(std::uint64_t bytes) {
 }
 
 void MemoryManager::retire_charge() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ++outside_retired_;
 }
 
 void MemoryManager::finish_charge(std::uint64_t bytes, bool retired) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     SLATE_CHECK(outside_ >= bytes);
     outside_ -= bytes;
     if (retired) --outside_retired_;
@@ -375,7 +376,7 @@ void MemoryManager::finish_charge(std::uint64_t bytes, bool retired) {
 }
 
 void MemoryManager::release() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   released_ = true;
   for (Blocks* const blocks : {&live_, &retired_}) {
     for (const auto& [address, bytes] : *blocks) {

@@ -10,14 +10,13 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 
+#include "base/mutex.h"
 #include "daemon/engine/slack.h"
 #include "device/device.h"
 
@@ -98,44 +97,48 @@ class MemoryManager {
   MemoryManager(device::Device& device, std::uint64_t limit)
       : device_(device), limit_(limit), slack_(device) {}
 
-  Result<device::Address> allocate_dedicated(std::uint64_t bytes);
-  std::optional<device::Address> take_free_block(std::uint64_t bytes);
-  std::uint64_t left() const { return limit_ - charged_ - outside_; }
-  Result<device::Address> add_segment(std::uint64_t bytes, bool dedicated);
-  Result<void> grow_pool(std::uint64_t bytes);
-  std::optional<device::Address> find_hole(std::uint64_t bytes, std::uint64_t apart) const;
-  bool is_unmapped(device::AddressRange range) const;
-  void put_slack(const Segments::value_type& segment);
-  void remove_slack(device::AddressRange segment);
-  Segments::iterator segment_of(device::Address address);
+  Result<device::Address> allocate_dedicated(std::uint64_t bytes) SLATE_REQUIRES(mutex_);
+  std::optional<device::Address> take_free_block(std::uint64_t bytes) SLATE_REQUIRES(mutex_);
+  std::uint64_t left() const SLATE_REQUIRES(mutex_) { return limit_ - charged_ - outside_; }
+  Result<device::Address> add_segment(std::uint64_t bytes, bool dedicated) SLATE_REQUIRES(mutex_);
+  Result<void> grow_pool(std::uint64_t bytes) SLATE_REQUIRES(mutex_);
+  std::optional<device::Address> find_hole(std::uint64_t bytes, std::uint64_t apart) const
+      SLATE_REQUIRES(mutex_);
+  bool is_unmapped(device::AddressRange range) const SLATE_REQUIRES(mutex_);
+  void put_slack(const Segments::value_type& segment) SLATE_REQUIRES(mutex_);
+  void remove_slack(device::AddressRange segment) SLATE_REQUIRES(mutex_);
+  Segments::iterator segment_of(device::Address address) SLATE_REQUIRES(mutex_);
   void insert_free_block(const Segments::value_type& segment, device::Address address,
-                         std::uint64_t bytes);
-  void erase_free_block(Blocks::iterator block);
-  bool keeps(const Segments::value_type& segment) const;
-  void give_back(device::Address address, std::uint64_t bytes);
-  void drop_everything();
-  void drop_segment(Segments::iterator segment);
-  bool drop_empty_segments();
+                         std::uint64_t bytes) SLATE_REQUIRES(mutex_);
+  void erase_free_block(Blocks::iterator block) SLATE_REQUIRES(mutex_);
+  bool keeps(const Segments::value_type& segment) const SLATE_REQUIRES(mutex_);
+  void give_back(device::Address address, std::uint64_t bytes) SLATE_REQUIRES(mutex_);
+  void drop_everything() SLATE_REQUIRES(mutex_);
+  void drop_segment(Segments::iterator segment) SLATE_REQUIRES(mutex_);
+  bool drop_empty_segments() SLATE_REQUIRES(mutex_);
 
   device::Device& device_;
   const std::uint64_t limit_;
   device::AddressRange arena_;
   std::uint64_t granularity_ = 0;
-  mutable std::mutex mutex_;
-  std::condition_variable freed_;
-  std::uint64_t frees_finished_ = 0;
-  std::uint64_t charged_ = 0;          // bytes of the segments
-  std::uint64_t outside_ = 0;          // bytes of charge()
-  std::uint64_t outside_retired_ = 0;  // bytes outside that wait for running work
-  Segments segments_;
-  Slack slack_;               // slack before and behind segments, where there is room
-  bool device_full_ = false;  // whether the device had no memory for the last segment
-  Blocks live_;
-  Blocks retired_;
-  std::map<device::Address, Kept> kept_;
-  bool released_ = false;
-  Blocks free_;                                                  // by address
-  std::set<std::pair<std::uint64_t, device::Address>> by_size_;  // the same blocks
+  mutable Mutex mutex_;
+  CondVar freed_;
+  std::uint64_t frees_finished_ SLATE_GUARDED_BY(mutex_) = 0;
+  std::uint64_t charged_ SLATE_GUARDED_BY(mutex_) = 0;  // bytes of the segments
+  std::uint64_t outside_ SLATE_GUARDED_BY(mutex_) = 0;  // bytes of charge()
+  // Bytes outside that wait for running work.
+  std::uint64_t outside_retired_ SLATE_GUARDED_BY(mutex_) = 0;
+  Segments segments_ SLATE_GUARDED_BY(mutex_);
+  Slack slack_ SLATE_GUARDED_BY(mutex_);  // slack before and behind segments, where there is room
+  // Whether the device had no memory for the last segment.
+  bool device_full_ SLATE_GUARDED_BY(mutex_) = false;
+  Blocks live_ SLATE_GUARDED_BY(mutex_);
+  Blocks retired_ SLATE_GUARDED_BY(mutex_);
+  std::map<device::Address, Kept> kept_ SLATE_GUARDED_BY(mutex_);
+  bool released_ SLATE_GUARDED_BY(mutex_) = false;
+  Blocks free_ SLATE_GUARDED_BY(mutex_);  // by address
+  // The same blocks.
+  std::set<std::pair<std::uint64_t, device::Address>> by_size_ SLATE_GUARDED_BY(mutex_);
 };
 
 }  // namespace slate::daemon

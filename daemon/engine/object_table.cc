@@ -37,7 +37,7 @@ Result<void> ObjectTable::create_array(std::uint64_t id, const ArraySpec& spec) 
     memory_.finish_charge(bytes, false);
     return std::unexpected(made.error());
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   arrays_.emplace(id, std::make_shared<Array>(device_, memory_, spec, *made));
   return {};
 }
@@ -68,7 +68,7 @@ Result<std::uint64_t> ObjectTable::create_texture(const TextureSpec& spec) {
   if (!made) return std::unexpected(made.error());
   texture.handle = *made;
   const auto handle = static_cast<std::uint64_t>(*made);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (texture.array) ++texture.array->users;
   if (texture.memory != 0) SLATE_CHECK(memory_.keep(texture.memory));
   textures_.insert_or_assign(handle, std::move(texture));
@@ -84,13 +84,12 @@ Result<std::uint64_t> ObjectTable::create_surface(std::uint64_t array, std::uint
   const auto made = device_.create_surface((*its)->handle, level, memory_.arena());
   if (!made) return std::unexpected(made.error());
   const auto handle = static_cast<std::uint64_t>(*made);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ++(*its)->users;
   surfaces_.insert_or_assign(handle, Surface{*made, std::move(*its)});
   return handle;
 }
 
-/// Requires: mutex_ is held.
 ObjectTable::Ticket ObjectTable::retire(Object object) {
   const Ticket ticket = next_ticket_++;
   retired_.emplace(ticket, std::move(object));
@@ -98,7 +97,7 @@ ObjectTable::Ticket ObjectTable::retire(Object object) {
 }
 
 /// If only running work needs the array, a thread that asks for memory may wait for its end from
-/// now on. Requires: mutex_ is held.
+/// now on.
 void ObjectTable::note_unused(Array& array) {
   if (!array.freed || array.users > 0) return;
   array.retired = true;
@@ -106,7 +105,7 @@ void ObjectTable::note_unused(Array& array) {
 }
 
 Result<ObjectTable::Ticket> ObjectTable::retire_array(std::uint64_t id) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = arrays_.find(id);
   if (found == arrays_.end()) return no_such("array");
   auto array = std::move(found->second);
@@ -117,7 +116,7 @@ Result<ObjectTable::Ticket> ObjectTable::retire_array(std::uint64_t id) {
 }
 
 Result<ObjectTable::Ticket> ObjectTable::retire_texture(std::uint64_t handle) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto node = textures_.extract(handle);
   if (node.empty()) return no_such("texture");
   if (Array* const array = node.mapped().array.get()) {
@@ -128,7 +127,7 @@ Result<ObjectTable::Ticket> ObjectTable::retire_texture(std::uint64_t handle) {
 }
 
 Result<ObjectTable::Ticket> ObjectTable::retire_surface(std::uint64_t handle) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto node = surfaces_.extract(handle);
   if (node.empty()) return no_such("surface");
   --node.mapped().array->users;
@@ -139,7 +138,7 @@ Result<ObjectTable::Ticket> ObjectTable::retire_surface(std::uint64_t handle) {
 void ObjectTable::finish(Ticket ticket) {
   Object object;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     auto node = retired_.extract(ticket);
     SLATE_CHECK(!node.empty());
     object = std::move(node.mapped());
@@ -161,7 +160,7 @@ void ObjectTable::destroy(Object object) {
 void ObjectTable::release() {
   std::vector<Object> left;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     // What has arrays goes before them.
     for (auto& [handle, texture] : textures_) left.push_back(std::move(texture));
     for (auto& [handle, surface] : surfaces_) left.push_back(std::move(surface));
@@ -172,12 +171,12 @@ void ObjectTable::release() {
   }
   for (Object& object : left) destroy(std::move(object));
   left.clear();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   arrays_.clear();
 }
 
 std::size_t ObjectTable::count() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return arrays_.size() + textures_.size() + surfaces_.size();
 }
 

@@ -9,10 +9,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <variant>
 
+#include "base/mutex.h"
 #include "daemon/engine/memory_manager.h"
 #include "device/device.h"
 #include "ipc/commands.h"
@@ -88,18 +88,19 @@ class ObjectTable {
   };
   using Object = std::variant<std::shared_ptr<Array>, Texture, Surface>;
 
-  Ticket retire(Object object);
-  void note_unused(Array& array);
+  Ticket retire(Object object) SLATE_REQUIRES(mutex_);
+  void note_unused(Array& array) SLATE_REQUIRES(mutex_);
   void destroy(Object object);
 
   device::Device& device_;
   MemoryManager& memory_;
-  mutable std::mutex mutex_;  // guards all below
-  Ticket next_ticket_ = 1;
+  mutable Mutex mutex_;
+  Ticket next_ticket_ SLATE_GUARDED_BY(mutex_) = 1;
+  // Changed under the mutex by the session's thread only, which reads them without.
   std::unordered_map<std::uint64_t, std::shared_ptr<Array>> arrays_;
   std::unordered_map<std::uint64_t, Texture> textures_;
   std::unordered_map<std::uint64_t, Surface> surfaces_;
-  std::unordered_map<Ticket, Object> retired_;
+  std::unordered_map<Ticket, Object> retired_ SLATE_GUARDED_BY(mutex_);
 };
 
 }  // namespace slate::daemon

@@ -35,7 +35,7 @@ Partitions::~Partitions() {
 
 void Partitions::stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ending_ = true;
   }
   wanted_.notify_all();
@@ -45,7 +45,7 @@ void Partitions::stop() {
 std::optional<device::Partition> Partitions::find(const scheduler::Placement& placement) {
   if (machine_.has_all_units(placement)) return device::kWholeDevice;
   const Range range{placement.first, placement.count};
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = made_.find(range);
   if (found != made_.end()) return found->second;
   request(range);
@@ -65,7 +65,7 @@ void Partitions::make_pairs() {
 void Partitions::make(Range range) {
   const auto made = device_.create_partition(range.first, range.second);
   if (!made) return log_warning("no partition of {} units: {}", range.second, made.error().message);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   made_[range] = *made;
 }
 
@@ -77,9 +77,9 @@ void Partitions::request(Range range) {
 }
 
 void Partitions::run() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    wanted_.wait(lock, [this] { return ending_ || !queue_.empty(); });
+    wanted_.wait(lock, [this]() SLATE_REQUIRES(mutex_) { return ending_ || !queue_.empty(); });
     if (ending_) return;
     const Range range = queue_.front();
     queue_.pop_front();

@@ -4,16 +4,15 @@
 // Any thread.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "daemon/dispatch/worker_launch.h"
 #include "device/device.h"
 #include "scheduler/placement.h"
@@ -46,19 +45,21 @@ class Partitions {
  private:
   using Range = std::pair<std::uint32_t, std::uint32_t>;  // first unit, number of units
 
-  void make_pairs();
+  /// The constructor only, before the thread begins.
+  void make_pairs() SLATE_NO_THREAD_SAFETY_ANALYSIS;
   void make(Range range);
-  void request(Range range);  // under the mutex
+  void request(Range range) SLATE_REQUIRES(mutex_);
   void run();
 
   device::Device& device_;
   std::vector<std::vector<std::uint32_t>> units_;  // SM numbers
   scheduler::Machine machine_;
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable wanted_;
-  std::map<Range, std::optional<device::Partition>> made_;  // nullopt: being made, or refused
-  std::deque<Range> queue_;
-  bool ending_ = false;
+  Mutex mutex_;
+  CondVar wanted_;
+  // `nullopt`: being made, or refused.
+  std::map<Range, std::optional<device::Partition>> made_ SLATE_GUARDED_BY(mutex_);
+  std::deque<Range> queue_ SLATE_GUARDED_BY(mutex_);
+  bool ending_ SLATE_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

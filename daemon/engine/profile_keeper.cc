@@ -22,7 +22,7 @@ ProfileKeeper::ProfileKeeper(Executor& executor, const std::filesystem::path& di
 
 ProfileKeeper::~ProfileKeeper() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ending_ = true;
   }
   wake_.notify_all();
@@ -32,7 +32,7 @@ ProfileKeeper::~ProfileKeeper() {
 void ProfileKeeper::session_comes() {
   // Before the lock, which is held while profiles are written to the disk.
   if (std::exchange(session_came_, true) || !store_) return;
-  const std::lock_guard lock(store_mutex_);
+  const MutexLock lock(store_mutex_);
   if (save() && store_->changed_by_others()) load();
 }
 
@@ -40,7 +40,7 @@ void ProfileKeeper::session_comes() {
 /// and replace them.
 void ProfileKeeper::load() {
   Result<std::size_t> loaded = 0;
-  executor_.with_profiles([&](scheduler::ProfileTable& table) {
+  executor_.with_profiles([&](scheduler::ProfileTable& table) SLATE_REQUIRES(store_mutex_) {
     table.clear();
     loaded = store_->load(table);
     finder_.find(table);
@@ -52,19 +52,20 @@ void ProfileKeeper::run() {
   bool last = false;
   while (!last) {
     {
-      std::unique_lock lock(mutex_);
-      wake_.wait_for(lock, kPeriod, [this] { return ending_; });
+      MutexLock lock(mutex_);
+      wake_.wait_for(lock, kPeriod, [this]() SLATE_REQUIRES(mutex_) { return ending_; });
       last = ending_;
     }
-    const std::lock_guard lock(store_mutex_);
+    const MutexLock lock(store_mutex_);
     save();
   }
 }
 
-/// False if what has changed could not be saved: next time. Requires: store_mutex_ is held.
+/// False if what has changed could not be saved: next time.
 bool ProfileKeeper::save() {
   ProfileChanges changes;
-  executor_.with_profiles([&](scheduler::ProfileTable& table) { changes = finder_.find(table); });
+  executor_.with_profiles([&](scheduler::ProfileTable& table)
+                              SLATE_REQUIRES(store_mutex_) { changes = finder_.find(table); });
   const auto saved = store_->save(changes);
   if (saved) return true;
   finder_.not_saved();

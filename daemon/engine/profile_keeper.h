@@ -3,13 +3,12 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <filesystem>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 
+#include "base/mutex.h"
 #include "daemon/engine/executor.h"
 #include "daemon/profile/profile_store.h"
 
@@ -31,19 +30,19 @@ class ProfileKeeper {
   void session_comes();
 
  private:
-  void load();
+  void load() SLATE_REQUIRES(store_mutex_);
   void run();
-  bool save();
+  bool save() SLATE_REQUIRES(store_mutex_);
 
   Executor& executor_;
   bool session_came_ = false;  // session_comes() only
-  std::mutex store_mutex_;     // guards all to warned_; locked before the executor's
-  std::optional<ProfileStore> store_;
-  ProfileChangeFinder finder_;
-  bool warned_ = false;
-  std::mutex mutex_;  // guards ending_
-  std::condition_variable wake_;
-  bool ending_ = false;
+  Mutex store_mutex_;          // locked before the executor's
+  std::optional<ProfileStore> store_ SLATE_PT_GUARDED_BY(store_mutex_);
+  ProfileChangeFinder finder_ SLATE_GUARDED_BY(store_mutex_);
+  bool warned_ SLATE_GUARDED_BY(store_mutex_) = false;
+  Mutex mutex_;
+  CondVar wake_;
+  bool ending_ SLATE_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

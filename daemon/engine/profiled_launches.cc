@@ -29,7 +29,7 @@ bool ProfiledLaunches::wants(scheduler::KernelId id, const scheduler::KernelProf
   std::uint32_t seen = 0;
   for (const scheduler::TimeEstimate& time : kernel.alone) seen += time.samples;
   if (seen < kFirst) return false;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto tried = tries_.find(id);
   return !busy_ && !given_up_ && (tried == tries_.end() || tried->second < kMostTries);
 }
@@ -48,7 +48,7 @@ bool ProfiledLaunches::take(scheduler::KernelId id, FunctionRecord& kernel,
       return false;
   }
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (busy_ || given_up_) return false;
     busy_ = true;
     ++tries_[id];
@@ -73,7 +73,7 @@ bool ProfiledLaunches::prepare() {
   }
   if (!mapped) {
     log_warning("what kernels compute is not counted: {}", mapped.error().message);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     given_up_ = true;
     return false;
   }
@@ -116,7 +116,7 @@ Result<void> ProfiledLaunches::launch(FunctionRecord& kernel, const device::Laun
 }
 
 void ProfiledLaunches::drop() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   busy_ = false;
 }
 
@@ -128,7 +128,7 @@ std::optional<injector::Work> ProfiledLaunches::end(const Result<void>& outcome)
   }
   if (work) {
     // Should it be forgotten, it is counted again.
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     tries_.erase(id_);
   }
   drop();

@@ -5,11 +5,11 @@
 
 #include <array>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.h"
 #include "daemon/engine/form_launcher.h"
 #include "scheduler/profile.h"
 
@@ -49,10 +49,10 @@ class ProfiledLaunches {
 
   device::Device& device_;
   FormService& forms_;
-  mutable std::mutex mutex_;  // guards busy_, given_up_, tries_
-  bool busy_ = false;
-  bool given_up_ = false;  // no memory for the counters
-  std::unordered_map<scheduler::KernelId, int> tries_;
+  mutable Mutex mutex_;
+  bool busy_ SLATE_GUARDED_BY(mutex_) = false;
+  bool given_up_ SLATE_GUARDED_BY(mutex_) = false;  // no memory for the counters
+  std::unordered_map<scheduler::KernelId, int> tries_ SLATE_GUARDED_BY(mutex_);
   // Of the session that has taken the counters.
   device::AddressRange counters_{};
   std::vector<std::uint64_t> copy_;  // host copy of the counters

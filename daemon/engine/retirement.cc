@@ -4,7 +4,7 @@ namespace slate::daemon {
 
 bool Retirement::join_last_batch(Action& action) {
   if (!last_ || last_at_ != streams_.total_submitted()) return false;
-  const std::lock_guard lock(last_->mutex);
+  const MutexLock lock(last_->mutex);
   if (last_->done) return false;
   last_->actions.push_back(std::move(action));
   return true;
@@ -17,9 +17,7 @@ Result<void> Retirement::after_present_work(Action action) {
     action();
     return {};
   }
-  auto batch = std::make_shared<Batch>();
-  batch->outstanding = unfinished.size();
-  batch->actions.push_back(std::move(action));
+  auto batch = std::make_shared<Batch>(unfinished.size(), std::move(action));
   for (const LogicalStream* stream : unfinished) {
     const auto placed =
         completer_.watch(group_, stream->device,
@@ -35,7 +33,7 @@ Result<void> Retirement::after_present_work(Action action) {
 void Retirement::watch_reached(Batch& batch, const Result<void>& outcome) {
   std::vector<Action> actions;
   {
-    const std::lock_guard lock(batch.mutex);
+    const MutexLock lock(batch.mutex);
     if (!outcome) batch.failed = true;
     if (--batch.outstanding > 0) return;
     batch.done = true;

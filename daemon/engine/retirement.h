@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/mutex.h"
 #include "daemon/engine/stream_table.h"
 
 namespace slate::daemon {
@@ -27,11 +28,15 @@ class Retirement {
 
  private:
   struct Batch {
-    std::mutex mutex;
-    std::size_t outstanding = 0;
-    bool failed = false;
-    bool done = false;
-    std::vector<Action> actions;
+    Batch(std::size_t streams, Action first) : outstanding(streams) {
+      actions.push_back(std::move(first));
+    }
+
+    Mutex mutex;
+    std::size_t outstanding SLATE_GUARDED_BY(mutex);
+    bool failed SLATE_GUARDED_BY(mutex) = false;
+    bool done SLATE_GUARDED_BY(mutex) = false;
+    std::vector<Action> actions SLATE_GUARDED_BY(mutex);
   };
 
   static void watch_reached(Batch& batch, const Result<void>& outcome);

@@ -60,7 +60,7 @@ Result<void> StreamTable::create(std::uint64_t id, bool blocking, int priority,
   stream->progress = progress;
   // Only work that comes after now concerns it.
   stream->default_seen = 0;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   others_.push_back(stream);
   by_id_.emplace(id, std::move(stream));
   return {};
@@ -69,7 +69,7 @@ Result<void> StreamTable::create(std::uint64_t id, bool blocking, int priority,
 Result<void> StreamTable::destroy(std::uint64_t id) {
   submit_rows();
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (by_id_.erase(id) == 0) return fail(ErrorCode::kInvalidHandle, "no such stream");
   }
   reap();
@@ -79,8 +79,8 @@ Result<void> StreamTable::destroy(std::uint64_t id) {
 /// Frees the destroyed streams whose work has ended.
 void StreamTable::reap() {
   Leftovers leftovers;
-  const std::lock_guard lock(mutex_);
-  std::erase_if(others_, [&](const StreamPointer& stream) {
+  const MutexLock lock(mutex_);
+  std::erase_if(others_, [&](const StreamPointer& stream) SLATE_REQUIRES(mutex_) {
     if (by_id_.contains(stream->id) || stream->busy() || stream->watches.load() > 0) return false;
     if (!control_blocks_at_rest(device_, *stream)) return false;
     close(*stream, leftovers);
@@ -117,7 +117,7 @@ Result<void> StreamTable::move_to(LogicalStream& stream, device::Partition parti
     if (!made) return std::unexpected(made.error());
     target = *made;
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (found == stream.homes.end()) stream.homes.push_back({partition, target});
   if (stream.device != device::Stream{}) {
     if (!stream.hop_event) {
@@ -188,7 +188,7 @@ void StreamTable::work_submitted(LogicalStream& stream,
   ++total_submitted_;
   if (kernel) {
     if (const decltype(last_kernel_) newest{&stream, kernel.get()}; newest != last_kernel_) {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       last_kernels_[&stream] = kernel;
       last_kernel_ = newest;
     }
@@ -276,7 +276,7 @@ Result<device::Stream> StreamTable::lane_stream(WorkerLane& lane) {
   if (lane.stream == device::Stream{}) {
     const auto made = device_.create_stream(kLanePriority);
     if (!made) return std::unexpected(made.error());
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     lane.stream = *made;
   }
   return lane.stream;
@@ -293,23 +293,23 @@ Result<WorkerLane::Side*> StreamTable::idle_side(WorkerLane& lane) {
   if (!end) return std::unexpected(end.error());
   const auto made = device_.create_stream(kLanePriority);
   if (!made) return std::unexpected(made.error());
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   lane.sides.reserve(kMostSides);
   lane.sides.push_back({*made, std::move(*end)});
   return &lane.sides.back();
 }
 
 Result<void> StreamTable::wait_for_all(device::Stream later) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!all_event_) {
     auto event = SharedEvent::make(device_, false);
     if (!event) return std::unexpected(event.error());
     all_event_ = std::move(*event);
   }
-  const auto wait_for_tail = [&](device::Stream tail) -> Result<void> {
+  const auto wait_for_tail = [&, event = all_event_->get()](device::Stream tail) -> Result<void> {
     if (tail == device::Stream{}) return {};
-    if (const auto done = device_.record(all_event_->get(), tail); !done) return done;
-    return device_.wait(later, all_event_->get());
+    if (const auto done = device_.record(event, tail); !done) return done;
+    return device_.wait(later, event);
   };
   const auto wait_for = [&](const LogicalStream& stream) -> Result<void> {
     if (stream.active_lanes.load() == 0) {
@@ -379,7 +379,7 @@ Result<bool> StreamTable::query(LogicalStream& stream) {
 
 template <typename Visit>
 void StreamTable::visit_all(Visit visit) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   visit(*default_);
   for (const auto& stream : others_) visit(*stream);
 }
@@ -428,7 +428,7 @@ void StreamTable::close(LogicalStream& stream, Leftovers& leftovers) {
 void StreamTable::destroy_all() {
   Leftovers leftovers;
   const auto unwatchable = std::exchange(unwatchable_, {});  // likewise
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   all_event_.reset();
   close(*default_, leftovers);
   for (const auto& stream : others_) {
@@ -442,12 +442,12 @@ void StreamTable::destroy_all() {
 }
 
 std::size_t StreamTable::count() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return by_id_.size();
 }
 
 std::uint64_t StreamTable::launches() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::uint64_t sum = launches_of_reaped_ + default_->launches.load();
   for (const auto& stream : others_) sum += stream->launches.load();
   return sum;
@@ -464,7 +464,7 @@ std::uint64_t StreamTable::launches_running() const {
 
 std::vector<std::string> StreamTable::running_kernels() const {
   std::vector<std::string> names;
-  visit_all([&](const LogicalStream& stream) {
+  visit_all([&](const LogicalStream& stream) SLATE_REQUIRES(mutex_) {
     const auto last = last_kernels_.find(&stream);
     const bool running = stream.launches_done.load() < stream.launches.load();
     if (running && last != last_kernels_.end()) names.push_back(*last->second);

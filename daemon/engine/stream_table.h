@@ -8,12 +8,12 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.h"
 #include "daemon/engine/completer.h"
 #include "daemon/engine/stream_order.h"
 
@@ -147,7 +147,7 @@ class StreamTable {
   using Leftovers = std::vector<std::unique_ptr<WorkerQueue>>;
 
   void reap();
-  void close(LogicalStream& stream, Leftovers& leftovers);
+  void close(LogicalStream& stream, Leftovers& leftovers) SLATE_REQUIRES(mutex_);
   template <typename Visit>
   void visit_all(Visit visit) const;
 
@@ -167,16 +167,18 @@ class StreamTable {
   std::vector<Completer::Callback> unwatchable_;
   std::vector<LogicalStream*> rows_;  // streams with launches in their row
   const StreamPointer default_;
-  // Guards changes of the containers and of the streams' device streams, and last_kernels_.
-  mutable std::mutex mutex_;
+  // Guards changes of the containers and of the streams' device streams, too. The session's thread,
+  // which alone changes them, reads them without it.
+  mutable Mutex mutex_;
   std::unordered_map<std::uint64_t, StreamPointer> by_id_;
   std::vector<StreamPointer>
       others_;  // all but the default one; destroyed ones with unfinished work too
-  std::unordered_map<const LogicalStream*, std::shared_ptr<const std::string>> last_kernels_;
+  std::unordered_map<const LogicalStream*, std::shared_ptr<const std::string>> last_kernels_
+      SLATE_GUARDED_BY(mutex_);
   /// The last entry of last_kernels_; session thread only.
   std::pair<const LogicalStream*, const std::string*> last_kernel_{};
-  std::uint64_t launches_of_reaped_ = 0;
-  std::shared_ptr<SharedEvent> all_event_;  // event of wait_for_all()
+  std::uint64_t launches_of_reaped_ SLATE_GUARDED_BY(mutex_) = 0;
+  std::shared_ptr<SharedEvent> all_event_ SLATE_GUARDED_BY(mutex_);  // event of wait_for_all()
 };
 
 }  // namespace slate::daemon

@@ -18,7 +18,7 @@ Trace::Trace(std::size_t capacity) : capacity_(capacity), names_{"(other)"} {
 
 std::uint32_t Trace::name(std::string_view text) {
   const std::string key(text.substr(0, kLongestName));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (const auto found = numbers_.find(key); found != numbers_.end()) return found->second;
   if (capacity_ == 0 || names_.size() >= kMostNames) return kOther;
   const auto number = static_cast<std::uint32_t>(names_.size());
@@ -29,7 +29,7 @@ std::uint32_t Trace::name(std::string_view text) {
 
 void Trace::add(const TraceEvent& event) {
   if (capacity_ == 0) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (ring_.size() < capacity_) {
     ring_.push_back(event);
     return;
@@ -42,7 +42,7 @@ void Trace::session_begins(std::uint64_t session, std::uint32_t program, std::ui
                            scheduler::Time at) {
   if (capacity_ == 0) return;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     alive_[session] = {program, pid};
   }
   TraceEvent event{.at = at, .kind = TraceKind::kSessionBegins, .launch = {}, .reason = {}};
@@ -56,7 +56,7 @@ void Trace::session_ends(std::uint64_t session, scheduler::Time at) {
   TraceEvent event{.at = at, .kind = TraceKind::kSessionEnds, .launch = {}, .reason = {}};
   event.launch.session = session;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = alive_.find(session);
     if (found == alive_.end()) return;
     event.launch.kernel = found->second.name;
@@ -115,7 +115,7 @@ TraceSnapshot Trace::snapshot(double seconds) const {
                          ? result.now - std::chrono::duration_cast<Clock::duration>(
                                             std::chrono::duration<double>(std::min(seconds, 1e6)))
                          : scheduler::Time::min();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   result.names = names_;
   result.sessions = alive_;
   result.events.reserve(ring_.size());

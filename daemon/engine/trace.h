@@ -5,12 +5,12 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.h"
 #include "scheduler/placement.h"
 #include "scheduler/profile.h"
 
@@ -106,12 +106,12 @@ class Trace {
 
   const std::size_t capacity_;
   const scheduler::Time start_ = Clock::now();
-  mutable std::mutex mutex_;  // guards everything below
-  std::vector<TraceEvent> ring_;
-  std::size_t next_ = 0;  // place of the next event once the ring is full
-  std::vector<std::string> names_;
-  std::unordered_map<std::string, std::uint32_t> numbers_;
-  std::map<std::uint64_t, TraceSnapshot::Session> alive_;
+  mutable Mutex mutex_;
+  std::vector<TraceEvent> ring_ SLATE_GUARDED_BY(mutex_);
+  std::size_t next_ SLATE_GUARDED_BY(mutex_) = 0;  // place of the next event once the ring is full
+  std::vector<std::string> names_ SLATE_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, std::uint32_t> numbers_ SLATE_GUARDED_BY(mutex_);
+  std::map<std::uint64_t, TraceSnapshot::Session> alive_ SLATE_GUARDED_BY(mutex_);
 };
 
 /// The trace-event JSON of a snapshot on `machine`.

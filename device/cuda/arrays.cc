@@ -202,7 +202,7 @@ Result<void> Arrays::make_zeros() {
 }
 
 Result<void> Arrays::clear(const CudaArray& array) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (auto made = make_zeros(); !made) return made;
   Result<void> done;
   for (std::uint32_t i = 0; done && i < array.levels.size(); ++i) done = clear_level(array, i);

@@ -4,10 +4,10 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "device/cuda/context.h"
 #include "device/cuda/memory.h"
@@ -52,15 +52,15 @@ class Arrays {
   void unmake(const CudaArray& array);
   /// Fills all levels with zeros and waits for that.
   Result<void> clear(const CudaArray& array);
-  Result<void> clear_level(const CudaArray& array, std::uint32_t level);
-  Result<void> make_zeros();
+  Result<void> clear_level(const CudaArray& array, std::uint32_t level) SLATE_REQUIRES(mutex_);
+  Result<void> make_zeros() SLATE_REQUIRES(mutex_);
   /// What the driver is told of a texture's resource.
   Result<CUDA_RESOURCE_DESC> resource_of(const TextureResource& resource) const;
 
   Context& context_;
   AddressSpace& space_;
-  std::mutex mutex_;  // guards zeros_: one array is cleared at a time
-  std::optional<Zeros> zeros_;
+  Mutex mutex_;  // one array is cleared at a time
+  std::optional<Zeros> zeros_ SLATE_GUARDED_BY(mutex_);
 };
 
 }  // namespace slate::cuda

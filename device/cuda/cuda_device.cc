@@ -204,7 +204,7 @@ Result<void> CudaDevice::raise_limit(device::Limit limit, std::uint64_t value) {
   static constexpr CUlimit kTheirs[] = {CU_LIMIT_STACK_SIZE, CU_LIMIT_MALLOC_HEAP_SIZE,
                                         CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT};
   const CUlimit its = kTheirs[static_cast<std::size_t>(limit)];
-  const std::lock_guard lock(limits_mutex_);
+  const MutexLock lock(limits_mutex_);
   std::size_t present = 0;
   if (auto told = context_->call(driver().cuCtxGetLimit, &present, its); !told) return told;
   if (value <= present) return {};
@@ -256,7 +256,7 @@ device::Stream CudaDevice::keep(CUstream stream, int priority,
                                 std::unique_ptr<StreamGraphs> graphs) {
   auto its = std::make_unique<CudaStream>(stream, priority, std::move(graphs));
   const auto handle = to_handle<device::Stream>(its.get());
-  const std::lock_guard lock(streams_mutex_);
+  const MutexLock lock(streams_mutex_);
   streams_.emplace(handle, std::move(its));
   return handle;
 }
@@ -264,7 +264,7 @@ device::Stream CudaDevice::keep(CUstream stream, int priority,
 void CudaDevice::destroy_stream(device::Stream stream) {
   std::unique_ptr<CudaStream> its;
   {
-    const std::lock_guard lock(streams_mutex_);
+    const MutexLock lock(streams_mutex_);
     its = std::move(streams_.at(stream));
     streams_.erase(stream);
   }

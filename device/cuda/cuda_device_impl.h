@@ -9,11 +9,11 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "device/cuda/arrays.h"
 #include "device/cuda/context.h"
 #include "device/cuda/launch_graphs.h"
@@ -156,9 +156,10 @@ class CudaDevice final : public device::Device {
   std::atomic<std::int64_t> moved_ns_ = 0;  // time of the last moved(), by now_ns()
   /// Bytes of addresses that map_host() has given out.
   std::atomic<std::uint64_t> host_window_used_ = 0;
-  std::mutex limits_mutex_;  // held from reading a limit to raising it
-  std::mutex streams_mutex_;
-  std::unordered_map<device::Stream, std::unique_ptr<CudaStream>> streams_;
+  Mutex limits_mutex_;  // held from reading a limit to raising it
+  Mutex streams_mutex_;
+  std::unordered_map<device::Stream, std::unique_ptr<CudaStream>> streams_
+      SLATE_GUARDED_BY(streams_mutex_);
 };
 
 /// The handle of a driver's object.

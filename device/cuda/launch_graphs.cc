@@ -147,32 +147,32 @@ void LaunchGraphs::fill() {
 }
 
 void LaunchGraphs::forget(CUmodule module) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (StreamGraphs* stream : streams_) stream->forget(module);
-  const std::lock_guard left_out_lock(left_out_mutex_);
+  const MutexLock left_out_lock(left_out_mutex_);
   left_out_.erase(module);
 }
 
 void LaunchGraphs::leave_out(CUmodule module) {
-  const std::lock_guard lock(left_out_mutex_);
+  const MutexLock lock(left_out_mutex_);
   left_out_.insert(module);
 }
 
 bool LaunchGraphs::has_left_out(CUmodule module) {
-  const std::lock_guard lock(left_out_mutex_);
+  const MutexLock lock(left_out_mutex_);
   return left_out_.contains(module);
 }
 
 StreamGraphs::StreamGraphs(LaunchGraphs& all, CUstream stream, int priority)
     : all_(all), context_(all.context_), stream_(stream), priority_(priority) {
   SLATE_CHECK(all.usable());
-  const std::lock_guard lock(all_.mutex_);
+  const MutexLock lock(all_.mutex_);
   all_.streams_.push_back(this);
 }
 
 StreamGraphs::~StreamGraphs() {
   {
-    const std::lock_guard lock(all_.mutex_);
+    const MutexLock lock(all_.mutex_);
     std::erase(all_.streams_, this);
   }
   for (const auto& graph : graphs_) all_.destroy(graph->made);
@@ -190,7 +190,7 @@ std::uint64_t StreamGraphs::shape_hash(const LaunchSpec& spec) {
 
 std::size_t StreamGraphs::launch(std::span<const LaunchSpec> specs,
                                  std::span<const std::uint64_t> hashes, std::size_t position) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ++launches_;
   for (const std::size_t size : kSizes) {
     if (size > specs.size() || position % size != 0) continue;
@@ -241,7 +241,7 @@ void StreamGraphs::refuse(std::uint64_t hash) {
 
 /// For one more graph of so many nodes.
 bool StreamGraphs::make_room(std::size_t nodes) {
-  const auto is_full = [&] {
+  const auto is_full = [&]() SLATE_REQUIRES(mutex_) {
     return graphs_.size() >= kMostGraphs || all_.nodes_.load() + nodes > LaunchGraphs::kMostNodes;
   };
   while (is_full()) {
@@ -336,7 +336,7 @@ bool StreamGraphs::set_parameters(Graph& graph, std::span<const LaunchSpec> spec
 }
 
 bool StreamGraphs::copy(device::Address to, device::Address from, std::uint64_t bytes) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (copies_ == kRefused) return false;
   if (copies_ < kWorthMaking && ++copies_ < kWorthMaking) return false;
   if (set_copy(copy_of(to, from, bytes)) &&
@@ -375,7 +375,7 @@ void StreamGraphs::drop(std::size_t index) {
 }
 
 void StreamGraphs::forget(CUmodule module) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (std::size_t i = graphs_.size(); i-- > 0;) {
     const auto is_of_it = [module](const Graph::Node& node) { return node.module == module; };
     if (module == nullptr || std::ranges::any_of(graphs_[i]->nodes, is_of_it)) drop(i);

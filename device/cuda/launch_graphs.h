@@ -12,11 +12,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <unordered_set>
 #include <vector>
 
+#include "base/mutex.h"
 #include "device/cuda/context.h"
 #include "device/device.h"
 
@@ -61,10 +61,10 @@ class LaunchGraphs {
   Context& context_;
   const bool usable_;
   std::atomic<std::size_t> nodes_{0};  // nodes of all graphs
-  std::mutex mutex_;                   // guards streams_; locked before a stream's mutex
-  std::vector<StreamGraphs*> streams_;
-  std::mutex left_out_mutex_;  // locked after all other mutexes
-  std::unordered_set<CUmodule> left_out_;
+  Mutex mutex_;                        // locked before a stream's mutex
+  std::vector<StreamGraphs*> streams_ SLATE_GUARDED_BY(mutex_);
+  Mutex left_out_mutex_;  // locked after all other mutexes
+  std::unordered_set<CUmodule> left_out_ SLATE_GUARDED_BY(left_out_mutex_);
 };
 
 /// The graphs of one stream.
@@ -103,20 +103,21 @@ class StreamGraphs {
   struct Graph;
 
   /// Launches all of them by one graph; false if there is none.
-  bool launch_all(std::span<const device::LaunchSpec> specs, std::uint64_t hash);
-  Graph* find(std::span<const device::LaunchSpec> specs, std::uint64_t hash);
+  bool launch_all(std::span<const device::LaunchSpec> specs, std::uint64_t hash)
+      SLATE_REQUIRES(mutex_);
+  Graph* find(std::span<const device::LaunchSpec> specs, std::uint64_t hash) SLATE_REQUIRES(mutex_);
   /// Counts a sighting; true once the shapes came often enough to make a graph.
-  bool is_worth_making(std::uint64_t hash);
+  bool is_worth_making(std::uint64_t hash) SLATE_REQUIRES(mutex_);
   /// Makes no more graphs of these shapes, as long as they are remembered.
-  void refuse(std::uint64_t hash);
+  void refuse(std::uint64_t hash) SLATE_REQUIRES(mutex_);
   /// Drops graphs that were not launched lately, until there is room for one of so many nodes.
-  bool make_room(std::size_t nodes);
-  Graph* make(std::span<const device::LaunchSpec> specs, std::uint64_t hash);
+  bool make_room(std::size_t nodes) SLATE_REQUIRES(mutex_);
+  Graph* make(std::span<const device::LaunchSpec> specs, std::uint64_t hash) SLATE_REQUIRES(mutex_);
   bool add_node(Graph& graph, const device::LaunchSpec& spec);
   /// Changes the parameters that are not what they were the last time.
   bool set_parameters(Graph& graph, std::span<const device::LaunchSpec> specs);
-  bool set_copy(const CUDA_MEMCPY3D& copy);
-  void drop(std::size_t index);
+  bool set_copy(const CUDA_MEMCPY3D& copy) SLATE_REQUIRES(mutex_);
+  void drop(std::size_t index) SLATE_REQUIRES(mutex_);
   void forget(CUmodule module);
 
   LaunchGraphs& all_;
@@ -124,23 +125,24 @@ class StreamGraphs {
   const CUstream stream_;
   const int priority_;
 
-  std::mutex mutex_;  // guards what follows
-  std::vector<std::unique_ptr<Graph>> graphs_;
-  std::vector<std::uint64_t> hashes_;  // hash of each graph's shapes
+  Mutex mutex_;
+  std::vector<std::unique_ptr<Graph>> graphs_ SLATE_GUARDED_BY(mutex_);
+  std::vector<std::uint64_t> hashes_ SLATE_GUARDED_BY(mutex_);  // hash of each graph's shapes
   /// Calls of launch(): the clock by which graphs are old.
-  std::uint64_t launches_ = 0;
+  std::uint64_t launches_ SLATE_GUARDED_BY(mutex_) = 0;
   struct Copy {
     LaunchGraphs::Made made;
     CUgraphNode node = nullptr;
     CUDA_MEMCPY3D parameters{};  // as set last
-  } copy_;
-  std::uint32_t copies_ = 0;  // copies seen, up to kWorthMaking; or kRefused
+  } copy_ SLATE_GUARDED_BY(mutex_);
+  // Copies seen, up to kWorthMaking; or kRefused.
+  std::uint32_t copies_ SLATE_GUARDED_BY(mutex_) = 0;
   /// Shapes seen lately, with their number; each hash has one place.
   struct Sighting {
     std::uint64_t hash = 0;
     std::uint32_t count = 0;
   };
-  std::array<Sighting, 256> sightings_{};
+  std::array<Sighting, 256> sightings_ SLATE_GUARDED_BY(mutex_){};
 };
 
 }  // namespace slate::cuda

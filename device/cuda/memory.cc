@@ -73,14 +73,14 @@ Result<device::Address> AddressSpace::reserve(std::uint64_t bytes) {
       !reserved) {
     return std::unexpected(reserved.error());
   }
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   reservations_[base] = bytes;
   return base;
 }
 
 void AddressSpace::unreserve(device::AddressRange range) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     const auto found = reservations_.find(range.base);
     if (found == reservations_.end() || found->second != range.bytes) return;
     reservations_.erase(found);
@@ -101,7 +101,7 @@ Result<void> AddressSpace::map(device::AddressRange range) {
     std::ignore = context_.call(driver.cuMemRelease, handle);
     return backed;
   }
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   mapped_[range.base] = Mapping{.bytes = range.bytes, .handle = handle};
   return {};
 }
@@ -109,14 +109,14 @@ Result<void> AddressSpace::map(device::AddressRange range) {
 Result<void> AddressSpace::map_again(device::AddressRange range, device::Address mapped) {
   CUmemGenericAllocationHandle handle = 0;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     const auto found = mapped_.find(mapped);
     if (found == mapped_.end() || found->second.bytes != range.bytes)
       return bad_range("mapping again what was never mapped,", range);
     handle = found->second.handle;
   }
   if (auto backed = back(range, handle, false); !backed) return backed;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   mapped_[range.base] = Mapping{.bytes = range.bytes, .handle = handle};
   return {};
 }
@@ -153,7 +153,7 @@ Result<void> AddressSpace::clear(device::AddressRange range) {
 Result<void> AddressSpace::unmap(device::AddressRange range) {
   Mapping mapping{};
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     const auto found = mapped_.find(range.base);
     if (found == mapped_.end() || found->second.bytes != range.bytes) {
       return bad_range("unmapping what was never mapped,", range);
@@ -163,12 +163,12 @@ Result<void> AddressSpace::unmap(device::AddressRange range) {
   }
   const Driver& driver = context_.driver();
   if (auto unmapped = context_.call(driver.cuMemUnmap, range.base, range.bytes); !unmapped) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     mapped_[range.base] = mapping;
     return unmapped;
   }
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     const auto shows_it = [&](const auto& each) { return each.second.handle == mapping.handle; };
     if (std::ranges::any_of(mapped_, shows_it)) return {};
   }

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "device/cuda/context.h"
 #include "device/device.h"
@@ -51,9 +51,9 @@ class AddressSpace {
   /// Stream that fills new memory, of the highest priority: no client's kernel delays it.
   CUstream stream_ = nullptr;
 
-  std::mutex mutex_;
-  std::map<device::Address, Mapping> mapped_;              // guarded by mutex_
-  std::map<device::Address, std::uint64_t> reservations_;  // bytes; guarded by mutex_
+  Mutex mutex_;
+  std::map<device::Address, Mapping> mapped_ SLATE_GUARDED_BY(mutex_);
+  std::map<device::Address, std::uint64_t> reservations_ SLATE_GUARDED_BY(mutex_);  // bytes
 };
 
 }  // namespace slate::cuda

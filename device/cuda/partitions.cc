@@ -26,7 +26,7 @@ Partitions::~Partitions() {
 }
 
 Result<Partitions::Units> Partitions::units() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (auto found = ensure_units(); !found) return std::unexpected(found.error());
   return units_;
 }
@@ -160,7 +160,7 @@ Result<CUgreenCtx> Partitions::make_green(std::span<CUdevResource> parts) {
 }
 
 Result<CUgreenCtx> Partitions::create(std::uint32_t first_unit, std::uint32_t unit_count) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (auto found = ensure_units(); !found) return std::unexpected(found.error());
   if (unit_count == 0 || first_unit >= units_.size() || unit_count > units_.size() - first_unit) {
     return fail(ErrorCode::kInvalidValue,
@@ -237,7 +237,7 @@ Result<std::vector<std::uint32_t>> Partitions::sms_of(SmProbe& probe, CUgreenCtx
 }
 
 void Partitions::destroy(CUgreenCtx green) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (greens_.erase(green) != 0) destroy_green(green);
 }
 
@@ -246,7 +246,7 @@ void Partitions::destroy_green(CUgreenCtx green) {
 }
 
 Result<CUstream> Partitions::create_stream(CUgreenCtx green, int priority) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (!greens_.contains(green)) return fail(ErrorCode::kInvalidHandle, "cuda: no such partition");
   return make_stream(green, context_.clamp_priority(priority));
 }

@@ -13,12 +13,12 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <span>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "device/cuda/context.h"
 #include "device/cuda/sm_probe.h"
@@ -53,36 +53,39 @@ class Partitions {
     bool has_remainder = false;     // whether the last part is what was left for no group
   };
 
-  // Requires: mutex_, for all of these.
-  Result<void> ensure_units();
-  Result<Units> find_units();
+  Result<void> ensure_units() SLATE_REQUIRES(mutex_);
+  Result<Units> find_units() SLATE_REQUIRES(mutex_);
   /// Runs the probe on each unit of `cut_` to find its SMs.
-  Result<Units> look_at_units();
+  Result<Units> look_at_units() SLATE_REQUIRES(mutex_);
   /// A split into the smallest groups that the driver makes, each a unit.
-  Result<Cut> smallest_groups();
+  Result<Cut> smallest_groups() SLATE_REQUIRES(mutex_);
   /// Units of the same size from pairs of SMs all over the device.
-  Result<Cut> spread(const Cut& groups);
+  Result<Cut> spread(const Cut& groups) SLATE_REQUIRES(mutex_);
   /// A split into groups of `size` SMs, or the next size that the driver makes.
-  Result<Cut> split(unsigned int size, unsigned int flags);
-  std::span<CUdevResource> parts_of(std::uint32_t first, std::uint32_t count);
-  Result<CUgreenCtx> make_green(std::span<CUdevResource> parts);
+  Result<Cut> split(unsigned int size, unsigned int flags) SLATE_REQUIRES(mutex_);
+  std::span<CUdevResource> parts_of(std::uint32_t first, std::uint32_t count)
+      SLATE_REQUIRES(mutex_);
+  Result<CUgreenCtx> make_green(std::span<CUdevResource> parts) SLATE_REQUIRES(mutex_);
   /// A green context of the units, in the first way that this driver knows.
-  Result<CUgreenCtx> join(std::uint32_t first, std::uint32_t count);
+  Result<CUgreenCtx> join(std::uint32_t first, std::uint32_t count) SLATE_REQUIRES(mutex_);
   /// The units as one group of another split, if that has the same SMs.
-  Result<CUgreenCtx> carve(std::uint32_t first, std::uint32_t count);
-  Result<CUstream> make_stream(CUgreenCtx green, int priority);
+  Result<CUgreenCtx> carve(std::uint32_t first, std::uint32_t count) SLATE_REQUIRES(mutex_);
+  Result<CUstream> make_stream(CUgreenCtx green, int priority) SLATE_REQUIRES(mutex_);
   /// Numbers of the SMs that the green context has, measured.
-  Result<std::vector<std::uint32_t>> sms_of(SmProbe& probe, CUgreenCtx green, std::uint32_t count);
-  std::vector<std::uint32_t> sms_of_units(std::uint32_t first, std::uint32_t count) const;
-  void destroy_green(CUgreenCtx green);
+  Result<std::vector<std::uint32_t>> sms_of(SmProbe& probe, CUgreenCtx green, std::uint32_t count)
+      SLATE_REQUIRES(mutex_);
+  std::vector<std::uint32_t> sms_of_units(std::uint32_t first, std::uint32_t count) const
+      SLATE_REQUIRES(mutex_);
+  void destroy_green(CUgreenCtx green) SLATE_REQUIRES(mutex_);
 
   Context& context_;
-  std::mutex mutex_;
-  std::optional<Error> refusal_;  // why this device cannot be partitioned, once known
-  CUdevResource whole_{};
-  Cut cut_;
-  Units units_;  // empty until found
-  std::set<CUgreenCtx> greens_;
+  Mutex mutex_;
+  // Why this device cannot be partitioned, once known.
+  std::optional<Error> refusal_ SLATE_GUARDED_BY(mutex_);
+  CUdevResource whole_ SLATE_GUARDED_BY(mutex_){};
+  Cut cut_ SLATE_GUARDED_BY(mutex_);
+  Units units_ SLATE_GUARDED_BY(mutex_);  // empty until found
+  std::set<CUgreenCtx> greens_ SLATE_GUARDED_BY(mutex_);
 };
 
 }  // namespace slate::cuda

@@ -18,7 +18,6 @@ WatchedEvents::~WatchedEvents() {
   for (void* block : blocks_) std::ignore = context_.call(context_.driver().cuMemFreeHost, block);
 }
 
-/// Requires: the mutex is held.
 Result<void> WatchedEvents::grow() {
   const Driver& driver = context_.driver();
   if (auto present = check_present(driver.cuStreamWriteValue64); !present) return present;
@@ -45,7 +44,7 @@ Result<void> WatchedEvents::grow() {
 }
 
 Result<device::Event> WatchedEvents::create() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (free_.empty()) {
     if (const auto grown = grow(); !grown) return std::unexpected(grown.error());
   }
@@ -55,7 +54,7 @@ Result<device::Event> WatchedEvents::create() {
 }
 
 void WatchedEvents::destroy(device::Event event) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   free_.push_back(&slot_of(event));
 }
 

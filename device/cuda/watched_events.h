@@ -5,9 +5,9 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "device/cuda/context.h"
 #include "device/device.h"
 
@@ -41,8 +41,8 @@ class WatchedEvents {
     std::uint64_t recorded;  // value of `word` once the event is reached
   };
 
-  /// Adds a block of words. Requires: mutex_.
-  Result<void> grow();
+  /// Adds a block of words.
+  Result<void> grow() SLATE_REQUIRES(mutex_);
   Slot& slot_of(device::Event event) {
     return *reinterpret_cast<Slot*>(static_cast<std::uint64_t>(event) & ~std::uint64_t{1});
   }
@@ -54,10 +54,10 @@ class WatchedEvents {
   CUstream idle_ = nullptr;  // stream without work, which only tells of faults
   /// Time of the last look_for_fault(), by now_ns().
   std::atomic<std::int64_t> looked_ns_{0};
-  std::mutex mutex_;  // guards what follows
-  std::vector<void*> blocks_;
-  std::vector<std::unique_ptr<Slot>> slots_;
-  std::vector<Slot*> free_;
+  Mutex mutex_;
+  std::vector<void*> blocks_ SLATE_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<Slot>> slots_ SLATE_GUARDED_BY(mutex_);
+  std::vector<Slot*> free_ SLATE_GUARDED_BY(mutex_);
 };
 
 }  // namespace slate::cuda

@@ -80,13 +80,13 @@ Result<device::Array> Arrays::create(const ArraySpec& spec) {
     memory_.give_back(bytes);
     return fail(ErrorCode::kOutOfMemory, fmt::format("sim: no {} bytes for an array", bytes));
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   arrays_.emplace(next_, std::move(storage));
   return static_cast<device::Array>(next_++);
 }
 
 void Arrays::destroy(device::Array array) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = arrays_.find(static_cast<std::uint64_t>(array));
   if (found == arrays_.end()) return;
   memory_.give_back(array_bytes(found->second->spec));
@@ -94,7 +94,7 @@ void Arrays::destroy(device::Array array) {
 }
 
 std::shared_ptr<const ArrayStorage> Arrays::find(std::uint64_t array) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = arrays_.find(array);
   return found == arrays_.end() ? nullptr : found->second;
 }

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "device/device.h"
 #include "device/sim/memory.h"
@@ -52,9 +52,10 @@ class Arrays {
   Memory& memory_;
   const DeviceInfo& info_;
   Objects objects_;
-  std::mutex mutex_;  // guards the members below
-  std::uint64_t next_ = 1;
-  std::unordered_map<std::uint64_t, std::shared_ptr<const ArrayStorage>> arrays_;
+  Mutex mutex_;
+  std::uint64_t next_ SLATE_GUARDED_BY(mutex_) = 1;
+  std::unordered_map<std::uint64_t, std::shared_ptr<const ArrayStorage>> arrays_
+      SLATE_GUARDED_BY(mutex_);
 };
 
 }  // namespace slate::sim

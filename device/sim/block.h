@@ -7,12 +7,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <random>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "device/device.h"
 #include "device/sim/memory.h"
@@ -46,7 +46,7 @@ struct KernelLaunch {
   std::uint64_t grid_id = 0;                 // %gridid
   std::uint32_t sm_count = 0;                // %nsmid
   std::atomic<bool> cancelled{false};        // set from any thread; blocks then stop soon
-  mutable std::mutex print_mutex;            // held while `print` runs
+  mutable Mutex print_mutex;                 // held while `print` runs
 };
 
 /// How the warps of a block take turns, and the blocks on an SM.

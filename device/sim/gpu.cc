@@ -65,7 +65,7 @@ struct Gpu::Worker {
   std::size_t cursor = 0;
   Schedule schedule;  // used without the lock, by this worker only
   bool idle = false;
-  std::condition_variable wake;
+  CondVar wake;
   std::thread thread;
 };
 

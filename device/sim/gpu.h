@@ -13,7 +13,6 @@
 // Thread: any, for public methods. Each host thread owns some SMs and runs their blocks in turn.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -24,6 +23,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "device/sim/block.h"
 #include "device/sim/occupancy.h"
@@ -85,44 +85,48 @@ class Gpu {
   struct Sm;
   struct Resident;
   struct Worker;
-  using Lock = std::unique_lock<std::mutex>;
+  using Lock = MutexLock;
 
+  // Where a lock is passed, the function gives it back for a while, which the analysis cannot see.
   /// The loop of a host thread.
   void work(Worker& worker);
-  void run_job(Lock& lock);
+  void run_job(Lock& lock) SLATE_REQUIRES(mutex_) SLATE_NO_THREAD_SAFETY_ANALYSIS;
   /// The block that the host thread runs next; null: none.
-  Resident* next_resident(Worker& worker);
-  Resident* random_resident(Worker& worker);
-  void step(Worker& worker, Resident& resident, Lock& lock);
+  Resident* next_resident(Worker& worker) SLATE_REQUIRES(mutex_);
+  Resident* random_resident(Worker& worker) SLATE_REQUIRES(mutex_);
+  void step(Worker& worker, Resident& resident, Lock& lock)
+      SLATE_REQUIRES(mutex_) SLATE_NO_THREAD_SAFETY_ANALYSIS;
   /// One turn of a block, without the lock. Errors: why the block faulted.
   static Result<Block::State> run_block(Schedule& schedule, Resident& resident);
   /// Removes a finished block from its SM.
-  void retire(Resident& resident, Lock& lock);
-  void finish_if_over(KernelRun& run, Lock& lock);
+  void retire(Resident& resident, Lock& lock)
+      SLATE_REQUIRES(mutex_) SLATE_NO_THREAD_SAFETY_ANALYSIS;
+  void finish_if_over(KernelRun& run, Lock& lock)
+      SLATE_REQUIRES(mutex_) SLATE_NO_THREAD_SAFETY_ANALYSIS;
   /// Places blocks of waiting launches on SMs with room.
-  void dispatch();
-  Sm* choose_sm(const KernelRun& run, const SmSet& taken);
-  bool fits_at_once(const KernelRun& run, const SmSet& taken) const;
-  void place(const std::shared_ptr<KernelRun>& run, Sm& sm);
+  void dispatch() SLATE_REQUIRES(mutex_);
+  Sm* choose_sm(const KernelRun& run, const SmSet& taken) SLATE_REQUIRES(mutex_);
+  bool fits_at_once(const KernelRun& run, const SmSet& taken) const SLATE_REQUIRES(mutex_);
+  void place(const std::shared_ptr<KernelRun>& run, Sm& sm) SLATE_REQUIRES(mutex_);
   /// Lets no more blocks of the launch out, and ends those that run.
-  void stop(KernelRun& run);
+  void stop(KernelRun& run) SLATE_REQUIRES(mutex_);
   /// Faults a launch that has run for longer than Settings::max_kernel_seconds.
-  void check_time(KernelRun& run);
-  void wake(Worker& worker);
-  void post_locked(std::function<void()> job);
+  void check_time(KernelRun& run) SLATE_REQUIRES(mutex_);
+  void wake(Worker& worker) SLATE_REQUIRES(mutex_);
+  void post_locked(std::function<void()> job) SLATE_REQUIRES(mutex_);
 
   const Settings settings_;
-  std::mutex mutex_;
+  Mutex mutex_;
   /// Generator for the choice of SMs. Workers have generators of their own, as they run without the
   /// lock.
-  std::mt19937_64 placement_;
+  std::mt19937_64 placement_ SLATE_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Sm>> sms_;
   std::vector<std::unique_ptr<Worker>> workers_;
   /// Launches with blocks that are not out, by priority, then age.
-  std::deque<std::shared_ptr<KernelRun>> waiting_;
-  std::deque<std::function<void()>> jobs_;
-  std::uint64_t unfinished_ = 0;  // launches and jobs that have not ended
-  bool stopping_ = false;
+  std::deque<std::shared_ptr<KernelRun>> waiting_ SLATE_GUARDED_BY(mutex_);
+  std::deque<std::function<void()>> jobs_ SLATE_GUARDED_BY(mutex_);
+  std::uint64_t unfinished_ SLATE_GUARDED_BY(mutex_) = 0;  // launches and jobs that have not ended
+  bool stopping_ SLATE_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace slate::sim

@@ -92,12 +92,12 @@ Memory::~Memory() {
 }
 
 std::uint64_t Memory::mapped_bytes() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return mapped_;
 }
 
 Result<void> Memory::take(std::uint64_t bytes) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (bytes > capacity_ - mapped_) {
     return fail(ErrorCode::kOutOfMemory, fmt::format("{} bytes wanted, {} of {} free", bytes,
                                                      capacity_ - mapped_, capacity_));
@@ -107,7 +107,7 @@ Result<void> Memory::take(std::uint64_t bytes) {
 }
 
 void Memory::give_back(std::uint64_t bytes) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   SLATE_CHECK(mapped_ >= bytes);
   mapped_ -= bytes;
 }
@@ -127,7 +127,7 @@ Result<Address> Memory::reserve(std::uint64_t bytes, Address least) {
     return fail(ErrorCode::kInvalidValue,
                 fmt::format("reserve: {} bytes is no multiple of 2 MiB", bytes));
   }
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   // First fit between the reservations, which are sorted.
   const Address end = space_base_ + space_bytes_;
   const Address first = std::max(space_base_, std::min(least, end));
@@ -172,7 +172,7 @@ void Memory::release(const Reservation& reservation, const Mapping& mapping) {
 }
 
 void Memory::unreserve(AddressRange range) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto same = [range](const Reservation& each) {
     return each.range.base == range.base && each.range.bytes == range.bytes;
   };
@@ -201,7 +201,7 @@ Result<Memory::Reservation*> Memory::find_unmapped(AddressRange range) {
 }
 
 Result<void> Memory::map(AddressRange range) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto reservation = find_unmapped(range);
   if (!reservation) return std::unexpected(reservation.error());
   if (range.bytes > capacity_ - mapped_) {
@@ -218,7 +218,7 @@ Result<void> Memory::map(AddressRange range) {
 }
 
 Result<void> Memory::map_again(AddressRange range, Address mapped) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto reservation = find_unmapped(range);
   if (!reservation) return std::unexpected(reservation.error());
   const AddressRange source{mapped, range.bytes};
@@ -242,7 +242,7 @@ Result<void> Memory::map_again(AddressRange range, Address mapped) {
 }
 
 Result<void> Memory::unmap(AddressRange range) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Reservation* reservation = find(range);
   const auto found = find_mapping(range);
   if (reservation == nullptr || !found) {
@@ -276,7 +276,7 @@ Result<Address> Memory::map_host(int fd, std::uint64_t bytes, Address least) {
     unmap_host({*base, bytes});
     return failure;
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const Reservation* const reservation = find({*base, chunks});
   SLATE_CHECK(reservation != nullptr);
   // Up to the end of its last chunk: that nobody copies past the block is the engine's to see.
@@ -290,7 +290,7 @@ void Memory::unmap_host(AddressRange range) {
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
                      0) == to_pointer(range.base));
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     set_owner({range.base, bytes}, 0);
   }
   unreserve({range.base, bytes});
@@ -299,7 +299,7 @@ void Memory::unmap_host(AddressRange range) {
 Result<MemoryView> Memory::view(AddressRange arena) const {
   MemoryView view;
   if (arena.bytes == 0) return view;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (whole_chunks(arena)) {
     for (const Reservation& each : reservations_) {
       if (!each.range.contains(arena.base, arena.bytes)) continue;

@@ -8,10 +8,10 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "device/device.h"
@@ -117,11 +117,12 @@ class Memory {
 
   Memory() = default;
 
-  Reservation* find(device::AddressRange range);
-  Result<std::uint16_t> unused_tag();
-  Result<Reservation*> find_unmapped(device::AddressRange range);
-  std::optional<std::vector<Mapping>::iterator> find_mapping(device::AddressRange range);
-  void release(const Reservation& reservation, const Mapping& mapping);
+  Reservation* find(device::AddressRange range) SLATE_REQUIRES(mutex_);
+  Result<std::uint16_t> unused_tag() SLATE_REQUIRES(mutex_);
+  Result<Reservation*> find_unmapped(device::AddressRange range) SLATE_REQUIRES(mutex_);
+  std::optional<std::vector<Mapping>::iterator> find_mapping(device::AddressRange range)
+      SLATE_REQUIRES(mutex_);
+  void release(const Reservation& reservation, const Mapping& mapping) SLATE_REQUIRES(mutex_);
   void set_owner(device::AddressRange range, std::uint16_t tag);
   std::size_t chunk(device::Address address) const {
     return (address - space_base_) >> kChunkShift;
@@ -133,10 +134,10 @@ class Memory {
   void* mapping_ = nullptr;  // as mmap returned it; space_base_ is the first whole chunk in it
   std::uint64_t mapping_bytes_ = 0;
   std::unique_ptr<std::atomic<std::uint16_t>[]> owners_;
-  mutable std::mutex mutex_;
-  std::uint64_t mapped_ = 0;
-  std::uint16_t next_tag_ = 1;
-  std::vector<Reservation> reservations_;  // by rising address
+  mutable Mutex mutex_;
+  std::uint64_t mapped_ SLATE_GUARDED_BY(mutex_) = 0;
+  std::uint16_t next_tag_ SLATE_GUARDED_BY(mutex_) = 1;
+  std::vector<Reservation> reservations_ SLATE_GUARDED_BY(mutex_);  // by rising address
 };
 
 }  // namespace slate::sim

@@ -98,7 +98,7 @@ Result<device::Module> Modules::load_ptx(std::span<const std::byte> image) {
     memory_.unreserve(loaded.reservation);
     return std::unexpected(std::move(placed.error()));
   }
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const device::Module module{next_handle_++};
   modules_.emplace(module, std::move(loaded));
   return module;
@@ -161,7 +161,7 @@ Result<void> Modules::initialise(const Loaded& module) {
 }
 
 void Modules::unload(device::Module module) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto found = modules_.find(module);
   if (found == modules_.end()) return;
   for (const auto& [name, function] : found->second.functions) functions_.erase(function);
@@ -170,7 +170,7 @@ void Modules::unload(device::Module module) {
 }
 
 std::uint64_t Modules::host_bytes(device::Module module) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto loaded = find(module);
   return loaded ? (*loaded)->host_bytes : 0;
 }
@@ -182,7 +182,7 @@ Result<Modules::Loaded*> Modules::find(device::Module module) {
 }
 
 Result<device::Function> Modules::find_function(device::Module module, const std::string& name) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   auto loaded = find(module);
   if (!loaded) return std::unexpected(std::move(loaded.error()));
   if (const auto known = (*loaded)->functions.find(name); known != (*loaded)->functions.end()) {
@@ -219,7 +219,7 @@ Result<device::Function> Modules::find_function(device::Module module, const std
 }
 
 Result<AddressRange> Modules::find_global(device::Module module, const std::string& name) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto loaded = find(module);
   if (!loaded) return std::unexpected(std::move(loaded.error()));
   const auto symbol = (*loaded)->symbols->find(name);
@@ -230,7 +230,7 @@ Result<AddressRange> Modules::find_global(device::Module module, const std::stri
 }
 
 Result<void> Modules::set_max_dynamic_shared(device::Function function, std::uint32_t bytes) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto found = functions_.find(function);
   if (found == functions_.end()) return fail(ErrorCode::kInvalidHandle, "sim: no such function");
   const device::FunctionInfo& info = found->second.program->info();
@@ -245,7 +245,7 @@ Result<void> Modules::set_max_dynamic_shared(device::Function function, std::uin
 }
 
 Result<LaunchTarget> Modules::target(device::Function function) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto found = functions_.find(function);
   if (found == functions_.end()) return fail(ErrorCode::kInvalidHandle, "sim: no such function");
   const Entry& entry = found->second;

@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <unordered_map>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "device/device.h"
 #include "device/sim/memory.h"
@@ -71,14 +71,14 @@ class Modules {
   Result<void> place_variables(Loaded& module);
   /// Writes the variables' initial values.
   Result<void> initialise(const Loaded& module);
-  Result<Loaded*> find(device::Module module);
+  Result<Loaded*> find(device::Module module) SLATE_REQUIRES(mutex_);
 
   const Settings& settings_;
   Memory& memory_;
-  std::mutex mutex_;
-  std::uint64_t next_handle_ = 1;
-  std::unordered_map<device::Module, Loaded> modules_;
-  std::unordered_map<device::Function, Entry> functions_;
+  Mutex mutex_;
+  std::uint64_t next_handle_ SLATE_GUARDED_BY(mutex_) = 1;
+  std::unordered_map<device::Module, Loaded> modules_ SLATE_GUARDED_BY(mutex_);
+  std::unordered_map<device::Function, Entry> functions_ SLATE_GUARDED_BY(mutex_);
 };
 
 }  // namespace slate::sim

@@ -1,8 +1,9 @@
 #include "device/sim/objects.h"
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
+
+#include "base/mutex.h"
 
 namespace slate::sim {
 namespace {
@@ -37,37 +38,37 @@ ArrayStorage::ArrayStorage(const ArraySpec& wanted) : spec(wanted) {
 
 device::Texture Objects::add(TextureObject texture) {
   auto object = std::make_shared<const TextureObject>(std::move(texture));
-  const std::lock_guard lock(mutex_);
+  const WriteLock lock(mutex_);
   textures_.emplace(next_, std::move(object));
   return static_cast<device::Texture>(next_++);
 }
 
 device::Surface Objects::add(SurfaceObject surface) {
   auto object = std::make_shared<const SurfaceObject>(std::move(surface));
-  const std::lock_guard lock(mutex_);
+  const WriteLock lock(mutex_);
   surfaces_.emplace(next_, std::move(object));
   return static_cast<device::Surface>(next_++);
 }
 
 void Objects::remove_texture(std::uint64_t handle) {
-  const std::lock_guard lock(mutex_);
+  const WriteLock lock(mutex_);
   textures_.erase(handle);
 }
 
 void Objects::remove_surface(std::uint64_t handle) {
-  const std::lock_guard lock(mutex_);
+  const WriteLock lock(mutex_);
   surfaces_.erase(handle);
 }
 
 std::shared_ptr<const TextureObject> Objects::texture(std::uint64_t handle,
                                                       device::Address owner) const {
-  const std::shared_lock lock(mutex_);
+  const ReadLock lock(mutex_);
   return find_owned(textures_, handle, owner);
 }
 
 std::shared_ptr<const SurfaceObject> Objects::surface(std::uint64_t handle,
                                                       device::Address owner) const {
-  const std::shared_lock lock(mutex_);
+  const ReadLock lock(mutex_);
   return find_owned(surfaces_, handle, owner);
 }
 

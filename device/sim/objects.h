@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/array.h"
+#include "base/mutex.h"
 #include "device/device.h"
 
 namespace slate::sim {
@@ -68,10 +69,12 @@ class Objects {
   std::shared_ptr<const SurfaceObject> surface(std::uint64_t handle, device::Address owner) const;
 
  private:
-  mutable std::shared_mutex mutex_;
-  std::uint64_t next_ = 1;
-  std::unordered_map<std::uint64_t, std::shared_ptr<const TextureObject>> textures_;
-  std::unordered_map<std::uint64_t, std::shared_ptr<const SurfaceObject>> surfaces_;
+  mutable SharedMutex mutex_;
+  std::uint64_t next_ SLATE_GUARDED_BY(mutex_) = 1;
+  std::unordered_map<std::uint64_t, std::shared_ptr<const TextureObject>> textures_
+      SLATE_GUARDED_BY(mutex_);
+  std::unordered_map<std::uint64_t, std::shared_ptr<const SurfaceObject>> surfaces_
+      SLATE_GUARDED_BY(mutex_);
 };
 
 }  // namespace slate::sim

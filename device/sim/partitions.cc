@@ -21,20 +21,20 @@ Result<device::Partition> Partitions::create(std::uint32_t first_unit, std::uint
   for (std::uint32_t unit = first_unit; unit < first_unit + unit_count; ++unit) {
     for (const std::uint32_t sm : units_[unit]) sms.set(sm);
   }
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const device::Partition partition{next_handle_++};
   partitions_.emplace(partition, sms);
   return partition;
 }
 
 void Partitions::destroy(device::Partition partition) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   partitions_.erase(partition);
 }
 
 Result<SmSet> Partitions::sms(device::Partition partition) const {
   if (partition == device::kWholeDevice) return ~SmSet();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto found = partitions_.find(partition);
   if (found == partitions_.end()) return fail(ErrorCode::kInvalidHandle, "sim: no such partition");
   return found->second;

@@ -5,9 +5,9 @@
 #include <bitset>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "device/device.h"
 #include "device/sim/settings.h"
@@ -32,9 +32,9 @@ class Partitions {
 
  private:
   std::vector<std::vector<std::uint32_t>> units_;
-  mutable std::mutex mutex_;
-  std::uint64_t next_handle_ = 1;
-  std::map<device::Partition, SmSet> partitions_;
+  mutable Mutex mutex_;
+  std::uint64_t next_handle_ SLATE_GUARDED_BY(mutex_) = 1;
+  std::map<device::Partition, SmSet> partitions_ SLATE_GUARDED_BY(mutex_);
 };
 
 }  // namespace slate::sim

@@ -70,7 +70,7 @@ Result<void> SimDevice::register_host(void* memory, std::size_t bytes) {
   if (memory == nullptr || bytes == 0) {
     return fail(ErrorCode::kInvalidValue, "register_host: no memory given");
   }
-  std::lock_guard lock(registered_mutex_);
+  MutexLock lock(registered_mutex_);
   if (!registered_.emplace(memory, bytes).second) {
     return fail(ErrorCode::kInvalidValue, "register_host: registered already");
   }
@@ -79,7 +79,7 @@ Result<void> SimDevice::register_host(void* memory, std::size_t bytes) {
 
 void SimDevice::unregister_host(void* memory) {
   const Stall stall(*this);
-  std::lock_guard lock(registered_mutex_);
+  MutexLock lock(registered_mutex_);
   registered_.erase(memory);
 }
 

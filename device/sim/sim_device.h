@@ -6,8 +6,8 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "device/device.h"
 #include "device/sim/arrays.h"
 #include "device/sim/copy.h"
@@ -107,8 +107,8 @@ class SimDevice final : public device::Device {
   Modules modules_;
   Arrays arrays_;
   Partitions partitions_;
-  std::mutex registered_mutex_;
-  std::map<const void*, std::size_t> registered_;
+  Mutex registered_mutex_;
+  std::map<const void*, std::size_t> registered_ SLATE_GUARDED_BY(registered_mutex_);
   std::atomic<std::uint64_t> next_grid_id_{1};
   Streams streams_;  // last: no work is left when the other members go
 };

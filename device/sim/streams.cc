@@ -40,10 +40,10 @@ Result<void> run(const Streams::Job& job) {
 Streams::Streams(const Settings& settings) : gpu_(settings) {}
 
 Streams::~Streams() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   const std::set<std::shared_ptr<Queue>> queues = queues_;
   for (const auto& queue : queues) cancel_locked(queue);
-  became_idle_.wait(lock, [this] {
+  became_idle_.wait(lock, [this]() SLATE_REQUIRES(mutex_) {
     return std::none_of(queues_.begin(), queues_.end(),
                         [](const auto& each) { return each->busy; });
   });
@@ -67,7 +67,7 @@ device::Stream Streams::create_stream(int priority, device::Partition partition,
   queue->priority = priority;
   queue->partition = partition;
   queue->sms = sms;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const device::Stream stream{next_handle_++};
   queues_.insert(queue);
   streams_.emplace(stream, std::move(queue));
@@ -75,7 +75,7 @@ device::Stream Streams::create_stream(int priority, device::Partition partition,
 }
 
 void Streams::destroy_stream(device::Stream stream) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto queue = find(stream);
   if (!queue) return;
   (*queue)->destroyed = true;
@@ -84,13 +84,13 @@ void Streams::destroy_stream(device::Stream stream) {
 }
 
 bool Streams::uses(device::Partition partition) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return std::any_of(streams_.begin(), streams_.end(),
                      [partition](const auto& each) { return each.second->partition == partition; });
 }
 
 Result<void> Streams::cancel(device::Stream stream) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto queue = find(stream);
   if (!queue) return std::unexpected(std::move(queue.error()));
   cancel_locked(*queue);
@@ -109,14 +109,14 @@ void Streams::cancel_locked(const std::shared_ptr<Queue>& queue) {
 }
 
 device::Event Streams::create_event(bool timing) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const device::Event event{next_handle_++};
   events_.emplace(event, Event{timing, nullptr});
   return event;
 }
 
 void Streams::destroy_event(device::Event event) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   events_.erase(event);
 }
 
@@ -129,7 +129,7 @@ Result<void> Streams::push(device::Stream stream, Operation operation) {
 }
 
 Result<void> Streams::record(device::Event event, device::Stream stream) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto found = find(event);
   if (!found) return std::unexpected(std::move(found.error()));
   auto mark = std::make_shared<Mark>();
@@ -139,7 +139,7 @@ Result<void> Streams::record(device::Event event, device::Stream stream) {
 }
 
 Result<void> Streams::wait(device::Stream stream, device::Event event) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto found = find(event);
   if (!found) return std::unexpected(std::move(found.error()));
   auto queue = find(stream);
@@ -150,7 +150,7 @@ Result<void> Streams::wait(device::Stream stream, device::Event event) {
 }
 
 Result<bool> Streams::query(device::Event event) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto found = find(event);
   if (!found) return std::unexpected(std::move(found.error()));
   const auto& mark = (*found)->last;
@@ -160,7 +160,7 @@ Result<bool> Streams::query(device::Event event) {
 }
 
 Result<float> Streams::elapsed_ms(device::Event start, device::Event stop) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   std::int64_t reached[2];
   const device::Event both[2] = {start, stop};
   for (int i = 0; i < 2; ++i) {
@@ -180,14 +180,15 @@ Result<float> Streams::elapsed_ms(device::Event start, device::Event stop) {
 }
 
 void Streams::wait_for_progress(std::chrono::microseconds timeout) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   const std::uint64_t seen = progress_seen_;
-  progress_changed_.wait_for(lock, timeout, [this, seen] { return progress_ != seen; });
+  progress_changed_.wait_for(lock, timeout,
+                             [this, seen]() SLATE_REQUIRES(mutex_) { return progress_ != seen; });
   progress_seen_ = progress_;
 }
 
 Result<void> Streams::launch(device::Stream stream, std::shared_ptr<KernelRun> run) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (run->cooperative) {
     const auto queue = find(stream);
     if (!queue) return std::unexpected(queue.error());
@@ -202,7 +203,7 @@ Result<void> Streams::launch(device::Stream stream, std::shared_ptr<KernelRun> r
 }
 
 Result<void> Streams::enqueue(device::Stream stream, Job job) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return push(stream, std::move(job));
 }
 
@@ -273,7 +274,7 @@ void Streams::start_job(const std::shared_ptr<Queue>& queue, Job job) {
 }
 
 void Streams::finished(const std::shared_ptr<Queue>& queue, std::optional<Error> fault) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   queue->busy = false;
   queue->running = nullptr;
   if (fault) queue->fault = std::move(fault);

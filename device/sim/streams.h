@@ -7,18 +7,17 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <unordered_map>
 #include <variant>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "device/device.h"
 #include "device/sim/gpu.h"
@@ -80,31 +79,34 @@ class Streams {
   using Operation = std::variant<std::shared_ptr<KernelRun>, Job, RecordMark, WaitMark>;
   using Queues = std::vector<std::shared_ptr<Queue>>;
 
-  Result<std::shared_ptr<Queue>> find(device::Stream stream);
-  Result<Event*> find(device::Event event);
-  Result<void> push(device::Stream stream, Operation operation);
+  Result<std::shared_ptr<Queue>> find(device::Stream stream) SLATE_REQUIRES(mutex_);
+  Result<Event*> find(device::Event event) SLATE_REQUIRES(mutex_);
+  Result<void> push(device::Stream stream, Operation operation) SLATE_REQUIRES(mutex_);
   /// Runs the fronts of `first` and of all queues that become ready by that.
-  void advance(std::shared_ptr<Queue> first);
+  void advance(std::shared_ptr<Queue> first) SLATE_REQUIRES(mutex_);
   /// Starts the queue's front. Returns false if the front must wait.
-  bool run_front(const std::shared_ptr<Queue>& queue, Queues& ready);
-  bool must_wait(const std::shared_ptr<Queue>& queue);
+  bool run_front(const std::shared_ptr<Queue>& queue, Queues& ready) SLATE_REQUIRES(mutex_);
+  bool must_wait(const std::shared_ptr<Queue>& queue) SLATE_REQUIRES(mutex_);
   /// Marks it as reached, and adds the queues that waited for it to `ready`.
-  void reach(Mark& mark, std::optional<Error> error, Queues& ready);
-  void cancel_locked(const std::shared_ptr<Queue>& queue);
-  void start_kernel(const std::shared_ptr<Queue>& queue, std::shared_ptr<KernelRun> run);
-  void start_job(const std::shared_ptr<Queue>& queue, Job job);
+  void reach(Mark& mark, std::optional<Error> error, Queues& ready) SLATE_REQUIRES(mutex_);
+  void cancel_locked(const std::shared_ptr<Queue>& queue) SLATE_REQUIRES(mutex_);
+  void start_kernel(const std::shared_ptr<Queue>& queue, std::shared_ptr<KernelRun> run)
+      SLATE_REQUIRES(mutex_);
+  void start_job(const std::shared_ptr<Queue>& queue, Job job) SLATE_REQUIRES(mutex_);
   void finished(const std::shared_ptr<Queue>& queue, std::optional<Error> fault);
 
-  std::mutex mutex_;  // locked before the Gpu's
-  std::condition_variable progress_changed_;
-  std::uint64_t progress_ = 0;       // marks reached so far
-  std::uint64_t progress_seen_ = 0;  // value of progress_ seen by wait_for_progress()
-  std::condition_variable became_idle_;
-  std::uint64_t next_handle_ = 1;
-  std::unordered_map<device::Stream, std::shared_ptr<Queue>> streams_;
-  std::unordered_map<device::Event, Event> events_;
-  std::set<std::shared_ptr<Queue>> queues_;  // also destroyed streams that have work left
-  Gpu gpu_;                                  // last: its threads end before the other members go
+  Mutex mutex_;  // locked before the Gpu's
+  CondVar progress_changed_;
+  std::uint64_t progress_ SLATE_GUARDED_BY(mutex_) = 0;  // marks reached so far
+  // Value of progress_ seen by wait_for_progress().
+  std::uint64_t progress_seen_ SLATE_GUARDED_BY(mutex_) = 0;
+  CondVar became_idle_;
+  std::uint64_t next_handle_ SLATE_GUARDED_BY(mutex_) = 1;
+  std::unordered_map<device::Stream, std::shared_ptr<Queue>> streams_ SLATE_GUARDED_BY(mutex_);
+  std::unordered_map<device::Event, Event> events_ SLATE_GUARDED_BY(mutex_);
+  // Also destroyed streams that have work left.
+  std::set<std::shared_ptr<Queue>> queues_ SLATE_GUARDED_BY(mutex_);
+  Gpu gpu_;  // last: its threads end before the other members go
 };
 
 }  // namespace slate::sim

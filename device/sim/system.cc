@@ -103,7 +103,7 @@ bool Warp::print(const CallSite& site, const Split& split, int lane, std::uint64
   if (unreadable) return wild(*unreadable);
   const KernelLaunch& launch = *block_->launch;
   if (launch.print && !out.empty()) {
-    const std::lock_guard lock(launch.print_mutex);
+    const MutexLock lock(launch.print_mutex);
     launch.print(out);
   }
   return true;
@@ -122,7 +122,7 @@ bool Warp::assert_fail(const CallSite& site, const Split& split, int lane) {
       "{}:{}: {}: block: [{},{},{}], thread: [{},{},{}] Assertion `{}` failed.\n", text(1),
       static_cast<std::uint32_t>(read_argument(site.arguments[2], frame, lane)), text(3), block.x,
       block.y, block.z, thread.x, thread.y, thread.z, text(0));
-  const std::lock_guard lock(launch.print_mutex);
+  const MutexLock lock(launch.print_mutex);
   launch.print(message);
   return true;
 }

@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <mutex>
 #include <utility>
 
+#include "base/mutex.h"
 #include "base/unique_fd.h"
 #include "injector/cache/directory.h"
 #include "injector/cache/entry.h"
@@ -18,10 +18,11 @@ struct CompileCache::State {
   std::uint64_t most_bytes = 0;
   std::atomic<std::uint64_t> hits = 0, misses = 0, stores = 0, damaged = 0, evicted = 0;
 
-  std::mutex mutex;
-  std::uint64_t room = 0;  // bytes that may still be stored before the directory is looked at again
+  Mutex mutex;
+  // Bytes that may still be stored before the directory is looked at again.
+  std::uint64_t room SLATE_GUARDED_BY(mutex) = 0;
 
-  void sweep_locked(std::string_view keep) {
+  void sweep_locked(std::string_view keep) SLATE_REQUIRES(mutex) {
     const Swept swept = sweep(directory.get(), most_bytes, keep);
     evicted += swept.evicted;
     // An eighth of what is free: others may be storing too, unseen by us.
@@ -37,7 +38,7 @@ Result<std::unique_ptr<CompileCache>> CompileCache::open(std::filesystem::path d
   cache->state_ = std::make_unique<State>();
   cache->state_->directory = std::move(*opened);
   cache->state_->most_bytes = most_bytes;
-  const std::lock_guard lock(cache->state_->mutex);
+  const MutexLock lock(cache->state_->mutex);
   cache->state_->sweep_locked({});
   return cache;
 }
@@ -67,7 +68,7 @@ Result<void> CompileCache::store(const Key& key, std::span<const std::byte> valu
   }
   if (auto written = write_entry(state_->directory.get(), key, value); !written) return written;
   ++state_->stores;
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   if (bytes <= state_->room) {
     state_->room -= bytes;
   } else {

@@ -4,7 +4,7 @@ namespace slate::daemon {
 
 void Faults::fail(Error fault) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (error_.code != ErrorCode::kNone) return;
     error_ = fault;
     failed_.store(true);
@@ -27,7 +27,7 @@ Result<void> Faults::checked(Result<void> result) {
 }
 
 Error Faults::error() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return error_;
 }
 

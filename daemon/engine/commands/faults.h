@@ -4,8 +4,8 @@
 
 #include <atomic>
 #include <functional>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "device/device.h"
 
@@ -37,8 +37,8 @@ class Faults {
   device::Device& device_;
   const Told on_failure_;
   const Told on_loss_;
-  mutable std::mutex mutex_;  // guards error_
-  Error error_{ErrorCode::kNone, {}};
+  mutable Mutex mutex_;
+  Error error_ SLATE_GUARDED_BY(mutex_){ErrorCode::kNone, {}};
   std::atomic<bool> failed_{false};
   std::atomic<bool> ignored_{false};
 };
