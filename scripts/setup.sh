@@ -1,5 +1,6 @@
 # Sourced by scripts/demo and scripts/test: finds the CUDA Toolkit, installs missing packages, and says in one
-# sentence what is missing where it cannot. Defines die, set_up_toolkit, set_up_packages, configure_and_build.
+# sentence what is missing where it cannot. Defines die, set_up_toolkit, clang_package, set_up_packages,
+# configure_and_build.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
@@ -24,9 +25,22 @@ set_up_toolkit() {
   die "no CUDA Toolkit found (looked for nvcc in PATH, \$CUDA_HOME/bin and /usr/local/cuda/bin); install NVIDIA's CUDA Toolkit 13.0 or later. A GPU or driver is not needed."
 }
 
+# The package with a clang for scripts/thread_safety; nothing where there is one, or none is known.
+clang_package() {
+  local version
+  for version in 16 17 18 19; do
+    if command -v "clang++-$version" >/dev/null; then return; fi
+  done
+  case "$(. /etc/os-release 2>/dev/null && echo "$ID-$VERSION_ID")" in
+    debian-12) echo clang-19 ;;
+    ubuntu-24.04) echo clang-18 ;;
+  esac
+}
+
+# set_up_packages [PACKAGE...]: those of packages.txt, and these.
 set_up_packages() {
   local wanted missing=() package
-  wanted=$(grep -v '^#' "$root/scripts/packages.txt")
+  wanted="$(grep -v '^#' "$root/scripts/packages.txt") $*"
   if command -v dpkg-query >/dev/null; then
     for package in $wanted; do
       dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' ||
