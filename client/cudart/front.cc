@@ -7,25 +7,6 @@
 namespace slate::cudart {
 namespace {
 
-/// Errors that a program cannot explain by its number alone, and that do not come in masses. Those
-/// that last, the session says by itself.
-bool worth_saying(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::kNotSupported:
-    case ErrorCode::kInvalidPtx:
-    case ErrorCode::kNoKernelImage:
-    case ErrorCode::kInitialization:
-    case ErrorCode::kProtocol:
-    case ErrorCode::kPermission:
-    case ErrorCode::kLimit:
-    case ErrorCode::kIo:
-    case ErrorCode::kInternal:
-      return true;
-    default:
-      return false;
-  }
-}
-
 thread_local cudaError_t last_error_of_thread = cudaSuccess;
 
 cudaError_t number_of(client::Refusal why) {
@@ -85,11 +66,7 @@ cudaError_t number_of(client::Refusal why) {
 
 Failure::Failure(const Error& error) noexcept
     : code(static_cast<cudaError_t>(client::cuda_error_number(error.code))) {
-  if (client::verbose()) {
-    client::say(error.message);
-  } else if (worth_saying(error.code)) {
-    client::say_once(error.message);
-  }
+  client::say_failure(error);
 }
 
 Failure::Failure(const client::Refused& refused) noexcept

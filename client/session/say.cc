@@ -25,6 +25,25 @@ Said& said() {
   return *instance;
 }
 
+/// Errors that a program cannot explain by its number alone, and that do not come in masses. Those
+/// that last, the session says by itself.
+bool worth_saying(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kNotSupported:
+    case ErrorCode::kInvalidPtx:
+    case ErrorCode::kNoKernelImage:
+    case ErrorCode::kInitialization:
+    case ErrorCode::kProtocol:
+    case ErrorCode::kPermission:
+    case ErrorCode::kLimit:
+    case ErrorCode::kIo:
+    case ErrorCode::kInternal:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 void say(std::string_view text) noexcept {
@@ -50,6 +69,14 @@ void say_once(std::string_view text) noexcept {
     // Out of memory: better said twice than not at all.
   }
   say(text);
+}
+
+void say_failure(const Error& error) noexcept {
+  if (verbose()) {
+    say(error.message);
+  } else if (worth_saying(error.code)) {
+    say_once(error.message);
+  }
 }
 
 bool verbose() noexcept {
