@@ -36,6 +36,8 @@ cudaError_t number_of(client::Refusal why) {
       return cudaErrorInvalidMemcpyDirection;
     case Refusal::kInvalidPitch:
       return cudaErrorInvalidPitchValue;
+    case Refusal::kClusterTooLarge:
+      return cudaErrorInvalidClusterSize;
     case Refusal::kBadFilter:
       return cudaErrorInvalidFilterSetting;
     case Refusal::kBadNormalization:

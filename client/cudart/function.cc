@@ -1,13 +1,6 @@
-// Questions about kernels, their settings, and occupancy (by NVIDIA's own calculator,
-// cuda_occupancy.h).
-#include <cuda_occupancy.h>
-
-#include <algorithm>
-#include <climits>
-
+// Questions about kernels, their settings, and occupancy.
 #include "client/cudart/front.h"
-#include "client/cudart/occupancy.h"
-#include "client/cudart/properties.h"
+#include "client/occupancy/occupancy.h"
 
 namespace slate::cudart {
 namespace {
@@ -29,31 +22,6 @@ Answer set_dynamic_shared(Session& session, client::Function& function, int byte
   return session.kernels().set_max_dynamic_shared(function, static_cast<std::uint32_t>(bytes));
 }
 
-cudaOccDeviceProp occupancy_device(const DeviceInfo& info) {
-  cudaDeviceProp properties;
-  fill_properties(info, properties);
-  return cudaOccDeviceProp(properties);
-}
-
-/// What CUDA counts with: the allowance, but no less than a kernel gets that has asked for none.
-std::size_t dynamic_shared_for_occupancy(const DeviceInfo& info, const client::Function& function) {
-  const auto plain = static_cast<std::size_t>(info.attributes[cudaDevAttrMaxSharedMemoryPerBlock]);
-  const std::size_t fixed = function.info.static_shared_bytes;
-  return std::max<std::size_t>(function.max_dynamic_shared, plain > fixed ? plain - fixed : 0);
-}
-
-cudaOccFuncAttributes occupancy_function(const DeviceInfo& info, const client::Function& function) {
-  cudaOccFuncAttributes attributes;
-  attributes.maxThreadsPerBlock = static_cast<int>(function.info.max_threads_per_block);
-  attributes.numRegs = static_cast<int>(function.info.registers);
-  attributes.sharedSizeBytes = function.info.static_shared_bytes;
-  attributes.partitionedGCConfig = PARTITIONED_GC_OFF;
-  attributes.shmemLimitConfig = FUNC_SHMEM_LIMIT_OPTIN;
-  attributes.maxDynamicSharedSizeBytes = dynamic_shared_for_occupancy(info, function);
-  attributes.numBlockBarriers = 1;
-  return attributes;
-}
-
 cudaError_t occupancy(int* blocks, const void* symbol, int block_size, std::size_t dynamic_shared,
                       unsigned flags) {
   return about_function(symbol, [&](Session& session, client::Function& function) -> Answer {
@@ -61,7 +29,7 @@ cudaError_t occupancy(int* blocks, const void* symbol, int block_size, std::size
         (flags & ~unsigned{cudaOccupancyDisableCachingOverride}) != 0) {
       return deny(cudaErrorInvalidValue);
     }
-    *blocks = active_blocks(session.device(), function, block_size, dynamic_shared);
+    *blocks = client::active_blocks(session.device(), function, block_size, dynamic_shared);
     return {};
   });
 }
@@ -120,23 +88,6 @@ Answer set_attribute(Session& session, client::Function& function, int attribute
 }
 
 }  // namespace
-
-int active_blocks(const DeviceInfo& device, const client::Function& function, int block_size,
-                  std::size_t dynamic_shared) {
-  if (block_size > static_cast<int>(function.info.max_threads_per_block) ||
-      dynamic_shared > dynamic_shared_for_occupancy(device, function)) {
-    return 0;
-  }
-  const cudaOccDeviceProp properties = occupancy_device(device);
-  const cudaOccFuncAttributes attributes = occupancy_function(device, function);
-  cudaOccDeviceState state;
-  state.carveoutConfig = function.shared_carveout;
-  cudaOccResult result{};
-  const auto found = cudaOccMaxActiveBlocksPerMultiprocessor(&result, &properties, &attributes,
-                                                             &state, block_size, dynamic_shared);
-  return found == CUDA_OCC_SUCCESS ? result.activeBlocksPerMultiprocessor : 0;
-}
-
 }  // namespace slate::cudart
 
 using namespace slate::cudart;
@@ -249,14 +200,10 @@ cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(std::size_t* bytes, const 
                                                       int blocks, int block_size) {
   return about_function(symbol, [&](Session& session, client::Function& function) -> Answer {
     if (bytes == nullptr || blocks <= 0 || block_size <= 0) return deny(cudaErrorInvalidValue);
-    const cudaOccDeviceProp device = occupancy_device(session.device());
-    const cudaOccFuncAttributes attributes = occupancy_function(session.device(), function);
-    cudaOccDeviceState state;
-    state.carveoutConfig = function.shared_carveout;
-    if (cudaOccAvailableDynamicSMemPerBlock(bytes, &device, &attributes, &state, blocks,
-                                            block_size) != CUDA_OCC_SUCCESS) {
-      return deny(cudaErrorInvalidValue);
-    }
+    const auto left =
+        client::available_dynamic_shared(session.device(), function, blocks, block_size);
+    if (!left) return deny(cudaErrorInvalidValue);
+    *bytes = *left;
     return {};
   });
 }

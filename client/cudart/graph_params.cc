@@ -18,7 +18,7 @@ Answer take_over(Session& session, const Work& old, Work& work) {
   if (kernel == nullptr) return {};
   const auto function = loaded_function(session, kernel->kernel);
   if (!function) return std::unexpected(function.error());
-  return check_special(session, **function, kernel->config);
+  return client::check_special(session, **function, kernel->config);
 }
 
 Maybe<Work> kernel_work(Session& session, const cudaKernelNodeParams& params) {

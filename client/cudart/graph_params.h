@@ -3,8 +3,8 @@
 #pragma once
 
 #include "client/cudart/box.h"
+#include "client/cudart/front.h"
 #include "client/cudart/graph_handles.h"
-#include "client/cudart/launch.h"
 #include "client/session/graph_shape.h"
 #include "client/session/graph_work.h"
 

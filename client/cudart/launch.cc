@@ -1,12 +1,10 @@
 // Launches, by handle (13.x stubs) and by host function (12.x stubs and the public functions).
-#include "client/cudart/launch.h"
-
 #include <array>
 #include <cstring>
 #include <string>
 
 #include "client/cudart/front.h"
-#include "client/cudart/occupancy.h"
+#include "client/occupancy/launch_rules.h"
 
 namespace slate::cudart {
 namespace {
@@ -33,7 +31,7 @@ Answer launch(Session& session, const void* symbol, const client::Function& func
                                     call.cooperative,
                                     {call.cluster.x, call.cluster.y, call.cluster.z}};
   if (call.cooperative || call.cluster.x != 0) [[unlikely]] {
-    if (auto ok = check_special(session, function, config); !ok) return ok;
+    if (auto ok = client::check_special(session, function, config); !ok) return ok;
   }
   if (session.captures().takes(*stream)) [[unlikely]] {
     auto work = client::kernel_work(session, symbol, config, call.arguments);
@@ -130,33 +128,6 @@ cudaError_t launch_extended(const cudaLaunchConfig_t* config, const void* symbol
 }
 
 }  // namespace
-
-Answer check_special(Session& session, const client::Function& function,
-                     const client::LaunchConfig& config) {
-  const auto count = [](const std::array<std::uint32_t, 3>& size) {
-    return std::uint64_t{size[0]} * size[1] * size[2];
-  };
-  if (count(config.cluster) > 0) {
-    constexpr std::uint64_t kPortable = 8;
-    if (session.device().attributes[cudaDevAttrClusterLaunch] == 0 && count(config.cluster) > 1) {
-      return std::unexpected<Failure>(
-          Error{ErrorCode::kNotSupported, "this device has no thread block clusters"});
-    }
-    if (count(config.cluster) > kPortable) return deny(cudaErrorInvalidClusterSize);
-    for (std::size_t i = 0; i < 3; ++i) {
-      if (config.grid[i] % config.cluster[i] != 0) return deny(cudaErrorInvalidConfiguration);
-    }
-  }
-  if (!config.cooperative) return {};
-  const std::uint64_t threads = count(config.block);
-  if (threads == 0 || threads > function.info.max_threads_per_block) return {};  // said elsewhere
-  const auto room = static_cast<std::uint64_t>(active_blocks(
-      session.device(), function, static_cast<int>(threads), config.dynamic_shared_bytes));
-  if (count(config.grid) > room * static_cast<std::uint64_t>(sm_count(session.device())))
-    return deny(cudaErrorCooperativeLaunchTooLarge);
-  return {};
-}
-
 }  // namespace slate::cudart
 
 using namespace slate::cudart;
