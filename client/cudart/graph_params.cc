@@ -1,5 +1,7 @@
 #include "client/cudart/graph_params.h"
 
+#include "client/occupancy/launch_rules.h"
+
 namespace slate::cudart {
 
 cudaGraphNodeType type_of(const Work& work) {
