@@ -30,9 +30,9 @@ class Notes:
     """coverage_notes.txt: the first `absent` line whose pattern fits a name tells why it is absent; `partial` lines say
     what an implemented function lacks."""
 
-    def __init__(self):
+    def __init__(self, folder=FOLDER):
         self.absent, self.partial, self.used = [], {}, set()
-        with open(os.path.join(FOLDER, "coverage_notes.txt")) as file:
+        with open(os.path.join(folder, "coverage_notes.txt")) as file:
             for line in file:
                 words = line.split(None, 2)
                 if not words or words[0].startswith("#"):

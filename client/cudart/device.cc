@@ -8,6 +8,7 @@
 
 #include "client/cudart/front.h"
 #include "client/cudart/properties.h"
+#include "client/session/bus_address.h"
 #include "client/session/say.h"
 
 namespace slate::cudart {
@@ -21,35 +22,12 @@ static_assert(kLastAttribute < kDeviceAttributeCount);
 constexpr unsigned kUserFlags =
     cudaDeviceScheduleMask | cudaDeviceMapHost | cudaDeviceLmemResizeToMax | cudaDeviceSyncMemops;
 
-/// "0000:3b:00.0" and its terminator.
-constexpr int kBusIdBytes = 13;
-
-/// Values of a fresh H200. The stack is the device's, which all share: kernels have at least what
-/// was asked for. The printf buffer and the heap of malloc are the session's own, and it knows
-/// theirs; the rest are hints.
-constexpr int kLimits = 7;
-struct Limits {
-  std::array<std::atomic<std::size_t>, kLimits> values{1024, 8650752, 8388608, 0, 2048, 64, 0};
-
-  void reset() {
-    const Limits fresh;
-    for (int i = 0; i < kLimits; ++i) values[i] = fresh.values[i].load();
-  }
-};
-constinit Limits limits;
 /// Of cudaSetDeviceFlags.
 constinit std::atomic<unsigned> device_flags{0};
-constexpr std::size_t kMostStackBytes = 512 << 10;
 
 bool bad_schedule(unsigned flags) {
   const unsigned schedule = flags & cudaDeviceScheduleMask;
   return (schedule & (schedule - 1)) != 0;
-}
-
-/// The device's PCI address; the simulator has none and makes one up.
-std::string bus_id(const DeviceInfo& info) {
-  const std::size_t length = ::strnlen(info.pci_bus_id, sizeof(info.pci_bus_id));
-  return length != 0 ? std::string(info.pci_bus_id, length) : "0000:00:00.0";
 }
 
 Answer need_device(int device) {
@@ -123,7 +101,7 @@ cudaError_t cudaDeviceReset() {
       session->printing().write();
     }
     Process::get().reset();
-    limits.reset();
+    Process::get().limits().reset();
     return {};
   });
 }
@@ -167,27 +145,20 @@ cudaError_t cudaSetDeviceFlags(unsigned flags) {
 
 cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
   return with_device([&](Session& session) -> Answer {
-    if (text == nullptr || length < kBusIdBytes) return deny(cudaErrorInvalidValue);
+    if (text == nullptr || length < client::kBusIdBytes) return deny(cudaErrorInvalidValue);
     if (auto ok = need_device(device); !ok) return ok;
-    std::snprintf(text, static_cast<std::size_t>(length), "%s", bus_id(session.device()).c_str());
+    std::snprintf(text, static_cast<std::size_t>(length), "%s",
+                  client::bus_id(session.device()).c_str());
     return {};
   });
 }
 
 cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* text) {
   return with_device([&](Session& session) -> Answer {
-    unsigned domain = 0, bus = 0, slot = 0, function = 0;
     if (device == nullptr || text == nullptr) return deny(cudaErrorInvalidValue);
-    const int full = std::sscanf(text, "%x:%x:%x.%x", &domain, &bus, &slot, &function);
-    if (full < 3) {
-      domain = 0;
-      if (std::sscanf(text, "%x:%x.%x", &bus, &slot, &function) < 2) {
-        return deny(cudaErrorInvalidValue);
-      }
-    }
-    std::array<char, 32> canonical{};
-    std::snprintf(canonical.data(), canonical.size(), "%04x:%02x:%02x.0", domain, bus, slot);
-    if (bus_id(session.device()) != canonical.data()) return deny(cudaErrorInvalidDevice);
+    const auto ours = client::is_bus_id(session.device(), text);
+    if (!ours) return deny(cudaErrorInvalidValue);
+    if (!*ours) return deny(cudaErrorInvalidDevice);
     *device = 0;
     return {};
   });
@@ -196,17 +167,10 @@ cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* text) {
 cudaError_t cudaDeviceGetLimit(std::size_t* value, cudaLimit limit) {
   const int number = limit;
   return with_session([&](Session& session) -> Answer {
-    if (value == nullptr || number < 0 || number >= kLimits) return deny(cudaErrorInvalidValue);
-    if (number == cudaLimitDevRuntimeSyncDepth && session.capability() >= 90) {
-      return deny(cudaErrorUnsupportedLimit);
-    }
-    if (number == cudaLimitPrintfFifoSize) {
-      *value = session.printing().fifo_bytes();
-    } else if (number == cudaLimitMallocHeapSize) {
-      *value = session.heap().bytes();
-    } else {
-      *value = limits.values[number];
-    }
+    if (value == nullptr) return deny(cudaErrorInvalidValue);
+    const auto known = Process::get().limits().get(session, number);
+    if (!known) return std::unexpected<Failure>(known.error());
+    *value = *known;
     return {};
   });
 }
@@ -214,23 +178,7 @@ cudaError_t cudaDeviceGetLimit(std::size_t* value, cudaLimit limit) {
 cudaError_t cudaDeviceSetLimit(cudaLimit limit, std::size_t value) {
   const int number = limit;
   return with_session([&](Session& session) -> Answer {
-    if (number < 0 || number >= kLimits) return deny(cudaErrorInvalidValue);
-    if (number == cudaLimitDevRuntimeSyncDepth && session.capability() >= 90) {
-      return deny(cudaErrorUnsupportedLimit);
-    }
-    if (number == cudaLimitStackSize && value > kMostStackBytes) return deny(cudaErrorInvalidValue);
-    Answer done;
-    if (number == cudaLimitPrintfFifoSize) {
-      done = session.printing().set_fifo_bytes(value);
-    } else if (number == cudaLimitStackSize) {
-      done = session.modules().raise_stack(value);
-    } else if (number == cudaLimitDevRuntimePendingLaunchCount) {
-      done = session.modules().raise_pending_launches(value);
-    } else if (number == cudaLimitMallocHeapSize) {
-      done = session.heap().set_bytes(value);
-    }
-    if (done) limits.values[number] = value;
-    return done;
+    return Process::get().limits().set(session, number, value);
   });
 }
 

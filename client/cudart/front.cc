@@ -38,6 +38,8 @@ cudaError_t number_of(client::Refusal why) {
       return cudaErrorInvalidPitchValue;
     case Refusal::kClusterTooLarge:
       return cudaErrorInvalidClusterSize;
+    case Refusal::kUnsupportedLimit:
+      return cudaErrorUnsupportedLimit;
     case Refusal::kBadFilter:
       return cudaErrorInvalidFilterSetting;
     case Refusal::kBadNormalization:

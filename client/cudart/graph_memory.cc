@@ -23,11 +23,9 @@ cudaError_t cudaDeviceGetGraphMemAttribute(int device, cudaGraphMemAttributeType
   return with_session([&](Session&) -> Answer {
     if (auto ok = check_device(device); !ok) return ok;
     if (value == nullptr) return deny(cudaErrorInvalidValue);
-    const GraphMemory::Totals totals = GraphMemory::totals();
-    const std::uint64_t values[] = {totals.used, totals.used_high, totals.reserved,
-                                    totals.reserved_high};
-    if (number < 0 || number > cudaGraphMemAttrReservedMemHigh) return deny(cudaErrorInvalidValue);
-    *static_cast<std::uint64_t*>(value) = values[number];
+    const auto its = GraphMemory::attribute(number);
+    if (!its) return std::unexpected<Failure>(its.error());
+    *static_cast<std::uint64_t*>(value) = *its;
     return {};
   });
 }
@@ -37,18 +35,8 @@ cudaError_t cudaDeviceSetGraphMemAttribute(int device, cudaGraphMemAttributeType
   const int number = attribute;
   return with_session([&](Session&) -> Answer {
     if (auto ok = check_device(device); !ok) return ok;
-    // High-water marks can only be taken back to the present.
-    if (value == nullptr || *static_cast<const std::uint64_t*>(value) != 0) {
-      return deny(cudaErrorInvalidValue);
-    }
-    if (number == cudaGraphMemAttrUsedMemHigh) {
-      GraphMemory::reset_high_used();
-    } else if (number == cudaGraphMemAttrReservedMemHigh) {
-      GraphMemory::reset_high_reserved();
-    } else {
-      return deny(cudaErrorInvalidValue);
-    }
-    return {};
+    if (value == nullptr) return deny(cudaErrorInvalidValue);
+    return GraphMemory::set_attribute(number, *static_cast<const std::uint64_t*>(value));
   });
 }
 

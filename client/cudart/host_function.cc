@@ -9,13 +9,9 @@ namespace {
 cudaError_t launch_host(cudaStream_t stream, cudaHostFn_t function, void* data,
                         DefaultStream zero) {
   return with_session([&](Session& session) -> Answer {
-    if (function == nullptr) return deny(cudaErrorInvalidValue);
-    auto id = stream_id(session, stream, zero);
+    const auto id = stream_id(session, stream, zero);
     if (!id) return std::unexpected(id.error());
-    if (auto taken = session.captures().add(*id, client::HostNode{function, data})) return *taken;
-    return session.host_functions().call(*id, [=](const Result<void>& outcome) {
-      if (outcome) function(data);  // CUDA does not call it either once something failed
-    });
+    return client::call_on_stream(session, *id, function, data);
   });
 }
 

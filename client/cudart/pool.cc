@@ -56,53 +56,6 @@ bool is_our_device(const cudaMemLocation& location) {
   return location.type == cudaMemLocationTypeDevice && location.id == 0;
 }
 
-Answer get_attribute(const Pools::Pool& pool, int attribute, void* value) {
-  const auto number = [&](std::uint64_t now) {
-    *static_cast<std::uint64_t*>(value) = now;
-    return Answer();
-  };
-  switch (attribute) {
-    case cudaMemPoolReuseFollowEventDependencies:
-    case cudaMemPoolReuseAllowOpportunistic:
-    case cudaMemPoolReuseAllowInternalDependencies:
-      *static_cast<int*>(value) = pool.reuse[attribute - 1];
-      return {};
-    case cudaMemPoolAttrReleaseThreshold:
-      return number(pool.release_threshold);
-    case cudaMemPoolAttrReservedMemCurrent:
-    case cudaMemPoolAttrUsedMemCurrent:
-      return number(pool.used);
-    case cudaMemPoolAttrReservedMemHigh:
-      return number(pool.reserved_high);
-    case cudaMemPoolAttrUsedMemHigh:
-      return number(pool.used_high);
-    default:
-      return deny(cudaErrorInvalidValue);
-  }
-}
-
-Answer set_attribute(Pools::Pool& pool, int attribute, const void* value) {
-  switch (attribute) {
-    case cudaMemPoolReuseFollowEventDependencies:
-    case cudaMemPoolReuseAllowOpportunistic:
-    case cudaMemPoolReuseAllowInternalDependencies:
-      pool.reuse[attribute - 1] = *static_cast<const int*>(value) != 0 ? 1 : 0;
-      return {};
-    case cudaMemPoolAttrReleaseThreshold:
-      pool.release_threshold = *static_cast<const std::uint64_t*>(value);
-      return {};
-    case cudaMemPoolAttrReservedMemHigh:
-    case cudaMemPoolAttrUsedMemHigh: {
-      // High-water marks can only be taken back to the present.
-      if (*static_cast<const std::uint64_t*>(value) != 0) return deny(cudaErrorInvalidValue);
-      (attribute == cudaMemPoolAttrUsedMemHigh ? pool.used_high : pool.reserved_high) = pool.used;
-      return {};
-    }
-    default:
-      return deny(cudaErrorInvalidValue);
-  }
-}
-
 /// cudaDeviceGetMemPool and its like.
 template <typename Which>
 cudaError_t tell_pool(cudaMemPool_t* pool, int device, const Which& which) {
@@ -226,16 +179,14 @@ cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, std::size_t) {
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
   const int number = attribute;
   return about_pool(pool, [&](Pools::Pool& its) -> Answer {
-    if (value == nullptr) return deny(cudaErrorInvalidValue);
-    return set_attribute(its, number, value);
+    return client::set_attribute(its, number, value);
   });
 }
 
 cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
   const int number = attribute;
   return about_pool(pool, [&](Pools::Pool& its) -> Answer {
-    if (value == nullptr) return deny(cudaErrorInvalidValue);
-    return get_attribute(its, number, value);
+    return client::tell_attribute(its, number, value);
   });
 }
 

@@ -1,16 +1,9 @@
 // Streams and waiting.
-#include <algorithm>
-
 #include "client/cudart/front.h"
+#include "client/session/program_events.h"
 
 namespace slate::cudart {
 namespace {
-
-using ipc::TargetKind;
-
-/// What cudaDeviceGetStreamPriorityRange says: from the least to the greatest, as on current GPUs.
-constexpr int kLeastPriority = 0;
-constexpr int kGreatestPriority = -5;
 
 /// Runs `body` with the id and the entry of a stream (of the default streams, a plain one).
 template <typename Body>
@@ -28,16 +21,8 @@ cudaError_t create(cudaStream_t* stream, unsigned flags, int priority) {
     if (stream == nullptr || (flags & ~unsigned{cudaStreamNonBlocking}) != 0) {
       return deny(cudaErrorInvalidValue);
     }
-    const std::uint32_t kind = flags != 0 ? ipc::kStreamNonBlocking : 0;
-    auto id =
-        session.streams().create(kind, std::clamp(priority, kGreatestPriority, kLeastPriority));
+    const auto id = client::create_program_stream(session, flags != 0, priority);
     if (!id) return std::unexpected<Failure>(id.error());
-    if (flags != 0) {
-      if (auto ok = session.copies().settle_taken(); !ok) {
-        (void)session.streams().destroy(*id);
-        return std::unexpected<Failure>(ok.error());
-      }
-    }
     *stream = static_cast<cudaStream_t>(pointer_to(*id));
     return {};
   });
@@ -45,35 +30,22 @@ cudaError_t create(cudaStream_t* stream, unsigned flags, int priority) {
 
 cudaError_t synchronize(cudaStream_t stream, DefaultStream zero) {
   return about_stream(stream, zero, [&](Session& session, std::uint64_t id, auto) -> Answer {
-    if (auto refused = refuse_capture(session, id)) return *refused;
-    auto outcome = session.waiting().synchronize(TargetKind::kStream, id);
-    session.printing().write();
-    return outcome;
+    return client::synchronize_stream(session, id);
   });
 }
 
 cudaError_t query(cudaStream_t stream, DefaultStream zero) {
   return about_stream(stream, zero, [&](Session& session, std::uint64_t id, auto) -> Answer {
-    if (auto refused = refuse_capture(session, id)) return *refused;
-    auto finished = session.waiting().finished(TargetKind::kStream, id);
-    if (!finished) return std::unexpected<Failure>(finished.error());
-    if (!*finished) return deny(cudaErrorNotReady);
-    return session.earlier_error();
+    const auto done = client::is_stream_done(session, id);
+    if (!done) return std::unexpected<Failure>(done.error());
+    return *done ? Answer() : deny(cudaErrorNotReady);
   });
 }
 
 cudaError_t wait_event(cudaStream_t stream, cudaEvent_t event, unsigned flags, DefaultStream zero) {
   return about_stream(stream, zero, [&](Session& session, std::uint64_t id, auto) -> Answer {
     if ((flags & ~unsigned{cudaEventWaitExternal}) != 0) return deny(cudaErrorInvalidValue);
-    auto waited = event_id(session, event);
-    if (!waited) return std::unexpected(waited.error());
-    // A wait for the event as it will be when the graph runs, whoever records it.
-    if (flags != 0) {
-      const auto taken = session.captures().add(id, client::WaitNode{*waited});
-      return taken ? Answer(*taken) : deny(cudaErrorIllegalState);
-    }
-    if (auto taken = session.captures().wait(id, *waited)) return *taken;
-    return session.events().wait(id, *waited);
+    return client::wait_for_event(session, id, address_of(event), flags != 0);
   });
 }
 
@@ -171,8 +143,8 @@ cudaError_t cudaStreamGetId_ptsz(cudaStream_t stream, unsigned long long* number
 }
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   return with_session([&](Session&) -> Answer {
-    if (least != nullptr) *least = kLeastPriority;
-    if (greatest != nullptr) *greatest = kGreatestPriority;
+    if (least != nullptr) *least = client::kLeastPriority;
+    if (greatest != nullptr) *greatest = client::kGreatestPriority;
     return {};
   });
 }
@@ -180,7 +152,7 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 cudaError_t cudaDeviceSynchronize() {
   return with_session([&](Session& session) -> Answer {
     if (auto ok = session.captures().check_allows(); !ok) return ok;
-    auto outcome = session.waiting().synchronize(TargetKind::kSession, 0);
+    auto outcome = session.waiting().synchronize(ipc::TargetKind::kSession, 0);
     session.printing().write();
     return outcome;
   });

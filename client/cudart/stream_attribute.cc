@@ -1,7 +1,6 @@
 // Attributes of streams. They are hints to a GPU's caches and memory, or say how a thread is to
 // wait: kept and told, and without effect here.
 #include <bit>
-#include <cstring>
 
 #include "client/cudart/front.h"
 
@@ -11,27 +10,6 @@ namespace {
 using Value = client::StreamAttributes::Value;
 static_assert(sizeof(Value) == sizeof(cudaStreamAttrValue));
 
-bool is_kept(int attribute) {
-  return attribute == cudaLaunchAttributeAccessPolicyWindow ||
-         attribute == cudaLaunchAttributeSynchronizationPolicy ||
-         attribute == cudaLaunchAttributeMemSyncDomainMap ||
-         attribute == cudaLaunchAttributeMemSyncDomain;
-}
-
-/// What a stream has before anything is set.
-cudaStreamAttrValue initial(int attribute) {
-  cudaStreamAttrValue value{};
-  if (attribute == cudaLaunchAttributeSynchronizationPolicy) {
-    // What an H200 said, though it is none of the enumerators.
-    constexpr int kUnset = -1;
-    static_assert(sizeof(kUnset) == sizeof(value.syncPolicy));
-    std::memcpy(&value.syncPolicy, &kUnset, sizeof(kUnset));
-  } else if (attribute == cudaLaunchAttributeMemSyncDomainMap) {
-    value.memSyncDomainMap.remote = 1;
-  }
-  return value;
-}
-
 cudaError_t get(cudaStream_t stream, cudaStreamAttrID attribute, cudaStreamAttrValue* value,
                 DefaultStream zero) {
   const int number = attribute;
@@ -39,14 +17,9 @@ cudaError_t get(cudaStream_t stream, cudaStreamAttrID attribute, cudaStreamAttrV
     const auto id = stream_id(session, stream, zero);
     if (!id) return std::unexpected(id.error());
     if (value == nullptr) return deny(cudaErrorInvalidValue);
-    if (number == cudaLaunchAttributePriority) {
-      const auto entry = session.streams().table().find(*id);
-      value->priority = entry ? entry->priority : 0;
-      return {};
-    }
-    if (!is_kept(number)) return deny(cudaErrorInvalidValue);
-    const auto kept = session.streams().attributes().find(*id, number);
-    *value = kept ? std::bit_cast<cudaStreamAttrValue>(*kept) : initial(number);
+    const auto told = client::attribute_of_stream(session, *id, number);
+    if (!told) return std::unexpected<Failure>(told.error());
+    *value = std::bit_cast<cudaStreamAttrValue>(*told);
     return {};
   });
 }
@@ -57,13 +30,8 @@ cudaError_t set(cudaStream_t stream, cudaStreamAttrID attribute, const cudaStrea
   return with_session([&](Session& session) -> Answer {
     const auto id = stream_id(session, stream, zero);
     if (!id) return std::unexpected(id.error());
-    if (number == cudaLaunchAttributePriority) {
-      return std::unexpected<Failure>(
-          Error{ErrorCode::kNotSupported, "a stream's priority cannot be changed yet"});
-    }
-    if (value == nullptr || !is_kept(number)) return deny(cudaErrorInvalidValue);
-    session.streams().attributes().set(*id, number, std::bit_cast<Value>(*value));
-    return {};
+    if (value == nullptr) return deny(cudaErrorInvalidValue);
+    return client::set_attribute_of_stream(session, *id, number, std::bit_cast<Value>(*value));
   });
 }
 

@@ -80,6 +80,8 @@ Contexts::Contexts()
       primary_(all_.front().get()) {}
 
 Context* Contexts::find(CUcontext handle) const {
+  if (handle == primary_->handle()) [[likely]]
+    return primary_;
   MutexLock lock(mutex_);
   for (const auto& each : all_) {
     if (each->handle() == handle) return each.get();

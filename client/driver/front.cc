@@ -48,6 +48,8 @@ CUresult result_of(client::Refusal why) {
       return CUDA_ERROR_NOT_FOUND;
     case Refusal::kClusterTooLarge:
       return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    case Refusal::kUnsupportedLimit:
+      return CUDA_ERROR_UNSUPPORTED_LIMIT;
     case Refusal::kCaptureRefused:
       return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     case Refusal::kCaptureInvalid:

@@ -107,6 +107,34 @@ void GraphMemory::reset_high_reserved() {
   all().totals.reserved_high = all().totals.reserved;
 }
 
+Allowed<std::uint64_t> GraphMemory::attribute(int number) {
+  const Totals now = totals();
+  switch (number) {
+    case kUsedCurrent:
+      return now.used;
+    case kUsedHigh:
+      return now.used_high;
+    case kReservedCurrent:
+      return now.reserved;
+    case kReservedHigh:
+      return now.reserved_high;
+    default:
+      return refuse(Refusal::kInvalidValue);
+  }
+}
+
+Allowed<void> GraphMemory::set_attribute(int number, std::uint64_t value) {
+  if (value != 0) return refuse(Refusal::kInvalidValue);
+  if (number == kUsedHigh) {
+    reset_high_used();
+  } else if (number == kReservedHigh) {
+    reset_high_reserved();
+  } else {
+    return refuse(Refusal::kInvalidValue);
+  }
+  return {};
+}
+
 void GraphMemory::lock_for_fork() {
   all().mutex.lock();
 }

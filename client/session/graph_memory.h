@@ -41,6 +41,10 @@ class GraphMemory {
   static Totals totals();
   static void reset_high_used();
   static void reset_high_reserved();
+  // Attributes of a device, numbered as in all of CUDA's APIs. kInvalidValue for others. A
+  // high-water mark can be set to 0 only, which takes it back to the present.
+  static Allowed<std::uint64_t> attribute(int number);
+  static Allowed<void> set_attribute(int number, std::uint64_t value);
   /// fork(): lock before, unlock after on both sides. Graphs does this, as its lock comes first.
   static void lock_for_fork() SLATE_NO_THREAD_SAFETY_ANALYSIS;
   static void unlock_after_fork() SLATE_NO_THREAD_SAFETY_ANALYSIS;

@@ -1,8 +1,21 @@
 #include "client/session/pools.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace slate::client {
+namespace {
+
+// CU_MEMPOOL_ATTR_*
+constexpr int kReuseFirst = 1;  // and 2, 3
+constexpr int kReuseLast = 3;
+constexpr int kReleaseThreshold = 4;
+constexpr int kReservedCurrent = 5;
+constexpr int kReservedHigh = 6;
+constexpr int kUsedCurrent = 7;
+constexpr int kUsedHigh = 8;
+
+}  // namespace
 
 Pools::Pools(std::uint64_t serial)
     : first_((serial << 32) + 1), last_(first_), current_(first_), pools_{{first_, Pool{}}} {}
@@ -62,6 +75,51 @@ void Pools::freed(std::uint64_t address) {
   const auto pool = pools_.find(owned->second.pool);
   if (pool != pools_.end()) pool->second.used -= owned->second.bytes;
   owned_.erase(owned);
+}
+
+Allowed<void> tell_attribute(const Pools::Pool& pool, int attribute, void* value) {
+  if (value == nullptr) return refuse(Refusal::kInvalidValue);
+  if (attribute >= kReuseFirst && attribute <= kReuseLast) {
+    *static_cast<int*>(value) = pool.reuse[attribute - kReuseFirst];
+    return {};
+  }
+  const auto number = [&]() -> std::optional<std::uint64_t> {
+    switch (attribute) {
+      case kReleaseThreshold:
+        return pool.release_threshold;
+      case kReservedCurrent:
+      case kUsedCurrent:
+        return pool.used;
+      case kReservedHigh:
+        return pool.reserved_high;
+      case kUsedHigh:
+        return pool.used_high;
+      default:
+        return std::nullopt;
+    }
+  }();
+  if (!number) return refuse(Refusal::kInvalidValue);
+  *static_cast<std::uint64_t*>(value) = *number;
+  return {};
+}
+
+Allowed<void> set_attribute(Pools::Pool& pool, int attribute, const void* value) {
+  if (value == nullptr) return refuse(Refusal::kInvalidValue);
+  if (attribute >= kReuseFirst && attribute <= kReuseLast) {
+    pool.reuse[attribute - kReuseFirst] = *static_cast<const int*>(value) != 0 ? 1 : 0;
+    return {};
+  }
+  if (attribute == kReleaseThreshold) {
+    pool.release_threshold = *static_cast<const std::uint64_t*>(value);
+    return {};
+  }
+  // High-water marks can only be taken back to the present.
+  const bool is_high = attribute == kReservedHigh || attribute == kUsedHigh;
+  if (!is_high || *static_cast<const std::uint64_t*>(value) != 0) {
+    return refuse(Refusal::kInvalidValue);
+  }
+  (attribute == kUsedHigh ? pool.used_high : pool.reserved_high) = pool.used;
+  return {};
 }
 
 }  // namespace slate::client

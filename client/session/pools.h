@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "base/mutex.h"
+#include "client/session/refused.h"
 
 namespace slate::client {
 
@@ -68,5 +69,10 @@ class Pools {
   // Allocations by address.
   std::unordered_map<std::uint64_t, Owned> owned_ SLATE_GUARDED_BY(mutex_);
 };
+
+// A pool's attributes, numbered as in all of CUDA's APIs: an int each, or a 64-bit number.
+// kInvalidValue for others, for a null place, and for what cannot be set.
+Allowed<void> tell_attribute(const Pools::Pool& pool, int attribute, void* value);
+Allowed<void> set_attribute(Pools::Pool& pool, int attribute, const void* value);
 
 }  // namespace slate::client

@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "client/session/allocation_table.h"
 #include "client/session/code.h"
+#include "client/session/device_limits.h"
 #include "client/session/refused.h"
 #include "client/session/session.h"
 
@@ -29,6 +30,8 @@ class Process {
   /// Allocated; a block of the session's, or a piece of one.
   static constexpr std::uint32_t kTagShared = 3;
   static constexpr std::uint32_t kTagPiece = 4;
+
+  DeviceLimits& limits() { return limits_; }
 
   /// The lock of the fronts' own tables. No other lock is taken under it. fork() holds it
   /// meanwhile, as the child would wait for ever for another thread.
@@ -61,6 +64,7 @@ class Process {
 
   Code code_;
   AllocationTable pinned_;
+  DeviceLimits limits_;
   Mutex tables_mutex_;
   std::atomic<Session*> session_{nullptr};
   Mutex mutex_;  // guards changes of session_, too

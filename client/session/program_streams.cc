@@ -2,6 +2,10 @@
 
 #include <pthread.h>
 
+#include <algorithm>
+#include <array>
+#include <cstring>
+
 #include "client/session/captures.h"
 #include "client/session/process.h"
 
@@ -48,18 +52,29 @@ Allowed<std::uint64_t> per_thread_stream(Session& session) {
   return thread_stream.id;
 }
 
-/// The id of an event that can be one end of a measurement.
-Allowed<std::uint64_t> measured(Session& session, std::uint64_t handle) {
-  auto id = event_of(session, handle);
-  if (!id) return id;
-  if (auto ok = session.captures().check_event(*id, Captures::Asks::kWhen); !ok) {
-    return std::unexpected(ok.error());
+// Attributes that are kept: CU_LAUNCH_ATTRIBUTE_*.
+constexpr int kAccessPolicyWindow = 1;
+constexpr int kSynchronizationPolicy = 3;
+constexpr int kPriority = 8;
+constexpr int kMemSyncDomainMap = 9;
+constexpr int kMemSyncDomain = 10;
+
+bool is_kept(int attribute) {
+  return attribute == kAccessPolicyWindow || attribute == kSynchronizationPolicy ||
+         attribute == kMemSyncDomainMap || attribute == kMemSyncDomain;
+}
+
+/// What a stream has before anything is set.
+StreamAttributes::Value initial(int attribute) {
+  StreamAttributes::Value value{};
+  if (attribute == kSynchronizationPolicy) {
+    constexpr int kUnset = -1;  // what an H200 said, though it is none of the enumerators
+    std::memcpy(value.data(), &kUnset, sizeof(kUnset));
+  } else if (attribute == kMemSyncDomainMap) {
+    constexpr std::array<unsigned char, 2> kDomains{0, 1};  // the default one, the remote one
+    std::memcpy(value.data(), kDomains.data(), sizeof(kDomains));
   }
-  const auto entry = session.events().table().find(*id);
-  if (!entry || (entry->flags & ipc::kEventNoTiming) != 0 || (entry->flags & kEventRecorded) == 0) {
-    return refuse(Refusal::kInvalidHandle);
-  }
-  return id;
+  return value;
 }
 
 }  // namespace
@@ -82,6 +97,18 @@ Allowed<std::uint64_t> event_of(Session& session, std::uint64_t handle) {
                                                       : Refusal::kInvalidHandle);
 }
 
+Allowed<std::uint64_t> create_program_stream(Session& session, bool non_blocking, int priority) {
+  const auto id = session.streams().create(non_blocking ? ipc::kStreamNonBlocking : 0,
+                                           std::clamp(priority, kGreatestPriority, kLeastPriority));
+  if (!id) return std::unexpected<Refused>(id.error());
+  if (!non_blocking) return *id;
+  if (auto ok = session.copies().settle_taken(); !ok) {
+    (void)session.streams().destroy(*id);
+    return std::unexpected<Refused>(ok.error());
+  }
+  return *id;
+}
+
 Result<void> destroy_program_stream(Session& session, std::uint64_t stream) {
   if (auto ok = session.streams().destroy(stream); !ok) return ok;
   session.captures().stream_ends(stream);
@@ -89,20 +116,54 @@ Result<void> destroy_program_stream(Session& session, std::uint64_t stream) {
   return {};
 }
 
-Allowed<std::optional<float>> elapsed_between(Session& session, std::uint64_t start,
-                                              std::uint64_t stop) {
-  const auto first = measured(session, start);
-  if (!first) return std::unexpected(first.error());
-  const auto last = measured(session, stop);
-  if (!last) return std::unexpected(last.error());
-  for (const std::uint64_t id : {*first, *last}) {
-    auto finished = session.waiting().finished(ipc::TargetKind::kEvent, id);
-    if (!finished) return std::unexpected<Refused>(std::move(finished.error()));
-    if (!*finished) return std::nullopt;
+Allowed<bool> is_stream_done(Session& session, std::uint64_t stream) {
+  Captures& captures = session.captures();
+  if (captures.takes(stream)) return captures.refuse_work(stream);
+  const auto finished = session.waiting().finished(ipc::TargetKind::kStream, stream);
+  if (!finished) return std::unexpected<Refused>(finished.error());
+  if (!*finished) return false;
+  if (auto ok = session.earlier_error(); !ok) return std::unexpected<Refused>(ok.error());
+  return true;
+}
+
+Allowed<void> synchronize_stream(Session& session, std::uint64_t stream) {
+  Captures& captures = session.captures();
+  if (captures.takes(stream)) return captures.refuse_work(stream);
+  auto outcome = session.waiting().synchronize(ipc::TargetKind::kStream, stream);
+  session.printing().write();
+  return outcome;
+}
+
+Allowed<void> call_on_stream(Session& session, std::uint64_t stream, void (*function)(void*),
+                             void* data) {
+  if (function == nullptr) return refuse(Refusal::kInvalidValue);
+  if (auto taken = session.captures().add(stream, HostNode{function, data})) return *taken;
+  return session.host_functions().call(stream, [=](const Result<void>& outcome) {
+    if (outcome) function(data);
+  });
+}
+
+Allowed<StreamAttributes::Value> attribute_of_stream(Session& session, std::uint64_t stream,
+                                                     int attribute) {
+  if (attribute == kPriority) {
+    StreamAttributes::Value value{};
+    const auto entry = session.streams().table().find(stream);
+    if (entry) std::memcpy(value.data(), &entry->priority, sizeof(entry->priority));
+    return value;
   }
-  auto elapsed = session.events().elapsed_ms(*first, *last);
-  if (!elapsed) return std::unexpected<Refused>(std::move(elapsed.error()));
-  return *elapsed;
+  if (!is_kept(attribute)) return refuse(Refusal::kInvalidValue);
+  return session.streams().attributes().find(stream, attribute).value_or(initial(attribute));
+}
+
+Allowed<void> set_attribute_of_stream(Session& session, std::uint64_t stream, int attribute,
+                                      const StreamAttributes::Value& value) {
+  if (attribute == kPriority) {
+    return std::unexpected<Refused>(
+        Error{ErrorCode::kNotSupported, "a stream's priority cannot be changed yet"});
+  }
+  if (!is_kept(attribute)) return refuse(Refusal::kInvalidValue);
+  session.streams().attributes().set(stream, attribute, value);
+  return {};
 }
 
 }  // namespace slate::client

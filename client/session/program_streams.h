@@ -23,11 +23,29 @@ Allowed<std::uint64_t> stream_of(Session& session, std::uint64_t handle, Default
 /// The id behind an event's handle; kInvalidHandle, or kHandleOfEnded.
 Allowed<std::uint64_t> event_of(Session& session, std::uint64_t handle);
 
+/// Priorities of streams, as on current GPUs.
+inline constexpr int kLeastPriority = 0;
+inline constexpr int kGreatestPriority = -5;
+
+/// Makes a stream of the program. `priority` is clamped to the range above.
+Allowed<std::uint64_t> create_program_stream(Session& session, bool non_blocking, int priority);
 /// Destroys a stream of the program, ends what it captures, and forgets its attributes.
 Result<void> destroy_program_stream(Session& session, std::uint64_t stream);
-/// Milliseconds between two records; nothing when one of them is not reached. kInvalidHandle for an
-/// event that is not timed or was never recorded; see also Captures::check_event().
-Allowed<std::optional<float>> elapsed_between(Session& session, std::uint64_t start,
-                                              std::uint64_t stop);
+
+/// Whether the stream's work is done. Takes the error of an earlier command. Refused while the
+/// stream captures, as the next.
+Allowed<bool> is_stream_done(Session& session, std::uint64_t stream);
+/// Waits for the stream's work, and writes what its kernels have printed.
+Allowed<void> synchronize_stream(Session& session, std::uint64_t stream);
+/// Has the stream call a function of the program, or captures that. It is not called once something
+/// failed.
+Allowed<void> call_on_stream(Session& session, std::uint64_t stream, void (*function)(void*),
+                             void* data);
+
+// Attributes, numbered as in all of CUDA's APIs. kInvalidValue for one that streams do not have.
+Allowed<StreamAttributes::Value> attribute_of_stream(Session& session, std::uint64_t stream,
+                                                     int attribute);
+Allowed<void> set_attribute_of_stream(Session& session, std::uint64_t stream, int attribute,
+                                      const StreamAttributes::Value& value);
 
 }  // namespace slate::client
