@@ -1,5 +1,6 @@
 #include "client/session/allocation_table.h"
 
+#include <array>
 #include <memory>
 
 #include "base/mutex.h"
@@ -24,20 +25,55 @@ bool begins_before_end(const Range& range, std::uint64_t address, std::uint64_t 
   return range.address <= address || range.address - address < bytes;
 }
 
+std::uint64_t next_version() {
+  static constinit std::atomic<std::uint64_t> last{0};
+  return last.fetch_add(1) + 1;
+}
+
+/// An answer of find(), right as long as the table has this version.
+struct Known {
+  std::uint64_t version = 0;
+  Range range;
+};
+/// The thread's last answers. Most programs ask about few allocations again and again.
+struct Answers {
+  std::array<Known, 4> known;
+  std::size_t next = 0;
+};
+constinit thread_local Answers answers;
+
 }  // namespace
 
+AllocationTable::AllocationTable() : version_(next_version()) {}
+
+void AllocationTable::changed() {
+  version_.store(next_version(), std::memory_order_release);
+}
+
 void AllocationTable::insert(const Range& range) {
+  static constinit std::atomic<std::uint64_t> last_serial{0};
   WriteLock lock(mutex_);
   auto at = first_reaching(ranges_, range.address);
   while (at != ranges_.end() && begins_before_end(at->second, range.address, range.bytes)) {
     at = ranges_.erase(at);
   }
-  ranges_.insert_or_assign(range.address, range);
+  Range& inserted = ranges_.insert_or_assign(range.address, range).first->second;
+  inserted.serial = last_serial.fetch_add(1) + 1;
+  changed();
+}
+
+void AllocationTable::set_owner(std::uint64_t address, std::uint64_t owner) {
+  WriteLock lock(mutex_);
+  const auto at = ranges_.find(address);
+  if (at == ranges_.end()) return;
+  at->second.owner = owner;
+  changed();
 }
 
 void AllocationTable::erase_all(std::uint32_t tag) {
   WriteLock lock(mutex_);
   std::erase_if(ranges_, [&](const auto& entry) { return entry.second.tag == tag; });
+  changed();
 }
 
 void AllocationTable::unlock_after_fork(bool in_child) {
@@ -54,13 +90,21 @@ bool AllocationTable::erase(std::uint64_t address, std::uint32_t tag) {
   const auto at = ranges_.find(address);
   if (at == ranges_.end() || at->second.tag != tag) return false;
   ranges_.erase(at);
+  changed();
   return true;
 }
 
 std::optional<Range> AllocationTable::find(std::uint64_t address) const {
+  const std::uint64_t version = version_.load(std::memory_order_acquire);
+  for (const Known& each : answers.known) {
+    if (each.version == version && address - each.range.address < each.range.bytes)
+      return each.range;
+  }
   ReadLock lock(mutex_);
   const auto at = first_reaching(ranges_, address);
   if (at == ranges_.end() || at->second.address > address) return std::nullopt;
+  answers.known[answers.next++ % answers.known.size()] = {version_.load(std::memory_order_relaxed),
+                                                          at->second};
   return at->second;
 }
 

@@ -4,6 +4,7 @@
 // The daemon checks everything again: this table serves good error codes, not safety.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -15,19 +16,26 @@ namespace slate::client {
 struct Range {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
-  std::uint32_t tag = 0;    // meaning defined by the table's owner
-  std::uint32_t flags = 0;  // meaning defined by the table's owner
+  std::uint32_t tag = 0;     // meaning defined by the table's owner
+  std::uint32_t flags = 0;   // meaning defined by the table's owner
+  std::uint64_t owner = 0;   // a front's mark
+  std::uint64_t serial = 0;  // number in the process, given by insert(); never 0 in a table
 };
 
 class AllocationTable {
  public:
+  AllocationTable();
+
   /// Replaces all ranges that it overlaps: the daemon's newest answer counts. Requires: bytes > 0.
   void insert(const Range& range);
+  /// Marks the range that begins here, if there is one.
+  void set_owner(std::uint64_t address, std::uint64_t owner);
   /// Removes the range with this begin and tag; false when there is none.
   bool erase(std::uint64_t address, std::uint32_t tag);
   /// Removes all ranges that have this tag.
   void erase_all(std::uint32_t tag);
-  /// The range that `address` lies in.
+  /// The range that `address` lies in. While the table does not change, a thread finds the ranges
+  /// that it asked for last without a lock.
   std::optional<Range> find(std::uint64_t address) const;
   /// Whether all of [address, address + bytes) lies in one range. Requires: bytes > 0.
   bool covers(std::uint64_t address, std::uint64_t bytes) const;
@@ -39,7 +47,12 @@ class AllocationTable {
   void unlock_after_fork(bool in_child) SLATE_RELEASE(mutex_) SLATE_NO_THREAD_SAFETY_ANALYSIS;
 
  private:
+  /// To be called after each change.
+  void changed() SLATE_REQUIRES(mutex_);
+
   mutable SharedMutex mutex_;
+  /// Number of the newest change, of all tables'. Written under mutex_.
+  std::atomic<std::uint64_t> version_;
   std::map<std::uint64_t, Range> ranges_ SLATE_GUARDED_BY(mutex_);  // by address, disjoint
 };
 

@@ -68,6 +68,12 @@ void Pools::allocated(std::uint64_t pool, std::uint64_t address, std::uint64_t b
   owned_[address] = {pool, bytes};
 }
 
+std::uint64_t Pools::pool_of(std::uint64_t address) {
+  const MutexLock lock(mutex_);
+  const auto owned = owned_.find(address);
+  return owned == owned_.end() ? 0 : owned->second.pool;
+}
+
 void Pools::freed(std::uint64_t address) {
   const MutexLock lock(mutex_);
   const auto owned = owned_.find(address);

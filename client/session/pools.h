@@ -53,6 +53,8 @@ class Pools {
   /// Uncounts the bytes of an allocation that was not made.
   void give_back(std::uint64_t pool, std::uint64_t bytes);
   void allocated(std::uint64_t pool, std::uint64_t address, std::uint64_t bytes);
+  /// The pool that the allocation at this address came from; 0 for other memory.
+  std::uint64_t pool_of(std::uint64_t address);
   /// An allocation, of a pool or not, was freed.
   void freed(std::uint64_t address);
 

@@ -21,6 +21,36 @@ TEST(AllocationTableTest, FindsTheRangeThatAnAddressLiesIn) {
   EXPECT_FALSE(table.find(kTop));
 }
 
+TEST(AllocationTableTest, WhatAThreadHasFoundBeforeIsForgottenWithAnyChange) {
+  AllocationTable table;
+  AllocationTable other;
+  table.insert({1000, 100, 1});
+  for (int again = 0; again < 2; ++again) EXPECT_EQ(table.find(1050)->tag, 1u);
+  EXPECT_FALSE(other.find(1050)) << "another table's range";
+  table.insert({1000, 100, 2});
+  EXPECT_EQ(table.find(1050)->tag, 2u);
+  EXPECT_TRUE(table.erase(1000, 2));
+  EXPECT_FALSE(table.find(1050));
+  table.insert({1000, 100, 3});
+  EXPECT_TRUE(table.find(1050));
+  table.erase_all(3);
+  EXPECT_FALSE(table.find(1050));
+}
+
+TEST(AllocationTableTest, NumbersEachRangeAndKeepsItsOwner) {
+  AllocationTable table;
+  table.insert({1000, 100, 1});
+  table.set_owner(1000, 7);
+  table.set_owner(1001, 8);
+  const auto first = table.find(1001);
+  EXPECT_EQ(first->owner, 7u);
+  EXPECT_TRUE(table.erase(1000, 1));
+  table.insert({1000, 100, 1});
+  const auto second = table.find(1000);
+  EXPECT_EQ(second->owner, 0u);
+  EXPECT_GT(second->serial, first->serial);
+}
+
 TEST(AllocationTableTest, CoversOnlyWhatLiesInOneRange) {
   AllocationTable table;
   table.insert({1000, 100, 1});
