@@ -1,8 +1,6 @@
 // The copy functions that name arrays, each also in the form for programs with per-thread default
 // streams: rows of two dimensions, and counts of bytes that run from row to row. Both become copies
 // of boxes.
-#include <algorithm>
-
 #include "client/cudart/array.h"
 #include "client/cudart/box.h"
 #include "client/session/array_copy.h"
@@ -32,32 +30,11 @@ struct Call {
   bool asynchronous = false;
 };
 
-/// What the copy is made of: elements, where all of it is whole ones of one size.
-struct Unit {
-  std::size_t bytes = 0;
-  client::CopyUnit kind = client::CopyUnit::kElement;
-};
-
-Maybe<Unit> unit_of(Session& session, const Call& call) {
-  Unit unit;
-  for (const Place* place : {&call.to, &call.from}) {
-    if (place->array == nullptr) continue;
-    auto entry = array_of(session, place->array);
-    if (!entry) return std::unexpected(entry.error());
-    const std::size_t element = entry->spec.format.bytes();
-    if (unit.bytes == 0) unit.bytes = element;
-    const bool whole = place->x % element == 0 && call.width % element == 0;
-    if (!whole || unit.bytes != element) unit = {1, client::CopyUnit::kByte};
-  }
-  return unit;
-}
-
-client::BoxSide side_of(const Place& place, std::size_t unit, std::size_t width,
-                        std::size_t height) {
+client::BoxSide side_of(const Place& place, std::size_t width, std::size_t height) {
   client::BoxSide side;
   if (place.array != nullptr) {
     side.array = address_of(place.array);
-    side.x = place.x / unit;
+    side.x = place.x;
     side.y = place.y;
   } else {
     side.memory = const_cast<void*>(place.memory);
@@ -68,82 +45,24 @@ client::BoxSide side_of(const Place& place, std::size_t unit, std::size_t width,
   return side;
 }
 
-/// One box of `width` bytes by `height`.
-Answer copy_box(Session& session, const Call& call, Unit unit, std::uint64_t stream) {
-  const client::BoxCopy copy{side_of(call.to, unit.bytes, call.width, call.height),
-                             side_of(call.from, unit.bytes, call.width, call.height),
-                             {call.width / unit.bytes, call.height, 1},
-                             direction_of(call.kind),
-                             unit.kind};
-  return client::copy_array(session, copy, call.asynchronous, stream);
-}
-
-/// Bytes of a row of the place, of which `count` bytes are to be copied; no end, in memory.
-Maybe<std::size_t> row_of(Session& session, const Place& place, std::size_t count) {
-  if (place.array == nullptr) return ~std::size_t{0};
-  auto entry = array_of(session, place.array);
-  if (!entry) return std::unexpected(entry.error());
-  const ArrayExtent box = entry->box();
-  const std::size_t row = box.width * entry->spec.format.bytes();
-  const bool inside =
-      place.x < row && place.y < box.height && count <= (box.height - place.y) * row - place.x;
-  if (!inside) return deny(cudaErrorInvalidValue);
-  return row;
-}
-
-/// Goes on by `rows` rows of `width` bytes that were copied.
-void advance(Place& place, std::size_t width, std::size_t rows, std::size_t row) {
-  if (place.array == nullptr) {
-    place.memory = static_cast<const char*>(place.memory) + width * rows;
-  } else if (place.x + width < row) {
-    place.x += width;
-  } else {
-    place.x = 0;
-    place.y += rows;
-  }
-}
-
-/// A count of bytes: the rest of a row, whole rows at once, the rest.
-Answer copy_count(Session& session, Call call, Unit unit, std::uint64_t stream) {
-  if (call.width == 0) return {};
-  auto to_row = row_of(session, call.to, call.width);
-  if (!to_row) return std::unexpected(to_row.error());
-  auto from_row = row_of(session, call.from, call.width);
-  if (!from_row) return std::unexpected(from_row.error());
-  const std::size_t row = std::min(*to_row, *from_row);
-  const bool even = std::max(*to_row, *from_row) == ~std::size_t{0} || *to_row == *from_row;
-  for (std::size_t left = call.width; left > 0;) {
-    Call piece = call;
-    piece.width = std::min({left, *to_row - call.to.x, *from_row - call.from.x});
-    piece.height = 1;
-    if (even && call.to.x == 0 && call.from.x == 0 && left >= row) {
-      piece.width = row;
-      piece.height = left / row;
-    }
-    if (piece.to.array == nullptr) piece.to.pitch = piece.width;
-    if (piece.from.array == nullptr) piece.from.pitch = piece.width;
-    const std::size_t bytes = piece.width * piece.height;
-    if (auto ok = copy_box(session, piece, unit, stream); !ok) return ok;
-    advance(call.to, piece.width, piece.height, *to_row);
-    advance(call.from, piece.width, piece.height, *from_row);
-    left -= bytes;
-  }
-  return {};
-}
-
 cudaError_t run(const Call& call, cudaStream_t stream, DefaultStream zero) {
   return with_session([&](Session& session) -> Answer {
     auto id = stream_id(session, stream, zero);
     if (!id) return std::unexpected(id.error());
-    auto unit = unit_of(session, call);
-    if (!unit) return std::unexpected(unit.error());
-    if (call.height == 0) return copy_count(session, call, *unit, *id);
+    const client::BoxCopy bytes{side_of(call.to, call.width, call.height),
+                                side_of(call.from, call.width, call.height),
+                                {call.width, call.height, 1},
+                                direction_of(call.kind),
+                                client::CopyUnit::kByte};
+    const auto copy = client::in_elements(session, bytes);
+    if (!copy) return std::unexpected<Failure>(copy.error());
+    if (call.height == 0) return client::copy_array_bytes(session, bytes, call.asynchronous, *id);
     for (const Place* place : {&call.to, &call.from}) {
       if (place->array == nullptr && call.width > place->pitch) {
         return deny(cudaErrorInvalidPitchValue);
       }
     }
-    return copy_box(session, call, *unit, *id);
+    return client::copy_array(session, *copy, call.asynchronous, *id);
   });
 }
 

@@ -1,5 +1,7 @@
 #include "client/session/array_copy.h"
 
+#include <algorithm>
+
 #include "client/session/address_copy.h"
 #include "client/session/captures.h"
 
@@ -97,6 +99,33 @@ Allowed<std::optional<Plan>> plan_of(Session& session, const BoxCopy& copy) {
   return Plan{*target, *source, box};
 }
 
+constexpr std::size_t kNoEnd = ~std::size_t{0};
+
+/// Bytes of a row of this side, of which `bytes` are to be copied; kNoEnd in memory.
+Allowed<std::size_t> row_of(Session& session, const BoxSide& side, std::size_t bytes) {
+  if (side.array == 0) return kNoEnd;
+  const auto entry = session.arrays().table().find_flat(side.array);
+  if (!entry) return refuse(Refusal::kInvalidValue);
+  const ArrayExtent box = entry->box();
+  const std::size_t row = box.width * entry->spec.format.bytes();
+  const bool inside =
+      side.x < row && side.y < box.height && bytes <= (box.height - side.y) * row - side.x;
+  if (!inside) return refuse(Refusal::kInvalidValue);
+  return row;
+}
+
+/// Goes on by `rows` rows of `width` bytes that were copied.
+void advance(BoxSide& side, std::size_t width, std::size_t rows, std::size_t row) {
+  if (side.array == 0) {
+    side.memory = static_cast<std::byte*>(side.memory) + width * rows;
+  } else if (side.x + width < row) {
+    side.x += width;
+  } else {
+    side.x = 0;
+    side.y += rows;
+  }
+}
+
 }  // namespace
 
 Allowed<void> check_array_node(Session& session, const BoxCopy& copy) {
@@ -130,6 +159,63 @@ Allowed<void> copy_array(Session& session, const BoxCopy& copy, bool asynchronou
   session.printing().write();
   // What went wrong before the copy, in commands that have no reply, is known by now.
   return session.check();
+}
+
+Allowed<BoxCopy> in_elements(Session& session, BoxCopy copy) {
+  std::size_t bytes = 0;
+  bool whole = true;
+  for (const BoxSide* side : {&copy.to, &copy.from}) {
+    if (side->array == 0) continue;
+    const auto entry = session.arrays().table().find_flat(side->array);
+    if (!entry) return refuse(Refusal::kInvalidValue);
+    const std::size_t element = entry->spec.format.bytes();
+    whole = whole && side->x % element == 0 && copy.extent.width % element == 0 &&
+            (bytes == 0 || bytes == element);
+    bytes = element;
+  }
+  if (!whole) return copy;
+  for (BoxSide* side : {&copy.to, &copy.from}) {
+    if (side->array != 0) side->x /= bytes;
+  }
+  copy.extent.width /= bytes;
+  copy.unit = CopyUnit::kElement;
+  return copy;
+}
+
+Allowed<void> copy_array_bytes(Session& session, const BoxCopy& copy, bool asynchronous,
+                               std::uint64_t stream) {
+  BoxSide to = copy.to, from = copy.from;
+  std::size_t left = copy.extent.width;
+  if (const auto known = in_elements(session, copy); !known) return std::unexpected(known.error());
+  if (left == 0) return {};
+  const auto to_row = row_of(session, to, left);
+  if (!to_row) return std::unexpected(to_row.error());
+  const auto from_row = row_of(session, from, left);
+  if (!from_row) return std::unexpected(from_row.error());
+  const std::size_t row = std::min(*to_row, *from_row);
+  const bool even = std::max(*to_row, *from_row) == kNoEnd || *to_row == *from_row;
+  // The rest of a row, whole rows at once, the rest.
+  while (left > 0) {
+    std::size_t width = std::min({left, *to_row - to.x, *from_row - from.x});
+    std::size_t rows = 1;
+    if (even && to.x == 0 && from.x == 0 && left >= row) {
+      width = row;
+      rows = left / row;
+    }
+    BoxCopy piece{to, from, {width, rows, 1}, copy.direction, CopyUnit::kByte};
+    for (BoxSide* side : {&piece.to, &piece.from}) {
+      if (side->array != 0) continue;
+      side->pitch = side->width = width;
+      side->rows = rows;
+    }
+    const auto counted = in_elements(session, piece);
+    if (!counted) return std::unexpected(counted.error());
+    if (auto ok = copy_array(session, *counted, asynchronous, stream); !ok) return ok;
+    advance(to, width, rows, *to_row);
+    advance(from, width, rows, *from_row);
+    left -= width * rows;
+  }
+  return {};
 }
 
 }  // namespace slate::client

@@ -14,4 +14,12 @@ Allowed<void> check_array_node(Session& session, const BoxCopy& copy);
 Allowed<void> copy_array(Session& session, const BoxCopy& copy, bool asynchronous,
                          std::uint64_t stream);
 
+/// The same copy with elements as its unit, where all of it is whole ones of one size. Requires:
+/// has_array(), and the unit is bytes.
+Allowed<BoxCopy> in_elements(Session& session, BoxCopy copy);
+/// A copy of so many bytes, which in arrays go on from row to row. The sides have positions in
+/// arrays, or memory without a pitch. Does it as copy_array(). Requires: as in_elements().
+Allowed<void> copy_array_bytes(Session& session, const BoxCopy& copy, bool asynchronous,
+                               std::uint64_t stream);
+
 }  // namespace slate::client
