@@ -2,22 +2,19 @@
 #include "client/session/graph_exec.h"
 
 #include "client/cudart/graph_params.h"
+#include "client/occupancy/launch_rules.h"
 
 namespace slate::cudart {
 namespace {
 
-constexpr unsigned long long kInstantiateFlags =
-    cudaGraphInstantiateFlagAutoFreeOnLaunch | cudaGraphInstantiateFlagUpload |
-    cudaGraphInstantiateFlagDeviceLaunch | cudaGraphInstantiateFlagUseNodePriority;
+static_assert(client::kInstantiateFreesOnLaunch == cudaGraphInstantiateFlagAutoFreeOnLaunch &&
+              client::kInstantiateUpload == cudaGraphInstantiateFlagUpload &&
+              client::kInstantiateForKernels == cudaGraphInstantiateFlagDeviceLaunch &&
+              client::kInstantiateNodePriority == cudaGraphInstantiateFlagUseNodePriority);
 
 Answer instantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags) {
-  if (exec == nullptr || (flags & ~kInstantiateFlags) != 0) return deny(cudaErrorInvalidValue);
-  if ((flags & cudaGraphInstantiateFlagDeviceLaunch) != 0) {
-    return std::unexpected<Failure>(
-        Error{ErrorCode::kNotSupported, "graphs that kernels launch are not supported yet"});
-  }
-  const bool frees = (flags & cudaGraphInstantiateFlagAutoFreeOnLaunch) != 0;
-  const auto made = client::instantiate(graph, flags, frees);
+  if (exec == nullptr) return deny(cudaErrorInvalidValue);
+  const auto made = client::instantiate(graph, flags);
   if (!made) return std::unexpected<Failure>(made.error());
   *exec = handle_of<cudaGraphExec_t>(*made);
   return {};
@@ -38,7 +35,7 @@ cudaError_t change(cudaGraphExec_t exec, cudaGraphNode_t node, const Make& make)
     Maybe<Work> work = make(session);
     if (!work) return std::unexpected(work.error());
     const auto changed = client::with_copy(exec, node, [&](client::Node& copy) -> Answer {
-      if (auto ok = take_over(session, copy.work, *work); !ok) return ok;
+      if (auto ok = client::take_over(session, copy.work, *work); !ok) return ok;
       return client::replace_work(session, copy, std::move(*work));
     });
     return changed ? *changed : deny(cudaErrorInvalidValue);

@@ -1,6 +1,7 @@
 // The functions that make the nodes of graphs, and tell and change what they do. Changes of nodes
 // in executable graphs are in graph_exec.cc.
 #include "client/cudart/graph_params.h"
+#include "client/occupancy/launch_rules.h"
 
 namespace slate::cudart {
 namespace {
@@ -42,9 +43,10 @@ cudaError_t change_node(cudaGraphNode_t node, const Make& make) {
   return with_session([&](Session& session) -> Answer {
     Maybe<Work> work = make(session);
     if (!work) return std::unexpected(work.error());
-    const auto changed = client::change_work(
-        node, std::move(*work),
-        [&](Work& next, const Work& old) { return take_over(session, old, next); });
+    const auto changed =
+        client::change_work(node, std::move(*work), [&](Work& next, const Work& old) -> Answer {
+          return client::take_over(session, old, next);
+        });
     return changed ? *changed : deny(cudaErrorInvalidValue);
   });
 }

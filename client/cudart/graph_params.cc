@@ -1,7 +1,5 @@
 #include "client/cudart/graph_params.h"
 
-#include "client/occupancy/launch_rules.h"
-
 namespace slate::cudart {
 
 cudaGraphNodeType type_of(const Work& work) {
@@ -12,15 +10,6 @@ cudaGraphNodeType type_of(const Work& work) {
       cudaGraphNodeTypeMemFree};
   static_assert(std::size(kTypes) == std::variant_size_v<Work>);
   return kTypes[work.index()];
-}
-
-Answer take_over(Session& session, const Work& old, Work& work) {
-  if (!client::inherit(old, work)) return deny(cudaErrorInvalidValue);
-  const auto* const kernel = std::get_if<client::KernelNode>(&work);
-  if (kernel == nullptr) return {};
-  const auto function = loaded_function(session, kernel->kernel);
-  if (!function) return std::unexpected(function.error());
-  return client::check_special(session, **function, kernel->config);
 }
 
 Maybe<Work> kernel_work(Session& session, const cudaKernelNodeParams& params) {

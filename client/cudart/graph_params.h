@@ -14,9 +14,6 @@ using client::Work;
 
 cudaGraphNodeType type_of(const Work& work);
 
-/// Prepares `work` to replace a node's. Requires: it is of the same kind.
-Answer take_over(Session& session, const Work& old, Work& work);
-
 Maybe<Work> kernel_work(Session& session, const cudaKernelNodeParams& params);
 /// For both versions of the struct.
 template <typename Params>

@@ -1,34 +1,10 @@
 // The functions on graphs as wholes and on their edges.
-#include <algorithm>
-#include <cstring>
-
 #include "client/cudart/graph_params.h"
 
 namespace slate::cudart {
 namespace {
 
-/// Without places only counts; otherwise fills `*count` places, of which those beyond the nodes get
-/// null, and tells how many there were.
-Answer give_nodes(const std::vector<client::NodeHandle>& nodes, cudaGraphNode_t* places,
-                  std::size_t* count) {
-  if (count == nullptr) return deny(cudaErrorInvalidValue);
-  if (places != nullptr) {
-    for (std::size_t i = 0; i < *count; ++i) {
-      places[i] = i < nodes.size() ? handle_of<cudaGraphNode_t>(nodes[i]) : nullptr;
-    }
-    *count = std::min(*count, nodes.size());
-  } else {
-    *count = nodes.size();
-  }
-  return {};
-}
-
-struct EdgePlaces {
-  cudaGraphNode_t* from;
-  cudaGraphNode_t* to;
-  cudaGraphEdgeData* data;
-  std::size_t* count;
-};
+using EdgePlaces = client::EdgePlaces<cudaGraphNode_t, cudaGraphEdgeData>;
 
 /// `find` is a () -> Allowed<std::vector<client::Edge>>.
 template <typename Find>
@@ -36,22 +12,7 @@ cudaError_t tell_edges(const Find& find, const EdgePlaces& places) {
   return answer([&]() -> Answer {
     const auto edges = find();
     if (!edges) return std::unexpected<Failure>(edges.error());
-    if (places.count == nullptr) return deny(cudaErrorInvalidValue);
-    if (places.from == nullptr && places.to == nullptr) {
-      *places.count = edges->size();
-      return {};
-    }
-    std::vector<client::NodeHandle> from, to;
-    for (const auto& [first, second] : *edges) {
-      from.push_back(first);
-      to.push_back(second);
-    }
-    std::size_t count = *places.count;
-    if (places.data != nullptr) std::memset(places.data, 0, count * sizeof(cudaGraphEdgeData));
-    if (places.from != nullptr) (void)give_nodes(from, places.from, &(count = *places.count));
-    if (places.to != nullptr) (void)give_nodes(to, places.to, &(count = *places.count));
-    *places.count = count;
-    return {};
+    return client::tell_edges(*edges, places);
   });
 }
 
@@ -61,17 +22,8 @@ cudaError_t tell_nodes(const Find& find, cudaGraphNode_t* places, std::size_t* c
   return answer([&]() -> Answer {
     const auto nodes = find();
     if (!nodes) return std::unexpected<Failure>(nodes.error());
-    return give_nodes(*nodes, places, count);
+    return client::tell_nodes(*nodes, places, count);
   });
-}
-
-/// A missing list of nodes is as good as one with a node that does not exist.
-std::vector<client::Edge> edges_of(const cudaGraphNode_t* from, const cudaGraphNode_t* to,
-                                   std::size_t count) {
-  if (count > 0 && (from == nullptr || to == nullptr)) return {client::Edge{}};
-  std::vector<client::Edge> edges;
-  for (std::size_t i = 0; i < count; ++i) edges.push_back({from[i], to[i]});
-  return edges;
 }
 
 /// Gives the graph, or node, that was made or found to the caller.
@@ -150,13 +102,16 @@ cudaError_t cudaGraphNodeGetDependentNodes(cudaGraphNode_t node, cudaGraphNode_t
 cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t* from,
                                      const cudaGraphNode_t* to, const cudaGraphEdgeData*,
                                      std::size_t count) {
-  return answer([&]() -> Answer { return client::add_edges(graph, edges_of(from, to, count)); });
+  return answer(
+      [&]() -> Answer { return client::add_edges(graph, client::edges_between(from, to, count)); });
 }
 
 cudaError_t cudaGraphRemoveDependencies(cudaGraph_t graph, const cudaGraphNode_t* from,
                                         const cudaGraphNode_t* to, const cudaGraphEdgeData*,
                                         std::size_t count) {
-  return answer([&]() -> Answer { return client::remove_edges(graph, edges_of(from, to, count)); });
+  return answer([&]() -> Answer {
+    return client::remove_edges(graph, client::edges_between(from, to, count));
+  });
 }
 
 cudaError_t cudaGraphDestroyNode(cudaGraphNode_t node) {

@@ -178,16 +178,14 @@ cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, std::size_t) {
 
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
   const int number = attribute;
-  return about_pool(pool, [&](Pools::Pool& its) -> Answer {
-    return client::set_attribute(its, number, value);
-  });
+  return about_pool(
+      pool, [&](Pools::Pool& its) -> Answer { return client::set_attribute(its, number, value); });
 }
 
 cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
   const int number = attribute;
-  return about_pool(pool, [&](Pools::Pool& its) -> Answer {
-    return client::tell_attribute(its, number, value);
-  });
+  return about_pool(
+      pool, [&](Pools::Pool& its) -> Answer { return client::tell_attribute(its, number, value); });
 }
 
 cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const cudaMemAccessDesc* wishes,

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "client/occupancy/occupancy.h"
+#include "client/session/process.h"
 
 namespace slate::client {
 namespace {
@@ -48,6 +49,15 @@ Allowed<void> check_special(Session& session, const Function& function,
         Error{ErrorCode::kCooperativeTooLarge, "not all blocks of the grid can be resident"});
   }
   return {};
+}
+
+Allowed<void> take_over(Session& session, const Work& old, Work& work) {
+  if (!inherit(old, work)) return refuse(Refusal::kInvalidValue);
+  const auto* const kernel = std::get_if<KernelNode>(&work);
+  if (kernel == nullptr) return {};
+  const auto function = function_of(session, kernel->kernel);
+  if (!function) return std::unexpected(function.error());
+  return check_special(session, **function, kernel->config);
 }
 
 }  // namespace slate::client

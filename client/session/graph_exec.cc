@@ -52,7 +52,7 @@ Allowed<void> settle_allocations(const Exec& exec) {
   for (const Node* node : exec.graph->order()) {
     const auto* allocation = std::get_if<AllocateNode>(&node->work);
     if (allocation == nullptr || !allocation->memory->is_allocated()) continue;
-    if (!exec.frees) return refuse(Refusal::kInvalidValue);
+    if ((exec.flags & kInstantiateFreesOnLaunch) == 0) return refuse(Refusal::kInvalidValue);
     allocation->memory->set_allocated(false);
   }
   return {};
@@ -83,7 +83,14 @@ Result<void> Exec::end_launch(Session& session, std::uint64_t stream) {
   return session.events().record(launched, stream);
 }
 
-Allowed<ExecHandle> instantiate(GraphHandle graph, std::uint64_t flags, bool frees) {
+Allowed<ExecHandle> instantiate(GraphHandle graph, std::uint64_t flags) {
+  constexpr std::uint64_t kKnown = kInstantiateFreesOnLaunch | kInstantiateUpload |
+                                   kInstantiateForKernels | kInstantiateNodePriority;
+  if ((flags & ~kKnown) != 0) return refuse(Refusal::kInvalidValue);
+  if ((flags & kInstantiateForKernels) != 0) {
+    return std::unexpected<Refused>(
+        Error{ErrorCode::kNotSupported, "graphs that kernels launch are not supported yet"});
+  }
   const MutexLock lock(Graphs::get().mutex);
   const auto its = Graphs::get().find(graph);
   if (!its) return refuse(Refusal::kInvalidValue);
@@ -93,7 +100,6 @@ Allowed<ExecHandle> instantiate(GraphHandle graph, std::uint64_t flags, bool fre
   made->graph = its->clone(&made->copies);
   if (!made->graph->arrange()) return refuse(Refusal::kInvalidValue);
   made->flags = flags;
-  made->frees = frees;
   if (once) its->instance = made;
   return Graphs::get().enter_exec(std::move(made));
 }

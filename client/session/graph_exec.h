@@ -20,8 +20,7 @@ struct Exec {
   /// Copies by the node of the original graph, those in graphs inside too. A node of `graph` is
   /// never replaced, only its work.
   std::map<const Node*, Node*> copies;
-  std::uint64_t flags = 0;  // kept for the front
-  bool frees = false;       // whether a launch frees what the last one allocated
+  std::uint64_t flags = 0;  // of instantiate()
   Mutex running;            // locked before Graphs::mutex; guards the nodes' work, too
   std::uint64_t launched SLATE_GUARDED_BY(running) = 0;     // event behind the last launch; 0: none
   std::uint64_t launched_in SLATE_GUARDED_BY(running) = 0;  // stream of the last launch
@@ -37,8 +36,13 @@ struct Exec {
   Result<void> end_launch(Session& session, std::uint64_t stream) SLATE_REQUIRES(running);
 };
 
-/// `flags` are kept for the front.
-Allowed<ExecHandle> instantiate(GraphHandle graph, std::uint64_t flags, bool frees);
+/// Flags of a new executable graph, numbered as in all of CUDA's APIs.
+inline constexpr std::uint64_t kInstantiateFreesOnLaunch = 1;
+inline constexpr std::uint64_t kInstantiateUpload = 2;
+inline constexpr std::uint64_t kInstantiateForKernels = 4;  // kNotSupported
+inline constexpr std::uint64_t kInstantiateNodePriority = 8;
+/// kInvalidValue for other flags, and for a graph with a circle.
+Allowed<ExecHandle> instantiate(GraphHandle graph, std::uint64_t flags);
 Allowed<void> destroy_exec(ExecHandle exec);
 /// Null when it is gone.
 std::shared_ptr<Exec> find_exec(ExecHandle exec);

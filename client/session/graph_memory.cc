@@ -25,6 +25,12 @@ All& all() {
   return *instance;
 }
 
+// CU_GRAPH_MEM_ATTR_*
+constexpr int kUsedCurrent = 0;
+constexpr int kUsedHigh = 1;
+constexpr int kReservedCurrent = 2;
+constexpr int kReservedHigh = 3;
+
 }  // namespace
 
 Allowed<std::shared_ptr<GraphMemory>> GraphMemory::make(Session& session, std::uint64_t bytes) {
@@ -97,16 +103,6 @@ GraphMemory::Totals GraphMemory::totals() {
   return all().totals;
 }
 
-void GraphMemory::reset_high_used() {
-  const MutexLock lock(all().mutex);
-  all().totals.used_high = all().totals.used;
-}
-
-void GraphMemory::reset_high_reserved() {
-  const MutexLock lock(all().mutex);
-  all().totals.reserved_high = all().totals.reserved;
-}
-
 Allowed<std::uint64_t> GraphMemory::attribute(int number) {
   const Totals now = totals();
   switch (number) {
@@ -125,10 +121,12 @@ Allowed<std::uint64_t> GraphMemory::attribute(int number) {
 
 Allowed<void> GraphMemory::set_attribute(int number, std::uint64_t value) {
   if (value != 0) return refuse(Refusal::kInvalidValue);
+  const MutexLock lock(all().mutex);
+  Totals& now = all().totals;
   if (number == kUsedHigh) {
-    reset_high_used();
+    now.used_high = now.used;
   } else if (number == kReservedHigh) {
-    reset_high_reserved();
+    now.reserved_high = now.reserved;
   } else {
     return refuse(Refusal::kInvalidValue);
   }

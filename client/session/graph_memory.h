@@ -39,8 +39,6 @@ class GraphMemory {
     std::uint64_t used = 0, used_high = 0, reserved = 0, reserved_high = 0;
   };
   static Totals totals();
-  static void reset_high_used();
-  static void reset_high_reserved();
   // Attributes of a device, numbered as in all of CUDA's APIs. kInvalidValue for others. A
   // high-water mark can be set to 0 only, which takes it back to the present.
   static Allowed<std::uint64_t> attribute(int number);

@@ -1,5 +1,8 @@
 #include "client/session/graph_work.h"
 
+#include <cstring>
+#include <optional>
+
 #include "client/session/address_copy.h"
 #include "client/session/array_copy.h"
 #include "client/session/graph.h"
@@ -83,6 +86,30 @@ Where where(Session& session, const BoxSide& side) {
   return session.memory().table().find(address_of(side.memory)) ? Where::kDevice : Where::kHost;
 }
 
+using PackedBytes = std::optional<std::vector<std::byte>>;
+
+/// `pack`: a (const Function&) -> PackedBytes; nothing for arguments that are missing.
+template <typename Pack>
+Allowed<Work> make_kernel_work(Session& session, const void* named, const LaunchConfig& config,
+                               const Pack& pack) {
+  const auto kernel = kernel_of(named);
+  if (!kernel) return refuse(Refusal::kInvalidFunction);
+  const auto function = function_of(session, named);
+  if (!function) return std::unexpected(function.error());
+  const Function& its = **function;
+  if (auto ok = check_launch(session.device(), its, config); !ok) {
+    return std::unexpected<Refused>(std::move(ok.error()));
+  }
+  auto bytes = pack(its);
+  if (!bytes) return refuse(Refusal::kInvalidValue);
+  auto packed = std::make_shared<PackedArguments>();
+  packed->bytes = std::move(*bytes);
+  for (const auto& [offset, size] : its.parameters) {
+    packed->pointers.push_back(packed->bytes.data() + offset);
+  }
+  return Work(KernelNode{*kernel, named, config, std::move(packed)});
+}
+
 bool can_become(Session& session, const BoxCopy& now, const BoxCopy& next) {
   if (now.extent == next.extent && same_side(now.from, next.from) && same_side(now.to, next.to)) {
     return true;
@@ -105,22 +132,24 @@ Allowed<void> run_graph(Session& session, const Graph& graph, std::uint64_t stre
 
 Allowed<Work> kernel_work(Session& session, const void* named, const LaunchConfig& config,
                           const void* const* arguments) {
-  const auto kernel = kernel_of(named);
-  if (!kernel) return refuse(Refusal::kInvalidFunction);
-  const auto function = function_of(session, named);
-  if (!function) return std::unexpected(function.error());
-  const Function& its = **function;
-  if (arguments == nullptr && !its.parameters.empty()) return refuse(Refusal::kInvalidValue);
-  if (auto ok = check_launch(session.device(), its, config); !ok) {
-    return std::unexpected<Refused>(std::move(ok.error()));
-  }
-  auto packed = std::make_shared<PackedArguments>();
-  packed->bytes.resize(its.info.parameter_bytes);
-  gather_parameters(its, arguments, packed->bytes);
-  for (const auto& [offset, size] : its.parameters) {
-    packed->pointers.push_back(packed->bytes.data() + offset);
-  }
-  return Work(KernelNode{*kernel, named, config, std::move(packed)});
+  return make_kernel_work(session, named, config, [&](const Function& its) {
+    if (arguments == nullptr && !its.parameters.empty()) return PackedBytes();
+    std::vector<std::byte> packed(its.info.parameter_bytes);
+    gather_parameters(its, arguments, packed);
+    return PackedBytes(std::move(packed));
+  });
+}
+
+Allowed<Work> packed_kernel_work(Session& session, const void* named, const LaunchConfig& config,
+                                 std::span<const std::byte> block) {
+  return make_kernel_work(session, named, config, [&](const Function& its) {
+    std::vector<std::byte> packed(its.info.parameter_bytes);
+    for (const auto& [offset, size] : its.parameters) {
+      if (offset > block.size() || size > block.size() - offset) return PackedBytes();
+      std::memcpy(packed.data() + offset, block.data() + offset, size);
+    }
+    return PackedBytes(std::move(packed));
+  });
 }
 
 Allowed<Work> copy_work(Session& session, const BoxCopy& copy) {

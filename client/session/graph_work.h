@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <variant>
 #include <vector>
 
@@ -68,6 +69,10 @@ using Work = std::variant<EmptyNode, KernelNode, CopyNode, FillNode, HostNode, R
 /// The work of a kernel node, checked as a launch is. `arguments`: one pointer for each parameter.
 Allowed<Work> kernel_work(Session& session, const void* named, const LaunchConfig& config,
                           const void* const* arguments);
+/// As above, with the arguments in one block, where the kernel's parameters have their places.
+/// kInvalidValue when the block is too short.
+Allowed<Work> packed_kernel_work(Session& session, const void* named, const LaunchConfig& config,
+                                 std::span<const std::byte> block);
 Allowed<Work> copy_work(Session& session, const BoxCopy& copy);
 Allowed<Work> fill_work(Session& session, FillNode fill);
 /// Allocates memory on the device now. Each launch allocates it for the program.

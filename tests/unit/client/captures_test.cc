@@ -39,7 +39,7 @@ TEST_F(CapturesTest, CapturedWorkIsSentByTheLaunchOfTheGraph) {
   ASSERT_TRUE(session.memory().info());
   EXPECT_TRUE(engine.all(ipc::CommandType::kEventRecord).empty());
 
-  const auto exec = instantiate(*graph, 0, false);
+  const auto exec = instantiate(*graph, 0);
   ASSERT_TRUE(exec);
   ASSERT_TRUE(launch_graph(session, *exec, on));
   ASSERT_TRUE(session.memory().info());  // an answer comes behind all before it
