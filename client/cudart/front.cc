@@ -24,6 +24,8 @@ cudaError_t number_of(client::Refusal why) {
       return cudaErrorIllegalState;
     case Refusal::kInvalidHandle:
       return cudaErrorInvalidResourceHandle;
+    case Refusal::kInvalidDevice:
+      return cudaErrorInvalidDevice;
     case Refusal::kHandleOfEnded:
       return cudaErrorContextIsDestroyed;
     case Refusal::kAlreadyRegistered:

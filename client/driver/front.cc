@@ -38,6 +38,8 @@ CUresult result_of(client::Refusal why) {
       return CUDA_ERROR_ILLEGAL_STATE;
     case Refusal::kInvalidHandle:
       return CUDA_ERROR_INVALID_HANDLE;
+    case Refusal::kInvalidDevice:
+      return CUDA_ERROR_INVALID_DEVICE;
     case Refusal::kHandleOfEnded:
       return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     case Refusal::kAlreadyRegistered:

@@ -173,7 +173,7 @@ Allowed<BoxCopy> in_elements(Session& session, BoxCopy copy) {
             (bytes == 0 || bytes == element);
     bytes = element;
   }
-  if (!whole) return copy;
+  if (!whole || bytes == 0) return copy;
   for (BoxSide* side : {&copy.to, &copy.from}) {
     if (side->array != 0) side->x /= bytes;
   }

@@ -16,6 +16,7 @@ enum class Refusal {
   kNotSupported,
   kIllegalState,
   kInvalidHandle,
+  kInvalidDevice,
   kHandleOfEnded,      // a handle of an earlier session
   kAlreadyRegistered,  // host memory of which some is pinned
   kNotRegistered,
