@@ -1,10 +1,9 @@
 // Texture and surface objects. Their numbers are the device's own, as kernels take them; what they
 // were made of is kept here, to be told again.
 #include <optional>
-#include <unordered_map>
 
-#include "base/mutex.h"
 #include "client/cudart/array.h"
+#include "client/session/object_records.h"
 #include "client/session/texture_use.h"
 
 namespace slate::cudart {
@@ -21,39 +20,8 @@ struct SurfaceRecord {
   cudaResourceDesc resource{};
 };
 
-/// What was made by number, of the present session. Thread-safe, never destroyed.
-template <typename Record>
-class Records {
- public:
-  static Records& get() {
-    static auto* const records = new Records;
-    return *records;
-  }
-  void add(std::uint64_t number, const Record& record) {
-    const MutexLock lock(mutex_);
-    records_.insert_or_assign(number, record);
-  }
-  std::optional<Record> find(const Session& session, std::uint64_t number) {
-    const MutexLock lock(mutex_);
-    const auto found = records_.find(number);
-    if (found == records_.end() || found->second.session != session.serial()) return std::nullopt;
-    return found->second;
-  }
-  /// True for the one call that takes it out.
-  bool remove(const Session& session, std::uint64_t number) {
-    const MutexLock lock(mutex_);
-    const auto found = records_.find(number);
-    if (found == records_.end() || found->second.session != session.serial()) return false;
-    records_.erase(found);
-    return true;
-  }
-
- private:
-  Mutex& mutex_ = Process::get().tables_mutex();
-  std::unordered_map<std::uint64_t, Record> records_ SLATE_GUARDED_BY(mutex_);
-};
-using Textures = Records<TextureRecord>;
-using Surfaces = Records<SurfaceRecord>;
+using Textures = client::ObjectRecords<TextureRecord>;
+using Surfaces = client::ObjectRecords<SurfaceRecord>;
 
 /// The resource, and its elements.
 Maybe<TextureResource> resource_of(Session& session, const cudaResourceDesc& description) {
