@@ -1,5 +1,6 @@
 // Questions about kernels, their settings, and occupancy.
 #include "client/cudart/front.h"
+#include "client/occupancy/launch_rules.h"
 #include "client/occupancy/occupancy.h"
 
 namespace slate::cudart {
@@ -13,13 +14,6 @@ cudaError_t about_function(const void* symbol, const Body& body) {
     if (!function) return std::unexpected(function.error());
     return body(session, **function);
   });
-}
-
-Answer set_dynamic_shared(Session& session, client::Function& function, int bytes) {
-  const int most = session.device().attributes[cudaDevAttrMaxSharedMemoryPerBlockOptin];
-  const int room = most - static_cast<int>(function.info.static_shared_bytes);
-  if (bytes < 0 || bytes > room) return deny(cudaErrorInvalidValue);
-  return session.kernels().set_max_dynamic_shared(function, static_cast<std::uint32_t>(bytes));
 }
 
 cudaError_t occupancy(int* blocks, const void* symbol, int block_size, std::size_t dynamic_shared,
@@ -62,7 +56,7 @@ cudaError_t ask_about_clusters(int* value, const void* symbol, const cudaLaunchC
 Answer set_attribute(Session& session, client::Function& function, int attribute, int value) {
   switch (attribute) {
     case cudaFuncAttributeMaxDynamicSharedMemorySize:
-      return set_dynamic_shared(session, function, value);
+      return client::set_dynamic_shared(session, function, value);
     case cudaFuncAttributePreferredSharedMemoryCarveout:
       if (value < cudaSharedmemCarveoutDefault || value > cudaSharedmemCarveoutMaxShared) {
         return deny(cudaErrorInvalidValue);

@@ -127,9 +127,11 @@ cudaError_t cudaLibraryGetManaged(void** address, std::size_t* bytes, cudaLibrar
 }
 
 cudaError_t cudaLibraryGetKernelCount(unsigned* count, cudaLibrary_t handle) {
-  return about_library(handle, [&](Session&, client::FatBinary& library) -> Answer {
+  return about_library(handle, [&](Session& session, client::FatBinary& library) -> Answer {
     if (count == nullptr) return deny(cudaErrorInvalidValue);
-    *count = static_cast<unsigned>(library.kernel_names.size());
+    const auto names = Process::get().code().library_kernels(session, library);
+    if (!names) return std::unexpected<Failure>(names.error());
+    *count = static_cast<unsigned>(names->size());
     return {};
   });
 }
@@ -138,9 +140,11 @@ cudaError_t cudaLibraryEnumerateKernels(cudaKernel_t* kernels, unsigned count,
                                         cudaLibrary_t handle) {
   return about_library(handle, [&](Session& session, client::FatBinary& library) -> Answer {
     if (kernels == nullptr && count > 0) return deny(cudaErrorInvalidValue);
-    const std::size_t most = std::min<std::size_t>(count, library.kernel_names.size());
+    const auto names = Process::get().code().library_kernels(session, library);
+    if (!names) return std::unexpected<Failure>(names.error());
+    const std::size_t most = std::min<std::size_t>(count, names->size());
     for (std::size_t i = 0; i < most; ++i) {
-      auto found = Process::get().code().library_kernel(session, library, library.kernel_names[i]);
+      auto found = Process::get().code().library_kernel(session, library, (*names)[i]);
       if (!found) return std::unexpected<Failure>(found.error());
       kernels[i] = reinterpret_cast<cudaKernel_t>(*found);
     }

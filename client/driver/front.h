@@ -111,6 +111,21 @@ inline Maybe<std::uint64_t> event_id(Session& session, CUevent event) {
   return client::event_of(session, address_of(event));
 }
 
+/// The kernel behind a CUfunction or CUkernel, loaded into the session. CUDA_ERROR_INVALID_HANDLE.
+inline Maybe<client::Function*> loaded_kernel(Session& session, const void* handle) {
+  if (handle == nullptr) return deny(CUDA_ERROR_INVALID_HANDLE);
+  return client::function_of(session, handle);
+}
+/// As above, quickly: requires, as in the driver, that the handle is null or was given out.
+inline Maybe<client::Function*> launched_kernel(Session& session, CUfunction handle) {
+  if (handle == nullptr) return deny(CUDA_ERROR_INVALID_HANDLE);
+  const auto& kernel = *reinterpret_cast<const client::Kernel*>(handle);
+  client::Function* const known = kernel.function.load(std::memory_order_acquire);
+  if (known != nullptr && known->session == session.serial()) [[likely]]
+    return known;
+  return loaded_kernel(session, handle);
+}
+
 /// Writes a value to a place of the caller's.
 template <typename T, typename U>
 Answer give(T* where, const U& value) {

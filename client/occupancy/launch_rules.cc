@@ -9,7 +9,9 @@
 namespace slate::client {
 namespace {
 
-constexpr int kClusterLaunch = 120;  // CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH
+// CU_DEVICE_ATTRIBUTE_*
+constexpr int kMaxSharedPerBlockOptin = 97;
+constexpr int kClusterLaunch = 120;
 
 std::uint64_t count(const std::array<std::uint32_t, 3>& size) {
   return std::uint64_t{size[0]} * size[1] * size[2];
@@ -58,6 +60,15 @@ Allowed<void> take_over(Session& session, const Work& old, Work& work) {
   const auto function = function_of(session, kernel->kernel);
   if (!function) return std::unexpected(function.error());
   return check_special(session, **function, kernel->config);
+}
+
+Allowed<void> set_dynamic_shared(Session& session, Function& function, int bytes) {
+  const int most = session.device().attributes[kMaxSharedPerBlockOptin];
+  const int room = most - static_cast<int>(function.info.static_shared_bytes);
+  if (bytes < 0 || bytes > room) return refuse(Refusal::kInvalidValue);
+  auto done = session.kernels().set_max_dynamic_shared(function, static_cast<std::uint32_t>(bytes));
+  if (!done) return std::unexpected<Refused>(done.error());
+  return {};
 }
 
 }  // namespace slate::client

@@ -112,26 +112,61 @@ Result<void> Code::place_managed(Session& session, FatBinary& binary) {
   return {};
 }
 
+FatBinary* Code::add_library_with(const void* wrapper) {
+  auto library = std::make_unique<FatBinary>();
+  library->wrapper = wrapper;
+  library->is_library = true;
+  WriteLock lock(names_mutex_);
+  return binaries_.emplace_back(std::move(library)).get();
+}
+
 FatBinary* Code::add_library(Image image) {
-  CodeNames names = names_in(image);
-  FatBinary* const library = add_binary(nullptr);
+  FatBinary* const library = add_library_with(nullptr);
   MutexLock lock(loading_mutex_);
+  learn_names(*library, image);
   library->image = std::move(image);
-  library->kernel_names = std::move(names.kernels);
+  return library;
+}
+
+FatBinary* Code::add_lazy_library(const void* wrapper) {
+  return add_library_with(wrapper);
+}
+
+void Code::learn_names(FatBinary& library, const Image& image) {
+  if (!library.is_library || library.has_names) return;
+  CodeNames names = names_in(image);
+  library.kernel_names = std::move(names.kernels);
   for (ManagedName& each : names.managed) {
     auto own = std::make_unique<void*>(nullptr);
     void** const host = own.get();
     managed_.push_back(
-        {library, std::move(each.name), host, each.bytes, 0, 0, nullptr, std::move(own)});
+        {&library, std::move(each.name), host, each.bytes, 0, 0, nullptr, std::move(own)});
   }
-  return library;
+  library.has_names = true;
+}
+
+Result<const Image*> Code::image_of(Session& session, FatBinary& binary) {
+  if (!binary.image) {
+    auto unpacked = image_of_wrapper(binary.wrapper, session.capability(), session.runs_ptx_only());
+    if (!unpacked) return std::unexpected(unpacked.error());
+    binary.image = std::move(*unpacked);
+  }
+  learn_names(binary, *binary.image);
+  return &*binary.image;
+}
+
+Result<std::vector<std::string>> Code::library_kernels(Session& session, FatBinary& library) {
+  MutexLock lock(loading_mutex_);
+  if (!library.has_names) {
+    if (auto image = image_of(session, library); !image) return std::unexpected(image.error());
+  }
+  return library.kernel_names;
 }
 
 bool Code::is_library(const FatBinary* binary) const {
   ReadLock lock(names_mutex_);
-  return std::ranges::any_of(binaries_, [binary](const auto& each) {
-    return each.get() == binary && each->image.has_value();
-  });
+  return std::ranges::any_of(
+      binaries_, [binary](const auto& each) { return each.get() == binary && each->is_library; });
 }
 
 Result<Kernel*> Code::library_kernel(Session& session, FatBinary& library,
@@ -223,15 +258,15 @@ void Code::detach_managed(const Session* session) {
 }
 
 Result<void> Code::send_image(Session& session, FatBinary& binary) {
-  auto image = binary.image ? Result<Image>(*binary.image)
-                            : image_of_wrapper(binary.wrapper, session.capability(),
-                                               session.runs_ptx_only());
+  auto image = image_of(session, binary);
   if (!image) return std::unexpected(image.error());
   std::vector<PlacedVariable> placed;
   if (auto ok = place_managed(session, binary); !ok) return ok;
   for (const ManagedVariable* each : managed_of(binary, managed_))
     placed.push_back({each->name, each->address});
-  auto module = session.modules().load(*image, placed);
+  auto module = session.modules().load(**image, placed);
+  // Another session would unpack it again.
+  if (binary.wrapper != nullptr) binary.image.reset();
   if (!module) return std::unexpected(module.error());
   for (ManagedVariable* each : managed_of(binary, managed_)) {
     *each->host = reinterpret_cast<void*>(static_cast<std::uintptr_t>(each->address));

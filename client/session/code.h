@@ -19,9 +19,11 @@
 namespace slate::client {
 
 struct FatBinary {
-  const void* wrapper = nullptr;          // for the program's own code
-  std::optional<Image> image;             // for code loaded at run time
-  std::vector<std::string> kernel_names;  // for code loaded at run time
+  const void* wrapper = nullptr;  // null when there is an image
+  bool is_library = false;        // whether it is code loaded at run time
+  std::optional<Image> image;     // a library's without a wrapper; else only until it is sent
+  bool has_names = false;         // whether the next and a library's variables are known
+  std::vector<std::string> kernel_names;  // of a library, in the order of its image
   std::uint64_t session = 0;              // session of the module; 0: none yet
   std::uint64_t module = 0;               // 0: that session refused it
   std::optional<Error> refusal;           // why that session refused it; it is not asked again
@@ -79,7 +81,11 @@ class Code {
   }
   // Libraries: code loaded at run time. remove_binary() ends them.
   FatBinary* add_library(Image image);
+  /// As above, with a wrapper that stays as it is. It is unpacked when it is needed first.
+  FatBinary* add_lazy_library(const void* wrapper);
   bool is_library(const FatBinary* binary) const;
+  /// The names of the library's kernels.
+  Result<std::vector<std::string>> library_kernels(Session& session, FatBinary& library);
   /// kSymbolNotFound when the library has no such kernel or variable.
   Result<Kernel*> library_kernel(Session& session, FatBinary& library, const std::string& name);
   Result<Range> library_variable(Session& session, FatBinary& library, const std::string& name);
@@ -106,6 +112,10 @@ class Code {
  private:
   Result<Function*> load_function(Session& session, Kernel& kernel);
   Result<void> load_binary(Session& session, FatBinary& binary) SLATE_REQUIRES(loading_mutex_);
+  FatBinary* add_library_with(const void* wrapper);
+  /// Valid until the image is sent.
+  Result<const Image*> image_of(Session& session, FatBinary& binary) SLATE_REQUIRES(loading_mutex_);
+  void learn_names(FatBinary& library, const Image& image) SLATE_REQUIRES(loading_mutex_);
   Result<void> send_image(Session& session, FatBinary& binary) SLATE_REQUIRES(loading_mutex_);
   Result<void> place_managed(Session& session, FatBinary& binary) SLATE_REQUIRES(loading_mutex_);
   Result<Range> place_locked(Session& session, Variable& variable) SLATE_REQUIRES(loading_mutex_);

@@ -111,7 +111,32 @@ void find_names_of_ptx(std::string_view text, CodeNames& names) {
   }
 }
 
+bool is_text(const void* code) {
+  const unsigned char first = *static_cast<const unsigned char*>(code);
+  return first == '.' || first == '/' || first <= ' ';
+}
+
 }  // namespace
+
+bool is_wrapper(const void* code) {
+  return read_at<std::uint32_t>(code) == kWrapperMagic;
+}
+
+bool is_code(const void* code, std::size_t readable) {
+  if (readable < sizeof(std::uint32_t)) return false;
+  return std::memcmp(code, ELFMAG, SELFMAG) == 0 || is_text(code) ||
+         read_at<std::uint32_t>(code) == kContainerMagic ||
+         (is_wrapper(code) && readable == ~std::size_t{0});
+}
+
+bool has_several_codes(const void* wrapper) {
+  constexpr std::size_t kContainer = 8;  // offset of the pointer to it
+  const auto container = container_at(read_at<const void*>(wrapper, kContainer));
+  if (!container) return false;
+  const auto entries = list_entries(*container);
+  if (!entries) return false;
+  return std::ranges::count(*entries, ImageKind::kElf, &FatBinaryEntry::kind) > 1;
+}
 
 Result<Image> image_of_code(const void* code, std::uint32_t capability, std::size_t readable,
                             bool ptx_first) {
@@ -126,8 +151,7 @@ Result<Image> image_of_code(const void* code, std::uint32_t capability, std::siz
     if (!size) return broken();
     return Image{ImageKind::kElf, 0, {bytes, bytes + *size}};
   }
-  const auto first = static_cast<unsigned char>(bytes[0]);
-  if (first == '.' || first == '/' || first <= ' ') {
+  if (is_text(code)) {
     const std::size_t size = ::strnlen(static_cast<const char*>(code), readable);
     return Image{ImageKind::kPtx, 0, {bytes, bytes + size}};
   }

@@ -18,6 +18,13 @@ namespace slate::client {
 Result<Image> image_of_code(const void* code, std::uint32_t capability,
                             std::size_t readable = ~std::size_t{0}, bool ptx_first = false);
 
+/// Whether `code` begins as one of these does.
+bool is_code(const void* code, std::size_t readable = ~std::size_t{0});
+/// Whether it begins as nvcc's wrapper of a fat binary.
+bool is_wrapper(const void* code);
+/// Whether the wrapper's fat binary has machine code for several devices.
+bool has_several_codes(const void* wrapper);
+
 struct ManagedName {
   std::string name;
   std::uint64_t bytes = 0;
