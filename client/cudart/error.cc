@@ -3,26 +3,26 @@
 
 #include "client/cudart/front.h"
 #include "client/cudart/last_error.h"
+#include "client/session/error_table.h"
 
 namespace slate::cudart {
 namespace {
 
-struct ErrorText {
+struct ErrorName {
   cudaError_t number;
   const char* name;
-  const char* text;
 };
 
-constexpr ErrorText kErrors[] = {
-#define SLATE_CUDA_ERROR(name, text) {name, #name, text},
+constexpr ErrorName kErrors[] = {
+#define SLATE_CUDA_ERROR(name) {name, #name},
 #include "client/cudart/error_names.inc"
 #undef SLATE_CUDA_ERROR
 };
 
 constexpr const char* kUnrecognized = "unrecognized error code";
 
-const ErrorText* find(cudaError_t number) {
-  for (const ErrorText& error : kErrors) {
+const ErrorName* find(cudaError_t number) {
+  for (const ErrorName& error : kErrors) {
     if (error.number == number) return &error;
   }
   return nullptr;
@@ -46,13 +46,12 @@ cudaError_t cudaPeekAtLastError() {
 }
 
 const char* cudaGetErrorName(cudaError_t error) {
-  const ErrorText* found = find(error);
+  const ErrorName* found = find(error);
   return found != nullptr ? found->name : kUnrecognized;
 }
 
 const char* cudaGetErrorString(cudaError_t error) {
-  const ErrorText* found = find(error);
-  return found != nullptr ? found->text : kUnrecognized;
+  return find(error) != nullptr ? slate::client::error_text(error) : kUnrecognized;
 }
 
 }  // extern "C"

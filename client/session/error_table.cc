@@ -1,6 +1,24 @@
 #include "client/session/error_table.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace slate::client {
+namespace {
+
+struct ErrorText {
+  int number;
+  const char* text;
+};
+
+constexpr ErrorText kTexts[] = {
+#define SLATE_ERROR_TEXT(number, text) {number, text},
+#include "client/session/error_texts.inc"
+#undef SLATE_ERROR_TEXT
+};
+static_assert(std::ranges::is_sorted(kTexts, {}, &ErrorText::number));
+
+}  // namespace
 
 int cuda_error_number(ErrorCode code) noexcept {
   switch (code) {
@@ -54,6 +72,11 @@ int cuda_error_number(ErrorCode code) noexcept {
       return 720;
   }
   return 999;
+}
+
+const char* error_text(int number) noexcept {
+  const auto* const found = std::ranges::lower_bound(kTexts, number, {}, &ErrorText::number);
+  return found != std::end(kTexts) && found->number == number ? found->text : nullptr;
 }
 
 }  // namespace slate::client
