@@ -27,6 +27,7 @@ struct Command {
   bool all = false;
   double seconds = 0;
   std::string file, kernel;
+  std::string front = "auto";
   std::vector<std::string> program;
   SetRequest set;
   ProfileChange change;
@@ -52,7 +53,17 @@ void add_status_and_run(CLI::App& app, Command& command) {
   status->add_flag("--json", command.as_json, "as JSON (docs/status.md)");
   CLI::App* const run =
       command.add(app, "run", "run a program under slate: run [options] -- PROGRAM ARGS",
-                  [&] { return run_command(command.runtime_dir, command.program); });
+                  [&] { return run_command(command.runtime_dir, command.front, command.program); });
+  const auto add_front = [&command](CLI::App& to) {
+    to.add_option("--front", command.front,
+                  "the library that stands in: driver (libcuda), cudart, or auto")
+        ->check(CLI::IsMember({"auto", "driver", "cudart"}));
+  };
+  add_front(*run);
+  CLI::App* const env =
+      command.add(app, "env", "print what a shell evaluates to run all under slate",
+                  [&] { return env_command(command.runtime_dir, command.front); });
+  add_front(*env);
   run->add_option("command", command.program, "the program and its arguments")->required();
 }
 
