@@ -17,12 +17,6 @@ namespace {
 using elf::read_at;
 using elf::text_at;
 
-/// A function that the CUDA runtime defines and only it.
-bool is_runtime_symbol(std::string_view name) {
-  return name == "cudaLaunchKernel" || name == "__cudaRegisterFatBinary" || name == "cudaMalloc" ||
-         name.starts_with("__cudart") || name.starts_with("libcudart_static");
-}
-
 class Inspector {
  public:
   explicit Inspector(elf::Bytes file) : sections_(elf::sections_of(file)) {}
@@ -40,12 +34,7 @@ class Inspector {
   }
 
   void look_at(const elf::Section& section) {
-    if (section.name == ".nv_fatbin" || section.name == "__nv_relfatbin") {
-      facts_.has_fat_binary = true;
-    }
-    const std::uint32_t type = section.header.sh_type;
-    if (type == SHT_DYNAMIC) read_dynamic(section);
-    if (type == SHT_SYMTAB || type == SHT_DYNSYM) read_symbols(section);
+    if (section.header.sh_type == SHT_DYNAMIC) read_dynamic(section);
   }
 
   void read_dynamic(const elf::Section& section) {
@@ -65,16 +54,6 @@ class Inspector {
     facts_.has_rpath = rpath && !runpath;
   }
 
-  void read_symbols(const elf::Section& section) {
-    const elf::Bytes entries = section.bytes;
-    const elf::Bytes strings = strings_of(section);
-    for (std::uint64_t at = 0; at + sizeof(Elf64_Sym) <= entries.size(); at += sizeof(Elf64_Sym)) {
-      const auto symbol = *read_at<Elf64_Sym>(entries, at);
-      if (symbol.st_shndx == SHN_UNDEF) continue;
-      if (is_runtime_symbol(text_at(strings, symbol.st_name))) facts_.has_runtime_symbols = true;
-    }
-  }
-
   const std::vector<elf::Section> sections_;
   ElfFacts facts_;
 };
@@ -84,11 +63,6 @@ class Inspector {
 bool ElfFacts::needs(std::string_view library_prefix) const {
   return std::any_of(needed.begin(), needed.end(),
                      [&](const std::string& name) { return name.starts_with(library_prefix); });
-}
-
-bool ElfFacts::carries_runtime() const {
-  if (needs("libcudart.so") || needs("libslate")) return false;
-  return has_fat_binary || has_runtime_symbols;
 }
 
 ElfFacts inspect_elf(std::span<const std::byte> file) {

@@ -1,5 +1,5 @@
 // What slatectl run wants to know of a program's file: is it an ELF executable, which libraries
-// does it name, does it carry the CUDA runtime inside. Reads only what it must; every offset in the
+// does it name. Reads only what it must; every offset in the
 // file is checked, since it may be anything.
 #pragma once
 
@@ -13,15 +13,11 @@
 namespace slate::tools {
 
 struct ElfFacts {
-  bool is_elf = false;               // 64-bit, little-endian; everything else stays at its default
-  std::vector<std::string> needed;   // DT_NEEDED, in order
-  bool has_rpath = false;            // DT_RPATH without DT_RUNPATH: it beats LD_LIBRARY_PATH
-  bool has_fat_binary = false;       // a section .nv_fatbin: it brings CUDA kernels
-  bool has_runtime_symbols = false;  // defines symbols of the CUDA runtime itself
+  bool is_elf = false;              // 64-bit, little-endian; everything else stays at its default
+  std::vector<std::string> needed;  // DT_NEEDED, in order
+  bool has_rpath = false;           // DT_RPATH without DT_RUNPATH: it beats LD_LIBRARY_PATH
 
   bool needs(std::string_view library_prefix) const;
-  /// CUDA kernels, but no CUDA runtime from outside: nvcc's default.
-  bool carries_runtime() const;
 };
 
 /// Of the bytes of a file. Never fails: what is damaged is left out.

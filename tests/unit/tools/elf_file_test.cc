@@ -43,14 +43,6 @@ class ElfBuilder {
     const auto link = add(".dynstr", SHT_STRTAB, strings, 0);
     add(".dynamic", SHT_DYNAMIC, table, link);
   }
-  void add_symbol(const std::string& name, bool defined) {
-    const auto link = add(".strtab", SHT_STRTAB, std::string(1, '\0') + name + '\0', 0);
-    Elf64_Sym symbol{};
-    symbol.st_name = 1;
-    symbol.st_shndx = defined ? 1 : SHN_UNDEF;
-    add(".symtab", SHT_SYMTAB, std::string(reinterpret_cast<const char*>(&symbol), sizeof(symbol)),
-        link);
-  }
   std::string build() {
     const auto names = add(".shstrtab", SHT_STRTAB, names_ + std::string(".shstrtab") + '\0', 0);
     Elf64_Ehdr header{};
@@ -80,33 +72,13 @@ ElfFacts inspect(const std::string& file) {
 TEST(ElfFileTest, AScriptIsNoElf) {
   EXPECT_FALSE(inspect("#!/bin/sh\n").is_elf);
   EXPECT_FALSE(inspect("").is_elf);
-  EXPECT_FALSE(inspect("#!/bin/sh\n").carries_runtime());
 }
 
 TEST(ElfFileTest, NeededLibrariesAreListed) {
   ElfBuilder builder;
   builder.add_dynamic({{DT_NEEDED, "libcudart.so.13"}, {DT_NEEDED, "libc.so.6"}});
-  builder.add(".nv_fatbin", SHT_PROGBITS, "xx", 0);
   const auto facts = inspect(builder.build());
   EXPECT_EQ(facts.needed, (std::vector<std::string>{"libcudart.so.13", "libc.so.6"}));
-  EXPECT_TRUE(facts.has_fat_binary);
-  EXPECT_FALSE(facts.carries_runtime());
-}
-
-TEST(ElfFileTest, KernelsWithoutASharedRuntimeMeanThatItIsInside) {
-  ElfBuilder builder;
-  builder.add_dynamic({{DT_NEEDED, "libc.so.6"}});
-  builder.add(".nv_fatbin", SHT_PROGBITS, "xx", 0);
-  EXPECT_TRUE(inspect(builder.build()).carries_runtime());
-}
-
-TEST(ElfFileTest, ADefinedRuntimeSymbolMeansThatItIsInside) {
-  ElfBuilder defined;
-  defined.add_symbol("cudaLaunchKernel", true);
-  EXPECT_TRUE(inspect(defined.build()).carries_runtime());
-  ElfBuilder imported;
-  imported.add_symbol("cudaLaunchKernel", false);
-  EXPECT_FALSE(inspect(imported.build()).carries_runtime());
 }
 
 TEST(ElfFileTest, OnlyAnRpathWithoutRunpathBeatsTheLibraryPath) {
@@ -121,7 +93,6 @@ TEST(ElfFileTest, OnlyAnRpathWithoutRunpathBeatsTheLibraryPath) {
 TEST(ElfFileTest, DamagedFilesAreSurvived) {
   ElfBuilder builder;
   builder.add_dynamic({{DT_NEEDED, "libcudart.so.13"}, {DT_RPATH, "/x"}});
-  builder.add_symbol("cudaMalloc", true);
   const std::string whole = builder.build();
   for (std::size_t length = 0; length < whole.size(); ++length) inspect(whole.substr(0, length));
   std::mt19937 random(3);
@@ -162,7 +133,6 @@ TEST(ElfFileTest, OurOwnExecutableIsRead) {
   ASSERT_TRUE(facts);
   EXPECT_TRUE(facts->is_elf);
   EXPECT_TRUE(facts->needs("libc.so"));
-  EXPECT_FALSE(facts->carries_runtime());
 }
 
 TEST(ElfFileTest, AMissingFileIsAnError) {

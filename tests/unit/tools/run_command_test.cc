@@ -81,7 +81,6 @@ TEST(FrontForTest, OnlyAPlainProgramOfTheSharedRuntimeTakesCudart) {
   facts.needed = {"libcuda.so.1", "libcudart.so.13"};
   EXPECT_EQ(front_for(facts), Front::kDriver);
   facts.needed = {"libc.so.6"};
-  facts.has_fat_binary = true;  // cudart inside
   EXPECT_EQ(front_for(facts), Front::kDriver);
 }
 
