@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A library exports the functions in some lists, each under its symbol version, all of them and nothing else, and needs
-no shared library but the C library's.
+"""A library exports the functions in some lists, each under its symbol version (empty: without one), all of them and
+nothing else, and needs no shared library but the C library's.
 
 usage: exports_test.py NM READELF|- LIBRARY VERSION=EXPORTS...    (-: a sanitized build, which needs more libraries)
 """
@@ -21,7 +21,7 @@ def main():
     for version, exports_file in (node.split("=", 1) for node in nodes):
         versions.add(version)
         with open(exports_file) as file:
-            wanted |= {name + "@@" + version for name in file.read().split()}
+            wanted |= {name + ("@@" + version if version else "") for name in file.read().split()}
     symbols = [line.split() for line in
                output(nm, "--dynamic", "--defined-only", "--with-symbol-versions", library).splitlines()]
     found = {words[2] for words in symbols if words[1] == "T"}
