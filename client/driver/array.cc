@@ -1,0 +1,191 @@
+// Making CUDA arrays and telling of them. Elements of planes (NV12), normalized and block
+// compressed ones are not supported, nor are sparse arrays and those whose memory comes later.
+#include "client/driver/array.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace slate::driver {
+namespace {
+
+static_assert(kArrayLayered == CUDA_ARRAY3D_LAYERED && kArraySurface == CUDA_ARRAY3D_SURFACE_LDST &&
+              kArrayCubemap == CUDA_ARRAY3D_CUBEMAP && kArrayGather == CUDA_ARRAY3D_TEXTURE_GATHER);
+constexpr unsigned kMemoryLater = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
+
+struct FormatName {
+  CUarray_format name;
+  ChannelKind kind;
+  std::uint32_t bits;
+};
+constexpr FormatName kFormats[] = {
+    {CU_AD_FORMAT_UNSIGNED_INT8, ChannelKind::kUnsigned, 8},
+    {CU_AD_FORMAT_UNSIGNED_INT16, ChannelKind::kUnsigned, 16},
+    {CU_AD_FORMAT_UNSIGNED_INT32, ChannelKind::kUnsigned, 32},
+    {CU_AD_FORMAT_SIGNED_INT8, ChannelKind::kSigned, 8},
+    {CU_AD_FORMAT_SIGNED_INT16, ChannelKind::kSigned, 16},
+    {CU_AD_FORMAT_SIGNED_INT32, ChannelKind::kSigned, 32},
+    {CU_AD_FORMAT_HALF, ChannelKind::kFloat, 16},
+    {CU_AD_FORMAT_FLOAT, ChannelKind::kFloat, 32},
+};
+
+CUarray handle_of(std::uint64_t id) {
+  return static_cast<CUarray>(pointer_to(id));
+}
+
+/// Makes the array and gives its id. `levels`: 0 for one that is not mipmapped.
+Maybe<std::uint64_t> make(Session& session, const CUDA_ARRAY3D_DESCRIPTOR* description,
+                          unsigned levels) {
+  if (description == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
+  if ((description->Flags & kMemoryLater) != 0) {
+    return std::unexpected<Failure>(
+        Error{ErrorCode::kNotSupported, "arrays whose memory is mapped later are not supported"});
+  }
+  const auto format = format_of(description->Format, description->NumChannels);
+  if (!format) return std::unexpected(format.error());
+  const ArraySpec spec{*format,
+                       {description->Width, description->Height, description->Depth},
+                       description->Flags,
+                       levels};
+  if (auto ok = check_array(spec, session.device()); !ok)
+    return std::unexpected<Failure>(ok.error());
+  const auto id = session.arrays().create(spec);
+  if (!id) return std::unexpected<Failure>(id.error());
+  return *id;
+}
+
+CUresult make_array(CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR* description) {
+  return with_session([&](Session& session) -> Answer {
+    if (array == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
+    const auto id = make(session, description, 0);
+    if (!id) return std::unexpected(id.error());
+    *array = handle_of(*id);
+    return {};
+  });
+}
+
+CUresult destroy(std::uint64_t id, bool mipmapped) {
+  return with_session([&](Session& session) -> Answer {
+    const auto entry = session.arrays().table().find(id);
+    if (!entry || entry->is_level || (entry->spec.levels > 0) != mipmapped)
+      return deny(CUDA_ERROR_INVALID_HANDLE);
+    return session.arrays().destroy(id);
+  });
+}
+
+}  // namespace
+
+Maybe<ArrayFormat> format_of(CUarray_format format, unsigned channels) {
+  int number = 0;  // a program may give one that is none of the enum's
+  std::memcpy(&number, &format, sizeof(number));
+  const auto known = std::ranges::find_if(
+      kFormats, [&](const FormatName& each) { return static_cast<int>(each.name) == number; });
+  if (known == std::end(kFormats)) {
+    if (number <= CU_AD_FORMAT_FLOAT) return deny(CUDA_ERROR_INVALID_VALUE);
+    return std::unexpected<Failure>(
+        Error{ErrorCode::kNotSupported, "elements of this kind of array are not supported"});
+  }
+  const ArrayFormat made{known->kind, known->bits, channels, 0};
+  if (!is_valid(made)) return deny(CUDA_ERROR_INVALID_VALUE);
+  return made;
+}
+
+CUarray_format name_of(const ArrayFormat& format) {
+  const auto known = std::ranges::find_if(kFormats, [&](const FormatName& each) {
+    return each.kind == format.kind && each.bits == format.bits;
+  });
+  return known == std::end(kFormats) ? CUarray_format{} : known->name;
+}
+
+Maybe<ArrayEntry> array_of(Session& session, CUarray handle, CUresult otherwise) {
+  const auto entry = session.arrays().table().find_flat(address_of(handle));
+  if (!entry) return deny(otherwise);
+  return *entry;
+}
+
+Maybe<ArrayEntry> mipmapped_of(Session& session, CUmipmappedArray handle, CUresult otherwise) {
+  const auto entry = session.arrays().table().find_mipmapped(address_of(handle));
+  if (!entry) return deny(otherwise);
+  return *entry;
+}
+
+}  // namespace slate::driver
+
+using namespace slate::driver;
+using namespace slate;
+
+extern "C" {
+
+CUresult cuArrayCreate_v2(CUarray* array, const CUDA_ARRAY_DESCRIPTOR* description) {
+  if (description == nullptr) return make_array(array, nullptr);
+  const CUDA_ARRAY3D_DESCRIPTOR flat{description->Width,  description->Height,      0,
+                                     description->Format, description->NumChannels, 0};
+  return make_array(array, &flat);
+}
+CUresult cuArray3DCreate_v2(CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR* description) {
+  return make_array(array, description);
+}
+CUresult cuArrayDestroy(CUarray array) {
+  return destroy(address_of(array), false);
+}
+CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR* description, CUarray array) {
+  return with_session([&](Session& session) -> Answer {
+    if (description == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
+    const auto entry = array_of(session, array);
+    if (!entry) return std::unexpected(entry.error());
+    const ArrayExtent extent = entry->extent();
+    *description = {extent.width, extent.height, name_of(entry->spec.format),
+                    entry->spec.format.channels};
+    return {};
+  });
+}
+CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR* description, CUarray array) {
+  return with_session([&](Session& session) -> Answer {
+    if (description == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
+    const auto entry = array_of(session, array);
+    if (!entry) return std::unexpected(entry.error());
+    const ArrayExtent extent = entry->extent();
+    *description = {extent.width,
+                    extent.height,
+                    extent.depth,
+                    name_of(entry->spec.format),
+                    entry->spec.format.channels,
+                    entry->spec.flags};
+    return {};
+  });
+}
+CUresult cuArrayGetPlane(CUarray* plane, CUarray array, unsigned) {
+  return with_session([&](Session& session) -> Answer {
+    if (plane == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
+    if (auto entry = array_of(session, array); !entry) return std::unexpected(entry.error());
+    return deny(CUDA_ERROR_INVALID_VALUE);  // none has planes
+  });
+}
+
+CUresult cuMipmappedArrayCreate(CUmipmappedArray* array, const CUDA_ARRAY3D_DESCRIPTOR* description,
+                                unsigned levels) {
+  return with_session([&](Session& session) -> Answer {
+    if (array == nullptr || description == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
+    const ArraySpec shape{
+        {}, {description->Width, description->Height, description->Depth}, description->Flags, 0};
+    const auto id = make(session, description, std::clamp(levels, 1u, most_levels(shape)));
+    if (!id) return std::unexpected(id.error());
+    *array = static_cast<CUmipmappedArray>(pointer_to(*id));
+    return {};
+  });
+}
+CUresult cuMipmappedArrayGetLevel(CUarray* level, CUmipmappedArray array, unsigned number) {
+  return with_session([&](Session& session) -> Answer {
+    if (level == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
+    const auto entry = mipmapped_of(session, array);
+    if (!entry) return std::unexpected(entry.error());
+    const std::uint64_t id = session.arrays().table().level(entry->array, number);
+    if (id == 0) return deny(CUDA_ERROR_INVALID_VALUE);
+    *level = handle_of(id);
+    return {};
+  });
+}
+CUresult cuMipmappedArrayDestroy(CUmipmappedArray array) {
+  return destroy(address_of(array), true);
+}
+
+}  // extern "C"
