@@ -180,12 +180,14 @@ class SlateTestCase(unittest.TestCase):
 
 
 def program_command(name, how="slate", json_report=True, extra=()):
-    """A program as a command line: `how` is slate (linked with -lslate), run (slatectl run) or native."""
+    """A program as a command line: `how` is slate (linked with -lslate), run (slatectl run of the one
+    linked to the shared runtime), static (slatectl run of the one with the runtime inside) or native."""
     sim_size, gpu_size, _ = programs()[name]
     size = gpu_size if ON_GPU else sim_size
     command = {
         "slate": [binary("slate", name)],
         "run": [binary("slatectl"), "run", "--", binary("shared", name)],
+        "static": [binary("slatectl"), "run", "--", binary("static", name)],
         "native": [binary("shared", name)],
     }[how]
     return command + ["--size", str(size)] + (["--json"] if json_report else []) + list(extra)
