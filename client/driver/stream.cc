@@ -193,6 +193,14 @@ CUresult cuStreamCopyAttributes(CUstream to, CUstream from) {
   });
 }
 
+CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
+  return with_session([&](Session&) -> Answer {
+    if (least != nullptr) *least = client::kLeastPriority;
+    if (greatest != nullptr) *greatest = client::kGreatestPriority;
+    return {};
+  });
+}
+
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {
   return about_stream(stream, [&](Session& session, std::uint64_t id) -> Answer {
     return client::call_on_stream(session, id, function, data);
