@@ -17,6 +17,7 @@
 
 #include "base/array.h"
 #include "base/copy.h"
+#include "base/function_attribute.h"
 #include "ipc/command_row.h"
 
 namespace slate::ipc {
@@ -28,7 +29,7 @@ enum class CommandType : std::uint16_t {
   kModuleUnload = 2,        // IdCommand
   kFunctionGet = 3,         // FunctionGet + name          FunctionReply
   kFunctionParameters = 4,  // FunctionParameters          ParameterReply
-  kFunctionSetShared = 5,   // FunctionSetShared           empty reply
+  kFunctionSet = 5,         // FunctionSet                 empty reply
   kGlobalGet = 6,           // GlobalGet + name            GlobalReply
   kMemoryAllocate = 7,      // MemoryAllocate              AddressReply
   kMemoryFree = 8,          // MemoryFree
@@ -66,6 +67,7 @@ enum class CommandType : std::uint16_t {
   kEventExport = 40,        // IdCommand                   ShareReply
   kEventImport = 41,        // HandleCommand               empty reply
   kLimitRaise = 42,         // LimitRaise                  empty reply
+  kModuleOffer = 43,        // ModuleOffer                 OfferReply
   kEnd                      // no command: one more than the last
 };
 
@@ -104,6 +106,20 @@ inline constexpr std::uint32_t kImageElf = 2;
 /// its kernels are made from. It gets no reply.
 inline constexpr std::uint32_t kImageSource = 3;
 
+/// An image of at least this size without a source and without placed variables is offered first.
+inline constexpr std::uint64_t kLeastOffered = 64 << 10;
+/// In place of an image that the engine may have from this session or another one of the user.
+struct ModuleOffer {
+  std::uint64_t module;
+  std::uint32_t image_kind;
+  std::uint32_t reserved;
+  std::uint8_t digest[32];  // SHA-256 of the image
+};
+struct OfferReply {
+  std::uint32_t known;  // 1: the module is loaded; 0: the image has to be sent
+  std::uint32_t reserved;
+};
+
 struct FunctionGet {
   std::uint64_t module;
   std::uint64_t function;
@@ -118,7 +134,11 @@ struct FunctionReply {
   std::uint32_t ptx_version;
   std::uint32_t binary_version;
   std::uint32_t parameter_count;
-  std::uint32_t parameter_bytes;  // of the whole block
+  std::uint32_t parameter_bytes;            // of the whole block
+  std::uint32_t needs_cluster = 0;          // whether every launch has to have clusters
+  std::uint32_t cluster[3] = {0, 0, 0};     // blocks of a cluster as compiled; zeros: no such size
+  std::uint32_t non_portable_clusters = 0;  // whether clusters may have more than 8 blocks
+  std::uint32_t cluster_scheduling = 0;     // CUclusterSchedulingPolicy
 };
 struct FunctionParameters {
   std::uint64_t function;
@@ -133,10 +153,11 @@ struct ParameterReply {
     std::uint32_t offset, size;
   } parameters[kMost];
 };
-struct FunctionSetShared {
+/// What a launch says itself, such as the size of its clusters, is not set by this.
+struct FunctionSet {
   std::uint64_t function;
-  std::uint32_t bytes;
-  std::uint32_t reserved;
+  FunctionAttribute attribute;
+  std::int32_t value;
 };
 struct GlobalGet {
   std::uint64_t module;
@@ -329,9 +350,11 @@ struct SurfaceCreate {
 };
 
 struct Fill {
-  std::uint64_t to, pitch, width, height, stream;
-  std::uint32_t value;  // the low byte
-  std::uint32_t reserved;
+  std::uint64_t to, pitch;
+  std::uint64_t width;  // bytes
+  std::uint64_t height, stream;
+  std::uint32_t value;        // the low `element` bytes
+  std::uint32_t element = 1;  // 1, 2 or 4: bytes of the value, a divisor of all but the height
 };
 
 // --- The table -----------------------------------------------------------------------------------
@@ -347,7 +370,7 @@ struct CommandRows {
     Row<kModuleUnload, IdCommand, kNoStream, GivesBack, kEnds>,
     Row<kFunctionGet, FunctionGet, kNoStream, AtOnce, kMakes>,
     Row<kFunctionParameters, FunctionParameters, kNoStream, AtOnce, kNeither>,
-    Row<kFunctionSetShared, FunctionSetShared, kNoStream, AtOnce, kMakes>,
+    Row<kFunctionSet, FunctionSet, kNoStream, AtOnce, kMakes>,
     Row<kGlobalGet, GlobalGet, kNoStream, AtOnce, kNeither>,
     Row<kMemoryAllocate, MemoryAllocate, kNoStream, AtOnce, kMakes>,
     Row<kMemoryFree, MemoryFree, kNoStream, GivesBack, kEnds>,
@@ -384,7 +407,8 @@ struct CommandRows {
     Row<kMemoryImportClose, MemoryFree, kNoStream, AfterAll, kEnds>,
     Row<kEventExport, IdCommand, kNoStream, AfterEvent<&IdCommand::id>, kMakes>,
     Row<kEventImport, HandleCommand, kNoStream, AtOnce, kMakes>,
-    Row<kLimitRaise, LimitRaise, kNoStream, AtOnce, kMakes>>;
+    Row<kLimitRaise, LimitRaise, kNoStream, AtOnce, kMakes>,
+    Row<kModuleOffer, ModuleOffer, kNoStream, AtOnce, kMakes>>;
   // clang-format on
 };
 using CommandTable = CommandRows::All;

@@ -38,8 +38,6 @@ cudaError_t number_of(client::Refusal why) {
       return cudaErrorInvalidMemcpyDirection;
     case Refusal::kInvalidPitch:
       return cudaErrorInvalidPitchValue;
-    case Refusal::kClusterTooLarge:
-      return cudaErrorInvalidClusterSize;
     case Refusal::kUnsupportedLimit:
       return cudaErrorUnsupportedLimit;
     case Refusal::kBadFilter:

@@ -55,27 +55,16 @@ cudaError_t ask_about_clusters(int* value, const void* symbol, const cudaLaunchC
 
 Answer set_attribute(Session& session, client::Function& function, int attribute, int value) {
   switch (attribute) {
+    // The numbers are the driver's.
     case cudaFuncAttributeMaxDynamicSharedMemorySize:
-      return client::set_dynamic_shared(session, function, value);
     case cudaFuncAttributePreferredSharedMemoryCarveout:
-      if (value < cudaSharedmemCarveoutDefault || value > cudaSharedmemCarveoutMaxShared) {
-        return deny(cudaErrorInvalidValue);
-      }
-      function.shared_carveout = value;
-      return {};
-    // Of use only with clusters, whose launch is what fails.
-    case cudaFuncAttributeNonPortableClusterSizeAllowed:
-      function.non_portable_clusters = value;
-      return {};
-    case cudaFuncAttributeClusterSchedulingPolicyPreference:
-      function.cluster_scheduling = value;
-      return {};
-    case cudaFuncAttributeClusterDimMustBeSet:
     case cudaFuncAttributeRequiredClusterWidth:
     case cudaFuncAttributeRequiredClusterHeight:
     case cudaFuncAttributeRequiredClusterDepth:
-      return std::unexpected<Failure>(
-          Error{ErrorCode::kNotSupported, "a kernel's clusters are set at its launches only"});
+    case cudaFuncAttributeNonPortableClusterSizeAllowed:
+    case cudaFuncAttributeClusterSchedulingPolicyPreference:
+      return session.kernels().set_attribute(function, static_cast<FunctionAttribute>(attribute),
+                                             value);
     default:
       return deny(cudaErrorInvalidValue);
   }
@@ -103,6 +92,13 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* sy
     attributes->binaryVersion = static_cast<int>(info.binary_version);
     attributes->maxDynamicSharedSizeBytes = static_cast<int>(function.max_dynamic_shared);
     attributes->preferredShmemCarveout = function.shared_carveout;
+    attributes->clusterDimMustBeSet = static_cast<int>(info.needs_cluster);
+    std::uint32_t cluster[3];
+    for (int i = 0; i < 3; ++i)
+      cluster[i] = info.cluster[i] != 0 ? info.cluster[i] : function.cluster[i].load();
+    attributes->requiredClusterWidth = static_cast<int>(cluster[0]);
+    attributes->requiredClusterHeight = static_cast<int>(cluster[1]);
+    attributes->requiredClusterDepth = static_cast<int>(cluster[2]);
     attributes->nonPortableClusterSizeAllowed = function.non_portable_clusters;
     attributes->clusterSchedulingPolicyPreference = function.cluster_scheduling;
     return {};

@@ -48,8 +48,6 @@ CUresult result_of(client::Refusal why) {
       return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
     case Refusal::kInvalidFunction:
       return CUDA_ERROR_NOT_FOUND;
-    case Refusal::kClusterTooLarge:
-      return CUDA_ERROR_INVALID_CLUSTER_SIZE;
     case Refusal::kUnsupportedLimit:
       return CUDA_ERROR_UNSUPPORTED_LIMIT;
     case Refusal::kCaptureRefused:

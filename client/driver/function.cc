@@ -1,7 +1,6 @@
 // Questions about kernels, their settings, and occupancy. A kernel and a function are the same
 // here.
 #include "client/driver/front.h"
-#include "client/occupancy/launch_rules.h"
 #include "client/occupancy/occupancy.h"
 
 namespace slate::driver {
@@ -51,6 +50,17 @@ Answer get_attribute(const client::Function& function, int attribute, int* value
       return give(value, function.max_dynamic_shared.load());
     case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
       return give(value, function.shared_carveout.load());
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
+      return give(value, info.needs_cluster);
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH: {
+      const auto cluster =
+          info.cluster[0] != 0 ? std::to_array(info.cluster) : client::cluster_of(function, {});
+      return give(
+          value,
+          cluster[static_cast<std::size_t>(attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH)]);
+    }
     case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
       return give(value, function.non_portable_clusters.load());
     case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
@@ -63,18 +73,14 @@ Answer get_attribute(const client::Function& function, int attribute, int* value
 Answer set_attribute(Session& session, client::Function& function, int attribute, int value) {
   switch (attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-      return client::set_dynamic_shared(session, function, value);
     case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-      if (value < CU_SHAREDMEM_CARVEOUT_DEFAULT || value > CU_SHAREDMEM_CARVEOUT_MAX_SHARED)
-        return deny(CUDA_ERROR_INVALID_VALUE);
-      function.shared_carveout = value;
-      return {};
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
     case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
-      function.non_portable_clusters = value;
-      return {};
     case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-      function.cluster_scheduling = value;
-      return {};
+      return session.kernels().set_attribute(function, static_cast<FunctionAttribute>(attribute),
+                                             value);
     default:
       return deny(CUDA_ERROR_INVALID_VALUE);
   }

@@ -1,8 +1,8 @@
 // Launches of kernels, with their arguments one by one or in one packed buffer.
 #include <array>
 #include <cstring>
+#include <span>
 #include <string>
-#include <vector>
 
 #include "client/driver/front.h"
 #include "client/occupancy/launch_rules.h"
@@ -21,37 +21,31 @@ struct Call {
   std::array<unsigned, 3> cluster{0, 0, 0};
 };
 
-/// The arguments in a packed buffer, which lists its options in pairs up to an end.
-struct Packed {
+/// The arguments in one buffer, which `extra` names by pairs of an option and its value.
+Maybe<std::span<const std::byte>> read_extra(void** extra) {
   const std::byte* buffer = nullptr;
   std::size_t bytes = 0;
-};
-
-Maybe<Packed> read_extra(void** extra) {
-  Packed packed;
   for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
     if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER) {
-      packed.buffer = static_cast<const std::byte*>(extra[1]);
+      buffer = static_cast<const std::byte*>(extra[1]);
     } else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE) {
-      packed.bytes = *static_cast<const std::size_t*>(extra[1]);
+      bytes = *static_cast<const std::size_t*>(extra[1]);
     } else {
       return deny(CUDA_ERROR_INVALID_VALUE);
     }
   }
-  if (packed.buffer == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
-  return packed;
+  if (buffer == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
+  return std::span(buffer, bytes);
 }
 
-/// Pointers to the arguments in a packed buffer.
-Maybe<std::vector<const void*>> unpack(const client::Function& function, const Packed& packed) {
-  std::vector<const void*> arguments;
-  arguments.reserve(function.parameters.size());
-  for (const auto& [offset, size] : function.parameters) {
-    if (offset > packed.bytes || size > packed.bytes - offset)
-      return deny(CUDA_ERROR_INVALID_VALUE);
-    arguments.push_back(packed.buffer + offset);
+Answer launch_packed(Session& session, const void* kernel, const client::Function& function,
+                     const client::LaunchConfig& config, std::span<const std::byte> block) {
+  if (session.captures().takes(config.stream)) [[unlikely]] {
+    auto work = client::packed_kernel_work(session, kernel, config, block);
+    if (!work) return std::unexpected<Failure>(work.error());
+    if (auto taken = session.captures().add(config.stream, std::move(*work))) return *taken;
   }
-  return arguments;
+  return session.kernels().launch_packed(function, config, block);
 }
 
 Answer launch_with(Session& session, const void* kernel, const client::Function& function,
@@ -80,11 +74,9 @@ CUresult launch(CUfunction handle, const Call& call) noexcept {
     if (call.extra == nullptr) [[likely]]
       return launch_with(session, handle, function, config, call.arguments);
     if (call.arguments != nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
-    const auto packed = read_extra(call.extra);
-    if (!packed) return std::unexpected(packed.error());
-    const auto arguments = unpack(function, *packed);
-    if (!arguments) return std::unexpected(arguments.error());
-    return launch_with(session, handle, function, config, arguments->data());
+    const auto block = read_extra(call.extra);
+    if (!block) return std::unexpected(block.error());
+    return launch_packed(session, handle, function, config, *block);
   });
 }
 

@@ -9,37 +9,19 @@
 namespace slate::client {
 namespace {
 
-// CU_DEVICE_ATTRIBUTE_*
-constexpr int kMaxSharedPerBlockOptin = 97;
-constexpr int kClusterLaunch = 120;
+constexpr int kClusterLaunch = 120;  // CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH
 
 std::uint64_t count(const std::array<std::uint32_t, 3>& size) {
   return std::uint64_t{size[0]} * size[1] * size[2];
-}
-
-Allowed<void> check_cluster(const DeviceInfo& device, const LaunchConfig& config) {
-  constexpr std::uint64_t kPortable = 8;
-  const std::uint64_t blocks = count(config.cluster);
-  if (device.attributes[kClusterLaunch] == 0 && blocks > 1) {
-    return std::unexpected<Refused>(
-        Error{ErrorCode::kNotSupported, "this device has no thread block clusters"});
-  }
-  if (blocks > kPortable) return refuse(Refusal::kClusterTooLarge);
-  for (std::size_t i = 0; i < 3; ++i) {
-    if (config.grid[i] % config.cluster[i] != 0) {
-      return std::unexpected<Refused>(
-          Error{ErrorCode::kInvalidConfiguration, "the grid is no multiple of its clusters"});
-    }
-  }
-  return {};
 }
 
 }  // namespace
 
 Allowed<void> check_special(Session& session, const Function& function,
                             const LaunchConfig& config) {
-  if (count(config.cluster) > 0) {
-    if (auto ok = check_cluster(session.device(), config); !ok) return ok;
+  if (count(config.cluster) > 1 && session.device().attributes[kClusterLaunch] == 0) {
+    return std::unexpected<Refused>(
+        Error{ErrorCode::kNotSupported, "this device has no thread block clusters"});
   }
   if (!config.cooperative) return {};
   const std::uint64_t threads = count(config.block);
@@ -60,15 +42,6 @@ Allowed<void> take_over(Session& session, const Work& old, Work& work) {
   const auto function = function_of(session, kernel->kernel);
   if (!function) return std::unexpected(function.error());
   return check_special(session, **function, kernel->config);
-}
-
-Allowed<void> set_dynamic_shared(Session& session, Function& function, int bytes) {
-  const int most = session.device().attributes[kMaxSharedPerBlockOptin];
-  const int room = most - static_cast<int>(function.info.static_shared_bytes);
-  if (bytes < 0 || bytes > room) return refuse(Refusal::kInvalidValue);
-  auto done = session.kernels().set_max_dynamic_shared(function, static_cast<std::uint32_t>(bytes));
-  if (!done) return std::unexpected<Refused>(done.error());
-  return {};
 }
 
 }  // namespace slate::client

@@ -15,7 +15,4 @@ Allowed<void> check_special(Session& session, const Function& function, const La
 /// was made in this session.
 Allowed<void> take_over(Session& session, const Work& old, Work& work);
 
-/// Sets how much dynamic shared memory launches may ask for. kInvalidValue when no block has that.
-Allowed<void> set_dynamic_shared(Session& session, Function& function, int bytes);
-
 }  // namespace slate::client

@@ -23,7 +23,6 @@ enum class Refusal {
   kInvalidFunction,   // a kernel that is not in the code
   kInvalidDirection,  // a copy's direction that does not exist, or that its sides contradict
   kInvalidPitch,      // rows or slices that are too short
-  kClusterTooLarge,   // more blocks than a cluster may have
   kUnsupportedLimit,  // a limit that the device does not have
   kBadFilter,         // a texture's elements that cannot be filtered
   kBadNormalization,  // a texture's elements that cannot be read as fractions

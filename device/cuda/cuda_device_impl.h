@@ -75,7 +75,8 @@ class CudaDevice final : public device::Device {
                                           std::uint32_t dynamic_shared_bytes) override;
   Result<std::uint32_t> max_active_clusters(const device::LaunchSpec& spec) override;
   Result<std::uint32_t> max_cluster_size(const device::LaunchSpec& spec) override;
-  Result<void> set_max_dynamic_shared(device::Function function, std::uint32_t bytes) override;
+  Result<void> set_attribute(device::Function function, FunctionAttribute attribute,
+                             std::int32_t value) override;
   Result<void> raise_limit(device::Limit limit, std::uint64_t value) override;
   Result<device::AddressRange> find_global(device::Module module, const std::string& name) override;
 
@@ -119,7 +120,7 @@ class CudaDevice final : public device::Device {
   /// As in device::Device; the driver may copy from pageable host memory before it returns.
   Result<void> copy(const Place& to, const Place& from, const Box& box,
                     device::Stream stream) override;
-  Result<void> fill(device::Address to, std::uint64_t to_pitch, std::uint8_t value, const Box& box,
+  Result<void> fill(device::Address to, std::uint64_t to_pitch, FillValue value, const Box& box,
                     device::Stream stream) override;
 
  private:

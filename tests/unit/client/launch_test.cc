@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "base/digest.h"
 #include "client/session/session.h"
 #include "ipc/host_memory.h"
 #include "tests/unit/client/fake_engine.h"
@@ -74,6 +75,40 @@ TEST_F(CheckLaunchTest, TooFewRegistersIsNotTheSameAsLaunchBounds) {
   EXPECT_EQ(code(), ErrorCode::kOutOfResources);
 }
 
+TEST_F(CheckLaunchTest, ClustersHaveAtMostEightBlocksUnlessMoreAreAllowed) {
+  config.grid = {16, 16, 1};
+  config.cluster = {4, 2, 1};
+  EXPECT_EQ(code(), ErrorCode::kNone);
+  config.cluster = {16, 1, 1};
+  EXPECT_EQ(code(), ErrorCode::kInvalidClusterSize);
+  function.non_portable_clusters = 1;
+  EXPECT_EQ(code(), ErrorCode::kNone);
+  config.cluster = {16, 2, 1};
+  EXPECT_EQ(code(), ErrorCode::kInvalidClusterSize);
+  config.cluster = {3, 1, 1};
+  EXPECT_EQ(code(), ErrorCode::kInvalidConfiguration) << "the grid is not of whole clusters";
+  config.cluster = {2, 0, 1};
+  EXPECT_EQ(code(), ErrorCode::kInvalidClusterSize);
+}
+
+TEST_F(CheckLaunchTest, AKernelThatNeedsClustersIsNotLaunchedWithoutTheirSize) {
+  config.grid = {16, 16, 1};
+  function.info.needs_cluster = 1;
+  EXPECT_EQ(code(), ErrorCode::kInvalidClusterSize);
+  function.cluster[0] = 2;
+  EXPECT_EQ(code(), ErrorCode::kInvalidClusterSize) << "all three, or none";
+  function.cluster[1] = function.cluster[2] = 1;
+  EXPECT_EQ(code(), ErrorCode::kNone);
+  EXPECT_EQ(cluster_of(function, config), (std::array<std::uint32_t, 3>{2, 1, 1}));
+  config.cluster = {4, 1, 1};
+  EXPECT_EQ(code(), ErrorCode::kInvalidClusterSize) << "not the one that was set";
+  function.cluster[0] = function.cluster[1] = function.cluster[2] = 0;
+  EXPECT_EQ(code(), ErrorCode::kNone);
+  config.cluster = {};
+  function.info.cluster[0] = function.info.cluster[1] = function.info.cluster[2] = 1;
+  EXPECT_EQ(code(), ErrorCode::kNone) << "as it was compiled";
+}
+
 class LaunchTest : public ::testing::Test {
  protected:
   FakeEngine engine;
@@ -117,6 +152,72 @@ TEST_F(LaunchTest, TheWireCarriesWhatTheCallSaid) {
   ASSERT_EQ(rest.size(), 12u);
   EXPECT_EQ(std::memcmp(rest.data(), &pointer, 8), 0);
   EXPECT_EQ(std::memcmp(rest.data() + 8, &count, 4), 0);
+}
+
+TEST_F(LaunchTest, ParametersInOneBufferAreSentAsTheyAre) {
+  ipc::FunctionReply info{};
+  info.max_threads_per_block = 1024;
+  info.parameter_count = 2;
+  info.parameter_bytes = 12;
+  engine.answer(ipc::CommandType::kFunctionGet, info);
+  ipc::ParameterReply layout{};
+  layout.count = 2;
+  layout.parameters[0] = {0, 8};
+  layout.parameters[1] = {8, 4};
+  engine.answer(ipc::CommandType::kFunctionParameters, layout);
+  const auto function = engine.session->kernels().find(5, "kernel");
+  ASSERT_TRUE(function) << function.error().message;
+  Kernels& kernels = engine.session->kernels();
+  std::array<std::byte, 16> buffer;
+  for (std::size_t i = 0; i < buffer.size(); ++i) buffer[i] = std::byte(i + 1);
+  const std::span<const std::byte> all(buffer);
+  EXPECT_EQ(kernels.launch_packed(**function, {}, all.first(11)).error().code,
+            ErrorCode::kInvalidValue);
+  EXPECT_EQ(kernels.launch_packed(**function, {{1, 1, 1}, {2000, 1, 1}}, all).error().code,
+            ErrorCode::kInvalidValue);
+  ASSERT_TRUE(kernels.launch_packed(**function, {{2, 1, 1}, {32, 1, 1}}, all.first(12)));
+  ASSERT_TRUE(kernels.launch_packed(**function, {}, all)) << "padding behind the last one";
+  ASSERT_TRUE(engine.session->memory().info());
+  const auto sent = engine.all(ipc::CommandType::kLaunch);
+  ASSERT_EQ(sent.size(), 2u);
+  for (const ipc::Command& command : sent) {
+    std::span<const std::byte> tail;
+    ASSERT_TRUE(command.as<ipc::Launch>(&tail));
+    ASSERT_EQ(tail.size(), 12u);
+    EXPECT_EQ(std::memcmp(tail.data(), buffer.data(), 12), 0);
+  }
+}
+
+TEST_F(LaunchTest, AttributesThatAreSetReachTheDaemonAndStay) {
+  ipc::FunctionReply info{};
+  info.static_shared_bytes = 1024;
+  info.cluster_scheduling = 1;
+  engine.answer(ipc::CommandType::kFunctionGet, info);
+  Kernels& kernels = engine.session->kernels();
+  const auto found = kernels.find(5, "kernel");
+  ASSERT_TRUE(found) << found.error().message;
+  Function& function = **found;
+  EXPECT_EQ(function.cluster_scheduling, 1);
+  using enum FunctionAttribute;
+  EXPECT_TRUE(kernels.set_attribute(function, kMaxDynamicShared, 232448 - 1024));
+  EXPECT_EQ(function.max_dynamic_shared, 232448u - 1024);
+  EXPECT_TRUE(kernels.set_attribute(function, kNonPortableClusters, 7));
+  EXPECT_EQ(function.non_portable_clusters, 1);
+  EXPECT_TRUE(kernels.set_attribute(function, kCarveout, 100));
+  EXPECT_TRUE(kernels.set_attribute(function, kClusterScheduling, 2));
+  EXPECT_EQ(engine.all(ipc::CommandType::kFunctionSet).size(), 4u);
+  EXPECT_TRUE(kernels.set_attribute(function, kClusterHeight, 2));
+  EXPECT_EQ(function.cluster[1], 2u);
+  for (const auto [attribute, value] :
+       {std::pair(kMaxDynamicShared, 232448 - 1023), std::pair(kMaxDynamicShared, -1),
+        std::pair(kCarveout, 101), std::pair(kClusterScheduling, 3), std::pair(kClusterWidth, -1),
+        std::pair(FunctionAttribute{10}, 1)}) {
+    EXPECT_EQ(kernels.set_attribute(function, attribute, value).error().code,
+              ErrorCode::kInvalidValue);
+  }
+  EXPECT_EQ(engine.all(ipc::CommandType::kFunctionSet).size(), 4u);
+  function.info.cluster[0] = 2;
+  EXPECT_EQ(kernels.set_attribute(function, kClusterWidth, 2).error().code, ErrorCode::kPermission);
 }
 
 /// Whether a system call may read from there: it fails on memory that is closed.
@@ -216,6 +317,24 @@ TEST_F(LaunchTest, ABigModuleComesInChunksWithoutGaps) {
   ASSERT_TRUE(module) << module.error().message;
   EXPECT_NE(*module, 0u);
   EXPECT_EQ(arrived, image.bytes);
+}
+
+TEST_F(LaunchTest, ABigImageIsOfferedAndSentOnlyIfItIsNotKnown) {
+  Image image{ImageKind::kElf, 90, std::vector<std::byte>(ipc::kLeastOffered, std::byte{1})};
+  Session& session = *engine.session;
+  ASSERT_TRUE(session.modules().load(image));
+  EXPECT_EQ(engine.all(ipc::CommandType::kModuleLoad).size(), 2u);
+  const auto offered = engine.wait_for(ipc::CommandType::kModuleOffer).as<ipc::ModuleOffer>();
+  EXPECT_EQ(offered->image_kind, ipc::kImageElf);
+  EXPECT_EQ(std::memcmp(offered->digest, digest_of(image.bytes).data(), 32), 0);
+  engine.answer(ipc::CommandType::kModuleOffer, ipc::OfferReply{1, 0});
+  const auto module = session.modules().load(image);
+  ASSERT_TRUE(module);
+  EXPECT_EQ(engine.all(ipc::CommandType::kModuleOffer)[1].as<ipc::ModuleOffer>()->module, *module);
+  EXPECT_EQ(engine.all(ipc::CommandType::kModuleLoad).size(), 2u) << "no byte of it";
+  image.bytes.pop_back();
+  ASSERT_TRUE(session.modules().load(image));
+  EXPECT_EQ(engine.all(ipc::CommandType::kModuleOffer).size(), 2u) << "a small one is just sent";
 }
 
 }  // namespace

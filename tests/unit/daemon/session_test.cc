@@ -46,8 +46,38 @@ TEST_F(SessionTest, CopiesGoThereAndBackRowByRow) {
       ipc::Copy{
           Place::on_device(address + 4, 4), Place::on_device(address + 512, 512), {4, 2}, 0}));
   EXPECT_EQ(*session.read_int(address + 8), 3);
-  ASSERT_TRUE(session.post(CommandType::kFill, ipc::Fill{address, 4, 4, 1, 0, 0x101, 0}));
+  ASSERT_TRUE(session.post(CommandType::kFill, ipc::Fill{address, 4, 4, 1, 0, 0x101, 1}));
   EXPECT_EQ(*session.read_int(address), 0x01010101);
+  ASSERT_TRUE(session.post(CommandType::kFill, ipc::Fill{address, 8, 4, 2, 0, 0x01020304, 4}));
+  EXPECT_EQ(*session.read_int(address + 8), 0x01020304);
+  ASSERT_TRUE(session.post(CommandType::kFill, ipc::Fill{address + 2, 8, 4, 1, 0, 0x01020304, 2}));
+  EXPECT_EQ(*session.read_int(address + 4), 0x0304);
+  ASSERT_TRUE(session.post(CommandType::kFill, ipc::Fill{address + 2, 8, 4, 1, 0, 1, 4}));
+  EXPECT_EQ(session.async_error(), ErrorCode::kInvalidValue) << "not aligned";
+}
+
+TEST_F(SessionTest, AttributesOfAKernelReachTheDeviceAndAllowancesAreNotTakenBack) {
+  TestSession session(device_, completer_);
+  ASSERT_TRUE(session.load("write"));
+  const auto set = [&](FunctionAttribute attribute, int value) {
+    const auto done =
+        session.call(CommandType::kFunctionSet, ipc::FunctionSet{1, attribute, value});
+    return done ? ErrorCode::kNone : done.error().code;
+  };
+  using enum FunctionAttribute;
+  EXPECT_EQ(set(kMaxDynamicShared, 1000), ErrorCode::kNone);
+  EXPECT_EQ(set(kMaxDynamicShared, 500), ErrorCode::kNone) << "and not told to the device";
+  EXPECT_EQ(set(kNonPortableClusters, 1), ErrorCode::kNone);
+  EXPECT_EQ(set(kNonPortableClusters, 0), ErrorCode::kNone) << "likewise";
+  EXPECT_EQ(set(kCarveout, -1), ErrorCode::kNone);
+  EXPECT_EQ(set(kClusterScheduling, 2), ErrorCode::kNone);
+  EXPECT_EQ(device_.attributes(),
+            (std::vector<std::string>{"write 8=1000", "write 14=1", "write 9=-1", "write 15=2"}));
+  EXPECT_EQ(set(kMaxDynamicShared, -1), ErrorCode::kInvalidValue);
+  EXPECT_EQ(set(kCarveout, 101), ErrorCode::kInvalidValue);
+  EXPECT_EQ(set(kClusterScheduling, 3), ErrorCode::kInvalidValue);
+  EXPECT_EQ(set(kClusterWidth, 2), ErrorCode::kInvalidValue) << "a launch says it itself";
+  EXPECT_EQ(set(FunctionAttribute{16}, 1), ErrorCode::kInvalidValue);
 }
 
 TEST_F(SessionTest, ClientDeathFreesEverything) {
@@ -80,7 +110,7 @@ TEST_F(SessionTest, AGateHoldsItsStreamUntilTheClientOpensIt) {
   TestSession session(device_, completer_);
   ASSERT_TRUE(session.load("write"));
   const auto address = *session.allocate(64);
-  ASSERT_TRUE(session.post(CommandType::kFill, ipc::Fill{address, 64, 64, 1, 0, 0, 0}));
+  ASSERT_TRUE(session.post(CommandType::kFill, ipc::Fill{address, 64, 64, 1, 0, 0, 1}));
   ASSERT_TRUE(session.post(CommandType::kStreamCreate, ipc::StreamCreate{1, 1, 0}));
   ASSERT_TRUE(session.synchronize());
   for (const std::uint64_t ticket : {7u, 8u}) {  // a gate is used again
@@ -94,7 +124,7 @@ TEST_F(SessionTest, AGateHoldsItsStreamUntilTheClientOpensIt) {
     ASSERT_TRUE(session.post(CommandType::kHostDone, ipc::IdCommand{ticket}));
     ASSERT_TRUE(session.synchronize());
     EXPECT_EQ(*session.read_int(address), 42);
-    ASSERT_TRUE(session.post(CommandType::kFill, ipc::Fill{address, 64, 64, 1, 0, 0, 0}));
+    ASSERT_TRUE(session.post(CommandType::kFill, ipc::Fill{address, 64, 64, 1, 0, 0, 1}));
     ASSERT_TRUE(session.synchronize());
   }
   ASSERT_TRUE(session.post(CommandType::kHostDone, ipc::IdCommand{8}));
@@ -345,7 +375,7 @@ TEST_F(SessionTest, ModulesComeInChunksAndGlobalsCanBeCopied) {
   EXPECT_EQ(*session.read_int(global->address), 0);
   ASSERT_TRUE(session.post(CommandType::kModuleUnload, ipc::IdCommand{5}));
   EXPECT_EQ(session.async_error(), ErrorCode::kNone);
-  ASSERT_TRUE(session.post(CommandType::kFill, ipc::Fill{global->address, 4, 4, 1, 0, 1, 0}));
+  ASSERT_TRUE(session.post(CommandType::kFill, ipc::Fill{global->address, 4, 4, 1, 0, 1, 1}));
   EXPECT_EQ(session.async_error(), ErrorCode::kInvalidValue) << "gone with its module";
 }
 
