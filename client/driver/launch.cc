@@ -5,6 +5,7 @@
 #include <string>
 
 #include "client/driver/front.h"
+#include "client/driver/packed.h"
 #include "client/occupancy/launch_rules.h"
 #include "client/session/graph_work.h"
 
@@ -20,23 +21,6 @@ struct Call {
   bool cooperative = false;
   std::array<unsigned, 3> cluster{0, 0, 0};
 };
-
-/// The arguments in one buffer, which `extra` names by pairs of an option and its value.
-Maybe<std::span<const std::byte>> read_extra(void** extra) {
-  const std::byte* buffer = nullptr;
-  std::size_t bytes = 0;
-  for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
-    if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER) {
-      buffer = static_cast<const std::byte*>(extra[1]);
-    } else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE) {
-      bytes = *static_cast<const std::size_t*>(extra[1]);
-    } else {
-      return deny(CUDA_ERROR_INVALID_VALUE);
-    }
-  }
-  if (buffer == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
-  return std::span(buffer, bytes);
-}
 
 Answer launch_packed(Session& session, const void* kernel, const client::Function& function,
                      const client::LaunchConfig& config, std::span<const std::byte> block) {
@@ -74,7 +58,7 @@ CUresult launch(CUfunction handle, const Call& call) noexcept {
     if (call.extra == nullptr) [[likely]]
       return launch_with(session, handle, function, config, call.arguments);
     if (call.arguments != nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
-    const auto block = read_extra(call.extra);
+    const auto block = packed_arguments(call.extra);
     if (!block) return std::unexpected(block.error());
     return launch_packed(session, handle, function, config, *block);
   });

@@ -41,6 +41,8 @@ Allowed<void> take_over(Session& session, const Work& old, Work& work) {
   if (kernel == nullptr) return {};
   const auto function = function_of(session, kernel->kernel);
   if (!function) return std::unexpected(function.error());
+  // With the clusters that it has from the old work.
+  if (auto ok = check_launch(session.device(), **function, kernel->config); !ok) return ok;
   return check_special(session, **function, kernel->config);
 }
 
