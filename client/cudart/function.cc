@@ -44,7 +44,7 @@ cudaError_t ask_about_clusters(int* value, const void* symbol, const cudaLaunchC
       const auto& size = config->attrs[i].val.clusterDim;
       asked.cluster = {size.x, size.y, size.z};
     }
-    if (auto ok = client::check_launch(session.device(), function, asked); !ok)
+    if (auto ok = client::check_shape(session.device(), function, asked); !ok)
       return std::unexpected<Failure>(ok.error());
     const auto answer = session.kernels().ask_about_clusters(function, asked, largest);
     if (!answer) return std::unexpected<Failure>(answer.error());

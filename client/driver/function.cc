@@ -145,7 +145,7 @@ CUresult ask_about_clusters(int* value, CUfunction handle, const CUlaunchConfig*
       const auto& size = config->attrs[i].value.clusterDim;
       asked.cluster = {size.x, size.y, size.z};
     }
-    if (auto ok = client::check_launch(session.device(), function, asked); !ok)
+    if (auto ok = client::check_shape(session.device(), function, asked); !ok)
       return std::unexpected<Failure>(ok.error());
     const auto answer = session.kernels().ask_about_clusters(function, asked, largest);
     if (!answer) return std::unexpected<Failure>(answer.error());

@@ -186,8 +186,8 @@ Result<void> check_cluster(const Function& function, const LaunchConfig& config,
   return {};
 }
 
-Result<void> check_launch(const DeviceInfo& device, const Function& function,
-                          const LaunchConfig& config) {
+Result<void> check_shape(const DeviceInfo& device, const Function& function,
+                         const LaunchConfig& config) {
   if (!within(device, kMaxGridDim, config.grid)) {
     return fail(ErrorCode::kInvalidValue, "the launch's grid is empty or too large");
   }
@@ -208,6 +208,12 @@ Result<void> check_launch(const DeviceInfo& device, const Function& function,
   if (config.dynamic_shared_bytes > function.max_dynamic_shared.load(std::memory_order_relaxed)) {
     return fail(ErrorCode::kInvalidValue, "the launch asks for too much dynamic shared memory");
   }
+  return {};
+}
+
+Result<void> check_launch(const DeviceInfo& device, const Function& function,
+                          const LaunchConfig& config) {
+  if (auto ok = check_shape(device, function, config); !ok) return ok;
   const auto cluster = cluster_of(function, config);
   if (cluster != std::array<std::uint32_t, 3>{} || function.info.needs_cluster != 0) [[unlikely]]
     return check_cluster(function, config, cluster);

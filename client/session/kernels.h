@@ -80,8 +80,10 @@ std::uint32_t most_cluster_blocks(const Function& function);
 /// kernel was compiled.
 std::array<std::uint32_t, 3> cluster_of(const Function& function, const LaunchConfig& config);
 
-/// Checks what CUDA refuses at the launch call: kInvalidValue, kOutOfResources or
-/// kInvalidClusterSize.
+/// Checks grid, block and shared memory: kInvalidValue or kOutOfResources.
+Result<void> check_shape(const DeviceInfo& device, const Function& function,
+                         const LaunchConfig& config);
+/// Checks what CUDA refuses at the launch call: as check_shape(), or kInvalidClusterSize.
 Result<void> check_launch(const DeviceInfo& device, const Function& function,
                           const LaunchConfig& config);
 
