@@ -56,6 +56,8 @@ std::string_view error_name(ErrorCode code) {
       return "Internal";
     case ErrorCode::kCooperativeTooLarge:
       return "CooperativeTooLarge";
+    case ErrorCode::kInvalidClusterSize:
+      return "InvalidClusterSize";
   }
   return "Unknown";
 }

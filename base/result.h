@@ -38,6 +38,7 @@ enum class ErrorCode : std::uint32_t {
   kIo = 21,                   // the operating system said no
   kInternal = 22,             // a failure inside slate or the driver that fits nothing above
   kCooperativeTooLarge = 23,  // a cooperative grid whose blocks are not all resident at once
+  kInvalidClusterSize = 24,   // clusters that the kernel, or this device, cannot have
 };
 
 /// The name in the enum without the k, for logs and JSON ("IllegalAddress").

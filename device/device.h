@@ -10,6 +10,7 @@
 // and sizes are in bytes.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -25,6 +26,7 @@
 #include "base/array.h"
 #include "base/copy.h"
 #include "base/device_info.h"
+#include "base/function_attribute.h"
 #include "base/result.h"
 
 namespace slate::device {
@@ -71,11 +73,15 @@ struct FunctionInfo {
   std::uint32_t static_shared_bytes = 0;
   std::uint32_t max_dynamic_shared_bytes = 0;  // most that a launch may ask for at present
   std::uint32_t constant_bytes = 0;
-  std::uint32_t local_bytes = 0;     // of one thread
-  std::uint32_t registers = 0;       // of one thread
-  std::uint32_t ptx_version = 0;     // 90 for compute_90
-  std::uint32_t binary_version = 0;  // 90 for sm_90
-  bool has_clusters = false;         // whether it was compiled with a cluster size
+  std::uint32_t local_bytes = 0;           // of one thread
+  std::uint32_t registers = 0;             // of one thread
+  std::uint32_t ptx_version = 0;           // 90 for compute_90
+  std::uint32_t binary_version = 0;        // 90 for sm_90
+  bool has_clusters = false;               // whether it was compiled with a cluster size
+  bool needs_cluster = false;              // whether every launch has to have clusters
+  std::array<std::uint32_t, 3> cluster{};  // blocks of a cluster as compiled; zeros: no such size
+  bool non_portable_clusters = false;    // whether clusters may have more than 8 blocks at present
+  std::uint32_t cluster_scheduling = 0;  // CUclusterSchedulingPolicy at present
   std::vector<ParameterInfo> parameters;
 };
 
@@ -221,8 +227,17 @@ class Device {
   /// it could be launched with. Errors: kNotSupported where there are no clusters (sim).
   virtual Result<std::uint32_t> max_active_clusters(const LaunchSpec& spec) = 0;
   virtual Result<std::uint32_t> max_cluster_size(const LaunchSpec& spec) = 0;
-  /// Sets the limit of dynamic shared memory of later launches, in bytes (cudaFuncSetAttribute).
-  virtual Result<void> set_max_dynamic_shared(Function function, std::uint32_t bytes) = 0;
+  /// Sets an attribute for later launches. sim keeps no wishes. Errors: kInvalidValue for what the
+  /// function cannot have, and for the sizes of clusters, which launches name themselves.
+  virtual Result<void> set_attribute(Function function, FunctionAttribute attribute,
+                                     std::int32_t value) = 0;
+  /// The same of kMaxDynamicShared.
+  Result<void> set_max_dynamic_shared(Function function, std::uint32_t bytes) {
+    if (bytes > INT32_MAX)
+      return fail(ErrorCode::kInvalidValue, "no device has so much shared memory");
+    return set_attribute(function, FunctionAttribute::kMaxDynamicShared,
+                         static_cast<std::int32_t>(bytes));
+  }
   /// Addresses of a variable. Errors: kSymbolNotFound.
   virtual Result<AddressRange> find_global(Module module, const std::string& name) = 0;
   /// Raises a limit for launches of all modules loaded from now on; a smaller value than before is

@@ -17,6 +17,7 @@
 
 #include "base/array.h"
 #include "base/copy.h"
+#include "base/function_attribute.h"
 #include "ipc/command_row.h"
 
 namespace slate::ipc {
@@ -28,7 +29,7 @@ enum class CommandType : std::uint16_t {
   kModuleUnload = 2,        // IdCommand
   kFunctionGet = 3,         // FunctionGet + name          FunctionReply
   kFunctionParameters = 4,  // FunctionParameters          ParameterReply
-  kFunctionSetShared = 5,   // FunctionSetShared           empty reply
+  kFunctionSet = 5,         // FunctionSet                 empty reply
   kGlobalGet = 6,           // GlobalGet + name            GlobalReply
   kMemoryAllocate = 7,      // MemoryAllocate              AddressReply
   kMemoryFree = 8,          // MemoryFree
@@ -118,7 +119,11 @@ struct FunctionReply {
   std::uint32_t ptx_version;
   std::uint32_t binary_version;
   std::uint32_t parameter_count;
-  std::uint32_t parameter_bytes;  // of the whole block
+  std::uint32_t parameter_bytes;            // of the whole block
+  std::uint32_t needs_cluster = 0;          // whether every launch has to have clusters
+  std::uint32_t cluster[3] = {0, 0, 0};     // blocks of a cluster as compiled; zeros: no such size
+  std::uint32_t non_portable_clusters = 0;  // whether clusters may have more than 8 blocks
+  std::uint32_t cluster_scheduling = 0;     // CUclusterSchedulingPolicy
 };
 struct FunctionParameters {
   std::uint64_t function;
@@ -133,10 +138,11 @@ struct ParameterReply {
     std::uint32_t offset, size;
   } parameters[kMost];
 };
-struct FunctionSetShared {
+/// What a launch says itself, such as the size of its clusters, is not set by this.
+struct FunctionSet {
   std::uint64_t function;
-  std::uint32_t bytes;
-  std::uint32_t reserved;
+  FunctionAttribute attribute;
+  std::int32_t value;
 };
 struct GlobalGet {
   std::uint64_t module;
@@ -347,7 +353,7 @@ struct CommandRows {
     Row<kModuleUnload, IdCommand, kNoStream, GivesBack, kEnds>,
     Row<kFunctionGet, FunctionGet, kNoStream, AtOnce, kMakes>,
     Row<kFunctionParameters, FunctionParameters, kNoStream, AtOnce, kNeither>,
-    Row<kFunctionSetShared, FunctionSetShared, kNoStream, AtOnce, kMakes>,
+    Row<kFunctionSet, FunctionSet, kNoStream, AtOnce, kMakes>,
     Row<kGlobalGet, GlobalGet, kNoStream, AtOnce, kNeither>,
     Row<kMemoryAllocate, MemoryAllocate, kNoStream, AtOnce, kMakes>,
     Row<kMemoryFree, MemoryFree, kNoStream, GivesBack, kEnds>,

@@ -22,13 +22,6 @@ cudaError_t about_function(const void* symbol, const Body& body) {
   });
 }
 
-Answer set_dynamic_shared(Session& session, client::Function& function, int bytes) {
-  const int most = session.device().attributes[cudaDevAttrMaxSharedMemoryPerBlockOptin];
-  const int room = most - static_cast<int>(function.info.static_shared_bytes);
-  if (bytes < 0 || bytes > room) return deny(cudaErrorInvalidValue);
-  return session.kernels().set_max_dynamic_shared(function, static_cast<std::uint32_t>(bytes));
-}
-
 cudaOccDeviceProp occupancy_device(const DeviceInfo& info) {
   cudaDeviceProp properties;
   fill_properties(info, properties);
@@ -93,27 +86,16 @@ cudaError_t ask_about_clusters(int* value, const void* symbol, const cudaLaunchC
 
 Answer set_attribute(Session& session, client::Function& function, int attribute, int value) {
   switch (attribute) {
+    // The numbers are the driver's.
     case cudaFuncAttributeMaxDynamicSharedMemorySize:
-      return set_dynamic_shared(session, function, value);
     case cudaFuncAttributePreferredSharedMemoryCarveout:
-      if (value < cudaSharedmemCarveoutDefault || value > cudaSharedmemCarveoutMaxShared) {
-        return deny(cudaErrorInvalidValue);
-      }
-      function.shared_carveout = value;
-      return {};
-    // Of use only with clusters, whose launch is what fails.
-    case cudaFuncAttributeNonPortableClusterSizeAllowed:
-      function.non_portable_clusters = value;
-      return {};
-    case cudaFuncAttributeClusterSchedulingPolicyPreference:
-      function.cluster_scheduling = value;
-      return {};
-    case cudaFuncAttributeClusterDimMustBeSet:
     case cudaFuncAttributeRequiredClusterWidth:
     case cudaFuncAttributeRequiredClusterHeight:
     case cudaFuncAttributeRequiredClusterDepth:
-      return std::unexpected<Failure>(
-          Error{ErrorCode::kNotSupported, "a kernel's clusters are set at its launches only"});
+    case cudaFuncAttributeNonPortableClusterSizeAllowed:
+    case cudaFuncAttributeClusterSchedulingPolicyPreference:
+      return session.kernels().set_attribute(function, static_cast<FunctionAttribute>(attribute),
+                                             value);
     default:
       return deny(cudaErrorInvalidValue);
   }
@@ -158,6 +140,13 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* sy
     attributes->binaryVersion = static_cast<int>(info.binary_version);
     attributes->maxDynamicSharedSizeBytes = static_cast<int>(function.max_dynamic_shared);
     attributes->preferredShmemCarveout = function.shared_carveout;
+    attributes->clusterDimMustBeSet = static_cast<int>(info.needs_cluster);
+    std::uint32_t cluster[3];
+    for (int i = 0; i < 3; ++i)
+      cluster[i] = info.cluster[i] != 0 ? info.cluster[i] : function.cluster[i].load();
+    attributes->requiredClusterWidth = static_cast<int>(cluster[0]);
+    attributes->requiredClusterHeight = static_cast<int>(cluster[1]);
+    attributes->requiredClusterDepth = static_cast<int>(cluster[2]);
     attributes->nonPortableClusterSizeAllowed = function.non_portable_clusters;
     attributes->clusterSchedulingPolicyPreference = function.cluster_scheduling;
     return {};

@@ -137,12 +137,12 @@ Answer check_special(Session& session, const client::Function& function,
     return std::uint64_t{size[0]} * size[1] * size[2];
   };
   if (count(config.cluster) > 0) {
-    constexpr std::uint64_t kPortable = 8;
     if (session.device().attributes[cudaDevAttrClusterLaunch] == 0 && count(config.cluster) > 1) {
       return std::unexpected<Failure>(
           Error{ErrorCode::kNotSupported, "this device has no thread block clusters"});
     }
-    if (count(config.cluster) > kPortable) return deny(cudaErrorInvalidClusterSize);
+    if (count(config.cluster) > client::most_cluster_blocks(function))
+      return deny(cudaErrorInvalidClusterSize);
     for (std::size_t i = 0; i < 3; ++i) {
       if (config.grid[i] % config.cluster[i] != 0) return deny(cudaErrorInvalidConfiguration);
     }

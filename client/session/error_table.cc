@@ -52,6 +52,8 @@ int cuda_error_number(ErrorCode code) noexcept {
       return 999;  // Unknown
     case ErrorCode::kCooperativeTooLarge:
       return 720;
+    case ErrorCode::kInvalidClusterSize:
+      return 912;
   }
   return 999;
 }

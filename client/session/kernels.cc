@@ -20,6 +20,10 @@ constexpr int kMaxThreadsPerBlock = 1;
 constexpr int kMaxBlockDim = 2;  // and 3, 4
 constexpr int kMaxGridDim = 5;   // and 6, 7
 constexpr int kMaxRegistersPerBlock = 12;
+constexpr int kMaxSharedPerBlockOptIn = 97;
+
+constexpr std::uint32_t kPortableCluster = 8;  // blocks that clusters may have on every device
+constexpr std::uint32_t kLargestCluster = 16;  // and on this one, where the kernel allows it
 
 bool within(const DeviceInfo& device, int first_attribute,
             const std::array<std::uint32_t, 3>& size) {
@@ -46,6 +50,8 @@ Result<std::unique_ptr<Function>> Kernels::find(std::uint64_t module, const std:
   function->info = *info;
   function->system_atomics = session_.host_memory().guard().has_module(module);
   function->max_dynamic_shared = info->max_dynamic_shared_bytes;
+  function->non_portable_clusters = info->non_portable_clusters != 0 ? 1 : 0;
+  function->cluster_scheduling = static_cast<int>(info->cluster_scheduling);
   if (info->parameter_bytes > kMostParameterBytes || info->parameter_count > kMostParameterBytes) {
     return bad_function(name);
   }
@@ -74,11 +80,72 @@ Result<std::unique_ptr<Function>> Kernels::find(std::uint64_t module, const std:
 }
 
 Result<void> Kernels::set_max_dynamic_shared(Function& function, std::uint32_t bytes) {
-  auto reply = session_.wire().call<Nothing>(CommandType::kFunctionSetShared,
-                                             ipc::FunctionSetShared{function.id, bytes, 0});
-  if (!reply) return std::unexpected(reply.error());
-  function.max_dynamic_shared = bytes;
+  const bool fits = bytes <= static_cast<std::uint32_t>(INT32_MAX);
+  return set_attribute(function, FunctionAttribute::kMaxDynamicShared,
+                       fits ? static_cast<int>(bytes) : -1);
+}
+
+Result<void> Kernels::set_attribute(Function& function, FunctionAttribute attribute, int value) {
+  const auto bad = [&] {
+    return fail(ErrorCode::kInvalidValue, "a kernel's attribute " +
+                                              std::to_string(static_cast<unsigned>(attribute)) +
+                                              " cannot be " + std::to_string(value));
+  };
+  const auto send = [&] {
+    auto reply = session_.wire().call<Nothing>(CommandType::kFunctionSet,
+                                               ipc::FunctionSet{function.id, attribute, value});
+    return reply ? Result<void>() : std::unexpected(reply.error());
+  };
+  const auto set = [&](std::atomic<int>& setting) -> Result<void> {
+    auto ok = send();
+    if (ok) setting = value;
+    return ok;
+  };
+  switch (attribute) {
+    case FunctionAttribute::kMaxDynamicShared: {
+      const int most = session_.device().attributes[kMaxSharedPerBlockOptIn];
+      if (value < 0 || value > most - static_cast<int>(function.info.static_shared_bytes))
+        return bad();
+      auto ok = send();
+      if (ok) function.max_dynamic_shared = static_cast<std::uint32_t>(value);
+      return ok;
+    }
+    case FunctionAttribute::kCarveout:
+      if (value < -1 || value > 100) return bad();
+      return set(function.shared_carveout);
+    case FunctionAttribute::kNonPortableClusters:
+      value = value != 0 ? 1 : 0;
+      return set(function.non_portable_clusters);
+    case FunctionAttribute::kClusterScheduling:
+      if (value < 0 || value > 2) return bad();
+      return set(function.cluster_scheduling);
+    case FunctionAttribute::kClusterWidth:
+    case FunctionAttribute::kClusterHeight:
+    case FunctionAttribute::kClusterDepth:
+      break;
+    default:
+      return bad();
+  }
+  // Of no use to the daemon: every launch says it.
+  if (function.info.cluster[0] != 0)
+    return fail(ErrorCode::kPermission, "the kernel's clusters have a size since it was compiled");
+  if (value < 0) return bad();
+  const auto first = static_cast<std::uint32_t>(FunctionAttribute::kClusterWidth);
+  function.cluster[static_cast<std::uint32_t>(attribute) - first] =
+      static_cast<std::uint32_t>(value);
   return {};
+}
+
+std::uint32_t most_cluster_blocks(const Function& function) {
+  return function.non_portable_clusters.load(std::memory_order_relaxed) != 0 ? kLargestCluster
+                                                                             : kPortableCluster;
+}
+
+std::array<std::uint32_t, 3> cluster_of(const Function& function, const LaunchConfig& config) {
+  if (config.cluster != std::array<std::uint32_t, 3>{}) return config.cluster;
+  std::array<std::uint32_t, 3> its{};
+  for (std::size_t i = 0; i < 3; ++i) its[i] = function.cluster[i].load(std::memory_order_relaxed);
+  return its;
 }
 
 Result<std::uint32_t> Kernels::ask_about_clusters(const Function& function,
@@ -87,12 +154,36 @@ Result<std::uint32_t> Kernels::ask_about_clusters(const Function& function,
   query.function = function.id;
   std::copy(config.grid.begin(), config.grid.end(), query.grid);
   std::copy(config.block.begin(), config.block.end(), query.block);
-  std::copy(config.cluster.begin(), config.cluster.end(), query.cluster);
+  const auto cluster = cluster_of(function, config);
+  std::copy(cluster.begin(), cluster.end(), query.cluster);
   query.dynamic_shared_bytes = static_cast<std::uint32_t>(config.dynamic_shared_bytes);
   query.largest = largest ? 1 : 0;
   auto reply = session_.wire().call<ipc::ClusterReply>(CommandType::kClusterQuery, query);
   if (!reply) return std::unexpected(reply.error());
   return reply->value;
+}
+
+/// The kernel's own size, if it has one, is what the launch must say.
+Result<void> check_cluster(const Function& function, const LaunchConfig& config,
+                           const std::array<std::uint32_t, 3>& cluster) {
+  const auto bad = [](const char* what) { return fail(ErrorCode::kInvalidClusterSize, what); };
+  if (cluster == std::array<std::uint32_t, 3>{}) {
+    const bool has_size = function.info.cluster[0] != 0;
+    if (function.info.needs_cluster == 0 || has_size) return {};
+    return bad("the kernel needs clusters, and the launch does not say of what size");
+  }
+  std::uint64_t blocks = 1;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const std::uint32_t set = function.cluster[i].load(std::memory_order_relaxed);
+    if (cluster[i] == 0 || (set != 0 && set != cluster[i]))
+      return bad("the launch's clusters are not those of the kernel");
+    if (config.grid[i] % cluster[i] != 0)
+      return fail(ErrorCode::kInvalidConfiguration, "the launch's grid is not of whole clusters");
+    blocks *= cluster[i];
+    if (blocks > kLargestCluster) break;
+  }
+  if (blocks > most_cluster_blocks(function)) return bad("the launch's clusters are too large");
+  return {};
 }
 
 Result<void> check_launch(const DeviceInfo& device, const Function& function,
@@ -117,6 +208,9 @@ Result<void> check_launch(const DeviceInfo& device, const Function& function,
   if (config.dynamic_shared_bytes > function.max_dynamic_shared.load(std::memory_order_relaxed)) {
     return fail(ErrorCode::kInvalidValue, "the launch asks for too much dynamic shared memory");
   }
+  const auto cluster = cluster_of(function, config);
+  if (cluster != std::array<std::uint32_t, 3>{} || function.info.needs_cluster != 0) [[unlikely]]
+    return check_cluster(function, config, cluster);
   return {};
 }
 
@@ -147,7 +241,8 @@ Result<void> Kernels::launch(const Function& function, const LaunchConfig& confi
   launch.dynamic_shared_bytes = static_cast<std::uint32_t>(config.dynamic_shared_bytes);
   launch.parameter_bytes = function.info.parameter_bytes;
   launch.flags = config.cooperative ? ipc::kLaunchCooperative : 0;
-  std::copy(config.cluster.begin(), config.cluster.end(), launch.cluster);
+  const auto cluster = cluster_of(function, config);
+  std::copy(cluster.begin(), cluster.end(), launch.cluster);
   if (function.system_atomics) [[unlikely]]
     return launch_guarded(launch, block);
   return session_.streams().post(CommandType::kLaunch, launch, config.stream, block);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/device_info.h"
+#include "base/function_attribute.h"
 #include "base/result.h"
 #include "ipc/commands.h"
 
@@ -20,17 +21,17 @@ namespace slate::client {
 
 class Session;
 
-/// A kernel in this session. Constant once made, but for its settings.
+/// A kernel in this session. Constant once made, but for its settings, of Kernels::set_attribute().
 struct Function {
   std::uint64_t id = 0;
   std::uint64_t session = 0;  // Session::serial()
   ipc::FunctionReply info{};
   std::vector<std::pair<std::uint32_t, std::uint32_t>> parameters;  // offset and size
   std::atomic<std::uint32_t> max_dynamic_shared{0};
-  std::atomic<int> shared_carveout{-1};  // wished, in percent; -1: none; for occupancy only
-  // Kept, without effect:
-  std::atomic<int> non_portable_clusters{0};
-  std::atomic<int> cluster_scheduling{0};
+  std::atomic<int> shared_carveout{-1};                 // wished, in percent; -1: none
+  std::atomic<int> non_portable_clusters{0};            // 1: clusters of up to 16 blocks
+  std::atomic<int> cluster_scheduling{0};               // CUclusterSchedulingPolicy
+  std::array<std::atomic<std::uint32_t>, 3> cluster{};  // blocks of every cluster; zeros: any
   bool system_atomics = false;  // whether it may have atomics of system scope
 };
 
@@ -49,6 +50,9 @@ class Kernels {
 
   Result<std::unique_ptr<Function>> find(std::uint64_t module, const std::string& name);
   Result<void> set_max_dynamic_shared(Function& function, std::uint32_t bytes);
+  /// Sets an attribute for later launches. kInvalidValue for what the kernel cannot have;
+  /// kPermission for clusters of a size other than that it was compiled with.
+  Result<void> set_attribute(Function& function, FunctionAttribute attribute, int value);
   /// The number of clusters of this launch that run at once, or (`largest`) of blocks that one may
   /// have.
   Result<std::uint32_t> ask_about_clusters(const Function& function, const LaunchConfig& config,
@@ -64,7 +68,14 @@ class Kernels {
   Session& session_;
 };
 
-/// Checks what CUDA refuses at the launch call: kInvalidValue or kOutOfResources.
+/// Most blocks that a cluster of the kernel may have at present.
+std::uint32_t most_cluster_blocks(const Function& function);
+/// The clusters that the launch has: its own, or those that the kernel was set to. Zeros: as the
+/// kernel was compiled.
+std::array<std::uint32_t, 3> cluster_of(const Function& function, const LaunchConfig& config);
+
+/// Checks what CUDA refuses at the launch call: kInvalidValue, kOutOfResources or
+/// kInvalidClusterSize.
 Result<void> check_launch(const DeviceInfo& device, const Function& function,
                           const LaunchConfig& config);
 

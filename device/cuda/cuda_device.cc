@@ -188,8 +188,9 @@ Result<std::uint32_t> CudaDevice::max_blocks_per_sm(device::Function function,
   return cuda::max_blocks_per_sm(*context_, raw(function), threads_per_block, dynamic_shared_bytes);
 }
 
-Result<void> CudaDevice::set_max_dynamic_shared(device::Function function, std::uint32_t bytes) {
-  return cuda::set_max_dynamic_shared(*context_, raw(function), bytes);
+Result<void> CudaDevice::set_attribute(device::Function function, FunctionAttribute attribute,
+                                       std::int32_t value) {
+  return cuda::set_attribute(*context_, raw(function), attribute, value);
 }
 
 Result<device::AddressRange> CudaDevice::find_global(device::Module module,

@@ -115,7 +115,7 @@ ErrorCode error_code(CUresult result) {
     case CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES:
       return ErrorCode::kOutOfResources;
     case CUDA_ERROR_INVALID_CLUSTER_SIZE:
-      return ErrorCode::kInvalidConfiguration;
+      return ErrorCode::kInvalidClusterSize;
     case CUDA_ERROR_NOT_SUPPORTED:
     case CUDA_ERROR_INVALID_RESOURCE_TYPE:
     case CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION:

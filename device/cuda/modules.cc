@@ -55,6 +55,22 @@ Result<std::uint32_t> attribute(Context& context, CUfunction function, CUfunctio
   return static_cast<std::uint32_t>(value);
 }
 
+/// A driver that does not know of clusters has none.
+void fill_clusters(Context& context, CUfunction function, device::FunctionInfo& info) {
+  const auto value = [&](CUfunction_attribute which) {
+    int its = 0;
+    context.attempt(context.driver().cuFuncGetAttribute, &its, which, function);
+    return its > 0 ? static_cast<std::uint32_t>(its) : 0;
+  };
+  info.needs_cluster = value(CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET) != 0;
+  info.cluster = {value(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH),
+                  value(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT),
+                  value(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH)};
+  info.has_clusters = info.cluster[0] > 0;
+  info.non_portable_clusters = value(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED) != 0;
+  info.cluster_scheduling = value(CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE);
+}
+
 Result<std::vector<device::ParameterInfo>> parameters_of(Context& context, CUfunction function) {
   std::vector<device::ParameterInfo> parameters;
   for (;;) {
@@ -120,11 +136,7 @@ Result<device::FunctionInfo> function_info(Context& context, CUfunction function
     if (!value) return std::unexpected(value.error());
     *where = *value;
   }
-  // A driver that does not know of clusters has none.
-  int cluster = 0;
-  context.attempt(context.driver().cuFuncGetAttribute, &cluster,
-                  CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, function);
-  info.has_clusters = cluster > 0;
+  fill_clusters(context, function, info);
   auto parameters = parameters_of(context, function);
   if (!parameters) return std::unexpected(parameters.error());
   info.parameters = std::move(*parameters);
@@ -152,13 +164,21 @@ Result<std::uint32_t> max_blocks_per_sm(Context& context, CUfunction function,
   return static_cast<std::uint32_t>(blocks);
 }
 
-Result<void> set_max_dynamic_shared(Context& context, CUfunction function, std::uint32_t bytes) {
-  if (bytes > INT32_MAX) {
-    return fail(ErrorCode::kInvalidValue,
-                std::to_string(bytes) + " bytes of dynamic shared memory: no device has that much");
+Result<void> set_attribute(Context& context, CUfunction function, FunctionAttribute attribute,
+                           std::int32_t value) {
+  switch (attribute) {
+    case FunctionAttribute::kMaxDynamicShared:
+    case FunctionAttribute::kCarveout:
+    case FunctionAttribute::kNonPortableClusters:
+    case FunctionAttribute::kClusterScheduling:
+      return context.call(context.driver().cuFuncSetAttribute, function,
+                          static_cast<CUfunction_attribute>(attribute), value);
+    case FunctionAttribute::kClusterWidth:
+    case FunctionAttribute::kClusterHeight:
+    case FunctionAttribute::kClusterDepth:
+      break;
   }
-  return context.call(context.driver().cuFuncSetAttribute, function,
-                      CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(bytes));
+  return fail(ErrorCode::kInvalidValue, "an attribute that cannot be set of a kernel");
 }
 
 Result<device::AddressRange> find_global(Context& context, CUmodule module,

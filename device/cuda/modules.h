@@ -24,7 +24,8 @@ Result<device::FunctionInfo> function_info(Context& context, CUfunction function
 Result<std::uint32_t> max_blocks_per_sm(Context& context, CUfunction function,
                                         std::uint32_t threads_per_block,
                                         std::uint32_t dynamic_shared_bytes);
-Result<void> set_max_dynamic_shared(Context& context, CUfunction function, std::uint32_t bytes);
+Result<void> set_attribute(Context& context, CUfunction function, FunctionAttribute attribute,
+                           std::int32_t value);
 Result<device::AddressRange> find_global(Context& context, CUmodule module,
                                          const std::string& name);
 

@@ -212,8 +212,8 @@ Result<device::Function> Modules::find_function(device::Module module, const std
   (*loaded)->host_bytes += (*program)->bytes();
   const device::Function function{next_handle_++};
   const std::uint32_t max_dynamic = (*program)->info().max_dynamic_shared_bytes;
-  functions_.emplace(function,
-                     Entry{module, std::move(*program), max_dynamic, required_block(*entry)});
+  functions_.emplace(
+      function, Entry{module, std::move(*program), max_dynamic, false, required_block(*entry)});
   (*loaded)->functions.emplace(name, function);
   return function;
 }
@@ -229,19 +229,36 @@ Result<AddressRange> Modules::find_global(device::Module module, const std::stri
   return AddressRange{symbol->second, (*loaded)->ptx->find_variable(name)->bytes};
 }
 
-Result<void> Modules::set_max_dynamic_shared(device::Function function, std::uint32_t bytes) {
+Result<void> Modules::set_attribute(device::Function function, FunctionAttribute attribute,
+                                    std::int32_t value) {
   MutexLock lock(mutex_);
   const auto found = functions_.find(function);
   if (found == functions_.end()) return fail(ErrorCode::kInvalidHandle, "sim: no such function");
-  const device::FunctionInfo& info = found->second.program->info();
-  if (info.static_shared_bytes > kSharedPerBlockOptIn ||
-      bytes > kSharedPerBlockOptIn - info.static_shared_bytes) {
-    return fail(ErrorCode::kInvalidValue,
-                fmt::format("{}: {} bytes of dynamic shared memory beside {} static ones exceed {}",
-                            info.name, bytes, info.static_shared_bytes, kSharedPerBlockOptIn));
+  Entry& entry = found->second;
+  const device::FunctionInfo& info = entry.program->info();
+  switch (attribute) {
+    case FunctionAttribute::kMaxDynamicShared:
+      if (info.static_shared_bytes > kSharedPerBlockOptIn || value < 0 ||
+          static_cast<std::uint32_t>(value) > kSharedPerBlockOptIn - info.static_shared_bytes) {
+        return fail(
+            ErrorCode::kInvalidValue,
+            fmt::format("{}: {} bytes of dynamic shared memory beside {} static ones exceed {}",
+                        info.name, value, info.static_shared_bytes, kSharedPerBlockOptIn));
+      }
+      entry.max_dynamic_shared_bytes = static_cast<std::uint32_t>(value);
+      return {};
+    case FunctionAttribute::kNonPortableClusters:
+      entry.non_portable_clusters = value != 0;
+      return {};
+    case FunctionAttribute::kCarveout:
+    case FunctionAttribute::kClusterScheduling:
+      return {};
+    case FunctionAttribute::kClusterWidth:
+    case FunctionAttribute::kClusterHeight:
+    case FunctionAttribute::kClusterDepth:
+      break;
   }
-  found->second.max_dynamic_shared_bytes = bytes;
-  return {};
+  return fail(ErrorCode::kInvalidValue, "an attribute that cannot be set of a kernel");
 }
 
 Result<LaunchTarget> Modules::target(device::Function function) {
@@ -253,6 +270,7 @@ Result<LaunchTarget> Modules::target(device::Function function) {
   LaunchTarget target{entry.program, entry.program->info(), loaded.globals, loaded.constants,
                       entry.required_block};
   target.info.max_dynamic_shared_bytes = entry.max_dynamic_shared_bytes;
+  target.info.non_portable_clusters = entry.non_portable_clusters;
   return target;
 }
 

@@ -46,7 +46,8 @@ class Modules {
   std::uint64_t host_bytes(device::Module module);
   Result<device::Function> find_function(device::Module module, const std::string& name);
   Result<device::AddressRange> find_global(device::Module module, const std::string& name);
-  Result<void> set_max_dynamic_shared(device::Function function, std::uint32_t bytes);
+  Result<void> set_attribute(device::Function function, FunctionAttribute attribute,
+                             std::int32_t value);
   /// Errors: kInvalidHandle for an unknown function.
   Result<LaunchTarget> target(device::Function function);
 
@@ -64,6 +65,7 @@ class Modules {
     device::Module module;
     std::shared_ptr<const Program> program;
     std::uint32_t max_dynamic_shared_bytes;
+    bool non_portable_clusters;
     device::Dim3 required_block;
   };
 

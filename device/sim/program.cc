@@ -131,6 +131,12 @@ void fill_info(Code& code, const Function& entry, std::uint32_t peak_registers) 
   info.ptx_version = code.module->sm;
   info.binary_version = code.module->sm;
   info.has_clusters = is_clustered(entry);
+  info.needs_cluster = entry.directive("explicitcluster") != nullptr;
+  if (const auto* const size = entry.directive("reqnctapercluster"); size != nullptr) {
+    info.cluster = {1, 1, 1};
+    for (std::size_t i = 0; i < std::min<std::size_t>(size->values.size(), 3); ++i)
+      info.cluster[i] = static_cast<std::uint32_t>(size->values[i]);
+  }
 }
 
 }  // namespace

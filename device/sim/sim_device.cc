@@ -146,8 +146,9 @@ Result<void> SimDevice::raise_limit(device::Limit, std::uint64_t) {
   return {};  // a stack grows as deep as its thread needs, and there is no heap
 }
 
-Result<void> SimDevice::set_max_dynamic_shared(device::Function function, std::uint32_t bytes) {
-  return modules_.set_max_dynamic_shared(function, bytes);
+Result<void> SimDevice::set_attribute(device::Function function, FunctionAttribute attribute,
+                                      std::int32_t value) {
+  return modules_.set_attribute(function, attribute, value);
 }
 
 Result<AddressRange> SimDevice::find_global(device::Module module, const std::string& name) {

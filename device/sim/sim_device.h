@@ -59,7 +59,8 @@ class SimDevice final : public device::Device {
                                           std::uint32_t dynamic_shared_bytes) override;
   Result<std::uint32_t> max_active_clusters(const device::LaunchSpec& spec) override;
   Result<std::uint32_t> max_cluster_size(const device::LaunchSpec& spec) override;
-  Result<void> set_max_dynamic_shared(device::Function function, std::uint32_t bytes) override;
+  Result<void> set_attribute(device::Function function, FunctionAttribute attribute,
+                             std::int32_t value) override;
   Result<void> raise_limit(device::Limit limit, std::uint64_t value) override;
   Result<device::AddressRange> find_global(device::Module module, const std::string& name) override;
 

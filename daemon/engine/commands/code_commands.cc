@@ -68,6 +68,10 @@ Result<void> CodeCommands::on(const Call<CommandType::kFunctionGet>& call) {
       .binary_version = info.binary_version,
       .parameter_count = static_cast<std::uint32_t>(info.parameters.size()),
       .parameter_bytes = (*record)->parameter_bytes,
+      .needs_cluster = info.needs_cluster ? 1u : 0u,
+      .cluster = {info.cluster[0], info.cluster[1], info.cluster[2]},
+      .non_portable_clusters = info.non_portable_clusters ? 1u : 0u,
+      .cluster_scheduling = info.cluster_scheduling,
   });
   return {};
 }
@@ -91,15 +95,46 @@ Result<void> CodeCommands::on(const Call<CommandType::kFunctionParameters>& call
   return {};
 }
 
-Result<void> CodeCommands::on(const Call<CommandType::kFunctionSetShared>& call) {
+/// Allowances are never taken back: launches that wait were accepted with them. The client keeps to
+/// what was set last. Forms have no use for any but shared memory, which their launches see to.
+Result<void> CodeCommands::on(const Call<CommandType::kFunctionSet>& call) {
   const auto record = modules_.find_function(call.body.function);
   if (!record) return std::unexpected(record.error());
-  // Never lower: launches that wait were accepted with more. The client keeps to what was set last.
-  if (call.body.bytes <= (*record)->info.max_dynamic_shared_bytes) return {};
-  const auto done = context_.checked(
-      context_.device.set_max_dynamic_shared((*record)->function, call.body.bytes));
-  if (done) (*record)->info.max_dynamic_shared_bytes = call.body.bytes;
-  return done;
+  device::FunctionInfo& info = (*record)->info;
+  const std::int32_t value = call.body.value;
+  const auto set = [&] {
+    return context_.checked(
+        context_.device.set_attribute((*record)->function, call.body.attribute, value));
+  };
+  switch (call.body.attribute) {
+    case FunctionAttribute::kMaxDynamicShared: {
+      if (value < 0) break;
+      const auto bytes = static_cast<std::uint32_t>(value);
+      if (bytes <= info.max_dynamic_shared_bytes) return {};
+      const auto done = set();
+      if (done) info.max_dynamic_shared_bytes = bytes;
+      return done;
+    }
+    case FunctionAttribute::kNonPortableClusters: {
+      if (value == 0 || info.non_portable_clusters) return {};
+      const auto done = set();
+      if (done) info.non_portable_clusters = true;
+      return done;
+    }
+    case FunctionAttribute::kCarveout:
+      if (value < -1 || value > 100) break;
+      return set();
+    case FunctionAttribute::kClusterScheduling:
+      if (value < 0 || value > 2) break;
+      return set();
+    case FunctionAttribute::kClusterWidth:
+    case FunctionAttribute::kClusterHeight:
+    case FunctionAttribute::kClusterDepth:
+      break;
+  }
+  return slate::fail(ErrorCode::kInvalidValue,
+                     fmt::format("attribute {} of a kernel set to {}",
+                                 static_cast<std::uint32_t>(call.body.attribute), value));
 }
 
 Result<void> CodeCommands::on(const Call<CommandType::kLimitRaise>& call) {

@@ -23,7 +23,7 @@ class CodeCommands {
   Result<void> on(const Call<ipc::CommandType::kVariablePlace>& call);
   Result<void> on(const Call<ipc::CommandType::kFunctionGet>& call);
   Result<void> on(const Call<ipc::CommandType::kFunctionParameters>& call);
-  Result<void> on(const Call<ipc::CommandType::kFunctionSetShared>& call);
+  Result<void> on(const Call<ipc::CommandType::kFunctionSet>& call);
   Result<void> on(const Call<ipc::CommandType::kGlobalGet>& call);
   Result<void> on(const Call<ipc::CommandType::kLimitRaise>& call);
 

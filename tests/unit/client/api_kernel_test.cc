@@ -173,7 +173,7 @@ TEST_F(ApiKernelTest, DynamicSharedMemoryHasALimitThatCanBeRaised) {
   EXPECT_EQ(
       message(),
       "kernel scale<float> can get at most 232192 bytes of dynamic shared memory, not 232193");
-  daemon.fake().refuse(CommandType::kFunctionSetShared, {ErrorCode::kInvalidValue, "the driver"});
+  daemon.fake().refuse(CommandType::kFunctionSet, {ErrorCode::kInvalidValue, "the driver"});
   EXPECT_EQ(slate_kernel_set_max_dynamic_shared(kernel, 100), SLATE_ERROR_INVALID_VALUE);
   EXPECT_EQ(message(), "kernel scale<float>: the driver");
 }

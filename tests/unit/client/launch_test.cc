@@ -74,6 +74,40 @@ TEST_F(CheckLaunchTest, TooFewRegistersIsNotTheSameAsLaunchBounds) {
   EXPECT_EQ(code(), ErrorCode::kOutOfResources);
 }
 
+TEST_F(CheckLaunchTest, ClustersHaveAtMostEightBlocksUnlessMoreAreAllowed) {
+  config.grid = {16, 16, 1};
+  config.cluster = {4, 2, 1};
+  EXPECT_EQ(code(), ErrorCode::kNone);
+  config.cluster = {16, 1, 1};
+  EXPECT_EQ(code(), ErrorCode::kInvalidClusterSize);
+  function.non_portable_clusters = 1;
+  EXPECT_EQ(code(), ErrorCode::kNone);
+  config.cluster = {16, 2, 1};
+  EXPECT_EQ(code(), ErrorCode::kInvalidClusterSize);
+  config.cluster = {3, 1, 1};
+  EXPECT_EQ(code(), ErrorCode::kInvalidConfiguration) << "the grid is not of whole clusters";
+  config.cluster = {2, 0, 1};
+  EXPECT_EQ(code(), ErrorCode::kInvalidClusterSize);
+}
+
+TEST_F(CheckLaunchTest, AKernelThatNeedsClustersIsNotLaunchedWithoutTheirSize) {
+  config.grid = {16, 16, 1};
+  function.info.needs_cluster = 1;
+  EXPECT_EQ(code(), ErrorCode::kInvalidClusterSize);
+  function.cluster[0] = 2;
+  EXPECT_EQ(code(), ErrorCode::kInvalidClusterSize) << "all three, or none";
+  function.cluster[1] = function.cluster[2] = 1;
+  EXPECT_EQ(code(), ErrorCode::kNone);
+  EXPECT_EQ(cluster_of(function, config), (std::array<std::uint32_t, 3>{2, 1, 1}));
+  config.cluster = {4, 1, 1};
+  EXPECT_EQ(code(), ErrorCode::kInvalidClusterSize) << "not the one that was set";
+  function.cluster[0] = function.cluster[1] = function.cluster[2] = 0;
+  EXPECT_EQ(code(), ErrorCode::kNone);
+  config.cluster = {};
+  function.info.cluster[0] = function.info.cluster[1] = function.info.cluster[2] = 1;
+  EXPECT_EQ(code(), ErrorCode::kNone) << "as it was compiled";
+}
+
 class LaunchTest : public ::testing::Test {
  protected:
   FakeEngine engine;
@@ -117,6 +151,38 @@ TEST_F(LaunchTest, TheWireCarriesWhatTheCallSaid) {
   ASSERT_EQ(rest.size(), 12u);
   EXPECT_EQ(std::memcmp(rest.data(), &pointer, 8), 0);
   EXPECT_EQ(std::memcmp(rest.data() + 8, &count, 4), 0);
+}
+
+TEST_F(LaunchTest, AttributesThatAreSetReachTheDaemonAndStay) {
+  ipc::FunctionReply info{};
+  info.static_shared_bytes = 1024;
+  info.cluster_scheduling = 1;
+  engine.answer(ipc::CommandType::kFunctionGet, info);
+  Kernels& kernels = engine.session->kernels();
+  const auto found = kernels.find(5, "kernel");
+  ASSERT_TRUE(found) << found.error().message;
+  Function& function = **found;
+  EXPECT_EQ(function.cluster_scheduling, 1);
+  using enum FunctionAttribute;
+  EXPECT_TRUE(kernels.set_attribute(function, kMaxDynamicShared, 232448 - 1024));
+  EXPECT_EQ(function.max_dynamic_shared, 232448u - 1024);
+  EXPECT_TRUE(kernels.set_attribute(function, kNonPortableClusters, 7));
+  EXPECT_EQ(function.non_portable_clusters, 1);
+  EXPECT_TRUE(kernels.set_attribute(function, kCarveout, 100));
+  EXPECT_TRUE(kernels.set_attribute(function, kClusterScheduling, 2));
+  EXPECT_EQ(engine.all(ipc::CommandType::kFunctionSet).size(), 4u);
+  EXPECT_TRUE(kernels.set_attribute(function, kClusterHeight, 2));
+  EXPECT_EQ(function.cluster[1], 2u);
+  for (const auto& [attribute, value] :
+       {std::pair(kMaxDynamicShared, 232448 - 1023), std::pair(kMaxDynamicShared, -1),
+        std::pair(kCarveout, 101), std::pair(kClusterScheduling, 3), std::pair(kClusterWidth, -1),
+        std::pair(FunctionAttribute{10}, 1)}) {
+    EXPECT_EQ(kernels.set_attribute(function, attribute, value).error().code,
+              ErrorCode::kInvalidValue);
+  }
+  EXPECT_EQ(engine.all(ipc::CommandType::kFunctionSet).size(), 4u);
+  function.info.cluster[0] = 2;
+  EXPECT_EQ(kernels.set_attribute(function, kClusterWidth, 2).error().code, ErrorCode::kPermission);
 }
 
 /// Whether a system call may read from there: it fails on memory that is closed.

@@ -41,6 +41,18 @@ TEST_F(DeviceRulesTest, UnknownAttributesAreZero) {
   EXPECT_EQ(device_->info().is_simulated, 0);
 }
 
+TEST_F(DeviceRulesTest, WhatCanBeSetOfAFunctionGoesToTheDriver) {
+  const device::Function function{0x1000};
+  EXPECT_TRUE(device_->set_attribute(function, FunctionAttribute::kNonPortableClusters, 1));
+  EXPECT_TRUE(device_->set_max_dynamic_shared(function, 100'000));
+  EXPECT_EQ(fake_.count("cuFuncSetAttribute"), 2);
+  EXPECT_EQ(device_->set_attribute(function, FunctionAttribute::kClusterWidth, 2).error().code,
+            ErrorCode::kInvalidValue);
+  EXPECT_EQ(device_->set_max_dynamic_shared(function, 1u << 31).error().code,
+            ErrorCode::kInvalidValue);
+  EXPECT_EQ(fake_.count("cuFuncSetAttribute"), 2);
+}
+
 TEST_F(DeviceRulesTest, AThreadMakesTheContextCurrentOnce) {
   ASSERT_TRUE(device_->free_memory());
   ASSERT_TRUE(device_->free_memory());

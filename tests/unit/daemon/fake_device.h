@@ -119,7 +119,10 @@ class FakeDevice : public device::Device {
                                           std::uint32_t dynamic_shared_bytes) override;
   Result<std::uint32_t> max_active_clusters(const device::LaunchSpec& spec) override;
   Result<std::uint32_t> max_cluster_size(const device::LaunchSpec& spec) override;
-  Result<void> set_max_dynamic_shared(device::Function function, std::uint32_t bytes) override;
+  Result<void> set_attribute(device::Function function, FunctionAttribute attribute,
+                             std::int32_t value) override;
+  /// What was set of kernels so far, as "kernel 14=1".
+  std::vector<std::string> attributes() const;
   Result<void> raise_limit(device::Limit limit, std::uint64_t value) override;
   /// What was asked for last.
   std::pair<device::Limit, std::uint64_t> raised_limit() const {
@@ -214,6 +217,7 @@ class FakeDevice : public device::Device {
   std::map<std::uint64_t, std::unique_ptr<std::uint64_t>> modules_;  // each with one global, "g"
   std::map<std::string, KernelNeeds> kernels_;
   std::map<std::uint64_t, std::string> functions_;
+  std::vector<std::string> attributes_;
   bool can_be_partitioned_ = false;
   std::set<std::uint64_t> partitions_;
   std::map<std::uint64_t, Queue> streams_;

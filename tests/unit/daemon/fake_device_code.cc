@@ -125,8 +125,18 @@ Result<void> FakeDevice::raise_limit(device::Limit limit, std::uint64_t value) {
   return {};
 }
 
-Result<void> FakeDevice::set_max_dynamic_shared(device::Function, std::uint32_t) {
+Result<void> FakeDevice::set_attribute(device::Function function, FunctionAttribute attribute,
+                                       std::int32_t value) {
+  const std::lock_guard lock(mutex_);
+  attributes_.push_back(functions_.at(static_cast<std::uint64_t>(function)) + " " +
+                        std::to_string(static_cast<std::uint32_t>(attribute)) + "=" +
+                        std::to_string(value));
   return {};
+}
+
+std::vector<std::string> FakeDevice::attributes() const {
+  const std::lock_guard lock(mutex_);
+  return attributes_;
 }
 
 Result<device::AddressRange> FakeDevice::find_global(device::Module module,

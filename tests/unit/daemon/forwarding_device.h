@@ -73,8 +73,9 @@ class ForwardingDevice : public device::Device {
   Result<std::uint32_t> max_cluster_size(const device::LaunchSpec& spec) override {
     return inner_->max_cluster_size(spec);
   }
-  Result<void> set_max_dynamic_shared(device::Function function, std::uint32_t bytes) override {
-    return inner_->set_max_dynamic_shared(function, bytes);
+  Result<void> set_attribute(device::Function function, FunctionAttribute attribute,
+                             std::int32_t value) override {
+    return inner_->set_attribute(function, attribute, value);
   }
   Result<device::AddressRange> find_global(device::Module module,
                                            const std::string& name) override {

@@ -50,6 +50,30 @@ TEST_F(SessionTest, CopiesGoThereAndBackRowByRow) {
   EXPECT_EQ(*session.read_int(address), 0x01010101);
 }
 
+TEST_F(SessionTest, AttributesOfAKernelReachTheDeviceAndAllowancesAreNotTakenBack) {
+  TestSession session(device_, completer_);
+  ASSERT_TRUE(session.load("write"));
+  const auto set = [&](FunctionAttribute attribute, int value) {
+    const auto done =
+        session.call(CommandType::kFunctionSet, ipc::FunctionSet{1, attribute, value});
+    return done ? ErrorCode::kNone : done.error().code;
+  };
+  using enum FunctionAttribute;
+  EXPECT_EQ(set(kMaxDynamicShared, 1000), ErrorCode::kNone);
+  EXPECT_EQ(set(kMaxDynamicShared, 500), ErrorCode::kNone) << "and not told to the device";
+  EXPECT_EQ(set(kNonPortableClusters, 1), ErrorCode::kNone);
+  EXPECT_EQ(set(kNonPortableClusters, 0), ErrorCode::kNone) << "likewise";
+  EXPECT_EQ(set(kCarveout, -1), ErrorCode::kNone);
+  EXPECT_EQ(set(kClusterScheduling, 2), ErrorCode::kNone);
+  EXPECT_EQ(device_.attributes(),
+            (std::vector<std::string>{"write 8=1000", "write 14=1", "write 9=-1", "write 15=2"}));
+  EXPECT_EQ(set(kMaxDynamicShared, -1), ErrorCode::kInvalidValue);
+  EXPECT_EQ(set(kCarveout, 101), ErrorCode::kInvalidValue);
+  EXPECT_EQ(set(kClusterScheduling, 3), ErrorCode::kInvalidValue);
+  EXPECT_EQ(set(kClusterWidth, 2), ErrorCode::kInvalidValue) << "a launch says it itself";
+  EXPECT_EQ(set(FunctionAttribute{16}, 1), ErrorCode::kInvalidValue);
+}
+
 TEST_F(SessionTest, ClientDeathFreesEverything) {
   {
     TestSession session(device_, completer_);

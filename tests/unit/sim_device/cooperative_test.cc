@@ -89,6 +89,9 @@ TEST_F(CooperativeTest, ClustersAreRefusedInWords) {
   spec.function = function("two");
   EXPECT_EQ(device_->launch(spec, stream_).error().code, ErrorCode::kNotSupported);
   EXPECT_TRUE(device_->function_info(spec.function)->has_clusters);
+  EXPECT_TRUE(device_->function_info(spec.function)->needs_cluster);
+  EXPECT_EQ(device_->function_info(spec.function)->cluster,
+            (std::array<std::uint32_t, 3>{2, 1, 1}));
   spec.function = function("one");
   EXPECT_FALSE(device_->function_info(spec.function)->has_clusters);
   EXPECT_TRUE(device_->launch(spec, stream_));

@@ -255,6 +255,22 @@ TEST_F(SimDeviceTest, LaunchesThatCannotRunAreRefusedInCudasCategories) {
   EXPECT_TRUE(finish(stream_));
 }
 
+TEST_F(SimDeviceTest, AttributesOfAFunctionAreKeptOrRefused) {
+  const auto function = this->function("count");
+  EXPECT_FALSE(device_->function_info(function)->non_portable_clusters);
+  EXPECT_TRUE(device_->set_attribute(function, FunctionAttribute::kNonPortableClusters, 1));
+  EXPECT_TRUE(device_->function_info(function)->non_portable_clusters);
+  EXPECT_TRUE(device_->set_attribute(function, FunctionAttribute::kCarveout, 50));
+  EXPECT_TRUE(device_->set_attribute(function, FunctionAttribute::kMaxDynamicShared, 50'000));
+  EXPECT_EQ(device_->function_info(function)->max_dynamic_shared_bytes, 50'000u);
+  for (const auto& [attribute, value] :
+       {std::pair(FunctionAttribute::kMaxDynamicShared, -1),
+        std::pair(FunctionAttribute::kClusterWidth, 2), std::pair(FunctionAttribute{7}, 0)}) {
+    EXPECT_EQ(device_->set_attribute(function, attribute, value).error().code,
+              ErrorCode::kInvalidValue);
+  }
+}
+
 TEST_F(SimDeviceTest, AKernelThatRequiresAShapeOfBlocksIsLaunchedWithNoOther) {
   module_ = load(R"(.version 9.0
 .target sm_90
