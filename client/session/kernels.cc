@@ -232,7 +232,23 @@ Result<void> Kernels::launch(const Function& function, const LaunchConfig& confi
   alignas(16) std::byte storage[kMostParameterBytes];
   const std::span block(storage, function.info.parameter_bytes);
   gather_parameters(function, arguments, block);
+  return send_launch(function, config, block);
+}
 
+Result<void> Kernels::launch_packed(const Function& function, const LaunchConfig& config,
+                                    std::span<const std::byte> parameters) {
+  if (auto ok = check_launch(session_.device(), function, config); !ok) return ok;
+  const std::uint32_t bytes = function.info.parameter_bytes;
+  if (parameters.size() < bytes) {
+    return fail(ErrorCode::kInvalidValue, "the launch has " + std::to_string(parameters.size()) +
+                                              " bytes of parameters and the kernel takes " +
+                                              std::to_string(bytes));
+  }
+  return send_launch(function, config, parameters.first(bytes));
+}
+
+Result<void> Kernels::send_launch(const Function& function, const LaunchConfig& config,
+                                  std::span<const std::byte> block) {
   ipc::Launch launch{};
   launch.function = function.id;
   launch.stream = config.stream;

@@ -61,8 +61,14 @@ class Kernels {
   /// parameter.
   Result<void> launch(const Function& function, const LaunchConfig& config,
                       const void* const* arguments);
+  /// The same with the parameters in one buffer, laid out as the kernel has them. Bytes behind the
+  /// last parameter may be there or not. kInvalidValue for a buffer without all parameters.
+  Result<void> launch_packed(const Function& function, const LaunchConfig& config,
+                             std::span<const std::byte> parameters);
 
  private:
+  Result<void> send_launch(const Function& function, const LaunchConfig& config,
+                           std::span<const std::byte> block);
   Result<void> launch_guarded(const ipc::Launch& launch, std::span<const std::byte> block);
 
   Session& session_;

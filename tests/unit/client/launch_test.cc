@@ -153,6 +153,40 @@ TEST_F(LaunchTest, TheWireCarriesWhatTheCallSaid) {
   EXPECT_EQ(std::memcmp(rest.data() + 8, &count, 4), 0);
 }
 
+TEST_F(LaunchTest, ParametersInOneBufferAreSentAsTheyAre) {
+  ipc::FunctionReply info{};
+  info.max_threads_per_block = 1024;
+  info.parameter_count = 2;
+  info.parameter_bytes = 12;
+  engine.answer(ipc::CommandType::kFunctionGet, info);
+  ipc::ParameterReply layout{};
+  layout.count = 2;
+  layout.parameters[0] = {0, 8};
+  layout.parameters[1] = {8, 4};
+  engine.answer(ipc::CommandType::kFunctionParameters, layout);
+  const auto function = engine.session->kernels().find(5, "kernel");
+  ASSERT_TRUE(function) << function.error().message;
+  Kernels& kernels = engine.session->kernels();
+  std::array<std::byte, 16> buffer;
+  for (std::size_t i = 0; i < buffer.size(); ++i) buffer[i] = std::byte(i + 1);
+  const std::span<const std::byte> all(buffer);
+  EXPECT_EQ(kernels.launch_packed(**function, {}, all.first(11)).error().code,
+            ErrorCode::kInvalidValue);
+  EXPECT_EQ(kernels.launch_packed(**function, {{1, 1, 1}, {2000, 1, 1}}, all).error().code,
+            ErrorCode::kInvalidValue);
+  ASSERT_TRUE(kernels.launch_packed(**function, {{2, 1, 1}, {32, 1, 1}}, all.first(12)));
+  ASSERT_TRUE(kernels.launch_packed(**function, {}, all)) << "padding behind the last one";
+  ASSERT_TRUE(engine.session->memory().info());
+  const auto sent = engine.all(ipc::CommandType::kLaunch);
+  ASSERT_EQ(sent.size(), 2u);
+  for (const ipc::Command& command : sent) {
+    std::span<const std::byte> tail;
+    ASSERT_TRUE(command.as<ipc::Launch>(&tail));
+    ASSERT_EQ(tail.size(), 12u);
+    EXPECT_EQ(std::memcmp(tail.data(), buffer.data(), 12), 0);
+  }
+}
+
 TEST_F(LaunchTest, AttributesThatAreSetReachTheDaemonAndStay) {
   ipc::FunctionReply info{};
   info.static_shared_bytes = 1024;
