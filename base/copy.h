@@ -28,6 +28,28 @@ constexpr bool is_inside(std::uint64_t first, std::uint64_t count, std::uint64_t
   return first <= size && count <= size - first;
 }
 
+/// What a fill writes again and again: a number of 1, 2 or 4 bytes. Where it is more than one, the
+/// rows of the fill begin at multiples of it, and have whole numbers.
+struct FillValue {
+  std::uint32_t bits = 0;   // the low `bytes` bytes count
+  std::uint32_t bytes = 1;  // 1, 2 or 4
+
+  FillValue(std::uint8_t byte) : bits(byte) {}  // NOLINT: a byte is the plainest value
+  FillValue(std::uint32_t number, std::uint32_t size) : bits(number), bytes(size) {}
+  /// The value over and over, in four bytes.
+  std::uint32_t word() const {
+    return bytes == 1   ? 0x0101'0101U * (bits & 0xff)
+           : bytes == 2 ? 0x0001'0001U * (bits & 0xffff)
+                        : bits;
+  }
+  /// Whether these are numbers of 1, 2 or 4 bytes that begin where they may.
+  bool fits(std::uint64_t address, std::uint64_t pitch, const Box& box) const {
+    if (bytes != 1 && bytes != 2 && bytes != 4) return false;
+    return address % bytes == 0 && box.width % bytes == 0 &&
+           (box.height <= 1 || pitch % bytes == 0);
+  }
+};
+
 /// What a box lies in. Programs and devices have kArray, kDevice and kHost. On the wire kHost
 /// becomes kBlock or kSlot, because the engine has other addresses than the program.
 enum class PlaceKind : std::uint32_t {

@@ -330,8 +330,8 @@ class Device {
   /// side is an array or memory of the device. Requires: host memory is not touched until the copy
   /// has finished; beside an array, slices of memory are multiples of the pitch.
   virtual Result<void> copy(const Place& to, const Place& from, const Box& box, Stream stream) = 0;
-  /// Sets every byte of a box of one plane to `value`.
-  virtual Result<void> fill(Address to, std::uint64_t to_pitch, std::uint8_t value, const Box& box,
+  /// Writes the value over and over into a box of one plane. Requires: value.fits().
+  virtual Result<void> fill(Address to, std::uint64_t to_pitch, FillValue value, const Box& box,
                             Stream stream) = 0;
 
  protected:

@@ -335,9 +335,11 @@ struct SurfaceCreate {
 };
 
 struct Fill {
-  std::uint64_t to, pitch, width, height, stream;
-  std::uint32_t value;  // the low byte
-  std::uint32_t reserved;
+  std::uint64_t to, pitch;
+  std::uint64_t width;  // bytes
+  std::uint64_t height, stream;
+  std::uint32_t value;        // the low `element` bytes
+  std::uint32_t element = 1;  // 1, 2 or 4: bytes of the value, a divisor of all but the height
 };
 
 // --- The table -----------------------------------------------------------------------------------

@@ -140,15 +140,8 @@ CopyCall call_of_slice(const BoxCopy& copy, std::size_t slice, std::size_t rows,
           copy.direction,          asynchronous};
 }
 
-/// True when every byte of the elements is the same, as fills are made of bytes.
-bool is_uniform(const FillCall& call) {
-  const auto byte = [&](std::size_t i) {
-    return static_cast<unsigned>(call.value) >> 8 * i & 0xff;
-  };
-  for (std::size_t i = 1; i < call.element; ++i) {
-    if (byte(i) != byte(0)) return false;
-  }
-  return true;
+FillValue value_of(const FillCall& call) {
+  return {static_cast<std::uint32_t>(call.value), static_cast<std::uint32_t>(call.element)};
 }
 
 std::vector<std::byte> row_of(const FillCall& call) {
@@ -157,20 +150,6 @@ std::vector<std::byte> row_of(const FillCall& call) {
     std::memcpy(row.data() + at, &call.value, call.element);
   }
   return row;
-}
-
-Allowed<void> fill_on_device(Session& session, const Place& place, const FillCall& call,
-                             std::uint64_t stream) {
-  if (is_uniform(call)) {
-    return session.copies().fill(place, static_cast<std::uint8_t>(call.value),
-                                 {call.width, call.height}, stream);
-  }
-  const std::vector<std::byte> row = row_of(call);
-  for (std::size_t y = 0; y < call.height; ++y) {
-    auto ok = session.copies().write(place.address + y * place.pitch, row, stream);
-    if (!ok) return ok;
-  }
-  return {};
 }
 
 }  // namespace
@@ -247,6 +226,8 @@ Allowed<void> fill_rows(Session& session, const FillCall& call, std::uint64_t st
   if (call.width == 0 || call.height == 0) return {};
   if (call.height > 1 && call.width > call.pitch) return refuse(Refusal::kInvalidValue);
   const Box shape{call.width, call.height};
+  const FillValue value = value_of(call);
+  if (!value.fits(address_of(call.to), call.pitch, shape)) return refuse(Refusal::kInvalidValue);
   const auto side = device_side(session, call.to, call.pitch, shape);
   if (!side) return refuse(Refusal::kInvalidValue);
   if (session.captures().takes(stream)) {
@@ -261,11 +242,11 @@ Allowed<void> fill_rows(Session& session, const FillCall& call, std::uint64_t st
   }
   if (!side->device) {
     if (auto ok = session.waiting().wait_for_turn(stream); !ok) return ok;
-    const bool uniform = is_uniform(call);
-    const std::vector<std::byte> row = uniform ? std::vector<std::byte>() : row_of(call);
+    const bool bytes = value.bytes == 1;
+    const std::vector<std::byte> row = bytes ? std::vector<std::byte>() : row_of(call);
     for (std::size_t y = 0; y < call.height; ++y) {
       auto* const to = static_cast<std::byte*>(call.to) + y * call.pitch;
-      if (uniform) {
+      if (bytes) {
         std::memset(to, call.value, call.width);
       } else {
         std::memcpy(to, row.data(), call.width);
@@ -273,7 +254,7 @@ Allowed<void> fill_rows(Session& session, const FillCall& call, std::uint64_t st
     }
     return {};
   }
-  if (auto sent = fill_on_device(session, side->place, call, stream); !sent) return sent;
+  if (auto sent = session.copies().fill(side->place, value, shape, stream); !sent) return sent;
   // Of memory that the host may look at, CUDA's fill returns when it is done.
   if (!side->shared || call.asynchronous) return {};
   return session.waiting().synchronize(ipc::TargetKind::kStream, stream);

@@ -41,8 +41,9 @@ struct FillCall {
   std::size_t width;  // in bytes
   std::size_t height;
   bool asynchronous = true;  // returns at once, also where the host may look
-  std::size_t element = 1;   // bytes of the value; a row has whole values
+  std::size_t element = 1;   // bytes of the value: 1, 2 or 4; a row has whole values
 };
+/// kInvalidValue also where values would not begin at multiples of their size.
 Allowed<void> fill_rows(Session& session, const FillCall& call, std::uint64_t stream);
 /// As fill_rows() in three dimensions; `side` has no position.
 Allowed<void> fill_slices(Session& session, const BoxSide& side, int value, const BoxExtent& extent,

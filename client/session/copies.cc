@@ -213,13 +213,13 @@ Result<void> Copies::stage_to_host(const Place& to, const Place& from, const Box
   return {};
 }
 
-Result<void> Copies::fill(const Place& to, std::uint8_t value, const Box& box,
-                          std::uint64_t stream) {
+Result<void> Copies::fill(const Place& to, FillValue value, const Box& box, std::uint64_t stream) {
   if (box.empty()) return {};
   const Box flat = flattened(box, to, to);
-  return streams_.post(CommandType::kFill,
-                       ipc::Fill{to.address, to.pitch, flat.width, flat.height, stream, value, 0},
-                       stream);
+  return streams_.post(
+      CommandType::kFill,
+      ipc::Fill{to.address, to.pitch, flat.width, flat.height, stream, value.bits, value.bytes},
+      stream);
 }
 
 }  // namespace slate::client

@@ -39,8 +39,8 @@ class Copies {
   /// nothing.
   Result<void> write(std::uint64_t to, std::span<const std::byte> bytes, std::uint64_t stream,
                      Sent* sent = nullptr);
-  /// Fills one plane of a place of kind kDevice.
-  Result<void> fill(const Place& to, std::uint8_t value, const Box& box, std::uint64_t stream);
+  /// Fills one plane of a place of kind kDevice. Requires: value.fits().
+  Result<void> fill(const Place& to, FillValue value, const Box& box, std::uint64_t stream);
   /// Whether all rows of this plane on the device lie in one allocation or variable of the session.
   bool covers(const Place& place, const Box& box) const;
 

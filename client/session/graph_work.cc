@@ -140,7 +140,8 @@ Allowed<Work> fill_work(Session& session, FillNode fill) {
     return refuse(Refusal::kInvalidValue);
   }
   if (fill.height == 1) fill.pitch = row;
-  if (fill.pitch < row || fill.pitch % size != 0 ||
+  const FillValue value(fill.value, size);
+  if (fill.pitch < row || !value.fits(address_of(fill.to), fill.pitch, {row, fill.height}) ||
       !is_fillable(session, fill.to, fill.pitch, {row, fill.height})) {
     return refuse(Refusal::kInvalidValue);
   }

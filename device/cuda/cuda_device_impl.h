@@ -120,7 +120,7 @@ class CudaDevice final : public device::Device {
   /// As in device::Device; the driver may copy from pageable host memory before it returns.
   Result<void> copy(const Place& to, const Place& from, const Box& box,
                     device::Stream stream) override;
-  Result<void> fill(device::Address to, std::uint64_t to_pitch, std::uint8_t value, const Box& box,
+  Result<void> fill(device::Address to, std::uint64_t to_pitch, FillValue value, const Box& box,
                     device::Stream stream) override;
 
  private:

@@ -29,7 +29,8 @@
   F(cuStreamCreateWithPriority) F(cuStreamDestroy) F(cuStreamSynchronize)                         \
   F(cuStreamWaitEvent) F(cuEventCreate) F(cuEventDestroy) F(cuEventRecord) F(cuEventQuery)        \
   F(cuEventElapsedTime) F(cuLaunchKernel) F(cuMemcpyHtoDAsync) F(cuMemcpyDtoHAsync)               \
-  F(cuMemcpyDtoDAsync) F(cuMemcpy2DAsync) F(cuMemsetD8Async) F(cuMemsetD32Async)                  \
+  F(cuMemcpyDtoDAsync) F(cuMemcpy2DAsync) F(cuMemsetD8Async) F(cuMemsetD16Async)                  \
+  F(cuMemsetD32Async) F(cuMemsetD2D16Async)                                                       \
   F(cuMemsetD2D8Async) F(cuMemsetD2D32Async) F(cuArray3DCreate) F(cuArrayDestroy)                 \
   F(cuMipmappedArrayCreate) F(cuMipmappedArrayGetLevel) F(cuMipmappedArrayDestroy)                \
   F(cuMemcpy3DAsync) F(cuTexObjectCreate) F(cuTexObjectDestroy) F(cuSurfObjectCreate)             \

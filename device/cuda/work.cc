@@ -292,25 +292,35 @@ Result<void> CudaDevice::copy(const Place& to, const Place& from, const Box& box
   return {};
 }
 
-Result<void> CudaDevice::fill(Address to, std::uint64_t to_pitch, std::uint8_t value,
-                              const Box& box, Stream stream) {
-  const std::uint32_t word = 0x01010101U * value;
+Result<void> CudaDevice::fill(Address to, std::uint64_t to_pitch, FillValue value, const Box& box,
+                              Stream stream) {
+  const Driver& its = driver();
+  const CUstream on = raw(stream);
   return split(
       to_pitch, to_pitch, box, max_pitch(),
       [&](std::uint64_t offset, std::uint64_t, std::uint64_t count) {
-        if ((to + offset) % 4 == 0 && count % 4 == 0) {
-          return context_->call(driver().cuMemsetD32Async, to + offset, word, count / 4,
-                                raw(stream));
+        const Address at = to + offset;
+        if (at % 4 == 0 && count % 4 == 0)
+          return context_->call(its.cuMemsetD32Async, at, value.word(), count / 4, on);
+        const std::uint32_t word = value.word();
+        if (value.bytes == 2) {
+          return context_->call(its.cuMemsetD16Async, at, static_cast<std::uint16_t>(word),
+                                count / 2, on);
         }
-        return context_->call(driver().cuMemsetD8Async, to + offset, value, count, raw(stream));
+        return context_->call(its.cuMemsetD8Async, at, static_cast<std::uint8_t>(word), count, on);
       },
       [&] {
+        const std::uint32_t word = value.word();
         if (to % 4 == 0 && to_pitch % 4 == 0 && box.width % 4 == 0) {
-          return context_->call(driver().cuMemsetD2D32Async, to, to_pitch, word, box.width / 4,
-                                box.height, raw(stream));
+          return context_->call(its.cuMemsetD2D32Async, to, to_pitch, word, box.width / 4,
+                                box.height, on);
         }
-        return context_->call(driver().cuMemsetD2D8Async, to, to_pitch, value, box.width,
-                              box.height, raw(stream));
+        if (value.bytes == 2) {
+          return context_->call(its.cuMemsetD2D16Async, to, to_pitch,
+                                static_cast<std::uint16_t>(word), box.width / 2, box.height, on);
+        }
+        return context_->call(its.cuMemsetD2D8Async, to, to_pitch, static_cast<std::uint8_t>(word),
+                              box.width, box.height, on);
       });
 }
 

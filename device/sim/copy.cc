@@ -38,17 +38,24 @@ void move_bytes(char* to, const char* from, std::uint64_t bytes) {
   }
 }
 
-void set_bytes(char* to, std::uint8_t value, std::uint64_t bytes) {
+void set_bytes(char* to, FillValue value, std::uint64_t bytes) {
   for (std::uint64_t i = 0; i < bytes; ++i) {
-    __atomic_store_n(to + i, static_cast<char>(value), __ATOMIC_RELAXED);
+    const std::uint64_t shift = 8 * (i % value.bytes);
+    __atomic_store_n(to + i, static_cast<char>(value.bits >> shift), __ATOMIC_RELAXED);
   }
 }
 #else
 void move_bytes(char* to, const char* from, std::uint64_t bytes) {
   std::memmove(to, from, bytes);
 }
-void set_bytes(char* to, std::uint8_t value, std::uint64_t bytes) {
-  std::memset(to, value, bytes);
+void set_bytes(char* to, FillValue value, std::uint64_t bytes) {
+  if (value.bytes == 1) {
+    std::memset(to, static_cast<int>(value.bits), bytes);
+    return;
+  }
+  for (std::uint64_t i = 0; i < bytes; i += value.bytes) {
+    std::memcpy(to + i, &value.bits, value.bytes);  // the low bytes come first
+  }
 }
 #endif
 
@@ -99,7 +106,7 @@ void copy_rows(Rows to, Rows from, const Box& box) {
   }
 }
 
-void fill_rows(Rows to, std::uint8_t value, const Box& box) {
+void fill_rows(Rows to, FillValue value, const Box& box) {
   if (box.empty()) return;
   for (std::uint64_t i = 0; i < box.height; ++i) set_bytes(row(to, i), value, box.width);
 }

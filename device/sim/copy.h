@@ -23,6 +23,7 @@ Result<void> check_host_rows(Rows rows, const Box& box);
 
 /// Copies the rows, also when they overlap. Requires: both were checked.
 void copy_rows(Rows to, Rows from, const Box& box);
-void fill_rows(Rows to, std::uint8_t value, const Box& box);
+/// Requires: as device::Device::fill().
+void fill_rows(Rows to, FillValue value, const Box& box);
 
 }  // namespace slate::sim

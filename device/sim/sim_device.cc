@@ -280,7 +280,7 @@ Result<void> SimDevice::copy(const Place& to, const Place& from, const Box& box,
   return streams_.enqueue(stream, std::move(*job));
 }
 
-Result<void> SimDevice::fill(Address to, std::uint64_t to_pitch, std::uint8_t value, const Box& box,
+Result<void> SimDevice::fill(Address to, std::uint64_t to_pitch, FillValue value, const Box& box,
                              device::Stream stream) {
   const Rows target{to, to_pitch};
   const auto checked = check_device_rows(*memory_, target, box, ErrorCode::kInvalidValue);

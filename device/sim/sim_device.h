@@ -96,7 +96,7 @@ class SimDevice final : public device::Device {
   Result<void> launch(const device::LaunchSpec& spec, device::Stream stream) override;
   Result<void> copy(const Place& to, const Place& from, const Box& box,
                     device::Stream stream) override;
-  Result<void> fill(device::Address to, std::uint64_t to_pitch, std::uint8_t value, const Box& box,
+  Result<void> fill(device::Address to, std::uint64_t to_pitch, FillValue value, const Box& box,
                     device::Stream stream) override;
 
  private:

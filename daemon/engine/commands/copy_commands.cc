@@ -172,14 +172,20 @@ Result<void> CopyCommands::on(const Call<CommandType::kCopyInline>& call) {
 Result<void> CopyCommands::on(const Call<CommandType::kFill>& call) {
   const ipc::Fill& fill = call.body;
   const Box box{fill.width, fill.height, 1};
+  const FillValue value(fill.value, fill.element);
+  if (fill.element != 1 && fill.element != 2 && fill.element != 4)
+    return fail(ErrorCode::kProtocol, "a fill with a value of a size that none has");
   if (box.empty()) return {};
+  if (!value.fits(fill.to, fill.pitch, box)) {
+    return fail(ErrorCode::kInvalidValue,
+                fmt::format("a fill of values of {} bytes that are not aligned", fill.element));
+  }
   const auto extent = extent_of(box, fill.pitch, 0);
   if (!extent) return bad_box(Place::on_device(fill.to, fill.pitch), box);
   if (const auto ok = ranges_.check(fill.to, *extent); !ok) return ok;
   return context_.submit(*call.stream, [&](device::Stream target) {
     const auto start = [&] {
-      return context_.device.fill(fill.to, fill.pitch, static_cast<std::uint8_t>(fill.value), box,
-                                  target);
+      return context_.device.fill(fill.to, fill.pitch, value, box, target);
     };
     return context_.executor.let_through(context_.client, target, std::cref(start));
   });

@@ -5,6 +5,7 @@
 #include <random>
 #include <thread>
 
+#include "client/session/address_copy.h"
 #include "tests/unit/client/fake_engine.h"
 
 namespace slate::client {
@@ -27,7 +28,12 @@ class CopiesTest : public ::testing::Test {
     });
     engine.handle(CommandType::kFill, [this](const ipc::Command& command) {
       const auto fill = *command.as<ipc::Fill>();
-      std::memset(memory.data() + (fill.to - kBase), static_cast<int>(fill.value), fill.width);
+      for (std::uint64_t row = 0; row < fill.height; ++row) {
+        for (std::uint64_t at = 0; at < fill.width; at += fill.element) {
+          std::memcpy(memory.data() + (fill.to - kBase) + row * fill.pitch + at, &fill.value,
+                      fill.element);
+        }
+      }
     });
   }
 
@@ -205,6 +211,30 @@ TEST_F(CopiesTest, EightThreadsOfMixedCommandsGetTheirOwnData) {
   for (unsigned thread = 0; thread < 8; ++thread) threads.emplace_back(work, thread);
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(CopiesTest, ValuesOfSeveralBytesAreOneFill) {
+  Session& session = *engine.session;
+  engine.answer(CommandType::kMemoryAllocate, ipc::AddressReply{kBase});
+  ASSERT_TRUE(session.memory().allocate(4096));
+  const auto fill = [&](std::uint64_t offset, std::size_t pitch, std::size_t width,
+                        std::size_t height, std::size_t element) {
+    FillCall call{reinterpret_cast<void*>(kBase + offset), pitch, 0x11223344, width, height};
+    call.element = element;
+    return fill_rows(session, call, 0).has_value();
+  };
+  ASSERT_TRUE(fill(8, 64, 8, 2, 4));
+  ASSERT_TRUE(fill(258, 6, 6, 1, 2));
+  EXPECT_FALSE(fill(2, 64, 8, 1, 4)) << "not aligned";
+  EXPECT_FALSE(fill(0, 6, 4, 2, 4)) << "nor the second row";
+  EXPECT_FALSE(fill(0, 64, 6, 1, 4)) << "not of whole values";
+  ASSERT_TRUE(session.waiting().synchronize(ipc::TargetKind::kStream, 0));
+  EXPECT_EQ(engine.all(CommandType::kFill).size(), 2u);
+  std::vector<std::byte> expected(512);
+  const std::uint32_t word = 0x11223344;
+  for (const std::size_t at : {8, 12, 72, 76}) std::memcpy(&expected[at], &word, 4);
+  for (const std::size_t at : {258, 260, 262}) std::memcpy(&expected[at], &word, 2);
+  EXPECT_EQ(std::vector(memory.begin(), memory.begin() + 512), expected);
 }
 
 class TakenCopiesTest : public CopiesTest {

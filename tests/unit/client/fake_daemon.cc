@@ -206,7 +206,9 @@ void FakeDaemon::execute(Served& served, const ipc::Command& command) {
   } else if (command.header.type == CommandType::kFill) {
     const auto fill = *command.as<ipc::Fill>();
     for (std::uint64_t row = 0; row < fill.height; ++row) {
-      std::memset(served.at(fill.to) + row * fill.pitch, static_cast<int>(fill.value), fill.width);
+      auto* const to = served.at(fill.to) + row * fill.pitch;
+      for (std::uint64_t at = 0; at < fill.width; at += fill.element)
+        std::memcpy(to + at, &fill.value, fill.element);
     }
   } else if (command.header.type == CommandType::kLaunch) {
     std::lock_guard lock(mutex_);

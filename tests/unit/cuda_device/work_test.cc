@@ -17,9 +17,10 @@ class WorkRulesTest : public FakeGpuTest {
         device_->launch({.function = device::Function{1}, .grid = grid, .block = block}, stream_);
     return launched ? ErrorCode::kNone : launched.error().code;
   }
-  std::vector<std::string> calls_of_fill(std::uint64_t to, std::uint64_t pitch, Box shape) {
+  std::vector<std::string> calls_of_fill(std::uint64_t to, std::uint64_t pitch, Box shape,
+                                         FillValue value = 0xab) {
     fake_.forget_calls();
-    EXPECT_TRUE(device_->fill(to, pitch, 0xab, shape, stream_));
+    EXPECT_TRUE(device_->fill(to, pitch, value, shape, stream_));
     return fake_.calls();
   }
 
@@ -104,6 +105,15 @@ TEST_F(WorkRulesTest, AnEmptyCopyIsNoCall) {
       device_->copy(Place::on_device(kTo, 16), Place::on_device(kTo, 16), {16, 0}, stream_));
   EXPECT_TRUE(device_->fill(kTo, 0, 1, {0, 7}, stream_));
   EXPECT_TRUE(fake_.calls().empty());
+}
+
+TEST_F(WorkRulesTest, AFillWithValuesOfSeveralBytesIsOneCall) {
+  const FillValue half(0x1234'5678, 2), word(0x1234'5678, 4);
+  EXPECT_EQ(calls_of_fill(kTo, 0, {64, 1}, word), Calls{"cuMemsetD32Async 0x10000 0x12345678 16"});
+  EXPECT_EQ(calls_of_fill(kTo, 512, {64, 2}, word), Calls{"cuMemsetD2D32Async"});
+  EXPECT_EQ(calls_of_fill(kTo, 0, {64, 1}, half), Calls{"cuMemsetD32Async 0x10000 0x56785678 16"});
+  EXPECT_EQ(calls_of_fill(kTo, 0, {62, 1}, half), Calls{"cuMemsetD16Async"});
+  EXPECT_EQ(calls_of_fill(kTo + 2, 512, {64, 2}, half), Calls{"cuMemsetD2D16Async"});
 }
 
 TEST_F(WorkRulesTest, AFillUsesWordsWhereAddressAndLengthAllowIt) {

@@ -66,7 +66,7 @@ class Client : public SessionClient {
   }
   void fill(std::uint64_t stream, std::uint64_t address, std::uint64_t bytes) {
     ASSERT_TRUE(channel->post(ipc::CommandType::kFill,
-                              ipc::bytes_of(ipc::Fill{address, bytes, bytes, 1, stream, 0, 0})));
+                              ipc::bytes_of(ipc::Fill{address, bytes, bytes, 1, stream, 0, 1})));
   }
   std::vector<std::uint32_t> read(std::uint64_t address, std::size_t count) {
     const std::uint64_t bytes = count * sizeof(std::uint32_t);

@@ -388,11 +388,12 @@ Result<void> FakeDevice::launch(const device::LaunchSpec& spec, device::Stream s
   return push(stream, std::move(piece));
 }
 
-Result<void> FakeDevice::fill(Address to, std::uint64_t to_pitch, std::uint8_t value,
-                              const Box& shape, device::Stream stream) {
+Result<void> FakeDevice::fill(Address to, std::uint64_t to_pitch, FillValue value, const Box& shape,
+                              device::Stream stream) {
   const auto work = [=]() -> Result<void> {
     for (std::uint64_t row = 0; row < shape.height; ++row) {
-      std::memset(pointer(to + row * to_pitch), value, shape.width);
+      for (std::uint64_t at = 0; at < shape.width; at += value.bytes)
+        std::memcpy(pointer(to + row * to_pitch + at), &value.bits, value.bytes);
     }
     return {};
   };

@@ -157,8 +157,8 @@ class FakeDevice : public device::Device {
   Result<device::Surface> create_surface(device::Array array, std::uint32_t level,
                                          device::AddressRange owner) override;
   void destroy_surface(device::Surface surface) override;
-  Result<void> fill(device::Address to, std::uint64_t to_pitch, std::uint8_t value,
-                    const Box& shape, device::Stream stream) override;
+  Result<void> fill(device::Address to, std::uint64_t to_pitch, FillValue value, const Box& shape,
+                    device::Stream stream) override;
 
  private:
   struct Mark {

@@ -145,7 +145,7 @@ class ForwardingDevice : public device::Device {
                     device::Stream stream) override {
     return inner_->copy(to, from, box, stream);
   }
-  Result<void> fill(device::Address to, std::uint64_t to_pitch, std::uint8_t value, const Box& box,
+  Result<void> fill(device::Address to, std::uint64_t to_pitch, FillValue value, const Box& box,
                     device::Stream stream) override {
     return inner_->fill(to, to_pitch, value, box, stream);
   }

@@ -182,7 +182,7 @@ TEST_F(HostileClientTest, WildAddressesAreRefused) {
   const auto expect_refused = [&](std::uint64_t to, std::uint64_t pitch, std::uint64_t width,
                                   std::uint64_t height) {
     EXPECT_EQ(
-        error_of(session_->post(CommandType::kFill, ipc::Fill{to, pitch, width, height, 0, 0, 0})),
+        error_of(session_->post(CommandType::kFill, ipc::Fill{to, pitch, width, height, 0, 0, 1})),
         ErrorCode::kInvalidValue)
         << std::hex << to << " " << pitch << " " << width << " " << height;
   };
@@ -196,7 +196,7 @@ TEST_F(HostileClientTest, WildAddressesAreRefused) {
   expect_refused(address, 2, 4, 2);
   expect_refused(address, 1024, 1024, 5);
   EXPECT_EQ(
-      error_of(session_->post(CommandType::kFill, ipc::Fill{address, 1024, 1024, 4, 0, 0, 0})),
+      error_of(session_->post(CommandType::kFill, ipc::Fill{address, 1024, 1024, 4, 0, 0, 1})),
       ErrorCode::kNone);
 }
 
@@ -208,7 +208,7 @@ TEST_F(HostileClientTest, ARefusedCopyGivesItsStagingBack) {
 TEST_F(HostileClientTest, FreedMemoryCannotBeCopied) {
   const auto address = *session_->allocate(4096);
   ASSERT_TRUE(session_->post(CommandType::kMemoryFree, ipc::MemoryFree{address}));
-  EXPECT_EQ(error_of(session_->post(CommandType::kFill, ipc::Fill{address, 4, 4, 1, 0, 0, 0})),
+  EXPECT_EQ(error_of(session_->post(CommandType::kFill, ipc::Fill{address, 4, 4, 1, 0, 0, 1})),
             ErrorCode::kInvalidValue);
   EXPECT_EQ(error_of(session_->post(CommandType::kMemoryFree, ipc::MemoryFree{address})),
             ErrorCode::kInvalidValue);
@@ -217,7 +217,7 @@ TEST_F(HostileClientTest, FreedMemoryCannotBeCopied) {
 TEST_F(HostileClientTest, AnotherSessionsMemoryCannotBeCopied) {
   TestSession other(device_, completer_);
   const auto address = *other.allocate(4096);
-  EXPECT_EQ(error_of(session_->post(CommandType::kFill, ipc::Fill{address, 4, 4, 1, 0, 1, 0})),
+  EXPECT_EQ(error_of(session_->post(CommandType::kFill, ipc::Fill{address, 4, 4, 1, 0, 1, 1})),
             ErrorCode::kInvalidValue);
   EXPECT_EQ(*other.read_int(address), 0);
 }

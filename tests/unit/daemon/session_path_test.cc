@@ -58,7 +58,7 @@ TEST_F(SessionPathTest, ProgressOfEveryStreamIsPublishedWithoutBeingAskedFor) {
       post(session, CommandType::kLaunch, ipc::Launch{1, 5, {1, 1, 1}, {1, 1, 1}, 0, 8},
            ipc::bytes_of(argument));
   const std::uint64_t fills =
-      post(session, CommandType::kFill, ipc::Fill{address, 4, 4, 1, 0, 1, 0});
+      post(session, CommandType::kFill, ipc::Fill{address, 4, 4, 1, 0, 1, 1});
   wait_completed(session, 0, fills);
   EXPECT_FALSE(session.client->completed(3, spins));
   device_.release_spinning();
@@ -68,7 +68,7 @@ TEST_F(SessionPathTest, ProgressOfEveryStreamIsPublishedWithoutBeingAskedFor) {
 TEST_F(SessionPathTest, ARefusedCommandIsProgressToo) {
   TestSession session(device_, completer_);
   const std::uint64_t refused =
-      post(session, CommandType::kFill, ipc::Fill{0x1234, 4, 4, 1, 0, 1, 0});
+      post(session, CommandType::kFill, ipc::Fill{0x1234, 4, 4, 1, 0, 1, 1});
   wait_completed(session, 0, refused);
   EXPECT_EQ(session.async_error(), ErrorCode::kInvalidValue);
 }
@@ -318,7 +318,7 @@ TEST_F(SessionPathTest, SharedMemoryIsTheDevicesByItsAddressToo) {
   Shared shared;
   allocate_host(session, 7, shared);
   ASSERT_TRUE(
-      session.post(CommandType::kFill, ipc::Fill{shared.device_address + 4, 4, 4, 1, 0, 0x21, 0}));
+      session.post(CommandType::kFill, ipc::Fill{shared.device_address + 4, 4, 4, 1, 0, 0x21, 1}));
   ASSERT_TRUE(session.post(
       CommandType::kCopy,
       ipc::Copy{
@@ -327,7 +327,7 @@ TEST_F(SessionPathTest, SharedMemoryIsTheDevicesByItsAddressToo) {
   EXPECT_EQ(*session.read_int(address), 0x21212121);
   EXPECT_EQ(static_cast<int>(shared.memory[4]), 0x21);
   const auto refused = [&](std::uint64_t to, std::uint64_t width) {
-    EXPECT_TRUE(session.post(CommandType::kFill, ipc::Fill{to, width, width, 1, 0, 0, 0}));
+    EXPECT_TRUE(session.post(CommandType::kFill, ipc::Fill{to, width, width, 1, 0, 0, 1}));
     EXPECT_EQ(session.async_error(), ErrorCode::kInvalidValue);
   };
   refused(shared.device_address + 4, 8192);

@@ -46,8 +46,14 @@ TEST_F(SessionTest, CopiesGoThereAndBackRowByRow) {
       ipc::Copy{
           Place::on_device(address + 4, 4), Place::on_device(address + 512, 512), {4, 2}, 0}));
   EXPECT_EQ(*session.read_int(address + 8), 3);
-  ASSERT_TRUE(session.post(CommandType::kFill, ipc::Fill{address, 4, 4, 1, 0, 0x101, 0}));
+  ASSERT_TRUE(session.post(CommandType::kFill, ipc::Fill{address, 4, 4, 1, 0, 0x101, 1}));
   EXPECT_EQ(*session.read_int(address), 0x01010101);
+  ASSERT_TRUE(session.post(CommandType::kFill, ipc::Fill{address, 8, 4, 2, 0, 0x01020304, 4}));
+  EXPECT_EQ(*session.read_int(address + 8), 0x01020304);
+  ASSERT_TRUE(session.post(CommandType::kFill, ipc::Fill{address + 2, 8, 4, 1, 0, 0x01020304, 2}));
+  EXPECT_EQ(*session.read_int(address + 4), 0x0304);
+  ASSERT_TRUE(session.post(CommandType::kFill, ipc::Fill{address + 2, 8, 4, 1, 0, 1, 4}));
+  EXPECT_EQ(session.async_error(), ErrorCode::kInvalidValue) << "not aligned";
 }
 
 TEST_F(SessionTest, AttributesOfAKernelReachTheDeviceAndAllowancesAreNotTakenBack) {
@@ -104,7 +110,7 @@ TEST_F(SessionTest, AGateHoldsItsStreamUntilTheClientOpensIt) {
   TestSession session(device_, completer_);
   ASSERT_TRUE(session.load("write"));
   const auto address = *session.allocate(64);
-  ASSERT_TRUE(session.post(CommandType::kFill, ipc::Fill{address, 64, 64, 1, 0, 0, 0}));
+  ASSERT_TRUE(session.post(CommandType::kFill, ipc::Fill{address, 64, 64, 1, 0, 0, 1}));
   ASSERT_TRUE(session.post(CommandType::kStreamCreate, ipc::StreamCreate{1, 1, 0}));
   ASSERT_TRUE(session.synchronize());
   for (const std::uint64_t ticket : {7u, 8u}) {  // a gate is used again
@@ -118,7 +124,7 @@ TEST_F(SessionTest, AGateHoldsItsStreamUntilTheClientOpensIt) {
     ASSERT_TRUE(session.post(CommandType::kHostDone, ipc::IdCommand{ticket}));
     ASSERT_TRUE(session.synchronize());
     EXPECT_EQ(*session.read_int(address), 42);
-    ASSERT_TRUE(session.post(CommandType::kFill, ipc::Fill{address, 64, 64, 1, 0, 0, 0}));
+    ASSERT_TRUE(session.post(CommandType::kFill, ipc::Fill{address, 64, 64, 1, 0, 0, 1}));
     ASSERT_TRUE(session.synchronize());
   }
   ASSERT_TRUE(session.post(CommandType::kHostDone, ipc::IdCommand{8}));
@@ -369,7 +375,7 @@ TEST_F(SessionTest, ModulesComeInChunksAndGlobalsCanBeCopied) {
   EXPECT_EQ(*session.read_int(global->address), 0);
   ASSERT_TRUE(session.post(CommandType::kModuleUnload, ipc::IdCommand{5}));
   EXPECT_EQ(session.async_error(), ErrorCode::kNone);
-  ASSERT_TRUE(session.post(CommandType::kFill, ipc::Fill{global->address, 4, 4, 1, 0, 1, 0}));
+  ASSERT_TRUE(session.post(CommandType::kFill, ipc::Fill{global->address, 4, 4, 1, 0, 1, 1}));
   EXPECT_EQ(session.async_error(), ErrorCode::kInvalidValue) << "gone with its module";
 }
 

@@ -27,7 +27,7 @@ class ShareTest : public SessionTest {
     return by.call<ipc::ImportReply>(CommandType::kMemoryImportClose, ipc::MemoryFree{address});
   }
   static void fill(TestSession& by, std::uint64_t address, std::uint32_t value) {
-    EXPECT_TRUE(by.post(CommandType::kFill, ipc::Fill{address, 4, 4, 1, 0, value, 0}));
+    EXPECT_TRUE(by.post(CommandType::kFill, ipc::Fill{address, 4, 4, 1, 0, value, 1}));
   }
 
   const std::shared_ptr<Exports> exports_ = std::make_shared<Exports>();

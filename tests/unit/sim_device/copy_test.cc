@@ -53,6 +53,15 @@ TEST(CopyTest, FillTouchesTheRowsOnly) {
   }
 }
 
+TEST(CopyTest, AFillRepeatsItsValueFromEachRowsBeginningOn) {
+  std::vector<unsigned char> bytes(24, 0);
+  fill_rows(rows(bytes, 2, 8), FillValue(0xaabb'0102, 2), {4, 2});
+  fill_rows(rows(bytes, 16, 8), FillValue(0x0403'0201, 4), {8, 1});
+  const std::vector<unsigned char> expected = {0, 0, 2, 1, 2, 1, 0, 0, 0, 0, 2, 1,
+                                               2, 1, 0, 0, 1, 2, 3, 4, 1, 2, 3, 4};
+  EXPECT_EQ(bytes, expected);
+}
+
 TEST(CopyTest, EmptyShapeTouchesNothing) {
   copy_rows({}, {}, {0, 5});
   copy_rows({}, {}, {5, 0});
