@@ -18,7 +18,7 @@ find_library(SLATE_ZSTD_LIBRARY libzstd.a REQUIRED)
 find_library(SLATE_LZ4_LIBRARY liblz4.a REQUIRED)
 find_library(SLATE_RT_LIBRARY rt)
 set(OPENSSL_USE_STATIC_LIBS TRUE)
-find_package(OpenSSL REQUIRED COMPONENTS Crypto)  # SHA-256 of injector/cache, nothing else
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)  # SHA-256 of base/digest.h, nothing else
 
 find_package(CUDAToolkit 13.0 REQUIRED)
 

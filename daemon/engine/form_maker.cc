@@ -19,8 +19,8 @@ constexpr int kLowestPriority = 19;
 /// A larger tree is not kept for the module's next kernel.
 constexpr std::uint64_t kMostKeptTree = 64 << 20;
 
-cache::DigestBytes digest_of_both(std::string_view text, const std::vector<std::byte>* code) {
-  cache::Digest digest;
+DigestBytes digest_of_both(std::string_view text, const std::vector<std::byte>* code) {
+  Digest digest;
   digest.add(std::as_bytes(std::span(text)));
   if (code != nullptr) digest.add(*code);
   return digest.finish();

@@ -13,10 +13,10 @@
 #include <thread>
 #include <vector>
 
+#include "base/digest.h"
 #include "base/mutex.h"
 #include "daemon/dispatch/kernel_forms.h"
 #include "daemon/engine/compiler.h"
-#include "injector/cache/digest.h"
 
 namespace slate::daemon {
 
@@ -27,7 +27,7 @@ struct FormSource {
   const std::string text;  // PTX
   /// The module's own machine code; null where it is not known.
   const std::shared_ptr<const std::vector<std::byte>> code;
-  const cache::DigestBytes digest;  // digest of text and code
+  const DigestBytes digest;  // digest of text and code
 
   std::uint64_t bytes() const { return text.size() + (code ? code->size() : 0); }
 };

@@ -6,10 +6,10 @@
 #include <cstring>
 #include <iterator>
 
+#include "base/digest.h"
 #include "base/log.h"
 #include "base/out_of_memory.h"
 #include "daemon/engine/module_variables.h"
-#include "injector/cache/digest.h"
 
 namespace slate::daemon {
 
@@ -64,8 +64,8 @@ Result<ModuleStore::Module> ModuleStore::load_elf(ModuleImage image, Charge& cha
 
 Result<void> ModuleStore::load(std::uint64_t id, ModuleImage image) {
   // Of the PTX where there is some: it is the same on every device.
-  const cache::DigestBytes digest =
-      cache::digest_of(image.source.empty() ? std::span<const std::byte>(image.bytes)
+  const DigestBytes digest =
+      digest_of(image.source.empty() ? std::span<const std::byte>(image.bytes)
                                             : std::as_bytes(std::span(image.source)));
   Charge charge(loaded_);
   auto loaded = or_out_of_memory([&] { return load_image(id, std::move(image), charge); });

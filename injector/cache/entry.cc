@@ -12,8 +12,8 @@
 #include <ctime>
 #include <random>
 
+#include "base/digest.h"
 #include "base/unique_fd.h"
-#include "injector/cache/digest.h"
 
 namespace slate::cache {
 namespace {

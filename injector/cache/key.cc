@@ -1,5 +1,5 @@
+#include "base/digest.h"
 #include "injector/cache/cache.h"
-#include "injector/cache/digest.h"
 
 namespace slate::cache {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <string>
 
+#include "base/digest.h"
 #include "injector/cache/cache.h"
-#include "injector/cache/digest.h"
 #include "injector/cache/entry.h"
 
 namespace slate::cache {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <span>
 
-namespace slate::cache {
+namespace slate {
 
 using DigestBytes = std::array<std::uint8_t, 32>;
 
@@ -30,4 +30,4 @@ class Digest {
 /// The digest of `bytes`.
 DigestBytes digest_of(std::span<const std::byte> bytes);
 
-}  // namespace slate::cache
+}  // namespace slate

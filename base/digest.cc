@@ -2,11 +2,11 @@
 // MB and its configuration files into every program that libslate is in. The plain calls are marked
 // as deprecated since 3.0; the macro is OpenSSL's way of saying that one knows.
 #define OPENSSL_API_COMPAT 0x10101000L
-#include "injector/cache/digest.h"
+#include "base/digest.h"
 
 #include <openssl/sha.h>
 
-namespace slate::cache {
+namespace slate {
 
 struct Digest::State {
   SHA256_CTX context;
@@ -35,4 +35,4 @@ DigestBytes digest_of(std::span<const std::byte> bytes) {
   return digest.finish();
 }
 
-}  // namespace slate::cache
+}  // namespace slate
