@@ -55,6 +55,7 @@ struct Config {
   DispatchChoice dispatch = DispatchChoice::kHost;
   std::string cache_dir;            // folder of compiled code; empty: cache::default_directory()
   ByteSize cache_size{1 << 30};     // size of the cache on disk; 0: no cache
+  ByteSize image_store{256 << 20};  // memory for code images that sessions share
   std::string ptxas;                // assembler that fills the cache; empty: looked for
   std::string policy = "adaptive";  // one of scheduler::policy_names()
   scheduler::Settings scheduler;    // settings of the policies

@@ -138,6 +138,11 @@ const Key<Config> kKeys[] = {
         "not do so where slated is started with $CUDA_CACHE_PATH or $CUDA_CACHE_DISABLE. 0 keeps "
         "nothing and gives PTX to the driver, which has a cache of its own: ~/.nv, or "
         "$CUDA_CACHE_PATH."),
+    top<&Config::image_store>(
+        "image_store",
+        "The most memory for large images of code that stay for later programs of their user: "
+        "bytes, or a number with K, M, G or T. Such programs do not send them again. What was not "
+        "used for longest goes first. Images that programs are using do not depend on it."),
     top<&Config::ptxas>(
         "ptxas",
         "The assembler of the CUDA Toolkit, whose code the cache keeps. Empty: the first of "

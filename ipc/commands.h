@@ -67,6 +67,7 @@ enum class CommandType : std::uint16_t {
   kEventExport = 40,        // IdCommand                   ShareReply
   kEventImport = 41,        // HandleCommand               empty reply
   kLimitRaise = 42,         // LimitRaise                  empty reply
+  kModuleOffer = 43,        // ModuleOffer                 OfferReply
   kEnd                      // no command: one more than the last
 };
 
@@ -104,6 +105,20 @@ inline constexpr std::uint32_t kImageElf = 2;
 /// PTX of the same code as the ELF image of the same module that comes behind it: what the forms of
 /// its kernels are made from. It gets no reply.
 inline constexpr std::uint32_t kImageSource = 3;
+
+/// An image of at least this size without a source and without placed variables is offered first.
+inline constexpr std::uint64_t kLeastOffered = 64 << 10;
+/// In place of an image that the engine may have from this session or another one of the user.
+struct ModuleOffer {
+  std::uint64_t module;
+  std::uint32_t image_kind;
+  std::uint32_t reserved;
+  std::uint8_t digest[32];  // SHA-256 of the image
+};
+struct OfferReply {
+  std::uint32_t known;  // 1: the module is loaded; 0: the image has to be sent
+  std::uint32_t reserved;
+};
 
 struct FunctionGet {
   std::uint64_t module;
@@ -392,7 +407,8 @@ struct CommandRows {
     Row<kMemoryImportClose, MemoryFree, kNoStream, AfterAll, kEnds>,
     Row<kEventExport, IdCommand, kNoStream, AfterEvent<&IdCommand::id>, kMakes>,
     Row<kEventImport, HandleCommand, kNoStream, AtOnce, kMakes>,
-    Row<kLimitRaise, LimitRaise, kNoStream, AtOnce, kMakes>>;
+    Row<kLimitRaise, LimitRaise, kNoStream, AtOnce, kMakes>,
+    Row<kModuleOffer, ModuleOffer, kNoStream, AtOnce, kMakes>>;
   // clang-format on
 };
 using CommandTable = CommandRows::All;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/digest.h"
 #include "client/session/say.h"
 #include "client/session/session.h"
 #include "injector/link/builtins.h"
@@ -72,6 +73,11 @@ Result<std::uint64_t> Modules::send(ImageKind kind, std::span<const std::byte> b
                                     std::span<const std::byte> source) {
   ipc::ModuleLoad load{};
   load.module = session_.wire().next_id();
+  if (bytes.size() >= ipc::kLeastOffered && placed.empty() && source.empty()) {
+    const auto known = offer(load.module, kind, bytes);
+    if (!known) return std::unexpected(known.error());
+    if (*known) return load.module;
+  }
   if (!source.empty() && source.size() <= kMostSourceBytes) {
     load.image_kind = ipc::kImageSource;
     load.total_bytes = source.size();
@@ -93,6 +99,17 @@ Result<std::uint64_t> Modules::send(ImageKind kind, std::span<const std::byte> b
                                            bytes.last(last), {});
   if (!ok) return std::unexpected(ok.error());
   return load.module;
+}
+
+/// Whether the daemon has the image already, and has loaded the module from it.
+Result<bool> Modules::offer(std::uint64_t module, ImageKind kind,
+                            std::span<const std::byte> bytes) {
+  ipc::ModuleOffer offered{module, static_cast<std::uint32_t>(kind), 0, {}};
+  const DigestBytes digest = digest_of(bytes);
+  std::copy(digest.begin(), digest.end(), offered.digest);
+  const auto reply = session_.wire().call<ipc::OfferReply>(CommandType::kModuleOffer, offered);
+  if (!reply) return std::unexpected(reply.error());
+  return reply->known != 0;
 }
 
 /// Leaves `load` behind the last of them.

@@ -107,6 +107,7 @@ Engine::Engine(std::unique_ptr<device::Device> device, EngineLink link, Config c
                    .at_once = config_.form != FormChoice::kAuto || config_.scheduler.forms_at_once,
                    .dispatch = config_.dispatch == DispatchChoice::kDevice}),
       forms_(*device_, config_.form, config_.scheduler.intensities, &form_maker_, config_.dispatch),
+      images_(std::make_shared<ImageStore>(config_.image_store.bytes)),
       link_(std::move(link)),
       completer_(*device_),
       trace_(config_.trace_events),
@@ -200,7 +201,8 @@ void Engine::add_session(LinkMessage message) {
                    .segment = std::move(*segment),
                    .staging = staging_,
                    .exports = exports_,
-                   .named_memory = named_memory_};
+                   .named_memory = named_memory_,
+                   .images = images_};
   SessionHooks hooks{[this](const Error& fault) { device_lost(fault); },
                      [this](std::uint64_t id) { session_stuck(id); },
                      [this](std::string_view function) { unsupported_calls_.count(function); }};

@@ -16,6 +16,7 @@
 #include "daemon/config.h"
 #include "daemon/engine/call_counts.h"
 #include "daemon/engine/compiler.h"
+#include "daemon/engine/image_store.h"
 #include "daemon/engine/profile_keeper.h"
 #include "daemon/engine/session.h"
 #include "daemon/engine_link.h"
@@ -78,6 +79,7 @@ class Engine {
       std::make_shared<NamedBudget>(NamedBudget::bytes_for(StagingBudget::shared_memory_bytes()));
   const std::shared_ptr<StagingBudget> staging_ = std::make_shared<StagingBudget>(
       StagingBudget::slots_for(StagingBudget::shared_memory_bytes()));
+  const std::shared_ptr<ImageStore> images_;
   const EngineLink link_;
   Completer completer_;
   Trace trace_;

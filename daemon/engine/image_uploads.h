@@ -31,6 +31,7 @@ class ImageUploads {
   Result<std::optional<ModuleImage>> add(const ipc::ModuleLoad& chunk,
                                          std::span<const std::byte> bytes,
                                          const Result<void>& may_begin);
+  bool has(std::uint64_t module) const { return uploads_.contains(module); }
   std::size_t count() const { return uploads_.size(); }
   void clear();
 

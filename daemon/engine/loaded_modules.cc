@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -26,14 +25,19 @@ LoadedModules::~LoadedModules() {
 }
 
 Result<void> LoadedModules::add(device::Module module, Charge& charge, Kind kind,
-                                std::uint64_t source_bytes) {
+                                std::uint64_t source_bytes, std::shared_ptr<SharedModule> shared) {
   {
     const MutexLock lock(mutex_);
-    loaded_.emplace(module, Loaded{.kind = kind,
-                                   .source_bytes = source_bytes,
-                                   .host_bytes = 0,
-                                   .charged = std::exchange(charge.bytes_, 0),
-                                   .retired = false});
+    const auto [at, is_new] = loaded_.try_emplace(module);
+    if (is_new) {
+      at->second = Loaded{.kind = kind,
+                          .source_bytes = source_bytes,
+                          .charged = std::exchange(charge.bytes_, 0),
+                          .shared = std::move(shared)};
+    } else {
+      SLATE_CHECK(shared != nullptr && charge.bytes_ == 0);
+      ++at->second.uses;
+    }
   }
   auto noted = note_host_bytes(module);
   if (!noted) unload_now(module);
@@ -64,19 +68,21 @@ void LoadedModules::unload_now(device::Module module) {
   Loaded loaded;
   {
     const MutexLock lock(mutex_);
-    const auto node = loaded_.extract(module);
-    SLATE_CHECK(!node.empty());
-    loaded = node.mapped();
+    const auto found = loaded_.find(module);
+    SLATE_CHECK(found != loaded_.end());
+    if (--found->second.uses > 0) return;
+    loaded = std::move(found->second);
+    loaded_.erase(found);
     host_bytes_ -= loaded.host_bytes;
   }
-  device_.unload_module(module);
-  give_back(loaded);
+  unload(module, std::move(loaded));
 }
 
 std::size_t LoadedModules::count() const {
   const MutexLock lock(mutex_);
-  return static_cast<std::size_t>(
-      std::ranges::count(loaded_, Kind::kOwn, [](const auto& entry) { return entry.second.kind; }));
+  std::size_t count = 0;
+  for (const auto& [module, loaded] : loaded_) count += loaded.kind == Kind::kOwn ? loaded.uses : 0;
+  return count;
 }
 
 void LoadedModules::release() {
@@ -87,13 +93,12 @@ void LoadedModules::release() {
     all.swap(loaded_);
     host_bytes_ = 0;
   }
-  for (const auto& [module, loaded] : all) {
-    device_.unload_module(module);
-    give_back(loaded);
-  }
+  for (auto& [module, loaded] : all) unload(module, std::move(loaded));
 }
 
-void LoadedModules::give_back(const Loaded& loaded) {
+void LoadedModules::unload(device::Module module, Loaded loaded) {
+  if (loaded.shared == nullptr) device_.unload_module(module);
+  loaded.shared = nullptr;
   if (loaded.charged != 0) memory_->finish_charge(loaded.charged, loaded.retired);
 }
 

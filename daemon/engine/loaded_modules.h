@@ -1,13 +1,15 @@
 // LoadedModules: the modules of one session on the device, and their memory there and in the
-// engine. Forgotten modules that are still in use are among them. Session thread, except count()
-// and unload_now().
+// engine. Forgotten modules that are still in use are among them. Modules that sessions share are
+// unloaded with the last of these. Session thread, except count() and unload_now().
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 
 #include "base/mutex.h"
+#include "daemon/engine/image_store.h"
 #include "daemon/engine/memory_manager.h"
 #include "device/device.h"
 
@@ -52,13 +54,16 @@ class LoadedModules {
   }
 
   /// `source_bytes`: engine memory beside the code. Beyond kMostHostBytes it unloads the module and
-  /// returns kLimit.
-  Result<void> add(device::Module module, Charge& charge, Kind kind, std::uint64_t source_bytes);
+  /// returns kLimit. `shared`: what the module is of, if sessions share it. Then the session may
+  /// have it several times.
+  Result<void> add(device::Module module, Charge& charge, Kind kind, std::uint64_t source_bytes,
+                   std::shared_ptr<SharedModule> shared = nullptr);
   /// Counts the memory of the module's functions, which grows when they are found. kLimit as add().
   Result<void> note_host_bytes(device::Module module);
   /// The session has forgotten the module: its charge may come back soon.
   void retire(device::Module module);
-  /// Any thread. Requires: no unfinished work uses the module.
+  /// Unloads it, or takes one of several times back. Any thread. Requires: no unfinished work of
+  /// what is taken back uses the module.
   void unload_now(device::Module module);
   /// Number of modules of kind kOwn. Any thread.
   std::size_t count() const;
@@ -71,9 +76,11 @@ class LoadedModules {
     std::uint64_t source_bytes = 0;
     std::uint64_t host_bytes = 0;  // engine memory, with the source
     std::uint64_t charged = 0;
-    bool retired = false;  // whether its charge is retired
+    bool retired = false;                            // whether its charge is retired
+    std::size_t uses = 1;                            // how many of the session's modules it is
+    std::shared_ptr<SharedModule> shared = nullptr;  // null: the session's own
   };
-  void give_back(const Loaded& loaded);
+  void unload(device::Module module, Loaded loaded);
 
   device::Device& device_;
   MemoryManager* memory_ = nullptr;  // null: nothing is charged

@@ -53,7 +53,8 @@ Result<ModuleStore::Module> ModuleStore::load_elf(ModuleImage image, Charge& cha
       !module && !image.source.empty() && module.error().code == ErrorCode::kNoKernelImage;
   if (may_retry) return load_ptx(std::move(image.source), charge);
   if (!module) return std::unexpected(module.error());
-  Module loaded{.device = *module, .source = nullptr, .code = 0};
+  Module loaded;
+  loaded.device = *module;
   if (maker_ != nullptr && !image.source.empty()) {
     loaded.source = std::make_shared<const FormSource>(
         std::move(image.source),
@@ -62,19 +63,70 @@ Result<ModuleStore::Module> ModuleStore::load_elf(ModuleImage image, Charge& cha
   return loaded;
 }
 
+Result<bool> ModuleStore::offer(const ipc::ModuleOffer& offered) {
+  if (offered.image_kind != ipc::kImagePtx && offered.image_kind != ipc::kImageElf)
+    return fail(ErrorCode::kProtocol, fmt::format("image kind {}", offered.image_kind));
+  if (uploads_.has(offered.module)) return fail(ErrorCode::kProtocol, "a module was begun twice");
+  if (const auto may = may_begin(offered.module); !may) return std::unexpected(may.error());
+  if (placed_.contains(offered.module)) return false;
+  DigestBytes digest;
+  static_assert(sizeof(digest) == sizeof(offered.digest));
+  std::memcpy(digest.data(), offered.digest, sizeof(offered.digest));
+  const auto image = images_->find(uid_, offered.image_kind, digest);
+  if (!image) return false;
+  Charge charge(loaded_);
+  const auto done = add(offered.module, digest, charge,
+                        or_out_of_memory([&] { return load_known(image, charge); }));
+  if (!done) return std::unexpected(done.error());
+  return true;
+}
+
+/// Machine code without variables is the same for all sessions. Only its functions' attributes
+/// change, and SharedModule sees to these.
+Result<ModuleStore::Module> ModuleStore::load_known(const ImageStore::Image& image,
+                                                    Charge& charge) {
+  const std::span<const std::byte> bytes = image->bytes;
+  Result<Module> loaded;
+  if (image->kind == ipc::kImagePtx) {
+    loaded =
+        load_ptx(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()), charge);
+  } else if (variable_bytes(bytes) > 0) {
+    loaded = load_elf({.kind = image->kind, .bytes = {bytes.begin(), bytes.end()}, .source = {}},
+                      charge);
+  } else {
+    auto shared = image->module_on(device_);
+    if (!shared) return std::unexpected(shared.error());
+    loaded = Module{};
+    loaded->device = (*shared)->handle;
+    loaded->shared = std::move(*shared);
+  }
+  if (loaded) loaded->image = image;
+  return loaded;
+}
+
 Result<void> ModuleStore::load(std::uint64_t id, ModuleImage image) {
   // Of the PTX where there is some: it is the same on every device.
   const DigestBytes digest =
       digest_of(image.source.empty() ? std::span<const std::byte>(image.bytes)
-                                            : std::as_bytes(std::span(image.source)));
+                                     : std::as_bytes(std::span(image.source)));
   Charge charge(loaded_);
-  auto loaded = or_out_of_memory([&] { return load_image(id, std::move(image), charge); });
+  const bool is_shared =
+      image.source.empty() && image.bytes.size() >= ipc::kLeastOffered && !placed_.contains(id);
+  return add(id, digest, charge, or_out_of_memory([&] {
+               if (!is_shared) return load_image(id, std::move(image), charge);
+               return load_known(images_->add(uid_, image.kind, digest, std::move(image.bytes)),
+                                 charge);
+             }));
+}
+
+Result<void> ModuleStore::add(std::uint64_t id, const DigestBytes& digest, Charge& charge,
+                              Result<Module> loaded) {
   Result<void> done;
   if (!loaded) {
     done = std::unexpected(loaded.error());
   } else {
-    done = loaded_.add(loaded->device, charge, LoadedModules::Kind::kOwn,
-                       loaded->source ? loaded->source->bytes() : 0);
+    done = loaded_.add(loaded->device, charge, LoadedModules::Kind::kOwn, loaded->bytes(),
+                       loaded->shared);
   }
   if (!done) {
     forget_places(id);
@@ -132,7 +184,8 @@ Result<ModuleStore::Module> ModuleStore::load_ptx(std::string text, Charge& char
     return std::unexpected(charged.error());
   auto loaded = compiler_.load(std::as_bytes(std::span(text)));
   if (!loaded) return std::unexpected(loaded.error());
-  Module module{.device = loaded->module, .source = nullptr, .code = 0};
+  Module module;
+  module.device = loaded->module;
   if (maker_ != nullptr) {
     module.source = std::make_shared<const FormSource>(std::move(text), std::move(loaded->code));
   }
@@ -173,6 +226,15 @@ Result<std::vector<device::Module>> ModuleStore::forget(std::uint64_t id) {
   return unused;
 }
 
+Result<FoundFunction> ModuleStore::find_kernel(const Module& module, const std::string& name) {
+  if (module.shared) return module.shared->find_function(name);
+  const auto function = device_.find_function(module.device, name);
+  if (!function) return std::unexpected(function.error());
+  auto info = device_.function_info(*function);
+  if (!info) return std::unexpected(info.error());
+  return FoundFunction{*function, std::move(*info)};
+}
+
 Result<const FunctionRecord*> ModuleStore::add_function(std::uint64_t module, std::uint64_t id,
                                                         const std::string& name) {
   if (id == 0 || functions_.contains(id)) {
@@ -183,14 +245,12 @@ Result<const FunctionRecord*> ModuleStore::add_function(std::uint64_t module, st
   if (!owner) return std::unexpected(owner.error());
   if (const auto noted = loaded_.note_host_bytes((*owner)->device); !noted)
     return std::unexpected(noted.error());
-  const auto function =
-      or_out_of_memory([&] { return device_.find_function((*owner)->device, name); });
-  if (!function) return std::unexpected(function.error());
-  auto info = device_.function_info(*function);
-  if (!info) return std::unexpected(info.error());
+  auto found = or_out_of_memory([&] { return find_kernel(**owner, name); });
+  if (!found) return std::unexpected(found.error());
   FunctionRecord record;
-  record.function = *function;
-  record.info = std::move(*info);
+  record.function = found->function;
+  record.info = std::move(found->info);
+  record.shared = (*owner)->shared;
   record.name = std::make_shared<const std::string>(name);
   record.module = module;
   record.code = (*owner)->code;

@@ -15,6 +15,7 @@
 
 #include "daemon/engine/compiler.h"
 #include "daemon/engine/form_maker.h"
+#include "daemon/engine/image_store.h"
 #include "daemon/engine/image_uploads.h"
 #include "daemon/engine/loaded_modules.h"
 #include "device/device.h"
@@ -72,6 +73,7 @@ struct FunctionRecord {
   std::uint32_t parameter_bytes = 0;  // bytes of the whole parameter block
   std::shared_ptr<const std::string> name;
   std::uint64_t module = 0;
+  std::shared_ptr<SharedModule> shared;  // what `function` is of; null: a module of the session's
   FormProgress form_progress = FormProgress::kSettled;
   std::uint64_t launches = 0;                    // launches before its forms were ordered
   std::shared_ptr<FormMaker::Order> form_order;  // the order while kOrdered
@@ -96,15 +98,19 @@ class ModuleStore {
   /// Whether these bytes are the session's host memory, at an address of this process.
   using OwnsHost = std::function<bool(device::Address address, std::uint64_t bytes)>;
 
-  /// All outlive it. Without a maker kernels have no forms. `session` orders the forms.
+  /// All outlive it. Without a maker kernels have no forms. `session` orders the forms. `images`
+  /// has what sessions of the user `uid` have brought.
   ModuleStore(
       device::Device& device, Compiler& compiler, FormMaker* maker, std::uint64_t session = 0,
-      OwnsHost owns_host = [](device::Address, std::uint64_t) { return false; })
+      OwnsHost owns_host = [](device::Address, std::uint64_t) { return false; },
+      std::shared_ptr<ImageStore> images = std::make_shared<ImageStore>(0), uid_t uid = 0)
       : device_(device),
         compiler_(compiler),
         maker_(maker),
         session_(session),
         owns_host_(std::move(owns_host)),
+        images_(std::move(images)),
+        uid_(uid),
         loaded_(device) {}
 
   /// The modules on the device. Requires: release() is called before the destructor.
@@ -113,6 +119,8 @@ class ModuleStore {
 
   /// Adds one chunk; the last one loads the module. kProtocol for chunks out of order.
   Result<void> add_chunk(const ipc::ModuleLoad& chunk, std::span<const std::byte> bytes);
+  /// Loads the module if its image is known. False when it has to come in chunks.
+  Result<bool> offer(const ipc::ModuleOffer& offered);
   /// Forgets the module and its functions and variables. Returns the modules for
   /// loaded().unload_now(), once they are unused.
   Result<std::vector<device::Module>> forget(std::uint64_t id);
@@ -140,6 +148,12 @@ class ModuleStore {
     device::Module device{};
     std::shared_ptr<const FormSource> source;  // null: its kernels have no forms
     std::uint64_t code = 0;                    // hash of the image, for its kernels' profiles
+    ImageStore::Image image;                   // null: not one that sessions share
+    std::shared_ptr<SharedModule> shared;      // what `device` is of; null: the session's own
+
+    std::uint64_t bytes() const {
+      return (source ? source->bytes() : 0) + (image ? image->bytes.size() : 0);
+    }
   };
   struct Global {
     std::uint64_t bytes;
@@ -149,6 +163,9 @@ class ModuleStore {
 
   Result<void> may_begin(std::uint64_t id) const;
   Result<void> load(std::uint64_t id, ModuleImage image);
+  Result<void> add(std::uint64_t id, const DigestBytes& digest, Charge& charge,
+                   Result<Module> loaded);
+  Result<Module> load_known(const ImageStore::Image& image, Charge& charge);
   Result<Module> load_image(std::uint64_t id, ModuleImage image, Charge& charge);
   Result<Module> load_ptx(std::string text, Charge& charge);
   Result<Module> load_elf(ModuleImage image, Charge& charge);
@@ -159,12 +176,15 @@ class ModuleStore {
   void forget_places(std::uint64_t id);
   Result<std::string> place_variables(std::uint64_t id, std::string_view text);
   Result<const Module*> find_module(std::uint64_t id) const;
+  Result<FoundFunction> find_kernel(const Module& module, const std::string& name);
 
   device::Device& device_;
   Compiler& compiler_;
   FormMaker* const maker_;  // null: no forms
   const std::uint64_t session_;
   const OwnsHost owns_host_;
+  const std::shared_ptr<ImageStore> images_;
+  const uid_t uid_;
   std::unordered_map<std::uint64_t, std::vector<injector::PlacedVariable>> placed_;  // by module
   std::size_t placed_count_ = 0;
   ImageUploads uploads_;

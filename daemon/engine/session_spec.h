@@ -11,6 +11,7 @@
 namespace slate::daemon {
 
 class Exports;
+class ImageStore;
 class NamedBudget;
 class StagingBudget;
 
@@ -24,10 +25,11 @@ struct SessionSpec {
   int priority = 0;
   ipc::SessionFifos fifos;
   ipc::Segment segment;
-  /// Shared with the other sessions, as are the next two; null: one for this session only.
+  /// Shared with the other sessions, as are the next three; null: one for this session only.
   std::shared_ptr<StagingBudget> staging{};
   std::shared_ptr<Exports> exports{};
   std::shared_ptr<NamedBudget> named_memory{};
+  std::shared_ptr<ImageStore> images{};
 };
 
 }  // namespace slate::daemon

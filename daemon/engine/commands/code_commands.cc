@@ -21,13 +21,15 @@ std::string name_of(std::span<const std::byte> bytes) {
 }  // namespace
 
 CodeCommands::CodeCommands(const PartContext& context, Compiler& compiler, MemoryCommands& memory,
-                           const HostMemoryCommands& host)
+                           const HostMemoryCommands& host, std::shared_ptr<ImageStore> images)
     : context_(context),
       memory_(memory),
-      modules_(context.device, compiler, context.executor.form_maker(), context.session,
-               [&host](device::Address address, std::uint64_t bytes) {
-                 return host.blocks().owns(address, bytes);
-               }) {}
+      modules_(
+          context.device, compiler, context.executor.form_maker(), context.session,
+          [&host](device::Address address, std::uint64_t bytes) {
+            return host.blocks().owns(address, bytes);
+          },
+          images ? std::move(images) : std::make_shared<ImageStore>(0), context.uid) {}
 
 void CodeCommands::start() {
   modules_.loaded().charge_to(memory_.manager(), [this](std::uint64_t bytes) {
@@ -37,6 +39,13 @@ void CodeCommands::start() {
 
 Result<void> CodeCommands::on(const Call<CommandType::kModuleLoad>& call) {
   return context_.checked(modules_.add_chunk(call.body, call.tail));
+}
+
+Result<void> CodeCommands::on(const Call<CommandType::kModuleOffer>& call) {
+  const auto known = modules_.offer(call.body);
+  if (!known) return context_.checked(std::unexpected(known.error()));
+  call.reply.set(ipc::OfferReply{*known ? 1u : 0u, 0});
+  return {};
 }
 
 Result<void> CodeCommands::on(const Call<CommandType::kModuleUnload>& call) {
@@ -103,8 +112,11 @@ Result<void> CodeCommands::on(const Call<CommandType::kFunctionSet>& call) {
   device::FunctionInfo& info = (*record)->info;
   const std::int32_t value = call.body.value;
   const auto set = [&] {
-    return context_.checked(
-        context_.device.set_attribute((*record)->function, call.body.attribute, value));
+    const device::Function function = (*record)->function;
+    const FunctionAttribute attribute = call.body.attribute;
+    return context_.checked((*record)->shared
+                                ? (*record)->shared->set_attribute(function, attribute, value)
+                                : context_.device.set_attribute(function, attribute, value));
   };
   switch (call.body.attribute) {
     case FunctionAttribute::kMaxDynamicShared: {

@@ -14,11 +14,13 @@ namespace slate::daemon {
 
 class CodeCommands {
  public:
-  /// `compiler` and `memory` outlive it. `memory` is charged for modules' variables.
+  /// `compiler` and `memory` outlive it. `memory` is charged for modules' variables. `images`:
+  /// those that sessions share; null: none.
   CodeCommands(const PartContext& context, Compiler& compiler, MemoryCommands& memory,
-               const HostMemoryCommands& host);
+               const HostMemoryCommands& host, std::shared_ptr<ImageStore> images);
 
   Result<void> on(const Call<ipc::CommandType::kModuleLoad>& call);
+  Result<void> on(const Call<ipc::CommandType::kModuleOffer>& call);
   Result<void> on(const Call<ipc::CommandType::kModuleUnload>& call);
   Result<void> on(const Call<ipc::CommandType::kVariablePlace>& call);
   Result<void> on(const Call<ipc::CommandType::kFunctionGet>& call);

@@ -70,7 +70,7 @@ SessionParts::SessionParts(const Ground& ground, const SessionSpec& spec)
                .is_over = ground.is_over},
       memory_(context_),
       host_memory_(context_, spec.named_memory),
-      code_(context_, ground.compiler, memory_, host_memory_),
+      code_(context_, ground.compiler, memory_, host_memory_, spec.images),
       sharing_(context_),
       ranges_(memory_, code_, host_memory_, sharing_),
       arrays_(context_, memory_, ranges_),

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "base/digest.h"
 #include "client/session/session.h"
 #include "ipc/host_memory.h"
 #include "tests/unit/client/fake_engine.h"
@@ -316,6 +317,24 @@ TEST_F(LaunchTest, ABigModuleComesInChunksWithoutGaps) {
   ASSERT_TRUE(module) << module.error().message;
   EXPECT_NE(*module, 0u);
   EXPECT_EQ(arrived, image.bytes);
+}
+
+TEST_F(LaunchTest, ABigImageIsOfferedAndSentOnlyIfItIsNotKnown) {
+  Image image{ImageKind::kElf, 90, std::vector<std::byte>(ipc::kLeastOffered, std::byte{1})};
+  Session& session = *engine.session;
+  ASSERT_TRUE(session.modules().load(image));
+  EXPECT_EQ(engine.all(ipc::CommandType::kModuleLoad).size(), 2u);
+  const auto offered = engine.wait_for(ipc::CommandType::kModuleOffer).as<ipc::ModuleOffer>();
+  EXPECT_EQ(offered->image_kind, ipc::kImageElf);
+  EXPECT_EQ(std::memcmp(offered->digest, digest_of(image.bytes).data(), 32), 0);
+  engine.answer(ipc::CommandType::kModuleOffer, ipc::OfferReply{1, 0});
+  const auto module = session.modules().load(image);
+  ASSERT_TRUE(module);
+  EXPECT_EQ(engine.all(ipc::CommandType::kModuleOffer)[1].as<ipc::ModuleOffer>()->module, *module);
+  EXPECT_EQ(engine.all(ipc::CommandType::kModuleLoad).size(), 2u) << "no byte of it";
+  image.bytes.pop_back();
+  ASSERT_TRUE(session.modules().load(image));
+  EXPECT_EQ(engine.all(ipc::CommandType::kModuleOffer).size(), 2u) << "a small one is just sent";
 }
 
 }  // namespace

@@ -186,7 +186,7 @@ std::string another_value(const Key<Config>& key) {
       break;
   }
   if (key.name == "memory_limit") return "\"25%\"";
-  if (key.name == "cache_size") return "\"3M\"";
+  if (key.name == "cache_size" || key.name == "image_store") return "\"3M\"";
   return R"("a \"name\" \\ of\ttwo\nlines \u007f é")";
 }
 

@@ -24,7 +24,8 @@ class TestSession {
   TestSession(FakeDevice& device, Completer& completer, std::uint64_t limit = 64 << 20,
               std::chrono::milliseconds grace = std::chrono::seconds(60), SessionHooks hooks = {},
               Compiler* compiler = nullptr, std::shared_ptr<Exports> exports = nullptr,
-              std::uint64_t id = 1, std::uint32_t uid = ::geteuid())
+              std::uint64_t id = 1, std::uint32_t uid = ::geteuid(),
+              std::shared_ptr<ImageStore> images = nullptr)
       : own_compiler_(device, nullptr),
         forms_(device, FormChoice::kNative),
         executor_(device, forms_, completer, trace_, policy_maker("fifo", {}), {}) {
@@ -36,6 +37,7 @@ class TestSession {
     spec.id = id;
     spec.uid = uid;
     spec.exports = std::move(exports);
+    spec.images = std::move(images);
     spec.program = "test";
     spec.memory_limit = limit;
     spec.fifos = std::move(ends.fifos);
