@@ -150,6 +150,9 @@ class Device {
   virtual std::uint64_t granularity() const = 0;
   /// Reserves addresses without memory. Returns the first one.
   virtual Result<Address> reserve(std::uint64_t bytes) = 0;
+  /// The same at a multiple of `align`, a power of two, and at `wished` if these addresses are
+  /// free.
+  virtual Result<Address> reserve_at(std::uint64_t bytes, std::uint64_t align, Address wished) = 0;
   /// Gives the addresses back. Requires: nothing is mapped there.
   virtual void unreserve(AddressRange range) = 0;
   /// Backs a part of a reserved range with physical memory that reads as zero. May wait for that.

@@ -45,6 +45,10 @@ class CudaDevice final : public device::Device {
 
   std::uint64_t granularity() const override { return space_->granularity(); }
   Result<device::Address> reserve(std::uint64_t bytes) override { return space_->reserve(bytes); }
+  Result<device::Address> reserve_at(std::uint64_t bytes, std::uint64_t align,
+                                     device::Address wished) override {
+    return space_->reserve(bytes, align, wished);
+  }
   void unreserve(device::AddressRange range) override { space_->unreserve(range); }
   Result<void> map(device::AddressRange range) override;
   Result<void> map_again(device::AddressRange range, device::Address mapped) override {

@@ -94,6 +94,10 @@ class FakeDevice : public device::Device {
   bool lost() const override;
   std::uint64_t granularity() const override { return kGranularity; }
   Result<device::Address> reserve(std::uint64_t bytes) override;
+  /// Grants no wish.
+  Result<device::Address> reserve_at(std::uint64_t bytes, std::uint64_t, device::Address) override {
+    return reserve(bytes);
+  }
   void unreserve(device::AddressRange range) override;
   Result<void> map(device::AddressRange range) override;
   /// Memory of its own, which does not count.

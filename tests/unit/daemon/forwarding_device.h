@@ -23,6 +23,10 @@ class ForwardingDevice : public device::Device {
   bool lost() const override { return inner_->lost(); }
   std::uint64_t granularity() const override { return inner_->granularity(); }
   Result<device::Address> reserve(std::uint64_t bytes) override { return inner_->reserve(bytes); }
+  Result<device::Address> reserve_at(std::uint64_t bytes, std::uint64_t align,
+                                     device::Address wished) override {
+    return inner_->reserve_at(bytes, align, wished);
+  }
   void unreserve(device::AddressRange range) override { return inner_->unreserve(range); }
   Result<void> map(device::AddressRange range) override { return inner_->map(range); }
   Result<void> map_again(device::AddressRange range, device::Address mapped) override {
