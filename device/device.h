@@ -28,6 +28,7 @@
 #include "base/device_info.h"
 #include "base/function_attribute.h"
 #include "base/result.h"
+#include "base/tensor_map.h"
 
 namespace slate::device {
 
@@ -265,6 +266,12 @@ class Device {
   /// create_texture().
   virtual Result<Surface> create_surface(Array array, std::uint32_t level, AddressRange owner) = 0;
   virtual void destroy_surface(Surface surface) = 0;
+
+  /// What kernels take for this tensor. Errors: kNotSupported where there are no tensor maps (sim);
+  /// kInvalidValue for what cannot be.
+  virtual Result<TensorMap> encode_tensor_map(const TensorMapSpec& /*spec*/) {
+    return fail(ErrorCode::kNotSupported, "the simulated device has no tensor maps");
+  }
 
   // --- Partitions
   /// The units of which partitions are made: the numbers (%smid) of each unit's SMs. Every SM is in

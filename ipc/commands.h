@@ -18,6 +18,7 @@
 #include "base/array.h"
 #include "base/copy.h"
 #include "base/function_attribute.h"
+#include "base/tensor_map.h"
 #include "ipc/command_row.h"
 
 namespace slate::ipc {
@@ -74,6 +75,7 @@ enum class CommandType : std::uint16_t {
   kPhysicalRelease = 47,    // IdCommand
   kPhysicalMap = 48,        // PhysicalMap                 empty reply
   kPhysicalUnmap = 49,      // PhysicalUnmap
+  kTensorMapEncode = 50,    // TensorMapSpec               TensorMap
   kEnd                      // no command: one more than the last
 };
 
@@ -443,7 +445,8 @@ struct CommandRows {
     Row<kPhysicalCreate, PhysicalCreate, kNoStream, AtOnce, kMakes>,
     Row<kPhysicalRelease, IdCommand, kNoStream, GivesBack, kEnds>,
     Row<kPhysicalMap, PhysicalMap, kNoStream, AtOnce, kMakes>,
-    Row<kPhysicalUnmap, PhysicalUnmap, kNoStream, GivesBack, kEnds>>;
+    Row<kPhysicalUnmap, PhysicalUnmap, kNoStream, GivesBack, kEnds>,
+    Row<kTensorMapEncode, TensorMapSpec, kNoStream, AtOnce, kNeither>>;
   // clang-format on
 };
 using CommandTable = CommandRows::All;

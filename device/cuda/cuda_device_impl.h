@@ -20,6 +20,7 @@
 #include "device/cuda/memory.h"
 #include "device/cuda/partitions.h"
 #include "device/cuda/ptxas.h"
+#include "device/cuda/tensor_maps.h"
 #include "device/cuda/watched_events.h"
 #include "device/device.h"
 
@@ -98,6 +99,10 @@ class CudaDevice final : public device::Device {
     return arrays_.create_surface(array, level);
   }
   void destroy_surface(device::Surface surface) override { arrays_.destroy_surface(surface); }
+
+  Result<TensorMap> encode_tensor_map(const TensorMapSpec& spec) override {
+    return cuda::encode_tensor_map(*context_, spec);
+  }
 
   Result<std::vector<std::vector<std::uint32_t>>> partition_units() override;
   Result<device::Partition> create_partition(std::uint32_t first_unit,

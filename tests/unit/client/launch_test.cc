@@ -319,6 +319,23 @@ TEST_F(LaunchTest, ABigModuleComesInChunksWithoutGaps) {
   EXPECT_EQ(arrived, image.bytes);
 }
 
+TEST_F(LaunchTest, ATensorMapComesFromTheDaemon) {
+  engine.handle(ipc::CommandType::kTensorMapEncode, [&](const ipc::Command& command) {
+    TensorMap map;
+    map.bytes[127] = std::byte(command.as<TensorMapSpec>()->box[4]);
+    engine.reply(command, map);
+  });
+  TensorMapSpec spec;
+  spec.rank = 5;
+  spec.box[4] = 8;
+  const auto map = engine.session->kernels().encode_tensor_map(spec);
+  ASSERT_TRUE(map);
+  EXPECT_EQ(map->bytes[127], std::byte{8});
+  spec.rank = 6;
+  EXPECT_EQ(engine.session->kernels().encode_tensor_map(spec).error().code,
+            ErrorCode::kInvalidValue);
+}
+
 TEST_F(LaunchTest, ABigImageIsOfferedAndSentOnlyIfItIsNotKnown) {
   Image image{ImageKind::kElf, 90, std::vector<std::byte>(ipc::kLeastOffered, std::byte{1})};
   Session& session = *engine.session;

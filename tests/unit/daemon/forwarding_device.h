@@ -106,6 +106,9 @@ class ForwardingDevice : public device::Device {
   void destroy_surface(device::Surface surface) override {
     return inner_->destroy_surface(surface);
   }
+  Result<TensorMap> encode_tensor_map(const TensorMapSpec& spec) override {
+    return inner_->encode_tensor_map(spec);
+  }
   Result<std::vector<std::vector<std::uint32_t>>> partition_units() override {
     return inner_->partition_units();
   }
