@@ -28,6 +28,7 @@
 #include "base/device_info.h"
 #include "base/function_attribute.h"
 #include "base/result.h"
+#include "base/tensor_map.h"
 
 namespace slate::device {
 
@@ -150,6 +151,9 @@ class Device {
   virtual std::uint64_t granularity() const = 0;
   /// Reserves addresses without memory. Returns the first one.
   virtual Result<Address> reserve(std::uint64_t bytes) = 0;
+  /// The same at a multiple of `align`, a power of two, and at `wished` if these addresses are
+  /// free.
+  virtual Result<Address> reserve_at(std::uint64_t bytes, std::uint64_t align, Address wished) = 0;
   /// Gives the addresses back. Requires: nothing is mapped there.
   virtual void unreserve(AddressRange range) = 0;
   /// Backs a part of a reserved range with physical memory that reads as zero. May wait for that.
@@ -262,6 +266,12 @@ class Device {
   /// create_texture().
   virtual Result<Surface> create_surface(Array array, std::uint32_t level, AddressRange owner) = 0;
   virtual void destroy_surface(Surface surface) = 0;
+
+  /// What kernels take for this tensor. Errors: kNotSupported where there are no tensor maps (sim);
+  /// kInvalidValue for what cannot be.
+  virtual Result<TensorMap> encode_tensor_map(const TensorMapSpec& /*spec*/) {
+    return fail(ErrorCode::kNotSupported, "the simulated device has no tensor maps");
+  }
 
   // --- Partitions
   /// The units of which partitions are made: the numbers (%smid) of each unit's SMs. Every SM is in

@@ -18,6 +18,7 @@
 #include "base/array.h"
 #include "base/copy.h"
 #include "base/function_attribute.h"
+#include "base/tensor_map.h"
 #include "ipc/command_row.h"
 
 namespace slate::ipc {
@@ -68,6 +69,13 @@ enum class CommandType : std::uint16_t {
   kEventImport = 41,        // HandleCommand               empty reply
   kLimitRaise = 42,         // LimitRaise                  empty reply
   kModuleOffer = 43,        // ModuleOffer                 OfferReply
+  kAddressReserve = 44,     // AddressReserve              AddressReply
+  kAddressFree = 45,        // MemoryFree (an address)
+  kPhysicalCreate = 46,     // PhysicalCreate              empty reply
+  kPhysicalRelease = 47,    // IdCommand
+  kPhysicalMap = 48,        // PhysicalMap                 empty reply
+  kPhysicalUnmap = 49,      // PhysicalUnmap
+  kTensorMapEncode = 50,    // TensorMapSpec               TensorMap
   kEnd                      // no command: one more than the last
 };
 
@@ -181,6 +189,29 @@ struct AddressReply {
 };
 struct MemoryFree {
   std::uint64_t address;
+};
+// Addresses and memory apart: reservations have addresses, physical allocations have memory, and a
+// mapping shows all of an allocation in a reservation. Sizes, and distances from the beginning of a
+// reservation, are multiples of kVirtualGranule.
+inline constexpr std::uint64_t kVirtualGranule = 2 << 20;
+struct AddressReserve {
+  std::uint64_t bytes;
+  std::uint64_t align;   // a power of two; 0: kVirtualGranule
+  std::uint64_t wished;  // an address, granted if it is free; 0: none
+};
+struct PhysicalCreate {
+  std::uint64_t id;
+  std::uint64_t bytes;
+};
+struct PhysicalMap {
+  std::uint64_t address;
+  std::uint64_t bytes;  // those of the allocation
+  std::uint64_t memory;
+};
+/// Of all mappings in the range, none of which it may cut.
+struct PhysicalUnmap {
+  std::uint64_t address;
+  std::uint64_t bytes;
 };
 /// What one session of a user shares with that user's other sessions, by a name that nobody
 /// guesses.
@@ -408,7 +439,14 @@ struct CommandRows {
     Row<kEventExport, IdCommand, kNoStream, AfterEvent<&IdCommand::id>, kMakes>,
     Row<kEventImport, HandleCommand, kNoStream, AtOnce, kMakes>,
     Row<kLimitRaise, LimitRaise, kNoStream, AtOnce, kMakes>,
-    Row<kModuleOffer, ModuleOffer, kNoStream, AtOnce, kMakes>>;
+    Row<kModuleOffer, ModuleOffer, kNoStream, AtOnce, kMakes>,
+    Row<kAddressReserve, AddressReserve, kNoStream, AtOnce, kMakes>,
+    Row<kAddressFree, MemoryFree, kNoStream, GivesBack, kEnds>,
+    Row<kPhysicalCreate, PhysicalCreate, kNoStream, AtOnce, kMakes>,
+    Row<kPhysicalRelease, IdCommand, kNoStream, GivesBack, kEnds>,
+    Row<kPhysicalMap, PhysicalMap, kNoStream, AtOnce, kMakes>,
+    Row<kPhysicalUnmap, PhysicalUnmap, kNoStream, GivesBack, kEnds>,
+    Row<kTensorMapEncode, TensorMapSpec, kNoStream, AtOnce, kNeither>>;
   // clang-format on
 };
 using CommandTable = CommandRows::All;

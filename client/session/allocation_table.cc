@@ -1,6 +1,7 @@
 #include "client/session/allocation_table.h"
 
 #include <array>
+#include <iterator>
 #include <memory>
 
 #include "base/mutex.h"
@@ -68,6 +69,45 @@ void AllocationTable::set_owner(std::uint64_t address, std::uint64_t owner) {
   if (at == ranges_.end()) return;
   at->second.owner = owner;
   changed();
+}
+
+void AllocationTable::join(Range range) {
+  WriteLock lock(mutex_);
+  auto next = ranges_.lower_bound(range.address);
+  if (next != ranges_.end() && next->second.tag == range.tag &&
+      next->first == range.address + range.bytes) {
+    range.bytes += next->second.bytes;
+    next = ranges_.erase(next);
+  }
+  if (next != ranges_.begin()) {
+    Range& before = std::prev(next)->second;
+    if (before.tag == range.tag && before.address + before.bytes == range.address) {
+      before.bytes += range.bytes;
+      changed();
+      return;
+    }
+  }
+  range.serial = last_serial.fetch_add(1) + 1;
+  ranges_.insert_or_assign(range.address, range);
+  changed();
+}
+
+bool AllocationTable::cut(std::uint64_t address, std::uint64_t bytes, std::uint32_t tag) {
+  WriteLock lock(mutex_);
+  const auto at = first_reaching(ranges_, address);
+  if (at == ranges_.end() || at->second.address > address || at->second.tag != tag) return false;
+  const Range whole = at->second;
+  const std::uint64_t before = address - whole.address;
+  if (bytes > whole.bytes - before) return false;
+  ranges_.erase(at);
+  Range rest = whole;
+  rest.bytes = before;
+  if (before > 0) ranges_.emplace(rest.address, rest);
+  rest.address = address + bytes;
+  rest.bytes = whole.bytes - before - bytes;
+  if (rest.bytes > 0) ranges_.emplace(rest.address, rest);
+  changed();
+  return true;
 }
 
 void AllocationTable::erase_all(std::uint32_t tag) {

@@ -30,6 +30,12 @@ class AllocationTable {
   void insert(const Range& range);
   /// Marks the range that begins here, if there is one.
   void set_owner(std::uint64_t address, std::uint64_t owner);
+  /// Adds a range that becomes one with those of the same tag that it touches. Requires: bytes > 0,
+  /// and no range has any of them.
+  void join(Range range);
+  /// Takes the bytes out of the range that has them, if it has this tag; false otherwise. What is
+  /// before and behind them stays, as ranges of their own.
+  bool cut(std::uint64_t address, std::uint64_t bytes, std::uint32_t tag);
   /// Removes the range with this begin and tag; false when there is none.
   bool erase(std::uint64_t address, std::uint32_t tag);
   /// Removes all ranges that have this tag.

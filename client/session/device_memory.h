@@ -22,6 +22,7 @@ inline constexpr std::uint32_t kTagGlobal = 2;           // a module's variable
 inline constexpr std::uint32_t kTagManaged = 3;          // of allocate_managed(): host memory too
 inline constexpr std::uint32_t kTagManagedVariable = 4;  // a managed variable
 inline constexpr std::uint32_t kTagImported = 5;         // memory of another session
+inline constexpr std::uint32_t kTagMapped = 6;           // of VirtualMemory::map()
 
 class DeviceMemory {
  public:

@@ -136,6 +136,12 @@ Result<void> Kernels::set_attribute(Function& function, FunctionAttribute attrib
   return {};
 }
 
+Result<TensorMap> Kernels::encode_tensor_map(const TensorMapSpec& spec) {
+  if (spec.rank == 0 || spec.rank > TensorMapSpec::kMostRank)
+    return fail(ErrorCode::kInvalidValue, "a tensor of rank " + std::to_string(spec.rank));
+  return session_.wire().call<TensorMap>(CommandType::kTensorMapEncode, spec);
+}
+
 std::uint32_t most_cluster_blocks(const Function& function) {
   return function.non_portable_clusters.load(std::memory_order_relaxed) != 0 ? kLargestCluster
                                                                              : kPortableCluster;
@@ -208,6 +214,9 @@ Result<void> check_shape(const DeviceInfo& device, const Function& function,
   if (config.dynamic_shared_bytes > function.max_dynamic_shared.load(std::memory_order_relaxed)) {
     return fail(ErrorCode::kInvalidValue, "the launch asks for too much dynamic shared memory");
   }
+  const auto cluster = cluster_of(function, config);
+  if (cluster != std::array<std::uint32_t, 3>{} || function.info.needs_cluster != 0) [[unlikely]]
+    return check_cluster(function, config, cluster);
   return {};
 }
 

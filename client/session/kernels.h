@@ -15,6 +15,7 @@
 #include "base/device_info.h"
 #include "base/function_attribute.h"
 #include "base/result.h"
+#include "base/tensor_map.h"
 #include "ipc/commands.h"
 
 namespace slate::client {
@@ -57,6 +58,8 @@ class Kernels {
   /// have.
   Result<std::uint32_t> ask_about_clusters(const Function& function, const LaunchConfig& config,
                                            bool largest);
+  /// The 128 bytes that kernels take for a tensor. kNotSupported on a device without tensor maps.
+  Result<TensorMap> encode_tensor_map(const TensorMapSpec& spec);
   /// Checks the launch, gathers the arguments and sends it. `arguments` has one pointer for each
   /// parameter.
   Result<void> launch(const Function& function, const LaunchConfig& config,

@@ -37,6 +37,7 @@ Session::Session(std::unique_ptr<ipc::ClientChannel> channel, std::uint64_t seri
       copies_(*this),
       modules_(*this),
       kernels_(*this),
+      virtual_memory_(*this),
       printing_(*this),
       heap_(*this),
       captures_(std::make_unique<Captures>(streams_.table())) {

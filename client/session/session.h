@@ -6,7 +6,7 @@
 // Order of locks: each comes before those below it.
 //   an executable graph's, that of all graphs, that of the graphs' memory (graph_exec.h, graph.h)
 //   the process's (process.h), then the two of its code (code.h)
-//   HostFunctions' order, Printing's, KernelHeap's, DeviceMemory's imports
+//   HostFunctions' order, Printing's, KernelHeap's, DeviceMemory's imports, VirtualMemory's
 //   HostPool's, ManagedMemory's
 //   ManagedGuard's, HostFunctions' own, and those of the tables
 //   the channel's
@@ -31,6 +31,7 @@
 #include "client/session/modules.h"
 #include "client/session/printing.h"
 #include "client/session/streams.h"
+#include "client/session/virtual_memory.h"
 #include "client/session/waiting.h"
 #include "client/session/wire.h"
 #include "ipc/channel.h"
@@ -75,6 +76,7 @@ class Session {
   Copies& copies() { return copies_; }
   Modules& modules() { return modules_; }
   Kernels& kernels() { return kernels_; }
+  VirtualMemory& virtual_memory() { return virtual_memory_; }
   Printing& printing() { return printing_; }
   KernelHeap& heap() { return heap_; }
   Captures& captures() { return *captures_; }
@@ -92,6 +94,7 @@ class Session {
   Copies copies_;
   Modules modules_;
   Kernels kernels_;
+  VirtualMemory virtual_memory_;
   Printing printing_;
   KernelHeap heap_;
   std::unique_ptr<Captures> captures_;

@@ -73,10 +73,17 @@ Result<device::Address> MemoryManager::allocate(std::uint64_t bytes) {
   return *address;
 }
 
-Result<device::Address> MemoryManager::allocate_dedicated(std::uint64_t bytes) {
+Result<device::Address> MemoryManager::allocate_bare(std::uint64_t bytes) {
+  const MutexLock lock(mutex_);
+  if (bytes == 0 || bytes > limit_)
+    return fail(ErrorCode::kOutOfMemory, fmt::format("{} bytes of memory", bytes));
+  return allocate_dedicated(bytes, Around::kNothing);
+}
+
+Result<device::Address> MemoryManager::allocate_dedicated(std::uint64_t bytes, Around around) {
   const std::uint64_t size = round_up(bytes, granularity_);
-  auto address = add_segment(size, true);
-  if (!address && drop_empty_segments()) address = add_segment(size, true);
+  auto address = add_segment(size, true, around);
+  if (!address && drop_empty_segments()) address = add_segment(size, true, around);
   if (!address) return address;
   live_.emplace(*address, size);
   segments_.at(*address).used = size;
@@ -116,21 +123,24 @@ Result<void> MemoryManager::grow_pool(std::uint64_t bytes) {
   return {};
 }
 
-Result<device::Address> MemoryManager::add_segment(std::uint64_t bytes, bool dedicated) {
+Result<device::Address> MemoryManager::add_segment(std::uint64_t bytes, bool dedicated,
+                                                   Around around) {
   if (bytes > left()) {
     return fail(ErrorCode::kOutOfMemory,
                 fmt::format("{} bytes more would exceed the session's limit "
                             "of {} ({} in use)",
                             bytes, limit_, charged_ + outside_));
   }
-  auto address = find_hole(bytes, slack_.bytes());
-  if (!address) address = find_hole(bytes, 0);
+  const bool has_slack = around == Around::kSlack;
+  auto address = find_hole(bytes, has_slack ? slack_.bytes() : 0);
+  if (!address && has_slack) address = find_hole(bytes, 0);
   if (!address) return fail(ErrorCode::kOutOfMemory, "the session's arena is fragmented");
   const auto mapped = device_.map({*address, bytes});
   device_full_ = !mapped && mapped.error().code == ErrorCode::kOutOfMemory;
   if (!mapped) return std::unexpected(mapped.error());
   charged_ += bytes;
-  put_slack(*segments_.emplace(*address, Segment{bytes, 0, dedicated}).first);
+  const auto segment = segments_.emplace(*address, Segment{bytes, 0, dedicated}).first;
+  if (has_slack) put_slack(*segment);
   return *address;
 }
 

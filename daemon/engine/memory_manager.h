@@ -42,6 +42,10 @@ class MemoryManager {
   /// that is being freed may help then, see wait_for_free().
   Result<device::Address> allocate(std::uint64_t bytes);
 
+  /// Memory of whole granules without slack, for Device::map_again(): the program does not get its
+  /// address. Otherwise as allocate(). Requires: `bytes` is a multiple of the granularity.
+  Result<device::Address> allocate_bare(std::uint64_t bytes);
+
   /// First half of a free: the address is no allocation from now on, but stays backed.
   /// kInvalidValue when it is none.
   Result<void> retire(device::Address address);
@@ -97,10 +101,13 @@ class MemoryManager {
   MemoryManager(device::Device& device, std::uint64_t limit)
       : device_(device), limit_(limit), slack_(device) {}
 
-  Result<device::Address> allocate_dedicated(std::uint64_t bytes) SLATE_REQUIRES(mutex_);
+  enum class Around { kSlack, kNothing };  // what is mapped beside a segment
+  Result<device::Address> allocate_dedicated(std::uint64_t bytes, Around around = Around::kSlack)
+      SLATE_REQUIRES(mutex_);
   std::optional<device::Address> take_free_block(std::uint64_t bytes) SLATE_REQUIRES(mutex_);
   std::uint64_t left() const SLATE_REQUIRES(mutex_) { return limit_ - charged_ - outside_; }
-  Result<device::Address> add_segment(std::uint64_t bytes, bool dedicated) SLATE_REQUIRES(mutex_);
+  Result<device::Address> add_segment(std::uint64_t bytes, bool dedicated,
+                                      Around around = Around::kSlack) SLATE_REQUIRES(mutex_);
   Result<void> grow_pool(std::uint64_t bytes) SLATE_REQUIRES(mutex_);
   std::optional<device::Address> find_hole(std::uint64_t bytes, std::uint64_t apart) const
       SLATE_REQUIRES(mutex_);

@@ -20,6 +20,7 @@
 #include "device/cuda/memory.h"
 #include "device/cuda/partitions.h"
 #include "device/cuda/ptxas.h"
+#include "device/cuda/tensor_maps.h"
 #include "device/cuda/watched_events.h"
 #include "device/device.h"
 
@@ -45,6 +46,10 @@ class CudaDevice final : public device::Device {
 
   std::uint64_t granularity() const override { return space_->granularity(); }
   Result<device::Address> reserve(std::uint64_t bytes) override { return space_->reserve(bytes); }
+  Result<device::Address> reserve_at(std::uint64_t bytes, std::uint64_t align,
+                                     device::Address wished) override {
+    return space_->reserve(bytes, align, wished);
+  }
   void unreserve(device::AddressRange range) override { space_->unreserve(range); }
   Result<void> map(device::AddressRange range) override;
   Result<void> map_again(device::AddressRange range, device::Address mapped) override {
@@ -94,6 +99,10 @@ class CudaDevice final : public device::Device {
     return arrays_.create_surface(array, level);
   }
   void destroy_surface(device::Surface surface) override { arrays_.destroy_surface(surface); }
+
+  Result<TensorMap> encode_tensor_map(const TensorMapSpec& spec) override {
+    return cuda::encode_tensor_map(*context_, spec);
+  }
 
   Result<std::vector<std::vector<std::uint32_t>>> partition_units() override;
   Result<device::Partition> create_partition(std::uint32_t first_unit,

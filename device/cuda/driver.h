@@ -46,7 +46,8 @@
   F(cuCtxSetLimit) F(cuFuncGetModule) F(cuGraphCreate) F(cuGraphDestroy) F(cuGraphAddKernelNode)  \
   F(cuGraphKernelNodeSetAttribute) F(cuGraphInstantiate) F(cuGraphExecDestroy)                    \
   F(cuGraphExecKernelNodeSetParams) F(cuGraphLaunch) F(cuGraphAddMemcpyNode)                     \
-  F(cuGraphExecMemcpyNodeSetParams)
+  F(cuGraphExecMemcpyNodeSetParams) F(cuTensorMapEncodeTiled) F(cuTensorMapEncodeIm2col)          \
+  F(cuTensorMapEncodeIm2colWide)
 // clang-format on
 
 namespace slate::cuda {

@@ -62,14 +62,15 @@ bool AddressSpace::is_granular(device::AddressRange range) const {
   return range.bytes != 0 && range.bytes % granularity_ == 0 && range.base % granularity_ == 0;
 }
 
-Result<device::Address> AddressSpace::reserve(std::uint64_t bytes) {
+Result<device::Address> AddressSpace::reserve(std::uint64_t bytes, std::uint64_t align,
+                                              device::Address wished) {
   if (!is_granular({.base = 0, .bytes = bytes})) {
     return fail(ErrorCode::kInvalidValue,
                 fmt::format("reservation of {} bytes: not a multiple of {}", bytes, granularity_));
   }
   CUdeviceptr base = 0;
-  if (auto reserved =
-          context_.call(context_.driver().cuMemAddressReserve, &base, bytes, granularity_, 0, 0);
+  if (auto reserved = context_.call(context_.driver().cuMemAddressReserve, &base, bytes,
+                                    std::max(align, granularity_), wished, 0);
       !reserved) {
     return std::unexpected(reserved.error());
   }

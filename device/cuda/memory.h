@@ -25,7 +25,9 @@ class AddressSpace {
 
   // As the methods of device::Device of the same names.
   std::uint64_t granularity() const { return granularity_; }
-  Result<device::Address> reserve(std::uint64_t bytes);
+  /// As Device::reserve_at(); zeros: no wish.
+  Result<device::Address> reserve(std::uint64_t bytes, std::uint64_t align = 0,
+                                  device::Address wished = 0);
   void unreserve(device::AddressRange range);
   /// Returns when the new memory has been filled with zeros.
   Result<void> map(device::AddressRange range);

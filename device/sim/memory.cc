@@ -122,7 +122,7 @@ Result<std::uint16_t> Memory::unused_tag() {
   return fail(ErrorCode::kLimit, "sim: too many address reservations");
 }
 
-Result<Address> Memory::reserve(std::uint64_t bytes, Address least) {
+Result<Address> Memory::reserve(std::uint64_t bytes, Address least, std::uint64_t align) {
   if (bytes == 0 || bytes % kChunkBytes != 0) {
     return fail(ErrorCode::kInvalidValue,
                 fmt::format("reserve: {} bytes is no multiple of 2 MiB", bytes));
@@ -131,10 +131,12 @@ Result<Address> Memory::reserve(std::uint64_t bytes, Address least) {
   // First fit between the reservations, which are sorted.
   const Address end = space_base_ + space_bytes_;
   const Address first = std::max(space_base_, std::min(least, end));
-  Address base = first + (kChunkBytes - first % kChunkBytes) % kChunkBytes;
+  const std::uint64_t step = std::max(align, kChunkBytes);
+  const auto aligned = [step](Address address) { return address + (step - address % step) % step; };
+  Address base = aligned(first);
   auto position = reservations_.begin();
   while (position != reservations_.end() && position->range.base < base + bytes) {
-    base = std::max(base, position->range.base + position->range.bytes);
+    base = std::max(base, aligned(position->range.base + position->range.bytes));
     ++position;
   }
   if (base > end || end - base < bytes) {

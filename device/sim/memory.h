@@ -81,9 +81,11 @@ class Memory {
   Result<void> take(std::uint64_t bytes);
   void give_back(std::uint64_t bytes);
 
-  /// Reserves addresses not below `least`. Errors: kInvalidValue for a size that is 0 or no
-  /// multiple of kChunkBytes; kOutOfMemory when the address space is used up.
-  Result<device::Address> reserve(std::uint64_t bytes, device::Address least = 0);
+  /// Reserves addresses not below `least`, from a multiple of `align` on. Errors: kInvalidValue for
+  /// a size that is 0 or no multiple of kChunkBytes; kOutOfMemory when the address space is used
+  /// up.
+  Result<device::Address> reserve(std::uint64_t bytes, device::Address least = 0,
+                                  std::uint64_t align = kChunkBytes);
   /// Gives the addresses back, and the memory that is still mapped there. Ignores an unknown range.
   void unreserve(device::AddressRange range);
   /// As in device::Device. Errors: kInvalidValue unless `range` is whole, unmapped chunks of one

@@ -52,6 +52,11 @@ Result<std::uint64_t> SimDevice::free_memory() {
 Result<Address> SimDevice::reserve(std::uint64_t bytes) {
   return memory_->reserve(bytes);
 }
+Result<Address> SimDevice::reserve_at(std::uint64_t bytes, std::uint64_t align, Address wished) {
+  auto reserved = memory_->reserve(bytes, wished, align);
+  if (!reserved && wished != 0) reserved = memory_->reserve(bytes, 0, align);
+  return reserved;
+}
 void SimDevice::unreserve(AddressRange range) {
   memory_->unreserve(range);
 }

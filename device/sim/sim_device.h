@@ -31,6 +31,8 @@ class SimDevice final : public device::Device {
 
   std::uint64_t granularity() const override { return kChunkBytes; }
   Result<device::Address> reserve(std::uint64_t bytes) override;
+  Result<device::Address> reserve_at(std::uint64_t bytes, std::uint64_t align,
+                                     device::Address wished) override;
   void unreserve(device::AddressRange range) override;
   Result<void> map(device::AddressRange range) override;
   Result<void> map_again(device::AddressRange range, device::Address mapped) override;

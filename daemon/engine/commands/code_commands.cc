@@ -159,6 +159,14 @@ Result<void> CodeCommands::on(const Call<CommandType::kLimitRaise>& call) {
       context_.device.raise_limit(static_cast<device::Limit>(call.body.limit), call.body.value));
 }
 
+/// The address is only written into the map: kernels could make such a one themselves.
+Result<void> CodeCommands::on(const Call<CommandType::kTensorMapEncode>& call) {
+  const auto map = context_.device.encode_tensor_map(call.body);
+  if (!map) return context_.checked(std::unexpected(map.error()));
+  call.reply.set(*map);
+  return {};
+}
+
 Result<void> CodeCommands::on(const Call<CommandType::kGlobalGet>& call) {
   const auto range = modules_.find_global(call.body.module, name_of(call.tail));
   if (!range) return std::unexpected(range.error());

@@ -28,6 +28,7 @@ class CodeCommands {
   Result<void> on(const Call<ipc::CommandType::kFunctionSet>& call);
   Result<void> on(const Call<ipc::CommandType::kGlobalGet>& call);
   Result<void> on(const Call<ipc::CommandType::kLimitRaise>& call);
+  Result<void> on(const Call<ipc::CommandType::kTensorMapEncode>& call);
 
   /// Charges `memory` for modules from now on. Requires: the memory was started.
   void start();

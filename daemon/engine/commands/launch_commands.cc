@@ -45,7 +45,7 @@ Result<void> LaunchCommands::on(const Call<CommandType::kLaunch>& call) {
       .arena = memory_.manager().arena(),
       .cooperative = (call.body.flags & ipc::kLaunchCooperative) != 0,
       .cluster = {call.body.cluster[0], call.body.cluster[1], call.body.cluster[2]},
-      .host = sharing_.imports().with(host_.blocks().ranges()),
+      .host = mapped_.ranges().with(sharing_.imports().with(host_.blocks().ranges())),
   };
   const auto done =
       context_.checked(context_.executor.launch(context_.client, kernel, spec, *call.stream));

@@ -10,6 +10,7 @@
 #include "daemon/engine/commands/memory_commands.h"
 #include "daemon/engine/commands/part_context.h"
 #include "daemon/engine/commands/sharing_commands.h"
+#include "daemon/engine/commands/virtual_commands.h"
 
 namespace slate::daemon {
 
@@ -17,8 +18,13 @@ class LaunchCommands {
  public:
   /// All outlive it.
   LaunchCommands(const PartContext& context, MemoryCommands& memory, const HostMemoryCommands& host,
-                 CodeCommands& code, SharingCommands& sharing)
-      : context_(context), memory_(memory), host_(host), code_(code), sharing_(sharing) {}
+                 CodeCommands& code, SharingCommands& sharing, VirtualCommands& mapped)
+      : context_(context),
+        memory_(memory),
+        host_(host),
+        code_(code),
+        sharing_(sharing),
+        mapped_(mapped) {}
 
   Result<void> on(const Call<ipc::CommandType::kLaunch>& call);
   Result<void> on(const Call<ipc::CommandType::kClusterQuery>& call);
@@ -39,6 +45,7 @@ class LaunchCommands {
   const HostMemoryCommands& host_;
   CodeCommands& code_;
   SharingCommands& sharing_;
+  VirtualCommands& mapped_;
   std::vector<Hold> holds_;
 };
 

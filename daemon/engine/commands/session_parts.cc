@@ -72,7 +72,8 @@ SessionParts::SessionParts(const Ground& ground, const SessionSpec& spec)
       host_memory_(context_, spec.named_memory),
       code_(context_, ground.compiler, memory_, host_memory_, spec.images),
       sharing_(context_),
-      ranges_(memory_, code_, host_memory_, sharing_),
+      mapped_(context_, memory_),
+      ranges_(memory_, code_, host_memory_, sharing_, mapped_),
       arrays_(context_, memory_, ranges_),
       events_(context_),
       stream_commands_(context_, events_,
@@ -86,7 +87,7 @@ SessionParts::SessionParts(const Ground& ground, const SessionSpec& spec)
                          }
                        }),
       copies_(context_, host_memory_, arrays_, ranges_, staging_),
-      launches_(context_, memory_, host_memory_, code_, sharing_),
+      launches_(context_, memory_, host_memory_, code_, sharing_, mapped_),
       host_functions_(context_),
       reports_(ground.unsupported) {
   streams_.publish([&channel = ground.channel](std::uint32_t progress, std::uint64_t position) {
@@ -106,6 +107,7 @@ SessionParts::~SessionParts() {
 Result<void> SessionParts::set_up(std::uint64_t limit) {
   if (const auto made = memory_.start(limit); !made) return made;
   arrays_.start();
+  mapped_.start();
   code_.start();
   return {};
 }
@@ -119,6 +121,7 @@ void SessionParts::release() {
   code_.release();
   sharing_.release();
   context_.exports->withdraw_all(context_.session);
+  mapped_.release();
   memory_.release();
   streams_.destroy_all();
   staging_.release();
@@ -143,8 +146,8 @@ Result<void> SessionParts::dispatch(const ipc::Command& command, const HeldComma
   if (done) {
     done = hand_over(
         Call<Row::kType>{command.header, *body, tail, present.stream, kept, present.reply}, memory_,
-        host_memory_, code_, sharing_, arrays_, events_, stream_commands_, copies_, launches_,
-        host_functions_, reports_);
+        host_memory_, code_, sharing_, mapped_, arrays_, events_, stream_commands_, copies_,
+        launches_, host_functions_, reports_);
   }
   if constexpr (Row::kHoldsSlot) {
     if (!done && done.error().code != ErrorCode::kProtocol) return refuse(slot_of(*body), done);

@@ -22,6 +22,7 @@
 #include "daemon/engine/commands/report_commands.h"
 #include "daemon/engine/commands/sharing_commands.h"
 #include "daemon/engine/commands/stream_commands.h"
+#include "daemon/engine/commands/virtual_commands.h"
 #include "daemon/engine/session_spec.h"
 #include "ipc/channel.h"
 
@@ -97,6 +98,7 @@ class SessionParts {
   HostMemoryCommands host_memory_;
   CodeCommands code_;
   SharingCommands sharing_;
+  VirtualCommands mapped_;
   const OwnedRanges ranges_;
   ArrayCommands arrays_;
   EventCommands events_;

@@ -107,5 +107,26 @@ TEST(ExtentTest, SaysNothingWhenItOverflows) {
   EXPECT_FALSE(extent_of(kTop, kTop, 2));
 }
 
+TEST(AllocationTableTest, JoinedRangesAreOneAndCanBeCut) {
+  AllocationTable table;
+  table.insert({900, 100, 2});
+  table.join({1200, 100, 1});
+  table.join({1000, 100, 1});
+  EXPECT_FALSE(table.covers(1000, 300));
+  table.join({1100, 100, 1});
+  EXPECT_TRUE(table.covers(1000, 300));
+  EXPECT_FALSE(table.covers(950, 100)) << "of another kind";
+  EXPECT_EQ(table.size(), 2u);
+  EXPECT_FALSE(table.cut(1100, 100, 2));
+  EXPECT_FALSE(table.cut(1200, 200, 1));
+  EXPECT_TRUE(table.cut(1100, 100, 1));
+  EXPECT_TRUE(table.covers(1000, 100));
+  EXPECT_TRUE(table.covers(1200, 100));
+  EXPECT_FALSE(table.touches(1100, 100));
+  EXPECT_TRUE(table.cut(1000, 100, 1));
+  EXPECT_TRUE(table.cut(1200, 100, 1));
+  EXPECT_EQ(table.size(), 1u);
+}
+
 }  // namespace
 }  // namespace slate::client

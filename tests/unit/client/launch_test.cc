@@ -208,7 +208,7 @@ TEST_F(LaunchTest, AttributesThatAreSetReachTheDaemonAndStay) {
   EXPECT_EQ(engine.all(ipc::CommandType::kFunctionSet).size(), 4u);
   EXPECT_TRUE(kernels.set_attribute(function, kClusterHeight, 2));
   EXPECT_EQ(function.cluster[1], 2u);
-  for (const auto [attribute, value] :
+  for (const auto& [attribute, value] :
        {std::pair(kMaxDynamicShared, 232448 - 1023), std::pair(kMaxDynamicShared, -1),
         std::pair(kCarveout, 101), std::pair(kClusterScheduling, 3), std::pair(kClusterWidth, -1),
         std::pair(FunctionAttribute{10}, 1)}) {
@@ -317,6 +317,23 @@ TEST_F(LaunchTest, ABigModuleComesInChunksWithoutGaps) {
   ASSERT_TRUE(module) << module.error().message;
   EXPECT_NE(*module, 0u);
   EXPECT_EQ(arrived, image.bytes);
+}
+
+TEST_F(LaunchTest, ATensorMapComesFromTheDaemon) {
+  engine.handle(ipc::CommandType::kTensorMapEncode, [&](const ipc::Command& command) {
+    TensorMap map;
+    map.bytes[127] = std::byte(command.as<TensorMapSpec>()->box[4]);
+    engine.reply(command, map);
+  });
+  TensorMapSpec spec;
+  spec.rank = 5;
+  spec.box[4] = 8;
+  const auto map = engine.session->kernels().encode_tensor_map(spec);
+  ASSERT_TRUE(map);
+  EXPECT_EQ(map->bytes[127], std::byte{8});
+  spec.rank = 6;
+  EXPECT_EQ(engine.session->kernels().encode_tensor_map(spec).error().code,
+            ErrorCode::kInvalidValue);
 }
 
 TEST_F(LaunchTest, ABigImageIsOfferedAndSentOnlyIfItIsNotKnown) {

@@ -53,6 +53,30 @@ TEST_F(DeviceRulesTest, WhatCanBeSetOfAFunctionGoesToTheDriver) {
   EXPECT_EQ(fake_.count("cuFuncSetAttribute"), 2);
 }
 
+TEST_F(DeviceRulesTest, TensorMapsAreTheDriversOfTheirKind) {
+  TensorMapSpec spec;
+  spec.rank = 2;
+  EXPECT_TRUE(device_->encode_tensor_map(spec));
+  EXPECT_EQ(fake_.count("cuTensorMapEncodeTiled"), 1);
+  spec.kind = TensorMapKind::kIm2col;
+  EXPECT_TRUE(device_->encode_tensor_map(spec));
+  EXPECT_EQ(fake_.count("cuTensorMapEncodeIm2col"), 1);
+  spec.kind = TensorMapKind::kIm2colWide;
+  EXPECT_TRUE(device_->encode_tensor_map(spec));
+  EXPECT_EQ(fake_.count("cuTensorMapEncodeIm2colWide"), 1);
+  spec.kind = TensorMapKind{3};
+  EXPECT_EQ(device_->encode_tensor_map(spec).error().code, ErrorCode::kInvalidValue);
+  spec.kind = TensorMapKind::kTiled;
+  for (const std::uint32_t rank : {0, 6}) {
+    spec.rank = rank;
+    EXPECT_EQ(device_->encode_tensor_map(spec).error().code, ErrorCode::kInvalidValue)
+        << "beyond what the driver would read";
+  }
+  fake_.fail("cuTensorMapEncodeTiled", CUDA_ERROR_INVALID_VALUE);
+  spec.rank = 2;
+  EXPECT_EQ(device_->encode_tensor_map(spec).error().code, ErrorCode::kInvalidValue);
+}
+
 TEST_F(DeviceRulesTest, AThreadMakesTheContextCurrentOnce) {
   ASSERT_TRUE(device_->free_memory());
   ASSERT_TRUE(device_->free_memory());

@@ -160,8 +160,10 @@ void answer_about_memory(Driver& driver) {
     *bytes = FakeDriver::kGranularity;
     return fake->note("cuMemGetAllocationGranularity");
   };
-  driver.cuMemAddressReserve.function = [](CUdeviceptr* base, std::size_t, std::size_t, CUdeviceptr,
-                                           unsigned long long) {
+  driver.cuMemAddressReserve.function = [](CUdeviceptr* base, std::size_t, std::size_t align,
+                                           CUdeviceptr wished, unsigned long long) {
+    fake->wished_address = wished;
+    fake->wished_alignment = align;
     *base = std::uint64_t{1} << 40;
     return fake->note("cuMemAddressReserve");
   };

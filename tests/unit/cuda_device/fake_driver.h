@@ -45,7 +45,8 @@ class FakeDriver {
   std::string last_parameters;            // the bytes of the last launch's parameter buffer
   int resident_blocks = 5;                // what the occupancy calculator answers
   std::uint64_t host_memory_offset =
-      0;                     // from the host's address of registered memory to the GPU's
+      0;  // from the host's address of registered memory to the GPU's
+  std::uint64_t wished_address = 0, wished_alignment = 0;  // of the last reservation
   bool writes_words = true;  // what the GPU says of 64-bit stream memory operations
   /// What cuStreamWriteValue64 was told to write, in order; the test may do so.
   std::vector<std::pair<std::uint64_t*, std::uint64_t>> unwritten;

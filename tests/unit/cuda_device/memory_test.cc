@@ -124,5 +124,14 @@ TEST_F(MemoryRulesTest, AReservationIsGivenBackOnce) {
   EXPECT_EQ(fake_.count("cuMemAddressFree"), 1);
 }
 
+TEST_F(MemoryRulesTest, WishesOfAReservationReachTheDriver) {
+  fake_.forget_calls();
+  EXPECT_TRUE(device_->reserve_at(kChunk, 4 * kChunk, 0x7000'0000'0000));
+  EXPECT_EQ(fake_.wished_address, 0x7000'0000'0000u);
+  EXPECT_EQ(fake_.wished_alignment, 4 * kChunk);
+  EXPECT_TRUE(device_->reserve_at(kChunk, 1, 0));
+  EXPECT_EQ(fake_.wished_alignment, kChunk) << "no less than the granularity";
+}
+
 }  // namespace
 }  // namespace slate::cuda

@@ -94,6 +94,10 @@ class FakeDevice : public device::Device {
   bool lost() const override;
   std::uint64_t granularity() const override { return kGranularity; }
   Result<device::Address> reserve(std::uint64_t bytes) override;
+  /// Grants no wish.
+  Result<device::Address> reserve_at(std::uint64_t bytes, std::uint64_t, device::Address) override {
+    return reserve(bytes);
+  }
   void unreserve(device::AddressRange range) override;
   Result<void> map(device::AddressRange range) override;
   /// Memory of its own, which does not count.
@@ -130,6 +134,8 @@ class FakeDevice : public device::Device {
     return raised_limit_;
   }
   Result<device::AddressRange> find_global(device::Module module, const std::string& name) override;
+  /// All bytes are the rank; none of rank 9.
+  Result<TensorMap> encode_tensor_map(const TensorMapSpec& spec) override;
   Result<std::vector<std::vector<std::uint32_t>>> partition_units() override;
   Result<device::Partition> create_partition(std::uint32_t first_unit,
                                              std::uint32_t unit_count) override;

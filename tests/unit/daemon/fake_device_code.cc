@@ -139,6 +139,13 @@ std::vector<std::string> FakeDevice::attributes() const {
   return attributes_;
 }
 
+Result<TensorMap> FakeDevice::encode_tensor_map(const TensorMapSpec& spec) {
+  if (spec.rank == 9) return fail(ErrorCode::kInvalidValue, "a tensor of rank 9");
+  TensorMap map;
+  std::ranges::fill(map.bytes, std::byte(spec.rank));
+  return map;
+}
+
 Result<device::AddressRange> FakeDevice::find_global(device::Module module,
                                                      const std::string& name) {
   if (name != "g") return fail(ErrorCode::kSymbolNotFound, "no variable " + name);

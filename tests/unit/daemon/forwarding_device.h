@@ -23,6 +23,10 @@ class ForwardingDevice : public device::Device {
   bool lost() const override { return inner_->lost(); }
   std::uint64_t granularity() const override { return inner_->granularity(); }
   Result<device::Address> reserve(std::uint64_t bytes) override { return inner_->reserve(bytes); }
+  Result<device::Address> reserve_at(std::uint64_t bytes, std::uint64_t align,
+                                     device::Address wished) override {
+    return inner_->reserve_at(bytes, align, wished);
+  }
   void unreserve(device::AddressRange range) override { return inner_->unreserve(range); }
   Result<void> map(device::AddressRange range) override { return inner_->map(range); }
   Result<void> map_again(device::AddressRange range, device::Address mapped) override {
@@ -101,6 +105,9 @@ class ForwardingDevice : public device::Device {
   }
   void destroy_surface(device::Surface surface) override {
     return inner_->destroy_surface(surface);
+  }
+  Result<TensorMap> encode_tensor_map(const TensorMapSpec& spec) override {
+    return inner_->encode_tensor_map(spec);
   }
   Result<std::vector<std::vector<std::uint32_t>>> partition_units() override {
     return inner_->partition_units();

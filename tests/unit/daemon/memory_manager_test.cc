@@ -237,6 +237,23 @@ TEST_F(SlackTest, NeighboursOfAFreedSegmentKeepTheirs) {
   expect_slack_around(all[0], 18 * kMiB);
 }
 
+TEST_F(SlackTest, BareMemoryHasNoneAndLeavesThatOfOthers) {
+  const auto own = *memory_->allocate(18 * kMiB);
+  const auto bare = *memory_->allocate_bare(4 * kMiB);
+  EXPECT_EQ(mapped(), 24 * kMiB);
+  EXPECT_EQ(memory_->charged(), 22 * kMiB);
+  expect_slack_around(own, 18 * kMiB);
+  ASSERT_TRUE(memory_->keep(bare));
+  ASSERT_TRUE(memory_->retire(bare));
+  memory_->finish_free(bare);
+  EXPECT_EQ(memory_->charged(), 22 * kMiB) << "held";
+  memory_->let_go(bare);
+  EXPECT_EQ(memory_->charged(), 18 * kMiB);
+  expect_slack_around(own, 18 * kMiB);
+  EXPECT_EQ(memory_->allocate_bare(48 * kMiB).error().code, ErrorCode::kOutOfMemory);
+  EXPECT_FALSE(memory_->allocate_bare(0));
+}
+
 TEST_F(SlackTest, ItWaitsForTheNextSegment) {
   for (int i = 0; i < 2; ++i) {
     const auto address = *memory_->allocate(18 * kMiB);

@@ -21,7 +21,7 @@ namespace slate::daemon {
 /// One session and its client. Destruction lets the client leave and waits for the session's end.
 class TestSession {
  public:
-  TestSession(FakeDevice& device, Completer& completer, std::uint64_t limit = 64 << 20,
+  TestSession(device::Device& device, Completer& completer, std::uint64_t limit = 64 << 20,
               std::chrono::milliseconds grace = std::chrono::seconds(60), SessionHooks hooks = {},
               Compiler* compiler = nullptr, std::shared_ptr<Exports> exports = nullptr,
               std::uint64_t id = 1, std::uint32_t uid = ::geteuid(),

@@ -80,6 +80,19 @@ TEST_F(SessionTest, AttributesOfAKernelReachTheDeviceAndAllowancesAreNotTakenBac
   EXPECT_EQ(set(FunctionAttribute{16}, 1), ErrorCode::kInvalidValue);
 }
 
+TEST_F(SessionTest, ATensorMapIsMadeByTheDevice) {
+  TestSession session(device_, completer_);
+  TensorMapSpec spec;
+  spec.rank = 3;
+  const auto map = session.call<TensorMap>(CommandType::kTensorMapEncode, spec);
+  ASSERT_TRUE(map) << map.error().message;
+  EXPECT_EQ(map->bytes[0], std::byte{3});
+  EXPECT_EQ(map->bytes[127], std::byte{3});
+  spec.rank = 9;
+  EXPECT_EQ(session.call<TensorMap>(CommandType::kTensorMapEncode, spec).error().code,
+            ErrorCode::kInvalidValue);
+}
+
 TEST_F(SessionTest, ClientDeathFreesEverything) {
   {
     TestSession session(device_, completer_);

@@ -74,6 +74,12 @@ TEST_F(CooperativeTest, GridsThatFitOnlyOneByOneDoNotHoldEachOtherUp) {
     EXPECT_EQ(read<std::uint32_t>(word(16 * i), 1)[0], most() - static_cast<std::uint32_t>(i % 2));
 }
 
+TEST_F(CooperativeTest, TensorMapsAreRefusedInWords) {
+  TensorMapSpec spec;
+  spec.rank = 2;
+  EXPECT_EQ(device_->encode_tensor_map(spec).error().code, ErrorCode::kNotSupported);
+}
+
 TEST_F(CooperativeTest, ClustersAreRefusedInWords) {
   device::LaunchSpec spec;
   spec.function = function("ranks");

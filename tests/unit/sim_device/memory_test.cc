@@ -184,5 +184,14 @@ TEST_F(MemoryTest, RangeIsMappedOnlyIfAllOfItIs) {
   EXPECT_FALSE(memory_->is_mapped(64, 1));
 }
 
+TEST_F(MemoryTest, AReservationIsAlignedAndNotBelowWhatWasAskedFor) {
+  const auto first = *memory_->reserve(kChunkBytes);
+  const auto aligned = *memory_->reserve(kChunkBytes, 0, 16 * kChunkBytes);
+  EXPECT_EQ(aligned % (16 * kChunkBytes), 0u);
+  EXPECT_EQ(*memory_->reserve(kChunkBytes, first + 3 * kChunkBytes), first + 3 * kChunkBytes);
+  EXPECT_EQ(*memory_->reserve(kChunkBytes, first + 3 * kChunkBytes), first + 4 * kChunkBytes);
+  EXPECT_EQ(*memory_->reserve(kChunkBytes), first + kChunkBytes) << "the holes are still used";
+}
+
 }  // namespace
 }  // namespace slate::sim

@@ -263,7 +263,7 @@ TEST_F(SimDeviceTest, AttributesOfAFunctionAreKeptOrRefused) {
   EXPECT_TRUE(device_->set_attribute(function, FunctionAttribute::kCarveout, 50));
   EXPECT_TRUE(device_->set_attribute(function, FunctionAttribute::kMaxDynamicShared, 50'000));
   EXPECT_EQ(device_->function_info(function)->max_dynamic_shared_bytes, 50'000u);
-  for (const auto [attribute, value] :
+  for (const auto& [attribute, value] :
        {std::pair(FunctionAttribute::kMaxDynamicShared, -1),
         std::pair(FunctionAttribute::kClusterWidth, 2), std::pair(FunctionAttribute{7}, 0)}) {
     EXPECT_EQ(device_->set_attribute(function, attribute, value).error().code,
