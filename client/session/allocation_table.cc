@@ -31,6 +31,12 @@ std::uint64_t next_version() {
   return last.fetch_add(1) + 1;
 }
 
+/// The number of a new range.
+std::uint64_t next_serial() {
+  static constinit std::atomic<std::uint64_t> last{0};
+  return last.fetch_add(1) + 1;
+}
+
 /// An answer of find(), right as long as the table has this version.
 struct Known {
   std::uint64_t version = 0;
@@ -52,14 +58,13 @@ void AllocationTable::changed() {
 }
 
 void AllocationTable::insert(const Range& range) {
-  static constinit std::atomic<std::uint64_t> last_serial{0};
   WriteLock lock(mutex_);
   auto at = first_reaching(ranges_, range.address);
   while (at != ranges_.end() && begins_before_end(at->second, range.address, range.bytes)) {
     at = ranges_.erase(at);
   }
   Range& inserted = ranges_.insert_or_assign(range.address, range).first->second;
-  inserted.serial = last_serial.fetch_add(1) + 1;
+  inserted.serial = next_serial();
   changed();
 }
 
@@ -87,7 +92,7 @@ void AllocationTable::join(Range range) {
       return;
     }
   }
-  range.serial = last_serial.fetch_add(1) + 1;
+  range.serial = next_serial();
   ranges_.insert_or_assign(range.address, range);
   changed();
 }
