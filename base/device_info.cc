@@ -53,11 +53,21 @@ void state_what_slate_gives(DeviceInfo& info) {
       {95, 1},                 // CooperativeLaunch
       {100, 0},                // PageableMemoryAccessUsesHostPageTables
       {101, 0},                // DirectManagedMemAccessFromHost: there is none on the device
+      {103, 0},  // HandleTypePosixFileDescriptorSupported: mapped memory is not exported
+      {110, 0},  // GPUDirectRDMAWithCUDAVMMSupported, as 116
       {113, 0},  // HostRegisterReadOnlySupported: its pages are replaced, which takes writing
       {115, 1},  // MemoryPoolsSupported
       {116, 0},  // GPUDirectRDMASupported: memory is the daemon's
       {119, 0},  // MemoryPoolSupportedHandleTypes: pools are not shared between programs
+      {124, 0},  // DmaBufSupported, as 116
       {125, 1},  // IpcEventSupport
+      {128, 0},  // HandleTypeFabricSupported, as 103
+      {129, 0},  // UnifiedFunctionPointers
+      {132, 0},  // MulticastSupported: it takes several devices
+      {141, 0},  // HostNumaVirtualMemoryManagementSupported: mapped memory is the device's
+      {142, 0},  // HostNumaMemoryPoolsSupported: so are pools
+      {144, 0},  // HostMemoryPoolsSupported
+      {145, 0},  // HostVirtualMemoryManagementSupported
   };
   for (const Ability& each : abilities) info.attributes[each.attribute] = each.value;
 }

@@ -18,7 +18,14 @@ namespace {
 
 using client::Range;
 
-enum class Kind { kPlain, kDevice, kManaged, kPinned };
+enum class Kind {
+  kPlain,
+  kDevice,
+  kManaged,
+  kPinned,
+  kMapped,    // by the program, at addresses that it has reserved
+  kReserved,  // addresses without memory
+};
 
 /// What an address is in.
 struct Target {
@@ -30,9 +37,15 @@ struct Target {
 std::optional<Target> device_target(Session& session, std::uint64_t address) {
   const auto range = session.memory().table().find(address);
   if (!range) return std::nullopt;
-  const bool managed =
-      range->tag == client::kTagManaged || range->tag == client::kTagManagedVariable;
-  return Target{managed ? Kind::kManaged : Kind::kDevice, address, *range};
+  switch (range->tag) {
+    case client::kTagManaged:
+    case client::kTagManagedVariable:
+      return Target{Kind::kManaged, address, *range};
+    case client::kTagMapped:
+      return Target{Kind::kMapped, address, *range};
+    default:
+      return Target{Kind::kDevice, address, *range};
+  }
 }
 
 Target target_of(Session& session, std::uint64_t address) {
@@ -43,6 +56,8 @@ Target target_of(Session& session, std::uint64_t address) {
   // Maybe a variable whose address came from a kernel.
   if (client::is_device_address(session, pointer_to(address)))
     return device_target(session, address).value_or(Target{});
+  if (const auto reserved = session.virtual_memory().reservation_at(address))
+    return {Kind::kReserved, address, {reserved->address, reserved->bytes}};
   return {};
 }
 
@@ -124,9 +139,71 @@ Answer tell_device_pointer(Session& session, const Target& target, void* data) {
   return put<CUdeviceptr>(data, *address);
 }
 
+/// What is so of mapped memory alone.
+Answer tell_of_mapped(Session& session, const Target& target, int attribute, void* data) {
+  constexpr std::uint64_t kFirstNumber = std::uint64_t{1} << 62;  // above those of allocations
+  const client::VirtualMemory& memory = session.virtual_memory();
+  const auto reservation = memory.reservation_at(target.address);
+  const auto mapping = memory.mapping_at(target.address);
+  const auto properties = memory.properties_at(target.address);
+  if (!reservation || !mapping || !properties) return deny(CUDA_ERROR_INVALID_VALUE);
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+      return put<CUcontext>(data, nullptr);
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+      return put(data, kFirstNumber + mapping->handle);
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+      return put<CUdeviceptr>(data, reservation->address);
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      return put<std::size_t>(data, reservation->bytes);
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+      return put<unsigned>(data, properties->handle_types);
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+      return put<unsigned>(data, mapping->access);
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+      return put<CUdeviceptr>(data, mapping->address);
+    default:  // CU_POINTER_ATTRIBUTE_MAPPING_SIZE
+      return put<std::size_t>(data, mapping->bytes);
+  }
+}
+bool differs_if_mapped(int attribute) {
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Of addresses without memory only the reservation is known.
+Answer tell_of_reserved(const Target& target, int attribute, void* data) {
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+      return put<CUdeviceptr>(data, target.range.address);
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      return put<std::size_t>(data, target.range.bytes);
+    case CU_POINTER_ATTRIBUTE_MAPPED:
+      return put<unsigned>(data, 0);
+    default:
+      return deny(CUDA_ERROR_INVALID_VALUE);
+  }
+}
+
 /// Requires: the target is no plain memory.
 Answer tell(Session& session, const Target& target, int attribute, void* data) {
   const Range& range = target.range;
+  if (target.kind == Kind::kReserved) return tell_of_reserved(target, attribute, data);
+  if (target.kind == Kind::kMapped && differs_if_mapped(attribute))
+    return tell_of_mapped(session, target, attribute, data);
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
       return tell_device_pointer(session, target, data);
@@ -136,7 +213,8 @@ Answer tell(Session& session, const Target& target, int attribute, void* data) {
       return put<unsigned>(
           data, target.kind == Kind::kPinned ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-      if (target.kind == Kind::kDevice) return deny(CUDA_ERROR_INVALID_VALUE);
+      if (target.kind != Kind::kManaged && target.kind != Kind::kPinned)
+        return deny(CUDA_ERROR_INVALID_VALUE);
       return put(data, pointer_to(target.address));
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
       return put<unsigned>(data, Waiting::any() && Waiting::get().has(range.serial) ? 1 : 0);

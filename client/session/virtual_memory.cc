@@ -52,6 +52,15 @@ bool VirtualMemory::in_reservation(std::uint64_t address, std::uint64_t bytes) c
   return is_inside(address - base, bytes, size);
 }
 
+std::optional<VirtualMemory::Reservation> VirtualMemory::reservation_at(
+    std::uint64_t address) const {
+  const MutexLock lock(mutex_);
+  const auto next = reservations_.upper_bound(address);
+  if (next == reservations_.begin()) return std::nullopt;
+  const auto& [base, bytes] = *std::prev(next);
+  return address - base < bytes ? std::optional(Reservation{base, bytes}) : std::nullopt;
+}
+
 bool VirtualMemory::is_reserved(std::uint64_t address, std::uint64_t bytes) const {
   const MutexLock lock(mutex_);
   return in_reservation(address, bytes);
@@ -101,6 +110,14 @@ Result<AllocationProperties> VirtualMemory::properties(std::uint64_t handle) con
   if (found == allocations_.end() || found->second.held == 0)
     return bad("no physical allocation has this handle");
   return found->second.properties;
+}
+
+std::optional<AllocationProperties> VirtualMemory::properties_at(std::uint64_t address) const {
+  const auto mapping = mapping_at(address);
+  if (!mapping) return std::nullopt;
+  const MutexLock lock(mutex_);
+  const auto found = allocations_.find(mapping->handle);
+  return found == allocations_.end() ? std::nullopt : std::optional(found->second.properties);
 }
 
 bool VirtualMemory::has_mapping(std::uint64_t address, std::uint64_t bytes) const {

@@ -50,6 +50,11 @@ class VirtualMemory {
   Result<std::uint64_t> reserve(std::uint64_t bytes, std::uint64_t align, std::uint64_t wished);
   /// kInvalidValue unless it is a whole reservation in which nothing is mapped.
   Result<void> free_reservation(std::uint64_t address, std::uint64_t bytes);
+  struct Reservation {
+    std::uint64_t address, bytes;
+  };
+  /// The reservation that has the address.
+  std::optional<Reservation> reservation_at(std::uint64_t address) const;
   /// Whether the bytes lie in one reservation.
   bool is_reserved(std::uint64_t address, std::uint64_t bytes) const;
 
@@ -62,6 +67,8 @@ class VirtualMemory {
   /// The handle of the memory that is mapped at the address, which is then held once more.
   Result<std::uint64_t> retain(std::uint64_t address);
   Result<AllocationProperties> properties(std::uint64_t handle) const;
+  /// Those of what is mapped at the address, whether or not its handle is held.
+  std::optional<AllocationProperties> properties_at(std::uint64_t address) const;
 
   /// Maps a whole allocation. kInvalidValue also for addresses that are not reserved or not free.
   Result<void> map(std::uint64_t address, std::uint64_t bytes, std::uint64_t offset,
