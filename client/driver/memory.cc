@@ -80,9 +80,11 @@ CUresult cuMemGetInfo_v2(std::size_t* free_bytes, std::size_t* total_bytes) {
 CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, std::size_t* bytes, CUdeviceptr address) {
   return with_session([&](Session& session) -> Answer {
     auto range = session.memory().table().find(address);
-    // Mappings side by side are one range of the table.
-    if (const auto mapping = session.virtual_memory().mapping_at(address))
-      range = client::Range{mapping->address, mapping->bytes};
+    if (range && range->tag == client::kTagMapped) {
+      // Mappings side by side are one range of the table.
+      if (const auto mapping = session.virtual_memory().mapping_at(address))
+        range = client::Range{mapping->address, mapping->bytes};
+    }
     if (!range) range = Process::get().pinned().find(address);
     if (!range) return deny(CUDA_ERROR_NOT_FOUND);
     if (base != nullptr) *base = range->address;

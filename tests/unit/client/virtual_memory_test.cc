@@ -117,6 +117,13 @@ TEST_F(VirtualMemoryTest, AccessAndPropertiesAreKept) {
   EXPECT_EQ(code(memory.set_access(kBase, 4 * kGranule, 1)), ErrorCode::kInvalidValue) << "a gap";
   EXPECT_EQ(memory.access(kBase + 3 * kGranule).value(), 0u);
   EXPECT_EQ(code(memory.access(kBase + 2 * kGranule)), ErrorCode::kInvalidValue);
+  ASSERT_TRUE(memory.release(*handle));
+  EXPECT_EQ(memory.properties_at(kBase + 7), properties)
+      << "mapped memory has them without a handle";
+  EXPECT_FALSE(memory.properties_at(kBase + 2 * kGranule));
+  EXPECT_EQ(memory.reservation_at(kBase + 2 * kGranule)->address, kBase);
+  EXPECT_EQ(memory.reservation_at(kBase)->bytes, 16 * kGranule);
+  EXPECT_FALSE(memory.reservation_at(kBase + 16 * kGranule));
 }
 
 }  // namespace
