@@ -1,0 +1,156 @@
+"""Stock PyTorch through slated against natively, in turns on one GPU: alone, and two at once beside time slicing and MPS. Prints
+ratios of medians; JSON lines go to --out.
+
+    python3 bench/frameworks.py --build build/release --rounds 3 --parts alone,pairs,inference --out frameworks.jsonl
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from slate_bench.daemons import private_slated, without_mps
+
+WORK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "frameworks", "torch_work.py")
+ALONE = ("add", "gemm", "cnn", "transformer", "gpt2")
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default="build/release")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=3, help="of each measurement")
+    parser.add_argument("--parts", default="alone,pairs,inference")
+    parser.add_argument("--work", default=",".join(ALONE), help="what the part alone measures")
+    parser.add_argument("--pairs", default="transformer+transformer,cnn+transformer")
+    parser.add_argument("--mps", default="plain", help="configurations of MPS: plain, and numbers for percentages of threads")
+    parser.add_argument("--settings", default="", help="a file of settings for slated")
+    parser.add_argument("--out")
+    return parser.parse_args()
+
+
+ARGUMENTS = parse_arguments()
+OUT = open(ARGUMENTS.out, "w") if ARGUMENTS.out else None
+
+
+def note(row):
+    if OUT:
+        OUT.write(json.dumps(row) + "\n")
+        OUT.flush()
+
+
+def slate_environment(base):
+    path = os.path.join(ARGUMENTS.build, "lib", "driver")
+    return dict(base, LD_LIBRARY_PATH=path + ":" + base.get("LD_LIBRARY_PATH", ""))
+
+
+@contextlib.contextmanager
+def mps():
+    """Yields the environment of a private MPS."""
+    with tempfile.TemporaryDirectory(prefix="slate-mps-") as root:
+        environment = dict(os.environ, CUDA_MPS_PIPE_DIRECTORY=root, CUDA_MPS_LOG_DIRECTORY=root)
+        subprocess.run(["nvidia-cuda-mps-control", "-d"], env=environment, check=True)
+        try:
+            time.sleep(1)
+            yield environment
+        finally:
+            subprocess.run(["nvidia-cuda-mps-control"], input="quit\n", text=True, env=environment)
+
+
+def start(work, environment, begin, rate=0.0, seconds=None):
+    return subprocess.Popen(
+        [sys.executable, WORK, work, "--seconds", str(seconds or ARGUMENTS.seconds), "--start", str(begin), "--rate", str(rate)],
+        env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finish(process, how):
+    out, err = process.communicate(timeout=300)
+    if process.returncode != 0:
+        sys.exit("%s failed: %s" % (how, err[-2000:]))
+    row = dict(json.loads(out.splitlines()[-1]), how=how)
+    note(row)
+    return row
+
+
+def alone(environments):
+    print("%-12s %10s %10s %8s %s" % ("alone", "native ms", "slate ms", "ratio", "start to first kernel, native and slate, s"))
+    for work in ARGUMENTS.work.split(","):
+        rows = {how: [] for how in environments}
+        for _ in range(ARGUMENTS.rounds):
+            for how, environment in environments.items():
+                rows[how].append(finish(start(work, environment, 0), how))
+        median = {how: statistics.median(r["median_ms"] for r in of) for how, of in rows.items()}
+        first = {how: statistics.median(r["first_kernel_s"] - r["import_s"] for r in of) for how, of in rows.items()}
+        print("%-12s %10.3f %10.3f %8.3f %.2f %.2f" % (
+            work, median["native"], median["slate"], median["slate"] / median["native"], first["native"], first["slate"]), flush=True)
+
+
+def together(how, names, environments, rates=None):
+    """Runs them at once; `environments`: one each."""
+    begin = time.time() + 15
+    running = [start(name, environment, begin, (rates or {}).get(i, 0)) for i, (name, environment) in enumerate(zip(names, environments))]
+    return [finish(each, "%s %d" % (how, i)) for i, each in enumerate(running)]
+
+
+def speed(row):
+    return row["steps"] / row["seconds"]
+
+
+def pairs(native, slate):
+    for pair in ARGUMENTS.pairs.split(","):
+        names = pair.split("+")
+        base = [speed(finish(start(name, native, 0), "native alone")) for name in names]
+
+        def tell(how, rows):
+            parts = [speed(row) / of for row, of in zip(rows, base)]
+            print("%-28s %-14s %s  sum %.3f" % (pair, how, " + ".join("%.3f" % part for part in parts), sum(parts)), flush=True)
+
+        tell("time slices", together("time slices", names, [native] * 2))
+        with mps() as environment:
+            for kind in ARGUMENTS.mps.split(","):
+                limited = environment if kind == "plain" else dict(environment, CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=kind)
+                tell("MPS " + kind, together("mps " + kind, names, [limited] * 2))
+        tell("slate", together("slate", names, [slate] * 2))
+
+
+def inference(native, slate):
+    """A request every so often beside a training."""
+    single = finish(start("inference", native, 0), "native alone")
+    rate = 0.3 * speed(single)
+    quiet = finish(start("inference", native, 0, rate), "native alone at a rate")
+    base = speed(finish(start("transformer", native, 0), "native alone"))
+    print("inference alone: %.2f ms a request, p99 at %.0f a second %.2f ms" % (single["median_ms"], rate, quiet["p99_ms"]))
+
+    def tell(how, rows):
+        print("%-14s p99 %.2f of alone, median %.2f; training %.3f of alone" % (
+            how, rows[0]["p99_ms"] / quiet["p99_ms"], rows[0]["median_ms"] / quiet["median_ms"], speed(rows[1]) / base), flush=True)
+
+    names = ["inference", "transformer"]
+    tell("time slices", together("time slices", names, [native] * 2, {0: rate}))
+    with mps() as environment:
+        tell("MPS", together("mps", names, [environment] * 2, {0: rate}))
+        lower = dict(environment, CUDA_MPS_CLIENT_PRIORITY="1")
+        tell("MPS priority", together("mps priority", names, [environment, lower], {0: rate}))
+    tell("slate", together("slate", names, [slate] * 2, {0: rate}))
+    tell("slate priority", together("slate priority", names, [dict(slate, SLATE_PRIORITY="5"), slate], {0: rate}))
+
+
+def main():
+    settings = open(ARGUMENTS.settings).read() if ARGUMENTS.settings else ""
+    with private_slated(ARGUMENTS.build, "cuda", settings) as environment:
+        native, slate = without_mps(os.environ), slate_environment(environment)
+        parts = ARGUMENTS.parts.split(",")
+        if "alone" in parts:
+            alone({"native": native, "slate": slate})
+        if "pairs" in parts:
+            pairs(native, slate)
+        if "inference" in parts:
+            inference(native, slate)
+
+
+main()
