@@ -72,6 +72,16 @@ CUresult destroy(std::uint64_t id, bool mipmapped) {
   });
 }
 
+/// Only arrays that are not made here have such properties, whatever the device.
+template <typename Find>
+CUresult tell_nothing(const void* properties, const Find& find) noexcept {
+  return with_session([&](Session& session) -> Answer {
+    if (properties == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
+    if (auto entry = find(session); !entry) return std::unexpected(entry.error());
+    return deny(CUDA_ERROR_INVALID_VALUE);
+  });
+}
+
 }  // namespace
 
 Maybe<ArrayFormat> format_of(CUarray_format format, unsigned channels) {
@@ -186,6 +196,22 @@ CUresult cuMipmappedArrayGetLevel(CUarray* level, CUmipmappedArray array, unsign
 }
 CUresult cuMipmappedArrayDestroy(CUmipmappedArray array) {
   return destroy(address_of(array), true);
+}
+
+CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* requirements, CUarray array,
+                                      CUdevice) {
+  return tell_nothing(requirements, [&](Session& session) { return array_of(session, array); });
+}
+CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* requirements,
+                                               CUmipmappedArray array, CUdevice) {
+  return tell_nothing(requirements, [&](Session& session) { return mipmapped_of(session, array); });
+}
+CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES* properties, CUarray array) {
+  return tell_nothing(properties, [&](Session& session) { return array_of(session, array); });
+}
+CUresult cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES* properties,
+                                             CUmipmappedArray array) {
+  return tell_nothing(properties, [&](Session& session) { return mipmapped_of(session, array); });
 }
 
 }  // extern "C"

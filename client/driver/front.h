@@ -11,6 +11,7 @@
 #include <cuda.h>
 
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <expected>
 #include <new>
@@ -116,9 +117,13 @@ inline Maybe<client::Function*> loaded_kernel(Session& session, const void* hand
   if (handle == nullptr) return deny(CUDA_ERROR_INVALID_HANDLE);
   return client::function_of(session, handle);
 }
-/// As above, quickly: requires, as in the driver, that the handle is null or was given out.
+/// As above, quickly: requires, as in the driver, that the handle is null or can be read.
 inline Maybe<client::Function*> launched_kernel(Session& session, CUfunction handle) {
   if (handle == nullptr) return deny(CUDA_ERROR_INVALID_HANDLE);
+  std::uint64_t mark = 0;
+  std::memcpy(&mark, handle, sizeof(mark));
+  if (mark != client::Kernel::kMark) [[unlikely]]
+    return deny(CUDA_ERROR_INVALID_HANDLE);
   const auto& kernel = *reinterpret_cast<const client::Kernel*>(handle);
   client::Function* const known = kernel.function.load(std::memory_order_acquire);
   if (known != nullptr && known->session == session.serial()) [[likely]]

@@ -211,4 +211,15 @@ CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC* resource, CUsurfObject 
   });
 }
 
+CUresult cuDeviceGetTexture1DLinearMaxWidth(std::size_t* elements, CUarray_format format,
+                                            unsigned channels, CUdevice device) {
+  return with_device([&](Session& session) -> Answer {
+    if (elements == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
+    if (auto ok = need_device(device); !ok) return ok;
+    const auto known = format_of(format, channels);
+    if (!known) return std::unexpected(known.error());
+    return give(elements, most_linear_elements(*known, session.device()));
+  });
+}
+
 }  // extern "C"

@@ -31,6 +31,9 @@ struct FatBinary {
 
 /// A kernel's handle. Never destroyed, as programs keep it in static variables.
 struct Kernel {
+  static constexpr std::uint64_t kMark = 0x6c656e72656b2e73;
+
+  const std::uint64_t mark = kMark;  // difference from what else a program may take for a kernel
   FatBinary* binary = nullptr;
   std::string name;  // mangled name, as in the PTX
   std::atomic<Function*> function{nullptr};

@@ -214,9 +214,6 @@ Result<void> check_shape(const DeviceInfo& device, const Function& function,
   if (config.dynamic_shared_bytes > function.max_dynamic_shared.load(std::memory_order_relaxed)) {
     return fail(ErrorCode::kInvalidValue, "the launch asks for too much dynamic shared memory");
   }
-  const auto cluster = cluster_of(function, config);
-  if (cluster != std::array<std::uint32_t, 3>{} || function.info.needs_cluster != 0) [[unlikely]]
-    return check_cluster(function, config, cluster);
   return {};
 }
 

@@ -8,7 +8,7 @@ def digest(*arrays):
     sha = hashlib.sha256()
     for array in arrays:
         if hasattr(array, "detach"):
-            array = array.detach().cpu()
+            array = array.detach().cpu().contiguous()
             array = array.view(dtype=__import__("torch").uint8).numpy() if array.dim() else array.numpy()
         sha.update(array.tobytes())
     return sha.hexdigest()[:16]
