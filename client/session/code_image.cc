@@ -7,6 +7,7 @@
 #include <cstring>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "client/session/ptx_words.h"
 
@@ -111,12 +112,22 @@ void find_names_of_ptx(std::string_view text, CodeNames& names) {
   }
 }
 
-bool is_text(const void* code) {
+}  // namespace
+
+bool is_ptx_text(const void* code) {
   const unsigned char first = *static_cast<const unsigned char*>(code);
   return first == '.' || first == '/' || first <= ' ';
 }
 
-}  // namespace
+bool is_newer_ptx(std::string_view text, unsigned major, unsigned minor) {
+  PtxWords words(text);
+  if (words.next() != ".version") return false;
+  const std::string_view version = words.next();
+  const std::size_t point = std::min(version.find('.'), version.size());
+  const std::uint64_t its_major = number_of(version.substr(0, point));
+  const std::uint64_t its_minor = number_of(version.substr(std::min(point + 1, version.size())));
+  return std::pair(its_major, its_minor) > std::pair<std::uint64_t, std::uint64_t>(major, minor);
+}
 
 bool is_wrapper(const void* code) {
   return read_at<std::uint32_t>(code) == kWrapperMagic;
@@ -124,7 +135,7 @@ bool is_wrapper(const void* code) {
 
 bool is_code(const void* code, std::size_t readable) {
   if (readable < sizeof(std::uint32_t)) return false;
-  return std::memcmp(code, ELFMAG, SELFMAG) == 0 || is_text(code) ||
+  return std::memcmp(code, ELFMAG, SELFMAG) == 0 || is_ptx_text(code) ||
          read_at<std::uint32_t>(code) == kContainerMagic ||
          (is_wrapper(code) && readable == ~std::size_t{0});
 }
@@ -151,7 +162,7 @@ Result<Image> image_of_code(const void* code, std::uint32_t capability, std::siz
     if (!size) return broken();
     return Image{ImageKind::kElf, 0, {bytes, bytes + *size}};
   }
-  if (is_text(code)) {
+  if (is_ptx_text(code)) {
     const std::size_t size = ::strnlen(static_cast<const char*>(code), readable);
     return Image{ImageKind::kPtx, 0, {bytes, bytes + size}};
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -22,6 +23,10 @@ Result<Image> image_of_code(const void* code, std::uint32_t capability,
 bool is_code(const void* code, std::size_t readable = ~std::size_t{0});
 /// Whether it begins as nvcc's wrapper of a fat binary.
 bool is_wrapper(const void* code);
+/// Whether `code`, of which is_code() holds, is PTX as text.
+bool is_ptx_text(const void* code);
+/// Whether the text says that its version is above `major`.`minor`.
+bool is_newer_ptx(std::string_view text, unsigned major, unsigned minor);
 /// Whether the wrapper's fat binary has machine code for several devices.
 bool has_several_codes(const void* wrapper);
 

@@ -20,6 +20,7 @@ constexpr std::uint64_t kConstantBytes = 64 << 10;
 constexpr std::uint64_t kVariableAlign = 16;
 constexpr std::uint64_t kSpaceAlign = 256;
 constexpr std::uint64_t kMaxVariableBytes = 1ull << 40;
+constexpr std::uint32_t kNewestPtx = 9;  // major version, of CUDA 13
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t to) {
   return (value + to - 1) / to * to;
@@ -87,6 +88,11 @@ Result<device::Module> Modules::load_ptx(std::span<const std::byte> image) {
   Loaded loaded;
   loaded.ptx = std::move(*parsed);
   loaded.host_bytes = loaded.ptx->text.size() + loaded.ptx->tree_bytes;
+  if (loaded.ptx->version_major > kNewestPtx) {
+    return fail(ErrorCode::kInvalidPtx,
+                fmt::format("PTX of version {}.{} is newer than {}.x", loaded.ptx->version_major,
+                            loaded.ptx->version_minor, kNewestPtx));
+  }
   if (!runs_on(*loaded.ptx, settings_)) {
     return fail(ErrorCode::kNoKernelImage,
                 fmt::format("PTX for {} does not run on compute capability {}.{}",
