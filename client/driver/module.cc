@@ -63,9 +63,21 @@ struct JitOptions {
   }
 };
 
-Answer load_failed(const Error& error, const JitOptions& jit) {
+/// What the driver says of code that the device did not take. `text`: PTX that was given as such.
+Failure refusal_of(const Error& error, std::string_view text) {
+  constexpr unsigned kPtxMajor = 9, kPtxMinor = 0;  // newest PTX of CUDA 13.0
+  const Failure refusal(error);
+  if (text.empty()) return refusal;
+  if (error.code == ErrorCode::kInvalidPtx && client::is_newer_ptx(text, kPtxMajor, kPtxMinor))
+    return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
+  // Text for a newer device. Of a fat binary for others, CUDA_ERROR_NO_BINARY_FOR_GPU is said.
+  if (error.code == ErrorCode::kNoKernelImage) return CUDA_ERROR_INVALID_PTX;
+  return refusal;
+}
+
+Answer load_failed(const Error& error, const JitOptions& jit, std::string_view text = {}) {
   jit.write_logs(error.message);
-  return std::unexpected<Failure>(error);
+  return std::unexpected(refusal_of(error, text));
 }
 
 /// The machine's code of a kernel by what was loaded: PTX, a cubin, a fat binary, nvcc's wrapper.
@@ -75,6 +87,13 @@ Maybe<client::Image> image_of(Session& session, const void* code, std::size_t re
   auto image = client::image_of_code(code, session.capability(), readable, session.runs_ptx_only());
   if (image) return std::move(*image);
   return std::unexpected(load_failed(image.error(), jit).error());
+}
+
+/// The code, if it is PTX as text.
+std::string_view text_of(const void* code, std::size_t readable) {
+  if (!client::is_ptx_text(code)) return {};
+  const char* const text = static_cast<const char*>(code);
+  return {text, ::strnlen(text, readable)};
 }
 
 Answer load_module(Session& session, CUmodule* module, const void* code, std::size_t readable,
@@ -88,7 +107,7 @@ Answer load_module(Session& session, CUmodule* module, const void* code, std::si
   FatBinary* const loaded = all.add_library(std::move(*image));
   if (auto ok = all.load(session, *loaded); !ok) {
     all.remove_binary(loaded, &session);
-    return load_failed(ok.error(), jit);
+    return load_failed(ok.error(), jit, text_of(code, readable));
   }
   jit.write_logs({});
   *module = module_handle(loaded);
