@@ -40,12 +40,15 @@ CUstreamCaptureStatus status_of(CaptureState state) {
 
 /// Runs `body`, a (Captures&, std::uint64_t stream) -> Answer.
 template <typename Body>
-CUresult about_capture(CUstream stream, const Body& body) noexcept {
-  return with_session([&](Session& session) -> Answer {
-    const auto id = stream_id(session, stream);
-    if (!id) return std::unexpected(id.error());
-    return body(session.captures(), *id);
-  });
+CUresult about_capture(CUstream stream, const Body& body,
+                       const char* name = __builtin_FUNCTION()) noexcept {
+  return with_session(
+      [&](Session& session) -> Answer {
+        const auto id = stream_id(session, stream);
+        if (!id) return std::unexpected(id.error());
+        return body(session.captures(), *id);
+      },
+      name);
 }
 
 CUresult begin(CUstream stream, CUstreamCaptureMode mode) noexcept {

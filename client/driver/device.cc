@@ -16,11 +16,14 @@ static_assert(CU_DEVICE_ATTRIBUTE_MAX <= kDeviceAttributeCount);
 
 /// Runs `body`, a (const DeviceInfo&) -> Answer, for device 0.
 template <typename Body>
-CUresult about_device(CUdevice device, const Body& body) noexcept {
-  return with_device([&](Session& session) -> Answer {
-    if (auto ok = need_device(device); !ok) return ok;
-    return body(session.device());
-  });
+CUresult about_device(CUdevice device, const Body& body,
+                      const char* name = __builtin_FUNCTION()) noexcept {
+  return with_device(
+      [&](Session& session) -> Answer {
+        if (auto ok = need_device(device); !ok) return ok;
+        return body(session.device());
+      },
+      name);
 }
 
 CUresult give_uuid(CUuuid* uuid, CUdevice device) noexcept {

@@ -1,5 +1,8 @@
 #include "client/driver/front.h"
 
+#include <array>
+#include <cstdio>
+
 #include "client/session/error_table.h"
 #include "client/session/say.h"
 
@@ -81,5 +84,14 @@ Failure::Failure(const Error& error) noexcept : code(result_of(error.code)) {
 Failure::Failure(const client::Refused& refused) noexcept
     : Failure(refused.why == client::Refusal::kNone ? Failure(refused.error)
                                                     : Failure(result_of(refused.why))) {}
+
+void tell_failure(const char* name, CUresult code) noexcept {
+  if (!client::verbose() || code == CUDA_ERROR_NOT_READY) return;
+  const char* number = nullptr;
+  std::array<char, 160> line;
+  if (cuGetErrorName(code, &number) != CUDA_SUCCESS) number = "an unknown error";
+  std::snprintf(line.data(), line.size(), "%s: %s", name, number);
+  client::say(line.data());
+}
 
 }  // namespace slate::driver

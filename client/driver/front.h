@@ -51,12 +51,19 @@ inline std::unexpected<Failure> deny(CUresult code) {
   return std::unexpected<Failure>(code);
 }
 
-/// Runs `body`, an () -> Answer, whether or not cuInit() was called.
+/// Says that a call failed, if the user wants to know of each.
+void tell_failure(const char* name, CUresult code) noexcept;
+
+/// Runs `body`, an () -> Answer, whether or not cuInit() was called. `name`, here and below: the
+/// function that calls.
 template <typename Body>
-CUresult answer(const Body& body) noexcept {
+CUresult answer(const Body& body, const char* name = __builtin_FUNCTION()) noexcept {
   try {
     const Answer outcome = body();
-    return outcome ? CUDA_SUCCESS : outcome.error().code;
+    if (outcome) [[likely]]
+      return CUDA_SUCCESS;
+    tell_failure(name, outcome.error().code);
+    return outcome.error().code;
   } catch (const std::bad_alloc&) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   } catch (...) {
@@ -66,41 +73,47 @@ CUresult answer(const Body& body) noexcept {
 
 /// Runs `body`, an () -> Answer, between cuInit() and the program's end, not in a forked child.
 template <typename Body>
-CUresult initialised(const Body& body) noexcept {
+CUresult initialised(const Body& body, const char* name = __builtin_FUNCTION()) noexcept {
   if (const CUresult unusable = Life::usable(); unusable != CUDA_SUCCESS) [[unlikely]]
     return unusable;
-  return answer(body);
+  return answer(body, name);
 }
 
 /// Runs `body`, a (Session&) -> Answer, with the session, healthy or not, and without looking for a
 /// context. For calls about the device.
 template <typename Body>
-CUresult with_device(const Body& body) noexcept {
-  return initialised([&]() -> Answer {
-    auto session = Process::get().session();
-    if (!session) return std::unexpected<Failure>(session.error());
-    return body(**session);
-  });
+CUresult with_device(const Body& body, const char* name = __builtin_FUNCTION()) noexcept {
+  return initialised(
+      [&]() -> Answer {
+        auto session = Process::get().session();
+        if (!session) return std::unexpected<Failure>(session.error());
+        return body(**session);
+      },
+      name);
 }
 
 /// As above, if the thread has a live context. For calls that the driver answers after a lasting
 /// error, and for launches, which check by themselves.
 template <typename Body>
-CUresult with_context(const Body& body) noexcept {
-  return with_device([&](Session& session) -> Answer {
-    if (const CUresult unusable = Contexts::usable(); unusable != CUDA_SUCCESS) [[unlikely]]
-      return deny(unusable);
-    return body(session);
-  });
+CUresult with_context(const Body& body, const char* name = __builtin_FUNCTION()) noexcept {
+  return with_device(
+      [&](Session& session) -> Answer {
+        if (const CUresult unusable = Contexts::usable(); unusable != CUDA_SUCCESS) [[unlikely]]
+          return deny(unusable);
+        return body(session);
+      },
+      name);
 }
 
 /// As above, but a lasting error, or that of an earlier asynchronous call, is the answer instead.
 template <typename Body>
-CUresult with_session(const Body& body) noexcept {
-  return with_context([&](Session& session) -> Answer {
-    if (auto ok = session.check(); !ok) return std::unexpected<Failure>(ok.error());
-    return body(session);
-  });
+CUresult with_session(const Body& body, const char* name = __builtin_FUNCTION()) noexcept {
+  return with_context(
+      [&](Session& session) -> Answer {
+        if (auto ok = session.check(); !ok) return std::unexpected<Failure>(ok.error());
+        return body(session);
+      },
+      name);
 }
 
 /// The id behind a stream handle; null is the default stream that this call means (Thread::zero).

@@ -8,23 +8,29 @@ namespace {
 
 /// Runs `body`, a (Session&, Function&) -> Answer, with a loaded kernel. That takes no context.
 template <typename Body>
-CUresult about_kernel(const void* handle, const Body& body) noexcept {
-  return with_device([&](Session& session) -> Answer {
-    if (auto ok = session.check(); !ok) return std::unexpected<Failure>(ok.error());
-    auto function = loaded_kernel(session, handle);
-    if (!function) return std::unexpected(function.error());
-    return body(session, **function);
-  });
+CUresult about_kernel(const void* handle, const Body& body,
+                      const char* name = __builtin_FUNCTION()) noexcept {
+  return with_device(
+      [&](Session& session) -> Answer {
+        if (auto ok = session.check(); !ok) return std::unexpected<Failure>(ok.error());
+        auto function = loaded_kernel(session, handle);
+        if (!function) return std::unexpected(function.error());
+        return body(session, **function);
+      },
+      name);
 }
 
 /// As above, with a context.
 template <typename Body>
-CUresult about_function(CUfunction handle, const Body& body) noexcept {
-  return with_session([&](Session& session) -> Answer {
-    auto function = loaded_kernel(session, handle);
-    if (!function) return std::unexpected(function.error());
-    return body(session, **function);
-  });
+CUresult about_function(CUfunction handle, const Body& body,
+                        const char* name = __builtin_FUNCTION()) noexcept {
+  return with_session(
+      [&](Session& session) -> Answer {
+        auto function = loaded_kernel(session, handle);
+        if (!function) return std::unexpected(function.error());
+        return body(session, **function);
+      },
+      name);
 }
 
 Answer get_attribute(const client::Function& function, int attribute, int* value) {

@@ -13,8 +13,8 @@ void Life::begin() {
   static std::once_flag once;
   std::call_once(once, [] {
     ::pthread_atfork(nullptr, nullptr, &Life::after_fork_in_child);
-    // Of several handlers the last one comes first: what programs and cudart registered before their
-    // first call of CUDA finds the driver gone, as natively.
+    // Of several handlers the last one comes first: what programs and cudart registered before
+    // their first call of CUDA finds the driver gone, as natively.
     std::atexit(&Life::end);
     stage_.store(kReady, std::memory_order_release);
   });

@@ -136,22 +136,28 @@ Maybe<FatBinary*> code_of(const void* handle) {
 
 /// Runs `body`, a (Session&, FatBinary&) -> Answer, with a library. That takes no context.
 template <typename Body>
-CUresult about_library(CUlibrary handle, const Body& body) noexcept {
-  return with_device([&](Session& session) -> Answer {
-    if (auto ok = session.check(); !ok) return std::unexpected<Failure>(ok.error());
-    auto code = code_of(handle);
-    if (!code) return std::unexpected(code.error());
-    return body(session, **code);
-  });
+CUresult about_library(CUlibrary handle, const Body& body,
+                       const char* name = __builtin_FUNCTION()) noexcept {
+  return with_device(
+      [&](Session& session) -> Answer {
+        if (auto ok = session.check(); !ok) return std::unexpected<Failure>(ok.error());
+        auto code = code_of(handle);
+        if (!code) return std::unexpected(code.error());
+        return body(session, **code);
+      },
+      name);
 }
 
 template <typename Body>
-CUresult about_module(CUmodule handle, const Body& body) noexcept {
-  return with_session([&](Session& session) -> Answer {
-    auto code = code_of(handle);
-    if (!code) return std::unexpected(code.error());
-    return body(session, **code);
-  });
+CUresult about_module(CUmodule handle, const Body& body,
+                      const char* name = __builtin_FUNCTION()) noexcept {
+  return with_session(
+      [&](Session& session) -> Answer {
+        auto code = code_of(handle);
+        if (!code) return std::unexpected(code.error());
+        return body(session, **code);
+      },
+      name);
 }
 
 /// `absent`: the answer for a name that is not in the code.

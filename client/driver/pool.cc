@@ -30,14 +30,17 @@ CUresult allocate(CUdeviceptr* address, std::size_t bytes, std::optional<CUmemor
 }
 
 template <typename Body>
-CUresult about_pool(CUmemoryPool pool, const Body& body) noexcept {
-  return with_device([&](Session& session) -> Answer {
-    Answer outcome;
-    const bool known = session.memory().pools().with(
-        address_of(pool), [&](Pools::Pool& its) { outcome = body(its); });
-    if (!known) return deny(CUDA_ERROR_INVALID_VALUE);
-    return outcome;
-  });
+CUresult about_pool(CUmemoryPool pool, const Body& body,
+                    const char* name = __builtin_FUNCTION()) noexcept {
+  return with_device(
+      [&](Session& session) -> Answer {
+        Answer outcome;
+        const bool known = session.memory().pools().with(
+            address_of(pool), [&](Pools::Pool& its) { outcome = body(its); });
+        if (!known) return deny(CUDA_ERROR_INVALID_VALUE);
+        return outcome;
+      },
+      name);
 }
 
 /// The one place that memory comes from.

@@ -46,12 +46,15 @@ class StreamContexts {
 
 /// Runs `body`, a (Session&, std::uint64_t id) -> Answer.
 template <typename Body>
-CUresult about_stream(CUstream stream, const Body& body) noexcept {
-  return with_session([&](Session& session) -> Answer {
-    const auto id = stream_id(session, stream);
-    if (!id) return std::unexpected(id.error());
-    return body(session, *id);
-  });
+CUresult about_stream(CUstream stream, const Body& body,
+                      const char* name = __builtin_FUNCTION()) noexcept {
+  return with_session(
+      [&](Session& session) -> Answer {
+        const auto id = stream_id(session, stream);
+        if (!id) return std::unexpected(id.error());
+        return body(session, *id);
+      },
+      name);
 }
 
 /// The entry of a stream; of the default stream, a plain one.

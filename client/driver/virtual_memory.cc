@@ -45,11 +45,13 @@ CUmemAllocationProp properties_from(const AllocationProperties& known) {
 
 /// Runs `body`, a (Session&) -> Answer. These calls take no context.
 template <typename Body>
-CUresult about_memory(const Body& body) noexcept {
-  return with_device([&](Session& session) -> Answer {
-    if (auto ok = session.check(); !ok) return std::unexpected<Failure>(ok.error());
-    return body(session);
-  });
+CUresult about_memory(const Body& body, const char* name = __builtin_FUNCTION()) noexcept {
+  return with_device(
+      [&](Session& session) -> Answer {
+        if (auto ok = session.check(); !ok) return std::unexpected<Failure>(ok.error());
+        return body(session);
+      },
+      name);
 }
 
 template <typename T>
