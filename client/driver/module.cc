@@ -120,10 +120,12 @@ Maybe<std::vector<char>> read_file(const char* name) {
   return std::vector<char>{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-/// Whether the caller promises that the code stays where it is.
+/// Whether the caller promises that the code stays where it is. An option without a value is set:
+/// cuBLASLt gives none.
 bool is_preserved(const CUlibraryOption* options, void** values, unsigned count) {
   for (unsigned i = 0; i < count; ++i) {
-    if (options[i] == CU_LIBRARY_BINARY_IS_PRESERVED) return values[i] != nullptr;
+    if (options[i] == CU_LIBRARY_BINARY_IS_PRESERVED)
+      return values == nullptr || values[i] != nullptr;
   }
   return false;
 }
@@ -289,7 +291,7 @@ CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* o
   return with_device([&](Session& session) -> Answer {
     const JitOptions jit{count, options, values};
     if (library == nullptr || code == nullptr || !are_options(options, values, count) ||
-        !are_options(library_options, library_values, library_count)) {
+        (library_count > 0 && library_options == nullptr)) {
       return deny(CUDA_ERROR_INVALID_VALUE);
     }
     if (client::is_wrapper(code) && is_preserved(library_options, library_values, library_count))
@@ -307,7 +309,7 @@ CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* name, CUjit_optio
   return with_device([&](Session& session) -> Answer {
     const JitOptions jit{count, options, values};
     if (library == nullptr || name == nullptr || !are_options(options, values, count) ||
-        !are_options(library_options, library_values, library_count)) {
+        (library_count > 0 && library_options == nullptr)) {
       return deny(CUDA_ERROR_INVALID_VALUE);
     }
     const auto bytes = read_file(name);

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """The answers of the conformance rows: read, compared, recorded.
 
-usage: answers.py record PROGRAM    (linked to the toolkit's runtime, on a machine with a GPU): writes answers.txt
-       answers.py expect PROGRAM    adds rows that answers.txt does not have, as not recorded; look at each
+usage: answers.py record PROGRAM [ANSWERS]    on a machine with a GPU, without slate: writes the answers
+       answers.py expect PROGRAM [ANSWERS]    adds rows that there is no answer for, as not recorded; look at each
+
+ANSWERS: answers.txt, of cudart, or driver_answers.txt.
 """
 import os
 import subprocess
@@ -10,6 +12,7 @@ import sys
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 ANSWERS = os.path.join(FOLDER, "answers.txt")
+DRIVER_ANSWERS = os.path.join(FOLDER, "driver_answers.txt")
 EXCEPTIONS = os.path.join(FOLDER, "exceptions.txt")
 
 # How an answer came about, as answers.txt marks it.
@@ -21,15 +24,20 @@ def parse_rows(text):
     return [tuple(line.split(": ", 1)) for line in text.splitlines()]
 
 
-def read():
+def read(path=ANSWERS):
     """{name: (mark, answer)}, in order."""
     rows = {}
-    with open(ANSWERS) as file:
+    with open(path) as file:
         for line in file:
             if line[0] in (RECORDED, EXPECTED, CRASHES):
                 name, answer = line[2:].rstrip("\n").split(": ", 1)
                 rows[name] = (line[0], answer)
     return rows
+
+
+def deadly(path=ANSWERS):
+    """The rows that the real runtime does not survive."""
+    return [name for name, (mark, _) in read(path).items() if mark == CRASHES]
 
 
 def exceptions():
@@ -42,12 +50,14 @@ def depends_on_device(name):
     return name.endswith("@")
 
 
-def differences(rows, of_this_device):
+def differences(rows, of_this_device, path=ANSWERS, left_out=()):
     """What is wrong with a run's rows, as sentences. `of_this_device`: the real runtime's rows on the device that the
-    run was on, or none; rows that depend on the device are compared with them only."""
-    expected, allowed, found = read(), exceptions(), dict(rows)
+    run was on, or none; rows that depend on the device are compared with them only. `left_out`: rows not called."""
+    expected, allowed = read(path), exceptions()
+    expected = {name: row for name, row in expected.items() if name not in left_out}
+    found = {name: answer for name, answer in rows if name not in left_out}
     device = dict(of_this_device)
-    problems = ["%s is not in answers.txt" % name for name in found if name not in expected]
+    problems = ["%s is not in %s" % (name, os.path.basename(path)) for name in found if name not in expected]
     problems += ["%s was not printed" % name for name in expected if name not in found]
     for name, (mark, answer) in expected.items():
         if depends_on_device(name):
@@ -60,9 +70,9 @@ def differences(rows, of_this_device):
     return problems
 
 
-def write(rows):
+def write(rows, path):
     """rows: [(name, mark, answer)]"""
-    with open(ANSWERS, "w") as file:
+    with open(path, "w") as file:
         file.write("# What the rows of the conformance program answer, see README.md. = recorded, ? not recorded yet, ! what the\n"
                    "# real runtime does not survive: slate's answer.\n")
         for name, mark, answer in rows:
@@ -87,28 +97,28 @@ def run_without_crash(program):
         left_out.append(last)
 
 
-def record(program):
-    known = read()
+def record(program, path):
+    known = read(path) if os.path.exists(path) else {}
 
     def row(name, answer):
         if answer == "crash":
             return name, CRASHES, known.get(name, (None, "?"))[1]
         return name, RECORDED, answer
 
-    write([row(*each) for each in run_without_crash(program)])
+    write([row(*each) for each in run_without_crash(program)], path)
 
 
-def expect(program):
+def expect(program, path):
     rows = parse_rows(subprocess.run([program], capture_output=True, text=True, check=True).stdout)
-    known = read() if os.path.exists(ANSWERS) else {}
-    write([(name, *known.get(name, (EXPECTED, answer))) for name, answer in rows])
+    known = read(path) if os.path.exists(path) else {}
+    write([(name, *known.get(name, (EXPECTED, answer))) for name, answer in rows], path)
 
 
 def main():
     verbs = {"record": record, "expect": expect}
-    if len(sys.argv) != 3 or sys.argv[1] not in verbs:
+    if len(sys.argv) not in (3, 4) or sys.argv[1] not in verbs:
         sys.exit(__doc__)
-    verbs[sys.argv[1]](sys.argv[2])
+    verbs[sys.argv[1]](sys.argv[2], sys.argv[3] if len(sys.argv) == 4 else ANSWERS)
 
 
 if __name__ == "__main__":
