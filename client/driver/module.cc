@@ -305,7 +305,7 @@ CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* o
 
 CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* name, CUjit_option* options,
                                void** values, unsigned count, CUlibraryOption* library_options,
-                               void** library_values, unsigned library_count) {
+                               void**, unsigned library_count) {
   return with_device([&](Session& session) -> Answer {
     const JitOptions jit{count, options, values};
     if (library == nullptr || name == nullptr || !are_options(options, values, count) ||
