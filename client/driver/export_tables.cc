@@ -112,6 +112,27 @@ CUresult context_number(CUcontext handle, std::uint64_t* number) noexcept {
   });
 }
 
+CUresult stream_object(CUcontext handle, CUstream stream, std::uint64_t* object,
+                       std::uint32_t per_thread) noexcept {
+  return with_device([&](Session& session) -> Answer {
+    if (live_context(handle) == nullptr) return deny(CUDA_ERROR_INVALID_CONTEXT);
+    const auto id = client::stream_of(
+        session, address_of(stream),
+        per_thread != 0 ? client::DefaultStream::kPerThread : client::DefaultStream::kLegacy);
+    if (!id) return std::unexpected<Failure>(id.error());
+    return give(object, *id + 1);  // 0 would be no object
+  });
+}
+
+CUresult stream_number(CUcontext handle, std::uint64_t object, std::uint64_t* number) noexcept {
+  return with_live_context(handle, [&](Context&) {
+    if (object == 0) return CUDA_ERROR_INVALID_HANDLE;
+    if (number == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *number = object;
+    return CUDA_SUCCESS;
+  });
+}
+
 std::size_t visit_functions(CUcontext, CUmodule module, ToolsModule::FunctionVisitor visitor,
                             void* user) noexcept {
   std::size_t count = 0;
@@ -132,8 +153,9 @@ constinit const ContextStorage kContextStorage = {storage_put, storage_remove, s
 constinit const ContextCheck kContextCheck = {sizeof(ContextCheck), unserved, check_context,
                                               check_all_contexts, all_unserved<11>()};
 constinit const IntegrityCheck kIntegrityCheck = {sizeof(IntegrityCheck), integrity, unserved};
-constinit const ToolsContext kToolsContext = {sizeof(ToolsContext), all_unserved<2>(),
-                                              context_device, context_number, all_unserved<88>()};
+constinit const ToolsContext kToolsContext = {
+    sizeof(ToolsContext), all_unserved<2>(),  context_device, context_number,    all_unserved<34>(),
+    stream_number,        all_unserved<11>(), stream_object,  all_unserved<41>()};
 constinit const SmTopology kSmTopology = {sizeof(SmTopology), all_unserved<16>()};
 constinit const ToolsModule kToolsModule = {sizeof(ToolsModule), all_unserved<6>(), visit_functions,
                                             all_unserved<91>()};

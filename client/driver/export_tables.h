@@ -83,8 +83,19 @@ struct ToolsContext {
   CUresult (*device)(CUcontext context, std::uint32_t* device);
   /// The number that cuCtxGetId() tells.
   CUresult (*number)(CUcontext context, std::uint64_t* number);
-  std::array<Unserved, 88> others;
+  std::array<Unserved, 34> between;
+  // cuBLAS asks these two for the key of a stream's workspace, when the program has set none.
+  /// The number of a stream that stream_object() told. Different for each stream.
+  CUresult (*stream_number)(CUcontext context, std::uint64_t object, std::uint64_t* number);
+  std::array<Unserved, 11> behind;
+  /// What stands for a stream in the other entries. `per_thread`: 1 if the handle is that of the
+  /// thread's own default stream.
+  CUresult (*stream_object)(CUcontext context, CUstream stream, std::uint64_t* object,
+                            std::uint32_t per_thread);
+  std::array<Unserved, 41> others;
 };
+static_assert(offsetof(ToolsContext, stream_number) == 39 * sizeof(void*));
+static_assert(offsetof(ToolsContext, stream_object) == 51 * sizeof(void*));
 static_assert(sizeof(ToolsContext) == 93 * sizeof(void*));
 
 /// cuBLASLt calls entries 4 and 13, and does without what they would say. It needs the table.
