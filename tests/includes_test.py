@@ -25,7 +25,7 @@ ALLOWED = {
     "tools": ["base", "ipc", "injector", "client/session"],
 }
 CUDA_HEADER = re.compile(r"(cuda|cuda_.*|driver_types|vector_types|nvrtc|crt/.*)\.h$")
-CUDA_FOLDERS = ("device/cuda/", "kernels/", "client/cudart/", "injector/source/")
+CUDA_FOLDERS = ("device/cuda/", "kernels/", "client/cudart/", "client/driver/", "client/occupancy/", "injector/source/")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 MAY_INCLUDE = re.compile(r"May include(?: nothing|: ([a-z_/, \n]+)\.)")
 README_LINES = 25
