@@ -271,7 +271,7 @@ Result<void> Kernels::send_launch(const Function& function, const LaunchConfig& 
   launch.flags = config.cooperative ? ipc::kLaunchCooperative : 0;
   const auto cluster = cluster_of(function, config);
   std::copy(cluster.begin(), cluster.end(), launch.cluster);
-  if (function.system_atomics) [[unlikely]]
+  if (function.system_atomics && session_.host_memory().guard().has_memory()) [[unlikely]]
     return launch_guarded(launch, block);
   return session_.streams().post(CommandType::kLaunch, launch, config.stream, block);
 }

@@ -73,11 +73,13 @@ ManagedGuard::~ManagedGuard() {
 void ManagedGuard::add(std::uint64_t address, std::uint64_t bytes) {
   const MutexLock lock(mutex_);
   blocks_.emplace(address, bytes);
+  has_memory_.store(true, std::memory_order_release);
 }
 
 void ManagedGuard::remove(std::uint64_t address) {
   const MutexLock lock(mutex_);
   blocks_.erase(address);
+  has_memory_.store(!blocks_.empty(), std::memory_order_release);
 }
 
 void ManagedGuard::add_module(std::uint64_t module) {

@@ -44,6 +44,9 @@ class ManagedGuard {
   void add(std::uint64_t address, std::uint64_t bytes);
   /// To be called before the block is unmapped. Opens nothing.
   void remove(std::uint64_t address);
+  /// Whether there is managed memory. Without it kernels need no Launch: they cannot know the
+  /// addresses of what is made after them.
+  bool has_memory() const { return has_memory_.load(std::memory_order_acquire); }
 
   // Modules whose kernels may have such atomics:
   void add_module(std::uint64_t module);
@@ -105,7 +108,8 @@ class ManagedGuard {
   const Watch watch_;
   const pid_t owner_;  // a forked child has neither the memory nor the session
   std::atomic<bool> closed_{false};
-  mutable Mutex mutex_;  // guards changes of closed_, too
+  std::atomic<bool> has_memory_{false};  // changed under mutex_
+  mutable Mutex mutex_;                  // guards changes of closed_, too
   // Bytes of the blocks, by address.
   std::map<std::uint64_t, std::uint64_t> blocks_ SLATE_GUARDED_BY(mutex_);
   std::set<std::uint64_t> modules_ SLATE_GUARDED_BY(mutex_);

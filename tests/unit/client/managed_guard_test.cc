@@ -48,6 +48,14 @@ class ManagedGuardTest : public ::testing::Test {
                        [this] { return over_.load(); }, [this] { return in_function_.load(); }}};
 };
 
+TEST_F(ManagedGuardTest, KernelsNeedAGuardAsLongAsThereIsManagedMemory) {
+  EXPECT_TRUE(guard_.has_memory());
+  guard_.remove(reinterpret_cast<std::uintptr_t>(memory_));
+  EXPECT_FALSE(guard_.has_memory());
+  guard_.add(reinterpret_cast<std::uintptr_t>(memory_), kBytes);
+  EXPECT_TRUE(guard_.has_memory());
+}
+
 TEST_F(ManagedGuardTest, ATouchWaitsForTheKernelsEnd) {
   launch();
   EXPECT_FALSE(is_open());
