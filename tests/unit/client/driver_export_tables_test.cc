@@ -141,13 +141,6 @@ TEST_F(DriverExportTablesTest, ThreadsKnowTheirContextAndItsNumber) {
   EXPECT_EQ(number, 1u);
   EXPECT_EQ(context.device(current, &device), CUDA_SUCCESS);
   EXPECT_EQ(device, 0u);
-  std::uint64_t legacy = 0, thread = 0, first = 0, second = 0;
-  EXPECT_EQ(context.stream_object(current, nullptr, &legacy, 0), CUDA_SUCCESS);
-  EXPECT_EQ(context.stream_object(current, CU_STREAM_PER_THREAD, &thread, 1), CUDA_SUCCESS);
-  EXPECT_EQ(context.stream_number(current, legacy, &first), CUDA_SUCCESS);
-  EXPECT_EQ(context.stream_number(current, thread, &second), CUDA_SUCCESS);
-  EXPECT_NE(first, second);
-  EXPECT_EQ(context.stream_number(current, 0, &first), CUDA_ERROR_INVALID_HANDLE);
   const auto& check = table<ContextCheck>(kContextCheckId);
   EXPECT_EQ(check.check(current, &result, nullptr), CUDA_SUCCESS);
   EXPECT_EQ(result, 0u);

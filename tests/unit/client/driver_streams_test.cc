@@ -1,8 +1,11 @@
 // The front for libcuda against a fake daemon: streams, events, captures, pools.
 #include <array>
+#include <cstring>
 #include <future>
+#include <set>
 #include <string>
 
+#include "client/driver/export_tables.h"
 #include "tests/unit/client/driver_fixture.h"
 
 namespace slate::test {
@@ -219,6 +222,27 @@ TEST_F(StreamsTest, WhatIsSharedBetweenProgramsIsToldByHandle) {
   EXPECT_EQ(cuIpcGetMemHandle(&memory, 0x1234), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuIpcOpenMemHandle_v2(&address, memory, 0), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuIpcCloseMemHandle(0x1234), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(StreamsTest, LibrariesTellStreamsApartByTheirNumbers) {
+  constexpr unsigned char kId[] = {0x21, 0x31, 0x8c, 0x60, 0x97, 0x14, 0x32, 0x48,
+                                   0x8c, 0xa6, 0x41, 0xff, 0x73, 0x24, 0xc8, 0xf2};
+  CUuuid id;
+  std::memcpy(id.bytes, kId, sizeof(kId));
+  const void* found = nullptr;
+  ASSERT_EQ(cuGetExportTable(&found, &id), CUDA_SUCCESS);
+  const auto& table = *static_cast<const driver::ToolsContext*>(found);
+  std::set<std::uint64_t> numbers;
+  for (const CUstream stream : {CUstream(nullptr), CU_STREAM_PER_THREAD, non_blocking_stream()}) {
+    std::uint64_t object = 0, number = 0;
+    EXPECT_EQ(table.stream_object(context, stream, &object, stream == CU_STREAM_PER_THREAD ? 1 : 0),
+              CUDA_SUCCESS);
+    EXPECT_EQ(table.stream_number(context, object, &number), CUDA_SUCCESS);
+    numbers.insert(number);
+  }
+  EXPECT_EQ(numbers.size(), 3u);
+  std::uint64_t none = 0;
+  EXPECT_EQ(table.stream_number(context, 0, &none), CUDA_ERROR_INVALID_HANDLE);
 }
 
 }  // namespace

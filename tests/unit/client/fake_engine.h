@@ -37,7 +37,10 @@ class FakeEngine {
       : raw(std::move(pair.raw)),
         channel(std::move(pair.engine)),
         session(std::make_unique<Session>(std::move(pair.client), 1)),
-        thread_([this] { serve(); }) {}
+        thread_([this] { serve(); }) {
+    answer(ipc::CommandType::kMemoryInfo, ipc::MemoryInfoReply{});
+    answer(ipc::CommandType::kModuleOffer, ipc::OfferReply{});
+  }
   ~FakeEngine() {
     channel->stop();
     thread_.join();
