@@ -129,7 +129,7 @@ TEST_F(CopiesTest, NothingToCopySendsNothing) {
   EXPECT_TRUE(
       session.copies().copy(Place::on_host(&byte, 8), Place::on_device(kBase, 8), {8, 0}, 0));
   EXPECT_TRUE(session.copies().fill(Place::on_device(kBase), 1, {0, 0}, 0));
-  ASSERT_TRUE(session.memory().info().error().code == ErrorCode::kProtocol);  // a round trip
+  ASSERT_TRUE(session.memory().info());  // a round trip
   EXPECT_TRUE(engine.all(CommandType::kCopy).empty());
   EXPECT_TRUE(engine.all(CommandType::kFill).empty());
 }
