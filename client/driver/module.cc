@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "client/driver/front.h"
+#include "client/driver/jit_options.h"
 #include "client/session/code_image.h"
 #include "client/session/say.h"
 
@@ -24,44 +25,6 @@ CUmodule module_handle(FatBinary* code) {
 CUlibrary library_handle(FatBinary* code) {
   return reinterpret_cast<CUlibrary>(code);
 }
-
-/// The lists of options: none of them changes what the code does.
-bool are_options(const void* options, const void* values, unsigned count) {
-  return count == 0 || (options != nullptr && values != nullptr);
-}
-
-struct JitOptions {
-  unsigned count = 0;
-  CUjit_option* options = nullptr;
-  void** values = nullptr;
-
-  void* value_of(CUjit_option wanted) const {
-    for (unsigned i = 0; i < count; ++i) {
-      if (options[i] == wanted) return values[i];
-    }
-    return nullptr;
-  }
-  /// Writes into the caller's buffer for this log, and its size into the option for that.
-  void write_log(CUjit_option buffer, CUjit_option size, std::string_view text) const {
-    for (unsigned i = 0; i < count; ++i) {
-      if (options[i] != size) continue;
-      const auto room = static_cast<std::size_t>(
-          static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(values[i])));
-      auto* const to = static_cast<char*>(value_of(buffer));
-      std::size_t length = 0;
-      if (to != nullptr && room > 0) {
-        length = std::min(text.size(), room - 1);
-        std::memcpy(to, text.data(), length);
-        to[length] = '\0';
-      }
-      values[i] = reinterpret_cast<void*>(static_cast<std::uintptr_t>(length));
-    }
-  }
-  void write_logs(std::string_view error) const {
-    write_log(CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, error);
-    write_log(CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, {});
-  }
-};
 
 /// What the driver says of code that the device did not take. `text`: PTX that was given as such.
 Failure refusal_of(const Error& error, std::string_view text) {
