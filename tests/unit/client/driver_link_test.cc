@@ -52,7 +52,7 @@ TEST_F(LinkTest, WhatCannotBeLinkedIsSaidInTheLog) {
   void* values[] = {log, reinterpret_cast<void*>(sizeof(log))};
   create(2, options, values);
   EXPECT_EQ(cuLinkComplete(state, &code, &bytes), CUDA_ERROR_INVALID_VALUE) << "nothing to link";
-  EXPECT_EQ(add(CU_JIT_INPUT_PTX, "\x01garbage"), CUDA_ERROR_INVALID_IMAGE);
+  EXPECT_EQ(add(CU_JIT_INPUT_PTX, "garbage"), CUDA_ERROR_INVALID_PTX);
   EXPECT_EQ(add(CU_JIT_INPUT_LIBRARY, kUse), CUDA_ERROR_NOT_SUPPORTED);
   EXPECT_NE(std::strstr(log, "not linked"), nullptr);
   EXPECT_EQ(reinterpret_cast<std::size_t>(values[1]), std::strlen(log));
