@@ -37,7 +37,9 @@ class FakeEngine {
       : raw(std::move(pair.raw)),
         channel(std::move(pair.engine)),
         session(std::make_unique<Session>(std::move(pair.client), 1)),
-        thread_([this] { serve(); }) {}
+        thread_([this] { serve(); }) {
+    answer(ipc::CommandType::kModuleOffer, ipc::OfferReply{0, 0});
+  }
   ~FakeEngine() {
     channel->stop();
     thread_.join();
