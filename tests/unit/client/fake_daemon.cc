@@ -270,6 +270,8 @@ void FakeDaemon::answer(Served& served, const ipc::Command& command) {
       }
       return reply(parameters);
     }
+    case CommandType::kModuleOffer:
+      return reply(ipc::OfferReply{0, 0});
     case CommandType::kQuery:
       return reply(ipc::QueryReply{1, 0});
     case CommandType::kEventElapsed:

@@ -16,6 +16,7 @@ class VirtualMemoryTest : public ::testing::Test {
  protected:
   VirtualMemoryTest() {
     engine.answer(CommandType::kAddressReserve, ipc::AddressReply{kBase});
+    engine.answer(CommandType::kMemoryInfo, ipc::MemoryInfoReply{});
     EXPECT_EQ(memory.reserve(16 * kGranule, 0, 0).value(), kBase);
   }
   template <typename T>
