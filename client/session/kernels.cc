@@ -256,7 +256,10 @@ Result<void> Kernels::launch_packed(const Function& function, const LaunchConfig
                                               " bytes of parameters and the kernel takes " +
                                               std::to_string(bytes));
   }
-  return send_launch(function, config, parameters.first(bytes));
+  // So says an H100's driver, whatever the bytes are.
+  if (parameters.size() > bytes)
+    return fail(ErrorCode::kOutOfResources, "the launch has more parameters than the kernel takes");
+  return send_launch(function, config, parameters);
 }
 
 Result<void> Kernels::send_launch(const Function& function, const LaunchConfig& config,

@@ -1,5 +1,6 @@
 // Adds vectors by PTX that it brings as text: with a log of the compilation, with arguments one by
 // one and packed, from a module and from a library. Broken text leaves its complaint in the log.
+#include <cstddef>
 #include <cstring>
 #include <vector>
 
@@ -110,7 +111,7 @@ class Vectors {
       CUdeviceptr a, b, sum;
       unsigned count;
     } packed{a_, b_, sum_, kCount};
-    std::size_t bytes = sizeof(packed);
+    std::size_t bytes = offsetof(decltype(packed), count) + sizeof(packed.count);  // no padding
     void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
                      CU_LAUNCH_PARAM_END};
     CHECK(cuLaunchKernel(function, (kCount + kBlock - 1) / kBlock, 1, 1, kBlock, 1, 1, 0, nullptr,

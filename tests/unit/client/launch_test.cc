@@ -175,8 +175,10 @@ TEST_F(LaunchTest, ParametersInOneBufferAreSentAsTheyAre) {
             ErrorCode::kInvalidValue);
   EXPECT_EQ(kernels.launch_packed(**function, {{1, 1, 1}, {2000, 1, 1}}, all).error().code,
             ErrorCode::kInvalidValue);
+  EXPECT_EQ(kernels.launch_packed(**function, {}, all).error().code, ErrorCode::kOutOfResources)
+      << "padding behind the last one";
   ASSERT_TRUE(kernels.launch_packed(**function, {{2, 1, 1}, {32, 1, 1}}, all.first(12)));
-  ASSERT_TRUE(kernels.launch_packed(**function, {}, all)) << "padding behind the last one";
+  ASSERT_TRUE(kernels.launch_packed(**function, {}, all.first(12)));
   engine.answer(ipc::CommandType::kMemoryInfo, ipc::MemoryInfoReply{});
   ASSERT_TRUE(engine.session->memory().info());  // an answer comes behind all before it
   const auto sent = engine.all(ipc::CommandType::kLaunch);
