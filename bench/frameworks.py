@@ -62,9 +62,9 @@ def mps():
             subprocess.run(["nvidia-cuda-mps-control"], input="quit\n", text=True, env=environment)
 
 
-def start(work, environment, begin, rate=0.0, seconds=None):
+def start(work, environment, rate=0.0, meeting=()):
     return subprocess.Popen(
-        [sys.executable, WORK, work, "--seconds", str(seconds or ARGUMENTS.seconds), "--start", str(begin), "--rate", str(rate)],
+        [sys.executable, WORK, work, "--seconds", str(ARGUMENTS.seconds), "--rate", str(rate), *meeting],
         env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -83,7 +83,7 @@ def alone(environments):
         rows = {how: [] for how in environments}
         for _ in range(ARGUMENTS.rounds):
             for how, environment in environments.items():
-                rows[how].append(finish(start(work, environment, 0), how))
+                rows[how].append(finish(start(work, environment), how))
         median = {how: statistics.median(r["median_ms"] for r in of) for how, of in rows.items()}
         first = {how: statistics.median(r["first_kernel_s"] - r["import_s"] for r in of) for how, of in rows.items()}
         print("%-12s %10.3f %10.3f %8.3f %.2f %.2f" % (
@@ -91,10 +91,14 @@ def alone(environments):
 
 
 def together(how, names, environments, rates=None):
-    """Runs them at once; `environments`: one each."""
-    begin = time.time() + 11
-    running = [start(name, environment, begin, (rates or {}).get(i, 0)) for i, (name, environment) in enumerate(zip(names, environments))]
-    return [finish(each, "%s %d" % (how, i)) for i, each in enumerate(running)]
+    """Runs them at once, from when all are ready; `environments`: one each."""
+    with tempfile.TemporaryDirectory(prefix="slate-meet-") as folder:
+        meeting = ("--meet", folder, "--together", str(len(names)))
+        running = [
+            start(name, environment, (rates or {}).get(i, 0), meeting)
+            for i, (name, environment) in enumerate(zip(names, environments))
+        ]
+        return [finish(each, "%s %d" % (how, i)) for i, each in enumerate(running)]
 
 
 def speed(row):
@@ -104,7 +108,8 @@ def speed(row):
 def pairs(native, slate):
     for pair in ARGUMENTS.pairs.split(","):
         names = pair.split("+")
-        base = [speed(finish(start(name, native, 0), "native alone")) for name in names]
+        alone_speed = {name: speed(finish(start(name, native), "native alone")) for name in set(names)}
+        base = [alone_speed[name] for name in names]
 
         def tell(how, rows):
             parts = [speed(row) / of for row, of in zip(rows, base)]
@@ -120,10 +125,10 @@ def pairs(native, slate):
 
 def inference(native, slate):
     """A request every so often beside a training."""
-    single = finish(start("inference", native, 0), "native alone")
+    single = finish(start("inference", native), "native alone")
     rate = 0.3 * speed(single)
-    quiet = finish(start("inference", native, 0, rate), "native alone at a rate")
-    base = speed(finish(start("transformer", native, 0), "native alone"))
+    quiet = finish(start("inference", native, rate), "native alone at a rate")
+    base = speed(finish(start("transformer", native), "native alone"))
     print("inference alone: %.2f ms a request, p99 at %.0f a second %.2f ms" % (single["median_ms"], rate, quiet["p99_ms"]))
 
     def tell(how, rows):

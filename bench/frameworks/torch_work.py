@@ -1,9 +1,9 @@
 """One workload of PyTorch, repeated for a time. Prints one JSON line: steps, median and 99th percentile of a step in ms, the time
 from the process's start to the end of the first kernel, and the processor time used.
 
-    python3 torch_work.py transformer --seconds 5 [--rate STEPS_PER_SECOND] [--start WALL_CLOCK]
+    python3 torch_work.py transformer --seconds 5 [--rate STEPS_PER_SECOND] [--meet FOLDER --together N]
 
-With --rate the steps arrive at fixed times, as requests do, and a step's time counts from its arrival.
+With --meet it begins when N programs have come to that folder, so that all run at once. With --rate the steps arrive at fixed times, as requests do, and a step's time counts from its arrival.
 """
 
 import argparse
@@ -111,12 +111,19 @@ def gpt2():
 WORK = {each.__name__: each for each in (add, gemm, cnn, transformer, inference, gpt2)}
 
 
+def meet(folder, count):
+    open(os.path.join(folder, str(os.getpid())), "w").close()
+    while len(os.listdir(folder)) < count:
+        time.sleep(0.001)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("work", choices=sorted(WORK))
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--rate", type=float, default=0)
-    parser.add_argument("--start", type=float, default=0, help="when to begin, by the wall clock")
+    parser.add_argument("--meet", help="empty folder where the programs meet that begin together")
+    parser.add_argument("--together", type=int, default=1, help="how many they are")
     arguments = parser.parse_args()
     torch.zeros(1, device="cuda").add_(1).item()
     first = since_start()
@@ -125,7 +132,8 @@ def main():
     for _ in range(5):
         step()
     torch.cuda.synchronize()
-    time.sleep(max(0, arguments.start - time.time()))
+    if arguments.meet:
+        meet(arguments.meet, arguments.together)
     times, late, began, used = [], 0, time.perf_counter(), time.process_time()
     due = began
     while time.perf_counter() - began < arguments.seconds:
