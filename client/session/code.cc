@@ -136,6 +136,15 @@ void Code::learn_names(FatBinary& library, const Image& image) {
   if (!library.is_library || library.has_names) return;
   CodeNames names = names_in(image);
   library.kernel_names = std::move(names.kernels);
+  // So that their addresses are known, whoever tells them to the program.
+  WriteLock lock(names_mutex_);
+  for (std::string& name : names.variables) {
+    auto variable = std::make_unique<Variable>();
+    variable->binary = &library;
+    variable->name = std::move(name);
+    const Variable* const key = variable.get();
+    variables_.emplace(key, std::move(variable));
+  }
   for (ManagedName& each : names.managed) {
     auto own = std::make_unique<void*>(nullptr);
     void** const host = own.get();
@@ -330,8 +339,9 @@ void Code::place_all(Session& session) {
   ReadLock names(names_mutex_);
   for (const auto& [host, variable] : variables_) {
     if (variable->binary->session != session.serial()) continue;
+    if (variable->absent_in == session.serial()) continue;
     // One that is missing from the image stays unknown, as it would be to the program.
-    [[maybe_unused]] const auto ignored = place_locked(session, *variable);
+    if (!place_locked(session, *variable)) variable->absent_in = session.serial();
   }
   may_have_unplaced_ = false;
 }

@@ -46,6 +46,7 @@ struct Variable {
   std::uint64_t bytes = 0;    // size by the host compiler
   std::uint64_t session = 0;  // session of `address`
   std::uint64_t address = 0;
+  std::uint64_t absent_in = 0;  // session whose module does not have it
 };
 
 /// A __managed__ variable. Host code reads and writes it through a pointer of its own.

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/elf.h"
 #include "client/session/ptx_words.h"
 
 namespace slate::client {
@@ -103,10 +104,40 @@ ManagedName read_managed(PtxWords& words) {
   return managed;
 }
 
+void find_variables_of_elf(std::span<const std::byte> image, std::vector<std::string>& variables) {
+  const auto sections = elf::sections_of(image);
+  for (const elf::Section& section : sections) {
+    if (section.header.sh_type != SHT_SYMTAB || section.header.sh_link >= sections.size()) continue;
+    const elf::Bytes strings = sections[section.header.sh_link].bytes;
+    for (std::size_t at = 0; const auto symbol = elf::read_at<Elf64_Sym>(section.bytes, at);
+         at += sizeof(Elf64_Sym)) {
+      if (ELF64_ST_TYPE(symbol->st_info) != STT_OBJECT || symbol->st_size == 0) continue;
+      const std::string_view name = elf::text_at(strings, symbol->st_name);
+      // Others are the compiler's own.
+      if (!name.empty() && name.front() != '$' && name.front() != '.') variables.emplace_back(name);
+    }
+  }
+}
+
+/// What follows `.global` or `.const`: [.align N] .type name. Empty for a managed variable.
+std::string_view read_variable(PtxWords words) {
+  std::string_view word = words.next();
+  while (word.starts_with(".")) {
+    if (word == ".attribute") return {};
+    if (word == ".align") (void)words.next();
+    word = words.next();
+  }
+  return word;
+}
+
 void find_names_of_ptx(std::string_view text, CodeNames& names) {
   PtxWords words(text);
   for (std::string_view word = words.next(); !word.empty(); word = words.next()) {
     if (word == ".entry") names.kernels.emplace_back(words.next());
+    if (word == ".global" || word == ".const") {
+      if (const std::string_view name = read_variable(words); !name.empty())
+        names.variables.emplace_back(name);
+    }
     if (word != ".attribute" || words.next() != "(" || words.next() != ".managed") continue;
     if (words.next() == ")") names.managed.push_back(read_managed(words));
   }
@@ -182,6 +213,7 @@ CodeNames names_in(const Image& image) {
   CodeNames names;
   if (image.kind == ImageKind::kElf) {
     find_kernels_of_elf(image.bytes, names.kernels);
+    find_variables_of_elf(image.bytes, names.variables);
   } else {
     find_names_of_ptx({reinterpret_cast<const char*>(image.bytes.data()), image.bytes.size()},
                       names);

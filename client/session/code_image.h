@@ -36,7 +36,8 @@ struct ManagedName {
 };
 
 struct CodeNames {
-  std::vector<std::string> kernels;  // in the order of the image
+  std::vector<std::string> kernels;    // in the order of the image
+  std::vector<std::string> variables;  // plain ones, in memory of the device
   std::vector<ManagedName> managed;
 };
 /// The names in an image; for damaged code, those that are found.

@@ -83,5 +83,18 @@ TEST(CodeImageTest, WhatIsNoCodeIsRefused) {
   EXPECT_EQ(image_of_code("gibberish", 90).error().code, ErrorCode::kNoKernelImage);
 }
 
+TEST(CodeImageTest, PlainVariablesAreNamed) {
+  constexpr std::string_view kText =
+      ".version 8.0\n.target sm_80\n.address_size 64\n"
+      ".global .align 4 .b8 table[16];\n.visible .const .align 8 .u64 limit;\n"
+      ".visible .global .attribute(.managed) .u32 shared_with_host;\n"
+      ".entry work(.param .u64 p) { .reg .u32 a; ld.global.u32 a, [table]; ret; }\n";
+  const auto bytes = std::as_bytes(std::span(kText));
+  const CodeNames names = names_in({ImageKind::kPtx, 80, {bytes.begin(), bytes.end()}});
+  EXPECT_EQ(names.variables, (std::vector<std::string>{"table", "limit"}));
+  ASSERT_EQ(names.managed.size(), 1u);
+  EXPECT_EQ(names.kernels, std::vector<std::string>{"work"});
+}
+
 }  // namespace
 }  // namespace slate::client
