@@ -1,4 +1,5 @@
-"""Programs of every kind (tests/programs): linked to libslate, and started by slatectl run with the toolkit's runtime."""
+"""Programs of every kind (tests/programs): linked to libslate, and started by slatectl run with the toolkit's runtime, shared
+or inside. Programs of the driver's API (tests/driver_programs)."""
 
 import os
 import tempfile
@@ -15,15 +16,20 @@ PROGRAMS = sorted(
 )
 
 
-def expected(name):
-    with open(os.path.join(FOLDER, name + ".expected")) as file:
+SLATECTL_RUN = [binary("slatectl"), "run", "--"]
+DRIVER_FOLDER = os.path.join(os.path.dirname(__file__), "../driver_programs")
+DRIVER_PROGRAMS = sorted(name[: -len(".expected")] for name in os.listdir(DRIVER_FOLDER) if name.endswith(".expected"))
+
+
+def expected(name, folder=FOLDER):
+    with open(os.path.join(folder, name + ".expected")) as file:
         return file.read().splitlines()
 
 
 class KindsTest(SlateTestCase):
-    def check(self, name, code, out, err):
+    def check(self, name, code, out, err, lines=None):
         self.assertEqual(code, 0, "%s: %s%s" % (name, out, err))
-        self.assertEqual(out.splitlines(), expected(name), name + ": " + err)
+        self.assertEqual(out.splitlines(), lines or expected(name), name + ": " + err)
 
     def test_every_kind_of_program_is_right_both_ways(self):
         daemon = self.daemon()
@@ -32,7 +38,28 @@ class KindsTest(SlateTestCase):
                 # The program that opens the runtime by name finds it only on slatectl's path.
                 if name != "opens_runtime":
                     self.check(name, *daemon.run([binary("slate", name)]))
-                self.check(name, *daemon.run([binary("slatectl"), "run", "--", binary("shared", name)]))
+                self.check(name, *daemon.run(SLATECTL_RUN + [binary("shared", name)]))
+        daemon.wait_until_idle()
+        daemon.stop()
+
+    def test_every_kind_of_program_is_right_over_the_driver(self):
+        daemon = self.daemon()
+        for name in PROGRAMS:
+            with self.subTest(program=name):
+                self.check(name, *daemon.run(SLATECTL_RUN + [binary("static", name)]))
+                over_the_driver = [binary("slatectl"), "run", "--front", "driver", "--", binary("shared", name)]
+                self.check(name, *daemon.run(over_the_driver))
+        daemon.wait_until_idle()
+        daemon.stop()
+
+    def test_programs_of_the_drivers_api_are_right(self):
+        daemon = self.daemon()
+        for name in DRIVER_PROGRAMS:
+            with self.subTest(program=name):
+                lines = expected(name, DRIVER_FOLDER)
+                self.check(name, *daemon.run(SLATECTL_RUN + [binary("driver", name)]), lines)
+                if ON_GPU:
+                    self.check(name, *native([binary("driver", name)]), lines)
         daemon.wait_until_idle()
         daemon.stop()
 
