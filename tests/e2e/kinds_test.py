@@ -52,6 +52,13 @@ class KindsTest(SlateTestCase):
         daemon.wait_until_idle()
         daemon.stop()
 
+    def test_a_shell_can_put_all_that_it_starts_under_slate(self):
+        daemon = self.daemon()
+        script = 'eval "$("$0" env)" && exec "$1"'
+        self.check("launches", *daemon.run(["sh", "-c", script, binary("slatectl"), binary("static", "launches")]))
+        self.assertEqual(daemon.status()["totals"]["sessions_served"], 1)
+        daemon.stop()
+
     def test_programs_of_the_drivers_api_are_right(self):
         daemon = self.daemon()
         for name in DRIVER_PROGRAMS:
