@@ -52,7 +52,7 @@ class Image {
 };
 
 TEST(ModuleVariablesTest, GlobalAndConstantSectionsCount) {
-  const std::string names{".text\0.nv.global.init\0.nv.constant3\0.nv.constant0\0", 52};
+  const std::string names{".text\0.nv.global.init\0.nv.constant3\0.nv.constant0\0", 50};
   Image image(6, names);
   image.set(2, {.sh_name = 0, .sh_size = 1});
   image.set(3, {.sh_name = 6, .sh_size = 20});
