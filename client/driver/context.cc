@@ -51,6 +51,7 @@ CUresult create(CUcontext* handle, unsigned flags, CUdevice device) noexcept {
 
 CUresult destroy(CUcontext handle) noexcept {
   return initialised([&]() -> Answer {
+    if (handle == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
     Context* const context = Contexts::get().find(handle);
     if (context == nullptr) return deny(CUDA_ERROR_INVALID_CONTEXT);
     if (const CUresult done = Contexts::get().destroy(*context); done != CUDA_SUCCESS)
@@ -62,6 +63,7 @@ CUresult destroy(CUcontext handle) noexcept {
 
 CUresult push_handle(CUcontext handle) noexcept {
   return initialised([&]() -> Answer {
+    if (handle == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
     Context* const context = Contexts::get().find(handle);
     if (context == nullptr) return deny(CUDA_ERROR_INVALID_CONTEXT);
     return push(*context);

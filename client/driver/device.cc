@@ -62,6 +62,7 @@ CUresult cuInit(unsigned flags) {
 }
 
 CUresult cuDriverGetVersion(int* version) {
+  if (Life::usable() == CUDA_ERROR_DEINITIALIZED) return CUDA_ERROR_DEINITIALIZED;
   return answer([&]() -> Answer { return give(version, kDriverVersion); });
 }
 

@@ -1,4 +1,5 @@
-// cuGetErrorName and cuGetErrorString. They need neither cuInit() nor a session.
+// cuGetErrorName and cuGetErrorString. They need neither cuInit() nor a session, but end with the
+// program.
 #include <algorithm>
 #include <iterator>
 
@@ -27,6 +28,7 @@ const char* error_name(CUresult number) {
 }
 
 CUresult give_text(const char** where, const char* text) {
+  if (Life::usable() == CUDA_ERROR_DEINITIALIZED) return CUDA_ERROR_DEINITIALIZED;
   if (where == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *where = text;
   return text != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

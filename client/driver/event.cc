@@ -26,7 +26,7 @@ CUresult record(CUevent event, CUstream stream, unsigned flags) noexcept {
 
 CUresult elapsed(float* milliseconds, CUevent start, CUevent stop) noexcept {
   return with_session([&](Session& session) -> Answer {
-    if (milliseconds == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
+    if (milliseconds == nullptr) return deny(CUDA_ERROR_INVALID_HANDLE);
     const auto between = client::elapsed_between(session, address_of(start), address_of(stop));
     if (!between) return std::unexpected<Failure>(between.error());
     if (!*between) return deny(CUDA_ERROR_NOT_READY);

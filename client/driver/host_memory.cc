@@ -17,9 +17,12 @@ void own(const void* address) {
 
 CUresult allocate(void** address, std::size_t bytes, unsigned flags) {
   return with_session([&](Session& session) -> Answer {
-    if (address == nullptr || bytes == 0 || (flags & ~kAllocFlags) != 0)
-      return deny(CUDA_ERROR_INVALID_VALUE);
+    if (address == nullptr || (flags & ~kAllocFlags) != 0) return deny(CUDA_ERROR_INVALID_VALUE);
     if (auto ok = session.captures().check_allows(); !ok) return ok;
+    if (bytes == 0) {
+      *address = nullptr;
+      return {};
+    }
     const bool mapped = (flags & CU_MEMHOSTALLOC_DEVICEMAP) != 0;
     const auto made = client::allocate_pinned(session, bytes, mapped, flags);
     if (!made) return std::unexpected<Failure>(made.error());
@@ -67,6 +70,8 @@ CUresult cuMemHostRegister_v2(void* address, std::size_t bytes, unsigned flags) 
 CUresult cuMemHostUnregister(void* address) {
   return with_session([&](Session& session) -> Answer {
     if (address == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
+    const auto range = Process::get().pinned().find(address_of(address));
+    if (range && range->address != address_of(address)) return deny(CUDA_ERROR_INVALID_VALUE);
     return client::unregister_pinned(session, address);
   });
 }

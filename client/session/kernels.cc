@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "client/session/session.h"
 
@@ -251,12 +252,12 @@ Result<void> Kernels::launch_packed(const Function& function, const LaunchConfig
                                     std::span<const std::byte> parameters) {
   if (auto ok = check_launch(session_.device(), function, config); !ok) return ok;
   const std::uint32_t bytes = function.info.parameter_bytes;
+  // As an H100's driver: fewer bytes than the kernel takes are no error, more are one.
   if (parameters.size() < bytes) {
-    return fail(ErrorCode::kInvalidValue, "the launch has " + std::to_string(parameters.size()) +
-                                              " bytes of parameters and the kernel takes " +
-                                              std::to_string(bytes));
+    std::vector<std::byte> padded(bytes);
+    std::ranges::copy(parameters, padded.begin());
+    return send_launch(function, config, padded);
   }
-  // So says an H100's driver, whatever the bytes are.
   if (parameters.size() > bytes)
     return fail(ErrorCode::kOutOfResources, "the launch has more parameters than the kernel takes");
   return send_launch(function, config, parameters);

@@ -64,8 +64,8 @@ class Kernels {
   /// parameter.
   Result<void> launch(const Function& function, const LaunchConfig& config,
                       const void* const* arguments);
-  /// The same with the parameters in one buffer, laid out as the kernel has them. kInvalidValue for
-  /// a buffer without all parameters, kOutOfResources for a longer one.
+  /// The same with the parameters in one buffer, laid out as the kernel has them. A shorter
+  /// buffer is continued with zeros, a longer one is kOutOfResources.
   Result<void> launch_packed(const Function& function, const LaunchConfig& config,
                              std::span<const std::byte> parameters);
 

@@ -22,16 +22,17 @@ CUdeviceptr address_of(const void* pointer) {
   return reinterpret_cast<CUdeviceptr>(pointer);
 }
 
-TEST_F(DriverMemoryTest, AllocationsOfNothingAreInvalid) {
+TEST_F(DriverMemoryTest, AllocationsOfNothingAreInvalidOnTheDeviceOnly) {
   CUdeviceptr address = 0;
   std::size_t pitch = 0;
-  void* host = nullptr;
+  void* host = &address;
   EXPECT_EQ(cuMemAlloc_v2(&address, 0), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemAlloc_v2(nullptr, 16), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemAllocPitch_v2(&address, &pitch, 100, 4, 5), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemAllocPitch_v2(&address, &pitch, 100, 4, 16), CUDA_SUCCESS);
   EXPECT_EQ(pitch, 512u);
-  EXPECT_EQ(cuMemHostAlloc(&host, 0, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemHostAlloc(&host, 0, 0), CUDA_SUCCESS);
+  EXPECT_EQ(host, nullptr);
 }
 
 TEST_F(DriverMemoryTest, OnlyTheBeginningOfAnAllocationIsFreed) {
