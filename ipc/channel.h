@@ -113,7 +113,7 @@ class ClientChannel {
   /// Waits awake for `ready`, and returns its last answer. It gives up when sleeping would cost
   /// less, after 0.2 ms, or after 10 ms while the engine is awake for this session. Where
   /// may_spin() is false it asks once.
-  bool spin_until(const std::function<bool()>& ready) const;
+  bool spin_until(const std::function<bool()>& ready);
 
   /// Fails with the session's lasting error once it is not served any more, or kUnavailable when
   /// the daemon is gone. Cheap: polls the FIFO at most every 100 ms.
@@ -225,6 +225,10 @@ class EngineChannel {
   /// SpinLeave. It gives up after 20 us without work on the device, or 10 ms after the last
   /// progress with work. Returns false when the caller should call wait(), which sleeps.
   bool wait_awake(const std::function<Seen()>& meanwhile);
+  /// Whether a thread of the client waits awake.
+  bool client_waits() const {
+    return segment_->status.client_waits.load(std::memory_order_relaxed) != 0;
+  }
   /// Waits asleep until a command can be popped, the client is gone, stop() or poke() was called,
   /// or `timeout` has passed. A negative timeout is none.
   Wait wait(std::chrono::milliseconds timeout = std::chrono::milliseconds(-1));

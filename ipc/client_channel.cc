@@ -43,6 +43,20 @@ bool look_for_a_while(const Ready& ready) {
   return false;
 }
 
+/// Counts this thread among those that wait, while it lives.
+class Counted {
+ public:
+  explicit Counted(std::atomic<std::uint32_t>& waiting) : waiting_(waiting) {
+    waiting_.fetch_add(1, std::memory_order_relaxed);
+  }
+  ~Counted() { waiting_.fetch_sub(1, std::memory_order_relaxed); }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+
+ private:
+  std::atomic<std::uint32_t>& waiting_;
+};
+
 }  // namespace
 
 Result<std::unique_ptr<ClientChannel>> ClientChannel::connect(const std::string& runtime_dir,
@@ -148,9 +162,10 @@ Result<void> ClientChannel::post(CommandType type, std::span<const std::byte> bo
   return push(type, kNoReply, 0, body, tail, note);
 }
 
-bool ClientChannel::spin_until(const std::function<bool()>& ready) const {
+bool ClientChannel::spin_until(const std::function<bool()>& ready) {
   if (ready()) return true;
   if (!may_spin()) return false;
+  const Counted counted(segment_->status.client_waits);
   const std::int64_t start = now_ns();
   std::int64_t waited = 0;
   do {

@@ -79,6 +79,8 @@ struct alignas(64) StatusPage {
   /// Client waits for replies, staging or state.
   alignas(64) std::atomic<std::uint32_t> client_sleeps;
   std::atomic<std::uint32_t> client_wants_room;  // client waits for room in the ring
+  /// Threads of the client that wait awake. They want to hear of ends at once.
+  alignas(64) std::atomic<std::uint32_t> client_waits;
   alignas(64) std::atomic<std::uint32_t> engine_sleeps;
 
   // The command ring: byte positions that only grow. Position modulo kRingBytes is the offset.

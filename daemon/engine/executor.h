@@ -123,6 +123,9 @@ class Executor {
                       LogicalStream& stream);
   /// Has the ends of all launches watched. To be called before the thread sleeps.
   void flush(Client& client);
+  /// As flush(), as far as StreamTable::watch_due() goes. Batches that are timed are closed all the
+  /// same, so that their time has no pause of the program's in it.
+  void flush_due(Client& client);
 
   // Any thread.
   /// Until end_rest() was called as often, launches that can be called back stay off the device.

@@ -127,6 +127,15 @@ void Executor::flush(Client& client) {
   client.streams.watch_all();
 }
 
+void Executor::flush_due(Client& client) {
+  for (std::size_t i = client.open.size(); i > 0; --i) {
+    LogicalStream& stream = *client.open[i - 1];
+    if (stream.batch->start || stream.watches.load() == 0)
+      close_batch(client, stream, Completer::Notice::kSoon);
+  }
+  client.streams.watch_due();
+}
+
 /// Called by the completer, or on the session's thread when a launch was refused.
 void Executor::batch_ended(const std::shared_ptr<LaunchBatch>& batch, const Result<void>& outcome) {
   if (batch->ended.exchange(true)) return;

@@ -92,9 +92,12 @@ Result<void> Session::set_up() {
 void Session::serve() {
   Command command;
   while (true) {
-    executor_.flush(parts_.client());
+    executor_.flush_due(parts_.client());
     const bool crowded = is_crowded();
-    if (crowded || !channel_.wait_awake([this] { return look(true); })) completer_.leave(group_);
+    if (crowded || !channel_.wait_awake([this] { return look_awake(); })) {
+      executor_.flush(parts_.client());
+      completer_.leave(group_);
+    }
     // Without staging memory to give back, nothing wakes an idle session.
     const auto event =
         crowded ? channel_.wait_poked()
@@ -137,6 +140,17 @@ bool Session::is_crowded() const {
   const bool crowded = group_.outstanding() >= kMostWatches ||
                        (parts_.held().crowded() && parts_.launches().hold_any());
   return crowded && parts_.host_functions().none();
+}
+
+/// Looks for ends, and has those watched that the client waits for, or whose turn it is.
+ipc::EngineChannel::Seen Session::look_awake() {
+  const ipc::EngineChannel::Seen seen = look(true);
+  if (channel_.client_waits()) {
+    executor_.flush(parts_.client());
+  } else {
+    executor_.flush_due(parts_.client());
+  }
+  return seen;
 }
 
 /// Looks for ends of the session's work on the device.

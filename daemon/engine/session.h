@@ -89,6 +89,7 @@ class Session {
   void serve();
   bool is_crowded() const;
   ipc::EngineChannel::Seen look(bool waits);
+  ipc::EngineChannel::Seen look_awake();
   bool end(const Error& error);
   bool serve_command(ipc::Command& command);
   bool keep(ipc::Command& command);

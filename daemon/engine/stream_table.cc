@@ -267,6 +267,18 @@ void StreamTable::watch_all() {
   }
 }
 
+void StreamTable::watch_due() {
+  for (std::size_t i = unwatched_.size(); i > 0; --i) {
+    LogicalStream& stream = *unwatched_[i - 1];
+    if (stream.active_lanes.load() > 0) continue;
+    if (stream.watches.load() > 0) {
+      submit_row(stream);
+    } else if (const auto watched = watch(stream); !watched) {
+      on_fault_(watched.error());
+    }
+  }
+}
+
 void StreamTable::end_command(LogicalStream& stream) {
   stream.position.store(position_);
   if (!stream.busy() && on_progress_) on_progress_(stream.progress, position_);

@@ -98,6 +98,10 @@ class StreamTable {
   /// Watches every stream with work behind its last watch; streams with a launch in a lane are left
   /// out. To be called before the session's thread may wait.
   void watch_all();
+  /// As watch_all(), but a stream whose last watch was not reached yet only gets its row submitted.
+  /// To be called again and again while the session's thread waits awake: a watch costs the device
+  /// 2 us between two kernels, and the next one tells of all work up to it.
+  void watch_due();
   /// The present command puts no more work on `stream`.
   void end_command(LogicalStream& stream);
   /// Whether the present command has put work on a stream.

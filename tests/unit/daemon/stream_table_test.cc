@@ -89,6 +89,27 @@ TEST_P(StreamTableTest, StreamsAreLimited) {
   EXPECT_EQ(table_->create(1'000'000, true, 0).error().code, ErrorCode::kLimit);
 }
 
+TEST_P(StreamTableTest, WorkBehindAWatchThatIsNotReachedIsSubmittedAndWatchedLater) {
+  pauses_ = false;
+  device_.hold(true);
+  const auto first = work(0);
+  table_->watch_due();
+  EXPECT_EQ(device_.records(), 1U);
+  const auto second = work(0);
+  const auto third = work(0);
+  table_->watch_due();
+  EXPECT_EQ(device_.records(), 1U);
+  run_dry(device_stream(0));
+  EXPECT_EQ(device_.trace(), (std::vector{first, second, third}));
+  wait_idle();
+  EXPECT_TRUE((*table_->find(0))->busy());
+  table_->watch_due();
+  EXPECT_EQ(device_.records(), 2U);
+  run_dry(device_stream(0));
+  wait_idle();
+  EXPECT_FALSE((*table_->find(0))->busy());
+}
+
 TEST_P(StreamTableTest, DefaultStreamWaitsForEarlierWorkOfBlockingStreams) {
   ASSERT_TRUE(table_->create(1, true, 0));
   device_.hold(true);

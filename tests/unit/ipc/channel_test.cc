@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/spin.h"
 #include "tests/unit/ipc/channel_pair.h"
 #include "tests/unit/ipc/small_shared_memory.h"
 
@@ -75,6 +76,19 @@ TEST(ChannelTest, CallReturnsTheReplyOfItsOwnCommand) {
   EchoEngine engine(*pair.engine);
   for (std::uint64_t i = 100; i < 1100; ++i) ASSERT_EQ(*echo(*pair.client, i), i);
   pair.client.reset();
+}
+
+TEST(ChannelTest, TheEngineSeesAThreadThatWaitsAwake) {
+  auto pair = make_channel_pair();
+  bool seen = false;
+  int asked = 0;
+  EXPECT_EQ(pair.client->spin_until([&] {
+    seen |= pair.engine->client_waits();
+    return ++asked == 3;
+  }),
+            may_spin());
+  EXPECT_EQ(seen, may_spin());
+  EXPECT_FALSE(pair.engine->client_waits());
 }
 
 TEST(ChannelTest, ErrorReplyCarriesCodeAndText) {
