@@ -27,8 +27,10 @@ def parse_arguments():
     parser.add_argument("--seconds", type=float, default=3, help="of each measurement")
     parser.add_argument("--parts", default="alone,pairs,inference")
     parser.add_argument("--work", default=",".join(ALONE), help="what the part alone measures")
-    parser.add_argument("--pairs", default="transformer+transformer,cnn+transformer")
+    parser.add_argument("--pairs", default="large+large,cnn+large")
     parser.add_argument("--mps", default="plain", help="configurations of MPS: plain, and numbers for percentages of threads")
+    parser.add_argument("--against", default="slices,mps", help="besides slate, for pairs and inference")
+    parser.add_argument("--percentages", default="50,70", help="of threads that MPS gives a training beside inference")
     parser.add_argument("--settings", default="", help="a file of settings for slated")
     parser.add_argument("--out")
     return parser.parse_args()
@@ -115,34 +117,42 @@ def pairs(native, slate):
             parts = [speed(row) / of for row, of in zip(rows, base)]
             print("%-28s %-14s %s  sum %.3f" % (pair, how, " + ".join("%.3f" % part for part in parts), sum(parts)), flush=True)
 
-        tell("time slices", together("time slices", names, [native] * 2))
-        with mps() as environment:
-            for kind in ARGUMENTS.mps.split(","):
-                limited = environment if kind == "plain" else dict(environment, CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=kind)
-                tell("MPS " + kind, together("mps " + kind, names, [limited] * 2))
+        if "slices" in ARGUMENTS.against:
+            tell("time slices", together("time slices", names, [native] * 2))
+        if "mps" in ARGUMENTS.against:
+            with mps() as environment:
+                for kind in ARGUMENTS.mps.split(","):
+                    limited = environment if kind == "plain" else dict(environment, CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=kind)
+                    tell("MPS " + kind, together("mps " + kind, names, [limited] * 2))
         tell("slate", together("slate", names, [slate] * 2))
 
 
 def inference(native, slate):
-    """A request every so often beside a training."""
+    """A request every so often beside a training. What is left to the training is 1 less the requests' part of the time."""
     single = finish(start("inference", native), "native alone")
     rate = 0.3 * speed(single)
     quiet = finish(start("inference", native, rate), "native alone at a rate")
-    base = speed(finish(start("transformer", native), "native alone"))
-    print("inference alone: %.2f ms a request, p99 at %.0f a second %.2f ms" % (single["median_ms"], rate, quiet["p99_ms"]))
+    base = speed(finish(start("large", native), "native alone"))
+    print("inference alone: %.2f ms a request; at %.0f a second median %.2f, p95 %.2f, p99 %.2f ms" % (
+        single["median_ms"], rate, quiet["median_ms"], quiet["p95_ms"], quiet["p99_ms"]))
+    print("%-18s %8s %8s %8s %s" % ("over alone", "median", "p95", "p99", "training, of what is left"))
 
-    def tell(how, rows):
-        print("%-14s p99 %.2f of alone, median %.2f; training %.3f of alone" % (
-            how, rows[0]["p99_ms"] / quiet["p99_ms"], rows[0]["median_ms"] / quiet["median_ms"], speed(rows[1]) / base), flush=True)
+    def tell(how, environments):
+        rows = together(how, ["inference", "large"], environments, {0: rate})
+        print("%-18s %8.2f %8.2f %8.2f %8.3f" % (
+            how, *(rows[0][part] / quiet[part] for part in ("median_ms", "p95_ms", "p99_ms")), speed(rows[1]) / base / 0.7), flush=True)
 
-    names = ["inference", "transformer"]
-    tell("time slices", together("time slices", names, [native] * 2, {0: rate}))
-    with mps() as environment:
-        tell("MPS", together("mps", names, [environment] * 2, {0: rate}))
-        lower = dict(environment, CUDA_MPS_CLIENT_PRIORITY="1")
-        tell("MPS priority", together("mps priority", names, [environment, lower], {0: rate}))
-    tell("slate", together("slate", names, [slate] * 2, {0: rate}))
-    tell("slate priority", together("slate priority", names, [dict(slate, SLATE_PRIORITY="5"), slate], {0: rate}))
+    if "slices" in ARGUMENTS.against:
+        tell("time slices", [native] * 2)
+    if "mps" in ARGUMENTS.against:
+        with mps() as environment:
+            tell("MPS", [environment] * 2)
+            # 0 is MPS's normal priority, and 1 the lower one.
+            tell("MPS priority", [environment, dict(environment, CUDA_MPS_CLIENT_PRIORITY="1")])
+            for percent in ARGUMENTS.percentages.split(","):
+                tell("MPS %s %%" % percent, [environment, dict(environment, CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=percent)])
+    tell("slate", [slate] * 2)
+    tell("slate priority", [dict(slate, SLATE_PRIORITY="5"), slate])
 
 
 def main():

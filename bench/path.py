@@ -3,6 +3,8 @@ clients at once, idle sessions. Prints medians, 99th percentiles and ratios; JSO
 kernels; on sim there is no native column, and --small makes a smoke test of it.
 
     python3 bench/path.py --build build/release --device cuda --rounds 5 --out path.jsonl
+
+Configurations: native; slated, the program linked with libslate; driver, the program with NVIDIA's cudart over slate's libcuda.
 """
 
 import argparse
@@ -38,7 +40,7 @@ ON_GPU = ARGUMENTS.device.startswith("cuda")
 
 
 def program(flavour, name="path_bench"):
-    return os.path.join(ARGUMENTS.build, "bin", {"native": "shared", "slated": "slate"}[flavour], name)
+    return os.path.join(ARGUMENTS.build, "bin", "slate" if flavour == "slated" else "shared", name)
 
 
 def note(row):
@@ -62,10 +64,16 @@ def native_environment(environment):
     return dict(without_mps(os.environ), CUDA_MPS_PIPE_DIRECTORY=environment["CUDA_MPS_PIPE_DIRECTORY"])
 
 
+def driver_environment(environment):
+    """That of a program that finds slate's libcuda."""
+    path = os.path.join(ARGUMENTS.build, "lib", "driver")
+    return dict(environment, LD_LIBRARY_PATH=path + ":" + environment.get("LD_LIBRARY_PATH", ""))
+
+
 def configurations(environment):
     """Native first, so that it warms nothing of ours."""
     native = {"native": native_environment(environment)} if ON_GPU else {}
-    return dict(native, slated=environment)
+    return dict(native, slated=environment, driver=driver_environment(environment))
 
 
 def in_turns(words, environment):
@@ -83,15 +91,16 @@ def middle(rows, field):
 
 
 def distributions(part, environment):
-    print("%-26s %21s %21s %8s" % (part, "slated median / p99 us", "native median / p99", "ratio"))
+    flavours = list(configurations(environment))
+    print("%-26s" % part + "".join("%22s" % (flavour + " median, p99 us") for flavour in flavours) +
+          "".join("%9s/%s" % (flavour, flavours[0]) for flavour in flavours[1:]))
     words = [part] + (["--small"] if ARGUMENTS.small else [])
     for (name, size), by in in_turns(words, environment).items():
-        label = name + (" " + human(size) if size else "")
-        line = "%-26s %10.2f %10.2f" % (label, middle(by["slated"], "median_us"), middle(by["slated"], "p99_us"))
-        if "native" in by:
-            native = middle(by["native"], "median_us")
-            ratio = middle(by["slated"], "median_us") / native
-            line += " %10.2f %10.2f %8.3f" % (native, middle(by["native"], "p99_us"), ratio)
+        medians = [middle(by[flavour], "median_us") for flavour in flavours]
+        tails = [middle(by[flavour], "p99_us") for flavour in flavours]
+        line = "%-26s" % (name + (" " + human(size) if size else ""))
+        line += "".join("%12.2f %9.2f" % each for each in zip(medians, tails))
+        line += "".join("%16.3f" % (median / medians[0]) for median in medians[1:])
         if size:
             line += "   %.2f GB/s" % middle(by["slated"], "gb_per_s")
         print(line, flush=True)
@@ -112,6 +121,7 @@ def starts():
             timed("slated, cold cache", "slated", environment)
             for _ in range(3):
                 timed("slated, warm cache", "slated", environment)
+                timed("driver, warm cache", "driver", driver_environment(environment))
                 if ON_GPU:
                     timed("native", "native", native_environment(environment))
     for label, values in times.items():
@@ -145,11 +155,19 @@ def bursts(flavour, count, environment):
 
 
 def clients(environment):
+    daemon = int(environment["SLATE_BENCH_PID"])
     for flavour, its in configurations(environment).items():
-        alone = statistics.median(bursts(flavour, 1, its)[0] for _ in range(ARGUMENTS.rounds))
+        used, launches = processor_seconds(tree(daemon)), 0
+        rates = []
+        for _ in range(ARGUMENTS.rounds):
+            rates.append(bursts(flavour, 1, its)[0])
+            launches += rates[-1] * ARGUMENTS.seconds
+        used = processor_seconds(tree(daemon)) - used
+        alone = statistics.median(rates)
+        note({"case": "burst_alone", "configuration": flavour, "rate": alone, "daemon_us": 1e6 * used / launches})
         whole, rates = bursts(flavour, ARGUMENTS.clients, its)
-        print("%s: launches/s alone %.0f, of %d at once %.0f (%.2f of one), least %.0f, most %.0f" % (
-            flavour, alone, len(rates), whole, whole / alone, min(rates), max(rates)), flush=True)
+        print("%s: launches/s alone %.0f, of %d at once %.0f (%.2f of one), least %.0f, most %.0f; slated used %.2f us each" % (
+            flavour, alone, len(rates), whole, whole / alone, min(rates), max(rates), 1e6 * used / launches), flush=True)
 
 
 def stress(environment):

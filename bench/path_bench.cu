@@ -103,6 +103,10 @@ void launch_cases(int* counter, cudaStream_t stream, int count) {
            launch();
            REQUIRE(cudaStreamSynchronize(stream));
          }));
+  report("launch_device_sync", sample(count, [&] {
+           add_one<<<1, 32>>>(counter);
+           REQUIRE(cudaDeviceSynchronize());
+         }));
 }
 
 void query_cases(int* counter, cudaStream_t stream, int count) {
