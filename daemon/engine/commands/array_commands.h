@@ -40,6 +40,7 @@ class ArrayCommands {
 
  private:
   Result<void> finish_later(Result<ObjectTable::Ticket> ticket);
+  bool may_go_beyond(device::Address address, std::uint64_t bytes) const;
 
   const PartContext& context_;
   MemoryCommands& memory_;

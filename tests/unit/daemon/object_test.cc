@@ -159,7 +159,10 @@ TEST_F(ObjectTest, TexturesOfWhatIsNotTheSessionsAreRefused) {
   const auto theirs = *other.allocate(4096);
   EXPECT_EQ(texture_of_memory(theirs, 4096).error().code, ErrorCode::kInvalidValue);
   const auto own = *session_->allocate(4096);
-  EXPECT_EQ(texture_of_memory(own, 1 << 20).error().code, ErrorCode::kInvalidValue);
+  EXPECT_EQ(texture_of_memory(own, std::uint64_t{1} << 30).error().code, ErrorCode::kInvalidValue)
+      << "more elements than a texture has";
+  EXPECT_TRUE(texture_of_memory(own, 1 << 20)) << "beyond the allocation, but in the arena";
+  EXPECT_EQ(texture_of_memory(own + (1 << 20), 4096).error().code, ErrorCode::kInvalidValue);
   EXPECT_EQ(texture_of_memory(own + 4, 64).error().code, ErrorCode::kInvalidValue);
   EXPECT_EQ(texture_of(9).error().code, ErrorCode::kInvalidHandle);
   TextureSpec spec;
