@@ -1,5 +1,6 @@
 // The functions on graphs as wholes and on their edges.
 #include "client/cudart/graph_params.h"
+#include "client/session/graph_dot.h"
 
 namespace slate::cudart {
 namespace {
@@ -82,6 +83,13 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, std::si
 
 cudaError_t cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, std::size_t* count) {
   return tell_nodes([&] { return client::roots_of(graph); }, nodes, count);
+}
+
+cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char* path, unsigned flags) {
+  return answer([&]() -> Answer {
+    if (path == nullptr) return deny(cudaErrorInvalidValue);
+    return client::write_dot(graph, path, flags != 0);
+  });
 }
 
 cudaError_t cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t* from, cudaGraphNode_t* to,

@@ -1,6 +1,7 @@
 // The functions on graphs as wholes and on their edges. All edges are plain, so that the versions
 // of a function with and without data of edges mean the same.
 #include "client/driver/graph_params.h"
+#include "client/session/graph_dot.h"
 
 namespace slate::driver {
 namespace {
@@ -92,6 +93,13 @@ CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode* nodes, std::size_t* count) 
 }
 CUresult cuGraphGetRootNodes(CUgraph graph, CUgraphNode* nodes, std::size_t* count) {
   return tell_nodes([&] { return client::roots_of(graph); }, nodes, count);
+}
+
+CUresult cuGraphDebugDotPrint(CUgraph graph, const char* path, unsigned flags) {
+  return initialised([&]() -> Answer {
+    if (path == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
+    return client::write_dot(graph, path, flags != 0);
+  });
 }
 
 CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, std::size_t* count) {

@@ -1,5 +1,8 @@
 // The front against a fake daemon: graphs inside graphs, and changes of executable graphs.
 #include <atomic>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
 #include <thread>
 #include <vector>
 
@@ -174,6 +177,19 @@ TEST_F(CudartGraphTest, AChildGraphEndsWithItsParent) {
   ASSERT_EQ(cudaGraphGetNodes(outer.inside, nullptr, &count), cudaSuccess);
   ASSERT_EQ(cudaGraphDestroy(outer.graph), cudaSuccess);
   EXPECT_EQ(cudaGraphGetNodes(outer.inside, nullptr, &count), cudaErrorInvalidValue);
+}
+
+TEST_F(CudartGraphTest, AGraphIsDrawnForGraphviz) {
+  const std::string path = testing::TempDir() + "slate_cudart_graph.dot";
+  cudaGraph_t graph = graph_of({3});
+  ASSERT_EQ(cudaGraphDebugDotPrint(graph, path.c_str(), cudaGraphDebugDotFlagsVerbose),
+            cudaSuccess);
+  std::ostringstream drawn;
+  drawn << std::ifstream(path).rdbuf();
+  EXPECT_NE(drawn.str().find("grid 3 x 1 x 1"), std::string::npos) << drawn.str();
+  EXPECT_EQ(cudaGraphDebugDotPrint(graph, nullptr, 0), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaGraphDebugDotPrint(graph, "/nowhere/graph.dot", 0), cudaErrorOperatingSystem);
+  ASSERT_EQ(std::remove(path.c_str()), 0);
 }
 
 TEST_F(CudartGraphTest, ThreadsWithGraphsOfTheirOwnDoNotDisturbEachOther) {

@@ -1,4 +1,7 @@
 // The front for libcuda against a fake daemon: graphs, in the driver's structs.
+#include <cstdio>
+#include <fstream>
+#include <sstream>
 #include <vector>
 
 #include "tests/unit/client/driver_fixture.h"
@@ -228,6 +231,37 @@ TEST_F(DriverGraphsTest, ANodeOfAnyTypeIsMadeFromTheOneStruct) {
   params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
   EXPECT_EQ(cuGraphAddNode_v2(&first, graph, nullptr, nullptr, 0, &params),
             CUDA_ERROR_NOT_SUPPORTED);
+}
+
+TEST_F(DriverGraphsTest, AGraphIsDrawnForGraphviz) {
+  const std::string path = testing::TempDir() + "slate_graph.dot";
+  const auto drawn = [&](unsigned flags) {
+    EXPECT_EQ(cuGraphDebugDotPrint(graph, path.c_str(), flags), CUDA_SUCCESS);
+    std::ostringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+  };
+  EXPECT_EQ(drawn(0), "digraph work {\n}\n");
+  const CUgraphNode first = add(kernel(7));
+  CUgraphNode empty = nullptr, child = nullptr;
+  ASSERT_EQ(cuGraphAddEmptyNode(&empty, graph, &first, 1), CUDA_SUCCESS);
+  CUgraph inner = nullptr;
+  ASSERT_EQ(cuGraphClone(&inner, graph), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphAddChildGraphNode(&child, graph, &empty, 1, inner), CUDA_SUCCESS);
+  const std::string plain = drawn(0), detailed = drawn(CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE);
+  for (const char* const part :
+       {"node_0 [shape=box, label=\"kernel ", "node_1 [shape=box, label=\"empty\"]",
+        "node_0 -> node_1;", "node_1 -> node_2;", "subgraph cluster_node_2 {",
+        "node_2_0 -> node_2_1;"}) {
+    EXPECT_NE(plain.find(part), std::string::npos) << part << " is not in " << plain;
+  }
+  EXPECT_EQ(plain.find("grid"), std::string::npos);
+  EXPECT_NE(detailed.find("grid 7 x 1 x 1\nblock 32 x 1 x 1"), std::string::npos) << detailed;
+  EXPECT_EQ(cuGraphDebugDotPrint(graph, nullptr, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuGraphDebugDotPrint(nullptr, path.c_str(), 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuGraphDebugDotPrint(graph, "/nowhere/graph.dot", 0), CUDA_ERROR_OPERATING_SYSTEM);
+  EXPECT_EQ(cuGraphDestroy(inner), CUDA_SUCCESS);
+  ASSERT_EQ(std::remove(path.c_str()), 0);
 }
 
 TEST_F(DriverGraphsTest, ACopyOfAGraphHasNodesOfItsOwn) {
