@@ -120,20 +120,14 @@ void Executor::close_batch(Client& client, LogicalStream& stream, Completer::Not
   if (!watched) batch_ended(batch, watched);
 }
 
-void Executor::flush(Client& client) {
-  while (!client.open.empty()) {
-    close_batch(client, *client.open.back(), Completer::Notice::kSoon);
-  }
-  client.streams.watch_all();
-}
-
-void Executor::flush_due(Client& client) {
+void Executor::flush(Client& client, StreamTable::Watched which) {
+  const bool all = which == StreamTable::Watched::kAll;
   for (std::size_t i = client.open.size(); i > 0; --i) {
     LogicalStream& stream = *client.open[i - 1];
-    if (stream.batch->start || stream.watches.load() == 0)
+    if (all || stream.batch->start || stream.watches.load() == 0)
       close_batch(client, stream, Completer::Notice::kSoon);
   }
-  client.streams.watch_due();
+  client.streams.watch_all(which);
 }
 
 /// Called by the completer, or on the session's thread when a launch was refused.

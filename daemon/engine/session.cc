@@ -92,7 +92,7 @@ Result<void> Session::set_up() {
 void Session::serve() {
   Command command;
   while (true) {
-    executor_.flush_due(parts_.client());
+    executor_.flush(parts_.client(), StreamTable::Watched::kDue);
     const bool crowded = is_crowded();
     if (crowded || !channel_.wait_awake([this] { return look_awake(); })) {
       executor_.flush(parts_.client());
@@ -145,11 +145,8 @@ bool Session::is_crowded() const {
 /// Looks for ends, and has those watched that the client waits for, or whose turn it is.
 ipc::EngineChannel::Seen Session::look_awake() {
   const ipc::EngineChannel::Seen seen = look(true);
-  if (channel_.client_waits()) {
-    executor_.flush(parts_.client());
-  } else {
-    executor_.flush_due(parts_.client());
-  }
+  using enum StreamTable::Watched;
+  executor_.flush(parts_.client(), channel_.client_waits() ? kAll : kDue);
   return seen;
 }
 

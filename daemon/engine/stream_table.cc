@@ -258,20 +258,12 @@ void StreamTable::watch_event(LogicalStream& stream, std::shared_ptr<SharedEvent
   completer_.watch(group_, stream.device, std::move(event), std::move(reach));
 }
 
-void StreamTable::watch_all() {
+void StreamTable::watch_all(Watched which) {
   for (std::size_t i = unwatched_.size(); i > 0; --i) {
     LogicalStream& stream = *unwatched_[i - 1];
     // The lane's work is not on the stream; when it has ended the stream is watched.
     if (stream.active_lanes.load() > 0) continue;
-    if (const auto watched = watch(stream); !watched) on_fault_(watched.error());
-  }
-}
-
-void StreamTable::watch_due() {
-  for (std::size_t i = unwatched_.size(); i > 0; --i) {
-    LogicalStream& stream = *unwatched_[i - 1];
-    if (stream.active_lanes.load() > 0) continue;
-    if (stream.watches.load() > 0) {
+    if (which == Watched::kDue && stream.watches.load() > 0) {
       submit_row(stream);
     } else if (const auto watched = watch(stream); !watched) {
       on_fault_(watched.error());

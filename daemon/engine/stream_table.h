@@ -95,13 +95,13 @@ class StreamTable {
   /// again while anything else holds it.
   void watch_event(LogicalStream& stream, std::shared_ptr<SharedEvent> event,
                    Completer::Callback then = {});
+  /// kDue: a stream whose last watch was not reached yet only gets its row submitted. A watch costs
+  /// the device 2 us between two kernels, and the next one tells of all work up to it.
+  enum class Watched { kAll, kDue };
   /// Watches every stream with work behind its last watch; streams with a launch in a lane are left
-  /// out. To be called before the session's thread may wait.
-  void watch_all();
-  /// As watch_all(), but a stream whose last watch was not reached yet only gets its row submitted.
-  /// To be called again and again while the session's thread waits awake: a watch costs the device
-  /// 2 us between two kernels, and the next one tells of all work up to it.
-  void watch_due();
+  /// out. kAll is for before the session's thread may wait, kDue for again and again while it waits
+  /// awake.
+  void watch_all(Watched which = Watched::kAll);
   /// The present command puts no more work on `stream`.
   void end_command(LogicalStream& stream);
   /// Whether the present command has put work on a stream.
