@@ -14,9 +14,10 @@ import sys
 import tempfile
 import time
 
-from slate_bench.daemons import private_slated, without_mps
+from slate_bench.daemons import private_slated, with_driver_front, without_mps
 
 WORK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "frameworks", "torch_work.py")
+REQUESTED = 0.3  # part of the time that requests alone keep the device busy
 ALONE = ("add", "gemm", "cnn", "transformer", "gpt2")
 
 
@@ -44,11 +45,6 @@ def note(row):
     if OUT:
         OUT.write(json.dumps(row) + "\n")
         OUT.flush()
-
-
-def slate_environment(base):
-    path = os.path.join(ARGUMENTS.build, "lib", "driver")
-    return dict(base, LD_LIBRARY_PATH=path + ":" + base.get("LD_LIBRARY_PATH", ""))
 
 
 @contextlib.contextmanager
@@ -128,9 +124,9 @@ def pairs(native, slate):
 
 
 def inference(native, slate):
-    """A request every so often beside a training. What is left to the training is 1 less the requests' part of the time."""
+    """A request every so often beside a training. What is left to the training is 1 - REQUESTED."""
     single = finish(start("inference", native), "native alone")
-    rate = 0.3 * speed(single)
+    rate = REQUESTED * speed(single)
     quiet = finish(start("inference", native, rate), "native alone at a rate")
     base = speed(finish(start("large", native), "native alone"))
     print("inference alone: %.2f ms a request; at %.0f a second median %.2f, p95 %.2f, p99 %.2f ms" % (
@@ -140,7 +136,7 @@ def inference(native, slate):
     def tell(how, environments):
         rows = together(how, ["inference", "large"], environments, {0: rate})
         print("%-18s %8.2f %8.2f %8.2f %8.3f" % (
-            how, *(rows[0][part] / quiet[part] for part in ("median_ms", "p95_ms", "p99_ms")), speed(rows[1]) / base / 0.7), flush=True)
+            how, *(rows[0][part] / quiet[part] for part in ("median_ms", "p95_ms", "p99_ms")), speed(rows[1]) / base / (1 - REQUESTED)), flush=True)
 
     if "slices" in ARGUMENTS.against:
         tell("time slices", [native] * 2)
@@ -158,7 +154,7 @@ def inference(native, slate):
 def main():
     settings = open(ARGUMENTS.settings).read() if ARGUMENTS.settings else ""
     with private_slated(ARGUMENTS.build, "cuda", settings) as environment:
-        native, slate = without_mps(os.environ), slate_environment(environment)
+        native, slate = without_mps(os.environ), with_driver_front(environment, ARGUMENTS.build)
         parts = ARGUMENTS.parts.split(",")
         if "alone" in parts:
             alone({"native": native, "slate": slate})

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 
-from slate_bench.daemons import private_slated, without_mps
+from slate_bench.daemons import private_slated, with_driver_front, without_mps
 from slate_bench.names import human
 
 
@@ -64,16 +64,10 @@ def native_environment(environment):
     return dict(without_mps(os.environ), CUDA_MPS_PIPE_DIRECTORY=environment["CUDA_MPS_PIPE_DIRECTORY"])
 
 
-def driver_environment(environment):
-    """That of a program that finds slate's libcuda."""
-    path = os.path.join(ARGUMENTS.build, "lib", "driver")
-    return dict(environment, LD_LIBRARY_PATH=path + ":" + environment.get("LD_LIBRARY_PATH", ""))
-
-
 def configurations(environment):
     """Native first, so that it warms nothing of ours."""
     native = {"native": native_environment(environment)} if ON_GPU else {}
-    return dict(native, slated=environment, driver=driver_environment(environment))
+    return dict(native, slated=environment, driver=with_driver_front(environment, ARGUMENTS.build))
 
 
 def in_turns(words, environment):
@@ -121,7 +115,7 @@ def starts():
             timed("slated, cold cache", "slated", environment)
             for _ in range(3):
                 timed("slated, warm cache", "slated", environment)
-                timed("driver, warm cache", "driver", driver_environment(environment))
+                timed("driver, warm cache", "driver", with_driver_front(environment, ARGUMENTS.build))
                 if ON_GPU:
                     timed("native", "native", native_environment(environment))
     for label, values in times.items():

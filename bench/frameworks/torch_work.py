@@ -86,7 +86,7 @@ def transformer():
 
 
 def large():
-    """A training step of which the GPU has some 60 ms, and the host's part is hidden."""
+    """A training step of some 40 ms of the GPU (H100), which hide the host's part."""
     return trained(
         Encoder(layers=12, width=1024).cuda(), lambda: torch.randn(16, 512, 1024, device="cuda"),
         lambda: torch.randint(0, 32, (16,), device="cuda"))

@@ -30,6 +30,12 @@ def without_mps(environment):
     return {key: value for key, value in environment.items() if not key.startswith("CUDA_MPS_")}
 
 
+def with_driver_front(environment, build):
+    """The environment of a program that finds slate's libcuda first."""
+    path = os.path.join(build, "lib", "driver")
+    return dict(environment, LD_LIBRARY_PATH=path + ":" + environment.get("LD_LIBRARY_PATH", ""))
+
+
 @contextlib.contextmanager
 def private_slated(build, device, settings="", cache=None):
     """Yields the environment in which programs find it, once it serves, with its process id in SLATE_BENCH_PID.

@@ -41,9 +41,9 @@ Result<void> ArrayCommands::on(const Call<CommandType::kTextureCreate>& call) {
   if (kind == ResourceKind::kLinear || kind == ResourceKind::kPitch2D) {
     const auto bytes = linear_bytes(spec.resource, context_.device.info());
     if (!bytes) return std::unexpected(bytes.error());
-    if (!may_go_beyond(spec.resource.address, *bytes)) {
-      if (const auto ok = ranges_.check(spec.resource.address, *bytes); !ok) return ok;
-    }
+    const device::Address address = spec.resource.address;
+    const auto owned = ranges_.check(address, *bytes);
+    if (!owned && !may_go_beyond(address, *bytes)) return owned;
   }
   const auto handle = objects_->create_texture(spec);
   if (!handle) return context_.checked(std::unexpected(handle.error()));
