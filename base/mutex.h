@@ -17,18 +17,15 @@
 // On a member: it is read and written under this mutex only. The second: what it points to is.
 #define SLATE_GUARDED_BY(x) SLATE_THREAD_ANNOTATION(guarded_by(x))
 #define SLATE_PT_GUARDED_BY(x) SLATE_THREAD_ANNOTATION(pt_guarded_by(x))
-// On a function: its caller holds these mutexes, or must not hold them.
+// On a function: its caller holds these mutexes.
 #define SLATE_REQUIRES(...) SLATE_THREAD_ANNOTATION(requires_capability(__VA_ARGS__))
 #define SLATE_REQUIRES_SHARED(...) SLATE_THREAD_ANNOTATION(requires_shared_capability(__VA_ARGS__))
-#define SLATE_EXCLUDES(...) SLATE_THREAD_ANNOTATION(locks_excluded(__VA_ARGS__))
 // On a function: it locks or unlocks these mutexes; without one, this object.
 #define SLATE_ACQUIRE(...) SLATE_THREAD_ANNOTATION(acquire_capability(__VA_ARGS__))
 #define SLATE_ACQUIRE_SHARED(...) SLATE_THREAD_ANNOTATION(acquire_shared_capability(__VA_ARGS__))
 #define SLATE_TRY_ACQUIRE(...) SLATE_THREAD_ANNOTATION(try_acquire_capability(__VA_ARGS__))
 #define SLATE_RELEASE(...) SLATE_THREAD_ANNOTATION(release_capability(__VA_ARGS__))
 #define SLATE_RELEASE_SHARED(...) SLATE_THREAD_ANNOTATION(release_shared_capability(__VA_ARGS__))
-// On a function that returns a reference to this mutex.
-#define SLATE_RETURNS(x) SLATE_THREAD_ANNOTATION(lock_returned(x))
 // On a function that the analysis cannot follow. Say why beside it.
 #define SLATE_NO_THREAD_SAFETY_ANALYSIS SLATE_THREAD_ANNOTATION(no_thread_safety_analysis)
 // On a class.
@@ -88,10 +85,6 @@ class CondVar {
   std::cv_status wait_until(MutexLock& lock, const Time& time) {
     return native_.wait_until(lock.lock_, time);
   }
-  template <class Time, class Predicate>
-  bool wait_until(MutexLock& lock, const Time& time, Predicate predicate) {
-    return native_.wait_until(lock.lock_, time, std::move(predicate));
-  }
   template <class Duration>
   std::cv_status wait_for(MutexLock& lock, const Duration& duration) {
     return native_.wait_for(lock.lock_, duration);
@@ -109,7 +102,6 @@ class CondVar {
 class SLATE_CAPABILITY("mutex") SharedMutex {
  public:
   void lock() SLATE_ACQUIRE() { native_.lock(); }
-  bool try_lock() SLATE_TRY_ACQUIRE(true) { return native_.try_lock(); }
   void unlock() SLATE_RELEASE() { native_.unlock(); }
   void lock_shared() SLATE_ACQUIRE_SHARED() { native_.lock_shared(); }
   void unlock_shared() SLATE_RELEASE_SHARED() { native_.unlock_shared(); }

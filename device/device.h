@@ -97,6 +97,9 @@ struct LaunchSpec {
   /// Whether all blocks must be resident at once, so that they may wait for one another. Errors of
   /// the launch: kCooperativeTooLarge if they do not fit on the stream's partition.
   bool cooperative = false;
+  /// Whether its blocks may begin before the launch in front of it on the stream has ended (CUDA's
+  /// programmatic stream serialization). sim never lets them.
+  bool overlaps = false;
   Dim3 cluster{0, 0, 0};   // blocks of a cluster; zeros: as the kernel was compiled
   AddressRange control{};  // control block of a worker, which it may touch; mapped, or empty
   /// Whether its blocks go before waiting blocks of other launches for the same SMs, as if its

@@ -314,6 +314,8 @@ struct Launch {
   std::uint32_t cluster[3] = {0, 0, 0};  // blocks; zeros: as the kernel was compiled
 };
 inline constexpr std::uint32_t kLaunchCooperative = 1;  // all blocks at once, natively
+inline constexpr std::uint32_t kLaunchOverlaps = 2;     // may begin before the launch in front ends
+inline constexpr std::uint32_t kLaunchFlags = kLaunchCooperative | kLaunchOverlaps;
 
 /// What the device could do with such a launch. `largest`: the size of the largest cluster, else
 /// the number of clusters that run at once.

@@ -17,6 +17,7 @@ struct LaunchArguments {
   void** arguments;
   bool cooperative = false;
   dim3 cluster{0, 0, 0};
+  bool overlaps = false;
 };
 
 /// `symbol`: the kernel, as a host function or a handle.
@@ -29,7 +30,8 @@ Answer launch(Session& session, const void* symbol, const client::Function& func
                                     call.shared,
                                     *stream,
                                     call.cooperative,
-                                    {call.cluster.x, call.cluster.y, call.cluster.z}};
+                                    {call.cluster.x, call.cluster.y, call.cluster.z},
+                                    call.overlaps};
   if (call.cooperative || call.cluster.x != 0) [[unlikely]] {
     if (auto ok = client::check_special(session, function, config); !ok) return ok;
   }
@@ -75,13 +77,14 @@ cudaError_t weigh(const cudaLaunchAttribute& attribute, LaunchArguments& call) {
     case cudaLaunchAttributeAccessPolicyWindow:
     case cudaLaunchAttributeSynchronizationPolicy:
     case cudaLaunchAttributeClusterSchedulingPolicyPreference:
-    case cudaLaunchAttributeProgrammaticStreamSerialization:  // an earlier start, which is only
-                                                              // allowed
     case cudaLaunchAttributePriority:
     case cudaLaunchAttributeMemSyncDomainMap:
     case cudaLaunchAttributeMemSyncDomain:
     case cudaLaunchAttributePreferredSharedMemoryCarveout:
     case cudaLaunchAttributeNvlinkUtilCentricScheduling:
+      return cudaSuccess;
+    case cudaLaunchAttributeProgrammaticStreamSerialization:
+      call.overlaps = attribute.val.programmaticStreamSerializationAllowed != 0;
       return cudaSuccess;
     case cudaLaunchAttributeCooperative:
       call.cooperative = attribute.val.cooperative != 0;

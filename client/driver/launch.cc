@@ -20,6 +20,7 @@ struct Call {
   void** extra = nullptr;
   bool cooperative = false;
   std::array<unsigned, 3> cluster{0, 0, 0};
+  bool overlaps = false;
 };
 
 Answer launch_packed(Session& session, const void* kernel, const client::Function& function,
@@ -50,8 +51,8 @@ CUresult launch(CUfunction handle, const Call& call) noexcept {
     const client::Function& function = **loaded;
     auto stream = stream_id(session, call.stream);
     if (!stream) return std::unexpected(stream.error());
-    const client::LaunchConfig config{call.grid, call.block,       call.shared,
-                                      *stream,   call.cooperative, call.cluster};
+    const client::LaunchConfig config{call.grid,        call.block,   call.shared,  *stream,
+                                      call.cooperative, call.cluster, call.overlaps};
     if (call.cooperative || call.cluster[0] != 0) [[unlikely]] {
       if (auto ok = client::check_special(session, function, config); !ok) return ok;
     }
@@ -74,13 +75,14 @@ Answer weigh(const CUlaunchAttribute& attribute, Call& call) {
     case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
     case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-    // An earlier start, which is only allowed.
-    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
     case CU_LAUNCH_ATTRIBUTE_PRIORITY:
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
     case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
     case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
+      return {};
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+      call.overlaps = attribute.value.programmaticStreamSerializationAllowed != 0;
       return {};
     case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
       call.cooperative = attribute.value.cooperative != 0;

@@ -107,7 +107,10 @@ Allowed<Work> make_kernel_work(Session& session, const void* named, const Launch
   for (const auto& [offset, size] : its.parameters) {
     packed->pointers.push_back(packed->bytes.data() + offset);
   }
-  return Work(KernelNode{*kernel, named, config, std::move(packed)});
+  KernelNode node{*kernel, named, config, std::move(packed)};
+  // What is in front of a node when a graph is launched need not be what it depends on.
+  node.config.overlaps = false;
+  return Work(std::move(node));
 }
 
 bool can_become(Session& session, const BoxCopy& now, const BoxCopy& next) {

@@ -272,7 +272,8 @@ Result<void> Kernels::send_launch(const Function& function, const LaunchConfig& 
   std::copy(config.block.begin(), config.block.end(), launch.block);
   launch.dynamic_shared_bytes = static_cast<std::uint32_t>(config.dynamic_shared_bytes);
   launch.parameter_bytes = function.info.parameter_bytes;
-  launch.flags = config.cooperative ? ipc::kLaunchCooperative : 0;
+  launch.flags = (config.cooperative ? ipc::kLaunchCooperative : 0) |
+                 (config.overlaps ? ipc::kLaunchOverlaps : 0);
   const auto cluster = cluster_of(function, config);
   std::copy(cluster.begin(), cluster.end(), launch.cluster);
   if (function.system_atomics && session_.host_memory().guard().has_memory()) [[unlikely]]

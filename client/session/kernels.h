@@ -43,6 +43,7 @@ struct LaunchConfig {
   std::uint64_t stream = ipc::kDefaultStream;
   bool cooperative = false;                       // whether all blocks must be resident at once
   std::array<std::uint32_t, 3> cluster{0, 0, 0};  // blocks; zeros: as the kernel was compiled
+  bool overlaps = false;  // whether it may begin before the launch in front of it has ended
 };
 
 class Kernels {

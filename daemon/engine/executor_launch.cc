@@ -161,7 +161,7 @@ Result<void> Executor::repeat(Client& client, FunctionRecord& kernel, const Prof
   spec.ahead = profile.ahead;
   if (profile.shares_sms) spec.carveout = common_carveout(device_, kernel, spec);
   const bool first = stream.batch == nullptr;
-  if (!first && profile.expected_ms <= kMostInRowMs) {
+  if (!first && profile.expected_ms <= kMostInRowMs && !spec.overlaps) {
     const auto done = client.streams.launch_in_row(stream, spec, kernel.name);
     if (!done) return done;
   } else {

@@ -134,6 +134,7 @@ class Launcher {
     if (usable_form(device_, service_, kernel_, form, name, spec_.dynamic_shared_bytes) == nullptr)
       return false;
     form_.spec = spec_;
+    form_.spec.overlaps = false;  // a form may be several launches, which must not
     form_.spec.function = form.function;
     form_.spec.variables_of = kernel_.function;
     form_.parameter_offset = form.parameter_offset;

@@ -104,6 +104,7 @@ Result<void> ProfiledLaunches::launch(FunctionRecord& kernel, const device::Laun
   profiled.variables_of = kernel.function;
   profiled.parameters = packed;
   profiled.control = counters_;
+  profiled.overlaps = false;
   const Box all{.width = bytes, .height = 1};
   if (auto done = device_.fill(counters_.base, bytes, 0, all, stream); !done) return done;
   if (auto done = device_.launch(profiled, stream); !done) return done;

@@ -88,7 +88,8 @@ class StreamGraphs {
   /// the error.
   /// `position` is that of the first launch in its row. Graphs begin at multiples of their size
   /// only, so that rows without graphs are soon done.
-  /// Requires: no launch is cooperative or has clusters; `hashes` are the launches' shape_hash().
+  /// Requires: no launch is cooperative, overlaps or has clusters; `hashes` are the launches'
+  /// shape_hash().
   std::size_t launch(std::span<const device::LaunchSpec> specs,
                      std::span<const std::uint64_t> hashes, std::size_t position);
 

@@ -47,15 +47,20 @@ Result<void> split(std::uint64_t to_pitch, std::uint64_t from_pitch, const Box& 
   return {};
 }
 
+/// Whether its blocks depend on being there together.
+bool is_bound(const device::LaunchSpec& spec) {
+  return spec.cooperative || spec.cluster.count() > 0;
+}
+
 /// What no graph of launches has.
 bool stands_alone(const device::LaunchSpec& spec) {
-  return spec.cooperative || spec.cluster.count() > 0;
+  return is_bound(spec) || spec.overlaps;
 }
 
 /// More than cuLaunchKernel is told; mere wishes are dropped where the driver knows no other call.
 bool is_extended(const device::LaunchSpec& spec, const Driver& driver) {
-  const bool wishes = spec.ahead || spec.carveout != 0;
-  return stands_alone(spec) || (wishes && driver.cuLaunchKernelEx);
+  const bool wishes = spec.ahead || spec.carveout != 0 || spec.overlaps;
+  return is_bound(spec) || (wishes && driver.cuLaunchKernelEx);
 }
 
 /// Of a launch, as many as one can have.
@@ -72,7 +77,7 @@ class Attributes {
   }
 
  private:
-  std::array<CUlaunchAttribute, 4> all_{};
+  std::array<CUlaunchAttribute, 5> all_{};
   unsigned int count_ = 0;
 };
 
@@ -153,6 +158,10 @@ CUresult CudaDevice::launch_extended(const device::LaunchSpec& spec, Stream stre
   if (spec.carveout != 0 && context_->has_launch_carveouts()) {
     attributes.add(CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT).sharedMemCarveout =
         spec.carveout;
+  }
+  if (spec.overlaps) {
+    attributes.add(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
+        .programmaticStreamSerializationAllowed = 1;
   }
   const CUlaunchConfig config = config_of(spec, raw(stream), attributes);
   return context_->attempt(driver().cuLaunchKernelEx, &config, raw(spec.function), nullptr, extra);

@@ -8,7 +8,8 @@ namespace slate::test {
 
 /// meet(p): every block counts itself in p[0] and waits until all are there; p[1] becomes 1 if
 /// there is a workspace for cooperative groups. ranks(p): p[block] = rank in its cluster + 100 *
-/// the cluster's blocks.
+/// the cluster's blocks. await(p): lets the next launch begin, then sets p[1] to p[0] once p[0] is
+/// not 0, or after 0.1 s. tell(p): p[0] becomes 1.
 inline constexpr std::string_view kCooperativePtx = R"(.version 8.0
 .target sm_90
 .address_size 64
@@ -50,6 +51,37 @@ $done:
 	mul.wide.u32 %rd2, %r3, 4;
 	add.u64 %rd1, %rd1, %rd2;
 	st.global.u32 [%rd1], %r1;
+	ret;
+}
+.visible .entry await(.param .u64 p)
+{
+	.reg .pred %p<3>;
+	.reg .b32 %r<2>;
+	.reg .b64 %rd<4>;
+	ld.param.u64 %rd1, [p];
+	cvta.to.global.u64 %rd1, %rd1;
+	griddepcontrol.launch_dependents;
+	mov.u64 %rd2, %globaltimer;
+	add.u64 %rd2, %rd2, 100000000;
+$again:
+	ld.acquire.gpu.global.u32 %r1, [%rd1];
+	setp.ne.u32 %p1, %r1, 0;
+	@%p1 bra $seen;
+	mov.u64 %rd3, %globaltimer;
+	setp.lt.u64 %p2, %rd3, %rd2;
+	@%p2 bra $again;
+$seen:
+	st.global.u32 [%rd1+4], %r1;
+	ret;
+}
+.visible .entry tell(.param .u64 p)
+{
+	.reg .b32 %r<2>;
+	.reg .b64 %rd<2>;
+	ld.param.u64 %rd1, [p];
+	cvta.to.global.u64 %rd1, %rd1;
+	mov.u32 %r1, 1;
+	st.release.gpu.global.u32 [%rd1], %r1;
 	ret;
 }
 )";

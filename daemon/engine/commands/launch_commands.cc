@@ -33,7 +33,7 @@ Result<void> LaunchCommands::on(const Call<CommandType::kLaunch>& call) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0 || block.x == 0 || block.y == 0 || block.z == 0) {
     return fail(ErrorCode::kInvalidConfiguration, "a grid or block without threads");
   }
-  if ((call.body.flags & ~ipc::kLaunchCooperative) != 0)
+  if ((call.body.flags & ~ipc::kLaunchFlags) != 0)
     return fail(ErrorCode::kProtocol, "a launch with flags that there are not");
   if (kernel.form_progress != FormProgress::kSettled) code_.modules().attend(kernel);
   const device::LaunchSpec spec{
@@ -44,6 +44,7 @@ Result<void> LaunchCommands::on(const Call<CommandType::kLaunch>& call) {
       .parameters = call.tail,
       .arena = memory_.manager().arena(),
       .cooperative = (call.body.flags & ipc::kLaunchCooperative) != 0,
+      .overlaps = (call.body.flags & ipc::kLaunchOverlaps) != 0,
       .cluster = {call.body.cluster[0], call.body.cluster[1], call.body.cluster[2]},
       .host = mapped_.ranges().with(sharing_.imports().with(host_.blocks().ranges())),
   };

@@ -292,6 +292,12 @@ TEST_F(CudartTest, OnlyHarmlessLaunchAttributesAreTaken) {
   EXPECT_EQ(launch_with(cudaLaunchAttributeClusterDimension), cudaSuccess);
   attribute.val.cooperative = 1;
   EXPECT_EQ(launch_with(cudaLaunchAttributeCooperative), cudaSuccess);
+  for (const int early : {0, 1}) {
+    attribute.val.programmaticStreamSerializationAllowed = early;
+    EXPECT_EQ(launch_with(cudaLaunchAttributeProgrammaticStreamSerialization), cudaSuccess);
+    ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    EXPECT_EQ(daemon->launches().back().flags, early != 0 ? slate::ipc::kLaunchOverlaps : 0);
+  }
   EXPECT_EQ(launch_with(unknown<cudaLaunchAttributeID>(99)), cudaErrorInvalidValue);
 }
 

@@ -99,6 +99,8 @@ CUresult launch_extended(const CUlaunchConfig* config, CUfunction, void** parame
       attributes += fmt::format("priority {} ", its.value.priority);
     if (its.id == CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT)
       attributes += fmt::format("carveout {}", its.value.sharedMemCarveout);
+    if (its.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
+      attributes += fmt::format("overlaps {}", its.value.programmaticStreamSerializationAllowed);
   }
   return fake->note("cuLaunchKernelEx", attributes);
 }

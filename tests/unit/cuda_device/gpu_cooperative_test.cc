@@ -58,6 +58,19 @@ TEST_F(GpuCooperativeTest, BlocksKnowTheirRankInTheClusterOfTheLaunch) {
   EXPECT_GE(*device_->max_cluster_size(spec), 8u);
 }
 
+TEST_F(GpuCooperativeTest, ALaunchThatOverlapsBeginsBeforeTheOneInFrontHasEnded) {
+  for (const bool overlaps : {false, true}) {
+    device::LaunchSpec first = spec_of("await", 1), second = spec_of("tell", 1);
+    first.block = second.block = {1, 1, 1};
+    write(arena_.base, std::vector<std::uint32_t>{0, 7});
+    second.overlaps = overlaps;
+    ASSERT_TRUE(device_->launch(first, stream_));
+    ASSERT_TRUE(device_->launch(second, stream_));
+    finish(stream_);
+    EXPECT_EQ(read<std::uint32_t>(arena_.base, 2)[1], overlaps ? 1U : 0U);
+  }
+}
+
 TEST_F(GpuCooperativeTest, AFunctionKnowsOfTheClustersThatItWasCompiledFor) {
   EXPECT_FALSE(device_->function_info(spec_of("ranks", 8).function)->has_clusters);
   module_ = *load(

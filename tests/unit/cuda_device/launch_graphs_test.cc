@@ -251,10 +251,22 @@ TEST_F(LaunchGraphsTest, ClustersAndCooperativeLaunchesAreMadePlainly) {
   EXPECT_EQ(fake_.count("cuGraphLaunch"), 0);
 }
 
+TEST_F(LaunchGraphsTest, LaunchesThatMayBeginEarlyAreMadePlainlyAndSaySo) {
+  auto early = spec(1, 1);
+  early.overlaps = true;
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(calls_of([&] { return device_->launch(early, stream_).has_value(); }),
+              Calls{"cuLaunchKernelEx overlaps 1"});
+    EXPECT_TRUE(device_->launch_row(std::array{early, early, early, early}, stream_));
+  }
+  EXPECT_EQ(fake_.count("cuGraphLaunch"), 0);
+}
+
 TEST_F(LaunchGraphsTest, WishesThatADriverDoesNotKnowAreDropped) {
   auto wishes = spec(1, 1);
   wishes.ahead = true;
   wishes.carveout = 28;
+  wishes.overlaps = true;
   Driver driver = fake_.driver();
   driver.cuGraphLaunch.function = nullptr;
   driver.cuDriverGetVersion.function = [](int* version) {

@@ -19,6 +19,24 @@ class NarrowPolicy : public scheduler::Policy {
   void finished(const scheduler::Completion&) override {}
 };
 
+TEST_F(ExecutorTest, ALaunchMayBeginEarlyIfItsProgramSaysSo) {
+  auto made = std::make_unique<FakeDevice>();
+  FakeDevice& fake = *made;
+  start_with<NarrowPolicy>(std::move(made));
+  auto client = connect();
+  client->SessionClient::load("not read", "noop");
+  // Enough launches for rows, which must not take those that may begin early.
+  for (int i = 0; i < 100; ++i) {
+    const bool early = i % 3 == 0;
+    ipc::Launch launch{1, 0, {1, 1, 1}, {32, 1, 1}, 0, sizeof(std::uint64_t)};
+    launch.flags = early ? ipc::kLaunchOverlaps : 0;
+    ASSERT_TRUE(client->channel->post(ipc::CommandType::kLaunch, ipc::bytes_of(launch),
+                                      ipc::bytes_of(std::uint64_t{0})));
+    client->synchronize();
+    EXPECT_EQ(fake.newest().overlaps, early) << i;
+  }
+}
+
 TEST_F(ExecutorTest, WhatIsCompiledForClustersGetsTheWholeDevice) {
   auto made = std::make_unique<FakeDevice>();
   FakeDevice& fake = *made;

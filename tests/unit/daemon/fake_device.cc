@@ -381,8 +381,10 @@ Result<void> FakeDevice::launch(const device::LaunchSpec& spec, device::Stream s
   {
     const std::lock_guard lock(mutex_);
     const Queue& queue = streams_.at(static_cast<std::uint64_t>(stream));
-    newest_.store(
-        {.ahead = spec.ahead, .on_a_part = queue.partition != 0, .carveout = spec.carveout});
+    newest_.store({.ahead = spec.ahead,
+                   .on_a_part = queue.partition != 0,
+                   .overlaps = spec.overlaps,
+                   .carveout = spec.carveout});
   }
   launches_.fetch_add(1);
   return push(stream, std::move(piece));

@@ -60,6 +60,7 @@ class FakeDevice : public device::Device {
   struct Newest {
     bool ahead = false;
     bool on_a_part = false;  // of the device
+    bool overlaps = false;
     std::uint32_t carveout = 0;
   };
   Newest newest() const { return newest_.load(); }
