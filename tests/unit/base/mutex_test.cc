@@ -14,8 +14,7 @@ namespace {
 using std::chrono::milliseconds;
 
 /// Whether another thread could lock it now.
-template <typename AnyMutex>
-bool is_free(AnyMutex& mutex) SLATE_NO_THREAD_SAFETY_ANALYSIS {
+bool is_free(Mutex& mutex) SLATE_NO_THREAD_SAFETY_ANALYSIS {
   bool free = false;
   std::thread([&]() SLATE_NO_THREAD_SAFETY_ANALYSIS {
     free = mutex.try_lock();
@@ -106,18 +105,32 @@ TEST(CondVarTest, AWaitWithALimitSaysWhetherTheConditionHolds) {
   EXPECT_FALSE(is_free(mutex));
 }
 
+/// A writer waits until a lock of type Held is over. It has time to do otherwise.
+template <typename Held>
+void expect_writers_wait(SharedMutex& mutex) {
+  std::atomic<bool> written{false};
+  std::thread writer;
+  {
+    const Held lock(mutex);
+    writer = std::thread([&] {
+      const WriteLock alone(mutex);
+      written = true;
+    });
+    std::this_thread::sleep_for(milliseconds(20));
+    EXPECT_FALSE(written);
+  }
+  writer.join();
+  EXPECT_TRUE(written);
+}
+
 TEST(SharedMutexTest, ReadersShareItAndAWriterIsAlone) {
   SharedMutex mutex;
   {
     const ReadLock lock(mutex);
     std::thread([&] { const ReadLock beside(mutex); }).join();
-    EXPECT_FALSE(is_free(mutex));
   }
-  {
-    const WriteLock lock(mutex);
-    EXPECT_FALSE(is_free(mutex));
-  }
-  EXPECT_TRUE(is_free(mutex));
+  expect_writers_wait<ReadLock>(mutex);
+  expect_writers_wait<WriteLock>(mutex);
 }
 
 }  // namespace

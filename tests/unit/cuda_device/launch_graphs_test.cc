@@ -273,7 +273,7 @@ TEST_F(LaunchGraphsTest, WishesThatADriverDoesNotKnowAreDropped) {
     *version = 12020;
     return CUDA_SUCCESS;
   };
-  for (const char* call : {"cuLaunchKernelEx priority -1 ", "cuLaunchKernel"}) {
+  for (const char* call : {"cuLaunchKernelEx priority -1 overlaps 1", "cuLaunchKernel"}) {
     const auto opened = CudaDevice::open(driver, 0);
     ASSERT_TRUE(opened);
     const auto stream = (*opened)->create_stream(0);
