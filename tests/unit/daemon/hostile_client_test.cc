@@ -64,9 +64,10 @@ TEST_F(HostileClientTest, AShortCommandEndsTheSession) {
 TEST_F(HostileClientTest, LaunchFlagsThatThereAreNotEndTheSession) {
   ASSERT_TRUE(session_->load("spin"));
   const std::uint64_t argument = 0;
-  ASSERT_TRUE(session_->post(CommandType::kLaunch,
-                             ipc::Launch{1, 0, {1, 1, 1}, {1, 1, 1}, 0, 8, 2, {0, 0, 0}},
-                             ipc::bytes_of(argument)));
+  ASSERT_TRUE(session_->post(
+      CommandType::kLaunch,
+      ipc::Launch{1, 0, {1, 1, 1}, {1, 1, 1}, 0, 8, ipc::kLaunchFlags + 1, {0, 0, 0}},
+      ipc::bytes_of(argument)));
   expect_ended();
 }
 
