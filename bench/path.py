@@ -212,7 +212,7 @@ def shared_memory(pids):
         with open("/proc/%d/smaps" % pid) as lines:
             for line in lines:
                 if "-" in line.split(" ", 1)[0]:
-                    counts = "/dev/shm/" in line or "/memfd:" in line
+                    counts = "/memfd:" in line
                 elif counts and line.startswith("Pss:"):
                     total += int(line.split()[1])
     return total

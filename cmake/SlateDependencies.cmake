@@ -16,7 +16,8 @@ find_path(SLATE_LZ4_INCLUDE lz4.h REQUIRED)
 # Static: libslate lives in strangers' processes and must not bring shared libraries along.
 find_library(SLATE_ZSTD_LIBRARY libzstd.a REQUIRED)
 find_library(SLATE_LZ4_LIBRARY liblz4.a REQUIRED)
-find_library(SLATE_RT_LIBRARY rt)
+find_library(SLATE_SYSTEMD_LIBRARY systemd REQUIRED)  # slated only
+find_path(SLATE_SYSTEMD_INCLUDE systemd/sd-daemon.h REQUIRED)
 set(OPENSSL_USE_STATIC_LIBS TRUE)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)  # SHA-256 of base/digest.h, nothing else
 

@@ -46,8 +46,10 @@ struct Config {
   std::string device = "auto";
   std::string runtime_dir;  // empty: ipc::runtime_directory() decides
   LogLevel log_level = LogLevel::kInfo;
-  MemoryLimit memory_limit;  // of each session
-  std::uint32_t max_sessions = 256;
+  MemoryLimit memory_limit;      // of each session
+  bool serve_everybody = false;  // whether users other than its own may come; root's always does
+  std::uint32_t max_sessions = 4096;
+  std::uint32_t max_sessions_per_user = 256;
   double kill_grace_seconds = 60;  // time that a gone client's work may go on
   bool kill_stuck_engine = false;  // whether the engine of stuck work is replaced
   bool spare_engine = false;       // whether a second engine is kept ready

@@ -100,6 +100,10 @@ const Key<Config> kKeys[] = {
         "The folder where clients find the daemon. Empty: $SLATE_RUNTIME_DIR, else /run/slate "
         "where a daemon is there already, else $XDG_RUNTIME_DIR/slate, else /tmp/slate-<uid>. A "
         "system service should say \"/run/slate\"."),
+    top<&Config::serve_everybody>(
+        "serve_everybody",
+        "Whether programs of all users are served. Otherwise only those of slated's own user and "
+        "root's are. A slated that runs as root, or that systemd gave its socket, serves all."),
     top<&Config::log_level>(
         "log_level",
         "The least urgent lines that the log has. Normal running says nothing above info."),
@@ -111,7 +115,9 @@ const Key<Config> kKeys[] = {
     top<&Config::max_sessions>(
         "max_sessions", 1, 65536,
         "The most sessions at a time. Further programs get cudaErrorInitializationError and the "
-        "reason."),
+        "reason. Root's programs are never kept out."),
+    top<&Config::max_sessions_per_user>("max_sessions_per_user", 1, 65536,
+                                        "The most sessions of one user at a time."),
     top<&Config::kill_grace_seconds>(
         "kill_grace_seconds", 0, 86400,
         "Seconds that kernels of a program that has gone may run on. Then the session is reported "

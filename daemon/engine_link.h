@@ -28,7 +28,7 @@ enum class LinkType : std::uint32_t {
   kStatusReport = 5,
   // Supervisor to engine.
   // session, pid, uid, limit, weight, priority; text: program; descriptors: from_client, to_client,
-  // segment
+  // socket, segment
   kAddSession = 6,
   kStatusRequest = 7,  // number
   kStop = 8,           // text: the reason that clients see

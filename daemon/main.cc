@@ -1,4 +1,4 @@
-// slated. Two processes of one binary: the supervisor (no CUDA; rendezvous, registry, control)
+// slated. Two processes of one binary: the supervisor (no CUDA; reception, registry, control)
 // starts the engine (device, sessions) and replaces it when it dies. This file only chooses which
 // of the two to be, and wires it.
 #include "base/log.h"

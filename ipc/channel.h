@@ -1,5 +1,5 @@
 // The two ends of a session's channel: ring, replies, staging and status page, with the waiting
-// added. The layout is segment.h, the meeting of both sides rendezvous.h. docs/ipc.md explains the
+// added. The layout is segment.h, the meeting of both sides meeting.h. docs/ipc.md explains the
 // protocol.
 //
 // Thread: ClientChannel is used by libslate from any thread. EngineChannel is used by one session
@@ -23,7 +23,7 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
-#include "ipc/rendezvous.h"
+#include "ipc/meeting.h"
 #include "ipc/ring.h"
 #include "ipc/segment.h"
 
@@ -58,7 +58,7 @@ struct PlaceNote {
 class ClientChannel {
  public:
   /// Connects to the daemon on `runtime_dir` and maps the session's segment. Waits until then.
-  /// Errors: as connect_to_daemon() and Segment::open().
+  /// Errors: as connect_to_daemon() and Segment::from_fd().
   static Result<std::unique_ptr<ClientChannel>> connect(const std::string& runtime_dir,
                                                         std::chrono::milliseconds timeout,
                                                         const Wishes& wishes = {});
@@ -92,7 +92,7 @@ class ClientChannel {
   /// Waits for a slot for a copy of `stream`. The unfinished copies of one stream use at most three
   /// quarters of all slots, so that other streams find one. Afterwards post the copy command with
   /// slot and sequence, and call release_staging().
-  /// Errors: kOutOfMemory without room in /dev/shm; the session's lasting error.
+  /// Errors: the session's lasting error.
   Result<Staging> acquire_staging(std::uint64_t stream = kDefaultStream);
   /// A slot that is free now, if there is one; never waits. For threads that hold another slot
   /// already.
@@ -114,6 +114,12 @@ class ClientChannel {
   /// less, after 0.2 ms, or after 10 ms while the engine is awake for this session. Where
   /// may_spin() is false it asks once.
   bool spin_until(const std::function<bool()>& ready);
+
+  /// The shared memory that came with the reply to a command. Requires: one such command at a time.
+  /// Errors: kProtocol when there is none of this number.
+  Result<UniqueFd> receive_memory(std::uint64_t id) {
+    return ipc::receive_memory(connection_.socket.get(), id);
+  }
 
   /// Fails with the session's lasting error once it is not served any more, or kUnavailable when
   /// the daemon is gone. Cheap: polls the FIFO at most every 100 ms.
@@ -141,7 +147,6 @@ class ClientChannel {
   struct StagingUse {
     /// Whether a thread holds the slot.
     bool busy = false;
-    bool backed = false;         // whether it has its pages, so that writing to it raises no signal
     bool over = true;            // whether its last copy was seen to be over; false while busy
     std::uint64_t sequence = 0;  // sequence number of the last copy
     std::uint64_t turn = 0;      // value of `staging_turns_` at the last copy
@@ -156,8 +161,6 @@ class ClientChannel {
   /// Waits for a slot to hold.
   Result<std::uint32_t> choose_staging(std::uint64_t stream);
   std::uint32_t pick_staging(std::uint64_t stream, bool finished) SLATE_REQUIRES(slots_mutex_);
-  bool back_staging(std::uint32_t slot);
-  bool has_backed_staging() SLATE_REQUIRES(slots_mutex_);
   void take_staging(std::uint32_t slot, std::uint64_t stream) SLATE_REQUIRES(slots_mutex_);
   /// Waits for `ready`, awake and then asleep. Errors: the session's lasting error.
   Result<void> wait_until(const std::function<bool()>& ready);
@@ -192,10 +195,6 @@ class ClientChannel {
   std::uint64_t staging_turns_ SLATE_GUARDED_BY(slots_mutex_) = 0;
   // Slots whose last copy is not over.
   std::uint32_t staging_taken_ SLATE_GUARDED_BY(slots_mutex_) = 0;
-  // StatusPage::staging_reclaims when `backed` was last valid.
-  std::uint32_t reclaims_seen_ SLATE_GUARDED_BY(slots_mutex_) = 0;
-  /// Whether a slot found no room since then: only backed slots are used.
-  bool staging_full_ SLATE_GUARDED_BY(slots_mutex_) = false;
   /// One thread reads the FIFO, the others wait for it.
   Mutex sleep_mutex_;
   CondVar woken_;
@@ -211,7 +210,7 @@ class ClientChannel {
 /// Thread: the session's, except for the methods marked below.
 class EngineChannel {
  public:
-  EngineChannel(SessionFifos fifos, Segment segment);
+  EngineChannel(DaemonEnds ends, Segment segment);
 
   /// False when no descriptor was left: then stop() and poke() end no wait.
   bool can_be_woken() const { return static_cast<bool>(event_); }
@@ -257,6 +256,9 @@ class EngineChannel {
                       ErrorCode refusal = ErrorCode::kNone);
   /// Raises the progress entry `slot` to `position`. An entry that is not in the table is ignored.
   void publish_completed(std::uint32_t slot, std::uint64_t position);
+  /// Gives the client shared memory, which it takes by ClientChannel::receive_memory(). Errors: no
+  /// room for another descriptor now.
+  Result<void> send_memory(std::uint64_t id, int memory);
   /// Sets the number of staging slots that the client may use. It may still hold others.
   void grant_staging(std::uint32_t slots);
   /// Runs `take_back` while the client cannot take staging slots, unless it holds some now or
@@ -284,7 +286,7 @@ class EngineChannel {
   void wake_client();
   void ring();
 
-  SessionFifos fifos_;
+  DaemonEnds ends_;
   Segment segment_;
   RingConsumer consumer_;
   UniqueFd event_;

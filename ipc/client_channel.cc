@@ -1,7 +1,6 @@
 // The client's end: commands go out, replies and staging slots are waited for.
 #include <poll.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -64,9 +63,10 @@ Result<std::unique_ptr<ClientChannel>> ClientChannel::connect(const std::string&
                                                               const Wishes& wishes) {
   auto connection = connect_to_daemon(runtime_dir, HelloKind::kSession, timeout, wishes);
   if (!connection) return std::unexpected(connection.error());
-  auto segment = Segment::open(connection->welcome.segment, connection->welcome.segment_bytes);
+  if (!connection->segment)
+    return fail(ErrorCode::kProtocol, "slated's Welcome came without its descriptors");
+  auto segment = Segment::from_fd(std::move(connection->segment));
   if (!segment) return std::unexpected(segment.error());
-  write_byte(connection->to_daemon.get(), kReadyByte);
   return std::make_unique<ClientChannel>(std::move(*connection), std::move(*segment));
 }
 
@@ -274,10 +274,8 @@ std::uint32_t ClientChannel::pick_staging(std::uint64_t stream, bool finished) {
   const auto take_older = [&](std::uint32_t& oldest, std::uint32_t i) SLATE_REQUIRES(slots_mutex_) {
     if (oldest == kStagingSlots || staging_[i].turn < staging_[oldest].turn) oldest = i;
   };
-  const bool only_backed = staging_full_ && has_backed_staging();
   for (std::uint32_t i = 0; i < granted; ++i) {
     StagingUse& use = staging_[i];
-    if (only_backed && !use.backed) continue;
     if (!use.busy && !use.over &&
         status().staging[i].done.load(std::memory_order_seq_cst) >= use.sequence) {
       use.over = true;
@@ -320,72 +318,35 @@ Result<std::uint32_t> ClientChannel::choose_staging(std::uint64_t stream) {
   }
 }
 
-/// Gives a slot its pages: where /dev/shm is full, touching it would raise SIGBUS. Requires: the
-/// caller holds it.
-bool ClientChannel::back_staging(std::uint32_t slot) {
-  {
-    const MutexLock lock(slots_mutex_);
-    const std::uint32_t reclaims = status().staging_reclaims.load(std::memory_order_relaxed);
-    if (reclaims != reclaims_seen_) {
-      for (StagingUse& use : staging_) use.backed = false;
-      reclaims_seen_ = reclaims;
-      staging_full_ = false;
-    }
-    if (staging_[slot].backed) return true;
-  }
-  // Kernels older than 5.14 cannot tell.
-  const bool backed =
-      ::madvise(segment_->staging[slot], kStagingSlotBytes, MADV_POPULATE_WRITE) == 0 ||
-      errno == EINVAL;
-  const MutexLock lock(slots_mutex_);
-  (backed ? staging_[slot].backed : staging_full_) = true;
-  return backed;
-}
-
-/// Among those that may be used.
-bool ClientChannel::has_backed_staging() {
-  return std::ranges::any_of(std::span(staging_).first(staging_slots()), &StagingUse::backed);
-}
-
 Result<ClientChannel::Staging> ClientChannel::acquire_staging(std::uint64_t stream) {
-  while (true) {
-    while (!try_hold_staging_memory()) {
-      auto ok = wait_until(
-          [&] { return status().staging_reclaimed.load(std::memory_order_seq_cst) == 0; });
-      if (!ok) return std::unexpected(ok.error());
-    }
-    const auto chosen = choose_staging(stream);
-    if (!chosen) {
-      segment_->status.staging_held.fetch_sub(1, std::memory_order_seq_cst);
-      return std::unexpected(chosen.error());
-    }
-    const std::uint64_t last = staging_sequence(*chosen);
-    auto& done = segment_->status.staging[*chosen].done;
-    const auto ok = wait_until([&] { return done.load(std::memory_order_seq_cst) >= last; });
-    if (ok && back_staging(*chosen))
-      return Staging{*chosen, last + 1, std::span(segment_->staging[*chosen])};
-    release_staging({*chosen, 0, {}}, false);
+  while (!try_hold_staging_memory()) {
+    auto ok =
+        wait_until([&] { return status().staging_reclaimed.load(std::memory_order_seq_cst) == 0; });
     if (!ok) return std::unexpected(ok.error());
-    const MutexLock lock(slots_mutex_);
-    if (!has_backed_staging())
-      return fail(ErrorCode::kOutOfMemory, "no room in /dev/shm for a copy");
   }
+  const auto chosen = choose_staging(stream);
+  if (!chosen) {
+    segment_->status.staging_held.fetch_sub(1, std::memory_order_seq_cst);
+    return std::unexpected(chosen.error());
+  }
+  const std::uint64_t last = staging_sequence(*chosen);
+  auto& done = segment_->status.staging[*chosen].done;
+  const auto ok = wait_until([&] { return done.load(std::memory_order_seq_cst) >= last; });
+  if (ok) return Staging{*chosen, last + 1, std::span(segment_->staging[*chosen])};
+  release_staging({*chosen, 0, {}}, false);
+  return std::unexpected(ok.error());
 }
 
 std::optional<ClientChannel::Staging> ClientChannel::try_acquire_staging(std::uint64_t stream) {
   if (!try_hold_staging_memory()) return std::nullopt;
-  MutexLock lock(slots_mutex_);
+  const MutexLock lock(slots_mutex_);
   const std::uint32_t chosen = pick_staging(stream, true);
   if (chosen == kStagingSlots) {
     segment_->status.staging_held.fetch_sub(1, std::memory_order_seq_cst);
     return std::nullopt;
   }
   take_staging(chosen, stream);
-  const Staging taken{chosen, staging_[chosen].sequence + 1, std::span(segment_->staging[chosen])};
-  lock.unlock();
-  if (back_staging(chosen)) return taken;
-  release_staging({chosen, 0, {}}, false);
-  return std::nullopt;
+  return Staging{chosen, staging_[chosen].sequence + 1, std::span(segment_->staging[chosen])};
 }
 
 Result<void> ClientChannel::wait_staging(const Staging& staging) {
@@ -448,6 +409,7 @@ void ClientChannel::abandon() {
   end_told_.store(true);  // by its own wish
   connection_.to_daemon.reset();
   connection_.from_daemon.reset();
+  connection_.socket.reset();
   gone_.store(true, std::memory_order_relaxed);
 }
 

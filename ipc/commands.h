@@ -49,7 +49,7 @@ enum class CommandType : std::uint16_t {
   kFill = 21,               // Fill
   kUnsupportedCall = 22,    // (a name, see kMostNameBytes)
   kCopyInline = 23,         // CopyInline + bytes
-  kHostAllocate = 24,       // HostAllocate                HostReply
+  kHostAllocate = 24,       // HostAllocate                AddressReply, and a descriptor before it
   kHostMapped = 25,         // IdCommand: the client has mapped it, or never will
   kHostFree = 26,           // IdCommand
   kHostGate = 27,           // HostGate
@@ -360,10 +360,6 @@ struct HostAllocate {
   std::uint64_t id;
   std::uint64_t bytes;
   std::uint64_t least = 0;  // wished: an address not below this, as what lies there is taken
-};
-struct HostReply {
-  std::uint64_t address;  // on the device
-  char path[64];
 };
 struct ArrayCreate {
   std::uint64_t id;

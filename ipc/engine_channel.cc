@@ -28,8 +28,8 @@ void copy_text(char (&to)[kBytes], std::string_view text) {
 
 }  // namespace
 
-EngineChannel::EngineChannel(SessionFifos fifos, Segment segment)
-    : fifos_(std::move(fifos)),
+EngineChannel::EngineChannel(DaemonEnds ends, Segment segment)
+    : ends_(std::move(ends)),
       segment_(std::move(segment)),
       consumer_(segment_.operator->()),
       event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
@@ -84,20 +84,20 @@ EngineChannel::Wait EngineChannel::wait_poked() {
 }
 
 bool EngineChannel::peer_is_gone() const {
-  pollfd poller{fifos_.from_client.get(), 0, 0};
+  pollfd poller{ends_.from_client.get(), 0, 0};
   return ::poll(&poller, 1, 0) > 0 && (poller.revents & (POLLHUP | POLLERR)) != 0;
 }
 
 /// Sleeps until the client writes a byte or is gone, ring() is called, or `timeout` has passed.
 /// Returns nullopt when the caller must look at the ring and the flags.
 std::optional<EngineChannel::Wait> EngineChannel::sleep(std::chrono::milliseconds timeout) {
-  std::array<pollfd, 2> pollers{pollfd{fifos_.from_client.get(), POLLIN, 0},
+  std::array<pollfd, 2> pollers{pollfd{ends_.from_client.get(), POLLIN, 0},
                                 pollfd{event_.get(), POLLIN, 0}};
   const int n = ::poll(pollers.data(), pollers.size(), static_cast<int>(timeout.count()));
   if (n == 0) return Wait::kTimeout;
   if (n > 0 && pollers[0].revents != 0) {
     std::array<char, 256> bytes;
-    const ssize_t got = ::read(fifos_.from_client.get(), bytes.data(), bytes.size());
+    const ssize_t got = ::read(ends_.from_client.get(), bytes.data(), bytes.size());
     if (got == 0) return Wait::kPeerGone;
   }
   if (n > 0 && pollers[1].revents != 0 && !stopped_.load(std::memory_order_relaxed)) {
@@ -118,7 +118,7 @@ Result<bool> EngineChannel::try_pop(Command& command) {
 }
 
 void EngineChannel::wake_client() {
-  wake(segment_->status.client_sleeps, fifos_.to_client.get());
+  wake(segment_->status.client_sleeps, ends_.to_client.get());
 }
 
 void EngineChannel::stop() {
@@ -181,6 +181,10 @@ void EngineChannel::publish_completed(std::uint32_t slot, std::uint64_t position
   }
 }
 
+Result<void> EngineChannel::send_memory(std::uint64_t id, int memory) {
+  return ipc::send_memory(ends_.socket.get(), id, memory);
+}
+
 void EngineChannel::grant_staging(std::uint32_t slots) {
   segment_->status.staging_granted.store(slots, std::memory_order_relaxed);
 }
@@ -190,10 +194,7 @@ bool EngineChannel::reclaim_staging(const std::function<void()>& take_back) {
   page.staging_reclaimed.store(1, std::memory_order_seq_cst);
   // A slot that the client has let go may still be meant by a command in the ring.
   const bool unused = page.staging_held.load(std::memory_order_seq_cst) == 0 && consumer_.empty();
-  if (unused) {
-    take_back();
-    page.staging_reclaims.fetch_add(1, std::memory_order_relaxed);
-  }
+  if (unused) take_back();
   page.staging_reclaimed.store(0, std::memory_order_seq_cst);
   wake_client();
   return unused;
@@ -208,11 +209,11 @@ void EngineChannel::set_async_error(const Error& error) {
 }
 
 void EngineChannel::fail(const Error& error) {
-  mark_session(segment_->status, fifos_.to_client.get(), SessionState::kFailed, error);
+  mark_session(segment_->status, ends_.to_client.get(), SessionState::kFailed, error);
 }
 
 void EngineChannel::end(std::string_view reason) {
-  mark_session(segment_->status, fifos_.to_client.get(), SessionState::kEnded,
+  mark_session(segment_->status, ends_.to_client.get(), SessionState::kEnded,
                Error{ErrorCode::kUnavailable, std::string(reason)});
 }
 

@@ -1,6 +1,6 @@
-// The shared-memory segment of one session: its layout, and making, opening and mapping it with
-// Boost.Interprocess. The supervisor makes it (0600, owned by the client's uid) and unlinks it once
-// the client has mapped it. The engine maps the descriptor that it receives. docs/ipc.md draws it.
+// The shared-memory segment of one session: its layout, and making and mapping it with
+// Boost.Interprocess. The supervisor makes it, without a name. Client and engine map the descriptor
+// that they receive. docs/ipc.md draws it.
 //
 // Every field says its writer. Either side may be dead, wrong or hostile. The client can only harm
 // itself: the engine keeps its own copy of every position and checks what it reads.
@@ -98,14 +98,12 @@ struct alignas(64) StatusPage {
   // `staging_reclaimed` meanwhile. Each side writes its own field, then reads the other's, seq_cst.
   alignas(64) std::atomic<std::uint32_t> staging_granted;  // writer: engine
   std::atomic<std::uint32_t> staging_reclaimed;            // writer: engine
-  /// Writer: engine; times that it took the memory back.
-  std::atomic<std::uint32_t> staging_reclaims;
-  alignas(64) std::atomic<std::uint32_t> staging_held;  // writer: client
+  alignas(64) std::atomic<std::uint32_t> staging_held;     // writer: client
   StagingState staging[kStagingSlots];
   ReplySlot replies[kReplySlots];
 };
 
-/// Beginning of a segment, checked by Segment::open(). Constant.
+/// Beginning of a segment, checked by Segment::from_fd(). Constant.
 struct SegmentHeader {
   std::uint64_t magic;
   std::uint32_t protocol;
@@ -124,19 +122,12 @@ static_assert(std::is_standard_layout_v<SegmentLayout>);
 /// One mapping of a segment; unmaps on destruction. Thread: any, as far as the fields allow.
 class Segment {
  public:
-  /// Makes a segment named `name` (shm_open rules), owner `uid`, mode 0600, with initialised
-  /// fields, and maps it. The pages in front of the staging slots are taken at once. Errors:
-  /// kOutOfMemory without room for them.
-  static Result<Segment> create(const std::string& name, std::uint32_t uid,
-                                const DeviceInfo& device, std::uint64_t memory_limit);
-  /// Client's side. Maps an existing segment by name; checks size, magic and protocol.
-  static Result<Segment> open(const std::string& name, std::uint64_t bytes);
-  /// Engine's side. Maps the segment behind a descriptor, which it closes.
+  /// Makes a segment with initialised fields, and maps it. The pages in front of the staging slots
+  /// are taken at once. Errors: kOutOfMemory without room for them.
+  static Result<Segment> create(const DeviceInfo& device, std::uint64_t memory_limit);
+  /// Maps the segment behind a descriptor, which it closes. Errors: kProtocol for one of another
+  /// size, or another version.
   static Result<Segment> from_fd(UniqueFd fd);
-  /// Removes the name; mappings stay. Ignores a missing one.
-  static void remove(const std::string& name);
-  /// Removes segments of this prefix that a killed daemon left. Returns how many.
-  static int remove_stale(const std::string& prefix);
 
   Segment();
   Segment(Segment&&) noexcept;

@@ -1,14 +1,13 @@
 #include "tools/control_client.h"
 
 #include <poll.h>
-#include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <cstring>
 
-#include "ipc/rendezvous.h"
+#include "ipc/meeting.h"
+#include "ipc/packets.h"
 
 namespace slate::tools {
 namespace {
@@ -19,21 +18,32 @@ constexpr auto kConnectTimeout = 3s;
 constexpr auto kStatusTimeout = 5s;
 constexpr std::size_t kMostBytes = 1 << 30;
 
-/// Reads exactly `size` bytes unless the daemon goes, or is silent for `timeout`.
-Result<std::string> read_exactly(int fd, std::size_t size, std::chrono::milliseconds timeout) {
-  std::string text;
-  std::array<char, 65536> buffer;
-  while (text.size() < size) {
-    pollfd poller{fd, POLLIN, 0};
-    if (::poll(&poller, 1, static_cast<int>(timeout.count())) == 0)
-      return fail(ErrorCode::kUnavailable, "slated does not answer");
-    const ssize_t got = ::read(fd, buffer.data(), std::min(buffer.size(), size - text.size()));
-    if (got == 0) return fail(ErrorCode::kUnavailable, "slated ended while it answered");
-    if (got < 0 && errno != EAGAIN && errno != EINTR) return fail_errno("reading slated's answer");
-    if (got > 0) text.append(buffer.data(), static_cast<std::size_t>(got));
+/// A stream that comes in packets. It ends when the daemon goes, or is silent for `timeout`.
+class Answer {
+ public:
+  Answer(int socket, std::chrono::milliseconds timeout) : socket_(socket), timeout_(timeout) {}
+
+  Result<std::string> read(std::size_t size) {
+    while (come_.size() < size) {
+      pollfd poller{socket_, POLLIN, 0};
+      if (::poll(&poller, 1, static_cast<int>(timeout_.count())) == 0)
+        return fail(ErrorCode::kUnavailable, "slated does not answer");
+      std::array<char, ipc::kMaxControlBytes> buffer;
+      const iovec piece{buffer.data(), buffer.size()};
+      const auto packet = ipc::receive_packet(socket_, {&piece, 1});
+      if (!packet) return fail(ErrorCode::kUnavailable, "slated ended while it answered");
+      if (*packet) come_.append(buffer.data(), (*packet)->bytes);
+    }
+    std::string text = come_.substr(0, size);
+    come_.erase(0, size);
+    return text;
   }
-  return text;
-}
+
+ private:
+  const int socket_;
+  const std::chrono::milliseconds timeout_;
+  std::string come_;  // and was not read yet
+};
 
 }  // namespace
 
@@ -47,19 +57,19 @@ Result<std::string> ask_daemon(const std::string& runtime_dir, ipc::ControlReque
   const auto connection = ipc::connect_to_daemon(ipc::runtime_directory(runtime_dir),
                                                  ipc::HelloKind::kControl, kConnectTimeout);
   if (!connection) return std::unexpected(connection.error());
-  if (::write(connection->to_daemon.get(), question.data(), question.size()) !=
-      static_cast<ssize_t>(question.size())) {
-    return fail_errno("asking slated");
-  }
-  const int fd = connection->from_daemon.get();
-  const auto head = read_exactly(fd, sizeof(ipc::ControlReply), timeout);
+  const iovec piece{question.data(), question.size()};
+  const int socket = connection->socket.get();
+  if (const auto sent = ipc::send_packet(socket, {&piece, 1}); !sent)
+    return std::unexpected(sent.error());
+  Answer stream(socket, timeout);
+  const auto head = stream.read(sizeof(ipc::ControlReply));
   if (!head) return head;
   ipc::ControlReply reply;
   std::memcpy(&reply, head->data(), sizeof(reply));
   if (reply.magic != ipc::kMagic || reply.bytes > kMostBytes) {
     return fail(ErrorCode::kProtocol, "slated's answer makes no sense");
   }
-  auto answer = read_exactly(fd, reply.bytes, timeout);
+  auto answer = stream.read(reply.bytes);
   if (answer && reply.status != 0) return fail(static_cast<ErrorCode>(reply.status), *answer);
   return answer;
 }

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "ipc/rendezvous.h"
+#include "ipc/meeting.h"
 
 namespace slate::tools {
 namespace {

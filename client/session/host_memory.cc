@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "client/session/session.h"
-#include "ipc/host_memory.h"
 
 namespace slate::client {
 
@@ -58,17 +57,18 @@ Result<void> HostMemory::give_back(std::uint64_t id) {
 /// A block without a place in this process yet: mapped() is still to come.
 Result<HostBlock> HostMemory::request(std::uint64_t bytes, UniqueFd& fd, std::uint64_t least) {
   HostBlock block{session_.wire().next_id(), 0, bytes, 0, false, false};
-  auto reply = session_.wire().call<ipc::HostReply>(CommandType::kHostAllocate,
-                                                    ipc::HostAllocate{block.id, bytes, least});
+  // Descriptors come in the order of the commands.
+  const MutexLock lock(requests_mutex_);
+  const auto reply = session_.wire().call<ipc::AddressReply>(
+      CommandType::kHostAllocate, ipc::HostAllocate{block.id, bytes, least});
   if (!reply) return std::unexpected(reply.error());
   block.device_address = reply->address;
-  reply->path[sizeof(reply->path) - 1] = '\0';
-  auto opened = ipc::HostMemory::open(reply->path, bytes);
-  if (!opened) {
+  auto memory = session_.wire().channel().receive_memory(block.id);
+  if (!memory) {
     (void)give_back(block.id);
-    return std::unexpected(opened.error());
+    return std::unexpected(memory.error());
   }
-  fd = std::move(*opened);
+  fd = std::move(*memory);
   return block;
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "client/session/device_memory.h"
@@ -63,6 +64,7 @@ class HostMemory {
   Result<void> give_back_managed_block(std::uint64_t address);
 
   Session& session_;
+  Mutex requests_mutex_;  // held from asking for a block until its memory has come
   HostBlocks blocks_;
   HostPool pool_;
   ManagedMemory managed_;

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "client/session/say.h"
-#include "ipc/rendezvous.h"
+#include "ipc/meeting.h"
 
 namespace slate::client {
 namespace {

@@ -1,7 +1,7 @@
 // A program's wishes to the scheduler: SLATE_WEIGHT and SLATE_PRIORITY.
 #pragma once
 
-#include "ipc/rendezvous.h"
+#include "ipc/meeting.h"
 
 namespace slate::client {
 

@@ -186,23 +186,24 @@ void Engine::add_session(LinkMessage message) {
   if (ending_.load()) return;  // the supervisor gives it to the next engine
   profiles_.session_comes();
   const LinkHeader& header = message.header;
-  if (message.fds.size() != 3)
+  if (message.fds.size() != 4)
     return refuse(header.session, "slate's engine has no file descriptors left for this session");
-  auto segment = ipc::Segment::from_fd(std::move(message.fds[2]));
+  auto segment = ipc::Segment::from_fd(std::move(message.fds[3]));
   if (!segment) return refuse(header.session, segment.error().message);
-  SessionSpec spec{.id = header.session,
-                   .pid = header.pid,
-                   .uid = header.uid,
-                   .program = std::move(message.text),
-                   .memory_limit = header.limit,
-                   .weight = header.weight,
-                   .priority = header.priority,
-                   .fifos = {std::move(message.fds[0]), std::move(message.fds[1]), header.uid},
-                   .segment = std::move(*segment),
-                   .staging = staging_,
-                   .exports = exports_,
-                   .named_memory = named_memory_,
-                   .images = images_};
+  SessionSpec spec{
+      .id = header.session,
+      .pid = header.pid,
+      .uid = header.uid,
+      .program = std::move(message.text),
+      .memory_limit = header.limit,
+      .weight = header.weight,
+      .priority = header.priority,
+      .ends = {std::move(message.fds[0]), std::move(message.fds[1]), std::move(message.fds[2])},
+      .segment = std::move(*segment),
+      .staging = staging_,
+      .exports = exports_,
+      .pinned = pinned_,
+      .images = images_};
   SessionHooks hooks{[this](const Error& fault) { device_lost(fault); },
                      [this](std::uint64_t id) { session_stuck(id); },
                      [this](std::string_view function) { unsupported_calls_.count(function); }};

@@ -75,10 +75,9 @@ class Engine {
   FormService forms_;
   CallCounts unsupported_calls_;
   const std::shared_ptr<Exports> exports_ = std::make_shared<Exports>();
-  const std::shared_ptr<NamedBudget> named_memory_ =
-      std::make_shared<NamedBudget>(NamedBudget::bytes_for(StagingBudget::shared_memory_bytes()));
-  const std::shared_ptr<StagingBudget> staging_ = std::make_shared<StagingBudget>(
-      StagingBudget::slots_for(StagingBudget::shared_memory_bytes()));
+  const std::shared_ptr<PinnedBudget> pinned_ =
+      std::make_shared<PinnedBudget>(HostBlocks::default_budget());
+  const std::shared_ptr<StagingBudget> staging_ = std::make_shared<StagingBudget>();
   const std::shared_ptr<ImageStore> images_;
   const EngineLink link_;
   Completer completer_;

@@ -5,42 +5,33 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "base/check.h"
-#include "daemon/engine/staging.h"
+#include "ipc/shared_memory.h"
 
 namespace slate::daemon {
 namespace {
 
-/// Makes the paths of all sessions' blocks different.
-std::uint64_t next_number() {
-  static std::atomic<std::uint64_t> next{1};
-  return next.fetch_add(1);
+std::uint64_t machine_memory() {
+  const long pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
+  if (pages <= 0 || page <= 0) return 2ull << 30;
+  return static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page);
 }
 
 }  // namespace
 
-std::uint64_t NamedBudget::bytes_for(std::uint64_t bytes) {
-  constexpr std::uint64_t kMostForSegments = 256 << 20;
-  const std::uint64_t staging = StagingBudget::slots_for(bytes) * ipc::kStagingSlotBytes;
-  const std::uint64_t kept = staging + std::min(bytes / 4, kMostForSegments);
-  return bytes - std::min(bytes, kept);
-}
-
-Result<NamedBudget::Part> NamedBudget::take(std::uint64_t bytes) {
+Result<PinnedBudget::Part> PinnedBudget::take(std::uint64_t bytes) {
   std::uint64_t used = used_.load();
   do {
     if (bytes > bytes_ - used) {
       return fail(ErrorCode::kOutOfMemory,
                   fmt::format("{} bytes more of pinned host memory, of which all sessions have {}, "
-                              "are above what /dev/shm can spare, {}",
+                              "are above their limit of {}",
                               bytes, used, bytes_));
     }
   } while (!used_.compare_exchange_weak(used, used + bytes));
-  Part part(this, GiveBack{bytes});
-  if (blocks_.fetch_add(1) >= kMostBlocks)
-    return fail(ErrorCode::kLimit, "too many blocks of shared host memory");
-  return part;
+  return Part(this, GiveBack{bytes});
 }
 
 HostBlocks::~HostBlocks() {
@@ -48,14 +39,16 @@ HostBlocks::~HostBlocks() {
 }
 
 std::uint64_t HostBlocks::default_limit() {
-  const long pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
-  if (pages <= 0 || page <= 0) return 1ull << 30;
-  return static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page) / 2;
+  return machine_memory() / 2;
 }
 
-Result<ipc::HostReply> HostBlocks::allocate(std::uint64_t id, std::uint64_t bytes,
-                                            std::uint64_t least) {
-  if (id == 0 || blocks_.contains(id) || bytes == 0 || bytes % ipc::HostMemory::kGrain != 0) {
+std::uint64_t HostBlocks::default_budget() {
+  return machine_memory() / 4 * 3;
+}
+
+Result<device::Address> HostBlocks::allocate(std::uint64_t id, std::uint64_t bytes,
+                                             std::uint64_t least) {
+  if (id == 0 || blocks_.contains(id) || bytes == 0 || bytes % ipc::kMemoryGrain != 0) {
     return fail(ErrorCode::kProtocol, fmt::format("host memory {} of {} bytes", id, bytes));
   }
   // Those that work may still use are mapped, too, and a process has only so many mappings.
@@ -70,40 +63,27 @@ Result<ipc::HostReply> HostBlocks::allocate(std::uint64_t id, std::uint64_t byte
                 fmt::format("{} bytes of pinned host memory and {} more are above the limit of {}",
                             bytes_.load(), bytes, limit_));
   }
-  Named named;
-  if (ipc::HostMemory::is_named(owner_)) {
-    auto taken = named_.take(bytes);
-    if (!taken) return std::unexpected(taken.error());
-    named.part = std::move(*taken);
-  }
-  auto memory = ipc::HostMemory::create(next_number(), owner_, bytes);
+  auto part = budget_.take(bytes);
+  if (!part) return std::unexpected(part.error());
+  const auto memory = ipc::make_shared_memory("slate-pinned", bytes);
   if (!memory) return std::unexpected(memory.error());
-  const auto address = device_.map_host(memory->fd(), bytes, least);
+  const auto address = device_.map_host(memory->get(), bytes, least);
   if (!address) return std::unexpected(address.error());
-  if (named.part) {
-    auto guard = ipc::MappingGuard::make(reinterpret_cast<void*>(*address), bytes);
-    if (!guard) {
-      device_.unmap_host({*address, bytes});
-      return std::unexpected(guard.error());
-    }
-    named.guard = std::move(*guard);
+  if (const auto sent = send_(id, memory->get()); !sent) {
+    device_.unmap_host({*address, bytes});
+    return std::unexpected(sent.error());
   }
-  ipc::HostReply reply{};
-  reply.address = *address;
-  SLATE_CHECK(memory->path().size() < sizeof(reply.path));
-  memory->path().copy(reply.path, sizeof(reply.path) - 1);
-  blocks_.emplace(id, Block{{*address, bytes}, std::move(*memory), std::move(named)});
+  blocks_.emplace(id, Block{{*address, bytes}, true, std::move(*part)});
   sizes_.emplace(*address, bytes);
   ++unmapped_;
   bytes_.fetch_add(bytes);
   note_ranges();
-  return reply;
+  return *address;
 }
 
 void HostBlocks::mapped(std::uint64_t id) {
   const auto found = blocks_.find(id);
-  if (found == blocks_.end() || !found->second.memory) return;
-  found->second.memory.reset();
+  if (found == blocks_.end() || !std::exchange(found->second.on_its_way, false)) return;
   --unmapped_;
 }
 
@@ -136,7 +116,7 @@ Result<device::AddressRange> HostBlocks::retire(std::uint64_t id) {
   if (found == blocks_.end()) return fail(ErrorCode::kInvalidValue, "no such host memory");
   const device::AddressRange range = found->second.range;
   mapped(id);
-  Retired retired{range, std::move(found->second.named)};
+  Retired retired{range, std::move(found->second.part)};
   blocks_.erase(found);
   sizes_.erase(range.base);
   note_ranges();

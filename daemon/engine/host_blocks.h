@@ -5,13 +5,11 @@
 // Thread: the session's, but for finish_free().
 #pragma once
 
-#include <sys/types.h>
-
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <set>
 #include <unordered_map>
 #include <vector>
@@ -19,59 +17,56 @@
 #include "base/mutex.h"
 #include "device/device.h"
 #include "ipc/commands.h"
-#include "ipc/host_memory.h"
-#include "ipc/mapping_guard.h"
 
 namespace slate::daemon {
 
-/// The host memory in /dev/shm of an engine's sessions. It is scarce: without a limit one session
-/// could leave the others no room to copy or to begin, and no guards. Thread-safe.
-class NamedBudget {
+/// The pinned host memory of an engine's sessions. Without a limit a few sessions could leave the
+/// machine no memory. Thread-safe.
+class PinnedBudget {
  public:
-  static constexpr std::size_t kMostBlocks = ipc::MappingGuard::kMost / 2;
   struct GiveBack {
     std::uint64_t bytes = 0;
-    void operator()(NamedBudget* budget) const {
-      budget->used_.fetch_sub(bytes);
-      budget->blocks_.fetch_sub(1);
-    }
+    void operator()(PinnedBudget* budget) const { budget->used_.fetch_sub(bytes); }
   };
-  using Part = std::unique_ptr<NamedBudget, GiveBack>;  // given back at its end
+  using Part = std::unique_ptr<PinnedBudget, GiveBack>;  // given back at its end
 
-  explicit NamedBudget(std::uint64_t bytes = ~0ull) : bytes_(bytes) {}
-  /// What shared memory of `bytes` in all has left beside staging slots and segments.
-  static std::uint64_t bytes_for(std::uint64_t bytes);
-  /// Memory for one block. kOutOfMemory when there is not enough left, kLimit beyond kMostBlocks.
+  explicit PinnedBudget(std::uint64_t bytes = ~0ull) : bytes_(bytes) {}
+  /// Memory for one block. kOutOfMemory when there is not enough left.
   Result<Part> take(std::uint64_t bytes);
 
  private:
   const std::uint64_t bytes_;
   std::atomic<std::uint64_t> used_{0};
-  std::atomic<std::size_t> blocks_{0};
 };
 
 class HostBlocks {
  public:
   using Ranges = std::shared_ptr<const std::vector<device::AddressRange>>;
   static constexpr std::size_t kMostBlocks = 4096;
-  /// Blocks that the client has not mapped yet; each holds a descriptor.
+  /// Blocks that the client has not mapped yet: their descriptors are on their way.
   static constexpr std::size_t kMostUnmapped = 16;
 
-  /// `limit`: the most bytes at a time. `named`: the budget of all sessions; outlives it.
-  HostBlocks(device::Device& device, uid_t owner, std::uint64_t limit, NamedBudget& named)
-      : device_(device), owner_(owner), limit_(limit), named_(named) {}
+  /// Sends a block's memory to the client. Errors: no room for another descriptor.
+  using Send = std::function<Result<void>(std::uint64_t id, int memory)>;
+
+  /// `limit`: the most bytes at a time. `budget`: that of all sessions; outlives it.
+  HostBlocks(device::Device& device, std::uint64_t limit, PinnedBudget& budget, Send send)
+      : device_(device), limit_(limit), budget_(budget), send_(std::move(send)) {}
   /// Requires: release() was called.
   ~HostBlocks();
   HostBlocks(const HostBlocks&) = delete;
   HostBlocks& operator=(const HostBlocks&) = delete;
 
-  /// Half of the machine's memory.
+  /// Half of the machine's memory: a session's part.
   static std::uint64_t default_limit();
+  /// Three quarters of it: all sessions' part.
+  static std::uint64_t default_budget();
 
-  /// Errors: kProtocol for an id that is 0 or taken, or an invalid size; kLimit; kOutOfMemory.
-  /// `least`: see Device::map_host().
-  Result<ipc::HostReply> allocate(std::uint64_t id, std::uint64_t bytes, std::uint64_t least);
-  /// The client has mapped the block: closes its descriptor. Unknown ids are ignored.
+  /// Makes a block, sends its memory to the client, and returns its address on the device. `least`:
+  /// see Device::map_host(). Errors: kProtocol for an id that is 0 or taken, or an invalid size;
+  /// kLimit; kOutOfMemory.
+  Result<device::Address> allocate(std::uint64_t id, std::uint64_t bytes, std::uint64_t least);
+  /// The client has taken the block's descriptor. Unknown ids are ignored.
   void mapped(std::uint64_t id);
   /// The bytes of block `id` from `offset` on, in this process; kInvalidValue when it has no such
   /// bytes.
@@ -89,27 +84,22 @@ class HostBlocks {
   void release();
 
  private:
-  /// Memory with a name, which the client can truncate.
-  struct Named {
-    NamedBudget::Part part;
-    ipc::MappingGuard guard;
-  };
   struct Block {
     device::AddressRange range;
-    std::optional<ipc::HostMemory> memory;  // there until the client has mapped it
-    Named named;                            // empty: it has no name
+    bool on_its_way = true;  // until the client has mapped it
+    PinnedBudget::Part part;
   };
   struct Retired {
     device::AddressRange range;
-    Named named;
+    PinnedBudget::Part part;
   };
 
   void note_ranges();
 
   device::Device& device_;
-  const uid_t owner_;
   const std::uint64_t limit_;
-  NamedBudget& named_;
+  PinnedBudget& budget_;
+  const Send send_;
   std::unordered_map<std::uint64_t, Block> blocks_;
   std::map<device::Address, std::uint64_t> sizes_;  // sizes of blocks_, by address
   std::size_t unmapped_ = 0;

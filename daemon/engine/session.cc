@@ -45,7 +45,7 @@ Session::Session(device::Device& device, Compiler& compiler, Executor& executor,
       spec_(std::move(spec)),
       hooks_(std::move(hooks)),
       kill_grace_(kill_grace),
-      channel_(std::move(spec_.fifos), std::move(spec_.segment)),
+      channel_(std::move(spec_.ends), std::move(spec_.segment)),
       faults_(
           device, [this](const Error& fault) { on_failure(fault); },
           [this](const Error& error) { hooks_.device_lost(error); }),

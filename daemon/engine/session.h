@@ -106,7 +106,7 @@ class Session {
   device::Device& device_;
   Executor& executor_;
   Completer& completer_;
-  SessionSpec spec_;  // without fifos and segment, which are moved to channel_
+  SessionSpec spec_;  // without ends and segment, which are moved to channel_
   const SessionHooks hooks_;
   const std::chrono::milliseconds kill_grace_;
   ipc::EngineChannel channel_;

@@ -5,14 +5,14 @@
 #include <memory>
 #include <string>
 
-#include "ipc/rendezvous.h"
+#include "ipc/meeting.h"
 #include "ipc/segment.h"
 
 namespace slate::daemon {
 
 class Exports;
 class ImageStore;
-class NamedBudget;
+class PinnedBudget;
 class StagingBudget;
 
 struct SessionSpec {
@@ -23,12 +23,12 @@ struct SessionSpec {
   std::uint64_t memory_limit = 0;
   double weight = 1;
   int priority = 0;
-  ipc::SessionFifos fifos;
+  ipc::DaemonEnds ends;
   ipc::Segment segment;
   /// Shared with the other sessions, as are the next three; null: one for this session only.
   std::shared_ptr<StagingBudget> staging{};
   std::shared_ptr<Exports> exports{};
-  std::shared_ptr<NamedBudget> named_memory{};
+  std::shared_ptr<PinnedBudget> pinned{};
   std::shared_ptr<ImageStore> images{};
 };
 

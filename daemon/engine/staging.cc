@@ -1,26 +1,13 @@
 #include "daemon/engine/staging.h"
 
 #include <sys/mman.h>
-#include <sys/statvfs.h>
 
 #include <algorithm>
-#include <cerrno>
 
 #include "base/check.h"
 #include "base/log.h"
 
 namespace slate::daemon {
-
-std::uint32_t StagingBudget::slots_for(std::uint64_t bytes) {
-  const std::uint64_t half = bytes / 2 / ipc::kStagingSlotBytes;
-  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(half, 1, kSlots));
-}
-
-std::uint64_t StagingBudget::shared_memory_bytes() {
-  struct statvfs info {};
-  if (::statvfs("/dev/shm", &info) != 0) return 0;
-  return static_cast<std::uint64_t>(info.f_blocks) * info.f_frsize;
-}
 
 std::uint32_t StagingBudget::share() const {
   const std::uint32_t active = std::max(active_.load(), 1u);
@@ -31,7 +18,7 @@ Staging::~Staging() {
   SLATE_CHECK(!active_);
 }
 
-Result<std::byte*> Staging::begin(std::uint32_t slot) {
+std::byte* Staging::begin(std::uint32_t slot) {
   if (!active_) {
     active_ = true;
     budget_.join();
@@ -40,10 +27,6 @@ Result<std::byte*> Staging::begin(std::uint32_t slot) {
   Slot& used = slots_[slot];
   const auto memory = channel_.staging(slot);
   if (!used.registered) {
-    // Else the copy would end at zeros that only this process has (ipc::MappingGuard). Kernels
-    // older than 5.14 cannot tell.
-    if (::madvise(memory.data(), memory.size(), MADV_POPULATE_WRITE) != 0 && errno != EINVAL)
-      return fail(ErrorCode::kOutOfMemory, "no room in /dev/shm for a copy");
     // Copies from memory that could not be registered are slower, not wrong.
     const auto done = device_.register_host(memory.data(), memory.size());
     used.registered = done.has_value();

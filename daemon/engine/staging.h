@@ -22,11 +22,6 @@ class StagingBudget {
   static constexpr std::uint32_t kSlots = 512;  // slots of 1 MiB
 
   explicit StagingBudget(std::uint32_t slots = kSlots) : slots_(slots) {}
-  /// The slots that shared memory of `bytes` in all allows. A program that writes more than there
-  /// is gets a signal.
-  static std::uint32_t slots_for(std::uint64_t bytes);
-  /// The size of this machine's shared memory.
-  static std::uint64_t shared_memory_bytes();
   void join() { active_.fetch_add(1); }
   void leave() { active_.fetch_sub(1); }
   /// Slots that each session that joined may use now.
@@ -48,9 +43,9 @@ class Staging {
   ~Staging();
 
   // Session thread.
-  /// The slot's memory, for one copy. finish() or cancel() must follow. Exception: after
-  /// kOutOfMemory (no room for its pages) they must not. Requires: slot < ipc::kStagingSlots.
-  Result<std::byte*> begin(std::uint32_t slot);
+  /// The slot's memory, for one copy. finish() or cancel() must follow. Requires: slot <
+  /// ipc::kStagingSlots.
+  std::byte* begin(std::uint32_t slot);
   /// Whether the memory is in use: from the first begin() until it is given back.
   bool active() const { return active_; }
   /// Gives all memory back; false if a copy is under way on either side.

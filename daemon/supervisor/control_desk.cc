@@ -1,6 +1,6 @@
 #include "daemon/supervisor/control_desk.h"
 
-#include <unistd.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -9,8 +9,9 @@
 
 #include "base/log.h"
 #include "daemon/profile/profile_desk.h"
-#include "daemon/supervisor/registry.h"
+#include "daemon/supervisor/reception.h"
 #include "daemon/supervisor/session_rules.h"
+#include "ipc/packets.h"
 
 namespace slate::daemon {
 namespace {
@@ -20,7 +21,6 @@ using namespace std::chrono_literals;
 constexpr auto kClientTimeout = 5s;
 constexpr auto kStatusTimeout = 1s;  // then the status says what is known without the engine
 constexpr auto kEngineTimeout = 10s;
-constexpr std::size_t kMostConnections = 64;
 
 bool is_administrators(ipc::ControlVerb verb) {
   return verb == ipc::ControlVerb::kProfileSet || verb == ipc::ControlVerb::kProfileForget ||
@@ -46,26 +46,15 @@ ProfileRequest profile_request(const ipc::ControlRequest& request, const std::st
 
 }  // namespace
 
-bool ControlDesk::meets_in(const std::string& directory) const {
-  return std::ranges::find(connections_, directory, &Connection::directory) != connections_.end();
-}
-
-void ControlDesk::greet(const ipc::Hello& hello) {
-  auto fifos = ipc::open_session_fifos(runtime_dir_, hello);
-  if (!fifos) return log_debug("no way to answer slatectl: {}", fifos.error().message);
-  const std::string directory = display_name(hello.directory, sizeof(hello.directory));
-  const bool speaks_ours = hello.protocol == ipc::kProtocolVersion;
-  if (!speaks_ours || connections_.size() >= kMostConnections) {
-    send_refusal(fifos->to_client.get(),
-                 {ErrorCode::kInitialization, speaks_ours ? "too many control connections"
-                                                          : "another version of slate's protocol"});
-    ipc::remove_session_directory(runtime_dir_, directory);
-    return;
+void ControlDesk::greet(ipc::Visitor visitor) {
+  const auto same = [&visitor](const Connection& each) { return each.visitor.uid == visitor.uid; };
+  if (std::ranges::count_if(connections_, same) >= kMostOfUser) {
+    return send_refusal(visitor.socket.get(),
+                        {ErrorCode::kLimit, "too many questions of this user at a time"}, true);
   }
-  if (!ipc::send_welcome(fifos->to_client.get(), ipc::Welcome{})) return;
+  if (!ipc::send_welcome(visitor.socket.get(), ipc::Welcome{})) return;
   Connection connection;
-  connection.fifos = std::move(*fifos);
-  connection.directory = directory;
+  connection.visitor = std::move(visitor);
   connection.deadline = Clock::now() + kClientTimeout;
   connections_.push_back(std::move(connection));
 }
@@ -73,26 +62,21 @@ void ControlDesk::greet(const ipc::Hello& hello) {
 void ControlDesk::add_to(PollSet& polls) const {
   for (const Connection& connection : connections_) {
     polls.add_deadline(connection.deadline);
-    if (connection.state == State::kAsking) polls.add(connection.fifos.from_client.get(), POLLIN);
-    const bool writing = connection.state == State::kAnswering;
-    polls.add(connection.fifos.to_client.get(), writing ? POLLOUT : short{0});
+    short events = 0;
+    if (connection.state == State::kAsking) events = POLLIN;
+    if (connection.state == State::kAnswering) events = POLLOUT;
+    polls.add(connection.visitor.socket.get(), events);
   }
 }
 
 void ControlDesk::service(EngineProcess* engine) {
-  for (auto connection = connections_.begin(); connection != connections_.end();) {
-    if (service_one(*connection, engine)) {
-      ++connection;
-    } else {
-      ipc::remove_session_directory(runtime_dir_, connection->directory);
-      connection = connections_.erase(connection);
-    }
-  }
+  std::erase_if(connections_,
+                [&](Connection& connection) { return !service_one(connection, engine); });
 }
 
 /// False when the connection is over.
 bool ControlDesk::service_one(Connection& connection, EngineProcess* engine) {
-  if ((poll_now(connection.fifos.to_client.get(), 0) & POLLERR) != 0) return false;
+  if ((poll_now(connection.visitor.socket.get(), 0) & (POLLHUP | POLLERR)) != 0) return false;
   if (connection.state == State::kAsking && !read_request(connection, engine)) return false;
   if (connection.state == State::kWaiting && Clock::now() >= connection.deadline)
     no_report(connection);
@@ -101,15 +85,15 @@ bool ControlDesk::service_one(Connection& connection, EngineProcess* engine) {
 }
 
 bool ControlDesk::read_request(Connection& connection, EngineProcess* engine) {
-  if (poll_now(connection.fifos.from_client.get(), POLLIN) == 0) return true;
   std::array<char, ipc::kMaxControlBytes> bytes;
-  // The client writes it in one piece, and pipes keep pieces of this size whole.
-  const ssize_t got = ::read(connection.fifos.from_client.get(), bytes.data(), bytes.size());
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
+  const iovec piece{bytes.data(), bytes.size()};
+  const auto packet = ipc::receive_packet(connection.visitor.socket.get(), {&piece, 1});
+  if (!packet) return false;
+  if (!*packet) return true;
   ipc::ControlRequest request;
-  if (got < static_cast<ssize_t>(sizeof(request))) return false;
+  if ((*packet)->bytes < sizeof(request)) return false;
   std::memcpy(&request, bytes.data(), sizeof(request));
-  const std::size_t text_bytes = static_cast<std::size_t>(got) - sizeof(request);
+  const std::size_t text_bytes = (*packet)->bytes - sizeof(request);
   if (request.magic != ipc::kMagic || request.text_bytes != text_bytes) return false;
   connection.verb = request.verb;
   serve(connection, request, {bytes.data() + sizeof(request), text_bytes}, engine);
@@ -118,7 +102,7 @@ bool ControlDesk::read_request(Connection& connection, EngineProcess* engine) {
 
 void ControlDesk::serve(Connection& connection, const ipc::ControlRequest& request,
                         const std::string& text, EngineProcess* engine) {
-  const std::uint32_t asker = connection.fifos.owner;
+  const std::uint32_t asker = connection.visitor.uid;
   if (is_administrators(request.verb) && !is_administrator(asker)) {
     return answer(connection, fail(ErrorCode::kPermission,
                                    "this is for root, or the user whom slated runs as"));
@@ -206,11 +190,13 @@ void ControlDesk::answer(Connection& connection, const Result<std::string>& resu
 
 bool ControlDesk::write_output(Connection& connection) {
   while (connection.written < connection.output.size()) {
-    const ssize_t done =
-        ::write(connection.fifos.to_client.get(), connection.output.data() + connection.written,
-                connection.output.size() - connection.written);
-    if (done < 0) return errno == EAGAIN || errno == EINTR;
-    connection.written += static_cast<std::size_t>(done);
+    const std::size_t left = connection.output.size() - connection.written;
+    const iovec piece{connection.output.data() + connection.written,
+                      std::min(left, ipc::kMaxControlBytes)};
+    // Without room the socket is looked at again; when the peer is gone, service_one() sees it.
+    if (!ipc::send_packet(connection.visitor.socket.get(), {&piece, 1}, {}, MSG_DONTWAIT))
+      return true;
+    connection.written += piece.iov_len;
     // Who goes on reading may take as long as a long answer takes.
     connection.deadline = Clock::now() + kClientTimeout;
   }

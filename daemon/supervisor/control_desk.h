@@ -1,8 +1,7 @@
 // ControlDesk: answers slatectl. A control connection is opened like a session. It asks one
 // question, gets one JSON text or the reason for none, and is closed. A slow or silent connection
-// is dropped at its deadline.
-// The owner of the FIFOs is the user that asks. Requests that need the administrator are refused
-// here. Supervisor thread only.
+// is dropped at its deadline. A user has only so many at a time. Requests that need the
+// administrator are refused here. Supervisor thread only.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +11,7 @@
 
 #include "daemon/supervisor/engine_process.h"
 #include "daemon/supervisor/poll_set.h"
-#include "ipc/rendezvous.h"
+#include "ipc/meeting.h"
 
 namespace slate::daemon {
 
@@ -27,12 +26,12 @@ class ControlDesk {
         change;
   };
 
-  ControlDesk(std::string runtime_dir, Services services)
-      : runtime_dir_(std::move(runtime_dir)), services_(std::move(services)) {}
+  /// Connections of one user at a time.
+  static constexpr int kMostOfUser = 16;
 
-  /// Whether a slatectl has this session directory.
-  bool meets_in(const std::string& directory) const;
-  void greet(const ipc::Hello& hello);
+  explicit ControlDesk(Services services) : services_(std::move(services)) {}
+
+  void greet(ipc::Visitor visitor);
   void add_to(PollSet& polls) const;
   /// Reads requests, passes them to `engine` (may be null), and writes answers.
   void service(EngineProcess* engine);
@@ -45,8 +44,7 @@ class ControlDesk {
   enum class State { kAsking, kWaiting, kAnswering };
   struct Connection {
     State state = State::kAsking;
-    ipc::SessionFifos fifos;
-    std::string directory;
+    ipc::Visitor visitor;
     Clock::time_point deadline;
     ipc::ControlVerb verb{};
     std::uint64_t request = 0;
@@ -65,7 +63,6 @@ class ControlDesk {
   void answer(Connection& connection, const Result<std::string>& result);
   bool write_output(Connection& connection);
 
-  const std::string runtime_dir_;
   const Services services_;
   std::list<Connection> connections_;
   std::uint64_t next_request_ = 1;

@@ -1,12 +1,13 @@
 #include "daemon/supervisor/registry.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/log.h"
+#include "daemon/supervisor/reception.h"
 
 namespace slate::daemon {
 namespace {
@@ -15,7 +16,6 @@ using namespace std::chrono_literals;
 using State = SessionRecord::State;
 
 constexpr auto kEngineTimeout = 30s;  // a driver may take its time to make a context
-constexpr auto kHandshakeTimeout = 5s;
 
 /// True for a session that came when its engine was dying: no command of it was taken, so it loses
 /// nothing by starting over with the next engine. (A client that lies here replays its own ring.)
@@ -41,60 +41,35 @@ std::string display_name(const char* text, std::size_t size) {
   return name;
 }
 
-void send_refusal(int to_client, const Error& reason) {
-  ipc::Welcome welcome;
-  welcome.status = static_cast<std::uint32_t>(reason.code);
-  reason.message.copy(welcome.message, sizeof(welcome.message) - 1);
-  if (const auto sent = ipc::send_welcome(to_client, welcome); !sent) {
-    log_debug("refusal not delivered: {}", sent.error().message);
-  }
-}
-
 Registry::Registry(std::string runtime_dir, const Config& config, ProgramStore& programs)
     : runtime_dir_(std::move(runtime_dir)), config_(config), programs_(programs) {}
 
-Registry::~Registry() {
-  while (!sessions_.empty()) drop(sessions_.begin());
+Registry::~Registry() = default;
+
+/// Root is never kept out by others' sessions.
+std::optional<Error> Registry::too_many(uid_t user) const {
+  const auto users = std::ranges::count_if(
+      sessions_, [user](const auto& each) { return each.second.uid == user; });
+  const bool all = sessions_.size() >= config_.max_sessions && user != 0;
+  if (!all && std::cmp_less(users, config_.max_sessions_per_user)) return std::nullopt;
+  return Error{ErrorCode::kLimit,
+               all ? fmt::format("slated serves its limit of {} sessions", config_.max_sessions)
+                   : fmt::format("slated serves its limit of {} sessions of one user",
+                                 config_.max_sessions_per_user)};
 }
 
-bool Registry::meets_in(const std::string& directory) const {
-  return std::ranges::any_of(sessions_, [&](const auto& each) {
-    const SessionRecord& record = each.second;
-    return record.directory == directory &&
-           (record.state == State::kWaiting || record.state == State::kWelcomed);
-  });
-}
-
-void Registry::greet(const ipc::Hello& hello, EngineProcess* engine, const std::string& refusal) {
-  auto fifos = ipc::open_session_fifos(runtime_dir_, hello);
-  if (!fifos) {
-    log_debug("no way to answer a client: {}", fifos.error().message);
-    return;
-  }
+void Registry::greet(const ipc::Hello& hello, ipc::Visitor visitor, EngineProcess* engine,
+                     const std::string& refusal) {
   SessionRecord record;
   record.id = next_id_++;
-  record.pid = hello.pid;
-  record.uid = fifos->owner;
+  record.pid = static_cast<std::uint32_t>(visitor.pid);
+  record.uid = visitor.uid;
   record.program = display_name(hello.program, sizeof(hello.program));
-  record.directory = display_name(hello.directory, sizeof(hello.directory));
   record.since = Clock::now();
   record.deadline = record.since + kEngineTimeout;
-  record.fifos = std::move(*fifos);
-  std::string reason = refusal;
-  ErrorCode code = ErrorCode::kInitialization;
-  if (hello.protocol != ipc::kProtocolVersion) {
-    reason = fmt::format("slated speaks protocol {}, this program's libslate ({}) {}",
-                         ipc::kProtocolVersion, display_name(hello.build, sizeof(hello.build)),
-                         hello.protocol);
-  } else if (reason.empty() && sessions_.size() >= config_.max_sessions) {
-    code = ErrorCode::kLimit;
-    reason = fmt::format("slated serves its limit of {} sessions", config_.max_sessions);
-  }
-  if (!reason.empty()) {
-    refuse(record, {code, reason});
-    clean(record);
-    return;
-  }
+  record.ends.socket = std::move(visitor.socket);
+  if (!refusal.empty()) return refuse(record, {ErrorCode::kInitialization, refusal});
+  if (const auto reason = too_many(record.uid)) return refuse(record, *reason);
   record.standing = at_start(config_, record.program, record.uid, wishes_of(hello),
                              programs_.find(record.program, record.uid));
   const auto id = record.id;
@@ -105,38 +80,35 @@ void Registry::greet(const ipc::Hello& hello, EngineProcess* engine, const std::
 void Registry::refuse(const SessionRecord& record, const Error& reason) {
   log_warning("session {} (pid {}, {}) refused: {}", record.id, record.pid, record.program,
               reason.message);
-  send_refusal(record.fifos.to_client.get(), reason);
+  send_refusal(record.ends.socket.get(), reason);
 }
 
-/// Makes the segment and tells its name. On failure the deadline is now, and the next look drops
-/// it.
+/// Gives the client its ends. On failure the deadline is now, and the next look drops it.
 void Registry::welcome(SessionRecord& record, const EngineProcess& engine) {
-  record.deadline = Clock::now() + kHandshakeTimeout;
-  record.state = State::kWelcomed;
-  const std::string name =
-      fmt::format("{}{}-{}", ipc::segment_prefix(runtime_dir_), getpid(), record.id);
-  const std::uint64_t limit = config_.memory_limit.bytes_of(engine.device.total_memory);
-  auto segment = ipc::Segment::create(name, record.uid, engine.device, limit);
-  if (!segment) {
-    refuse(record, segment.error());
+  record.deadline = Clock::now() + kEngineTimeout;
+  auto made = ipc::NewSession::make(runtime_dir_, engine.device,
+                                    config_.memory_limit.bytes_of(engine.device.total_memory));
+  if (!made) {
+    refuse(record, made.error());
     record.deadline = Clock::now();
     return;
   }
-  record.segment = std::move(*segment);
-  record.segment_name = name;
   ipc::Welcome welcome;
   welcome.session = record.id;
-  welcome.segment_bytes = sizeof(ipc::SegmentLayout);
-  name.copy(welcome.segment, sizeof(welcome.segment) - 1);
-  if (const auto sent = ipc::send_welcome(record.fifos.to_client.get(), welcome); !sent) {
+  if (const auto sent = ipc::send_welcome(record.ends.socket.get(), welcome, &*made); !sent) {
     log_debug("session {}: {}", record.id, sent.error().message);
     record.deadline = Clock::now();
+    return;
   }
+  record.ends.from_client = std::move(made->daemon.from_client);
+  record.ends.to_client = std::move(made->daemon.to_client);
+  record.segment = std::move(made->segment);
+  record.state = State::kReady;
 }
 
 void Registry::hand_over(SessionRecord& record, const EngineProcess& engine) {
-  const int fds[] = {record.fifos.from_client.get(), record.fifos.to_client.get(),
-                     record.segment.fd()};
+  const int fds[] = {record.ends.from_client.get(), record.ends.to_client.get(),
+                     record.ends.socket.get(), record.segment.fd()};
   const LinkHeader header{.type = LinkType::kAddSession,
                           .session = record.id,
                           .limit = config_.memory_limit.bytes_of(engine.device.total_memory),
@@ -168,15 +140,14 @@ void Registry::add_to(PollSet& polls, const EngineProcess* engine) const {
       polls.add(engine->link().fd(), POLLOUT);
     if (record.state == State::kServing) continue;
     polls.add_deadline(record.deadline);
-    if (record.state == State::kWelcomed) polls.add(record.fifos.from_client.get(), POLLIN);
-    // Of events nobody asked for, only the error that the reader is gone comes.
-    polls.add(record.fifos.to_client.get(), 0);
+    // Of events nobody asked for, only that the client is gone comes.
+    polls.add(record.ends.socket.get(), 0);
   }
 }
 
 void Registry::service(EngineProcess* engine) {
   for (auto session = sessions_.begin(); session != sessions_.end();) {
-    session = service_one(session->second, engine) ? std::next(session) : drop(session);
+    session = service_one(session->second, engine) ? std::next(session) : sessions_.erase(session);
   }
 }
 
@@ -186,48 +157,17 @@ bool Registry::service_one(SessionRecord& record, EngineProcess* engine) {
     if (!record.standing_told && engine != nullptr) tell_standing(record, *engine);
     return true;
   }
-  if ((poll_now(record.fifos.to_client.get(), 0) & POLLERR) != 0) return false;
-  if (record.state == State::kWelcomed && !read_ready(record)) return false;
+  if ((poll_now(record.ends.socket.get(), 0) & (POLLHUP | POLLERR)) != 0) return false;
   if (record.state == State::kReady && engine != nullptr) hand_over(record, *engine);
   if (record.state == State::kServing || Clock::now() < record.deadline) return true;
   if (record.state == State::kWaiting) {
     refuse(record, {ErrorCode::kInitialization, "slate's engine is not up"});
-  } else if (record.state == State::kReady) {
-    ipc::mark_session(record.segment.status(), record.fifos.to_client.get(),
+  } else {
+    ipc::mark_session(record.segment.status(), record.ends.to_client.get(),
                       ipc::SessionState::kFailed,
                       {ErrorCode::kUnavailable, "slate's engine is not up"});
-  } else {
-    log_debug("session {} (pid {}) never said that it is ready", record.id, record.pid);
   }
   return false;
-}
-
-bool Registry::read_ready(SessionRecord& record) {
-  const short events = poll_now(record.fifos.from_client.get(), POLLIN);
-  if (events == 0) return true;
-  char byte = 0;
-  // One byte: those after it are wake-ups for the engine.
-  const ssize_t got = ::read(record.fifos.from_client.get(), &byte, 1);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
-  if (got != 1 || byte != ipc::kReadyByte) return false;
-  ipc::Segment::remove(record.segment_name);
-  record.segment_name.clear();
-  ipc::remove_session_directory(runtime_dir_, record.directory);
-  record.state = State::kReady;
-  record.deadline = Clock::now() + kEngineTimeout;
-  return true;
-}
-
-void Registry::clean(SessionRecord& record) {
-  if (!record.segment_name.empty()) ipc::Segment::remove(record.segment_name);
-  record.segment_name.clear();
-  if (record.state != State::kServing)
-    ipc::remove_session_directory(runtime_dir_, record.directory);
-}
-
-Registry::Iterator Registry::drop(Iterator session) {
-  clean(session->second);
-  return sessions_.erase(session);
 }
 
 void Registry::set(std::uint64_t id, const Standing& standing, EngineProcess* engine) {
@@ -253,19 +193,19 @@ void Registry::session_ended(std::uint64_t id, const std::string& refusal) {
   if (found == sessions_.end()) return;
   const SessionRecord& record = found->second;
   if (!refusal.empty()) {
-    ipc::mark_session(record.segment.status(), record.fifos.to_client.get(),
+    ipc::mark_session(record.segment.status(), record.ends.to_client.get(),
                       ipc::SessionState::kEnded, {ErrorCode::kUnavailable, refusal});
   }
-  drop(found);
+  sessions_.erase(found);
 }
 
 void Registry::engine_died(const Error& cause) {
   for (auto session = sessions_.begin(); session != sessions_.end();) {
     SessionRecord& record = session->second;
     if (record.state == State::kServing && !untouched(record)) {
-      ipc::mark_session(record.segment.status(), record.fifos.to_client.get(),
+      ipc::mark_session(record.segment.status(), record.ends.to_client.get(),
                         ipc::SessionState::kFailed, cause);
-      session = drop(session);
+      session = sessions_.erase(session);
       continue;
     }
     if (record.state == State::kServing) {
@@ -288,10 +228,10 @@ void Registry::refuse_waiting(const Error& reason) {
     if (record.state == State::kWaiting) {
       refuse(record, reason);
     } else if (record.segment) {
-      ipc::mark_session(record.segment.status(), record.fifos.to_client.get(),
+      ipc::mark_session(record.segment.status(), record.ends.to_client.get(),
                         ipc::SessionState::kEnded, reason);
     }
-    session = drop(session);
+    session = sessions_.erase(session);
   }
 }
 
@@ -299,10 +239,10 @@ void Registry::end_all(const std::string& reason) {
   const Error error{ErrorCode::kUnavailable, reason};
   refuse_waiting(error);
   for (auto& [id, record] : sessions_) {
-    ipc::mark_session(record.segment.status(), record.fifos.to_client.get(),
+    ipc::mark_session(record.segment.status(), record.ends.to_client.get(),
                       ipc::SessionState::kEnded, error);
   }
-  while (!sessions_.empty()) drop(sessions_.begin());
+  sessions_.clear();
 }
 
 }  // namespace slate::daemon

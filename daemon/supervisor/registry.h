@@ -13,30 +13,27 @@
 #include "daemon/supervisor/poll_set.h"
 #include "daemon/supervisor/session_rules.h"
 #include "ipc/channel.h"
-#include "ipc/rendezvous.h"
+#include "ipc/meeting.h"
 
 namespace slate::daemon {
 
 struct SessionRecord {
   enum class State {
-    kWaiting,   // no engine yet
-    kWelcomed,  // the client knows the segment's name and maps it
-    kReady,     // the segment is mapped; the session waits for an engine
-    kServing,   // the engine has the session
+    kWaiting,  // no engine yet
+    kReady,    // the client has its ends; the session waits for an engine
+    kServing,  // the engine has the session
   };
   std::uint64_t id = 0;
   std::uint32_t pid = 0;
   std::uint32_t uid = 0;
   std::string program;
-  std::string directory;
   Standing standing;          // weight and priority
   bool standing_told = true;  // whether the session's engine knows its last change
   State state = State::kWaiting;
   Clock::time_point since;
   Clock::time_point deadline;  // deadline of the present state; kServing has none
-  ipc::SessionFifos fifos;     // kept for the next engine, if this one dies
-  std::string segment_name;    // name of the segment; empty once removed
-  ipc::Segment segment;
+  ipc::DaemonEnds ends;  // kept for the next engine, if this one dies; until kReady the socket only
+  ipc::Segment segment;  // none until kReady
 };
 
 class Registry {
@@ -48,13 +45,12 @@ class Registry {
   Registry(const Registry&) = delete;
   Registry& operator=(const Registry&) = delete;
 
-  /// Whether a client that the engine does not have yet uses this session directory.
-  bool meets_in(const std::string& directory) const;
   /// Takes a new client. If `refusal` is not empty, the client gets it instead.
-  void greet(const ipc::Hello& hello, EngineProcess* engine, const std::string& refusal);
+  void greet(const ipc::Hello& hello, ipc::Visitor visitor, EngineProcess* engine,
+             const std::string& refusal);
   /// An engine is ready: the sessions that wait for it go on.
   void engine_ready(EngineProcess& engine);
-  /// Reads ready bytes, and handles clients that left and deadlines. `engine` may be null.
+  /// Handles clients that left, and deadlines. `engine` may be null.
   void service(EngineProcess* engine);
   void add_to(PollSet& polls, const EngineProcess* engine) const;
 
@@ -77,14 +73,12 @@ class Registry {
  private:
   using Iterator = std::map<std::uint64_t, SessionRecord>::iterator;
 
+  std::optional<Error> too_many(uid_t user) const;
   void welcome(SessionRecord& record, const EngineProcess& engine);
   void hand_over(SessionRecord& record, const EngineProcess& engine);
   bool service_one(SessionRecord& record, EngineProcess* engine);
-  bool read_ready(SessionRecord& record);
   static void tell_standing(SessionRecord& record, const EngineProcess& engine);
   void refuse(const SessionRecord& record, const Error& reason);
-  void clean(SessionRecord& record);
-  Iterator drop(Iterator session);
 
   const std::string runtime_dir_;
   const Config config_;
@@ -96,8 +90,5 @@ class Registry {
 
 /// A client's text for display: cut at NUL, and without control characters.
 std::string display_name(const char* text, std::size_t size);
-
-/// Refuses a client whose FIFOs are open.
-void send_refusal(int to_client, const Error& reason);
 
 }  // namespace slate::daemon

@@ -17,7 +17,6 @@ const char* state_name(SessionRecord::State state) {
   switch (state) {
     case SessionRecord::State::kWaiting:
       return "waiting";
-    case SessionRecord::State::kWelcomed:
     case SessionRecord::State::kReady:
       return "connecting";
     case SessionRecord::State::kServing:

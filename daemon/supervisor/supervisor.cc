@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <unistd.h>
 
 #include "base/log.h"
 
@@ -19,24 +20,35 @@ constexpr const char* kStopReason = "slated is stopping";
 
 Result<std::unique_ptr<Supervisor>> Supervisor::make(const Config& config,
                                                      const std::string& program, int stop_fd) {
-  auto rendezvous = ipc::RendezvousPoint::create(ipc::runtime_directory(config.runtime_dir));
-  if (!rendezvous) return std::unexpected(rendezvous.error());
-  const int stale = ipc::Segment::remove_stale(ipc::segment_prefix(rendezvous->directory()));
-  if (stale > 0) log_warning("removed {} segments of a daemon that was killed", stale);
+  ServiceManager manager;
+  auto socket = manager.take_socket();
+  if (!socket) return std::unexpected(socket.error());
+  const bool all = config.serve_everybody || *socket || ::geteuid() == 0;
+  using Guests = ipc::MeetingPoint::Guests;
+  auto point =
+      ipc::MeetingPoint::create(ipc::runtime_directory(config.runtime_dir),
+                                all ? Guests::kEverybody : Guests::kOwnUser, std::move(*socket));
+  if (!point) return std::unexpected(point.error());
   return std::unique_ptr<Supervisor>(
-      new Supervisor(config, program, stop_fd, std::move(*rendezvous)));
+      new Supervisor(config, program, stop_fd, std::move(manager), std::move(*point)));
 }
 
 Supervisor::Supervisor(const Config& config, const std::string& program, int stop_fd,
-                       ipc::RendezvousPoint rendezvous)
+                       ServiceManager manager, ipc::MeetingPoint point)
     : config_(config),
       stop_fd_(stop_fd),
-      rendezvous_(std::move(rendezvous)),
+      manager_(std::move(manager)),
+      reception_(
+          std::move(point),
+          [this](const ipc::Hello& hello, ipc::Visitor visitor) {
+            registry_.greet(hello, std::move(visitor), keeper_.active(),
+                            stopping_ ? kStopReason : keeper_.trouble());
+          },
+          [this](const ipc::Hello&, ipc::Visitor visitor) { desk_.greet(std::move(visitor)); }),
       programs_(state_directory(config.state_dir)),
-      registry_(rendezvous_.directory(), config, programs_),
+      registry_(reception_.directory(), config, programs_),
       settings_(config, programs_, registry_),
-      desk_(rendezvous_.directory(),
-            {.describe = [this](const std::string& report) { return describe(report); },
+      desk_({.describe = [this](const std::string& report) { return describe(report); },
              .change =
                  [this](const ipc::ControlRequest& request, const std::string& text,
                         std::uint32_t asker) {
@@ -53,13 +65,15 @@ Supervisor::Supervisor(const Config& config, const std::string& program, int sto
 
 Result<void> Supervisor::run() {
   keeper_.service();
+  manager_.tell_ready();
   while ((poll_now(stop_fd_, POLLIN) & POLLIN) == 0) {
     PollSet polls;
     polls.add(stop_fd_, POLLIN);
-    polls.add(rendezvous_.fd(), POLLIN);
+    reception_.add_to(polls);
     keeper_.add_to(polls);
     registry_.add_to(polls, keeper_.active());
     desk_.add_to(polls);
+    manager_.add_to(polls);
     polls.sleep();
     serve_once();
     if (keeper_.hopeless()) return std::unexpected(*keeper_.hopeless());
@@ -69,28 +83,13 @@ Result<void> Supervisor::run() {
 }
 
 void Supervisor::serve_once() {
+  manager_.service();
   keeper_.service();
-  receive_hellos();
+  reception_.service();
   registry_.service(keeper_.active());
   desk_.service(keeper_.active());
   if (!keeper_.trouble().empty()) {
     registry_.refuse_waiting({ErrorCode::kInitialization, keeper_.trouble()});
-  }
-}
-
-void Supervisor::receive_hellos() {
-  for (const ipc::Hello& hello : rendezvous_.receive()) {
-    // Whoever wrote it: two who share a client's FIFOs would take each other's bytes.
-    const std::string directory = display_name(hello.directory, sizeof(hello.directory));
-    if (registry_.meets_in(directory) || desk_.meets_in(directory)) {
-      log_debug("a second Hello for one session directory");
-      continue;
-    }
-    if (hello.kind == ipc::HelloKind::kControl) {
-      desk_.greet(hello);
-    } else {
-      registry_.greet(hello, keeper_.active(), stopping_ ? kStopReason : keeper_.trouble());
-    }
   }
 }
 
@@ -111,6 +110,7 @@ void Supervisor::engine_died(const Error& cause) {
 /// The engine tells its sessions and ends; whoever is left then is told from here.
 void Supervisor::stop() {
   stopping_ = true;
+  manager_.tell_stopping();
   log_info("stopping, {} sessions", registry_.sessions().size());
   registry_.refuse_waiting({ErrorCode::kUnavailable, kStopReason});
   keeper_.stop(kStopReason);
@@ -118,7 +118,7 @@ void Supervisor::stop() {
   while (!keeper_.all_ended() && Clock::now() < deadline) {
     PollSet polls;
     polls.add_deadline(deadline);
-    polls.add(rendezvous_.fd(), POLLIN);
+    reception_.add_to(polls);
     keeper_.add_to(polls);
     desk_.add_to(polls);
     polls.sleep();

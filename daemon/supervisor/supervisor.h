@@ -1,5 +1,5 @@
-// Supervisor: slated's first process. One thread and one loop serve the rendezvous, the engine, new
-// clients and slatectl. It never touches CUDA, so that no fault can end it.
+// Supervisor: slated's first process. One thread and one loop serve visitors, the engine, new
+// sessions and slatectl. It never touches CUDA, so that no fault can end it.
 #pragma once
 
 #include <memory>
@@ -9,17 +9,18 @@
 #include "daemon/config.h"
 #include "daemon/supervisor/control_desk.h"
 #include "daemon/supervisor/engine_keeper.h"
+#include "daemon/supervisor/reception.h"
 #include "daemon/supervisor/registry.h"
+#include "daemon/supervisor/service_manager.h"
 #include "daemon/supervisor/settings_desk.h"
 #include "daemon/supervisor/status.h"
-#include "ipc/rendezvous.h"
 
 namespace slate::daemon {
 
 class Supervisor {
  public:
-  /// Opens the rendezvous and clears what a killed daemon left. `program`: the path of slated, for
-  /// engines. `stop_fd` is readable when it is time to stop; the caller owns it.
+  /// Opens the meeting point. `program`: the path of slated, for engines. `stop_fd` is readable
+  /// when it is time to stop; the caller owns it.
   static Result<std::unique_ptr<Supervisor>> make(const Config& config, const std::string& program,
                                                   int stop_fd);
   Supervisor(const Supervisor&) = delete;
@@ -29,14 +30,13 @@ class Supervisor {
   /// cannot exist. Requires: the calling thread lives as long as the daemon.
   Result<void> run();
 
-  const std::string& runtime_dir() const { return rendezvous_.directory(); }
+  const std::string& runtime_dir() const { return reception_.directory(); }
 
  private:
-  Supervisor(const Config& config, const std::string& program, int stop_fd,
-             ipc::RendezvousPoint rendezvous);
+  Supervisor(const Config& config, const std::string& program, int stop_fd, ServiceManager manager,
+             ipc::MeetingPoint point);
 
   void serve_once();
-  void receive_hellos();
   void engine_message(const LinkMessage& message);
   void engine_died(const Error& cause);
   void stop();
@@ -45,7 +45,8 @@ class Supervisor {
   const Config config_;
   const int stop_fd_;
   const Clock::time_point started_ = Clock::now();
-  ipc::RendezvousPoint rendezvous_;
+  ServiceManager manager_;
+  Reception reception_;
   ProgramStore programs_;
   Registry registry_;
   SettingsDesk settings_;

@@ -126,15 +126,9 @@ class Daemon:
     def wait_until_idle(self):
         self.wait_for(lambda: not self.status()["sessions"], 10, "sessions do not end")
 
-    def segments(self):
-        """Those of this slated, and of any other one in its directory: their names begin with the directory's FNV-1a."""
-        name = 0x811C9DC5
-        for byte in os.path.realpath(self.runtime).encode():
-            name = (name ^ byte) * 0x01000193 & 0xFFFFFFFF
-        return {each for each in os.listdir("/dev/shm") if each.startswith("slate-%08x-" % name)}
-
-    def session_directories(self):
-        return os.listdir(os.path.join(self.runtime, "sessions"))
+    def names_left(self):
+        """What a session has left in the runtime directory: it has to be nothing."""
+        return sorted(set(os.listdir(self.runtime)) - {"slated.sock", "slated.lock"})
 
     def stop(self):
         """SIGTERM, then the promise: exit 0, no process, no file."""

@@ -6,8 +6,7 @@
 //   stress visit SEED   a short stay: some work, modules, and an end that leaves things behind
 //
 // --steps N: of each thread. --bytes N: of each buffer, at most. --touch N: bytes that a kernel
-// touches, at most. --scarce: copies through shared memory may be refused for lack of it, and then
-// must have left what they did not reach. Exit code: 0 as it should be, 1 not, 3 no session.
+// touches, at most. Exit code: 0 as it should be, 1 not, 3 no session.
 #include <cuda_runtime.h>
 #include <unistd.h>
 
@@ -30,11 +29,10 @@ struct Settings {
   int steps = 60;
   std::size_t bytes = 3 << 20;
   std::size_t touch = 1 << 20;
-  bool scarce = false;
 };
 
 struct Tally {
-  std::atomic<unsigned long> wrong{0}, unexpected{0}, refused{0}, checked{0};
+  std::atomic<unsigned long> wrong{0}, unexpected{0}, checked{0};
 };
 static Tally tally;
 
@@ -188,31 +186,14 @@ class Worker {
     }
   }
 
-  /// False when it was refused for lack of shared memory, which may be.
-  bool arrived(cudaError_t code, const char* what) {
-    if (!settings_.scarce || code != cudaErrorMemoryAllocation) {
-      fine(code, what);
-      return true;
-    }
-    cudaGetLastError();
-    ++tally.refused;
-    return false;
-  }
-  /// After a copy to the device that was refused in part: what is there is anybody's guess.
-  void settle(Buffer& buffer, Range range) {
-    fine(cudaMemsetAsync(buffer.memory + range.at, 0x5a, range.count, stream_), "settle");
-    std::fill_n(buffer.model.begin() + static_cast<long>(range.at), range.count, Byte{0x5a});
-  }
-
   void write(Buffer& buffer) {
     const Range range = pick_range(buffer, buffer.model.size());
     Bytes source = random_bytes(range.count);
     const Bytes kept = source;
-    const bool there = arrived(cudaMemcpyAsync(buffer.memory + range.at, source.data(), range.count,
-                                               cudaMemcpyHostToDevice, stream_),
-                               "copy to the device");
+    fine(cudaMemcpyAsync(buffer.memory + range.at, source.data(), range.count,
+                         cudaMemcpyHostToDevice, stream_),
+         "copy to the device");
     std::ranges::fill(source, Byte{0xcc});  // it was read
-    if (!there) return settle(buffer, range);
     std::ranges::copy(kept, buffer.model.begin() + static_cast<long>(range.at));
   }
 
@@ -229,11 +210,9 @@ class Worker {
   void write_rows(Buffer& buffer) {
     const Rows rows = pick_rows(buffer);
     const Bytes source = random_bytes(rows.width * rows.height);
-    const bool there =
-        arrived(cudaMemcpy2DAsync(buffer.memory + rows.at, rows.pitch, source.data(), rows.width,
-                                  rows.width, rows.height, cudaMemcpyHostToDevice, stream_),
-                "rows to the device");
-    if (!there) return settle(buffer, {rows.at, rows.pitch * rows.height});
+    fine(cudaMemcpy2DAsync(buffer.memory + rows.at, rows.pitch, source.data(), rows.width,
+                           rows.width, rows.height, cudaMemcpyHostToDevice, stream_),
+         "rows to the device");
     for (std::size_t y = 0; y < rows.height; ++y)
       std::copy_n(source.begin() + static_cast<long>(y * rows.width), rows.width,
                   buffer.model.begin() + static_cast<long>(rows.at + y * rows.pitch));
@@ -265,23 +244,22 @@ class Worker {
       return i < kGuard || at >= wanted.size() ? Byte{0xb7} : static_cast<Byte>(~wanted[at]);
     };
     for (std::size_t i = 0; i < place.size(); ++i) place[i] = before(i);
-    const bool there = arrived(copy(place.data() + kGuard), what);
+    fine(copy(place.data() + kGuard), what);
     unsigned long wrong = 0;
     std::size_t first = 0;
     for (std::size_t i = 0; i < place.size(); ++i) {
       const bool inside = i >= kGuard && i - kGuard < wanted.size();
       const bool right = inside && place[i] == wanted[i - kGuard];
       const bool untouched = place[i] == before(i);
-      if (inside ? right || (!there && untouched) : untouched) continue;
+      if (inside ? right : untouched) continue;
       if (wrong++ == 0) first = i;
     }
     tally.checked += wanted.size();
     tally.wrong += wrong;
     if (wrong == 0) return;
-    std::fprintf(stderr, "stress: %s: %lu of %zu bytes wrong, first at %zu: %d instead of %d%s\n",
+    std::fprintf(stderr, "stress: %s: %lu of %zu bytes wrong, first at %zu: %d instead of %d\n",
                  what, wrong, wanted.size(), first - kGuard, place[first],
-                 first - kGuard < wanted.size() ? wanted[first - kGuard] : 0xb7,
-                 there ? "" : " (refused)");
+                 first - kGuard < wanted.size() ? wanted[first - kGuard] : 0xb7);
   }
 
   void through_pinned(Buffer& buffer) {
@@ -437,8 +415,8 @@ static int work(const Settings& settings) {
     threads.emplace_back([&, number] { Worker(settings, number).run(); });
   for (std::thread& thread : threads) thread.join();
   fine(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-  std::printf("checked %lu wrong %lu unexpected %lu refused %lu\n", tally.checked.load(),
-              tally.wrong.load(), tally.unexpected.load(), tally.refused.load());
+  std::printf("checked %lu wrong %lu unexpected %lu\n", tally.checked.load(), tally.wrong.load(),
+              tally.unexpected.load());
   return tally.wrong + tally.unexpected == 0 ? 0 : 1;
 }
 
@@ -447,7 +425,6 @@ static int visit(const Settings& settings) {
   std::mt19937 random(settings.seed);
   Settings short_stay = settings;
   short_stay.steps = static_cast<int>(random() % 8);
-  short_stay.scarce = true;
   Byte* left = nullptr;
   cudaMalloc(reinterpret_cast<void**>(&left), 1 + random() % settings.bytes);
   { Worker(short_stay, 0).run(); }
@@ -473,7 +450,6 @@ int main(int count, char** words) {
   if (count > 2) settings.seed = static_cast<unsigned>(std::atoi(words[2]));
   for (int i = 3; i < count; ++i) {
     const std::string word = words[i];
-    if (word == "--scarce") settings.scarce = true;
     if (i + 1 == count) break;
     const long value = std::atol(words[i + 1]);
     if (word == "--steps") settings.steps = static_cast<int>(value);
@@ -481,8 +457,7 @@ int main(int count, char** words) {
     if (word == "--touch") settings.touch = static_cast<std::size_t>(value);
   }
   if (mode != "work" && mode != "visit") {
-    std::fprintf(stderr,
-                 "usage: stress work|visit SEED [--steps N] [--bytes N] [--touch N] [--scarce]\n");
+    std::fprintf(stderr, "usage: stress work|visit SEED [--steps N] [--bytes N] [--touch N]\n");
     return 2;
   }
   if (const cudaError_t first = cudaDeviceSynchronize(); first != cudaSuccess) {

@@ -123,9 +123,8 @@ Result<void> CopyCommands::copy_through_slot(const Call<CommandType::kCopy>& cal
   }
   const auto there = resolve(other, box);
   if (!there) return std::unexpected(there.error());
-  const auto memory = staging_.begin(slot.part);
-  if (!memory) return std::unexpected(memory.error());
-  const Place here = Place::on_host(*memory + slot.address, box.width, box.width * box.height);
+  std::byte* const memory = staging_.begin(slot.part);
+  const Place here = Place::on_host(memory + slot.address, box.width, box.width * box.height);
   const bool to_host = &slot == &call.body.to;
   const auto submitted = to_host ? copy(*call.stream, here, *there, box, Direction::kToHost)
                                  : copy(*call.stream, *there, here, box, Direction::kToDevice);

@@ -7,7 +7,7 @@ using ipc::CommandType;
 Result<void> HostMemoryCommands::on(const Call<CommandType::kHostAllocate>& call) {
   const auto made = blocks_.allocate(call.body.id, call.body.bytes, call.body.least);
   if (!made) return context_.checked(std::unexpected(made.error()));
-  call.reply.set(*made);
+  call.reply.set(ipc::AddressReply{*made});
   return {};
 }
 

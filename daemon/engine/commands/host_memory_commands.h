@@ -13,11 +13,13 @@ namespace slate::daemon {
 
 class HostMemoryCommands {
  public:
-  /// `named` is shared with other sessions; null: one for this session only.
-  HostMemoryCommands(const PartContext& context, std::shared_ptr<NamedBudget> named)
+  /// `budget` is shared with other sessions; null: one for this session only. `send` sends a
+  /// block's memory to the client.
+  HostMemoryCommands(const PartContext& context, std::shared_ptr<PinnedBudget> budget,
+                     HostBlocks::Send send)
       : context_(context),
-        named_(named ? std::move(named) : std::make_shared<NamedBudget>()),
-        blocks_(context.device, context.uid, HostBlocks::default_limit(), *named_) {}
+        budget_(budget ? std::move(budget) : std::make_shared<PinnedBudget>()),
+        blocks_(context.device, HostBlocks::default_limit(), *budget_, std::move(send)) {}
 
   Result<void> on(const Call<ipc::CommandType::kHostAllocate>& call);
   Result<void> on(const Call<ipc::CommandType::kHostMapped>& call);
@@ -29,7 +31,7 @@ class HostMemoryCommands {
 
  private:
   const PartContext& context_;
-  const std::shared_ptr<NamedBudget> named_;
+  const std::shared_ptr<PinnedBudget> budget_;
   HostBlocks blocks_;
 };
 

@@ -69,7 +69,10 @@ SessionParts::SessionParts(const Ground& ground, const SessionSpec& spec)
                .faults = ground.faults,
                .is_over = ground.is_over},
       memory_(context_),
-      host_memory_(context_, spec.named_memory),
+      host_memory_(context_, spec.pinned,
+                   [&channel = ground.channel](std::uint64_t id, int memory) {
+                     return channel.send_memory(id, memory);
+                   }),
       code_(context_, ground.compiler, memory_, host_memory_, spec.images),
       sharing_(context_),
       mapped_(context_, memory_),

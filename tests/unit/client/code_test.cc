@@ -5,7 +5,6 @@
 
 #include <thread>
 
-#include "ipc/host_memory.h"
 #include "tests/unit/client/fake_engine.h"
 #include "tests/unit/client/fatbin_files.h"
 
@@ -159,12 +158,8 @@ TEST_F(CodeTest, ManagedVariablesArePlacedBeforeTheirModuleComes) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "ThreadSanitizer has the addresses for itself that a device would name";
 #endif
-  const auto memory = ipc::HostMemory::create(1, ::geteuid(), ManagedMemory::kSharedBlockBytes);
-  ASSERT_TRUE(memory);
   constexpr std::uint64_t kFree = 0x5100'0000'0000;
-  ipc::HostReply reply{kFree, {}};
-  memory->path().copy(reply.path, sizeof(reply.path) - 1);
-  engine.answer(CommandType::kHostAllocate, reply);
+  engine.give_memory_at(kFree);
   void* first = nullptr;
   void* second = nullptr;
   code.add_managed(binary, &first, "counter", 4);

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "ipc/host_memory.h"
+#include "ipc/shared_memory.h"
 
 namespace slate::test {
 
@@ -22,7 +22,6 @@ struct FakeDaemon::Served {
   std::thread thread;
 
   struct Block {
-    ipc::HostMemory memory;
     std::byte* mapped;
     std::uint64_t bytes;
   };
@@ -68,9 +67,9 @@ void move_rows(std::byte* to, std::uint64_t to_pitch, const std::byte* from,
 }  // namespace
 
 FakeDaemon::FakeDaemon(const std::string& directory) : directory_(directory) {
-  auto made = ipc::RendezvousPoint::create(directory);
+  auto made = ipc::MeetingPoint::create(directory, ipc::MeetingPoint::Guests::kOwnUser);
   if (!made) std::abort();
-  rendezvous_ = std::make_unique<ipc::RendezvousPoint>(std::move(*made));
+  point_ = std::make_unique<ipc::MeetingPoint>(std::move(*made));
   thread_ = std::thread([this] { listen(); });
 }
 
@@ -122,32 +121,35 @@ int FakeDaemon::copies_to(PlaceKind kind) const {
 
 void FakeDaemon::listen() {
   while (!stop_) {
-    pollfd poller{rendezvous_->fd(), POLLIN, 0};
+    pollfd poller{point_->fd(), POLLIN, 0};
     if (::poll(&poller, 1, 20) <= 0) continue;
-    for (const ipc::Hello& hello : rendezvous_->receive()) accept(hello);
+    auto visitor = point_->accept();
+    if (visitor && *visitor) meet(std::move(**visitor));
   }
 }
 
-void FakeDaemon::accept(const ipc::Hello& hello) {
-  auto fifos = ipc::open_session_fifos(directory_, hello);
-  if (!fifos) return;
-  const std::string name = ipc::segment_prefix(directory_) + std::to_string(++sessions_);
-  auto segment = ipc::Segment::create(name, ::geteuid(), device_info(), kMemoryBytes);
-  if (!segment) return;
+void FakeDaemon::meet(ipc::Visitor visitor) {
+  while (true) {
+    const auto hello = ipc::receive_hello(visitor);
+    if (!hello) return;
+    if (*hello) break;
+    pollfd poller{visitor.socket.get(), POLLIN, 0};
+    ::poll(&poller, 1, 20);
+    if (stop_) return;
+  }
+  auto made = ipc::NewSession::make(directory_, device_info(), kMemoryBytes);
+  if (!made) return;
   ipc::Welcome welcome;
-  welcome.session = static_cast<std::uint64_t>(sessions_);
-  welcome.segment_bytes = sizeof(ipc::SegmentLayout);
-  name.copy(welcome.segment, sizeof(welcome.segment) - 1);
-  if (!ipc::send_welcome(fifos->to_client.get(), welcome)) return;
+  welcome.session = static_cast<std::uint64_t>(++sessions_);
+  if (!ipc::send_welcome(visitor.socket.get(), welcome, &*made)) return;
+  made->daemon.socket = std::move(visitor.socket);
   auto served = std::make_unique<Served>();
   served->memory.resize(kMemoryBytes);
-  served->channel = std::make_unique<ipc::EngineChannel>(std::move(*fifos), std::move(*segment));
+  served->channel =
+      std::make_unique<ipc::EngineChannel>(std::move(made->daemon), std::move(made->segment));
   Served& one = *served;
   served_.push_back(std::move(served));
-  one.thread = std::thread([this, &one, name] {
-    serve(one);
-    ipc::Segment::remove(name);
-  });
+  one.thread = std::thread([this, &one] { serve(one); });
 }
 
 void FakeDaemon::serve(Served& served) {
@@ -242,17 +244,15 @@ void FakeDaemon::answer(Served& served, const ipc::Command& command) {
     }
     case CommandType::kHostAllocate: {
       const auto request = *command.as<ipc::HostAllocate>();
-      auto memory = ipc::HostMemory::create(request.id, ::geteuid(), request.bytes);
-      if (!memory) std::abort();
+      const auto memory = ipc::make_shared_memory("test", request.bytes);
+      if (!memory || !served.channel->send_memory(request.id, memory->get())) std::abort();
       void* const mapped =
-          ::mmap(nullptr, request.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory->fd(), 0);
-      ipc::HostReply answer{reinterpret_cast<std::uintptr_t>(mapped), {}};
+          ::mmap(nullptr, request.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory->get(), 0);
+      ipc::AddressReply answer{reinterpret_cast<std::uintptr_t>(mapped)};
       // One that client and daemon, who are one process here, can both have: the client's to map.
       if (request.least != 0) answer.address = free_address(request.least, request.bytes);
-      memory->path().copy(answer.path, sizeof(answer.path) - 1);
-      served.blocks.emplace(
-          request.id,
-          Served::Block{std::move(*memory), static_cast<std::byte*>(mapped), request.bytes});
+      served.blocks.emplace(request.id,
+                            Served::Block{static_cast<std::byte*>(mapped), request.bytes});
       return reply(answer);
     }
     case CommandType::kMemoryInfo:

@@ -1,5 +1,6 @@
-// FakeDaemon: a rendezvous and one engine thread a session, with host memory for a device: enough
-// for libslate to connect and for copies and fills to work. Kernels are described but do nothing.
+// FakeDaemon: a meeting point and one engine thread a session, with host memory for a device:
+// enough for libslate to connect and for copies and fills to work. Kernels are described but do
+// nothing.
 #pragma once
 
 #include <atomic>
@@ -11,7 +12,7 @@
 #include <vector>
 
 #include "ipc/channel.h"
-#include "ipc/rendezvous.h"
+#include "ipc/meeting.h"
 
 namespace slate::test {
 
@@ -44,14 +45,14 @@ class FakeDaemon {
 
  private:
   struct Served;
-  void accept(const ipc::Hello& hello);
+  void meet(ipc::Visitor visitor);
   void listen();
   void serve(Served& served);
   void execute(Served& served, const ipc::Command& command);
   void answer(Served& served, const ipc::Command& command);
 
   std::string directory_;
-  std::unique_ptr<ipc::RendezvousPoint> rendezvous_;
+  std::unique_ptr<ipc::MeetingPoint> point_;
   std::atomic<bool> stop_{false};
   std::atomic<bool> fault_next_{false};
   std::atomic<ErrorCode> report_next_{ErrorCode::kNone};

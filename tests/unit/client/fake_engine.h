@@ -3,6 +3,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "client/session/session.h"
+#include "ipc/shared_memory.h"
 #include "tests/unit/ipc/channel_pair.h"
 
 namespace slate::client {
@@ -63,6 +65,16 @@ class FakeEngine {
   }
   void reply(const ipc::Command& command) {
     channel->reply(command.header.reply_slot, command.header.reply_sequence, {});
+  }
+
+  /// Answers requests for host memory with a block at this address on the device.
+  void give_memory_at(std::uint64_t address) {
+    handle(ipc::CommandType::kHostAllocate, [this, address](const ipc::Command& command) {
+      const auto asked = *command.as<ipc::HostAllocate>();
+      const auto memory = ipc::make_shared_memory("test", asked.bytes);
+      if (!memory || !channel->send_memory(asked.id, memory->get())) std::abort();
+      reply(command, ipc::AddressReply{address});
+    });
   }
 
   /// The first command of this type, once it has come.

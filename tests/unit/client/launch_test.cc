@@ -3,7 +3,6 @@
 
 #include "base/digest.h"
 #include "client/session/session.h"
-#include "ipc/host_memory.h"
 #include "tests/unit/client/fake_engine.h"
 
 namespace slate::client {
@@ -238,11 +237,7 @@ TEST_F(LaunchTest, ManagedMemoryIsClosedWhileAKernelHasAtomicsOfSystemScope) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "ThreadSanitizer has the addresses for itself that a device would name";
 #endif
-  const auto memory = ipc::HostMemory::create(2, ::geteuid(), ManagedMemory::kSharedBlockBytes);
-  ASSERT_TRUE(memory);
-  ipc::HostReply reply{0x5200'0000'0000, {}};
-  memory->path().copy(reply.path, sizeof(reply.path) - 1);
-  engine.answer(ipc::CommandType::kHostAllocate, reply);
+  engine.give_memory_at(0x5200'0000'0000);
   ipc::FunctionReply info{};
   info.max_threads_per_block = 1024;
   engine.answer(ipc::CommandType::kFunctionGet, info);

@@ -18,7 +18,7 @@ TEST(ConfigTest, AnEmptyFileIsTheDefaults) {
   const auto config = parse_config("", "f");
   ASSERT_TRUE(config);
   EXPECT_EQ(config->device, "auto");
-  EXPECT_EQ(config->max_sessions, 256u);
+  EXPECT_EQ(config->max_sessions_per_user, 256u);
   EXPECT_FALSE(config->kill_stuck_engine);
   EXPECT_EQ(config->cache_dir, "");
   EXPECT_EQ(config->cache_size.bytes, 1u << 30);

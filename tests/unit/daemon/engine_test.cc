@@ -8,9 +8,9 @@
 #include <future>
 #include <nlohmann/json.hpp>
 
-#include "tests/unit/daemon/client_ends.h"
 #include "tests/unit/daemon/fake_device.h"
 #include "tests/unit/daemon/temporary_directory.h"
+#include "tests/unit/ipc/session_ends.h"
 
 namespace slate::daemon {
 namespace {
@@ -63,8 +63,9 @@ class EngineTest : public testing::Test {
   }
 
   std::unique_ptr<ipc::ClientChannel> connect(std::uint64_t id) {
-    ClientEnds ends(device_->info(), 64 << 20);
-    const int fds[] = {ends.fifos.from_client.get(), ends.fifos.to_client.get(), ends.segment.fd()};
+    ipc::SessionEnds ends(device_->info(), 64 << 20);
+    const int fds[] = {ends.ends.from_client.get(), ends.ends.to_client.get(),
+                       ends.ends.socket.get(), ends.segment.fd()};
     EXPECT_TRUE(link_.send(
         {.type = LinkType::kAddSession, .session = id, .limit = 64 << 20, .pid = 7}, "prog", fds));
     return std::move(ends.client);

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "daemon/engine/session.h"
-#include "tests/unit/daemon/client_ends.h"
+#include "tests/unit/ipc/session_ends.h"
 
 namespace slate::daemon {
 
@@ -22,7 +22,7 @@ class SessionClient {
 
   SessionClient(device::Device& device, Compiler& compiler, Executor& executor,
                 Completer& completer, std::uint64_t id, std::uint32_t uid = ::geteuid()) {
-    ClientEnds ends(device.info(), 64 << 20);
+    ipc::SessionEnds ends(device.info(), 64 << 20);
     bell_ = std::move(ends.bell);
     channel = std::move(ends.client);
     SessionSpec spec;
@@ -30,7 +30,7 @@ class SessionClient {
     spec.uid = uid;
     spec.program = "test";
     spec.memory_limit = 64 << 20;
-    spec.fifos = std::move(ends.fifos);
+    spec.ends = std::move(ends.ends);
     spec.segment = std::move(ends.segment);
     SessionHooks hooks;
     hooks.device_lost = [](const Error& fault) { ADD_FAILURE() << fault.message; };

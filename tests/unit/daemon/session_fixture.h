@@ -13,8 +13,8 @@
 
 #include "daemon/engine/session.h"
 #include "ipc/channel.h"
-#include "tests/unit/daemon/client_ends.h"
 #include "tests/unit/daemon/fake_device.h"
+#include "tests/unit/ipc/session_ends.h"
 
 namespace slate::daemon {
 
@@ -29,7 +29,7 @@ class TestSession {
       : own_compiler_(device, nullptr),
         forms_(device, FormChoice::kNative),
         executor_(device, forms_, completer, trace_, policy_maker("fifo", {}), {}) {
-    ClientEnds ends(device.info(), limit);
+    ipc::SessionEnds ends(device.info(), limit);
     raw = std::move(ends.raw);
     bell_ = std::move(ends.bell);
     client = std::move(ends.client);
@@ -40,7 +40,7 @@ class TestSession {
     spec.images = std::move(images);
     spec.program = "test";
     spec.memory_limit = limit;
-    spec.fifos = std::move(ends.fifos);
+    spec.ends = std::move(ends.ends);
     spec.segment = std::move(ends.segment);
     if (!hooks.device_lost) hooks.device_lost = [](const Error&) {};
     if (!hooks.stuck) hooks.stuck = [](std::uint64_t) {};

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
-#include "ipc/host_memory.h"
 #include "tests/unit/daemon/session_fixture.h"
 
 namespace slate::daemon {
@@ -34,9 +33,9 @@ class SessionPathTest : public SessionTest {
   };
   static void allocate_host(TestSession& session, std::uint64_t id, Shared& shared) {
     const auto reply =
-        session.call<ipc::HostReply>(CommandType::kHostAllocate, ipc::HostAllocate{id, 8192});
+        session.call<ipc::AddressReply>(CommandType::kHostAllocate, ipc::HostAllocate{id, 8192});
     ASSERT_TRUE(reply) << reply.error().message;
-    auto fd = ipc::HostMemory::open(reply->path, 8192);
+    const auto fd = session.client->receive_memory(id);
     ASSERT_TRUE(fd) << fd.error().message;
     void* const mapped = ::mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd->get(), 0);
     ASSERT_NE(mapped, MAP_FAILED);
@@ -220,7 +219,7 @@ TEST_F(SessionPathTest, ClientDeathFreesItsSharedMemory) {
   allocate_host(session, 7, shared);
   // And one that it never mapped.
   ASSERT_TRUE(
-      session.call<ipc::HostReply>(CommandType::kHostAllocate, ipc::HostAllocate{8, 1 << 20}));
+      session.call<ipc::AddressReply>(CommandType::kHostAllocate, ipc::HostAllocate{8, 1 << 20}));
   session.leave();
   EXPECT_TRUE(device_.holds_nothing());
 }
@@ -373,15 +372,16 @@ TEST_F(SessionPathTest, SharedMemoryThatIsNotMappedIsBounded) {
   std::uint64_t id = 1;
   for (; last == ErrorCode::kNone && id < 100; ++id) {
     const auto reply =
-        session.call<ipc::HostReply>(CommandType::kHostAllocate, ipc::HostAllocate{id, 4096});
+        session.call<ipc::AddressReply>(CommandType::kHostAllocate, ipc::HostAllocate{id, 4096});
     if (!reply) last = reply.error().code;
   }
   EXPECT_EQ(last, ErrorCode::kLimit);
   ASSERT_TRUE(session.post(CommandType::kHostMapped, ipc::IdCommand{1}));
   EXPECT_TRUE(
-      session.call<ipc::HostReply>(CommandType::kHostAllocate, ipc::HostAllocate{200, 4096}));
+      session.call<ipc::AddressReply>(CommandType::kHostAllocate, ipc::HostAllocate{200, 4096}));
   EXPECT_EQ(
-      session.call<ipc::HostReply>(CommandType::kHostAllocate, ipc::HostAllocate{201, 1ull << 60})
+      session
+          .call<ipc::AddressReply>(CommandType::kHostAllocate, ipc::HostAllocate{201, 1ull << 60})
           .error()
           .code,
       ErrorCode::kLimit);
@@ -391,7 +391,7 @@ TEST_F(SessionPathTest, SizesThatNoClientSendsEndTheSession) {
   for (const std::uint64_t bytes : {0ull, 100ull}) {
     TestSession session(device_, completer_);
     EXPECT_FALSE(
-        session.call<ipc::HostReply>(CommandType::kHostAllocate, ipc::HostAllocate{1, bytes}));
+        session.call<ipc::AddressReply>(CommandType::kHostAllocate, ipc::HostAllocate{1, bytes}));
     session.join();
     EXPECT_TRUE(session.ended);
   }

@@ -397,9 +397,9 @@ TEST_F(SessionTest, WithoutADescriptorToWakeItThereIsNoSession) {
   FormService forms(device_, FormChoice::kNative);
   Trace trace{0};
   Executor executor(device_, forms, completer_, trace, policy_maker("fifo", {}), {});
-  ClientEnds ends(device_.info(), 64 << 20);
+  ipc::SessionEnds ends(device_.info(), 64 << 20);
   SessionSpec spec;
-  spec.fifos = std::move(ends.fifos);
+  spec.ends = std::move(ends.ends);
   spec.segment = std::move(ends.segment);
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);

@@ -7,6 +7,9 @@
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
 #include <filesystem>
@@ -14,7 +17,9 @@
 #include <thread>
 
 #include "ipc/channel.h"
+#include "ipc/packets.h"
 #include "tests/unit/daemon/running_supervisor.h"
+#include "tools/control_client.h"
 
 namespace slate::daemon {
 namespace {
@@ -31,10 +36,7 @@ class SupervisorTest : public testing::Test {
     std::string pattern = fs::temp_directory_path() / "slate-supervisor-test-XXXXXX";
     directory_ = mkdtemp(pattern.data());
   }
-  ~SupervisorTest() override {
-    EXPECT_EQ(leftovers(), 0) << "shared memory left behind";
-    fs::remove_all(directory_);
-  }
+  ~SupervisorTest() override { fs::remove_all(directory_); }
 
   std::unique_ptr<ipc::ClientChannel> connect() {
     auto client = ipc::ClientChannel::connect(directory_, kConnect);
@@ -51,21 +53,9 @@ class SupervisorTest : public testing::Test {
   }
 
   json status() {
-    const auto connection = ipc::connect_to_daemon(directory_, ipc::HelloKind::kControl, kConnect);
-    if (!connection) return connection.error().message;
-    const ipc::ControlRequest request;
-    EXPECT_EQ(::write(connection->to_daemon.get(), &request, sizeof(request)),
-              static_cast<ssize_t>(sizeof(request)));
-    std::string text;
-    char buffer[4096];
-    while (true) {
-      const int fd = connection->from_daemon.get();
-      poll_now_blocking(fd);
-      const ssize_t got = ::read(fd, buffer, sizeof(buffer));
-      if (got == 0) break;
-      if (got > 0) text.append(buffer, static_cast<std::size_t>(got));
-    }
-    return json::parse(text.substr(std::min(text.size(), sizeof(ipc::ControlReply))));
+    const auto answer = tools::ask_daemon(directory_, {}, {});
+    if (!answer) return answer.error().message;
+    return json::parse(*answer);
   }
 
   /// Asks until `wanted` holds; the test's own time limit is the only one.
@@ -78,22 +68,7 @@ class SupervisorTest : public testing::Test {
     }
   }
 
-  int leftovers() const {
-    const std::string prefix = ipc::segment_prefix(directory_).substr(1);
-    int count = 0;
-    for (const auto& entry : fs::directory_iterator("/dev/shm")) {
-      if (entry.path().filename().string().starts_with(prefix)) ++count;
-    }
-    return count;
-  }
-
   std::string directory_;
-
- private:
-  static void poll_now_blocking(int fd) {
-    pollfd poller{fd, POLLIN, 0};
-    ::poll(&poller, 1, 10'000);
-  }
 };
 
 TEST_F(SupervisorTest, AClientIsServed) {
@@ -102,7 +77,9 @@ TEST_F(SupervisorTest, AClientIsServed) {
   ASSERT_TRUE(client);
   EXPECT_TRUE(allocate(*client, 1000));
   EXPECT_GT(client->status().device.total_memory, 0u);
-  EXPECT_EQ(leftovers(), 0) << "the name goes as soon as both sides have mapped it";
+  for (const auto& entry : fs::directory_iterator(directory_)) {
+    EXPECT_FALSE(fs::is_fifo(entry)) << "the names go at once";
+  }
 }
 
 TEST_F(SupervisorTest, StatusTellsOfSessionsAndForgetsThem) {
@@ -188,15 +165,44 @@ TEST_F(SupervisorTest, ASpareEngineTakesOver) {
   EXPECT_TRUE(allocate(*next, 1000));
 }
 
-TEST_F(SupervisorTest, GarbageInTheRendezvousIsNotNoticed) {
+/// A visitor who says `bytes`, and what the daemon answers; none: it hangs up.
+class Visit {
+ public:
+  explicit Visit(const std::string& directory)
+      : socket_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    ipc::meeting_path(directory).copy(address.sun_path, sizeof(address.sun_path) - 1);
+    const auto* const its = reinterpret_cast<const sockaddr*>(&address);
+    EXPECT_EQ(::connect(socket_.get(), its, sizeof(address)), 0);
+  }
+  void say(const void* bytes, std::size_t size) {
+    const iovec piece{const_cast<void*>(bytes), size};
+    EXPECT_TRUE(ipc::send_packet(socket_.get(), {&piece, 1}));
+  }
+  std::optional<ipc::Welcome> answer() {
+    ipc::Welcome welcome;
+    const iovec piece{&welcome, sizeof(welcome)};
+    pollfd poller{socket_.get(), POLLIN, 0};
+    if (::poll(&poller, 1, 10'000) != 1) return std::nullopt;
+    const auto packet = ipc::receive_packet(socket_.get(), {&piece, 1});
+    if (!packet || !*packet) return std::nullopt;
+    return welcome;
+  }
+
+ private:
+  UniqueFd socket_;
+};
+
+TEST_F(SupervisorTest, GarbageFromVisitorsIsNotNoticed) {
   RunningSupervisor supervisor(SLATED_PATH, directory_);
   const auto before = connect();
-  const UniqueFd fifo(open(ipc::rendezvous_path(directory_).c_str(), O_WRONLY | O_NONBLOCK));
-  ASSERT_TRUE(fifo);
-  std::string garbage(3001, '\xa5');
-  const std::uint64_t magic = ipc::kMagic;
-  garbage.replace(500, sizeof(magic), reinterpret_cast<const char*>(&magic), sizeof(magic));
-  ASSERT_GT(::write(fifo.get(), garbage.data(), garbage.size()), 0);
+  Visit visit(directory_);
+  const std::string garbage(3001, '\xa5');
+  visit.say(garbage.data(), garbage.size());
+  const auto answer = visit.answer();
+  ASSERT_TRUE(answer);
+  EXPECT_NE(answer->status, 0u);
   const auto after = connect();
   ASSERT_TRUE(after);
   EXPECT_TRUE(allocate(*after, 1000));
@@ -206,31 +212,64 @@ TEST_F(SupervisorTest, GarbageInTheRendezvousIsNotNoticed) {
 TEST_F(SupervisorTest, AnotherProtocolIsRefusedWithAReason) {
   RunningSupervisor supervisor(SLATED_PATH, directory_);
   ASSERT_TRUE(connect());
-  // By hand what connect_to_daemon() does, but with another version.
-  const std::string folder = ipc::sessions_path(directory_) + "/old-client";
-  ASSERT_EQ(mkdir(folder.c_str(), 0700), 0);
-  ASSERT_EQ(mkfifo((folder + "/to_client").c_str(), 0600), 0);
-  ASSERT_EQ(mkfifo((folder + "/to_daemon").c_str(), 0600), 0);
-  const UniqueFd from_daemon(open((folder + "/to_client").c_str(), O_RDONLY | O_NONBLOCK));
+  Visit visit(directory_);
   ipc::Hello hello;
   hello.protocol = ipc::kProtocolVersion + 1;
   std::strcpy(hello.build, "9.9");
-  std::strcpy(hello.directory, "old-client");
-  hello.checksum = ipc::hello_checksum(hello);
-  const UniqueFd fifo(open(ipc::rendezvous_path(directory_).c_str(), O_WRONLY | O_NONBLOCK));
-  ASSERT_EQ(::write(fifo.get(), &hello, sizeof(hello)), static_cast<ssize_t>(sizeof(hello)));
-  ipc::Welcome welcome;
-  pollfd poller{from_daemon.get(), POLLIN, 0};
-  ASSERT_EQ(::poll(&poller, 1, 10'000), 1);
-  ASSERT_EQ(::read(from_daemon.get(), &welcome, sizeof(welcome)),
-            static_cast<ssize_t>(sizeof(welcome)));
-  EXPECT_EQ(welcome.status, static_cast<std::uint32_t>(ErrorCode::kInitialization));
-  EXPECT_NE(std::string(welcome.message).find("9.9"), std::string::npos) << welcome.message;
+  visit.say(&hello, sizeof(hello));
+  const auto answer = visit.answer();
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, static_cast<std::uint32_t>(ErrorCode::kInitialization));
+  EXPECT_NE(std::string(answer->message).find("9.9"), std::string::npos) << answer->message;
+}
+
+TEST_F(SupervisorTest, VisitorsWhoSayNothingKeepNobodyOut) {
+  RunningSupervisor supervisor(SLATED_PATH, directory_);
+  std::vector<Visit> silent;
+  for (int i = 0; i < 3 * Reception::kMostOfUser; ++i) silent.emplace_back(directory_);
+  // The silent ones go after a while. Until then one of the same user comes again and again.
+  const auto client = connect();
+  ASSERT_TRUE(client);
+  EXPECT_TRUE(allocate(*client, 1000));
+  const auto sent_away = silent.back().answer();
+  ASSERT_TRUE(sent_away);
+  EXPECT_NE(sent_away->come_again, 0u);
+}
+
+TEST_F(SupervisorTest, AUsersSessionsDoNotTakeOthersPlaces) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs a second user";
+  ASSERT_EQ(::chmod(directory_.c_str(), 0755), 0);
+  Config config;
+  config.max_sessions = 3;
+  config.max_sessions_per_user = 2;
+  RunningSupervisor supervisor(SLATED_PATH, directory_, config);
+  const auto connects_as = [this](uid_t user, int count) {
+    const pid_t child = fork();
+    if (child == 0) {
+      if (::setuid(user) != 0) _exit(99);
+      std::vector<std::unique_ptr<ipc::ClientChannel>> held;
+      for (int i = 0; i < count + 1; ++i) {
+        auto client = ipc::ClientChannel::connect(directory_, kConnect);
+        if (!client) _exit(client.error().code == ErrorCode::kLimit ? i : 98);
+        held.push_back(std::move(*client));
+      }
+      _exit(97);
+    }
+    int status = 0;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    return WEXITSTATUS(status);
+  };
+  EXPECT_EQ(connects_as(65534, 2), 2) << "and no more";
+  status_when([](const json& now) { return now["sessions"].empty(); });
+  std::vector<std::unique_ptr<ipc::ClientChannel>> roots;
+  for (int i = 0; i < 2; ++i) roots.push_back(connect());
+  EXPECT_FALSE(ipc::ClientChannel::connect(directory_, kConnect)) << "root has the share of a user";
+  EXPECT_EQ(connects_as(65534, 1), 1) << "of the three";
 }
 
 TEST_F(SupervisorTest, SessionsAreLimited) {
   Config config;
-  config.max_sessions = 1;
+  config.max_sessions_per_user = 1;
   RunningSupervisor supervisor(SLATED_PATH, directory_, config);
   auto client = connect();
   const auto refused = ipc::ClientChannel::connect(directory_, kConnect);
@@ -250,7 +289,7 @@ TEST_F(SupervisorTest, TheMemoryLimitIsTheSessions) {
   EXPECT_EQ(allocate(*client, 65 << 20).error().code, ErrorCode::kOutOfMemory);
 }
 
-TEST_F(SupervisorTest, StoppingTellsTheSessionsAndRemovesTheRendezvous) {
+TEST_F(SupervisorTest, StoppingTellsTheSessionsAndRemovesTheSocket) {
   auto supervisor = std::make_unique<RunningSupervisor>(SLATED_PATH, directory_);
   const auto client = connect();
   ASSERT_TRUE(allocate(*client, 1000));
@@ -259,7 +298,7 @@ TEST_F(SupervisorTest, StoppingTellsTheSessionsAndRemovesTheRendezvous) {
   ASSERT_FALSE(after);
   EXPECT_EQ(after.error().code, ErrorCode::kUnavailable);
   EXPECT_EQ(after.error().message, "slated is stopping");
-  EXPECT_FALSE(fs::exists(ipc::rendezvous_path(directory_)));
+  EXPECT_FALSE(fs::exists(ipc::meeting_path(directory_)));
 }
 
 TEST_F(SupervisorTest, AKilledClientLeavesNothing) {
@@ -276,7 +315,6 @@ TEST_F(SupervisorTest, AKilledClientLeavesNothing) {
   ASSERT_TRUE(WIFSIGNALED(end));
   const json after = status_when([](const json& now) { return now["sessions"].empty(); });
   EXPECT_EQ(after["device"]["memory_free"], after["device"]["memory_total"]);
-  EXPECT_TRUE(fs::is_empty(ipc::sessions_path(directory_)));
 }
 
 TEST_F(SupervisorTest, ASecondDaemonOnTheSameDirectoryIsRefused) {

@@ -12,8 +12,8 @@
 
 #include "base/clock.h"
 #include "base/spin.h"
+#include "ipc/shared_memory.h"
 #include "tests/unit/ipc/channel_pair.h"
-#include "tests/unit/ipc/small_shared_memory.h"
 
 namespace slate::ipc {
 namespace {
@@ -193,26 +193,31 @@ TEST(ChannelTest, SlotsThatAreNotGrantedAreNotUsed) {
   EXPECT_TRUE(pair.client->try_acquire_staging());
 }
 
-TEST(ChannelTest, AClientThatCutsTheSegmentOffOnlyEndsItsSession) {
-  const std::string name = "/slate-test-cut-" + std::to_string(::getpid());
-  auto made = Segment::create(name, ::geteuid(), {}, 1 << 20);
-  ASSERT_TRUE(made);
-  auto engine_side = Segment::from_fd(UniqueFd(::dup(made->fd())));
-  ASSERT_TRUE(engine_side);
-  Segment::remove(name);
-  int pipes[2];
-  ASSERT_EQ(::pipe2(pipes, O_NONBLOCK | O_CLOEXEC), 0);
-  const UniqueFd client_end(pipes[1]);
-  SessionFifos fifos;
-  fifos.from_client.reset(pipes[0]);
-  EngineChannel engine(std::move(fifos), std::move(*engine_side));
-  ASSERT_EQ(::ftruncate(made->fd(), 0), 0);
-  Command command;
-  EXPECT_FALSE(engine.try_pop(command).value_or(false));
-  engine.publish_completed(3, 16);
-  engine.staging(3)[5] = std::byte{1};
-  engine.end("the client went wild");
-  EXPECT_EQ(made->status().ring_tail.load(), 0u) << "the supervisor's own mapping lives, too";
+TEST(ChannelTest, MemoryComesWithItsNumber) {
+  auto pair = make_channel_pair();
+  EXPECT_FALSE(pair.client->receive_memory(1)) << "none was sent";
+  const auto memory = make_shared_memory("test", 8192);
+  ASSERT_TRUE(memory);
+  ASSERT_EQ(::pwrite(memory->get(), "there", 6, 5000), 6);
+  ASSERT_TRUE(pair.engine->send_memory(7, memory->get()));
+  ASSERT_TRUE(pair.engine->send_memory(8, memory->get()));
+  const auto received = pair.client->receive_memory(7);
+  ASSERT_TRUE(received) << received.error().message;
+  char text[6] = {};
+  ASSERT_EQ(::pread(received->get(), text, 6, 5000), 6);
+  EXPECT_STREQ(text, "there");
+  EXPECT_NE(::fcntl(received->get(), F_GETFD) & FD_CLOEXEC, 0) << "not for children's programs";
+  EXPECT_EQ(pair.client->receive_memory(9).error().code, ErrorCode::kProtocol);
+}
+
+TEST(ChannelTest, AClientThatTakesNoMemoryHoldsNobodyUp) {
+  auto pair = make_channel_pair();
+  const auto memory = make_shared_memory("test", 4096);
+  ASSERT_TRUE(memory);
+  int sent = 0;
+  while (sent < 100'000 && pair.engine->send_memory(1, memory->get())) ++sent;
+  EXPECT_GT(sent, 0);
+  EXPECT_LT(sent, 100'000) << "refused, not waited for";
 }
 
 TEST(ChannelTest, ACommandIsSeenEvenIfItsWakeByteGotLost) {
@@ -331,65 +336,6 @@ TEST(ChannelTest, ASessionThatItsOwnProgramLeftIsNotToldToHaveEnded) {
   pair.client->abandon();
   EXPECT_FALSE(pair.client->check());
   EXPECT_FALSE(told);
-}
-
-/// Numbers of the slots of so many copies, each over before the next; -1: refused for lack of
-/// memory, -2: otherwise. Each slot is written to as a program would.
-std::vector<int> slots_of_copies(ChannelPair& pair, int count) {
-  std::vector<int> slots;
-  for (int i = 0; i < count; ++i) {
-    const auto slot = pair.client->acquire_staging();
-    if (!slot) {
-      slots.push_back(slot.error().code == ErrorCode::kOutOfMemory ? -1 : -2);
-      continue;
-    }
-    slots.push_back(static_cast<int>(slot->slot));
-    std::memset(slot->memory.data(), i, slot->memory.size());
-    pair.client->release_staging(*slot, true);
-    pair.engine->finish_staging(slot->slot, slot->sequence);
-  }
-  return slots;
-}
-
-TEST(FullSharedMemoryTest, ASlotWithoutRoomForItsPagesIsAnErrorNotASignal) {
-  const auto code = with_small_shared_memory(1 << 20, [] {
-    ChannelPair pair = make_channel_pair();
-    return slots_of_copies(pair, 2) == std::vector<int>{-1, -1} ? 0 : 1;
-  });
-  if (!code) GTEST_SKIP() << "needs a mount of its own";
-  EXPECT_EQ(*code, 0);
-}
-
-TEST(FullSharedMemoryTest, CopiesShareTheSlotsForWhichThereIsRoom) {
-  const auto code = with_small_shared_memory(2 << 20, [] {
-    ChannelPair pair = make_channel_pair();
-    // Two are held at a time, of which the second finds no room.
-    const auto held = pair.client->try_acquire_staging();
-    if (!held || pair.client->try_acquire_staging(7)) return 1;
-    pair.client->release_staging(*held, false);
-    const auto used = static_cast<int>(held->slot);
-    return slots_of_copies(pair, 3) == std::vector<int>(3, used) ? 0 : 2;
-  });
-  if (!code) GTEST_SKIP() << "needs a mount of its own";
-  EXPECT_EQ(*code, 0);
-}
-
-TEST(FullSharedMemoryTest, PagesThatTheEngineTookBackAreAskedForAnew) {
-  const auto code = with_small_shared_memory(2 << 20, [] {
-    ChannelPair pair = make_channel_pair();
-    if (slots_of_copies(pair, 1) != std::vector<int>{0}) return 1;
-    const auto memory = pair.engine->all_staging();
-    if (!pair.engine->reclaim_staging(
-            [&] { (void)::madvise(memory.data(), memory.size(), MADV_REMOVE); })) {
-      return 2;
-    }
-    const int fd = ::open("/dev/shm/filler", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
-    for (off_t at = 0; ::posix_fallocate(fd, at, 4096) == 0; at += 4096) {
-    }
-    return slots_of_copies(pair, 1) == std::vector<int>{-1} ? 0 : 3;
-  });
-  if (!code) GTEST_SKIP() << "needs a mount of its own";
-  EXPECT_EQ(*code, 0);
 }
 
 TEST(ChannelTest, OneStreamsCopiesLeaveSlotsToOthers) {
