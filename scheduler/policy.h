@@ -61,7 +61,8 @@ struct RunningWork {
 /// One session as the policy sees it.
 struct SessionView {
   SessionId id = 0;
-  double weight = 1.0;  // share of the device relative to other sessions'; > 0
+  std::uint32_t user = 0;
+  double weight = 1.0;  // share relative to the other sessions of its user; > 0
   int priority = 0;     // higher goes first; among equals the policy decides
   std::optional<WaitingLaunch> waiting;
   RunningWork running;

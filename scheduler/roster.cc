@@ -128,6 +128,29 @@ bool Roster::aged(Slot& slot, const SessionView& session, Time now) {
   return now < slot.grace_until;
 }
 
+/// Active users have equal shares, however many sessions each has. A user's share goes to his
+/// active sessions by their weights. Where there is one user, the weights stay as they are.
+void Roster::share_by_user(const View& view) {
+  users_.clear();
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    if (!slots_[i].active) continue;
+    const std::uint32_t user = view.sessions[i].user;
+    const auto known = std::ranges::find(users_, user, [](const auto& each) { return each.first; });
+    if (known == users_.end()) {
+      users_.emplace_back(user, slots_[i].weight);
+    } else {
+      known->second += slots_[i].weight;
+    }
+  }
+  if (users_.size() < 2) return;
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    if (!slots_[i].active) continue;
+    const std::uint32_t user = view.sessions[i].user;
+    slots_[i].weight /=
+        std::ranges::find(users_, user, [](const auto& each) { return each.first; })->second;
+  }
+}
+
 bool Roster::update(const View& view) {
   const bool changed = align(view);
   const Time now = view.now;
@@ -161,6 +184,7 @@ bool Roster::update(const View& view) {
     if (holds) top = std::max(top, session.priority);
     if (slot.active) bottom = std::min(bottom, session.priority);
   }
+  share_by_user(view);
   may_be_preempted_ = highest > top;
   double least = 0;
   for (std::size_t i = 0; i < slots_.size(); ++i) {

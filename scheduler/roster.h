@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "scheduler/policy.h"
@@ -18,7 +19,7 @@ namespace slate::scheduler {
 /// What is remembered of one session.
 struct Slot {
   SessionId id = 0;
-  double weight = 1;
+  double weight = 1;      // share relative to all other sessions'
   bool active = false;    // waits or runs, or did so within Settings::linger
   bool contends = false;  // active, and not kept away by a higher priority
   Time active_since{};
@@ -82,12 +83,14 @@ class Roster {
   void note_arrival(Slot& slot, const SessionView& session) const;
   void choose_kernel(Slot& slot, const SessionView& session, Time now);
   bool aged(Slot& slot, const SessionView& session, Time now);
+  void share_by_user(const View& view);
   void later(Time at) { next_change_ = at < next_change_ ? at : next_change_; }
 
   const Settings& settings_;
   const ProfileTable& profiles_;
   std::vector<Slot> slots_, spare_;
   std::vector<std::uint32_t> contenders_;
+  std::vector<std::pair<std::uint32_t, double>> users_;  // users of active sessions, their weights
   Time next_change_ = kNever;
   bool may_be_preempted_ = false;
   double least_served_ = 0;  // `served` of the contender that has least

@@ -73,6 +73,7 @@ std::shared_ptr<Executor::Client> Executor::add(ClientSpec spec, StreamTable& st
   client->index = views_.size();
   SessionView view;
   view.id = client->spec.session;
+  view.user = client->spec.uid;
   view.weight = client->spec.weight;
   view.priority = client->spec.priority;
   view.idle_since = Clock::now();

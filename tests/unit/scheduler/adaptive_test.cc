@@ -215,6 +215,17 @@ TEST(AdaptiveTest, WeightsCountAlsoWhereSharingGains) {
   EXPECT_NEAR(scene.sim.outcome(1).work_ms / scene.sim.outcome(0).work_ms, 3, 0.3);
 }
 
+TEST(AdaptiveTest, SharesGoToUsersFirst) {
+  Scene scene("adaptive");
+  scene.sim.next_after_ms = 0.06;
+  scene.sim.add({.kernels = {&kernel("BS")}, .user = 1});
+  for (int i = 0; i < 8; ++i) scene.sim.add({.kernels = {&kernel("BS")}, .user = 2});
+  scene.sim.run_until(4000);
+  double others = 0;
+  for (std::size_t i = 1; i <= 8; ++i) others += scene.sim.outcome(i).work_ms;
+  EXPECT_NEAR(scene.sim.outcome(0).work_ms / others, 1, 0.12);
+}
+
 TEST(AdaptiveTest, WeightsCountForLongKernelsBehindWhichNothingIsQueued) {
   Scene scene("adaptive");
   scene.sim.next_after_ms = 0.06;

@@ -92,6 +92,7 @@ void Simulator::build_view() {
     SessionView& view = views_.emplace_back();
     view.id = session.id;
     view.weight = session.program.weight;
+    view.user = session.program.user;
     view.priority = session.program.priority;
     view.idle_since = at(session.idle_since);
     if (head_waits(session)) {

@@ -25,6 +25,7 @@ struct Program {
   std::uint64_t launches = std::numeric_limits<std::uint64_t>::max();
   double begin_ms = 0, end_ms = std::numeric_limits<double>::infinity();  // when it launches
   double weight = 1;
+  std::uint32_t user = 0;
   int priority = 0;
   double scale = 1;  // of the kernels' times
 };

@@ -94,6 +94,33 @@ TEST(TimesliceTest, SharesAreAsTheWeights) {
   }
 }
 
+/// One session of user 1, and `flood` of user 2 with weights that he gave them.
+void add_flood(Scene& scene, int flood, double weight) {
+  scene.sim.add({.kernels = {&kernel("BS")}, .user = 1});
+  for (int i = 0; i < flood; ++i)
+    scene.sim.add({.kernels = {&kernel("CB")}, .weight = weight, .user = 2});
+}
+
+TEST(TimesliceTest, SharesGoToUsersFirst) {
+  for (const double weight : {1.0, 4.0}) {
+    Scene scene("timeslice");
+    add_flood(scene, 8, weight);
+    scene.sim.run_until(4000);
+    double others = 0;
+    for (std::size_t i = 1; i <= 8; ++i) others += scene.sim.outcome(i).device_ms;
+    EXPECT_NEAR(scene.sim.outcome(0).device_ms / others, 1, 0.1) << weight;
+    EXPECT_NEAR(scene.sim.outcome(1).device_ms, others / 8, others / 80) << weight;
+  }
+}
+
+TEST(TimesliceTest, AUsersIdleSessionsTakeNothingFromHisOthers) {
+  Scene scene("timeslice");
+  add_flood(scene, 1, 1);
+  for (int i = 0; i < 7; ++i) scene.sim.add({.kernels = {&kernel("CB")}, .launches = 1, .user = 2});
+  scene.sim.run_until(4000);
+  EXPECT_NEAR(scene.sim.outcome(0).device_ms / scene.sim.outcome(1).device_ms, 1, 0.1);
+}
+
 TEST(TimesliceTest, ATurnWaitsForTheHoldersNextLaunchToBeBrought) {
   // Kernels so long that one is queued at a time, of programs that always have more.
   Scene scene("timeslice");
