@@ -26,7 +26,7 @@ namespace slate::daemon {
 namespace {
 
 constexpr std::size_t kColumns = 118;  // of a comment's text
-constexpr std::string_view kProgram = "program";
+constexpr std::string_view kProgram = "program", kUser = "user", kGroup = "group";
 
 std::unexpected<Error> bad(std::string message) {
   return fail(ErrorCode::kInvalidValue, std::move(message));
@@ -89,7 +89,12 @@ class Reader {
   Result<void> read_key(const toml::key& key, const toml::node& node, const std::string& path) {
     if (const auto* const row = find_config_key(path, key.str()))
       return at(key, row->set(config_, *row, value_of(node)));
-    if (path.empty() && key.str() == kProgram) return read_programs(key, node);
+    if (path.empty() && key.str() == kProgram)
+      return read_tables(key, node, program_keys(), config_.programs);
+    if (path.empty() && key.str() == kUser)
+      return read_tables(key, node, user_keys(), config_.users);
+    if (path.empty() && key.str() == kGroup)
+      return read_tables(key, node, user_keys(), config_.groups);
     const std::string inner =
         path.empty() ? std::string(key.str()) : fmt::format("{}.{}", path, key.str());
     if (!is_table_of_file(inner)) return at(key, bad("unknown key"));
@@ -97,19 +102,25 @@ class Reader {
     return read_table(*node.as_table(), inner);
   }
 
-  Result<void> read_programs(const toml::key& key, const toml::node& node) {
-    if (!node.is_array_of_tables()) return at(key, bad("expected [[program]] tables"));
+  /// Tables of one kind, each of which has a name.
+  template <typename Settings>
+  Result<void> read_tables(const toml::key& key, const toml::node& node,
+                           std::span<const Key<Settings>> keys, std::vector<Settings>& into) {
+    if (!node.is_array_of_tables())
+      return at(key, bad(fmt::format("expected [[{}]] tables", key.str())));
     for (const toml::node& part : *node.as_array()) {
-      ProgramSettings program;
+      Settings settings;
       for (const auto& [name, value] : *part.as_table()) {
-        const auto row = std::ranges::find(program_keys(), name.str(), &Key<ProgramSettings>::name);
-        const auto done = row != program_keys().end() ? row->set(program, *row, value_of(value))
-                                                      : bad("unknown key");
+        const auto row = std::ranges::find(keys, name.str(), &Key<Settings>::name);
+        const auto done =
+            row != keys.end() ? row->set(settings, *row, value_of(value)) : bad("unknown key");
         if (const auto told = at(name, done); !told) return told;
       }
-      if (program.name.empty())
-        return bad(place_of(part.source(), file_) + "a program without name");
-      config_.programs.push_back(std::move(program));
+      if (settings.name.empty()) {
+        return bad(place_of(part.source(), file_) +
+                   fmt::format("a [[{}]] without name", key.str()));
+      }
+      into.push_back(std::move(settings));
     }
     return {};
   }
@@ -160,14 +171,15 @@ std::string help_of_table(std::string_view table) {
   return found != config_tables().end() ? comment(found->help) : std::string();
 }
 
-/// As comments: every slated has programs of its own.
-std::string documented_programs() {
-  std::string text = help_of_table(kProgram);
-  std::string example = "# [[program]]\n";
-  const ProgramSettings train{.name = "train", .settings = {}};
-  for (const auto& key : program_keys()) {
+/// As comments: every slated has programs and users of its own.
+template <typename Settings>
+std::string documented_tables(std::string_view kind, std::span<const Key<Settings>> keys,
+                              const Settings& settings) {
+  std::string text = help_of_table(kind);
+  std::string example = fmt::format("# [[{}]]\n", kind);
+  for (const auto& key : keys) {
     text += comment(fmt::format("{}:", key.name)) + help_of(key);
-    example += fmt::format("# {} = {}\n", key.name, key.text(train));
+    example += fmt::format("# {} = {}\n", key.name, key.text(settings));
   }
   return text + example;
 }
@@ -215,11 +227,6 @@ Result<ByteSize> parse_size(std::string_view text) {
   return ByteSize{*number};
 }
 
-SessionSettings Config::settings_of(std::string_view program) const {
-  const auto found = std::ranges::find(programs, program, &ProgramSettings::name);
-  return found != programs.end() ? found->settings : SessionSettings{};
-}
-
 Result<Config> parse_config(std::string_view text, const std::string& name) {
   const toml::parse_result parsed = toml::parse(text, name);
   if (!parsed) {
@@ -247,7 +254,15 @@ std::string documented_config() {
                            comment(
                                "Every key with its default. An unknown key is an error. "
                                "Options on the command line beat this file.");
-  return head + text_of({}, true) + "\n" + documented_programs();
+  return head + text_of({}, true) + "\n" +
+         documented_tables(kProgram, program_keys(),
+                           {.name = "train", .user = "", .settings = {}}) +
+         "\n" +
+         documented_tables(kUser, user_keys(),
+                           {.name = "alice", .weight = 1, .max_sessions = 0, .memory = {}}) +
+         "\n" +
+         documented_tables(kGroup, user_keys(),
+                           {.name = "students", .weight = 1, .max_sessions = 0, .memory = {}});
 }
 
 }  // namespace slate::daemon

@@ -36,17 +36,27 @@ struct ByteSize {
 /// "123456", "512M", "2G", "0". kInvalidValue for anything else.
 Result<ByteSize> parse_size(std::string_view text);
 
-/// What the configuration says of all programs of one name, for every user.
+/// What the configuration says of all programs of one name.
 struct ProgramSettings {
   std::string name;
+  std::string user;  // whose programs, by name or number; empty: everybody's
   SessionSettings settings;
+};
+
+/// What the configuration says of a user, or of the members of a group.
+struct UserSettings {
+  std::string name;                // or number
+  double weight = 1;               // share of the device, relative to other users'
+  std::uint32_t max_sessions = 0;  // 0: max_sessions_per_user
+  MemoryLimit memory;              // of all the user's sessions together
 };
 
 struct Config {
   std::string device = "auto";
   std::string runtime_dir;  // empty: ipc::runtime_directory() decides
   LogLevel log_level = LogLevel::kInfo;
-  MemoryLimit memory_limit;      // of each session
+  MemoryLimit memory_limit;           // of each session
+  double memory_reserve_percent = 6;  // of the device\'s memory: for users who come later
   bool serve_everybody = false;  // whether users other than its own may come; root's always does
   std::uint32_t max_sessions = 4096;
   std::uint32_t max_sessions_per_user = 256;
@@ -65,9 +75,7 @@ struct Config {
   std::string state_dir;  // folder of profiles and lasting settings; see state_directory()
   std::uint32_t trace_events = 65536;  // events that the trace keeps; 0: no trace
   std::vector<ProgramSettings> programs;
-
-  /// What sessions of this program begin with.
-  SessionSettings settings_of(std::string_view program) const;
+  std::vector<UserSettings> users, groups;
 };
 
 /// Reads `path` over the defaults. kInvalidValue names file, line and key. kIo when the file cannot

@@ -112,6 +112,11 @@ const Key<Config> kKeys[] = {
         "The most device memory of one session: bytes, or a number with K, M, G, T or %. The units "
         "are powers of 1024; \"25%\" is a share of the device's memory. Arrays and the modules' "
         "variables count, too."),
+    top<&Config::memory_reserve_percent>(
+        "memory_reserve_percent", 0, 50,
+        "The part of the device's memory that is left for users who come later, where several are "
+        "served. A user may always have his even part of the memory, and beyond it what is left "
+        "but for this."),
     top<&Config::max_sessions>(
         "max_sessions", 1, 65536,
         "The most sessions at a time. Further programs get cudaErrorInitializationError and the "
@@ -324,13 +329,30 @@ const Key<Config> kKeys[] = {
 const Key<ProgramSettings> kProgramKeys[] = {
     row<ProgramSettings, &ProgramSettings::name>("program", "name", 0, 0,
                                                  "The name of the executable, without its folder."),
+    row<ProgramSettings, &ProgramSettings::user>(
+        "program", "user", 0, 0,
+        "Whose programs, by name or number. Empty: everybody's. Anybody can give a program any "
+        "name, so such a table lowers weight and priority only."),
     row<ProgramSettings, &ProgramSettings::settings, &SessionSettings::weight>(
         "program", "weight", kLeastWeight, kMostWeight,
-        "The program's share of the device beside other programs. Users may choose a weight up to "
+        "The program's share beside its user's other programs. The user may choose a weight up to "
         "the larger of this one and max_weight."),
     row<ProgramSettings, &ProgramSettings::settings, &SessionSettings::priority>(
         "program", "priority", kLeastPriority, kMostPriority,
         "The program's priority; higher goes first. Users may lower it."),
+};
+
+const Key<UserSettings> kUserKeys[] = {
+    row<UserSettings, &UserSettings::name>("user", "name", 0, 0, "The name, or the number."),
+    row<UserSettings, &UserSettings::weight>(
+        "user", "weight", kLeastWeight, kMostWeight,
+        "The user's share of the device beside other users, however many programs each has."),
+    row<UserSettings, &UserSettings::max_sessions>(
+        "user", "max_sessions", 0, 65536,
+        "The most sessions of the user at a time; 0: max_sessions_per_user."),
+    row<UserSettings, &UserSettings::memory>(
+        "user", "memory", 0, 0,
+        "The most device memory of all the user's sessions together, as in memory_limit."),
 };
 
 const TableHelp kTables[] = {
@@ -339,8 +361,12 @@ const TableHelp kTables[] = {
     {"scheduler.table.beside",
      "Whether a newcomer may run beside the running kernel: a row for each class of the running "
      "kernel. Its five columns are the newcomer's class, in the order of the rows."},
-    {"program",
-     "What sessions of a program begin with, whoever runs it: one [[program]] table each."},
+    {"program", "What sessions of a program begin with: one [[program]] table each."},
+    {"user", "What one user may have: one [[user]] table each."},
+    {"group",
+     "What each member of a group may have, unless there is a [[user]] table for him: one "
+     "[[group]] "
+     "table each. The first one that fits counts. The keys are those of [[user]]."},
 };
 
 KeyValue number_value(std::string_view text) {
@@ -363,6 +389,9 @@ std::span<const Key<Config>> config_keys() {
 }
 std::span<const Key<ProgramSettings>> program_keys() {
   return kProgramKeys;
+}
+std::span<const Key<UserSettings>> user_keys() {
+  return kUserKeys;
 }
 std::span<const TableHelp> config_tables() {
   return kTables;
@@ -389,6 +418,7 @@ std::string Key<Owner>::bounds() const {
 
 template struct Key<Config>;
 template struct Key<ProgramSettings>;
+template struct Key<UserSettings>;
 
 KeyValue value_of(KeyType type, std::string_view text) {
   switch (type) {

@@ -47,6 +47,8 @@ struct Key {
 std::span<const Key<Config>> config_keys();
 /// The keys of a [[program]] table.
 std::span<const Key<ProgramSettings>> program_keys();
+/// The keys of a [[user]] and a [[group]] table.
+std::span<const Key<UserSettings>> user_keys();
 /// What a table of the file is about.
 struct TableHelp {
   std::string_view table;

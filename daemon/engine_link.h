@@ -27,7 +27,8 @@ enum class LinkType : std::uint32_t {
   // text: a piece of JSON, or of the reason when code is not kNone.
   kStatusReport = 5,
   // Supervisor to engine.
-  // session, pid, uid, limit, weight, priority; text: program; descriptors: from_client, to_client,
+  // session, pid, uid, limit, user_limit, weight, user_weight, priority; text: program;
+  // descriptors: from_client, to_client,
   // socket, segment
   kAddSession = 6,
   kStatusRequest = 7,  // number
@@ -58,11 +59,13 @@ struct LinkHeader {
   std::uint64_t session = 0;
   std::uint64_t number = 0;
   std::uint64_t limit = 0;
+  std::uint64_t user_limit = 0;
   std::uint32_t pid = 0;
   std::uint32_t uid = 0;
   std::uint32_t flags = 0;
   std::int32_t priority = 0;  // higher goes first
   double weight = 1;          // > 0
+  double user_weight = 1;     // > 0
 };
 
 struct LinkMessage {

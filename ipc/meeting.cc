@@ -115,6 +115,18 @@ Result<Fifo> make_fifo(const std::string& folder) {
   return fifo;
 }
 
+/// The supplementary groups of the process behind a socket.
+std::vector<gid_t> groups_of(int socket) {
+  std::vector<gid_t> groups(64);
+  while (true) {
+    auto bytes = static_cast<socklen_t>(groups.size() * sizeof(gid_t));
+    const bool done = ::getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &bytes) == 0;
+    const bool larger = !done && errno == ERANGE && bytes / sizeof(gid_t) > groups.size();
+    groups.resize(done || larger ? bytes / sizeof(gid_t) : 0);
+    if (!larger) return groups;
+  }
+}
+
 }  // namespace
 
 std::string runtime_directory(std::string_view explicit_dir) {
@@ -175,7 +187,9 @@ Result<std::optional<Visitor>> MeetingPoint::accept() {
     ucred peer{};
     socklen_t size = sizeof(peer);
     if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) continue;
-    return Visitor{std::move(socket), peer.uid, peer.pid};
+    std::vector<gid_t> groups = groups_of(socket.get());
+    groups.push_back(peer.gid);
+    return Visitor{std::move(socket), peer.uid, std::move(groups), peer.pid};
   }
 }
 

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/device_info.h"
 #include "base/result.h"
@@ -33,6 +34,7 @@ std::string meeting_path(const std::string& runtime_dir);  // <dir>/slated.sock
 struct Visitor {
   UniqueFd socket;  // non-blocking
   uid_t uid = 0;
+  std::vector<gid_t> groups;
   pid_t pid = 0;  // in this process's namespace; 0: not in it
 };
 

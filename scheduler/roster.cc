@@ -128,8 +128,8 @@ bool Roster::aged(Slot& slot, const SessionView& session, Time now) {
   return now < slot.grace_until;
 }
 
-/// Active users have equal shares, however many sessions each has. A user's share goes to his
-/// active sessions by their weights. Where there is one user, the weights stay as they are.
+/// Active users have shares by their weights, however many sessions each has. A user's share goes
+/// to his active sessions by their weights. Where there is one user, the weights stay as they are.
 void Roster::share_by_user(const View& view) {
   users_.clear();
   for (std::size_t i = 0; i < slots_.size(); ++i) {
@@ -146,8 +146,9 @@ void Roster::share_by_user(const View& view) {
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     if (!slots_[i].active) continue;
     const std::uint32_t user = view.sessions[i].user;
-    slots_[i].weight /=
+    const double all =
         std::ranges::find(users_, user, [](const auto& each) { return each.first; })->second;
+    slots_[i].weight *= view.sessions[i].user_weight / all;
   }
 }
 

@@ -74,6 +74,13 @@ nlohmann::json to_json(const cache::Statistics& statistics) {
           {"evicted", statistics.evicted}};
 }
 
+/// Bytes for users who come later, where several may come.
+std::uint64_t reserve_of(const Config& config, std::uint64_t total) {
+  if (!config.serve_everybody) return 0;
+  return static_cast<std::uint64_t>(static_cast<double>(total) / 100 *
+                                    config.memory_reserve_percent);
+}
+
 }  // namespace
 
 std::string cause_for(std::uint64_t session, const RunningKernels& kernels) {
@@ -101,6 +108,7 @@ Engine::Engine(std::unique_ptr<device::Device> device, EngineLink link, Config c
     : config_(std::move(config)),
       exit_now_(std::move(exit_now)),
       device_(std::move(device)),
+      memory_(device_->info().total_memory, reserve_of(config_, device_->info().total_memory)),
       compiler_(*device_, open_cache(*device_, cache_directory(config_), config_.cache_size.bytes)),
       form_maker_(compiler_,
                   {.profiles = config_.scheduler.intensities,
@@ -196,7 +204,9 @@ void Engine::add_session(LinkMessage message) {
       .uid = header.uid,
       .program = std::move(message.text),
       .memory_limit = header.limit,
+      .account = std::make_unique<MemoryLedger::Account>(memory_, header.uid, header.user_limit),
       .weight = header.weight,
+      .user_weight = header.user_weight,
       .priority = header.priority,
       .ends = {std::move(message.fds[0]), std::move(message.fds[1]), std::move(message.fds[2])},
       .segment = std::move(*segment),

@@ -70,6 +70,7 @@ class Engine {
   const Config config_;
   const ExitNow exit_now_;
   const std::unique_ptr<device::Device> device_;
+  MemoryLedger memory_;
   Compiler compiler_;
   FormMaker form_maker_;
   FormService forms_;

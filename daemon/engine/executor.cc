@@ -74,6 +74,7 @@ std::shared_ptr<Executor::Client> Executor::add(ClientSpec spec, StreamTable& st
   SessionView view;
   view.id = client->spec.session;
   view.user = client->spec.uid;
+  view.user_weight = client->spec.user_weight;
   view.weight = client->spec.weight;
   view.priority = client->spec.priority;
   view.idle_since = Clock::now();

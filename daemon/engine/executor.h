@@ -63,6 +63,7 @@ struct ClientSpec {
   std::uint32_t uid = 0;
   std::string program;
   double weight = 1;
+  double user_weight = 1;
   int priority = 0;
   /// Called when a launch that could be called back has ended, and its stream may go on
   /// (LogicalStream::active_lanes). Thread: the executor's, or the completer's. May be empty.

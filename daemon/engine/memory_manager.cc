@@ -27,10 +27,10 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) {
 
 }  // namespace
 
-Result<std::unique_ptr<MemoryManager>> MemoryManager::make(device::Device& device,
-                                                           std::uint64_t limit) {
+Result<std::unique_ptr<MemoryManager>> MemoryManager::make(
+    device::Device& device, std::uint64_t limit, std::unique_ptr<MemoryLedger::Account> account) {
   const std::uint64_t capped = std::min(limit, device.info().total_memory);
-  std::unique_ptr<MemoryManager> manager(new MemoryManager(device, capped));
+  std::unique_ptr<MemoryManager> manager(new MemoryManager(device, capped, std::move(account)));
   manager->granularity_ = device.granularity();
   const std::uint64_t base =
       std::max(round_up(capped, manager->granularity_), manager->granularity_);
@@ -46,6 +46,11 @@ Result<std::unique_ptr<MemoryManager>> MemoryManager::make(device::Device& devic
 
 MemoryManager::~MemoryManager() {
   SLATE_CHECK(arena_.bytes == 0 && charged_ == 0 && outside_ == 0);
+}
+
+std::uint64_t MemoryManager::chargeable() const {
+  const MutexLock lock(mutex_);
+  return account_ == nullptr ? left() : std::min(left(), account_->left());
 }
 
 std::uint64_t MemoryManager::charged() const {
@@ -123,6 +128,14 @@ Result<void> MemoryManager::grow_pool(std::uint64_t bytes) {
   return {};
 }
 
+Result<void> MemoryManager::take(std::uint64_t bytes) {
+  return account_ == nullptr ? Result<void>() : account_->take(bytes);
+}
+
+void MemoryManager::give(std::uint64_t bytes) {
+  if (account_ != nullptr) account_->give(bytes);
+}
+
 Result<device::Address> MemoryManager::add_segment(std::uint64_t bytes, bool dedicated,
                                                    Around around) {
   if (bytes > left()) {
@@ -131,13 +144,18 @@ Result<device::Address> MemoryManager::add_segment(std::uint64_t bytes, bool ded
                             "of {} ({} in use)",
                             bytes, limit_, charged_ + outside_));
   }
+  if (auto taken = take(bytes); !taken) return std::unexpected(taken.error());
+  const auto given_back = [&](const Error& error) SLATE_REQUIRES(mutex_) {
+    give(bytes);
+    return std::unexpected(error);
+  };
   const bool has_slack = around == Around::kSlack;
   auto address = find_hole(bytes, has_slack ? slack_.bytes() : 0);
   if (!address && has_slack) address = find_hole(bytes, 0);
-  if (!address) return fail(ErrorCode::kOutOfMemory, "the session's arena is fragmented");
+  if (!address) return given_back({ErrorCode::kOutOfMemory, "the session's arena is fragmented"});
   const auto mapped = device_.map({*address, bytes});
   device_full_ = !mapped && mapped.error().code == ErrorCode::kOutOfMemory;
-  if (!mapped) return std::unexpected(mapped.error());
+  if (!mapped) return given_back(mapped.error());
   charged_ += bytes;
   const auto segment = segments_.emplace(*address, Segment{bytes, 0, dedicated}).first;
   if (has_slack) put_slack(*segment);
@@ -330,6 +348,7 @@ void MemoryManager::drop_segment(Segments::iterator segment) {
   // Only a device that is lost refuses, and its engine is about to end.
   (void)device_.unmap(range);
   charged_ -= range.bytes;
+  give(range.bytes);
   segments_.erase(segment);
   remove_slack(range);
 }
@@ -365,6 +384,9 @@ Result<void> MemoryManager::charge(std::uint64_t bytes) {
                 fmt::format("{} bytes asked for, the session may have {} and has {}", bytes, limit_,
                             charged_ + outside_));
   }
+  auto taken = take(bytes);
+  if (!taken && drop_empty_segments()) taken = take(bytes);
+  if (!taken) return taken;
   outside_ += bytes;
   return {};
 }
@@ -379,6 +401,7 @@ void MemoryManager::finish_charge(std::uint64_t bytes, bool retired) {
     const MutexLock lock(mutex_);
     SLATE_CHECK(outside_ >= bytes);
     outside_ -= bytes;
+    give(bytes);
     if (retired) --outside_retired_;
     ++frees_finished_;
   }

@@ -15,8 +15,10 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "base/mutex.h"
+#include "daemon/engine/memory_ledger.h"
 #include "daemon/engine/slack.h"
 #include "device/device.h"
 
@@ -27,8 +29,11 @@ class MemoryManager {
   /// Alignment of every allocation, as cudaMalloc gives.
   static constexpr std::uint64_t kAlign = 512;
 
-  /// Reserves the arena. `limit`: the most bytes that may be charged.
-  static Result<std::unique_ptr<MemoryManager>> make(device::Device& device, std::uint64_t limit);
+  /// Reserves the arena. `limit`: the most bytes that may be charged. `account`: what is charged is
+  /// taken from it, too; null: from none.
+  static Result<std::unique_ptr<MemoryManager>> make(
+      device::Device& device, std::uint64_t limit,
+      std::unique_ptr<MemoryLedger::Account> account = nullptr);
   /// Requires: release() was called.
   ~MemoryManager();
   MemoryManager(const MemoryManager&) = delete;
@@ -37,6 +42,8 @@ class MemoryManager {
   device::AddressRange arena() const { return arena_; }
   std::uint64_t limit() const { return limit_; }
   std::uint64_t charged() const;
+  /// Bytes that may be charged further at present.
+  std::uint64_t chargeable() const;
 
   /// kInvalidValue for 0 bytes. kOutOfMemory beyond the limit, or when the device is full. Memory
   /// that is being freed may help then, see wait_for_free().
@@ -98,8 +105,9 @@ class MemoryManager {
     std::uint64_t freed_bytes = 0;  // 0: still live, or its free is not finished
   };
 
-  MemoryManager(device::Device& device, std::uint64_t limit)
-      : device_(device), limit_(limit), slack_(device) {}
+  MemoryManager(device::Device& device, std::uint64_t limit,
+                std::unique_ptr<MemoryLedger::Account> account)
+      : device_(device), limit_(limit), account_(std::move(account)), slack_(device) {}
 
   enum class Around { kSlack, kNothing };  // what is mapped beside a segment
   Result<device::Address> allocate_dedicated(std::uint64_t bytes, Around around = Around::kSlack)
@@ -108,6 +116,8 @@ class MemoryManager {
   std::uint64_t left() const SLATE_REQUIRES(mutex_) { return limit_ - charged_ - outside_; }
   Result<device::Address> add_segment(std::uint64_t bytes, bool dedicated,
                                       Around around = Around::kSlack) SLATE_REQUIRES(mutex_);
+  Result<void> take(std::uint64_t bytes) SLATE_REQUIRES(mutex_);
+  void give(std::uint64_t bytes) SLATE_REQUIRES(mutex_);
   Result<void> grow_pool(std::uint64_t bytes) SLATE_REQUIRES(mutex_);
   std::optional<device::Address> find_hole(std::uint64_t bytes, std::uint64_t apart) const
       SLATE_REQUIRES(mutex_);
@@ -126,6 +136,7 @@ class MemoryManager {
 
   device::Device& device_;
   const std::uint64_t limit_;
+  const std::unique_ptr<MemoryLedger::Account> account_;
   device::AddressRange arena_;
   std::uint64_t granularity_ = 0;
   mutable Mutex mutex_;

@@ -83,7 +83,8 @@ void Session::run() {
 Result<void> Session::set_up() {
   if (!channel_.can_be_woken())
     return slate::fail(ErrorCode::kLimit, "no file descriptor is left for the session");
-  if (const auto made = parts_.set_up(spec_.memory_limit); !made) return made;
+  if (const auto made = parts_.set_up(spec_.memory_limit, std::move(spec_.account)); !made)
+    return made;
   auto starting = SessionPhase::kStarting;
   phase_.compare_exchange_strong(starting, SessionPhase::kServing);
   return {};

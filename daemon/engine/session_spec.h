@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "daemon/engine/memory_ledger.h"
 #include "ipc/meeting.h"
 #include "ipc/segment.h"
 
@@ -21,7 +22,9 @@ struct SessionSpec {
   std::uint32_t uid = 0;
   std::string program;
   std::uint64_t memory_limit = 0;
+  std::unique_ptr<MemoryLedger::Account> account;  // of its user's memory; null: none
   double weight = 1;
+  double user_weight = 1;
   int priority = 0;
   ipc::DaemonEnds ends;
   ipc::Segment segment;

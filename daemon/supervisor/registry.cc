@@ -41,21 +41,22 @@ std::string display_name(const char* text, std::size_t size) {
   return name;
 }
 
-Registry::Registry(std::string runtime_dir, const Config& config, ProgramStore& programs)
-    : runtime_dir_(std::move(runtime_dir)), config_(config), programs_(programs) {}
+Registry::Registry(std::string runtime_dir, const UserRules& rules, ProgramStore& programs)
+    : runtime_dir_(std::move(runtime_dir)), rules_(rules), programs_(programs) {}
 
 Registry::~Registry() = default;
 
 /// Root is never kept out by others' sessions.
-std::optional<Error> Registry::too_many(uid_t user) const {
-  const auto users = std::ranges::count_if(
-      sessions_, [user](const auto& each) { return each.second.uid == user; });
-  const bool all = sessions_.size() >= config_.max_sessions && user != 0;
-  if (!all && std::cmp_less(users, config_.max_sessions_per_user)) return std::nullopt;
+std::optional<Error> Registry::too_many(const Identity& who) const {
+  const std::uint32_t limit = rules_.config().max_sessions;
+  const std::uint32_t users_limit = rules_.max_sessions_of(who);
+  const auto his = std::ranges::count_if(
+      sessions_, [&](const auto& each) { return each.second.uid == who.uid; });
+  if (sessions_.size() >= limit && who.uid != 0)
+    return Error{ErrorCode::kLimit, fmt::format("slated serves its limit of {} sessions", limit)};
+  if (std::cmp_less(his, users_limit)) return std::nullopt;
   return Error{ErrorCode::kLimit,
-               all ? fmt::format("slated serves its limit of {} sessions", config_.max_sessions)
-                   : fmt::format("slated serves its limit of {} sessions of one user",
-                                 config_.max_sessions_per_user)};
+               fmt::format("slated serves its limit of {} sessions of one user", users_limit)};
 }
 
 void Registry::greet(const ipc::Hello& hello, ipc::Visitor visitor, EngineProcess* engine,
@@ -63,14 +64,16 @@ void Registry::greet(const ipc::Hello& hello, ipc::Visitor visitor, EngineProces
   SessionRecord record;
   record.id = next_id_++;
   record.pid = static_cast<std::uint32_t>(visitor.pid);
-  record.uid = visitor.uid;
+  const Identity who{visitor.uid, std::move(visitor.groups)};
+  record.uid = who.uid;
+  record.user = rules_.of(who);
   record.program = display_name(hello.program, sizeof(hello.program));
   record.since = Clock::now();
   record.deadline = record.since + kEngineTimeout;
   record.ends.socket = std::move(visitor.socket);
   if (!refusal.empty()) return refuse(record, {ErrorCode::kInitialization, refusal});
-  if (const auto reason = too_many(record.uid)) return refuse(record, *reason);
-  record.standing = at_start(config_, record.program, record.uid, wishes_of(hello),
+  if (const auto reason = too_many(who)) return refuse(record, *reason);
+  record.standing = at_start(rules_, record.program, record.uid, wishes_of(hello),
                              programs_.find(record.program, record.uid));
   const auto id = record.id;
   SessionRecord& kept = sessions_.emplace(id, std::move(record)).first->second;
@@ -86,8 +89,9 @@ void Registry::refuse(const SessionRecord& record, const Error& reason) {
 /// Gives the client its ends. On failure the deadline is now, and the next look drops it.
 void Registry::welcome(SessionRecord& record, const EngineProcess& engine) {
   record.deadline = Clock::now() + kEngineTimeout;
-  auto made = ipc::NewSession::make(runtime_dir_, engine.device,
-                                    config_.memory_limit.bytes_of(engine.device.total_memory));
+  auto made =
+      ipc::NewSession::make(runtime_dir_, engine.device,
+                            rules_.config().memory_limit.bytes_of(engine.device.total_memory));
   if (!made) {
     refuse(record, made.error());
     record.deadline = Clock::now();
@@ -109,13 +113,16 @@ void Registry::welcome(SessionRecord& record, const EngineProcess& engine) {
 void Registry::hand_over(SessionRecord& record, const EngineProcess& engine) {
   const int fds[] = {record.ends.from_client.get(), record.ends.to_client.get(),
                      record.ends.socket.get(), record.segment.fd()};
-  const LinkHeader header{.type = LinkType::kAddSession,
-                          .session = record.id,
-                          .limit = config_.memory_limit.bytes_of(engine.device.total_memory),
-                          .pid = record.pid,
-                          .uid = record.uid,
-                          .priority = record.standing.now.priority,
-                          .weight = record.standing.now.weight};
+  const LinkHeader header{
+      .type = LinkType::kAddSession,
+      .session = record.id,
+      .limit = rules_.config().memory_limit.bytes_of(engine.device.total_memory),
+      .user_limit = record.user.memory.bytes_of(engine.device.total_memory),
+      .pid = record.pid,
+      .uid = record.uid,
+      .priority = record.standing.now.priority,
+      .weight = record.standing.now.weight,
+      .user_weight = record.user.weight};
   if (const auto sent = engine.link().try_send(header, record.program, fds); !sent) {
     // A busy engine: soon. Or a dying one: the next one gets it.
     log_debug("session {} not handed over: {}", record.id, sent.error().message);

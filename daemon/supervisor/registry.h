@@ -26,6 +26,7 @@ struct SessionRecord {
   std::uint64_t id = 0;
   std::uint32_t pid = 0;
   std::uint32_t uid = 0;
+  UserSettings user;  // what the configuration gives its user
   std::string program;
   Standing standing;          // weight and priority
   bool standing_told = true;  // whether the session's engine knows its last change
@@ -38,8 +39,8 @@ struct SessionRecord {
 
 class Registry {
  public:
-  /// `programs` must outlive it.
-  Registry(std::string runtime_dir, const Config& config, ProgramStore& programs);
+  /// `rules` and `programs` must outlive it.
+  Registry(std::string runtime_dir, const UserRules& rules, ProgramStore& programs);
   /// Drops all sessions; their clients see the end of the file.
   ~Registry();
   Registry(const Registry&) = delete;
@@ -73,7 +74,7 @@ class Registry {
  private:
   using Iterator = std::map<std::uint64_t, SessionRecord>::iterator;
 
-  std::optional<Error> too_many(uid_t user) const;
+  std::optional<Error> too_many(const Identity& who) const;
   void welcome(SessionRecord& record, const EngineProcess& engine);
   void hand_over(SessionRecord& record, const EngineProcess& engine);
   bool service_one(SessionRecord& record, EngineProcess* engine);
@@ -81,7 +82,7 @@ class Registry {
   void refuse(const SessionRecord& record, const Error& reason);
 
   const std::string runtime_dir_;
-  const Config config_;
+  const UserRules& rules_;
   ProgramStore& programs_;
   std::map<std::uint64_t, SessionRecord> sessions_;
   std::uint64_t next_id_ = 1;

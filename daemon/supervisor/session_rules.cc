@@ -1,7 +1,6 @@
 #include "daemon/supervisor/session_rules.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 
@@ -14,10 +13,6 @@ void at_most(T& value, const std::optional<T>& asked, T most) {
 }
 
 }  // namespace
-
-bool is_administrator(std::uint32_t uid) {
-  return uid == 0 || uid == ::geteuid();
-}
 
 Result<void> check_asked(const AskedSettings& asked) {
   if (!asked.weight && !asked.priority)
@@ -33,15 +28,15 @@ Result<void> check_asked(const AskedSettings& asked) {
   return {};
 }
 
-SessionSettings most_of(const Config& config, const std::string& program, std::uint32_t uid) {
+SessionSettings most_of(const UserRules& rules, const std::string& program, std::uint32_t uid) {
   if (is_administrator(uid)) return {kMostWeight, kMostPriority};
-  const SessionSettings configured = config.settings_of(program);
-  return {std::max(config.max_weight, configured.weight), configured.priority};
+  const SessionSettings configured = rules.program_of(program, uid);
+  return {std::max(rules.config().max_weight, configured.weight), configured.priority};
 }
 
-Standing at_start(const Config& config, const std::string& program, std::uint32_t uid,
+Standing at_start(const UserRules& rules, const std::string& program, std::uint32_t uid,
                   const AskedSettings& wishes, const std::optional<KeptSettings>& kept) {
-  Standing standing{config.settings_of(program), most_of(config, program, uid)};
+  Standing standing{rules.program_of(program, uid), most_of(rules, program, uid)};
   SessionSettings& now = standing.now;
   if (wishes.weight && is_weight(*wishes.weight))
     at_most(now.weight, wishes.weight, standing.most.weight);

@@ -9,9 +9,9 @@
 #include <string>
 
 #include "base/result.h"
-#include "daemon/config.h"
 #include "daemon/profile/program_store.h"
 #include "daemon/session_settings.h"
+#include "daemon/supervisor/user_rules.h"
 
 namespace slate::daemon {
 
@@ -26,17 +26,15 @@ struct Standing {
   SessionSettings most;
 };
 
-bool is_administrator(std::uint32_t uid);
-
 /// kInvalidValue for numbers out of range, and when nothing is asked for.
 Result<void> check_asked(const AskedSettings& asked);
 
 /// The most that a program's user may choose before anybody has set anything.
-SessionSettings most_of(const Config& config, const std::string& program, std::uint32_t uid);
+SessionSettings most_of(const UserRules& rules, const std::string& program, std::uint32_t uid);
 
 /// The settings of a session that begins. `wishes`: from its environment. A wish above the limit is
 /// cut; one out of range is ignored.
-Standing at_start(const Config& config, const std::string& program, std::uint32_t uid,
+Standing at_start(const UserRules& rules, const std::string& program, std::uint32_t uid,
                   const AskedSettings& wishes, const std::optional<KeptSettings>& kept);
 
 /// The settings after a change by `asker`. kPermission for more than he may choose.

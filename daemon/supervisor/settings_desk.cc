@@ -126,7 +126,7 @@ Result<std::string> SettingsDesk::set_program(const std::string& program, std::u
   const bool by_administrator = is_administrator(asker);
   if (kept.by_administrator && !by_administrator)
     return fail(ErrorCode::kPermission, "the administrator has set this program");
-  const Standing limits{{}, most_of(config_, program, uid)};
+  const Standing limits{{}, most_of(rules_, program, uid)};
   if (const auto allowed = changed(limits, asked, asker); !allowed)
     return std::unexpected(allowed.error());
   std::vector<std::uint64_t> alive;

@@ -13,8 +13,8 @@ namespace slate::daemon {
 
 class SettingsDesk {
  public:
-  SettingsDesk(const Config& config, ProgramStore& programs, Registry& registry)
-      : config_(config), programs_(programs), registry_(registry) {}
+  SettingsDesk(const UserRules& rules, ProgramStore& programs, Registry& registry)
+      : rules_(rules), programs_(programs), registry_(registry) {}
 
   /// Serves kSetSession, kSetProgram and kForgetProgram. Returns JSON {"sessions": [...], "kept":
   /// ...} (docs/slatectl.md). `engine` may be null: it learns the settings with the session. After
@@ -35,7 +35,7 @@ class SettingsDesk {
   Result<std::string> forget_program(const std::string& program, std::uint32_t uid,
                                      std::uint32_t asker);
 
-  const Config config_;
+  const UserRules& rules_;
   ProgramStore& programs_;
   Registry& registry_;
 };

@@ -29,8 +29,10 @@ Result<std::unique_ptr<Supervisor>> Supervisor::make(const Config& config,
       ipc::MeetingPoint::create(ipc::runtime_directory(config.runtime_dir),
                                 all ? Guests::kEverybody : Guests::kOwnUser, std::move(*socket));
   if (!point) return std::unexpected(point.error());
+  Config known = config;
+  known.serve_everybody = all;
   return std::unique_ptr<Supervisor>(
-      new Supervisor(config, program, stop_fd, std::move(manager), std::move(*point)));
+      new Supervisor(known, program, stop_fd, std::move(manager), std::move(*point)));
 }
 
 Supervisor::Supervisor(const Config& config, const std::string& program, int stop_fd,
@@ -45,9 +47,10 @@ Supervisor::Supervisor(const Config& config, const std::string& program, int sto
                             stopping_ ? kStopReason : keeper_.trouble());
           },
           [this](const ipc::Hello&, ipc::Visitor visitor) { desk_.greet(std::move(visitor)); }),
+      rules_(config),
       programs_(state_directory(config.state_dir)),
-      registry_(reception_.directory(), config, programs_),
-      settings_(config, programs_, registry_),
+      registry_(reception_.directory(), rules_, programs_),
+      settings_(rules_, programs_, registry_),
       desk_({.describe = [this](const std::string& report) { return describe(report); },
              .change =
                  [this](const ipc::ControlRequest& request, const std::string& text,

@@ -47,6 +47,7 @@ class Supervisor {
   const Clock::time_point started_ = Clock::now();
   ServiceManager manager_;
   Reception reception_;
+  UserRules rules_;
   ProgramStore programs_;
   Registry registry_;
   SettingsDesk settings_;

@@ -6,8 +6,9 @@ namespace slate::daemon {
 
 using ipc::CommandType;
 
-Result<void> MemoryCommands::start(std::uint64_t limit) {
-  auto manager = MemoryManager::make(context_.device, limit);
+Result<void> MemoryCommands::start(std::uint64_t limit,
+                                   std::unique_ptr<MemoryLedger::Account> account) {
+  auto manager = MemoryManager::make(context_.device, limit, std::move(account));
   if (!manager) return std::unexpected(manager.error());
   manager_ = std::move(*manager);
   seen_.store(manager_.get());
@@ -41,8 +42,7 @@ Result<void> MemoryCommands::on(const Call<CommandType::kMemoryFree>& call) {
 Result<void> MemoryCommands::on(const Call<CommandType::kMemoryInfo>& call) {
   const auto free = context_.device.free_memory();
   if (!free) return context_.checked(std::unexpected(free.error()));
-  const std::uint64_t own = manager_->limit() - std::min(manager_->limit(), manager_->charged());
-  call.reply.set(ipc::MemoryInfoReply{std::min(own, *free), manager_->limit()});
+  call.reply.set(ipc::MemoryInfoReply{std::min(manager_->chargeable(), *free), manager_->limit()});
   return {};
 }
 

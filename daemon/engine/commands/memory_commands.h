@@ -19,8 +19,9 @@ class MemoryCommands {
  public:
   explicit MemoryCommands(const PartContext& context) : context_(context) {}
 
-  /// Makes the arena, of at most `limit` bytes. To be called first.
-  Result<void> start(std::uint64_t limit);
+  /// Makes the arena, of at most `limit` bytes. To be called first. `account`: see
+  /// MemoryManager::make().
+  Result<void> start(std::uint64_t limit, std::unique_ptr<MemoryLedger::Account> account);
   /// Requires: no unfinished work uses the memory.
   void release();
 

@@ -42,6 +42,7 @@ SessionParts::SessionParts(const Ground& ground, const SessionSpec& spec)
                                    .uid = spec.uid,
                                    .program = spec.program,
                                    .weight = spec.weight,
+                                   .user_weight = spec.user_weight,
                                    .priority = spec.priority,
                                    .lane_ended = [&channel = ground.channel] { channel.poke(); },
                                    .lost_client = ground.lost_client},
@@ -107,8 +108,9 @@ SessionParts::~SessionParts() {
   context_.executor.remove(client_);
 }
 
-Result<void> SessionParts::set_up(std::uint64_t limit) {
-  if (const auto made = memory_.start(limit); !made) return made;
+Result<void> SessionParts::set_up(std::uint64_t limit,
+                                  std::unique_ptr<MemoryLedger::Account> account) {
+  if (const auto made = memory_.start(limit, std::move(account)); !made) return made;
   arrays_.start();
   mapped_.start();
   code_.start();

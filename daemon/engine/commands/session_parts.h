@@ -53,8 +53,9 @@ class SessionParts {
   SessionParts(const SessionParts&) = delete;
   SessionParts& operator=(const SessionParts&) = delete;
 
-  /// To be called before the first command. `limit`: the most bytes of device memory.
-  Result<void> set_up(std::uint64_t limit);
+  /// To be called before the first command. `limit`: the most bytes of device memory. `account`:
+  /// see MemoryManager::make().
+  Result<void> set_up(std::uint64_t limit, std::unique_ptr<MemoryLedger::Account> account);
   /// Requires: no work of the session runs.
   void release();
 

@@ -27,7 +27,7 @@ TEST(ConfigTest, AnEmptyFileIsTheDefaults) {
   EXPECT_EQ(config->max_weight, 4);
   EXPECT_EQ(config->state_dir, "");
   EXPECT_EQ(config->trace_events, 65536u);
-  EXPECT_EQ(config->settings_of("anything"), SessionSettings{});
+  EXPECT_TRUE(config->programs.empty() && config->users.empty() && config->groups.empty());
 }
 
 TEST(ConfigTest, EveryKeyIsRead) {
@@ -67,7 +67,7 @@ trace_events = 77
   EXPECT_EQ(config->trace_events, 77u);
 }
 
-TEST(ConfigTest, ProgramsHaveSettingsByName) {
+TEST(ConfigTest, ProgramsUsersAndGroupsHaveTables) {
   const auto config = parse_config(R"(
 [[program]]
 name = "train"
@@ -75,13 +75,30 @@ weight = 3
 priority = -2
 [[program]]
 name = "serve"
+user = "alice"
 priority = 10
+[[user]]
+name = "alice"
+weight = 2.5
+max_sessions = 9
+[[group]]
+name = "students"
+memory = "25%"
 )",
                                    "f");
   ASSERT_TRUE(config) << config.error().message;
-  EXPECT_EQ(config->settings_of("train"), (SessionSettings{3, -2}));
-  EXPECT_EQ(config->settings_of("serve"), (SessionSettings{1, 10}));
-  EXPECT_EQ(config->settings_of("other"), SessionSettings{});
+  ASSERT_EQ(config->programs.size(), 2u);
+  EXPECT_EQ(config->programs[0].settings, (SessionSettings{3, -2}));
+  EXPECT_EQ(config->programs[0].user, "");
+  EXPECT_EQ(config->programs[1].settings, (SessionSettings{1, 10}));
+  EXPECT_EQ(config->programs[1].user, "alice");
+  ASSERT_EQ(config->users.size(), 1u);
+  EXPECT_EQ(config->users[0].weight, 2.5);
+  EXPECT_EQ(config->users[0].max_sessions, 9u);
+  EXPECT_EQ(config->users[0].memory.bytes_of(1000), 1000u);
+  ASSERT_EQ(config->groups.size(), 1u);
+  EXPECT_EQ(config->groups[0].name, "students");
+  EXPECT_EQ(config->groups[0].memory.bytes_of(1000), 250u);
 }
 
 TEST(ConfigTest, TheSchedulersKnobsAreRead) {
@@ -118,7 +135,8 @@ TEST(ConfigTest, MistakesInsideTablesNameTheirOwnLine) {
         "[scheduler.table.beside]\n\nlow_compute = [\"solo\",\"solo\",\"solo\",\"solo\",1]",
         "[[program]]\nname = \"a\"\nweight = 0", "[[program]]\nname = \"a\"\nweight = 101",
         "[[program]]\nname = \"a\"\npriority = 11", "[[program]]\nname = \"a\"\nprio = 1",
-        "[[program]]\nname = \"a\"\npriority = 1.5"}) {
+        "[[program]]\nname = \"a\"\npriority = 1.5", "[[user]]\nname = \"a\"\nmemory = 3",
+        "[[group]]\nname = \"a\"\nweight = 0"}) {
     const auto config = parse_config(text, "file");
     ASSERT_FALSE(config) << text;
     EXPECT_TRUE(config.error().message.starts_with("file:3: ")) << config.error().message;
@@ -279,15 +297,21 @@ TEST(ConfigTableTest, TheDocumentedFileSaysTheDefaults) {
   EXPECT_TRUE(documented->programs.empty());
 }
 
-TEST(ConfigTableTest, TheProgramsOfTheDocumentedFileCanBeUncommented) {
+TEST(ConfigTableTest, TheTablesOfTheDocumentedFileCanBeUncommented) {
   const std::string text = documented_config();
-  std::istringstream lines(text.substr(text.find("# [[program]]")));
   std::string uncommented;
-  for (std::string line; std::getline(lines, line);) uncommented += line.substr(2) + "\n";
+  for (const char* kind : {"# [[program]]", "# [[user]]", "# [[group]]"}) {
+    ASSERT_NE(text.find(kind), std::string::npos) << kind;
+    std::istringstream lines(text.substr(text.find(kind)));
+    for (std::string line; std::getline(lines, line) && line.starts_with("# ");)
+      uncommented += line.substr(2) + "\n";
+  }
   const auto config = parse_config(uncommented, "file");
-  ASSERT_TRUE(config) << config.error().message;
+  ASSERT_TRUE(config) << config.error().message << "\n" << uncommented;
   ASSERT_EQ(config->programs.size(), 1u);
-  EXPECT_EQ(config->settings_of("train"), SessionSettings{});
+  EXPECT_EQ(config->programs[0].settings, SessionSettings{});
+  EXPECT_EQ(config->users.size(), 1u);
+  EXPECT_EQ(config->groups.size(), 1u);
 }
 
 TEST(ConfigTest, AMissingFileIsAnError) {

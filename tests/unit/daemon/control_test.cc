@@ -157,7 +157,7 @@ TEST_F(ControlTest, ValuesOutOfRangeChangeNothing) {
 
 TEST_F(ControlTest, TheConfigurationGivesWhatSessionsBeginWith) {
   Config config;
-  config.programs.push_back({own_program(), {.weight = 7, .priority = 4}});
+  config.programs.push_back({own_program(), "", {.weight = 7, .priority = 4}});
   start(config);
   const auto client = connect();
   EXPECT_EQ(session(client->session())["weight"], 7.0);

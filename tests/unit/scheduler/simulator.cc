@@ -93,6 +93,7 @@ void Simulator::build_view() {
     view.id = session.id;
     view.weight = session.program.weight;
     view.user = session.program.user;
+    view.user_weight = session.program.user_weight;
     view.priority = session.program.priority;
     view.idle_since = at(session.idle_since);
     if (head_waits(session)) {

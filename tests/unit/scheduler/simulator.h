@@ -26,6 +26,7 @@ struct Program {
   double begin_ms = 0, end_ms = std::numeric_limits<double>::infinity();  // when it launches
   double weight = 1;
   std::uint32_t user = 0;
+  double user_weight = 1;
   int priority = 0;
   double scale = 1;  // of the kernels' times
 };

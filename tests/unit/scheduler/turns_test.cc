@@ -113,6 +113,15 @@ TEST(TimesliceTest, SharesGoToUsersFirst) {
   }
 }
 
+TEST(TimesliceTest, UsersMayHaveWeights) {
+  Scene scene("timeslice");
+  scene.sim.add({.kernels = {&kernel("BS")}, .weight = 0.5, .user = 1, .user_weight = 3});
+  for (int i = 0; i < 2; ++i) scene.sim.add({.kernels = {&kernel("CB")}, .user = 2});
+  scene.sim.run_until(4000);
+  const double others = scene.sim.outcome(1).device_ms + scene.sim.outcome(2).device_ms;
+  EXPECT_NEAR(scene.sim.outcome(0).device_ms / others, 3, 0.3);
+}
+
 TEST(TimesliceTest, AUsersIdleSessionsTakeNothingFromHisOthers) {
   Scene scene("timeslice");
   add_flood(scene, 1, 1);

@@ -1,0 +1,68 @@
+// MemoryLedger: who has how much of the device's memory, by user. It decides on every request, and
+// the accounts add up to all that sessions have. Thread-safe.
+//
+// A user may always have his even part. Beyond that he may have what is left but for a reserve, so
+// that somebody who comes later finds some. A lone user has all but the reserve.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "base/mutex.h"
+#include "base/result.h"
+
+namespace slate::daemon {
+
+class MemoryLedger {
+ public:
+  /// `total`: bytes of the device; `reserve`: bytes of it for those who come later.
+  MemoryLedger(std::uint64_t total, std::uint64_t reserve)
+      : total_(total), reserve_(reserve < total ? reserve : total) {}
+  MemoryLedger(const MemoryLedger&) = delete;
+  MemoryLedger& operator=(const MemoryLedger&) = delete;
+
+  /// One session's memory. It ends with nothing taken.
+  class Account {
+   public:
+    /// The ledger outlives it.
+    Account(MemoryLedger& ledger, uid_t user, std::uint64_t most_of_user);
+    ~Account();
+    Account(const Account&) = delete;
+    Account& operator=(const Account&) = delete;
+
+    /// kOutOfMemory when the user may not have so many bytes more.
+    Result<void> take(std::uint64_t bytes) { return ledger_.take(user_, bytes); }
+    void give(std::uint64_t bytes) { ledger_.give(user_, bytes); }
+    /// Bytes that the user may have more at present.
+    std::uint64_t left() const { return ledger_.left(user_); }
+
+   private:
+    MemoryLedger& ledger_;
+    const uid_t user_;
+  };
+
+  /// Bytes by user, of users with accounts.
+  std::map<uid_t, std::uint64_t> used() const;
+
+ private:
+  struct User {
+    std::uint64_t used = 0;
+    std::uint64_t most = 0;  // of all his accounts together
+    std::uint32_t accounts = 0;
+  };
+
+  Result<void> take(uid_t user, std::uint64_t bytes);
+  void give(uid_t user, std::uint64_t bytes);
+  std::uint64_t left(uid_t user) const;
+  std::uint64_t left_of(const User& user) const SLATE_REQUIRES(mutex_);
+
+  const std::uint64_t total_, reserve_;
+  mutable Mutex mutex_;
+  std::map<uid_t, User> users_ SLATE_GUARDED_BY(mutex_);
+  std::uint64_t used_ SLATE_GUARDED_BY(mutex_) = 0;  // bytes of all users
+};
+
+}  // namespace slate::daemon

@@ -1,0 +1,90 @@
+#include "daemon/supervisor/user_rules.h"
+
+#include <grp.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "base/log.h"
+
+namespace slate::daemon {
+namespace {
+
+std::optional<std::uint32_t> number_in(const std::string& name) {
+  std::uint32_t number = 0;
+  const char* const end = name.data() + name.size();
+  const auto [stop, status] = std::from_chars(name.data(), end, number);
+  if (status != std::errc{} || stop != end) return std::nullopt;
+  return number;
+}
+
+// NOLINTBEGIN(concurrency-mt-unsafe): at the start, before there are threads
+std::optional<std::uint32_t> user_number(const std::string& name) {
+  if (const auto number = number_in(name)) return number;
+  const passwd* const known = ::getpwnam(name.c_str());
+  if (known != nullptr) return known->pw_uid;
+  log_warning("the configuration names user {}, whom this machine does not know", name);
+  return std::nullopt;
+}
+
+std::optional<std::uint32_t> group_number(const std::string& name) {
+  if (const auto number = number_in(name)) return number;
+  const group* const known = ::getgrnam(name.c_str());
+  if (known != nullptr) return known->gr_gid;
+  log_warning("the configuration names group {}, which this machine does not know", name);
+  return std::nullopt;
+}
+// NOLINTEND(concurrency-mt-unsafe)
+
+}  // namespace
+
+bool is_administrator(uid_t uid) {
+  return uid == 0 || uid == ::geteuid();
+}
+
+UserRules::UserRules(const Config& config) : config_(config) {
+  for (const UserSettings& each : config.users) {
+    if (const auto number = user_number(each.name)) users_.emplace_back(*number, each);
+  }
+  for (const UserSettings& each : config.groups) {
+    if (const auto number = group_number(each.name)) groups_.emplace_back(*number, each);
+  }
+  for (const ProgramSettings& each : config.programs) {
+    if (each.user.empty()) continue;
+    if (const auto number = user_number(each.user)) programs_.emplace_back(*number, each);
+  }
+}
+
+UserSettings UserRules::of(const Identity& who) const {
+  for (const auto& [uid, settings] : users_) {
+    if (uid == who.uid) return settings;
+  }
+  for (const auto& [gid, settings] : groups_) {
+    if (std::ranges::find(who.groups, gid) != who.groups.end()) return settings;
+  }
+  return {};
+}
+
+std::uint32_t UserRules::max_sessions_of(const Identity& who) const {
+  const std::uint32_t own = of(who).max_sessions;
+  return own != 0 ? own : config_.max_sessions_per_user;
+}
+
+SessionSettings UserRules::program_of(const std::string& program, uid_t uid) const {
+  for (const auto& [user, rule] : programs_) {
+    if (user == uid && rule.name == program) return rule.settings;
+  }
+  const SessionSettings usual;
+  for (const ProgramSettings& rule : config_.programs) {
+    if (!rule.user.empty() || rule.name != program) continue;
+    if (is_administrator(uid)) return rule.settings;
+    return {std::min(rule.settings.weight, usual.weight),
+            std::min(rule.settings.priority, usual.priority)};
+  }
+  return usual;
+}
+
+}  // namespace slate::daemon
