@@ -60,9 +60,10 @@ struct Config {
   bool serve_everybody = false;  // whether users other than its own may come; root's always does
   std::uint32_t max_sessions = 4096;
   std::uint32_t max_sessions_per_user = 256;
-  double kill_grace_seconds = 60;  // time that a gone client's work may go on
-  bool kill_stuck_engine = false;  // whether the engine of stuck work is replaced
-  bool spare_engine = false;       // whether a second engine is kept ready
+  double kill_grace_seconds = 60;      // time that a gone client's work may go on
+  bool kill_stuck_engine = false;      // whether the engine of stuck work is replaced
+  double engine_timeout_seconds = 10;  // time after which a silent engine counts as hung; 0: never
+  bool spare_engine = false;           // whether a second engine is kept ready
   FormChoice form = FormChoice::kAuto;
   DispatchChoice dispatch = DispatchChoice::kHost;
   std::string cache_dir;            // folder of compiled code; empty: cache::default_directory()

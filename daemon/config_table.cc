@@ -131,6 +131,11 @@ const Key<Config> kKeys[] = {
         "kill_stuck_engine",
         "Whether the engine is replaced for a stuck session. That ends every other session, too. "
         "Otherwise the session stays \"draining\", with its memory in use, until its kernels end."),
+    top<&Config::engine_timeout_seconds>("engine_timeout_seconds", 0, 86400,
+                                         "Seconds that an engine may take to say that it lives. "
+                                         "One that hangs is ended, with a core "
+                                         "dump where the system keeps those, and replaced. 0: it "
+                                         "is never asked, as for a debugger."),
     top<&Config::spare_engine>(
         "spare_engine",
         "Whether a second engine is kept ready. After a fault the next program then does not wait "

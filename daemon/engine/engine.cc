@@ -177,6 +177,9 @@ void Engine::handle(LinkMessage message) {
       return answer_profile(message.header.number, message.text);
     case LinkType::kTraceRequest:
       return send_trace(message.header.number, message.header.limit);
+    case LinkType::kAlive:
+      (void)link_.send({.type = LinkType::kAlive});
+      return;
     case LinkType::kStop:
       return stop_sessions(message.text);
     default:

@@ -23,6 +23,7 @@ void EngineKeeper::add_to(PollSet& polls) const {
     const bool has_to_hear = stopping_ && !(*engine)->told_to_stop;
     polls.add((*engine)->link().fd(), has_to_hear ? POLLIN | POLLOUT : POLLIN);
     polls.add((*engine)->exit_fd(), POLLIN);
+    if (const auto next = (*engine)->heartbeat.next()) polls.add_deadline(*next);
   }
   if (stopping_) return;
   if (!active_) polls.add_deadline(start_at_);
@@ -68,6 +69,7 @@ bool EngineKeeper::read(EngineProcess& engine, bool is_active) {
     if (!received) return false;
     if (!*received) return true;
     LinkMessage& message = **received;
+    engine.heartbeat.heard(Clock::now());
     switch (message.header.type) {
       case LinkType::kReady:
         if (message.text.size() != sizeof(DeviceInfo)) return false;
@@ -88,16 +90,39 @@ bool EngineKeeper::read(EngineProcess& engine, bool is_active) {
         engine.last_words = Error{message.header.code, message.text};
         engine.start_failed = message.header.type == LinkType::kStartFailed;
         break;
+      case LinkType::kAlive:
+        break;
       default:
         if (is_active) events_.message(std::move(message));
     }
   }
 }
 
+/// Asks an engine that is silent, and ends one that hangs. A core dump may take its time; the
+/// second look ends that, too.
+void EngineKeeper::watch(EngineProcess& engine) {
+  const auto now = Clock::now();
+  if (engine.heartbeat.should_ask(now)) {
+    // A link without room is a question, too: the engine has not read the ones before.
+    (void)engine.link().try_send({.type = LinkType::kAlive});
+    engine.heartbeat.asked(now);
+  }
+  if (!engine.heartbeat.is_hung(now)) return;
+  if (engine.last_words) return engine.kill();
+  engine.last_words =
+      Error{ErrorCode::kUnavailable,
+            fmt::format("the engine did not answer for {} s", config_.engine_timeout_seconds)};
+  log_error("engine {} hangs: it did not answer for {} s", engine.pid(),
+            config_.engine_timeout_seconds);
+  engine.abort();
+  engine.heartbeat.asked(now);
+}
+
 void EngineKeeper::service_active() {
   const bool was_ready = active_->ready;
   // An engine that closed its link is of no use, even if it hangs on its way out.
   if (!read(*active_, true)) active_->kill();
+  watch(*active_);
   if ((poll_now(active_->exit_fd(), POLLIN) & POLLIN) == 0) return;
   (void)read(*active_, true);
   const auto cause = active_->ended();
@@ -137,6 +162,7 @@ void EngineKeeper::start_up_failed(const Error& cause) {
 
 void EngineKeeper::service_spare() {
   if (!read(*spare_, false)) spare_->kill();
+  watch(*spare_);
   if ((poll_now(spare_->exit_fd(), POLLIN) & POLLIN) == 0) return;
   const auto cause = spare_->ended();
   if (!cause) return;

@@ -52,6 +52,7 @@ class EngineKeeper {
   bool wants_spare() const;
   void start_active();
   bool read(EngineProcess& engine, bool is_active);
+  void watch(EngineProcess& engine);
   void service_active();
   void service_spare();
   void replace(const Error& cause, bool was_ready);

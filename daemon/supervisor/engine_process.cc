@@ -51,11 +51,14 @@ Result<EngineProcess> EngineProcess::start(const std::string& program, const Con
     waitpid(pid, nullptr, 0);
     return error;
   }
-  return EngineProcess(pid, std::move(exit_fd), std::move(link));
+  return EngineProcess(pid, std::move(exit_fd), std::move(link),
+                       std::chrono::duration_cast<Clock::duration>(
+                           std::chrono::duration<double>(config.engine_timeout_seconds)));
 }
 
 EngineProcess::EngineProcess(EngineProcess&& other) noexcept
-    : ready(other.ready),
+    : heartbeat(other.heartbeat),
+      ready(other.ready),
       device(other.device),
       last_words(std::move(other.last_words)),
       start_failed(other.start_failed),
@@ -75,6 +78,13 @@ std::optional<Error> EngineProcess::ended() {
   if (pid_ == 0 || waitpid(pid_, &status, WNOHANG) != pid_) return std::nullopt;
   pid_ = 0;
   return last_words ? *last_words : describe_end(status);
+}
+
+void EngineProcess::abort() {
+  if (pid_ == 0) return;
+  // One that was stopped takes the signal when it goes on.
+  ::kill(pid_, SIGABRT);
+  ::kill(pid_, SIGCONT);
 }
 
 void EngineProcess::kill() {

@@ -10,6 +10,7 @@
 #include "base/device_info.h"
 #include "daemon/config.h"
 #include "daemon/engine_link.h"
+#include "daemon/supervisor/heartbeat.h"
 
 namespace slate::daemon {
 
@@ -28,7 +29,10 @@ class EngineProcess {
   /// How the process ended, in words and as its sessions' error; nullopt while it lives. Reaps it.
   std::optional<Error> ended();
   void kill();
+  /// Ends an engine that hangs, so that it leaves a core dump where the system keeps those.
+  void abort();
 
+  Heartbeat heartbeat;
   bool ready = false;
   DeviceInfo device{};              // the device, once `ready`
   std::optional<Error> last_words;  // the error that the engine reported before it ended
@@ -36,8 +40,8 @@ class EngineProcess {
   bool told_to_stop = false;
 
  private:
-  EngineProcess(pid_t pid, UniqueFd exit_fd, EngineLink link)
-      : pid_(pid), exit_fd_(std::move(exit_fd)), link_(std::move(link)) {}
+  EngineProcess(pid_t pid, UniqueFd exit_fd, EngineLink link, Clock::duration patience)
+      : heartbeat(patience), pid_(pid), exit_fd_(std::move(exit_fd)), link_(std::move(link)) {}
 
   pid_t pid_ = 0;  // 0 once reaped
   UniqueFd exit_fd_;

@@ -135,7 +135,7 @@ TEST(ConfigTest, MistakesInsideTablesNameTheirOwnLine) {
         "[scheduler.table.beside]\n\nlow_compute = [\"solo\",\"solo\",\"solo\",\"solo\",1]",
         "[[program]]\nname = \"a\"\nweight = 0", "[[program]]\nname = \"a\"\nweight = 101",
         "[[program]]\nname = \"a\"\npriority = 11", "[[program]]\nname = \"a\"\nprio = 1",
-        "[[program]]\nname = \"a\"\npriority = 1.5", "[[user]]\nname = \"a\"\nmemory = 3",
+        "[[program]]\nname = \"a\"\npriority = 1.5", "[[user]]\nname = \"a\"\nmemory = true",
         "[[group]]\nname = \"a\"\nweight = 0"}) {
     const auto config = parse_config(text, "file");
     ASSERT_FALSE(config) << text;

@@ -55,6 +55,8 @@ class FakeEngine {
         const json report = {{"sessions", sessions}, {"policy", "none"}};
         return link_.send_report(header.number, report.dump()).has_value();
       }
+      case LinkType::kAlive:
+        return link_.send({.type = LinkType::kAlive}).has_value();
       case LinkType::kProfileRequest:
         if (json::parse(message.text)["kernel"] == "die") return false;
         if (json::parse(message.text)["kernel"] == "unknown")

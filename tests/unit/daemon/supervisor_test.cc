@@ -130,6 +130,21 @@ TEST_F(SupervisorTest, ACrashedEngineIsNoFaultOfItsSessionsKernels) {
   EXPECT_NE(client->check().error().message.find("ABRT"), std::string::npos);
 }
 
+TEST_F(SupervisorTest, AnEngineThatHangsIsReplacedAndItsSessionsAreTold) {
+  Config config;
+  config.engine_timeout_seconds = 0.5;
+  RunningSupervisor supervisor(SLATED_PATH, directory_, config);
+  const auto client = connect();
+  ASSERT_TRUE(allocate(*client, 1000));
+  ASSERT_EQ(kill(status()["engine"]["pid"], SIGSTOP), 0);
+  while (client->check()) std::this_thread::sleep_for(1ms);
+  EXPECT_NE(client->check().error().message.find("did not answer for 0.5 s"), std::string::npos)
+      << client->check().error().message;
+  const auto next = connect();
+  ASSERT_TRUE(next);
+  EXPECT_TRUE(allocate(*next, 1000));
+}
+
 TEST_F(SupervisorTest, ASessionWithoutDescriptorsIsToldWhy) {
   RunningSupervisor supervisor(SLATED_PATH, directory_);
   const auto before = connect();
