@@ -77,7 +77,7 @@ class SessionPartsTest : public testing::Test {
 
 TEST_F(SessionPartsTest, MemoryThatIsFreedIsNotTheSessionsAnyMore) {
   MemoryCommands memory(context_);
-  ASSERT_TRUE(memory.start(64 << 20));
+  ASSERT_TRUE(memory.start(64 << 20, nullptr));
   ASSERT_TRUE(call<CommandType::kMemoryAllocate>(memory, {4096}));
   const auto address = replied<ipc::AddressReply>().address;
   EXPECT_TRUE(memory.owns(address, 4096));

@@ -1,0 +1,219 @@
+"""What one user can do to others: floods, squatters, hoarders. A second user tries each; a third one's programs have to be right
+meanwhile, and root has to get in. Needs root, to be three users."""
+
+import ctypes
+import os
+import re
+import signal
+import socket
+import struct
+import subprocess
+import time
+import unittest
+import warnings
+
+from harness import BUILD, SLOW, SlateTestCase, binary, program_command
+
+ATTACKER, NEIGHBOUR = 65533, 65532
+SQUATTED = 4000  # names
+HELLO = "<QII16sdiI64s"
+MAGIC = 0x31304554414C5323
+SESSION, CONTROL = 1, 2
+
+
+class Visitor:
+    """A socket to slated, without libslate."""
+
+    def __init__(self, runtime):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.settimeout(20 * SLOW)
+        self.socket.connect(os.path.join(runtime, "slated.sock"))
+
+    def hello(self, kind, protocol):
+        self.socket.send(struct.pack(HELLO, MAGIC, protocol, kind, b"attack", 0, 0, 0, b"attacker"))
+
+    def welcome(self):
+        """Status, whether to come again, and the reason. The descriptors are kept."""
+        data, self.descriptors, _, _ = socket.recv_fds(self.socket, 4096, 4)
+        if not data:
+            return None
+        _, status, _, _, again, _, message = struct.unpack("<QIIQII160s", data)
+        return status, bool(again), message.split(b"\0")[0].decode()
+
+
+def protocol_of(runtime):
+    visitor = Visitor(runtime)
+    visitor.hello(SESSION, 1)
+    return int(re.search(r"speaks protocol (\d+)", visitor.welcome()[2]).group(1))
+
+
+# --- What the attacker's process does. It says "ready" when it has done its worst. ------------------------------------------
+
+
+def ready():
+    os.write(1, b"ready\n")
+    signal.pause()
+
+
+def squat(runtime):
+    made = []
+    for number in range(SQUATTED):
+        for name in ("slate-%08x-%d-%d" % (number, number, number), "slate-pinned-%d-%d" % (number, number)):
+            try:
+                os.close(os.open("/dev/shm/" + name, os.O_CREAT | os.O_EXCL, 0o600))
+                made.append(name)
+            except OSError:
+                pass
+
+    def clean(*_):
+        for name in made:
+            os.unlink("/dev/shm/" + name)
+        os._exit(0)
+
+    signal.signal(signal.SIGTERM, clean)
+    ready()
+
+
+def flood(runtime):
+    for _ in range(3):
+        if os.fork() == 0:
+            break
+    os.write(1, b"ready\n")
+    while True:
+        try:
+            visitor = Visitor(runtime)
+            visitor.socket.send(os.urandom(200))
+        except OSError:
+            pass
+
+
+def be_silent(runtime):
+    silent = []
+    for _ in range(300):
+        silent.append(Visitor(runtime))
+    os.write(1, b"ready\n")
+    while True:
+        time.sleep(0.2)
+        silent = silent[1:] + [Visitor(runtime)]
+
+
+def hoard(runtime, kind):
+    protocol, held = protocol_of(runtime), []
+    while True:
+        visitor = Visitor(runtime)
+        visitor.hello(kind, protocol)
+        answer = visitor.welcome()
+        if answer is None or answer[0] != 0:
+            break
+        held.append(visitor)
+    ready()
+
+
+def take_memory(runtime):
+    library = ctypes.CDLL(os.path.join(BUILD, "lib", "libslate.so.0"))
+    pointer, size = ctypes.c_void_p(), 1 << 28
+    while size >= 1 << 20:
+        if library.cudaMalloc(ctypes.byref(pointer), ctypes.c_size_t(size)) != 0:
+            size //= 2
+    ready()
+
+
+ATTACKS = {
+    "squat": squat,
+    "flood": flood,
+    "be_silent": be_silent,
+    "hoard_sessions": lambda runtime: hoard(runtime, SESSION),
+    "hoard_questions": lambda runtime: hoard(runtime, CONTROL),
+    "take_memory": take_memory,
+}
+
+
+def can_run(user, path):
+    done = subprocess.run(["test", "-x", path], user=user, group=user, extra_groups=[])
+    return done.returncode == 0
+
+
+@unittest.skipUnless(os.geteuid() == 0, "needs root, to be three users")
+class AttacksTest(SlateTestCase):
+    def start_daemon(self):
+        if not can_run(NEIGHBOUR, os.path.abspath(binary("slate", "vector_add"))):
+            self.skipTest("other users cannot reach the build folder")
+        daemon = self.daemon()
+        os.chmod(daemon.root, 0o755)
+        return daemon
+
+    def attack(self, daemon, name):
+        """A fork: the second user need not be able to start this interpreter."""
+        reader, writer = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                os.setsid()
+                os.dup2(writer, 1)
+                os.environ.update(daemon.environment)
+                warnings.simplefilter("ignore")  # of sockets that it leaves open
+                os.setgroups([])
+                os.setgid(ATTACKER)
+                os.setuid(ATTACKER)
+                ATTACKS[name](daemon.runtime)
+            finally:
+                os._exit(1)
+        os.close(writer)
+
+        def end():
+            os.killpg(pid, signal.SIGTERM)
+            os.waitpid(pid, 0)
+
+        self.addCleanup(end)
+        with os.fdopen(reader) as said:
+            self.assertEqual(said.readline(), "ready\n", name)
+
+    def check_neighbour(self, daemon, count=4):
+        """Programs of another user, all at once, with the right results; and root's question."""
+        running = [
+            subprocess.Popen(program_command("vector_add"), env=daemon.environment, user=NEIGHBOUR, group=NEIGHBOUR, extra_groups=[],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(count)
+        ]
+        for process in running:
+            out, err = process.communicate(timeout=60 * SLOW)
+            self.assertEqual(process.returncode, 0, out + err)
+            self.assertIn('"ok"', out)
+        self.assertIsNotNone(daemon.status_or_none(), "root's slatectl")
+
+    def check(self, name):
+        daemon = self.start_daemon()
+        self.attack(daemon, name)
+        self.check_neighbour(daemon)
+        return daemon
+
+    def test_names_in_dev_shm_mean_nothing(self):
+        self.check("squat")
+
+    def test_a_flood_of_garbage_keeps_nobody_out(self):
+        daemon = self.start_daemon()
+        self.attack(daemon, "flood")
+        self.check_neighbour(daemon, 12)
+
+    def test_unfinished_meetings_keep_nobody_out(self):
+        self.check("be_silent")
+
+    def test_idle_sessions_keep_nobody_out(self):
+        daemon = self.check("hoard_sessions")
+        held = [each for each in daemon.status()["sessions"] if each["uid"] == ATTACKER]
+        self.assertEqual(len(held), 256)
+
+    def test_questions_keep_nobody_out(self):
+        self.check("hoard_questions")
+
+    def test_who_takes_all_memory_leaves_a_reserve(self):
+        daemon = self.start_daemon()
+        self.attack(daemon, "take_memory")
+        sessions = daemon.status()["sessions"]
+        total = daemon.status()["device"]["memory_total"]
+        self.assertGreater(sessions[0]["memory_used"], 0.9 * total)
+        self.assertLessEqual(sessions[0]["memory_used"], 0.94 * total)
+        self.check_neighbour(daemon)
+
+
+if __name__ == "__main__":
+    unittest.main()
