@@ -22,7 +22,7 @@ enum class LinkType : std::uint32_t {
   kStartFailed = 2,  // code, text
   // session; number: its launches; flags: kSessionFaulted; text: why it could not begin, if so
   kSessionEnded = 3,
-  kFault = 4,  // code, text: the device is lost, the engine is about to end
+  kFault = 4,   // code, text: the device is lost, the engine is about to end
   kAlive = 13,  // to the engine: a question; back: its answer
   // The answer to a status, profile or trace request: its number; flags: kLastPiece.
   // text: a piece of JSON, or of the reason when code is not kNone.

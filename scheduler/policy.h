@@ -63,8 +63,8 @@ struct SessionView {
   SessionId id = 0;
   std::uint32_t user = 0;
   double user_weight = 1.0;  // share of the user relative to other users'; > 0
-  double weight = 1.0;  // share relative to the other sessions of its user; > 0
-  int priority = 0;     // higher goes first; among equals the policy decides
+  double weight = 1.0;       // share relative to the other sessions of its user; > 0
+  int priority = 0;          // higher goes first; among equals the policy decides
   std::optional<WaitingLaunch> waiting;
   RunningWork running;
   Time idle_since{};  // time since which nothing waits or runs
