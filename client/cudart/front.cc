@@ -9,7 +9,7 @@ namespace {
 
 thread_local cudaError_t last_error_of_thread = cudaSuccess;
 
-cudaError_t number_of(client::Refusal why) {
+cudaError_t result_of(client::Refusal why) {
   using client::Refusal;
   switch (why) {
     case Refusal::kNone:
@@ -40,10 +40,14 @@ cudaError_t number_of(client::Refusal why) {
       return cudaErrorInvalidPitchValue;
     case Refusal::kUnsupportedLimit:
       return cudaErrorUnsupportedLimit;
+    case Refusal::kBadElements:
+      return cudaErrorInvalidChannelDescriptor;
     case Refusal::kBadFilter:
       return cudaErrorInvalidFilterSetting;
     case Refusal::kBadNormalization:
       return cudaErrorInvalidNormSetting;
+    case Refusal::kNotReady:
+      return cudaErrorNotReady;
     case Refusal::kCaptureRefused:
       return cudaErrorStreamCaptureUnsupported;
     case Refusal::kCaptureInvalid:
@@ -75,7 +79,7 @@ Failure::Failure(const Error& error) noexcept
 
 Failure::Failure(const client::Refused& refused) noexcept
     : Failure(refused.why == client::Refusal::kNone ? Failure(refused.error)
-                                                    : Failure(number_of(refused.why))) {}
+                                                    : Failure(result_of(refused.why))) {}
 
 cudaError_t remember(cudaError_t code) noexcept {
   if (code != cudaSuccess && code != cudaErrorNotReady) last_error_of_thread = code;

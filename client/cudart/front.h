@@ -23,6 +23,7 @@ using client::address_of;
 using client::Allowed;
 using client::Captures;
 using client::DefaultStream;
+using client::number_of;
 using client::pointer_to;
 using client::Process;
 using client::Session;
@@ -106,6 +107,13 @@ Answer give(T* where, const T& value) {
   if (where == nullptr) return deny(cudaErrorInvalidValue);
   *where = value;
   return {};
+}
+
+/// Writes the value, if there is one.
+template <typename T>
+Answer give(T* where, const Allowed<T>& value) {
+  if (!value) return std::unexpected<Failure>(value.error());
+  return give(where, *value);
 }
 
 /// Refuses work that cannot be captured, if its stream captures or it would break a capture.

@@ -1,14 +1,10 @@
 // Managed memory: its allocation, and what programs say and ask about it.
-#include <cstring>
-#include <vector>
-
 #include "client/cudart/front.h"
 #include "client/session/managed_hints.h"
 
 namespace slate::cudart {
 namespace {
 
-using client::LocationName;
 using client::ManagedSpan;
 using client::PagePlace;
 static_assert(static_cast<int>(PagePlace::Kind::kNone) == cudaMemLocationTypeInvalid &&
@@ -20,51 +16,27 @@ static_assert(static_cast<int>(PagePlace::Kind::kNone) == cudaMemLocationTypeInv
 ManagedSpan span_of(const void* pointer, std::size_t bytes) {
   return {address_of(pointer), bytes};
 }
-LocationName location_of(const cudaMemLocation& location) {
-  int type = 0;  // a program may give a number that is none of the enum's
-  std::memcpy(&type, &location.type, sizeof(type));
-  return {type, location.id};
-}
-
 cudaError_t prefetch(const ManagedSpan& memory, const cudaMemLocation& location, unsigned flags,
                      cudaStream_t stream, DefaultStream zero) {
   return with_session([&](Session& session) -> Answer {
     if (flags != 0) return deny(cudaErrorInvalidValue);
     const auto id = stream_id(session, stream, zero);
     if (!id) return std::unexpected(id.error());
-    return client::prefetch_managed(session, memory, location_of(location), *id);
+    return client::prefetch_managed(session, memory, client::location_of(location), *id);
   });
 }
 
-struct Batch {
-  void** pointers;
-  std::size_t* sizes;
-  std::size_t count;
-  cudaMemLocation* locations = nullptr;  // null: a discard without a prefetch
-  std::size_t* first = nullptr;          // which operation each location begins with
-  std::size_t location_count = 0;
-  unsigned long long flags = 0;
-};
+using Batch = client::PassedHints<void*, cudaMemLocation>;
 
 /// Prefetches, or discards, or both.
-cudaError_t run_batch(const Batch& batch, bool prefetches, cudaStream_t stream,
+cudaError_t run_batch(const Batch& passed, bool prefetches, cudaStream_t stream,
                       DefaultStream zero) {
   return with_session([&](Session& session) -> Answer {
-    if (batch.pointers == nullptr || batch.sizes == nullptr || batch.flags != 0)
-      return deny(cudaErrorInvalidValue);
-    std::vector<ManagedSpan> memory;
-    for (std::size_t i = 0; i < batch.count; ++i)
-      memory.push_back(span_of(batch.pointers[i], batch.sizes[i]));
-    std::vector<LocationName> locations;
-    if (batch.locations != nullptr && batch.first != nullptr &&
-        batch.location_count <= batch.count) {
-      for (std::size_t k = 0; k < batch.location_count; ++k)
-        locations.push_back(location_of(batch.locations[k]));
-    }
+    const auto batch = client::batch_of(passed);
+    if (!batch) return std::unexpected<Failure>(batch.error());
     const auto id = stream_id(session, stream, zero);
     if (!id) return std::unexpected(id.error());
-    return client::run_hint_batch(session, {memory, locations, {batch.first, locations.size()}},
-                                  prefetches, *id);
+    return client::run_hint_batch(session, *batch, prefetches, *id);
   });
 }
 
@@ -157,7 +129,7 @@ cudaError_t cudaMemAdvise(const void* pointer, std::size_t count, cudaMemoryAdvi
   const int number = advice;
   return with_session([&](Session& session) -> Answer {
     return slate::client::advise_managed(session, span_of(pointer, count), number,
-                                         location_of(location));
+                                         slate::client::location_of(location));
   });
 }
 
@@ -171,16 +143,8 @@ cudaError_t cudaMemRangeGetAttributes(void** data, std::size_t* sizes,
                                       std::size_t attribute_count, const void* pointer,
                                       std::size_t count) {
   return with_session([&](Session& session) -> Answer {
-    if (data == nullptr || sizes == nullptr || attributes == nullptr || attribute_count == 0) {
-      return deny(cudaErrorInvalidValue);
-    }
-    std::vector<slate::client::ManagedQuestion> questions;
-    for (std::size_t i = 0; i < attribute_count; ++i) {
-      int number = 0;
-      std::memcpy(&number, &attributes[i], sizeof(number));
-      questions.push_back({number, data[i], sizes[i]});
-    }
-    return slate::client::tell_managed(session, span_of(pointer, count), questions);
+    return slate::client::tell_managed(session, span_of(pointer, count), data, sizes, attributes,
+                                       attribute_count);
   });
 }
 

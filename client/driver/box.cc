@@ -1,7 +1,5 @@
 #include "client/driver/box.h"
 
-#include <cstring>
-
 namespace slate::driver {
 namespace {
 
@@ -19,12 +17,6 @@ struct Side {
   CUarray array;
   std::size_t x, y, z, level, pitch, height;
 };
-
-int number_of(CUmemorytype type) {
-  int number = 0;  // a program may give one that is none of the enum's
-  std::memcpy(&number, &type, sizeof(number));
-  return number;
-}
 
 Maybe<BoxSide> side_of(const Side& its, const BoxExtent& extent) {
   if (its.level != 0) return deny(CUDA_ERROR_INVALID_VALUE);

@@ -30,6 +30,7 @@ CUresult result_of(client::Refusal why) {
     case Refusal::kInvalidValue:
     case Refusal::kInvalidDirection:
     case Refusal::kInvalidPitch:
+    case Refusal::kBadElements:
     case Refusal::kBadFilter:
     case Refusal::kBadNormalization:
       return CUDA_ERROR_INVALID_VALUE;
@@ -53,6 +54,8 @@ CUresult result_of(client::Refusal why) {
       return CUDA_ERROR_NOT_FOUND;
     case Refusal::kUnsupportedLimit:
       return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    case Refusal::kNotReady:
+      return CUDA_ERROR_NOT_READY;
     case Refusal::kCaptureRefused:
       return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     case Refusal::kCaptureInvalid:

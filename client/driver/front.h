@@ -31,6 +31,7 @@ namespace slate::driver {
 using client::address_of;
 using client::Allowed;
 using client::Captures;
+using client::number_of;
 using client::pointer_to;
 using client::Process;
 using client::Session;
@@ -150,6 +151,13 @@ Answer give(T* where, const U& value) {
   if (where == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
   *where = static_cast<T>(value);
   return {};
+}
+
+/// Writes the value, if there is one.
+template <typename T, typename U>
+Answer give(T* where, const Allowed<U>& value) {
+  if (!value) return std::unexpected<Failure>(value.error());
+  return give(where, *value);
 }
 
 /// Refuses work that cannot be captured, if its stream captures or it would break a capture.

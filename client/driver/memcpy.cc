@@ -193,10 +193,8 @@ CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER* params, CUstream stream, Returns
 
 /// How a copy of a batch reads its source. Before the call returns is not before it is done, but
 /// done is surely enough.
-Maybe<Returns> returns_of(CUmemcpySrcAccessOrder order) {
-  int number = 0;  // a program may give one that is none of the enum's
-  std::memcpy(&number, &order, sizeof(number));
-  switch (number) {
+Maybe<Returns> returns_of(const CUmemcpySrcAccessOrder& order) {
+  switch (number_of(order)) {
     case CU_MEMCPY_SRC_ACCESS_ORDER_STREAM:
     case CU_MEMCPY_SRC_ACCESS_ORDER_ANY:
       return Returns::kAtOnce;
@@ -271,8 +269,7 @@ CUresult copy_batch(const Batch& batch, CUstream stream, std::size_t* failed) {
 Maybe<BoxSide> side_of(const CUmemcpy3DOperand& operand, const CUextent3D& extent,
                        std::size_t element) {
   BoxSide side;
-  int type = 0;  // a program may give a number that is none of the enum's
-  std::memcpy(&type, &operand.type, sizeof(type));
+  const int type = number_of(operand.type);
   if (type == CU_MEMCPY_OPERAND_TYPE_ARRAY) {
     const auto& array = operand.op.array;
     side.array = address_of(array.array);

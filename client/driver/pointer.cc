@@ -319,8 +319,7 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes,
       return deny(CUDA_ERROR_INVALID_VALUE);
     const Target target = target_of(session, address);
     for (unsigned i = 0; i < count; ++i) {
-      int number = 0;  // a program may give one that is none of the enum's
-      std::memcpy(&number, &attributes[i], sizeof(number));
+      const int number = number_of(attributes[i]);
       if (data[i] == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
       if (target.kind != Kind::kPlain && tell(session, target, number, data[i])) continue;
       if (auto ok = tell_none(number, data[i]); !ok) return ok;

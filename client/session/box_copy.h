@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "client/session/allocation_table.h"
+#include "client/session/numbers.h"
 #include "client/session/refused.h"
 
 namespace slate::client {
@@ -64,12 +65,5 @@ BoxCopy line_copy(void* to, const void* from, std::size_t bytes, Direction direc
 /// - kInvalidValue: they are too short for a box at this position, or for its only row or slice.
 /// - kInvalidValue: the box does not end within the address space.
 Allowed<void> check_box(const BoxSide& side, const BoxExtent& extent);
-
-inline std::uint64_t address_of(const void* pointer) {
-  return reinterpret_cast<std::uintptr_t>(pointer);
-}
-inline void* pointer_to(std::uint64_t address) {
-  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
-}
 
 }  // namespace slate::client

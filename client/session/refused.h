@@ -24,8 +24,10 @@ enum class Refusal {
   kInvalidDirection,  // a copy's direction that does not exist, or that its sides contradict
   kInvalidPitch,      // rows or slices that are too short
   kUnsupportedLimit,  // a limit that the device does not have
+  kBadElements,       // elements that no array has
   kBadFilter,         // a texture's elements that cannot be filtered
   kBadNormalization,  // a texture's elements that cannot be read as fractions
+  kNotReady,          // work that is not done, or an event that is not reached
   kCaptureRefused,    // a call that no stream can capture, or that a capture forbids
   kCaptureInvalid,    // the capture was lost earlier
   kCaptureMerge,      // an event of another capture
