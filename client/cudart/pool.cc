@@ -7,9 +7,6 @@ namespace {
 
 using client::Pools;
 
-std::uint64_t number_of(cudaMemPool_t pool) {
-  return address_of(pool);
-}
 cudaMemPool_t handle_of(std::uint64_t pool) {
   return static_cast<cudaMemPool_t>(pointer_to(pool));
 }
@@ -21,7 +18,7 @@ cudaError_t allocate(void** address, std::size_t bytes, const cudaMemPool_t* poo
     if (address == nullptr) return deny(cudaErrorInvalidValue);
     const auto id = stream_id(session, stream, zero);
     if (!id) return std::unexpected(id.error());
-    const auto from = pool == nullptr ? std::nullopt : std::optional(number_of(*pool));
+    const auto from = pool == nullptr ? std::nullopt : std::optional(address_of(*pool));
     const auto made = client::allocate_in_order(session, bytes, from, *id);
     if (!made && made.error().why == client::Refusal::kInvalidHandle) {
       return deny(cudaErrorInvalidValue);
@@ -43,17 +40,10 @@ cudaError_t release(void* address, cudaStream_t stream, DefaultStream zero) {
 template <typename Body>
 cudaError_t about_pool(cudaMemPool_t pool, const Body& body) {
   return with_session([&](Session& session) -> Answer {
-    Answer outcome;
-    const bool known = session.memory().pools().with(
-        number_of(pool), [&](Pools::Pool& its) { outcome = body(its); });
-    if (!known) return deny(cudaErrorInvalidValue);
+    Answer outcome = deny(cudaErrorInvalidValue);
+    session.memory().pools().with(address_of(pool), [&](Pools::Pool& its) { outcome = body(its); });
     return outcome;
   });
-}
-
-/// The one place that memory comes from.
-bool is_our_device(const cudaMemLocation& location) {
-  return location.type == cudaMemLocationTypeDevice && location.id == 0;
 }
 
 /// cudaDeviceGetMemPool and its like.
@@ -77,7 +67,7 @@ std::uint64_t current_of(client::Pools& pools) {
 cudaError_t set_pool(int device, cudaMemPool_t pool) {
   return with_session([&](Session& session) -> Answer {
     if (device != 0) return deny(cudaErrorInvalidDevice);
-    if (!session.memory().pools().set_current(number_of(pool))) {
+    if (!session.memory().pools().set_current(address_of(pool))) {
       return deny(cudaErrorInvalidValue);
     }
     return {};
@@ -86,7 +76,7 @@ cudaError_t set_pool(int device, cudaMemPool_t pool) {
 
 /// The device that a location and a type of memory mean; -1 when slate has no pool there.
 int device_of(const cudaMemLocation* location, cudaMemAllocationType type) {
-  const bool ours = location != nullptr && is_our_device(*location);
+  const bool ours = location != nullptr && client::is_device(*location);
   return ours && type == cudaMemAllocationTypePinned ? 0 : -1;
 }
 
@@ -148,15 +138,8 @@ cudaError_t cudaMemSetMemPool(cudaMemLocation* location, cudaMemAllocationType t
 
 cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* properties) {
   return with_session([&](Session& session) -> Answer {
-    if (pool == nullptr || properties == nullptr ||
-        properties->allocType != cudaMemAllocationTypePinned ||
-        !is_our_device(properties->location)) {
-      return deny(cudaErrorInvalidValue);
-    }
-    if (properties->handleTypes != cudaMemHandleTypeNone) {
-      return std::unexpected<Failure>(
-          Error{ErrorCode::kNotSupported, "memory pools cannot be shared between processes yet"});
-    }
+    if (pool == nullptr || properties == nullptr) return deny(cudaErrorInvalidValue);
+    if (auto ok = client::check_pool(*properties); !ok) return ok;
     *pool = handle_of(session.memory().pools().create(properties->maxSize));
     return {};
   });
@@ -164,7 +147,7 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* prope
 
 cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
   return with_session([&](Session& session) -> Answer {
-    if (!session.memory().pools().destroy(number_of(pool))) {
+    if (!session.memory().pools().destroy(address_of(pool))) {
       return deny(cudaErrorInvalidValue);
     }
     return {};
@@ -190,22 +173,15 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribut
 
 cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const cudaMemAccessDesc* wishes,
                                  std::size_t count) {
-  return about_pool(pool, [&](Pools::Pool&) -> Answer {
-    if (wishes == nullptr && count > 0) return deny(cudaErrorInvalidValue);
-    for (std::size_t i = 0; i < count; ++i) {
-      if (!is_our_device(wishes[i].location)) return deny(cudaErrorInvalidDevice);
-      // Its own device cannot be kept out.
-      if (wishes[i].flags != cudaMemAccessFlagsProtReadWrite) return deny(cudaErrorInvalidValue);
-    }
-    return {};
-  });
+  return about_pool(
+      pool, [&](Pools::Pool&) -> Answer { return client::check_pool_access(wishes, count); });
 }
 
 cudaError_t cudaMemPoolGetAccess(cudaMemAccessFlags* flags, cudaMemPool_t pool,
                                  cudaMemLocation* location) {
   return about_pool(pool, [&](Pools::Pool&) -> Answer {
     if (flags == nullptr || location == nullptr) return deny(cudaErrorInvalidValue);
-    if (!is_our_device(*location)) return deny(cudaErrorInvalidDevice);
+    if (!client::is_device(*location)) return deny(cudaErrorInvalidDevice);
     *flags = cudaMemAccessFlagsProtReadWrite;
     return {};
   });

@@ -34,23 +34,17 @@ CUresult about_pool(CUmemoryPool pool, const Body& body,
                     const char* name = __builtin_FUNCTION()) noexcept {
   return with_device(
       [&](Session& session) -> Answer {
-        Answer outcome;
-        const bool known = session.memory().pools().with(
-            address_of(pool), [&](Pools::Pool& its) { outcome = body(its); });
-        if (!known) return deny(CUDA_ERROR_INVALID_VALUE);
+        Answer outcome = deny(CUDA_ERROR_INVALID_VALUE);
+        session.memory().pools().with(address_of(pool),
+                                      [&](Pools::Pool& its) { outcome = body(its); });
         return outcome;
       },
       name);
 }
 
-/// The one place that memory comes from.
-bool is_our_device(const CUmemLocation& location) {
-  return location.type == CU_MEM_LOCATION_TYPE_DEVICE && location.id == 0;
-}
-
 /// Whether slate has a pool for this type of memory at this place.
 Answer need_pool(const CUmemLocation* location, CUmemAllocationType type) {
-  const bool ours = location != nullptr && is_our_device(*location);
+  const bool ours = location != nullptr && client::is_device(*location);
   if (!ours || type != CU_MEM_ALLOCATION_TYPE_PINNED) return deny(CUDA_ERROR_INVALID_VALUE);
   return {};
 }
@@ -128,11 +122,7 @@ CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUme
 CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* properties) {
   return with_device([&](Session& session) -> Answer {
     if (pool == nullptr || properties == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
-    if (auto ok = need_pool(&properties->location, properties->allocType); !ok) return ok;
-    if (properties->handleTypes != CU_MEM_HANDLE_TYPE_NONE) {
-      return std::unexpected<Failure>(
-          Error{ErrorCode::kNotSupported, "memory pools cannot be shared between processes yet"});
-    }
+    if (auto ok = client::check_pool(*properties); !ok) return ok;
     *pool = handle_of(session.memory().pools().create(properties->maxSize));
     return {};
   });
@@ -163,22 +153,13 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
 }
 
 CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* wishes, std::size_t count) {
-  return about_pool(pool, [&](Pools::Pool&) -> Answer {
-    if (wishes == nullptr && count > 0) return deny(CUDA_ERROR_INVALID_VALUE);
-    for (std::size_t i = 0; i < count; ++i) {
-      if (!is_our_device(wishes[i].location)) return deny(CUDA_ERROR_INVALID_DEVICE);
-      // Its own device cannot be kept out.
-      if (wishes[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE) {
-        return deny(CUDA_ERROR_INVALID_VALUE);
-      }
-    }
-    return {};
-  });
+  return about_pool(
+      pool, [&](Pools::Pool&) -> Answer { return client::check_pool_access(wishes, count); });
 }
 CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool pool, CUmemLocation* location) {
   return about_pool(pool, [&](Pools::Pool&) -> Answer {
     if (flags == nullptr || location == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
-    if (!is_our_device(*location)) return deny(CUDA_ERROR_INVALID_DEVICE);
+    if (!client::is_device(*location)) return deny(CUDA_ERROR_INVALID_DEVICE);
     *flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     return {};
   });

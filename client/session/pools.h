@@ -5,11 +5,13 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <unordered_map>
 
 #include "base/mutex.h"
+#include "client/session/numbers.h"
 #include "client/session/refused.h"
 
 namespace slate::client {
@@ -76,5 +78,29 @@ class Pools {
 // kInvalidValue for others, for a null place, and for what cannot be set.
 Allowed<void> tell_attribute(const Pools::Pool& pool, int attribute, void* value);
 Allowed<void> set_attribute(Pools::Pool& pool, int attribute, const void* value);
+
+// CUDA's structs below have members of the same names in all of its APIs.
+/// Whether a pool can have these properties. kInvalidValue for other memory than the device's own;
+/// kNotSupported for memory that processes share.
+template <typename Properties>
+Allowed<void> check_pool(const Properties& properties) {
+  constexpr int kPinned = 1;  // CU_MEM_ALLOCATION_TYPE_PINNED
+  if (number_of(properties.allocType) != kPinned || !is_device(properties.location))
+    return refuse(Refusal::kInvalidValue);
+  if (number_of(properties.handleTypes) == 0) return {};
+  return std::unexpected<Refused>(
+      Error{ErrorCode::kNotSupported, "memory pools cannot be shared between processes yet"});
+}
+/// Whether these are the rights that a pool gives: its own device cannot be kept out.
+template <typename Access>
+Allowed<void> check_pool_access(const Access* wishes, std::size_t count) {
+  constexpr int kReadWrite = 3;  // CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+  if (wishes == nullptr && count > 0) return refuse(Refusal::kInvalidValue);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!is_device(wishes[i].location)) return refuse(Refusal::kInvalidDevice);
+    if (number_of(wishes[i].flags) != kReadWrite) return refuse(Refusal::kInvalidValue);
+  }
+  return {};
+}
 
 }  // namespace slate::client
