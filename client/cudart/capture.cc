@@ -1,6 +1,4 @@
 // Stream capture.
-#include <cstring>
-
 #include "client/cudart/graph_handles.h"
 
 namespace slate::cudart {
@@ -12,26 +10,14 @@ using client::CaptureState;
 static_assert(static_cast<int>(CaptureMode::kGlobal) == cudaStreamCaptureModeGlobal &&
               static_cast<int>(CaptureMode::kThreadLocal) == cudaStreamCaptureModeThreadLocal &&
               static_cast<int>(CaptureMode::kRelaxed) == cudaStreamCaptureModeRelaxed &&
+              static_cast<int>(CaptureState::kActive) == cudaStreamCaptureStatusActive &&
+              static_cast<int>(CaptureState::kInvalid) == cudaStreamCaptureStatusInvalidated &&
               static_cast<unsigned>(Captures::Change::kAdd) == cudaStreamAddCaptureDependencies &&
               static_cast<unsigned>(Captures::Change::kReplace) ==
                   cudaStreamSetCaptureDependencies);
 
-CaptureMode mode_of(cudaStreamCaptureMode mode) {
-  int number = 0;  // a program may give one that is none of the enum's
-  std::memcpy(&number, &mode, sizeof(number));
-  return static_cast<CaptureMode>(number);
-}
-
-cudaStreamCaptureStatus status_of(CaptureState state) {
-  switch (state) {
-    case CaptureState::kActive:
-      return cudaStreamCaptureStatusActive;
-    case CaptureState::kInvalid:
-      return cudaStreamCaptureStatusInvalidated;
-    case CaptureState::kNone:
-      break;
-  }
-  return cudaStreamCaptureStatusNone;
+CaptureMode mode_of(const cudaStreamCaptureMode& mode) {
+  return static_cast<CaptureMode>(number_of(mode));
 }
 
 /// Runs `body`, a (Captures&, std::uint64_t stream) -> Answer.
@@ -61,10 +47,7 @@ cudaError_t end_capture(cudaStream_t stream, cudaGraph_t* graph, DefaultStream z
   return about_capture(stream, zero, [&](Captures& captures, std::uint64_t id) -> Answer {
     if (graph == nullptr) return deny(cudaErrorInvalidValue);
     *graph = nullptr;
-    const auto captured = captures.end(id);
-    if (!captured) return std::unexpected<Failure>(captured.error());
-    *graph = handle_of<cudaGraph_t>(*captured);
-    return {};
+    return client::hand_over(graph, captures.end(id));
   });
 }
 
@@ -73,37 +56,17 @@ cudaError_t tell_status(cudaStream_t stream, cudaStreamCaptureStatus* status, De
     if (status == nullptr) return deny(cudaErrorInvalidValue);
     const auto state = captures.state(id);
     if (!state) return std::unexpected<Failure>(state.error());
-    *status = status_of(*state);
+    *status = static_cast<cudaStreamCaptureStatus>(*state);
     return {};
   });
 }
 
-struct InfoPlaces {
-  cudaStreamCaptureStatus* status;
-  unsigned long long* id;
-  cudaGraph_t* graph;
-  const cudaGraphNode_t** nodes;
-  const cudaGraphEdgeData** edges;
-  std::size_t* count;
-};
+using InfoPlaces = client::CapturePlaces<cudaStreamCaptureStatus, unsigned long long, cudaGraph_t,
+                                         cudaGraphNode_t, cudaGraphEdgeData>;
 
 cudaError_t tell_info(cudaStream_t stream, const InfoPlaces& to, DefaultStream zero) {
   return about_capture(stream, zero, [&](Captures& captures, std::uint64_t id) -> Answer {
-    if (to.status == nullptr) return deny(cudaErrorInvalidValue);
-    const auto info = captures.info(id);
-    if (!info) return std::unexpected<Failure>(info.error());
-    *to.status = status_of(info->state);
-    if (info->state != CaptureState::kActive) return {};
-    if (to.id != nullptr) *to.id = info->id;
-    if (to.graph != nullptr) *to.graph = handle_of<cudaGraph_t>(info->graph);
-    // A cudaGraphNode_t is the node's address.
-    if (to.nodes != nullptr) {
-      *to.nodes = reinterpret_cast<const cudaGraphNode_t*>(
-          const_cast<void* const*>(info->dependencies.data()));
-    }
-    if (to.edges != nullptr) *to.edges = nullptr;  // all are plain
-    if (to.count != nullptr) *to.count = info->dependencies.size();
-    return {};
+    return client::tell_capture(captures, id, to);
   });
 }
 
@@ -177,12 +140,9 @@ cudaError_t cudaStreamUpdateCaptureDependencies_ptsz(cudaStream_t stream, cudaGr
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
   return answer([&]() -> Answer {
     if (mode == nullptr) return deny(cudaErrorInvalidValue);
-    const auto wanted = mode_of(*mode);
-    if (wanted < CaptureMode::kGlobal || wanted > CaptureMode::kRelaxed) {
-      return deny(cudaErrorInvalidValue);
-    }
-    *mode = static_cast<cudaStreamCaptureMode>(slate::client::exchange_capture_mode(wanted));
-    return {};
+    const auto before = slate::client::exchange_capture_mode(mode_of(*mode));
+    if (!before) return std::unexpected<Failure>(before.error());
+    return give(mode, static_cast<cudaStreamCaptureMode>(*before));
   });
 }
 

@@ -14,10 +14,7 @@ static_assert(client::kInstantiateFreesOnLaunch == cudaGraphInstantiateFlagAutoF
 
 Answer instantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags) {
   if (exec == nullptr) return deny(cudaErrorInvalidValue);
-  const auto made = client::instantiate(graph, flags);
-  if (!made) return std::unexpected<Failure>(made.error());
-  *exec = handle_of<cudaGraphExec_t>(*made);
-  return {};
+  return client::hand_over(exec, client::instantiate(graph, flags));
 }
 
 cudaError_t launch(cudaGraphExec_t exec, cudaStream_t stream, DefaultStream zero) {
@@ -34,35 +31,20 @@ cudaError_t change(cudaGraphExec_t exec, cudaGraphNode_t node, const Make& make)
   return with_session([&](Session& session) -> Answer {
     Maybe<Work> work = make(session);
     if (!work) return std::unexpected(work.error());
-    const auto changed = client::with_copy(exec, node, [&](client::Node& copy) -> Answer {
-      if (auto ok = client::take_over(session, copy.work, *work); !ok) return ok;
-      return client::replace_work(session, copy, std::move(*work));
-    });
-    return changed ? *changed : deny(cudaErrorInvalidValue);
+    return client::change_copy(session, exec, node, std::move(*work));
   });
 }
 
-cudaGraphExecUpdateResult result_of(client::UpdateVerdict::Why why) {
-  using Why = client::UpdateVerdict::Why;
-  switch (why) {
-    case Why::kNothing:
-      return cudaGraphExecUpdateSuccess;
-    case Why::kTopology:
-      return cudaGraphExecUpdateErrorTopologyChanged;
-    case Why::kKind:
-      return cudaGraphExecUpdateErrorNodeTypeChanged;
-    case Why::kParameters:
-      return cudaGraphExecUpdateErrorParametersChanged;
-    case Why::kError:
-      break;
-  }
-  return cudaGraphExecUpdateError;
-}
+using Why = client::UpdateVerdict::Why;
+static_assert(static_cast<int>(Why::kError) == cudaGraphExecUpdateError &&
+              static_cast<int>(Why::kTopology) == cudaGraphExecUpdateErrorTopologyChanged &&
+              static_cast<int>(Why::kKind) == cudaGraphExecUpdateErrorNodeTypeChanged &&
+              static_cast<int>(Why::kParameters) == cudaGraphExecUpdateErrorParametersChanged);
 
 Answer update(Session& session, cudaGraphExec_t exec, cudaGraph_t graph,
               cudaGraphExecUpdateResultInfo* info) {
   const auto verdict = client::update_exec(session, exec, graph);
-  const cudaGraphExecUpdateResult result = result_of(verdict.why);
+  const cudaGraphExecUpdateResult result = static_cast<cudaGraphExecUpdateResult>(verdict.why);
   if (info != nullptr) {
     *info = {result, handle_of<cudaGraphNode_t>(verdict.node),
              handle_of<cudaGraphNode_t>(verdict.from)};
@@ -172,7 +154,7 @@ cudaError_t cudaGraphExecEventWaitNodeSetEvent(cudaGraphExec_t exec, cudaGraphNo
 }
 cudaError_t cudaGraphExecNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
                                        cudaGraphNodeParams* params) {
-  return change(exec, node, any_maker(params));
+  return change(exec, node, maker(params));
 }
 
 cudaError_t cudaGraphNodeSetEnabled(cudaGraphExec_t exec, cudaGraphNode_t node, unsigned enabled) {

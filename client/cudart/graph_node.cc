@@ -14,10 +14,8 @@ cudaError_t add_node(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNo
     if (node == nullptr) return deny(cudaErrorInvalidValue);
     Maybe<Work> work = make(session);
     if (!work) return std::unexpected(work.error());
-    const auto added = client::add_node(graph, handles_of(before, count), std::move(*work));
-    if (!added) return std::unexpected<Failure>(added.error());
-    *node = handle_of<cudaGraphNode_t>(*added);
-    return {};
+    return client::hand_over(node,
+                             client::add_node(graph, handles_of(before, count), std::move(*work)));
   });
 }
 
@@ -43,11 +41,7 @@ cudaError_t change_node(cudaGraphNode_t node, const Make& make) {
   return with_session([&](Session& session) -> Answer {
     Maybe<Work> work = make(session);
     if (!work) return std::unexpected(work.error());
-    const auto changed =
-        client::change_work(node, std::move(*work), [&](Work& next, const Work& old) -> Answer {
-          return client::take_over(session, old, next);
-        });
-    return changed ? *changed : deny(cudaErrorInvalidValue);
+    return client::change_node(session, node, std::move(*work));
   });
 }
 
@@ -86,7 +80,7 @@ cudaError_t cudaGraphAddHostNode(cudaGraphNode_t* node, cudaGraph_t graph,
 }
 cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t* node, cudaGraph_t graph,
                                   const cudaGraphNode_t* before, std::size_t count) {
-  return add_node(node, graph, before, count, [](Session&) -> Maybe<Work> { return EmptyNode{}; });
+  return add_node(node, graph, before, count, empty_maker());
 }
 cudaError_t cudaGraphAddEventRecordNode(cudaGraphNode_t* node, cudaGraph_t graph,
                                         const cudaGraphNode_t* before, std::size_t count,
@@ -136,10 +130,10 @@ cudaError_t cudaGraphAddNode(cudaGraphNode_t* node, cudaGraph_t graph,
   if (params != nullptr && params->type == cudaGraphNodeTypeMemAlloc) {
     return add_node(node, graph, before, count, allocate_maker(&params->alloc));
   }
-  return add_node(node, graph, before, count, any_maker(params));
+  return add_node(node, graph, before, count, maker(params));
 }
 cudaError_t cudaGraphNodeSetParams(cudaGraphNode_t node, cudaGraphNodeParams* params) {
-  return change_node(node, any_maker(params));
+  return change_node(node, maker(params));
 }
 
 cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t node, cudaKernelNodeParams* params) {
@@ -205,11 +199,7 @@ cudaError_t cudaGraphEventWaitNodeSetEvent(cudaGraphNode_t node, cudaEvent_t eve
   return change_node(node, event_maker<WaitNode>(event));
 }
 cudaError_t cudaGraphChildGraphNodeGetGraph(cudaGraphNode_t node, cudaGraph_t* graph) {
-  return answer([&]() -> Answer {
-    const auto child = child_of(node);
-    if (!child) return std::unexpected<Failure>(child.error());
-    return give(graph, handle_of<cudaGraph_t>(*child));
-  });
+  return answer([&]() -> Answer { return hand_over(graph, child_of(node)); });
 }
 
 }  // extern "C"

@@ -1,18 +1,34 @@
 #include "client/cudart/graph_params.h"
 
 namespace slate::cudart {
+namespace {
 
-cudaGraphNodeType type_of(const Work& work) {
-  static constexpr cudaGraphNodeType kTypes[] = {
-      cudaGraphNodeTypeEmpty,     cudaGraphNodeTypeKernel, cudaGraphNodeTypeMemcpy,
-      cudaGraphNodeTypeMemset,    cudaGraphNodeTypeHost,   cudaGraphNodeTypeEventRecord,
-      cudaGraphNodeTypeWaitEvent, cudaGraphNodeTypeGraph,  cudaGraphNodeTypeMemAlloc,
-      cudaGraphNodeTypeMemFree};
-  static_assert(std::size(kTypes) == std::variant_size_v<Work>);
-  return kTypes[work.index()];
+/// For both versions of the struct.
+template <typename Params>
+Maybe<Work> fill_work(Session& session, const Params& params) {
+  return client::fill_work(session, {params.dst, params.pitch, params.value, params.elementSize,
+                                     params.width, params.height});
 }
 
-Maybe<Work> kernel_work(Session& session, const cudaKernelNodeParams& params) {
+// Parts of the struct that has all kinds.
+Maybe<Work> work_of(Session& session, const cudaKernelNodeParamsV2& its) {
+  return cudart::work_of(
+      session, cudaKernelNodeParams{its.func, its.gridDim, its.blockDim, its.sharedMemBytes,
+                                    its.kernelParams, its.extra});
+}
+Maybe<Work> work_of(Session& session, const cudaMemcpyNodeParams& params) {
+  return cudart::work_of(session, params.copyParams);
+}
+Maybe<Work> work_of(Session& session, const cudaMemsetParamsV2& params) {
+  return fill_work(session, params);
+}
+Maybe<Work> work_of(Session&, const cudaChildGraphNodeParams& params) {
+  return client::child_work(params.graph);
+}
+
+}  // namespace
+
+Maybe<Work> work_of(Session& session, const cudaKernelNodeParams& params) {
   if (params.extra != nullptr) {
     return std::unexpected<Failure>(Error{
         ErrorCode::kNotSupported, "kernel nodes with packed arguments are not supported yet"});
@@ -23,35 +39,20 @@ Maybe<Work> kernel_work(Session& session, const cudaKernelNodeParams& params) {
   return client::kernel_work(session, params.func, config, params.kernelParams);
 }
 
-Maybe<Work> any_work(Session& session, const cudaGraphNodeParams& params) {
-  switch (static_cast<int>(params.type)) {
-    case cudaGraphNodeTypeKernel: {
-      const cudaKernelNodeParamsV2& its = params.kernel;
-      const cudaKernelNodeParams plain{its.func,           its.gridDim,      its.blockDim,
-                                       its.sharedMemBytes, its.kernelParams, its.extra};
-      return kernel_work(session, plain);
-    }
-    case cudaGraphNodeTypeMemcpy:
-      return client::copy_work(session, box_copy_of(params.memcpy.copyParams));
-    case cudaGraphNodeTypeMemset:
-      return fill_work(session, params.memset);
-    case cudaGraphNodeTypeHost:
-      if (params.host.fn == nullptr) return deny(cudaErrorInvalidValue);
-      return client::HostNode{params.host.fn, params.host.userData};
-    case cudaGraphNodeTypeGraph:
-      return child_maker(params.graph.graph)(session);
-    case cudaGraphNodeTypeMemFree:
-      return free_maker(params.free.dptr)(session);
-    case cudaGraphNodeTypeEmpty:
-      return client::EmptyNode{};
-    case cudaGraphNodeTypeEventRecord:
-      return event_maker<client::RecordNode>(params.eventRecord.event)(session);
-    case cudaGraphNodeTypeWaitEvent:
-      return event_maker<client::WaitNode>(params.eventWait.event)(session);
-    default:
-      return std::unexpected<Failure>(
-          Error{ErrorCode::kNotSupported, "this type of graph node is not supported yet"});
-  }
+Maybe<Work> work_of(Session& session, const cudaMemcpy3DParms& params) {
+  return client::copy_work(session, box_copy_of(params));
+}
+
+Maybe<Work> work_of(Session& session, const cudaMemsetParams& params) {
+  return fill_work(session, params);
+}
+
+Maybe<Work> work_of(Session&, const cudaHostNodeParams& params) {
+  return client::host_work(params.fn, params.userData);
+}
+
+Maybe<Work> work_of(Session& session, const cudaGraphNodeParams& params) {
+  return client::any_work(session, params, [&](const auto& its) { return work_of(session, its); });
 }
 
 }  // namespace slate::cudart

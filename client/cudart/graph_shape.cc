@@ -7,34 +7,6 @@ namespace {
 
 using EdgePlaces = client::EdgePlaces<cudaGraphNode_t, cudaGraphEdgeData>;
 
-/// `find` is a () -> Allowed<std::vector<client::Edge>>.
-template <typename Find>
-cudaError_t tell_edges(const Find& find, const EdgePlaces& places) {
-  return answer([&]() -> Answer {
-    const auto edges = find();
-    if (!edges) return std::unexpected<Failure>(edges.error());
-    return client::tell_edges(*edges, places);
-  });
-}
-
-/// `find` is a () -> Allowed<std::vector<client::NodeHandle>>.
-template <typename Find>
-cudaError_t tell_nodes(const Find& find, cudaGraphNode_t* places, std::size_t* count) {
-  return answer([&]() -> Answer {
-    const auto nodes = find();
-    if (!nodes) return std::unexpected<Failure>(nodes.error());
-    return client::tell_nodes(*nodes, places, count);
-  });
-}
-
-/// Gives the graph, or node, that was made or found to the caller.
-template <typename Handle>
-Answer hand_over(Handle* where, const Allowed<const void*>& made) {
-  if (!made) return std::unexpected<Failure>(made.error());
-  *where = handle_of<Handle>(*made);
-  return {};
-}
-
 }  // namespace
 }  // namespace slate::cudart
 
@@ -46,7 +18,7 @@ extern "C" {
 cudaError_t cudaGraphCreate(cudaGraph_t* graph, unsigned flags) {
   return with_session([&](Session&) -> Answer {
     if (graph == nullptr || flags != 0) return deny(cudaErrorInvalidValue);
-    return hand_over(graph, client::create_graph());
+    return client::hand_over(graph, client::create_graph());
   });
 }
 
@@ -57,7 +29,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 cudaError_t cudaGraphClone(cudaGraph_t* clone, cudaGraph_t original) {
   return answer([&]() -> Answer {
     if (clone == nullptr) return deny(cudaErrorInvalidValue);
-    return hand_over(clone, client::clone_graph(original));
+    return client::hand_over(clone, client::clone_graph(original));
   });
 }
 
@@ -65,7 +37,7 @@ cudaError_t cudaGraphNodeFindInClone(cudaGraphNode_t* node, cudaGraphNode_t orig
                                      cudaGraph_t clone) {
   return answer([&]() -> Answer {
     if (node == nullptr) return deny(cudaErrorInvalidValue);
-    return hand_over(node, client::find_in_clone(original, clone));
+    return client::hand_over(node, client::find_in_clone(original, clone));
   });
 }
 
@@ -73,16 +45,18 @@ cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeType* type) 
   return answer([&]() -> Answer {
     const auto work = client::work_of(node);
     if (!work) return std::unexpected<Failure>(work.error());
-    return give(type, type_of(*work));
+    return give(type, static_cast<cudaGraphNodeType>(client::kind_of(*work)));
   });
 }
 
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, std::size_t* count) {
-  return tell_nodes([&] { return client::nodes_of(graph); }, nodes, count);
+  return answer(
+      [&]() -> Answer { return client::tell_nodes(client::nodes_of(graph), nodes, count); });
 }
 
 cudaError_t cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, std::size_t* count) {
-  return tell_nodes([&] { return client::roots_of(graph); }, nodes, count);
+  return answer(
+      [&]() -> Answer { return client::tell_nodes(client::roots_of(graph), nodes, count); });
 }
 
 cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char* path, unsigned flags) {
@@ -94,17 +68,23 @@ cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char* path, unsigned
 
 cudaError_t cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t* from, cudaGraphNode_t* to,
                               cudaGraphEdgeData* data, std::size_t* count) {
-  return tell_edges([&] { return client::edges_of(graph); }, {from, to, data, count});
+  return answer([&]() -> Answer {
+    return client::tell_edges(client::edges_of(graph), EdgePlaces{from, to, data, count});
+  });
 }
 
 cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t* nodes,
                                          cudaGraphEdgeData* data, std::size_t* count) {
-  return tell_edges([&] { return client::edges_before(node); }, {nodes, nullptr, data, count});
+  return answer([&]() -> Answer {
+    return client::tell_edges(client::edges_before(node), EdgePlaces{nodes, nullptr, data, count});
+  });
 }
 
 cudaError_t cudaGraphNodeGetDependentNodes(cudaGraphNode_t node, cudaGraphNode_t* nodes,
                                            cudaGraphEdgeData* data, std::size_t* count) {
-  return tell_edges([&] { return client::edges_behind(node); }, {nullptr, nodes, data, count});
+  return answer([&]() -> Answer {
+    return client::tell_edges(client::edges_behind(node), EdgePlaces{nullptr, nodes, data, count});
+  });
 }
 
 cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t* from,

@@ -1,7 +1,5 @@
 // Stream capture. All edges of captured graphs are plain, so that the versions of a function with
 // and without data of edges mean the same.
-#include <cstring>
-
 #include "client/driver/front.h"
 #include "client/session/graph_lists.h"
 
@@ -10,32 +8,19 @@ namespace {
 
 using client::CaptureMode;
 using client::CaptureState;
-using client::handle_of;
 using client::handles_of;
 
 static_assert(static_cast<int>(CaptureMode::kGlobal) == CU_STREAM_CAPTURE_MODE_GLOBAL &&
               static_cast<int>(CaptureMode::kThreadLocal) == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL &&
               static_cast<int>(CaptureMode::kRelaxed) == CU_STREAM_CAPTURE_MODE_RELAXED &&
+              static_cast<int>(CaptureState::kActive) == CU_STREAM_CAPTURE_STATUS_ACTIVE &&
+              static_cast<int>(CaptureState::kInvalid) == CU_STREAM_CAPTURE_STATUS_INVALIDATED &&
               static_cast<unsigned>(Captures::Change::kAdd) == CU_STREAM_ADD_CAPTURE_DEPENDENCIES &&
               static_cast<unsigned>(Captures::Change::kReplace) ==
                   CU_STREAM_SET_CAPTURE_DEPENDENCIES);
 
-CaptureMode mode_of(CUstreamCaptureMode mode) {
-  int number = 0;  // a program may give one that is none of the enum's
-  std::memcpy(&number, &mode, sizeof(number));
-  return static_cast<CaptureMode>(number);
-}
-
-CUstreamCaptureStatus status_of(CaptureState state) {
-  switch (state) {
-    case CaptureState::kActive:
-      return CU_STREAM_CAPTURE_STATUS_ACTIVE;
-    case CaptureState::kInvalid:
-      return CU_STREAM_CAPTURE_STATUS_INVALIDATED;
-    case CaptureState::kNone:
-      break;
-  }
-  return CU_STREAM_CAPTURE_STATUS_NONE;
+CaptureMode mode_of(const CUstreamCaptureMode& mode) {
+  return static_cast<CaptureMode>(number_of(mode));
 }
 
 /// Runs `body`, a (Captures&, std::uint64_t stream) -> Answer.
@@ -57,33 +42,12 @@ CUresult begin(CUstream stream, CUstreamCaptureMode mode) noexcept {
   });
 }
 
-/// Where a program wants what is known of a capture. All but the status may be null.
-struct InfoPlaces {
-  CUstreamCaptureStatus* status;
-  cuuint64_t* id;
-  CUgraph* graph = nullptr;
-  const CUgraphNode** nodes = nullptr;
-  const CUgraphEdgeData** edges = nullptr;
-  std::size_t* count = nullptr;
-};
+using InfoPlaces =
+    client::CapturePlaces<CUstreamCaptureStatus, cuuint64_t, CUgraph, CUgraphNode, CUgraphEdgeData>;
 
 CUresult tell_info(CUstream stream, const InfoPlaces& to) noexcept {
   return about_capture(stream, [&](Captures& captures, std::uint64_t id) -> Answer {
-    if (to.status == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
-    const auto info = captures.info(id);
-    if (!info) return std::unexpected<Failure>(info.error());
-    *to.status = status_of(info->state);
-    if (info->state != CaptureState::kActive) return {};
-    if (to.id != nullptr) *to.id = info->id;
-    if (to.graph != nullptr) *to.graph = handle_of<CUgraph>(info->graph);
-    // A CUgraphNode is the node's address.
-    if (to.nodes != nullptr) {
-      *to.nodes =
-          reinterpret_cast<const CUgraphNode*>(const_cast<void* const*>(info->dependencies.data()));
-    }
-    if (to.edges != nullptr) *to.edges = nullptr;  // all are plain
-    if (to.count != nullptr) *to.count = info->dependencies.size();
-    return {};
+    return client::tell_capture(captures, id, to);
   });
 }
 
@@ -119,10 +83,7 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
   return about_capture(stream, [&](Captures& captures, std::uint64_t id) -> Answer {
     if (graph == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
     *graph = nullptr;
-    const auto captured = captures.end(id);
-    if (!captured) return std::unexpected<Failure>(captured.error());
-    *graph = handle_of<CUgraph>(*captured);
-    return {};
+    return slate::client::hand_over(graph, captures.end(id));
   });
 }
 
@@ -130,7 +91,7 @@ CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
   return about_capture(stream, [&](Captures& captures, std::uint64_t id) -> Answer {
     const auto state = captures.state(id);
     if (!state) return std::unexpected<Failure>(state.error());
-    return give(status, status_of(*state));
+    return give(status, *state);
   });
 }
 CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id) {
@@ -159,12 +120,9 @@ CUresult cuStreamUpdateCaptureDependencies_v2(CUstream stream, CUgraphNode* node
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   return initialised([&]() -> Answer {
     if (mode == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
-    const auto wanted = mode_of(*mode);
-    if (wanted < CaptureMode::kGlobal || wanted > CaptureMode::kRelaxed) {
-      return deny(CUDA_ERROR_INVALID_VALUE);
-    }
-    *mode = static_cast<CUstreamCaptureMode>(slate::client::exchange_capture_mode(wanted));
-    return {};
+    const auto before = slate::client::exchange_capture_mode(mode_of(*mode));
+    if (!before) return std::unexpected<Failure>(before.error());
+    return give(mode, *before);
   });
 }
 

@@ -15,10 +15,7 @@ static_assert(client::kInstantiateFreesOnLaunch ==
 
 Answer instantiate(CUgraphExec* exec, CUgraph graph, unsigned long long flags) {
   if (exec == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
-  const auto made = client::instantiate(graph, flags);
-  if (!made) return std::unexpected<Failure>(made.error());
-  *exec = handle_of<CUgraphExec>(*made);
-  return {};
+  return client::hand_over(exec, client::instantiate(graph, flags));
 }
 
 /// With places for the node that was refused, and why. No such node is known.
@@ -37,35 +34,20 @@ CUresult change(CUgraphExec exec, CUgraphNode node, const Make& make) noexcept {
   return with_session([&](Session& session) -> Answer {
     Maybe<Work> work = make(session);
     if (!work) return std::unexpected(work.error());
-    const auto changed = client::with_copy(exec, node, [&](client::Node& copy) -> Answer {
-      if (auto ok = client::take_over(session, copy.work, *work); !ok) return ok;
-      return client::replace_work(session, copy, std::move(*work));
-    });
-    return changed ? *changed : deny(CUDA_ERROR_INVALID_VALUE);
+    return client::change_copy(session, exec, node, std::move(*work));
   });
 }
 
-CUgraphExecUpdateResult result_of(client::UpdateVerdict::Why why) {
-  using Why = client::UpdateVerdict::Why;
-  switch (why) {
-    case Why::kNothing:
-      return CU_GRAPH_EXEC_UPDATE_SUCCESS;
-    case Why::kTopology:
-      return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
-    case Why::kKind:
-      return CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;
-    case Why::kParameters:
-      return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
-    case Why::kError:
-      break;
-  }
-  return CU_GRAPH_EXEC_UPDATE_ERROR;
-}
+using Why = client::UpdateVerdict::Why;
+static_assert(static_cast<int>(Why::kError) == CU_GRAPH_EXEC_UPDATE_ERROR &&
+              static_cast<int>(Why::kTopology) == CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED &&
+              static_cast<int>(Why::kKind) == CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED &&
+              static_cast<int>(Why::kParameters) == CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED);
 
 CUresult update(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo* info) noexcept {
   return with_session([&](Session& session) -> Answer {
     const auto verdict = client::update_exec(session, exec, graph);
-    const CUgraphExecUpdateResult result = result_of(verdict.why);
+    const CUgraphExecUpdateResult result = static_cast<CUgraphExecUpdateResult>(verdict.why);
     if (info != nullptr) {
       *info = {result, handle_of<CUgraphNode>(verdict.node), handle_of<CUgraphNode>(verdict.from)};
     }
@@ -169,7 +151,7 @@ CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec exec, CUgraphNode node, CU
   return change(exec, node, event_maker<client::WaitNode>(event));
 }
 CUresult cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams* params) {
-  return change(exec, node, any_maker(params));
+  return change(exec, node, maker(params));
 }
 
 CUresult cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode node, unsigned enabled) {

@@ -15,10 +15,8 @@ CUresult add_node(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, s
     if (node == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
     Maybe<Work> work = make(session);
     if (!work) return std::unexpected(work.error());
-    const auto added = client::add_node(graph, handles_of(before, count), std::move(*work));
-    if (!added) return std::unexpected<Failure>(added.error());
-    *node = handle_of<CUgraphNode>(*added);
-    return {};
+    return client::hand_over(node,
+                             client::add_node(graph, handles_of(before, count), std::move(*work)));
   });
 }
 CUresult add_any(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, std::size_t count,
@@ -26,7 +24,7 @@ CUresult add_any(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, st
   if (params != nullptr && params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
     return add_node(node, graph, before, count, allocate_maker(&params->alloc));
   }
-  return add_node(node, graph, before, count, any_maker(params));
+  return add_node(node, graph, before, count, maker(params));
 }
 
 /// Calls `body` with the part of a node's work that is a T.
@@ -53,11 +51,7 @@ CUresult change_node(CUgraphNode node, const Make& make) noexcept {
   return with_session([&](Session& session) -> Answer {
     Maybe<Work> work = make(session);
     if (!work) return std::unexpected(work.error());
-    const auto changed =
-        client::change_work(node, std::move(*work), [&](Work& next, const Work& old) -> Answer {
-          return client::take_over(session, old, next);
-        });
-    return changed ? *changed : deny(CUDA_ERROR_INVALID_VALUE);
+    return client::change_node(session, node, std::move(*work));
   });
 }
 
@@ -92,7 +86,7 @@ CUresult cuGraphAddHostNode(CUgraphNode* node, CUgraph graph, const CUgraphNode*
 }
 CUresult cuGraphAddEmptyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* before,
                              std::size_t count) {
-  return add_node(node, graph, before, count, [](Session&) -> Maybe<Work> { return EmptyNode{}; });
+  return add_node(node, graph, before, count, empty_maker());
 }
 CUresult cuGraphAddEventRecordNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* before,
                                    std::size_t count, CUevent event) {
@@ -123,7 +117,7 @@ CUresult cuGraphAddNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode* 
   return add_any(node, graph, before, count, params);
 }
 CUresult cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams* params) {
-  return change_node(node, any_maker(params));
+  return change_node(node, maker(params));
 }
 
 CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v1* params) {
@@ -187,11 +181,7 @@ CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode node, CUevent event) {
   return change_node(node, event_maker<WaitNode>(event));
 }
 CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph* graph) {
-  return initialised([&]() -> Answer {
-    const auto child = child_of(node);
-    if (!child) return std::unexpected<Failure>(child.error());
-    return give(graph, handle_of<CUgraph>(*child));
-  });
+  return initialised([&]() -> Answer { return hand_over(graph, child_of(node)); });
 }
 CUresult cuGraphMemAllocNodeGetParams(CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS* params) {
   return about_node<AllocateNode>(node, [&](const AllocateNode& its) -> Answer {

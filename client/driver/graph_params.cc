@@ -17,25 +17,32 @@ Answer check_context(CUcontext handle) {
   return {};
 }
 
+// Parts of the struct that has all kinds.
+Maybe<Work> work_of(Session& session, const CUDA_KERNEL_NODE_PARAMS_v3& its) {
+  return driver::work_of(
+      session,
+      CUDA_KERNEL_NODE_PARAMS_v2{its.func, its.gridDimX, its.gridDimY, its.gridDimZ, its.blockDimX,
+                                 its.blockDimY, its.blockDimZ, its.sharedMemBytes, its.kernelParams,
+                                 its.extra, its.kern, its.ctx});
+}
+Maybe<Work> work_of(Session&, const CUDA_CHILD_GRAPH_NODE_PARAMS& params) {
+  if (params.ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE) {
+    return std::unexpected<Failure>(
+        Error{ErrorCode::kNotSupported, "graphs that move into a node are not supported yet"});
+  }
+  return client::child_work(params.graph);
+}
+
 }  // namespace
 
-CUgraphNodeType type_of(const Work& work) {
-  static constexpr CUgraphNodeType kTypes[] = {
-      CU_GRAPH_NODE_TYPE_EMPTY,      CU_GRAPH_NODE_TYPE_KERNEL, CU_GRAPH_NODE_TYPE_MEMCPY,
-      CU_GRAPH_NODE_TYPE_MEMSET,     CU_GRAPH_NODE_TYPE_HOST,   CU_GRAPH_NODE_TYPE_EVENT_RECORD,
-      CU_GRAPH_NODE_TYPE_WAIT_EVENT, CU_GRAPH_NODE_TYPE_GRAPH,  CU_GRAPH_NODE_TYPE_MEM_ALLOC,
-      CU_GRAPH_NODE_TYPE_MEM_FREE};
-  static_assert(std::size(kTypes) == std::variant_size_v<Work>);
-  return kTypes[work.index()];
+Maybe<Work> work_of(Session& session, const CUDA_KERNEL_NODE_PARAMS_v1& its) {
+  return work_of(session, CUDA_KERNEL_NODE_PARAMS_v2{
+                              its.func, its.gridDimX, its.gridDimY, its.gridDimZ, its.blockDimX,
+                              its.blockDimY, its.blockDimZ, its.sharedMemBytes, its.kernelParams,
+                              its.extra, nullptr, nullptr});
 }
 
-CUDA_KERNEL_NODE_PARAMS_v2 widened(const CUDA_KERNEL_NODE_PARAMS_v1& params) {
-  return {params.func,         params.gridDimX,  params.gridDimY,  params.gridDimZ,
-          params.blockDimX,    params.blockDimY, params.blockDimZ, params.sharedMemBytes,
-          params.kernelParams, params.extra,     nullptr,          nullptr};
-}
-
-Maybe<Work> kernel_work(Session& session, const CUDA_KERNEL_NODE_PARAMS_v2& params) {
+Maybe<Work> work_of(Session& session, const CUDA_KERNEL_NODE_PARAMS_v2& params) {
   if (params.func == nullptr && params.kern == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
   if (auto ok = check_context(params.func != nullptr ? nullptr : params.ctx); !ok) {
     return std::unexpected(ok.error());
@@ -55,65 +62,25 @@ Maybe<Work> kernel_work(Session& session, const CUDA_KERNEL_NODE_PARAMS_v2& para
   return client::packed_kernel_work(session, named, config, *packed);
 }
 
-Maybe<Work> copy_work(Session& session, const CUDA_MEMCPY3D& params, CUcontext context) {
-  if (auto ok = check_context(context); !ok) return std::unexpected(ok.error());
-  const auto copy = box_copy_of(params);
+Maybe<Work> work_of(Session& session, const CUDA_MEMCPY_NODE_PARAMS& params) {
+  if (auto ok = check_context(params.copyCtx); !ok) return std::unexpected(ok.error());
+  const auto copy = box_copy_of(params.copyParams);
   if (!copy) return std::unexpected(copy.error());
   return client::copy_work(session, *copy);
 }
 
-Maybe<Work> fill_work(Session& session, const CUDA_MEMSET_NODE_PARAMS_v2& params) {
+Maybe<Work> work_of(Session& session, const CUDA_MEMSET_NODE_PARAMS_v2& params) {
   if (auto ok = check_context(params.ctx); !ok) return std::unexpected(ok.error());
   return client::fill_work(session, {pointer_to(params.dst), params.pitch, params.value,
                                      params.elementSize, params.width, params.height});
 }
 
-Maybe<Work> allocate_work(Session& session, CUDA_MEM_ALLOC_NODE_PARAMS_v2& params) {
-  const CUmemPoolProps& from = params.poolProps;
-  if (from.allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
-      from.location.type != CU_MEM_LOCATION_TYPE_DEVICE || from.location.id != 0) {
-    return deny(CUDA_ERROR_INVALID_VALUE);
-  }
-  if (from.handleTypes != CU_MEM_HANDLE_TYPE_NONE) return deny(CUDA_ERROR_NOT_SUPPORTED);
-  auto work = client::allocate_work(session, params.bytesize);
-  if (!work) return std::unexpected<Failure>(work.error());
-  params.dptr = std::get<client::AllocateNode>(*work).memory->address();
-  return std::move(*work);
+Maybe<Work> work_of(Session&, const CUDA_HOST_NODE_PARAMS_v1& params) {
+  return client::host_work(params.fn, params.userData);
 }
 
-Maybe<Work> any_work(Session& session, const CUgraphNodeParams& params) {
-  switch (static_cast<int>(params.type)) {
-    case CU_GRAPH_NODE_TYPE_KERNEL: {
-      const CUDA_KERNEL_NODE_PARAMS_v3& its = params.kernel;
-      return kernel_work(session, {its.func, its.gridDimX, its.gridDimY, its.gridDimZ,
-                                   its.blockDimX, its.blockDimY, its.blockDimZ, its.sharedMemBytes,
-                                   its.kernelParams, its.extra, its.kern, its.ctx});
-    }
-    case CU_GRAPH_NODE_TYPE_MEMCPY:
-      return copy_work(session, params.memcpy.copyParams, params.memcpy.copyCtx);
-    case CU_GRAPH_NODE_TYPE_MEMSET:
-      return fill_work(session, params.memset);
-    case CU_GRAPH_NODE_TYPE_HOST:
-      if (params.host.fn == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
-      return client::HostNode{params.host.fn, params.host.userData};
-    case CU_GRAPH_NODE_TYPE_GRAPH:
-      if (params.graph.ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE) {
-        return std::unexpected<Failure>(
-            Error{ErrorCode::kNotSupported, "graphs that move into a node are not supported yet"});
-      }
-      return child_maker(params.graph.graph)(session);
-    case CU_GRAPH_NODE_TYPE_MEM_FREE:
-      return free_maker(params.free.dptr)(session);
-    case CU_GRAPH_NODE_TYPE_EMPTY:
-      return client::EmptyNode{};
-    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-      return event_maker<client::RecordNode>(params.eventRecord.event)(session);
-    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-      return event_maker<client::WaitNode>(params.eventWait.event)(session);
-    default:
-      return std::unexpected<Failure>(
-          Error{ErrorCode::kNotSupported, "this type of graph node is not supported yet"});
-  }
+Maybe<Work> work_of(Session& session, const CUgraphNodeParams& params) {
+  return client::any_work(session, params, [&](const auto& its) { return work_of(session, its); });
 }
 
 CUDA_KERNEL_NODE_PARAMS_v2 params_of(const client::KernelNode& node) {

@@ -8,26 +8,6 @@ namespace {
 
 using EdgePlaces = client::EdgePlaces<CUgraphNode, CUgraphEdgeData>;
 
-/// `find` is a () -> Allowed<std::vector<client::Edge>>.
-template <typename Find>
-CUresult tell_edges(const Find& find, const EdgePlaces& places) noexcept {
-  return initialised([&]() -> Answer {
-    const auto edges = find();
-    if (!edges) return std::unexpected<Failure>(edges.error());
-    return client::tell_edges(*edges, places);
-  });
-}
-
-/// `find` is a () -> Allowed<std::vector<client::NodeHandle>>.
-template <typename Find>
-CUresult tell_nodes(const Find& find, CUgraphNode* places, std::size_t* count) noexcept {
-  return initialised([&]() -> Answer {
-    const auto nodes = find();
-    if (!nodes) return std::unexpected<Failure>(nodes.error());
-    return client::tell_nodes(*nodes, places, count);
-  });
-}
-
 CUresult add_edges(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
                    std::size_t count) noexcept {
   return initialised(
@@ -38,14 +18,6 @@ CUresult remove_edges(CUgraph graph, const CUgraphNode* from, const CUgraphNode*
   return initialised([&]() -> Answer {
     return client::remove_edges(graph, client::edges_between(from, to, count));
   });
-}
-
-/// Gives the graph, or node, that was made or found to the caller.
-template <typename Handle>
-Answer hand_over(Handle* where, const Allowed<const void*>& made) {
-  if (!made) return std::unexpected<Failure>(made.error());
-  *where = handle_of<Handle>(*made);
-  return {};
 }
 
 }  // namespace
@@ -59,7 +31,7 @@ extern "C" {
 CUresult cuGraphCreate(CUgraph* graph, unsigned flags) {
   return initialised([&]() -> Answer {
     if (graph == nullptr || flags != 0) return deny(CUDA_ERROR_INVALID_VALUE);
-    return hand_over(graph, client::create_graph());
+    return client::hand_over(graph, client::create_graph());
   });
 }
 CUresult cuGraphDestroy(CUgraph graph) {
@@ -68,20 +40,20 @@ CUresult cuGraphDestroy(CUgraph graph) {
 CUresult cuGraphClone(CUgraph* clone, CUgraph original) {
   return initialised([&]() -> Answer {
     if (clone == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
-    return hand_over(clone, client::clone_graph(original));
+    return client::hand_over(clone, client::clone_graph(original));
   });
 }
 CUresult cuGraphNodeFindInClone(CUgraphNode* node, CUgraphNode original, CUgraph clone) {
   return initialised([&]() -> Answer {
     if (node == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
-    return hand_over(node, client::find_in_clone(original, clone));
+    return client::hand_over(node, client::find_in_clone(original, clone));
   });
 }
 CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* type) {
   return initialised([&]() -> Answer {
     const auto work = client::work_of(node);
     if (!work) return std::unexpected<Failure>(work.error());
-    return give(type, type_of(*work));
+    return give(type, client::kind_of(*work));
   });
 }
 CUresult cuGraphDestroyNode(CUgraphNode node) {
@@ -89,10 +61,12 @@ CUresult cuGraphDestroyNode(CUgraphNode node) {
 }
 
 CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode* nodes, std::size_t* count) {
-  return tell_nodes([&] { return client::nodes_of(graph); }, nodes, count);
+  return initialised(
+      [&]() -> Answer { return client::tell_nodes(client::nodes_of(graph), nodes, count); });
 }
 CUresult cuGraphGetRootNodes(CUgraph graph, CUgraphNode* nodes, std::size_t* count) {
-  return tell_nodes([&] { return client::roots_of(graph); }, nodes, count);
+  return initialised(
+      [&]() -> Answer { return client::tell_nodes(client::roots_of(graph), nodes, count); });
 }
 
 CUresult cuGraphDebugDotPrint(CUgraph graph, const char* path, unsigned flags) {
@@ -103,25 +77,39 @@ CUresult cuGraphDebugDotPrint(CUgraph graph, const char* path, unsigned flags) {
 }
 
 CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, std::size_t* count) {
-  return tell_edges([&] { return client::edges_of(graph); }, {from, to, nullptr, count});
+  return initialised([&]() -> Answer {
+    return client::tell_edges(client::edges_of(graph), EdgePlaces{from, to, nullptr, count});
+  });
 }
 CUresult cuGraphGetEdges_v2(CUgraph graph, CUgraphNode* from, CUgraphNode* to,
                             CUgraphEdgeData* data, std::size_t* count) {
-  return tell_edges([&] { return client::edges_of(graph); }, {from, to, data, count});
+  return initialised([&]() -> Answer {
+    return client::tell_edges(client::edges_of(graph), EdgePlaces{from, to, data, count});
+  });
 }
 CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode* nodes, std::size_t* count) {
-  return tell_edges([&] { return client::edges_before(node); }, {nodes, nullptr, nullptr, count});
+  return initialised([&]() -> Answer {
+    return client::tell_edges(client::edges_before(node),
+                              EdgePlaces{nodes, nullptr, nullptr, count});
+  });
 }
 CUresult cuGraphNodeGetDependencies_v2(CUgraphNode node, CUgraphNode* nodes, CUgraphEdgeData* data,
                                        std::size_t* count) {
-  return tell_edges([&] { return client::edges_before(node); }, {nodes, nullptr, data, count});
+  return initialised([&]() -> Answer {
+    return client::tell_edges(client::edges_before(node), EdgePlaces{nodes, nullptr, data, count});
+  });
 }
 CUresult cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode* nodes, std::size_t* count) {
-  return tell_edges([&] { return client::edges_behind(node); }, {nullptr, nodes, nullptr, count});
+  return initialised([&]() -> Answer {
+    return client::tell_edges(client::edges_behind(node),
+                              EdgePlaces{nullptr, nodes, nullptr, count});
+  });
 }
 CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode node, CUgraphNode* nodes,
                                          CUgraphEdgeData* data, std::size_t* count) {
-  return tell_edges([&] { return client::edges_behind(node); }, {nullptr, nodes, data, count});
+  return initialised([&]() -> Answer {
+    return client::tell_edges(client::edges_behind(node), EdgePlaces{nullptr, nodes, data, count});
+  });
 }
 
 CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,

@@ -2,8 +2,10 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
 
 #include "client/occupancy/occupancy.h"
+#include "client/session/graph_shape.h"
 #include "client/session/process.h"
 
 namespace slate::client {
@@ -13,6 +15,18 @@ constexpr int kClusterLaunch = 120;  // CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH
 
 std::uint64_t count(const std::array<std::uint32_t, 3>& size) {
   return std::uint64_t{size[0]} * size[1] * size[2];
+}
+
+/// Prepares `work` to replace a node's.
+Allowed<void> take_over(Session& session, const Work& old, Work& work) {
+  if (!inherit(old, work)) return refuse(Refusal::kInvalidValue);
+  const auto* const kernel = std::get_if<KernelNode>(&work);
+  if (kernel == nullptr) return {};
+  const auto function = function_of(session, kernel->kernel);
+  if (!function) return std::unexpected(function.error());
+  // With the clusters that it has from the old work.
+  if (auto ok = check_launch(session.device(), **function, kernel->config); !ok) return ok;
+  return check_special(session, **function, kernel->config);
 }
 
 }  // namespace
@@ -35,15 +49,16 @@ Allowed<void> check_special(Session& session, const Function& function,
   return {};
 }
 
-Allowed<void> take_over(Session& session, const Work& old, Work& work) {
-  if (!inherit(old, work)) return refuse(Refusal::kInvalidValue);
-  const auto* const kernel = std::get_if<KernelNode>(&work);
-  if (kernel == nullptr) return {};
-  const auto function = function_of(session, kernel->kernel);
-  if (!function) return std::unexpected(function.error());
-  // With the clusters that it has from the old work.
-  if (auto ok = check_launch(session.device(), **function, kernel->config); !ok) return ok;
-  return check_special(session, **function, kernel->config);
+Allowed<void> change_node(Session& session, NodeHandle node, Work work) {
+  return change_work(node, std::move(work),
+                     [&](Work& next, const Work& old) { return take_over(session, old, next); });
+}
+
+Allowed<void> change_copy(Session& session, ExecHandle exec, NodeHandle node, Work work) {
+  return with_copy(exec, node, [&](Node& copy) -> Allowed<void> {
+    if (auto ok = take_over(session, copy.work, work); !ok) return ok;
+    return replace_work(session, copy, std::move(work));
+  });
 }
 
 }  // namespace slate::client

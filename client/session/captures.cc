@@ -205,7 +205,9 @@ Allowed<void> Captures::check_allows() {
   return {};
 }
 
-CaptureMode exchange_capture_mode(CaptureMode mode) {
+Allowed<CaptureMode> exchange_capture_mode(CaptureMode mode) {
+  if (mode < CaptureMode::kGlobal || mode > CaptureMode::kRelaxed)
+    return refuse(Refusal::kInvalidValue);
   return std::exchange(thread_mode, mode);
 }
 

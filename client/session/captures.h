@@ -23,10 +23,11 @@ namespace slate::client {
 /// Whose unsafe calls a capture forbids: all threads', its own thread's, none. Programs pass any
 /// number.
 enum class CaptureMode : int { kGlobal = 0, kThreadLocal = 1, kRelaxed = 2 };
-enum class CaptureState { kNone, kActive, kInvalid };
+/// Numbered as in all of CUDA's APIs.
+enum class CaptureState : int { kNone = 0, kActive = 1, kInvalid = 2 };
 
-/// Sets this thread's mode, and returns the one before.
-CaptureMode exchange_capture_mode(CaptureMode mode);
+/// Sets this thread's mode, and returns the one before. kInvalidValue for a number that is none.
+Allowed<CaptureMode> exchange_capture_mode(CaptureMode mode);
 
 class Captures {
  public:

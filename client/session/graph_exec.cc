@@ -151,7 +151,7 @@ Allowed<void> replace_work(Session& session, Node& copy, Work work) {
 }
 
 Allowed<void> set_enabled(ExecHandle exec, NodeHandle node, bool enabled) {
-  const auto done = with_copy(exec, node, [&](Node& copy) -> Allowed<void> {
+  return with_copy(exec, node, [&](Node& copy) -> Allowed<void> {
     const bool can = std::holds_alternative<KernelNode>(copy.work) ||
                      std::holds_alternative<CopyNode>(copy.work) ||
                      std::holds_alternative<FillNode>(copy.work);
@@ -159,13 +159,10 @@ Allowed<void> set_enabled(ExecHandle exec, NodeHandle node, bool enabled) {
     copy.enabled = enabled;
     return {};
   });
-  return done.value_or(refuse(Refusal::kInvalidValue));
 }
 
 Allowed<bool> is_enabled(ExecHandle exec, NodeHandle node) {
-  const auto told =
-      with_copy(exec, node, [](const Node& copy) -> Allowed<bool> { return copy.enabled; });
-  return told.value_or(refuse(Refusal::kInvalidValue));
+  return with_copy(exec, node, [](const Node& copy) -> Allowed<bool> { return copy.enabled; });
 }
 
 UpdateVerdict update_exec(Session& session, ExecHandle exec, GraphHandle graph) {

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "base/mutex.h"
@@ -50,18 +49,18 @@ std::shared_ptr<Exec> find_exec(ExecHandle exec);
 Allowed<void> launch_graph(Session& session, ExecHandle exec, std::uint64_t stream);
 
 /// Calls `body` with the copy of `node` in an executable graph, which does not run meanwhile.
-/// `body`: a (Node&) -> an expected<void, ...>. Nothing when there is no such copy.
+/// `body`: a (Node&) -> Allowed<T>. kInvalidValue when there is no such copy.
 template <typename Body>
 auto with_copy(ExecHandle exec, NodeHandle node, const Body& body)
-    -> std::optional<decltype(body(std::declval<Node&>()))> {
+    -> decltype(body(std::declval<Node&>())) {
   const auto its = find_exec(exec);
-  if (!its) return std::nullopt;
+  if (!its) return refuse(Refusal::kInvalidValue);
   const MutexLock running(its->running);
   // The graph, and the node in it, must still exist.
   const MutexLock lock(Graphs::get().mutex);
   const Node* const original = Graphs::get().find_node(node);
   const auto at = its->copies.find(original);
-  if (original == nullptr || at == its->copies.end()) return std::nullopt;
+  if (original == nullptr || at == its->copies.end()) return refuse(Refusal::kInvalidValue);
   return body(*at->second);
 }
 /// Replaces the work of a copy in with_copy(). kInvalidValue where CUDA refuses. Requires: `work`
@@ -70,9 +69,11 @@ Allowed<void> replace_work(Session& session, Node& copy, Work work);
 Allowed<void> set_enabled(ExecHandle exec, NodeHandle node, bool enabled);
 Allowed<bool> is_enabled(ExecHandle exec, NodeHandle node);
 
-/// Why an executable graph cannot take over the work of another graph, and where.
+/// Why an executable graph cannot take over the work of another graph, and where. Numbered as in
+/// all of CUDA's APIs.
 struct UpdateVerdict {
-  enum class Why { kNothing, kError, kTopology, kKind, kParameters } why = Why::kNothing;
+  enum class Why { kNothing = 0, kError = 1, kTopology = 2, kKind = 3, kParameters = 5 };
+  Why why = Why::kNothing;
   NodeHandle node = nullptr, from = nullptr;
 };
 /// Takes over the work of `graph`, unless that differs too much. kError: one of the two is gone.

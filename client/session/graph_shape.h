@@ -31,14 +31,13 @@ Allowed<Kind> work_of_kind(NodeHandle node) {
   if (its == nullptr) return refuse(Refusal::kInvalidValue);
   return std::move(*its);
 }
-/// Gives a node the work, unless `check` fails. `check`: a (Work& work, const Work& old) -> an
-/// expected<void, ...>, called under Graphs::mutex. Nothing for a node that is gone.
+/// Gives a node the work, unless `check` fails. `check`: a (Work& work, const Work& old) ->
+/// Allowed<void>, called under Graphs::mutex.
 template <typename Check>
-auto change_work(NodeHandle node, Work work, const Check& check)
-    -> std::optional<decltype(check(work, work))> {
+Allowed<void> change_work(NodeHandle node, Work work, const Check& check) {
   const MutexLock lock(Graphs::get().mutex);
   Node* const its = Graphs::get().find_node(node);
-  if (its == nullptr) return std::nullopt;
+  if (its == nullptr) return refuse(Refusal::kInvalidValue);
   auto ok = check(work, its->work);
   if (ok) its->work = std::move(work);
   return ok;

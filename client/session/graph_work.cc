@@ -1,6 +1,7 @@
 #include "client/session/graph_work.h"
 
 #include <cstring>
+#include <iterator>
 #include <optional>
 
 #include "client/session/address_copy.h"
@@ -189,6 +190,19 @@ Allowed<Work> allocate_work(Session& session, std::uint64_t bytes) {
 Allowed<Work> free_work(Session& session, std::uint64_t address) {
   if (!GraphMemory::is_of_graphs(session, address)) return refuse(Refusal::kInvalidValue);
   return Work(FreeNode{address});
+}
+
+Allowed<Work> host_work(void (*function)(void*), void* data) {
+  if (function == nullptr) return refuse(Refusal::kInvalidValue);
+  return Work(HostNode{function, data});
+}
+
+NodeKind kind_of(const Work& work) {
+  static constexpr NodeKind kKinds[] = {
+      NodeKind::kEmpty,  NodeKind::kKernel, NodeKind::kCopy,  NodeKind::kFill,     NodeKind::kHost,
+      NodeKind::kRecord, NodeKind::kWait,   NodeKind::kChild, NodeKind::kAllocate, NodeKind::kFree};
+  static_assert(std::size(kKinds) == std::variant_size_v<Work>);
+  return kKinds[work.index()];
 }
 
 bool inherit(const Work& old, Work& work) {

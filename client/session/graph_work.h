@@ -79,6 +79,23 @@ Allowed<Work> fill_work(Session& session, FillNode fill);
 Allowed<Work> allocate_work(Session& session, std::uint64_t bytes);
 /// kInvalidValue for memory that no graph allocates.
 Allowed<Work> free_work(Session& session, std::uint64_t address);
+/// kInvalidValue without a function.
+Allowed<Work> host_work(void (*function)(void*), void* data);
+
+/// Numbered as in all of CUDA's APIs.
+enum class NodeKind : int {
+  kKernel = 0,
+  kCopy = 1,
+  kFill = 2,
+  kHost = 3,
+  kChild = 4,
+  kEmpty = 5,
+  kWait = 6,
+  kRecord = 7,
+  kAllocate = 10,
+  kFree = 11,
+};
+NodeKind kind_of(const Work& work);
 
 /// Adds to `work` what its parameters cannot say, from `old`, the work that it replaces. False when
 /// they are of different kinds.
