@@ -4,40 +4,28 @@
 
 #include <algorithm>
 
+#include "client/session/program_arrays.h"
+
 namespace slate::cudart {
 namespace {
 
-constexpr unsigned kMemoryLater = cudaArraySparse | cudaArrayDeferredMapping;
+static_assert(client::kArrayMemoryLater == (cudaArraySparse | cudaArrayDeferredMapping));
 
 cudaArray_t handle_of(std::uint64_t id) {
   return reinterpret_cast<cudaArray_t>(pointer_to(id));
 }
 
-/// Makes the array and gives its id.
-Maybe<std::uint64_t> make(Session& session, const cudaChannelFormatDesc* description,
-                          const cudaExtent& extent, unsigned flags, unsigned levels) {
-  if (description == nullptr) return deny(cudaErrorInvalidValue);
-  if ((flags & kMemoryLater) != 0) {
-    return std::unexpected<Failure>(
-        Error{ErrorCode::kNotSupported, "arrays whose memory is mapped later are not supported"});
-  }
-  auto format = format_of(*description);
-  if (!format) return std::unexpected(format.error());
-  const ArraySpec spec{*format, {extent.width, extent.height, extent.depth}, flags, levels};
-  if (auto ok = check_array(spec, session.device()); !ok) {
-    return std::unexpected<Failure>(ok.error());
-  }
-  auto id = session.arrays().create(spec);
-  if (!id) return std::unexpected<Failure>(id.error());
-  return *id;
+client::ArrayWish wish_of(const cudaChannelFormatDesc& description, const cudaExtent& extent,
+                          unsigned flags) {
+  return {format_of(description), {extent.width, extent.height, extent.depth}, flags};
 }
 
 cudaError_t make_array(cudaArray_t* array, const cudaChannelFormatDesc* description,
                        const cudaExtent& extent, unsigned flags) {
   return with_session([&](Session& session) -> Answer {
-    if (array == nullptr) return deny(cudaErrorInvalidValue);
-    auto id = make(session, description, extent, flags, 0);
-    if (!id) return std::unexpected(id.error());
+    if (array == nullptr || description == nullptr) return deny(cudaErrorInvalidValue);
+    const auto id = client::create_program_array(session, wish_of(*description, extent, flags));
+    if (!id) return std::unexpected<Failure>(id.error());
     *array = handle_of(*id);
     return {};
   });
@@ -46,10 +34,7 @@ cudaError_t make_array(cudaArray_t* array, const cudaChannelFormatDesc* descript
 cudaError_t free_array(std::uint64_t id, bool mipmapped) {
   return with_session([&](Session& session) -> Answer {
     if (id == 0) return {};
-    const auto entry = session.arrays().table().find(id);
-    if (!entry || entry->is_level || (entry->spec.levels > 0) != mipmapped) {
-      return deny(cudaErrorInvalidValue);
-    }
+    if (!session.arrays().table().has(id, mipmapped)) return deny(cudaErrorInvalidValue);
     return session.arrays().destroy(id);
   });
 }
@@ -66,7 +51,7 @@ cudaError_t tell_nothing(const void* properties, const Find& find) {
 
 }  // namespace
 
-Maybe<ArrayFormat> format_of(const cudaChannelFormatDesc& description) {
+Allowed<ArrayFormat> format_of(const cudaChannelFormatDesc& description) {
   const int bits[4] = {description.x, description.y, description.z, description.w};
   switch (description.f) {
     case cudaChannelFormatKindSigned:
@@ -75,10 +60,10 @@ Maybe<ArrayFormat> format_of(const cudaChannelFormatDesc& description) {
       break;
     default:
       if (description.f > cudaChannelFormatKindNone) {
-        return std::unexpected<Failure>(
+        return std::unexpected<client::Refused>(
             Error{ErrorCode::kNotSupported, "elements of this kind of array are not supported"});
       }
-      return deny(cudaErrorInvalidChannelDescriptor);
+      return client::refuse(client::Refusal::kBadElements);
   }
   const auto channels = std::ranges::find(bits, 0) - std::begin(bits);
   const bool uneven =
@@ -87,7 +72,7 @@ Maybe<ArrayFormat> format_of(const cudaChannelFormatDesc& description) {
   const ArrayFormat format{static_cast<ChannelKind>(description.f),
                            static_cast<std::uint32_t>(bits[0]),
                            static_cast<std::uint32_t>(channels), 0};
-  if (uneven || !is_valid(format)) return deny(cudaErrorInvalidChannelDescriptor);
+  if (uneven || !is_valid(format)) return client::refuse(client::Refusal::kBadElements);
   return format;
 }
 
@@ -120,7 +105,8 @@ extern "C" {
 
 cudaError_t cudaMallocArray(cudaArray_t* array, const cudaChannelFormatDesc* description,
                             std::size_t width, std::size_t height, unsigned flags) {
-  constexpr unsigned kFlat = cudaArraySurfaceLoadStore | cudaArrayTextureGather | kMemoryLater;
+  constexpr unsigned kFlat =
+      cudaArraySurfaceLoadStore | cudaArrayTextureGather | client::kArrayMemoryLater;
   if ((flags & ~kFlat) != 0) return remember(cudaErrorInvalidValue);
   return make_array(array, description, {width, height, 0}, flags);
 }
@@ -136,11 +122,10 @@ cudaError_t cudaMallocMipmappedArray(cudaMipmappedArray_t* array,
                                      const cudaChannelFormatDesc* description, cudaExtent extent,
                                      unsigned levels, unsigned flags) {
   return with_session([&](Session& session) -> Answer {
-    if (array == nullptr) return deny(cudaErrorInvalidValue);
-    const ArraySpec shape{{}, {extent.width, extent.height, extent.depth}, flags, 0};
-    const unsigned clamped = std::clamp(levels, 1u, most_levels(shape));
-    auto id = make(session, description, extent, flags, clamped);
-    if (!id) return std::unexpected(id.error());
+    if (array == nullptr || description == nullptr) return deny(cudaErrorInvalidValue);
+    const auto id =
+        client::create_mipmapped_array(session, wish_of(*description, extent, flags), levels);
+    if (!id) return std::unexpected<Failure>(id.error());
     *array = reinterpret_cast<cudaMipmappedArray_t>(pointer_to(*id));
     return {};
   });

@@ -8,8 +8,8 @@ namespace slate::cudart {
 
 using ArrayEntry = client::ArrayTable::Entry;
 
-/// The format of `description`. cudaErrorInvalidChannelDescriptor for elements that no array has.
-Maybe<ArrayFormat> format_of(const cudaChannelFormatDesc& description);
+/// The format of `description`. kBadElements for those that no array has.
+Allowed<ArrayFormat> format_of(const cudaChannelFormatDesc& description);
 cudaChannelFormatDesc description_of(const ArrayFormat& format);
 
 /// The array behind a handle, or the level of a mipmapped one; `otherwise` when there is none.

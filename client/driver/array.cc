@@ -3,14 +3,15 @@
 #include "client/driver/array.h"
 
 #include <algorithm>
-#include <cstring>
+
+#include "client/session/program_arrays.h"
 
 namespace slate::driver {
 namespace {
 
 static_assert(kArrayLayered == CUDA_ARRAY3D_LAYERED && kArraySurface == CUDA_ARRAY3D_SURFACE_LDST &&
               kArrayCubemap == CUDA_ARRAY3D_CUBEMAP && kArrayGather == CUDA_ARRAY3D_TEXTURE_GATHER);
-constexpr unsigned kMemoryLater = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
+static_assert(client::kArrayMemoryLater == (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING));
 
 struct FormatName {
   CUarray_format name;
@@ -32,32 +33,15 @@ CUarray handle_of(std::uint64_t id) {
   return static_cast<CUarray>(pointer_to(id));
 }
 
-/// Makes the array and gives its id. `levels`: 0 for one that is not mipmapped.
-Maybe<std::uint64_t> make(Session& session, const CUDA_ARRAY3D_DESCRIPTOR* description,
-                          unsigned levels) {
-  if (description == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
-  if ((description->Flags & kMemoryLater) != 0) {
-    return std::unexpected<Failure>(
-        Error{ErrorCode::kNotSupported, "arrays whose memory is mapped later are not supported"});
-  }
-  const auto format = format_of(description->Format, description->NumChannels);
-  if (!format) return std::unexpected(format.error());
-  const ArraySpec spec{*format,
-                       {description->Width, description->Height, description->Depth},
-                       description->Flags,
-                       levels};
-  if (auto ok = check_array(spec, session.device()); !ok)
-    return std::unexpected<Failure>(ok.error());
-  const auto id = session.arrays().create(spec);
-  if (!id) return std::unexpected<Failure>(id.error());
-  return *id;
+client::ArrayWish wish_of(const CUDA_ARRAY3D_DESCRIPTOR& its) {
+  return {format_of(its.Format, its.NumChannels), {its.Width, its.Height, its.Depth}, its.Flags};
 }
 
 CUresult make_array(CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR* description) {
   return with_session([&](Session& session) -> Answer {
-    if (array == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
-    const auto id = make(session, description, 0);
-    if (!id) return std::unexpected(id.error());
+    if (array == nullptr || description == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
+    const auto id = client::create_program_array(session, wish_of(*description));
+    if (!id) return std::unexpected<Failure>(id.error());
     *array = handle_of(*id);
     return {};
   });
@@ -65,9 +49,7 @@ CUresult make_array(CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR* description) 
 
 CUresult destroy(std::uint64_t id, bool mipmapped) {
   return with_session([&](Session& session) -> Answer {
-    const auto entry = session.arrays().table().find(id);
-    if (!entry || entry->is_level || (entry->spec.levels > 0) != mipmapped)
-      return deny(CUDA_ERROR_INVALID_HANDLE);
+    if (!session.arrays().table().has(id, mipmapped)) return deny(CUDA_ERROR_INVALID_HANDLE);
     return session.arrays().destroy(id);
   });
 }
@@ -84,18 +66,17 @@ CUresult tell_nothing(const void* properties, const Find& find) noexcept {
 
 }  // namespace
 
-Maybe<ArrayFormat> format_of(CUarray_format format, unsigned channels) {
-  int number = 0;  // a program may give one that is none of the enum's
-  std::memcpy(&number, &format, sizeof(number));
+Allowed<ArrayFormat> format_of(const CUarray_format& format, unsigned channels) {
+  const int number = number_of(format);
   const auto known = std::ranges::find_if(
       kFormats, [&](const FormatName& each) { return static_cast<int>(each.name) == number; });
   if (known == std::end(kFormats)) {
-    if (number <= CU_AD_FORMAT_FLOAT) return deny(CUDA_ERROR_INVALID_VALUE);
-    return std::unexpected<Failure>(
+    if (number <= CU_AD_FORMAT_FLOAT) return client::refuse(client::Refusal::kBadElements);
+    return std::unexpected<client::Refused>(
         Error{ErrorCode::kNotSupported, "elements of this kind of array are not supported"});
   }
   const ArrayFormat made{known->kind, known->bits, channels, 0};
-  if (!is_valid(made)) return deny(CUDA_ERROR_INVALID_VALUE);
+  if (!is_valid(made)) return client::refuse(client::Refusal::kBadElements);
   return made;
 }
 
@@ -175,10 +156,8 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray* array, const CUDA_ARRAY3D_DESC
                                 unsigned levels) {
   return with_session([&](Session& session) -> Answer {
     if (array == nullptr || description == nullptr) return deny(CUDA_ERROR_INVALID_VALUE);
-    const ArraySpec shape{
-        {}, {description->Width, description->Height, description->Depth}, description->Flags, 0};
-    const auto id = make(session, description, std::clamp(levels, 1u, most_levels(shape)));
-    if (!id) return std::unexpected(id.error());
+    const auto id = client::create_mipmapped_array(session, wish_of(*description), levels);
+    if (!id) return std::unexpected<Failure>(id.error());
     *array = static_cast<CUmipmappedArray>(pointer_to(*id));
     return {};
   });

@@ -8,8 +8,8 @@ namespace slate::driver {
 
 using ArrayEntry = client::ArrayTable::Entry;
 
-/// The elements that the driver names so. CUDA_ERROR_INVALID_VALUE for elements that no array has.
-Maybe<ArrayFormat> format_of(CUarray_format format, unsigned channels);
+/// The elements that the driver names so. kBadElements for those that no array has.
+Allowed<ArrayFormat> format_of(const CUarray_format& format, unsigned channels);
 /// The driver's name of a channel.
 CUarray_format name_of(const ArrayFormat& format);
 

@@ -24,6 +24,11 @@ std::optional<ArrayTable::Entry> ArrayTable::find_mipmapped(std::uint64_t id) co
   return entry && entry->spec.levels > 0 && !entry->is_level ? entry : std::nullopt;
 }
 
+bool ArrayTable::has(std::uint64_t id, bool mipmapped) const {
+  const auto entry = find(id);
+  return entry && !entry->is_level && (entry->spec.levels > 0) == mipmapped;
+}
+
 std::uint64_t ArrayTable::level(std::uint64_t id, std::uint32_t level) {
   const MutexLock lock(mutex_);
   const auto found = entries_.find(id);

@@ -39,6 +39,8 @@ class ArrayTable {
   std::optional<Entry> find_flat(std::uint64_t id) const;
   /// The entry of a whole mipmapped array.
   std::optional<Entry> find_mipmapped(std::uint64_t id) const;
+  /// Whether add() made an array with this id, mipmapped or not.
+  bool has(std::uint64_t id, bool mipmapped) const;
   /// The id of a level; 0 when `id` is no mipmapped array, or has no such level.
   std::uint64_t level(std::uint64_t id, std::uint32_t level);
   /// False when add() made no array with this id.

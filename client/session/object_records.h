@@ -3,16 +3,15 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <unordered_map>
 
 #include "base/mutex.h"
 #include "client/session/process.h"
+#include "client/session/refused.h"
 #include "client/session/session.h"
 
 namespace slate::client {
 
-/// `Record` has a member `session`, the serial of the session that the object belongs to.
 template <typename Record>
 class ObjectRecords {
  public:
@@ -21,15 +20,17 @@ class ObjectRecords {
     static auto* const records = new ObjectRecords;
     return *records;
   }
-  void add(std::uint64_t number, const Record& record) {
+  void add(const Session& session, std::uint64_t number, const Record& record) {
     const MutexLock lock(mutex_);
-    records_.insert_or_assign(number, record);
+    records_.insert_or_assign(number, Owned{session.serial(), record});
   }
-  std::optional<Record> find(const Session& session, std::uint64_t number) {
+  /// kInvalidValue for a number that is none.
+  Allowed<Record> find(const Session& session, std::uint64_t number) {
     const MutexLock lock(mutex_);
     const auto found = records_.find(number);
-    if (found == records_.end() || found->second.session != session.serial()) return std::nullopt;
-    return found->second;
+    if (found == records_.end() || found->second.session != session.serial())
+      return refuse(Refusal::kInvalidValue);
+    return found->second.record;
   }
   /// True for the one call that takes it out.
   bool remove(const Session& session, std::uint64_t number) {
@@ -41,8 +42,13 @@ class ObjectRecords {
   }
 
  private:
+  struct Owned {
+    std::uint64_t session;  // serial
+    Record record;
+  };
+
   Mutex& mutex_ = Process::get().tables_mutex();
-  std::unordered_map<std::uint64_t, Record> records_ SLATE_GUARDED_BY(mutex_);
+  std::unordered_map<std::uint64_t, Owned> records_ SLATE_GUARDED_BY(mutex_);
 };
 
 }  // namespace slate::client

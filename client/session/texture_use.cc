@@ -17,9 +17,7 @@ Allowed<void> check_reading(const TextureSpec& spec) {
   return {};
 }
 
-}  // namespace
-
-Allowed<void> check_texture_use(const TextureSpec& spec, bool has_view, const DeviceInfo& device) {
+Allowed<void> check(const TextureSpec& spec, bool has_view, const DeviceInfo& device) {
   if (auto ok = check_texture(spec); !ok) return std::unexpected<Refused>(std::move(ok.error()));
   if (auto ok = check_reading(spec); !ok) return ok;
   const ResourceKind kind = spec.resource.kind;
@@ -28,6 +26,13 @@ Allowed<void> check_texture_use(const TextureSpec& spec, bool has_view, const De
   auto bytes = linear_bytes(spec.resource, device);
   if (!bytes) return std::unexpected<Refused>(std::move(bytes.error()));
   return {};
+}
+
+}  // namespace
+
+Allowed<std::uint64_t> create_texture(Session& session, const TextureSpec& spec, bool has_view) {
+  if (auto ok = check(spec, has_view, session.device()); !ok) return std::unexpected(ok.error());
+  return session.arrays().create_texture(spec);
 }
 
 }  // namespace slate::client
