@@ -44,8 +44,6 @@ cudaError_t ask_about_clusters(int* value, const void* symbol, const cudaLaunchC
       const auto& size = config->attrs[i].val.clusterDim;
       asked.cluster = {size.x, size.y, size.z};
     }
-    if (auto ok = client::check_shape(session.device(), function, asked); !ok)
-      return std::unexpected<Failure>(ok.error());
     const auto answer = session.kernels().ask_about_clusters(function, asked, largest);
     if (!answer) return std::unexpected<Failure>(answer.error());
     *value = static_cast<int>(*answer);
@@ -54,20 +52,8 @@ cudaError_t ask_about_clusters(int* value, const void* symbol, const cudaLaunchC
 }
 
 Answer set_attribute(Session& session, client::Function& function, int attribute, int value) {
-  switch (attribute) {
-    // The numbers are the driver's.
-    case cudaFuncAttributeMaxDynamicSharedMemorySize:
-    case cudaFuncAttributePreferredSharedMemoryCarveout:
-    case cudaFuncAttributeRequiredClusterWidth:
-    case cudaFuncAttributeRequiredClusterHeight:
-    case cudaFuncAttributeRequiredClusterDepth:
-    case cudaFuncAttributeNonPortableClusterSizeAllowed:
-    case cudaFuncAttributeClusterSchedulingPolicyPreference:
-      return session.kernels().set_attribute(function, static_cast<FunctionAttribute>(attribute),
-                                             value);
-    default:
-      return deny(cudaErrorInvalidValue);
-  }
+  return session.kernels().set_attribute(function, static_cast<FunctionAttribute>(attribute),
+                                         value);
 }
 
 }  // namespace
@@ -93,9 +79,7 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* sy
     attributes->maxDynamicSharedSizeBytes = static_cast<int>(function.max_dynamic_shared);
     attributes->preferredShmemCarveout = function.shared_carveout;
     attributes->clusterDimMustBeSet = static_cast<int>(info.needs_cluster);
-    std::uint32_t cluster[3];
-    for (int i = 0; i < 3; ++i)
-      cluster[i] = info.cluster[i] != 0 ? info.cluster[i] : function.cluster[i].load();
+    const auto cluster = client::required_cluster(function);
     attributes->requiredClusterWidth = static_cast<int>(cluster[0]);
     attributes->requiredClusterHeight = static_cast<int>(cluster[1]);
     attributes->requiredClusterDepth = static_cast<int>(cluster[2]);
@@ -164,12 +148,7 @@ cudaError_t cudaFuncGetName(const char** name, const void* symbol) {
 cudaError_t cudaFuncGetParamInfo(const void* symbol, std::size_t index, std::size_t* offset,
                                  std::size_t* size) {
   return about_function(symbol, [&](Session&, client::Function& function) -> Answer {
-    if (offset == nullptr || index >= function.parameters.size()) {
-      return deny(cudaErrorInvalidValue);
-    }
-    *offset = function.parameters[index].first;
-    if (size != nullptr) *size = function.parameters[index].second;
-    return {};
+    return client::tell_parameter(function, index, offset, size);
   });
 }
 

@@ -1,10 +1,7 @@
 // Launches, by handle (13.x stubs) and by host function (12.x stubs and the public functions).
-#include <array>
-#include <cstring>
-#include <string>
-
 #include "client/cudart/front.h"
 #include "client/occupancy/launch_rules.h"
+#include "client/session/program_launches.h"
 
 namespace slate::cudart {
 namespace {
@@ -15,9 +12,7 @@ struct LaunchArguments {
   cudaStream_t stream;
   DefaultStream zero;
   void** arguments;
-  bool cooperative = false;
-  dim3 cluster{0, 0, 0};
-  bool overlaps = false;
+  client::LaunchChanges changes{};
 };
 
 /// `symbol`: the kernel, as a host function or a handle.
@@ -29,18 +24,13 @@ Answer launch(Session& session, const void* symbol, const client::Function& func
                                     {call.block.x, call.block.y, call.block.z},
                                     call.shared,
                                     *stream,
-                                    call.cooperative,
-                                    {call.cluster.x, call.cluster.y, call.cluster.z},
-                                    call.overlaps};
-  if (call.cooperative || call.cluster.x != 0) [[unlikely]] {
+                                    call.changes.cooperative,
+                                    call.changes.cluster,
+                                    call.changes.overlaps};
+  if (config.cooperative || config.cluster[0] != 0) [[unlikely]] {
     if (auto ok = client::check_special(session, function, config); !ok) return ok;
   }
-  if (session.captures().takes(*stream)) [[unlikely]] {
-    auto work = client::kernel_work(session, symbol, config, call.arguments);
-    if (!work) return std::unexpected<Failure>(work.error());
-    if (auto taken = session.captures().add(*stream, std::move(*work))) return *taken;
-  }
-  return session.kernels().launch(function, config, call.arguments);
+  return client::launch_kernel(session, symbol, function, config, call.arguments);
 }
 
 cudaError_t launch_handle(cudaKernel_t handle, const LaunchArguments& call) {
@@ -67,44 +57,6 @@ cudaError_t launch_symbol(const void* symbol, const LaunchArguments& call) {
   });
 }
 
-/// Whether the launch can have this attribute; takes from it what changes the launch.
-cudaError_t weigh(const cudaLaunchAttribute& attribute, LaunchArguments& call) {
-  // As a number, since a program may ask for an attribute that this version does not know.
-  int id = 0;
-  std::memcpy(&id, &attribute.id, sizeof(id));
-  switch (id) {
-    case cudaLaunchAttributeIgnore:
-    case cudaLaunchAttributeAccessPolicyWindow:
-    case cudaLaunchAttributeSynchronizationPolicy:
-    case cudaLaunchAttributeClusterSchedulingPolicyPreference:
-    case cudaLaunchAttributePriority:
-    case cudaLaunchAttributeMemSyncDomainMap:
-    case cudaLaunchAttributeMemSyncDomain:
-    case cudaLaunchAttributePreferredSharedMemoryCarveout:
-    case cudaLaunchAttributeNvlinkUtilCentricScheduling:
-      return cudaSuccess;
-    case cudaLaunchAttributeProgrammaticStreamSerialization:
-      call.overlaps = attribute.val.programmaticStreamSerializationAllowed != 0;
-      return cudaSuccess;
-    case cudaLaunchAttributeCooperative:
-      call.cooperative = attribute.val.cooperative != 0;
-      return cudaSuccess;
-    case cudaLaunchAttributeClusterDimension: {
-      const auto& size = attribute.val.clusterDim;
-      if (size.x == 0 || size.y == 0 || size.z == 0) return cudaErrorInvalidValue;
-      call.cluster = {size.x, size.y, size.z};
-      return cudaSuccess;
-    }
-    case cudaLaunchAttributePreferredClusterDimension:
-    case cudaLaunchAttributeProgrammaticEvent:
-    case cudaLaunchAttributeLaunchCompletionEvent:
-    case cudaLaunchAttributeDeviceUpdatableKernelNode:
-      return cudaErrorNotSupported;
-    default:
-      return cudaErrorInvalidValue;
-  }
-}
-
 cudaError_t launch_extended(const cudaLaunchConfig_t* config, const void* symbol, void** arguments,
                             DefaultStream zero) {
   return answer([&]() -> Answer {
@@ -115,14 +67,9 @@ cudaError_t launch_extended(const cudaLaunchConfig_t* config, const void* symbol
         config->gridDim, config->blockDim, config->dynamicSmemBytes, config->stream, zero,
         arguments};
     for (unsigned i = 0; i < config->numAttrs; ++i) {
-      const cudaError_t verdict = weigh(config->attrs[i], call);
-      if (verdict == cudaErrorNotSupported) {
-        return std::unexpected<Failure>(Error{
-            ErrorCode::kNotSupported, "launch attribute " +
-                                          std::to_string(static_cast<int>(config->attrs[i].id)) +
-                                          " is not supported yet"});
-      }
-      if (verdict != cudaSuccess) return deny(verdict);
+      const cudaLaunchAttribute& its = config->attrs[i];
+      if (auto ok = client::apply_attribute(number_of(its.id), its.val, call.changes); !ok)
+        return ok;
     }
     const cudaError_t result = launch_symbol(symbol, call);
     if (result != cudaSuccess) return deny(result);
@@ -161,14 +108,14 @@ cudaError_t cudaLaunchKernel_ptsz(const void* function, dim3 grid, dim3 block, v
 cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block,
                                         void** arguments, std::size_t shared, cudaStream_t stream) {
   return launch_symbol(function,
-                       {grid, block, shared, stream, DefaultStream::kLegacy, arguments, true});
+                       {grid, block, shared, stream, DefaultStream::kLegacy, arguments, {true}});
 }
 
 cudaError_t cudaLaunchCooperativeKernel_ptsz(const void* function, dim3 grid, dim3 block,
                                              void** arguments, std::size_t shared,
                                              cudaStream_t stream) {
   return launch_symbol(function,
-                       {grid, block, shared, stream, DefaultStream::kPerThread, arguments, true});
+                       {grid, block, shared, stream, DefaultStream::kPerThread, arguments, {true}});
 }
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function,

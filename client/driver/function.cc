@@ -60,13 +60,9 @@ Answer get_attribute(const client::Function& function, int attribute, int* value
       return give(value, info.needs_cluster);
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH: {
-      const auto cluster =
-          info.cluster[0] != 0 ? std::to_array(info.cluster) : client::cluster_of(function, {});
-      return give(
-          value,
-          cluster[static_cast<std::size_t>(attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH)]);
-    }
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+      return give(value, client::required_cluster(function)[static_cast<std::size_t>(
+                             attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH)]);
     case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
       return give(value, function.non_portable_clusters.load());
     case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
@@ -77,28 +73,8 @@ Answer get_attribute(const client::Function& function, int attribute, int* value
 }
 
 Answer set_attribute(Session& session, client::Function& function, int attribute, int value) {
-  switch (attribute) {
-    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
-    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
-    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-      return session.kernels().set_attribute(function, static_cast<FunctionAttribute>(attribute),
-                                             value);
-    default:
-      return deny(CUDA_ERROR_INVALID_VALUE);
-  }
-}
-
-Answer parameter_info(const client::Function& function, std::size_t index, std::size_t* offset,
-                      std::size_t* size) {
-  if (offset == nullptr || index >= function.parameters.size())
-    return deny(CUDA_ERROR_INVALID_VALUE);
-  *offset = function.parameters[index].first;
-  if (size != nullptr) *size = function.parameters[index].second;
-  return {};
+  return session.kernels().set_attribute(function, static_cast<FunctionAttribute>(attribute),
+                                         value);
 }
 
 Maybe<client::Kernel*> kernel_of(const void* handle) {
@@ -151,8 +127,6 @@ CUresult ask_about_clusters(int* value, CUfunction handle, const CUlaunchConfig*
       const auto& size = config->attrs[i].value.clusterDim;
       asked.cluster = {size.x, size.y, size.z};
     }
-    if (auto ok = client::check_shape(session.device(), function, asked); !ok)
-      return std::unexpected<Failure>(ok.error());
     const auto answer = session.kernels().ask_about_clusters(function, asked, largest);
     if (!answer) return std::unexpected<Failure>(answer.error());
     return give(value, *answer);
@@ -239,15 +213,15 @@ CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
 
 CUresult cuKernelGetParamInfo(CUkernel kernel, std::size_t index, std::size_t* offset,
                               std::size_t* size) {
-  return about_kernel(kernel, [&](Session&, client::Function& known) {
-    return parameter_info(known, index, offset, size);
+  return about_kernel(kernel, [&](Session&, client::Function& known) -> Answer {
+    return client::tell_parameter(known, index, offset, size);
   });
 }
 
 CUresult cuFuncGetParamInfo(CUfunction function, std::size_t index, std::size_t* offset,
                             std::size_t* size) {
-  return about_function(function, [&](Session&, client::Function& known) {
-    return parameter_info(known, index, offset, size);
+  return about_function(function, [&](Session&, client::Function& known) -> Answer {
+    return client::tell_parameter(known, index, offset, size);
   });
 }
 

@@ -155,8 +155,24 @@ std::array<std::uint32_t, 3> cluster_of(const Function& function, const LaunchCo
   return its;
 }
 
+std::array<std::uint32_t, 3> required_cluster(const Function& function) {
+  return function.info.cluster[0] != 0 ? std::to_array(function.info.cluster)
+                                       : cluster_of(function, {});
+}
+
+Allowed<void> tell_parameter(const Function& function, std::size_t index, std::size_t* offset,
+                             std::size_t* size) {
+  if (offset == nullptr || index >= function.parameters.size())
+    return refuse(Refusal::kInvalidValue);
+  *offset = function.parameters[index].first;
+  if (size != nullptr) *size = function.parameters[index].second;
+  return {};
+}
+
 Result<std::uint32_t> Kernels::ask_about_clusters(const Function& function,
                                                   const LaunchConfig& config, bool largest) {
+  if (auto ok = check_shape(session_.device(), function, config); !ok)
+    return std::unexpected(ok.error());
   ipc::ClusterQuery query{};
   query.function = function.id;
   std::copy(config.grid.begin(), config.grid.end(), query.grid);

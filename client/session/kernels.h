@@ -16,6 +16,7 @@
 #include "base/function_attribute.h"
 #include "base/result.h"
 #include "base/tensor_map.h"
+#include "client/session/refused.h"
 #include "ipc/commands.h"
 
 namespace slate::client {
@@ -56,7 +57,7 @@ class Kernels {
   /// kPermission for clusters of a size other than that it was compiled with.
   Result<void> set_attribute(Function& function, FunctionAttribute attribute, int value);
   /// The number of clusters of this launch that run at once, or (`largest`) of blocks that one may
-  /// have.
+  /// have. Checks the launch as check_shape().
   Result<std::uint32_t> ask_about_clusters(const Function& function, const LaunchConfig& config,
                                            bool largest);
   /// The 128 bytes that kernels take for a tensor. kNotSupported on a device without tensor maps.
@@ -83,6 +84,13 @@ std::uint32_t most_cluster_blocks(const Function& function);
 /// The clusters that the launch has: its own, or those that the kernel was set to. Zeros: as the
 /// kernel was compiled.
 std::array<std::uint32_t, 3> cluster_of(const Function& function, const LaunchConfig& config);
+/// The clusters that every launch has: as the kernel was compiled, or else was set to. Zeros: any.
+std::array<std::uint32_t, 3> required_cluster(const Function& function);
+
+/// Tells where a parameter is and, unless `size` is null, how long. kInvalidValue for a number that
+/// no parameter has.
+Allowed<void> tell_parameter(const Function& function, std::size_t index, std::size_t* offset,
+                             std::size_t* size);
 
 /// Checks grid, block and shared memory: kInvalidValue or kOutOfResources.
 Result<void> check_shape(const DeviceInfo& device, const Function& function,
