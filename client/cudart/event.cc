@@ -1,8 +1,7 @@
 // Events, and how programs share them.
-#include <cstring>
-
 #include "client/cudart/front.h"
 #include "client/session/program_events.h"
+#include "client/session/share_handles.h"
 
 namespace slate::cudart {
 namespace {
@@ -50,18 +49,14 @@ cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t* handle, cudaEvent_t even
     if (handle == nullptr) return deny(cudaErrorInvalidValue);
     const auto made = client::export_program_event(session, address_of(event));
     if (!made) return std::unexpected<Failure>(made.error());
-    static_assert(sizeof(handle->reserved) == sizeof(made->bytes));
-    std::memcpy(handle->reserved, made->bytes, sizeof(made->bytes));
-    return {};
+    return give(handle, client::handle_with<cudaIpcEventHandle_t>(*made));
   });
 }
 
 cudaError_t cudaIpcOpenEventHandle(cudaEvent_t* event, cudaIpcEventHandle_t handle) {
   return with_session([&](Session& session) -> Answer {
     if (event == nullptr) return deny(cudaErrorInvalidValue);
-    ipc::ShareHandle wanted{};
-    std::memcpy(wanted.bytes, handle.reserved, sizeof(wanted.bytes));
-    const auto id = session.events().import_event(wanted);
+    const auto id = session.events().import_event(client::share_of(handle));
     if (!id && id.error().code == ErrorCode::kInvalidHandle) {
       return deny(cudaErrorMapBufferObjectFailed);
     }
@@ -91,11 +86,8 @@ cudaError_t cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  return with_session([&](Session& session) -> Answer {
-    const auto passed = client::has_event_passed(session, address_of(event));
-    if (!passed) return std::unexpected<Failure>(passed.error());
-    return *passed ? Answer() : deny(cudaErrorNotReady);
-  });
+  return with_session(
+      [&](Session& session) -> Answer { return client::query_event(session, address_of(event)); });
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
@@ -107,11 +99,8 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t stop) {
   return with_session([&](Session& session) -> Answer {
     if (milliseconds == nullptr) return deny(cudaErrorInvalidValue);
-    const auto elapsed = client::elapsed_between(session, address_of(start), address_of(stop));
-    if (!elapsed) return std::unexpected<Failure>(elapsed.error());
-    if (!*elapsed) return deny(cudaErrorNotReady);
-    *milliseconds = **elapsed;
-    return {};
+    return give(milliseconds,
+                client::elapsed_between(session, address_of(start), address_of(stop)));
   });
 }
 

@@ -1,7 +1,5 @@
 // Code loaded at run time: libraries, their kernels and variables. A kernel's handle is as good as
 // one of the program's own kernels.
-#include <algorithm>
-#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <vector>
@@ -139,16 +137,7 @@ cudaError_t cudaLibraryGetKernelCount(unsigned* count, cudaLibrary_t handle) {
 cudaError_t cudaLibraryEnumerateKernels(cudaKernel_t* kernels, unsigned count,
                                         cudaLibrary_t handle) {
   return about_library(handle, [&](Session& session, client::FatBinary& library) -> Answer {
-    if (kernels == nullptr && count > 0) return deny(cudaErrorInvalidValue);
-    const auto names = Process::get().code().library_kernels(session, library);
-    if (!names) return std::unexpected<Failure>(names.error());
-    const std::size_t most = std::min<std::size_t>(count, names->size());
-    for (std::size_t i = 0; i < most; ++i) {
-      auto found = Process::get().code().library_kernel(session, library, (*names)[i]);
-      if (!found) return std::unexpected<Failure>(found.error());
-      kernels[i] = reinterpret_cast<cudaKernel_t>(*found);
-    }
-    return {};
+    return client::tell_kernels(session, library, kernels, count);
   });
 }
 

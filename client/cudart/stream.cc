@@ -36,9 +36,7 @@ cudaError_t synchronize(cudaStream_t stream, DefaultStream zero) {
 
 cudaError_t query(cudaStream_t stream, DefaultStream zero) {
   return about_stream(stream, zero, [&](Session& session, std::uint64_t id, auto) -> Answer {
-    const auto done = client::is_stream_done(session, id);
-    if (!done) return std::unexpected<Failure>(done.error());
-    return *done ? Answer() : deny(cudaErrorNotReady);
+    return client::query_stream(session, id);
   });
 }
 

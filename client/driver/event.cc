@@ -27,11 +27,8 @@ CUresult record(CUevent event, CUstream stream, unsigned flags) noexcept {
 CUresult elapsed(float* milliseconds, CUevent start, CUevent stop) noexcept {
   return with_session([&](Session& session) -> Answer {
     if (milliseconds == nullptr) return deny(CUDA_ERROR_INVALID_HANDLE);
-    const auto between = client::elapsed_between(session, address_of(start), address_of(stop));
-    if (!between) return std::unexpected<Failure>(between.error());
-    if (!*between) return deny(CUDA_ERROR_NOT_READY);
-    *milliseconds = **between;
-    return {};
+    return give(milliseconds,
+                client::elapsed_between(session, address_of(start), address_of(stop)));
   });
 }
 
@@ -67,11 +64,8 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) 
 }
 
 CUresult cuEventQuery(CUevent event) {
-  return with_session([&](Session& session) -> Answer {
-    const auto passed = client::has_event_passed(session, address_of(event));
-    if (!passed) return std::unexpected<Failure>(passed.error());
-    return *passed ? Answer() : deny(CUDA_ERROR_NOT_READY);
-  });
+  return with_session(
+      [&](Session& session) -> Answer { return client::query_event(session, address_of(event)); });
 }
 CUresult cuEventSynchronize(CUevent event) {
   return with_session([&](Session& session) -> Answer {

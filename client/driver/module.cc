@@ -2,7 +2,6 @@
 // kernels. A module is loaded at once, a library when the first of its kernels is asked for.
 #include "client/driver/module.h"
 
-#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -151,23 +150,6 @@ Answer count_kernels(Session& session, FatBinary& code, unsigned* count) {
   return give(count, names->size());
 }
 
-template <typename Handle>
-Answer list_kernels(Session& session, FatBinary& code, Handle* handles, unsigned count) {
-  if (handles == nullptr && count > 0) return deny(CUDA_ERROR_INVALID_VALUE);
-  const auto names = Process::get().code().library_kernels(session, code);
-  if (!names) return std::unexpected<Failure>(names.error());
-  const std::size_t most = std::min<std::size_t>(count, names->size());
-  for (std::size_t i = 0; i < most; ++i) {
-    client::Kernel* kernel = nullptr;
-    if (auto ok = find_kernel(session, code, (*names)[i].c_str(), CUDA_ERROR_NOT_FOUND, kernel);
-        !ok) {
-      return ok;
-    }
-    handles[i] = reinterpret_cast<Handle>(kernel);
-  }
-  return {};
-}
-
 }  // namespace
 
 std::size_t enumerate_functions(CUmodule module, void (*callback)(void* user, CUfunction function),
@@ -243,8 +225,8 @@ CUresult cuModuleGetFunctionCount(unsigned* count, CUmodule module) {
 }
 
 CUresult cuModuleEnumerateFunctions(CUfunction* functions, unsigned count, CUmodule module) {
-  return about_module(module, [&](Session& session, FatBinary& code) {
-    return list_kernels(session, code, functions, count);
+  return about_module(module, [&](Session& session, FatBinary& code) -> Answer {
+    return client::tell_kernels(session, code, functions, count);
   });
 }
 
@@ -334,8 +316,8 @@ CUresult cuLibraryGetKernelCount(unsigned* count, CUlibrary library) {
 }
 
 CUresult cuLibraryEnumerateKernels(CUkernel* kernels, unsigned count, CUlibrary library) {
-  return about_library(library, [&](Session& session, FatBinary& code) {
-    return list_kernels(session, code, kernels, count);
+  return about_library(library, [&](Session& session, FatBinary& code) -> Answer {
+    return client::tell_kernels(session, code, kernels, count);
   });
 }
 

@@ -1,6 +1,5 @@
 // Streams, their attributes, and the functions of the program that they call.
 #include <bit>
-#include <cstring>
 #include <map>
 
 #include "base/mutex.h"
@@ -98,13 +97,6 @@ CUresult tell_context(CUstream stream, CUcontext* context, CUgreenCtx* green) no
   });
 }
 
-/// As a number, as a program may ask for an attribute that this version does not know.
-int number_of(CUstreamAttrID attribute) {
-  int number = 0;
-  std::memcpy(&number, &attribute, sizeof(number));
-  return number;
-}
-
 }  // namespace
 }  // namespace slate::driver
 
@@ -128,9 +120,7 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
 
 CUresult cuStreamQuery(CUstream stream) {
   return about_stream(stream, [](Session& session, std::uint64_t id) -> Answer {
-    const auto done = client::is_stream_done(session, id);
-    if (!done) return std::unexpected<Failure>(done.error());
-    return *done ? Answer() : deny(CUDA_ERROR_NOT_READY);
+    return client::query_stream(session, id);
   });
 }
 CUresult cuStreamSynchronize(CUstream stream) {

@@ -81,4 +81,19 @@ Allowed<Kernel*> kernel_of(const void* function);
 /// As kernel_of(), loaded into the session. kInvalidFunction also when its code has no such name.
 Allowed<Function*> function_of(Session& session, const void* function);
 
+/// Gives the handles of a library's first kernels, at most `count`. kInvalidValue without places.
+template <typename Handle>
+Allowed<void> tell_kernels(Session& session, FatBinary& library, Handle* places, unsigned count) {
+  if (places == nullptr && count > 0) return refuse(Refusal::kInvalidValue);
+  Code& code = Process::get().code();
+  const auto names = code.library_kernels(session, library);
+  if (!names) return std::unexpected<Refused>(names.error());
+  for (std::size_t i = 0; i < names->size() && i < count; ++i) {
+    const auto kernel = code.library_kernel(session, library, (*names)[i]);
+    if (!kernel) return std::unexpected<Refused>(kernel.error());
+    places[i] = reinterpret_cast<Handle>(*kernel);
+  }
+  return {};
+}
+
 }  // namespace slate::client

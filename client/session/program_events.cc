@@ -72,14 +72,13 @@ Allowed<void> wait_for_event(Session& session, std::uint64_t stream, std::uint64
   return session.events().wait(stream, *id);
 }
 
-Allowed<bool> has_event_passed(Session& session, std::uint64_t event) {
+Allowed<void> query_event(Session& session, std::uint64_t event) {
   const auto id = asked(session, event);
   if (!id) return std::unexpected(id.error());
   const auto finished = session.waiting().finished(TargetKind::kEvent, *id);
   if (!finished) return std::unexpected<Refused>(finished.error());
-  if (!*finished) return false;
-  if (auto ok = session.earlier_error(); !ok) return std::unexpected<Refused>(ok.error());
-  return true;
+  if (!*finished) return refuse(Refusal::kNotReady);
+  return session.earlier_error();
 }
 
 Allowed<void> synchronize_event(Session& session, std::uint64_t event) {
@@ -90,8 +89,7 @@ Allowed<void> synchronize_event(Session& session, std::uint64_t event) {
   return outcome;
 }
 
-Allowed<std::optional<float>> elapsed_between(Session& session, std::uint64_t start,
-                                              std::uint64_t stop) {
+Allowed<float> elapsed_between(Session& session, std::uint64_t start, std::uint64_t stop) {
   const auto first = measured(session, start);
   if (!first) return std::unexpected(first.error());
   const auto last = measured(session, stop);
@@ -99,7 +97,7 @@ Allowed<std::optional<float>> elapsed_between(Session& session, std::uint64_t st
   for (const std::uint64_t id : {*first, *last}) {
     auto finished = session.waiting().finished(TargetKind::kEvent, id);
     if (!finished) return std::unexpected<Refused>(std::move(finished.error()));
-    if (!*finished) return std::nullopt;
+    if (!*finished) return refuse(Refusal::kNotReady);
   }
   auto elapsed = session.events().elapsed_ms(*first, *last);
   if (!elapsed) return std::unexpected<Refused>(std::move(elapsed.error()));

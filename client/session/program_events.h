@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 #include "client/session/refused.h"
 #include "client/session/session.h"
@@ -26,13 +25,12 @@ Allowed<void> record_event(Session& session, std::uint64_t event, std::uint64_t 
 /// Makes `stream`, an id, wait for an event's last record. `external`: as above.
 Allowed<void> wait_for_event(Session& session, std::uint64_t stream, std::uint64_t event,
                              bool external);
-/// Whether the event's last record is passed. Takes the error of an earlier command.
-Allowed<bool> has_event_passed(Session& session, std::uint64_t event);
+/// kNotReady unless the event's last record is passed. Takes the error of an earlier command.
+Allowed<void> query_event(Session& session, std::uint64_t event);
 Allowed<void> synchronize_event(Session& session, std::uint64_t event);
-/// Milliseconds between two records; nothing when one of them is not reached. kInvalidHandle for an
-/// event that is not timed or was never recorded; see also Captures::check_event().
-Allowed<std::optional<float>> elapsed_between(Session& session, std::uint64_t start,
-                                              std::uint64_t stop);
+/// Milliseconds between two records; kNotReady when one of them is not reached. kInvalidHandle for
+/// an event that is not timed or was never recorded; see also Captures::check_event().
+Allowed<float> elapsed_between(Session& session, std::uint64_t start, std::uint64_t stop);
 
 /// The handle by which other programs open the event. kInvalidHandle for one that is not shared.
 Allowed<ipc::ShareHandle> export_program_event(Session& session, std::uint64_t event);

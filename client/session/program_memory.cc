@@ -85,6 +85,12 @@ Allowed<ManagedPages> managed_pages(Session& session, std::uint64_t address, std
                       std::min(last, range->address + range->bytes)};
 }
 
+Allowed<ipc::ShareHandle> export_program_memory(Session& session, std::uint64_t address) {
+  const auto range = session.memory().table().find(address);
+  if (!range || range->tag != kTagMemory) return refuse(Refusal::kInvalidValue);
+  return session.memory().export_memory(address);
+}
+
 Allowed<void> free_program_memory(Session& session, std::uint64_t address) {
   const auto of_graph = GraphMemory::free_by_program(session, address);
   if (!of_graph) return std::unexpected(of_graph.error());

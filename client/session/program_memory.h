@@ -29,6 +29,10 @@ Allowed<ManagedPages> managed_pages(Session& session, std::uint64_t address, std
 /// The managed allocation or variable with `address`.
 std::optional<Range> find_managed(Session& session, std::uint64_t address);
 
+/// The handle by which other programs open the memory. kInvalidValue for other than plain device
+/// memory.
+Allowed<ipc::ShareHandle> export_program_memory(Session& session, std::uint64_t address);
+
 /// Frees memory of a graph, of a pool, managed memory, or plain device memory.
 Allowed<void> free_program_memory(Session& session, std::uint64_t address);
 

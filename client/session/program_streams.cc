@@ -116,14 +116,13 @@ Result<void> destroy_program_stream(Session& session, std::uint64_t stream) {
   return {};
 }
 
-Allowed<bool> is_stream_done(Session& session, std::uint64_t stream) {
+Allowed<void> query_stream(Session& session, std::uint64_t stream) {
   Captures& captures = session.captures();
   if (captures.takes(stream)) return captures.refuse_work(stream);
   const auto finished = session.waiting().finished(ipc::TargetKind::kStream, stream);
   if (!finished) return std::unexpected<Refused>(finished.error());
-  if (!*finished) return false;
-  if (auto ok = session.earlier_error(); !ok) return std::unexpected<Refused>(ok.error());
-  return true;
+  if (!*finished) return refuse(Refusal::kNotReady);
+  return session.earlier_error();
 }
 
 Allowed<void> synchronize_stream(Session& session, std::uint64_t stream) {

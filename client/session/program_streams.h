@@ -32,9 +32,9 @@ Allowed<std::uint64_t> create_program_stream(Session& session, bool non_blocking
 /// Destroys a stream of the program, ends what it captures, and forgets its attributes.
 Result<void> destroy_program_stream(Session& session, std::uint64_t stream);
 
-/// Whether the stream's work is done. Takes the error of an earlier command. Refused while the
-/// stream captures, as the next.
-Allowed<bool> is_stream_done(Session& session, std::uint64_t stream);
+/// kNotReady unless the stream's work is done. Takes the error of an earlier command. Refused while
+/// the stream captures, as the next.
+Allowed<void> query_stream(Session& session, std::uint64_t stream);
 /// Waits for the stream's work, and writes what its kernels have printed.
 Allowed<void> synchronize_stream(Session& session, std::uint64_t stream);
 /// Has the stream call a function of the program, or captures that. It is not called once something
