@@ -5,16 +5,14 @@ ratios of medians; JSON lines go to --out.
 """
 
 import argparse
-import contextlib
 import json
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 
-from slate_bench.daemons import private_slated, with_driver_front, without_mps
+from slate_bench.daemons import Mps, private_slated, with_driver_front, without_mps
 
 WORK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "frameworks", "torch_work.py")
 REQUESTED = 0.3  # part of the time that requests alone keep the device busy
@@ -45,19 +43,6 @@ def note(row):
     if OUT:
         OUT.write(json.dumps(row) + "\n")
         OUT.flush()
-
-
-@contextlib.contextmanager
-def mps():
-    """Yields the environment of a private MPS."""
-    with tempfile.TemporaryDirectory(prefix="slate-mps-") as root:
-        environment = dict(os.environ, CUDA_MPS_PIPE_DIRECTORY=root, CUDA_MPS_LOG_DIRECTORY=root)
-        subprocess.run(["nvidia-cuda-mps-control", "-d"], env=environment, check=True)
-        try:
-            time.sleep(1)
-            yield environment
-        finally:
-            subprocess.run(["nvidia-cuda-mps-control"], input="quit\n", text=True, env=environment)
 
 
 def start(work, environment, rate=0.0, meeting=()):
@@ -116,7 +101,7 @@ def pairs(native, slate):
         if "slices" in ARGUMENTS.against:
             tell("time slices", together("time slices", names, [native] * 2))
         if "mps" in ARGUMENTS.against:
-            with mps() as environment:
+            with Mps() as environment:
                 for kind in ARGUMENTS.mps.split(","):
                     limited = environment if kind == "plain" else dict(environment, CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=kind)
                     tell("MPS " + kind, together("mps " + kind, names, [limited] * 2))
@@ -141,7 +126,7 @@ def inference(native, slate):
     if "slices" in ARGUMENTS.against:
         tell("time slices", [native] * 2)
     if "mps" in ARGUMENTS.against:
-        with mps() as environment:
+        with Mps() as environment:
             tell("MPS", [environment] * 2)
             # 0 is MPS's normal priority, and 1 the lower one.
             tell("MPS priority", [environment, dict(environment, CUDA_MPS_CLIENT_PRIORITY="1")])

@@ -105,7 +105,7 @@ def stop_process(process, seconds=60):
 
 
 class Mps:
-    """NVIDIA's daemon. Programs that are started with `environment` are its clients."""
+    """NVIDIA's daemon. Programs that are started with `environment` are its clients. `with` yields that, and stops it."""
 
     TOOL = "nvidia-cuda-mps-control"
 
@@ -122,6 +122,12 @@ class Mps:
         except BaseException:
             self.stop()
             raise
+
+    def __enter__(self):
+        return self.environment
+
+    def __exit__(self, *_):
+        self.stop()
 
     def launch(self, index):
         """The daemon goes to the background by itself, and leaves its id in the directory."""
