@@ -1,5 +1,5 @@
-// Branches: what the branches of a function decide, for UndefinedWalk: which blocks run, and which
-// writes are as good as a selection. Thread: one at a time.
+// Branches: what the branches of a function decide, for UndefinedWalk and TrackedFlags: which
+// blocks run, and which writes are as good as a selection. Thread: one at a time.
 #pragma once
 
 #include <cstdint>

@@ -24,6 +24,20 @@ bool reads_carry(const Instruction& instruction) {
   return std::ranges::find(kReading, instruction.opcode) != std::end(kReading);
 }
 
+RegisterUses::RegisterUses(const ptx::Function& function, const Registers& registers)
+    : reads_(registers.count() + 1), writes_(registers.count() + 1) {
+  for (std::uint32_t i = 0; i < function.instructions.size(); ++i) {
+    const Instruction& instruction = function.instructions[i];
+    const auto add = [&](std::vector<List>& lists, std::uint32_t r) {
+      if (lists[r].empty() || lists[r].back() != i) lists[r].push_back(i);
+    };
+    if (const auto guard = registers.guard_of(instruction)) add(reads_, *guard);
+    registers.for_each_read(instruction, [&](std::uint32_t r) { add(reads_, r); });
+    if (reads_carry(instruction)) add(reads_, registers.count());
+    for_each_written(registers, instruction, [&](std::uint32_t r) { add(writes_, r); });
+  }
+}
+
 RegisterAccesses::RegisterAccesses(const ptx::Function& function, const ControlFlow& flow,
                                    const Registers& registers, const Conditions* conditions)
     : registers_(registers),

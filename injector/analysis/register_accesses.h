@@ -1,4 +1,5 @@
-// RegisterAccesses: in which blocks of a function each register is read and written.
+// RegisterUses: which instructions of a function read and write each register.
+// RegisterAccesses: in which blocks each register is read and written.
 // RegisterLiveness: in which blocks its value on entry may still be read. Thread: one at a time.
 #pragma once
 
@@ -24,6 +25,21 @@ void for_each_written(const Registers& registers, const ptx::Instruction& instru
   registers.for_each_write(instruction, use);
   if (sets_carry(instruction)) use(registers.count());
 }
+
+/// The carry flag is the last register.
+class RegisterUses {
+ public:
+  using List = std::vector<std::uint32_t>;  // indices of instructions, in order
+
+  RegisterUses(const ptx::Function& function, const Registers& registers);
+
+  /// A guard is read, too.
+  const List& reads(std::uint32_t r) const { return reads_[r]; }
+  const List& writes(std::uint32_t r) const { return writes_[r]; }
+
+ private:
+  std::vector<List> reads_, writes_;  // by register
+};
 
 /// For each register the blocks that read it before they write it, and the blocks that write it.
 /// The carry flag is the last register.

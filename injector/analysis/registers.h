@@ -25,6 +25,10 @@ class Registers {
   std::uint32_t bytes(std::uint32_t number) const { return ptx::type_bytes(types_[number]); }
   /// The number of a register with one component; nullopt for other operands.
   std::optional<std::uint32_t> of(const ptx::Operand& operand) const;
+  /// The predicate under which the instruction is carried out, if there is one.
+  std::optional<std::uint32_t> guard_of(const ptx::Instruction& instruction) const {
+    return instruction.guard ? of(*instruction.guard) : std::nullopt;
+  }
 
   /// Calls `use` with the number of each register that the instruction reads, without its guard.
   void for_each_read(const ptx::Instruction& instruction, auto&& use) const;

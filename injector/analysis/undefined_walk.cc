@@ -46,24 +46,6 @@ void learn(std::vector<std::uint32_t>& facts, std::uint32_t r, SmallValue value)
   facts.insert(std::ranges::lower_bound(facts, fact), fact);
 }
 
-/// Whether it compares an integer with a constant, and nothing more.
-bool compares_with_constant(const Instruction& setp) {
-  return setp.opcode == "setp" && setp.operands.size() == 3 && setp.modifiers.size() == 2 &&
-         setp.type() < ptx::Type::kF16 && setp.operands[2].kind == Operand::Kind::kInteger;
-}
-
-/// Whether it makes integers of integers.
-bool converts_integers(const Instruction& cvt) {
-  return cvt.opcode == "cvt" && cvt.type(0) < ptx::Type::kF16 && cvt.type(1) < ptx::Type::kF16;
-}
-
-/// Whether the result is a flag if its inputs are.
-bool keeps_flags(const Instruction& instruction) {
-  constexpr std::string_view kKeeping[] = {"mov", "and", "or", "xor"};
-  if (instruction.opcode == "cvt") return converts_integers(instruction);
-  return std::ranges::find(kKeeping, instruction.opcode) != std::end(kKeeping);
-}
-
 /// True if something was added.
 bool add_to(std::vector<bool>& all, const std::vector<bool>& more) {
   bool grows = false;
@@ -86,27 +68,15 @@ UndefinedWalk::UndefinedWalk(const ptx::Function& function, const ControlFlow& f
       liveness_(flow, accesses_, effort),
       effort_(effort),
       carry_(registers.count()),
-      reads_(registers.count() + 1),
-      writes_(registers.count() + 1),
+      uses_(function, registers),
       compared_(registers.count() + 1),
       branches_(function, flow, registers, effort),
+      tracked_(function, flow, registers, conditions_, uses_, branches_, effort),
       suspects_(registers.count() + 1),
-      tracked_(registers.count() + 1),
       interesting_(flow.blocks().size()) {
-  for (std::uint32_t i = 0; i < function.instructions.size(); ++i) {
-    const Instruction& instruction = function.instructions[i];
-    const auto add = [&](std::vector<List>& lists, std::uint32_t r) {
-      if (lists[r].empty() || lists[r].back() != i) lists[r].push_back(i);
-    };
-    if (const auto guard = guard_of(instruction)) add(reads_, *guard);
-    registers.for_each_read(instruction, [&](std::uint32_t r) { add(reads_, r); });
-    if (reads_carry(instruction)) add(reads_, carry_);
-    for_each_written(registers_, instruction, [&](std::uint32_t r) { add(writes_, r); });
-  }
   for (std::uint32_t g = 0; g < conditions_.groups().size(); ++g) {
     for (const std::uint32_t r : conditions_.groups()[g].inputs) compared_[r].push_back(g);
   }
-  find_flags();
 }
 
 /// With few flags there are few states, but what they do not tell apart may seem to be undefined.
@@ -114,13 +84,14 @@ UndefinedWalk::UndefinedWalk(const ptx::Function& function, const ControlFlow& f
 /// decide whether the finding is reached.
 std::optional<UndefinedRead> UndefinedWalk::find(std::uint32_t exposed) {
   find_suspects(exposed);
-  decisive_.clear();
+  // Instructions that were found to make something of it, with fewer flags tracked.
+  List decisive;
   std::optional<UndefinedRead> found;
   for (std::size_t most = kFewestTracked; most <= kMostTracked; most *= 2) {
-    find_tracked(most);
+    tracked_.choose(suspects_.all(), decisive, most);
     found = walk(exposed);
     if (!found || found->surely) break;
-    decisive_.push_back(found_at_);
+    decisive.push_back(found_at_);
   }
   return found;
 }
@@ -136,7 +107,7 @@ std::optional<UndefinedRead> UndefinedWalk::walk(std::uint32_t exposed) {
   waiting_.clear();
   parts_.clear();
   found_.reset();
-  const auto& reads = reads_[exposed];  // none if only the caller gets it
+  const auto& reads = uses_.reads(exposed);  // none if only the caller gets it
   found_at_ =
       reads.empty() ? static_cast<std::uint32_t>(function_.instructions.size() - 1) : reads.front();
   enter(0, std::move(start));
@@ -154,60 +125,12 @@ std::optional<UndefinedRead> UndefinedWalk::walk(std::uint32_t exposed) {
 
 // --- What to look at
 
-void UndefinedWalk::Places::clear() {
-  for (const std::uint32_t r : all_) place_[r] = kNone;
-  all_.clear();
-}
-
-bool UndefinedWalk::Places::add(std::uint32_t r) {
-  if (has(r)) return false;
-  place_[r] = static_cast<std::uint32_t>(all_.size());
-  all_.push_back(r);
-  return true;
-}
-
-std::optional<std::uint32_t> UndefinedWalk::guard_of(const Instruction& instruction) const {
-  return instruction.guard ? registers_.of(*instruction.guard) : std::nullopt;
-}
-
-/// Integers that a program keeps a condition in: nothing but constants, selections and what is made
-/// of other flags is written to them.
-void UndefinedWalk::find_flags() {
-  is_flag_.assign(registers_.count() + 1, true);
-  is_flag_[carry_] = false;
-  const auto makes_flag = [&](const Instruction& instruction) {
-    if (instruction.opcode == "selp") return true;
-    if (!keeps_flags(instruction)) return false;
-    // One that is 0 decides an and, one that is not an or.
-    const bool is_enough = instruction.opcode == "and" || instruction.opcode == "or";
-    bool all = true, any = false;
-    registers_.for_each_read(instruction, [&](std::uint32_t r) {
-      all = all && is_flag_[r];
-      any = any || is_flag_[r];
-    });
-    const bool reads_special = std::ranges::any_of(instruction.operands, [](const Operand& one) {
-      return one.kind == Operand::Kind::kSpecial;
-    });
-    return is_enough ? any : all && !reads_special;
-  };
-  // What is taken for a flag and is none costs time only, so a few rounds do.
-  for (int round = 0; round < 3; ++round) {
-    for (std::uint32_t r = 0; r < registers_.count(); ++r) {
-      if (!is_flag_[r] || registers_.is_predicate(r)) continue;
-      if (!effort_.take(1)) return;
-      is_flag_[r] = !writes_[r].empty() && std::ranges::all_of(writes_[r], [&](std::uint32_t i) {
-        return makes_flag(function_.instructions[i]);
-      });
-    }
-  }
-}
-
 /// To which its value may flow.
 void UndefinedWalk::find_suspects(std::uint32_t exposed) {
   suspects_.clear();
   suspects_.add(exposed);
   for (std::size_t s = 0; s < suspects_.all().size(); ++s) {
-    for (const std::uint32_t i : reads_[suspects_.all()[s]]) {
+    for (const std::uint32_t i : uses_.reads(suspects_.all()[s])) {
       const Instruction& instruction = function_.instructions[i];
       if (!effort_.take(1)) return;
       if (passes_on(instruction) || hands_to_lane(instruction)) {
@@ -220,75 +143,6 @@ void UndefinedWalk::find_suspects(std::uint32_t exposed) {
   }
 }
 
-/// At most so many: the predicates that decide whether the suspects are written, nearest first, and
-/// those that are made of them or say the same.
-void UndefinedWalk::find_tracked(std::size_t most) {
-  tracked_.clear();
-  most_tracked_ = most;
-  for (const std::uint32_t i : decisive_) track_controls_of(i);
-  for (const std::uint32_t r : suspects_.all()) {
-    for (const std::uint32_t i : writes_[r]) track_controls_of(i);
-  }
-  std::set<std::uint32_t> blocks;
-  for (const std::uint32_t r : suspects_.all()) {
-    for (const std::uint32_t i : writes_[r]) blocks.insert(flow_.block_of(i));
-  }
-  for (const std::uint32_t block : blocks) track_flags_in(block);
-  for (std::size_t t = 0; t < tracked_.all().size(); ++t) {
-    const std::uint32_t predicate = tracked_.all()[t];
-    if (!effort_.take(reads_[predicate].size() + writes_[predicate].size())) return;
-    if (const std::uint32_t group = conditions_.group_of(predicate); group != Conditions::kNone) {
-      for (const std::uint32_t same : conditions_.groups()[group].predicates) track(same);
-    }
-    for (const std::uint32_t i : reads_[predicate]) {
-      const Instruction& instruction = function_.instructions[i];
-      const bool goes_on = instruction.has("pred") || instruction.opcode == "selp" ||
-                           keeps_flags(instruction) || compares_with_constant(instruction);
-      if (!passes_on(instruction) || !goes_on) continue;
-      for_each_written(registers_, instruction, [&](std::uint32_t r) { track(r); });
-    }
-    for (const std::uint32_t i : writes_[predicate]) {
-      const Instruction& instruction = function_.instructions[i];
-      if (instruction.opcode == "setp") track_compared_by(instruction);
-      if (!passes_on(instruction) || instruction.opcode == "setp") continue;
-      registers_.for_each_read(instruction, [&](std::uint32_t r) { track(r); });
-    }
-    for (const std::uint32_t i : writes_[predicate]) track_controls_of(i);
-  }
-}
-
-void UndefinedWalk::track(std::uint32_t flag) {
-  if (!is_flag_[flag]) return;
-  if (tracked_.all().size() < most_tracked_) tracked_.add(flag);
-}
-
-/// A flag that it compares with a constant, and a predicate that it goes on with.
-void UndefinedWalk::track_compared_by(const Instruction& setp) {
-  registers_.for_each_read(setp, [&](std::uint32_t r) {
-    const bool is_compared = compares_with_constant(setp) && registers_.of(setp.operands[1]) == r;
-    if (is_compared || registers_.is_predicate(r)) track(r);
-  });
-}
-
-void UndefinedWalk::track_controls_of(std::uint32_t index) {
-  if (const auto guard = guard_of(function_.instructions[index])) track(*guard);
-  for (const std::uint32_t branch : branches_.deciding(flow_.block_of(index))) {
-    const auto guard = guard_of(function_.instructions[flow_.blocks()[branch].end - 1]);
-    if (guard) track(*guard);
-  }
-}
-
-/// Flags that say, where the suspect is written, that it is.
-void UndefinedWalk::track_flags_in(std::uint32_t number) {
-  const ControlFlow::Block& block = flow_.blocks()[number];
-  if (!effort_.take(block.end - block.first)) return;
-  for (std::uint32_t i = block.first; i < block.end; ++i) {
-    const Instruction& instruction = function_.instructions[i];
-    if (instruction.opcode != "mov" || !instruction.has("pred")) continue;
-    registers_.for_each_write(instruction, [&](std::uint32_t r) { track(r); });
-  }
-}
-
 void UndefinedWalk::find_interesting() {
   for (const std::uint32_t block : touched_) interesting_[block].clear();
   touched_.clear();
@@ -298,14 +152,14 @@ void UndefinedWalk::find_interesting() {
     found.insert(found.end(), list.begin(), list.end());
   };
   for (const std::uint32_t r : suspects_.all()) {
-    add(reads_[r]);
-    add(writes_[r]);
+    add(uses_.reads(r));
+    add(uses_.writes(r));
   }
   for (const std::uint32_t r : tracked_.all()) {
-    add(writes_[r]);
+    add(uses_.writes(r));
     const std::uint32_t group = conditions_.group_of(r);
     if (group == Conditions::kNone) continue;
-    for (const std::uint32_t input : conditions_.groups()[group].inputs) add(writes_[input]);
+    for (const std::uint32_t input : conditions_.groups()[group].inputs) add(uses_.writes(input));
   }
   std::ranges::sort(found);
   const auto rest = std::ranges::unique(found);
@@ -365,7 +219,7 @@ void UndefinedWalk::leave(std::uint32_t number, State state) {
   if (block.exits) {
     registers_.for_each_returned([&](std::uint32_t r) { demand(r, block.end - 1, state); });
   }
-  const auto guard = guard_of(last);
+  const auto guard = registers_.guard_of(last);
   if (guard && is_way_on(last) && is_undefined(*guard, state)) {
     take_either_way(number, *guard, std::move(state));
     return;
@@ -413,7 +267,7 @@ void UndefinedWalk::take_either_way(std::uint32_t number, std::uint32_t guard, S
 void UndefinedWalk::run(std::uint32_t index, Part& part) {
   const Instruction& instruction = function_.instructions[index];
   bool surely = true;  // it is carried out
-  if (const auto guard = guard_of(instruction)) {
+  if (const auto guard = registers_.guard_of(instruction)) {
     const auto known = fact(part.state, *guard);
     if (known && (*known != 0) == instruction.guard->negated) return;
     if (!known) {
@@ -432,7 +286,7 @@ void UndefinedWalk::run(std::uint32_t index, Part& part) {
   const auto value = made_by(instruction, part.state);
   const bool is_exact = value && *value < kNotZero;
   auto undefined = is_exact ? std::nullopt : undefined_input(instruction, part.state);
-  const auto guard = guard_of(instruction);
+  const auto guard = registers_.guard_of(instruction);
   if (!undefined && guard && is_undefined(*guard, part.state)) undefined = guard;
   const bool hands_over = hands_to_lane(instruction) && undefined;
   const bool flows_on = hands_over ? origin_of(*undefined, index).surely : passes_on(instruction);
@@ -489,7 +343,7 @@ void UndefinedWalk::choose(const Instruction& selp, Part& part) {
   const bool matters =
       is_undefined(selp.operands[1], part.state) || is_undefined(selp.operands[2], part.state);
   if (!makes_flag && !(matters && tracked_.has(*predicate))) return;
-  if (selp.guard && guard_of(selp) == predicate) return;
+  if (selp.guard && registers_.guard_of(selp) == predicate) return;
   split(part, *predicate, true, true);
 }
 
@@ -635,7 +489,7 @@ UndefinedRead UndefinedWalk::origin_of(std::uint32_t r, std::uint32_t reader) {
 
 /// No write can come before the first time that the instruction reads it.
 bool UndefinedWalk::is_surely_undefined(std::uint32_t r, std::uint32_t reader) {
-  const auto& writes = writes_[r];
+  const auto& writes = uses_.writes(r);
   if (writes.empty()) return true;
   const auto [known, is_new] = surely_.try_emplace({r, reader}, false);
   if (!is_new) return known->second;

@@ -16,17 +16,19 @@
 #include "injector/analysis/conditions.h"
 #include "injector/analysis/control_flow.h"
 #include "injector/analysis/register_accesses.h"
+#include "injector/analysis/register_list.h"
 #include "injector/analysis/registers.h"
 #include "injector/analysis/small_values.h"
+#include "injector/analysis/tracked_flags.h"
 #include "injector/analysis/undefined.h"
 #include "injector/ptx/module.h"
 
 namespace slate::injector {
 
 /// Walks for one register at a time, with the registers that its value flows on to. Of paths that
-/// meet with the same facts, one goes on, with all that is undefined on either. It tracks only
-/// flags (predicates, and integers that hold conditions) that decide whether something is written
-/// to these registers. Many members: it is one algorithm, and they are its tables.
+/// meet with the same facts, one goes on, with all that is undefined on either. The facts are
+/// values of TrackedFlags. Many functions and members: it is one algorithm, with its steps and
+/// tables.
 class UndefinedWalk {
  public:
   /// Requires: the arguments outlive it.
@@ -51,32 +53,11 @@ class UndefinedWalk {
     State state;
     std::size_t next = 0;  // index into the block's interesting instructions
   };
-  /// Positions in a list of a few of all registers.
-  class Places {
-   public:
-    explicit Places(std::size_t registers) : place_(registers, ControlFlow::kNone) {}
-    void clear();
-    bool add(std::uint32_t r);  // false if it was there
-    bool has(std::uint32_t r) const { return place_[r] != ControlFlow::kNone; }
-    std::uint32_t at(std::uint32_t r) const { return place_[r]; }
-    const List& all() const { return all_; }
-
-   private:
-    List place_;  // by register
-    List all_;
-  };
 
   void find_suspects(std::uint32_t exposed);
   std::optional<UndefinedRead> walk(std::uint32_t exposed);
-  void find_tracked(std::size_t most);
-  void find_flags();
-  void track(std::uint32_t flag);
-  void track_compared_by(const ptx::Instruction& setp);
-  void track_controls_of(std::uint32_t instruction);
-  void track_flags_in(std::uint32_t block);
   void find_interesting();
   bool is_live(std::uint32_t flag, std::uint32_t block);
-  std::optional<std::uint32_t> guard_of(const ptx::Instruction& instruction) const;
 
   void enter(std::uint32_t block, State state);
   void visit(std::uint32_t block, State state);
@@ -113,17 +94,14 @@ class UndefinedWalk {
   RegisterLiveness liveness_;
   Effort& effort_;
   const std::uint32_t carry_;
-  std::vector<List> reads_;     // instructions by register
-  std::vector<List> writes_;    // instructions by register
+  const RegisterUses uses_;
   std::vector<List> compared_;  // for each register the groups of conditions that it is an input of
   Branches branches_;
-  /// For each register, whether it is a predicate, or an integer that holds a condition.
-  std::vector<bool> is_flag_;
   std::map<std::uint32_t, std::vector<bool>> live_;                 // by flag, then by block
   std::map<std::pair<std::uint32_t, std::uint32_t>, bool> surely_;  // by register and reader
   // Tables of the present register.
-  Places suspects_;
-  Places tracked_;
+  TrackedFlags tracked_;
+  RegisterList suspects_;
   std::vector<List> interesting_;                      // instructions by block
   List touched_;                                       // blocks with interesting instructions
   std::vector<std::optional<UndefinedRead>> origins_;  // for each suspect, where its value is from
@@ -132,8 +110,6 @@ class UndefinedWalk {
   std::vector<Part> parts_;
   std::optional<UndefinedRead> found_;
   std::uint32_t found_at_ = 0;  // the instruction that makes something of it
-  std::size_t most_tracked_ = 0;
-  List decisive_;  // instructions that were found to make something of it, with fewer flags tracked
 };
 
 }  // namespace slate::injector
