@@ -122,10 +122,10 @@ class Executor {
   /// kUnavailable after abandon(), kInvalidConfiguration beyond the device's limits.
   Result<void> launch(Client& client, FunctionRecord& kernel, const device::LaunchSpec& spec,
                       LogicalStream& stream);
-  /// Has the ends of launches watched, as StreamTable::watch_all() says. Batches that are timed are
-  /// always closed, so that their time has no pause of the program's in it. To be called for all
-  /// before the thread sleeps.
-  void flush(Client& client, StreamTable::Watched which = StreamTable::Watched::kAll);
+  /// Has the ends of launches watched, as StreamWatches::watch_all() says. Batches that are timed
+  /// are always closed, so that their time has no pause of the program's in it. To be called for
+  /// all before the thread sleeps.
+  void flush(Client& client, StreamWatches::Watched which = StreamWatches::Watched::kAll);
 
   // Any thread.
   /// Until end_rest() was called as often, launches that can be called back stay off the device.

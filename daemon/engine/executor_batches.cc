@@ -114,20 +114,20 @@ void Executor::close_batch(Client& client, LogicalStream& stream, Completer::Not
     completer_.give_back_timers(std::move(batch->start), std::move(batch->end));
   };
   if (notice == Completer::Notice::kCheap && batch->end) {
-    return client.streams.watch_event(stream, batch->end, ended);
+    return client.streams.watches().watch_event(stream, batch->end, ended);
   }
-  const auto watched = client.streams.watch(stream, ended, notice);
+  const auto watched = client.streams.watches().watch(stream, ended, notice);
   if (!watched) batch_ended(batch, watched);
 }
 
-void Executor::flush(Client& client, StreamTable::Watched which) {
-  const bool all = which == StreamTable::Watched::kAll;
+void Executor::flush(Client& client, StreamWatches::Watched which) {
+  const bool all = which == StreamWatches::Watched::kAll;
   for (std::size_t i = client.open.size(); i > 0; --i) {
     LogicalStream& stream = *client.open[i - 1];
     if (all || stream.batch->start || stream.watches.load() == 0)
       close_batch(client, stream, Completer::Notice::kSoon);
   }
-  client.streams.watch_all(which);
+  client.streams.watches().watch_all(which);
 }
 
 /// Called by the completer, or on the session's thread when a launch was refused.

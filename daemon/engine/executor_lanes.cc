@@ -273,17 +273,17 @@ Result<Executor::LaneState> Executor::state_of(const WorkerLane& lane) {
 /// the session's: a device may keep it to that stream, so that no other watch tells of it.
 Result<void> Executor::watch_lane(Client& client, device::Stream stream,
                                   std::shared_ptr<LaunchBatch> batch) {
-  return completer_.watch(
-      client.group, stream,
-      [this, &streams = client.streams, batch = std::move(batch)](const Result<void>& outcome) {
-        if (!outcome) streams.report(outcome.error());
-        {
-          const MutexLock lock(mutex_);
-          lanes_active_.store(true);
-        }
-        tick_.notify_one();
-        if (!outcome) batch_ended(batch, outcome);
-      });
+  const StreamWatches& watches = client.streams.watches();
+  return completer_.watch(client.group, stream,
+                          [this, &watches, batch = std::move(batch)](const Result<void>& outcome) {
+                            if (!outcome) watches.report(outcome.error());
+                            {
+                              const MutexLock lock(mutex_);
+                              lanes_active_.store(true);
+                            }
+                            tick_.notify_one();
+                            if (!outcome) batch_ended(batch, outcome);
+                          });
 }
 
 void Executor::look_after(const std::shared_ptr<Client>& client) {

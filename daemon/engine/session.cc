@@ -93,7 +93,7 @@ Result<void> Session::set_up() {
 void Session::serve() {
   Command command;
   while (true) {
-    executor_.flush(parts_.client(), StreamTable::Watched::kDue);
+    executor_.flush(parts_.client(), StreamWatches::Watched::kDue);
     const bool crowded = is_crowded();
     if (crowded || !channel_.wait_awake([this] { return look_awake(); })) {
       executor_.flush(parts_.client());
@@ -146,7 +146,7 @@ bool Session::is_crowded() const {
 /// Looks for ends, and has those watched that the client waits for, or whose turn it is.
 ipc::EngineChannel::Seen Session::look_awake() {
   const ipc::EngineChannel::Seen seen = look(true);
-  using enum StreamTable::Watched;
+  using enum StreamWatches::Watched;
   executor_.flush(parts_.client(), channel_.client_waits() ? kAll : kDue);
   return seen;
 }
@@ -221,7 +221,7 @@ bool Session::carry_out(const Command& command, std::uint64_t position,
   const bool has_reply = header.reply_slot != ipc::kNoReply;
   // It may take long, and the policy must not wait for the end of launches that nobody watches.
   if (has_reply) executor_.flush(parts_.client());
-  if (!copies(header.type)) parts_.streams().watch_put_off();
+  if (!copies(header.type)) parts_.streams().watches().watch_put_off();
   parts_.streams().begin_command(position);
   Present present;
   Result<void> done;

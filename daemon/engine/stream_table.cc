@@ -13,9 +13,6 @@ namespace {
 // A stream that waits may hold up others that share its way into the hardware. Those of another
 // priority have ways of their own, so that a lane's workers and those added to them get through.
 constexpr int kLanePriority = -3;
-// Watching costs calls of the driver: of a launch in a row of many, a tenth with 16 here. A waiting
-// client does not notice: the session's thread watches all before it waits itself.
-constexpr std::uint32_t kMostUnwatched = 64;
 
 /// Whether nothing uses the control blocks of `stream` any more, neither late workers, which would
 /// join the next owner's launch, nor copies of tables.
@@ -32,12 +29,11 @@ bool control_blocks_at_rest(device::Device& device, const LogicalStream& stream)
 }  // namespace
 
 StreamTable::StreamTable(device::Device& device, Completer& completer, Completer::Group& group,
-                         OnFault on_fault)
+                         StreamWatches::OnFault on_fault)
     : device_(device),
-      completer_(completer),
-      group_(group),
-      on_fault_(std::move(on_fault)),
       order_(device),
+      rows_(device),
+      watches_(completer, group, rows_, std::move(on_fault)),
       default_(std::make_shared<LogicalStream>()) {
   default_->progress = 0;
 }
@@ -67,7 +63,7 @@ Result<void> StreamTable::create(std::uint64_t id, bool blocking, int priority,
 }
 
 Result<void> StreamTable::destroy(std::uint64_t id) {
-  submit_rows();
+  rows_.submit_all();
   {
     const MutexLock lock(mutex_);
     if (by_id_.erase(id) == 0) return fail(ErrorCode::kInvalidHandle, "no such stream");
@@ -135,7 +131,13 @@ Result<void> StreamTable::move_to(LogicalStream& stream, device::Partition parti
 
 Result<device::Stream> StreamTable::begin_work(LogicalStream& stream,
                                                std::optional<device::Partition> partition) {
-  submit_rows_before(stream);
+  // Launches that this work may have to wait for.
+  if (&stream == default_.get()) {
+    rows_.submit_all();
+  } else {
+    rows_.submit(stream);
+    rows_.submit(*default_);
+  }
   if (partition || stream.device == device::Stream{}) {
     const auto moved = move_to(stream, partition.value_or(device::kWholeDevice));
     if (!moved) return std::unexpected(moved.error());
@@ -152,35 +154,14 @@ Result<void> StreamTable::launch_in_row(LogicalStream& stream, const device::Lau
   if (stream.row.empty()) {
     const auto begun = begin_work(stream, device::kWholeDevice);
     if (!begun) return std::unexpected(begun.error());
-    rows_.push_back(&stream);
   }
-  stream.row.add(spec);
+  rows_.add(stream, spec);
   work_submitted(stream, kernel);
   if (stream.row.is_full()) {
-    submit_row(stream);
-    watch_now_and_then(stream);
+    rows_.submit(stream);
+    watches_.watch_now_and_then(stream);
   }
   return {};
-}
-
-void StreamTable::submit_row(LogicalStream& stream) {
-  if (stream.row.empty()) return;
-  std::erase(rows_, &stream);
-  const auto done = stream.row.submit(device_, stream.device);
-  if (done) return;
-  stream.refused = true;
-  if (on_refusal_) on_refusal_(done.error());
-}
-
-void StreamTable::submit_rows() {
-  while (!rows_.empty()) submit_row(*rows_.back());
-}
-
-/// What work on `stream` may have to wait for.
-void StreamTable::submit_rows_before(LogicalStream& stream) {
-  if (&stream == default_.get()) return submit_rows();
-  submit_row(stream);
-  submit_row(*default_);
 }
 
 void StreamTable::work_submitted(LogicalStream& stream,
@@ -194,86 +175,8 @@ void StreamTable::work_submitted(LogicalStream& stream,
     }
     stream.launches.fetch_add(1);
   }
-  stream.submitted.fetch_add(1);
-  stream.position.store(position_);  // in this order: see watch_reached()
   submitted_at_ = position_;
-  if (stream.unwatched++ == 0) unwatched_.push_back(stream.shared_from_this());
-  if (stream.row.empty()) watch_now_and_then(stream);  // else behind the row
-}
-
-void StreamTable::watch_now_and_then(LogicalStream& stream) {
-  if (stream.unwatched >= kMostUnwatched && stream.active_lanes.load() == 0) watch_cheaply(stream);
-}
-
-void StreamTable::watch_cheaply(LogicalStream& stream) {
-  const auto watched = watch(stream, {}, Completer::Notice::kCheap);
-  if (!watched) on_fault_(watched.error());
-}
-
-/// What the completer is to call for a watch that is about to be placed.
-Completer::Callback StreamTable::begin_watch(LogicalStream& stream, Completer::Callback then) {
-  submit_row(stream);
-  stream.unwatched = 0;
-  put_off_ -= stream.later.size();
-  auto pointer = stream.shared_from_this();
-  std::erase(unwatched_, pointer);
-  stream.watches.fetch_add(1);
-  const Reached reached{stream.submitted.load(), stream.launches.load(), stream.position.load()};
-  return [this, pointer = std::move(pointer), reached, later = std::exchange(stream.later, {}),
-          then = std::move(then)](const Result<void>& outcome) {
-    watch_reached(*pointer, reached, outcome);
-    for (const Completer::Callback& call : later) call(outcome);
-    if (then) then(outcome);
-    pointer->watches.fetch_sub(1);
-  };
-}
-
-Result<void> StreamTable::watch(LogicalStream& stream, Completer::Callback then,
-                                Completer::Notice notice) {
-  auto reach = begin_watch(stream, std::move(then));
-  auto watched = completer_.watch(group_, stream.device, std::move(reach), notice);
-  if (!watched) {
-    stream.watches.fetch_sub(1);
-    unwatchable_.push_back(std::move(reach));
-  }
-  return watched;
-}
-
-void StreamTable::watch_later(LogicalStream& stream, Completer::Callback then) {
-  stream.later.push_back(std::move(then));
-  ++put_off_;
-  // Its last work may have been watched a moment ago, and no watch would follow.
-  if (stream.unwatched == 0 || stream.later.size() == kMostLater) watch_cheaply(stream);
-}
-
-void StreamTable::watch_streams_put_off() {
-  for (std::size_t i = unwatched_.size(); i > 0; --i) {
-    if (!unwatched_[i - 1]->later.empty()) watch_cheaply(*unwatched_[i - 1]);
-  }
-}
-
-void StreamTable::watch_event(LogicalStream& stream, std::shared_ptr<SharedEvent> event,
-                              Completer::Callback then) {
-  auto reach = begin_watch(stream, std::move(then));
-  completer_.watch(group_, stream.device, std::move(event), std::move(reach));
-}
-
-void StreamTable::watch_all(Watched which) {
-  for (std::size_t i = unwatched_.size(); i > 0; --i) {
-    LogicalStream& stream = *unwatched_[i - 1];
-    // The lane's work is not on the stream; when it has ended the stream is watched.
-    if (stream.active_lanes.load() > 0) continue;
-    if (which == Watched::kDue && stream.watches.load() > 0) {
-      submit_row(stream);
-    } else if (const auto watched = watch(stream); !watched) {
-      on_fault_(watched.error());
-    }
-  }
-}
-
-void StreamTable::end_command(LogicalStream& stream) {
-  stream.position.store(position_);
-  if (!stream.busy() && on_progress_) on_progress_(stream.progress, position_);
+  watches_.work_submitted(stream, position_);
 }
 
 Result<device::Stream> StreamTable::lane_stream(WorkerLane& lane) {
@@ -332,26 +235,8 @@ Result<void> StreamTable::wait_for_all(device::Stream later) {
   return {};
 }
 
-/// Called by the completer. Watches of one stream may be reached out of order, as it can have
-/// moved from one device stream to another.
-void StreamTable::watch_reached(LogicalStream& stream, const Reached& reached,
-                                const Result<void>& outcome) {
-  if (!outcome) {
-    on_fault_(outcome.error());
-    return;
-  }
-  if (reached.submitted <= stream.completed.load()) return;
-  stream.launches_done.store(reached.launches);
-  stream.completed.store(reached.submitted);
-  if (on_progress_) {
-    // A submission is counted before its position is set, so an idle stream has passed its own.
-    const std::uint64_t newest = stream.position.load();
-    on_progress_(stream.progress, stream.busy() ? reached.position : newest);
-  }
-}
-
 std::vector<LogicalStream*> StreamTable::unfinished(const LogicalStream* target) {
-  submit_rows();
+  rows_.submit_all();
   std::vector<LogicalStream*> result;
   const bool all = target == nullptr;
   const bool legacy = target == default_.get();
@@ -364,7 +249,7 @@ std::vector<LogicalStream*> StreamTable::unfinished(const LogicalStream* target)
 }
 
 Result<bool> StreamTable::query(LogicalStream& stream) {
-  submit_row(stream);
+  rows_.submit(stream);
   if (!stream.busy()) return true;
   const std::uint64_t now = stream.submitted.load();
   if (!stream.tail_event) {
@@ -404,14 +289,10 @@ bool StreamTable::cancel_all() {
 }
 
 void StreamTable::watch_ends() {
-  // Refused only by a device that is lost, where nothing runs any more.
-  const auto watch = [this](device::Stream stream) {
-    (void)completer_.watch(group_, stream, [](const Result<void>&) {});
-  };
   visit_all([&](const LogicalStream& stream) {
-    if (stream.device != device::Stream{}) watch(stream.device);
-    if (stream.lane.stream != device::Stream{}) watch(stream.lane.stream);
-    for (const auto& side : stream.lane.sides) watch(side.stream);
+    if (stream.device != device::Stream{}) watches_.watch_end(stream.device);
+    if (stream.lane.stream != device::Stream{}) watches_.watch_end(stream.lane.stream);
+    for (const auto& side : stream.lane.sides) watches_.watch_end(side.stream);
   });
 }
 
@@ -431,7 +312,7 @@ void StreamTable::close(LogicalStream& stream, Leftovers& leftovers) {
 
 void StreamTable::destroy_all() {
   Leftovers leftovers;
-  const auto unwatchable = std::exchange(unwatchable_, {});  // likewise
+  const auto unwatchable = watches_.end();  // likewise
   const MutexLock lock(mutex_);
   all_event_.reset();
   close(*default_, leftovers);
@@ -441,7 +322,6 @@ void StreamTable::destroy_all() {
   }
   others_.clear();
   by_id_.clear();
-  unwatched_.clear();
   last_kernels_.clear();
 }
 

@@ -1,12 +1,8 @@
-// StreamTable: the streams of one session, and the progress of each. Session thread, except where a
-// method says otherwise.
-//
-// Progress: a watch is placed behind every so many pieces of work, and behind the last one before
-// the session's thread pauses (watch_all). When it is reached, all work submitted before it counts
-// as completed.
+// StreamTable: the streams of one session, and what makes them ready for work. Their rows are in
+// StreamRows, their progress is seen by StreamWatches. Session thread, except where a method says
+// otherwise.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,30 +12,26 @@
 #include "base/mutex.h"
 #include "daemon/engine/completer.h"
 #include "daemon/engine/stream_order.h"
+#include "daemon/engine/stream_rows.h"
+#include "daemon/engine/stream_watches.h"
 
 namespace slate::daemon {
 
 class StreamTable {
  public:
   static constexpr std::size_t kMostStreams = 4096;
-  static constexpr std::size_t kMostLater = 8;
-  using OnFault = std::function<void(const Error&)>;
-  /// Gets a stream's progress entry, and the position of the last command whose work is done.
-  using OnProgress = std::function<void(std::uint32_t progress, std::uint64_t position)>;
 
-  /// `on_fault` is called by the completer when work ended with a fault. All outlive the table.
+  /// `on_fault` is called when work ended with a fault, mostly by the completer. All outlive the
+  /// table.
   StreamTable(device::Device& device, Completer& completer, Completer::Group& group,
-              OnFault on_fault);
+              StreamWatches::OnFault on_fault);
   /// Requires: destroy_all() was called.
   ~StreamTable();
 
-  /// `tell` gets every stream's progress from now on, on the session's or the completer's thread.
-  /// Requires: no command has come yet.
-  void publish(OnProgress tell) { on_progress_ = std::move(tell); }
-
-  /// `tell` gets the errors of launches that the device refused with their row, on the session's
-  /// thread. Requires: no command has come yet.
-  void report_refusals(OnFault tell) { on_refusal_ = std::move(tell); }
+  /// As StreamRows::report_refusals().
+  void report_refusals(StreamRows::OnRefusal tell) { rows_.report_refusals(std::move(tell)); }
+  /// What sees the streams' progress. work_submitted() and end_command() of this class count there.
+  StreamWatches& watches() { return watches_; }
 
   /// kProtocol for an id that is 0 or taken, kLimit beyond kMostStreams.
   Result<void> create(std::uint64_t id, bool blocking, int priority,
@@ -57,12 +49,12 @@ class StreamTable {
   Result<device::Stream> begin_work(LogicalStream& stream,
                                     std::optional<device::Partition> partition = {});
   /// Submits a launch on the whole device with others of the same stream. The device gets them
-  /// before any later work that must follow, and before the session's thread pauses (watch_all).
-  /// Counts as work_submitted().
+  /// before any later work that must follow, and before the session's thread pauses
+  /// (StreamWatches::watch_all). Counts as work_submitted().
   Result<void> launch_in_row(LogicalStream& stream, const device::LaunchSpec& spec,
                              const std::shared_ptr<const std::string>& kernel);
   /// Gives the device the launches of this stream's row now, if there are any.
-  void submit_row(LogicalStream& stream);
+  void submit_row(LogicalStream& stream) { rows_.submit(stream); }
   /// The device stream of a lane, made at the first call.
   Result<device::Stream> lane_stream(WorkerLane& lane);
   /// A side of the lane on which nothing runs, made if need be. Any thread. Requires: the caller
@@ -77,33 +69,8 @@ class StreamTable {
   std::uint64_t position() const { return position_; }
   /// Counts a submitted piece of work. `kernel` is its name if it is a launch.
   void work_submitted(LogicalStream& stream, const std::shared_ptr<const std::string>& kernel = {});
-  /// When all work so far is done, its progress is published and the completer calls `then`. After
-  /// an error `then` is not called.
-  Result<void> watch(LogicalStream& stream, Completer::Callback then = {},
-                     Completer::Notice notice = Completer::Notice::kSoon);
-  /// As watch(), with the next watch of the stream, which costs less in a row of many. That watch
-  /// comes with watch_put_off(), before the session's thread pauses, or after kMostLater of these.
-  /// Its failure is reported as a fault.
-  void watch_later(LogicalStream& stream, Completer::Callback then);
-  /// Places the watches that watch_later() has put off. To be called before work that may take long
-  /// or wait, behind which they would come late.
-  void watch_put_off() {
-    if (put_off_ > 0) [[unlikely]]
-      watch_streams_put_off();
-  }
-  /// As watch(), where `event` was just recorded on the stream. Requires: `event` is not recorded
-  /// again while anything else holds it.
-  void watch_event(LogicalStream& stream, std::shared_ptr<SharedEvent> event,
-                   Completer::Callback then = {});
-  /// kDue: a stream whose last watch was not reached yet only gets its row submitted. A watch costs
-  /// the device 2 us between two kernels, and the next one tells of all work up to it.
-  enum class Watched { kAll, kDue };
-  /// Watches every stream with work behind its last watch; streams with a launch in a lane are left
-  /// out. kAll is for before the session's thread may wait, kDue for again and again while it waits
-  /// awake.
-  void watch_all(Watched which = Watched::kAll);
   /// The present command puts no more work on `stream`.
-  void end_command(LogicalStream& stream);
+  void end_command(LogicalStream& stream) { watches_.end_command(stream, position_); }
   /// Whether the present command has put work on a stream.
   bool command_submitted() const { return submitted_at_ == position_; }
   /// Pieces of work submitted on all streams.
@@ -123,8 +90,6 @@ class StreamTable {
   void destroy_all();
 
   // Any thread.
-  /// Reports a fault of work that was on none of the streams' own device streams.
-  void report(const Error& fault) const { on_fault_(fault); }
   std::size_t count() const;
   std::uint64_t launches() const;
   std::uint64_t launches_running() const;
@@ -133,43 +98,23 @@ class StreamTable {
 
  private:
   using StreamPointer = std::shared_ptr<LogicalStream>;
-  /// What a stream had been given when a watch was placed on it.
-  struct Reached {
-    std::uint64_t submitted, launches, position;
-  };
-
-  void watch_now_and_then(LogicalStream& stream);
-  void watch_cheaply(LogicalStream& stream);
-  void watch_streams_put_off();
-  void submit_rows();
-  void submit_rows_before(LogicalStream& stream);
-  Result<void> move_to(LogicalStream& stream, device::Partition partition);
-  Completer::Callback begin_watch(LogicalStream& stream, Completer::Callback then);
-  void watch_reached(LogicalStream& stream, const Reached& reached, const Result<void>& outcome);
   /// Queues to be destroyed without the mutex. They free registered memory, which may begin a rest
   /// (Device::StallHooks), while a thread that resizes lanes waits for the mutex.
   using Leftovers = std::vector<std::unique_ptr<WorkerQueue>>;
 
+  Result<void> move_to(LogicalStream& stream, device::Partition partition);
   void reap();
   void close(LogicalStream& stream, Leftovers& leftovers) SLATE_REQUIRES(mutex_);
   template <typename Visit>
   void visit_all(Visit visit) const;
 
   device::Device& device_;
-  Completer& completer_;
-  Completer::Group& group_;
-  const OnFault on_fault_;
-  OnProgress on_progress_;
-  OnFault on_refusal_;
   StreamOrder order_;
+  StreamRows rows_;
+  StreamWatches watches_;
   std::uint64_t total_submitted_ = 0;
   std::uint64_t position_ = 0;  // position of the present command
   std::uint64_t submitted_at_ = 0;
-  std::size_t put_off_ = 0;               // callbacks of watch_later() without a watch
-  std::vector<StreamPointer> unwatched_;  // streams with work behind their last watch
-  /// Callbacks of watches that failed: kept until no work runs, as it may use what they own.
-  std::vector<Completer::Callback> unwatchable_;
-  std::vector<LogicalStream*> rows_;  // streams with launches in their row
   const StreamPointer default_;
   // Guards changes of the containers and of the streams' device streams, too. The session's thread,
   // which alone changes them, reads them without it.

@@ -93,7 +93,7 @@ Result<void> CopyCommands::on(const Call<CommandType::kCopy>& call) {
   if (to.is(PlaceKind::kSlot)) return copy_through_slot(call, to, from);
   if (from.is(PlaceKind::kSlot)) return copy_through_slot(call, from, to);
   if (box.empty()) return {};
-  if (box.bytes() > kMostSmall) context_.streams.watch_put_off();
+  if (box.bytes() > kMostSmall) context_.streams.watches().watch_put_off();
   const bool to_host = to.is(PlaceKind::kBlock), to_device = from.is(PlaceKind::kBlock);
   if (to_host && to_device)
     return fail(ErrorCode::kProtocol, "a copy without a side on the device");
@@ -139,10 +139,10 @@ Result<void> CopyCommands::copy_through_slot(const Call<CommandType::kCopy>& cal
   };
   // A slot that went to the device is waited for when the others are used up, which is rare.
   if (!to_host && *bytes <= kMostSmall) {
-    context_.streams.watch_later(*call.stream, ended);
+    context_.streams.watches().watch_later(*call.stream, ended);
     return {};
   }
-  const auto watched = context_.streams.watch(
+  const auto watched = context_.streams.watches().watch(
       *call.stream, ended, to_host ? Completer::Notice::kSoon : Completer::Notice::kCheap);
   // The transfer may still run, and nothing tells its end: the slot stays taken.
   if (!watched) context_.faults.on_device_error(watched.error());
@@ -163,7 +163,8 @@ Result<void> CopyCommands::on(const Call<CommandType::kCopyInline>& call) {
   const auto done = copy(*call.stream, Place::on_device(call.body.address), Place::on_host(from),
                          {bytes}, Direction::kToDevice);
   if (!done || !own) return done;
-  const auto watched = context_.streams.watch(*call.stream, [own](const Result<void>&) {});
+  const auto watched =
+      context_.streams.watches().watch(*call.stream, [own](const Result<void>&) {});
   if (!watched) context_.faults.on_device_error(watched.error());
   return {};
 }

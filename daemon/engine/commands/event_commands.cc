@@ -71,7 +71,7 @@ Result<void> EventCommands::on(const Call<CommandType::kEventRecord>& call) {
   if (record.shared) record.shared->set(record.event);
   context_.streams.work_submitted(*call.stream);
   // Watched here: its end must be seen even if more work follows at once.
-  context_.streams.watch_event(*call.stream, record.event);
+  context_.streams.watches().watch_event(*call.stream, record.event);
   return {};
 }
 

@@ -94,9 +94,10 @@ SessionParts::SessionParts(const Ground& ground, const SessionSpec& spec)
       launches_(context_, memory_, host_memory_, code_, sharing_, mapped_),
       host_functions_(context_),
       reports_(ground.unsupported) {
-  streams_.publish([&channel = ground.channel](std::uint32_t progress, std::uint64_t position) {
-    channel.publish_completed(progress, position);
-  });
+  streams_.watches().publish(
+      [&channel = ground.channel](std::uint32_t progress, std::uint64_t position) {
+        channel.publish_completed(progress, position);
+      });
   streams_.report_refusals([this, &channel = ground.channel](const Error& error) {
     log_debug("session {}: {}", context_.session, error.message);
     (void)context_.checked(std::unexpected(error));

@@ -1,6 +1,6 @@
 // StreamCommands: the commands that make and end streams, and that ask or wait for their work.
 // StreamTable has the streams. Clients see most progress in their status page
-// (StreamTable::publish) and need not ask. Session thread, but for the answers to waits.
+// (StreamWatches::publish) and need not ask. Session thread, but for the answers to waits.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// StreamTable, StreamOrder and Retirement on a device whose streams the test steps by hand.
+// StreamTable, StreamRows, StreamOrder and Retirement on a device whose streams the test steps by
+// hand.
 #include "daemon/engine/stream_table.h"
 
 #include <gtest/gtest.h>
@@ -48,7 +49,7 @@ class StreamTableTest : public testing::TestWithParam<bool> {
       EXPECT_TRUE(device_.launch(spec, *table_->begin_work(*stream)));
       table_->work_submitted(*stream, name);
     }
-    if (pauses_) table_->watch_all();
+    if (pauses_) table_->watches().watch_all();
     return *name + "@" + std::to_string(static_cast<std::uint64_t>(stream->device));
   }
   void run_dry(device::Stream stream) {
@@ -87,27 +88,6 @@ TEST_P(StreamTableTest, StreamsAreLimited) {
     ASSERT_TRUE(table_->create(id, true, 0));
   }
   EXPECT_EQ(table_->create(1'000'000, true, 0).error().code, ErrorCode::kLimit);
-}
-
-TEST_P(StreamTableTest, WorkBehindAWatchThatIsNotReachedIsSubmittedAndWatchedLater) {
-  pauses_ = false;
-  device_.hold(true);
-  const auto first = work(0);
-  table_->watch_all(StreamTable::Watched::kDue);
-  EXPECT_EQ(device_.records(), 1U);
-  const auto second = work(0);
-  const auto third = work(0);
-  table_->watch_all(StreamTable::Watched::kDue);
-  EXPECT_EQ(device_.records(), 1U);
-  run_dry(device_stream(0));
-  EXPECT_EQ(device_.trace(), (std::vector{first, second, third}));
-  wait_idle();
-  EXPECT_TRUE((*table_->find(0))->busy());
-  table_->watch_all(StreamTable::Watched::kDue);
-  EXPECT_EQ(device_.records(), 2U);
-  run_dry(device_stream(0));
-  wait_idle();
-  EXPECT_FALSE((*table_->find(0))->busy());
 }
 
 TEST_P(StreamTableTest, DefaultStreamWaitsForEarlierWorkOfBlockingStreams) {
@@ -236,112 +216,6 @@ TEST_P(StreamTableTest, RunningKernelsAreNamed) {
   EXPECT_EQ(table_->launches_running(), 1u);
 }
 
-TEST_P(StreamTableTest, ProgressIsSeenWhileTheSessionGoesOnSubmitting) {
-  device_.hold(true);
-  pauses_ = false;
-  for (int i = 0; i < 100; ++i) work(0);
-  run_dry(device_stream(0));
-  wait_idle();
-  const LogicalStream& stream = **table_->find(0);
-  EXPECT_GE(stream.completed.load(), 50u);
-  EXPECT_TRUE(stream.busy());
-  table_->watch_all();
-  run_dry(device_stream(0));
-  wait_idle();
-  EXPECT_FALSE(stream.busy());
-}
-
-TEST_P(StreamTableTest, AWatchCallsWhenWhatIsBeforeItIsDone) {
-  device_.hold(true);
-  work(0);
-  std::atomic<bool> called = false;
-  LogicalStream& stream = **table_->find(0);
-  ASSERT_TRUE(table_->watch(stream, [&](const Result<void>& outcome) {
-    EXPECT_TRUE(outcome);
-    EXPECT_FALSE(stream.busy());
-    called = true;
-  }));
-  EXPECT_FALSE(called);
-  run_dry(device_stream(0));
-  wait_idle();
-  EXPECT_TRUE(called);
-}
-
-TEST_P(StreamTableTest, ALaterWatchIsTheNextOne) {
-  device_.hold(true);
-  pauses_ = false;
-  std::atomic<int> called = 0;
-  LogicalStream& stream = **table_->find(0);
-  const auto call = [&](const Result<void>& outcome) {
-    EXPECT_TRUE(outcome);
-    ++called;
-  };
-  work(0);
-  table_->watch_later(stream, call);
-  work(0);
-  table_->watch_later(stream, call);
-  EXPECT_EQ(group_.outstanding(), 0u);
-  table_->watch_all();
-  EXPECT_EQ(group_.outstanding(), 1u);
-  EXPECT_EQ(called, 0);
-  run_dry(device_stream(0));
-  wait_idle();
-  EXPECT_EQ(called, 2);
-}
-
-TEST_P(StreamTableTest, ALaterWatchComesAfterSoMany) {
-  pauses_ = false;
-  std::atomic<std::size_t> called = 0;
-  LogicalStream& stream = **table_->find(0);
-  for (std::size_t i = 0; i < StreamTable::kMostLater; ++i) {
-    EXPECT_EQ(group_.outstanding(), 0u);
-    work(0);
-    table_->watch_later(stream, [&](const Result<void>&) { ++called; });
-  }
-  wait_idle();
-  EXPECT_EQ(called, StreamTable::kMostLater);
-}
-
-TEST_P(StreamTableTest, WatchesThatWerePutOffDoNotWaitForLaterWork) {
-  device_.hold(true);
-  pauses_ = false;
-  ASSERT_TRUE(table_->create(1, false, 0));
-  std::atomic<int> called = 0;
-  for (const std::uint64_t id : {0, 1}) {
-    work(id);
-    table_->watch_later(**table_->find(id), [&](const Result<void>&) { ++called; });
-  }
-  table_->watch_put_off();
-  EXPECT_EQ(group_.outstanding(), 2u);
-  table_->watch_put_off();
-  EXPECT_EQ(group_.outstanding(), 2u) << "there is nothing more to watch";
-  run_dry(device_stream(0));
-  run_dry(device_stream(1));
-  work(0, "spin");
-  wait_idle();
-  EXPECT_EQ(called, 2);
-  device_.release_spinning();
-  table_->watch_all();
-  run_dry(device_stream(0));
-  wait_idle();
-}
-
-TEST_P(StreamTableTest, ALaterWatchComesAtOnceBehindWhatWasJustWatched) {
-  pauses_ = false;
-  std::atomic<bool> called = false;
-  LogicalStream& stream = **table_->find(0);
-  for (bool watched = false; !watched; watched = stream.unwatched == 0) work(0);
-  table_->watch_later(stream, [&](const Result<void>&) { called = true; });
-  wait_idle();
-  EXPECT_TRUE(called);
-}
-
-TEST_P(StreamTableTest, AFaultIsReportedWithoutAnybodyAsking) {
-  work(0, "fault");
-  wait_idle();
-  EXPECT_EQ(fault_.load(), ErrorCode::kIllegalAddress);
-}
-
 TEST_P(StreamTableTest, CancelEndsWhatRuns) {
   work(0, "spin");
   EXPECT_TRUE(table_->cancel_all());
@@ -360,7 +234,7 @@ TEST_P(StreamTableTest, WorkOfOneStreamRunsInItsOrder) {
     table_->work_submitted(**table_->find(1));
     expected.push_back("on_device@" + std::to_string(static_cast<std::uint64_t>(target)));
   }
-  table_->watch_all();
+  table_->watches().watch_all();
   wait_idle();
   EXPECT_EQ(device_.trace(), expected);
 }
@@ -434,7 +308,7 @@ TEST_P(LaunchRowTest, WhatIsWaitedForIsSubmitted) {
   EXPECT_TRUE(table_->destroy(3));
   EXPECT_EQ(launched(), 3);
   work(0);
-  table_->watch_all();
+  table_->watches().watch_all();
   EXPECT_EQ(launched(), 4);
 }
 
@@ -447,7 +321,7 @@ TEST_P(LaunchRowTest, ARefusalIsReportedAndKeepsNothingBack) {
                                  .block = {2048, 1, 1}};
   EXPECT_TRUE(table_->launch_in_row(*stream, wrong, std::make_shared<const std::string>("noop")));
   work(1);
-  table_->watch_all();
+  table_->watches().watch_all();
   EXPECT_EQ(launched(), 2);
   EXPECT_EQ(refusals, std::vector{ErrorCode::kInvalidConfiguration});
   EXPECT_EQ(fault_.load(), ErrorCode::kNone);
