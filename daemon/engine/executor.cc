@@ -49,6 +49,7 @@ Executor::Executor(device::Device& device, FormService& forms, Completer& comple
       profiled_(device, forms),
       policy_(policy(partitions_.machine(), profiles_)),
       settings_(settings),
+      steering_(device, partitions_, trace),
       thread_([this] { run(); }) {
   trace_.policy_changed(policy_->name());
 }
@@ -61,8 +62,6 @@ Executor::~Executor() {
   }
   tick_.notify_all();
   thread_.join();
-  if (probe_registered_) device_.unregister_host(probe_.data());
-  if (control_ != device::Stream{}) device_.destroy_stream(control_);
 }
 
 std::shared_ptr<Executor::Client> Executor::add(ClientSpec spec, StreamTable& streams,

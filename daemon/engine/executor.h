@@ -14,7 +14,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -22,6 +21,8 @@
 
 #include "base/mutex.h"
 #include "daemon/engine/form_launcher.h"
+#include "daemon/engine/lane_steering.h"
+#include "daemon/engine/launch_batch.h"
 #include "daemon/engine/partitions.h"
 #include "daemon/engine/profiled_launches.h"
 #include "daemon/engine/stream_table.h"
@@ -29,33 +30,6 @@
 #include "scheduler/policies.h"
 
 namespace slate::daemon {
-
-/// Launches that ran one behind the other on one stream: of one kernel, or of several short ones
-/// whose times are known. Its device time, if measured, is from its first launch's start to its
-/// last one's end.
-struct LaunchBatch {
-  scheduler::Completion completion;
-  std::shared_ptr<SharedEvent> start, end;  // null: not timed
-  double expected_ms = 0, alone_ms = 0;     // times of all its launches, see Grant
-  // Number and time of the launches that the policy's view counts; the others repeat these.
-  std::uint32_t counted = 0;
-  double counted_ms = 0;
-  double filled = 0;             // part of the device that the view counts for it
-  std::uint64_t repeats_at = 0;  // value of changes_ with which such launches need no decision
-  double full_ms = 0;            // expected time at which the batch takes no more launches
-  bool mixes = false;            // whether it may have launches of other kernels, too
-  bool profiled = false;         // whether it is one launch in the profile form
-  double main_ms = 0;            // lead of completion.main over other kernels, see add()
-  TraceLaunch trace;
-  std::atomic<bool> ended{false};  // accounted for, as several threads may see a lane's end
-
-  /// Adds a launch with these times.
-  void add(scheduler::KernelId kernel, double expected, double alone);
-  /// Adds a launch that the policy's view counts.
-  void add_counted(scheduler::KernelId kernel, double expected, double alone);
-  /// Whether it has enough for one measurement.
-  bool is_full() const;
-};
 
 struct ClientSpec {
   std::uint64_t session = 0;
@@ -152,8 +126,6 @@ class Executor {
   void with_profiles(const std::function<void(scheduler::ProfileTable&)>& use);
 
  private:
-  struct ActiveLane;
-  struct LaneState;
   /// What a session had been granted when another was told to wait for it.
   struct Earlier {
     std::shared_ptr<Client> client;
@@ -250,16 +222,10 @@ class Executor {
   void run();
   Result<void> watch_lane(Client& client, device::Stream stream,
                           std::shared_ptr<LaunchBatch> batch);
+  Result<void> watch_launched(Client& client, const ActiveLane& lane,
+                              const LaneSteering::Launched& launched);
   void look_after(const std::shared_ptr<Client>& client);
-  Result<void> tend(Client& client, ActiveLane& lane, const LaneState& state);
-  Result<void> tend_dispatched(Client& client, ActiveLane& lane, const LaneState& state);
-  bool set_up_lanes();
-  Result<LaneState> state_of(const WorkerLane& lane);
-  bool has_begun(ActiveLane& lane);
-  bool has_ended(const ActiveLane& lane);
-  Result<void> show(ActiveLane& lane, const scheduler::Placement& placement);
-  Result<void> apply(Client& client, ActiveLane& lane, const scheduler::Placement& placement);
-  Result<void> supplement(Client& client, ActiveLane& lane, std::uint32_t missing);
+  Result<void> tend(Client& client, ActiveLane& lane, const LaneSteering::State& state);
 
   device::Device& device_;
   FormService& forms_;
@@ -284,15 +250,10 @@ class Executor {
   std::atomic<std::uint64_t> changes_{1};  // number of changes of the sessions; under the mutex
   CondVar tick_;
 
-  std::once_flag lanes_set_up_;
-  device::Stream control_{};  // stream for tables and signals; never waits for kernels
   std::atomic<bool> lanes_active_{false};
-  std::atomic<std::uint32_t> rests_{0};  // rests that have not ended; read under a client's mutex
   std::atomic<std::uint32_t> lanes_{0};  // lanes of all clients
   std::atomic<std::int64_t> let_through_from_ns_{0};
-  // The executor's thread only, once registered.
-  std::vector<std::uint32_t> probe_;  // host memory into which lanes' control blocks are read
-  bool probe_registered_ = false;
+  LaneSteering steering_;
   std::thread thread_;  // last, as it uses all of the above
 };
 

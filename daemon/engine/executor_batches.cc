@@ -14,42 +14,13 @@ namespace {
 using scheduler::SessionView;
 using Clock = std::chrono::steady_clock;
 
-// A batch ends at this time, which keeps the marks' cost below one percent, or at this number of
-// launches.
+// A batch ends at this time, which keeps the marks' cost below one percent.
 constexpr double kBatchMs = 0.25;
 constexpr double kSettledBatchMs = 1.0;
-constexpr std::uint32_t kMostBatch = 1 + 16 * LaunchRow::kMost;  // the first goes by itself
 // Time that a pair of marks adds to the launches between them (H200).
 constexpr double kMarksMs = 0.0023;
 
 }  // namespace
-
-// Finds the main kernel by voting, with time for votes (Boyer and Moore, MJRTY, 1981): the kernel
-// with most of the time wins.
-void LaunchBatch::add(scheduler::KernelId kernel, double expected, double alone) {
-  ++completion.launches;
-  expected_ms += expected;
-  alone_ms += alone;
-  completion.mixed |= completion.kernel != kernel;
-  if (completion.main == kernel) {
-    main_ms += alone;
-  } else if (main_ms >= alone) {
-    main_ms -= alone;
-  } else {
-    completion.main = kernel;
-    main_ms = alone - main_ms;
-  }
-}
-
-void LaunchBatch::add_counted(scheduler::KernelId kernel, double expected, double alone) {
-  add(kernel, expected, alone);
-  ++counted;
-  counted_ms += expected;
-}
-
-bool LaunchBatch::is_full() const {
-  return expected_ms >= full_ms || completion.launches >= kMostBatch;
-}
 
 Result<void> Executor::open_batch(Client& client, LogicalStream& stream, const Grant& grant,
                                   std::uint64_t blocks, device::Stream target) {

@@ -8,24 +8,6 @@
 
 namespace slate::daemon {
 
-/// A resizable launch that has not been seen to end. At most one for each lane, in the order of
-/// launching.
-struct Executor::ActiveLane {
-  WorkerLane* lane = nullptr;
-  LogicalStream* stream = nullptr;
-  std::shared_ptr<LaunchBatch> batch;
-  std::shared_ptr<SharedEvent> begin;  // event of its begin: the work before it has ended
-  scheduler::Placement placement;
-  std::uint64_t finished = 0;   // value of its signal after its end
-  std::uint64_t retreated = 0;  // value of its signal when no worker is left
-  bool begun = false;           // whether its begin was seen
-  std::uint32_t added = 0;      // times that workers were added since its last placement
-  scheduler::Time add_again{};  // earliest time to add workers again
-  // For launches by the dispatch kernel, to which no workers can be added:
-  bool grows = false;    // whether its placement may have room for more workers
-  bool emptied = false;  // whether its table is empty until the last worker has left
-};
-
 class Executor::Client {
  public:
   Client(ClientSpec client_spec, StreamTable& table, Completer::Group& ends)

@@ -1,8 +1,7 @@
-// Resizable launches: changes their placements, calls them back, puts them on the device again, and
-// reads how far they have come. The executor's thread does so once a millisecond while there are
-// any. A resize is carried out at once, by the thread of the launch that led to it.
+// Resizable launches: when LaneSteering resizes and tends them, and what the policy is told. The
+// executor's thread tends them once a millisecond while there are any. A resize is carried out at
+// once, by the thread of the launch that led to it.
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "base/clock.h"
@@ -14,39 +13,10 @@ namespace slate::daemon {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using injector::ControlBlock;
 
-constexpr auto kTick = std::chrono::milliseconds(1);
-constexpr auto kProbeLimit = std::chrono::milliseconds(100);
 constexpr std::chrono::milliseconds kLongestLetThroughWait{10};
 
 }  // namespace
-
-/// A control block's words, as read.
-struct Executor::LaneState {
-  std::uint32_t next_task = 0;
-  std::uint64_t signal = 0;
-  std::uint32_t ended = 0;      // workers that have left
-  std::uint32_t room_left = 0;  // for more workers
-  /// Whether no worker that was added before these words were read still comes. It would not know
-  /// the workers that resume() starts, and could take itself for the last one.
-  bool nobody_joins = false;
-  /// Where the dispatch kernel starts the workers.
-  std::optional<DispatchProgress> dispatch;
-};
-
-/// Makes what resizing needs, with the first resizable launch. False if that fails.
-bool Executor::set_up_lanes() {
-  std::call_once(lanes_set_up_, [this] {
-    const auto stream = device_.create_stream(device_.stream_priorities().second);
-    if (!stream) return log_warning("kernels cannot be resized: {}", stream.error().message);
-    control_ = *stream;
-    // Without it looking at a lane only takes longer.
-    probe_.resize((ControlBlock::bytes(machine().sm_count) + sizeof(DispatchState)) / 4);
-    probe_registered_ = device_.register_host(probe_.data(), probe_.size() * 4).has_value();
-  });
-  return control_ != device::Stream{};
-}
 
 void Executor::resize(const scheduler::Resize& change, scheduler::Time now) {
   Client* const client = find(change.session);
@@ -58,13 +28,14 @@ void Executor::resize(const scheduler::Resize& change, scheduler::Time now) {
   placement = change.placement;
   for (ActiveLane& lane : client->lanes) {
     const bool was_away = lane.placement.empty();
-    if (const auto done = apply(*client, lane, change.placement); !done) {
+    const auto launched = steering_.apply(client->streams, lane, change.placement);
+    if (const auto done = watch_launched(*client, lane, launched); !done) {
       log_warning("a kernel keeps its SMs: {}", done.error().message);
       return;
     }
     lane.batch->completion.resized = true;
     lane.batch->completion.placement = lane.batch->trace.placement = change.placement;
-    if (!has_begun(lane)) continue;
+    if (!steering_.has_begun(lane)) continue;
     if (change.placement.empty()) {
       trace_.retreated(lane.batch->trace, now);
     } else if (!was_away) {
@@ -73,35 +44,17 @@ void Executor::resize(const scheduler::Resize& change, scheduler::Time now) {
   }
 }
 
-/// Whether the work before it on its stream has ended, as far as is known now.
-bool Executor::has_begun(ActiveLane& lane) {
-  if (!lane.begun) {
-    const auto begun = device_.query(lane.begin->get());
-    lane.begun = begun && *begun;
-  }
-  return lane.begun;
-}
-
-/// Writes the table. For an empty one a dispatch kernel must leave, too, as others wait for that.
-Result<void> Executor::show(ActiveLane& lane, const scheduler::Placement& placement) {
-  WorkerQueue& queue = *lane.lane->queue;
-  lane.emptied = false;
-  const auto done = queue.resize(partitions_.table(placement), control_);
-  if (!done || !placement.empty() || !queue.by_device()) return done;
-  return queue.stop(control_);
-}
-
 // The count changes before any lane is looked at, so that one that begins meanwhile either is in
 // the list by then or begins with an empty table.
 void Executor::begin_rest() {
   const MutexLock lock(mutex_);
-  if (rests_.fetch_add(1) > 0) return;
+  if (!steering_.begin_rest()) return;
   for (const auto& client : clients_) {
     const MutexLock lanes(client->mutex);
     for (ActiveLane& lane : client->lanes) {
       if (lane.placement.empty()) continue;
       lane.batch->completion.resized = true;
-      if (const auto done = show(lane, {}); !done)
+      if (const auto done = steering_.take_off(lane); !done)
         log_warning("a kernel stays while others wait: {}", done.error().message);
     }
   }
@@ -109,17 +62,13 @@ void Executor::begin_rest() {
 
 void Executor::end_rest() {
   const MutexLock lock(mutex_);
-  if (rests_.fetch_sub(1) > 1) return;
+  if (!steering_.end_rest()) return;
   for (const auto& client : clients_) {
     const MutexLock lanes(client->mutex);
     for (ActiveLane& lane : client->lanes) {
       if (lane.placement.empty()) continue;
-      if (const auto done = show(lane, lane.placement); !done)
+      if (const auto done = steering_.put_back(lane); !done)
         log_warning("a kernel stays away: {}", done.error().message);
-      // Its workers may have left, or be on their way: tend() sees.
-      lane.added = 0;
-      lane.add_again = {};
-      lane.grows = true;
       lanes_active_.store(true);
     }
   }
@@ -172,51 +121,13 @@ Result<void> Executor::let_through(Client& client, device::Stream stream,
   return submitted ? marked : submitted;
 }
 
-/// Writes the table, and adds workers where it has more room than before.
-Result<void> Executor::apply(Client& client, ActiveLane& lane,
-                             const scheduler::Placement& placement) {
-  const scheduler::Placement before = std::exchange(lane.placement, placement);
-  if (rests_.load() > 0) return {};  // shown at its end
-  // Nor before the last worker has left, as all workers start anew then.
-  if (lane.emptied && !placement.empty()) return {};
-  if (const auto done = show(lane, placement); !done) return done;
-  const bool within = placement.first >= before.first && placement.end() <= before.end() &&
-                      placement.blocks_per_sm == before.blocks_per_sm;
-  // Put back after a retreat: by tend(), when the last worker has left, or if some stay after all.
-  if (placement.empty() || within) return {};
-  lane.added = 0;
-  lane.add_again = {};
-  lane.grows = true;
-  if (before.empty() || !lane.begun || lane.lane->queue->by_device()) return {};
-  return supplement(client, lane, lane.lane->queue->room_gained());
-}
-
-/// Adds the missing workers. If some are still missing later, the workers had come to SMs without
-/// room, and left again. So the next try adds twice as many, after twice the time.
-Result<void> Executor::supplement(Client& client, ActiveLane& lane, std::uint32_t missing) {
-  const scheduler::Time now = Clock::now();
-  if (missing == 0 || now < lane.add_again) return {};
-  const auto side = client.streams.idle_side(*lane.lane);
-  if (!side) return std::unexpected(side.error());
-  if (*side == nullptr) return {};  // tend() tries again
-  // They could be there before the launch's own.
-  const auto waited = device_.wait((*side)->stream, lane.begin->get());
-  if (!waited) return waited;
-  constexpr std::uint32_t kMostDoublings = 8;
-  const std::uint32_t doublings = std::min(lane.added++, kMostDoublings);
-  lane.add_again = now + (kTick * (1 << doublings));
-  const auto added = lane.lane->queue->supplement(missing << doublings, (*side)->stream);
-  if (!added) return added;
-  if (const auto done = device_.record((*side)->end->get(), (*side)->stream); !done) return done;
-  return watch_lane(client, (*side)->stream, lane.batch);
-}
-
 void Executor::run() {
   std::vector<std::shared_ptr<Client>> clients;
   MutexLock lock(mutex_);
   while (!ending_) {
     scheduler::Time until = again_;
-    if (lanes_active_.load()) until = std::min(until, scheduler::Time(Clock::now() + kTick));
+    if (lanes_active_.load())
+      until = std::min(until, scheduler::Time(Clock::now() + LaneSteering::kTick));
     if (until == scheduler::kNever) {
       tick_.wait(lock);
     } else {
@@ -237,38 +148,6 @@ void Executor::run() {
   }
 }
 
-/// Reads a control block, beside the work on the device.
-Result<Executor::LaneState> Executor::state_of(const WorkerLane& lane) {
-  LaneState state;
-  state.nobody_joins = std::ranges::all_of(lane.sides, [this](const WorkerLane::Side& side) {
-    const auto idle = device_.query(side.end->get());
-    return idle && *idle;
-  });
-  const std::uint64_t bytes = lane.queue->watched_bytes();
-  const auto copied = device_.copy(Place::on_host(probe_.data()),
-                                   Place::on_device(lane.queue->control().base), {bytes}, control_);
-  if (!copied) return std::unexpected(copied.error());
-  const auto event = SharedEvent::make(device_, false);
-  if (!event) return std::unexpected(event.error());
-  if (const auto done = device_.record((*event)->get(), control_); !done) {
-    return std::unexpected(done.error());
-  }
-  const auto limit = Clock::now() + kProbeLimit;
-  while (true) {
-    const auto done = device_.query((*event)->get());
-    if (!done) return std::unexpected(done.error());
-    if (*done) break;
-    if (Clock::now() > limit) return fail(ErrorCode::kUnavailable, "the device does not answer");
-    device_.wait_for_progress(std::chrono::microseconds(20));
-  }
-  state.next_task = probe_[ControlBlock::kNextOffset / 4];
-  state.ended = probe_[ControlBlock::kStateOffset / 4 + 1];
-  std::memcpy(&state.signal, &probe_[ControlBlock::kSignalOffset / 4], sizeof(state.signal));
-  if (lane.queue->by_device()) state.dispatch = lane.queue->dispatch_progress(probe_);
-  state.room_left = lane.queue->room_left(probe_);
-  return state;
-}
-
 /// Has the lane tended as soon as the work on `stream`, its own or a side's, has ended. A fault is
 /// the session's: a device may keep it to that stream, so that no other watch tells of it.
 Result<void> Executor::watch_lane(Client& client, device::Stream stream,
@@ -286,6 +165,14 @@ Result<void> Executor::watch_lane(Client& client, device::Stream stream,
                           });
 }
 
+/// Has the lane tended again when the workers that were just launched, if any, have ended.
+Result<void> Executor::watch_launched(Client& client, const ActiveLane& lane,
+                                      const LaneSteering::Launched& launched) {
+  if (!launched) return std::unexpected(launched.error());
+  if (*launched == device::Stream{}) return {};
+  return watch_lane(client, *launched, lane.batch);
+}
+
 void Executor::look_after(const std::shared_ptr<Client>& client) {
   std::optional<scheduler::Progress> progress;
   std::vector<std::shared_ptr<LaunchBatch>> over;
@@ -294,11 +181,11 @@ void Executor::look_after(const std::shared_ptr<Client>& client) {
     if (client->gone) return;
     if (!client->lanes.empty()) lanes_active_.store(true);
     for (ActiveLane& lane : client->lanes) {
-      if (!has_begun(lane)) continue;
-      const auto state = state_of(*lane.lane);
+      if (!steering_.has_begun(lane)) continue;
+      const auto state = steering_.state_of(*lane.lane);
       if (!state) return;
       const bool finished = state->signal == lane.finished;
-      if (finished && has_ended(lane)) {
+      if (finished && steering_.has_ended(lane)) {
         over.push_back(lane.batch);
         continue;
       }
@@ -328,61 +215,10 @@ void Executor::look_after(const std::shared_ptr<Client>& client) {
   decide(progress->at);
 }
 
-/// For a lane whose workers have finished: its launch's own end follows at once, and is its time's.
-bool Executor::has_ended(const ActiveLane& lane) {
-  if (!lane.batch->end) return true;
-  const auto ended = device_.query(lane.batch->end->get());
-  return ended && *ended;
-}
-
 /// Does what a lane needs that has begun and not finished. Requires: the client's mutex is held.
-Result<void> Executor::tend(Client& client, ActiveLane& lane, const LaneState& state) {
-  // The signal alone may be that of a retreat before the last resume.
-  const bool retreated =
-      state.signal == lane.retreated && state.ended == lane.lane->queue->exit_target();
-  if (client.abandoned.load()) {
-    // Nobody wants the rest. The control block, which is not clean then, is given back with the
-    // lane and cleaned by its next user.
-    if (!lane.placement.empty()) return apply(client, lane, {});
-    return state.dispatch ? lane.lane->queue->stop(control_) : Result<void>();
-  }
-  if (rests_.load() > 0) return {};
-  if (state.dispatch) return tend_dispatched(client, lane, state);
-  if (retreated && state.nobody_joins && !lane.placement.empty()) {
-    trace_.resumed(lane.batch->trace);
-    if (const auto done = lane.lane->queue->resume(); !done) return done;
-    return watch_lane(client, lane.lane->stream, lane.batch);
-  }
-  return retreated ? Result<void>() : supplement(client, lane, state.room_left);
-}
-
-/// As tend(), for a lane whose workers the dispatch kernel starts.
-Result<void> Executor::tend_dispatched(Client& client, ActiveLane& lane, const LaneState& state) {
-  const DispatchProgress& dispatch = *state.dispatch;
-  WorkerQueue& queue = *lane.lane->queue;
-  if (lane.placement.empty() || !dispatch.begun) return {};
-  const bool stopped = dispatch.outcome == kDispatchStopped;
-  const bool failed = dispatch.outcome == kDispatchFailed && dispatch.nobody;
-  if (stopped || failed) {
-    lane.grows = false;
-    if (lane.emptied) {
-      if (const auto done = show(lane, lane.placement); !done) return done;
-    }
-    if (failed) {
-      log_info("the device refuses to launch a kernel's workers (error {}): the host does",
-               dispatch.error);
-      queue.take_over(dispatch);
-    }
-    trace_.resumed(lane.batch->trace);
-    const auto again = failed ? queue.resume() : queue.dispatch_again(control_);
-    if (!again) return again;
-    return watch_lane(client, lane.lane->stream, lane.batch);
-  }
-  if (lane.emptied) return dispatch.nobody ? show(lane, lane.placement) : Result<void>();
-  // The workers that are there know of more room only when all have left.
-  if (!std::exchange(lane.grows, false) || state.room_left == 0) return {};
-  lane.emptied = true;
-  return queue.resize(partitions_.table(scheduler::Placement{}), control_);
+Result<void> Executor::tend(Client& client, ActiveLane& lane, const LaneSteering::State& state) {
+  if (client.abandoned.load()) return steering_.give_up(lane, state);
+  return watch_launched(client, lane, steering_.tend(client.streams, lane, state));
 }
 
 }  // namespace slate::daemon

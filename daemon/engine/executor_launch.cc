@@ -210,7 +210,7 @@ bool Executor::may_resize(Client& client, const LogicalStream& stream, const Gra
   const bool starves =
       scheduler::may_starve(grant.start.placement, scheduler::Milliseconds(grant.expected_ms));
   if (grant.start.form != Form::kWorker || (!grant.is_long && !starves)) return false;
-  if (!set_up_lanes()) return false;
+  if (!steering_.set_up()) return false;
   const MutexLock lanes(client.mutex);
   return stream.active_lanes.load() == 0;
 }
@@ -404,8 +404,7 @@ Result<injector::Form> Executor::launch_lane(Client& client, FunctionRecord& ker
     const auto waited = device_.wait(*lane_stream, side.end->get());
     if (!waited) return std::unexpected(waited.error());
   }
-  const bool rests = rests_.load() > 0;
-  const WorkerTable table = partitions_.table(rests ? scheduler::Placement{} : start.placement);
+  const WorkerTable table = steering_.first_table(start.placement);
   LaunchTarget target;
   target.stream = *lane_stream;
   target.most_per_sm = start.placement.blocks_per_sm;

@@ -19,7 +19,7 @@
 
 namespace slate::daemon {
 
-struct LaunchBatch;  // of the executor
+struct LaunchBatch;
 
 /// A resizable worker-form launch has a device stream of its own, over the whole device: its lane.
 /// When its workers have been called back, that stream has passed it. The logical stream is held
