@@ -39,55 +39,53 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_BINARY_DIR}/lib/cudart)
 
 set(CPACK_DEBIAN_DAEMON_PACKAGE_NAME slate)
 set(CPACK_DEBIAN_DAEMON_PACKAGE_SECTION admin)
-set(CPACK_DEBIAN_DAEMON_PACKAGE_DEPENDS "adduser | systemd | systemd-standalone-sysusers")
+set(CPACK_DEBIAN_DAEMON_PACKAGE_DEPENDS "adduser")
 set(CPACK_DEBIAN_DAEMON_PACKAGE_RECOMMENDS "systemd")
 set(CPACK_DEBIAN_DAEMON_PACKAGE_SUGGESTS "slate-bench, nvidia-modprobe, nvidia-persistenced")
 set(CPACK_DEBIAN_DAEMON_DESCRIPTION "daemon that shares one GPU between CUDA programs
- slated owns the GPU's one CUDA context. Programs that slatectl starts send their
- CUDA calls to it, unchanged. It measures which kernels run well together, and
- gives each its part of the GPU.
- .
- A GPU needs NVIDIA's driver 580 or later (libcuda.so.1), which no package of
- Debian's has to be. The assembler ptxas of the CUDA Toolkit 13 is used where it
- is installed. Without a GPU slated runs programs on a simulator.")
+slated owns the GPU's one CUDA context. Programs that slatectl starts send
+their CUDA calls to it, unchanged. It measures which kernels run well
+together, and gives each its part of the GPU.
+
+A GPU needs NVIDIA's driver 580 or later (libcuda.so.1), from a package or
+from NVIDIA's installer. The assembler ptxas of the CUDA Toolkit 13 is used
+where it is installed. Without a GPU slated runs programs on a simulator.")
 
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libslate0)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
-set(CPACK_DEBIAN_LIBRARY_PACKAGE_GENERATE_SHLIBS ON)
-set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_RECOMMENDS slate)
 set(CPACK_DEBIAN_LIBRARY_DESCRIPTION "stand-in for the CUDA runtime that shares a GPU
- Programs that are linked with libslate in libcudart's place send their CUDA calls
- to slated, which shares a GPU between them.
- .
- The functions of slate.h that compile CUDA C++ need libnvrtc.so.13 of the CUDA
- Toolkit, or NVIDIA's package of it.")
+Programs that are linked with libslate in libcudart's place send their CUDA
+calls to slated, which shares a GPU between them.
+
+The functions of slate.h that compile CUDA C++ need libnvrtc.so.13 of the
+CUDA Toolkit, or NVIDIA's package of it.")
 
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libslate-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libslate0 (= ${SLATE_PACKAGE_VERSION})")
 set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION "files to build programs with libslate
- The header slate.h, the link for the linker, and what pkg-config and CMake need.
- .
- Programs of the CUDA runtime need the headers, and mostly nvcc, of the CUDA
- Toolkit 13.")
+The header slate.h, the link for the linker, and what pkg-config and CMake
+need.
+
+Programs of the CUDA runtime need the headers, and mostly nvcc, of the CUDA
+Toolkit 13.")
 
 set(CPACK_DEBIAN_BENCHMARK_PACKAGE_NAME slate-bench)
 set(CPACK_DEBIAN_BENCHMARK_PACKAGE_SECTION utils)
 set(CPACK_DEBIAN_BENCHMARK_PACKAGE_DEPENDS "slate (= ${SLATE_PACKAGE_VERSION}), python3:any")
 set(CPACK_DEBIAN_BENCHMARK_PACKAGE_RECOMMENDS "python3-matplotlib, python3-tqdm")
 set(CPACK_DEBIAN_BENCHMARK_DESCRIPTION "benchmarks of slate against its rivals
- slate-bench runs CUDA programs alone, in pairs and in mixes: natively, under
- NVIDIA's MPS, and under slate. It brings 27 small programs.
- .
- Native runs and MPS need a GPU, NVIDIA's driver, and libcudart.so.13 of the CUDA
- Toolkit on the loader's path. Runs under slate bring what they need.")
+slate-bench runs CUDA programs alone, in pairs and in mixes: natively, under
+NVIDIA's MPS, and under slate. It brings 27 small programs.
+
+Native runs and MPS need a GPU, NVIDIA's driver, and libcudart.so.13 of the
+CUDA Toolkit on the loader's path. Runs under slate bring what they need.")
 
 # What every package of Debian's has: its licence, its changes, and what it does when it comes and goes.
 string(TIMESTAMP SLATE_PACKAGE_DATE "%a, %d %b %Y %H:%M:%S +0000" UTC)
 find_program(SLATE_GZIP gzip REQUIRED)
-set(CMAKE_INSTALL_FULL_BENCH ${CMAKE_INSTALL_FULL_LIBDIR}/slate/bench)
-set(SLATE_BENCH_FOLDER ${CMAKE_INSTALL_FULL_BENCH})
+set(SLATE_BENCH_FOLDER ${CMAKE_INSTALL_FULL_LIBDIR}/slate/bench)
 set(scripts ${CMAKE_CURRENT_BINARY_DIR}/debian)
 foreach(script postinst prerm postrm bench.postinst bench.prerm)
   string(REGEX REPLACE "^bench\\." "bench/" place ${script})
@@ -95,6 +93,10 @@ foreach(script postinst prerm postrm bench.postinst bench.prerm)
     FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 endforeach()
 file(WRITE ${scripts}/conffiles "/etc/slate/slated.toml\n")
+# Not by CPack, which would offer the stand-ins of the package slate to others, too.
+file(WRITE ${scripts}/shlibs "libslate 0 libslate0 (>= ${SLATE_PACKAGE_VERSION})\n")
+file(WRITE ${scripts}/triggers "activate-noawait ldconfig\n")
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${scripts}/shlibs ${scripts}/triggers)
 set(CPACK_DEBIAN_DAEMON_PACKAGE_CONTROL_EXTRA
   ${scripts}/postinst ${scripts}/prerm ${scripts}/postrm ${scripts}/conffiles)
 set(CPACK_DEBIAN_BENCHMARK_PACKAGE_CONTROL_EXTRA ${scripts}/bench/postinst ${scripts}/bench/prerm)
