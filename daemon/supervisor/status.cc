@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 namespace slate::daemon {
@@ -46,6 +48,19 @@ json session_json(const SessionRecord& record) {
           {"modules", 0}};
 }
 
+void add_to_user(json& users, const SessionRecord& record, const json& session) {
+  auto user = std::ranges::find_if(
+      users, [&](const json& each) { return each["uid"].get<std::uint32_t>() == record.uid; });
+  if (user == users.end()) {
+    users.push_back(
+        {{"uid", record.uid}, {"weight", record.user.weight}, {"sessions", 0}, {"memory_used", 0}});
+    user = std::prev(users.end());
+  }
+  (*user)["sessions"] = (*user)["sessions"].get<std::uint64_t>() + 1;
+  (*user)["memory_used"] =
+      (*user)["memory_used"].get<std::uint64_t>() + session.value("memory_used", 0ull);
+}
+
 json device_json(const StatusFacts& facts, const json& report) {
   json device = {{"name", nullptr},        {"simulated", nullptr},   {"memory_total", nullptr},
                  {"memory_free", nullptr}, {"peak_gflops", nullptr}, {"peak_gbytes", nullptr}};
@@ -67,12 +82,13 @@ std::string status_text(const StatusFacts& facts, const Registry& registry,
   std::map<std::uint64_t, json> parts;
   for (const json& part : report.value("sessions", json::array()))
     parts[part.value("id", 0ull)] = part;
-  json sessions = json::array();
+  json sessions = json::array(), users = json::array();
   std::uint64_t launches = facts.past_launches;
   for (const auto& [id, record] : registry.sessions()) {
     json session = session_json(record);
     if (const auto part = parts.find(id); part != parts.end()) session.update(part->second);
     launches += session.value("launches", 0ull);
+    add_to_user(users, record, session);
     sessions.push_back(std::move(session));
   }
   json engine = {{"pid", nullptr}, {"restarts", facts.restarts}, {"last_fault", nullptr}};
@@ -93,6 +109,7 @@ std::string status_text(const StatusFacts& facts, const Registry& registry,
                        {"unsupported", unsupported},
                        {"policy", policy},
                        {"arrangement", arrangement},
+                       {"users", users},
                        {"sessions", sessions},
                        {"totals",
                         {{"sessions_served", registry.served()},

@@ -92,6 +92,9 @@ TEST_F(SupervisorTest, StatusTellsOfSessionsAndForgetsThem) {
   EXPECT_EQ(session["pid"], getpid());
   EXPECT_EQ(session["uid"], getuid());
   EXPECT_EQ(session["state"], "serving");
+  ASSERT_EQ(during["users"].size(), 1u);
+  EXPECT_EQ(during["users"][0]["uid"], getuid());
+  EXPECT_EQ(during["users"][0]["memory_used"], session["memory_used"]);
   EXPECT_GT(session["memory_used"], 0u);
   EXPECT_TRUE(during["device"]["simulated"]);
   EXPECT_TRUE(during.contains("cache") && during["cache"].is_null());  // sim compiles nothing
