@@ -129,7 +129,7 @@ def sentence(text):
 
 
 def settings(text):
-    """slated.toml as --print-config documents it: comments above `key = value`, tables, and programs at the end."""
+    """slated.toml as --print-config documents it: comments above `key = value`, tables, and tables that may come often."""
     written, comment = "", []
     lines = text.splitlines()
     for line in lines:
@@ -142,14 +142,16 @@ def settings(text):
             written += entry("%s = %s" % (bold(key.group(1)), italic(key.group(2))), "\n".join(comment))
         elif table:
             written += ".SS %s\n%s\n" % (escape("[%s]" % table.group(1)), escape("\n".join(comment)))
+        elif any(re.fullmatch(r"\[\[\w+\]\]", each) for each in comment):
+            written += repeated(comment)
         comment = []
-    return written + programs(comment)
+    return written + repeated(comment)
 
 
-def programs(comment):
-    """The last comment: what [[program]] may say, and an example."""
-    example = comment.index("[[program]]")
-    written, name, told = ".SS [[program]]\n", None, []
+def repeated(comment):
+    """A comment on a table that may come often: what it may say, and an example, which begins with its name in brackets."""
+    example = next(i for i, line in enumerate(comment) if re.fullmatch(r"\[\[\w+\]\]", line))
+    written, name, told = ".SS %s\n" % escape(comment[example]), None, []
     for line in comment[:example] + ["end:"]:
         key = re.fullmatch(r"(\w+):", line)
         if not key:
