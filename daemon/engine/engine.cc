@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
@@ -74,6 +75,13 @@ nlohmann::json to_json(const cache::Statistics& statistics) {
           {"evicted", statistics.evicted}};
 }
 
+/// What sessions can have of the device's memory. Its context, and programs without slate, have the
+/// rest.
+std::uint64_t memory_for_sessions(device::Device& device) {
+  const std::uint64_t total = device.info().total_memory;
+  return std::min(total, device.free_memory().value_or(total));
+}
+
 /// Bytes for users who come later, where several may come.
 std::uint64_t reserve_of(const Config& config, std::uint64_t total) {
   if (!config.serve_everybody) return 0;
@@ -108,7 +116,7 @@ Engine::Engine(std::unique_ptr<device::Device> device, EngineLink link, Config c
     : config_(std::move(config)),
       exit_now_(std::move(exit_now)),
       device_(std::move(device)),
-      memory_(device_->info().total_memory, reserve_of(config_, device_->info().total_memory)),
+      memory_(memory_for_sessions(*device_), reserve_of(config_, memory_for_sessions(*device_))),
       compiler_(*device_, open_cache(*device_, cache_directory(config_), config_.cache_size.bytes)),
       form_maker_(compiler_,
                   {.profiles = config_.scheduler.intensities,

@@ -212,7 +212,7 @@ class AttacksTest(SlateTestCase):
         total = daemon.status()["device"]["memory_total"]
         self.assertGreater(sessions[0]["memory_used"], 0.9 * total)
         self.assertLessEqual(sessions[0]["memory_used"], 0.94 * total)
-        self.check_neighbour(daemon)
+        self.check_neighbour(daemon, 1)
 
 
 if __name__ == "__main__":
