@@ -33,7 +33,7 @@ class DemoTest(unittest.TestCase):
     def test_a_signal_leaves_no_process_behind(self):
         runtime = os.path.join(self.work, "run")
         deadline = time.monotonic() + 60 * SLOW
-        while not os.path.exists(os.path.join(runtime, "sessions")) and time.monotonic() < deadline:
+        while not os.path.exists(os.path.join(runtime, "slated.sock")) and time.monotonic() < deadline:
             time.sleep(0.01)
         started = children(self.demo.pid)
         self.assertTrue(started)
