@@ -1,6 +1,9 @@
 // slated. Two processes of one binary: the supervisor (no CUDA; reception, registry, control)
 // starts the engine (device, sessions) and replaces it when it dies. This file only chooses which
 // of the two to be, and wires it.
+#include <optional>
+#include <utility>
+
 #include "base/log.h"
 #include "daemon/engine/engine.h"
 #include "daemon/options.h"
@@ -12,5 +15,9 @@ int main(int argc, char** argv) {
   const auto config = daemon::parse_options(argc, argv);
   if (!config) return config.error();
   set_up_log("slated", config->log_level);
-  return daemon::run_supervisor(*config);
+  return daemon::run_supervisor(*config, [&]() -> std::optional<daemon::Config> {
+    auto again = daemon::parse_options(argc, argv);
+    if (!again) return std::nullopt;
+    return std::move(*again);
+  });
 }

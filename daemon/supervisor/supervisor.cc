@@ -6,6 +6,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
+
 #include "base/log.h"
 
 namespace slate::daemon {
@@ -19,7 +22,8 @@ constexpr const char* kStopReason = "slated is stopping";
 }  // namespace
 
 Result<std::unique_ptr<Supervisor>> Supervisor::make(const Config& config,
-                                                     const std::string& program, int stop_fd) {
+                                                     const std::string& program, int stop_fd,
+                                                     Reload reload) {
   ServiceManager manager;
   auto socket = manager.take_socket();
   if (!socket) return std::unexpected(socket.error());
@@ -31,14 +35,15 @@ Result<std::unique_ptr<Supervisor>> Supervisor::make(const Config& config,
   if (!point) return std::unexpected(point.error());
   Config known = config;
   known.serve_everybody = all;
-  return std::unique_ptr<Supervisor>(
-      new Supervisor(known, program, stop_fd, std::move(manager), std::move(*point)));
+  return std::unique_ptr<Supervisor>(new Supervisor(known, program, stop_fd, std::move(manager),
+                                                    std::move(*point), std::move(reload)));
 }
 
 Supervisor::Supervisor(const Config& config, const std::string& program, int stop_fd,
-                       ServiceManager manager, ipc::MeetingPoint point)
+                       ServiceManager manager, ipc::MeetingPoint point, Reload reload)
     : config_(config),
       stop_fd_(stop_fd),
+      reload_(std::move(reload)),
       manager_(std::move(manager)),
       reception_(
           std::move(point),
@@ -72,6 +77,7 @@ Result<void> Supervisor::run() {
   while ((poll_now(stop_fd_, POLLIN) & POLLIN) == 0) {
     PollSet polls;
     polls.add(stop_fd_, POLLIN);
+    if (reload_.fd >= 0) polls.add(reload_.fd, POLLIN);
     reception_.add_to(polls);
     keeper_.add_to(polls);
     registry_.add_to(polls, keeper_.active());
@@ -85,7 +91,21 @@ Result<void> Supervisor::run() {
   return {};
 }
 
+/// What new sessions get changes. What the engine was told at its start stays until its next start.
+void Supervisor::reload() {
+  if (reload_.fd < 0 || (poll_now(reload_.fd, POLLIN) & POLLIN) == 0) return;
+  std::array<char, 4096> signals;
+  while (::read(reload_.fd, signals.data(), signals.size()) < 0 && errno == EINTR) {
+  }
+  auto config = reload_.read();
+  if (!config) return log_error("the configuration has a mistake: the old one stays");
+  config->serve_everybody = config_.serve_everybody;
+  rules_ = UserRules(*config);
+  log_info("the configuration was read again");
+}
+
 void Supervisor::serve_once() {
+  reload();
   manager_.service();
   keeper_.service();
   reception_.service();
@@ -156,16 +176,22 @@ void raise_descriptor_limit() {
 
 }  // namespace
 
-int run_supervisor(const Config& config) {
+int run_supervisor(const Config& config, std::function<std::optional<Config>()> read) {
   raise_descriptor_limit();
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigset_t reloads;
+  sigemptyset(&reloads);
+  sigaddset(&reloads, SIGHUP);
   sigprocmask(SIG_BLOCK, &signals, nullptr);
+  sigprocmask(SIG_BLOCK, &reloads, nullptr);
   signal(SIGPIPE, SIG_IGN);
   const UniqueFd stop_fd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
-  auto supervisor = Supervisor::make(config, "/proc/self/exe", stop_fd.get());
+  const UniqueFd reload_fd(signalfd(-1, &reloads, SFD_CLOEXEC | SFD_NONBLOCK));
+  auto supervisor = Supervisor::make(config, "/proc/self/exe", stop_fd.get(),
+                                     {.fd = reload_fd.get(), .read = std::move(read)});
   if (!supervisor) {
     log_error("{}", supervisor.error().message);
     return 1;

@@ -2,6 +2,7 @@
 // sessions and slatectl. It never touches CUDA, so that no fault can end it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,12 +18,18 @@
 
 namespace slate::daemon {
 
+/// How the configuration is read again.
+struct Reload {
+  int fd = -1;  // readable when it is time to; eventfd or signalfd, of the caller
+  std::function<std::optional<Config>()> read = {};  // none: the file is wrong; why was printed
+};
+
 class Supervisor {
  public:
   /// Opens the meeting point. `program`: the path of slated, for engines. `stop_fd` is readable
   /// when it is time to stop; the caller owns it.
   static Result<std::unique_ptr<Supervisor>> make(const Config& config, const std::string& program,
-                                                  int stop_fd);
+                                                  int stop_fd, Reload reload = {});
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
@@ -34,9 +41,10 @@ class Supervisor {
 
  private:
   Supervisor(const Config& config, const std::string& program, int stop_fd, ServiceManager manager,
-             ipc::MeetingPoint point);
+             ipc::MeetingPoint point, Reload reload);
 
   void serve_once();
+  void reload();
   void engine_message(const LinkMessage& message);
   void engine_died(const Error& cause);
   void stop();
@@ -44,6 +52,7 @@ class Supervisor {
 
   const Config config_;
   const int stop_fd_;
+  const Reload reload_;
   const Clock::time_point started_ = Clock::now();
   ServiceManager manager_;
   Reception reception_;
@@ -59,7 +68,8 @@ class Supervisor {
   bool stopping_ = false;
 };
 
-/// Runs the daemon's first process: signals, supervisor, end. Returns the exit status.
-int run_supervisor(const Config& config);
+/// Runs the daemon's first process: signals, supervisor, end. Returns the exit status. `read` reads
+/// the configuration again.
+int run_supervisor(const Config& config, std::function<std::optional<Config>()> read);
 
 }  // namespace slate::daemon

@@ -33,7 +33,7 @@ class UserRules {
   SessionSettings program_of(const std::string& program, uid_t uid) const;
 
  private:
-  const Config config_;
+  Config config_;
   std::vector<std::pair<uid_t, UserSettings>> users_;
   std::vector<std::pair<gid_t, UserSettings>> groups_;
   std::vector<std::pair<uid_t, ProgramSettings>> programs_;  // those with a user

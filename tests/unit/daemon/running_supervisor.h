@@ -15,12 +15,13 @@ namespace slate::daemon {
 class RunningSupervisor {
  public:
   /// `program`: what is started as engine. Keeps no state unless `config` says where.
-  RunningSupervisor(const char* program, const std::string& directory, Config config = {})
+  RunningSupervisor(const char* program, const std::string& directory, Config config = {},
+                    Reload reload = {})
       : stop_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     config.device = "sim";
     if (config.state_dir.empty()) config.state_dir = "none";
     config.runtime_dir = directory;
-    auto made = Supervisor::make(config, program, stop_fd_.get());
+    auto made = Supervisor::make(config, program, stop_fd_.get(), std::move(reload));
     EXPECT_TRUE(made) << made.error().message;
     // The engine dies with the thread that started it, so the whole life is in one thread.
     thread_ = std::thread([this, supervisor = std::move(*made)]() mutable {

@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
+#include <atomic>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -296,6 +297,33 @@ TEST_F(SupervisorTest, SessionsAreLimited) {
   client.reset();
   status_when([](const json& now) { return now["sessions"].empty(); });
   EXPECT_TRUE(connect());
+}
+
+TEST_F(SupervisorTest, AConfigurationReadAgainIsForNewSessions) {
+  const UniqueFd told(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  std::atomic<bool> wrong{true};
+  std::atomic<int> read{0};
+  RunningSupervisor supervisor(SLATED_PATH, directory_, {},
+                               {.fd = told.get(), .read = [&]() -> std::optional<Config> {
+                                  ++read;
+                                  if (wrong) return std::nullopt;
+                                  Config config;
+                                  config.memory_limit = *parse_memory_limit("64M");
+                                  return config;
+                                }});
+  const auto tell = [&](int times) {
+    const std::uint64_t one = 1;
+    ASSERT_EQ(::write(told.get(), &one, sizeof(one)), static_cast<ssize_t>(sizeof(one)));
+    while (read < times) std::this_thread::sleep_for(1ms);
+  };
+  const auto before = connect();
+  const std::uint64_t usual = before->status().memory_limit;
+  tell(1);
+  EXPECT_EQ(connect()->status().memory_limit, usual) << "a mistake changes nothing";
+  wrong = false;
+  tell(2);
+  EXPECT_EQ(connect()->status().memory_limit, 64u << 20);
+  EXPECT_TRUE(allocate(*before, 1000)) << "nobody's session ended";
 }
 
 TEST_F(SupervisorTest, TheMemoryLimitIsTheSessions) {
