@@ -77,7 +77,10 @@ void Registry::greet(const ipc::Hello& hello, ipc::Visitor visitor, EngineProces
                              programs_.find(record.program, record.uid));
   const auto id = record.id;
   SessionRecord& kept = sessions_.emplace(id, std::move(record)).first->second;
-  if (engine != nullptr) welcome(kept, *engine);
+  if (engine == nullptr) return;
+  welcome(kept, *engine);
+  // At once: a program that ends soon has sent its commands.
+  if (kept.state == State::kReady) hand_over(kept, *engine);
 }
 
 void Registry::refuse(const SessionRecord& record, const Error& reason) {

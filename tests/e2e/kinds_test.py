@@ -122,6 +122,8 @@ class KindsTest(SlateTestCase):
             self.assertEqual(code, 3, err)
             self.assertIn("slate: cudaGraphicsUnregisterResource is not supported yet: ", err)
             self.assertIn("cudaErrorNotSupported", err)
+        # Nobody waits for the answer to a report, so the program may end before it is counted.
+        daemon.wait_until_idle()
         self.assertEqual(daemon.status()["unsupported"], {"cudaGraphicsUnregisterResource": 2})
         daemon.stop()
 
