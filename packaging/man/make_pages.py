@@ -129,10 +129,9 @@ def sentence(text):
 
 
 def settings(text):
-    """slated.toml as --print-config documents it: comments above `key = value`, tables, and tables that may come often."""
+    """slated.toml as --print-config documents it: comments above `key = value` and tables, arrays of tables at the end."""
     written, comment = "", []
-    lines = text.splitlines()
-    for line in lines:
+    for line in text.splitlines() + [""]:
         key = re.match(r"(\w+) = (.*)$", line)
         table = re.match(r"\[([\w.]+)\]$", line)
         if line.startswith("#"):
@@ -142,24 +141,26 @@ def settings(text):
             written += entry("%s = %s" % (bold(key.group(1)), italic(key.group(2))), "\n".join(comment))
         elif table:
             written += ".SS %s\n%s\n" % (escape("[%s]" % table.group(1)), escape("\n".join(comment)))
-        elif any(re.fullmatch(r"\[\[\w+\]\]", each) for each in comment):
-            written += repeated(comment)
+        else:
+            written += array_of_tables(comment)
         comment = []
-    return written + repeated(comment)
+    return written
 
 
-def repeated(comment):
-    """A comment on a table that may come often: what it may say, and an example, which begins with its name in brackets."""
-    example = next(i for i, line in enumerate(comment) if re.fullmatch(r"\[\[\w+\]\]", line))
-    written, name, told = ".SS %s\n" % escape(comment[example]), None, []
-    for line in comment[:example] + ["end:"]:
+def array_of_tables(comment):
+    """A comment that ends in an example, [[NAME]] and its keys; before that it has each key with a colon, and its help."""
+    heads = [number for number, line in enumerate(comment) if line.startswith("[[")]
+    if not heads:
+        return ""
+    written, name, told = ".SS %s\n" % escape(comment[heads[0]]), None, []
+    for line in comment[: heads[0]] + ["end:"]:
         key = re.fullmatch(r"(\w+):", line)
         if not key:
             told.append(line)
             continue
         written += entry(bold(name), "\n".join(told)) if name else escape("\n".join(told)) + "\n"
         name, told = key.group(1), []
-    return written + ".PP\n.EX\n%s\n.EE\n" % escape("\n".join(comment[example:]))
+    return written + ".PP\n.EX\n%s\n.EE\n" % escape("\n".join(comment[heads[0] :]))
 
 
 def main():
