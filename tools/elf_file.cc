@@ -17,13 +17,19 @@ namespace {
 using elf::read_at;
 using elf::text_at;
 
+/// Libraries that are listed of one file. Each name may be as long as the file.
+constexpr std::size_t kMostNeeded = 1000;
+
 class Inspector {
  public:
   explicit Inspector(elf::Bytes file) : sections_(elf::sections_of(file)) {}
 
   ElfFacts inspect() {
     facts_.is_elf = true;
-    for (const elf::Section& section : sections_) look_at(section);
+    // There is one. More, each with all of the file as its entries, would cost its square.
+    const auto dynamic = std::ranges::find(sections_, std::uint32_t{SHT_DYNAMIC},
+                                           [](const auto& each) { return each.header.sh_type; });
+    if (dynamic != sections_.end()) read_dynamic(*dynamic);
     return std::move(facts_);
   }
 
@@ -31,10 +37,6 @@ class Inspector {
   elf::Bytes strings_of(const elf::Section& section) const {
     const std::uint32_t strings = section.header.sh_link;
     return strings < sections_.size() ? sections_[strings].bytes : elf::Bytes();
-  }
-
-  void look_at(const elf::Section& section) {
-    if (section.header.sh_type == SHT_DYNAMIC) read_dynamic(section);
   }
 
   void read_dynamic(const elf::Section& section) {
@@ -45,7 +47,7 @@ class Inspector {
     for (std::uint64_t at = 0; at + sizeof(Elf64_Dyn) <= entries.size(); at += sizeof(Elf64_Dyn)) {
       const auto entry = *read_at<Elf64_Dyn>(entries, at);
       if (entry.d_tag == DT_NULL) break;
-      if (entry.d_tag == DT_NEEDED) {
+      if (entry.d_tag == DT_NEEDED && facts_.needed.size() < kMostNeeded) {
         facts_.needed.emplace_back(text_at(strings, entry.d_un.d_val));
       }
       rpath = rpath || entry.d_tag == DT_RPATH;

@@ -2,6 +2,7 @@
 
 #include <elf.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/elf.h"
@@ -16,9 +17,14 @@ constexpr std::uint8_t kSizedValue = 4;
 constexpr std::uint8_t kMinimalStack = 0x12;
 constexpr std::uint8_t kRegisterCount = 0x2f;
 
+/// A compiler's names do not overlap, so that comparing them all takes less than the file's bytes.
+/// In a crafted image each of a million symbols could have one name of a megabyte.
+constexpr std::uint64_t kStepsPerByte = 4;
+
 class Image {
  public:
-  explicit Image(std::span<const std::byte> bytes) : bytes_(bytes) {
+  explicit Image(std::span<const std::byte> bytes)
+      : bytes_(bytes), steps_left_(kStepsPerByte * bytes.size()) {
     const auto header = elf::read_at<Elf64_Ehdr>(bytes, 0);
     if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) return;
     sections_at_ = header->e_shoff;
@@ -38,16 +44,20 @@ class Image {
     return elf::part_of(bytes_, section.sh_offset, section.sh_size);
   }
 
-  /// Whether the name at `offset` of a table of strings is `wanted`: reads no more than that.
-  bool is_named(const Elf64_Shdr& strings, std::uint32_t offset, std::string_view wanted) const {
+  /// Whether the name at `offset` of a table of strings is `wanted`. Reads up to the first byte
+  /// that differs. False for all names once the image has cost its steps.
+  bool is_named(const Elf64_Shdr& strings, std::uint32_t offset, std::string_view wanted) {
     const auto text = contents(strings);
     if (offset >= text.size() || text.size() - offset <= wanted.size()) return false;
-    return std::memcmp(text.data() + offset, wanted.data(), wanted.size()) == 0 &&
-           text[offset + wanted.size()] == std::byte{0};
+    const auto name = text.subspan(offset, wanted.size());
+    const auto differs = std::ranges::mismatch(name, std::as_bytes(std::span(wanted))).in1;
+    const auto steps = static_cast<std::uint64_t>(differs - name.begin()) + 1;
+    steps_left_ -= std::min(steps_left_, steps);
+    return steps_left_ > 0 && differs == name.end() && text[offset + wanted.size()] == std::byte{0};
   }
 
-  std::optional<Elf64_Shdr> find_section(std::string_view name) const {
-    for (std::size_t i = 0; i < count_; ++i) {
+  std::optional<Elf64_Shdr> find_section(std::string_view name) {
+    for (std::size_t i = 0; i < count_ && steps_left_ > 0; ++i) {
       const auto each = section(i);
       if (each && is_named(names_, each->sh_name, name)) return each;
     }
@@ -58,12 +68,12 @@ class Image {
     Elf64_Sym symbol;
     std::uint32_t number = 0;
   };
-  std::optional<Found> find_symbol(std::string_view name) const {
+  std::optional<Found> find_symbol(std::string_view name) {
     const auto table = find_section(".symtab");
     const auto strings = table ? section(table->sh_link) : std::nullopt;
     if (!strings) return std::nullopt;
     const auto bytes = contents(*table);
-    for (std::uint32_t i = 0; i < bytes.size() / sizeof(Elf64_Sym); ++i) {
+    for (std::uint32_t i = 0; i < bytes.size() / sizeof(Elf64_Sym) && steps_left_ > 0; ++i) {
       const auto symbol = *elf::read_at<Elf64_Sym>(bytes, i * sizeof(Elf64_Sym));
       if (is_named(*strings, symbol.st_name, name)) return Found{symbol, i};
     }
@@ -75,12 +85,13 @@ class Image {
   std::uint64_t sections_at_ = 0;
   std::size_t count_ = 0;
   Elf64_Shdr names_{};
+  std::uint64_t steps_left_;  // bytes of names that may still be compared
 };
 
 }  // namespace
 
 std::optional<CodeNeeds> needs_of(std::span<const std::byte> cubin, std::string_view kernel) {
-  const Image image(cubin);
+  Image image(cubin);
   const auto found = image.find_symbol(kernel);
   const auto section = image.find_section(".nv.info");
   if (!found || !section) return std::nullopt;
@@ -105,7 +116,7 @@ std::optional<CodeNeeds> needs_of(std::span<const std::byte> cubin, std::string_
 }
 
 std::span<std::byte> contents_of(std::span<std::byte> cubin, std::string_view variable) {
-  const Image image(cubin);
+  Image image(cubin);
   const auto found = image.find_symbol(variable);
   const auto section = found ? image.section(found->symbol.st_shndx) : std::nullopt;
   if (!section) return {};

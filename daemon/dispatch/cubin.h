@@ -1,6 +1,6 @@
 // Reads what machine code says of itself from the sections of a cubin (ELF). The bytes may be
-// hostile: everything is checked against the image, and the time is linear in it. Pure functions,
-// any thread.
+// hostile: everything is checked against the image, and the time is linear in it. An image whose
+// names take more than that to compare cannot be read. Pure functions, any thread.
 #pragma once
 
 #include <cstddef>

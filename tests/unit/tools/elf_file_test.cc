@@ -128,6 +128,13 @@ TEST(ElfFileTest, OneLongNameOfManySectionsIsNotReadForEach) {
   }
 }
 
+TEST(ElfFileTest, OnlyOneDynamicSectionIsRead) {
+  ElfBuilder builder;
+  builder.add_dynamic({{DT_NEEDED, "libcudart.so.13"}});
+  builder.add_dynamic({{DT_NEEDED, "libother.so"}});
+  EXPECT_EQ(inspect(builder.build()).needed, std::vector<std::string>{"libcudart.so.13"});
+}
+
 TEST(ElfFileTest, OurOwnExecutableIsRead) {
   const auto facts = inspect_elf_file("/proc/self/exe");
   ASSERT_TRUE(facts);
