@@ -29,12 +29,12 @@ bool Compiler::compiles() const {
   return cache_ != nullptr && !identity_.empty() && !code_refused_;
 }
 
-Result<Compiler::Loaded> Compiler::load(std::span<const std::byte> ptx) {
+Result<Compiler::Loaded> Compiler::load(std::span<const std::byte> ptx, const Loader& loader) {
   const auto as_text = [](Result<device::Module> module) -> Result<Loaded> {
     if (!module) return std::unexpected(module.error());
     return Loaded{*module, nullptr};
   };
-  if (!compiles()) return as_text(load_on_device(ptx));
+  if (!compiles()) return as_text(load_on_device(ptx, loader));
   const cache::Key key = key_of(text_of(ptx));
   Answer code = obtain({key, true}, text_of(ptx));
   if (!code) return as_text(load_as_text(ptx, code.error()));
@@ -56,8 +56,11 @@ Result<Compiler::Loaded> Compiler::load(std::span<const std::byte> ptx) {
 
 /// Loads PTX as it is. sim parses it in this process. The driver may take minutes, and no other
 /// thread should wait for that.
-Result<device::Module> Compiler::load_on_device(std::span<const std::byte> ptx) {
-  const auto turn = device_.info().is_simulated != 0 ? turns_.begin(ptx.size()) : LoadTurns::Turn();
+Result<device::Module> Compiler::load_on_device(std::span<const std::byte> ptx,
+                                                const Loader& loader) {
+  const auto turn =
+      device_.info().is_simulated != 0 ? turns_.begin(loader, ptx.size()) : LoadTurns::Turn();
+  if (!turn) return std::unexpected(turn.error());
   return or_out_of_memory([&] { return device_.load_module(device::ImageKind::kPtx, ptx); });
 }
 

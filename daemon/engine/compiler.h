@@ -38,9 +38,12 @@ class Compiler {
   };
   /// As device::Device::load_module(kPtx). The device also gets the text that the compiler refuses.
   /// One text that two threads ask for at once is compiled once. Requires: the thread has no turn.
-  Result<Loaded> load(std::span<const std::byte> ptx);
-  /// A turn for parsing and rewriting `bytes` of text, with which a compilation begins.
-  LoadTurns::Turn begin_turn(std::uint64_t bytes) { return turns_.begin(bytes); }
+  Result<Loaded> load(std::span<const std::byte> ptx, const Loader& loader = {});
+  /// A turn for parsing and rewriting `bytes` of text, with which a compilation begins. kIo as
+  /// LoadTurns::begin().
+  Result<LoadTurns::Turn> begin_turn(const Loader& loader, std::uint64_t bytes) {
+    return turns_.begin(loader, bytes);
+  }
 
   /// Whether there is a compiler. The functions below require it, unless they say otherwise.
   bool compiles() const;
@@ -71,7 +74,7 @@ class Compiler {
   /// The code's key, and whether the cache may be asked for it.
   using Request = std::pair<cache::Key, bool>;
 
-  Result<device::Module> load_on_device(std::span<const std::byte> ptx);
+  Result<device::Module> load_on_device(std::span<const std::byte> ptx, const Loader& loader);
   Result<device::Module> load_as_text(std::span<const std::byte> ptx, const Error& why);
   cache::Key key_of(std::string_view ptx) const;
   Answer obtain(const Request& request, std::string_view ptx);

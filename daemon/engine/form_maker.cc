@@ -16,6 +16,9 @@ namespace {
 // Part of every key: to be raised when the forms themselves change.
 constexpr std::string_view kFormat = "1";
 constexpr int kLowestPriority = 19;
+/// The orders' thread takes turns as a user of its own. As a user whose sessions load large modules
+/// it would wait for them, and all users' orders with it.
+constexpr uid_t kOwnTurns = ~uid_t{0};
 /// A larger tree is not kept for the module's next kernel.
 constexpr std::uint64_t kMostKeptTree = 64 << 20;
 
@@ -71,16 +74,17 @@ FormMaker::Outcome FormMaker::find(const FormSource& source, const std::string& 
 }
 
 FormMaker::Outcome FormMaker::make(const std::shared_ptr<const FormSource>& source,
-                                   const std::string& kernel) {
+                                   const std::string& kernel, const Loader& loader) {
   if (Outcome found = find(*source, kernel)) return found;
-  return make_anew(source, kernel);
+  return make_anew(source, kernel, loader);
 }
 
 FormMaker::Outcome FormMaker::make_anew(const std::shared_ptr<const FormSource>& source,
-                                        const std::string& kernel) {
+                                        const std::string& kernel, const Loader& loader) {
   auto made = or_out_of_memory([&]() -> Result<MadeForms> {
-    const auto turn = compiler_.begin_turn(source->text.size());
-    const auto module = parse(source);
+    const auto turn = compiler_.begin_turn(loader, source->text.size());
+    if (!turn) return std::unexpected(turn.error());
+    const auto module = parse(source, loader);
     if (!module) return std::unexpected(module.error());
     FormCompiler compile;
     if (compiler_.compiles()) {
@@ -117,12 +121,15 @@ FormMaker::Outcome FormMaker::make_anew(const std::shared_ptr<const FormSource>&
   return std::make_shared<const MadeForms>(std::move(*made));
 }
 
-Result<FormMaker::Parsed> FormMaker::parse(const std::shared_ptr<const FormSource>& source) {
+Result<FormMaker::Parsed> FormMaker::parse(const std::shared_ptr<const FormSource>& source,
+                                           const Loader& loader) {
   {
     const MutexLock lock(mutex_);
     if (parsed_ != nullptr && parsed_source_.lock() == source) return parsed_;
   }
-  auto module = ptx::parse(source->text, ptx::ParseLimits::for_text(source->text.size()));
+  ptx::ParseLimits limits = ptx::ParseLimits::for_text(source->text.size());
+  limits.is_over = loader.is_over;
+  auto module = ptx::parse(source->text, limits);
   if (!module) return std::unexpected(module.error());
   Parsed parsed = std::move(*module);
   const MutexLock lock(mutex_);
@@ -132,16 +139,16 @@ Result<FormMaker::Parsed> FormMaker::parse(const std::shared_ptr<const FormSourc
   return parsed;
 }
 
-std::shared_ptr<FormMaker::Order> FormMaker::order(std::uint64_t session,
+std::shared_ptr<FormMaker::Order> FormMaker::order(Owner owner,
                                                    std::shared_ptr<const FormSource> source,
                                                    std::string kernel) {
   auto order = std::make_shared<Order>();
   order->source_ = std::move(source);
   order->kernel_ = std::move(kernel);
-  order->session_ = session;
+  order->owner_ = owner;
   {
     const MutexLock lock(mutex_);
-    queues_[session].push_back(order);
+    queues_[owner].push_back(order);
     if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
   }
   changed_.notify_all();
@@ -150,7 +157,7 @@ std::shared_ptr<FormMaker::Order> FormMaker::order(std::uint64_t session,
 
 void FormMaker::forget(std::uint64_t session) {
   const MutexLock lock(mutex_);
-  queues_.erase(session);
+  std::erase_if(queues_, [session](const auto& each) { return each.first.session == session; });
   spent_ms_.erase(session);
 }
 
@@ -166,9 +173,10 @@ void FormMaker::run() {
   while (const std::shared_ptr<Order> order = next(lock)) {
     lock.unlock();
     Outcome outcome;
-    if (may_still_spend(order->session_)) {
-      outcome = make(order->source_, order->kernel_);
-      spend(order->session_, outcome->cost_ms);
+    if (may_still_spend(order->owner_.session)) {
+      const Loader loader{.uid = kOwnTurns, .is_over = [&order] { return order.use_count() == 1; }};
+      outcome = make(order->source_, order->kernel_, loader);
+      spend(order->owner_.session, outcome->cost_ms);
     } else {
       outcome = nothing(order->kernel_, "its session's kernels took slate too long");
     }
@@ -178,18 +186,32 @@ void FormMaker::run() {
   }
 }
 
-/// The next order, of the session behind the one served last; null at the end.
+/// Of the user behind the one served last, the session behind his last one. Requires: there are
+/// queues.
+std::map<FormMaker::Owner, FormMaker::Queue>::iterator FormMaker::next_queue() {
+  constexpr std::uint64_t kBehindAll = ~std::uint64_t{0};
+  auto first = queues_.upper_bound({last_uid_, kBehindAll});
+  if (first == queues_.end()) first = queues_.begin();
+  last_uid_ = first->first.uid;
+  const auto [last, is_new] = last_of_user_.try_emplace(last_uid_);
+  const auto behind = is_new ? first : queues_.upper_bound(last->second);
+  const bool has_more = behind != queues_.end() && behind->first.uid == last_uid_;
+  const auto queue = has_more ? behind : first;
+  last->second = queue->first;
+  return queue;
+}
+
+/// The next order; null at the end.
 std::shared_ptr<FormMaker::Order> FormMaker::next(MutexLock& lock) {
   for (;;) {
     if (ending_) return nullptr;
     if (queues_.empty()) {
       parsed_.reset();
+      last_of_user_.clear();
       changed_.wait(lock);
       continue;
     }
-    auto queue = queues_.upper_bound(last_session_);
-    if (queue == queues_.end()) queue = queues_.begin();
-    last_session_ = queue->first;
+    const auto queue = next_queue();
     std::shared_ptr<Order> order = queue->second.front().lock();
     queue->second.pop_front();
     if (queue->second.empty()) queues_.erase(queue);

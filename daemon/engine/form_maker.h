@@ -1,6 +1,6 @@
 // FormMaker: makes the forms of the kernels that matter, in the background: on one thread of low
-// priority, a kernel at a time, the sessions in turn. Made forms are in the compile cache for all
-// sessions and later engines. One for each engine; any thread.
+// priority, a kernel at a time. The users come in turn, and of each user the sessions. Made forms
+// are in the compile cache for all sessions and later engines. One for each engine; any thread.
 #pragma once
 
 #include <atomic>
@@ -46,6 +46,13 @@ class FormMaker {
     std::chrono::milliseconds most_a_session{120'000};
   };
 
+  /// Whose kernel it is. Sorted by user, for the turns.
+  struct Owner {
+    uid_t uid = 0;
+    std::uint64_t session = 0;
+    auto operator<=>(const Owner&) const = default;
+  };
+
   /// A kernel whose forms are being made. Its last owner's end drops it, unless it was begun.
   class Order {
    public:
@@ -57,7 +64,7 @@ class FormMaker {
     friend class FormMaker;
     std::shared_ptr<const FormSource> source_;
     std::string kernel_;
-    std::uint64_t session_ = 0;
+    Owner owner_;
     Outcome outcome_;
     std::atomic<bool> done_{false};
   };
@@ -78,8 +85,9 @@ class FormMaker {
   /// The forms that the cache has; null for nothing.
   Outcome find(const FormSource& source, const std::string& kernel);
   /// Makes the forms while the caller waits. Never null.
-  Outcome make(const std::shared_ptr<const FormSource>& source, const std::string& kernel);
-  std::shared_ptr<Order> order(std::uint64_t session, std::shared_ptr<const FormSource> source,
+  Outcome make(const std::shared_ptr<const FormSource>& source, const std::string& kernel,
+               const Loader& loader);
+  std::shared_ptr<Order> order(Owner owner, std::shared_ptr<const FormSource> source,
                                std::string kernel);
   /// Frees what is kept of a session's orders.
   void forget(std::uint64_t session);
@@ -92,18 +100,21 @@ class FormMaker {
 
   void run();
   std::shared_ptr<Order> next(MutexLock& lock) SLATE_REQUIRES(mutex_);
+  std::map<Owner, Queue>::iterator next_queue() SLATE_REQUIRES(mutex_);
   bool may_still_spend(std::uint64_t session);
   void spend(std::uint64_t session, double ms);
   cache::Key key_of(const FormSource& source, const std::string& kernel) const;
-  Outcome make_anew(const std::shared_ptr<const FormSource>& source, const std::string& kernel);
-  Result<Parsed> parse(const std::shared_ptr<const FormSource>& source);
+  Outcome make_anew(const std::shared_ptr<const FormSource>& source, const std::string& kernel,
+                    const Loader& loader);
+  Result<Parsed> parse(const std::shared_ptr<const FormSource>& source, const Loader& loader);
 
   Compiler& compiler_;
   const Settings settings_;
   mutable Mutex mutex_;
   CondVar changed_;
-  std::map<std::uint64_t, Queue> queues_ SLATE_GUARDED_BY(mutex_);  // by session
-  std::uint64_t last_session_ SLATE_GUARDED_BY(mutex_) = 0;         // session served last
+  std::map<Owner, Queue> queues_ SLATE_GUARDED_BY(mutex_);
+  uid_t last_uid_ SLATE_GUARDED_BY(mutex_) = 0;                   // user served last
+  std::map<uid_t, Owner> last_of_user_ SLATE_GUARDED_BY(mutex_);  // by user: session served last
   std::map<std::uint64_t, double> spent_ms_ SLATE_GUARDED_BY(mutex_);
   // The module parsed last, as its kernels follow each other.
   std::weak_ptr<const FormSource> parsed_source_ SLATE_GUARDED_BY(mutex_);

@@ -72,7 +72,7 @@ Result<bool> ModuleStore::offer(const ipc::ModuleOffer& offered) {
   DigestBytes digest;
   static_assert(sizeof(digest) == sizeof(offered.digest));
   std::memcpy(digest.data(), offered.digest, sizeof(offered.digest));
-  const auto image = images_->find(uid_, offered.image_kind, digest);
+  const auto image = images_->find(loader_.uid, offered.image_kind, digest);
   if (!image) return false;
   Charge charge(loaded_);
   const auto done = add(offered.module, digest, charge,
@@ -114,8 +114,8 @@ Result<void> ModuleStore::load(std::uint64_t id, ModuleImage image) {
       image.source.empty() && image.bytes.size() >= ipc::kLeastOffered && !placed_.contains(id);
   return add(id, digest, charge, or_out_of_memory([&] {
                if (!is_shared) return load_image(id, std::move(image), charge);
-               return load_known(images_->add(uid_, image.kind, digest, std::move(image.bytes)),
-                                 charge);
+               return load_known(
+                   images_->add(loader_.uid, image.kind, digest, std::move(image.bytes)), charge);
              }));
 }
 
@@ -153,13 +153,20 @@ void ModuleStore::forget_places(std::uint64_t id) {
   placed_.erase(found);
 }
 
+ptx::ParseLimits ModuleStore::parse_limits(std::string_view text) const {
+  ptx::ParseLimits limits = ptx::ParseLimits::for_text(text.size());
+  limits.is_over = loader_.is_over;
+  return limits;
+}
+
 /// The module's text with its placed variables out of it, and their initial contents in their
 /// places.
 Result<std::string> ModuleStore::place_variables(std::uint64_t id, std::string_view text) {
   const auto placed = placed_.find(id);
   if (placed == placed_.end()) return std::string(text);
-  const auto turn = compiler_.begin_turn(text.size());
-  const auto module = ptx::parse(std::string(text), ptx::ParseLimits::for_text(text.size()));
+  const auto turn = compiler_.begin_turn(loader_, text.size());
+  if (!turn) return std::unexpected(turn.error());
+  const auto module = ptx::parse(std::string(text), parse_limits(text));
   if (!module) return std::unexpected(module.error());
   auto result = injector::place_variables(**module, placed->second);
   if (!result) return result;
@@ -182,7 +189,7 @@ Result<ModuleStore::Module> ModuleStore::load_ptx(std::string text, Charge& char
   if (!variables) return std::unexpected(variables.error());
   if (const auto charged = charge.take(*variables); !charged)
     return std::unexpected(charged.error());
-  auto loaded = compiler_.load(std::as_bytes(std::span(text)));
+  auto loaded = compiler_.load(std::as_bytes(std::span(text)), loader_);
   if (!loaded) return std::unexpected(loaded.error());
   Module module;
   module.device = loaded->module;
@@ -194,8 +201,9 @@ Result<ModuleStore::Module> ModuleStore::load_ptx(std::string text, Charge& char
 
 /// What only the device can read it may take: 0.
 Result<std::uint64_t> ModuleStore::read_variables(std::string_view text) {
-  const auto turn = compiler_.begin_turn(text.size());
-  ptx::ParseLimits limits = ptx::ParseLimits::for_text(text.size());
+  const auto turn = compiler_.begin_turn(loader_, text.size());
+  if (!turn) return std::unexpected(turn.error());
+  ptx::ParseLimits limits = parse_limits(text);
   limits.bodies = false;
   const auto parsed = ptx::parse(std::string(text), limits);
   if (parsed) return variable_bytes(**parsed);
@@ -288,7 +296,7 @@ void ModuleStore::attend(FunctionRecord& kernel) {
   const std::shared_ptr<const FormSource>& source = owner->second.source;
   if (kernel.form_progress == FormProgress::kNew) {
     // What is there already is worth having from the beginning.
-    auto made = maker_->at_once() ? maker_->make(source, *kernel.name)
+    auto made = maker_->at_once() ? maker_->make(source, *kernel.name, loader_)
                                   : maker_->find(*source, *kernel.name);
     if (made != nullptr) return settle(kernel, std::move(made));
     kernel.form_progress = FormProgress::kWatched;
@@ -300,7 +308,7 @@ void ModuleStore::attend(FunctionRecord& kernel) {
 void ModuleStore::order_forms(FunctionRecord& kernel) {
   const auto owner = modules_.find(kernel.module);
   if (owner == modules_.end() || !matters(kernel)) return;
-  kernel.form_order = maker_->order(session_, owner->second.source, *kernel.name);
+  kernel.form_order = maker_->order({loader_.uid, session_}, owner->second.source, *kernel.name);
   kernel.form_progress = FormProgress::kOrdered;
 }
 

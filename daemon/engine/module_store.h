@@ -99,18 +99,18 @@ class ModuleStore {
   using OwnsHost = std::function<bool(device::Address address, std::uint64_t bytes)>;
 
   /// All outlive it. Without a maker kernels have no forms. `session` orders the forms. `images`
-  /// has what sessions of the user `uid` have brought.
+  /// has what sessions of the loader's user have brought.
   ModuleStore(
       device::Device& device, Compiler& compiler, FormMaker* maker, std::uint64_t session = 0,
       OwnsHost owns_host = [](device::Address, std::uint64_t) { return false; },
-      std::shared_ptr<ImageStore> images = std::make_shared<ImageStore>(0), uid_t uid = 0)
+      std::shared_ptr<ImageStore> images = std::make_shared<ImageStore>(0), Loader loader = {})
       : device_(device),
         compiler_(compiler),
         maker_(maker),
         session_(session),
         owns_host_(std::move(owns_host)),
         images_(std::move(images)),
-        uid_(uid),
+        loader_(std::move(loader)),
         loaded_(device) {}
 
   /// The modules on the device. Requires: release() is called before the destructor.
@@ -169,6 +169,7 @@ class ModuleStore {
   Result<Module> load_image(std::uint64_t id, ModuleImage image, Charge& charge);
   Result<Module> load_ptx(std::string text, Charge& charge);
   Result<Module> load_elf(ModuleImage image, Charge& charge);
+  ptx::ParseLimits parse_limits(std::string_view text) const;
   Result<std::uint64_t> read_variables(std::string_view text);
   void settle(FunctionRecord& kernel, FormMaker::Outcome made);
   Result<void> load_forms(FunctionRecord& kernel, const MadeForms& made);
@@ -184,7 +185,7 @@ class ModuleStore {
   const std::uint64_t session_;
   const OwnsHost owns_host_;
   const std::shared_ptr<ImageStore> images_;
-  const uid_t uid_;
+  const Loader loader_;
   std::unordered_map<std::uint64_t, std::vector<injector::PlacedVariable>> placed_;  // by module
   std::size_t placed_count_ = 0;
   ImageUploads uploads_;

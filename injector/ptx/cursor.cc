@@ -1,5 +1,7 @@
 #include "injector/ptx/cursor.h"
 
+#include <utility>
+
 namespace slate::ptx {
 namespace {
 
@@ -18,8 +20,8 @@ std::string_view scan_error(char op) {
 
 }  // namespace
 
-Cursor::Cursor(std::string_view text, std::uint64_t most_bytes)
-    : text_(text), scanner_(text), current_(scanner_.next()), most_bytes_(most_bytes) {
+Cursor::Cursor(std::string_view text, ParseLimits limits)
+    : text_(text), scanner_(text), current_(scanner_.next()), limits_(std::move(limits)) {
   if (current_.kind == TokenKind::kError) fail(scan_error(current_.op));
 }
 
@@ -42,6 +44,8 @@ Token Cursor::take() {
   current_ = scan();
   if (current_.kind == TokenKind::kError) [[unlikely]]
     fail(scan_error(current_.op));
+  if (++tokens_ % ParseLimits::kTokensPerQuestion == 0) [[unlikely]]
+    fail_if_over();
   return token;
 }
 
@@ -73,8 +77,14 @@ std::string_view Cursor::expect_directive(std::string_view what) {
 
 void Cursor::fail_of_room() {
   if (failed()) return;
-  out_of_room_ = true;
-  fail("more code than fits into " + std::to_string(most_bytes_ >> 20) + " MiB of memory");
+  error_code_ = ErrorCode::kLimit;
+  fail("more code than fits into " + std::to_string(limits_.tree_bytes >> 20) + " MiB of memory");
+}
+
+void Cursor::fail_if_over() {
+  if (failed() || !limits_.is_over || !limits_.is_over()) return;
+  error_code_ = ErrorCode::kIo;
+  fail("nobody waits for the module any more");
 }
 
 void Cursor::fail(std::string_view reason) {

@@ -14,8 +14,8 @@ namespace slate::ptx {
 class Cursor {
  public:
   /// Requires: `text` outlives the Cursor and all views read through it. charge() may add up to
-  /// `most_bytes`.
-  explicit Cursor(std::string_view text, std::uint64_t most_bytes = ParseLimits::kTreeBytes);
+  /// `limits.tree_bytes`.
+  explicit Cursor(std::string_view text, ParseLimits limits = {});
 
   const Token& peek() const { return current_; }
   const Token& peek_second();
@@ -49,15 +49,17 @@ class Cursor {
   /// its own size.
   void charge(std::uint64_t bytes) {
     charged_ += bytes;
-    if (charged_ > most_bytes_) [[unlikely]]
+    if (charged_ > limits_.tree_bytes) [[unlikely]]
       fail_of_room();
   }
   std::uint64_t charged() const { return charged_; }
-  bool is_out_of_room() const { return out_of_room_; }
+  /// Why it failed.
+  ErrorCode error_code() const { return error_code_; }
 
  private:
   Token scan();
   void fail_of_room();
+  void fail_if_over();
 
   std::string_view text_;
   Scanner scanner_;
@@ -65,9 +67,10 @@ class Cursor {
   std::optional<Token> second_;
   std::uint32_t last_end_ = 0;
   std::optional<std::string> error_;
-  const std::uint64_t most_bytes_;
+  ErrorCode error_code_ = ErrorCode::kInvalidPtx;
+  const ParseLimits limits_;
   std::uint64_t charged_ = 0;
-  bool out_of_room_ = false;
+  std::uint64_t tokens_ = 0;  // tokens taken
 };
 
 }  // namespace slate::ptx

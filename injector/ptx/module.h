@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -239,16 +240,22 @@ struct ParseLimits {
   /// Whether functions with bodies are parsed; without them the tree is enough for the module's
   /// variables.
   bool bodies = true;
+  /// Whether nobody wants the tree any more, asked every kTokensPerQuestion tokens. Null: never.
+  std::function<bool()> is_over = nullptr;
+  static constexpr std::uint64_t kTokensPerQuestion = 1 << 16;  // some milliseconds
 
   /// Limits for text of `bytes` bytes by any author, whose tree could take 150 times as much: at
   /// most three times that of a compiler's text.
   static ParseLimits for_text(std::uint64_t bytes) {
-    return {.tree_bytes = std::min(kTreeBytes, (std::uint64_t{16} << 20) + 64 * bytes)};
+    ParseLimits limits;
+    limits.tree_bytes = std::min(kTreeBytes, (std::uint64_t{16} << 20) + 64 * bytes);
+    return limits;
   }
 };
 
 /// Parses a whole module. No input makes it crash or hang. Errors: kInvalidPtx with "line N:
-/// reason" for malformed or truncated text; kLimit with the same for a tree beyond the limits.
+/// reason" for malformed or truncated text; kLimit with the same for a tree beyond the limits; kIo
+/// with the same once `is_over` says so.
 Result<std::unique_ptr<const Module>> parse(std::string text, const ParseLimits& limits = {});
 
 }  // namespace slate::ptx

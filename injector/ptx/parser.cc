@@ -19,7 +19,7 @@ class Parser {
  public:
   Parser(Module& module, std::string_view text, const ParseLimits& limits)
       : module_(module),
-        cursor_(text, limits.tree_bytes),
+        cursor_(text, limits),
         declarations_(cursor_),
         hash_{std::random_device{}()},
         bodies_(limits.bodies) {}
@@ -29,8 +29,7 @@ class Parser {
     if (module_.version_major == 0) cursor_.fail(".version is missing");
     if (module_.target.empty()) cursor_.fail(".target is missing");
     if (cursor_.failed()) {
-      return fail(cursor_.is_out_of_room() ? ErrorCode::kLimit : ErrorCode::kInvalidPtx,
-                  cursor_.error());
+      return fail(cursor_.error_code(), cursor_.error());
     }
     resolve_deferred();
     module_.tree_bytes = cursor_.charged();

@@ -24,12 +24,12 @@ CodeCommands::CodeCommands(const PartContext& context, Compiler& compiler, Memor
                            const HostMemoryCommands& host, std::shared_ptr<ImageStore> images)
     : context_(context),
       memory_(memory),
-      modules_(
-          context.device, compiler, context.executor.form_maker(), context.session,
-          [&host](device::Address address, std::uint64_t bytes) {
-            return host.blocks().owns(address, bytes);
-          },
-          images ? std::move(images) : std::make_shared<ImageStore>(0), context.uid) {}
+      modules_(context.device, compiler, context.executor.form_maker(), context.session,
+               [&host](device::Address address, std::uint64_t bytes) {
+                 return host.blocks().owns(address, bytes);
+               },
+               images ? std::move(images) : std::make_shared<ImageStore>(0),
+               {.uid = context.uid, .is_over = context.is_over}) {}
 
 void CodeCommands::start() {
   modules_.loaded().charge_to(memory_.manager(), [this](std::uint64_t bytes) {

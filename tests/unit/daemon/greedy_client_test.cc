@@ -256,25 +256,5 @@ TEST_F(GreedyUserTest, AUserMakesNoMoreProfilesThanAreLeftForOthers) {
   EXPECT_NEAR(static_cast<double>(rows_of(3)), kLeft / 8.0, 1);
 }
 
-TEST(LoadTurnsTest, LargeImagesComeOneAfterTheOther) {
-  LoadTurns turns;
-  auto first = turns.begin(LoadTurns::kBytes * 4);
-  std::atomic<bool> second_began = false, third_began = false;
-  std::thread second([&] {
-    const auto turn = turns.begin(LoadTurns::kBytes / 2);
-    second_began = true;
-    while (!third_began) std::this_thread::yield();  // both fit
-  });
-  std::thread third([&] {
-    const auto turn = turns.begin(LoadTurns::kBytes / 2);
-    third_began = true;
-  });
-  std::this_thread::sleep_for(20ms);
-  EXPECT_FALSE(second_began || third_began);
-  first.reset();
-  second.join();
-  third.join();
-}
-
 }  // namespace
 }  // namespace slate::daemon

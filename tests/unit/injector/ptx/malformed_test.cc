@@ -176,6 +176,22 @@ TEST(MalformedTest, WhatTakesMoreRoomThanTheLimitIsRefused) {
   }
 }
 
+TEST(MalformedTest, TextThatNobodyWantsAnyMoreIsNotReadToItsEnd) {
+  std::string text = ".version 7.0\n.target sm_70\n.entry k()\n{\n";
+  while (text.size() < 4 << 20) text += "x;";
+  int asked = 0;
+  ParseLimits limits;
+  limits.is_over = [&asked] { return ++asked == 2; };
+  for (const bool bodies : {true, false}) {
+    asked = 0;
+    limits.bodies = bodies;
+    const auto module = parse(text + "}\n", limits);
+    ASSERT_FALSE(module);
+    EXPECT_EQ(module.error().code, ErrorCode::kIo);
+    EXPECT_EQ(asked, 2);
+  }
+}
+
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST(MalformedTest, NoTextTakesMuchMoreRoomThanIsSaid) {
   for (const std::string& text : bombs(400'000)) {
