@@ -75,18 +75,13 @@ nlohmann::json to_json(const cache::Statistics& statistics) {
           {"evicted", statistics.evicted}};
 }
 
-/// What sessions can have of the device's memory. Its context, and programs without slate, have the
-/// rest.
-std::uint64_t memory_for_sessions(device::Device& device) {
-  const std::uint64_t total = device.info().total_memory;
-  return std::min(total, device.free_memory().value_or(total));
-}
-
-/// Bytes for users who come later, where several may come.
-std::uint64_t reserve_of(const Config& config, std::uint64_t total) {
-  if (!config.serve_everybody) return 0;
-  return static_cast<std::uint64_t>(static_cast<double>(total) / 100 *
-                                    config.memory_reserve_percent);
+/// Of what the device has free now: its context, and programs without slate, have the rest. With a
+/// reserve where several users may come.
+MemoryLedger memory_ledger(device::Device& device, const Config& config) {
+  const std::uint64_t all = device.info().total_memory;
+  const std::uint64_t total = std::min(all, device.free_memory().value_or(all));
+  const double part = config.serve_everybody ? config.memory_reserve_percent / 100 : 0;
+  return MemoryLedger(total, static_cast<std::uint64_t>(static_cast<double>(total) * part));
 }
 
 }  // namespace
@@ -116,7 +111,7 @@ Engine::Engine(std::unique_ptr<device::Device> device, EngineLink link, Config c
     : config_(std::move(config)),
       exit_now_(std::move(exit_now)),
       device_(std::move(device)),
-      memory_(memory_for_sessions(*device_), reserve_of(config_, memory_for_sessions(*device_))),
+      memory_(memory_ledger(*device_, config_)),
       compiler_(*device_, open_cache(*device_, cache_directory(config_), config_.cache_size.bytes)),
       form_maker_(compiler_,
                   {.profiles = config_.scheduler.intensities,
