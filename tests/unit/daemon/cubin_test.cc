@@ -6,9 +6,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <string>
 #include <vector>
+
+#include "tests/unit/daemon/elf_image.h"
 
 namespace slate::daemon {
 namespace {
@@ -23,30 +24,11 @@ std::vector<std::byte> cubin(const std::string& strings, const std::vector<std::
   std::string info{4, 0x2f, 8, 0};
   const std::uint32_t record[] = {static_cast<std::uint32_t>(symbols.size() - 1), kRegisters};
   info.append(reinterpret_cast<const char*>(record), sizeof(record));
-  const std::string parts[] = {
-      sections_names + strings,
-      {reinterpret_cast<const char*>(symbols.data()), symbols.size() * sizeof(Elf64_Sym)},
-      info};
-  std::vector<Elf64_Shdr> sections(4);
-  std::string image(sizeof(Elf64_Ehdr), '\0');
-  for (std::size_t i = 0; i < std::size(parts); ++i) {
-    sections[i + 1].sh_name = static_cast<std::uint32_t>(1 + 8 * i);
-    sections[i + 1].sh_type = SHT_PROGBITS;
-    sections[i + 1].sh_offset = image.size();
-    sections[i + 1].sh_size = parts[i].size();
-    sections[i + 1].sh_link = 1;
-    image += parts[i];
-  }
-  Elf64_Ehdr header{};
-  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
-  header.e_shoff = image.size();
-  header.e_shnum = static_cast<std::uint16_t>(sections.size());
-  header.e_shstrndx = 1;
-  std::memcpy(image.data(), &header, sizeof(header));
-  image.append(reinterpret_cast<const char*>(sections.data()),
-               sections.size() * sizeof(Elf64_Shdr));
-  const auto bytes = std::as_bytes(std::span(image));
-  return {bytes.begin(), bytes.end()};
+  const test::ElfPart parts[] = {
+      {1, sections_names + strings},
+      {9, {reinterpret_cast<const char*>(symbols.data()), symbols.size() * sizeof(Elf64_Sym)}},
+      {17, info}};
+  return test::elf_image(parts);
 }
 
 constexpr std::uint32_t kFirstName = 26;  // behind the sections' names

@@ -12,6 +12,7 @@
 #include "daemon/dispatch/cubin.h"
 #include "daemon/dispatch/device_dispatch.h"
 #include "device/cuda/ptxas.h"
+#include "tests/unit/daemon/elf_image.h"
 
 namespace slate::daemon {
 namespace {
@@ -72,38 +73,15 @@ std::vector<std::byte> cubin(const std::map<std::string, Needs>& kernels) {
   table.st_size = 16;
   symbols.push_back(table);
 
-  std::vector<Elf64_Shdr> sections(5);
-  sections[1].sh_name = name(".strtab");
-  sections[2].sh_name = name(".symtab");
-  sections[3].sh_name = name(".nv.info");
-  sections[4].sh_name = name(".nv.constant3");
-  const std::string parts[] = {
-      strings,
-      {reinterpret_cast<const char*>(symbols.data()), symbols.size() * sizeof(Elf64_Sym)},
-      info,
-      data};
-  std::string image(sizeof(Elf64_Ehdr), '\0');
-  for (std::size_t i = 0; i < std::size(parts); ++i) {
-    sections[i + 1].sh_type = SHT_PROGBITS;
-    sections[i + 1].sh_offset = image.size();
-    sections[i + 1].sh_size = parts[i].size();
-    sections[i + 1].sh_link = 1;
-    image += parts[i];
-  }
-  Elf64_Ehdr header{};
-  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
-  header.e_ident[EI_CLASS] = ELFCLASS64;
-  header.e_ident[EI_DATA] = ELFDATA2LSB;
-  header.e_machine = 190;  // CUDA
-  header.e_flags = 90;     // sm_90
-  header.e_shoff = image.size();
-  header.e_shnum = static_cast<std::uint16_t>(sections.size());
-  header.e_shstrndx = 1;
-  std::memcpy(image.data(), &header, sizeof(header));
-  image.append(reinterpret_cast<const char*>(sections.data()),
-               sections.size() * sizeof(Elf64_Shdr));
-  const auto bytes = std::as_bytes(std::span(image));
-  return {bytes.begin(), bytes.end()};
+  const std::uint32_t names[] = {name(".strtab"), name(".symtab"), name(".nv.info"),
+                                 name(".nv.constant3")};
+  const test::ElfPart parts[] = {
+      {names[0], strings},
+      {names[1],
+       {reinterpret_cast<const char*>(symbols.data()), symbols.size() * sizeof(Elf64_Sym)}},
+      {names[2], info},
+      {names[3], data}};
+  return test::elf_image(parts);
 }
 
 class KernelFormsTest : public testing::Test {
