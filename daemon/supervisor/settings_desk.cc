@@ -2,22 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <optional>
+
+#include "daemon/supervisor/whole_number.h"
 
 namespace slate::daemon {
 namespace {
 
 using nlohmann::json;
-
-std::optional<std::uint64_t> number_in(const std::string& text) {
-  std::uint64_t number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (text.empty() || error != std::errc{} || stop != end) return std::nullopt;
-  return number;
-}
 
 AskedSettings asked_in(const ipc::ControlRequest& request) {
   AskedSettings asked;
@@ -64,7 +57,7 @@ Result<std::string> SettingsDesk::change(const ipc::ControlRequest& request,
 /// process may have several sessions, and what clients say of their process may be wrong.
 Result<std::vector<std::uint64_t>> SettingsDesk::find(const std::string& target,
                                                       std::uint32_t asker) const {
-  const auto number = number_in(target);
+  const auto number = whole_number<std::uint64_t>(target);
   bool others = false;  // by number; by its name a program of somebody else is not even seen
   const auto matching = [&](const auto& is_meant, bool tells) {
     std::vector<std::uint64_t> found;

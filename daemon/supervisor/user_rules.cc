@@ -5,25 +5,17 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
 #include "base/log.h"
+#include "daemon/supervisor/whole_number.h"
 
 namespace slate::daemon {
 namespace {
 
-std::optional<std::uint32_t> number_in(const std::string& name) {
-  std::uint32_t number = 0;
-  const char* const end = name.data() + name.size();
-  const auto [stop, status] = std::from_chars(name.data(), end, number);
-  if (status != std::errc{} || stop != end) return std::nullopt;
-  return number;
-}
-
 // NOLINTBEGIN(concurrency-mt-unsafe): at the start, before there are threads
 std::optional<std::uint32_t> user_number(const std::string& name) {
-  if (const auto number = number_in(name)) return number;
+  if (const auto number = whole_number<std::uint32_t>(name)) return number;
   const passwd* const known = ::getpwnam(name.c_str());
   if (known != nullptr) return known->pw_uid;
   log_warning("the configuration names user {}, whom this machine does not know", name);
@@ -31,7 +23,7 @@ std::optional<std::uint32_t> user_number(const std::string& name) {
 }
 
 std::optional<std::uint32_t> group_number(const std::string& name) {
-  if (const auto number = number_in(name)) return number;
+  if (const auto number = whole_number<std::uint32_t>(name)) return number;
   const group* const known = ::getgrnam(name.c_str());
   if (known != nullptr) return known->gr_gid;
   log_warning("the configuration names group {}, which this machine does not know", name);
