@@ -44,8 +44,6 @@ std::string display_name(const char* text, std::size_t size) {
 Registry::Registry(std::string runtime_dir, const UserRules& rules, ProgramStore& programs)
     : runtime_dir_(std::move(runtime_dir)), rules_(rules), programs_(programs) {}
 
-Registry::~Registry() = default;
-
 /// Root is never kept out by others' sessions.
 std::optional<Error> Registry::too_many(const Identity& who) const {
   const std::uint32_t limit = rules_.config().max_sessions;

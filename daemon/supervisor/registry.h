@@ -41,8 +41,6 @@ class Registry {
  public:
   /// `rules` and `programs` must outlive it.
   Registry(std::string runtime_dir, const UserRules& rules, ProgramStore& programs);
-  /// Drops all sessions; their clients see the end of the file.
-  ~Registry();
   Registry(const Registry&) = delete;
   Registry& operator=(const Registry&) = delete;
 
