@@ -131,24 +131,21 @@ bool Roster::aged(Slot& slot, const SessionView& session, Time now) {
 /// Active users have shares by their weights, however many sessions each has. A user's share goes
 /// to his active sessions by their weights. Where there is one user, the weights stay as they are.
 void Roster::share_by_user(const View& view) {
+  const auto known = [this](std::uint32_t user) {
+    return std::ranges::find(users_, user, &std::pair<std::uint32_t, double>::first);
+  };
   users_.clear();
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     if (!slots_[i].active) continue;
     const std::uint32_t user = view.sessions[i].user;
-    const auto known = std::ranges::find(users_, user, [](const auto& each) { return each.first; });
-    if (known == users_.end()) {
-      users_.emplace_back(user, slots_[i].weight);
-    } else {
-      known->second += slots_[i].weight;
-    }
+    if (known(user) == users_.end()) users_.emplace_back(user, 0);
+    known(user)->second += slots_[i].weight;
   }
   if (users_.size() < 2) return;
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     if (!slots_[i].active) continue;
-    const std::uint32_t user = view.sessions[i].user;
-    const double all =
-        std::ranges::find(users_, user, [](const auto& each) { return each.first; })->second;
-    slots_[i].weight *= view.sessions[i].user_weight / all;
+    const SessionView& session = view.sessions[i];
+    slots_[i].weight *= session.user_weight / known(session.user)->second;
   }
 }
 
