@@ -166,7 +166,7 @@ class Bench {
                 : device_.load_module(device::ImageKind::kPtx, std::as_bytes(std::span(text))),
         entry);
     daemon::MadeForms made =
-        require(daemon::make_forms(*require(ptx::parse(text), entry),
+        require(daemon::make_forms(daemon::writer_of(*require(ptx::parse(text), entry)),
                                    {.kernel = entry, .native = code, .profile = false}, compile),
                 entry);
     std::vector<device::Address> addresses;

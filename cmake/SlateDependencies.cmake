@@ -18,6 +18,8 @@ find_library(SLATE_ZSTD_LIBRARY libzstd.a REQUIRED)
 find_library(SLATE_LZ4_LIBRARY liblz4.a REQUIRED)
 find_library(SLATE_SYSTEMD_LIBRARY systemd REQUIRED)  # slated only
 find_path(SLATE_SYSTEMD_INCLUDE systemd/sd-daemon.h REQUIRED)
+find_library(SLATE_SECCOMP_LIBRARY seccomp REQUIRED)  # slated only
+find_path(SLATE_SECCOMP_INCLUDE seccomp.h REQUIRED)
 set(OPENSSL_USE_STATIC_LIBS TRUE)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)  # SHA-256 of base/digest.h, nothing else
 

@@ -117,14 +117,14 @@ FloatMatch match_float_code(const CodeEntry& one, const CodeEntry& other) {
   return count(*first) == count(*second) ? FloatMatch::kSameCount : FloatMatch::kDiffers;
 }
 
-bool needs_own_entry(const injector::KernelForms& kernel, std::span<const std::byte> native) {
-  return !kernel.analysis.may_fuse.empty() || architecture_of(native) != kernel.sm;
+bool needs_own_entry(const injector::KernelForms& kernel, std::uint32_t native_sm) {
+  return !kernel.analysis.may_fuse.empty() || native_sm != kernel.sm;
 }
 
 std::string why_bits_may_differ(const injector::KernelForms& kernel, std::string_view form,
                                 std::span<const std::byte> native,
                                 std::span<const std::byte> forms) {
-  if (!needs_own_entry(kernel, native)) return {};
+  if (!needs_own_entry(kernel, architecture_of(native))) return {};
   const CodeEntry program{native, kernel.name};
   switch (match_float_code(program, {forms, kernel.name})) {
     case FloatMatch::kUnknown:

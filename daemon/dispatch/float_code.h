@@ -39,8 +39,8 @@ std::string why_bits_may_differ(const injector::KernelForms& kernel, std::string
                                 std::span<const std::byte> native,
                                 std::span<const std::byte> forms);
 
-/// Whether why_bits_may_differ() compares `native` with the assembler's output for the kernel's
-/// text. Other kernels' texts need not be compiled.
-bool needs_own_entry(const injector::KernelForms& kernel, std::span<const std::byte> native);
+/// Whether why_bits_may_differ() compares machine code for `native_sm` with the assembler's output
+/// for the kernel's text. Other kernels' texts need not be compiled.
+bool needs_own_entry(const injector::KernelForms& kernel, std::uint32_t native_sm);
 
 }  // namespace slate::daemon

@@ -12,7 +12,6 @@
 #include "daemon/dispatch/device_dispatch.h"
 #include "daemon/dispatch/float_code.h"
 #include "injector/forms/placed_variables.h"
-#include "injector/ptx/printer.h"
 
 namespace slate::daemon {
 namespace {
@@ -23,41 +22,6 @@ constexpr std::uint32_t kRegisterUnit = 8;  // hardware gives them out in eights
 constexpr int kMostAttempts = 2;            // with a limit, and lean with a limit
 
 using Clock = std::chrono::steady_clock;
-
-/// The text of a kernel's forms, without the kernel unless its code is to be compared.
-struct FormText {
-  std::string ptx;
-  injector::KernelForms forms;
-  std::vector<std::string> variables;
-};
-
-bool has_any(const injector::KernelForms& forms) {
-  return !forms.worker.empty() || !forms.slice.empty() || !forms.profile.empty();
-}
-
-Result<FormText> text_of_forms(const ptx::Module& kernel, const injector::InjectOptions& options,
-                               std::span<const std::byte> native) {
-  auto injected = injector::inject(kernel, options);
-  if (!injected) return std::unexpected(injected.error());
-  if (injected->kernels.size() != 1)
-    return fail(ErrorCode::kInternal, "more than the kernel was extracted");
-  FormText result{.ptx = {}, .forms = std::move(injected->kernels.front()), .variables = {}};
-  if (!has_any(result.forms)) return result;
-  const auto limits = ptx::ParseLimits::for_text(injected->ptx.size());
-  auto parsed = ptx::parse(std::move(injected->ptx), limits);
-  if (!parsed) return std::unexpected(parsed.error());
-  if (native.empty() || !needs_own_entry(result.forms, native)) {
-    const ptx::Function* const own = (*parsed)->find_entry(result.forms.name);
-    auto forms_only = ptx::apply_edits(**parsed, {ptx::remove(own->span)});
-    if (!forms_only) return std::unexpected(forms_only.error());
-    parsed = ptx::parse(std::move(*forms_only), limits);
-    if (!parsed) return std::unexpected(parsed.error());
-  }
-  auto text = injector::tabulate_variables(**parsed, result.variables);
-  if (!text) return std::unexpected(text.error());
-  result.ptx = std::move(*text);
-  return result;
-}
 
 /// The most that any of these kernels needs; empty names are none.
 std::optional<CodeNeeds> most_needs(std::span<const std::byte> code,
@@ -111,29 +75,26 @@ std::vector<std::byte> bytes_of(std::string_view text) {
 
 class Maker {
  public:
-  Maker(const FormOrder& order, const FormCompiler& compile) : order_(order), compile_(compile) {}
+  Maker(const FormWriter& write, const FormOrder& order, const FormCompiler& compile)
+      : write_(write), order_(order), compile_(compile) {}
 
-  Result<void> run(const ptx::Module& module) {
-    auto extracted = injector::extract_kernel(module, order_.kernel);
-    if (!extracted) return std::unexpected(extracted.error());
-    const std::size_t size = extracted->size();
-    const auto kernel = ptx::parse(std::move(*extracted), ptx::ParseLimits::for_text(size));
-    if (!kernel) return std::unexpected(kernel.error());
-    // What the program's machine code has decided is not left to the assembler again.
-    injector::InjectOptions options{
-        .profile = order_.profile, .settle_sums = compile_ != nullptr, .most_registers = {}};
-    if (const auto done = attempt(**kernel, options); !done) return done;
-    return fit(**kernel, options);
+  Result<void> run() {
+    FormRequest request{.kernel = order_.kernel,
+                        .profile = order_.profile,
+                        .assembled = compile_ != nullptr,
+                        .has_native = !order_.native.empty(),
+                        .native_sm = architecture_of(order_.native)};
+    if (const auto done = attempt(request); !done) return done;
+    return fit(request);
   }
 
   MadeForms& made() { return made_; }
 
  private:
   /// Makes the forms; keeps what was there if that fails.
-  Result<void> attempt(const ptx::Module& kernel, const injector::InjectOptions& options) {
-    auto text = text_of_forms(kernel, options, order_.native);
+  Result<void> attempt(const FormRequest& request) {
+    auto text = write_(request);
     if (!text) return std::unexpected(text.error());
-    text->forms.analysis.name = {};
     if (!has_any(text->forms)) {
       made_.why_none = reason_of(text->forms);
       made_.forms = std::move(text->forms);
@@ -181,19 +142,21 @@ class Maker {
   }
 
   /// Code that cannot do with so few registers stays as it is: then fewer workers fit.
-  Result<void> fit(const ptx::Module& kernel, injector::InjectOptions& options) {
+  Result<void> fit(FormRequest request) {
     const auto native = needs_of(order_.native, order_.kernel);
     if (!compile_ || !native) return {};
     std::optional<injector::RegisterLimit> limit;
     for (int i = 0; i < kMostAttempts && !made_.code.empty(); ++i) {
       limit = tighten(made_.forms, *native, made_.code, limit);
       if (!limit) break;
-      options.most_registers[order_.kernel] = *limit;
-      if (const auto done = attempt(kernel, options); !done) break;
+      request.most_registers = limit->most;
+      request.lean = limit->lean;
+      if (const auto done = attempt(request); !done) break;
     }
     return {};
   }
 
+  const FormWriter& write_;
   const FormOrder& order_;
   const FormCompiler& compile_;
   MadeForms made_;
@@ -210,11 +173,11 @@ MadeForms without_forms(const std::string& kernel, const std::string& why) {
   return made;
 }
 
-Result<MadeForms> make_forms(const ptx::Module& module, const FormOrder& order,
+Result<MadeForms> make_forms(const FormWriter& write, const FormOrder& order,
                              const FormCompiler& compile) {
   const auto begin = Clock::now();
-  Maker maker(order, compile);
-  const auto done = maker.run(module);
+  Maker maker(write, order, compile);
+  const auto done = maker.run();
   if (!done && !is_about_code(done.error().code)) return std::unexpected(done.error());
   MadeForms made =
       done ? std::move(maker.made()) : without_forms(order.kernel, done.error().message);

@@ -2,7 +2,7 @@
 // stay in that module: the code has a table for their addresses. So one code serves every session
 // that loads the same kernel, and can be kept.
 //
-// Pure functions, any thread. They take the assembler's time.
+// Functions without a state, any thread. They take the reader's and the assembler's time.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "daemon/dispatch/form_text.h"
 #include "device/device.h"
-#include "injector/forms/extract.h"
-#include "injector/forms/inject.h"
 
 namespace slate::daemon {
 
@@ -50,11 +49,18 @@ struct FormOrder {
 /// Compiles PTX to machine code for the device. Empty where the device takes PTX.
 using FormCompiler = std::function<Result<std::vector<std::byte>>(std::string_view ptx)>;
 
+/// As write_forms(), here or in a reader's process.
+using FormWriter = std::function<Result<FormText>(const FormRequest& request)>;
+/// Writes forms in this process. `module` outlives it.
+inline FormWriter writer_of(const ptx::Module& module) {
+  return [&module](const FormRequest& request) { return write_forms(module, request); };
+}
+
 /// Makes the forms. A worker form whose registers let fewer blocks on an SM than the kernel's is
 /// made again with a limit. If it spills then, it is made lean.
 /// A form that the kernel cannot have is a reason in the answer. An error is a lack of memory or
 /// time, and may be gone next time.
-Result<MadeForms> make_forms(const ptx::Module& module, const FormOrder& order,
+Result<MadeForms> make_forms(const FormWriter& write, const FormOrder& order,
                              const FormCompiler& compile);
 
 /// The code with its variables' addresses. Requires: one address for each of `made.variables`.

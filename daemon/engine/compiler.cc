@@ -1,13 +1,19 @@
 #include "daemon/engine/compiler.h"
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "base/out_of_memory.h"
+#include "daemon/dispatch/module_variables.h"
 
 namespace slate::daemon {
 namespace {
 
 // Part of every key: raise it when slate itself asks the device for other code from the same text.
 constexpr std::string_view kFormat = "1";
+/// What a text that is compiled counts for in the load turns: an assembler takes a core, too. So
+/// one user has at most eight at a time.
+constexpr std::uint64_t kLeastCompiled = LoadQueue::kBytesOfUser / 8;
 
 std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -20,44 +26,58 @@ bool is_about_the_device(const Error& error) {
 
 }  // namespace
 
-Compiler::Compiler(device::Device& device, std::unique_ptr<cache::CompileCache> cache)
+Compiler::Compiler(device::Device& device, std::unique_ptr<cache::CompileCache> cache,
+                   ReaderSettings readers)
     : device_(device),
       identity_(cache != nullptr ? device.compiler_identity().value_or("") : ""),
-      cache_(std::move(cache)) {}
+      cache_(std::move(cache)),
+      readers_(std::move(readers)) {}
 
 bool Compiler::compiles() const {
   return cache_ != nullptr && !identity_.empty() && !code_refused_;
 }
 
-Result<Compiler::Loaded> Compiler::load(std::span<const std::byte> ptx, const Loader& loader) {
+Result<Compiler::Loaded> Compiler::load(std::span<const std::byte> ptx, const Loader& loader,
+                                        const ChargeVariables& charge) {
   const auto as_text = [](Result<device::Module> module) -> Result<Loaded> {
     if (!module) return std::unexpected(module.error());
     return Loaded{*module, nullptr};
   };
-  if (!compiles()) return as_text(load_on_device(ptx, loader));
+  if (!compiles()) return as_text(load_on_device(ptx, loader, charge));
   const cache::Key key = key_of(text_of(ptx));
-  Answer code = obtain({key, true}, text_of(ptx));
-  if (!code) return as_text(load_as_text(ptx, code.error()));
-  auto module = device_.load_module(device::ImageKind::kCubin, *code->bytes);
+  Answer code = obtain({key, true}, text_of(ptx), loader.uid);
+  if (!code) return as_text(load_as_text(ptx, code.error(), loader, charge));
+  auto module = load_code(*code, charge);
   if (!module && code->from_cache && !is_about_the_device(module.error())) {
     log_warning("the device refuses code from the compile cache, which is compiled again: {}",
                 module.error().message);
-    code = obtain({key, false}, text_of(ptx));
-    if (!code) return as_text(load_as_text(ptx, code.error()));
-    module = device_.load_module(device::ImageKind::kCubin, *code->bytes);
+    code = obtain({key, false}, text_of(ptx), loader.uid);
+    if (!code) return as_text(load_as_text(ptx, code.error(), loader, charge));
+    module = load_code(*code, charge);
   }
   if (module) return Loaded{*module, code->bytes};
   if (is_about_the_device(module.error())) return std::unexpected(module.error());
-  auto loaded = load_as_text(ptx, module.error());
+  auto loaded = load_as_text(ptx, module.error(), loader, charge);
   // The text was good, the code was not: so will be all that this compiler writes.
   if (loaded) code_refused_ = true;
   return as_text(loaded);
 }
 
+/// Machine code says what its variables take.
+Result<device::Module> Compiler::load_code(const Code& code, const ChargeVariables& charge) {
+  if (const auto charged = charge(variable_bytes(*code.bytes)); !charged)
+    return std::unexpected(charged.error());
+  return device_.load_module(device::ImageKind::kCubin, *code.bytes);
+}
+
 /// Loads PTX as it is. sim parses it in this process. The driver may take minutes, and no other
 /// thread should wait for that.
 Result<device::Module> Compiler::load_on_device(std::span<const std::byte> ptx,
-                                                const Loader& loader) {
+                                                const Loader& loader,
+                                                const ChargeVariables& charge) {
+  const auto variables = read_variables(text_of(ptx), loader);
+  if (!variables) return std::unexpected(variables.error());
+  if (const auto charged = charge(*variables); !charged) return std::unexpected(charged.error());
   const auto turn =
       device_.info().is_simulated != 0 ? turns_.begin(loader, ptx.size()) : LoadTurns::Turn();
   if (!turn) return std::unexpected(turn.error());
@@ -66,14 +86,29 @@ Result<device::Module> Compiler::load_on_device(std::span<const std::byte> ptx,
 
 /// Says why, once for each engine, but only of text that the device takes: other text is its
 /// program's fault.
-Result<device::Module> Compiler::load_as_text(std::span<const std::byte> ptx, const Error& why) {
+Result<device::Module> Compiler::load_as_text(std::span<const std::byte> ptx, const Error& why,
+                                              const Loader& loader, const ChargeVariables& charge) {
   if (is_about_the_device(why)) return std::unexpected(why);
-  auto module = device_.load_module(device::ImageKind::kPtx, ptx);
+  auto module = load_on_device(ptx, loader, charge);
   if (module) {
     const LogLevel level = text_told_.exchange(true) ? LogLevel::kDebug : LogLevel::kInfo;
     log(level, "the driver compiles what ptxas does not: {}", why.message);
   }
   return module;
+}
+
+/// What only the device can read it may take: 0. A simulated device reads it in this process, so
+/// there is nothing to win by another one.
+Result<std::uint64_t> Compiler::read_variables(std::string_view text, const Loader& loader) {
+  const auto turn = begin_turn(loader, text.size());
+  if (!turn) return std::unexpected(turn.error());
+  const bool is_read_here = device_.info().is_simulated != 0;
+  const auto reader =
+      TextReader::open(is_read_here ? ReaderSettings{} : readers_, text, loader.is_over);
+  if (!reader) return std::unexpected(reader.error());
+  const auto bytes = (*reader)->variable_bytes(loader.is_over);
+  if (!bytes && bytes.error().code == ErrorCode::kInvalidPtx) return 0;
+  return bytes;
 }
 
 std::optional<cache::Statistics> Compiler::cache_statistics() const {
@@ -101,7 +136,7 @@ std::optional<std::vector<std::byte>> Compiler::find(const cache::Key& key) {
 
 /// The first thread that asks compiles; the others wait for it. Otherwise they would compile the
 /// same, and compilations take most of a session's start.
-Compiler::Answer Compiler::obtain(const Request& request, std::string_view ptx) {
+Compiler::Answer Compiler::obtain(const Request& request, std::string_view ptx, uid_t uid) {
   std::promise<Answer> promise;
   std::shared_future<Answer> others;
   {
@@ -115,20 +150,24 @@ Compiler::Answer Compiler::obtain(const Request& request, std::string_view ptx) 
   }
   if (others.valid()) return others.get();
   // The threads that wait get an answer, whatever happens.
-  Answer answer = or_out_of_memory([&] { return find_or_compile(request, ptx); });
+  Answer answer = or_out_of_memory([&] { return find_or_compile(request, ptx, uid); });
   promise.set_value(answer);
   const MutexLock lock(mutex_);
   under_way_.erase(request);
   return answer;
 }
 
-Compiler::Answer Compiler::find_or_compile(const Request& request, std::string_view ptx) {
+Compiler::Answer Compiler::find_or_compile(const Request& request, std::string_view ptx,
+                                           uid_t uid) {
   const auto& [key, may_be_cached] = request;
   if (may_be_cached) {
     if (auto found = cache_->find(key)) {
       return Code{std::make_shared<const std::vector<std::byte>>(std::move(*found)), true};
     }
   }
+  // To its end: other sessions may wait for it, too.
+  const auto turn = turns_.begin({.uid = uid}, std::max<std::uint64_t>(ptx.size(), kLeastCompiled));
+  if (!turn) return std::unexpected(turn.error());
   auto compiled = device_.compile(ptx);
   if (!compiled) return std::unexpected(std::move(compiled.error()));
   store(key, *compiled);

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <map>
 #include <memory>
@@ -18,6 +19,7 @@
 
 #include "base/mutex.h"
 #include "daemon/engine/load_turns.h"
+#include "daemon/reader/text_reader.h"
 #include "device/device.h"
 #include "injector/cache/cache.h"
 
@@ -26,8 +28,9 @@ namespace slate::daemon {
 class Compiler {
  public:
   /// `device` outlives it. PTX goes to the device as it is without a cache, and on a device that
-  /// does not compile (sim; cuda without a ptxas).
-  Compiler(device::Device& device, std::unique_ptr<cache::CompileCache> cache);
+  /// does not compile (sim; cuda without a ptxas). `readers`: how texts are read.
+  Compiler(device::Device& device, std::unique_ptr<cache::CompileCache> cache,
+           ReaderSettings readers = {});
   Compiler(const Compiler&) = delete;
   Compiler& operator=(const Compiler&) = delete;
 
@@ -36,13 +39,21 @@ class Compiler {
     device::Module module{};
     std::shared_ptr<const std::vector<std::byte>> code;
   };
+  /// Charges the memory of a module's variables, before it is loaded. May be called twice.
+  using ChargeVariables = std::function<Result<void>(std::uint64_t bytes)>;
   /// As device::Device::load_module(kPtx). The device also gets the text that the compiler refuses.
   /// One text that two threads ask for at once is compiled once. Requires: the thread has no turn.
-  Result<Loaded> load(std::span<const std::byte> ptx, const Loader& loader = {});
+  Result<Loaded> load(
+      std::span<const std::byte> ptx, const Loader& loader = {},
+      const ChargeVariables& charge = [](std::uint64_t) { return Result<void>(); });
   /// A turn for parsing and rewriting `bytes` of text, with which a compilation begins. kIo as
   /// LoadTurns::begin().
   Result<LoadTurns::Turn> begin_turn(const Loader& loader, std::uint64_t bytes) {
     return turns_.begin(loader, bytes);
+  }
+  /// A reader of the text. Errors as TextReader::open(). Requires: the thread has a turn for it.
+  Result<std::unique_ptr<TextReader>> open_reader(std::string_view text, const Loader& loader) {
+    return TextReader::open(readers_, text, loader.is_over);
   }
 
   /// Whether there is a compiler. The functions below require it, unless they say otherwise.
@@ -74,15 +85,20 @@ class Compiler {
   /// The code's key, and whether the cache may be asked for it.
   using Request = std::pair<cache::Key, bool>;
 
-  Result<device::Module> load_on_device(std::span<const std::byte> ptx, const Loader& loader);
-  Result<device::Module> load_as_text(std::span<const std::byte> ptx, const Error& why);
+  Result<device::Module> load_on_device(std::span<const std::byte> ptx, const Loader& loader,
+                                        const ChargeVariables& charge);
+  Result<device::Module> load_as_text(std::span<const std::byte> ptx, const Error& why,
+                                      const Loader& loader, const ChargeVariables& charge);
+  Result<device::Module> load_code(const Code& code, const ChargeVariables& charge);
+  Result<std::uint64_t> read_variables(std::string_view text, const Loader& loader);
   cache::Key key_of(std::string_view ptx) const;
-  Answer obtain(const Request& request, std::string_view ptx);
-  Answer find_or_compile(const Request& request, std::string_view ptx);
+  Answer obtain(const Request& request, std::string_view ptx, uid_t uid);
+  Answer find_or_compile(const Request& request, std::string_view ptx, uid_t uid);
 
   device::Device& device_;
   const std::string identity_;
   const std::unique_ptr<cache::CompileCache> cache_;
+  const ReaderSettings readers_;
   std::atomic<bool> store_failed_{false};
   std::atomic<bool> text_told_{false};  // whether the log says that PTX goes to the device as it is
   std::atomic<bool> code_refused_{false};  // whether the device is too old for new code

@@ -107,12 +107,13 @@ std::filesystem::path cache_directory(const Config& config) {
 }
 
 Engine::Engine(std::unique_ptr<device::Device> device, EngineLink link, Config config,
-               ExitNow exit_now)
+               ReaderSettings readers, ExitNow exit_now)
     : config_(std::move(config)),
       exit_now_(std::move(exit_now)),
       device_(std::move(device)),
       memory_(memory_ledger(*device_, config_)),
-      compiler_(*device_, open_cache(*device_, cache_directory(config_), config_.cache_size.bytes)),
+      compiler_(*device_, open_cache(*device_, cache_directory(config_), config_.cache_size.bytes),
+                std::move(readers)),
       form_maker_(compiler_,
                   {.profiles = config_.scheduler.intensities,
                    .at_once = config_.form != FormChoice::kAuto || config_.scheduler.forms_at_once,

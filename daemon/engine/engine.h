@@ -35,10 +35,10 @@ using ExitNow = std::function<void(int status)>;
 
 class Engine {
  public:
-  /// Tests pass another `exit_now`.
+  /// `readers`: how programs' code is read. Tests pass another `exit_now`.
   Engine(
       std::unique_ptr<device::Device> device, EngineLink link, Config config,
-      ExitNow exit_now = [](int status) { std::_Exit(status); });
+      ReaderSettings readers = {}, ExitNow exit_now = [](int status) { std::_Exit(status); });
   /// Requires: run() has returned 0, or was never called.
   ~Engine();
 

@@ -70,7 +70,8 @@ int run_engine() {
       return start_failed(link, can.error());
   }
   log_debug("engine on {}", (*opened)->info().name);
-  auto* const engine = new Engine(std::move(*opened), std::move(link), std::move(*config));
+  auto* const engine = new Engine(std::move(*opened), std::move(link), std::move(*config),
+                                  {.program = "/proc/self/exe"});
   const int status = engine->run();
   // With threads still at work there is nothing safe to destroy: the process ends as it is.
   if (status != 0) std::_Exit(status);

@@ -13,14 +13,16 @@
 namespace slate::daemon {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 // Part of every key: to be raised when the forms themselves change.
 constexpr std::string_view kFormat = "1";
 constexpr int kLowestPriority = 19;
 /// The orders' thread takes turns as a user of its own. As a user whose sessions load large modules
 /// it would wait for them, and all users' orders with it.
 constexpr uid_t kOwnTurns = ~uid_t{0};
-/// A larger tree is not kept for the module's next kernel.
-constexpr std::uint64_t kMostKeptTree = 64 << 20;
+/// The reader of a larger text is not kept for the module's next kernel.
+constexpr std::uint64_t kMostKeptText = 3 << 20;
 
 DigestBytes digest_of_both(std::string_view text, const std::vector<std::byte>* code) {
   Digest digest;
@@ -29,8 +31,14 @@ DigestBytes digest_of_both(std::string_view text, const std::vector<std::byte>* 
   return digest.finish();
 }
 
-FormMaker::Outcome nothing(const std::string& kernel, const std::string& why) {
-  return std::make_shared<const MadeForms>(without_forms(kernel, why));
+FormMaker::Outcome nothing(const std::string& kernel, const std::string& why, double cost_ms = 0) {
+  MadeForms made = without_forms(kernel, why);
+  made.cost_ms = cost_ms;
+  return std::make_shared<const MadeForms>(std::move(made));
+}
+
+double ms_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
 }
 
 }  // namespace
@@ -81,33 +89,20 @@ FormMaker::Outcome FormMaker::make(const std::shared_ptr<const FormSource>& sour
 
 FormMaker::Outcome FormMaker::make_anew(const std::shared_ptr<const FormSource>& source,
                                         const std::string& kernel, const Loader& loader) {
+  auto begin = Clock::now();
   auto made = or_out_of_memory([&]() -> Result<MadeForms> {
     const auto turn = compiler_.begin_turn(loader, source->text.size());
     if (!turn) return std::unexpected(turn.error());
-    const auto module = parse(source, loader);
-    if (!module) return std::unexpected(module.error());
-    FormCompiler compile;
-    if (compiler_.compiles()) {
-      compile = [this](std::string_view ptx) {
-        return compiler_.compile(ptx, settings_.most_a_kernel);
-      };
-    }
-    FormLinker link;
-    if (compile && settings_.dispatch) {
-      link = [this](std::span<const std::string> texts) {
-        return compiler_.link(texts, settings_.most_a_kernel);
-      };
-    }
-    const FormOrder order{.kernel = kernel,
-                          .native = source->code ? std::span<const std::byte>(*source->code)
-                                                 : std::span<const std::byte>(),
-                          .profile = settings_.profiles,
-                          .link = link};
-    return make_forms(**module, order, compile);
+    begin = Clock::now();
+    auto reader = take_reader(source, loader);
+    if (!reader) return std::unexpected(reader.error());
+    auto result = make_from(**reader, *source, kernel, loader);
+    keep_reader(std::move(*reader), source);
+    return result;
   });
   if (!made) {
     log_info("{} has no forms for now: {}", kernel, made.error().message);
-    return nothing(kernel, made.error().message);
+    return nothing(kernel, made.error().message, ms_since(begin));
   }
   if (made->why_none.empty()) {
     log_debug("the forms of {} took {:.0f} ms", kernel, made->cost_ms);
@@ -121,22 +116,45 @@ FormMaker::Outcome FormMaker::make_anew(const std::shared_ptr<const FormSource>&
   return std::make_shared<const MadeForms>(std::move(*made));
 }
 
-Result<FormMaker::Parsed> FormMaker::parse(const std::shared_ptr<const FormSource>& source,
-                                           const Loader& loader) {
+Result<MadeForms> FormMaker::make_from(TextReader& reader, const FormSource& source,
+                                       const std::string& kernel, const Loader& loader) {
+  FormCompiler compile;
+  if (compiler_.compiles()) {
+    compile = [this](std::string_view ptx) {
+      return compiler_.compile(ptx, settings_.most_a_kernel);
+    };
+  }
+  FormLinker link;
+  if (compile && settings_.dispatch) {
+    link = [this](std::span<const std::string> texts) {
+      return compiler_.link(texts, settings_.most_a_kernel);
+    };
+  }
+  const FormOrder order{.kernel = kernel,
+                        .native = source.code ? std::span<const std::byte>(*source.code)
+                                              : std::span<const std::byte>(),
+                        .profile = settings_.profiles,
+                        .link = link};
+  const auto write = [&](const FormRequest& request) {
+    return reader.write_forms(request, loader.is_over);
+  };
+  return make_forms(write, order, compile);
+}
+
+Result<FormMaker::Reader> FormMaker::take_reader(const std::shared_ptr<const FormSource>& source,
+                                                 const Loader& loader) {
   {
     const MutexLock lock(mutex_);
-    if (parsed_ != nullptr && parsed_source_.lock() == source) return parsed_;
+    if (reader_ != nullptr && reader_source_.lock() == source) return std::move(reader_);
   }
-  ptx::ParseLimits limits = ptx::ParseLimits::for_text(source->text.size());
-  limits.is_over = loader.is_over;
-  auto module = ptx::parse(source->text, limits);
-  if (!module) return std::unexpected(module.error());
-  Parsed parsed = std::move(*module);
+  return compiler_.open_reader(source->text, loader);
+}
+
+void FormMaker::keep_reader(Reader reader, const std::shared_ptr<const FormSource>& source) {
+  if (!reader->is_good() || source->text.size() > kMostKeptText) return;
   const MutexLock lock(mutex_);
-  const bool keeps = parsed->tree_bytes <= kMostKeptTree;
-  parsed_ = keeps ? parsed : nullptr;
-  parsed_source_ = source;
-  return parsed;
+  reader_.swap(reader);
+  reader_source_ = source;
 }
 
 std::shared_ptr<FormMaker::Order> FormMaker::order(Owner owner,
@@ -159,6 +177,7 @@ void FormMaker::forget(std::uint64_t session) {
   const MutexLock lock(mutex_);
   std::erase_if(queues_, [session](const auto& each) { return each.first.session == session; });
   spent_ms_.erase(session);
+  if (reader_source_.expired()) reader_.reset();
 }
 
 FormMaker::Counts FormMaker::counts() const {
@@ -206,7 +225,7 @@ std::shared_ptr<FormMaker::Order> FormMaker::next(MutexLock& lock) {
   for (;;) {
     if (ending_) return nullptr;
     if (queues_.empty()) {
-      parsed_.reset();
+      reader_.reset();
       last_of_user_.clear();
       changed_.wait(lock);
       continue;

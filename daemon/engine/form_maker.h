@@ -76,7 +76,7 @@ class FormMaker {
 
   /// `compiler` outlives it.
   FormMaker(Compiler& compiler, Settings settings);
-  /// First waits for the assembler's present run.
+  /// First waits for the present kernel's reader and assembler.
   ~FormMaker();
   FormMaker(const FormMaker&) = delete;
   FormMaker& operator=(const FormMaker&) = delete;
@@ -96,7 +96,7 @@ class FormMaker {
 
  private:
   using Queue = std::deque<std::weak_ptr<Order>>;
-  using Parsed = std::shared_ptr<const ptx::Module>;
+  using Reader = std::unique_ptr<TextReader>;
 
   void run();
   std::shared_ptr<Order> next(MutexLock& lock) SLATE_REQUIRES(mutex_);
@@ -106,7 +106,10 @@ class FormMaker {
   cache::Key key_of(const FormSource& source, const std::string& kernel) const;
   Outcome make_anew(const std::shared_ptr<const FormSource>& source, const std::string& kernel,
                     const Loader& loader);
-  Result<Parsed> parse(const std::shared_ptr<const FormSource>& source, const Loader& loader);
+  Result<MadeForms> make_from(TextReader& reader, const FormSource& source,
+                              const std::string& kernel, const Loader& loader);
+  Result<Reader> take_reader(const std::shared_ptr<const FormSource>& source, const Loader& loader);
+  void keep_reader(Reader reader, const std::shared_ptr<const FormSource>& source);
 
   Compiler& compiler_;
   const Settings settings_;
@@ -116,9 +119,9 @@ class FormMaker {
   uid_t last_uid_ SLATE_GUARDED_BY(mutex_) = 0;                   // user served last
   std::map<uid_t, Owner> last_of_user_ SLATE_GUARDED_BY(mutex_);  // by user: session served last
   std::map<std::uint64_t, double> spent_ms_ SLATE_GUARDED_BY(mutex_);
-  // The module parsed last, as its kernels follow each other.
-  std::weak_ptr<const FormSource> parsed_source_ SLATE_GUARDED_BY(mutex_);
-  Parsed parsed_ SLATE_GUARDED_BY(mutex_);
+  // The reader of the module read last, as its kernels follow each other; null: none, or in use.
+  std::weak_ptr<const FormSource> reader_source_ SLATE_GUARDED_BY(mutex_);
+  Reader reader_ SLATE_GUARDED_BY(mutex_);
   Counts counts_ SLATE_GUARDED_BY(mutex_);
   bool ending_ SLATE_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // begun with the first order

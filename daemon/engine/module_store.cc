@@ -9,7 +9,7 @@
 #include "base/digest.h"
 #include "base/log.h"
 #include "base/out_of_memory.h"
-#include "daemon/engine/module_variables.h"
+#include "daemon/dispatch/module_variables.h"
 
 namespace slate::daemon {
 
@@ -153,12 +153,6 @@ void ModuleStore::forget_places(std::uint64_t id) {
   placed_.erase(found);
 }
 
-ptx::ParseLimits ModuleStore::parse_limits(std::string_view text) const {
-  ptx::ParseLimits limits = ptx::ParseLimits::for_text(text.size());
-  limits.is_over = loader_.is_over;
-  return limits;
-}
-
 /// The module's text with its placed variables out of it, and their initial contents in their
 /// places.
 Result<std::string> ModuleStore::place_variables(std::uint64_t id, std::string_view text) {
@@ -166,30 +160,28 @@ Result<std::string> ModuleStore::place_variables(std::uint64_t id, std::string_v
   if (placed == placed_.end()) return std::string(text);
   const auto turn = compiler_.begin_turn(loader_, text.size());
   if (!turn) return std::unexpected(turn.error());
-  const auto module = ptx::parse(std::string(text), parse_limits(text));
-  if (!module) return std::unexpected(module.error());
-  auto result = injector::place_variables(**module, placed->second);
-  if (!result) return result;
-  for (const injector::PlacedVariable& each : placed->second) {
-    const ptx::Variable& variable = *(*module)->find_variable(each.name);
-    if (!owns_host_(each.address, variable.bytes)) {
+  const auto reader = compiler_.open_reader(text, loader_);
+  if (!reader) return std::unexpected(reader.error());
+  auto result = (*reader)->place_variables(placed->second, loader_.is_over);
+  if (!result) return std::unexpected(result.error());
+  for (std::size_t i = 0; i < placed->second.size(); ++i) {
+    const injector::PlacedVariable& each = placed->second[i];
+    const PlacedText::Contents& contents = result->contents[i];
+    if (!owns_host_(each.address, contents.bytes)) {
       return fail(ErrorCode::kInvalidValue,
                   fmt::format("{} is placed in memory that is not the session's", each.name));
     }
     auto* const to = reinterpret_cast<std::byte*>(each.address);
-    std::memset(to, 0, variable.bytes);
-    std::memcpy(to, variable.initial.data(),
-                std::min<std::size_t>(variable.initial.size(), variable.bytes));
+    std::memset(to, 0, contents.bytes);
+    std::memcpy(to, contents.beginning.data(),
+                std::min<std::size_t>(contents.beginning.size(), contents.bytes));
   }
-  return result;
+  return std::move(result->text);
 }
 
 Result<ModuleStore::Module> ModuleStore::load_ptx(std::string text, Charge& charge) {
-  const auto variables = read_variables(text);
-  if (!variables) return std::unexpected(variables.error());
-  if (const auto charged = charge.take(*variables); !charged)
-    return std::unexpected(charged.error());
-  auto loaded = compiler_.load(std::as_bytes(std::span(text)), loader_);
+  auto loaded = compiler_.load(std::as_bytes(std::span(text)), loader_,
+                               [&charge](std::uint64_t bytes) { return charge.take(bytes); });
   if (!loaded) return std::unexpected(loaded.error());
   Module module;
   module.device = loaded->module;
@@ -197,18 +189,6 @@ Result<ModuleStore::Module> ModuleStore::load_ptx(std::string text, Charge& char
     module.source = std::make_shared<const FormSource>(std::move(text), std::move(loaded->code));
   }
   return module;
-}
-
-/// What only the device can read it may take: 0.
-Result<std::uint64_t> ModuleStore::read_variables(std::string_view text) {
-  const auto turn = compiler_.begin_turn(loader_, text.size());
-  if (!turn) return std::unexpected(turn.error());
-  ptx::ParseLimits limits = parse_limits(text);
-  limits.bodies = false;
-  const auto parsed = ptx::parse(std::string(text), limits);
-  if (parsed) return variable_bytes(**parsed);
-  if (parsed.error().code == ErrorCode::kInvalidPtx) return 0;
-  return std::unexpected(parsed.error());
 }
 
 Result<const ModuleStore::Module*> ModuleStore::find_module(std::uint64_t id) const {

@@ -169,8 +169,6 @@ class ModuleStore {
   Result<Module> load_image(std::uint64_t id, ModuleImage image, Charge& charge);
   Result<Module> load_ptx(std::string text, Charge& charge);
   Result<Module> load_elf(ModuleImage image, Charge& charge);
-  ptx::ParseLimits parse_limits(std::string_view text) const;
-  Result<std::uint64_t> read_variables(std::string_view text);
   void settle(FunctionRecord& kernel, FormMaker::Outcome made);
   Result<void> load_forms(FunctionRecord& kernel, const MadeForms& made);
   Result<std::vector<std::byte>> placed_code(const MadeForms& made, device::Module module);

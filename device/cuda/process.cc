@@ -29,6 +29,8 @@ constexpr std::string_view kPrefix = "slate-ptxas-";
 constexpr std::time_t kLeftAfter = 3600;  // seconds
 constexpr std::size_t kMostWords = 8192;
 constexpr rlim_t kMostFileBytes = rlim_t{1} << 30;
+constexpr rlim_t kMostMemoryBytes = rlim_t{8} << 30;
+constexpr rlim_t kMostFiles = 64;
 
 /// A child that has been started; killed with its group and reaped with the object.
 class Child {
@@ -47,8 +49,14 @@ class Child {
     const std::pair<__rlimit_resource, rlimit> limits[] = {
         {RLIMIT_CPU, {seconds, seconds + 1}},
         {RLIMIT_FSIZE, {kMostFileBytes, kMostFileBytes}},
+        {RLIMIT_AS, {kMostMemoryBytes, kMostMemoryBytes}},
+        {RLIMIT_NOFILE, {kMostFiles, kMostFiles}},
         {RLIMIT_CORE, {0, 0}}};
     for (const auto& [which, most] : limits) std::ignore = ::prlimit(pid_, which, &most, nullptr);
+    // Where memory is short, it goes before this process does.
+    const std::string score = fmt::format("/proc/{}/oom_score_adj", pid_);
+    if (const UniqueFd file(::open(score.c_str(), O_WRONLY | O_CLOEXEC)); file)
+      std::ignore = ::write(file.get(), "1000", 4);
   }
 
   /// Whether it has ended by itself before `deadline`.

@@ -42,7 +42,8 @@ struct Ended {
 /// Runs `program` (a path) with `arguments` in a process group of its own, and waits for its end.
 /// Its output goes through the file `words`, which must not exist. After `limit` the whole group is
 /// killed. After `most_cpu` of processor time, rounded up to seconds, the system ends it by
-/// SIGXCPU. Errors: kIo when it cannot be started or `limit` has passed.
+/// SIGXCPU. It has 8 GiB of memory and 64 descriptors at most. Errors: kIo when it cannot be
+/// started or `limit` has passed.
 Result<Ended> run_program(const std::string& program, std::span<const std::string> arguments,
                           const std::filesystem::path& words, std::chrono::milliseconds limit,
                           std::chrono::milliseconds most_cpu);

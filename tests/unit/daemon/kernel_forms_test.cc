@@ -92,14 +92,15 @@ class KernelFormsTest : public testing::Test {
     const auto module = ptx::parse(text);
     EXPECT_TRUE(module) << module.error().message;
     const auto native = cubin({{"k", native_}});
-    const auto made = make_forms(**module, {.kernel = kernel, .native = native, .profile = false},
-                                 [&](std::string_view ptx) -> Result<std::vector<std::byte>> {
-                                   texts_.emplace_back(ptx);
-                                   if (refuses_) return std::unexpected(*refuses_);
-                                   return cubin({{"k__slate_worker", worker},
-                                                 {"k__slate_slice", {}},
-                                                 {"k__slate_compact", compact_}});
-                                 });
+    const auto made =
+        make_forms(writer_of(**module), {.kernel = kernel, .native = native, .profile = false},
+                   [&](std::string_view ptx) -> Result<std::vector<std::byte>> {
+                     texts_.emplace_back(ptx);
+                     if (refuses_) return std::unexpected(*refuses_);
+                     return cubin({{"k__slate_worker", worker},
+                                   {"k__slate_slice", {}},
+                                   {"k__slate_compact", compact_}});
+                   });
     EXPECT_TRUE(made) << made.error().message;
     return made ? *made : MadeForms{};
   }
@@ -125,7 +126,7 @@ TEST_F(KernelFormsTest, DispatchKernelsAreLinkedWithTheWorkerFormsWhereTheyAreWa
     linked.assign(texts.begin(), texts.end());
     return compile("");
   };
-  ASSERT_TRUE(make_forms(**module, order, compile));
+  ASSERT_TRUE(make_forms(writer_of(**module), order, compile));
   EXPECT_EQ(compiled, 1);
   ASSERT_EQ(linked.size(), 3u);
   EXPECT_TRUE(has(linked[0], ".entry k__slate_worker"));
@@ -136,7 +137,7 @@ TEST_F(KernelFormsTest, DispatchKernelsAreLinkedWithTheWorkerFormsWhereTheyAreWa
   order.link = [](std::span<const std::string>) {
     return fail(ErrorCode::kInvalidPtx, "as the test wants it");
   };
-  const auto made = make_forms(**module, order, compile);
+  const auto made = make_forms(writer_of(**module), order, compile);
   ASSERT_TRUE(made);
   EXPECT_FALSE(made->code.empty()) << "the host can start workers, too";
 }
@@ -150,9 +151,9 @@ TEST_F(KernelFormsTest, LinkedCodeSaysOfItselfWhatCodeOfOneTextSays) {
   ASSERT_TRUE(native) << native.error().message;
   FormOrder order{.kernel = "k", .native = *native, .profile = true};
   const auto module = ptx::parse(kText);
-  const auto apart = make_forms(**module, order, compile);
+  const auto apart = make_forms(writer_of(**module), order, compile);
   order.link = [&](std::span<const std::string> texts) { return assembler.link(texts, kLimit); };
-  const auto linked = make_forms(**module, order, compile);
+  const auto linked = make_forms(writer_of(**module), order, compile);
   ASSERT_TRUE(apart && linked);
   EXPECT_EQ(linked->forms.worker, apart->forms.worker);
   EXPECT_EQ(linked->forms.compact_worker, apart->forms.compact_worker);
@@ -256,7 +257,8 @@ TEST_F(KernelFormsTest, AddressesStandInTheCodesTable) {
 
 TEST_F(KernelFormsTest, AddressesStandInTextThatTheDeviceCompiles) {
   const auto module = ptx::parse(kText);
-  const auto made = make_forms(**module, {.kernel = "k", .native = {}, .profile = true}, {});
+  const auto made =
+      make_forms(writer_of(**module), {.kernel = "k", .native = {}, .profile = true}, {});
   ASSERT_TRUE(made) << made.error().message;
   const device::Address addresses[] = {0x1000, 0x2000};
   const auto code = code_with_addresses(*made, addresses);

@@ -1,5 +1,5 @@
 // The bytes of variables in machine code, also in images that no compiler wrote.
-#include "daemon/engine/module_variables.h"
+#include "daemon/dispatch/module_variables.h"
 
 #include <elf.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "daemon/engine/module_variables.h"
+#include "daemon/dispatch/module_variables.h"
 
 #include <elf.h>
 

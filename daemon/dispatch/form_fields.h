@@ -1,0 +1,31 @@
+// The members of a kernel's forms that are kept and sent (fields.h). Those that only the analysis
+// uses stay behind.
+#pragma once
+
+#include "daemon/dispatch/fields.h"
+#include "injector/forms/inject.h"
+
+namespace slate::injector {
+
+template <typename Archive>
+void fields(Archive& archive, Work& work) {
+  archive(work.flops, work.bytes, work.instructions);
+}
+
+template <typename Archive>
+void fields(Archive& archive, EntryAnalysis& analysis) {
+  archive(analysis.worker.why_not, analysis.slice.why_not, analysis.profile.why_not,
+          analysis.uncounted, analysis.may_fuse, analysis.drains, analysis.late_exits,
+          analysis.separates_blocks, analysis.needs_whole_rows, analysis.needs_whole_warps,
+          analysis.independent_blocks, analysis.copies_asynchronously, analysis.calls,
+          analysis.functions_read_block_index, analysis.barriers, analysis.warp_wide,
+          analysis.static_shared_bytes, analysis.parameter_bytes);
+}
+
+template <typename Archive>
+void fields(Archive& archive, KernelForms& forms) {
+  archive(forms.name, forms.sm, forms.worker, forms.compact_worker, forms.slice, forms.profile,
+          forms.work, forms.sums_open, forms.analysis);
+}
+
+}  // namespace slate::injector

@@ -1,0 +1,46 @@
+// The text of one kernel's forms: what is read and rewritten of a module, before any assembler
+// sees it. A reader does this in a process of its own (daemon/reader). Pure, any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "injector/forms/inject.h"
+#include "injector/ptx/module.h"
+
+namespace slate::daemon {
+
+/// A kernel whose forms are wanted as text.
+struct FormRequest {
+  std::string kernel;
+  bool profile = false;         // whether the profile form is wanted
+  bool assembled = false;       // whether an assembler compiles the text, which may fuse sums
+  bool has_native = false;      // whether the program has machine code, whose bits bind the forms
+  std::uint32_t native_sm = 0;  // architecture of that code
+  std::uint32_t most_registers = 0;  // limit for the worker form; 0: none
+  bool lean = false;                 // whether the limited form keeps no register across blocks
+};
+
+/// The text of a kernel's forms, without the kernel unless its code is to be compared.
+struct FormText {
+  std::string ptx;  // empty: the kernel takes no form
+  injector::KernelForms forms;
+  std::vector<std::string> variables;  // variables of the program's module, in the table's order
+};
+
+bool has_any(const injector::KernelForms& forms);
+
+/// Errors: those of injector::extract_kernel(), inject() and tabulate_variables().
+Result<FormText> write_forms(const ptx::Module& module, const FormRequest& request);
+
+/// The answer as bytes. `forms.analysis` loses its views into the module.
+std::vector<std::byte> pack(const FormText& text);
+/// kInvalidValue for bytes that are no answer to `request`: strangers may have written them. Then
+/// each name is one that PTX can have, and each number is finite.
+Result<FormText> unpack_form_text(std::span<const std::byte> bytes, const FormRequest& request);
+
+}  // namespace slate::daemon
