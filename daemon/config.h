@@ -55,8 +55,11 @@ struct Config {
   std::string device = "auto";
   std::string runtime_dir;  // empty: ipc::runtime_directory() decides
   LogLevel log_level = LogLevel::kInfo;
+  bool audit = false;                 // whether the log has a line for each session's begin and end
+  bool private_status = false;        // whether users see only what is their own in the status
   MemoryLimit memory_limit;           // of each session
   double memory_reserve_percent = 6;  // of the device\'s memory: for users who come later
+  double memory_wait_seconds = 0;     // time that requests wait for memory which others have
   bool serve_everybody = false;  // whether users other than its own may come; root's always does
   std::uint32_t max_sessions = 4096;
   std::uint32_t max_sessions_per_user = 256;

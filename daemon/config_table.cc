@@ -107,6 +107,15 @@ const Key<Config> kKeys[] = {
     top<&Config::log_level>(
         "log_level",
         "The least urgent lines that the log has. Normal running says nothing above info."),
+    top<&Config::audit>(
+        "audit",
+        "Whether the log says of each session when it begins and ends, with its user, process and "
+        "program. Refusals are always there. A user has 60 lines a minute; those beyond are "
+        "counted."),
+    top<&Config::private_status>(
+        "private_status",
+        "Whether slatectl shows to each user only the sessions that are his. Profiles of kernels "
+        "and the last fault, which name others' kernels, are then the administrators'."),
     top<&Config::memory_limit>(
         "memory_limit",
         "The most device memory of one session: bytes, or a number with K, M, G, T or %. The units "
@@ -117,6 +126,11 @@ const Key<Config> kKeys[] = {
         "The part of the device's memory that is left for users who come later, where several are "
         "served. A user may always have his even part of the memory, and beyond it what is left "
         "but for this."),
+    top<&Config::memory_wait_seconds>(
+        "memory_wait_seconds", 0, 86400,
+        "Seconds that a request for device memory waits for memory that other sessions have. Then "
+        "it fails, as it does at once with 0. What is above the session's own limit never waits. "
+        "Programs that each hold memory and want more wait in vain for each other until then."),
     top<&Config::max_sessions>(
         "max_sessions", 1, 65536,
         "The most sessions at a time. Further programs get cudaErrorInitializationError and the "

@@ -15,6 +15,10 @@ constexpr std::string_view kFormat = "1";
 /// one user has at most eight at a time.
 constexpr std::uint64_t kLeastCompiled = LoadQueue::kBytesOfUser / 8;
 
+/// A larger text that the assembler refuses is refused. The driver would compile it in this
+/// process, with all the memory and time that it wants.
+constexpr std::size_t kMostForDriver = 4 << 20;
+
 std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -84,11 +88,12 @@ Result<device::Module> Compiler::load_on_device(std::span<const std::byte> ptx,
   return or_out_of_memory([&] { return device_.load_module(device::ImageKind::kPtx, ptx); });
 }
 
-/// Says why, once for each engine, but only of text that the device takes: other text is its
-/// program's fault.
+/// What an assembler of another version than the driver refuses, the driver may take. Says why,
+/// once for each engine, but only of text that the device takes: other text is its program's fault.
 Result<device::Module> Compiler::load_as_text(std::span<const std::byte> ptx, const Error& why,
                                               const Loader& loader, const ChargeVariables& charge) {
-  if (is_about_the_device(why)) return std::unexpected(why);
+  const bool is_too_much = why.code == ErrorCode::kLimit || ptx.size() > kMostForDriver;
+  if (is_about_the_device(why) || is_too_much) return std::unexpected(why);
   auto module = load_on_device(ptx, loader, charge);
   if (module) {
     const LogLevel level = text_told_.exchange(true) ? LogLevel::kDebug : LogLevel::kInfo;

@@ -41,7 +41,8 @@ class Compiler {
   };
   /// Charges the memory of a module's variables, before it is loaded. May be called twice.
   using ChargeVariables = std::function<Result<void>(std::uint64_t bytes)>;
-  /// As device::Device::load_module(kPtx). The device also gets the text that the compiler refuses.
+  /// As device::Device::load_module(kPtx). The device also gets a text of up to 4 MiB that the
+  /// compiler refuses, but not one that took it too long.
   /// One text that two threads ask for at once is compiled once. Requires: the thread has no turn.
   Result<Loaded> load(
       std::span<const std::byte> ptx, const Loader& loader = {},

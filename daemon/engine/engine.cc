@@ -32,6 +32,8 @@ nlohmann::json to_json(const SessionStatus& status) {
           {"state", phase_name(status.phase)},
           {"memory_used", status.memory_used},
           {"memory_limit", status.memory_limit},
+          {"pinned_used", status.pinned_used},
+          {"code_memory", status.code_memory},
           {"launches", status.launches},
           {"launches_running", status.launches_running},
           {"copies", status.copies},
@@ -75,13 +77,16 @@ nlohmann::json to_json(const cache::Statistics& statistics) {
           {"evicted", statistics.evicted}};
 }
 
-/// Of what the device has free now: its context, and programs without slate, have the rest. With a
-/// reserve where several users may come.
-MemoryLedger memory_ledger(device::Device& device, const Config& config) {
-  const std::uint64_t all = device.info().total_memory;
-  const std::uint64_t total = std::min(all, device.free_memory().value_or(all));
+/// With a reserve where several users may come.
+MemoryLedger ledger_of(std::uint64_t total, const Config& config) {
   const double part = config.serve_everybody ? config.memory_reserve_percent / 100 : 0;
   return MemoryLedger(total, static_cast<std::uint64_t>(static_cast<double>(total) * part));
+}
+
+/// What the device has free now: its context, and programs without slate, have the rest.
+std::uint64_t free_memory(device::Device& device) {
+  const std::uint64_t all = device.info().total_memory;
+  return std::min(all, device.free_memory().value_or(all));
 }
 
 }  // namespace
@@ -111,7 +116,9 @@ Engine::Engine(std::unique_ptr<device::Device> device, EngineLink link, Config c
     : config_(std::move(config)),
       exit_now_(std::move(exit_now)),
       device_(std::move(device)),
-      memory_(memory_ledger(*device_, config_)),
+      memory_(ledger_of(free_memory(*device_), config_)),
+      pinned_(ledger_of(HostBlocks::default_budget(), config_)),
+      code_(ledger_of(HostBlocks::default_limit(), config_)),
       compiler_(*device_, open_cache(*device_, cache_directory(config_), config_.cache_size.bytes),
                 std::move(readers)),
       form_maker_(compiler_,
@@ -217,9 +224,12 @@ void Engine::add_session(LinkMessage message) {
       .priority = header.priority,
       .ends = {std::move(message.fds[0]), std::move(message.fds[1]), std::move(message.fds[2])},
       .segment = std::move(*segment),
+      .pinned = std::make_shared<MemoryLedger::Account>(pinned_, header.uid),
+      .code = std::make_shared<MemoryLedger::Account>(code_, header.uid),
+      .memory_wait =
+          std::chrono::milliseconds(static_cast<std::int64_t>(config_.memory_wait_seconds * 1000)),
       .staging = staging_,
       .exports = exports_,
-      .pinned = pinned_,
       .images = images_};
   SessionHooks hooks{[this](const Error& fault) { device_lost(fault); },
                      [this](std::uint64_t id) { session_stuck(id); },

@@ -70,14 +70,13 @@ class Engine {
   const Config config_;
   const ExitNow exit_now_;
   const std::unique_ptr<device::Device> device_;
-  MemoryLedger memory_;
+  // The device's memory, pinned host memory, and the engine's memory for code.
+  MemoryLedger memory_, pinned_, code_;
   Compiler compiler_;
   FormMaker form_maker_;
   FormService forms_;
   CallCounts unsupported_calls_;
   const std::shared_ptr<Exports> exports_ = std::make_shared<Exports>();
-  const std::shared_ptr<PinnedBudget> pinned_ =
-      std::make_shared<PinnedBudget>(HostBlocks::default_budget());
   const std::shared_ptr<StagingBudget> staging_ = std::make_shared<StagingBudget>();
   const std::shared_ptr<ImageStore> images_;
   const EngineLink link_;

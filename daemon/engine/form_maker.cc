@@ -101,7 +101,7 @@ FormMaker::Outcome FormMaker::make_anew(const std::shared_ptr<const FormSource>&
     return result;
   });
   if (!made) {
-    log_info("{} has no forms for now: {}", kernel, made.error().message);
+    log_debug("{} has no forms for now: {}", kernel, made.error().message);
     return nothing(kernel, made.error().message, ms_since(begin));
   }
   if (made->why_none.empty()) {

@@ -21,19 +21,6 @@ std::uint64_t machine_memory() {
 
 }  // namespace
 
-Result<PinnedBudget::Part> PinnedBudget::take(std::uint64_t bytes) {
-  std::uint64_t used = used_.load();
-  do {
-    if (bytes > bytes_ - used) {
-      return fail(ErrorCode::kOutOfMemory,
-                  fmt::format("{} bytes more of pinned host memory, of which all sessions have {}, "
-                              "are above their limit of {}",
-                              bytes, used, bytes_));
-    }
-  } while (!used_.compare_exchange_weak(used, used + bytes));
-  return Part(this, GiveBack{bytes});
-}
-
 HostBlocks::~HostBlocks() {
   SLATE_CHECK(blocks_.empty() && retired_.empty());
 }
@@ -63,8 +50,25 @@ Result<device::Address> HostBlocks::allocate(std::uint64_t id, std::uint64_t byt
                 fmt::format("{} bytes of pinned host memory and {} more are above the limit of {}",
                             bytes_.load(), bytes, limit_));
   }
-  auto part = budget_.take(bytes);
-  if (!part) return std::unexpected(part.error());
+  if (account_ != nullptr) {
+    if (const auto taken = account_->take(bytes); !taken) return std::unexpected(taken.error());
+  }
+  const auto address = make(id, bytes, least);
+  if (!address) {
+    if (account_ != nullptr) account_->give(bytes);
+    return address;
+  }
+  blocks_.emplace(id, Block{{*address, bytes}, true});
+  sizes_.emplace(*address, bytes);
+  ++unmapped_;
+  bytes_.fetch_add(bytes);
+  note_ranges();
+  return *address;
+}
+
+/// The memory, mapped by the device and on its way to the client.
+Result<device::Address> HostBlocks::make(std::uint64_t id, std::uint64_t bytes,
+                                         std::uint64_t least) {
   const auto memory = ipc::make_shared_memory("slate-pinned", bytes);
   if (!memory) return std::unexpected(memory.error());
   const auto address = device_.map_host(memory->get(), bytes, least);
@@ -73,11 +77,6 @@ Result<device::Address> HostBlocks::allocate(std::uint64_t id, std::uint64_t byt
     device_.unmap_host({*address, bytes});
     return std::unexpected(sent.error());
   }
-  blocks_.emplace(id, Block{{*address, bytes}, true, std::move(*part)});
-  sizes_.emplace(*address, bytes);
-  ++unmapped_;
-  bytes_.fetch_add(bytes);
-  note_ranges();
   return *address;
 }
 
@@ -116,23 +115,23 @@ Result<device::AddressRange> HostBlocks::retire(std::uint64_t id) {
   if (found == blocks_.end()) return fail(ErrorCode::kInvalidValue, "no such host memory");
   const device::AddressRange range = found->second.range;
   mapped(id);
-  Retired retired{range, std::move(found->second.part)};
   blocks_.erase(found);
   sizes_.erase(range.base);
   note_ranges();
   const MutexLock lock(mutex_);
-  retired_.push_back(std::move(retired));
+  retired_.push_back(range);
   return range;
 }
 
 void HostBlocks::finish_free(device::AddressRange range) {
   {
     const MutexLock lock(mutex_);
-    const auto same = [&](const Retired& each) { return each.range.base == range.base; };
+    const auto same = [&](const device::AddressRange& each) { return each.base == range.base; };
     SLATE_CHECK(std::erase_if(retired_, same) == 1);
   }
   device_.unmap_host(range);
   bytes_.fetch_sub(range.bytes);
+  if (account_ != nullptr) account_->give(range.bytes);
 }
 
 void HostBlocks::release() {
@@ -140,7 +139,7 @@ void HostBlocks::release() {
   std::vector<device::AddressRange> left;
   {
     const MutexLock lock(mutex_);
-    for (const Retired& each : retired_) left.push_back(each.range);
+    left = retired_;
   }
   for (const device::AddressRange& range : left) finish_free(range);
 }

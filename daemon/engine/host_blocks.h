@@ -15,29 +15,11 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "daemon/engine/memory_ledger.h"
 #include "device/device.h"
 #include "ipc/commands.h"
 
 namespace slate::daemon {
-
-/// The pinned host memory of an engine's sessions. Without a limit a few sessions could leave the
-/// machine no memory. Thread-safe.
-class PinnedBudget {
- public:
-  struct GiveBack {
-    std::uint64_t bytes = 0;
-    void operator()(PinnedBudget* budget) const { budget->used_.fetch_sub(bytes); }
-  };
-  using Part = std::unique_ptr<PinnedBudget, GiveBack>;  // given back at its end
-
-  explicit PinnedBudget(std::uint64_t bytes = ~0ull) : bytes_(bytes) {}
-  /// Memory for one block. kOutOfMemory when there is not enough left.
-  Result<Part> take(std::uint64_t bytes);
-
- private:
-  const std::uint64_t bytes_;
-  std::atomic<std::uint64_t> used_{0};
-};
 
 class HostBlocks {
  public:
@@ -49,9 +31,10 @@ class HostBlocks {
   /// Sends a block's memory to the client. Errors: no room for another descriptor.
   using Send = std::function<Result<void>(std::uint64_t id, int memory)>;
 
-  /// `limit`: the most bytes at a time. `budget`: that of all sessions; outlives it.
-  HostBlocks(device::Device& device, std::uint64_t limit, PinnedBudget& budget, Send send)
-      : device_(device), limit_(limit), budget_(budget), send_(std::move(send)) {}
+  /// `limit`: the most bytes at a time. `account`: the session's, of the memory of all; outlives
+  /// it. Null: none.
+  HostBlocks(device::Device& device, std::uint64_t limit, MemoryLedger::Account* account, Send send)
+      : device_(device), limit_(limit), account_(account), send_(std::move(send)) {}
   /// Requires: release() was called.
   ~HostBlocks();
   HostBlocks(const HostBlocks&) = delete;
@@ -75,6 +58,8 @@ class HostBlocks {
   bool owns(device::Address address, std::uint64_t bytes) const;
   /// What the session's kernels may access, by rising address; null for nothing.
   const Ranges& ranges() const { return ranges_; }
+  /// Bytes of all blocks, retired ones too. Any thread.
+  std::uint64_t bytes() const { return bytes_.load(); }
 
   /// First half of a free: no later work can use the block. kInvalidValue when there is none.
   Result<device::AddressRange> retire(std::uint64_t id);
@@ -87,18 +72,14 @@ class HostBlocks {
   struct Block {
     device::AddressRange range;
     bool on_its_way = true;  // until the client has mapped it
-    PinnedBudget::Part part;
-  };
-  struct Retired {
-    device::AddressRange range;
-    PinnedBudget::Part part;
   };
 
+  Result<device::Address> make(std::uint64_t id, std::uint64_t bytes, std::uint64_t least);
   void note_ranges();
 
   device::Device& device_;
   const std::uint64_t limit_;
-  PinnedBudget& budget_;
+  MemoryLedger::Account* const account_;
   const Send send_;
   std::unordered_map<std::uint64_t, Block> blocks_;
   std::map<device::Address, std::uint64_t> sizes_;  // sizes of blocks_, by address
@@ -106,7 +87,7 @@ class HostBlocks {
   Ranges ranges_;
   std::atomic<std::uint64_t> bytes_{0};  // bytes of all blocks, retired ones too
   Mutex mutex_;
-  std::vector<Retired> retired_ SLATE_GUARDED_BY(mutex_);
+  std::vector<device::AddressRange> retired_ SLATE_GUARDED_BY(mutex_);
 };
 
 }  // namespace slate::daemon

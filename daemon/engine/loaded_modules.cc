@@ -49,11 +49,31 @@ Result<void> LoadedModules::note_host_bytes(device::Module module) {
   const MutexLock lock(mutex_);
   Loaded& loaded = loaded_.at(module);
   const std::uint64_t bytes = code_bytes + loaded.source_bytes;
-  host_bytes_ += bytes - std::exchange(loaded.host_bytes, bytes);
-  if (host_bytes_ <= kMostHostBytes) return {};
-  return fail(ErrorCode::kLimit, fmt::format("the code of the session's modules takes {} bytes of "
-                                             "the engine's memory; {} are allowed",
-                                             host_bytes_, kMostHostBytes));
+  const auto taken = take_host_bytes(loaded.host_bytes, bytes);
+  if (taken) loaded.host_bytes = bytes;
+  return taken;
+}
+
+/// Changes what one module has.
+Result<void> LoadedModules::take_host_bytes(std::uint64_t before, std::uint64_t now) {
+  if (now > before && host_bytes_ - before + now > kMostHostBytes) {
+    return fail(ErrorCode::kLimit,
+                fmt::format("the code of the session's modules takes {} bytes of the engine's "
+                            "memory; {} are allowed",
+                            host_bytes_ - before + now, kMostHostBytes));
+  }
+  if (account_ != nullptr && now < before) account_->give(before - now);
+  if (account_ != nullptr && now > before) {
+    if (const auto taken = account_->take(now - before); !taken)
+      return fail(ErrorCode::kLimit, "the engine's memory for code: " + taken.error().message);
+  }
+  host_bytes_ += now - before;
+  return {};
+}
+
+std::uint64_t LoadedModules::host_bytes() const {
+  const MutexLock lock(mutex_);
+  return host_bytes_;
 }
 
 void LoadedModules::retire(device::Module module) {
@@ -73,7 +93,7 @@ void LoadedModules::unload_now(device::Module module) {
     if (--found->second.uses > 0) return;
     loaded = std::move(found->second);
     loaded_.erase(found);
-    host_bytes_ -= loaded.host_bytes;
+    (void)take_host_bytes(loaded.host_bytes, 0);
   }
   unload(module, std::move(loaded));
 }
@@ -91,7 +111,7 @@ void LoadedModules::release() {
   {
     const MutexLock lock(mutex_);
     all.swap(loaded_);
-    host_bytes_ = 0;
+    (void)take_host_bytes(host_bytes_, 0);
   }
   for (auto& [module, loaded] : all) unload(module, std::move(loaded));
 }

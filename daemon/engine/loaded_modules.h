@@ -46,11 +46,13 @@ class LoadedModules {
   /// Requires: release() was called.
   ~LoadedModules();
 
-  /// Charges variables from now on, and gives their memory back to `memory`, which outlives this.
-  /// Called once, before the first module.
-  void charge_to(MemoryManager& memory, ChargeMemory charge) {
+  /// Charges variables from now on, and gives their memory back to `memory`. Takes engine memory
+  /// from `account`; null: from nobody. Both outlive this. Called once, before the first module.
+  void charge_to(MemoryManager& memory, ChargeMemory charge,
+                 std::shared_ptr<MemoryLedger::Account> account = nullptr) {
     memory_ = &memory;
     charge_ = std::move(charge);
+    account_ = std::move(account);
   }
 
   /// `source_bytes`: engine memory beside the code. Beyond kMostHostBytes it unloads the module and
@@ -65,6 +67,8 @@ class LoadedModules {
   /// Unloads it, or takes one of several times back. Any thread. Requires: no unfinished work of
   /// what is taken back uses the module.
   void unload_now(device::Module module);
+  /// Engine memory of all modules. Any thread.
+  std::uint64_t host_bytes() const;
   /// Number of modules of kind kOwn. Any thread.
   std::size_t count() const;
   /// Unloads everything. Requires: no unfinished work.
@@ -81,10 +85,12 @@ class LoadedModules {
     std::shared_ptr<SharedModule> shared = nullptr;  // null: the session's own
   };
   void unload(device::Module module, Loaded loaded);
+  Result<void> take_host_bytes(std::uint64_t before, std::uint64_t now) SLATE_REQUIRES(mutex_);
 
   device::Device& device_;
   MemoryManager* memory_ = nullptr;  // null: nothing is charged
   ChargeMemory charge_;
+  std::shared_ptr<MemoryLedger::Account> account_;  // null: none
   mutable Mutex mutex_;
   std::map<device::Module, Loaded> loaded_ SLATE_GUARDED_BY(mutex_);
   std::uint64_t host_bytes_ SLATE_GUARDED_BY(mutex_) = 0;  // engine memory of all modules

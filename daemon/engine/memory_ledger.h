@@ -1,5 +1,6 @@
-// MemoryLedger: who has how much of the device's memory, by user. It decides on every request, and
-// the accounts add up to all that sessions have. Thread-safe.
+// MemoryLedger: who has how much of one kind of memory, by user: the device's, pinned host memory,
+// or the engine's memory for code. It decides on every request, and the accounts add up to all that
+// sessions have. Thread-safe.
 //
 // A user may always have his even part. Beyond that he may have what is left but for a reserve, so
 // that somebody who comes later finds some. A lone user has all but the reserve.
@@ -18,7 +19,7 @@ namespace slate::daemon {
 
 class MemoryLedger {
  public:
-  /// `total`: bytes of the device; `reserve`: bytes of it for those who come later.
+  /// `total`: bytes to share out; `reserve`: bytes of them for those who come later.
   MemoryLedger(std::uint64_t total, std::uint64_t reserve)
       : total_(total), reserve_(reserve < total ? reserve : total) {}
   MemoryLedger(const MemoryLedger&) = delete;
@@ -28,7 +29,7 @@ class MemoryLedger {
   class Account {
    public:
     /// The ledger outlives it.
-    Account(MemoryLedger& ledger, uid_t user, std::uint64_t most_of_user);
+    Account(MemoryLedger& ledger, uid_t user, std::uint64_t most_of_user = ~std::uint64_t{0});
     ~Account();
     Account(const Account&) = delete;
     Account& operator=(const Account&) = delete;

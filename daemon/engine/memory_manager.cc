@@ -129,7 +129,14 @@ Result<void> MemoryManager::grow_pool(std::uint64_t bytes) {
 }
 
 Result<void> MemoryManager::take(std::uint64_t bytes) {
-  return account_ == nullptr ? Result<void>() : account_->take(bytes);
+  auto taken = account_ == nullptr ? Result<void>() : account_->take(bytes);
+  refused_by_account_ = !taken;
+  return taken;
+}
+
+bool MemoryManager::waits_for_others() const {
+  const MutexLock lock(mutex_);
+  return device_full_ || refused_by_account_;
 }
 
 void MemoryManager::give(std::uint64_t bytes) {
@@ -139,6 +146,7 @@ void MemoryManager::give(std::uint64_t bytes) {
 Result<device::Address> MemoryManager::add_segment(std::uint64_t bytes, bool dedicated,
                                                    Around around) {
   if (bytes > left()) {
+    device_full_ = refused_by_account_ = false;
     return fail(ErrorCode::kOutOfMemory,
                 fmt::format("{} bytes more would exceed the session's limit "
                             "of {} ({} in use)",
@@ -380,6 +388,7 @@ Result<void> MemoryManager::charge(std::uint64_t bytes) {
   const MutexLock lock(mutex_);
   if (bytes > left()) drop_empty_segments();
   if (bytes > left()) {
+    device_full_ = refused_by_account_ = false;
     return fail(ErrorCode::kOutOfMemory,
                 fmt::format("{} bytes asked for, the session may have {} and has {}", bytes, limit_,
                             charged_ + outside_));

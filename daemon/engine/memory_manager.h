@@ -44,6 +44,8 @@ class MemoryManager {
   std::uint64_t charged() const;
   /// Bytes that may be charged further at present.
   std::uint64_t chargeable() const;
+  /// Whether the last request that was refused wanted memory that other sessions have.
+  bool waits_for_others() const;
 
   /// kInvalidValue for 0 bytes. kOutOfMemory beyond the limit, or when the device is full. Memory
   /// that is being freed may help then, see wait_for_free().
@@ -150,6 +152,7 @@ class MemoryManager {
   Slack slack_ SLATE_GUARDED_BY(mutex_);  // slack before and behind segments, where there is room
   // Whether the device had no memory for the last segment.
   bool device_full_ SLATE_GUARDED_BY(mutex_) = false;
+  bool refused_by_account_ SLATE_GUARDED_BY(mutex_) = false;  // by the last take()
   Blocks live_ SLATE_GUARDED_BY(mutex_);
   Blocks retired_ SLATE_GUARDED_BY(mutex_);
   std::map<device::Address, Kept> kept_ SLATE_GUARDED_BY(mutex_);

@@ -7,8 +7,8 @@
 #include <iterator>
 
 #include "base/digest.h"
-#include "base/log.h"
 #include "base/out_of_memory.h"
+#include "base/user_log.h"
 #include "daemon/dispatch/module_variables.h"
 
 namespace slate::daemon {
@@ -298,7 +298,8 @@ void ModuleStore::settle(FunctionRecord& kernel, FormMaker::Outcome made) {
   if (!made->code.empty()) {
     const auto loaded = or_out_of_memory([&] { return load_forms(kernel, *made); });
     if (!loaded) {
-      log_info("{} has no forms: {}", *kernel.name, loaded.error().message);
+      log_of_user(loader_.uid, LogLevel::kInfo, "{} has no forms: {}", *kernel.name,
+                  loaded.error().message);
       return;
     }
   }

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/out_of_memory.h"
+#include "base/user_log.h"
 
 namespace slate::daemon {
 
@@ -74,7 +75,7 @@ void Session::run() {
     });
     if (!served) (void)end(served.error());
   } else if (!device_.lost()) {
-    log_warning("session {}: {}", spec_.id, ready.error().message);
+    log_of_user(spec_.uid, LogLevel::kWarning, "session {}: {}", spec_.id, ready.error().message);
     channel_.fail(ready.error());
   }
   tear_down();
@@ -83,7 +84,9 @@ void Session::run() {
 Result<void> Session::set_up() {
   if (!channel_.can_be_woken())
     return slate::fail(ErrorCode::kLimit, "no file descriptor is left for the session");
-  if (const auto made = parts_.set_up(spec_.memory_limit, std::move(spec_.account)); !made)
+  if (const auto made =
+          parts_.set_up(spec_.memory_limit, std::move(spec_.account), spec_.memory_wait);
+      !made)
     return made;
   auto starting = SessionPhase::kStarting;
   phase_.compare_exchange_strong(starting, SessionPhase::kServing);
@@ -160,8 +163,8 @@ ipc::EngineChannel::Seen Session::look(bool waits) {
 
 /// Tells the client, and the log, why it is served no longer. Returns false.
 bool Session::end(const Error& error) {
-  log_warning("session {} (pid {}, {}) ended: {}", spec_.id, spec_.pid, spec_.program,
-              error.message);
+  log_of_user(spec_.uid, LogLevel::kWarning, "session {} (user {}, pid {}, {}) ended: {}", spec_.id,
+              spec_.uid, spec_.pid, spec_.program, error.message);
   channel_.fail(error);
   return false;
 }
@@ -283,8 +286,8 @@ void Session::on_failure(const Error& fault) {
   auto serving = SessionPhase::kServing;
   phase_.compare_exchange_strong(serving, SessionPhase::kFailed);
   channel_.fail(fault);
-  log_warning("session {} (pid {}, {}) failed: {}: {}", spec_.id, spec_.pid, spec_.program,
-              error_name(fault.code), fault.message);
+  log_of_user(spec_.uid, LogLevel::kWarning, "session {} (user {}, pid {}, {}) failed: {}: {}",
+              spec_.id, spec_.uid, spec_.pid, spec_.program, error_name(fault.code), fault.message);
   executor_.abandon(parts_.client());
   parts_.streams().cancel_all();
   channel_.poke();  // kept commands are answered
@@ -311,8 +314,9 @@ void Session::wait_for_work() {
   parts_.streams().cancel_all();
   parts_.streams().watch_ends();
   if (group_.wait_empty(kill_grace_)) return;
-  log_warning("session {} (pid {}, {}): work goes on {} s after the client left: {}", spec_.id,
-              spec_.pid, spec_.program, kill_grace_.count() / 1000,
+  log_of_user(spec_.uid, LogLevel::kWarning,
+              "session {} (user {}, pid {}, {}): work goes on {} s after the client left: {}",
+              spec_.id, spec_.uid, spec_.pid, spec_.program, kill_grace_.count() / 1000,
               fmt::join(parts_.streams().running_kernels(), ", "));
   hooks_.stuck(spec_.id);
   while (!group_.wait_empty(std::chrono::seconds(1))) {
@@ -333,6 +337,8 @@ SessionStatus Session::status() const {
           .phase = phase_.load(),
           .memory_used = parts_.memory_used(),
           .memory_limit = spec_.memory_limit,
+          .pinned_used = parts_.pinned_used(),
+          .code_memory = parts_.code_memory(),
           .launches = parts_.streams().launches(),
           .launches_running = parts_.streams().launches_running(),
           .copies = copies.copies.load(),

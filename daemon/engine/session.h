@@ -34,7 +34,7 @@ std::string_view phase_name(SessionPhase phase);
 struct SessionStatus {
   std::uint64_t id;
   SessionPhase phase;
-  std::uint64_t memory_used, memory_limit;
+  std::uint64_t memory_used, memory_limit, pinned_used, code_memory;
   std::uint64_t launches, launches_running;
   std::uint64_t copies, bytes_to_device, bytes_to_host;
   std::uint64_t streams, modules;

@@ -1,6 +1,7 @@
 // SessionSpec: what an engine gets to know of a new session. Plain data.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -13,7 +14,6 @@ namespace slate::daemon {
 
 class Exports;
 class ImageStore;
-class PinnedBudget;
 class StagingBudget;
 
 struct SessionSpec {
@@ -28,10 +28,13 @@ struct SessionSpec {
   int priority = 0;
   ipc::DaemonEnds ends;
   ipc::Segment segment;
-  /// Shared with the other sessions, as are the next three; null: one for this session only.
+  /// Of its user's pinned memory, and of the engine's memory for his code; null: none.
+  std::shared_ptr<MemoryLedger::Account> pinned{}, code{};
+  /// How long an allocation waits for memory that others have.
+  std::chrono::milliseconds memory_wait{0};
+  /// Shared with the other sessions, as are the next two; null: one for this session only.
   std::shared_ptr<StagingBudget> staging{};
   std::shared_ptr<Exports> exports{};
-  std::shared_ptr<PinnedBudget> pinned{};
   std::shared_ptr<ImageStore> images{};
 };
 

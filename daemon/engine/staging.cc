@@ -9,20 +9,32 @@
 
 namespace slate::daemon {
 
-std::uint32_t StagingBudget::share() const {
-  const std::uint32_t active = std::max(active_.load(), 1u);
-  return std::clamp(slots_ / active, ipc::kLeastStagingSlots, ipc::kStagingSlots);
+std::shared_ptr<StagingBudget::Active> StagingBudget::join(uid_t uid) {
+  const MutexLock lock(mutex_);
+  std::erase_if(known_, [](const auto& each) { return each.second.expired(); });
+  std::weak_ptr<Active>& known = known_[uid];
+  std::shared_ptr<Active> user = known.lock();
+  if (user == nullptr) known = user = std::make_shared<Active>(0);
+  if (user->fetch_add(1) == 0) users_.fetch_add(1);
+  return user;
+}
+
+void StagingBudget::leave(const std::shared_ptr<Active>& user) {
+  const MutexLock lock(mutex_);
+  if (user->fetch_sub(1) == 1) users_.fetch_sub(1);
+}
+
+std::uint32_t StagingBudget::share(const Active& user) const {
+  const std::uint32_t users = std::max(users_.load(), 1u), sessions = std::max(user.load(), 1u);
+  return std::clamp(slots_ / users / sessions, ipc::kLeastStagingSlots, ipc::kStagingSlots);
 }
 
 Staging::~Staging() {
-  SLATE_CHECK(!active_);
+  SLATE_CHECK(!active());
 }
 
 std::byte* Staging::begin(std::uint32_t slot) {
-  if (!active_) {
-    active_ = true;
-    budget_.join();
-  }
+  if (!active()) user_ = budget_.join(uid_);
   apply_share();
   Slot& used = slots_[slot];
   const auto memory = channel_.staging(slot);
@@ -39,7 +51,7 @@ std::byte* Staging::begin(std::uint32_t slot) {
 
 /// The share changes when others begin or end copying.
 void Staging::apply_share() {
-  const std::uint32_t share = budget_.share();
+  const std::uint32_t share = budget_.share(*user_);
   if (share == granted_) return;
   granted_ = share;
   channel_.grant_staging(share);
@@ -77,19 +89,19 @@ bool Staging::reclaim() {
     // The pages go, the mappings stay: the next access to them gets fresh pages.
     if (::madvise(memory.data(), memory.size(), MADV_REMOVE) != 0)
       log_debug("staging memory stays: madvise refused");
-    budget_.leave();
-    active_ = false;
+    budget_.leave(user_);
+    user_.reset();
     granted_ = ipc::kLeastStagingSlots;
     channel_.grant_staging(granted_);
   });
 }
 
 void Staging::release() {
-  if (!active_) return;
+  if (!active()) return;
   for (Slot& slot : slots_) slot.copies.store(0);
   unregister(0);
-  budget_.leave();
-  active_ = false;
+  budget_.leave(user_);
+  user_.reset();
 }
 
 }  // namespace slate::daemon

@@ -6,37 +6,47 @@
 // them are given back once the session has copied nothing for a while.
 #pragma once
 
+#include <sys/types.h>
+
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <map>
+#include <memory>
 
+#include "base/mutex.h"
 #include "device/device.h"
 #include "ipc/channel.h"
 
 namespace slate::daemon {
 
-/// Shares `slots` in equal parts among the sessions that copy at present, but gives each a few.
-/// Thread-safe.
+/// Shares `slots` in equal parts among the users with sessions that copy at present, and each part
+/// among the user's sessions. Each session has a few in any case. Thread-safe.
 class StagingBudget {
  public:
   static constexpr std::uint32_t kSlots = 512;  // slots of 1 MiB
+  /// Sessions of one user that copy at present.
+  using Active = std::atomic<std::uint32_t>;
 
   explicit StagingBudget(std::uint32_t slots = kSlots) : slots_(slots) {}
-  void join() { active_.fetch_add(1); }
-  void leave() { active_.fetch_sub(1); }
-  /// Slots that each session that joined may use now.
-  std::uint32_t share() const;
+  /// Another session of the user copies. Returns what leave() and share() want.
+  std::shared_ptr<Active> join(uid_t uid);
+  void leave(const std::shared_ptr<Active>& user);
+  /// Slots that each session of a user may use now.
+  std::uint32_t share(const Active& user) const;
 
  private:
   const std::uint32_t slots_;
-  std::atomic<std::uint32_t> active_{0};
+  Active users_{0};  // users with sessions that copy
+  Mutex mutex_;
+  std::map<uid_t, std::weak_ptr<Active>> known_ SLATE_GUARDED_BY(mutex_);
 };
 
 class Staging {
  public:
   /// All outlive it.
-  Staging(device::Device& device, ipc::EngineChannel& channel, StagingBudget& budget)
-      : device_(device), channel_(channel), budget_(budget) {}
+  Staging(device::Device& device, ipc::EngineChannel& channel, StagingBudget& budget, uid_t uid = 0)
+      : device_(device), channel_(channel), budget_(budget), uid_(uid) {}
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
   /// Requires: release() was called.
@@ -47,7 +57,7 @@ class Staging {
   /// ipc::kStagingSlots.
   std::byte* begin(std::uint32_t slot);
   /// Whether the memory is in use: from the first begin() until it is given back.
-  bool active() const { return active_; }
+  bool active() const { return user_ != nullptr; }
   /// Gives all memory back; false if a copy is under way on either side.
   bool reclaim();
   /// Requires: no copy is under way, and the client is gone.
@@ -74,7 +84,8 @@ class Staging {
   StagingBudget& budget_;
   std::array<Slot, ipc::kStagingSlots> slots_;
   std::atomic<std::uint32_t> copies_{0};
-  bool active_ = false;
+  const uid_t uid_;
+  std::shared_ptr<StagingBudget::Active> user_;  // null: the memory is not in use
   std::uint32_t granted_ = ipc::kLeastStagingSlots;
 };
 

@@ -15,10 +15,10 @@
 #include <optional>
 #include <utility>
 
-#include "base/log.h"
 #include "base/out_of_memory.h"
 #include "base/spawn.h"
 #include "base/unique_fd.h"
+#include "base/user_log.h"
 #include "daemon/reader/reader_main.h"
 
 namespace slate::daemon {
@@ -189,7 +189,7 @@ class ReaderProcess final : public TextReader {
     const int status = child_.end();
     std::string how = fmt::format("status {}", WEXITSTATUS(status));
     if (WIFSIGNALED(status)) how = fmt::format("signal {}", sigabbrev_np(WTERMSIG(status)));
-    log_warning("a reader of a program's code ended by {}", how);
+    log_of_user(kUnknownUser, LogLevel::kWarning, "a reader of a program's code ended by {}", how);
     return {ErrorCode::kIo, fmt::format("the reader of its code ended by {}", how)};
   }
 

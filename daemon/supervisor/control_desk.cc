@@ -103,7 +103,9 @@ bool ControlDesk::read_request(Connection& connection, EngineProcess* engine) {
 void ControlDesk::serve(Connection& connection, const ipc::ControlRequest& request,
                         const std::string& text, EngineProcess* engine) {
   const std::uint32_t asker = connection.visitor.uid;
-  if (is_administrators(request.verb) && !is_administrator(asker)) {
+  const bool is_hidden =
+      request.verb == ipc::ControlVerb::kProfile && !services_.shows_profiles(asker);
+  if (is_hidden || (is_administrators(request.verb) && !is_administrator(asker))) {
     return answer(connection, fail(ErrorCode::kPermission,
                                    "this is for root, or the user whom slated runs as"));
   }
@@ -157,7 +159,7 @@ void ControlDesk::report_came(const LinkMessage& message) {
     if (message.header.code != ErrorCode::kNone) {
       answer(connection, fail(message.header.code, std::move(report)));
     } else if (connection.verb == ipc::ControlVerb::kStatus) {
-      answer(connection, services_.describe(report));
+      answer(connection, services_.describe(report, connection.visitor.uid));
     } else {
       answer(connection, std::move(report));
     }
@@ -173,7 +175,7 @@ void ControlDesk::engine_died() {
 /// A status says what it can without the engine; for the rest there is no answer.
 void ControlDesk::no_report(Connection& connection) {
   if (connection.verb == ipc::ControlVerb::kStatus)
-    return answer(connection, services_.describe({}));
+    return answer(connection, services_.describe({}, connection.visitor.uid));
   answer(connection, fail(ErrorCode::kUnavailable, "slate's engine does not answer"));
 }
 

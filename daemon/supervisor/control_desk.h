@@ -18,8 +18,11 @@ namespace slate::daemon {
 class ControlDesk {
  public:
   struct Services {
-    /// Makes the status text from the engine's report; empty: the engine gave none.
-    std::function<std::string(const std::string& engine_report)> describe;
+    /// Makes the status text for user `asker` from the engine's report; empty: the engine gave
+    /// none.
+    std::function<std::string(const std::string& engine_report, std::uint32_t asker)> describe;
+    /// Whether user `asker` may see profiles of kernels.
+    std::function<bool(std::uint32_t asker)> shows_profiles;
     /// Serves the verbs of `slatectl set` for user `asker`.
     std::function<Result<std::string>(const ipc::ControlRequest& request, const std::string& text,
                                       std::uint32_t asker)>

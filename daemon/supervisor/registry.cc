@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/user_log.h"
 #include "daemon/supervisor/reception.h"
 
 namespace slate::daemon {
@@ -29,6 +30,11 @@ AskedSettings wishes_of(const ipc::Hello& hello) {
   if ((hello.wishes & ipc::kHasWeight) != 0) wishes.weight = hello.weight;
   if ((hello.wishes & ipc::kHasPriority) != 0) wishes.priority = hello.priority;
   return wishes;
+}
+
+/// Whose session it is, for the log.
+std::string who(const SessionRecord& record) {
+  return fmt::format("user {}, pid {}, {}", record.uid, record.pid, record.program);
 }
 
 }  // namespace
@@ -82,9 +88,15 @@ void Registry::greet(const ipc::Hello& hello, ipc::Visitor visitor, EngineProces
 }
 
 void Registry::refuse(const SessionRecord& record, const Error& reason) {
-  log_warning("session {} (pid {}, {}) refused: {}", record.id, record.pid, record.program,
+  log_of_user(record.uid, LogLevel::kWarning, "session {} ({}) refused: {}", record.id, who(record),
               reason.message);
   send_refusal(record.ends.socket.get(), reason);
+}
+
+/// What administrators who keep accounts want to see of each session.
+void Registry::audit(const SessionRecord& record, std::string_view what) const {
+  const LogLevel level = rules_.config().audit ? LogLevel::kInfo : LogLevel::kDebug;
+  log_of_user(record.uid, level, "session {} ({}) {}", record.id, who(record), what);
 }
 
 /// Gives the client its ends. On failure the deadline is now, and the next look drops it.
@@ -132,7 +144,7 @@ void Registry::hand_over(SessionRecord& record, const EngineProcess& engine) {
   record.state = State::kServing;
   record.standing_told = true;
   ++served_;
-  log_debug("session {}: pid {}, {}", record.id, record.pid, record.program);
+  audit(record, "began");
 }
 
 void Registry::engine_ready(EngineProcess& engine) {
@@ -200,6 +212,7 @@ void Registry::session_ended(std::uint64_t id, const std::string& refusal) {
   const auto found = sessions_.find(id);
   if (found == sessions_.end()) return;
   const SessionRecord& record = found->second;
+  audit(record, refusal.empty() ? "ended" : "was refused by the engine");
   if (!refusal.empty()) {
     ipc::mark_session(record.segment.status(), record.ends.to_client.get(),
                       ipc::SessionState::kEnded, {ErrorCode::kUnavailable, refusal});
@@ -211,6 +224,7 @@ void Registry::engine_died(const Error& cause) {
   for (auto session = sessions_.begin(); session != sessions_.end();) {
     SessionRecord& record = session->second;
     if (record.state == State::kServing && !untouched(record)) {
+      audit(record, "was lost with the engine");
       ipc::mark_session(record.segment.status(), record.ends.to_client.get(),
                         ipc::SessionState::kFailed, cause);
       session = sessions_.erase(session);

@@ -78,6 +78,7 @@ class Registry {
   bool service_one(SessionRecord& record, EngineProcess* engine);
   static void tell_standing(SessionRecord& record, const EngineProcess& engine);
   void refuse(const SessionRecord& record, const Error& reason);
+  void audit(const SessionRecord& record, std::string_view what) const;
 
   const std::string runtime_dir_;
   const UserRules& rules_;

@@ -39,6 +39,8 @@ json session_json(const SessionRecord& record) {
           {"priority", record.standing.now.priority},
           {"memory_used", 0},
           {"memory_limit", 0},
+          {"pinned_used", 0},
+          {"code_memory", 0},
           {"launches", 0},
           {"launches_running", 0},
           {"copies", 0},
@@ -52,13 +54,12 @@ void add_to_user(json& users, const SessionRecord& record, const json& session) 
   auto user = std::ranges::find_if(
       users, [&](const json& each) { return each["uid"].get<std::uint32_t>() == record.uid; });
   if (user == users.end()) {
-    users.push_back(
-        {{"uid", record.uid}, {"weight", record.user.weight}, {"sessions", 0}, {"memory_used", 0}});
+    users.push_back({{"uid", record.uid}, {"weight", record.user.weight}, {"sessions", 0}});
     user = std::prev(users.end());
   }
   (*user)["sessions"] = (*user)["sessions"].get<std::uint64_t>() + 1;
-  (*user)["memory_used"] =
-      (*user)["memory_used"].get<std::uint64_t>() + session.value("memory_used", 0ull);
+  for (const char* const sum : {"memory_used", "pinned_used", "code_memory", "launches"})
+    (*user)[sum] = user->value(sum, 0ull) + session.value(sum, 0ull);
 }
 
 json device_json(const StatusFacts& facts, const json& report) {
@@ -88,17 +89,18 @@ std::string status_text(const StatusFacts& facts, const Registry& registry,
     json session = session_json(record);
     if (const auto part = parts.find(id); part != parts.end()) session.update(part->second);
     launches += session.value("launches", 0ull);
+    if (facts.only_of && record.uid != *facts.only_of) continue;
     add_to_user(users, record, session);
     sessions.push_back(std::move(session));
   }
   json engine = {{"pid", nullptr}, {"restarts", facts.restarts}, {"last_fault", nullptr}};
   if (facts.engine_pid != 0) engine["pid"] = facts.engine_pid;
-  if (!facts.last_fault.empty()) engine["last_fault"] = facts.last_fault;
+  if (!facts.last_fault.empty() && !facts.only_of) engine["last_fault"] = facts.last_fault;
   const json cache = report.value("cache", json());
   const json forms = report.value("forms", json());
   const json unsupported = report.value("unsupported", json::object());
   const json policy = report.value("policy", json());
-  const json arrangement = report.value("arrangement", json());
+  const json arrangement = facts.only_of ? json() : report.value("arrangement", json());
   const json status = {{"version", facts.version},
                        {"pid", getpid()},
                        {"uptime_s", seconds_since(facts.started)},

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/device_info.h"
@@ -19,6 +20,8 @@ struct StatusFacts {
   std::string last_fault;
   std::uint64_t past_launches = 0;  // launches of sessions that have ended
   std::uint64_t past_faults = 0;
+  /// The user whose sessions are shown; nothing: all are.
+  std::optional<std::uint32_t> only_of = std::nullopt;
 };
 
 std::string status_text(const StatusFacts& facts, const Registry& registry,

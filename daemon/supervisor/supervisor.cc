@@ -56,7 +56,9 @@ Supervisor::Supervisor(const Config& config, const std::string& program, int sto
       programs_(state_directory(config.state_dir)),
       registry_(reception_.directory(), rules_, programs_),
       settings_(rules_, programs_, registry_),
-      desk_({.describe = [this](const std::string& report) { return describe(report); },
+      desk_({.describe = [this](const std::string& report,
+                                std::uint32_t asker) { return describe(report, asker); },
+             .shows_profiles = [this](std::uint32_t asker) { return shows_all_to(asker); },
              .change =
                  [this](const ipc::ControlRequest& request, const std::string& text,
                         std::uint32_t asker) {
@@ -151,7 +153,11 @@ void Supervisor::stop() {
   keeper_.kill_all();
 }
 
-std::string Supervisor::describe(const std::string& engine_report) {
+bool Supervisor::shows_all_to(std::uint32_t asker) const {
+  return !rules_.config().private_status || is_administrator(asker);
+}
+
+std::string Supervisor::describe(const std::string& engine_report, std::uint32_t asker) const {
   return status_text({.version = SLATE_VERSION,
                       .started = started_,
                       .device = device_ ? &*device_ : nullptr,
@@ -159,7 +165,8 @@ std::string Supervisor::describe(const std::string& engine_report) {
                       .restarts = keeper_.restarts(),
                       .last_fault = keeper_.last_fault(),
                       .past_launches = past_launches_,
-                      .past_faults = past_faults_},
+                      .past_faults = past_faults_,
+                      .only_of = shows_all_to(asker) ? std::nullopt : std::optional(asker)},
                      registry_, engine_report);
 }
 

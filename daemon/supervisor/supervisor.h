@@ -48,7 +48,8 @@ class Supervisor {
   void engine_message(const LinkMessage& message);
   void engine_died(const Error& cause);
   void stop();
-  std::string describe(const std::string& engine_report);
+  bool shows_all_to(std::uint32_t asker) const;
+  std::string describe(const std::string& engine_report, std::uint32_t asker) const;
 
   const Config config_;
   const int stop_fd_;

@@ -21,9 +21,11 @@ std::string name_of(std::span<const std::byte> bytes) {
 }  // namespace
 
 CodeCommands::CodeCommands(const PartContext& context, Compiler& compiler, MemoryCommands& memory,
-                           const HostMemoryCommands& host, std::shared_ptr<ImageStore> images)
+                           const HostMemoryCommands& host, std::shared_ptr<ImageStore> images,
+                           std::shared_ptr<MemoryLedger::Account> account)
     : context_(context),
       memory_(memory),
+      account_(std::move(account)),
       modules_(context.device, compiler, context.executor.form_maker(), context.session,
                [&host](device::Address address, std::uint64_t bytes) {
                  return host.blocks().owns(address, bytes);
@@ -32,9 +34,12 @@ CodeCommands::CodeCommands(const PartContext& context, Compiler& compiler, Memor
                {.uid = context.uid, .is_over = context.is_over}) {}
 
 void CodeCommands::start() {
-  modules_.loaded().charge_to(memory_.manager(), [this](std::uint64_t bytes) {
-    return memory_.with_room([&] { return memory_.manager().charge(bytes); });
-  });
+  modules_.loaded().charge_to(
+      memory_.manager(),
+      [this](std::uint64_t bytes) {
+        return memory_.with_room([&] { return memory_.manager().charge(bytes); });
+      },
+      account_);
 }
 
 Result<void> CodeCommands::on(const Call<CommandType::kModuleLoad>& call) {

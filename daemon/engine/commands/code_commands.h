@@ -15,9 +15,10 @@ namespace slate::daemon {
 class CodeCommands {
  public:
   /// `compiler` and `memory` outlive it. `memory` is charged for modules' variables. `images`:
-  /// those that sessions share; null: none.
+  /// those that sessions share. `account`: of the engine's memory for code. Null: none.
   CodeCommands(const PartContext& context, Compiler& compiler, MemoryCommands& memory,
-               const HostMemoryCommands& host, std::shared_ptr<ImageStore> images);
+               const HostMemoryCommands& host, std::shared_ptr<ImageStore> images,
+               std::shared_ptr<MemoryLedger::Account> account);
 
   Result<void> on(const Call<ipc::CommandType::kModuleLoad>& call);
   Result<void> on(const Call<ipc::CommandType::kModuleOffer>& call);
@@ -38,12 +39,15 @@ class CodeCommands {
   }
   /// Number of loaded modules. Any thread.
   std::size_t module_count() const { return modules_.loaded().count(); }
+  /// Engine memory of the modules. Any thread.
+  std::uint64_t code_memory() const { return modules_.loaded().host_bytes(); }
   /// Requires: no unfinished work uses a module.
   void release() { modules_.release(); }
 
  private:
   const PartContext& context_;
   MemoryCommands& memory_;
+  const std::shared_ptr<MemoryLedger::Account> account_;
   ModuleStore modules_;
 };
 

@@ -13,13 +13,13 @@ namespace slate::daemon {
 
 class HostMemoryCommands {
  public:
-  /// `budget` is shared with other sessions; null: one for this session only. `send` sends a
-  /// block's memory to the client.
-  HostMemoryCommands(const PartContext& context, std::shared_ptr<PinnedBudget> budget,
+  /// `account`: of the host memory of all sessions; null: none. `send` sends a block's memory to
+  /// the client.
+  HostMemoryCommands(const PartContext& context, std::shared_ptr<MemoryLedger::Account> account,
                      HostBlocks::Send send)
       : context_(context),
-        budget_(budget ? std::move(budget) : std::make_shared<PinnedBudget>()),
-        blocks_(context.device, HostBlocks::default_limit(), *budget_, std::move(send)) {}
+        account_(std::move(account)),
+        blocks_(context.device, HostBlocks::default_limit(), account_.get(), std::move(send)) {}
 
   Result<void> on(const Call<ipc::CommandType::kHostAllocate>& call);
   Result<void> on(const Call<ipc::CommandType::kHostMapped>& call);
@@ -31,7 +31,7 @@ class HostMemoryCommands {
 
  private:
   const PartContext& context_;
-  const std::shared_ptr<PinnedBudget> budget_;
+  const std::shared_ptr<MemoryLedger::Account> account_;
   HostBlocks blocks_;
 };
 

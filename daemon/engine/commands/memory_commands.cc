@@ -7,12 +7,20 @@ namespace slate::daemon {
 using ipc::CommandType;
 
 Result<void> MemoryCommands::start(std::uint64_t limit,
-                                   std::unique_ptr<MemoryLedger::Account> account) {
+                                   std::unique_ptr<MemoryLedger::Account> account,
+                                   std::chrono::milliseconds wait) {
+  wait_ = wait;
   auto manager = MemoryManager::make(context_.device, limit, std::move(account));
   if (!manager) return std::unexpected(manager.error());
   manager_ = std::move(*manager);
   seen_.store(manager_.get());
   return {};
+}
+
+/// What is above the session's own limit does not come by waiting.
+bool MemoryCommands::may_wait_for_others(std::chrono::steady_clock::time_point deadline) const {
+  return manager_->waits_for_others() && std::chrono::steady_clock::now() < deadline &&
+         !context_.faults.failed() && !context_.is_over();
 }
 
 void MemoryCommands::release() {

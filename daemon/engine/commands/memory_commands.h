@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <thread>
 #include <type_traits>
 
 #include "daemon/engine/commands/call.h"
@@ -20,8 +21,9 @@ class MemoryCommands {
   explicit MemoryCommands(const PartContext& context) : context_(context) {}
 
   /// Makes the arena, of at most `limit` bytes. To be called first. `account`: see
-  /// MemoryManager::make().
-  Result<void> start(std::uint64_t limit, std::unique_ptr<MemoryLedger::Account> account);
+  /// MemoryManager::make(). `wait`: how long requests wait for memory that others have.
+  Result<void> start(std::uint64_t limit, std::unique_ptr<MemoryLedger::Account> account,
+                     std::chrono::milliseconds wait = {});
   /// Requires: no unfinished work uses the memory.
   void release();
 
@@ -43,7 +45,10 @@ class MemoryCommands {
   std::uint64_t charged() const;
 
  private:
+  bool may_wait_for_others(std::chrono::steady_clock::time_point deadline) const;
+
   const PartContext& context_;
+  std::chrono::milliseconds wait_{};
   std::shared_ptr<MemoryManager> manager_;
   std::atomic<MemoryManager*> seen_{nullptr};  // `manager_`, for other threads
 };
@@ -61,6 +66,11 @@ std::invoke_result_t<Make> MemoryCommands::with_room(const Make& make) {
   }
   if (!made && made.error().code == ErrorCode::kOutOfMemory &&
       context_.streams.unfinished(nullptr).empty() && manager_->drop_slack()) {
+    made = make();
+  }
+  const auto deadline = std::chrono::steady_clock::now() + wait_;
+  while (!made && made.error().code == ErrorCode::kOutOfMemory && may_wait_for_others(deadline)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
     made = make();
   }
   return made;

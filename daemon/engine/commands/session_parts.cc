@@ -55,7 +55,7 @@ SessionParts::SessionParts(const Ground& ground, const SessionSpec& spec)
           },
           ground.is_crowded),
       budget_(spec.staging ? spec.staging : std::make_shared<StagingBudget>()),
-      staging_(ground.device, ground.channel, *budget_),
+      staging_(ground.device, ground.channel, *budget_, spec.uid),
       context_{.session = spec.id,
                .uid = spec.uid,
                .device = ground.device,
@@ -74,7 +74,7 @@ SessionParts::SessionParts(const Ground& ground, const SessionSpec& spec)
                    [&channel = ground.channel](std::uint64_t id, int memory) {
                      return channel.send_memory(id, memory);
                    }),
-      code_(context_, ground.compiler, memory_, host_memory_, spec.images),
+      code_(context_, ground.compiler, memory_, host_memory_, spec.images, spec.code),
       sharing_(context_),
       mapped_(context_, memory_),
       ranges_(memory_, code_, host_memory_, sharing_, mapped_),
@@ -110,8 +110,9 @@ SessionParts::~SessionParts() {
 }
 
 Result<void> SessionParts::set_up(std::uint64_t limit,
-                                  std::unique_ptr<MemoryLedger::Account> account) {
-  if (const auto made = memory_.start(limit, std::move(account)); !made) return made;
+                                  std::unique_ptr<MemoryLedger::Account> account,
+                                  std::chrono::milliseconds wait) {
+  if (const auto made = memory_.start(limit, std::move(account), wait); !made) return made;
   arrays_.start();
   mapped_.start();
   code_.start();

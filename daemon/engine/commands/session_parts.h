@@ -55,7 +55,8 @@ class SessionParts {
 
   /// To be called before the first command. `limit`: the most bytes of device memory. `account`:
   /// see MemoryManager::make().
-  Result<void> set_up(std::uint64_t limit, std::unique_ptr<MemoryLedger::Account> account);
+  Result<void> set_up(std::uint64_t limit, std::unique_ptr<MemoryLedger::Account> account,
+                      std::chrono::milliseconds wait = {});
   /// Requires: no work of the session runs.
   void release();
 
@@ -79,6 +80,8 @@ class SessionParts {
   Staging& staging() { return staging_; }
   // Any thread.
   std::uint64_t memory_used() const { return memory_.charged(); }
+  std::uint64_t pinned_used() const { return host_memory_.blocks().bytes(); }
+  std::uint64_t code_memory() const { return code_.code_memory(); }
   std::uint64_t module_count() const { return code_.module_count(); }
   const CopyCommands::Counts& copies() const { return copies_.counts(); }
 

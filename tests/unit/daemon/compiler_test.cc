@@ -121,6 +121,14 @@ TEST_F(CompilerTest, TextThatOnlyTheDeviceCompilesIsLoadedAsText) {
   EXPECT_EQ(entries().size(), 1u);
 }
 
+TEST_F(CompilerTest, ALargeTextThatTheCompilerRefusesIsNotTheDevices) {
+  const auto compiler = open();
+  const std::string most(std::size_t{4} << 20, '?');
+  EXPECT_EQ(load(*compiler, most), ErrorCode::kNone);
+  EXPECT_EQ(load(*compiler, most + '?'), ErrorCode::kInvalidPtx);
+  EXPECT_EQ(device_.loaded().size(), 1u);
+}
+
 TEST_F(CompilerTest, BadTextThatIsRefusedTwiceDoesNotEndTheUseOfTheCompiler) {
   const auto compiler = open();
   EXPECT_EQ(load(*compiler, "!text"), ErrorCode::kInvalidPtx);

@@ -371,6 +371,32 @@ TEST_F(ControlTest, TraceAndChangesOfTheProfileAreTheAdministrators) {
             0);
 }
 
+TEST_F(ControlTest, UsersSeeOnlyWhatIsTheirsWhereTheStatusIsPrivate) {
+  if (getuid() != 0) GTEST_SKIP() << "needs root";
+  Config config;
+  config.private_status = true;
+  start(config);
+  const auto roots = connect();
+  (void)session(roots->session());
+  EXPECT_EQ(as_somebody([&] {
+              const auto own = ipc::ClientChannel::connect(runtime_, kConnect);
+              const auto status = ask({});
+              if (!own || !status) return 1;
+              const json& sessions = (*status)["sessions"];
+              const bool one_only = sessions.size() == 1 && sessions[0]["uid"] == kSomebody &&
+                                    (*status)["users"].size() == 1;
+              if (!one_only || !(*status)["arrangement"].is_null()) return 2;
+              ControlRequest request;
+              request.verb = ControlVerb::kProfile;
+              const auto profile = ask(request);
+              return profile || profile.error().code != ErrorCode::kPermission ? 3 : 0;
+            }),
+            0);
+  const auto all = ask({});
+  ASSERT_TRUE(all);
+  EXPECT_EQ((*all)["sessions"][0]["uid"], 0) << "root sees all";
+}
+
 TEST_F(ControlTest, AUserMayChooseWithinTheAdministratorsLimits) {
   if (getuid() != 0) GTEST_SKIP() << "needs root";
   start();

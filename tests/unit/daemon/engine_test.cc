@@ -33,7 +33,7 @@ class EngineTest : public testing::Test {
     device_ = device.get();
     device_->set_compiler(compiler);
     engine_ = std::make_unique<Engine>(std::move(device), EngineLink(std::move(ends.second)),
-                                       std::move(config),
+                                       std::move(config), ReaderSettings{},
                                        [this](int status) { exited_.set_value(status); });
     thread_ = std::thread([this] { result_ = engine_->run(); });
     EXPECT_EQ(next(LinkType::kReady).text.size(), sizeof(DeviceInfo));

@@ -78,6 +78,60 @@ TEST_F(GreedyClientTest, WhatASessionsFunctionsTakeCountsToo) {
   EXPECT_EQ(second.error().code, ErrorCode::kLimit);
 }
 
+/// A session of user `uid` in these ledgers.
+class UsersSession : public TestSession {
+ public:
+  UsersSession(device::Device& device, Completer& completer, uid_t uid,
+               const std::function<void(SessionSpec&)>& adapt)
+      : TestSession(device, completer, 64 << 20, std::chrono::seconds(60), {}, nullptr, nullptr, 1,
+                    uid, nullptr, adapt) {}
+};
+
+TEST_F(GreedyClientTest, SoMuchCodeMayAUserKeepInTheEngine) {
+  MemoryLedger ledger(4000, 0);
+  const auto in_ledger = [&](uid_t uid) {
+    return [&ledger, uid](SessionSpec& spec) {
+      spec.code = std::make_shared<MemoryLedger::Account>(ledger, uid);
+    };
+  };
+  UsersSession first(device_, completer_, 1, in_ledger(1)),
+      second(device_, completer_, 1, in_ledger(1)), other(device_, completer_, 2, in_ledger(2));
+  device_.pretend_host_bytes(1500);
+  ASSERT_TRUE(load(first, 1, "a"));
+  ASSERT_TRUE(load(second, 1, "b"));
+  EXPECT_EQ(load(first, 2, "c").error().code, ErrorCode::kLimit) << "both have 3000 of 4000";
+  EXPECT_EQ(first.session->status().code_memory, 1500u);
+  second.leave();
+  EXPECT_TRUE(load(other, 1, "d"));
+  EXPECT_EQ(ledger.used(), (std::map<uid_t, std::uint64_t>{{1, 1500}, {2, 1500}}));
+}
+
+TEST_F(GreedyClientTest, ARequestWaitsForMemoryThatOthersHaveWhereThatIsConfigured) {
+  constexpr std::uint64_t kPart = 40 << 20;
+  MemoryLedger ledger(64 << 20, 0);
+  const auto in_ledger = [&](uid_t uid, std::chrono::milliseconds wait) {
+    return [&ledger, uid, wait](SessionSpec& spec) {
+      spec.account = std::make_unique<MemoryLedger::Account>(ledger, uid, ~0ull);
+      spec.memory_wait = wait;
+    };
+  };
+  UsersSession first(device_, completer_, 1, in_ledger(1, 0ms)),
+      patient(device_, completer_, 2, in_ledger(2, 10min)),
+      other(device_, completer_, 3, in_ledger(3, 0ms));
+  const auto held = first.allocate(kPart);
+  ASSERT_TRUE(held);
+  EXPECT_EQ(other.allocate(kPart).error().code, ErrorCode::kOutOfMemory) << "at once";
+  std::thread end([&] {
+    std::this_thread::sleep_for(30ms);
+    (void)first.post(CommandType::kMemoryFree, ipc::MemoryFree{*held});
+    (void)first.synchronize();
+  });
+  EXPECT_TRUE(patient.allocate(kPart)) << "as soon as the first one has freed it";
+  end.join();
+  EXPECT_EQ(patient.allocate(std::uint64_t{1} << 30).error().code, ErrorCode::kOutOfMemory)
+      << "its own limit is no reason to wait";
+}
+
 /// A module with variables of so many bytes.
 std::string variables(std::uint64_t bytes) {
   return std::string(kHead) + ".visible .global .align 8 .b8 big[" + std::to_string(bytes) +

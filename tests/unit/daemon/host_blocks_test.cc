@@ -31,12 +31,13 @@ class HostBlocksTest : public testing::Test {
   FakeDevice device_;
   bool full_ = false;
   std::vector<std::uint64_t> sent_;
-  PinnedBudget budget_{16 << 10};
-  HostBlocks blocks_{device_, 1 << 30, budget_, send()};
+  MemoryLedger ledger_{16 << 10, 0};
+  MemoryLedger::Account account_{ledger_, 1000};
+  HostBlocks blocks_{device_, 1 << 30, &account_, send()};
 };
 
 TEST_F(HostBlocksTest, MemoryIsBoundedForAllSessionsTogether) {
-  HostBlocks others(device_, 1 << 30, budget_, send());
+  HostBlocks others(device_, 1 << 30, &account_, send());
   ASSERT_EQ(allocate(blocks_, 1, 8192), ErrorCode::kNone);
   ASSERT_EQ(allocate(others, 1, 4096), ErrorCode::kNone);
   EXPECT_EQ(allocate(others, 2, 8192), ErrorCode::kOutOfMemory);

@@ -25,7 +25,8 @@ class TestSession {
               std::chrono::milliseconds grace = std::chrono::seconds(60), SessionHooks hooks = {},
               Compiler* compiler = nullptr, std::shared_ptr<Exports> exports = nullptr,
               std::uint64_t id = 1, std::uint32_t uid = ::geteuid(),
-              std::shared_ptr<ImageStore> images = nullptr)
+              std::shared_ptr<ImageStore> images = nullptr,
+              const std::function<void(SessionSpec&)>& adapt = nullptr)
       : own_compiler_(device, nullptr),
         forms_(device, FormChoice::kNative),
         executor_(device, forms_, completer, trace_, policy_maker("fifo", {}), {}) {
@@ -42,6 +43,7 @@ class TestSession {
     spec.memory_limit = limit;
     spec.ends = std::move(ends.ends);
     spec.segment = std::move(ends.segment);
+    if (adapt) adapt(spec);
     if (!hooks.device_lost) hooks.device_lost = [](const Error&) {};
     if (!hooks.stuck) hooks.stuck = [](std::uint64_t) {};
     session =

@@ -13,14 +13,25 @@ namespace {
 
 TEST(StagingBudgetTest, SessionsThatCopyShareEquallyAndEachHasAFew) {
   StagingBudget budget(100);
-  budget.join();
-  EXPECT_EQ(budget.share(), ipc::kStagingSlots) << "alone, as much as there is room for";
-  for (int i = 0; i < 9; ++i) budget.join();
-  EXPECT_EQ(budget.share(), 10u);
-  for (int i = 0; i < 90; ++i) budget.join();
-  EXPECT_EQ(budget.share(), ipc::kLeastStagingSlots);
-  for (int i = 0; i < 90; ++i) budget.leave();
-  EXPECT_EQ(budget.share(), 10u);
+  const auto user = budget.join(1000);
+  EXPECT_EQ(budget.share(*user), ipc::kStagingSlots) << "alone, as much as there is room for";
+  for (int i = 0; i < 9; ++i) EXPECT_EQ(budget.join(1000), user);
+  EXPECT_EQ(budget.share(*user), 10u);
+  for (int i = 0; i < 90; ++i) budget.join(1000);
+  EXPECT_EQ(budget.share(*user), ipc::kLeastStagingSlots);
+  for (int i = 0; i < 90; ++i) budget.leave(user);
+  EXPECT_EQ(budget.share(*user), 10u);
+}
+
+TEST(StagingBudgetTest, ManySessionsOfOneUserTakeNothingFromAnother) {
+  StagingBudget budget(100);
+  const auto one = budget.join(1000);
+  std::shared_ptr<StagingBudget::Active> many;
+  for (int i = 0; i < 10; ++i) many = budget.join(1001);
+  EXPECT_EQ(budget.share(*one), std::min(50u, ipc::kStagingSlots));
+  EXPECT_EQ(budget.share(*many), std::max(5u, ipc::kLeastStagingSlots));
+  for (int i = 0; i < 10; ++i) budget.leave(many);
+  EXPECT_EQ(budget.share(*one), std::min(100u, ipc::kStagingSlots));
 }
 
 class StagingTest : public testing::Test {
@@ -85,10 +96,10 @@ TEST_F(StagingTest, ACommandUnderWayKeepsItsSlot) {
 TEST_F(StagingTest, AnotherSessionsCopiesTakeFromItsShare) {
   copy(std::byte{1});
   EXPECT_EQ(pair_.client->staging_slots(), 16u);
-  budget_.join();
+  const auto other = budget_.join(1);
   copy(std::byte{2});
   EXPECT_EQ(pair_.client->staging_slots(), 8u);
-  budget_.leave();
+  budget_.leave(other);
 }
 
 TEST_F(StagingTest, CopiesWhileMemoryIsTakenBackLoseNothing) {
