@@ -193,7 +193,9 @@ void FormMaker::run() {
     lock.unlock();
     Outcome outcome;
     if (may_still_spend(order->owner_.session)) {
-      const Loader loader{.uid = kOwnTurns, .is_over = [&order] { return order.use_count() == 1; }};
+      Loader loader{.uid = kOwnTurns};
+      if (is_dropped_with_its_session(*order->source_))
+        loader.is_over = [&order] { return order.use_count() == 1; };
       outcome = make(order->source_, order->kernel_, loader);
       spend(order->owner_.session, outcome->cost_ms);
     } else {
@@ -203,6 +205,13 @@ void FormMaker::run() {
     order->done_.store(true, std::memory_order_release);
     lock.lock();
   }
+}
+
+/// What was begun of a small text is finished, and kept for the program's next run: programs that
+/// always end first would never have forms.
+bool FormMaker::is_dropped_with_its_session(const FormSource& source) const {
+  constexpr std::uint64_t kMostFinished = 1 << 20;
+  return source.text.size() > kMostFinished || !compiler_.compiles();
 }
 
 /// Of the user behind the one served last, the session behind his last one. Requires: there are

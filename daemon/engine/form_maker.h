@@ -53,7 +53,8 @@ class FormMaker {
     auto operator<=>(const Owner&) const = default;
   };
 
-  /// A kernel whose forms are being made. Its last owner's end drops it, unless it was begun.
+  /// A kernel whose forms are being made. Its last owner's end drops it, unless it was begun and is
+  /// of a small text.
   class Order {
    public:
     bool done() const { return done_.load(std::memory_order_acquire); }
@@ -101,6 +102,7 @@ class FormMaker {
   void run();
   std::shared_ptr<Order> next(MutexLock& lock) SLATE_REQUIRES(mutex_);
   std::map<Owner, Queue>::iterator next_queue() SLATE_REQUIRES(mutex_);
+  bool is_dropped_with_its_session(const FormSource& source) const;
   bool may_still_spend(std::uint64_t session);
   void spend(std::uint64_t session, double ms);
   cache::Key key_of(const FormSource& source, const std::string& kernel) const;

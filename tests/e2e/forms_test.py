@@ -79,9 +79,10 @@ class FormsTest(SlateTestCase):
             profile = subprocess.run(command, env=daemon.environment, capture_output=True, text=True)
             return json.loads(profile.stdout)["kernels"]
 
-        # The program may end before they are made.
+        # The program may end before they are made: on sim, which keeps none, it runs longer.
+        command = program_command("gaussian", size_on_sim=200)
         for _ in range(30):
-            code, out, err = daemon.run(program_command("gaussian"))
+            code, out, err = daemon.run(command)
             self.assertEqual(code, 0, out + err)
             daemon.wait_until_idle()
             if any(row["forms"] for row in rows()):

@@ -173,11 +173,11 @@ class SlateTestCase(unittest.TestCase):
             free.append(daemon.status()["device"]["memory_free"])
 
 
-def program_command(name, how="slate", json_report=True, extra=()):
+def program_command(name, how="slate", json_report=True, extra=(), size_on_sim=None):
     """A program as a command line: `how` is slate (linked with -lslate), run (slatectl run of the one
     linked to the shared runtime), static (slatectl run of the one with the runtime inside) or native."""
     sim_size, gpu_size, _ = programs()[name]
-    size = gpu_size if ON_GPU else sim_size
+    size = gpu_size if ON_GPU else size_on_sim or sim_size
     command = {
         "slate": [binary("slate", name)],
         "run": [binary("slatectl"), "run", "--", binary("shared", name)],
