@@ -14,6 +14,9 @@
 #include "daemon/config_table.h"
 
 #define TOML_EXCEPTIONS 0
+// Its assertions end the process at some wrong files ("[[\\"). Without them it answers with an
+// error.
+#define TOML_ASSERT(expression) static_cast<void>(0)
 #define TOML_ENABLE_FORMATTERS 0
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wnull-dereference"
@@ -129,6 +132,43 @@ class Reader {
   Config config_;
 };
 
+/// The line of the first letter beyond ASCII that stands neither in quotes nor in a comment; none
+/// where there is no such letter. TOML has none there, and the parser (toml++ 3.3) has undefined
+/// behaviour for it.
+std::optional<std::size_t> line_of_stray_letter(std::string_view text) {
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  std::size_t line = 1;
+  std::string_view quotes;  // what ends the string here; empty: in no string
+  bool comments = false;
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  while (!text.empty()) {
+    const char letter = text.front();
+    std::size_t taken = 1;
+    if (letter == '\n') {
+      ++line;
+      comments = false;
+      if (quotes.size() == 1) quotes = {};  // an error, of which the parser knows
+    } else if (!quotes.empty() && text.starts_with(quotes)) {
+      // Up to two quotes more belong to a string of several lines.
+      const std::size_t end = std::min(text.find_first_not_of(letter), text.size());
+      taken = quotes.size() == 1 ? 1 : std::min(end, quotes.size() + 2);
+      quotes = {};
+    } else if (!quotes.empty()) {
+      if (letter == '\\' && quotes.front() == '"' && !text.substr(1).starts_with('\n')) taken = 2;
+    } else if (!comments && (letter == '"' || letter == '\'')) {
+      const std::string_view three = letter == '"' ? R"(""")" : "'''";
+      quotes = text.starts_with(three) ? three : three.substr(2);
+      taken = quotes.size();
+    } else if (letter == '#') {
+      comments = true;
+    } else if (!comments && (static_cast<unsigned char>(letter) & 0x80) != 0) {
+      return line;
+    }
+    text.remove_prefix(std::min(taken, text.size()));
+  }
+  return std::nullopt;
+}
+
 /// A number, with K, M, G or T behind it if `units`; none for anything else or more than 64 bits.
 std::optional<std::uint64_t> parse_number(std::string_view text, bool units) {
   std::uint64_t number = 0;
@@ -228,6 +268,8 @@ Result<ByteSize> parse_size(std::string_view text) {
 }
 
 Result<Config> parse_config(std::string_view text, const std::string& name) {
+  if (const auto line = line_of_stray_letter(text))
+    return bad(fmt::format("{}:{}: a letter that is not ASCII needs quotes", name, *line));
   const toml::parse_result parsed = toml::parse(text, name);
   if (!parsed) {
     const auto& error = parsed.error();
