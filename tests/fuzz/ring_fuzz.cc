@@ -30,15 +30,8 @@ void decode(const ipc::Command& command) {
   (void)ipc::visit_row<bool>(command.header.type, known, [] { return false; });
 }
 
-}  // namespace
-
-void run(Input input) {
-  static const auto segment = std::make_unique<ipc::SegmentLayout>();
-  segment->status.ring_tail.store(take<std::uint64_t>(input));
-  segment->status.ring_head.store(0);
-  std::ranges::fill(segment->ring, std::byte{0});
-  std::ranges::copy(take_bytes(input, ipc::kRingBytes), segment->ring);
-  ipc::RingConsumer consumer(segment.get());
+/// Pops until the ring is empty, or has what can be no command.
+void drain(ipc::RingConsumer& consumer) {
   ipc::Command command;
   for (int i = 0; i < kMostCommands; ++i) {
     const std::uint64_t before = consumer.position();
@@ -52,6 +45,19 @@ void run(Input input) {
     SLATE_CHECK(command.body.size() <= ipc::kMaxCommandBytes);
     decode(command);
   }
+}
+
+}  // namespace
+
+void run(Input input) {
+  static const auto segment = std::make_unique<ipc::SegmentLayout>();
+  segment->status.ring_tail.store(take<std::uint64_t>(input));
+  segment->status.ring_head.store(0);
+  const Input bytes = take_bytes(input, ipc::kRingBytes);
+  std::ranges::copy(bytes, segment->ring);
+  ipc::RingConsumer consumer(segment.get());
+  drain(consumer);
+  std::fill_n(segment->ring, bytes.size(), std::byte{0});
 }
 
 }  // namespace slate::fuzz

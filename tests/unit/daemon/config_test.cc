@@ -162,20 +162,20 @@ TEST(ConfigTest, ATableWithoutANameIsAnErrorWithItsLine) {
   }
 }
 
-TEST(ConfigTest, ALetterBeyondAsciiNeedsQuotes) {
+TEST(ConfigTest, LettersBeyondAsciiMayStandInTexts) {
   const auto config = parse_config(R"(# é
 state_dir = "/é\"é"
-ptxas = '/é'
+ptxas = """a\
+  é"""
 )",
                                    "file");
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->state_dir, "/é\"é");
-  EXPECT_TRUE(parse_config("\xef\xbb\xbfptxas = \"\"\"é\né\"\"\"\"\n", "file"));
-  for (const char* text : {"\nmax_sessions = 9é\n", "\né = 1", "ptxas = '''\n'''é",
-                           "ptxas = \"\"\"\n\"\"\"\"é", "ptxas = '\né"}) {
+  EXPECT_EQ(config->ptxas, "aé");
+  for (const char* text : {"\nmax_sessions = 9é\n", "\né = 1", "\nptxas = \"\\é\"", "\n[é]"}) {
     const auto refused = parse_config(text, "file");
     ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().message, "file:2: a letter that is not ASCII needs quotes");
+    EXPECT_TRUE(refused.error().message.starts_with("file:2: ")) << refused.error().message;
   }
 }
 
