@@ -8,6 +8,15 @@ set(slate_cxx_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-
 if(SLATE_WERROR)
   list(APPEND slate_cxx_warnings -Werror)
 endif()
+if(SLATE_FUZZ)
+  # clang compiles for libFuzzer only: g++ is the compiler whose warnings count.
+  set(slate_cxx_warnings -w)
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-fsanitize=fuzzer-no-link>")
+  if(CMAKE_CXX_COMPILER_VERSION VERSION_LESS 19)
+    # std::expected of libstdc++ asks for the last number of concepts, which clang has from version 19 on.
+    add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-U__cpp_concepts;-D__cpp_concepts=202002L>")
+  endif()
+endif()
 target_compile_options(slate_options INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${slate_cxx_warnings}>")
 
 target_compile_definitions(slate_options INTERFACE SLATE_VERSION="${PROJECT_VERSION}")

@@ -1,6 +1,6 @@
-# Sourced by scripts/demo and scripts/test: finds the CUDA Toolkit, installs missing packages, and says in one
-# sentence what is missing where it cannot. Defines die, set_up_toolkit, clang_package, set_up_packages,
-# configure_and_build.
+# Sourced by scripts/demo, scripts/fuzz and scripts/test: finds the CUDA Toolkit, installs missing packages, and says in one
+# sentence what is missing where it cannot. Defines die, set_up_toolkit, clang_package, fuzzer_packages,
+# set_up_packages, configure_and_build.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
@@ -34,6 +34,14 @@ clang_package() {
   case "$(. /etc/os-release 2>/dev/null && echo "$ID-$VERSION_ID")" in
     debian-12) echo clang-19 ;;
     ubuntu-24.04) echo clang-18 ;;
+  esac
+}
+
+# The packages with a clang and its libFuzzer for scripts/fuzz; nothing where none are known.
+fuzzer_packages() {
+  case "$(. /etc/os-release 2>/dev/null && echo "$ID-$VERSION_ID")" in
+    debian-12) echo clang-19 libclang-rt-19-dev ;;
+    ubuntu-24.04) echo clang-18 libclang-rt-18-dev ;;
   esac
 }
 

@@ -128,6 +128,33 @@ ATTACKS = {
 }
 
 
+def begin_attack(daemon, name, user=ATTACKER):
+    """Its process, and the first line that it says: "ready" once it has done its worst. A fork: the second user need not be
+    able to start this interpreter."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.setsid()
+            os.dup2(writer, 1)
+            os.environ.update(daemon.environment)
+            warnings.simplefilter("ignore")  # of sockets that it leaves open
+            os.setgroups([])
+            os.setgid(user)
+            os.setuid(user)
+            ATTACKS[name](daemon.runtime)
+        finally:
+            os._exit(1)
+    os.close(writer)
+    with os.fdopen(reader) as said:
+        return pid, said.readline()
+
+
+def end_attack(pid):
+    os.killpg(pid, signal.SIGTERM)
+    os.waitpid(pid, 0)
+
+
 def can_run(user, path):
     done = subprocess.run(["test", "-x", path], user=user, group=user, extra_groups=[])
     return done.returncode == 0
@@ -143,30 +170,9 @@ class AttacksTest(SlateTestCase):
         return daemon
 
     def attack(self, daemon, name):
-        """A fork: the second user need not be able to start this interpreter."""
-        reader, writer = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            try:
-                os.setsid()
-                os.dup2(writer, 1)
-                os.environ.update(daemon.environment)
-                warnings.simplefilter("ignore")  # of sockets that it leaves open
-                os.setgroups([])
-                os.setgid(ATTACKER)
-                os.setuid(ATTACKER)
-                ATTACKS[name](daemon.runtime)
-            finally:
-                os._exit(1)
-        os.close(writer)
-
-        def end():
-            os.killpg(pid, signal.SIGTERM)
-            os.waitpid(pid, 0)
-
-        self.addCleanup(end)
-        with os.fdopen(reader) as said:
-            self.assertEqual(said.readline(), "ready\n", name)
+        pid, said = begin_attack(daemon, name)
+        self.addCleanup(end_attack, pid)
+        self.assertEqual(said, "ready\n", name)
 
     def check_neighbour(self, daemon, count=4):
         """Programs of another user, all at once, with the right results; and root's question."""

@@ -57,6 +57,20 @@ def processor_seconds(pids):
     return seconds
 
 
+class Footprint:
+    """What a process has now: resident memory in bytes, descriptors, threads."""
+
+    def __init__(self, pid):
+        with open("/proc/%d/status" % pid) as file:
+            fields = dict(line.split(":", 1) for line in file if ":" in line)
+        self.memory = int(fields["VmRSS"].split()[0]) << 10
+        self.threads = int(fields["Threads"])
+        self.descriptors = len(os.listdir("/proc/%d/fd" % pid))
+
+    def __str__(self):
+        return "%.1f MiB, %d descriptors, %d threads" % (self.memory / 2**20, self.descriptors, self.threads)
+
+
 class Daemon:
     def __init__(self, device=DEVICE, extra=()):
         self.root = tempfile.mkdtemp(prefix="slate-e2e-")

@@ -156,7 +156,7 @@ class ResultsTest(unittest.TestCase):
         for page in pages:
             with open(page, encoding="utf-8") as file:
                 text += file.read()
-        named = set(re.findall(r"bench/results/([\w.-]+\.(?:jsonl|txt))", text))
+        named = set(re.findall(r"bench/results/([\w.-]+\.(?:jsonl|txt|csv))", text))
         self.assertEqual(named, set(os.listdir(os.path.join(ROOT, "bench", "results"))))
 
     def test_every_kind_of_table_is_used(self):

@@ -154,6 +154,31 @@ TEST(ConfigTest, AnUnknownKeyIsAnErrorWithItsLine) {
   EXPECT_NE(config.error().message.find("devcie"), std::string::npos);
 }
 
+TEST(ConfigTest, ATableWithoutANameIsAnErrorWithItsLine) {
+  for (const char* text : {"\n[[\\", "\n[[\\\\program]]\n", "\n[\x01]"}) {
+    const auto config = parse_config(text, "file");
+    ASSERT_FALSE(config);
+    EXPECT_TRUE(config.error().message.starts_with("file:2: ")) << config.error().message;
+  }
+}
+
+TEST(ConfigTest, LettersBeyondAsciiMayStandInTexts) {
+  const auto config = parse_config(R"(# é
+state_dir = "/é\"é"
+ptxas = """a\
+  é"""
+)",
+                                   "file");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->state_dir, "/é\"é");
+  EXPECT_EQ(config->ptxas, "aé");
+  for (const char* text : {"\nmax_sessions = 9é\n", "\né = 1", "\nptxas = \"\\é\"", "\n[é]"}) {
+    const auto refused = parse_config(text, "file");
+    ASSERT_FALSE(refused);
+    EXPECT_TRUE(refused.error().message.starts_with("file:2: ")) << refused.error().message;
+  }
+}
+
 TEST(ConfigTest, AWrongTypeIsAnErrorWithItsLine) {
   for (const char* text : {"device = 3",
                            "max_sessions = \"many\"",

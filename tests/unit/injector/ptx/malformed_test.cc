@@ -6,7 +6,7 @@
 #include <random>
 
 #include "dump.h"
-#include "tests/fuzz/ptx_fuzz.h"
+#include "tests/fuzz/ptx_check.h"
 
 namespace slate::ptx {
 namespace {

@@ -1,5 +1,5 @@
-// What the fuzzer and the unit tests share: parse hostile text and use every part of what comes
-// out.
+// What the fuzz target of PTX and the parser's unit tests share: they parse hostile text, and check
+// every part of the module. Any thread.
 #pragma once
 
 #include <string>
