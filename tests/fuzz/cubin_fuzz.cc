@@ -7,7 +7,7 @@
 #include "base/elf.h"
 #include "daemon/dispatch/cubin.h"
 #include "daemon/dispatch/float_code.h"
-#include "daemon/engine/module_variables.h"
+#include "daemon/dispatch/module_variables.h"
 #include "tests/fuzz/target.h"
 
 namespace slate::fuzz {

@@ -198,6 +198,31 @@ def control_seeds():
     }
 
 
+# --- Readers of code ---------------------------------------------------------------------------------------------------
+
+
+def flat(value):
+    """As daemon/dispatch/fields.h has texts and lists."""
+    return struct.pack("<Q", len(value)) + value
+
+
+def question(topic, placed=b"", places=0, kernel=b"", flags=(0, 0, 0), limit=0):
+    forms = flat(kernel) + struct.pack("<BBBIIB", *flags, 90, limit, 0)
+    return b"\x00" + struct.pack("<BQ", topic, places) + placed + forms
+
+
+def reader_seeds():
+    return {
+        "variables": question(0),
+        "places": question(1, flat(b"g") + struct.pack("<Q", 0x7000), 1),
+        "forms": question(2, kernel=b"k", flags=(1, 1, 1)),
+        "limited": question(2, kernel=b"k", flags=(0, 1, 1), limit=32),
+        "error": b"\x01" + struct.pack("<I", 6) + flat(b"line 1: expected .version") + flat(b""),
+        "number": b"\x01" + struct.pack("<I", 0) + flat(b"") + flat(struct.pack("<Q", 256)),
+        "contents": b"\x01" + struct.pack("<I", 0) + flat(b"") + flat(flat(b"text") + struct.pack("<QQ", 1, 4) + flat(b"\x07")),
+    }
+
+
 # --- Configuration and code --------------------------------------------------------------------------------------------
 
 CONFIG = """device = "sim:sms=4"
@@ -251,7 +276,14 @@ def code_seeds(folder):
 
 
 def main():
-    for target, seeds in (("session", session_seeds()), ("ring", ring_seeds()), ("meeting", meeting_seeds()), ("control", control_seeds())):
+    written = {
+        "session": session_seeds(),
+        "ring": ring_seeds(),
+        "meeting": meeting_seeds(),
+        "control": control_seeds(),
+        "reader": reader_seeds(),
+    }
+    for target, seeds in written.items():
         for name, data in seeds.items():
             write(target, name, data)
     write("config", "tables", CONFIG)
