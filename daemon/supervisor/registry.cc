@@ -102,9 +102,8 @@ void Registry::audit(const SessionRecord& record, std::string_view what) const {
 /// Gives the client its ends. On failure the deadline is now, and the next look drops it.
 void Registry::welcome(SessionRecord& record, const EngineProcess& engine) {
   record.deadline = Clock::now() + kEngineTimeout;
-  auto made =
-      ipc::NewSession::make(runtime_dir_, engine.device,
-                            rules_.config().memory_limit.bytes_of(engine.device.total_memory));
+  record.memory_limit = rules_.config().memory_limit.bytes_of(engine.device.total_memory);
+  auto made = ipc::NewSession::make(runtime_dir_, engine.device, record.memory_limit);
   if (!made) {
     refuse(record, made.error());
     record.deadline = Clock::now();
@@ -126,16 +125,15 @@ void Registry::welcome(SessionRecord& record, const EngineProcess& engine) {
 void Registry::hand_over(SessionRecord& record, const EngineProcess& engine) {
   const int fds[] = {record.ends.from_client.get(), record.ends.to_client.get(),
                      record.ends.socket.get(), record.segment.fd()};
-  const LinkHeader header{
-      .type = LinkType::kAddSession,
-      .session = record.id,
-      .limit = rules_.config().memory_limit.bytes_of(engine.device.total_memory),
-      .user_limit = record.user.memory.bytes_of(engine.device.total_memory),
-      .pid = record.pid,
-      .uid = record.uid,
-      .priority = record.standing.now.priority,
-      .weight = record.standing.now.weight,
-      .user_weight = record.user.weight};
+  const LinkHeader header{.type = LinkType::kAddSession,
+                          .session = record.id,
+                          .limit = record.memory_limit,
+                          .user_limit = record.user.memory.bytes_of(engine.device.total_memory),
+                          .pid = record.pid,
+                          .uid = record.uid,
+                          .priority = record.standing.now.priority,
+                          .weight = record.standing.now.weight,
+                          .user_weight = record.user.weight};
   if (const auto sent = engine.link().try_send(header, record.program, fds); !sent) {
     // A busy engine: soon. Or a dying one: the next one gets it.
     log_debug("session {} not handed over: {}", record.id, sent.error().message);

@@ -26,7 +26,8 @@ struct SessionRecord {
   std::uint64_t id = 0;
   std::uint32_t pid = 0;
   std::uint32_t uid = 0;
-  UserSettings user;  // what the configuration gives its user
+  UserSettings user;               // what the configuration gives its user
+  std::uint64_t memory_limit = 0;  // device memory in bytes, as the client was told
   std::string program;
   Standing standing;          // weight and priority
   bool standing_told = true;  // whether the session's engine knows its last change
