@@ -1,6 +1,7 @@
 // SessionSpec: what an engine gets to know of a new session. Plain data.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -26,6 +27,8 @@ struct SessionSpec {
   double weight = 1;
   double user_weight = 1;
   int priority = 0;
+  /// The longest time that its work may keep other users' launches waiting; 0: no bound.
+  std::chrono::milliseconds most_blocking{0};
   ipc::DaemonEnds ends;
   ipc::Segment segment;
   /// Shared with the other sessions, as are the next three; null: one for this session only.

@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/device_info.h"
+#include "daemon/supervisor/blame.h"
 #include "daemon/supervisor/registry.h"
 
 namespace slate::daemon {
@@ -19,6 +21,7 @@ struct StatusFacts {
   std::string last_fault;
   std::uint64_t past_launches = 0;  // launches of sessions that have ended
   std::uint64_t past_faults = 0;
+  std::vector<Blame::Barred> barred = {};  // users whose programs are refused
 };
 
 std::string status_text(const StatusFacts& facts, const Registry& registry,
