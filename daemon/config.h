@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/result.h"
+#include "daemon/blocked_engine.h"
 #include "daemon/form_choice.h"
 #include "daemon/session_settings.h"
 #include "scheduler/settings.h"
@@ -36,19 +37,24 @@ struct ByteSize {
 /// "123456", "512M", "2G", "0". kInvalidValue for anything else.
 Result<ByteSize> parse_size(std::string_view text);
 
+/// Value of max_blocking_ms in a table that says nothing of it.
+inline constexpr double kAsOthers = -1;
+
 /// What the configuration says of all programs of one name.
 struct ProgramSettings {
   std::string name;
   std::string user;  // whose programs, by name or number; empty: everybody's
   SessionSettings settings;
+  double max_blocking_ms = kAsOthers;  // see Config; kAsOthers: as for its user
 };
 
 /// What the configuration says of a user, or of the members of a group.
 struct UserSettings {
-  std::string name;                // or number
-  double weight = 1;               // share of the device, relative to other users'
-  std::uint32_t max_sessions = 0;  // 0: max_sessions_per_user
-  MemoryLimit memory;              // of all the user's sessions together
+  std::string name;                    // or number
+  double weight = 1;                   // share of the device, relative to other users'
+  std::uint32_t max_sessions = 0;      // 0: max_sessions_per_user
+  MemoryLimit memory;                  // of all the user's sessions together
+  double max_blocking_ms = kAsOthers;  // see Config; kAsOthers: as for everybody
 };
 
 struct Config {
@@ -63,9 +69,14 @@ struct Config {
   bool serve_everybody = false;  // whether users other than its own may come; root's always does
   std::uint32_t max_sessions = 4096;
   std::uint32_t max_sessions_per_user = 256;
-  double kill_grace_seconds = 60;      // time that a gone client's work may go on
-  bool kill_stuck_engine = false;      // whether the engine of stuck work is replaced
+  double kill_grace_seconds = 60;  // time that a gone client's work may go on
+  bool kill_stuck_engine = false;  // whether the engine of stuck work is replaced
+  /// The longest time that a session's work may keep other users' launches waiting; 0: no bound.
+  double max_blocking_ms = 10'000;
+  BlockedEngine blocked_engine = BlockedEngine::kReplace;
   double engine_timeout_seconds = 10;  // time after which a silent engine counts as hung; 0: never
+  std::uint32_t bar_after = 3;         // incidents after which a user is barred; 0: never
+  double bar_seconds = 600;            // how long
   bool spare_engine = false;           // whether a second engine is kept ready
   FormChoice form = FormChoice::kAuto;
   DispatchChoice dispatch = DispatchChoice::kHost;

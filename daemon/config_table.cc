@@ -87,7 +87,7 @@ Key<Config> with_choices(Key<Config> key, std::vector<std::string_view> (*choice
 constexpr double kHourMs = 3'600'000;
 constexpr double kMany = 1'000'000;
 
-static_assert(sizeof(Settings) == 328,
+static_assert(sizeof(Settings) == 336,
               "a new knob of Settings needs a row below, and its new size here");
 
 const Key<Config> kKeys[] = {
@@ -145,11 +145,28 @@ const Key<Config> kKeys[] = {
         "kill_stuck_engine",
         "Whether the engine is replaced for a stuck session. That ends every other session, too. "
         "Otherwise the session stays \"draining\", with its memory in use, until its kernels end."),
+    top<&Config::max_blocking_ms>(
+        "max_blocking_ms", 0, kHourMs,
+        "Milliseconds for which a session's work may keep launches of other users waiting, where "
+        "nobody can take it off the device. Then the session is ended, and its program is told "
+        "why. A user is never ended for his own programs. 0: no bound. By user, group or program: "
+        "below."),
+    top<&Config::blocked_engine>(
+        "blocked_engine",
+        "What happens if the work of such a session goes on after its end, as kernels on a GPU do. "
+        "\"replace\": the engine is replaced, which ends every other session, too. \"keep\": "
+        "the others wait for the kernel's end."),
     top<&Config::engine_timeout_seconds>("engine_timeout_seconds", 0, 86400,
                                          "Seconds that an engine may take to say that it lives. "
                                          "One that hangs is ended, with a core "
                                          "dump where the system keeps those, and replaced. 0: it "
                                          "is never asked, as for a debugger."),
+    top<&Config::bar_after>(
+        "bar_after", 0, 1000,
+        "Incidents within 10 minutes after which a user's programs are refused for a while. An "
+        "incident is a session that was ended because of max_blocking_ms, or the likely cause of "
+        "an engine's end. 0: nobody is refused. Root and slated's own user never are."),
+    top<&Config::bar_seconds>("bar_seconds", 1, 1e6, "Seconds for which they are refused."),
     top<&Config::spare_engine>(
         "spare_engine",
         "Whether a second engine is kept ready. After a fault the next program then does not wait "
@@ -273,6 +290,10 @@ const Key<Config> kKeys[] = {
     knob<&Settings::long_quantum>(
         "long_quantum_ms", 0.01, kHourMs,
         "The same, of long resizable work. Taking that off the device costs something."),
+    knob<&Settings::overdue>("overdue_ms", 0, kHourMs,
+                             "The time for which a launch that cannot be resized has its turn, "
+                             "where it leaves SMs free. "
+                             "Then the next session begins beside it."),
     knob<&Settings::group>("group", 1, 8,
                            "adaptive: the sessions that share the device at a time."),
     knob<&Settings::rotation>(
@@ -359,6 +380,10 @@ const Key<ProgramSettings> kProgramKeys[] = {
     row<ProgramSettings, &ProgramSettings::settings, &SessionSettings::priority>(
         "program", "priority", kLeastPriority, kMostPriority,
         "The program's priority; higher goes first. Users may lower it."),
+    row<ProgramSettings, &ProgramSettings::max_blocking_ms>(
+        "program", "max_blocking_ms", kAsOthers, kHourMs,
+        "The same as max_blocking_ms above, for this program. A table without a user only lowers "
+        "it. -1: as for its user."),
 };
 
 const Key<UserSettings> kUserKeys[] = {
@@ -372,6 +397,9 @@ const Key<UserSettings> kUserKeys[] = {
     row<UserSettings, &UserSettings::memory>(
         "user", "memory", 0, 0,
         "The most device memory of all the user's sessions together, as in memory_limit."),
+    row<UserSettings, &UserSettings::max_blocking_ms>(
+        "user", "max_blocking_ms", kAsOthers, kHourMs,
+        "The same as max_blocking_ms above, for the user's programs. -1: as for everybody."),
 };
 
 const TableHelp kTables[] = {

@@ -22,13 +22,17 @@ enum class LinkType : std::uint32_t {
   kStartFailed = 2,  // code, text
   // session; number: its launches; flags: kSessionFaulted; text: why it could not begin, if so
   kSessionEnded = 3,
-  kFault = 4,   // code, text: the device is lost, the engine is about to end
+  // code, text: the device is lost, the engine is about to end; session: the likely cause, 0:
+  // unknown
+  kFault = 4,
   kAlive = 13,  // to the engine: a question; back: its answer
+  kBlame = 15,  // session; text: what it did to others
   // The answer to a status, profile or trace request: its number; flags: kLastPiece.
   // text: a piece of JSON, or of the reason when code is not kNone.
   kStatusReport = 5,
   // Supervisor to engine.
-  // session, pid, uid, limit, user_limit, weight, user_weight, priority; text: program;
+  // session, pid, uid, limit, user_limit, weight, user_weight, priority, max_blocking_ms;
+  // text: program;
   // descriptors: from_client, to_client,
   // socket, segment
   kAddSession = 6,
@@ -40,6 +44,8 @@ enum class LinkType : std::uint32_t {
       10,              // number; text: for answer_profile_request(), daemon/profile/profile_desk.h
   kTraceRequest = 11,  // number; limit: microseconds to look back, 0: all
   kConfigure = 12,     // the first message; pid: the supervisor's; text: as config_text()
+  // The session is to end. It may have ended meanwhile.
+  kEndSession = 14,  // session; text: the reason, of which its client was told
 };
 
 inline constexpr std::uint32_t kSessionFaulted = 1;
@@ -64,9 +70,10 @@ struct LinkHeader {
   std::uint32_t pid = 0;
   std::uint32_t uid = 0;
   std::uint32_t flags = 0;
-  std::int32_t priority = 0;  // higher goes first
-  double weight = 1;          // > 0
-  double user_weight = 1;     // > 0
+  std::int32_t priority = 0;   // higher goes first
+  double weight = 1;           // > 0
+  double user_weight = 1;      // > 0
+  double max_blocking_ms = 0;  // 0: no bound
 };
 
 struct LinkMessage {

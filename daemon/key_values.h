@@ -32,6 +32,8 @@ template <>
 inline constexpr auto kNamesOf<FormChoice> = std::span(kFormChoices);
 template <>
 inline constexpr auto kNamesOf<DispatchChoice> = std::span(kDispatchChoices);
+template <>
+inline constexpr auto kNamesOf<BlockedEngine> = std::span(kBlockedEngines);
 
 /// A row of Table I: whether newcomers of each class may run beside the running kernel.
 using CorunRow = std::array<bool, scheduler::kClassCount>;

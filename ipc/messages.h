@@ -72,6 +72,7 @@ enum class ControlVerb : std::uint32_t {
   kProfileForget = 7,  // text: kernel, or none for all      JSON: how many rows
   kTrace = 8,          // of the last `seconds`; 0: all      JSON: docs/trace.md
   kProfileGroup = 9,   // text: JSON, see profile_desk.h     JSON: how many rows
+  kEndSession = 10,    // text: session, pid or program      JSON: what was ended
 };
 
 inline constexpr std::uint32_t kHasCompute = 4;

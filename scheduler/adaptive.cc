@@ -68,7 +68,7 @@ void AdaptivePolicy::act(const View& view, Decisions& decisions) {
     exclusive_since_ = epoch_;
     turns_.reset(roster_, kMostOwed);
   }
-  const bool beside = long_outsider(view, roster_, settings_);
+  const bool beside = goes_beside(view, roster_, settings_);
   if (beside) {
     exclusive_since_ = epoch_ + 1;
   } else if (exclusive_since_ > epoch_) {

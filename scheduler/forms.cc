@@ -268,7 +268,27 @@ bool is_movable(const RunningWork& running, const ProfileTable& profiles,
 
 bool worth_resizing(const SessionView& session, const ProfileTable& profiles,
                     const Settings& settings) {
-  return session.running.launches == 1 && is_movable(session.running, profiles, settings);
+  const RunningWork& running = session.running;
+  return (running.launches == 1 || running.fixed) && is_movable(running, profiles, settings);
+}
+
+bool has_stuck_work(const SessionView& session, Time now, const Settings& settings) {
+  const RunningWork& running = session.running;
+  const Milliseconds usual = std::max(settings.overdue, 2 * running.expected);
+  return running.fixed && now - running.fixed_since >= usual;
+}
+
+bool has_lasting_work(const SessionView& session, Time now, const Settings& settings) {
+  const RunningWork& running = session.running;
+  if (!running.fixed) return false;
+  return running.uncertain || running.expected > settings.long_kernel ||
+         has_stuck_work(session, now, settings);
+}
+
+Time overdue_at(const SessionView& session, const Settings& settings) {
+  const RunningWork& running = session.running;
+  if (!running.fixed || running.fixed_filled >= 1) return kNever;
+  return running.fixed_since + std::chrono::duration_cast<Time::duration>(settings.overdue);
 }
 
 bool may_queue(const SessionView& session, const ProfileTable& profiles, const Settings& settings,

@@ -67,19 +67,28 @@ std::uint32_t least_units(const WaitingLaunch& launch, const Machine& machine);
 
 /// Whether the session has work that is off the device: its placement is empty.
 inline bool retreated(const SessionView& session) {
-  return session.running.launches > 0 && session.running.resizable &&
+  return session.running.launches > 0 && session.running.resizable && !session.running.fixed &&
          session.running.placement.empty();
 }
 /// Whether the session has work that may hold SMs.
 inline bool on_device(const SessionView& session) {
   return session.running.launches > 0 && !retreated(session);
 }
-/// Whether the session's work can be taken off the device now: one resizable launch, nothing queued
-/// behind it.
+/// Whether resizable work of the session can be taken off the device now: nothing is queued behind
+/// it. Launches beside it that cannot be resized stay.
 inline bool can_retreat(const SessionView& session) {
-  return session.running.launches == 1 && session.running.resizable &&
+  return (session.running.launches == 1 || session.running.fixed) && session.running.resizable &&
          !session.running.placement.empty();
 }
+/// Whether work of the session that nobody can take off the device takes longer than it should: it
+/// may be endless.
+bool has_stuck_work(const SessionView& session, Time now, const Settings& settings);
+/// Whether nothing should be queued on the device behind such work: it is long, or nobody knows how
+/// long it takes. A launch that waits for it on the device waits until its end.
+bool has_lasting_work(const SessionView& session, Time now, const Settings& settings);
+/// When others begin beside such work, since it leaves room; kNever: it leaves none, or there is
+/// none.
+Time overdue_at(const SessionView& session, const Settings& settings);
 /// Whether a launch that takes `alone` by itself has to be resizable because of its placement.
 /// Workers with a quota share their SMs with blocks of other sessions, which may leave them almost
 /// no room: the launch then takes up to a hundred times as long.
@@ -89,7 +98,8 @@ inline bool may_starve(const Placement& placement, Milliseconds alone) {
 /// Whether the work is resizable and such that no other session should have to wait for its end:
 /// long, under a quota, or off the device.
 bool is_movable(const RunningWork& running, const ProfileTable& profiles, const Settings& settings);
-/// Whether the session's only running launch is movable (is_movable()).
+/// Whether the session's only running launch is movable (is_movable()), or the only one that can be
+/// resized.
 bool worth_resizing(const SessionView& session, const ProfileTable& profiles,
                     const Settings& settings);
 /// Whether one more launch of the session may be started. One of these must hold:

@@ -51,7 +51,12 @@ struct RunningWork {
   Form form = Form::kNative;   // form of the newest launch
   Placement placement;         // placement as last started or resized
   std::uint64_t tag = 0;       // tag of the decision that started the newest launch
-  bool resizable = false;    // whether the launch is a worker form whose placement can still change
+  bool resizable = false;      // whether a launch is a worker form whose placement can still change
+  /// Whether launches are among them whose placement cannot change: nobody can take them off.
+  bool fixed = false;
+  Time fixed_since{};        // since when the oldest of those is the oldest of those
+  double fixed_filled = 0;   // sum of filled_by() of those
+  bool uncertain = false;    // whether the time of one of those is not known
   std::uint64_t blocks = 0;  // blocks of the resizable launch's grid
   /// Blocks of the resizable launch that were handed out, as last seen.
   std::uint64_t blocks_done = 0;

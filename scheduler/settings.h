@@ -56,6 +56,8 @@ struct Settings {
   Milliseconds adaptive_quantum{2};  // adaptive: length of a turn, times the session's weight
   /// Adaptive: the same, for long resizable work, which it costs to take off the device.
   Milliseconds long_quantum{10};
+  /// Time after which others begin beside work that cannot be resized and leaves room.
+  Milliseconds overdue{50};
 
   // adaptive.
   std::uint32_t group = 8;  // most sessions that share the device at a time, 1 to 8

@@ -149,7 +149,7 @@ void TablePolicy::decide(const View& view, Decisions& decisions) {
   handover_.settle(view, roster_);
   roster_.retreat_others(view, decisions);
   if (!paired_) {
-    const bool beside = long_outsider(view, roster_, settings_);
+    const bool beside = goes_beside(view, roster_, settings_);
     turns_.decide(view, roster_, contenders,
                   {.quantum = settings_.quantum,
                    .long_quantum = settings_.quantum,

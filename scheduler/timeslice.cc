@@ -12,13 +12,14 @@ constexpr std::uint64_t kAloneTag = 1;
 constexpr std::uint64_t kBesideTag = 2;
 }  // namespace
 
-bool long_outsider(const View& view, Roster& roster, const Settings& settings) {
+bool goes_beside(const View& view, Roster& roster, const Settings& settings) {
+  const auto contenders = roster.contenders();
   for (std::size_t i = 0; i < view.sessions.size(); ++i) {
     const SessionView& session = view.sessions[i];
-    if (!roster[i].contends && on_device(session) && !session.running.resizable &&
-        session.running.expected > settings.ahead) {
-      return true;
-    }
+    const bool others = contenders.size() > (roster[i].contends ? 1 : 0);
+    if (others && view.now >= overdue_at(session, settings)) return true;
+    if (roster[i].contends || !session.running.fixed) continue;
+    if (session.running.expected > settings.ahead) return true;
   }
   return false;
 }
@@ -28,7 +29,7 @@ void TimeslicePolicy::decide(const View& view, Decisions& decisions) {
   decisions.again = roster_.next_change();
   if (roster_.contenders().empty()) return;
   roster_.retreat_others(view, decisions);
-  const bool beside = long_outsider(view, roster_, settings_);
+  const bool beside = goes_beside(view, roster_, settings_);
   turns_.decide(view, roster_, roster_.contenders(),
                 {.quantum = settings_.quantum,
                  .long_quantum = settings_.quantum,

@@ -33,8 +33,10 @@ class TimeslicePolicy final : public Policy {
   Turns turns_;
 };
 
-/// Whether a session that does not contend has work that cannot be resized and lasts longer than
-/// Settings::ahead. Launches then start beside it instead of waiting for its end.
-bool long_outsider(const View& view, Roster& roster, const Settings& settings);
+/// Whether launches start beside work on the device that cannot be resized, instead of waiting for
+/// its end. That is work of one of these:
+/// - a session that does not contend, if it lasts longer than Settings::ahead;
+/// - a session beside which others contend, if it is overdue (overdue_at()).
+bool goes_beside(const View& view, Roster& roster, const Settings& settings);
 
 }  // namespace slate::scheduler

@@ -65,7 +65,40 @@ Time Turns::coming_until(const Scene& scene, std::uint32_t holder) const {
 
 bool Turns::wants(const Scene& scene, std::uint32_t index) const {
   const SessionView& session = scene.session(index);
-  return (session.waiting || retreated(session)) && !scene.started(session.id);
+  return (session.waiting || retreated(session)) && !scene.started(session.id) &&
+         !is_stuck(scene, index);
+}
+
+bool Turns::may_start(const Scene& scene, std::uint32_t index) const {
+  const SessionView& session = scene.session(index);
+  const bool deep = scene.single && !scene.roster.may_be_preempted();
+  // A program that waits for each launch waits for all that is queued before it.
+  const bool hurries = std::ranges::any_of(
+      scene.who, [&](std::uint32_t i) { return i != index && scene.roster[i].pauses; });
+  const auto ahead = deep      ? settings_.ahead_alone
+                     : hurries ? std::min(settings_.ahead, settings_.search_ahead)
+                               : settings_.ahead;
+  const auto launches = deep ? settings_.ahead_alone_launches : settings_.ahead_launches;
+  return may_queue(session, profiles_, settings_, ahead, launches, deep) ||
+         runs_beside(session, profiles_, settings_);
+}
+
+bool Turns::is_stuck(const Scene& scene, std::uint32_t index) const {
+  const SessionView& session = scene.session(index);
+  return session.waiting && has_stuck_work(session, scene.view.now, settings_) &&
+         !may_start(scene, index);
+}
+
+std::optional<Time> Turns::held_until(const Scene& scene, std::uint32_t index) const {
+  std::optional<Time> until;
+  for (std::uint32_t i = 0; i < scene.view.sessions.size(); ++i) {
+    const SessionView& other = scene.session(i);
+    if (i == index || !scene.roster[i].contends) continue;
+    if (!has_lasting_work(other, scene.view.now, settings_)) continue;
+    const Time due = overdue_at(other, settings_);
+    if (due > scene.view.now) until = std::min(until.value_or(kNever), due);
+  }
+  return until;
 }
 
 std::uint32_t Turns::next(const Scene& scene, std::uint32_t after) const {
@@ -80,6 +113,7 @@ std::uint32_t Turns::next(const Scene& scene, std::uint32_t after) const {
     const bool on_part = (by_time(session) || retreated(session)) &&
                          session.running.placement != scene.view.machine.whole();
     if (!session.waiting && !on_part) continue;
+    if (!scene.single && is_stuck(scene, i)) continue;
     if (best == kNobody) {
       best = i;
       continue;
@@ -99,7 +133,7 @@ bool Turns::over(const Scene& scene, std::uint32_t holder) const {
   // A session far behind goes at once, as programs do that wait for each launch. Where work was
   // taken off the device, or would be, it has to be further behind, since the change has its price.
   // A program that waits for each launch need not pay for that.
-  const bool done = idle || budget_ <= 0;
+  const bool done = idle || budget_ <= 0 || is_stuck(scene, holder);
   const bool goes_off = has_price(session);
   const double received = scene.roster[holder].received;
   return std::ranges::any_of(scene.who, [&](std::uint32_t i) {
@@ -163,8 +197,9 @@ Turns::Served Turns::serve(Scene& scene, std::uint32_t index) {
   if (worth_resizing(session, profiles_, settings_) && session.running.placement != whole) {
     // Not before the device is empty: Resize takes effect at once, unlike a chained launch.
     const bool free = std::ranges::none_of(scene.who, [&](std::uint32_t i) {
-      return i != index && on_device(scene.session(i)) &&
-             !worth_resizing(scene.session(i), profiles_, settings_);
+      const SessionView& other = scene.session(i);
+      return i != index && on_device(other) && scene.view.now < overdue_at(other, settings_) &&
+             (other.running.fixed || !worth_resizing(other, profiles_, settings_));
     });
     if (free || !retreated(session)) {
       scene.decisions.resize.push_back({.session = session.id, .placement = whole});
@@ -173,16 +208,10 @@ Turns::Served Turns::serve(Scene& scene, std::uint32_t index) {
     return Served::kEnough;
   }
   if (!session.waiting) return by_time(session) ? Served::kEnough : Served::kNothing;
-  const bool deep = scene.single && !scene.roster.may_be_preempted();
-  // A program that waits for each launch waits for all that is queued before it.
-  const bool hurries = std::ranges::any_of(
-      scene.who, [&](std::uint32_t i) { return i != index && scene.roster[i].pauses; });
-  const auto ahead = deep      ? settings_.ahead_alone
-                     : hurries ? std::min(settings_.ahead, settings_.search_ahead)
-                               : settings_.ahead;
-  const auto launches = deep ? settings_.ahead_alone_launches : settings_.ahead_launches;
-  if (!may_queue(session, profiles_, settings_, ahead, launches, deep) &&
-      !runs_beside(session, profiles_, settings_)) {
+  if (!may_start(scene, index)) return Served::kEnough;
+  // It waits here instead of on the device, where it could not begin after all.
+  if (const auto until = held_until(scene, index)) {
+    scene.decisions.again = std::min(scene.decisions.again, *until);
     return Served::kEnough;
   }
 

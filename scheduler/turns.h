@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "scheduler/policy.h"
@@ -66,6 +67,13 @@ class Turns {
   Time coming_until(const Scene& scene, std::uint32_t holder) const;
   /// Whether the session has a launch to start, or work that waits off the device.
   bool wants(const Scene& scene, std::uint32_t index) const;
+  /// Whether one more launch of the session may be queued on the device.
+  bool may_start(const Scene& scene, std::uint32_t index) const;
+  /// Whether the session can start nothing because of work of its own that does not end.
+  bool is_stuck(const Scene& scene, std::uint32_t index) const;
+  /// Until when the session begins nothing because of others' work that nobody can take off the
+  /// device; kNever: until an event. None: it may begin.
+  std::optional<Time> held_until(const Scene& scene, std::uint32_t index) const;
   /// The session whose turn comes next; kNobody: none wants one.
   std::uint32_t next(const Scene& scene, std::uint32_t after) const;
   /// Whether the holder's turn ends now.

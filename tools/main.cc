@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 #pragma GCC diagnostic pop
 
+#include "tools/end_command.h"
 #include "tools/profile_command.h"
 #include "tools/run_command.h"
 #include "tools/set_command.h"
@@ -30,6 +31,7 @@ struct Command {
   std::string front = "auto";
   std::vector<std::string> program;
   SetRequest set;
+  std::string ended;
   ProfileChange change;
   GroupChange group;
   std::function<int()> act;
@@ -76,6 +78,14 @@ void add_set(CLI::App& app, Command& command) {
   set->add_option("--program", command.set.program, "keep it for this program, now and later");
   set->add_option("--uid", command.set.uid, "of this user's program, not the caller's");
   set->add_flag("--forget", command.set.forget, "keep it no longer");
+}
+
+void add_end(CLI::App& app, Command& command) {
+  CLI::App* const end =
+      command.add(app, "end", "end a session of yours, with all that it runs",
+                  [&] { return end_command(command.runtime_dir, command.ended); });
+  end->add_option("session", command.ended, "number of a session, pid, or name of a program")
+      ->required();
 }
 
 void add_profile(CLI::App& app, Command& command) {
@@ -134,6 +144,7 @@ int run_main(int argc, char** argv) {
   Command command;
   add_status_and_run(app, command);
   add_set(app, command);
+  add_end(app, command);
   add_profile(app, command);
   add_trace(app, command);
   try {

@@ -80,6 +80,10 @@ std::string head(const json& status) {
   if (text(status, "policy") != "-") out += "\npolicy    " + text(status, "policy");
   if (text(status, "arrangement") != "-") out += ", " + text(status, "arrangement");
   out += dispatch_line(status.value("forms", json()));
+  for (const json& barred : list(status, "barred")) {
+    out += fmt::format("\nbarred    uid {} for {} s: {}", number(barred, "uid"),
+                       number(barred, "left_s"), text(barred, "reason"));
+  }
   const json totals = status.value("totals", json::object());
   out += unsupported_line(status);
   return out + fmt::format("\nin total  {} sessions, {} launches, {} faults\n",

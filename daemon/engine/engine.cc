@@ -150,7 +150,7 @@ int Engine::run() {
       link_.send({.type = LinkType::kReady}, {reinterpret_cast<const char*>(&info), sizeof(info)});
   if (!told) return 1;
   while (true) {
-    int timeout = -1;
+    int timeout = may_be_blocked() ? static_cast<int>(BlockingWatch::kEvery.count()) : -1;
     if (stopping_) {
       if (sessions_.empty()) return 0;
       const auto left = stop_deadline_ - Clock::now();
@@ -161,7 +161,43 @@ int Engine::run() {
     if (::poll(pollers, 2, timeout) < 0 && errno != EINTR) return 1;
     if (pollers[1].revents != 0) join_finished();
     if (pollers[0].revents != 0 && !read_messages()) return 1;
+    if (may_be_blocked()) watch_blocking();
   }
+}
+
+bool Engine::may_be_blocked() const {
+  return sessions_.size() > 1 && !stopping_;
+}
+
+void Engine::watch_blocking() {
+  const auto uses = executor_.uses();
+  if (!BlockingWatch::is_needed(uses)) return;
+  for (const auto& verdict : blocking_.look(Clock::now(), uses)) end_blocker(verdict);
+}
+
+/// Ends the session, or the engine where the session's work goes on all the same.
+void Engine::end_blocker(const BlockingWatch::Verdict& verdict) {
+  const std::uint64_t id = verdict.session;
+  const auto found = sessions_.find(id);
+  if (found == sessions_.end()) return;
+  const Session& session = *found->second.session;
+  const std::string kernels = fmt::format("{}", fmt::join(session.running_kernels(), ", "));
+  const double seconds = std::chrono::duration<double>(verdict.waited).count();
+  if (!verdict.stays) {
+    const MutexLock lock(mutex_);
+    (void)link_.send({.type = LinkType::kBlame, .session = id},
+                     fmt::format("kept session {} waiting for {:.1f} s", verdict.waiting, seconds));
+    return found->second.session->fail(
+        {ErrorCode::kLaunchTimeout,
+         fmt::format("it kept launches of another user waiting for {:.1f} s: {}. The administrator "
+                     "may raise max_blocking_ms for a user, a group or a program",
+                     seconds, kernels)});
+  }
+  const std::string text =
+      fmt::format("session {} keeps session {} waiting for {:.1f} s, and cannot be stopped: {}", id,
+                  verdict.waiting, seconds, kernels);
+  if (config_.blocked_engine == BlockedEngine::kKeep) return log_error("{}", text);
+  end_process({ErrorCode::kUnavailable, "the engine was replaced because " + text}, {});
 }
 
 /// False when the supervisor is gone.
@@ -193,6 +229,8 @@ void Engine::handle(LinkMessage message) {
       return;
     case LinkType::kStop:
       return stop_sessions(message.text);
+    case LinkType::kEndSession:
+      return end_session(message.header.session, message.text);
     default:
       log_error("unexpected message {} from the supervisor", static_cast<int>(message.header.type));
   }
@@ -222,6 +260,7 @@ void Engine::add_session(LinkMessage message) {
       .weight = header.weight,
       .user_weight = header.user_weight,
       .priority = header.priority,
+      .most_blocking = std::chrono::milliseconds(static_cast<std::int64_t>(header.max_blocking_ms)),
       .ends = {std::move(message.fds[0]), std::move(message.fds[1]), std::move(message.fds[2])},
       .segment = std::move(*segment),
       .pinned = std::make_shared<MemoryLedger::Account>(pinned_, header.uid),
@@ -360,13 +399,21 @@ void Engine::stop_sessions(const std::string& reason) {
   for (auto& [id, running] : sessions_) running.session->stop(reason);
 }
 
+void Engine::end_session(std::uint64_t session, const std::string& reason) {
+  const MutexLock lock(mutex_);
+  const auto found = sessions_.find(session);
+  if (found != sessions_.end()) found->second.session->stop(reason);
+}
+
 void Engine::device_lost(const Error& fault) {
   RunningKernels running;
   {
     const MutexLock lock(mutex_);
     for (const auto& [id, each] : sessions_) running[id] = each.session->running_kernels();
   }
-  end_process(fault, running);
+  const auto has_work = [](const auto& each) { return !each.second.empty(); };
+  const bool one = std::ranges::count_if(running, has_work) == 1;
+  end_process(fault, running, one ? std::ranges::find_if(running, has_work)->first : 0);
 }
 
 void Engine::session_stuck(std::uint64_t session) {
@@ -374,10 +421,10 @@ void Engine::session_stuck(std::uint64_t session) {
   end_process({ErrorCode::kUnavailable,
                fmt::format("the engine was replaced because session {} left work that does not end",
                            session)},
-              {});
+              {}, session);
 }
 
-void Engine::end_process(Error fault, const RunningKernels& kernels) {
+void Engine::end_process(Error fault, const RunningKernels& kernels, std::uint64_t culprit) {
   if (ending_.exchange(true)) return;
   {
     const MutexLock lock(mutex_);
@@ -389,7 +436,8 @@ void Engine::end_process(Error fault, const RunningKernels& kernels) {
   fault.message += cause_for(0, kernels);
   log_error("engine ends: {}: {}", error_name(fault.code), fault.message);
   fault.message.resize(std::min(fault.message.size(), kMaxLinkText));
-  (void)link_.send({.type = LinkType::kFault, .code = fault.code}, fault.message);
+  (void)link_.send({.type = LinkType::kFault, .code = fault.code, .session = culprit},
+                   fault.message);
   exit_now_(kEngineFaultStatus);
 }
 

@@ -60,12 +60,16 @@ class Engine {
   void send_trace(std::uint64_t request, std::uint64_t microseconds);
   void answer_profile(std::uint64_t request, const std::string& text);
   void stop_sessions(const std::string& reason);
+  void end_session(std::uint64_t session, const std::string& reason);
+  bool may_be_blocked() const;
+  void watch_blocking();
+  void end_blocker(const BlockingWatch::Verdict& verdict);
   void join_finished();
   void refuse(std::uint64_t session, const std::string& reason);
   void session_finished(std::uint64_t session);
   void device_lost(const Error& fault);
   void session_stuck(std::uint64_t session);
-  void end_process(Error fault, const RunningKernels& kernels);
+  void end_process(Error fault, const RunningKernels& kernels, std::uint64_t culprit = 0);
 
   const Config config_;
   const ExitNow exit_now_;
@@ -84,6 +88,7 @@ class Engine {
   Trace trace_;
   Executor executor_;
   ProfileKeeper profiles_;
+  BlockingWatch blocking_;
   UniqueFd wake_;  // eventfd; readable: a session has finished
   Mutex mutex_;
   // Changed under the mutex by the control thread only, which reads it without.

@@ -244,6 +244,7 @@ void Executor::grant(scheduler::Start start, scheduler::Time now) {
                           .expected_ms = expected,
                           .alone_ms = known.known() ? known.ms * part : expected,
                           .is_long = expected >= settings_.long_kernel.count() || !known.known(),
+                          .measured = known.known(),
                           .known = well_known,
                           .settled = (lone || start.sampled) && well_known && !start.tried,
                           .by_itself = clients_.size() == 1,
@@ -257,15 +258,21 @@ void Executor::grant(scheduler::Start start, scheduler::Time now) {
                           .profiled = worth_profiling(waiting, start),
                           .others = {}};
   if (start.alone) client->granted->others = others_to_wait_for(*client);
+  if (!client->granted->others.empty()) {
+    client->chained = client->last_start;
+    client->chained_at = now;
+    client->chained_to = client->granted->others;
+  }
   show_start(*client, *client->granted, waiting.blocks, now);
   view.waiting.reset();
   client->granted_or_abandoned.notify_all();
 }
 
 /// In the policy's view: one more launch, of a grid of `blocks`.
-void Executor::show_start(const Client& client, const Grant& grant, std::uint64_t blocks,
-                          scheduler::Time now) {
+void Executor::show_start(Client& client, Grant& grant, std::uint64_t blocks, scheduler::Time now) {
   scheduler::RunningWork& running = views_[client.index].running;
+  grant.serial = client.unended.add(grant.number, grant.measured, grant.filled, now);
+  client.unended.show(running);
   ++running.launches;
   running.expected += scheduler::Milliseconds(grant.expected_ms);
   running.filled += grant.filled;

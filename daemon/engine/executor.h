@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "daemon/engine/blocking_watch.h"
 #include "daemon/engine/form_launcher.h"
 #include "daemon/engine/lane_steering.h"
 #include "daemon/engine/launch_batch.h"
@@ -39,6 +40,8 @@ struct ClientSpec {
   double weight = 1;
   double user_weight = 1;
   int priority = 0;
+  /// The longest time that its work may keep other users' launches waiting; 0: no bound.
+  std::chrono::milliseconds most_blocking{0};
   /// Called when a launch that could be called back has ended, and its stream may go on
   /// (LogicalStream::active_lanes). Thread: the executor's, or the completer's. May be empty.
   std::function<void()> lane_ended = {};
@@ -116,6 +119,8 @@ class Executor {
   /// Sets a session's weight and priority; false if there is no such session.
   bool set(std::uint64_t session, double weight, int priority);
   std::optional<ClientStatus> status(std::uint64_t session) const;
+  /// What each session has on the device, and what it waits for.
+  std::vector<SessionUse> uses() const;
   /// Null where no kernel is to have forms.
   FormMaker* form_maker() const { return forms_.maker(); }
   /// The policy's name never changes.
@@ -135,10 +140,12 @@ class Executor {
   struct Grant {
     scheduler::Start start;
     std::uint64_t number = 0;  // number among all clients' starts
+    std::uint64_t serial = 0;  // serial among the client's unended starts
     scheduler::KernelId kernel = 0;
     double expected_ms = 0;      // expected time in the chosen form
     double alone_ms = 0;         // time alone, in the best form
     bool is_long = false;        // a long launch, or one that was never measured
+    bool measured = false;       // whether its time is known at all
     bool known = false;          // whether its time is known well
     bool settled = false;        // whether its time is known well and nothing is tried
     bool by_itself = false;      // whether there was no other client
@@ -163,14 +170,18 @@ class Executor {
       SLATE_REQUIRES(mutex_);
   void decide(scheduler::Time now) SLATE_REQUIRES(mutex_);
   void grant(scheduler::Start start, scheduler::Time now) SLATE_REQUIRES(mutex_);
-  void show_start(const Client& client, const Grant& grant, std::uint64_t blocks,
-                  scheduler::Time now) SLATE_REQUIRES(mutex_);
+  void show_start(Client& client, Grant& grant, std::uint64_t blocks, scheduler::Time now)
+      SLATE_REQUIRES(mutex_);
   void count_repeats(Client& client) SLATE_REQUIRES(mutex_);
   std::vector<Earlier> others_to_wait_for(Client& client) SLATE_REQUIRES(mutex_);
   void resize(const scheduler::Resize& change, scheduler::Time now) SLATE_REQUIRES(mutex_);
   std::optional<Grant> wait_for_grant(Client& client, const FunctionRecord& function,
                                       const LaunchShape& shape, scheduler::KernelId kernel,
                                       std::uint64_t started, bool stream_is_free);
+
+  // executor_uses.cc
+  SessionUse use_of(const Client& client) const SLATE_REQUIRES(mutex_);
+  bool is_waited_for(const Earlier& other) const SLATE_REQUIRES(mutex_);
 
   // executor_launch.cc, session thread.
   void show_forms(const FunctionRecord& kernel, ProfileRecord& profile);

@@ -132,10 +132,11 @@ void Executor::batch_ended(const std::shared_ptr<LaunchBatch>& batch, const Resu
   running.launches -= batch->counted;
   running.expected -= scheduler::Milliseconds(batch->counted_ms);
   running.filled -= batch->filled;
+  client->unended.end(batch->serials, completion.ended);
+  client->unended.show(running);
   if (running.launches == 0) {
     running.expected = {};
     running.filled = 0;
-    running.resizable = false;
     view.idle_since = completion.ended;
   }
   trace_.launch_ends(batch->trace, completion.device_time.count() * completion.launches,

@@ -5,6 +5,7 @@
 
 #include "base/mutex.h"
 #include "daemon/engine/executor.h"
+#include "daemon/engine/unended_starts.h"
 
 namespace slate::daemon {
 
@@ -27,6 +28,11 @@ class Executor::Client {
   std::uint64_t last_start = 0;               // number of its newest start, among all clients'
   std::uint64_t last_came = 0;                // number of its newest start or return to the device
   std::uint64_t waited_for = 0;  // others' starts up to this one are waited for on the device
+  UnendedStarts unended;         // its starts that have not ended
+  // The newest start that waits for others on the device: its number, its time, and the others.
+  std::uint64_t chained = 0;
+  scheduler::Time chained_at{};
+  std::vector<Earlier> chained_to;
 
   /// Number of its newest start that is on the device or was refused by it. Writer: session thread.
   std::atomic<std::uint64_t> carried_out = 0;
@@ -44,7 +50,7 @@ class Executor::Client {
   double uneven() { return std::uniform_real_distribution(0.75, 1.25)(random); }
   std::minstd_rand random;
 
-  Mutex mutex;
+  mutable Mutex mutex;
   std::deque<ActiveLane> lanes SLATE_GUARDED_BY(mutex);
   bool gone SLATE_GUARDED_BY(mutex) = false;  // whether its streams are about to be destroyed
 };

@@ -184,6 +184,7 @@ void Executor::look_after(const std::shared_ptr<Client>& client) {
       if (!steering_.has_begun(lane)) continue;
       const auto state = steering_.state_of(*lane.lane);
       if (!state) return;
+      LaneSteering::note_leaving(lane, *state, client->abandoned.load());
       const bool finished = state->signal == lane.finished;
       if (finished && steering_.has_ended(lane)) {
         over.push_back(lane.batch);

@@ -151,6 +151,7 @@ Result<void> Executor::begin_again(Client& client, const FunctionRecord& kernel,
   const MutexLock lock = lock_soon(mutex_);
   client.kernel = kernel.name;
   show_start(client, grant, blocks, Clock::now());
+  stream.batch->serials.push_back(grant.serial);
   return {};
 }
 
@@ -249,6 +250,7 @@ Result<void> Executor::prepare(Client& client, LogicalStream& stream, const Gran
   }
   stream.batch->add_counted(grant.kernel, grant.expected_ms, grant.alone_ms);
   stream.batch->filled += grant.filled;
+  stream.batch->serials.push_back(grant.serial);
   return {};
 }
 
@@ -291,6 +293,7 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
     nothing->counted = 1;
     nothing->counted_ms = grant.expected_ms;
     nothing->filled = grant.filled;
+    nothing->serials = {grant.serial};
     batch_ended(nothing, prepared);
     if (profiled) profiled_.drop();
     return std::unexpected(prepared.error());
@@ -313,8 +316,8 @@ Result<injector::Form> Executor::carry_out(Client& client, FunctionRecord& kerne
   if (in_lane) {
     {
       const MutexLock lock(mutex_);
-      scheduler::RunningWork& running = views_[client.index].running;
-      running.resizable = running.launches > 0;
+      client.unended.make_lane(grant.serial, Clock::now());
+      client.unended.show(views_[client.index].running);
       // Under the lock, or the executor's thread could have looked already, and sleep after all.
       lanes_active_.store(true);
     }

@@ -98,9 +98,22 @@ Result<void> LaneSteering::show(ActiveLane& lane, const scheduler::Placement& pl
   return queue.stop(control_);
 }
 
+void LaneSteering::note_leaving(ActiveLane& lane, const State& state, bool abandoned) {
+  const bool away = lane.placement.empty() || abandoned;
+  if (away && !lane.called_off) lane.called_off = Clock::now();
+  if (!away) lane.called_off.reset();
+  const bool nobody = state.dispatch ? state.dispatch->nobody
+                                     : state.signal == lane.retreated &&
+                                           state.ended == lane.lane->queue->exit_target();
+  lane.left = away && nobody && state.nobody_joins;
+}
+
 LaneSteering::Launched LaneSteering::apply(StreamTable& streams, ActiveLane& lane,
                                            const scheduler::Placement& placement) {
   const scheduler::Placement before = std::exchange(lane.placement, placement);
+  lane.left = false;
+  lane.called_off.reset();
+  if (placement.empty()) lane.called_off = Clock::now();
   if (rests_.load() > 0) return device::Stream{};  // shown at its end
   // Nor before the last worker has left, as all workers start anew then.
   if (lane.emptied && !placement.empty()) return device::Stream{};

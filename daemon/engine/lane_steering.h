@@ -27,6 +27,8 @@ struct ActiveLane {
   std::shared_ptr<LaunchBatch> batch;
   std::shared_ptr<SharedEvent> begin;  // event of its begin: the work before it has ended
   scheduler::Placement placement;
+  std::optional<scheduler::Time> called_off{};  // when it was told to leave; none: it may stay
+  bool left = false;  // whether no worker of it was on the device when last seen called off
   std::uint64_t finished = 0;   // value of its signal after its end
   std::uint64_t retreated = 0;  // value of its signal when no worker is left
   bool begun = false;           // whether its begin was seen
@@ -76,6 +78,9 @@ class LaneSteering {
   bool has_ended(const ActiveLane& lane);
   /// Reads a control block, beside the work on the device. The executor's thread only.
   Result<State> state_of(const WorkerLane& lane);
+  /// Notes since when the lane is called off, and whether its workers have left. `abandoned`:
+  /// whether its session has gone.
+  static void note_leaving(ActiveLane& lane, const State& state, bool abandoned);
   /// Gives the lane other SMs, and adds workers where it has more room than before. `streams` are
   /// those of its session.
   Launched apply(StreamTable& streams, ActiveLane& lane, const scheduler::Placement& placement);

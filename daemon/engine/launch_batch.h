@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "daemon/engine/completer.h"
 #include "daemon/engine/trace.h"
@@ -28,6 +29,7 @@ struct LaunchBatch {
   bool mixes = false;            // whether it may have launches of other kernels, too
   bool profiled = false;         // whether it is one launch in the profile form
   double main_ms = 0;            // lead of completion.main over other kernels, see add()
+  std::vector<std::uint64_t> serials;  // of its starts, see UnendedStarts
   TraceLaunch trace;
   std::atomic<bool> ended{false};  // accounted for, as several threads may see a lane's end
 

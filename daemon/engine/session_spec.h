@@ -26,6 +26,8 @@ struct SessionSpec {
   double weight = 1;
   double user_weight = 1;
   int priority = 0;
+  /// The longest time that its work may keep other users' launches waiting; 0: no bound.
+  std::chrono::milliseconds most_blocking{0};
   ipc::DaemonEnds ends;
   ipc::Segment segment;
   /// Of its user's pinned memory, and of the engine's memory for his code; null: none.

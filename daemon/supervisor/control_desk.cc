@@ -116,6 +116,8 @@ void ControlDesk::serve(Connection& connection, const ipc::ControlRequest& reque
     case ipc::ControlVerb::kSetProgram:
     case ipc::ControlVerb::kForgetProgram:
       return answer(connection, services_.change(request, text, asker));
+    case ipc::ControlVerb::kEndSession:
+      return answer(connection, services_.end(text, asker));
     case ipc::ControlVerb::kProfile:
     case ipc::ControlVerb::kProfileSet:
     case ipc::ControlVerb::kProfileForget:

@@ -27,6 +27,8 @@ class ControlDesk {
     std::function<Result<std::string>(const ipc::ControlRequest& request, const std::string& text,
                                       std::uint32_t asker)>
         change;
+    /// Serves `slatectl end` for user `asker`.
+    std::function<Result<std::string>(const std::string& text, std::uint32_t asker)> end;
   };
 
   /// Connections of one user at a time.

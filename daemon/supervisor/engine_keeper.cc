@@ -89,6 +89,7 @@ bool EngineKeeper::read(EngineProcess& engine, bool is_active) {
       case LinkType::kFault:
         engine.last_words = Error{message.header.code, message.text};
         engine.start_failed = message.header.type == LinkType::kStartFailed;
+        engine.culprit = message.header.session;
         break;
       case LinkType::kAlive:
         break;
@@ -129,18 +130,19 @@ void EngineKeeper::service_active() {
   if (!cause) return;
   const bool hopeless =
       active_->start_failed && !was_ever_ready_ && cause->code == ErrorCode::kInvalidValue;
+  const std::uint64_t culprit = active_->culprit;
   active_.reset();
   if (hopeless) hopeless_ = *cause;
-  replace(*cause, was_ready);
+  replace(*cause, culprit, was_ready);
 }
 
-void EngineKeeper::replace(const Error& cause, bool was_ready) {
+void EngineKeeper::replace(const Error& cause, std::uint64_t culprit, bool was_ready) {
   if (stopping_) return;
   if (!was_ready) return start_up_failed(cause);
   ++restarts_;
   last_fault_ = fmt::format("{}: {}", error_name(cause.code), cause.message);
   log_warning("engine replaced: {}", last_fault_);
-  events_.died(cause);
+  events_.died(cause, culprit);
   start_at_ = Clock::now();
   if (!spare_) return;
   active_.emplace(std::move(*spare_));

@@ -18,8 +18,9 @@ class EngineKeeper {
   struct Events {
     std::function<void()> ready;  // an engine takes sessions
     std::function<void(LinkMessage message)>
-        message;                                   // from the active engine; not about its own life
-    std::function<void(const Error& cause)> died;  // the engine's sessions are lost
+        message;  // from the active engine; not about its own life
+    /// The engine's sessions are lost. `culprit`: the session that is the likely cause; 0: unknown.
+    std::function<void(const Error& cause, std::uint64_t culprit)> died;
   };
 
   /// `program`: the path of slated.
@@ -55,7 +56,7 @@ class EngineKeeper {
   void watch(EngineProcess& engine);
   void service_active();
   void service_spare();
-  void replace(const Error& cause, bool was_ready);
+  void replace(const Error& cause, std::uint64_t culprit, bool was_ready);
   void start_up_failed(const Error& cause);
 
   const std::string program_;

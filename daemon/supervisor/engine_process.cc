@@ -61,6 +61,7 @@ EngineProcess::EngineProcess(EngineProcess&& other) noexcept
       ready(other.ready),
       device(other.device),
       last_words(std::move(other.last_words)),
+      culprit(other.culprit),
       start_failed(other.start_failed),
       told_to_stop(other.told_to_stop),
       pid_(std::exchange(other.pid_, 0)),

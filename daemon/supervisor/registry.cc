@@ -72,6 +72,7 @@ void Registry::greet(const ipc::Hello& hello, ipc::Visitor visitor, EngineProces
   record.uid = who.uid;
   record.user = rules_.of(who);
   record.program = display_name(hello.program, sizeof(hello.program));
+  record.max_blocking_ms = rules_.max_blocking_of(who, record.program);
   record.since = Clock::now();
   record.deadline = record.since + kEngineTimeout;
   record.ends.socket = std::move(visitor.socket);
@@ -133,7 +134,8 @@ void Registry::hand_over(SessionRecord& record, const EngineProcess& engine) {
                           .uid = record.uid,
                           .priority = record.standing.now.priority,
                           .weight = record.standing.now.weight,
-                          .user_weight = record.user.weight};
+                          .user_weight = record.user.weight,
+                          .max_blocking_ms = record.max_blocking_ms};
   if (const auto sent = engine.link().try_send(header, record.program, fds); !sent) {
     // A busy engine: soon. Or a dying one: the next one gets it.
     log_debug("session {} not handed over: {}", record.id, sent.error().message);
@@ -154,7 +156,8 @@ void Registry::engine_ready(EngineProcess& engine) {
 
 void Registry::add_to(PollSet& polls, const EngineProcess* engine) const {
   for (const auto& [id, record] : sessions_) {
-    if (engine != nullptr && (record.state == State::kReady || !record.standing_told))
+    const bool has_news = !record.standing_told || !record.end_untold.empty();
+    if (engine != nullptr && (record.state == State::kReady || has_news))
       polls.add(engine->link().fd(), POLLOUT);
     if (record.state == State::kServing) continue;
     polls.add_deadline(record.deadline);
@@ -173,6 +176,7 @@ void Registry::service(EngineProcess* engine) {
 bool Registry::service_one(SessionRecord& record, EngineProcess* engine) {
   if (record.state == State::kServing) {
     if (!record.standing_told && engine != nullptr) tell_standing(record, *engine);
+    if (!record.end_untold.empty() && engine != nullptr) tell_end(record, *engine);
     return true;
   }
   if ((poll_now(record.ends.socket.get(), 0) & (POLLHUP | POLLERR)) != 0) return false;
@@ -206,6 +210,33 @@ void Registry::tell_standing(SessionRecord& record, const EngineProcess& engine)
                              .has_value();
 }
 
+/// The client hears it from here, so that no engine keeps the words back. The next engine does not
+/// get a session that was marked.
+void Registry::end(std::uint64_t id, const std::string& reason, EngineProcess* engine) {
+  const auto found = sessions_.find(id);
+  SessionRecord& record = found->second;
+  const Error error{ErrorCode::kUnavailable, reason};
+  if (record.state == State::kWaiting) {
+    refuse(record, error);
+    sessions_.erase(found);
+    return;
+  }
+  ipc::mark_session(record.segment.status(), record.ends.to_client.get(), ipc::SessionState::kEnded,
+                    error);
+  if (record.state == State::kReady) {
+    sessions_.erase(found);
+    return;
+  }
+  record.end_untold = reason;
+  if (engine != nullptr) tell_end(record, *engine);
+}
+
+void Registry::tell_end(SessionRecord& record, const EngineProcess& engine) {
+  const auto told = engine.link().try_send({.type = LinkType::kEndSession, .session = record.id},
+                                           record.end_untold);
+  if (told) record.end_untold.clear();
+}
+
 void Registry::session_ended(std::uint64_t id, const std::string& refusal) {
   const auto found = sessions_.find(id);
   if (found == sessions_.end()) return;
@@ -236,6 +267,16 @@ void Registry::engine_died(const Error& cause) {
     }
     ++session;
   }
+}
+
+std::optional<std::uint32_t> Registry::only_user() const {
+  std::optional<std::uint32_t> user;
+  for (const auto& [id, record] : sessions_) {
+    if (record.state != State::kServing) continue;
+    if (user && *user != record.uid) return std::nullopt;
+    user = record.uid;
+  }
+  return user;
 }
 
 void Registry::refuse_waiting(const Error& reason) {

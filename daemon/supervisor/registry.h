@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,8 +30,10 @@ struct SessionRecord {
   UserSettings user;               // what the configuration gives its user
   std::uint64_t memory_limit = 0;  // device memory in bytes, as the client was told
   std::string program;
-  Standing standing;          // weight and priority
-  bool standing_told = true;  // whether the session's engine knows its last change
+  double max_blocking_ms = 0;  // as UserRules::max_blocking_of()
+  Standing standing;           // weight and priority
+  bool standing_told = true;   // whether the session's engine knows its last change
+  std::string end_untold;      // reason of an end that the session's engine has not heard of
   State state = State::kWaiting;
   Clock::time_point since;
   Clock::time_point deadline;  // deadline of the present state; kServing has none
@@ -57,6 +60,9 @@ class Registry {
   /// Changes weight and priority; tells the engine, now or soon, if it has the session. Requires:
   /// the session exists.
   void set(std::uint64_t id, const Standing& standing, EngineProcess* engine);
+  /// Tells the client that its session has ended, and why. The engine is told now or soon, if it
+  /// has the session. Requires: the session exists.
+  void end(std::uint64_t id, const std::string& reason, EngineProcess* engine);
   /// If `refusal` is not empty, the engine could not begin the session, and the client gets it.
   void session_ended(std::uint64_t id, const std::string& refusal);
   /// Tells every client whose session had begun, and drops those sessions. The others wait for the
@@ -67,6 +73,8 @@ class Registry {
   /// Tells all clients that are left, and drops their sessions.
   void end_all(const std::string& reason);
 
+  /// The user of all sessions that an engine serves; none: there are several, or no session.
+  std::optional<std::uint32_t> only_user() const;
   const std::map<std::uint64_t, SessionRecord>& sessions() const { return sessions_; }
   std::uint64_t served() const { return served_; }
 
@@ -78,6 +86,7 @@ class Registry {
   void hand_over(SessionRecord& record, const EngineProcess& engine);
   bool service_one(SessionRecord& record, EngineProcess* engine);
   static void tell_standing(SessionRecord& record, const EngineProcess& engine);
+  static void tell_end(SessionRecord& record, const EngineProcess& engine);
   void refuse(const SessionRecord& record, const Error& reason);
   void audit(const SessionRecord& record, std::string_view what) const;
 

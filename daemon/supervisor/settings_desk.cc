@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "daemon/supervisor/whole_number.h"
+#include "daemon/supervisor/session_search.h"
 
 namespace slate::daemon {
 namespace {
@@ -36,7 +36,7 @@ Result<std::string> SettingsDesk::change(const ipc::ControlRequest& request,
                                          EngineProcess* engine) {
   const AskedSettings asked = asked_in(request);
   if (request.verb == ipc::ControlVerb::kSetSession) {
-    const auto sessions = find(text, asker);
+    const auto sessions = find_sessions(registry_, text, asker);
     if (!sessions) return std::unexpected(sessions.error());
     const auto changes = plan(*sessions, asked, asker);
     if (!changes) return std::unexpected(changes.error());
@@ -51,38 +51,6 @@ Result<std::string> SettingsDesk::change(const ipc::ControlRequest& request,
     return fail(ErrorCode::kPermission, "programs of other users are the administrator's");
   if (request.verb == ipc::ControlVerb::kForgetProgram) return forget_program(program, uid, asker);
   return set_program(program, uid, asked, asker, engine);
-}
-
-/// By the session's number, else its process, else its program; only what the asker may change. A
-/// process may have several sessions, and what clients say of their process may be wrong.
-Result<std::vector<std::uint64_t>> SettingsDesk::find(const std::string& target,
-                                                      std::uint32_t asker) const {
-  const auto number = whole_number<std::uint64_t>(target);
-  bool others = false;  // by number; by its name a program of somebody else is not even seen
-  const auto matching = [&](const auto& is_meant, bool tells) {
-    std::vector<std::uint64_t> found;
-    for (const auto& [id, record] : registry_.sessions()) {
-      if (!is_meant(record)) continue;
-      if (record.uid == asker || is_administrator(asker)) {
-        found.push_back(id);
-      } else if (tells) {
-        others = true;
-      }
-    }
-    return found;
-  };
-  std::vector<std::uint64_t> found;
-  if (number) {
-    found = matching([&](const SessionRecord& each) { return each.id == *number; }, true);
-    if (found.empty())
-      found = matching([&](const SessionRecord& each) { return each.pid == *number; }, true);
-  }
-  if (found.empty())
-    found = matching([&](const SessionRecord& each) { return each.program == target; }, false);
-  if (!found.empty()) return found;
-  if (others) return fail(ErrorCode::kPermission, fmt::format("{} is another user's", target));
-  return fail(ErrorCode::kInvalidValue,
-              fmt::format("there is no session, process or program {} of yours", target));
 }
 
 Result<SettingsDesk::Changes> SettingsDesk::plan(const std::vector<std::uint64_t>& sessions,

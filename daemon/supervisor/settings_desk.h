@@ -28,7 +28,6 @@ class SettingsDesk {
   Result<Changes> plan(const std::vector<std::uint64_t>& sessions, const AskedSettings& asked,
                        std::uint32_t asker) const;
   std::string carry_out(const Changes& changes, const std::string& kept, EngineProcess* engine);
-  Result<std::vector<std::uint64_t>> find(const std::string& target, std::uint32_t asker) const;
   Result<std::string> set_program(const std::string& program, std::uint32_t uid,
                                   const AskedSettings& asked, std::uint32_t asker,
                                   EngineProcess* engine);

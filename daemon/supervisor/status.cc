@@ -96,6 +96,11 @@ std::string status_text(const StatusFacts& facts, const Registry& registry,
   json engine = {{"pid", nullptr}, {"restarts", facts.restarts}, {"last_fault", nullptr}};
   if (facts.engine_pid != 0) engine["pid"] = facts.engine_pid;
   if (!facts.last_fault.empty() && !facts.only_of) engine["last_fault"] = facts.last_fault;
+  json barred = json::array();
+  for (const Blame::Barred& each : facts.barred) {
+    if (facts.only_of && each.uid != *facts.only_of) continue;
+    barred.push_back({{"uid", each.uid}, {"left_s", each.left.count()}, {"reason", each.last}});
+  }
   const json cache = report.value("cache", json());
   const json forms = report.value("forms", json());
   const json unsupported = report.value("unsupported", json::object());
@@ -112,6 +117,7 @@ std::string status_text(const StatusFacts& facts, const Registry& registry,
                        {"policy", policy},
                        {"arrangement", arrangement},
                        {"users", users},
+                       {"barred", barred},
                        {"sessions", sessions},
                        {"totals",
                         {{"sessions_served", registry.served()},

@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/device_info.h"
+#include "daemon/supervisor/blame.h"
 #include "daemon/supervisor/registry.h"
 
 namespace slate::daemon {
@@ -20,6 +22,7 @@ struct StatusFacts {
   std::string last_fault;
   std::uint64_t past_launches = 0;  // launches of sessions that have ended
   std::uint64_t past_faults = 0;
+  std::vector<Blame::Barred> barred = {};  // users whose programs are refused
   /// The user whose sessions are shown; nothing: all are.
   std::optional<std::uint32_t> only_of = std::nullopt;
 };

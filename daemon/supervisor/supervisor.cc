@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "base/log.h"
+#include "daemon/supervisor/session_search.h"
 
 namespace slate::daemon {
 namespace {
@@ -48,8 +49,8 @@ Supervisor::Supervisor(const Config& config, const std::string& program, int sto
       reception_(
           std::move(point),
           [this](const ipc::Hello& hello, ipc::Visitor visitor) {
-            registry_.greet(hello, std::move(visitor), keeper_.active(),
-                            stopping_ ? kStopReason : keeper_.trouble());
+            const std::string refusal = refusal_of(visitor.uid);
+            registry_.greet(hello, std::move(visitor), keeper_.active(), refusal);
           },
           [this](const ipc::Hello&, ipc::Visitor visitor) { desk_.greet(std::move(visitor)); }),
       rules_(config),
@@ -63,6 +64,10 @@ Supervisor::Supervisor(const Config& config, const std::string& program, int sto
                  [this](const ipc::ControlRequest& request, const std::string& text,
                         std::uint32_t asker) {
                    return settings_.change(request, text, asker, keeper_.active());
+                 },
+             .end =
+                 [this](const std::string& text, std::uint32_t asker) {
+                   return end_sessions(registry_, text, asker, keeper_.active());
                  }}),
       keeper_(program, config,
               {.ready =
@@ -71,7 +76,8 @@ Supervisor::Supervisor(const Config& config, const std::string& program, int sto
                      registry_.engine_ready(*keeper_.active());
                    },
                .message = [this](const LinkMessage& message) { engine_message(message); },
-               .died = [this](const Error& cause) { engine_died(cause); }}) {}
+               .died = [this](const Error& cause,
+                              std::uint64_t culprit) { engine_died(cause, culprit); }}) {}
 
 Result<void> Supervisor::run() {
   keeper_.service();
@@ -120,16 +126,51 @@ void Supervisor::serve_once() {
 
 void Supervisor::engine_message(const LinkMessage& message) {
   if (message.header.type == LinkType::kStatusReport) return desk_.report_came(message);
+  if (message.header.type == LinkType::kBlame) return blame(message.header.session, message.text);
   if (message.header.type != LinkType::kSessionEnded) return;
   registry_.session_ended(message.header.session, message.text);
   past_launches_ += message.header.number;
   if ((message.header.flags & kSessionFaulted) != 0) ++past_faults_;
 }
 
-void Supervisor::engine_died(const Error& cause) {
+void Supervisor::engine_died(const Error& cause, std::uint64_t culprit) {
   ++past_faults_;
+  if (culprit != 0) {
+    blame(culprit, cause.message);
+  } else if (const auto uid = registry_.only_user()) {
+    blame_user(*uid, cause.message);
+  }
   registry_.engine_died(cause);
   desk_.engine_died();
+}
+
+/// Why the user's programs are not welcome now; empty: they are.
+std::string Supervisor::refusal_of(std::uint32_t uid) const {
+  if (stopping_) return kStopReason;
+  if (const auto barred = blame_.barred(uid, Clock::now())) return bar_reason(*barred);
+  return keeper_.trouble();
+}
+
+void Supervisor::blame(std::uint64_t session, const std::string& what) {
+  const auto found = registry_.sessions().find(session);
+  if (found == registry_.sessions().end()) return;
+  const SessionRecord& record = found->second;
+  blame_user(record.uid, fmt::format("session {} ({}): {}", session, record.program, what));
+}
+
+/// Administrators are never kept out.
+void Supervisor::blame_user(std::uint32_t uid, const std::string& what) {
+  const Config& config = rules_.config();
+  log_warning("uid {} is blamed: {}", uid, what);
+  if (is_administrator(uid)) return;
+  const auto bar = std::chrono::duration_cast<Clock::duration>(
+      std::chrono::duration<double>(config.bar_seconds));
+  const auto counted =
+      blame_.count(uid, what, {.bar_after = config.bar_after, .bar = bar}, Clock::now());
+  if (counted.barred) {
+    log_warning("uid {} is barred for {} s after {} incidents", uid, config.bar_seconds,
+                counted.incidents);
+  }
 }
 
 /// The engine tells its sessions and ends; whoever is left then is told from here.
@@ -166,6 +207,7 @@ std::string Supervisor::describe(const std::string& engine_report, std::uint32_t
                       .last_fault = keeper_.last_fault(),
                       .past_launches = past_launches_,
                       .past_faults = past_faults_,
+                      .barred = blame_.all_barred(Clock::now()),
                       .only_of = shows_all_to(asker) ? std::nullopt : std::optional(asker)},
                      registry_, engine_report);
 }

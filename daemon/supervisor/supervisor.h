@@ -8,6 +8,7 @@
 #include <string>
 
 #include "daemon/config.h"
+#include "daemon/supervisor/blame.h"
 #include "daemon/supervisor/control_desk.h"
 #include "daemon/supervisor/engine_keeper.h"
 #include "daemon/supervisor/reception.h"
@@ -46,7 +47,10 @@ class Supervisor {
   void serve_once();
   void reload();
   void engine_message(const LinkMessage& message);
-  void engine_died(const Error& cause);
+  void engine_died(const Error& cause, std::uint64_t culprit);
+  std::string refusal_of(std::uint32_t uid) const;
+  void blame(std::uint64_t session, const std::string& what);
+  void blame_user(std::uint32_t uid, const std::string& what);
   void stop();
   bool shows_all_to(std::uint32_t asker) const;
   std::string describe(const std::string& engine_report, std::uint32_t asker) const;
@@ -63,6 +67,7 @@ class Supervisor {
   SettingsDesk settings_;
   ControlDesk desk_;
   EngineKeeper keeper_;
+  Blame blame_;
   std::optional<DeviceInfo> device_;
   std::uint64_t past_launches_ = 0;
   std::uint64_t past_faults_ = 0;

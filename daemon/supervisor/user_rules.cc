@@ -65,6 +65,21 @@ std::uint32_t UserRules::max_sessions_of(const Identity& who) const {
   return own != 0 ? own : config_.max_sessions_per_user;
 }
 
+double UserRules::max_blocking_of(const Identity& who, const std::string& program) const {
+  double bound = of(who).max_blocking_ms;
+  if (bound == kAsOthers) bound = config_.max_blocking_ms;
+  for (const auto& [user, rule] : programs_) {
+    if (user == who.uid && rule.name == program)
+      return rule.max_blocking_ms == kAsOthers ? bound : rule.max_blocking_ms;
+  }
+  for (const ProgramSettings& rule : config_.programs) {
+    if (!rule.user.empty() || rule.name != program || rule.max_blocking_ms == kAsOthers) continue;
+    const bool lower = rule.max_blocking_ms != 0 && (bound == 0 || rule.max_blocking_ms < bound);
+    return lower || is_administrator(who.uid) ? rule.max_blocking_ms : bound;
+  }
+  return bound;
+}
+
 SessionSettings UserRules::program_of(const std::string& program, uid_t uid) const {
   for (const auto& [user, rule] : programs_) {
     if (user == uid && rule.name == program) return rule.settings;

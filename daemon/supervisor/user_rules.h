@@ -28,6 +28,9 @@ class UserRules {
   UserSettings of(const Identity& who) const;
   /// The most sessions of a user at a time.
   std::uint32_t max_sessions_of(const Identity& who) const;
+  /// Milliseconds for which a session may keep other users' launches waiting; 0: no bound. A
+  /// program's table for everybody only lowers it, but for the administrator's programs.
+  double max_blocking_of(const Identity& who, const std::string& program) const;
   /// What sessions of this program begin with. A table for everybody raises nothing above the
   /// defaults, except for the administrator's programs.
   SessionSettings program_of(const std::string& program, uid_t uid) const;

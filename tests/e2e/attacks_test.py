@@ -12,7 +12,7 @@ import time
 import unittest
 import warnings
 
-from harness import BUILD, SLOW, SlateTestCase, binary, program_command
+from harness import BUILD, ON_GPU, SLOW, SlateTestCase, binary, program_command
 
 ATTACKER, NEIGHBOUR = 65533, 65532
 SQUATTED = 4000  # names
@@ -162,10 +162,10 @@ def can_run(user, path):
 
 @unittest.skipUnless(os.geteuid() == 0, "needs root, to be three users")
 class AttacksTest(SlateTestCase):
-    def start_daemon(self):
+    def start_daemon(self, **keywords):
         if not can_run(NEIGHBOUR, os.path.abspath(binary("slate", "vector_add"))):
             self.skipTest("other users cannot reach the build folder")
-        daemon = self.daemon()
+        daemon = self.daemon(**keywords)
         os.chmod(daemon.root, 0o755)
         return daemon
 
@@ -210,6 +210,96 @@ class AttacksTest(SlateTestCase):
 
     def test_questions_keep_nobody_out(self):
         self.check("hoard_questions")
+
+    def start_as(self, daemon, user, command):
+        process = subprocess.Popen(command, env=daemon.environment, user=user, group=user, extra_groups=[], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        return process
+
+    def end_session(self, daemon, user, session):
+        asking = self.start_as(daemon, user, [binary("slatectl"), "end", str(session)])
+        _, err = asking.communicate(timeout=60 * SLOW)
+        return asking.returncode, err
+
+    def test_a_session_is_ended_by_its_user_and_by_root_only(self):
+        daemon = self.start_daemon()
+        for by in (NEIGHBOUR, 0):
+            program = self.start_as(daemon, NEIGHBOUR, [binary("slate", "endless")])
+            self.assertEqual(program.stdout.readline(), "running\n")
+            session = [each["id"] for each in daemon.status()["sessions"] if each["state"] == "serving"][0]
+            code, err = self.end_session(daemon, ATTACKER, session)
+            self.assertEqual((code, err), (1, "slatectl: %d is another user's\n" % session))
+            self.assertIsNone(program.poll())
+            self.assertEqual(self.end_session(daemon, by, session)[0], 0)
+            _, err = program.communicate(timeout=60 * SLOW)
+            self.assertEqual(program.returncode, 2, err)
+            self.assertIn("cudaErrorDevicesUnavailable", err)
+            self.assertIn("uid %d ended it with slatectl end" % by, err)
+            self.assertRegex(daemon.log_text(), r"session %d \(uid %d, pid %d, endless\) ended by uid %d" %
+                             (session, NEIGHBOUR, program.pid, by))
+            if not ON_GPU:
+                daemon.wait_until_idle()
+            self.check_neighbour(daemon, 1)
+
+    def run_endless(self, daemon, *arguments):
+        """The attacker's program, once its kernels are on the device."""
+        program = self.start_as(daemon, ATTACKER, [binary("slate", "endless"), *arguments])
+        self.assertEqual(program.stdout.readline(), "running\n")
+        daemon.wait_for(lambda: any(each["uid"] == ATTACKER and each.get("kernel") for each in daemon.status()["sessions"]), 60,
+                        "the attacker's kernel does not run")
+        return program
+
+    def daemons_of_policies(self, *extra):
+        for policy in ("adaptive", "timeslice"):
+            daemon = self.start_daemon(extra=["--policy", policy, *extra])
+            yield daemon
+            if not ON_GPU:
+                daemon.stop()
+
+    def test_nobody_waits_for_an_endless_kernel_that_leaves_room(self):
+        # Without a bound: the neighbour must not need one.
+        for daemon in self.daemons_of_policies("--max-blocking-ms", "0"):
+            endless = self.run_endless(daemon)
+            self.check_neighbour(daemon)
+            self.assertIsNone(endless.poll())
+            endless.kill()
+            endless.communicate()
+
+    @unittest.skipIf(ON_GPU, "a native kernel cannot be stopped there: the engine is replaced")
+    def test_an_endless_kernel_that_fills_the_device_is_ended_at_the_bound(self):
+        for daemon in self.daemons_of_policies("--max-blocking-ms", "300"):
+            endless = self.run_endless(daemon, "4096")
+            self.check_neighbour(daemon)
+            _, err = endless.communicate(timeout=60 * SLOW)
+            self.assertEqual(endless.returncode, 2, err)
+            self.assertIn("cudaErrorLaunchTimeout", err)
+            self.assertIn("it kept launches of another user waiting", err)
+            self.assertIn("spin_while_zero", err)
+            self.assertRegex(daemon.log_text(), "uid %d is blamed: session [0-9]+ .endless.: kept session" % ATTACKER)
+
+    def test_a_resizable_grid_behind_an_endless_kernel_gives_way(self):
+        for daemon in self.daemons_of_policies("--max-blocking-ms", "0", "--scheduler-forms-at-once"):
+            endless = self.run_endless(daemon, "1", "1000000")
+            self.check_neighbour(daemon)
+            self.assertIsNone(endless.poll())
+            endless.kill()
+            endless.communicate()
+
+    @unittest.skipIf(ON_GPU, "a native kernel cannot be stopped there: the engine is replaced")
+    def test_who_blocks_others_again_and_again_is_barred_for_a_while(self):
+        daemon = self.start_daemon(extra=["--max-blocking-ms", "100", "--bar-after", "2"])
+        for _ in range(2):
+            endless = self.run_endless(daemon, "4096")
+            self.check_neighbour(daemon, 1)
+            endless.communicate(timeout=60 * SLOW)
+        refused = self.start_as(daemon, ATTACKER, [binary("slate", "endless")])
+        _, err = refused.communicate(timeout=60 * SLOW)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("programs of uid %d are barred for" % ATTACKER, err)
+        self.assertEqual([each["uid"] for each in daemon.status()["barred"]], [ATTACKER])
+        self.check_neighbour(daemon, 1)
+        self.assertRegex(daemon.log_text(), "uid %d is barred for 600 s after 2 incidents" % ATTACKER)
 
     def test_who_takes_all_memory_leaves_a_reserve(self):
         daemon = self.start_daemon()

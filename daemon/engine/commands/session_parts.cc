@@ -44,6 +44,7 @@ SessionParts::SessionParts(const Ground& ground, const SessionSpec& spec)
                                    .weight = spec.weight,
                                    .user_weight = spec.user_weight,
                                    .priority = spec.priority,
+                                   .most_blocking = spec.most_blocking,
                                    .lane_ended = [&channel = ground.channel] { channel.poke(); },
                                    .lost_client = ground.lost_client},
                                   streams_, ground.group)),

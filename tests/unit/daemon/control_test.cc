@@ -331,6 +331,125 @@ TEST_F(ControlTest, OtherUsersSessionsAreNotTheirs) {
   EXPECT_EQ(session(client->session())["weight"], 1.0);
 }
 
+TEST_F(ControlTest, AUserWhoseSessionsAreBlamedIsBarredForAWhileAndNobodyElse) {
+  if (getuid() != 0) GTEST_SKIP() << "needs a second user";
+  Config config;
+  config.bar_after = 2;
+  start(config);
+  ASSERT_TRUE(connect());
+  const auto blame = [&](std::uint64_t id) {
+    ControlRequest request;
+    request.verb = ControlVerb::kProfile;
+    return ask(request, fmt::format("blame {}", id)).has_value();
+  };
+  EXPECT_EQ(as_somebody([&] {
+              for (int i = 0; i < 2; ++i) {
+                const auto own = ipc::ClientChannel::connect(runtime_, kConnect);
+                if (!own) return 1;
+                if (!blame((*own)->session())) return 2;
+              }
+              const auto refused = ipc::ClientChannel::connect(runtime_, kConnect);
+              if (refused) return 3;
+              if (refused.error().code != ErrorCode::kInitialization) return 4;
+              const std::string& words = refused.error().message;
+              if (words.find("programs of uid 65534 are barred") == std::string::npos) return 5;
+              return words.find("kept others waiting") == std::string::npos ? 6 : 0;
+            }),
+            0);
+  const json barred = (*ask({}))["barred"];
+  ASSERT_EQ(barred.size(), 1u);
+  EXPECT_EQ(barred[0]["uid"], kSomebody);
+  EXPECT_GT(barred[0]["left_s"], 0);
+  EXPECT_NE(slatectl("status").find("barred    uid 65534 for "), std::string::npos);
+  const auto client = connect();
+  EXPECT_TRUE(blame(client->session()) && blame(client->session()) && connect())
+      << "root is never barred";
+}
+
+ControlRequest end_request() {
+  ControlRequest request;
+  request.verb = ControlVerb::kEndSession;
+  return request;
+}
+
+TEST_F(ControlTest, AnEndedSessionsClientAndEngineLearnWhoEndedIt) {
+  start();
+  const auto client = connect(), other = connect();
+  session(client->session());
+  const auto answer = ask(end_request(), std::to_string(client->session()));
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ((*answer)["sessions"].size(), 1u);
+  EXPECT_EQ((*answer)["sessions"][0]["id"], client->session());
+  const std::string reason = fmt::format("uid {} ended it with slatectl end", getuid());
+  ASSERT_FALSE(client->check());
+  EXPECT_EQ(client->check().error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(client->check().error().message, reason);
+  EXPECT_EQ(session(client->session())["end"], reason);
+  EXPECT_TRUE(other->check());
+  EXPECT_FALSE(session(other->session()).contains("end"));
+}
+
+TEST_F(ControlTest, AnEndThatABusyEngineHasNoRoomForReachesItLater) {
+  start();
+  const auto client = connect();
+  const auto held = connect();
+  session(client->session());
+  const pid_t engine = (*ask({}))["engine"]["pid"];
+  ASSERT_EQ(::kill(engine, SIGSTOP), 0);
+  for (int i = 1; i <= 600; ++i) {
+    ASSERT_TRUE(ask(set_request(ControlVerb::kSetSession, 1 + i / 100.0, {}),
+                    std::to_string(held->session())));
+  }
+  ASSERT_TRUE(ask(end_request(), std::to_string(client->session())));
+  EXPECT_FALSE(client->check()) << "told without the engine";
+  ASSERT_EQ(::kill(engine, SIGCONT), 0);
+  while (!session(client->session()).contains("end")) std::this_thread::sleep_for(5ms);
+}
+
+TEST_F(ControlTest, AnEndedSessionDoesNotGoToTheNextEngine) {
+  start();
+  const auto client = connect(), other = connect();
+  session(other->session());
+  ASSERT_TRUE(ask(end_request(), std::to_string(client->session())));
+  ControlRequest profile;
+  profile.verb = ControlVerb::kProfile;
+  EXPECT_EQ(ask(profile, "die").error().code, ErrorCode::kUnavailable);
+  session(other->session());
+  EXPECT_EQ((*ask({}))["sessions"].size(), 1u);
+}
+
+TEST_F(ControlTest, OnlyItsUserAndTheAdministratorsMayEndASession) {
+  if (getuid() != 0) GTEST_SKIP() << "needs root";
+  start();
+  const auto roots = connect();
+  const std::string id = std::to_string(roots->session());
+  EXPECT_EQ(as_somebody([&] {
+              const auto own = ipc::ClientChannel::connect(runtime_, kConnect);
+              if (!own) return 1;
+              const auto refused = ask(end_request(), id);
+              if (refused || refused.error().code != ErrorCode::kPermission) return 2;
+              // By its name a program of somebody else is not even seen.
+              const auto mine = ask(end_request(), own_program());
+              if (!mine || (*mine)["sessions"].size() != 1) return 3;
+              if ((*own)->check()) return 4;
+              const auto again = ask(end_request(), "nothing");
+              return again || again.error().code != ErrorCode::kInvalidValue ? 5 : 0;
+            }),
+            0);
+  EXPECT_TRUE(roots->check());
+}
+
+TEST_F(ControlTest, SlatectlEndsASession) {
+  start();
+  const auto client = connect();
+  const std::string id = std::to_string(client->session());
+  EXPECT_EQ(slatectl("end 4711"),
+            "slatectl: there is no session, process or program 4711 of yours\n[1]");
+  EXPECT_EQ(slatectl("end " + id), fmt::format("session {} (uid {}, pid {}, {}): ended\n[0]", id,
+                                               getuid(), getpid(), own_program()));
+  EXPECT_FALSE(client->check());
+}
+
 TEST_F(ControlTest, AProcessIsTheAskersAndAllItsSessionsChange) {
   start();
   const auto first = connect(), second = connect();

@@ -62,15 +62,22 @@ class EngineTest : public testing::Test {
     }
   }
 
-  std::unique_ptr<ipc::ClientChannel> connect(std::uint64_t id) {
+  std::unique_ptr<ipc::ClientChannel> connect(std::uint64_t id, std::uint32_t uid = 0,
+                                              double max_blocking_ms = 0) {
     ipc::SessionEnds ends(device_->info(), 64 << 20);
     const int fds[] = {ends.ends.from_client.get(), ends.ends.to_client.get(),
                        ends.ends.socket.get(), ends.segment.fd()};
-    EXPECT_TRUE(link_.send(
-        {.type = LinkType::kAddSession, .session = id, .limit = 64 << 20, .pid = 7}, "prog", fds));
+    EXPECT_TRUE(link_.send({.type = LinkType::kAddSession,
+                            .session = id,
+                            .limit = 64 << 20,
+                            .pid = 7,
+                            .uid = uid,
+                            .max_blocking_ms = max_blocking_ms},
+                           "prog", fds));
     return std::move(ends.client);
   }
-  static void launch(ipc::ClientChannel& client, std::string_view kernel) {
+  static void launch(ipc::ClientChannel& client, std::string_view kernel,
+                     std::uint32_t blocks = 1) {
     const auto bytes = [](std::string_view text) {
       return std::as_bytes(std::span(text.data(), text.size()));
     };
@@ -81,13 +88,31 @@ class EngineTest : public testing::Test {
     ASSERT_TRUE(client.call(CommandType::kFunctionGet, ipc::bytes_of(ipc::FunctionGet{1, 1}),
                             bytes(kernel), std::as_writable_bytes(std::span(&function, 1))));
     ASSERT_TRUE(client.post(CommandType::kLaunch,
-                            ipc::bytes_of(ipc::Launch{1, 0, {1, 1, 1}, {1, 1, 1}, 0, 8}),
+                            ipc::bytes_of(ipc::Launch{1, 0, {blocks, 1, 1}, {1, 1, 1}, 0, 8}),
                             bytes("12345678")));
   }
   static Result<void> synchronize(ipc::ClientChannel& client) {
     return client.call(CommandType::kSynchronize,
                        ipc::bytes_of(ipc::Target{ipc::TargetKind::kSession, 0, 0}), {}, {});
   }
+
+  /// Whether the session has a launch on the device.
+  bool runs(std::uint64_t id) {
+    EXPECT_TRUE(link_.send({.type = LinkType::kStatusRequest, .number = 1}));
+    const auto report = nlohmann::json::parse(next(LinkType::kStatusReport).text);
+    for (const auto& session : report["sessions"]) {
+      if (session["id"] == id) return session.contains("kernel");
+    }
+    return false;
+  }
+  /// User 1's session 1, whose kernel takes the whole device and never ends.
+  std::unique_ptr<ipc::ClientChannel> begin_endless(double max_blocking_ms) {
+    auto client = connect(1, 1, max_blocking_ms);
+    launch(*client, "spin", kFull);
+    while (!runs(1)) std::this_thread::yield();
+    return client;
+  }
+  static constexpr std::uint32_t kFull = 1 << 20;
 
   EngineLink link_;
   FakeDevice* device_ = nullptr;
@@ -211,6 +236,49 @@ TEST_F(EngineTest, AStuckSessionEndsTheProcessOnlyWhereConfigured) {
   device_->release_spinning();
 }
 
+TEST_F(EngineTest, WhoKeepsAnotherUserWaitingBeyondTheBoundIsEndedAndToldWhy) {
+  start();
+  auto endless = begin_endless(20);
+  auto neighbour = connect(2, 2, 20);
+  launch(*neighbour, "noop");
+  EXPECT_TRUE(synchronize(*neighbour));
+  const Error told = synchronize(*endless).error();
+  EXPECT_EQ(told.code, ErrorCode::kLaunchTimeout);
+  for (const char* part :
+       {"it kept launches of another user waiting for ", "spin (prog, pid 7)", "max_blocking_ms"}) {
+    EXPECT_NE(told.message.find(part), std::string::npos) << part << " in " << told.message;
+  }
+}
+
+TEST_F(EngineTest, WorkThatKeepsAnotherUserWaitingAndCannotBeStoppedEndsTheProcess) {
+  start();
+  device_->refuse_cancel();
+  auto endless = begin_endless(20);
+  auto neighbour = connect(2, 2, 20);
+  launch(*neighbour, "noop");
+  const LinkMessage fault = next(LinkType::kFault);
+  EXPECT_EQ(fault.header.code, ErrorCode::kUnavailable);
+  EXPECT_NE(fault.text.find("session 1 keeps session 2 waiting"), std::string::npos) << fault.text;
+  EXPECT_EQ(exited_.get_future().get(), kEngineFaultStatus);
+  EXPECT_EQ(neighbour->check().error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(endless->check().error().code, ErrorCode::kLaunchTimeout);
+  device_->release_spinning();
+}
+
+TEST_F(EngineTest, ABlockedEngineIsKeptWhereConfigured) {
+  Config config = plain_config();
+  config.blocked_engine = BlockedEngine::kKeep;
+  start(std::move(config));
+  device_->refuse_cancel();
+  auto endless = begin_endless(1);
+  auto neighbour = connect(2, 2, 1);
+  launch(*neighbour, "noop");
+  while (endless->check()) std::this_thread::yield();
+  std::this_thread::sleep_for(BlockingWatch::kGrace + 3 * BlockingWatch::kEvery);
+  device_->release_spinning();
+  EXPECT_TRUE(synchronize(*neighbour));
+}
+
 TEST_F(EngineTest, LostDescriptorsEndTheSessionOnly) {
   start();
   ASSERT_TRUE(link_.send({.type = LinkType::kAddSession, .session = 9}, "prog"));
@@ -219,6 +287,20 @@ TEST_F(EngineTest, LostDescriptorsEndTheSessionOnly) {
   EXPECT_NE(ended.text.find("descriptors"), std::string::npos) << "its client is told";
   auto client = connect(10);
   EXPECT_TRUE(synchronize(*client));
+}
+
+TEST_F(EngineTest, AnEndedSessionLosesItsWorkAndNoOtherNoticesIt) {
+  start();
+  auto client = connect(1), neighbour = connect(2);
+  launch(*client, "spin");
+  ASSERT_TRUE(synchronize(*neighbour));
+  ASSERT_TRUE(link_.send({.type = LinkType::kEndSession, .session = 7}, "there is none"));
+  ASSERT_TRUE(link_.send({.type = LinkType::kEndSession, .session = 1}, "somebody ended it"));
+  const LinkMessage ended = next(LinkType::kSessionEnded);
+  EXPECT_EQ(ended.header.session, 1u);
+  EXPECT_EQ(ended.header.flags & kSessionFaulted, 0u);
+  EXPECT_EQ(synchronize(*client).error().message, "somebody ended it");
+  EXPECT_TRUE(synchronize(*neighbour));
 }
 
 TEST_F(EngineTest, StopTellsTheSessions) {

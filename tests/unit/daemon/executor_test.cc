@@ -471,6 +471,22 @@ TEST_P(PolicyExecutorTest, SeveralSessionsGetTheirResults) {
   for (auto& thread : threads) thread.join();
 }
 
+TEST_P(PolicyExecutorTest, BesideAnEndlessLaunchAndAResizableGridOthersGetTheirResults) {
+  if (GetParam() == "fifo") GTEST_SKIP() << "which starts everything as it comes";
+  const scheduler::Settings settings;
+  start("sim:sms=8", policy_maker(std::string(GetParam()), settings), settings);
+  constexpr std::uint32_t kForEver = 0x7fffffff, kGrid = 400'000;
+  auto endless = connect(1), neighbour = connect(2);
+  endless->load();
+  endless->stream(7);
+  const std::uint64_t words = endless->allocate(kGrid * 4), word = endless->allocate(4);
+  endless->launch(7, 1, Parameters{word, 1, kForEver});
+  endless->launch(0, kGrid, Parameters{words, 1, 1000});
+  work(*neighbour, 5, 30);
+  EXPECT_FALSE(executor_->status(1)->kernel.empty()) << "it still runs";
+  endless->leave();
+}
+
 INSTANTIATE_TEST_SUITE_P(All, PolicyExecutorTest,
                          testing::ValuesIn(scheduler::policy_names().begin(),
                                            scheduler::policy_names().end()),

@@ -49,6 +49,9 @@ class FakeEngine {
         sessions_[header.session]["weight"] = header.weight;
         sessions_[header.session]["priority"] = header.priority;
         return true;
+      case LinkType::kEndSession:
+        sessions_[header.session]["end"] = message.text;
+        return true;
       case LinkType::kStatusRequest: {
         json sessions = json::array();
         for (const auto& [id, session] : sessions_) sessions.push_back(session);
@@ -59,6 +62,12 @@ class FakeEngine {
         return link_.send({.type = LinkType::kAlive}).has_value();
       case LinkType::kProfileRequest:
         if (json::parse(message.text)["kernel"] == "die") return false;
+        if (const std::string kernel = json::parse(message.text)["kernel"];
+            kernel.starts_with("blame ")) {
+          const LinkHeader blame{.type = LinkType::kBlame,
+                                 .session = std::stoull(kernel.substr(6))};
+          return link_.send(blame, "kept others waiting") && echo(header.number, message.text);
+        }
         if (json::parse(message.text)["kernel"] == "unknown")
           return link_.send_report(header.number, "no such", ErrorCode::kInvalidValue).has_value();
         return echo(header.number, message.text);

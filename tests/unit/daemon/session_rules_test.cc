@@ -68,6 +68,28 @@ TEST_F(SessionRulesTest, AUsersTableIsBeforeHisGroups) {
   EXPECT_EQ(rules.of({1, {}}).weight, 1);
 }
 
+TEST_F(SessionRulesTest, TheBoundOfBlockingIsTheUsersAndANameAloneOnlyLowersIt) {
+  config_.max_blocking_ms = 1000;
+  config_.groups.push_back({.name = "100", .memory = {}, .max_blocking_ms = 0});
+  config_.users.push_back({.name = "1234", .memory = {}, .max_blocking_ms = 500});
+  config_.programs.push_back({"long", std::to_string(user_), {}, 60'000});
+  config_.programs.push_back({"famous", "", {}, 9000});
+  config_.programs.push_back({"batch", "", {}, 10});
+  config_.programs.push_back({"free", "", {}, 0});
+  const UserRules rules(config_);
+  EXPECT_EQ(rules.max_blocking_of({1, {}}, "any"), 1000);
+  EXPECT_EQ(rules.max_blocking_of({1, {100}}, "any"), 0) << "no bound";
+  EXPECT_EQ(rules.max_blocking_of({1234, {100}}, "any"), 500);
+  EXPECT_EQ(rules.max_blocking_of({user_, {}}, "long"), 60'000);
+  EXPECT_EQ(rules.max_blocking_of({user_, {}}, "train"), 1000) << "a table that does not say";
+  EXPECT_EQ(rules.max_blocking_of({1, {}}, "long"), 1000) << "another user's table";
+  EXPECT_EQ(rules.max_blocking_of({1, {}}, "famous"), 1000);
+  EXPECT_EQ(rules.max_blocking_of({1, {}}, "free"), 1000);
+  EXPECT_EQ(rules.max_blocking_of({1, {}}, "batch"), 10);
+  EXPECT_EQ(rules.max_blocking_of({1, {100}}, "batch"), 10);
+  EXPECT_EQ(rules.max_blocking_of({administrator_, {}}, "famous"), 9000);
+}
+
 TEST_F(SessionRulesTest, NonsenseInTheEnvironmentIsNotHeard) {
   EXPECT_EQ(begins("train", {.weight = -1, .priority = -99}), (SessionSettings{2, 3}));
 }

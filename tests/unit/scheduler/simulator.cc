@@ -125,6 +125,15 @@ void Simulator::build_view() {
     running.started = at(newest.started_at);
     const Launch& oldest = session.started.front();
     running.resizable = oldest.form == Form::kWorker;
+    for (const Launch& launch : session.started) {
+      // What is queued behind a resizable launch is not on the device.
+      if (running.resizable || launch.form == Form::kWorker) continue;
+      running.fixed = true;
+      running.fixed_filled +=
+          filled_by({.blocks = launch.kernel->blocks, .wave = launch.kernel->wave});
+      running.uncertain |= !profiles_.kernel(launch.id).best_alone().known();
+    }
+    running.fixed_since = at(std::max(oldest.started_at, session.last_end));
     if (running.resizable) {
       running.placement = oldest.placement;
       running.blocks = oldest.kernel->blocks;
@@ -334,7 +343,7 @@ void Simulator::endings() {
     if (launch.last) ++outcome.ended;
     outcome.work_ms += launch.part * launch.kernel->native_ms * session.program.scale /
                        launch.kernel->best_speed();
-    outcome.last_end_ms = now_;
+    outcome.last_end_ms = session.last_end = now_;
     outcome.device_ms += now_ - launch.began_at;
     outcome.longest_device_ms = std::max(outcome.longest_device_ms, now_ - launch.began_at);
     if (session.started.empty() && session.pending.empty()) session.idle_since = now_;

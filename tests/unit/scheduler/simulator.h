@@ -103,7 +103,8 @@ class Simulator {
     std::optional<Completion> held;  // ended, not noticed yet
     double next_arrival = 0;
     double idle_since = 0;
-    double next_at = 0;  // its queue's head is seen from then on
+    double last_end = 0;  // of its launches
+    double next_at = 0;   // its queue's head is seen from then on
     bool ended = false;
   };
 
