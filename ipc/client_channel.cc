@@ -214,8 +214,12 @@ Result<void> ClientChannel::call(CommandType type, std::span<const std::byte> bo
   if (result) {
     const std::size_t bytes = std::min<std::size_t>(answer.bytes, kReplyPayloadBytes);
     if (answer.status != 0) {
-      result = fail(static_cast<ErrorCode>(answer.status),
-                    std::string(reinterpret_cast<const char*>(answer.payload), bytes));
+      // Work that ends because its session has ended has errors of its own: the reason is meant.
+      result = session_error();
+      if (result) {
+        result = fail(static_cast<ErrorCode>(answer.status),
+                      std::string(reinterpret_cast<const char*>(answer.payload), bytes));
+      }
     } else if (bytes > reply.size() || (bytes < reply.size() && !shorter)) {
       result = fail(ErrorCode::kProtocol, "a reply has the wrong length");
     } else {

@@ -29,14 +29,16 @@ std::vector<SessionUse> Executor::uses() const {
 /// Whether a launch that waits on the device for the other's starts still has to.
 bool Executor::is_waited_for(const Earlier& other) const {
   if (std::ranges::find(clients_, other.client) == clients_.end()) return false;
-  const MutexLock lanes(other.client->mutex);
-  return std::ranges::any_of(other.client->unended.all(), [&](const UnendedStarts::One& one) {
-    if (one.number > other.start) return false;
+  const Client& client = *other.client;
+  const MutexLock lanes(client.mutex);
+  for (const UnendedStarts::One& one : client.unended.all()) {
+    if (one.number > other.start) continue;
     if (!one.lane) return true;
-    return std::ranges::any_of(other.client->lanes, [&](const ActiveLane& lane) {
-      return has(*lane.batch, one.serial) && !lane.left;
-    });
-  });
+    for (const ActiveLane& lane : client.lanes) {
+      if (has(*lane.batch, one.serial) && !lane.left) return true;
+    }
+  }
+  return false;
 }
 
 SessionUse Executor::use_of(const Client& client) const {

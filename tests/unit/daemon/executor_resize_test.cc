@@ -140,6 +140,35 @@ TEST_P(ResizeTest, ACalledBackKernelStandsStillAndGoesOnWhereItWas) {
   for (const std::uint32_t word : client->read(address, kBlocks)) ASSERT_EQ(word, 3u * 5 + 7);
 }
 
+TEST_P(ResizeTest, AKernelThatWasCalledOffWaitsOnceItsWorkersHaveLeft) {
+  start_obedient();
+  auto client = connect();
+  begin_long_kernel(*client);
+  const auto use = [this] { return executor_->uses().at(0); };
+  EXPECT_FALSE(use().holds_since) << "it can be called off";
+  EXPECT_FALSE(use().waits_since);
+  resize({});
+  while (use().holds_since || !use().waits_since) std::this_thread::sleep_for(1ms);
+  resize(executor_->machine().whole());
+  EXPECT_FALSE(use().waits_since);
+  client->synchronize();
+}
+
+TEST_P(ResizeTest, WorkersThatDoNotLeaveHoldTheDevice) {
+  start_obedient();
+  auto client = connect();
+  client->load();
+  const auto address = client->allocate(kBlocks * 4);
+  client->launch(0, kBlocks, Parameters{address, 5, 0x7fffffff});
+  while (policy_->blocks_done.load() == 0) std::this_thread::sleep_for(1ms);
+  resize({});
+  while (!executor_->uses().at(0).holds_since) std::this_thread::sleep_for(1ms);
+  const SessionUse use = executor_->uses().at(0);
+  EXPECT_FALSE(use.waits_since);
+  EXPECT_FALSE(use.leaves_room);
+  client->leave();
+}
+
 TEST_P(ResizeTest, WhatCanBeCalledBackStaysAwayDuringARest) {
   start_obedient();
   auto client = connect(), late = connect();

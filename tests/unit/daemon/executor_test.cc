@@ -415,6 +415,30 @@ TEST_F(ExecutorTest, WhoIsStartedSecondWaitsForALaunchThatIsOnlyAboutToBeMade) {
   EXPECT_EQ(ran, (std::vector<std::string>{"first", "second"}));
 }
 
+TEST_F(ExecutorTest, ALaunchThatWaitsOnTheDeviceIsKnownToWaitForThatSession) {
+  auto made = std::make_unique<FakeDevice>();
+  FakeDevice& fake = *made;
+  start_with<BothAlonePolicy>(std::move(made));
+  auto first = connect(), second = connect();
+  first->SessionClient::load("first", "spin");
+  second->SessionClient::load("second", "noop");
+  first->launch(0, 1, std::uint64_t{0});
+  while (!executor_->status(1)->waits) std::this_thread::yield();
+  EXPECT_TRUE(executor_->uses().at(0).waits_since);
+  EXPECT_TRUE(executor_->uses().at(0).waits_for.empty()) << "it waits for the policy";
+  second->launch(0, 1, std::uint64_t{0});
+  while (executor_->uses().at(1).waits_for.empty()) std::this_thread::yield();
+  const auto uses = executor_->uses();
+  EXPECT_EQ(uses[1].waits_for, std::vector{uses[0].session});
+  EXPECT_TRUE(uses[1].waits_since);
+  EXPECT_TRUE(uses[0].holds_since);
+  EXPECT_FALSE(uses[0].waits_since);
+  fake.release_spinning();
+  first->synchronize();
+  second->synchronize();
+  EXPECT_FALSE(executor_->uses().at(1).waits_since);
+}
+
 TEST_F(ExecutorTest, ALaunchThatWaitsEndsWithItsClient) {
   start_with<BothAlonePolicy>(std::make_unique<FakeDevice>());
   auto client = connect();
