@@ -279,6 +279,10 @@ std::optional<std::uint32_t> Registry::only_user() const {
   return user;
 }
 
+bool Registry::has_others_than(std::uint32_t uid) const {
+  return std::ranges::any_of(sessions_, [uid](const auto& each) { return each.second.uid != uid; });
+}
+
 void Registry::refuse_waiting(const Error& reason) {
   for (auto session = sessions_.begin(); session != sessions_.end();) {
     SessionRecord& record = session->second;

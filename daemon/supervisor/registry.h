@@ -75,6 +75,8 @@ class Registry {
 
   /// The user of all sessions that an engine serves; none: there are several, or no session.
   std::optional<std::uint32_t> only_user() const;
+  /// Whether there are sessions of other users, also of those that wait for an engine.
+  bool has_others_than(std::uint32_t uid) const;
   const std::map<std::uint64_t, SessionRecord>& sessions() const { return sessions_; }
   std::uint64_t served() const { return served_; }
 

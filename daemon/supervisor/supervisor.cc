@@ -158,9 +158,11 @@ void Supervisor::blame(std::uint64_t session, const std::string& what) {
   blame_user(record.uid, fmt::format("session {} ({}): {}", session, record.program, what));
 }
 
-/// Administrators are never kept out.
+/// Administrators are never kept out. Nor is he who harmed nobody else, as when he looks for a
+/// mistake of his own.
 void Supervisor::blame_user(std::uint32_t uid, const std::string& what) {
   const Config& config = rules_.config();
+  if (!registry_.has_others_than(uid)) return;
   log_warning("uid {} is blamed: {}", uid, what);
   if (is_administrator(uid)) return;
   const auto bar = std::chrono::duration_cast<Clock::duration>(

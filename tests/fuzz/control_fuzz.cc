@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "daemon/profile/profile_desk.h"
 #include "daemon/supervisor/control_desk.h"
+#include "daemon/supervisor/session_search.h"
 #include "daemon/supervisor/settings_desk.h"
 #include "ipc/packets.h"
 #include "tests/fuzz/target.h"
@@ -59,10 +60,15 @@ void run(Input input) {
   std::memcpy(hello.program, "train", 6);
   registry.greet(hello, visitor_of(std::move(session->first), kUser), nullptr, {});
   daemon::ControlDesk desk(
-      {.describe = [](const std::string& report) { return "{" + report; },
+      {.describe = [](const std::string& report, std::uint32_t) { return "{" + report; },
+       .shows_profiles = [](std::uint32_t asker) { return asker == 0; },
        .change =
            [&](const ipc::ControlRequest& request, const std::string& text, std::uint32_t asker) {
              return settings.change(request, text, asker, nullptr);
+           },
+       .end =
+           [&](const std::string& text, std::uint32_t asker) {
+             return daemon::end_sessions(registry, text, asker, nullptr);
            }});
   desk.greet(visitor_of(std::move(control->first), (how & kAsRoot) != 0 ? 0 : kUser));
   std::array<std::byte, ipc::kMaxControlBytes + 1> packet{};

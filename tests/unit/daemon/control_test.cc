@@ -366,6 +366,27 @@ TEST_F(ControlTest, AUserWhoseSessionsAreBlamedIsBarredForAWhileAndNobodyElse) {
       << "root is never barred";
 }
 
+TEST_F(ControlTest, WhoEndsAnEngineIsBlamedOnlyIfOthersWereThere) {
+  if (getuid() != 0) GTEST_SKIP() << "needs a second user";
+  Config config;
+  config.bar_after = 1;
+  start(config);
+  const auto fault = [&] {
+    return as_somebody([&] {
+      const auto own = ipc::ClientChannel::connect(runtime_, kConnect);
+      if (!own) return 1;
+      ControlRequest request;
+      request.verb = ControlVerb::kProfile;
+      return ask(request, fmt::format("fault {}", (*own)->session())) ? 2 : 0;
+    });
+  };
+  EXPECT_EQ(fault(), 0);
+  EXPECT_EQ(fault(), 0) << "who mends a program of his own, alone, is not barred";
+  const auto other = connect();
+  EXPECT_EQ(fault(), 0);
+  EXPECT_EQ(fault(), 1) << "now he is";
+}
+
 ControlRequest end_request() {
   ControlRequest request;
   request.verb = ControlVerb::kEndSession;

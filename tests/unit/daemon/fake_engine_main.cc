@@ -67,6 +67,12 @@ class FakeEngine {
           const LinkHeader blame{.type = LinkType::kBlame,
                                  .session = std::stoull(kernel.substr(6))};
           return link_.send(blame, "kept others waiting") && echo(header.number, message.text);
+        } else if (kernel.starts_with("fault ")) {
+          (void)link_.send({.type = LinkType::kFault,
+                            .code = ErrorCode::kIllegalAddress,
+                            .session = std::stoull(kernel.substr(6))},
+                           "the device is lost");
+          return false;
         }
         if (json::parse(message.text)["kernel"] == "unknown")
           return link_.send_report(header.number, "no such", ErrorCode::kInvalidValue).has_value();
