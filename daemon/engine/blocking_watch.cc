@@ -12,6 +12,7 @@ using scheduler::Time;
 /// Since when `waiting` is kept waiting by `holder`; none: it is not, as far as is known for sure.
 /// `top`: the highest priority of all sessions that have or want something.
 std::optional<Time> kept_since(const SessionUse& waiting, const SessionUse& holder, int top) {
+  if (waiting.stalled_since) return std::max(*waiting.stalled_since, *holder.holds_since);
   if (waiting.waits_since) {
     const bool by_policy = waiting.waits_for.empty();
     const bool meant =
@@ -30,7 +31,7 @@ std::optional<Time> kept_since(const SessionUse& waiting, const SessionUse& hold
 /// The least time after which that counts as too long.
 Milliseconds bound_of(const SessionUse& waiting, const SessionUse& holder) {
   const Milliseconds bound(holder.most_blocking);
-  if (waiting.waits_since) return bound;
+  if (waiting.waits_since || waiting.stalled_since) return bound;
   return std::max(bound, waiting.expected * BlockingWatch::kStarved);
 }
 

@@ -32,6 +32,8 @@ struct SessionUse {
   std::optional<scheduler::Time> waits_since{};
   /// Sessions whose work its oldest launch waits for on the device. Empty: it waits for the policy.
   std::vector<std::uint64_t> waits_for{};
+  /// Since when its thread is in a call of the device that waits for all kernels; none: it is not.
+  std::optional<scheduler::Time> stalled_since{};
   /// Time that its unended launches take alone, where all of them are known; 0: not known.
   scheduler::Milliseconds expected{};
 };

@@ -135,7 +135,14 @@ Engine::Engine(std::unique_ptr<device::Device> device, EngineLink link, Config c
       profiles_(executor_, state_directory(config_.state_dir), device_->info().name),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   SLATE_CHECK(wake_);
-  device_->set_stall_hooks({[this] { executor_.begin_rest(); }, [this] { executor_.end_rest(); }});
+  device_->set_stall_hooks({[this] {
+                              stalls_.begin();
+                              executor_.begin_rest();
+                            },
+                            [this] {
+                              executor_.end_rest();
+                              stalls_.end();
+                            }});
 }
 
 Engine::~Engine() {
@@ -170,8 +177,15 @@ bool Engine::may_be_blocked() const {
 }
 
 void Engine::watch_blocking() {
-  const auto uses = executor_.uses();
+  auto uses = executor_.uses();
   if (!BlockingWatch::is_needed(uses)) return;
+  const StallLog::Stalls stalls = stalls_.all();
+  for (SessionUse& use : uses) {
+    const auto session = sessions_.find(use.session);
+    if (session == sessions_.end()) continue;
+    const auto stall = stalls.find(session->second.thread.get_id());
+    if (stall != stalls.end()) use.stalled_since = stall->second;
+  }
   for (const auto& verdict : blocking_.look(Clock::now(), uses)) end_blocker(verdict);
 }
 

@@ -19,6 +19,7 @@
 #include "daemon/engine/image_store.h"
 #include "daemon/engine/profile_keeper.h"
 #include "daemon/engine/session.h"
+#include "daemon/engine/stall_log.h"
 #include "daemon/engine_link.h"
 
 namespace slate::daemon {
@@ -88,6 +89,7 @@ class Engine {
   Trace trace_;
   Executor executor_;
   ProfileKeeper profiles_;
+  StallLog stalls_;
   BlockingWatch blocking_;
   UniqueFd wake_;  // eventfd; readable: a session has finished
   Mutex mutex_;

@@ -82,6 +82,7 @@ void Staging::give_back(std::uint32_t slot, std::uint64_t sequence, ErrorCode re
 }
 
 bool Staging::reclaim() {
+  if (!active()) return true;
   if (copies_.load() != 0) return false;
   return channel_.reclaim_staging([this] {
     unregister(0);

@@ -257,6 +257,7 @@ class AttacksTest(SlateTestCase):
             if not ON_GPU:
                 daemon.stop()
 
+    @unittest.skipIf(ON_GPU, "the driver loads a new program's code between kernels only")
     def test_nobody_waits_for_an_endless_kernel_that_leaves_room(self):
         # Without a bound: the neighbour must not need one.
         for daemon in self.daemons_of_policies("--max-blocking-ms", "0"):
@@ -278,6 +279,7 @@ class AttacksTest(SlateTestCase):
             self.assertIn("spin_while_zero", err)
             self.assertRegex(daemon.log_text(), "uid %d is blamed: session [0-9]+ .endless.: kept session" % ATTACKER)
 
+    @unittest.skipIf(ON_GPU, "the driver loads a new program's code between kernels only")
     def test_a_resizable_grid_behind_an_endless_kernel_gives_way(self):
         for daemon in self.daemons_of_policies("--max-blocking-ms", "0", "--scheduler-forms-at-once"):
             endless = self.run_endless(daemon, "1", "1000000")
@@ -285,6 +287,19 @@ class AttacksTest(SlateTestCase):
             self.assertIsNone(endless.poll())
             endless.kill()
             endless.communicate()
+
+    @unittest.skipUnless(ON_GPU, "sim stops a kernel with its session")
+    def test_an_endless_kernel_on_a_gpu_costs_the_engine_and_then_nothing(self):
+        for blocks in ((), ("100000",)):
+            daemon = self.start_daemon(extra=["--max-blocking-ms", "1000", "--bar-after", "0"])
+            endless = self.run_endless(daemon, *blocks)
+            waiting = self.start_as(daemon, NEIGHBOUR, program_command("vector_add"))
+            _, err = waiting.communicate(timeout=60 * SLOW)
+            self.assertNotEqual(waiting.returncode, 0)
+            self.assertIn("the engine was replaced because", err)
+            _, err = endless.communicate(timeout=60 * SLOW)
+            self.assertIn("cudaErrorLaunchTimeout", err)
+            self.check_neighbour(daemon)
 
     @unittest.skipIf(ON_GPU, "a native kernel cannot be stopped there: the engine is replaced")
     def test_who_blocks_others_again_and_again_is_barred_for_a_while(self):

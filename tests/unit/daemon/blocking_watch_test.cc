@@ -118,6 +118,26 @@ TEST(BlockingWatchTest, OnTheDeviceOnlyThatWorkCountsForWhichALaunchWaits) {
   EXPECT_EQ(verdicts[0].session, 3u);
 }
 
+TEST(BlockingWatchTest, ACallThatWaitsForAllKernelsWaitsAlsoForThoseThatLeaveRoom) {
+  BlockingWatch watch;
+  SessionUse beside = holder();
+  beside.leaves_room = true;
+  SessionUse loads = {.session = 2, .uid = 2, .most_blocking = 1s};
+  const SessionUse idle[] = {beside, loads};
+  EXPECT_TRUE(watch.look(at(1h), idle).empty());
+  loads.stalled_since = at(500ms);
+  const SessionUse stalled[] = {beside, loads};
+  EXPECT_TRUE(watch.look(at(1499ms), stalled).empty());
+  const auto verdicts = watch.look(at(1500ms), stalled);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].session, 1u);
+  // Who has such work and waits in such a call for it is no better.
+  BlockingWatch another;
+  beside.stalled_since = at(200ms);
+  const SessionUse both[] = {beside, loads};
+  EXPECT_EQ(another.look(at(1500ms), both).size(), 1u);
+}
+
 TEST(BlockingWatchTest, WhoWaitsItselfIsNotToBeBlamed) {
   BlockingWatch watch;
   SessionUse between = holder();
