@@ -221,7 +221,7 @@ void FakeDaemon::execute(Served& served, const ipc::Command& command) {
     for (std::uint64_t row = 0; row < fill.height; ++row) {
       auto* const to = served.at(fill.to) + row * fill.pitch;
       for (std::uint64_t at = 0; at < fill.width; at += fill.element)
-        std::memcpy(to + at, &fill.value, fill.element);
+        move_unseen(to + at, reinterpret_cast<const std::byte*>(&fill.value), fill.element);
     }
   } else if (command.header.type == CommandType::kLaunch) {
     std::lock_guard lock(mutex_);

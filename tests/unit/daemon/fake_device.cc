@@ -377,7 +377,11 @@ Result<void> FakeDevice::launch(const device::LaunchSpec& spec, device::Stream s
   if (spec.dynamic_shared_bytes > kMostShared)
     return fail(ErrorCode::kInvalidConfiguration, "too much shared memory");
   Piece piece = piece_of(spec);
-  if (before_launch_) before_launch_(piece.name);
+  const auto hook = [this] {
+    const std::lock_guard lock(mutex_);
+    return before_launch_;
+  }();
+  if (hook) hook(piece.name);
   {
     const std::lock_guard lock(mutex_);
     const Queue& queue = streams_.at(static_cast<std::uint64_t>(stream));

@@ -49,6 +49,7 @@ class FakeDevice : public device::Device {
   void release_spinning();
   /// Called with a kernel's name at the beginning of launch(), on the caller's thread.
   void before_launch(std::function<void(const std::string&)> hook) {
+    const std::lock_guard lock(mutex_);
     before_launch_ = std::move(hook);
   }
   /// Until told otherwise record() answers kOutOfResources.
