@@ -1,9 +1,11 @@
 #include "tools/control_client.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 
 #include <array>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 
 #include "ipc/meeting.h"
@@ -72,6 +74,15 @@ Result<std::string> ask_daemon(const std::string& runtime_dir, ipc::ControlReque
   auto answer = stream.read(reply.bytes);
   if (answer && reply.status != 0) return fail(static_cast<ErrorCode>(reply.status), *answer);
   return answer;
+}
+
+int print_answer(const Result<std::string>& answer) {
+  if (!answer) {
+    fmt::print(stderr, "slatectl: {}\n", answer.error().message);
+    return 1;
+  }
+  std::fputs(answer->c_str(), stdout);
+  return 0;
 }
 
 Result<std::string> ask_status(const std::string& runtime_dir) {

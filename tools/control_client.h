@@ -17,6 +17,9 @@ Result<std::string> ask_daemon(const std::string& runtime_dir, ipc::ControlReque
                                std::string_view text = {},
                                std::chrono::milliseconds timeout = std::chrono::seconds(15));
 
+/// Prints an answer as it is, or on stderr why there is none. Returns the exit status of slatectl.
+int print_answer(const Result<std::string>& answer);
+
 /// The daemon's status as JSON text.
 Result<std::string> ask_status(const std::string& runtime_dir);
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "tools/control_client.h"
@@ -28,12 +27,7 @@ int end_command(const std::string& runtime_dir, const std::string& target) {
   request.verb = ipc::ControlVerb::kEndSession;
   auto answer = ask_daemon(runtime_dir, request, target);
   if (answer) answer = end_text(*answer);
-  if (!answer) {
-    fmt::print(stderr, "slatectl: {}\n", answer.error().message);
-    return 1;
-  }
-  std::fputs(answer->c_str(), stdout);
-  return 0;
+  return print_answer(answer);
 }
 
 }  // namespace slate::tools

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -167,15 +166,6 @@ std::map<std::uint64_t, std::string> names_of(const json& all) {
   return names;
 }
 
-int finish(const Result<std::string>& answer) {
-  if (!answer) {
-    fmt::print(stderr, "slatectl: {}\n", answer.error().message);
-    return 1;
-  }
-  std::fputs(answer->c_str(), stdout);
-  return 0;
-}
-
 Result<std::string> changed_text(const Result<std::string>& answer) {
   if (!answer) return answer;
   const json parsed = json::parse(*answer, nullptr, false);
@@ -227,9 +217,9 @@ int profile_show_command(const std::string& runtime_dir, const std::string& kern
   ipc::ControlRequest request;
   request.verb = ipc::ControlVerb::kProfile;
   const auto answer = ask_daemon(runtime_dir, request);
-  if (!answer) return finish(answer);
-  if (as_json) return finish(profile_rows(*answer, kernel));
-  return finish(kernel.empty() ? profile_table(*answer) : profile_details(*answer, kernel));
+  if (!answer) return print_answer(answer);
+  if (as_json) return print_answer(profile_rows(*answer, kernel));
+  return print_answer(kernel.empty() ? profile_table(*answer) : profile_details(*answer, kernel));
 }
 
 int profile_set_command(const std::string& runtime_dir, const ProfileChange& change) {
@@ -246,7 +236,7 @@ int profile_set_command(const std::string& runtime_dir, const ProfileChange& cha
   request.memory = change.memory.value_or(0);
   // The numbers of scheduler::Form.
   request.form = change.form == "native" ? 0 : change.form == "worker" ? 1 : ipc::kAnyForm;
-  return finish(changed_text(ask_daemon(runtime_dir, request, change.kernel)));
+  return print_answer(changed_text(ask_daemon(runtime_dir, request, change.kernel)));
 }
 
 int profile_group_command(const std::string& runtime_dir, const GroupChange& change) {
@@ -268,7 +258,7 @@ int profile_group_command(const std::string& runtime_dir, const GroupChange& cha
   request.verb = ipc::ControlVerb::kProfileGroup;
   const auto answer =
       ask_daemon(runtime_dir, request, text.dump(-1, ' ', false, json::error_handler_t::replace));
-  return finish(answer ? Result<std::string>("") : answer);
+  return print_answer(answer ? Result<std::string>("") : answer);
 }
 
 int profile_forget_command(const std::string& runtime_dir, const std::string& kernel, bool all) {
@@ -278,7 +268,7 @@ int profile_forget_command(const std::string& runtime_dir, const std::string& ke
   }
   ipc::ControlRequest request;
   request.verb = ipc::ControlVerb::kProfileForget;
-  return finish(changed_text(ask_daemon(runtime_dir, request, kernel)));
+  return print_answer(changed_text(ask_daemon(runtime_dir, request, kernel)));
 }
 
 }  // namespace slate::tools

@@ -69,12 +69,7 @@ int set_command(const std::string& runtime_dir, const SetRequest& set) {
   auto answer =
       ask_daemon(runtime_dir, control_request(set), set.target.empty() ? set.program : set.target);
   if (answer) answer = set_text(*answer);
-  if (!answer) {
-    fmt::print(stderr, "slatectl: {}\n", answer.error().message);
-    return 1;
-  }
-  std::fputs(answer->c_str(), stdout);
-  return 0;
+  return print_answer(answer);
 }
 
 }  // namespace slate::tools

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cstdint>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -154,13 +153,8 @@ Result<std::string> status_table(const std::string& json_text) {
 int status_command(const std::string& runtime_dir, bool as_json) {
   auto answer = ask_status(runtime_dir);
   if (answer && !as_json) answer = status_table(*answer);
-  if (!answer) {
-    fmt::print(stderr, "slatectl: {}\n", answer.error().message);
-    return 1;
-  }
-  if (as_json) *answer += '\n';
-  std::fputs(answer->c_str(), stdout);
-  return 0;
+  if (answer && as_json) *answer += '\n';
+  return print_answer(answer);
 }
 
 }  // namespace slate::tools

@@ -4,11 +4,9 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <new>
-#include <stdexcept>
 #include <vector>
 
-#include "daemon/dispatch/fields.h"
+#include "base/out_of_memory.h"
 #include "daemon/reader/reading.h"
 #include "daemon/reader/sandbox.h"
 
@@ -49,11 +47,9 @@ bool send_message(std::span<const std::byte> bytes) {
 }
 
 std::vector<std::byte> answer_to(Reading& reading, std::span<const std::byte> question) {
-  try {
-    return reading.answer(question);
-  } catch (const std::bad_alloc&) {
-  } catch (const std::length_error&) {
-  }
+  auto answer = or_out_of_memory(
+      [&]() -> Result<std::vector<std::byte>> { return reading.answer(question); });
+  if (answer) return std::move(*answer);
   return Reading::refusal(
       {ErrorCode::kLimit, "slate needs more memory to read this text than it gives to one"});
 }
