@@ -387,6 +387,25 @@ TEST_F(ControlTest, WhoEndsAnEngineIsBlamedOnlyIfOthersWereThere) {
   EXPECT_EQ(fault(), 1) << "now he is";
 }
 
+TEST_F(ControlTest, NobodyIsBlamedForAnEngineThatSeveralUsersHad) {
+  if (getuid() != 0) GTEST_SKIP() << "needs a second user";
+  Config config;
+  config.bar_after = 1;
+  start(config);
+  const auto roots = connect();
+  session(roots->session());
+  ControlRequest profile;
+  profile.verb = ControlVerb::kProfile;
+  EXPECT_EQ(as_somebody([&] {
+              const auto own = ipc::ClientChannel::connect(runtime_, kConnect);
+              if (!own) return 1;
+              session((*own)->session());
+              return ask(profile, "die").error().code == ErrorCode::kUnavailable ? 0 : 2;
+            }),
+            0);
+  EXPECT_TRUE((*ask({}))["barred"].empty());
+}
+
 ControlRequest end_request() {
   ControlRequest request;
   request.verb = ControlVerb::kEndSession;

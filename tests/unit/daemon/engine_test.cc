@@ -208,7 +208,7 @@ TEST_F(EngineTest, EachSessionHearsWhoseKernelLostTheDevice) {
   const std::string others = neighbour->check().error().message;
   EXPECT_NE(others.find("; by another program's kernel lose (prog, pid 7)"), std::string::npos)
       << others;
-  (void)next(LinkType::kFault);
+  EXPECT_EQ(next(LinkType::kFault).header.session, 1u) << "the only one with work";
 }
 
 TEST(CauseTest, WhatIsNotKnownIsNotSaid) {
