@@ -1,7 +1,7 @@
-"""The neighbour's speed beside each attack of tests/e2e/attacks_test.py, as a ratio to its speed before and after the attack in
+"""The neighbour's speed beside each attack of tests/e2e/hostile.py, as a ratio to its speed before and after the attack in
 the same run. Needs root, to be three users. Prints one row an attack:
-- launches a second of a program that runs all the while, each launch with its end, all results checked,
-- the time of a program from its start to its checked result (vector_add).
+- launches a second of a program that runs all the while, each launch with its end; all results are checked, which does not count,
+- the time of a program from its start to its checked result (vector_add of the size that sim has).
 1.00 is undisturbed. A launch ratio of 0.90 means that the neighbour has lost a tenth.
 
     SLATE_TEST_DEVICE=cuda python3 bench/attacks.py --build build/release --seconds 10 [ATTACK...]
@@ -25,9 +25,10 @@ os.environ["SLATE_BUILD"] = os.path.abspath(arguments.build)
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "e2e"))
 
 import neighbour  # noqa: E402
-from attacks_test import ATTACKS, NEIGHBOUR, begin_attack, end_attack  # noqa: E402
-from harness import DEVICE, Daemon, program_command  # noqa: E402
+from harness import DEVICE, Daemon, binary, programs  # noqa: E402
+from hostile import ATTACKS, begin_attack, end_attack  # noqa: E402
 
+NEIGHBOUR = 65532  # a user
 INTERVAL = 0.5  # s, of one report of the neighbour
 
 
@@ -55,7 +56,7 @@ class Watched:
         while len(rates) < seconds / INTERVAL:
             got = self.report()
             if got["began"] >= began:
-                rates.append(got["launches"] / got["seconds"])
+                rates.append(got["launches"] / got["launching_s"])
         return statistics.median(rates)
 
     def end(self):
@@ -65,11 +66,12 @@ class Watched:
 
 def start_to_result(daemon, seconds):
     """The median time of whole programs, in seconds."""
+    command = [binary("slate", "vector_add"), "--size", str(programs()["vector_add"][0])]
     times, ends = [], time.time() + seconds
     while time.time() < ends or not times:
         began = time.perf_counter()
-        done = subprocess.run(program_command("vector_add"), env=daemon.environment, user=NEIGHBOUR, group=NEIGHBOUR,
-                              extra_groups=[], capture_output=True, text=True)
+        done = subprocess.run(command, env=daemon.environment, user=NEIGHBOUR, group=NEIGHBOUR, extra_groups=[],
+                              capture_output=True, text=True)
         if done.returncode != 0:
             sys.exit("the neighbour's program failed: " + done.stderr)
         times.append(time.perf_counter() - began)

@@ -127,7 +127,7 @@ def quantile(values, share):
 
 
 def report_for_ever(write_end, interval):
-    """Stirs without pause, and writes what each interval came to as a line of JSON."""
+    """Stirs without pause, and writes what each interval came to as a line of JSON. `launching_s` leaves out the checks."""
     salt, stirrer = 1, Stirrer()
     with os.fdopen(write_end, "w", buffering=1) as out:
         while True:
@@ -140,8 +140,9 @@ def report_for_ever(write_end, interval):
                     checked += stirrer.count
             wrong += stirrer.wrong_words()
             seconds = time.perf_counter() - began
-            out.write(json.dumps({"began": at, "launches": len(times), "seconds": seconds, "wrong": wrong, "checked": checked + stirrer.count,
-                                  "p50_ms": 1000 * quantile(times, 0.5), "p99_ms": 1000 * quantile(times, 0.99)}) + "\n")
+            out.write(json.dumps({"began": at, "launches": len(times), "seconds": seconds, "launching_s": sum(times), "wrong": wrong,
+                                  "checked": checked + stirrer.count, "p50_ms": 1000 * quantile(times, 0.5),
+                                  "p99_ms": 1000 * quantile(times, 0.99)}) + "\n")
 
 
 def fork_as(user, environment, action, *arguments):

@@ -3,7 +3,7 @@
 
 A neighbour checks each of its results bit for bit, and times each of its launches. The other programs come and go:
 - calm ones launch, check and sleep,
-- the attackers of attacks_test.py,
+- the attackers of hostile.py,
 - killed ones, floods of launches, garbage in the ring, huge modules, calls that must be refused.
 Every 10 s a row of the CSV has memory, descriptors and threads of slated and its engine, and the times of the neighbour's
 launches. The table at the end has the first quarter beside the last. Exit code 1: a wrong bit, a dead neighbour, an engine
@@ -14,9 +14,7 @@ usage: soak.py [--minutes 10] [--sessions 64] [--seed 1] [--csv FILE] [--device 
 
 import argparse
 import csv
-import ctypes
 import json
-import mmap
 import os
 import random
 import signal
@@ -39,13 +37,12 @@ if __name__ == "__main__":
         os.environ["SLATE_BUILD"] = arguments.build
 
 import neighbour  # noqa: E402
-from attacks_test import ATTACKS, SESSION, Visitor, protocol_of  # noqa: E402
 from harness import ON_GPU, Daemon, Footprint, binary, program_command  # noqa: E402
+from hostile import ATTACKS, SESSION, Visitor, be_refused, flood_launches, load_huge_modules, protocol_of, spray_ring  # noqa: E402
 from stress_test import SIZES  # noqa: E402
 
 CALM_USERS, HOSTILE_USERS = (65531, 65532), (65529, 65530)
 INTERVAL = 10  # s
-GARBAGE_BYTES = 600 << 10  # of a segment: status page and ring
 COLUMNS = ["seconds", "sessions", "slated_mib", "slated_descriptors", "slated_threads", "engine_mib", "engine_descriptors",
            "engine_threads", "launches", "p50_ms", "p99_ms", "wrong", "programs", "killed", "calm_failures"]
 
@@ -62,61 +59,6 @@ def calm(chance):
             return 7
         time.sleep(chance.uniform(0.2, 2))
     return 0
-
-
-def flood_launches(chance):
-    stirrer = neighbour.Stirrer(blocks=1, rounds=1)
-    while True:
-        stirrer.cuda.launch(stirrer.kernel, 1, neighbour.BLOCK, stirrer.words, ctypes.c_uint32(1), ctypes.c_uint32(1), ctypes.c_uint32(1))
-
-
-def spray_ring(runtime, chance):
-    """A proper meeting, and then random words anywhere in the segment."""
-    while True:
-        visitor = Visitor(runtime)
-        visitor.hello(SESSION, protocol_of(runtime))
-        if visitor.welcome()[0] != 0:
-            time.sleep(0.2)
-            continue
-        to_slated, _, segment = visitor.descriptors
-        with mmap.mmap(segment, GARBAGE_BYTES) as memory:
-            for _ in range(200):
-                for _ in range(chance.randrange(1, 200)):
-                    at = chance.randrange(GARBAGE_BYTES // 8) * 8
-                    memory[at : at + 8] = (chance.getrandbits(64) >> chance.randrange(64)).to_bytes(8, "little")
-                try:
-                    os.write(to_slated, b"w")
-                except OSError:
-                    break
-                time.sleep(0.002)
-        for descriptor in visitor.descriptors:
-            os.close(descriptor)
-        visitor.socket.close()
-
-
-def load_huge_modules(chance):
-    head = neighbour.PTX.replace(b"stir", b"stir%d")
-    while True:
-        count = chance.randrange(200, 3000)
-        text = head % 0 + b"".join(head[head.index(b".visible") :] % (number + 1) for number in range(count))
-        if chance.random() < 0.3:
-            text = text[: chance.randrange(len(text))]
-        module = ctypes.c_void_p()
-        library = neighbour.Cuda().library
-        library.cudaLibraryLoadData(ctypes.byref(module), ctypes.c_char_p(text), None, None, 0, None, None, 0)
-        if module:
-            library.cudaLibraryUnload(module)
-
-
-def be_refused(chance):
-    library, pointer = neighbour.Cuda().library, ctypes.c_void_p()
-    while True:
-        wild = ctypes.c_void_p(chance.getrandbits(48))
-        if not (library.cudaMalloc(ctypes.byref(pointer), ctypes.c_size_t(1 << 50)) and library.cudaFree(wild)
-                and library.cudaMemset(wild, 1, ctypes.c_size_t(4096))):
-            return 7
-        library.cudaStreamSynchronize(wild)
-        time.sleep(0.01)
 
 
 def hold_sessions(runtime):
