@@ -71,12 +71,21 @@ bool has_any(const injector::KernelForms& forms) {
   return !forms.worker.empty() || !forms.slice.empty() || !forms.profile.empty();
 }
 
-Result<FormText> write_forms(const ptx::Module& module, const FormRequest& request) {
-  auto extracted = injector::extract_kernel(module, request.kernel);
+Result<std::unique_ptr<const ptx::Module>> extract(const ptx::Module& module,
+                                                   const std::string& kernel) {
+  auto extracted = injector::extract_kernel(module, kernel);
   if (!extracted) return std::unexpected(extracted.error());
-  const Parsed kernel = parse_own(std::move(*extracted));
+  return parse_own(std::move(*extracted));
+}
+
+Result<FormText> write_forms(const ptx::Module& module, const FormRequest& request) {
+  const Parsed kernel = extract(module, request.kernel);
   if (!kernel) return std::unexpected(kernel.error());
-  auto injected = injector::inject(**kernel, options_for(request));
+  return write_forms_of(**kernel, request);
+}
+
+Result<FormText> write_forms_of(const ptx::Module& kernel, const FormRequest& request) {
+  auto injected = injector::inject(kernel, options_for(request));
   if (!injected) return std::unexpected(injected.error());
   if (injected->kernels.size() != 1)
     return fail(ErrorCode::kInternal, "more than the kernel was extracted");

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,7 +35,13 @@ struct FormText {
 
 bool has_any(const injector::KernelForms& forms);
 
-/// Errors: those of injector::extract_kernel(), inject() and tabulate_variables().
+/// The module of one kernel and what it needs. Errors: those of injector::extract_kernel().
+Result<std::unique_ptr<const ptx::Module>> extract(const ptx::Module& module,
+                                                   const std::string& kernel);
+/// `kernel`: the module that extract() made of the requested one. Errors: those of
+/// injector::inject() and tabulate_variables().
+Result<FormText> write_forms_of(const ptx::Module& kernel, const FormRequest& request);
+/// Both: `module` has the kernel.
 Result<FormText> write_forms(const ptx::Module& module, const FormRequest& request);
 
 /// The answer as bytes. `forms.analysis` loses its views into the module.

@@ -43,7 +43,7 @@ Result<void> MemoryLedger::take(uid_t user, std::uint64_t bytes) {
   User& his = users_.at(user);
   if (bytes > left_of(his)) {
     return fail(ErrorCode::kOutOfMemory,
-                fmt::format("{} bytes more: user {} has {}, and may have {} more beside {} others",
+                fmt::format("{} bytes more: uid {} has {}, and may have {} more beside {} others",
                             bytes, user, his.used, left_of(his), users_.size() - 1));
   }
   his.used += bytes;

@@ -163,7 +163,7 @@ ipc::EngineChannel::Seen Session::look(bool waits) {
 
 /// Tells the client, and the log, why it is served no longer. Returns false.
 bool Session::end(const Error& error) {
-  log_of_user(spec_.uid, LogLevel::kWarning, "session {} (user {}, pid {}, {}) ended: {}", spec_.id,
+  log_of_user(spec_.uid, LogLevel::kWarning, "session {} (uid {}, pid {}, {}) ended: {}", spec_.id,
               spec_.uid, spec_.pid, spec_.program, error.message);
   channel_.fail(error);
   return false;
@@ -286,7 +286,7 @@ void Session::on_failure(const Error& fault) {
   auto serving = SessionPhase::kServing;
   phase_.compare_exchange_strong(serving, SessionPhase::kFailed);
   channel_.fail(fault);
-  log_of_user(spec_.uid, LogLevel::kWarning, "session {} (user {}, pid {}, {}) failed: {}: {}",
+  log_of_user(spec_.uid, LogLevel::kWarning, "session {} (uid {}, pid {}, {}) failed: {}: {}",
               spec_.id, spec_.uid, spec_.pid, spec_.program, error_name(fault.code), fault.message);
   executor_.abandon(parts_.client());
   parts_.streams().cancel_all();
@@ -315,7 +315,7 @@ void Session::wait_for_work() {
   parts_.streams().watch_ends();
   if (group_.wait_empty(kill_grace_)) return;
   log_of_user(spec_.uid, LogLevel::kWarning,
-              "session {} (user {}, pid {}, {}): work goes on {} s after the client left: {}",
+              "session {} (uid {}, pid {}, {}): work goes on {} s after the client left: {}",
               spec_.id, spec_.uid, spec_.pid, spec_.program, kill_grace_.count() / 1000,
               fmt::join(parts_.streams().running_kernels(), ", "));
   hooks_.stuck(spec_.id);

@@ -145,9 +145,15 @@ Reading::Answer Reading::find_places(const std::vector<injector::PlacedVariable>
 }
 
 Reading::Answer Reading::find_forms(const FormRequest& request) {
-  const auto found = module();
-  if (!found) return std::unexpected(found.error());
-  const auto text = write_forms(**found, request);
+  if (kernel_ == nullptr || kernel_name_ != request.kernel) {
+    const auto found = module();
+    if (!found) return std::unexpected(found.error());
+    auto extracted = extract(**found, request.kernel);
+    if (!extracted) return std::unexpected(extracted.error());
+    kernel_ = std::move(*extracted);
+    kernel_name_ = request.kernel;
+  }
+  const auto text = write_forms_of(*kernel_, request);
   if (!text) return std::unexpected(text.error());
   return pack(*text);
 }

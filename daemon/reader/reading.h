@@ -63,6 +63,9 @@ class Reading {
   const std::string text_;
   const std::function<bool()> is_over_;
   std::unique_ptr<const ptx::Module> module_;  // the whole tree, once something needed it
+  // The kernel of the last question of forms: several attempts at the same one follow one another.
+  std::string kernel_name_;
+  std::unique_ptr<const ptx::Module> kernel_;
 };
 
 std::vector<std::byte> pack(const Question& question);

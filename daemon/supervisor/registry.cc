@@ -34,7 +34,7 @@ AskedSettings wishes_of(const ipc::Hello& hello) {
 
 /// Whose session it is, for the log.
 std::string who(const SessionRecord& record) {
-  return fmt::format("user {}, pid {}, {}", record.uid, record.pid, record.program);
+  return fmt::format("uid {}, pid {}, {}", record.uid, record.pid, record.program);
 }
 
 }  // namespace
