@@ -124,8 +124,8 @@ const Key<Config> kKeys[] = {
     top<&Config::memory_reserve_percent>(
         "memory_reserve_percent", 0, 50,
         "The part of the device's memory that is left for users who come later, where several are "
-        "served. A user may always have his even part of the memory, and beyond it what is left "
-        "but for this."),
+        "served. What a user takes of it leaves at least as much as he then has, so that any "
+        "number of users find some. Root may have all of it."),
     top<&Config::memory_wait_seconds>(
         "memory_wait_seconds", 0, 86400,
         "Seconds that a request for device memory waits for memory that other sessions have. Then "

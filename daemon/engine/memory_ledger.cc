@@ -31,20 +31,24 @@ MemoryLedger::Account::~Account() {
   ledger_.users_.erase(his);
 }
 
-/// A lone user's even part leaves room for one more.
-std::uint64_t MemoryLedger::left_of(const User& user) const {
-  const std::uint64_t even = total_ / std::max<std::uint64_t>(users_.size(), 2);
-  const std::uint64_t beyond = difference(difference(total_, reserve_), used_);
-  return std::min(difference(user.most, user.used), std::max(difference(even, user.used), beyond));
+/// A request leaves free the reserve, or as much as the user then has.
+std::uint64_t MemoryLedger::left_of(uid_t user) const {
+  const User& his = users_.at(user);
+  const std::uint64_t free = total_ - used_;
+  const std::uint64_t before_reserve = difference(free, reserve_);
+  const std::uint64_t half_of_reserve = difference(free, his.used) / 2;
+  const std::uint64_t part = user == 0 ? free : std::max(before_reserve, half_of_reserve);
+  return std::min(difference(his.most, his.used), part);
 }
 
 Result<void> MemoryLedger::take(uid_t user, std::uint64_t bytes) {
   const MutexLock lock(mutex_);
   User& his = users_.at(user);
-  if (bytes > left_of(his)) {
+  const std::uint64_t left = left_of(user);
+  if (bytes > left) {
     return fail(ErrorCode::kOutOfMemory,
                 fmt::format("{} bytes more: uid {} has {}, and may have {} more beside {} others",
-                            bytes, user, his.used, left_of(his), users_.size() - 1));
+                            bytes, user, his.used, left, users_.size() - 1));
   }
   his.used += bytes;
   used_ += bytes;
@@ -61,7 +65,7 @@ void MemoryLedger::give(uid_t user, std::uint64_t bytes) {
 
 std::uint64_t MemoryLedger::left(uid_t user) const {
   const MutexLock lock(mutex_);
-  return left_of(users_.at(user));
+  return left_of(user);
 }
 
 std::map<uid_t, std::uint64_t> MemoryLedger::used() const {

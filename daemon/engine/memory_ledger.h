@@ -2,8 +2,9 @@
 // or the engine's memory for code. It decides on every request, and the accounts add up to all that
 // sessions have. Thread-safe.
 //
-// A user may always have his even part. Beyond that he may have what is left but for a reserve, so
-// that somebody who comes later finds some. A lone user has all but the reserve.
+// A lone user may have all but a reserve, so that somebody who comes later finds some. The reserve
+// lasts for any number of latecomers: what a user takes of it leaves at least as much as he then has.
+// Root may have all.
 #pragma once
 
 #include <sys/types.h>
@@ -58,7 +59,7 @@ class MemoryLedger {
   Result<void> take(uid_t user, std::uint64_t bytes);
   void give(uid_t user, std::uint64_t bytes);
   std::uint64_t left(uid_t user) const;
-  std::uint64_t left_of(const User& user) const SLATE_REQUIRES(mutex_);
+  std::uint64_t left_of(uid_t user) const SLATE_REQUIRES(mutex_);
 
   const std::uint64_t total_, reserve_;
   mutable Mutex mutex_;

@@ -117,8 +117,6 @@ class Crowd:
     def start_one(self):
         name, life, (action, *rest) = self.choose()
         users = CALM_USERS if name == "calm" else HOSTILE_USERS
-        if name == "take_memory":
-            users = HOSTILE_USERS[:1]  # a second one would have the reserve, too (docs/security.md)
         sink = os.open(self.complaints if name == "calm" else "/dev/null", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         environment = self.daemon.environment
 

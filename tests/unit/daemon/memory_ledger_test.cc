@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <vector>
+
 namespace slate::daemon {
 namespace {
 
@@ -22,16 +25,42 @@ TEST(MemoryLedgerTest, WhoComesLaterFindsTheReserve) {
   MemoryLedger::Account greedy(ledger, 1, kAll);
   ASSERT_TRUE(greedy.take(940));
   MemoryLedger::Account later(ledger, 2, kAll);
-  EXPECT_EQ(later.left(), kTotal / 2) << "his even part, as far as the device has it";
-  EXPECT_TRUE(later.take(60));
-  EXPECT_FALSE(greedy.take(1)) << "he is beyond his part";
+  EXPECT_EQ(later.left(), 30) << "half of the reserve";
+  EXPECT_TRUE(later.take(20));
+  EXPECT_EQ(later.left(), 10);
+  EXPECT_FALSE(greedy.take(1));
   greedy.give(600);
-  EXPECT_TRUE(later.take(440));
-  EXPECT_TRUE(greedy.take(100));
-  EXPECT_FALSE(greedy.take(100)) << "the reserve is left";
-  EXPECT_EQ(ledger.used(), (std::map<uid_t, std::uint64_t>{{1, 440}, {2, 500}}));
-  greedy.give(440);
-  later.give(500);
+  EXPECT_TRUE(later.take(580)) << "what is free but for the reserve";
+  EXPECT_FALSE(later.take(1));
+  EXPECT_FALSE(greedy.take(1)) << "the reserve is not for those who have more than it";
+  EXPECT_EQ(ledger.used(), (std::map<uid_t, std::uint64_t>{{1, 340}, {2, 600}}));
+  greedy.give(340);
+  later.give(600);
+}
+
+TEST(MemoryLedgerTest, NoNumberOfGreedyUsersEmptiesTheReserve) {
+  MemoryLedger ledger(1 << 20, 1 << 16);
+  std::vector<std::unique_ptr<MemoryLedger::Account>> accounts;
+  std::vector<std::uint64_t> had;
+  for (uid_t user = 1; user <= 8; ++user) {
+    accounts.push_back(std::make_unique<MemoryLedger::Account>(ledger, user, kAll));
+    had.push_back(accounts.back()->left());
+    ASSERT_TRUE(accounts.back()->take(had.back()));
+    EXPECT_EQ(accounts.back()->left(), 0);
+  }
+  EXPECT_EQ(had.front(), (1 << 20) - (1 << 16));
+  for (std::size_t i = 1; i < had.size(); ++i) EXPECT_EQ(had[i], (1 << 16) >> i);
+  for (std::size_t i = 0; i < had.size(); ++i) accounts[i]->give(had[i]);
+}
+
+TEST(MemoryLedgerTest, RootMayHaveWhatIsLeft) {
+  MemoryLedger ledger(kTotal, kReserve);
+  MemoryLedger::Account greedy(ledger, 1, kAll), root(ledger, 0, kAll);
+  ASSERT_TRUE(greedy.take(940));
+  EXPECT_EQ(root.left(), 60);
+  EXPECT_TRUE(root.take(60));
+  greedy.give(940);
+  root.give(60);
 }
 
 TEST(MemoryLedgerTest, AUsersSessionsShareHisPart) {
@@ -52,7 +81,7 @@ TEST(MemoryLedgerTest, WhatAUserLeavesIsEverybodys) {
   {
     MemoryLedger::Account goes(ledger, 2, kAll);
     ASSERT_TRUE(goes.take(700));
-    EXPECT_FALSE(stays.take(501));
+    EXPECT_FALSE(stays.take(301));
     goes.give(700);
   }
   EXPECT_TRUE(stays.take(kTotal));
