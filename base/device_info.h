@@ -11,6 +11,7 @@ namespace slate {
 /// Number of attributes. The index is the driver's CUdevice_attribute, which cudaDeviceAttr shares.
 inline constexpr int kDeviceAttributeCount = 160;
 inline constexpr int kSmCountAttribute = 16;  // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+inline constexpr int kThreadsPerSmAttribute = 39;  // ..._MAX_THREADS_PER_MULTIPROCESSOR
 
 struct DeviceInfo {
   char name[128];  // NUL-terminated, for example "NVIDIA H200"
@@ -31,6 +32,12 @@ void state_what_slate_gives(DeviceInfo& info);
 /// Number of SMs.
 inline int sm_count(const DeviceInfo& info) {
   return info.attributes[kSmCountAttribute];
+}
+
+/// Threads that the device can hold at a time.
+inline std::uint64_t resident_threads(const DeviceInfo& info) {
+  return static_cast<std::uint64_t>(sm_count(info)) *
+         static_cast<std::uint64_t>(info.attributes[kThreadsPerSmAttribute]);
 }
 
 /// Single-precision GFLOP/s at the highest clock, where a fused multiply-add counts as two; 0:

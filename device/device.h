@@ -117,10 +117,12 @@ struct LaunchSpec {
 
 /// Resources that all threads share, besides allocated memory.
 enum class Limit : std::uint32_t {
-  kStack = 0,            // bytes of one thread
-  kHeap = 1,             // bytes of all that malloc() gives in kernels that came as machine code
-  kPendingLaunches = 2,  // launches by kernels, beyond which they fail unseen by the host
+  kHeap = 0,             // bytes of all that malloc() gives in kernels that came as machine code
+  kPendingLaunches = 1,  // launches by kernels, beyond which they fail unseen by the host
 };
+
+/// Bytes of local memory (stack, and arrays outside of registers) that each thread has at least.
+inline constexpr std::uint64_t kBaseLocalBytes = 1024;
 
 /// The device. What kernels print by CUDA's own printf goes to this process's stdout.
 class Device {
@@ -251,6 +253,10 @@ class Device {
   /// ignored. Errors: kInvalidValue for more than there can be, and on cuda for a heap that is in
   /// use.
   virtual Result<void> raise_limit(Limit limit, std::uint64_t value) = 0;
+  /// Sets the local memory of each thread that the device can hold: for stacks, and for kernels up
+  /// to FunctionInfo::local_bytes. Waits for all kernels. On cuda it takes that much of the
+  /// device's memory; a launch that needs more takes it by itself, for ever. Errors: kOutOfMemory.
+  virtual Result<void> set_local_memory(std::uint64_t bytes) = 0;
 
   // --- Arrays, textures, surfaces
   /// Makes an array that reads as zero, and may wait for that. Requires: check_array() succeeds.

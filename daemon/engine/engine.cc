@@ -126,6 +126,7 @@ Engine::Engine(std::unique_ptr<device::Device> device, EngineLink link, Config c
                    .at_once = config_.form != FormChoice::kAuto || config_.scheduler.forms_at_once,
                    .dispatch = config_.dispatch == DispatchChoice::kDevice}),
       forms_(*device_, config_.form, config_.scheduler.intensities, &form_maker_, config_.dispatch),
+      local_(std::make_shared<LocalMemory>(*device_)),
       images_(std::make_shared<ImageStore>(config_.image_store.bytes)),
       link_(std::move(link)),
       completer_(*device_),
@@ -281,6 +282,7 @@ void Engine::add_session(LinkMessage message) {
       .code = std::make_shared<MemoryLedger::Account>(code_, header.uid),
       .memory_wait =
           std::chrono::milliseconds(static_cast<std::int64_t>(config_.memory_wait_seconds * 1000)),
+      .local = local_,
       .staging = staging_,
       .exports = exports_,
       .images = images_};

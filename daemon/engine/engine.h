@@ -17,6 +17,7 @@
 #include "daemon/engine/call_counts.h"
 #include "daemon/engine/compiler.h"
 #include "daemon/engine/image_store.h"
+#include "daemon/engine/local_memory.h"
 #include "daemon/engine/profile_keeper.h"
 #include "daemon/engine/session.h"
 #include "daemon/engine/stall_log.h"
@@ -82,6 +83,7 @@ class Engine {
   FormService forms_;
   CallCounts unsupported_calls_;
   const std::shared_ptr<Exports> exports_ = std::make_shared<Exports>();
+  const std::shared_ptr<LocalMemory> local_;
   const std::shared_ptr<StagingBudget> staging_ = std::make_shared<StagingBudget>();
   const std::shared_ptr<ImageStore> images_;
   const EngineLink link_;

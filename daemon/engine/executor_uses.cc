@@ -26,6 +26,12 @@ std::vector<SessionUse> Executor::uses() const {
   return uses;
 }
 
+bool Executor::is_idle() const {
+  const MutexLock lock(mutex_);
+  return std::ranges::all_of(
+      views_, [](const scheduler::SessionView& view) { return view.running.launches == 0; });
+}
+
 /// Whether a launch that waits on the device for the other's starts still has to.
 bool Executor::is_waited_for(const Earlier& other) const {
   if (std::ranges::find(clients_, other.client) == clients_.end()) return false;

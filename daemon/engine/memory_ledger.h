@@ -37,6 +37,8 @@ class MemoryLedger {
 
     /// kOutOfMemory when the user may not have so many bytes more.
     Result<void> take(std::uint64_t bytes) { return ledger_.take(user_, bytes); }
+    /// For what is there already and only changes hands.
+    void take_anyway(std::uint64_t bytes) { ledger_.take_anyway(user_, bytes); }
     void give(std::uint64_t bytes) { ledger_.give(user_, bytes); }
     /// Bytes that the user may have more at present.
     std::uint64_t left() const { return ledger_.left(user_); }
@@ -57,6 +59,7 @@ class MemoryLedger {
   };
 
   Result<void> take(uid_t user, std::uint64_t bytes);
+  void take_anyway(uid_t user, std::uint64_t bytes);
   void give(uid_t user, std::uint64_t bytes);
   std::uint64_t left(uid_t user) const;
   std::uint64_t left_of(uid_t user) const SLATE_REQUIRES(mutex_);

@@ -400,6 +400,12 @@ Result<void> MemoryManager::charge(std::uint64_t bytes) {
   return {};
 }
 
+void MemoryManager::charge_anyway(std::uint64_t bytes) {
+  const MutexLock lock(mutex_);
+  outside_ += bytes;
+  if (account_ != nullptr) account_->take_anyway(bytes);
+}
+
 void MemoryManager::retire_charge() {
   const MutexLock lock(mutex_);
   ++outside_retired_;

@@ -9,6 +9,7 @@
 // together, under one mutex.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -83,6 +84,9 @@ class MemoryManager {
   /// limit.
   Result<void> charge(std::uint64_t bytes);
   void retire_charge();
+  /// Charges what is there already, also beyond the limit: no more is given then until enough is
+  /// back.
+  void charge_anyway(std::uint64_t bytes);
   /// Ends the charge of `retired` memory, or of memory that could not be made.
   void finish_charge(std::uint64_t bytes, bool retired);
 
@@ -115,7 +119,9 @@ class MemoryManager {
   Result<device::Address> allocate_dedicated(std::uint64_t bytes, Around around = Around::kSlack)
       SLATE_REQUIRES(mutex_);
   std::optional<device::Address> take_free_block(std::uint64_t bytes) SLATE_REQUIRES(mutex_);
-  std::uint64_t left() const SLATE_REQUIRES(mutex_) { return limit_ - charged_ - outside_; }
+  std::uint64_t left() const SLATE_REQUIRES(mutex_) {
+    return limit_ - std::min(limit_, charged_ + outside_);
+  }
   Result<device::Address> add_segment(std::uint64_t bytes, bool dedicated,
                                       Around around = Around::kSlack) SLATE_REQUIRES(mutex_);
   Result<void> take(std::uint64_t bytes) SLATE_REQUIRES(mutex_);

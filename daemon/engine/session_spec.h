@@ -14,6 +14,7 @@ namespace slate::daemon {
 
 class Exports;
 class ImageStore;
+class LocalMemory;
 class StagingBudget;
 
 struct SessionSpec {
@@ -34,7 +35,8 @@ struct SessionSpec {
   std::shared_ptr<MemoryLedger::Account> pinned{}, code{};
   /// How long an allocation waits for memory that others have.
   std::chrono::milliseconds memory_wait{0};
-  /// Shared with the other sessions, as are the next two; null: one for this session only.
+  /// Shared with the other sessions, as are the next three; null: one for this session only.
+  std::shared_ptr<LocalMemory> local{};
   std::shared_ptr<StagingBudget> staging{};
   std::shared_ptr<Exports> exports{};
   std::shared_ptr<ImageStore> images{};

@@ -202,16 +202,26 @@ Result<void> CudaDevice::raise_limit(device::Limit limit, std::uint64_t value) {
   if (!driver().cuCtxGetLimit || !driver().cuCtxSetLimit) {
     return fail(ErrorCode::kNotSupported, "the driver lacks cuCtxSetLimit");
   }
-  static constexpr CUlimit kTheirs[] = {CU_LIMIT_STACK_SIZE, CU_LIMIT_MALLOC_HEAP_SIZE,
+  static constexpr CUlimit kTheirs[] = {CU_LIMIT_MALLOC_HEAP_SIZE,
                                         CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT};
   const CUlimit its = kTheirs[static_cast<std::size_t>(limit)];
   const MutexLock lock(limits_mutex_);
   std::size_t present = 0;
   if (auto told = context_->call(driver().cuCtxGetLimit, &present, its); !told) return told;
   if (value <= present) return {};
+  const Stall stall(*this);
   const auto raised = context_->call(driver().cuCtxSetLimit, its, value);
   graphs_.forget(nullptr);  // made for the smaller one
   return raised;
+}
+
+Result<void> CudaDevice::set_local_memory(std::uint64_t bytes) {
+  if (!driver().cuCtxSetLimit) return fail(ErrorCode::kNotSupported, "the driver lacks cuCtxSetLimit");
+  const MutexLock lock(limits_mutex_);
+  const Stall stall(*this);
+  const auto set = context_->call(driver().cuCtxSetLimit, CU_LIMIT_STACK_SIZE, bytes);
+  graphs_.forget(nullptr);  // made for another size
+  return set;
 }
 
 Result<std::vector<std::vector<std::uint32_t>>> CudaDevice::partition_units() {

@@ -34,7 +34,6 @@ enum Attribute : int {
   kMemoryClockRate = 36,
   kGlobalMemoryBusWidth = 37,
   kL2CacheSize = 38,
-  kMaxThreadsPerMultiprocessor = 39,
   kAsyncEngineCount = 40,
   kUnifiedAddressing = 41,
   kTexturePitchAlignment = 51,
@@ -81,7 +80,7 @@ constexpr Value kFixedValues[] = {
     {kMemoryClockRate, 3'201'000},  // kHz
     {kGlobalMemoryBusWidth, 6144},
     {kL2CacheSize, 60 << 20},
-    {kMaxThreadsPerMultiprocessor, kThreadsPerSm},
+    {kThreadsPerSmAttribute, kThreadsPerSm},
     {kAsyncEngineCount, 3},
     {kUnifiedAddressing, 1},
     {kTexturePitchAlignment, 32},

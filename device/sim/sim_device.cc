@@ -148,7 +148,11 @@ Result<std::uint32_t> SimDevice::max_cluster_size(const device::LaunchSpec&) {
 }
 
 Result<void> SimDevice::raise_limit(device::Limit, std::uint64_t) {
-  return {};  // a stack grows as deep as its thread needs, and there is no heap
+  return {};  // there is no heap
+}
+
+Result<void> SimDevice::set_local_memory(std::uint64_t) {
+  return {};  // a stack grows as deep as its thread needs
 }
 
 Result<void> SimDevice::set_attribute(device::Function function, FunctionAttribute attribute,

@@ -64,6 +64,7 @@ class SimDevice final : public device::Device {
   Result<void> set_attribute(device::Function function, FunctionAttribute attribute,
                              std::int32_t value) override;
   Result<void> raise_limit(device::Limit limit, std::uint64_t value) override;
+  Result<void> set_local_memory(std::uint64_t bytes) override;
   Result<device::AddressRange> find_global(device::Module module, const std::string& name) override;
 
   Result<device::Array> create_array(const ArraySpec& spec) override;

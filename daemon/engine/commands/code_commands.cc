@@ -10,8 +10,8 @@ using ipc::CommandType;
 
 namespace {
 
-/// What any session may raise a device::Limit to: a thread's stack, as the driver has it, and what
-/// one session may take of what is everybody's.
+/// The most of an ipc::LimitRaise, by its number: a thread's stack, as the driver has it, and what
+/// any session may raise a device::Limit to, which is everybody's.
 constexpr std::uint64_t kMostOfLimit[] = {512 << 10, std::uint64_t{4} << 30, 256 << 10};
 
 std::string name_of(std::span<const std::byte> bytes) {
@@ -160,8 +160,9 @@ Result<void> CodeCommands::on(const Call<CommandType::kLimitRaise>& call) {
     return slate::fail(ErrorCode::kInvalidValue,
                        fmt::format("limit {} of {}", call.body.limit, call.body.value));
   }
-  return context_.checked(
-      context_.device.raise_limit(static_cast<device::Limit>(call.body.limit), call.body.value));
+  if (call.body.limit == 0) return context_.checked(memory_.need_local(call.body.value));
+  return context_.checked(context_.device.raise_limit(
+      static_cast<device::Limit>(call.body.limit - 1), call.body.value));
 }
 
 /// The address is only written into the map: kernels could make such a one themselves.

@@ -35,6 +35,8 @@ Result<void> LaunchCommands::on(const Call<CommandType::kLaunch>& call) {
   }
   if ((call.body.flags & ~ipc::kLaunchFlags) != 0)
     return fail(ErrorCode::kProtocol, "a launch with flags that there are not");
+  if (const auto room = memory_.need_local(kernel.info.local_bytes); !room)
+    return context_.checked(room);
   if (kernel.form_progress != FormProgress::kSettled) code_.modules().attend(kernel);
   const device::LaunchSpec spec{
       .function = kernel.function,

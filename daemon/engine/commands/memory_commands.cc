@@ -24,6 +24,7 @@ bool MemoryCommands::may_wait_for_others(std::chrono::steady_clock::time_point d
 }
 
 void MemoryCommands::release() {
+  local_.release(context_.executor.is_idle());
   // But for what other sessions have open: that goes with their last close.
   if (manager_) manager_->release();
 }
@@ -50,7 +51,8 @@ Result<void> MemoryCommands::on(const Call<CommandType::kMemoryFree>& call) {
 Result<void> MemoryCommands::on(const Call<CommandType::kMemoryInfo>& call) {
   const auto free = context_.device.free_memory();
   if (!free) return context_.checked(std::unexpected(free.error()));
-  call.reply.set(ipc::MemoryInfoReply{std::min(manager_->chargeable(), *free), manager_->limit()});
+  call.reply.set(ipc::MemoryInfoReply{std::min(manager_->chargeable(), *free + pool_->excess()),
+                                      manager_->limit()});
   return {};
 }
 

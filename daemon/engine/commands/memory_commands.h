@@ -9,16 +9,20 @@
 #include <memory>
 #include <thread>
 #include <type_traits>
+#include <utility>
 
 #include "daemon/engine/commands/call.h"
 #include "daemon/engine/commands/part_context.h"
+#include "daemon/engine/local_memory.h"
 #include "daemon/engine/memory_manager.h"
 
 namespace slate::daemon {
 
 class MemoryCommands {
  public:
-  explicit MemoryCommands(const PartContext& context) : context_(context) {}
+  /// `local`: shared by all sessions of the device.
+  MemoryCommands(const PartContext& context, std::shared_ptr<LocalMemory> local)
+      : context_(context), pool_(std::move(local)), local_(*pool_) {}
 
   /// Makes the arena, of at most `limit` bytes. To be called first. `account`: see
   /// MemoryManager::make(). `wait`: how long requests wait for memory that others have.
@@ -36,6 +40,12 @@ class MemoryCommands {
   template <typename Make>
   std::invoke_result_t<Make> with_room(const Make& make);
 
+  /// Makes sure that launches may use so many bytes of local memory a thread. kOutOfMemory.
+  Result<void> need_local(std::uint64_t bytes) {
+    if (local_.has(bytes)) return {};
+    return with_room([&] { return local_.need(bytes, *manager_); });
+  }
+
   /// Requires: start() has succeeded.
   MemoryManager& manager() { return *manager_; }
   bool owns(device::Address address, std::uint64_t bytes) const {
@@ -48,16 +58,19 @@ class MemoryCommands {
   bool may_wait_for_others(std::chrono::steady_clock::time_point deadline) const;
 
   const PartContext& context_;
+  const std::shared_ptr<LocalMemory> pool_;
+  LocalMemory::Share local_;
   std::chrono::milliseconds wait_{};
   std::shared_ptr<MemoryManager> manager_;
   std::atomic<MemoryManager*> seen_{nullptr};  // `manager_`, for other threads
 };
 
-/// Frees that wait for running work may make room; the last one may have ended just now. So may the
-/// slack, while no unfinished work can use it.
+/// Local memory that nobody needs may make room. So may frees that wait for running work; the last
+/// one may have ended just now. So may the slack, while no unfinished work can use it.
 template <typename Make>
 std::invoke_result_t<Make> MemoryCommands::with_room(const Make& make) {
   auto made = make();
+  if (!made && made.error().code == ErrorCode::kOutOfMemory && pool_->trim()) made = make();
   bool more_may_come = true;
   while (more_may_come && !made && made.error().code == ErrorCode::kOutOfMemory &&
          !context_.faults.failed() && !context_.is_over()) {

@@ -70,7 +70,7 @@ SessionParts::SessionParts(const Ground& ground, const SessionSpec& spec)
                .exports = spec.exports ? spec.exports : std::make_shared<Exports>(),
                .faults = ground.faults,
                .is_over = ground.is_over},
-      memory_(context_),
+      memory_(context_, spec.local ? spec.local : std::make_shared<LocalMemory>(ground.device)),
       host_memory_(context_, spec.pinned,
                    [&channel = ground.channel](std::uint64_t id, int memory) {
                      return channel.send_memory(id, memory);

@@ -182,7 +182,7 @@ TEST_F(LaunchGraphsTest, AGraphOfAnotherModuleStays) {
 TEST_F(LaunchGraphsTest, AGraphGoesWithItsStreamAndWhenStacksGrow) {
   for (int i = 0; i <= kBeforeGraph; ++i) EXPECT_TRUE(launch(1, 5));
   fake_.forget_calls();
-  EXPECT_TRUE(device_->raise_limit(device::Limit::kStack, 4096));
+  EXPECT_TRUE(device_->set_local_memory(4096));
   EXPECT_EQ(fake_.count("cuGraphExecDestroy"), 1);
   for (int i = 0; i <= kBeforeGraph; ++i) EXPECT_TRUE(launch(1, 5));
   device_->destroy_stream(stream_);

@@ -1,4 +1,6 @@
 // AddressSpace on a driver made of fakes: the order of the calls, and what a failure leaves behind.
+#include <fmt/format.h>
+
 #include <array>
 
 #include "fake_fixture.h"
@@ -13,8 +15,6 @@ using MemoryRulesTest = FakeGpuTest;
 
 TEST_F(MemoryRulesTest, LimitsAreRaisedAndNeverLowered) {
   fake_.forget_calls();
-  ASSERT_TRUE(device_->raise_limit(device::Limit::kStack, 512));
-  EXPECT_EQ(fake_.calls(), std::vector<std::string>{"cuCtxGetLimit"});
   ASSERT_TRUE(device_->raise_limit(device::Limit::kHeap, 1 << 20));
   EXPECT_EQ(fake_.calls().back(),
             "cuCtxSetLimit " + std::to_string(int{CU_LIMIT_MALLOC_HEAP_SIZE}) + " 1048576");
@@ -22,9 +22,23 @@ TEST_F(MemoryRulesTest, LimitsAreRaisedAndNeverLowered) {
   EXPECT_EQ(
       fake_.calls().back(),
       "cuCtxSetLimit " + std::to_string(int{CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT}) + " 8192");
+  fake_.forget_calls();
+  ASSERT_TRUE(device_->raise_limit(device::Limit::kHeap, 512));
+  EXPECT_EQ(fake_.calls(), std::vector<std::string>{"cuCtxGetLimit"});
   fake_.fail("cuCtxSetLimit", CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(device_->raise_limit(device::Limit::kHeap, 2 << 20).error().code,
             ErrorCode::kInvalidValue);
+}
+
+TEST_F(MemoryRulesTest, LocalMemoryGrowsAndShrinks) {
+  for (const std::uint64_t bytes : {std::uint64_t{65536}, device::kBaseLocalBytes}) {
+    fake_.forget_calls();
+    ASSERT_TRUE(device_->set_local_memory(bytes));
+    EXPECT_EQ(fake_.calls(), std::vector<std::string>{fmt::format(
+                                 "cuCtxSetLimit {} {}", int{CU_LIMIT_STACK_SIZE}, bytes)});
+  }
+  fake_.fail("cuCtxSetLimit", CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(device_->set_local_memory(65536).error().code, ErrorCode::kOutOfMemory);
 }
 
 TEST_F(MemoryRulesTest, NewMemoryIsZeroBeforeMapReturns) {

@@ -27,6 +27,7 @@ FakeDevice::FakeDevice(std::uint64_t capacity) : capacity_(capacity) {
   info_.total_memory = capacity;
   info_.is_simulated = 1;
   info_.attributes[kSmCountAttribute] = 4;
+  info_.attributes[kThreadsPerSmAttribute] = 2048;
   constexpr std::int32_t kLimits[] = {1024, 1024, 1024, 64, 2147483647, 65535, 65535};
   std::ranges::copy(kLimits, info_.attributes + 1);  // threads and sides of a block, of a grid
   constexpr int kSharedPerSm = 81;

@@ -130,6 +130,14 @@ class FakeDevice : public device::Device {
   /// What was set of kernels so far, as "kernel 14=1".
   std::vector<std::string> attributes() const;
   Result<void> raise_limit(device::Limit limit, std::uint64_t value) override;
+  Result<void> set_local_memory(std::uint64_t bytes) override;
+  /// The sizes that were set so far.
+  std::vector<std::uint64_t> local_sizes() const {
+    const std::lock_guard lock(mutex_);
+    return local_sizes_;
+  }
+  /// From now on set_local_memory() answers kOutOfMemory for more.
+  void limit_local_memory(std::uint64_t bytes) { most_local_ = bytes; }
   /// What was asked for last.
   std::pair<device::Limit, std::uint64_t> raised_limit() const {
     const std::lock_guard lock(mutex_);
@@ -210,6 +218,8 @@ class FakeDevice : public device::Device {
   std::atomic<int> launches_{0};
   mutable std::mutex mutex_;
   std::pair<device::Limit, std::uint64_t> raised_limit_{};
+  std::vector<std::uint64_t> local_sizes_;
+  std::atomic<std::uint64_t> most_local_{~std::uint64_t{0}};
   std::condition_variable progress_;
   std::uint64_t marks_reached_ = 0;
   std::uint64_t marks_seen_ = 0;

@@ -125,6 +125,13 @@ Result<void> FakeDevice::raise_limit(device::Limit limit, std::uint64_t value) {
   return {};
 }
 
+Result<void> FakeDevice::set_local_memory(std::uint64_t bytes) {
+  if (bytes > most_local_) return fail(ErrorCode::kOutOfMemory, "local memory");
+  const std::lock_guard lock(mutex_);
+  local_sizes_.push_back(bytes);
+  return {};
+}
+
 Result<void> FakeDevice::set_attribute(device::Function function, FunctionAttribute attribute,
                                        std::int32_t value) {
   const std::lock_guard lock(mutex_);

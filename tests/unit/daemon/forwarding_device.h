@@ -88,6 +88,9 @@ class ForwardingDevice : public device::Device {
   Result<void> raise_limit(device::Limit limit, std::uint64_t value) override {
     return inner_->raise_limit(limit, value);
   }
+  Result<void> set_local_memory(std::uint64_t bytes) override {
+    return inner_->set_local_memory(bytes);
+  }
   Result<device::Array> create_array(const ArraySpec& spec) override {
     return inner_->create_array(spec);
   }

@@ -6,6 +6,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "daemon/engine/local_memory.h"
 #include "tests/unit/daemon/executor_fixture.h"
 #include "tests/unit/daemon/session_fixture.h"
 
@@ -130,6 +131,34 @@ TEST_F(GreedyClientTest, ARequestWaitsForMemoryThatOthersHaveWhereThatIsConfigur
   end.join();
   EXPECT_EQ(patient.allocate(std::uint64_t{1} << 30).error().code, ErrorCode::kOutOfMemory)
       << "its own limit is no reason to wait";
+}
+
+TEST_F(GreedyClientTest, LocalMemoryOfThreadsIsChargedAndGoesBack) {
+  device_.add_kernel("deep", {.local_bytes = 4096});
+  device_.add_kernel("deeper", {.local_bytes = 65536});
+  const auto local = std::make_shared<LocalMemory>(device_);
+  const auto shared = [&](SessionSpec& spec) { spec.local = local; };
+  const std::uint64_t cost =
+      (4096 - LocalMemory::kBase) * resident_threads(device_.info());
+  {
+    UsersSession session(device_, completer_, 1, shared);
+    ASSERT_TRUE(session.load("deep"));
+    EXPECT_EQ(session.session->status().memory_used, 0u) << "nothing was launched";
+    ASSERT_TRUE(session.launch(0));
+    ASSERT_TRUE(session.synchronize());
+    EXPECT_EQ(session.session->status().memory_used, cost);
+    ASSERT_TRUE(session.launch(0));
+    ASSERT_TRUE(session.synchronize());
+    EXPECT_EQ(device_.local_sizes(), std::vector<std::uint64_t>{4096});
+  }
+  UsersSession greedy(device_, completer_, 2, shared);
+  EXPECT_EQ(device_.local_sizes().back(), LocalMemory::kBase) << "nothing else ran";
+  ASSERT_TRUE(greedy.load("deeper"));
+  const int before = device_.launches();
+  ASSERT_TRUE(greedy.launch(0));
+  EXPECT_EQ(greedy.synchronize().error().code, ErrorCode::kOutOfMemory);
+  EXPECT_EQ(device_.launches(), before);
+  EXPECT_EQ(device_.local_sizes().back(), LocalMemory::kBase);
 }
 
 /// A module with variables of so many bytes.

@@ -438,7 +438,7 @@ TEST_F(SessionTest, LimitsAreCheckedBeforeTheyAreRaised) {
     return done ? ErrorCode::kNone : done.error().code;
   };
   EXPECT_EQ(raise(0, 8192), ErrorCode::kNone);
-  EXPECT_EQ(device_.raised_limit().first, device::Limit::kStack);
+  EXPECT_EQ(device_.local_sizes(), std::vector<std::uint64_t>{8192});
   EXPECT_EQ(raise(1, 64 << 20), ErrorCode::kNone);
   EXPECT_EQ(device_.raised_limit(), std::pair(device::Limit::kHeap, std::uint64_t{64} << 20));
   EXPECT_EQ(raise(3, 1), ErrorCode::kInvalidValue);
