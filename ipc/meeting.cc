@@ -14,6 +14,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <optional>
 
 #include "base/clock.h"
 #include "ipc/packets.h"
@@ -256,6 +258,25 @@ bool is_trusted(uid_t owner) {
   return owner == 0 || owner == ::geteuid();
 }
 
+/// What this process sees as the owner where the owner has no number in its user namespace, as the
+/// machine's root in a container; nothing: all users have one.
+std::optional<uid_t> nobodys_number() {
+  std::ifstream map("/proc/self/uid_map");
+  uid_t inside = 0, outside = 0, count = 0, number = 0;
+  if (!(std::ifstream("/proc/sys/kernel/overflowuid") >> number)) return std::nullopt;
+  while (map >> inside >> outside >> count) {
+    if (number - inside < count) return std::nullopt;
+  }
+  return number;
+}
+
+/// Whether only root can have made what is in the folder. A container's system may be owned by a
+/// root who has no number there: who made the container has chosen what lies in it.
+bool is_roots(const struct stat& folder) {
+  return (folder.st_uid == 0 || folder.st_uid == nobodys_number()) &&
+         (folder.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
 /// Where no daemon listens yet, any user may have made the directory, to listen himself. Not where
 /// only root can make one.
 Result<void> check_owners(const std::string& runtime_dir) {
@@ -264,7 +285,7 @@ Result<void> check_owners(const std::string& runtime_dir) {
   if (::lstat(runtime_dir.c_str(), &link) != 0 || ::stat(runtime_dir.c_str(), &directory) != 0 ||
       ::stat((runtime_dir + "/..").c_str(), &parent) != 0)
     return fail(ErrorCode::kInitialization, how_to_start(runtime_dir));
-  const bool roots = parent.st_uid == 0 && (parent.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+  const bool roots = is_roots(parent);
   if (is_trusted(link.st_uid) && (is_trusted(directory.st_uid) || roots)) return {};
   if (roots && S_ISDIR(link.st_mode)) return {};
   return fail(ErrorCode::kInitialization,

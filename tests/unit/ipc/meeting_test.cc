@@ -1,15 +1,20 @@
 #include "ipc/meeting.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sched.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <thread>
 
@@ -273,6 +278,45 @@ TEST_F(MeetingTest, AStrangersDirectoryIsNotUsedWhereAnybodyCanMakeOne) {
   EXPECT_FALSE(refused(link));
   ASSERT_EQ(::lchown(link.c_str(), kStranger, -1), 0);
   EXPECT_TRUE(refused(link)) << "it may lead elsewhere by the next call";
+}
+
+/// What a process says that is another user, in a user namespace with no number but its own.
+std::string said_in_a_namespace(uid_t user, const std::function<std::string()>& speak) {
+  int ends[2];
+  if (::pipe(ends) != 0) return {};
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::string said = "no user namespaces here";
+    // Who has changed his number cannot write the map otherwise.
+    if (::setresuid(user, user, user) == 0 && ::prctl(PR_SET_DUMPABLE, 1) == 0 &&
+        ::unshare(CLONE_NEWUSER) == 0 &&
+        (std::ofstream("/proc/self/uid_map") << fmt::format("{} {} 1", user, user)).flush()) {
+      said = speak();
+    }
+    (void)!::write(ends[1], said.data(), said.size());
+    ::_exit(0);
+  }
+  ::close(ends[1]);
+  std::string said(4096, '\0');
+  said.resize(static_cast<std::size_t>(std::max<ssize_t>(::read(ends[0], said.data(), said.size()), 0)));
+  ::close(ends[0]);
+  ::waitpid(child, nullptr, 0);
+  return said;
+}
+
+TEST_F(MeetingTest, WhereRootHasNoNumberHisFoldersAreKnownAllTheSame) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  const auto point = MeetingPoint::create(directory_, Guests::kEverybody);
+  ASSERT_TRUE(point) << point.error().message;
+  const auto speak = [&] {
+    return connect_to_daemon(directory_, HelloKind::kSession, milliseconds(10)).error().message;
+  };
+  ASSERT_EQ(::chmod(root_.c_str(), 0755), 0);
+  const std::string said = said_in_a_namespace(12345, speak);
+  if (said == "no user namespaces here") GTEST_SKIP() << said;
+  EXPECT_EQ(said.find("is not used"), said.npos) << said;
+  ASSERT_EQ(::chmod(root_.c_str(), 01777), 0);
+  EXPECT_NE(said_in_a_namespace(12345, speak).find("is not used"), said.npos);
 }
 
 TEST_F(MeetingTest, WhatIsNoHelloIsRefusedInWords) {
