@@ -80,7 +80,6 @@ constexpr Value kFixedValues[] = {
     {kMemoryClockRate, 3'201'000},  // kHz
     {kGlobalMemoryBusWidth, 6144},
     {kL2CacheSize, 60 << 20},
-    {kThreadsPerSmAttribute, kThreadsPerSm},
     {kAsyncEngineCount, 3},
     {kUnifiedAddressing, 1},
     {kTexturePitchAlignment, 32},
@@ -124,6 +123,7 @@ DeviceInfo make_device_info(const Settings& settings) {
   }
   for (const auto& [attribute, value] : kTextureLimits) info.attributes[attribute] = value;
   info.attributes[kSmCountAttribute] = static_cast<std::int32_t>(settings.sms);
+  info.attributes[kThreadsPerSmAttribute] = kThreadsPerSm;
   info.attributes[kComputeCapabilityMajor] = static_cast<std::int32_t>(settings.cc_major);
   info.attributes[kComputeCapabilityMinor] = static_cast<std::int32_t>(settings.cc_minor);
   state_what_slate_gives(info);
