@@ -49,7 +49,7 @@ constexpr KeyType key_type_of() {
 }
 
 /// "text" as TOML: a basic string.
-inline std::string quoted(std::string_view text) {
+inline std::string in_quotes(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
@@ -145,7 +145,7 @@ struct ValueOf<std::string> {
     member = *text;
     return {};
   }
-  static std::string write(const std::string& member) { return quoted(member); }
+  static std::string write(const std::string& member) { return in_quotes(member); }
 };
 
 template <typename T>
@@ -163,7 +163,7 @@ struct ValueOf<T> {
   static std::string write(T member) {
     const auto names = kNamesOf<T>;
     const auto found = std::ranges::find(names, member, [](const auto& row) { return row.second; });
-    return quoted(found->first);
+    return in_quotes(found->first);
   }
 };
 
@@ -187,8 +187,8 @@ struct ValueOf<ByteSize> {
     std::size_t unit = 0;
     std::uint64_t number = member.bytes;
     for (; number != 0 && number % 1024 == 0 && unit + 1 < kUnits.size(); ++unit) number /= 1024;
-    return unit == 0 ? quoted(std::to_string(number))
-                     : quoted(fmt::format("{}{}", number, kUnits[unit]));
+    return unit == 0 ? in_quotes(std::to_string(number))
+                     : in_quotes(fmt::format("{}{}", number, kUnits[unit]));
   }
 };
 
@@ -201,7 +201,7 @@ struct ValueOf<MemoryLimit> {
     return {};
   }
   static std::string write(MemoryLimit member) {
-    return member.is_percent ? quoted(fmt::format("{}%", member.value))
+    return member.is_percent ? in_quotes(fmt::format("{}%", member.value))
                              : ValueOf<ByteSize>::write({member.value});
   }
 };

@@ -54,7 +54,7 @@ std::string own_path() {
 }
 
 /// `value` as one word of a shell.
-std::string quoted(const std::string& value) {
+std::string in_quotes(const std::string& value) {
   std::string text = "'";
   for (const char c : value) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return text + "'";
@@ -168,8 +168,8 @@ int env_command(const std::string& runtime_dir, const std::string& front) {
     return 1;
   }
   for (const auto& [variable, value] : *variables)
-    fmt::print("export {}={}\n", variable, quoted(value));
-  fmt::print("export SLATE_RUNTIME_DIR={}\n", quoted(ipc::runtime_directory(runtime_dir)));
+    fmt::print("export {}={}\n", variable, in_quotes(value));
+  fmt::print("export SLATE_RUNTIME_DIR={}\n", in_quotes(ipc::runtime_directory(runtime_dir)));
   return 0;
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 using Sizes = std::array<std::uint32_t, 3>;
 
-std::string quoted(const std::string& text) {
+std::string in_quotes(const std::string& text) {
   std::string all = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') all += '\\';
@@ -98,9 +98,9 @@ void put(std::ostream& out, const Graph& graph, const std::string& name, bool de
     const std::string& its = names[node.get()];
     Label label(details);
     std::visit(label, node->work);
-    out << "  " << its << " [shape=box, label=" << quoted(label.text()) << "];\n";
+    out << "  " << its << " [shape=box, label=" << in_quotes(label.text()) << "];\n";
     if (const auto* const child = std::get_if<ChildNode>(&node->work)) {
-      out << "  subgraph cluster_" << its << " {\n  label=" << quoted(its) << ";\n";
+      out << "  subgraph cluster_" << its << " {\n  label=" << in_quotes(its) << ";\n";
       put(out, *child->graph, its, details);
       out << "  }\n";
     }

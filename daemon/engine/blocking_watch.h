@@ -27,6 +27,7 @@ struct SessionUse {
   std::optional<scheduler::Time> holds_since{};
   bool leaves_room = false;          // whether that work leaves SMs free
   scheduler::Placement placement{};  // placement of its newest work
+  bool launching = false;            // whether its thread is launching
   /// Since when nothing of it runs although it has a launch; none: something runs, or it wants
   /// nothing.
   std::optional<scheduler::Time> waits_since{};

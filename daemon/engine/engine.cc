@@ -181,11 +181,16 @@ void Engine::watch_blocking() {
   auto uses = executor_.uses();
   if (!BlockingWatch::is_needed(uses)) return;
   const StallLog::Stalls stalls = stalls_.all();
+  const auto all_launches_stalled_since = local_->changing_since();
   for (SessionUse& use : uses) {
     const auto session = sessions_.find(use.session);
     if (session == sessions_.end()) continue;
     const auto stall = stalls.find(session->second.thread.get_id());
-    if (stall != stalls.end()) use.stalled_since = stall->second;
+    if (stall != stalls.end()) {
+      use.stalled_since = stall->second;
+    } else if (use.launching) {
+      use.stalled_since = all_launches_stalled_since;
+    }
   }
   for (const auto& verdict : blocking_.look(Clock::now(), uses)) end_blocker(verdict);
 }

@@ -119,8 +119,8 @@ class Executor {
   /// Sets a session's weight and priority; false if there is no such session.
   bool set(std::uint64_t session, double weight, int priority);
   std::optional<ClientStatus> status(std::uint64_t session) const;
-  /// Whether no launch is on the device, as far as is known now.
-  bool is_idle() const;
+  /// Whether there is one session.
+  bool is_alone() const;
   /// What each session has on the device, and what it waits for.
   std::vector<SessionUse> uses() const;
   /// Null where no kernel is to have forms.

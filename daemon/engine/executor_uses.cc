@@ -26,10 +26,9 @@ std::vector<SessionUse> Executor::uses() const {
   return uses;
 }
 
-bool Executor::is_idle() const {
+bool Executor::is_alone() const {
   const MutexLock lock(mutex_);
-  return std::ranges::all_of(
-      views_, [](const scheduler::SessionView& view) { return view.running.launches == 0; });
+  return clients_.size() == 1;
 }
 
 /// Whether a launch that waits on the device for the other's starts still has to.
@@ -54,7 +53,8 @@ SessionUse Executor::use_of(const Client& client) const {
                  .uid = view.user,
                  .priority = view.priority,
                  .most_blocking = client.spec.most_blocking,
-                 .placement = running.placement};
+                 .placement = running.placement,
+                 .launching = client.launching.load()};
   if (running.fixed) {
     use.holds_since = running.fixed_since;
     use.leaves_room = running.fixed_filled < 1;

@@ -1,6 +1,7 @@
 #include "daemon/engine/local_memory.h"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "base/check.h"
@@ -11,6 +12,12 @@ namespace {
 
 /// Sizes are rounded up to it, so that few calls change the size.
 constexpr std::uint64_t kStep = 1024;
+
+// A change is followed by so many times its own duration without one, and no more than the maximum.
+constexpr int kPause = 20;
+constexpr std::chrono::seconds kLongestPause{5};
+
+using Clock = std::chrono::steady_clock;
 
 }  // namespace
 
@@ -53,18 +60,17 @@ Result<void> LocalMemory::grow(Share& share, std::uint64_t bytes) {
   if (const auto charged = share.memory_->charge(cost(bytes)); !charged)
     return back(charged.error());
   if (bytes > present_) {
-    if (const auto set = device_.set_local_memory(bytes); !set) {
+    if (const auto done = set(bytes); !done) {
       share.memory_->finish_charge(cost(bytes), false);
-      return back(set.error());
+      return back(done.error());
     }
-    present_ = bytes;
   }
   payer_ = &share;
   paid_ = cost(bytes);
   return {};
 }
 
-void LocalMemory::Share::release(bool idle) {
+void LocalMemory::Share::release(bool alone) {
   if (memory_ == nullptr) return;
   const MutexLock lock(pool_.mutex_);
   std::erase(pool_.shares_, this);
@@ -78,7 +84,10 @@ void LocalMemory::Share::release(bool idle) {
   memory_ = nullptr;
   granted_ = kBase;
   pool_.note_excess();
-  if (idle) pool_.shrink();
+  if (alone) {
+    pool_.next_change_ = {};
+    pool_.shrink();
+  }
 }
 
 bool LocalMemory::trim() {
@@ -90,13 +99,31 @@ bool LocalMemory::trim() {
 bool LocalMemory::shrink() {
   const std::uint64_t wanted = needed();
   if (present_ <= wanted) return false;
-  if (const auto set = device_.set_local_memory(wanted); !set) {
-    log_warning("local memory that nobody needs stays on the device: {}", set.error().message);
+  if (const auto done = set(wanted); !done) {
+    log_warning("local memory that nobody needs stays on the device: {}", done.error().message);
     return false;
   }
-  present_ = wanted;
   note_excess();
   return true;
+}
+
+/// Changes the size on the device. Waits before, if the last change was too short a time ago.
+Result<void> LocalMemory::set(std::uint64_t bytes) {
+  std::this_thread::sleep_until(next_change_);
+  const auto began = Clock::now();
+  changing_since_ns_.store(began.time_since_epoch().count());
+  const auto done = device_.set_local_memory(bytes);
+  changing_since_ns_.store(0);
+  const auto ended = Clock::now();
+  next_change_ = ended + std::min<Clock::duration>((ended - began) * kPause, kLongestPause);
+  if (done) present_ = bytes;
+  return done;
+}
+
+std::optional<Clock::time_point> LocalMemory::changing_since() const {
+  const std::int64_t since = changing_since_ns_.load();
+  if (since == 0) return std::nullopt;
+  return Clock::time_point(Clock::duration(since));
 }
 
 LocalMemory::Share* LocalMemory::largest() const {

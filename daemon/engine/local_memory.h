@@ -4,11 +4,15 @@
 // H100. So a session asks here before its first launch of such a kernel. The one that needs most is
 // charged for all. When it ends, the next one is, and what nobody needs goes back.
 //
-// Thread-safe. Changes of the size wait for all kernels (Device::set_local_memory).
+// A change of the size waits for all kernels, and keeps all launches waiting meanwhile. So changes
+// take at most a twentieth of the time, and none is made beside others that nobody waits for.
+// Thread-safe.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/mutex.h"
@@ -42,9 +46,9 @@ class LocalMemory {
     /// Makes has() true. `memory` is charged, until release(). kOutOfMemory beyond its limit, or
     /// when the device is full.
     Result<void> need(std::uint64_t bytes, MemoryManager& memory);
-    /// The session needs nothing any more. `idle`: whether no kernel of any session runs, so that
-    /// memory can go back without a wait.
-    void release(bool idle);
+    /// The session needs nothing any more. `alone`: whether there is no other session, so that
+    /// memory can go back at once.
+    void release(bool alone);
     LocalMemory& pool() { return pool_; }
 
    private:
@@ -58,12 +62,15 @@ class LocalMemory {
   bool trim();
   /// Bytes of the device that trim() would give back.
   std::uint64_t excess() const { return excess_.load(); }
+  /// Since when launches wait for a change of the size; none: they do not.
+  std::optional<std::chrono::steady_clock::time_point> changing_since() const;
 
  private:
   Result<void> grow(Share& share, std::uint64_t bytes) SLATE_REQUIRES(mutex_);
   Share* largest() const SLATE_REQUIRES(mutex_);
   std::uint64_t needed() const SLATE_REQUIRES(mutex_);
   bool shrink() SLATE_REQUIRES(mutex_);
+  Result<void> set(std::uint64_t bytes) SLATE_REQUIRES(mutex_);
   void note_excess() SLATE_REQUIRES(mutex_);
   /// Bytes of the device beyond kBase for each thread.
   std::uint64_t cost(std::uint64_t bytes) const { return (bytes - kBase) * threads_; }
@@ -75,6 +82,9 @@ class LocalMemory {
   Share* payer_ SLATE_GUARDED_BY(mutex_) = nullptr;      // share that is charged; null: none
   std::uint64_t paid_ SLATE_GUARDED_BY(mutex_) = 0;      // bytes that it is charged
   std::uint64_t present_ SLATE_GUARDED_BY(mutex_) = kBase;  // bytes of a thread on the device
+  // Earliest time of the next change.
+  std::chrono::steady_clock::time_point next_change_ SLATE_GUARDED_BY(mutex_);
+  std::atomic<std::int64_t> changing_since_ns_{0};  // 0: no change is under way
   std::atomic<std::uint64_t> excess_{0};
 };
 

@@ -30,7 +30,7 @@ constexpr int kFirstSessionTrack = 10;
 constexpr int kFirstWaitingLane = 1;
 constexpr int kFirstKernelLane = 1000;
 
-std::string quoted(const std::string& text) {
+std::string in_quotes(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -156,7 +156,7 @@ class Writer {
   Writer(const TraceSnapshot& snapshot, const Machine& machine)
       : snapshot_(snapshot), machine_(machine), lives_(launches_of(snapshot)) {
     for (const std::string& name : snapshot.names)
-      names_.push_back(quoted(std::string(short_kernel_name(demangle(name)))));
+      names_.push_back(in_quotes(std::string(short_kernel_name(demangle(name)))));
   }
 
   std::string write() {
@@ -260,7 +260,7 @@ void Writer::write_scheduler() {
                                     : "";
       line(R"({{"ph":"i","s":"t","cat":"{}","name":{},"ts":{:.3f},"pid":{},"tid":1{}}})",
            event.kind == TraceKind::kPolicy ? "policy" : "decision",
-           quoted(std::string(event.reason)), us(event.at), kSchedulerTrack, score);
+           in_quotes(std::string(event.reason)), us(event.at), kSchedulerTrack, score);
     } else if (event.kind <= TraceKind::kSessionEnds) {
       const bool begins = event.kind == TraceKind::kSessionBegins;
       line(

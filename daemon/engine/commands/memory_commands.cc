@@ -24,7 +24,7 @@ bool MemoryCommands::may_wait_for_others(std::chrono::steady_clock::time_point d
 }
 
 void MemoryCommands::release() {
-  local_.release(context_.executor.is_idle());
+  local_.release(context_.executor.is_alone());
   // But for what other sessions have open: that goes with their last close.
   if (manager_) manager_->release();
 }

@@ -9,6 +9,8 @@ namespace {
 
 using Sizes = std::vector<std::uint64_t>;
 
+constexpr bool kAlone = true, kOthers = false;
+
 class LocalMemoryTest : public testing::Test {
  protected:
   std::unique_ptr<MemoryManager> session(std::uint64_t limit = ~std::uint64_t{0} >> 1) {
@@ -48,15 +50,15 @@ TEST_F(LocalMemoryTest, TheSessionThatNeedsMostIsChargedForAll) {
   EXPECT_EQ(first->charged(), 0);
   EXPECT_EQ(third->charged(), cost(8192));
   EXPECT_EQ(device_.local_sizes(), (Sizes{5120, 8192}));
-  three.release(false);
+  three.release(kOthers);
   EXPECT_EQ(third->charged(), 0);
   EXPECT_EQ(first->charged(), cost(5120));
   EXPECT_EQ(pool_.excess(), cost(8192) - cost(5120));
-  one.release(true);
+  one.release(kAlone);
   EXPECT_EQ(second->charged(), cost(2048));
   EXPECT_EQ(pool_.excess(), 0);
   EXPECT_EQ(device_.local_sizes(), (Sizes{5120, 8192, 2048}));
-  two.release(true);
+  two.release(kAlone);
   EXPECT_EQ(device_.local_sizes().back(), LocalMemory::kBase);
   for (const auto* memory : {&first, &second, &third}) (*memory)->release();
 }
@@ -67,13 +69,13 @@ TEST_F(LocalMemoryTest, WhatNobodyNeedsWaitsUntilItIsWanted) {
   EXPECT_FALSE(pool_.trim());
   ASSERT_TRUE(share.need(4096, *memory));
   EXPECT_FALSE(pool_.trim());
-  share.release(false);
-  EXPECT_EQ(device_.local_sizes(), Sizes{4096}) << "a change would wait for running kernels";
+  share.release(kOthers);
+  EXPECT_EQ(device_.local_sizes(), Sizes{4096}) << "a change would keep other sessions waiting";
   ASSERT_TRUE(share.need(3072, *memory)) << "it is there still";
   EXPECT_EQ(memory->charged(), cost(3072));
   EXPECT_TRUE(pool_.trim());
   EXPECT_EQ(device_.local_sizes(), (Sizes{4096, 3072}));
-  share.release(false);
+  share.release(kOthers);
   EXPECT_TRUE(pool_.trim());
   EXPECT_FALSE(pool_.trim());
   memory->release();
@@ -91,8 +93,8 @@ TEST_F(LocalMemoryTest, WhatIsRefusedChangesNothing) {
   EXPECT_EQ(large->charged(), 0);
   EXPECT_EQ(small->charged(), cost(2048));
   EXPECT_EQ(device_.local_sizes(), Sizes{2048});
-  two.release(true);
-  one.release(true);
+  two.release(kAlone);
+  one.release(kAlone);
   small->release();
   large->release();
 }
@@ -102,11 +104,11 @@ TEST_F(LocalMemoryTest, WhoTakesOverTheChargeIsNotRefused) {
   LocalMemory::Share one(pool_), two(pool_);
   ASSERT_TRUE(two.need(4096, *rich));
   ASSERT_TRUE(one.need(3072, *poor)) << "it is there already";
-  two.release(false);
+  two.release(kOthers);
   EXPECT_EQ(poor->charged(), cost(3072)) << "beyond its limit";
   EXPECT_EQ(poor->chargeable(), 0);
   EXPECT_EQ(poor->allocate(1).error().code, ErrorCode::kOutOfMemory);
-  one.release(true);
+  one.release(kAlone);
   EXPECT_EQ(poor->charged(), 0);
   poor->release();
   rich->release();
