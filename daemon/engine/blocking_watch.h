@@ -27,13 +27,13 @@ struct SessionUse {
   std::optional<scheduler::Time> holds_since{};
   bool leaves_room = false;          // whether that work leaves SMs free
   scheduler::Placement placement{};  // placement of its newest work
-  bool launching = false;            // whether its thread is launching
   /// Since when nothing of it runs although it has a launch; none: something runs, or it wants
   /// nothing.
   std::optional<scheduler::Time> waits_since{};
   /// Sessions whose work its oldest launch waits for on the device. Empty: it waits for the policy.
   std::vector<std::uint64_t> waits_for{};
-  /// Since when its thread is in a call of the device that waits for all kernels; none: it is not.
+  /// Since when its thread is in a call of the device that waits for all kernels, or behind one of
+  /// another thread; none: it is not.
   std::optional<scheduler::Time> stalled_since{};
   /// Time that its unended launches take alone, where all of them are known; 0: not known.
   scheduler::Milliseconds expected{};

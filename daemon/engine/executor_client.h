@@ -36,8 +36,6 @@ class Executor::Client {
 
   /// Number of its newest start that is on the device or was refused by it. Writer: session thread.
   std::atomic<std::uint64_t> carried_out = 0;
-  /// Whether its thread is launching. Writer: session thread.
-  std::atomic<bool> launching = false;
 
   // Session thread only.
   TraceLaunch waiting;               // the newest launch

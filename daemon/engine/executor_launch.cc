@@ -66,25 +66,10 @@ class Told {
   const std::uint64_t number_;
 };
 
-/// Shows that the session's thread is launching, on the short path as cheaply as possible.
-class Launching {
- public:
-  explicit Launching(std::atomic<bool>& shown) : shown_(shown) {
-    shown_.store(true, std::memory_order_release);
-  }
-  ~Launching() { shown_.store(false, std::memory_order_release); }
-  Launching(const Launching&) = delete;
-  Launching& operator=(const Launching&) = delete;
-
- private:
-  std::atomic<bool>& shown_;
-};
-
 }  // namespace
 
 Result<void> Executor::launch(Client& client, FunctionRecord& kernel,
                               const device::LaunchSpec& spec, LogicalStream& stream) {
-  const Launching launching(client.launching);
   ProfileRecord* const known = known_profile(kernel, spec);
   if (known != nullptr &&
       (may_repeat(stream, *known, spec) || may_begin_again(client, stream, *known, spec)))

@@ -53,8 +53,7 @@ SessionUse Executor::use_of(const Client& client) const {
                  .uid = view.user,
                  .priority = view.priority,
                  .most_blocking = client.spec.most_blocking,
-                 .placement = running.placement,
-                 .launching = client.launching.load()};
+                 .placement = running.placement};
   if (running.fixed) {
     use.holds_since = running.fixed_since;
     use.leaves_room = running.fixed_filled < 1;

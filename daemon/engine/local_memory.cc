@@ -111,19 +111,11 @@ bool LocalMemory::shrink() {
 Result<void> LocalMemory::set(std::uint64_t bytes) {
   std::this_thread::sleep_until(next_change_);
   const auto began = Clock::now();
-  changing_since_ns_.store(began.time_since_epoch().count());
   const auto done = device_.set_local_memory(bytes);
-  changing_since_ns_.store(0);
   const auto ended = Clock::now();
   next_change_ = ended + std::min<Clock::duration>((ended - began) * kPause, kLongestPause);
   if (done) present_ = bytes;
   return done;
-}
-
-std::optional<Clock::time_point> LocalMemory::changing_since() const {
-  const std::int64_t since = changing_since_ns_.load();
-  if (since == 0) return std::nullopt;
-  return Clock::time_point(Clock::duration(since));
 }
 
 LocalMemory::Share* LocalMemory::largest() const {

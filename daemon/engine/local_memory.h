@@ -12,7 +12,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "base/mutex.h"
@@ -62,8 +61,6 @@ class LocalMemory {
   bool trim();
   /// Bytes of the device that trim() would give back.
   std::uint64_t excess() const { return excess_.load(); }
-  /// Since when launches wait for a change of the size; none: they do not.
-  std::optional<std::chrono::steady_clock::time_point> changing_since() const;
 
  private:
   Result<void> grow(Share& share, std::uint64_t bytes) SLATE_REQUIRES(mutex_);
@@ -84,7 +81,6 @@ class LocalMemory {
   std::uint64_t present_ SLATE_GUARDED_BY(mutex_) = kBase;  // bytes of a thread on the device
   // Earliest time of the next change.
   std::chrono::steady_clock::time_point next_change_ SLATE_GUARDED_BY(mutex_);
-  std::atomic<std::int64_t> changing_since_ns_{0};  // 0: no change is under way
   std::atomic<std::uint64_t> excess_{0};
 };
 

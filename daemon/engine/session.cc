@@ -231,7 +231,9 @@ bool Session::carry_out(const Command& command, std::uint64_t position,
   if (has_reply && header.reply_slot >= ipc::kReplySlots) {
     done = slate::fail(ErrorCode::kProtocol, fmt::format("reply slot {}", header.reply_slot));
   } else {
+    busy_.store(true, std::memory_order_release);
     done = parts_.carry_out(command, kept, present);
+    busy_.store(false, std::memory_order_release);
   }
   if (!done && done.error().code == ErrorCode::kProtocol) return end(done.error());
   if (!done && done.error().code == ErrorCode::kOutOfMemory && has_reply &&

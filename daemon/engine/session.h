@@ -81,6 +81,8 @@ class Session {
   std::vector<std::string> running_kernels() const;
   std::uint64_t id() const { return spec_.id; }
   bool faulted() const { return faults_.failed(); }
+  /// Whether its thread carries a command out.
+  bool is_busy() const { return busy_.load(); }
   /// Whether a command of it was taken: from then on it cannot move to another engine.
   bool begun() const { return begun_.load(); }
 
@@ -113,6 +115,7 @@ class Session {
   Completer::Group group_;
 
   std::atomic<bool> begun_{false};
+  std::atomic<bool> busy_{false};  // changed with each command, so as cheaply as possible
   std::atomic<bool> stopping_{false};
   std::atomic<bool> ending_{false};  // whether no more commands are carried out
   std::int64_t looked_ns_ = 0;       // time of lost_client()'s last question

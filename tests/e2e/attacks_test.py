@@ -182,5 +182,17 @@ class AttacksTest(SlateTestCase):
         self.check_neighbour(daemon, 1)
 
 
+    def test_local_memory_is_charged_to_the_user_who_makes_the_driver_take_it(self):
+        daemon = self.start_daemon()
+        before = daemon.status()["device"]["memory_free"]
+        self.attack(daemon, "take_local_memory")
+        status = daemon.status()
+        charged = [each["memory_used"] for each in status["sessions"] if each["uid"] == ATTACKER]
+        # A little more is the session's allocation, and the engine's own.
+        self.assertGreaterEqual(sum(charged) + (64 << 20), before - status["device"]["memory_free"])
+        self.assertLessEqual(sum(charged), 0.94 * status["device"]["memory_total"])
+        self.check_neighbour(daemon)
+
+
 if __name__ == "__main__":
     unittest.main()

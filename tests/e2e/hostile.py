@@ -108,6 +108,57 @@ def hoard(runtime, kind):
     ready()
 
 
+DEEP = b""".version 7.0
+.target sm_75
+.address_size 64
+.visible .entry deep(.param .u64 words)
+{
+    .local .align 4 .b8 frame[%d];
+    .reg .b32 %%r<3>;
+    .reg .b64 %%rd<6>;
+    ld.param.u64 %%rd1, [words];
+    ld.global.u32 %%r1, [%%rd1];
+    mov.u64 %%rd2, frame;
+    mul.wide.u32 %%rd3, %%r1, 4;
+    add.s64 %%rd4, %%rd2, %%rd3;
+    st.local.u32 [%%rd4], %%r1;
+    ld.local.u32 %%r2, [%%rd2];
+    st.global.u32 [%%rd1], %%r2;
+    ret;
+}
+"""
+
+
+def launch_deep(frame):
+    """A launch of one thread with so many bytes of local memory: a GPU keeps as many for each thread that it can hold."""
+    cuda = neighbour.Cuda()
+    words = cuda.allocate(4)
+    cuda.write(words, (ctypes.c_uint32 * 1)(1))
+    cuda.launch(cuda.kernel(DEEP % frame, b"deep"), 1, 1, words)
+    cuda.synchronize()
+
+
+def take_local_memory(_):
+    for frame in (256 << 10, 128 << 10, 64 << 10):
+        try:
+            launch_deep(frame)
+            break
+        except neighbour.Refused:
+            pass
+    ready()
+
+
+def churn_local_memory(chance):
+    while True:
+        pid = os.fork()
+        if pid == 0:
+            try:
+                launch_deep(chance.choice((16, 64, 128)) << 10)
+            finally:
+                os._exit(0)
+        os.waitpid(pid, 0)
+
+
 def take_memory(runtime):
     library = ctypes.CDLL(os.path.join(BUILD, "lib", "libslate.so.0"))
     pointer, size = ctypes.c_void_p(), 1 << 28
@@ -189,6 +240,8 @@ ATTACKS = {
     "hoard_sessions": lambda runtime: hoard(runtime, SESSION),
     "hoard_questions": lambda runtime: hoard(runtime, CONTROL),
     "take_memory": take_memory,
+    "take_local_memory": take_local_memory,
+    "churn_local_memory": lambda _: several(2, churn_local_memory),
     "flood_launches": lambda _: several(8, flood_launches),
     "huge_modules": lambda _: several(3, load_huge_modules),
     "be_refused": lambda _: several(2, be_refused),

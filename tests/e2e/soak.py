@@ -111,7 +111,8 @@ class Crowd:
             ("be refused", life, (be_refused, chance)),
             ("hold sessions", life, (hold_sessions, runtime)),
         ]
-        hostile += [(name, life / 2, (ATTACKS[name], runtime)) for name in ("squat", "flood", "be_silent", "hoard_questions", "take_memory")]
+        hostile += [(name, life / 2, (ATTACKS[name], runtime)) for name in ("squat", "flood", "be_silent", "hoard_questions", "take_memory",
+                                                                "take_local_memory", "churn_local_memory")]
         return self.random.choice(hostile)
 
     def start_one(self):

@@ -250,6 +250,28 @@ TEST_F(EngineTest, WhoKeepsAnotherUserWaitingBeyondTheBoundIsEndedAndToldWhy) {
   }
 }
 
+TEST_F(EngineTest, BehindACallThatWaitsForAllKernelsOthersWaitForThemToo) {
+  start();
+  device_->add_kernel("deep", {.local_bytes = 4096});
+  std::promise<void> over;
+  const auto wait = [ended = over.get_future().share()] { ended.wait(); };
+  device_->before_local_memory(wait);
+  device_->before_launch([wait](const std::string& kernel) {
+    if (kernel == "noop") wait();
+  });
+  const auto endless = connect(1, 1, 20), raises = connect(3, 1, 20), neighbour = connect(2, 2, 20);
+  launch(*endless, "spin");
+  while (!runs(1)) std::this_thread::yield();
+  launch(*raises, "deep");
+  launch(*neighbour, "noop");
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (endless->check() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  over.set_value();
+  EXPECT_EQ(endless->check().error().code, ErrorCode::kLaunchTimeout);
+  EXPECT_TRUE(synchronize(*neighbour));
+  EXPECT_TRUE(synchronize(*raises));
+}
+
 TEST_F(EngineTest, WorkThatKeepsAnotherUserWaitingAndCannotBeStoppedEndsTheProcess) {
   start();
   device_->refuse_cancel();

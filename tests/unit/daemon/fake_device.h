@@ -136,6 +136,11 @@ class FakeDevice : public device::Device {
     const std::lock_guard lock(mutex_);
     return local_sizes_;
   }
+  /// Called by set_local_memory(), while it stalls.
+  void before_local_memory(std::function<void()> hook) {
+    const std::lock_guard lock(mutex_);
+    before_local_memory_ = std::move(hook);
+  }
   /// From now on set_local_memory() answers kOutOfMemory for more.
   void limit_local_memory(std::uint64_t bytes) { most_local_ = bytes; }
   /// What was asked for last.
@@ -214,6 +219,7 @@ class FakeDevice : public device::Device {
   std::atomic<bool> refuses_records_ = false;
   std::atomic<std::size_t> records_ = 0;
   std::function<void(const std::string&)> before_launch_;
+  std::function<void()> before_local_memory_;
   std::atomic<Newest> newest_{};
   std::atomic<int> launches_{0};
   mutable std::mutex mutex_;

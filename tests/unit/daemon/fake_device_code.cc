@@ -127,7 +127,13 @@ Result<void> FakeDevice::raise_limit(device::Limit limit, std::uint64_t value) {
 
 Result<void> FakeDevice::set_local_memory(std::uint64_t bytes) {
   if (bytes > most_local_) return fail(ErrorCode::kOutOfMemory, "local memory");
-  const std::lock_guard lock(mutex_);
+  const Stall stall(*this);
+  std::unique_lock lock(mutex_);
+  if (const auto hook = before_local_memory_) {
+    lock.unlock();
+    hook();
+    lock.lock();
+  }
   local_sizes_.push_back(bytes);
   return {};
 }
