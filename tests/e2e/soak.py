@@ -32,7 +32,7 @@ if __name__ == "__main__":
     parser.add_argument("--build", help="the build folder, with bin/ and lib/")
     arguments = parser.parse_args()
     # A reserve that is enough for all calm programs.
-    os.environ["SLATE_TEST_DEVICE"] = arguments.device or os.environ.get("SLATE_TEST_DEVICE", "sim:sms=8,memory=4G")
+    os.environ["SLATE_TEST_DEVICE"] = arguments.device or os.environ.get("SLATE_TEST_DEVICE", "sim:sms=8,memory=16G")
     if arguments.build:
         os.environ["SLATE_BUILD"] = arguments.build
 
