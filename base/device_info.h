@@ -10,7 +10,7 @@ namespace slate {
 
 /// Number of attributes. The index is the driver's CUdevice_attribute, which cudaDeviceAttr shares.
 inline constexpr int kDeviceAttributeCount = 160;
-inline constexpr int kSmCountAttribute = 16;  // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+inline constexpr int kSmCountAttribute = 16;       // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
 inline constexpr int kThreadsPerSmAttribute = 39;  // ..._MAX_THREADS_PER_MULTIPROCESSOR
 
 struct DeviceInfo {

@@ -75,9 +75,9 @@ class LocalMemory {
   device::Device& device_;
   const std::uint64_t threads_;  // threads that the device can hold
   Mutex mutex_;
-  std::vector<Share*> shares_ SLATE_GUARDED_BY(mutex_);  // those that need more than kBase
-  Share* payer_ SLATE_GUARDED_BY(mutex_) = nullptr;      // share that is charged; null: none
-  std::uint64_t paid_ SLATE_GUARDED_BY(mutex_) = 0;      // bytes that it is charged
+  std::vector<Share*> shares_ SLATE_GUARDED_BY(mutex_);     // those that need more than kBase
+  Share* payer_ SLATE_GUARDED_BY(mutex_) = nullptr;         // share that is charged; null: none
+  std::uint64_t paid_ SLATE_GUARDED_BY(mutex_) = 0;         // bytes that it is charged
   std::uint64_t present_ SLATE_GUARDED_BY(mutex_) = kBase;  // bytes of a thread on the device
   // Earliest time of the next change.
   std::chrono::steady_clock::time_point next_change_ SLATE_GUARDED_BY(mutex_);

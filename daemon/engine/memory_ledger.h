@@ -3,8 +3,8 @@
 // sessions have. Thread-safe.
 //
 // A lone user may have all but a reserve, so that somebody who comes later finds some. The reserve
-// lasts for any number of latecomers: what a user takes of it leaves at least as much as he then has.
-// Root may have all.
+// lasts for any number of latecomers: what a user takes of it leaves at least as much as he then
+// has. Root may have all.
 #pragma once
 
 #include <sys/types.h>

@@ -216,7 +216,8 @@ Result<void> CudaDevice::raise_limit(device::Limit limit, std::uint64_t value) {
 }
 
 Result<void> CudaDevice::set_local_memory(std::uint64_t bytes) {
-  if (!driver().cuCtxSetLimit) return fail(ErrorCode::kNotSupported, "the driver lacks cuCtxSetLimit");
+  if (!driver().cuCtxSetLimit)
+    return fail(ErrorCode::kNotSupported, "the driver lacks cuCtxSetLimit");
   const MutexLock lock(limits_mutex_);
   const Stall stall(*this);
   const auto set = context_->call(driver().cuCtxSetLimit, CU_LIMIT_STACK_SIZE, bytes);

@@ -138,8 +138,7 @@ TEST_F(GreedyClientTest, LocalMemoryOfThreadsIsChargedAndGoesBack) {
   device_.add_kernel("deeper", {.local_bytes = 65536});
   const auto local = std::make_shared<LocalMemory>(device_);
   const auto shared = [&](SessionSpec& spec) { spec.local = local; };
-  const std::uint64_t cost =
-      (4096 - LocalMemory::kBase) * resident_threads(device_.info());
+  const std::uint64_t cost = (4096 - LocalMemory::kBase) * resident_threads(device_.info());
   {
     UsersSession session(device_, completer_, 1, shared);
     ASSERT_TRUE(session.load("deep"));

@@ -76,7 +76,7 @@ class SessionPartsTest : public testing::Test {
 };
 
 TEST_F(SessionPartsTest, MemoryThatIsFreedIsNotTheSessionsAnyMore) {
-  MemoryCommands memory(context_);
+  MemoryCommands memory(context_, std::make_shared<LocalMemory>(device_));
   ASSERT_TRUE(memory.start(64 << 20, nullptr));
   ASSERT_TRUE(call<CommandType::kMemoryAllocate>(memory, {4096}));
   const auto address = replied<ipc::AddressReply>().address;

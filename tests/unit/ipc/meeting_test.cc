@@ -1,7 +1,6 @@
 #include "ipc/meeting.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sched.h>
@@ -290,7 +289,7 @@ std::string said_in_a_namespace(uid_t user, const std::function<std::string()>& 
     // Who has changed his number cannot write the map otherwise.
     if (::setresuid(user, user, user) == 0 && ::prctl(PR_SET_DUMPABLE, 1) == 0 &&
         ::unshare(CLONE_NEWUSER) == 0 &&
-        (std::ofstream("/proc/self/uid_map") << fmt::format("{} {} 1", user, user)).flush()) {
+        (std::ofstream("/proc/self/uid_map") << user << " " << user << " 1").flush()) {
       said = speak();
     }
     (void)!::write(ends[1], said.data(), said.size());
@@ -298,7 +297,8 @@ std::string said_in_a_namespace(uid_t user, const std::function<std::string()>& 
   }
   ::close(ends[1]);
   std::string said(4096, '\0');
-  said.resize(static_cast<std::size_t>(std::max<ssize_t>(::read(ends[0], said.data(), said.size()), 0)));
+  said.resize(
+      static_cast<std::size_t>(std::max<ssize_t>(::read(ends[0], said.data(), said.size()), 0)));
   ::close(ends[0]);
   ::waitpid(child, nullptr, 0);
   return said;
