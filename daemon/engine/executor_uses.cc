@@ -54,12 +54,14 @@ SessionUse Executor::use_of(const Client& client) const {
                  .priority = view.priority,
                  .most_blocking = client.spec.most_blocking,
                  .placement = running.placement};
-  if (running.fixed) {
+  const auto unended = client.unended.all();
+  const auto oldest = std::ranges::find(unended, false, &UnendedStarts::One::lane);
+  // Before it was carried out it may wait in the driver itself.
+  if (running.fixed && oldest->number <= client.carried_out.load()) {
     use.holds_since = running.fixed_since;
     use.leaves_room = running.fixed_filled < 1;
     if (!running.uncertain && !running.resizable) use.expected = running.expected;
   }
-  const auto unended = client.unended.all();
   if (!unended.empty() && client.chained != 0 && unended.front().number >= client.chained) {
     for (const Earlier& other : client.chained_to) {
       if (is_waited_for(other)) use.waits_for.push_back(other.client->spec.session);

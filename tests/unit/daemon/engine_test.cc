@@ -70,6 +70,7 @@ class EngineTest : public testing::Test {
     EXPECT_TRUE(link_.send({.type = LinkType::kAddSession,
                             .session = id,
                             .limit = 64 << 20,
+                            .user_limit = 64 << 20,
                             .pid = 7,
                             .uid = uid,
                             .max_blocking_ms = max_blocking_ms},

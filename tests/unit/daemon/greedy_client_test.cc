@@ -155,7 +155,8 @@ TEST_F(GreedyClientTest, LocalMemoryOfThreadsIsChargedAndGoesBack) {
   ASSERT_TRUE(greedy.load("deeper"));
   const int before = device_.launches();
   ASSERT_TRUE(greedy.launch(0));
-  EXPECT_EQ(greedy.synchronize().error().code, ErrorCode::kOutOfMemory);
+  ASSERT_TRUE(greedy.synchronize());
+  EXPECT_EQ(greedy.async_error(), ErrorCode::kOutOfMemory);
   EXPECT_EQ(device_.launches(), before);
   EXPECT_EQ(device_.local_sizes().back(), LocalMemory::kBase);
 }
