@@ -3,6 +3,8 @@
 #include "daemon/engine/executor.h"
 
 #include <algorithm>
+#include <limits>
+#include <span>
 
 #include "base/check.h"
 #include "base/log.h"
@@ -79,7 +81,7 @@ std::shared_ptr<Executor::Client> Executor::add(ClientSpec spec, StreamTable& st
   view.idle_since = Clock::now();
   views_.push_back(view);
   clients_.push_back(client);
-  changes_.fetch_add(1);
+  wake(*client);
   return client;
 }
 
@@ -113,6 +115,7 @@ void Executor::remove(const std::shared_ptr<Client>& client) {
   changes_.fetch_add(1);
   views_.erase(views_.begin() + static_cast<std::ptrdiff_t>(client->index));
   clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(client->index));
+  if (client->index < awake_) --awake_;
   for (std::size_t i = client->index; i < clients_.size(); ++i) clients_[i]->index = i;
   policy_->session_ended(client->spec.session);
   trace_.session_ends(client->spec.session);
@@ -123,6 +126,7 @@ bool Executor::set(std::uint64_t session, double weight, int priority) {
   const MutexLock lock(mutex_);
   Client* const client = find(session);
   if (client == nullptr) return false;
+  wake(*client);
   views_[client->index].weight = weight;
   views_[client->index].priority = priority;
   changes_.fetch_add(1);
@@ -164,6 +168,42 @@ Executor::Client* Executor::find(std::uint64_t session) const {
                                : clients_[static_cast<std::size_t>(found - views_.begin())].get();
 }
 
+void Executor::swap_places(std::size_t one, std::size_t other) {
+  std::swap(views_[one], views_[other]);
+  std::swap(clients_[one], clients_[other]);
+  clients_[one]->index = one;
+  clients_[other]->index = other;
+}
+
+/// The policy sees the session from now on, among the others in the order of arrival.
+void Executor::wake(const Client& client) {
+  if (client.index < awake_) return;
+  swap_places(client.index, awake_++);
+  for (std::size_t i = client.index; i > 0 && views_[i - 1].id > views_[i].id; --i)
+    swap_places(i - 1, i);
+  changes_.fetch_add(1);
+}
+
+/// Takes sessions that have been idle for long out of the policy's sight, as each costs time at
+/// every decision. Not those of a higher priority than another one: others have to leave room for
+/// their next launch.
+void Executor::put_to_sleep(scheduler::Time now) {
+  next_sleep_ = now + kAsleepAfter / 4;
+  const scheduler::Milliseconds longest =
+      std::max({scheduler::Milliseconds(kAsleepAfter), settings_.linger, settings_.priority_hold});
+  int least = std::numeric_limits<int>::max();
+  for (std::size_t i = 0; i < awake_; ++i) least = std::min(least, views_[i].priority);
+  for (std::size_t i = awake_; i-- > 0;) {
+    const SessionView& view = views_[i];
+    const bool idle =
+        !view.waiting && view.running.launches == 0 && now - view.idle_since > longest;
+    if (!idle || view.priority > least) continue;
+    --awake_;
+    for (std::size_t at = i; at < awake_; ++at) swap_places(at, at + 1);
+    changes_.fetch_add(1);
+  }
+}
+
 /// Adds the row at the kernel's first launch of that shape. Rows are for ever. A session, or user,
 /// that makes up kernels and shapes without end has a limited number; beyond it, all share one.
 ProfileRecord& Executor::add_profile(Client& client, FunctionRecord& kernel,
@@ -200,14 +240,16 @@ double Executor::expected_ms(scheduler::KernelId kernel, Form form, double part)
 
 /// Asks the policy, and does what can be done at once, until nothing more is started.
 void Executor::decide(scheduler::Time now) {
+  if (awake_ > 1 && now >= next_sleep_) put_to_sleep(now);
   do {
     decisions_.clear();
-    policy_->decide({.now = now, .machine = machine(), .sessions = views_}, decisions_);
+    const auto sessions = std::span<const SessionView>(views_).first(awake_);
+    policy_->decide({.now = now, .machine = machine(), .sessions = sessions}, decisions_);
     if (!decisions_.reason.empty()) trace_.decided(decisions_.reason, decisions_.score, now);
     for (const scheduler::Resize& change : decisions_.resize) resize(change, now);
     for (const scheduler::Start& start : decisions_.start) grant(start, now);
     // A session that is alone has one launch waiting at a time, which was this one.
-  } while (!decisions_.start.empty() && clients_.size() > 1);
+  } while (!decisions_.start.empty() && awake_ > 1);
   const bool earlier = decisions_.again < again_;
   again_ = decisions_.again;
   if (earlier) tick_.notify_one();
@@ -235,7 +277,7 @@ void Executor::grant(scheduler::Start start, scheduler::Time now) {
   const double expected = expected_ms(waiting.kernel, start.form, part);
   const std::uint64_t left = waiting.blocks - waiting.blocks_started;
   const bool in_slices = start.form == Form::kSlice && start.slice_blocks != 0;
-  const bool lone = clients_.size() == 1 || (start.alone && start.repeats);
+  const bool lone = awake_ == 1 || (start.alone && start.repeats);
   const bool well_known = known.samples >= kSettledSamples;
   client->last_start = client->last_came = ++starts_;
   client->granted = Grant{.start = start,
@@ -247,7 +289,7 @@ void Executor::grant(scheduler::Start start, scheduler::Time now) {
                           .measured = known.known(),
                           .known = well_known,
                           .settled = (lone || start.sampled) && well_known && !start.tried,
-                          .by_itself = clients_.size() == 1,
+                          .by_itself = awake_ == 1,
                           .timed_of = lone ? kTimedAlone : kTimedBeside,
                           .repeats = (lone || start.repeats) && well_known,
                           .changes = changes_.load(),
@@ -289,7 +331,7 @@ void Executor::show_start(Client& client, Grant& grant, std::uint64_t blocks, sc
 /// waited for them; within a turn there are none.
 std::vector<Executor::Earlier> Executor::others_to_wait_for(Client& client) {
   std::vector<Earlier> others;
-  for (const auto& other : clients_) {
+  for (const auto& other : std::span(clients_).first(awake_)) {
     if (other.get() != &client && other->last_came > client.waited_for &&
         views_[other->index].running.launches > 0) {
       others.push_back({other, other->last_start});
@@ -327,6 +369,7 @@ std::optional<Executor::Grant> Executor::wait_for_grant(
   client.kernel = function.name;
   if (client.abandoned) return std::nullopt;
   count_repeats(client);
+  wake(client);
   SessionView& view = views_[client.index];
   view.waiting = scheduler::WaitingLaunch{.kernel = kernel,
                                           .blocks = shape.blocks,

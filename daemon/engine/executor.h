@@ -74,6 +74,8 @@ class Executor {
   /// The most profile rows that one session makes, and that there are in memory (more than on
   /// disk). A user makes at most as many as are left for others.
   static constexpr std::size_t kMostRowsOfSession = 2048, kMostRows = 40'000;
+  /// The idle time after which the policy does not see a session, until its next launch.
+  static constexpr std::chrono::milliseconds kAsleepAfter{1000};
 
   /// All outlive it.
   Executor(device::Device& device, FormService& forms, Completer& completer, Trace& trace,
@@ -164,6 +166,9 @@ class Executor {
   };
 
   Client* find(std::uint64_t session) const SLATE_REQUIRES(mutex_);
+  void swap_places(std::size_t one, std::size_t other) SLATE_REQUIRES(mutex_);
+  void wake(const Client& client) SLATE_REQUIRES(mutex_);
+  void put_to_sleep(scheduler::Time now) SLATE_REQUIRES(mutex_);
   ProfileRecord& add_profile(Client& client, FunctionRecord& kernel,
                              const device::LaunchSpec& spec);
   double expected_ms(scheduler::KernelId kernel, scheduler::Form form, double part) const
@@ -253,8 +258,11 @@ class Executor {
   mutable Mutex mutex_;
   // Rows of profiles, by user.
   std::map<std::uint32_t, std::size_t> rows_made_ SLATE_GUARDED_BY(mutex_);
+  // The policy sees the first `awake_` sessions. The others have had nothing for long.
   std::vector<scheduler::SessionView> views_ SLATE_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<Client>> clients_ SLATE_GUARDED_BY(mutex_);  // in the same order
+  std::size_t awake_ SLATE_GUARDED_BY(mutex_) = 0;
+  scheduler::Time next_sleep_ SLATE_GUARDED_BY(mutex_){};  // earliest time of put_to_sleep()
   scheduler::Decisions decisions_ SLATE_GUARDED_BY(mutex_);
   scheduler::Time again_ SLATE_GUARDED_BY(mutex_) = scheduler::kNever;
   bool ending_ SLATE_GUARDED_BY(mutex_) = false;

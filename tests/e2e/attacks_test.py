@@ -5,10 +5,11 @@ import os
 import subprocess
 import unittest
 
-from harness import ON_GPU, SLOW, SlateTestCase, binary, program_command
+from harness import ON_GPU, SLOW, SlateTestCase, binary, programs
 from hostile import ATTACKER, begin_attack, end_attack
 
 NEIGHBOUR = 65532
+SMALL = [binary("slate", "vector_add"), "--size", str(programs()["vector_add"][0]), "--json"]
 
 
 def can_run(user, path):
@@ -33,8 +34,8 @@ class AttacksTest(SlateTestCase):
     def check_neighbour(self, daemon, count=4):
         """Programs of another user, all at once, with the right results; and root's question."""
         running = [
-            subprocess.Popen(program_command("vector_add"), env=daemon.environment, user=NEIGHBOUR, group=NEIGHBOUR, extra_groups=[],
-                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(count)
+            subprocess.Popen(SMALL, env=daemon.environment, user=NEIGHBOUR, group=NEIGHBOUR, extra_groups=[], stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True) for _ in range(count)
         ]
         for process in running:
             out, err = process.communicate(timeout=60 * SLOW)
@@ -79,8 +80,10 @@ class AttacksTest(SlateTestCase):
         return asking.returncode, err
 
     def test_a_session_is_ended_by_its_user_and_by_root_only(self):
-        daemon = self.start_daemon()
+        # On a GPU nothing stops a kernel but a new engine.
+        daemon = self.start_daemon(extra=["--kill-grace-seconds", "1", "--kill-stuck-engine"])
         for by in (NEIGHBOUR, 0):
+            engine = daemon.engine_pid()
             program = self.start_as(daemon, NEIGHBOUR, [binary("slate", "endless")])
             self.assertEqual(program.stdout.readline(), "running\n")
             session = [each["id"] for each in daemon.status()["sessions"] if each["state"] == "serving"][0]
@@ -94,8 +97,10 @@ class AttacksTest(SlateTestCase):
             self.assertIn("uid %d ended it with slatectl end" % by, err)
             self.assertRegex(daemon.log_text(), r"session %d \(uid %d, pid %d, endless\) ended by uid %d" %
                              (session, NEIGHBOUR, program.pid, by))
-            if not ON_GPU:
-                daemon.wait_until_idle()
+            if ON_GPU:
+                daemon.wait_for(lambda: (daemon.status_or_none() or {}).get("engine", {}).get("pid", engine) not in (engine, 0), 60,
+                                "the engine is not replaced")
+            daemon.wait_until_idle()
             self.check_neighbour(daemon, 1)
 
     def run_endless(self, daemon, *arguments):
@@ -149,7 +154,7 @@ class AttacksTest(SlateTestCase):
         for blocks in ((), ("100000",)):
             daemon = self.start_daemon(extra=["--max-blocking-ms", "1000", "--bar-after", "0"])
             endless = self.run_endless(daemon, *blocks)
-            waiting = self.start_as(daemon, NEIGHBOUR, program_command("vector_add"))
+            waiting = self.start_as(daemon, NEIGHBOUR, SMALL)
             _, err = waiting.communicate(timeout=60 * SLOW)
             self.assertNotEqual(waiting.returncode, 0)
             self.assertIn("the engine was replaced because", err)

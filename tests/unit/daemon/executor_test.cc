@@ -290,6 +290,61 @@ TEST_F(ExecutorTest, KernelsThatShareSmsWantTheSamePartOfThemAsSharedMemory) {
   EXPECT_EQ(fake.newest().carveout, FakeDevice::kCommonCarveout);
 }
 
+/// Starts everything at once, natively, and notes which sessions it sees.
+class Witness : public scheduler::Policy {
+ public:
+  explicit Witness(const scheduler::Machine& machine) : machine_(machine) {}
+  std::string_view name() const override { return "witness"; }
+  void decide(const scheduler::View& view, scheduler::Decisions& decisions) override {
+    seen.clear();
+    for (const scheduler::SessionView& session : view.sessions) {
+      seen.push_back(session.id);
+      if (session.waiting)
+        decisions.start.push_back({.session = session.id, .placement = machine_.whole()});
+    }
+  }
+  void finished(const scheduler::Completion&) override {}
+  void progressed(const scheduler::Progress&) override {}
+
+  std::vector<scheduler::SessionId> seen;  // of the last decision
+
+ private:
+  const scheduler::Machine machine_;
+};
+
+TEST_F(ExecutorTest, APolicySeesNoSessionsThatAreIdleForLong) {
+  Witness* policy = nullptr;
+  start(std::make_unique<FakeDevice>(),
+        [&](const scheduler::Machine& machine, scheduler::ProfileTable&) {
+          auto made = std::make_unique<Witness>(machine);
+          policy = made.get();
+          return made;
+        });
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < 5; ++i) {
+    clients.push_back(connect());
+    clients.back()->SessionClient::load("module", "noop");
+  }
+  const auto launch = [&](std::size_t which) {
+    clients[which]->launch(0, 1, std::uint64_t{0});
+    clients[which]->synchronize();
+    std::vector<scheduler::SessionId> seen;
+    executor_->with_profiles([&](scheduler::ProfileTable&) { seen = policy->seen; });
+    return seen;
+  };
+  EXPECT_EQ(launch(2), (std::vector<scheduler::SessionId>{1, 2, 3, 4, 5}));
+  ASSERT_TRUE(executor_->set(1, 1, 3));
+  std::this_thread::sleep_for(Executor::kAsleepAfter + 50ms);
+  EXPECT_EQ(launch(3), (std::vector<scheduler::SessionId>{1, 4}))
+      << "others leave room for a higher priority";
+  EXPECT_EQ(launch(1), (std::vector<scheduler::SessionId>{1, 2, 4})) << "in the order of arrival";
+  EXPECT_EQ(launch(4), (std::vector<scheduler::SessionId>{1, 2, 4, 5}));
+  clients[1].reset();
+  clients[2].reset();
+  EXPECT_EQ(launch(3), (std::vector<scheduler::SessionId>{1, 4, 5}));
+  EXPECT_TRUE(executor_->status(5));
+}
+
 TEST_F(ExecutorTest, WhatTheDeviceRefusesIsNotMeasured) {
   CountingPolicy* policy = nullptr;
   start(std::make_unique<FakeDevice>(),
@@ -427,11 +482,13 @@ TEST_F(ExecutorTest, ALaunchThatWaitsOnTheDeviceIsKnownToWaitForThatSession) {
   EXPECT_TRUE(executor_->uses().at(0).waits_since);
   EXPECT_TRUE(executor_->uses().at(0).waits_for.empty()) << "it waits for the policy";
   second->launch(0, 1, std::uint64_t{0});
-  while (executor_->uses().at(1).waits_for.empty()) std::this_thread::yield();
-  const auto uses = executor_->uses();
+  auto uses = executor_->uses();
+  while (uses.at(1).waits_for.empty() || !uses[0].holds_since) {
+    std::this_thread::yield();
+    uses = executor_->uses();
+  }
   EXPECT_EQ(uses[1].waits_for, std::vector{uses[0].session});
   EXPECT_TRUE(uses[1].waits_since);
-  EXPECT_TRUE(uses[0].holds_since);
   EXPECT_FALSE(uses[0].waits_since);
   fake.release_spinning();
   first->synchronize();
