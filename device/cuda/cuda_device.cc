@@ -210,9 +210,7 @@ Result<void> CudaDevice::raise_limit(device::Limit limit, std::uint64_t value) {
   if (auto told = context_->call(driver().cuCtxGetLimit, &present, its); !told) return told;
   if (value <= present) return {};
   const Stall stall(*this);
-  const auto raised = context_->call(driver().cuCtxSetLimit, its, value);
-  graphs_.forget(nullptr);  // made for the smaller one
-  return raised;
+  return graphs_.without_graphs([&] { return context_->call(driver().cuCtxSetLimit, its, value); });
 }
 
 Result<void> CudaDevice::set_local_memory(std::uint64_t bytes) {
@@ -220,9 +218,8 @@ Result<void> CudaDevice::set_local_memory(std::uint64_t bytes) {
     return fail(ErrorCode::kNotSupported, "the driver lacks cuCtxSetLimit");
   const MutexLock lock(limits_mutex_);
   const Stall stall(*this);
-  const auto set = context_->call(driver().cuCtxSetLimit, CU_LIMIT_STACK_SIZE, bytes);
-  graphs_.forget(nullptr);  // made for another size
-  return set;
+  return graphs_.without_graphs(
+      [&] { return context_->call(driver().cuCtxSetLimit, CU_LIMIT_STACK_SIZE, bytes); });
 }
 
 Result<std::vector<std::vector<std::uint32_t>>> CudaDevice::partition_units() {

@@ -153,6 +153,18 @@ void LaunchGraphs::forget(CUmodule module) {
   left_out_.erase(module);
 }
 
+Result<void> LaunchGraphs::without_graphs(const std::function<Result<void>()>& change)
+    SLATE_NO_THREAD_SAFETY_ANALYSIS {
+  const MutexLock lock(mutex_);
+  for (StreamGraphs* stream : streams_) {
+    stream->mutex_.lock();
+    stream->drop_all();
+  }
+  auto done = change();
+  for (StreamGraphs* stream : streams_) stream->mutex_.unlock();
+  return done;
+}
+
 void LaunchGraphs::leave_out(CUmodule module) {
   const MutexLock lock(left_out_mutex_);
   left_out_.insert(module);
@@ -374,11 +386,17 @@ void StreamGraphs::drop(std::size_t index) {
   hashes_.pop_back();
 }
 
+void StreamGraphs::drop_all() {
+  while (!graphs_.empty()) drop(graphs_.size() - 1);
+  if (copy_.made.graph != nullptr) all_.destroy(copy_.made);
+  copy_ = {};
+}
+
 void StreamGraphs::forget(CUmodule module) {
   const MutexLock lock(mutex_);
   for (std::size_t i = graphs_.size(); i-- > 0;) {
     const auto is_of_it = [module](const Graph::Node& node) { return node.module == module; };
-    if (module == nullptr || std::ranges::any_of(graphs_[i]->nodes, is_of_it)) drop(i);
+    if (std::ranges::any_of(graphs_[i]->nodes, is_of_it)) drop(i);
   }
 }
 

@@ -11,6 +11,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <unordered_set>
@@ -38,9 +39,12 @@ class LaunchGraphs {
   void fill();
   /// False where the driver lacks functions that graphs need.
   bool usable() const { return usable_; }
-  /// Destroys all graphs with functions of `module`, which is about to be unloaded; null: all
-  /// graphs.
+  /// Destroys all graphs with functions of `module`, which is about to be unloaded.
   void forget(CUmodule module);
+  /// Destroys all graphs, and none is made or launched until `change` has returned. Graphs keep the
+  /// addresses of what the driver takes for all kernels, such as local memory: one that was made
+  /// before a change, and is launched after it, touches what others may have by then.
+  Result<void> without_graphs(const std::function<Result<void>()>& change);
   /// Makes no graphs with functions of `module`, until forget() is called for it.
   void leave_out(CUmodule module);
 
@@ -119,6 +123,7 @@ class StreamGraphs {
   bool set_parameters(Graph& graph, std::span<const device::LaunchSpec> specs);
   bool set_copy(const CUDA_MEMCPY3D& copy) SLATE_REQUIRES(mutex_);
   void drop(std::size_t index) SLATE_REQUIRES(mutex_);
+  void drop_all() SLATE_REQUIRES(mutex_);
   void forget(CUmodule module);
 
   LaunchGraphs& all_;

@@ -9,7 +9,7 @@ Every 10 s a row of the CSV has memory, descriptors and threads of slated and it
 launches. The table at the end has the first quarter beside the last. Exit code 1: a wrong bit, a dead neighbour, an engine
 that was replaced, or something left behind.
 
-usage: soak.py [--minutes 10] [--sessions 64] [--seed 1] [--csv FILE] [--device D] [--build B]
+usage: soak.py [--minutes 10] [--sessions 64] [--seed 1] [--csv FILE] [--device D] [--build B] [--without NAME...]
 """
 
 import argparse
@@ -30,6 +30,7 @@ if __name__ == "__main__":
     parser.add_argument("--csv", default="soak.csv")
     parser.add_argument("--device", help="as slated --device; default: $SLATE_TEST_DEVICE, else a sim")
     parser.add_argument("--build", help="the build folder, with bin/ and lib/")
+    parser.add_argument("--without", nargs="*", default=[], help="hostile programs that are left out, to find the one that does harm")
     arguments = parser.parse_args()
     # A reserve that is enough for all calm programs.
     os.environ["SLATE_TEST_DEVICE"] = arguments.device or os.environ.get("SLATE_TEST_DEVICE", "sim:sms=8,memory=16G")
@@ -113,7 +114,7 @@ class Crowd:
         ]
         hostile += [(name, life / 2, (ATTACKS[name], runtime)) for name in ("squat", "flood", "be_silent", "hoard_questions", "take_memory",
                                                                 "take_local_memory", "churn_local_memory")]
-        return self.random.choice(hostile)
+        return self.random.choice([each for each in hostile if each[0] not in arguments.without])
 
     def start_one(self):
         name, life, (action, *rest) = self.choose()

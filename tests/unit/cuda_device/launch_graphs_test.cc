@@ -1,5 +1,6 @@
 // Launches that come again as graphs, on a driver made of fakes: what reaches the driver, and when
 // it is launched plainly instead.
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <functional>
@@ -184,6 +185,11 @@ TEST_F(LaunchGraphsTest, AGraphGoesWithItsStreamAndWhenStacksGrow) {
   fake_.forget_calls();
   EXPECT_TRUE(device_->set_local_memory(4096));
   EXPECT_EQ(fake_.count("cuGraphExecDestroy"), 1);
+  const auto calls = fake_.calls();
+  EXPECT_LT(std::ranges::find(calls, "cuGraphExecDestroy"),
+            std::ranges::find_if(
+                calls, [](const auto& call) { return call.starts_with("cuCtxSetLimit"); }))
+      << "it has the address of what the driver gives back then";
   for (int i = 0; i <= kBeforeGraph; ++i) EXPECT_TRUE(launch(1, 5));
   device_->destroy_stream(stream_);
   EXPECT_EQ(fake_.count("cuGraphExecDestroy"), 2);
