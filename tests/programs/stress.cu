@@ -398,7 +398,8 @@ class Worker {
     const std::size_t size = kTile + pick(settings_.bytes);
     buffer.memory = nullptr;
     // Without memory, what follows would touch what is not its own.
-    if (!fine(cudaMalloc(reinterpret_cast<void**>(&buffer.memory), size), "cudaMalloc")) std::exit(1);
+    if (!fine(cudaMalloc(reinterpret_cast<void**>(&buffer.memory), size), "cudaMalloc"))
+      std::exit(1);
     buffer.model.assign(size, 0);
     fine(cudaMemsetAsync(buffer.memory, 0, size, stream_), "fill of new memory");
   }
@@ -427,7 +428,8 @@ static int visit(const Settings& settings) {
   Settings short_stay = settings;
   short_stay.steps = static_cast<int>(random() % 8);
   Byte* left = nullptr;
-  if (cudaMalloc(reinterpret_cast<void**>(&left), 1 + random() % settings.bytes) != cudaSuccess) return 1;
+  if (cudaMalloc(reinterpret_cast<void**>(&left), 1 + random() % settings.bytes) != cudaSuccess)
+    return 1;
   { Worker(short_stay, 0).run(); }
   for (int i = 0; i < 4; ++i) mix<<<64, 128>>>(left, 1, 5);
   switch (random() % 4) {
