@@ -53,7 +53,7 @@ Result<void> LocalMemory::Share::need(std::uint64_t bytes, MemoryManager& memory
 /// The share is charged for all, in place of the one before. Otherwise all stays as it was.
 Result<void> LocalMemory::grow(Share& share, std::uint64_t bytes) {
   if (payer_ != nullptr) payer_->memory_->finish_charge(paid_, false);
-  const auto back = [&](const Error& error) {
+  const auto back = [&](const Error& error) SLATE_REQUIRES(mutex_) {
     if (payer_ != nullptr) payer_->memory_->charge_anyway(paid_);
     return std::unexpected(error);
   };
