@@ -25,7 +25,7 @@ os.environ["SLATE_BUILD"] = os.path.abspath(arguments.build)
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "e2e"))
 
 import neighbour  # noqa: E402
-from harness import DEVICE, Daemon, binary, programs  # noqa: E402
+from harness import DEVICE, Daemon, small_command  # noqa: E402
 from hostile import ATTACKS, begin_attack, end_attack  # noqa: E402
 
 NEIGHBOUR = 65532  # a user
@@ -66,7 +66,7 @@ class Watched:
 
 def start_to_result(daemon, seconds):
     """The median time of whole programs, in seconds."""
-    command = [binary("slate", "vector_add"), "--size", str(programs()["vector_add"][0])]
+    command = small_command("vector_add")
     times, ends = [], time.time() + seconds
     while time.time() < ends or not times:
         began = time.perf_counter()

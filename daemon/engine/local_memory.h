@@ -48,7 +48,6 @@ class LocalMemory {
     /// The session needs nothing any more. `alone`: whether there is no other session, so that
     /// memory can go back at once.
     void release(bool alone);
-    LocalMemory& pool() { return pool_; }
 
    private:
     friend class LocalMemory;

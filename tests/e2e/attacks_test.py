@@ -5,11 +5,11 @@ import os
 import subprocess
 import unittest
 
-from harness import ON_GPU, SLOW, SlateTestCase, binary, programs
+from harness import ON_GPU, SLOW, SlateTestCase, binary, small_command
 from hostile import ATTACKER, begin_attack, end_attack
 
 NEIGHBOUR = 65532
-SMALL = [binary("slate", "vector_add"), "--size", str(programs()["vector_add"][0]), "--json"]
+SMALL = small_command("vector_add")
 
 
 def can_run(user, path):
@@ -185,7 +185,6 @@ class AttacksTest(SlateTestCase):
         self.assertGreater(sessions[0]["memory_used"], 0.9 * total)
         self.assertLessEqual(sessions[0]["memory_used"], 0.94 * total)
         self.check_neighbour(daemon, 1)
-
 
     def test_local_memory_is_charged_to_the_user_who_makes_the_driver_take_it(self):
         daemon = self.start_daemon()

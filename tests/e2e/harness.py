@@ -201,6 +201,11 @@ def program_command(name, how="slate", json_report=True, extra=(), size_on_sim=N
     return command + ["--size", str(size)] + (["--json"] if json_report else []) + list(extra)
 
 
+def small_command(name):
+    """A program linked with libslate, of the size that sim has, also on a GPU."""
+    return [binary("slate", name), "--size", str(programs()[name][0]), "--json"]
+
+
 def native(command):
     """Runs on the toolkit's own runtime."""
     reply = subprocess.run(command, capture_output=True, text=True, timeout=300)

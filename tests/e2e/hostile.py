@@ -250,22 +250,15 @@ ATTACKS = {
 
 
 def begin_attack(daemon, name, user=ATTACKER):
-    """Its process, and the first line that it says: "ready" once it has done its worst. A fork: the second user need not be
-    able to start this interpreter."""
+    """Its process, and the first line that it says: "ready" once it has done its worst."""
     reader, writer = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os.setsid()
-            os.dup2(writer, 1)
-            os.environ.update(daemon.environment)
-            warnings.simplefilter("ignore")  # of sockets that it leaves open
-            os.setgroups([])
-            os.setgid(user)
-            os.setuid(user)
-            ATTACKS[name](daemon.runtime)
-        finally:
-            os._exit(1)
+
+    def attack():
+        os.dup2(writer, 1)
+        warnings.simplefilter("ignore")  # of sockets that it leaves open
+        return ATTACKS[name](daemon.runtime)
+
+    pid = neighbour.fork_as(user, daemon.environment, attack)
     os.close(writer)
     with os.fdopen(reader) as said:
         return pid, said.readline()
