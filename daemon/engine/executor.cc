@@ -117,6 +117,9 @@ void Executor::remove(const std::shared_ptr<Client>& client) {
   clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(client->index));
   if (client->index < awake_) --awake_;
   for (std::size_t i = client->index; i < clients_.size(); ++i) clients_[i]->index = i;
+  // Sessions that waited for one another would keep each other's memory for ever.
+  client->chained_to.clear();
+  client->granted.reset();
   policy_->session_ended(client->spec.session);
   trace_.session_ends(client->spec.session);
   decide(Clock::now());
