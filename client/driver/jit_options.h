@@ -41,7 +41,7 @@ struct JitOptions {
       std::size_t length = 0;
       if (to != nullptr && room > 0) {
         length = std::min(text.size(), room - 1);
-        std::memcpy(to, text.data(), length);
+        std::ranges::copy(text.substr(0, length), to);
         to[length] = '\0';
       }
       values[i] = reinterpret_cast<void*>(static_cast<std::uintptr_t>(length));

@@ -173,8 +173,9 @@ Result<std::string> ModuleStore::place_variables(std::uint64_t id, std::string_v
     }
     auto* const to = reinterpret_cast<std::byte*>(each.address);
     std::memset(to, 0, contents.bytes);
-    std::memcpy(to, contents.beginning.data(),
-                std::min<std::size_t>(contents.beginning.size(), contents.bytes));
+    std::ranges::copy(std::span(contents.beginning)
+                          .first(std::min<std::size_t>(contents.beginning.size(), contents.bytes)),
+                      to);
   }
   return std::move(result->text);
 }

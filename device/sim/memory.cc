@@ -18,8 +18,13 @@ using device::AddressRange;
 // Sanitizers, RLIMIT_AS and strict overcommit may all refuse the first size.
 constexpr std::uint64_t kLargestSpace = 8ull << 40;
 constexpr std::uint64_t kSmallestSpace = 4ull << 30;
-// A wish, so that addresses (and thus seeded runs) repeat from process to process.
+// A wish, so that addresses (and thus seeded runs) repeat from process to process, and are free in
+// programs. AddressSanitizer has its heap at the usual one.
+#ifdef __SANITIZE_ADDRESS__
+constexpr std::uint64_t kWishedBase = 0x2000'0000'0000u;
+#else
 constexpr std::uint64_t kWishedBase = 0x6000'0000'0000u;
+#endif
 
 bool whole_chunks(AddressRange range) {
   return range.base % kChunkBytes == 0 && range.bytes % kChunkBytes == 0 && range.bytes > 0;
