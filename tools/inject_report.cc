@@ -23,14 +23,23 @@ struct Counts {
   std::size_t worker = 0;
   std::size_t worker_or_slice = 0;
   std::size_t failed_files = 0;
+  std::size_t fenced = 0;
+  injector::AccessCounts accesses;  // of the fenced kernels
   /// By what is refused ("worker", "slice", "both") and the sentence.
   std::map<std::pair<std::string, std::string>, std::size_t> reasons;
 
   std::size_t native_only() const { return kernels - worker_or_slice; }
 };
 
-void count(const EntryAnalysis& analysis, Counts& counts) {
+void count(const KernelReport& kernel, Counts& counts) {
+  const EntryAnalysis& analysis = kernel.analysis;
   ++counts.kernels;
+  if (kernel.fence.legal()) {
+    ++counts.fenced;
+    counts.accesses += kernel.fence.counts;
+  } else {
+    ++counts.reasons[{"fence", general_reason(kernel.fence.why_not)}];
+  }
   counts.worker += analysis.worker.legal() ? 1 : 0;
   counts.worker_or_slice += analysis.worker.legal() || analysis.slice.legal() ? 1 : 0;
   const std::string worker = general_reason(analysis.worker.why_not);
@@ -48,7 +57,7 @@ Counts count_all(const std::vector<FileReport>& reports) {
   for (const FileReport& report : reports) {
     counts.failed_files += report.errors.empty() ? 0 : 1;
     for (const ImageReport& image : report.images) {
-      for (const KernelReport& kernel : image.kernels) count(kernel.analysis, counts);
+      for (const KernelReport& kernel : image.kernels) count(kernel, counts);
     }
   }
   return counts;
@@ -78,21 +87,41 @@ std::string reasons_of(const EntryAnalysis& analysis) {
   return text;
 }
 
+/// "12/40": checks of accesses.
+std::string checks_of(const injector::FenceVerdict& fence) {
+  if (!fence.legal()) return "-";
+  return fmt::format("{}/{}", fence.counts.checks, fence.counts.accesses);
+}
+
 std::string row(const KernelReport& kernel, bool mangled) {
   const EntryAnalysis& analysis = kernel.analysis;
   const auto yes = [](bool value) { return value ? "yes" : "-"; };
-  const std::string reasons = reasons_of(analysis);
+  std::string reasons = reasons_of(analysis);
+  if (!kernel.fence.legal())
+    reasons += (reasons.empty() ? "no fence: " : "; no fence: ") + kernel.fence.why_not;
   return fmt::format(
-      "{:<6} {:<5} {:<4} {:<6} {:<4} {:<5} {:>8} {:>6}  {}{}{}\n", yes(analysis.worker.legal()),
-      yes(analysis.slice.legal()), yes(analysis.late_exits), yes(analysis.drains),
-      yes(analysis.needs_whole_rows || analysis.needs_whole_warps),
+      "{:<6} {:<5} {:<4} {:<6} {:<4} {:<5} {:>8} {:>6} {:>7}  {}{}{}\n",
+      yes(analysis.worker.legal()), yes(analysis.slice.legal()), yes(analysis.late_exits),
+      yes(analysis.drains), yes(analysis.needs_whole_rows || analysis.needs_whole_warps),
       yes(analysis.independent_blocks), analysis.barriers, analysis.static_shared_bytes,
-      mangled ? kernel.name : kernel.demangled, reasons.empty() ? "" : "  # ", reasons);
+      checks_of(kernel.fence), mangled ? kernel.name : kernel.demangled,
+      reasons.empty() ? "" : "  # ", reasons);
 }
 
 json verdict_json(const injector::Verdict& verdict) {
   return {{"legal", verdict.legal()},
           {"why_not", verdict.legal() ? json() : json(verdict.why_not)}};
+}
+
+/// `covered`: accesses that an earlier check has shown already.
+json fence_json(const injector::FenceVerdict& fence) {
+  return {{"legal", fence.legal()},
+          {"why_not", fence.legal() ? json() : json(fence.why_not)},
+          {"accesses", fence.counts.accesses},
+          {"proven", fence.counts.proven},
+          {"covered", fence.counts.covered},
+          {"checks", fence.counts.checks},
+          {"branches", fence.counts.branches}};
 }
 
 /// `surely`: no way through the kernel writes it before.
@@ -110,6 +139,7 @@ json kernel_json(const KernelReport& kernel) {
           {"worker", verdict_json(analysis.worker)},
           {"slice", verdict_json(analysis.slice)},
           {"profile", verdict_json(analysis.profile)},
+          {"fence", fence_json(kernel.fence)},
           {"may_fuse", analysis.may_fuse.empty() ? json() : json(analysis.may_fuse)},
           {"undefined", undefined_json(analysis)},
           {"late_exits", analysis.late_exits},
@@ -165,7 +195,7 @@ std::string report_rows(const FileReport& report, bool mangled) {
     text += report.images.size() > 1
                 ? fmt::format("{} (image {}, {})\n", report.file, image.image, image.target)
                 : fmt::format("{} ({})\n", report.file, image.target);
-    text += "WORKER SLICE LATE DRAINS ROWS INDEP BARRIERS SHARED  KERNEL\n";
+    text += "WORKER SLICE LATE DRAINS ROWS INDEP BARRIERS SHARED  CHECKS  KERNEL\n";
     for (const KernelReport& kernel : image.kernels) text += row(kernel, mangled);
     text += '\n';
   }
@@ -185,6 +215,9 @@ std::string report_summary(const std::vector<FileReport>& reports) {
       number_of(reports.size(), "file"), number_of(counts.kernels, "kernel"), counts.worker,
       share(counts.worker), counts.worker_or_slice, share(counts.worker_or_slice),
       counts.native_only(), share(counts.native_only()));
+  text += fmt::format("fence {} ({:.1f} %): {} accesses, {} proven, {} covered, {} checks\n",
+                      counts.fenced, share(counts.fenced), counts.accesses.accesses,
+                      counts.accesses.proven, counts.accesses.covered, counts.accesses.checks);
   if (counts.failed_files != 0) text += number_of(counts.failed_files, "file") + " with errors\n";
   for (const auto& [key, times] : ranked(counts)) {
     text += fmt::format("{:>6}  {:<10} {}\n", times,
@@ -206,6 +239,7 @@ std::string report_json(const std::vector<FileReport>& reports, bool summary_onl
                        {"worker", counts.worker},
                        {"worker_or_slice", counts.worker_or_slice},
                        {"native_only", counts.native_only()},
+                       {"fenced", counts.fenced},
                        {"reasons", std::move(reasons)}};
   if (!summary_only) {
     result["files"] = json::array();

@@ -1,0 +1,337 @@
+#include "injector/fence/fence.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "injector/fence/check_text.h"
+#include "injector/fence/ending.h"
+#include "injector/fence/fence_table.h"
+#include "injector/forms/ptx_template.h"
+#include "injector/ptx/printer.h"
+
+namespace slate::injector {
+namespace {
+
+using ptx::Instruction;
+using ptx::Operand;
+using ptx::Reference;
+
+constexpr std::uint32_t kOldestSm = 70;
+constexpr std::uint64_t kWordBytes = 64;  // of __slate_s
+
+bool is_own_shared(const ptx::Variable& variable) {
+  return variable.space == ptx::Space::kShared && variable.name.starts_with(kReservedPrefix) &&
+         variable.name != "__slate_copies";
+}
+
+bool takes_parameter_address(const ptx::Function& function) {
+  return std::ranges::any_of(function.instructions, [](const Instruction& instruction) {
+    return instruction.opcode == "cvta" && instruction.has("param");
+  });
+}
+
+std::size_t local_variables(const ptx::Function& function) {
+  return static_cast<std::size_t>(
+      std::ranges::count(function.variables, ptx::Space::kLocal, &ptx::Variable::space));
+}
+
+class Fencer {
+ public:
+  Fencer(const ptx::Module& module, const FenceOptions& options)
+      : module_(module), options_(options), called_(module.functions.size(), false) {}
+
+  Result<void> judge() {
+    if (module_.address_size != 64) return refuse("has 32-bit addresses");
+    if (module_.sm < kOldestSm) return refuse("is written for a target before sm_70");
+    const bool has_names = module_.text.find(kReservedPrefix) != std::string::npos;
+    if (options_.names == OwnNames::kRefused && has_names)
+      return refuse(fmt::format("has names that begin with {}", kReservedPrefix));
+    Effort effort = Effort::for_text(module_.text.size());
+    facts_ = collect_facts(module_, effort);
+    for (const ptx::Function& function : module_.functions) {
+      plans_.push_back(function.has_body ? std::make_unique<Plan>(module_, function, options_.names)
+                                         : nullptr);
+    }
+    for (std::uint32_t i = 0; i < module_.functions.size(); ++i) {
+      const ptx::Function& function = module_.functions[i];
+      if (function.is_entry && function.has_body) judge(i);
+    }
+    return {};
+  }
+
+  std::vector<FenceVerdict> take_verdicts() { return std::move(verdicts_); }
+
+  Result<FencedModule> write() {
+    for (std::uint32_t i = 0; i < module_.functions.size(); ++i) {
+      const ptx::Function& function = module_.functions[i];
+      result_.functions.emplace_back(function.name);
+      if (!function.has_body) continue;
+      if (function.is_entry && !is_legal(function.name)) {
+        edits_.push_back(ptx::replace(function.body, "{\n\tret;\n}"));
+      } else if (function.is_entry || called_[i]) {
+        write(i);
+      }
+    }
+    declare();
+    auto text = ptx::apply_edits(module_, std::move(edits_));
+    if (!text) return std::unexpected(text.error());
+    while (text->ends_with('\0')) text->pop_back();
+    result_.ptx = std::move(*text);
+    result_.entries = std::move(verdicts_);
+    return std::move(result_);
+  }
+
+ private:
+  Result<void> refuse(std::string why) const {
+    return fail(ErrorCode::kNotSupported, fmt::format("cannot be fenced: {}", why));
+  }
+
+  bool is_legal(std::string_view name) const {
+    const auto found = std::ranges::find(verdicts_, name, &FenceVerdict::name);
+    return found != verdicts_.end() && found->legal();
+  }
+
+  /// With the entry itself first.
+  std::vector<std::uint32_t> reached_from(std::uint32_t entry) const {
+    std::vector<std::uint32_t> reached{entry};
+    for (std::size_t i = 0; i < reached.size(); ++i) {
+      for (std::uint32_t callee : facts_[reached[i]].callees) {
+        const ptx::Function* whole = module_.find_function(module_.functions[callee].name);
+        if (whole == nullptr || !whole->has_body) continue;
+        callee = static_cast<std::uint32_t>(whole - module_.functions.data());
+        if (std::ranges::find(reached, callee) == reached.end()) reached.push_back(callee);
+      }
+    }
+    return reached;
+  }
+
+  void judge(std::uint32_t entry) {
+    const ptx::Function& function = module_.functions[entry];
+    FenceVerdict verdict{.name = std::string(function.name), .why_not = {}, .counts = {}};
+    const std::vector<std::uint32_t> reached = reached_from(entry);
+    verdict.why_not = reason(function, reached);
+    for (const std::uint32_t each : reached) {
+      const std::string& why = plans_[each]->why_not();
+      if (verdict.why_not.empty() && !why.empty()) {
+        verdict.why_not =
+            each == entry ? why : fmt::format("calls {}: {}", module_.functions[each].name, why);
+      }
+      verdict.counts += plans_[each]->counts();
+    }
+    if (verdict.legal()) {
+      for (const std::uint32_t each : reached) called_[each] = called_[each] || each != entry;
+    }
+    verdicts_.push_back(std::move(verdict));
+  }
+
+  /// Why the entry cannot be fenced together with what it calls; empty: it can.
+  std::string reason(const ptx::Function& function,
+                     const std::vector<std::uint32_t>& reached) const {
+    for (const auto& directive : function.directives) {
+      const bool is_single = std::ranges::all_of(directive.values, [](auto n) { return n <= 1; });
+      if (directive.name == "explicitcluster" ||
+          (directive.name == "reqnctapercluster" && !is_single)) {
+        return "is launched in clusters";
+      }
+    }
+    if (reached.size() == 1) return {};
+    const bool is_drained = ending_kind(function, false, own_names()) == EndingKind::kDrained;
+    if (is_drained) return "calls functions, and its threads are counted at barriers";
+    if (takes_parameter_address(function))
+      return "takes the address of a parameter, and calls functions";
+    if (local_variables(function) > 1) return "has several local variables, and calls functions";
+    for (std::size_t i = 1; i < reached.size(); ++i) {
+      const ptx::Function& callee = module_.functions[reached[i]];
+      if (local_variables(callee) > 0 && !facts_[reached[i]].callees.empty())
+        return fmt::format("calls {}, which has local variables and calls functions", callee.name);
+    }
+    return {};
+  }
+
+  bool own_names() const { return options_.names == OwnNames::kExpected; }
+
+  /// Whether functions learn from the block which form runs them.
+  bool has_facts() const { return std::ranges::find(called_, true) != called_.end(); }
+
+  bool calls(std::uint32_t function) const { return reached_from(function).size() > 1; }
+
+  Surroundings surroundings_of(std::uint32_t index) const {
+    const ptx::Function& function = module_.functions[index];
+    Surroundings around{.own = {}, .reserved_shared = options_.reserved_shared};
+    const auto look_at = [&](const ptx::Variable& variable) {
+      if (variable.space != ptx::Space::kShared) return;
+      if (own_names() && is_own_shared(variable)) {
+        around.own.push_back({std::string(variable.name), variable.bytes});
+      } else if (variable.bytes == 0) {
+        around.has_dynamic = true;
+      } else {
+        around.has_static = true;
+      }
+    };
+    for (const ptx::Variable& variable : function.variables) look_at(variable);
+    for (const ptx::Variable& variable : module_.variables) {
+      const bool is_named = (own_names() && is_own_shared(variable)) || names(function, variable);
+      if (is_named) look_at(variable);
+    }
+    around.knows_words = !function.is_entry;
+    around.reads_parameters = function.is_entry && takes_parameter_address(function);
+    if (!function.is_entry || calls(index))
+      around.own.push_back({std::string(kBlockFacts), kBlockFactsBytes});
+    return around;
+  }
+
+  bool names(const ptx::Function& function, const ptx::Variable& variable) const {
+    const auto index = static_cast<std::uint32_t>(&variable - module_.variables.data());
+    bool found = false;
+    for (const Instruction& instruction : function.instructions) {
+      for_each_operand(instruction.operands, [&](const Operand& operand) {
+        found |= operand.reference == Reference::kGlobal && operand.index == index;
+      });
+    }
+    return found;
+  }
+
+  void write(std::uint32_t index) {
+    const ptx::Function& function = module_.functions[index];
+    const Plan& plan = *plans_[index];
+    const bool publishes = function.is_entry && calls(index);
+    if (!plan.may_end() && !publishes && !has_hints(plan)) return;
+    if (function.instructions.empty()) return;
+    const Surroundings around = surroundings_of(index);
+    const EndingKind kind = ending_kind(function, !function.is_entry, own_names());
+    insert(function.body.begin + 1, expand(kCheckRegisters) + ending_registers(kind));
+    std::string prologue = CheckText::look_at_parameters(plan);
+    if (is_worker(function)) {
+      prologue += expand(
+          "\tmov.u32 ~fc, 0;\n\tst.shared.u32 [__slate_s+20], ~fc;\n"
+          "\tst.shared.u32 [__slate_s+24], ~fc;\n");
+    }
+    if (publishes) prologue += publish(function);
+    if (!prologue.empty()) insert(function.instructions.front().span.begin, "\n" + prologue + "\t");
+    write_checks(function, plan, around);
+    insert(function.body.end - 1, ending_text(kind, function, index));
+  }
+
+  static bool has_hints(const Plan& plan) {
+    return std::ranges::any_of(plan.effects(), &Effect::is_hint);
+  }
+
+  void write_checks(const ptx::Function& function, const Plan& plan, const Surroundings& around) {
+    CheckText text(module_, function, around, table_);
+    auto site = plan.sites().begin();
+    for (std::uint32_t i = 0; i < function.instructions.size(); ++i) {
+      const Instruction& instruction = function.instructions[i];
+      const Effect& effect = plan.effects()[i];
+      const std::uint32_t begin = instruction.span.begin;
+      for (; site != plan.sites().end() && site->at == i; ++site) insert(begin, text.site(*site));
+      if (effect.is_hint && !effect.accesses.empty()) {
+        std::string label;
+        insert(begin, text.hint(instruction, effect.accesses.front(), label));
+        insert(instruction.span.end, "\n" + label + ":");
+      }
+      if (plan.checks_handle(i)) insert(begin, text.handle(instruction, *effect.handle));
+      if (effect.traps_outside) replace_mode(instruction);
+      if (effect.jumps_by_index) insert(begin, text.jump(instruction));
+      if (effect.end != Violation::kNone)
+        edits_.push_back(ptx::replace(instruction.span, text.end(instruction, effect.end)));
+    }
+  }
+
+  /// Coordinates beyond a surface read zeros and write nothing, instead of raising a fault.
+  void replace_mode(const Instruction& instruction) {
+    const auto mode = std::ranges::find(instruction.modifiers, "trap");
+    if (mode == instruction.modifiers.end()) return;
+    const auto at = static_cast<std::uint32_t>(mode->data() - module_.text.data());
+    edits_.push_back(ptx::replace({at, at + 4}, "zero"));
+  }
+
+  /// The first instruction of the kernel's own: our code may stand before its declarations.
+  static std::uint32_t behind_locals(const ptx::Function& function) {
+    std::uint32_t declared = 0;
+    for (const ptx::Variable& variable : function.variables) {
+      if (variable.space == ptx::Space::kLocal) declared = std::max(declared, variable.span.end);
+    }
+    const auto found = std::ranges::find_if(
+        function.instructions,
+        [&](const Instruction& instruction) { return instruction.span.begin >= declared; });
+    return found == function.instructions.end() ? function.body.end - 1 : found->span.begin;
+  }
+
+  /// What functions must know of the block, written by every thread, which alone needs to see it.
+  std::string publish(const ptx::Function& function) const {
+    std::string code;
+    const bool works = own_names() && is_worker(function);
+    code += works ? filled("\tmov.b64 ~fa, {};\n\tcvta.param.u64 ~fa, ~fa;\n", kParameterName)
+                  : filled("\tmov.u64 ~fa, 0;\n");
+    code += filled("\tst.shared.u64 [{}], ~fa;\n", kBlockFacts);
+    code += filled("\tmov.u32 ~fc, {};\n\tst.shared.u32 [{}+8], ~fc;\n", works ? "__slate_s" : "-1",
+                   kBlockFacts);
+    const auto local =
+        std::ranges::find(function.variables, ptx::Space::kLocal, &ptx::Variable::space);
+    const bool has_local = local != function.variables.end();
+    code += filled("\tmov.u64 ~fa, {};\n\tst.shared.u64 [{}+16], ~fa;\n",
+                   has_local ? local->name : std::string_view("0"), kBlockFacts);
+    return code + filled("\tmov.u64 ~fa, {};\n\tst.shared.u64 [{}+24], ~fa;\n",
+                         has_local ? local->bytes : 0, kBlockFacts);
+  }
+
+  void insert(std::uint32_t at, std::string text) {
+    edits_.push_back(ptx::insert_at(at, std::move(text)));
+  }
+
+  /// In front of everything that may use them.
+  void declare() {
+    std::uint32_t first = static_cast<std::uint32_t>(module_.text.size());
+    for (const ptx::Variable& variable : module_.variables)
+      first = std::min(first, variable.span.begin);
+    for (const ptx::Function& function : module_.functions) {
+      if (!function.is_prototype) first = std::min(first, function.span.begin);
+    }
+    std::string moved;
+    for (const ptx::Variable& variable : module_.variables) {
+      if (!own_names() || !is_own_shared(variable)) continue;
+      const ptx::Span span = variable.span;
+      moved.append(module_.text, span.begin, span.end - span.begin).append("\n");
+      edits_.push_back(ptx::remove(span));
+    }
+    std::string text = moved + fmt::format(".visible .const .align 16 .b64 {}[{}];\n",
+                                           kFenceConstants, sizeof(FenceConstants) / 8);
+    if (!table_.empty()) {
+      text += fmt::format(".global .align 16 .b32 {}[{}] = {{{}}};\n", kAccessTable,
+                          4 * table_.size(), fmt::join(table_, ",\n"));
+    }
+    if (has_facts()) {
+      text += fmt::format(".shared .align 16 .b8 {}[{}];\n", kBlockFacts, kBlockFactsBytes);
+    }
+    edits_.push_back(ptx::insert_at(first, std::move(text)));
+  }
+
+  const ptx::Module& module_;
+  const FenceOptions& options_;
+  std::vector<FunctionFacts> facts_;          // by index into Module::functions
+  std::vector<std::unique_ptr<Plan>> plans_;  // by index into Module::functions
+  std::vector<bool> called_;                  // by index: whether a fenced entry may call it
+  std::vector<FenceVerdict> verdicts_;
+  std::vector<ptx::Edit> edits_;
+  std::vector<std::string> table_;  // rows of kAccessTable
+  FencedModule result_;
+};
+
+}  // namespace
+
+Result<FencedModule> fence(const ptx::Module& module, const FenceOptions& options) {
+  Fencer fencer(module, options);
+  if (const auto done = fencer.judge(); !done) return std::unexpected(done.error());
+  return fencer.write();
+}
+
+Result<std::vector<FenceVerdict>> judge_fence(const ptx::Module& module,
+                                              const FenceOptions& options) {
+  Fencer fencer(module, options);
+  if (const auto done = fencer.judge(); !done) return std::unexpected(done.error());
+  return fencer.take_verdicts();
+}
+
+}  // namespace slate::injector
