@@ -208,8 +208,8 @@ class Fencer {
           "\tmov.u32 ~fc, 0;\n\tst.shared.u32 [__slate_s+20], ~fc;\n"
           "\tst.shared.u32 [__slate_s+24], ~fc;\n");
     }
-    if (publishes) prologue += publish(function);
     if (!prologue.empty()) insert(function.instructions.front().span.begin, "\n" + prologue + "\t");
+    if (publishes) insert(behind_locals(function), "\n" + publish(function) + "\t");
     write_checks(function, plan, around);
     insert(function.body.end - 1, ending_text(kind, function, index));
   }

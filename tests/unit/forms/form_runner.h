@@ -13,6 +13,8 @@
 
 #include "daemon/dispatch/worker_launch.h"
 #include "device/device.h"
+#include "injector/fence/fence.h"
+#include "injector/fence/fence_table.h"
 #include "injector/forms/inject.h"
 #include "injector/forms/profile.h"
 
@@ -70,12 +72,23 @@ class FormRunner {
  public:
   /// Injects `ptx`, with malloc and free as a program's would have them, and loads the result.
   /// `most_registers`: of all worker forms, which gives them the lean loop where they can take it;
-  /// 0: no limit. Fails the test on any error.
-  FormRunner(device::Device& device, const std::string& ptx, std::uint32_t most_registers);
+  /// 0: no limit. `fenced`: the module is loaded with the fence, and may touch main_extent() and
+  /// its variables. Fails the test on any error.
+  FormRunner(device::Device& device, const std::string& ptx, std::uint32_t most_registers,
+             bool fenced = false);
   ~FormRunner();
 
   const injector::KernelForms& forms(const std::string& entry) const;
   const std::string& injected() const { return injected_.ptx; }
+  /// Requires: it is fenced.
+  const injector::FencedModule& fenced() const { return *fenced_; }
+  /// What the device lets kernels touch, but not the fence: behind the main extent.
+  device::AddressRange beyond_extent() const;
+  device::AddressRange main_extent() const { return {arena_.base, arena_.bytes - kTailBytes}; }
+  /// The record of the fence table; then it is free again.
+  injector::FenceRecord take_record();
+  std::vector<std::byte> read(device::AddressRange range);
+  void write(device::Address to, const std::vector<std::byte>& bytes);
 
   Outcome run_native(const KernelCase& kernel);
   /// In slices of random sizes, in rising order.
@@ -97,7 +110,11 @@ class FormRunner {
     std::vector<device::AddressRange> buffers;
   };
 
+  static constexpr std::uint64_t kTailBytes = 2 << 20;
+
   void make_heap();
+  void make_fence();
+  void write_table();
   std::uint64_t make_texture(TextureSpec spec, device::Address address);
   void destroy_textures();
   Prepared prepare(const KernelCase& kernel, const std::string& entry);
@@ -113,6 +130,7 @@ class FormRunner {
 
   device::Device& device_;
   injector::InjectedModule injected_;
+  std::optional<injector::FencedModule> fenced_;
   std::unique_ptr<const ptx::Module> parsed_;
   device::Module module_{};
   device::AddressRange arena_{};
