@@ -465,7 +465,7 @@ void FormRunner::check_clean(const daemon::WorkerQueue& queue) {
 }
 
 Outcome FormRunner::run_worker(const KernelCase& kernel, std::mt19937_64& random,
-                               Disturbance disturbance) {
+                               Disturbance disturbance, daemon::WorkerQueue* present) {
   const injector::KernelForms& kernel_forms = forms(kernel.entry);
   const bool compact = !kernel_forms.compact_worker.empty() && random() % 3 == 0;
   Prepared prepared = prepare(kernel, compact ? kernel_forms.compact_worker : kernel_forms.worker);
@@ -478,7 +478,8 @@ Outcome FormRunner::run_worker(const KernelCase& kernel, std::mt19937_64& random
                           .quarter_blocks = static_cast<std::uint32_t>(random() % 3),
                           .single_blocks = static_cast<std::uint32_t>(random() % 3)};
   }
-  daemon::WorkerQueue queue(device_, *memory_);
+  daemon::WorkerQueue own(device_, *memory_);
+  daemon::WorkerQueue& queue = present != nullptr ? *present : own;
   const daemon::WorkerTable placement = random_placement(random);
   const bool placed = disturbance.placements && random() % 2 == 0;
   require(queue.launch(prepared.launch, stream_, placed ? &placement : nullptr), "worker launch");

@@ -93,8 +93,10 @@ class FormRunner {
   Outcome run_native(const KernelCase& kernel);
   /// In slices of random sizes, in rising order.
   Outcome run_slices(const KernelCase& kernel, std::mt19937_64& random);
-  /// Of two worker forms, one at random.
-  Outcome run_worker(const KernelCase& kernel, std::mt19937_64& random, Disturbance disturbance);
+  /// Of two worker forms, one at random. `queue`, if not null, has run other launches before.
+  Outcome run_worker(const KernelCase& kernel, std::mt19937_64& random, Disturbance disturbance,
+                     daemon::WorkerQueue* queue = nullptr);
+  daemon::WorkerQueue make_queue() { return {device_, *memory_}; }
   /// In the profile form; `work`, if not null, gets what the counters say of blocks that are no
   /// further than `sample`.
   Outcome run_profile(const KernelCase& kernel, std::optional<injector::Work>* work = nullptr,

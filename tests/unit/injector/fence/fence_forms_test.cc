@@ -58,7 +58,15 @@ std::string name_of(const testing::TestParamInfo<TestKernel>& info) {
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Golden, FenceFormsTest, testing::ValuesIn(golden_kernels()), name_of);
+/// Without the kernel that shuffles with lanes that have left: it finds what registers held before,
+/// and a fenced kernel has others.
+std::vector<TestKernel> defined_kernels() {
+  std::vector<TestKernel> kernels = golden_kernels();
+  std::erase_if(kernels, [](const auto& each) { return each.file == "early_return_shuffle"; });
+  return kernels;
+}
+
+INSTANTIATE_TEST_SUITE_P(Golden, FenceFormsTest, testing::ValuesIn(defined_kernels()), name_of);
 
 }  // namespace
 }  // namespace slate::test
