@@ -288,6 +288,22 @@ class AttackRunner {
   device::AddressRange victim_{};
 };
 
+TEST(FenceAttackTargetTest, WithoutTheFenceTheDeviceLetsThem) {
+  const Attack attack{.name = "StoreWord", .body = "st.global.u32 [%bad], %r1;"};
+  auto device = device::open_device("sim:sms=2,memory=256M");
+  ASSERT_TRUE(device);
+  FormRunner runner(**device, module_text(attack, Setting::kPlain), 0);
+  const device::AddressRange victim{runner.beyond_extent().base, 4};
+  runner.write(victim.base, std::vector<std::byte>(4, std::byte{0xa5}));
+  runner.run_native({.name = "attack",
+                     .entry = "attack",
+                     .grid = {1, 1, 1},
+                     .block = {kThreads, 1, 1},
+                     .arguments = {Argument::buffer(std::vector<std::uint32_t>(kThreads)),
+                                   Argument::value(victim.base), Argument::value(kAll)}});
+  EXPECT_NE(runner.read(victim), std::vector<std::byte>(4, std::byte{0xa5}));
+}
+
 class FenceAttackTest : public testing::TestWithParam<Attack> {};
 
 TEST_P(FenceAttackTest, NothingIsTouchedAndTheLaunchEnds) {
@@ -295,7 +311,7 @@ TEST_P(FenceAttackTest, NothingIsTouchedAndTheLaunchEnds) {
   for (const Setting setting : {Setting::kPlain, Setting::kBarriers, Setting::kOneBarrier}) {
     SCOPED_TRACE(fmt::format("setting {}", static_cast<int>(setting)));
     AttackRunner runner(GetParam(), setting, seed++);
-    EXPECT_TRUE(runner.has_worker() || GetParam().kind != Violation::kRange);
+    EXPECT_TRUE(runner.has_worker() || !GetParam().knows_address);
     runner.try_all(kThreads * 5);       // a worker's leader
     runner.try_all(kThreads * 7 + 37);  // another thread
     runner.try_all(kAll);
@@ -453,9 +469,6 @@ std::vector<Attack> other_attacks() {
                        Violation kind = Violation::kRange) {
     all.push_back({std::move(name), std::move(body), kind, bytes, Target::kVictim, 0, false});
   };
-  const std::string in_shared = "mov.u32 %r10, sh;\n";
-  const bool unused = false;
-  (void)unused;
   add("SharedFar", "mov.u32 %r1, 0x7fff0000;\nst.shared.u32 [%r1], %r2;", 4);
   add("SharedTop", "mov.u32 %r1, -4;\nld.shared.u32 %r2, [%r1];", 4);
   add("SharedWrapped", "mov.u32 %r1, -8;\nld.shared.v4.u32 {%r2, %r3, %r4, %r5}, [%r1+-8];", 16);
@@ -481,7 +494,7 @@ std::vector<Attack> other_attacks() {
       "mov.u64 %rd1, loc;\ncvt.u64.u32 %rd2, %t;\nmul.lo.u64 %rd2, %rd2, 0;\n"
       "add.u64 %rd1, %rd1, %rd2;\nst.local.u32 [%rd1+64], %r1;",
       4);
-  add("LocalInFront", "mov.u64 %rd1, loc;\nst.local.u32 [%rd1+-4], %r1;", 4);
+  add("LocalInFront", "mov.u64 %rd1, loc;\nst.local.u32 [%rd1+-80], %r1;", 4);
   add("LocalMisaligned", "mov.u64 %rd1, loc;\nld.local.u32 %r1, [%rd1+2];", 4,
       Violation::kMisaligned);
   add("LocalWindow", "mov.u64 %rd1, loc;\ncvta.local.u64 %rd2, %rd1;\nst.u32 [%rd2+64], %r1;", 4);
