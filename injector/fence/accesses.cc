@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "injector/analysis/control_flow.h"
+#include "injector/analysis/facts.h"
 #include "injector/analysis/uniformity.h"
 
 namespace slate::injector {
@@ -18,10 +19,12 @@ using ptx::Instruction;
 using ptx::Operand;
 using ptx::Reference;
 
-constexpr std::uint32_t kMatrixAlignment = 16;    // of every row, as the widest load needs it
-constexpr std::uint32_t kBulkAlignment = 16;      // of bulk copies
-constexpr std::uint32_t kDiscardedBytes = 128;    // of discard and applypriority
-constexpr std::uint32_t kMatrixRowBytes = 16;     // of ldmatrix and stmatrix, by lane
+constexpr std::uint32_t kMatrixAlignment = 16;  // of every row, as the widest load needs it
+constexpr std::uint32_t kBulkAlignment = 16;    // of bulk copies
+constexpr std::uint32_t kDiscardedBytes = 128;  // of discard and applypriority
+constexpr std::uint32_t kMatrixRowBytes = 16;   // of ldmatrix and stmatrix, by lane
+constexpr std::uint32_t kMostBarrier = 15;
+constexpr std::uint32_t kMostThreads = 1024;
 constexpr std::uint32_t kBarrierObjectBytes = 8;  // of mbarrier
 
 /// They touch no memory that another thread could reach, besides those that only compute.
@@ -110,6 +113,8 @@ class EffectFinder {
       jump();
     } else if (opcode == "call") {
       call();
+    } else if (is_block_barrier(instruction_)) {
+      block_barrier();
     } else if (!only_computes(instruction_) &&
                std::ranges::find(kHarmless, opcode) == kHarmless.end() &&
                !(instruction_.has("cc") && is_one_of(opcode, {"add", "sub", "mad"}))) {
@@ -364,6 +369,26 @@ class EffectFinder {
       return refuse("jumps to a name that is no label of its function");
     }
     effect_.jumps_by_index = true;
+  }
+
+  void block_barrier() {
+    const auto& operands = instruction_.operands;
+    const bool reduces = instruction_.has("red");
+    const std::size_t first = reduces ? 1 : 0;
+    const std::size_t end = operands.size() - (reduces ? 1 : 0);
+    if (operands.size() < 1 + 2 * first || end - first > 2) {
+      return refuse("has a barrier that the fence does not know");
+    }
+    const auto look_at = [&](const Operand& operand, std::uint32_t unit, std::uint32_t most,
+                             const Operand*& checked) {
+      const auto number = number_of(operand);
+      if (number && *number % unit == 0 && *number <= most) return;
+      if (number || !is_register(function_, operand))
+        return refuse("has a barrier that there cannot be");
+      checked = &operand;
+    };
+    look_at(operands[first], 1, kMostBarrier, effect_.barrier);
+    if (end - first == 2) look_at(operands[first + 1], 32, kMostThreads, effect_.barrier_threads);
   }
 
   void call() {

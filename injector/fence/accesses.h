@@ -40,6 +40,9 @@ struct Effect {
   const ptx::Operand* handle = nullptr;  // register with the handle of a texture or surface
   bool traps_outside = false;            // whether coordinates beyond a surface trap
   bool jumps_by_index = false;           // brx.idx
+  // Registers with a barrier's number and count of threads.
+  const ptx::Operand* barrier = nullptr;
+  const ptx::Operand* barrier_threads = nullptr;
 };
 
 /// The effect of an instruction of a function with a body.

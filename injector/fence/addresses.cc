@@ -91,33 +91,61 @@ Addresses::Addresses(const ptx::Module& module, const ptx::Function& function,
       definitions_(registers.count(), kNever),
       residues_(registers.count()),
       variables_(registers.count(), nullptr),
-      depths_(flow.blocks().size(), 0) {
-  std::vector<std::vector<std::uint32_t>> successors;
-  for (const ControlFlow::Block& block : flow.blocks()) successors.push_back(block.successors);
-  dominators_ = immediate_dominators(successors, 0);
-  std::vector<std::uint32_t> path;
-  for (std::uint32_t b = 0; b < dominators_.size(); ++b) {
-    path.clear();
-    std::uint32_t at = b;
-    while (dominators_[at] != kNoDominator && depths_[at] == 0) {
-      path.push_back(at);
-      at = dominators_[at];
-    }
-    for (std::uint32_t depth = depths_[at]; !path.empty(); path.pop_back()) {
-      depths_[path.back()] = ++depth;
-    }
-  }
+      entered_(flow.blocks().size(), 0),
+      left_(flow.blocks().size(), 0) {
+  number_dominators();
+  find_undefined();
   find_definitions();
   find_origins();
   find_residues();
 }
 
 bool Addresses::dominates(std::uint32_t first, std::uint32_t second) const {
-  const std::uint32_t block = flow_.block_of(first);
-  std::uint32_t at = flow_.block_of(second);
-  if (block == at) return first < second;
-  while (depths_[at] > depths_[block]) at = dominators_[at];
-  return at == block;
+  const std::uint32_t above = flow_.block_of(first);
+  const std::uint32_t below = flow_.block_of(second);
+  if (above == below) return first < second;
+  return entered_[above] < entered_[below] && left_[below] < left_[above];
+}
+
+void Addresses::number_dominators() {
+  std::vector<std::vector<std::uint32_t>> successors;
+  for (const ControlFlow::Block& block : flow_.blocks()) successors.push_back(block.successors);
+  dominators_ = immediate_dominators(successors, 0);
+  std::vector<std::vector<std::uint32_t>> children(dominators_.size());
+  std::vector<std::pair<std::uint32_t, bool>> waiting;  // block, whether it was entered
+  for (std::uint32_t b = 0; b < dominators_.size(); ++b) {
+    if (dominators_[b] == kNoDominator) {
+      waiting.emplace_back(b, false);
+    } else {
+      children[dominators_[b]].push_back(b);
+    }
+  }
+  std::uint32_t clock = 0;
+  while (!waiting.empty()) {
+    auto& [block, entered] = waiting.back();
+    if (entered) {
+      left_[block] = ++clock;
+      waiting.pop_back();
+      continue;
+    }
+    entered = true;
+    const std::uint32_t present = block;
+    entered_[present] = ++clock;
+    for (const std::uint32_t child : children[present]) waiting.emplace_back(child, false);
+  }
+}
+
+/// What may be read before it is written holds anything, and so does all that comes from it.
+void Addresses::find_undefined() {
+  Effort effort = Effort::for_text(function_.span.end - function_.span.begin);
+  const RegisterAccesses accesses(function_, flow_, registers_);
+  RegisterLiveness liveness(flow_, accesses, effort);
+  for (std::uint32_t r = 0; r < registers_.count(); ++r) {
+    bool is_undefined = effort.is_spent();
+    if (!is_undefined && !registers_.is_predicate(r))
+      liveness.for_each_block(r, [&](std::uint32_t block) { is_undefined |= block == 0; });
+    if (is_undefined || effort.is_spent()) residues_[r] = unknown();
+  }
 }
 
 void Addresses::find_definitions() {

@@ -63,7 +63,9 @@ class Addresses {
   static constexpr std::uint32_t kOften = kNever - 1;
   static constexpr std::int64_t kMostOffset = std::int64_t{1} << 30;
 
+  void number_dominators();
   void find_definitions();
+  void find_undefined();
   void find_origins();
   void find_residues();
   std::optional<Place> step(const Place& place, std::uint32_t at) const;
@@ -81,7 +83,8 @@ class Addresses {
   std::vector<const ptx::Operand*> variables_;    // by register
   std::vector<const ptx::Instruction*> origins_;  // loads of parameters
   std::vector<std::uint32_t> dominators_;         // by block
-  std::vector<std::uint32_t> depths_;             // by block, in the tree of dominators
+  // By block: when a walk through the tree of dominators came to it, and left it.
+  std::vector<std::uint32_t> entered_, left_;
 };
 
 }  // namespace slate::injector

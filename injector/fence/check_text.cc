@@ -513,6 +513,24 @@ std::string CheckText::jump(const Instruction& branch) {
   return code + fail_by(Violation::kBranch, branch.line) + label + ":\n\t";
 }
 
+std::string CheckText::barrier(const Instruction& instruction, const Effect& effect) {
+  const std::string label = next_label();
+  std::string code = "\n" + skip(instruction.guard ? &*instruction.guard : nullptr, label);
+  code += filled("\tmov.u32 ~fc, 0;\n");
+  if (effect.barrier != nullptr)
+    code += filled("\tshr.u32 ~fc, {}, 4;\n", register_text(*effect.barrier));
+  code += filled("\tsetp.ne.u32 ~fp, ~fc, 0;\n");
+  if (effect.barrier_threads != nullptr) {
+    // A multiple of 32 up to 1024, and not 0: one less is below 1024, and its last bits are ones.
+    code += filled(
+        "\tsub.u32 ~fc, {}, 1;\n\tsetp.ge.or.u32 ~fp, ~fc, 1024, ~fp;\n"
+        "\tand.b32 ~fc, ~fc, 31;\n\tsetp.ne.or.u32 ~fp, ~fc, 31, ~fp;\n",
+        register_text(*effect.barrier_threads));
+  }
+  code += filled("\t@!~fp bra {};\n\tmov.u64 ~fa, 0;\n", label);
+  return code + fail_by(Violation::kBarrier, instruction.line) + label + ":\n\t";
+}
+
 std::string CheckText::end(const Instruction& instruction, Violation kind) {
   const Operand* guard = instruction.guard ? &*instruction.guard : nullptr;
   const std::string label = next_label();

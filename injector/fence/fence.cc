@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "injector/analysis/components.h"
+#include "injector/analysis/uniformity.h"
 #include "injector/fence/check_text.h"
 #include "injector/fence/ending.h"
 #include "injector/fence/fence_table.h"
@@ -48,8 +50,9 @@ class Fencer {
     const bool has_names = module_.text.find(kReservedPrefix) != std::string::npos;
     if (options_.names == OwnNames::kRefused && has_names)
       return refuse(fmt::format("has names that begin with {}", kReservedPrefix));
-    Effort effort = Effort::for_text(module_.text.size());
-    facts_ = collect_facts(module_, effort);
+    if (const std::string pragma = odd_pragma(); !pragma.empty())
+      return refuse(fmt::format("has the pragma {}", pragma));
+    find_calls();
     for (const ptx::Function& function : module_.functions) {
       plans_.push_back(function.has_body ? std::make_unique<Plan>(module_, function, options_.names)
                                          : nullptr);
@@ -88,6 +91,20 @@ class Fencer {
     return fail(ErrorCode::kNotSupported, fmt::format("cannot be fenced: {}", why));
   }
 
+  /// A pragma that may change where the assembler keeps registers.
+  std::string odd_pragma() const {
+    constexpr std::string_view kPragma = ".pragma";
+    const std::string_view text = module_.text;
+    for (std::size_t at = 0; (at = text.find(kPragma, at)) != text.npos; at += kPragma.size()) {
+      const std::size_t first = text.find('"', at);
+      const std::size_t last = first == text.npos ? text.npos : text.find('"', first + 1);
+      if (last == text.npos) return "without a text";
+      const std::string_view name = text.substr(first + 1, last - first - 1);
+      if (name != "nounroll" && !name.starts_with("used_bytes_mask")) return std::string(name);
+    }
+    return {};
+  }
+
   bool is_legal(std::string_view name) const {
     const auto found = std::ranges::find(verdicts_, name, &FenceVerdict::name);
     return found != verdicts_.end() && found->legal();
@@ -96,15 +113,35 @@ class Fencer {
   /// With the entry itself first.
   std::vector<std::uint32_t> reached_from(std::uint32_t entry) const {
     std::vector<std::uint32_t> reached{entry};
+    std::vector<bool> seen(module_.functions.size(), false);
     for (std::size_t i = 0; i < reached.size(); ++i) {
-      for (std::uint32_t callee : facts_[reached[i]].callees) {
-        const ptx::Function* whole = module_.find_function(module_.functions[callee].name);
-        if (whole == nullptr || !whole->has_body) continue;
-        callee = static_cast<std::uint32_t>(whole - module_.functions.data());
-        if (std::ranges::find(reached, callee) == reached.end()) reached.push_back(callee);
+      for (const std::uint32_t callee : calls_[reached[i]]) {
+        if (!seen[callee]) reached.push_back(callee);
+        seen[callee] = true;
       }
     }
     return reached;
+  }
+
+  /// The functions with bodies that each calls by name, and which may call themselves.
+  void find_calls() {
+    Effort effort = Effort::for_text(module_.text.size());
+    const auto facts = collect_facts(module_, effort);
+    for (const FunctionFacts& each : facts) {
+      std::vector<std::uint32_t>& calls = calls_.emplace_back();
+      for (const std::uint32_t callee : each.callees) {
+        const ptx::Function* whole = module_.find_function(module_.functions[callee].name);
+        if (whole != nullptr && whole->has_body)
+          calls.push_back(static_cast<std::uint32_t>(whole - module_.functions.data()));
+      }
+    }
+    recurses_.assign(calls_.size(), false);
+    for (const std::vector<std::uint32_t>& circle : strong_components(calls_)) {
+      for (const std::uint32_t each : circle) {
+        const bool calls_itself = std::ranges::find(calls_[each], each) != calls_[each].end();
+        recurses_[each] = circle.size() > 1 || calls_itself;
+      }
+    }
   }
 
   void judge(std::uint32_t entry) {
@@ -143,8 +180,12 @@ class Fencer {
       return "takes the address of a parameter, and calls functions";
     if (local_variables(function) > 1) return "has several local variables, and calls functions";
     for (std::size_t i = 1; i < reached.size(); ++i) {
+      if (recurses_[reached[i]] && !options_.recursion) {
+        return fmt::format("calls {}, which may call itself: its stack has no bound",
+                           module_.functions[reached[i]].name);
+      }
       const ptx::Function& callee = module_.functions[reached[i]];
-      if (local_variables(callee) > 0 && !facts_[reached[i]].callees.empty())
+      if (local_variables(callee) > 0 && !calls_[reached[i]].empty())
         return fmt::format("calls {}, which has local variables and calls functions", callee.name);
     }
     return {};
@@ -171,9 +212,10 @@ class Fencer {
       }
     };
     for (const ptx::Variable& variable : function.variables) look_at(variable);
-    for (const ptx::Variable& variable : module_.variables) {
-      const bool is_named = (own_names() && is_own_shared(variable)) || names(function, variable);
-      if (is_named) look_at(variable);
+    const std::vector<bool> named = named_by(function);
+    for (std::size_t i = 0; i < named.size(); ++i) {
+      const ptx::Variable& variable = module_.variables[i];
+      if (named[i] || (own_names() && is_own_shared(variable))) look_at(variable);
     }
     around.knows_words = !function.is_entry;
     around.reads_parameters = function.is_entry && takes_parameter_address(function);
@@ -182,22 +224,22 @@ class Fencer {
     return around;
   }
 
-  bool names(const ptx::Function& function, const ptx::Variable& variable) const {
-    const auto index = static_cast<std::uint32_t>(&variable - module_.variables.data());
-    bool found = false;
+  /// By index into Module::variables: whether the function names it.
+  std::vector<bool> named_by(const ptx::Function& function) const {
+    std::vector<bool> named(module_.variables.size(), false);
     for (const Instruction& instruction : function.instructions) {
       for_each_operand(instruction.operands, [&](const Operand& operand) {
-        found |= operand.reference == Reference::kGlobal && operand.index == index;
+        if (operand.reference == Reference::kGlobal) named[operand.index] = true;
       });
     }
-    return found;
+    return named;
   }
 
   void write(std::uint32_t index) {
     const ptx::Function& function = module_.functions[index];
     const Plan& plan = *plans_[index];
     const bool publishes = function.is_entry && calls(index);
-    if (!plan.may_end() && !publishes && !has_hints(plan)) return;
+    if (!plan.may_end() && !publishes && !has_hints(plan) && !has_barriers(function)) return;
     if (function.instructions.empty()) return;
     const Surroundings around = surroundings_of(index);
     const EndingKind kind = ending_kind(function, !function.is_entry, own_names());
@@ -211,7 +253,12 @@ class Fencer {
     if (!prologue.empty()) insert(function.instructions.front().span.begin, "\n" + prologue + "\t");
     if (publishes) insert(behind_locals(function), "\n" + publish(function) + "\t");
     write_checks(function, plan, around);
+    loosen_barriers(function);
     insert(function.body.end - 1, ending_text(kind, function, index));
+  }
+
+  static bool has_barriers(const ptx::Function& function) {
+    return std::ranges::any_of(function.instructions, is_block_barrier);
   }
 
   static bool has_hints(const Plan& plan) {
@@ -233,9 +280,39 @@ class Fencer {
       }
       if (plan.checks_handle(i)) insert(begin, text.handle(instruction, *effect.handle));
       if (effect.traps_outside) replace_mode(instruction);
+      if (effect.barrier != nullptr || effect.barrier_threads != nullptr)
+        insert(begin, text.barrier(instruction, effect));
       if (effect.jumps_by_index) insert(begin, text.jump(instruction));
       if (effect.end != Violation::kNone)
         edits_.push_back(ptx::replace(instruction.span, text.end(instruction, effect.end)));
+    }
+  }
+
+  /// An aligned barrier that a part of a warp comes to is a fault: it gets the form that is none,
+  /// unless all threads of a warp come to it together. Of workers the injector knows that.
+  void loosen_barriers(const ptx::Function& function) {
+    const auto is_aligned = [](const Instruction& instruction) {
+      return is_block_barrier(instruction) &&
+             (instruction.opcode == "bar" || instruction.has("aligned"));
+    };
+    if (is_worker(function) || std::ranges::none_of(function.instructions, is_aligned)) return;
+    Effort effort = Effort::for_text(function.span.end - function.span.begin);
+    const ControlFlow flow(function, &effort);
+    const Uniformity uniformity(function, flow,
+                                {.parameters_vary = !function.is_entry, .takes_turns = true});
+    for (std::uint32_t i = 0; i < function.instructions.size(); ++i) {
+      const Instruction& instruction = function.instructions[i];
+      if (!is_aligned(instruction)) continue;
+      const Scope apart = uniformity.apart_in(flow.block_of(i));
+      const bool is_together = function.is_entry && !instruction.guard && !effort.is_spent() &&
+                               (apart == Scope::kBlock || apart == Scope::kWarp);
+      if (is_together) continue;
+      std::string opcode(
+          module_.text.substr(instruction.opcode_span.begin,
+                              instruction.opcode_span.end - instruction.opcode_span.begin));
+      if (const auto at = opcode.find(".aligned"); at != std::string::npos) opcode.erase(at, 8);
+      if (instruction.opcode == "bar") opcode.insert(3, "rier");
+      edits_.push_back(ptx::replace(instruction.opcode_span, std::move(opcode)));
     }
   }
 
@@ -310,7 +387,9 @@ class Fencer {
 
   const ptx::Module& module_;
   const FenceOptions& options_;
-  std::vector<FunctionFacts> facts_;          // by index into Module::functions
+  // By index into Module::functions.
+  std::vector<std::vector<std::uint32_t>> calls_;
+  std::vector<bool> recurses_;
   std::vector<std::unique_ptr<Plan>> plans_;  // by index into Module::functions
   std::vector<bool> called_;                  // by index: whether a fenced entry may call it
   std::vector<FenceVerdict> verdicts_;

@@ -18,6 +18,7 @@ enum class Violation : std::uint32_t {
   kBreakpoint = 5,  // `brkpt`
   kHandle = 6,      // a texture or surface that is not the session's
   kBranch = 7,      // a jump by an index beyond its table
+  kBarrier = 8,     // a barrier with a number or a count of threads that there cannot be
 };
 
 /// Bytes at the end of the main extent that the fast path leaves to the exact one. An access that

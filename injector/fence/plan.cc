@@ -16,7 +16,8 @@ using ptx::Instruction;
 using ptx::Operand;
 using ptx::Reference;
 
-constexpr std::size_t kMostFacts = 64;  // of one register that are looked at
+constexpr std::size_t kMostMembers = 16;  // of a site
+constexpr std::size_t kMostFacts = 64;    // of one register that are looked at
 constexpr std::string_view kCopyRegister = "%__slate_copy";
 constexpr std::string_view kCopies = "__slate_copies";
 
@@ -111,7 +112,9 @@ void Plan::find_effects() {
     effects_.push_back(effect_of(module_, function_, instruction));
     const Effect& effect = effects_.back();
     if (why_not_.empty()) why_not_ = effect.why_not;
-    may_end_ |= effect.end != Violation::kNone || effect.handle != nullptr || effect.jumps_by_index;
+    may_end_ |= effect.end != Violation::kNone || effect.handle != nullptr ||
+                effect.jumps_by_index || effect.barrier != nullptr ||
+                effect.barrier_threads != nullptr;
   }
   if (const Instruction* stray = stray_branch(function_); stray != nullptr && why_not_.empty()) {
     why_not_ =
@@ -278,7 +281,10 @@ Site& Plan::site_for(std::uint32_t at, const Place& place, const Operand* guard,
     const auto predicate = guard == nullptr ? std::nullopt : registers_.of(*guard);
     const bool guard_is_known = guard == nullptr || (predicate && is_old(*predicate, open.at));
     const bool is_scoped = is_in_scope(at) || is_in_scope(open.at);
-    if (open.at == at || (is_known && guard_is_known && !is_alone && !is_scoped)) return open;
+    const bool has_room = open.members.size() < kMostMembers;
+    if ((open.at == at && has_room) ||
+        (has_room && is_known && guard_is_known && !is_alone && !is_scoped))
+      return open;
   }
   sites_.push_back({.at = at, .members = {}});
   return sites_.back();

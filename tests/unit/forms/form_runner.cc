@@ -99,7 +99,10 @@ FormRunner::FormRunner(device::Device& device, const std::string& ptx, std::uint
   injected_ = require(injector::inject(*parsed_, options), "inject");
   if (fenced) {
     const auto forms = require(ptx::parse(injected_.ptx), "parse forms");
-    fenced_ = require(injector::fence(*forms, {.names = injector::OwnNames::kExpected}), "fence");
+    fenced_ = require(injector::fence(*forms, {.names = injector::OwnNames::kExpected,
+                                               .reserved_shared = 0,
+                                               .recursion = true}),
+                      "fence");
   }
   const std::string& text = fenced_ ? fenced_->ptx : injected_.ptx;
   module_ =
