@@ -217,11 +217,18 @@ std::string CheckText::fast_shared(const Member& member, std::string_view result
                    base, low);
     wide = filled("\tsetp.ne.or.u64 {0}, ~fo, 0, {0};\n", result);
   }
-  // ~fd: first byte, ~fn: how many bytes are allowed from 0 on.
+  // ~fd: first byte, ~fn: how many bytes are allowed from 0 on. It may be less than the span.
   const auto compare = [&](std::string_view into) {
-    std::string text = filled("\tsetp.ge.u32 {}, ~fd, ~fn;\n\tsub.u32 ~fn, ~fn, ~fd;\n", into);
-    if (!is_open) return text + filled("\tsetp.lt.or.u32 {0}, ~fn, {1}, {0};\n", into, span);
-    return text + filled("\tcvt.u64.u32 ~fl, ~fn;\n\tsetp.lt.or.u64 {0}, ~fl, ~fs, {0};\n", into);
+    if (is_open) {
+      return filled(
+          "\tsetp.ge.u32 {0}, ~fd, ~fn;\n\tsub.u32 ~fn, ~fn, ~fd;\n"
+          "\tcvt.u64.u32 ~fl, ~fn;\n\tsetp.lt.or.u64 {0}, ~fl, ~fs, {0};\n",
+          into);
+    }
+    return filled(
+        "\tmax.u32 ~fn, ~fn, {1};\n\tsub.u32 ~fn, ~fn, {1};\n"
+        "\tsetp.ge.u32 {0}, ~fd, ~fn;\n",
+        into, span - 1);
   };
   const std::string total = filled("\tmov.u32 ~fn, %total_smem_size;\n\tadd.u32 ~fn, ~fn, {};\n",
                                    surroundings_.reserved_shared);

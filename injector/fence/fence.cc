@@ -272,7 +272,10 @@ class Fencer {
       const Instruction& instruction = function.instructions[i];
       const Effect& effect = plan.effects()[i];
       const std::uint32_t begin = instruction.span.begin;
-      for (; site != plan.sites().end() && site->at == i; ++site) insert(begin, text.site(*site));
+      for (; site != plan.sites().end() && site->at == i; ++site) {
+        move(function, *site);
+        insert(begin, text.site(*site));
+      }
       if (effect.is_hint && !effect.accesses.empty()) {
         std::string label;
         insert(begin, text.hint(instruction, effect.accesses.front(), label));
@@ -286,6 +289,16 @@ class Fencer {
       if (effect.end != Violation::kNone)
         edits_.push_back(ptx::replace(instruction.span, text.end(instruction, effect.end)));
     }
+  }
+
+  void move(const ptx::Function& function, const Site& site) {
+    std::string text;
+    for (const std::uint32_t index : site.moved) {
+      const ptx::Span span = function.instructions[index].span;
+      text.append(module_.text, span.begin, span.end - span.begin).append("\n\t");
+      edits_.push_back(ptx::remove(span));
+    }
+    insert(function.instructions[site.at].span.begin, std::move(text));
   }
 
   /// An aligned barrier that a part of a warp comes to is a fault: it gets the form that is none,

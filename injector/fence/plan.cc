@@ -16,8 +16,9 @@ using ptx::Instruction;
 using ptx::Operand;
 using ptx::Reference;
 
-constexpr std::size_t kMostMembers = 16;  // of a site
-constexpr std::size_t kMostFacts = 64;    // of one register that are looked at
+constexpr std::size_t kMostMembers = 8;  // of a site: their addresses take registers
+constexpr std::size_t kMostMoved = 12;   // instructions that one address may take
+constexpr std::size_t kMostFacts = 64;   // of one register that are looked at
 constexpr std::string_view kCopyRegister = "%__slate_copy";
 constexpr std::string_view kCopies = "__slate_copies";
 
@@ -94,7 +95,8 @@ Plan::Plan(const ptx::Module& module, const ptx::Function& function, OwnNames na
       flow_(function),
       registers_(function),
       addresses_(module, function, flow_, registers_),
-      handles_(function.instructions.size(), false) {
+      handles_(function.instructions.size(), false),
+      moved_(function.instructions.size(), false) {
   find_effects();
   if (!why_not_.empty()) return;
   walk();
@@ -270,23 +272,61 @@ CheckedAccess Plan::checked(const Place& place, const Access& access, std::uint3
 /// Whether the register has its value already in front of instruction `at` of the block.
 bool Plan::is_old(std::uint32_t number, std::uint32_t at) const {
   const auto write = last_write_.find(number);
-  return write == last_write_.end() || write->second < at;
+  return write == last_write_.end() || write->second < at || moved_[write->second];
+}
+
+/// Adds the instructions that have to move for the register to have its value in front of `at`.
+/// Returns false if it cannot be. They only compute, so nobody sees that they come earlier.
+bool Plan::collect_moved(std::uint32_t number, std::uint32_t at,
+                         std::vector<std::uint32_t>& moved) const {
+  if (is_old(number, at)) return true;
+  if (!addresses_.is_written_once(number) || moved.size() >= kMostMoved) return false;
+  const std::uint32_t made = addresses_.definition(number);
+  if (std::ranges::find(moved, made) != moved.end()) return true;
+  const Instruction& instruction = function_.instructions[made];
+  const bool is_pure = may_be_repeated(instruction) && effects_[made].accesses.empty();
+  if (!is_pure || is_in_scope(made)) return false;
+  std::uint32_t results = 0;
+  registers_.for_each_write(instruction, [&](std::uint32_t) { ++results; });
+  bool can_move = results == 1;
+  for_each_operand(instruction.operands, [&](const Operand& operand) {
+    const bool is_time =
+        operand.kind == Operand::Kind::kSpecial &&
+        (operand.text.starts_with("%clock") || operand.text.starts_with("%global"));
+    can_move &=
+        !is_time && (operand.reference != Reference::kParameter || instruction.has("param"));
+  });
+  registers_.for_each_read(
+      instruction, [&](std::uint32_t r) { can_move = can_move && collect_moved(r, at, moved); });
+  if (can_move) moved.push_back(made);
+  return can_move && moved.size() <= kMostMoved;
+}
+
+/// Whether the register has its value at the site, or could be given it there.
+bool Plan::move_to(Site& site, std::uint32_t number) {
+  std::vector<std::uint32_t> moved;
+  if (!collect_moved(number, site.at, moved)) return false;
+  for (const std::uint32_t instruction : moved) {
+    moved_[instruction] = true;
+    site.moved.push_back(instruction);
+  }
+  std::ranges::sort(site.moved);
+  return true;
 }
 
 Site& Plan::site_for(std::uint32_t at, const Place& place, const Operand* guard, bool is_alone) {
-  if (!sites_.empty() && sites_.back().at >= floor_ && sites_.back().at <= at) {
+  const bool has_open = !sites_.empty() && sites_.back().at >= floor_ && sites_.back().at <= at &&
+                        sites_.back().members.size() < kMostMembers;
+  if (has_open && sites_.back().at == at) return sites_.back();
+  if (has_open && !is_alone && !is_in_scope(at) && !is_in_scope(sites_.back().at)) {
     Site& open = sites_.back();
-    const bool is_known = place.number ? is_old(*place.number, open.at)
-                                       : addresses_.variable_behind(place) != nullptr;
     const auto predicate = guard == nullptr ? std::nullopt : registers_.of(*guard);
     const bool guard_is_known = guard == nullptr || (predicate && is_old(*predicate, open.at));
-    const bool is_scoped = is_in_scope(at) || is_in_scope(open.at);
-    const bool has_room = open.members.size() < kMostMembers;
-    if ((open.at == at && has_room) ||
-        (has_room && is_known && guard_is_known && !is_alone && !is_scoped))
+    const bool is_variable = !place.number && addresses_.variable_behind(place) != nullptr;
+    if (guard_is_known && (is_variable || (place.number && move_to(open, *place.number))))
       return open;
   }
-  sites_.push_back({.at = at, .members = {}});
+  sites_.push_back({.at = at, .members = {}, .moved = {}});
   return sites_.back();
 }
 

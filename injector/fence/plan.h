@@ -50,6 +50,8 @@ struct Member {
 struct Site {
   std::uint32_t at = 0;  // index of the instruction
   std::vector<Member> members;
+  /// Instructions that compute addresses of members, to be moved here from behind: in text order.
+  std::vector<std::uint32_t> moved;
 };
 
 struct AccessCounts {
@@ -105,6 +107,9 @@ class Plan {
   Site& site_for(std::uint32_t at, const Place& place, const ptx::Operand* guard, bool is_alone);
   void join(Site& site, Member member);
   bool is_old(std::uint32_t number, std::uint32_t at) const;
+  bool collect_moved(std::uint32_t number, std::uint32_t at,
+                     std::vector<std::uint32_t>& moved) const;
+  bool move_to(Site& site, std::uint32_t number);
   void forget_written(std::uint32_t at);
 
   const ptx::Module& module_;
@@ -116,6 +121,7 @@ class Plan {
   std::string why_not_;
   std::vector<Effect> effects_;
   std::vector<bool> handles_;
+  std::vector<bool> moved_;  // by instruction: whether a site in front of it has it
   std::vector<Site> sites_;
   AccessCounts counts_;
   std::map<std::string, std::uint32_t> aligned_;
