@@ -17,9 +17,9 @@ using ptx::Instruction;
 using ptx::Operand;
 using ptx::Reference;
 
-constexpr std::size_t kRowBytes = 16;     // of kAccessTable
-constexpr std::uint32_t kAlignShift = 8;  // of the alignment less 1 in a row's flags
-constexpr std::string_view kEnding = "$__slate_fending";
+constexpr std::size_t kRowBytes = 16;           // of kAccessTable
+constexpr std::uint32_t kAlignShift = 8;        // of the alignment less 1 in a row's flags
+constexpr std::uint64_t kWorkerWordBytes = 64;  // of __slate_s
 
 std::string register_text(const Operand& operand) {
   std::string text(operand.text);
@@ -45,43 +45,46 @@ std::string fail_by(Violation kind, std::uint32_t line) {
       static_cast<std::uint32_t>(kind), line, kEnding);
 }
 
-/// Goes through the ranges of the fence table: {0} and {1}, labels; {2}, {3} and {4}, offsets.
+/// Goes through the ranges of the fence table, from the last one down: few registers live here.
+/// {0} and {1}, labels; {2}, {3} and {4}, offsets; {5}, number of bytes.
 constexpr std::string_view kScan = R"(	ld.const.u64 ~ft, [__slate_fence+{2}];
 	setp.eq.u64 ~fq, ~ft, 0;
 	@~fq bra {1};
-	and.b32 ~fd, ~fw, 1;
-	mul.wide.u32 ~fo, ~fd, 4;
-	add.u64 ~fo, ~fo, ~ft;
-	ld.volatile.global.u32 ~fc, [~fo+{3}];
+	and.b32 ~fw, ~fw, 1;
+	mad.wide.u32 ~ft, ~fw, 4, ~ft;
+	ld.volatile.global.u32 ~fc, [~ft+{3}];
 {0}_scan:
 	setp.eq.u32 ~fq, ~fc, 0;
 	@~fq bra {1};
+	sub.u32 ~fc, ~fc, 1;
+	ld.const.u64 ~ft, [__slate_fence+{2}];
+	mad.wide.u32 ~ft, ~fc, 16, ~ft;
 	ld.volatile.global.v2.u64 {{~fl, ~fo}}, [~ft+{4}];
 	sub.u64 ~fl, ~fa, ~fl;
 	setp.lt.u64 ~fq, ~fl, ~fo;
 	sub.u64 ~fo, ~fo, ~fl;
-	setp.ge.and.u64 ~fq, ~fo, ~fs, ~fq;
-	add.u64 ~ft, ~ft, 16;
-	sub.u32 ~fc, ~fc, 1;
+	setp.ge.and.u64 ~fq, ~fo, {5}, ~fq;
 	@!~fq bra {0}_scan;
 )";
 
-/// Whether [~fa, ~fa + ~fs) lies in the {1} bytes from {0} on; then to {2}.
+/// Whether [~fa, ~fa + {3}) lies in the {1} bytes from {0} on; then to {2}.
 constexpr std::string_view kWithin = R"(	mov.u64 ~fl, {0};
 	sub.u64 ~fl, ~fa, ~fl;
 	mov.u64 ~fo, {1};
 	setp.lt.u64 ~fq, ~fl, ~fo;
 	sub.u64 ~fo, ~fo, ~fl;
-	setp.ge.and.u64 ~fq, ~fo, ~fs, ~fq;
+	setp.ge.and.u64 ~fq, ~fo, {3}, ~fq;
 	@~fq bra {2};
 )";
 
-/// Whether it overlaps the {0} bytes from ~fd on; then to {1}.
+/// Whether [~fa, ~fa + {2}) overlaps the {0} bytes from ~fd on; then to {1}.
 constexpr std::string_view kOverlaps = R"(	cvt.u64.u32 ~fl, ~fd;
 	sub.u64 ~fl, ~fa, ~fl;
-	add.u64 ~fl, ~fl, ~fs;
+	add.u64 ~fl, ~fl, {2};
 	sub.u64 ~fl, ~fl, 1;
-	add.u64 ~fo, ~fs, {0};
+	mov.u64 ~fo, {2};
+	add.u64 ~fo, ~fo, {0};
+	sub.u64 ~fo, ~fo, 1;
 	setp.lt.u64 ~fq, ~fl, ~fo;
 	@~fq bra {1};
 )";
@@ -332,137 +335,153 @@ std::string CheckText::site(const Site& site) {
   return code + label + ":\n\t";
 }
 
-/// Looks at every access of the member by itself; then goes on behind the text, at `label`.
+/// Looks at every access of the member by itself, and goes to the ending or to `label`.
 std::string CheckText::exact(const Member& member, std::string_view label) {
+  Exact here{.label = next_label(), .bytes = expand("~fs")};
   std::string code;
   const std::string base = base_of(member, code);
-  const std::string own = next_label();
   const bool is_narrow_base = is_narrow(member);
   const bool is_loop = member.accesses.size() > 1;
+  const CheckedAccess& access = member.accesses.front();
+  const std::size_t row = table_.size();
   if (is_loop) {
     code += filled(
-        "\tmov.u32 ~fi, {};\n{}_next:\n\tmul.wide.u32 ~ft, ~fi, {};\n"
-        "\tmov.u64 ~fo, {};\n\tadd.u64 ~ft, ~ft, ~fo;\n"
+        "\tmov.u32 ~fi, {};\n{}_next:\n\tmov.u64 ~ft, {};\n"
+        "\tmad.wide.u32 ~ft, ~fi, {}, ~ft;\n"
         "\tld.global.v4.u32 {{~fd, ~fn, ~fw, ~fv}}, [~ft];\n",
-        table_.size(), own, kRowBytes, kAccessTable);
-    for (const CheckedAccess& access : member.accesses) {
-      table_.push_back(fmt::format("{}, {}, {}, {}", static_cast<std::uint32_t>(access.offset),
-                                   access.bytes, flags_of(access), access.line));
-    }
+        row, here.label, kAccessTable, kRowBytes);
     code += is_narrow_base ? filled("\tadd.u32 ~fd, ~fd, {};\n\tcvt.u64.u32 ~fa, ~fd;\n", base)
                            : filled("\tcvt.s64.s32 ~fa, ~fd;\n\tadd.s64 ~fa, ~fa, {};\n", base);
     code += filled("\tcvt.u64.u32 ~fs, ~fn;\n");
   } else {
-    const CheckedAccess& access = member.accesses.front();
     code += is_narrow_base
                 ? filled("\tadd.u32 ~fd, {}, {};\n\tcvt.u64.u32 ~fa, ~fd;\n", base, access.offset)
                 : filled("\tadd.s64 ~fa, {}, {};\n", base, access.offset);
-    code += filled("\tmov.u32 ~fw, {};\n\tmov.u32 ~fv, {};\n", flags_of(access), access.line);
-    const Access plain{.bytes = access.bytes};
-    code += size_of(member.special ? *member.special : plain);
-    code += filled("\tcvt.u32.u64 ~fn, ~fs;\n");
+    code += filled("\tmov.u32 ~fw, {};\n", flags_of(access));
+    if (!member.special) here.bytes = std::to_string(access.bytes);
   }
-  if (member.special && member.special->lanes != 32) {
-    code += filled("\tmov.u32 ~fc, %laneid;\n\tsetp.ge.u32 ~fq, ~fc, {};\n\t@~fq bra {};\n",
-                   member.special->lanes, label);
+  for (const CheckedAccess& each : member.accesses) {
+    table_.push_back(fmt::format("{}, {}, {}, {}", static_cast<std::uint32_t>(each.offset),
+                                 each.bytes, flags_of(each), each.line));
   }
-  if (member.special && member.special->amount != nullptr)
-    code += filled("\tsetp.eq.u64 ~fq, ~fs, 0;\n\t@~fq bra {};\n", label);
+  if (member.special) code += exact_size(*member.special, label);
   code += filled("\tcvt.u32.u64 ~fc, ~fa;\n");
   if (member.special && member.special->aligns_amount && member.special->amount != nullptr)
-    code += filled("\tor.b32 ~fc, ~fc, ~fn;\n");
+    code += filled("\tcvt.u32.u64 ~fd, ~fs;\n\tor.b32 ~fc, ~fc, ~fd;\n");
   code += filled(
-      "\tshr.u32 ~fd, ~fw, {};\n\tand.b32 ~fc, ~fc, ~fd;\n\tmov.u32 ~fk, {};\n"
-      "\tsetp.ne.u32 ~fq, ~fc, 0;\n\t@~fq bra {};\n\tmov.u32 ~fk, {};\n",
-      kAlignShift, static_cast<std::uint32_t>(Violation::kMisaligned), kEnding,
+      "\tshr.u32 ~fd, ~fw, {};\n\tand.b32 ~fc, ~fc, ~fd;\n"
+      "\tsetp.ne.u32 ~fq, ~fc, 0;\n\t@~fq bra {}_odd;\n",
+      kAlignShift, here.label);
+  code += exact_space(member.space, here) + here.label + "_good:\n";
+  if (is_loop) {
+    code += filled("\tadd.u32 ~fi, ~fi, 1;\n\tsetp.lt.u32 ~fq, ~fi, {};\n\t@~fq bra {}_next;\n",
+                   table_.size(), here.label);
+  }
+  code += fmt::format("\tbra {};\n", label);
+  code += filled(
+      "{0}_odd:\n\tmov.u32 ~fk, {1};\n\tbra {0}_row;\n{0}_bad:\n\tmov.u32 ~fk, {2};\n"
+      "{0}_row:\n",
+      here.label, static_cast<std::uint32_t>(Violation::kMisaligned),
       static_cast<std::uint32_t>(Violation::kRange));
-  code += exact_space(member.space, own);
-  if (!is_loop) return code + own + "_good:\n";
-  return code + filled(
-                    "{}_good:\n\tadd.u32 ~fi, ~fi, 1;\n\tsetp.lt.u32 ~fq, ~fi, {};\n"
-                    "\t@~fq bra {}_next;\n",
-                    own, table_.size(), own);
+  if (!is_loop) code += filled("\tmov.u32 ~fi, {};\n", row);
+  code += filled("\tmov.u32 ~fn, 0;\n");
+  if (member.special) code += filled("\tcvt.u32.u64 ~fn, ~fs;\n");
+  return code + fmt::format("\tbra {};\n", kRowEnding);
 }
 
-/// Goes to `label`_good, or to the ending.
-std::string CheckText::exact_space(MemorySpace space, std::string_view label) const {
-  const std::string scan = filled(kScan, label, kEnding, offsetof(FenceConstants, table),
-                                  offsetof(FenceTable, readable), offsetof(FenceTable, ranges));
+/// Leaves the bytes in ~fs; goes to `label` where there are none.
+std::string CheckText::exact_size(const Access& access, std::string_view label) const {
+  std::string code = size_of(access);
+  if (access.lanes != 32) {
+    code += filled("\tmov.u32 ~fc, %laneid;\n\tsetp.ge.u32 ~fq, ~fc, {};\n\t@~fq bra {};\n",
+                   access.lanes, label);
+  }
+  if (access.amount != nullptr)
+    code += filled("\tsetp.eq.u64 ~fq, ~fs, 0;\n\t@~fq bra {};\n", label);
+  return code;
+}
+
+/// Goes on behind the text, or to the place's _good or _bad.
+std::string CheckText::exact_space(MemorySpace space, const Exact& here) const {
+  const std::string scan =
+      filled(kScan, here.label, here.label + "_bad", offsetof(FenceConstants, table),
+             offsetof(FenceTable, readable), offsetof(FenceTable, ranges), here.bytes);
   switch (space) {
     case MemorySpace::kGlobal:
     case MemorySpace::kHandle:
       return scan;
     case MemorySpace::kShared:
-      return exact_shared(label);
+      return exact_shared(here);
     case MemorySpace::kLocal:
-      return exact_variables(ptx::Space::kLocal, label);
+      return exact_variables(ptx::Space::kLocal, here);
     case MemorySpace::kConst:
-      return exact_variables(ptx::Space::kConst, label);
+      return exact_variables(ptx::Space::kConst, here);
     case MemorySpace::kGeneric:
       break;
   }
-  const std::string good = fmt::format("\tbra {}_good;\n", label);
+  const std::string good = fmt::format("\tbra {}_good;\n", here.label);
   std::string code = filled(
       "\tisspacep.shared ~fq, ~fa;\n\t@~fq bra {0}_shared;\n"
       "\tisspacep.local ~fq, ~fa;\n\t@~fq bra {0}_local;\n",
-      label);
-  code += parameters(label) + scan + good;
-  code +=
-      filled("{}_shared:\n\tcvta.to.shared.u64 ~fa, ~fa;\n", label) + exact_shared(label) + good;
-  return code + filled("{}_local:\n\tcvta.to.local.u64 ~fa, ~fa;\n", label) +
-         exact_variables(ptx::Space::kLocal, label);
+      here.label);
+  code += parameters(here) + scan + good;
+  code += filled("{}_shared:\n\tcvta.to.shared.u64 ~fa, ~fa;\n", here.label) + exact_shared(here) +
+          good;
+  return code + filled("{}_local:\n\tcvta.to.local.u64 ~fa, ~fa;\n", here.label) +
+         exact_variables(ptx::Space::kLocal, here);
 }
 
 /// Reads of the kernel's parameters by their generic address.
-std::string CheckText::parameters(std::string_view label) const {
+std::string CheckText::parameters(const Exact& here) const {
   if (!surroundings_.reads_parameters || function_.parameters.empty()) return {};
   std::string code = filled(
       "\tand.b32 ~fd, ~fw, 1;\n\tsetp.ne.u32 ~fq, ~fd, 0;\n"
       "\t@~fq bra {}_writes;\n",
-      label);
+      here.label);
   for (const ptx::Variable& parameter : function_.parameters) {
     code += filled("\tmov.b64 ~fo, {};\n\tcvta.param.u64 ~fo, ~fo;\n", parameter.name);
-    code += filled(kWithin, expand("~fo"), parameter.bytes, fmt::format("{}_good", label));
+    code += filled(kWithin, expand("~fo"), parameter.bytes, here.label + "_good", here.bytes);
   }
-  return code + fmt::format("{}_writes:\n", label);
+  return code + here.label + "_writes:\n";
 }
 
-std::string CheckText::exact_shared(std::string_view) const {
+std::string CheckText::exact_shared(const Exact& here) const {
+  const std::string bad = here.label + "_bad";
   std::string code = filled(
       "\tmov.u32 ~fd, %total_smem_size;\n\tadd.u32 ~fd, ~fd, {};\n"
       "\tcvt.u64.u32 ~fl, ~fd;\n\tsetp.gt.u64 ~fq, ~fa, ~fl;\n\t@~fq bra {};\n"
-      "\tsub.u64 ~fl, ~fl, ~fa;\n\tsetp.lt.u64 ~fq, ~fl, ~fs;\n"
+      "\tsub.u64 ~fl, ~fl, ~fa;\n\tsetp.lt.u64 ~fq, ~fl, {};\n"
       "\t@~fq bra {};\n",
-      surroundings_.reserved_shared, kEnding, kEnding);
+      surroundings_.reserved_shared, bad, here.bytes, bad);
   for (const OwnWords& words : surroundings_.own) {
     code += filled("\tmov.u32 ~fd, {};\n", words.name);
-    code += filled(kOverlaps, words.bytes - 1, kEnding);
+    code += filled(kOverlaps, words.bytes, bad, here.bytes);
   }
   if (surroundings_.knows_words) {
     code += filled("\tld.shared.u32 ~fd, [{}+8];\n", kBlockFacts);
-    code += filled(kOverlaps, 63, kEnding);
+    code += filled(kOverlaps, kWorkerWordBytes, bad, here.bytes);
   }
   return code;
 }
 
-std::string CheckText::exact_variables(ptx::Space space, std::string_view label) const {
+std::string CheckText::exact_variables(ptx::Space space, const Exact& here) const {
   std::string code;
-  const std::string good = fmt::format("{}_good", label);
+  const std::string good = here.label + "_good";
   const auto& variables = space == ptx::Space::kLocal ? function_.variables : module_.variables;
   for (const ptx::Variable& variable : variables) {
     const bool is_own = variable.name.starts_with(kReservedPrefix);
     if (variable.space != space || variable.bytes == 0 || is_own) continue;
-    code += filled(kWithin, variable.name, variable.bytes, good);
+    code += filled(kWithin, variable.name, variable.bytes, good, here.bytes);
   }
   if (space == ptx::Space::kLocal && surroundings_.knows_words) {
-    code += filled("\tld.shared.u64 ~fs, [{}+24];\n\tld.shared.u64 ~fl, [{}+16];\n", kBlockFacts,
-                   kBlockFacts);
     code += filled(
-        "\tsub.u64 ~fl, ~fa, ~fl;\n\tsetp.lt.u64 ~fq, ~fl, ~fs;\n\tsub.u64 ~fo, ~fs, ~fl;\n"
-        "\tcvt.u64.u32 ~fs, ~fn;\n\tsetp.ge.and.u64 ~fq, ~fo, ~fs, ~fq;\n\t@~fq bra {};\n",
-        good);
+        "\tld.shared.u64 ~fl, [{0}+16];\n\tsub.u64 ~fl, ~fa, ~fl;\n"
+        "\tld.shared.u64 ~fo, [{0}+24];\n\tsetp.lt.u64 ~fq, ~fl, ~fo;\n"
+        "\tsub.u64 ~fo, ~fo, ~fl;\n\tsetp.ge.and.u64 ~fq, ~fo, {1}, ~fq;\n"
+        "\t@~fq bra {2};\n",
+        kBlockFacts, here.bytes, good);
   }
-  return code + fmt::format("\tbra {};\n", kEnding);
+  return code + fmt::format("\tbra {}_bad;\n", here.label);
 }
 
 std::string CheckText::hint(const Instruction& instruction, const Access& access,

@@ -29,6 +29,11 @@ inline constexpr std::string_view kCheckRegisters =
     "\n\t.reg .pred ~fp, ~fq, ~fr, ~fodd;\n\t.reg .b32 ~fb, ~fc, ~fd, ~fk, ~fi, ~fn, ~fv, ~fw;\n"
     "\t.reg .b64 ~fa, ~fl, ~fo, ~fs, ~ft, ~fz;\n";
 
+/// Label of the ending, which wants ~fa, ~fn, ~fw, ~fv and ~fk.
+inline constexpr std::string_view kEnding = "$__slate_fending";
+/// Label in front of it, where ~fi is a row of kAccessTable instead; ~fn: bytes if not 0.
+inline constexpr std::string_view kRowEnding = "$__slate_frow";
+
 /// Shared words of slate's own that a program must not touch.
 struct OwnWords {
   std::string name;
@@ -64,6 +69,13 @@ class CheckText {
   std::string end(const ptx::Instruction& instruction, Violation kind);
 
  private:
+  /// One exact path: the beginning of its labels, and the number of bytes, which is a register or
+  /// a constant.
+  struct Exact {
+    std::string label;
+    std::string bytes;
+  };
+
   std::string fast(const Member& member, bool is_first) const;
   std::string fast_range(const Member& member, std::string_view result) const;
   std::string fast_global(const Member& member, std::string_view result) const;
@@ -72,10 +84,11 @@ class CheckText {
   std::string alignment(const Member& member, std::string_view result) const;
   std::string size_of(const Access& access) const;
   std::string exact(const Member& member, std::string_view label);
-  std::string exact_space(MemorySpace space, std::string_view label) const;
-  std::string exact_shared(std::string_view label) const;
-  std::string exact_variables(ptx::Space space, std::string_view label) const;
-  std::string parameters(std::string_view label) const;
+  std::string exact_size(const Access& access, std::string_view label) const;
+  std::string exact_space(MemorySpace space, const Exact& here) const;
+  std::string exact_shared(const Exact& here) const;
+  std::string exact_variables(ptx::Space space, const Exact& here) const;
+  std::string parameters(const Exact& here) const;
   std::string next_label();
   std::string base_of(const Member& member, std::string& prepare) const;
   bool is_narrow(const Member& member) const;

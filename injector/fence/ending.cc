@@ -20,8 +20,13 @@ constexpr std::uint32_t kStop = 24;
 /// A number of a task beyond all others, with room for those that still count on from it.
 constexpr std::uint32_t kNoTask = 0x7fffffff;
 
-constexpr std::string_view kClaim = R"(	ret;
-$fending:
+constexpr std::string_view kRow = R"($frow:
+	mov.u64 ~ft, {0};
+	mad.wide.u32 ~ft, ~fi, 16, ~ft;
+	ld.global.v4.u32 {{~fd, ~fc, ~fw, ~fv}}, [~ft];
+	max.u32 ~fn, ~fn, ~fc;
+)";
+constexpr std::string_view kClaim = R"($fending:
 	ld.const.u64 ~ft, [{0}+{1}];
 	setp.eq.u64 ~fp, ~ft, 0;
 	@~fp bra $frecorded;
@@ -204,9 +209,12 @@ std::string ending_registers(EndingKind kind) {
   return for_function(expand(text + "\t.reg .b64 ~w;\n"));
 }
 
-std::string ending_text(EndingKind kind, const ptx::Function& function, std::uint32_t number) {
-  std::string code = filled(kClaim, kFenceConstants, offsetof(FenceConstants, table),
-                            FenceRecord::kFree, FenceRecord::kClaimed);
+std::string ending_text(EndingKind kind, const ptx::Function& function, std::uint32_t number,
+                        bool has_rows) {
+  std::string code = "\tret;\n";
+  if (has_rows) code += filled(kRow, kAccessTable);
+  code += filled(kClaim, kFenceConstants, offsetof(FenceConstants, table), FenceRecord::kFree,
+                 FenceRecord::kClaimed);
   code += block_text(kind, function);
   code += filled(kRecord, kFenceConstants, offsetof(FenceConstants, module), number, kFenceWrites,
                  FenceRecord::kComplete);

@@ -22,8 +22,10 @@ enum class EndingKind : std::uint8_t {
 EndingKind ending_kind(const ptx::Function& function, bool knows_words, bool own_names);
 /// Declarations that the ending needs, for the beginning of the body.
 std::string ending_registers(EndingKind kind);
-/// The text behind the function's last instruction. `number`: for the record.
-std::string ending_text(EndingKind kind, const ptx::Function& function, std::uint32_t number);
+/// The text behind the function's last instruction. `number`: for the record. `has_rows`: whether
+/// there is a kAccessTable.
+std::string ending_text(EndingKind kind, const ptx::Function& function, std::uint32_t number,
+                        bool has_rows);
 
 /// Whether it is the worker form of a kernel, by its name.
 bool is_worker(const ptx::Function& function);

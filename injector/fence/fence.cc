@@ -254,7 +254,7 @@ class Fencer {
     if (publishes) insert(behind_locals(function), "\n" + publish(function) + "\t");
     write_checks(function, plan, around);
     loosen_barriers(function);
-    insert(function.body.end - 1, ending_text(kind, function, index));
+    insert(function.body.end - 1, ending_text(kind, function, index, !plan.sites().empty()));
   }
 
   static bool has_barriers(const ptx::Function& function) {
