@@ -106,7 +106,7 @@ class EffectFinder {
     } else if (is_one_of(opcode, {"tex", "tld4", "txq", "suq", "suld", "sust", "sured"})) {
       texture();
     } else if (opcode == "trap") {
-      effect_.end = function_.name.ends_with("assertfail") ? Violation::kAssert : Violation::kTrap;
+      effect_.end = function_.name.contains("assertfail") ? Violation::kAssert : Violation::kTrap;
     } else if (opcode == "brkpt") {
       effect_.end = Violation::kBreakpoint;
     } else if (opcode == "brx") {

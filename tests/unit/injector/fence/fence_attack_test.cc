@@ -38,13 +38,14 @@ void PrintTo(const Attack& attack, std::ostream* out) {
 }
 
 /// What stands around the attack.
-enum class Setting { kPlain, kBarriers, kOneBarrier, kFunction, kEarlyReturn };
+enum class Setting { kPlain, kBarriers, kOneBarrier, kFunction, kEarlyReturn, kDrained };
 
 constexpr std::string_view kHead = R"(.version 8.7
 .target sm_90
 .address_size 64
 .const .align 4 .b32 table[4] = {{1, 2, 3, 4}};
 .global .align 4 .b32 counter;
+{1}
 .func (.param .b32 f_result) identity(.param .b32 f_in)
 {{
 	.reg .b32 %a;
@@ -131,7 +132,12 @@ SKIP:
 
 std::string module_text(const Attack& attack, Setting setting) {
   const std::string in_function = setting == Setting::kFunction ? attack.body : "";
-  std::string text = fmt::format(kHead, in_function);
+  const std::string_view assert_function = attack.body.contains("__assertfail")
+                                               ? ".extern .func __assertfail(.param .b64 a, .param "
+                                                 ".b64 b, .param .b32 c, .param .b64 d, "
+                                                 ".param .b64 e);"
+                                               : "";
+  std::string text = fmt::format(kHead, in_function, assert_function);
   std::string shared = "	.shared .align 16 .b8 sh[256];";
   std::string before, after, body = attack.body;
   const std::string fill =
@@ -155,6 +161,14 @@ std::string module_text(const Attack& attack, Setting setting) {
     case Setting::kEarlyReturn:
       before = "	setp.eq.u32 %p7, %t, 5;\n	@%p7 ret;\n" + fill;
       after = "	bar.sync 0;\n	ld.shared.u32 %r37, [sh];\n	bar.sync 0;\n";
+      break;
+    case Setting::kDrained:
+      // Data say how many barriers there are, and threads leave before.
+      before = "	setp.eq.u32 %p7, %t, 5;\n	@%p7 ret;\n" + fill;
+      after =
+          "	ld.global.u32 %r36, [%good];\n	and.b32 %r36, %r36, 3;\nTURN:\n	bar.sync 0;\n"
+          "	ld.shared.u32 %r37, [sh];\n	bar.sync 0;\n	sub.u32 %r36, %r36, 1;\n"
+          "	setp.gt.s32 %p6, %r36, 0;\n	@%p6 bra TURN;\n";
       break;
     case Setting::kFunction:
       body =
@@ -211,6 +225,27 @@ class AttackRunner {
     }
   }
 
+  /// At words that the workers use.
+  void try_control_block() {
+    daemon::WorkerQueue queue = runner_->make_queue();
+    runner_->run_worker(kernel_case("innocent", 0), random_, {}, &queue);
+    for (const std::uint64_t offset :
+         {injector::ControlBlock::kNextOffset, injector::ControlBlock::kStateOffset,
+          injector::ControlBlock::kArrivedOffset, injector::ControlBlock::kSmOffset}) {
+      for (const std::uint32_t who : {kThreads * 5, kThreads * 7 + 37, kAll}) {
+        KernelCase kernel = kernel_case("attack", who);
+        kernel.arguments[1] = Argument::value(queue.control().base + offset);
+        runner_->run_worker(kernel, random_, {}, &queue);
+        const FenceRecord record = runner_->take_record();
+        EXPECT_EQ(record.state, FenceRecord::kComplete);
+        EXPECT_EQ(record.address, queue.control().base + offset);
+        const Outcome after = runner_->run_worker(kernel_case("innocent", 0), random_, {}, &queue);
+        EXPECT_EQ(difference(after, {innocent_result()}), "");
+      }
+    }
+  }
+
+  bool drains() const { return runner_->forms("attack").analysis.drains; }
   bool has_worker() const { return !runner_->forms("attack").worker.empty(); }
 
  private:
@@ -330,6 +365,22 @@ TEST_P(FenceAttackTest, NothingIsTouchedWhereThreadsReturnEarly) {
   AttackRunner runner(GetParam(), Setting::kEarlyReturn, 4);
   runner.try_all(kThreads * 5);
   runner.try_all(kThreads * 7 + 37);
+}
+
+TEST_P(FenceAttackTest, NothingIsTouchedWhereThreadsAreCountedAtBarriers) {
+  AttackRunner runner(GetParam(), Setting::kDrained, 5);
+  if (GetParam().name == "StoreWord") EXPECT_TRUE(runner.drains());
+  runner.try_all(kThreads * 5);
+  runner.try_all(kThreads * 7 + 37);
+  runner.try_all(kAll);
+}
+
+TEST(FenceAttackTargetTest, TheControlBlockIsOutOfReach) {
+  const Attack attack{.name = "ControlBlock", .body = "atom.global.add.u32 %r1, [%bad], 100;"};
+  for (int seed = 1; seed < 5; ++seed) {
+    AttackRunner runner(attack, Setting::kOneBarrier, seed);
+    runner.try_control_block();
+  }
 }
 
 std::string name_of(const testing::TestParamInfo<Attack>& info) {
@@ -536,6 +587,27 @@ std::vector<Attack> other_attacks() {
       "mov.u32 %r1, 7;\nTABLE: .branchtargets FIRST, SECOND;\nbrx.idx %r1, TABLE;\n"
       "FIRST:\nmov.u32 %r2, 1;\nSECOND:\nmov.u32 %r2, 2;",
       0, Violation::kBranch);
+  add("BarrierNumber", "mov.u32 %r1, 16;\nbar.sync %r1, 64;", 0, Violation::kBarrier);
+  add("BarrierCount", "mov.u32 %r1, 33;\nbarrier.sync 2, %r1;", 0, Violation::kBarrier);
+  add("BarrierCountZero", "mov.u32 %r1, 0;\nbarrier.arrive 2, %r1;", 0, Violation::kBarrier);
+  add("SharedSweep",
+      "mov.u32 %r1, 0;\nSWEEP:\nst.shared.u32 [%r1], %r2;\nadd.u32 %r1, %r1, 4;\n"
+      "setp.lt.u32 %p1, %r1, 0x4000;\n@%p1 bra SWEEP;",
+      4);
+  add("SharedSweepWindow",
+      "mov.u64 %rd1, 0;\ncvta.shared.u64 %rd1, %rd1;\nmov.u32 %r1, 0;\nSWEEP:\n"
+      "st.u32 [%rd1], %r2;\nadd.u64 %rd1, %rd1, 4;\nadd.u32 %r1, %r1, 1;\n"
+      "setp.lt.u32 %p1, %r1, 0x4000;\n@%p1 bra SWEEP;",
+      4);
+  add("SharedSweepDown",
+      "mov.u32 %r1, 0x2000;\nSWEEP:\natom.shared.exch.b32 %r2, [%r1], -1;\nsub.u32 %r1, %r1, 4;\n"
+      "setp.ne.u32 %p1, %r1, 0;\n@%p1 bra SWEEP;",
+      4);
+  add("Assert",
+      "{\n.param .b64 a, b, d, e;\n.param .b32 c;\nst.param.b64 [a], 0;\nst.param.b64 [b], 0;\n"
+      "st.param.b32 [c], 0;\nst.param.b64 [d], 0;\nst.param.b64 [e], 0;\n"
+      "call __assertfail, (a, b, c, d, e);\n}",
+      0, Violation::kAssert);
   add("Texture", "tex.1d.v4.u32.s32 {%r1, %r2, %r3, %r4}, [%bad, {%t}];", 0, Violation::kHandle);
   add("TextureQuery", "txq.width.b32 %r1, [%bad];", 0, Violation::kHandle);
   add("Surface", "suld.b.1d.b32.trap {%r1}, [%bad, {%t}];", 0, Violation::kHandle);
