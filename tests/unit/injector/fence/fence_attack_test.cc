@@ -369,7 +369,7 @@ TEST_P(FenceAttackTest, NothingIsTouchedWhereThreadsReturnEarly) {
 
 TEST_P(FenceAttackTest, NothingIsTouchedWhereThreadsAreCountedAtBarriers) {
   AttackRunner runner(GetParam(), Setting::kDrained, 5);
-  if (GetParam().name == "StoreWord") EXPECT_TRUE(runner.drains());
+  EXPECT_TRUE(runner.drains() || GetParam().name != "StoreWord");
   runner.try_all(kThreads * 5);
   runner.try_all(kThreads * 7 + 37);
   runner.try_all(kAll);

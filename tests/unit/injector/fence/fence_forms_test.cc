@@ -1,61 +1,13 @@
-// All forms of the golden kernels behind a fence against the native form without one, bit for bit,
-// on sim with random schedules.
-#include <gtest/gtest.h>
-
-#include "device/device.h"
-#include "tests/unit/forms/kernel_cases.h"
+// The golden kernels behind a fence.
+#include "tests/unit/injector/fence/fence_forms.h"
 
 namespace slate::test {
 namespace {
 
 constexpr int kSchedules = SLATE_FENCE_SCHEDULES;
-constexpr std::uint32_t kMostRegisters = 64;
-
-std::string settings(int seed) {
-  return "sim:sms=" + std::to_string(1 + seed % 7) + ",memory=256M,seed=" + std::to_string(seed) +
-         ",quantum=" + std::to_string(1 + seed * 13 % 200) + ",max_kernel_seconds=60";
-}
-
-class FenceFormsTest : public testing::TestWithParam<TestKernel> {
- protected:
-  void run(int seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    const KernelCase& kernel = GetParam().kernel;
-    auto device = device::open_device(settings(seed));
-    ASSERT_TRUE(device) << device.error().message;
-    const std::string ptx = ptx_of(GetParam());
-    if (plain_.empty()) plain_ = FormRunner(**device, ptx, 0).run_native(kernel);
-    FormRunner runner(**device, ptx, seed % 3 == 0 ? kMostRegisters : 0, true);
-    for (const injector::FenceVerdict& entry : runner.fenced().entries)
-      EXPECT_EQ(entry.why_not, "") << entry.name;
-    std::mt19937_64 random(static_cast<std::uint64_t>(seed));
-    EXPECT_EQ(difference(runner.run_native(kernel), plain_), "") << "native";
-    EXPECT_EQ(difference(runner.run_slices(kernel, random), plain_), "") << "slices";
-    EXPECT_EQ(difference(runner.run_profile(kernel), plain_), "") << "profile";
-    if (GetParam().has_worker) {
-      EXPECT_EQ(difference(runner.run_worker(kernel, random, {}), plain_), "") << "worker";
-      const Disturbance all{.placements = true, .retreats = true, .supplements = true};
-      EXPECT_EQ(difference(runner.run_worker(kernel, random, all), plain_), "") << "disturbed";
-    }
-    const injector::FenceRecord record = runner.take_record();
-    EXPECT_EQ(record.state, injector::FenceRecord::kFree)
-        << "line " << record.line << ", kind " << record.kind << ", address " << std::hex
-        << record.address;
-  }
-
-  Outcome plain_;
-};
 
 TEST_P(FenceFormsTest, AFencedKernelInAnyFormGivesThePlainResult) {
   for (int seed = 1; seed <= kSchedules && !HasFailure(); ++seed) run(seed);
-}
-
-std::string name_of(const testing::TestParamInfo<TestKernel>& info) {
-  std::string name = info.param.kernel.name;
-  for (char& c : name) {
-    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  }
-  return name;
 }
 
 /// Without the kernel that shuffles with lanes that have left: it finds what registers held before,
@@ -66,7 +18,8 @@ std::vector<TestKernel> defined_kernels() {
   return kernels;
 }
 
-INSTANTIATE_TEST_SUITE_P(Golden, FenceFormsTest, testing::ValuesIn(defined_kernels()), name_of);
+INSTANTIATE_TEST_SUITE_P(Golden, FenceFormsTest, testing::ValuesIn(defined_kernels()),
+                         fence_test_name);
 
 }  // namespace
 }  // namespace slate::test
