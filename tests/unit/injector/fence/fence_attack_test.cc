@@ -60,7 +60,7 @@ constexpr std::string_view kHead = R"(.version 8.7
 	.reg .b32 %r<40>, %t;
 	.reg .b64 %rd<20>, %good, %bad;
 	.reg .f32 %f<40>;
-	.local .align 8 .b8 loc[64];
+	{2}
 	ld.param.b64 %good, [g_good];
 	ld.param.b64 %bad, [g_bad];
 	mov.u32 %t, %tid.x;
@@ -137,7 +137,8 @@ std::string module_text(const Attack& attack, Setting setting) {
                                                  ".b64 b, .param .b32 c, .param .b64 d, "
                                                  ".param .b64 e);"
                                                : "";
-  std::string text = fmt::format(kHead, in_function, assert_function);
+  std::string text = fmt::format(kHead, in_function, assert_function,
+                                 in_function.contains("loc") ? ".local .align 8 .b8 loc[64];" : "");
   std::string shared = "	.shared .align 16 .b8 sh[256];";
   std::string before, after, body = attack.body;
   const std::string fill =
