@@ -205,7 +205,11 @@ class Injection {
 
   static injector::FenceVerdict fence_of(const Result<std::vector<injector::FenceVerdict>>& fences,
                                          const std::string& name) {
-    if (!fences) return {.name = name, .why_not = fences.error().message, .counts = {}};
+    if (!fences) {
+      std::string why = fences.error().message;
+      if (const auto at = why.find(": "); at != std::string::npos) why.erase(0, at + 2);
+      return {.name = name, .why_not = std::move(why), .counts = {}};
+    }
     const auto found = std::ranges::find(*fences, name, &injector::FenceVerdict::name);
     if (found == fences->end()) return {.name = name, .why_not = "has no body", .counts = {}};
     return *found;
