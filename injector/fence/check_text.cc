@@ -54,6 +54,7 @@ constexpr std::string_view kScan = R"(	ld.const.u64 ~ft, [__slate_fence+{2}];
 	mad.wide.u32 ~ft, ~fw, 4, ~ft;
 	ld.volatile.global.u32 ~fc, [~ft+{3}];
 {0}_scan:
+	.pragma "nounroll";
 	setp.eq.u32 ~fq, ~fc, 0;
 	@~fq bra {1};
 	sub.u32 ~fc, ~fc, 1;
@@ -346,7 +347,7 @@ std::string CheckText::exact(const Member& member, std::string_view label) {
   const std::size_t row = table_.size();
   if (is_loop) {
     code += filled(
-        "\tmov.u32 ~fi, {};\n{}_next:\n\tmov.u64 ~ft, {};\n"
+        "\tmov.u32 ~fi, {};\n{}_next:\n\t.pragma \"nounroll\";\n\tmov.u64 ~ft, {};\n"
         "\tmad.wide.u32 ~ft, ~fi, {}, ~ft;\n"
         "\tld.global.v4.u32 {{~fd, ~fn, ~fw, ~fv}}, [~ft];\n",
         row, here.label, kAccessTable, kRowBytes);
@@ -516,7 +517,7 @@ std::string CheckText::handle(const Instruction& instruction, const Operand& han
       "\tsetp.eq.u64 ~fq, ~fa, 0;\n\t@~fq bra {0}_bad;\n"
       "\tld.const.u64 ~ft, [{1}+{2}];\n\tsetp.eq.u64 ~fq, ~ft, 0;\n\t@~fq bra {0}_bad;\n"
       "\tld.volatile.global.u32 ~fc, [~ft+{3}];\n"
-      "{0}_scan:\n\tsetp.eq.u32 ~fq, ~fc, 0;\n\t@~fq bra {0}_bad;\n"
+      "{0}_scan:\n\t.pragma \"nounroll\";\n\tsetp.eq.u32 ~fq, ~fc, 0;\n\t@~fq bra {0}_bad;\n"
       "\tld.volatile.global.u64 ~fl, [~ft+{4}];\n\tsetp.eq.u64 ~fq, ~fl, ~fa;\n"
       "\tadd.u64 ~ft, ~ft, 8;\n\tsub.u32 ~fc, ~fc, 1;\n\t@~fq bra {0};\n\tbra {0}_scan;\n"
       "{0}_bad:\n",
