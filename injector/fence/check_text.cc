@@ -321,9 +321,45 @@ std::string CheckText::fast(const Member& member, bool is_first) const {
   return is_first ? code : code + filled("\tor.pred ~fp, ~fp, ~fq;\n");
 }
 
+std::string CheckText::hoisted_register(std::uint32_t loop) {
+  return filled("~fh{}", loop);
+}
+
+std::string CheckText::hoisted(const HoistedChecks& checks) const {
+  const std::string result = hoisted_register(checks.loop);
+  std::string code = "\n";
+  std::vector<const Member*> done;
+  for (const Member& member : checks.members) {
+    const bool is_done = std::ranges::any_of(done, [&](const Member* other) {
+      return other->place.number == member.place.number && other->space == member.space &&
+             other->accesses == member.accesses;
+    });
+    if (is_done) continue;
+    const std::string into = done.empty() ? result : expand("~fq");
+    code += fast_range(member, into) + alignment(member, into);
+    if (!done.empty()) code += filled("\tor.pred {0}, {0}, ~fq;\n", result);
+    done.push_back(&member);
+  }
+  return code + "\t";
+}
+
 std::string CheckText::site(const Site& site) {
   std::string code = "\n";
-  for (const Member& member : site.members) code += fast(member, &member == &site.members.front());
+  bool is_first = true;
+  std::set<std::uint32_t> loops;
+  for (const Member& member : site.members) {
+    if (member.loop) {
+      loops.insert(*member.loop);
+      continue;
+    }
+    code += fast(member, is_first);
+    is_first = false;
+  }
+  for (const std::uint32_t loop : loops) {
+    code += is_first ? filled("\tmov.pred ~fp, {};\n", hoisted_register(loop))
+                     : filled("\tor.pred ~fp, ~fp, {};\n", hoisted_register(loop));
+    is_first = false;
+  }
   const std::string label = next_label();
   code += filled("\t@!~fp bra {};\n", label);
   std::uint32_t number = 0;

@@ -60,6 +60,9 @@ class CheckText {
   /// Before all else: sets ~fodd.
   static std::string look_at_parameters(const Plan& plan);
   std::string site(const Site& site);
+  /// In front of a loop: sets the predicate that its sites look at.
+  std::string hoisted(const HoistedChecks& checks) const;
+  static std::string hoisted_register(std::uint32_t loop);
   /// In front of a hint, with a label to put behind it.
   std::string hint(const ptx::Instruction& instruction, const Access& access, std::string& label);
   std::string handle(const ptx::Instruction& instruction, const ptx::Operand& handle);

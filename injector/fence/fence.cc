@@ -243,7 +243,10 @@ class Fencer {
     if (function.instructions.empty()) return;
     const Surroundings around = surroundings_of(index);
     const EndingKind kind = ending_kind(function, !function.is_entry, own_names());
-    insert(function.body.begin + 1, expand(kCheckRegisters) + ending_registers(kind));
+    std::string registers = expand(kCheckRegisters) + ending_registers(kind);
+    for (const HoistedChecks& checks : plan.hoisted())
+      registers += fmt::format("\t.reg .pred {};\n", CheckText::hoisted_register(checks.loop));
+    insert(function.body.begin + 1, std::move(registers));
     std::string prologue = CheckText::look_at_parameters(plan);
     if (is_worker(function)) {
       prologue += expand(
@@ -288,6 +291,11 @@ class Fencer {
       if (effect.jumps_by_index) insert(begin, text.jump(instruction));
       if (effect.end != Violation::kNone)
         edits_.push_back(ptx::replace(instruction.span, text.end(instruction, effect.end)));
+    }
+    // Behind what stands there already, such as the label that skips a hint.
+    for (const HoistedChecks& checks : plan.hoisted()) {
+      const ptx::Span span = function.instructions[checks.at].span;
+      insert(checks.is_behind ? span.end : span.begin, text.hoisted(checks));
     }
   }
 

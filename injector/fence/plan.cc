@@ -8,6 +8,7 @@
 
 #include "injector/analysis/dominators.h"
 #include "injector/fence/fence_table.h"
+#include "injector/fence/loops.h"
 
 namespace slate::injector {
 namespace {
@@ -85,6 +86,7 @@ AccessCounts& AccessCounts::operator+=(const AccessCounts& other) {
   covered += other.covered;
   checks += other.checks;
   branches += other.branches;
+  hoisted += other.hoisted;
   return *this;
 }
 
@@ -101,6 +103,7 @@ Plan::Plan(const ptx::Module& module, const ptx::Function& function, OwnNames na
   if (!why_not_.empty()) return;
   walk();
   std::ranges::stable_sort(sites_, {}, &Site::at);
+  hoist();
   for (const Site& site : sites_) {
     counts_.checks += static_cast<std::uint32_t>(site.members.size());
     ++counts_.branches;
@@ -154,6 +157,45 @@ void Plan::walk() {
     enter(present);
     for (const std::uint32_t child : children[present]) waiting.emplace_back(child, false);
   }
+}
+
+/// Of bases that do not change in a loop, to the front of the outermost such loop. There the fast
+/// path is only computed: a thread that does not make the access is not ended for it.
+void Plan::hoist() {
+  const Loops loops(flow_, addresses_.dominators());
+  if (loops.count() == 0) return;
+  std::vector<std::uint32_t> places(loops.count(), ControlFlow::kNone);  // index into hoisted_
+  for (Site& site : sites_) {
+    if (is_in_scope(site.at)) continue;
+    for (Member& member : site.members) {
+      const auto number = member.place.number;
+      if (!number || member.special || !addresses_.is_written_once(*number)) continue;
+      const std::uint32_t made = addresses_.definition(*number);
+      if (!addresses_.dominates(made, site.at)) continue;
+      for (const std::uint32_t loop : loops.around(flow_.block_of(site.at))) {
+        if (loops.contains(loop, flow_.block_of(made))) break;
+        member.loop = loop;
+      }
+      if (!member.loop) continue;
+      const std::uint32_t end = flow_.blocks()[loops.before(*member.loop)].end;
+      if (is_in_scope(end - 1)) {
+        member.loop.reset();
+        continue;
+      }
+      std::uint32_t& place = places[*member.loop];
+      if (place == ControlFlow::kNone) {
+        place = static_cast<std::uint32_t>(hoisted_.size());
+        const std::uint32_t last = end - 1;
+        const std::string_view opcode = function_.instructions[last].opcode;
+        const bool ends = opcode == "bra" || opcode == "brx" || opcode == "ret" ||
+                          opcode == "exit" || opcode == "trap";
+        hoisted_.push_back({.loop = *member.loop, .at = last, .is_behind = !ends, .members = {}});
+      }
+      hoisted_[place].members.push_back(member);
+      ++counts_.hoisted;
+    }
+  }
+  std::ranges::stable_sort(hoisted_, {}, &HoistedChecks::at);
 }
 
 void Plan::enter(std::uint32_t block) {

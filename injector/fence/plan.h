@@ -30,6 +30,8 @@ struct CheckedAccess {
   /// Whether it is aligned if the parameter that its base was computed from is.
   bool follows_parameter = false;
   std::uint32_t line = 0;
+
+  bool operator==(const CheckedAccess&) const = default;
 };
 
 /// Accesses by one base in one space under one predicate.
@@ -40,6 +42,8 @@ struct Member {
   std::vector<CheckedAccess> accesses;
   /// The only access, where its size is known at run time only, or where some lanes do not do it.
   std::optional<Access> special{};
+  /// Loop in front of which the fast path is taken once (HoistedChecks); none: at the site.
+  std::optional<std::uint32_t> loop{};
   /// Variable from whose address the base seems to be computed; null: none.
   const ptx::Operand* variable = nullptr;
 
@@ -54,12 +58,22 @@ struct Site {
   std::vector<std::uint32_t> moved;
 };
 
+/// The fast path of all members in a loop whose base does not change there, at the end of a block
+/// in front of it.
+struct HoistedChecks {
+  std::uint32_t loop = 0;  // number of the loop
+  std::uint32_t at = 0;    // index of the block's last instruction
+  bool is_behind = false;  // whether it goes behind that instruction, not in front
+  std::vector<Member> members;
+};
+
 struct AccessCounts {
   std::uint32_t accesses = 0;  // those of the program
   std::uint32_t proven = 0;    // those that need no check by their text
   std::uint32_t covered = 0;   // those that an earlier check has shown already
   std::uint32_t checks = 0;    // members of all sites
   std::uint32_t branches = 0;  // sites
+  std::uint32_t hoisted = 0;   // checks of which the fast path stands in front of a loop
 
   AccessCounts& operator+=(const AccessCounts& other);
 };
@@ -71,6 +85,7 @@ class Plan {
   /// Why the function cannot be fenced; empty: it can.
   const std::string& why_not() const { return why_not_; }
   const std::vector<Site>& sites() const { return sites_; }
+  const std::vector<HoistedChecks>& hoisted() const { return hoisted_; }
   /// By instruction.
   const std::vector<Effect>& effects() const { return effects_; }
   /// Whether the handle of this instruction has to be looked up.
@@ -91,6 +106,7 @@ class Plan {
 
   void find_effects();
   void walk();
+  void hoist();
   void enter(std::uint32_t block);
   void look_at(std::uint32_t at);
   void look_at_handle(std::uint32_t at);
@@ -123,6 +139,7 @@ class Plan {
   std::vector<bool> handles_;
   std::vector<bool> moved_;  // by instruction: whether a site in front of it has it
   std::vector<Site> sites_;
+  std::vector<HoistedChecks> hoisted_;
   AccessCounts counts_;
   std::map<std::string, std::uint32_t> aligned_;
   bool may_end_ = false;
