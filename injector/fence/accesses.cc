@@ -115,15 +115,23 @@ class EffectFinder {
       call();
     } else if (is_block_barrier(instruction_)) {
       block_barrier();
-    } else if (!only_computes(instruction_) &&
-               std::ranges::find(kHarmless, opcode) == kHarmless.end() &&
-               !(instruction_.has("cc") && is_one_of(opcode, {"add", "sub", "mad"}))) {
+    } else if (!is_harmless()) {
       refuse(fmt::format("has the instruction {}, which the fence does not know", opcode));
     }
     return std::move(effect_);
   }
 
  private:
+  bool is_harmless() const {
+    const std::string_view opcode = instruction_.opcode;
+    if (only_computes(instruction_)) return true;
+    if (instruction_.has("cc"))
+      return is_one_of(opcode, {"add", "addc", "sub", "subc", "mad", "madc"});
+    // createpolicy only names its address.
+    const bool is_known = std::ranges::find(kHarmless, opcode) != kHarmless.end();
+    return is_known && (address(0) == nullptr || opcode == "createpolicy");
+  }
+
   void refuse(std::string_view why) {
     effect_.accesses.clear();
     effect_.why_not = fmt::format("line {}: {}", instruction_.line, why);

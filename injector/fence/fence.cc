@@ -21,7 +21,7 @@ using ptx::Operand;
 using ptx::Reference;
 
 constexpr std::uint32_t kOldestSm = 70;
-constexpr std::uint64_t kWordBytes = 64;  // of __slate_s
+constexpr std::uint64_t kMostConstantBytes = 64 << 10;
 
 bool is_own_shared(const ptx::Variable& variable) {
   return variable.space == ptx::Space::kShared && variable.name.starts_with(kReservedPrefix) &&
@@ -52,6 +52,7 @@ class Fencer {
       return refuse(fmt::format("has names that begin with {}", kReservedPrefix));
     if (const std::string pragma = odd_pragma(); !pragma.empty())
       return refuse(fmt::format("has the pragma {}", pragma));
+    if (constant_bytes() > kMostConstantBytes) return refuse("leaves no room among the constants");
     find_calls();
     for (const ptx::Function& function : module_.functions) {
       plans_.push_back(function.has_body ? std::make_unique<Plan>(module_, function, options_.names)
@@ -89,6 +90,15 @@ class Fencer {
  private:
   Result<void> refuse(std::string why) const {
     return fail(ErrorCode::kNotSupported, fmt::format("cannot be fenced: {}", why));
+  }
+
+  /// With ours; as if none needed padding but for its alignment.
+  std::uint64_t constant_bytes() const {
+    std::uint64_t bytes = sizeof(FenceConstants) + 16;
+    for (const ptx::Variable& variable : module_.variables) {
+      if (variable.space == ptx::Space::kConst) bytes += variable.bytes + variable.align - 1;
+    }
+    return bytes;
   }
 
   /// A pragma that may change where the assembler keeps registers.
@@ -174,6 +184,12 @@ class Fencer {
       }
     }
     if (reached.size() == 1) return {};
+    std::uint64_t shared = kBlockFactsBytes;
+    for (const ptx::Variable& variable : function.variables) {
+      if (variable.space == ptx::Space::kShared) shared += variable.bytes;
+    }
+    if (shared > kMostStaticSharedBytes)
+      return "leaves no room in shared memory, and calls functions";
     const bool is_drained = ending_kind(function, false, own_names()) == EndingKind::kDrained;
     if (is_drained) return "calls functions, and its threads are counted at barriers";
     if (takes_parameter_address(function))
