@@ -198,6 +198,7 @@ std::optional<Residue> Addresses::linear(const Instruction& instruction) const {
   const auto b = operands.size() > 2 ? value_of(operands[2]) : unknown();
   const auto c = operands.size() > 3 ? value_of(operands[3]) : unknown();
   if (!a || !b || !c) return std::nullopt;
+  if (operands.size() < 3) return unknown();
   const bool is_high = instruction.has("hi") || instruction.has("sat");
   if (is_high) return unknown();
   if (opcode == "add") return sum(*a, *b);
