@@ -96,6 +96,7 @@ Addresses::Addresses(const ptx::Module& module, const ptx::Function& function,
   number_dominators();
   find_undefined();
   find_definitions();
+  find_early_reads();
   find_origins();
   find_residues();
 }
@@ -155,6 +156,19 @@ void Addresses::find_definitions() {
       definitions_[r] = definitions_[r] == kNever && !instruction.guard ? i : kOften;
     });
   }
+}
+
+void Addresses::find_early_reads() {
+  read_early_.assign(registers_.count(), false);
+  for (std::uint32_t i = 0; i < function_.instructions.size(); ++i) {
+    const Instruction& instruction = function_.instructions[i];
+    const auto read = [&](std::uint32_t r) {
+      if (is_written_once(r) && !dominates(definitions_[r], i)) read_early_[r] = true;
+    };
+    registers_.for_each_read(instruction, read);
+    if (const auto guard = registers_.guard_of(instruction)) read(*guard);
+  }
+  registers_.for_each_returned([&](std::uint32_t r) { read_early_[r] = true; });
 }
 
 /// Parameters of a kernel are the same whenever they are read.

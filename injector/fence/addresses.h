@@ -52,6 +52,8 @@ class Addresses {
   const ptx::Instruction& origin(std::uint32_t number) const { return *origins_[number]; }
   /// Whether the register is written by one instruction only, not under a predicate.
   bool is_written_once(std::uint32_t number) const { return definitions_[number] < kOften; }
+  /// Whether some instruction may read it before it is written. Requires: is_written_once(number).
+  bool is_read_early(std::uint32_t number) const { return read_early_[number]; }
   /// Whether instruction `first` is passed on every way to `second`.
   bool dominates(std::uint32_t first, std::uint32_t second) const;
   /// Requires: is_written_once(number).
@@ -66,6 +68,7 @@ class Addresses {
   void number_dominators();
   void find_definitions();
   void find_undefined();
+  void find_early_reads();
   void find_origins();
   void find_residues();
   std::optional<Place> step(const Place& place, std::uint32_t at) const;
@@ -83,6 +86,7 @@ class Addresses {
   std::vector<const ptx::Operand*> variables_;    // by register
   std::vector<const ptx::Instruction*> origins_;  // loads of parameters
   std::vector<std::uint32_t> dominators_;         // by block
+  std::vector<bool> read_early_;                  // by register
   // By block: when a walk through the tree of dominators came to it, and left it.
   std::vector<std::uint32_t> entered_, left_;
 };

@@ -98,7 +98,7 @@ std::string CheckText::next_label() {
 
 std::string CheckText::look_at_parameters(const Plan& plan) {
   std::string code;
-  for (const auto& [name, mask] : plan.aligned_parameters()) {
+  for (const auto& [name, mask] : plan.aligned_parameters) {
     code += filled("\tld.param.u64 ~fo, [{}];\n\tcvt.u32.u64 ~fd, ~fo;\n\tand.b32 ~fd, ~fd, {};\n",
                    name, mask);
     code += filled(code.contains("setp") ? "\tsetp.ne.or.u32 ~fodd, ~fd, 0, ~fodd;\n"

@@ -55,8 +55,9 @@ class Fencer {
     if (constant_bytes() > kMostConstantBytes) return refuse("leaves no room among the constants");
     find_calls();
     for (const ptx::Function& function : module_.functions) {
-      plans_.push_back(function.has_body ? std::make_unique<Plan>(module_, function, options_.names)
-                                         : nullptr);
+      plans_.push_back(function.has_body
+                           ? std::make_unique<Plan>(make_plan(module_, function, options_.names))
+                           : nullptr);
     }
     for (std::uint32_t i = 0; i < module_.functions.size(); ++i) {
       const ptx::Function& function = module_.functions[i];
@@ -160,12 +161,12 @@ class Fencer {
     const std::vector<std::uint32_t> reached = reached_from(entry);
     verdict.why_not = reason(function, reached);
     for (const std::uint32_t each : reached) {
-      const std::string& why = plans_[each]->why_not();
+      const std::string& why = plans_[each]->why_not;
       if (verdict.why_not.empty() && !why.empty()) {
         verdict.why_not =
             each == entry ? why : fmt::format("calls {}: {}", module_.functions[each].name, why);
       }
-      verdict.counts += plans_[each]->counts();
+      verdict.counts += plans_[each]->counts;
     }
     if (verdict.legal()) {
       for (const std::uint32_t each : reached) called_[each] = called_[each] || each != entry;
@@ -255,12 +256,12 @@ class Fencer {
     const ptx::Function& function = module_.functions[index];
     const Plan& plan = *plans_[index];
     const bool publishes = function.is_entry && calls(index);
-    if (!plan.may_end() && !publishes && !has_hints(plan) && !has_barriers(function)) return;
+    if (!plan.may_end && !publishes && !has_hints(plan) && !has_barriers(function)) return;
     if (function.instructions.empty()) return;
     const Surroundings around = surroundings_of(index);
     const EndingKind kind = ending_kind(function, !function.is_entry, own_names());
     std::string registers = expand(kCheckRegisters) + ending_registers(kind);
-    for (const HoistedChecks& checks : plan.hoisted())
+    for (const HoistedChecks& checks : plan.hoisted)
       registers += fmt::format("\t.reg .pred {};\n", CheckText::hoisted_register(checks.loop));
     insert(function.body.begin + 1, std::move(registers));
     std::string prologue = CheckText::look_at_parameters(plan);
@@ -273,7 +274,7 @@ class Fencer {
     if (publishes) insert(behind_locals(function), "\n" + publish(function) + "\t");
     write_checks(function, plan, around);
     loosen_barriers(function);
-    insert(function.body.end - 1, ending_text(kind, function, index, !plan.sites().empty()));
+    insert(function.body.end - 1, ending_text(kind, function, index, !plan.sites.empty()));
   }
 
   static bool has_barriers(const ptx::Function& function) {
@@ -281,17 +282,17 @@ class Fencer {
   }
 
   static bool has_hints(const Plan& plan) {
-    return std::ranges::any_of(plan.effects(), &Effect::is_hint);
+    return std::ranges::any_of(plan.effects, &Effect::is_hint);
   }
 
   void write_checks(const ptx::Function& function, const Plan& plan, const Surroundings& around) {
     CheckText text(module_, function, around, table_);
-    auto site = plan.sites().begin();
+    auto site = plan.sites.begin();
     for (std::uint32_t i = 0; i < function.instructions.size(); ++i) {
       const Instruction& instruction = function.instructions[i];
-      const Effect& effect = plan.effects()[i];
+      const Effect& effect = plan.effects[i];
       const std::uint32_t begin = instruction.span.begin;
-      for (; site != plan.sites().end() && site->at == i; ++site) {
+      for (; site != plan.sites.end() && site->at == i; ++site) {
         move(function, *site);
         insert(begin, text.site(*site));
       }
@@ -300,7 +301,7 @@ class Fencer {
         insert(begin, text.hint(instruction, effect.accesses.front(), label));
         insert(instruction.span.end, "\n" + label + ":");
       }
-      if (plan.checks_handle(i)) insert(begin, text.handle(instruction, *effect.handle));
+      if (plan.handles[i]) insert(begin, text.handle(instruction, *effect.handle));
       if (effect.traps_outside) replace_mode(instruction);
       if (effect.barrier != nullptr || effect.barrier_threads != nullptr)
         insert(begin, text.barrier(instruction, effect));
@@ -309,7 +310,7 @@ class Fencer {
         edits_.push_back(ptx::replace(instruction.span, text.end(instruction, effect.end)));
     }
     // Behind what stands there already, such as the label that skips a hint.
-    for (const HoistedChecks& checks : plan.hoisted()) {
+    for (const HoistedChecks& checks : plan.hoisted) {
       const ptx::Span span = function.instructions[checks.at].span;
       insert(checks.is_behind ? span.end : span.begin, text.hoisted(checks));
     }

@@ -9,6 +9,7 @@
 #include "injector/analysis/dominators.h"
 #include "injector/fence/fence_table.h"
 #include "injector/fence/loops.h"
+#include "injector/fence/moves.h"
 
 namespace slate::injector {
 namespace {
@@ -18,8 +19,6 @@ using ptx::Operand;
 using ptx::Reference;
 
 constexpr std::size_t kMostMembers = 8;  // of a site: their addresses take registers
-constexpr std::size_t kMostMoved = 12;   // instructions that one address may take
-constexpr std::size_t kMostFacts = 64;   // of one register that are looked at
 constexpr std::string_view kCopyRegister = "%__slate_copy";
 constexpr std::string_view kCopies = "__slate_copies";
 
@@ -60,11 +59,6 @@ bool leads_to(ptx::Space declared, MemorySpace space, bool is_generic, bool writ
   return false;
 }
 
-/// Whether what holds for accesses of one space holds for those of another by the same address.
-bool serves(MemorySpace shown, MemorySpace wanted) {
-  return shown == wanted || (shown == MemorySpace::kGlobal && wanted == MemorySpace::kGeneric);
-}
-
 }  // namespace
 
 std::int64_t Member::low() const {
@@ -90,83 +84,198 @@ AccessCounts& AccessCounts::operator+=(const AccessCounts& other) {
   return *this;
 }
 
-Plan::Plan(const ptx::Module& module, const ptx::Function& function, OwnNames names)
-    : module_(module),
-      function_(function),
-      names_(names),
-      flow_(function),
-      registers_(function),
-      addresses_(module, function, flow_, registers_),
-      handles_(function.instructions.size(), false),
-      moved_(function.instructions.size(), false) {
-  find_effects();
-  if (!why_not_.empty()) return;
-  walk();
-  std::ranges::stable_sort(sites_, {}, &Site::at);
-  hoist();
-  for (const Site& site : sites_) {
-    counts_.checks += static_cast<std::uint32_t>(site.members.size());
-    ++counts_.branches;
-  }
-  may_end_ |= !sites_.empty();
-}
+namespace {
 
-void Plan::find_effects() {
-  effects_.reserve(function_.instructions.size());
-  for (const Instruction& instruction : function_.instructions) {
-    effects_.push_back(effect_of(module_, function_, instruction));
-    const Effect& effect = effects_.back();
-    if (why_not_.empty()) why_not_ = effect.why_not;
-    may_end_ |= effect.end != Violation::kNone || effect.handle != nullptr ||
-                effect.jumps_by_index || effect.barrier != nullptr ||
-                effect.barrier_threads != nullptr;
+/// Makes a plan, in one walk down the tree of dominators.
+class Planner {
+ public:
+  Planner(const ptx::Module& module, const ptx::Function& function, OwnNames names)
+      : module_(module),
+        function_(function),
+        names_(names),
+        flow_(function),
+        registers_(function),
+        addresses_(module, function, flow_, registers_),
+        moves_(function, registers_, addresses_) {}
+
+  Plan make() {
+    find_effects();
+    plan_.handles.assign(function_.instructions.size(), false);
+    if (!plan_.why_not.empty()) return std::move(plan_);
+    walk();
+    std::ranges::stable_sort(plan_.sites, {}, &Site::at);
+    hoist();
+    for (const Site& site : plan_.sites) {
+      plan_.counts.checks += static_cast<std::uint32_t>(site.members.size());
+      ++plan_.counts.branches;
+    }
+    plan_.may_end |= !plan_.sites.empty();
+    return std::move(plan_);
   }
-  if (const Instruction* stray = stray_branch(function_); stray != nullptr && why_not_.empty()) {
-    why_not_ =
+
+ private:
+  void find_effects();
+  void walk();
+  void hoist();
+  void enter(std::uint32_t block);
+  void look_at(std::uint32_t at);
+  void look_at_handle(std::uint32_t at);
+  void add(std::uint32_t at, const Access& access);
+  void remember(std::uint32_t at, const Place& place, MemorySpace space,
+                const CheckedAccess& access);
+  Place place_of(const Operand& address, std::uint32_t at) const;
+  bool has_short_address(const Operand& address, MemorySpace space) const;
+  bool is_own(const Operand& base) const;
+  bool is_proven(const Place& place, const Access& access) const;
+  bool is_in_copies(const Place& place, const Access& access) const;
+  CheckedAccess checked(const Place& place, const Access& access, std::uint32_t at);
+  Site& site_for(std::uint32_t at, const Place& place, const Operand* guard, bool is_alone);
+  void join(Site& site, Member member);
+
+  const ptx::Module& module_;
+  const ptx::Function& function_;
+  const OwnNames names_;
+  const ControlFlow flow_;
+  const Registers registers_;
+  const Addresses addresses_;
+  Plan plan_;
+  // Of the walk.
+  Shown shown_;
+  Moves moves_;
+  std::vector<std::uint32_t> local_;  // registers of which facts hold in the present block
+  std::uint32_t floor_ = 0;           // first instruction that a site may stand at
+};
+
+void Planner::find_effects() {
+  plan_.effects.reserve(function_.instructions.size());
+  for (const Instruction& instruction : function_.instructions) {
+    plan_.effects.push_back(effect_of(module_, function_, instruction));
+    const Effect& effect = plan_.effects.back();
+    if (plan_.why_not.empty()) plan_.why_not = effect.why_not;
+    plan_.may_end |= effect.end != Violation::kNone || effect.handle != nullptr ||
+                     effect.jumps_by_index || effect.barrier != nullptr ||
+                     effect.barrier_threads != nullptr;
+  }
+  const Instruction* stray = stray_branch(function_);
+  if (stray != nullptr && plan_.why_not.empty()) {
+    plan_.why_not =
         fmt::format("line {}: jumps to a name that is no label of its function", stray->line);
   }
 }
 
-/// In the order of the tree of dominators: the facts are those of the way down to a block.
-void Plan::walk() {
+void Planner::walk() {
   const auto& dominators = addresses_.dominators();
   std::vector<std::vector<std::uint32_t>> children(dominators.size());
-  std::vector<std::pair<std::uint32_t, bool>> waiting;  // block, whether it was entered
+  struct Visit {
+    std::uint32_t block;
+    bool entered = false;
+    std::size_t mark = 0;  // of shown_
+  };
+  std::vector<Visit> waiting;
   for (std::uint32_t b = static_cast<std::uint32_t>(dominators.size()); b-- > 0;) {
     if (dominators[b] == kNoDominator) {
-      waiting.emplace_back(b, false);
+      waiting.push_back({b});
     } else {
       children[dominators[b]].push_back(b);
     }
   }
-  std::vector<std::size_t> marks;
   while (!waiting.empty()) {
-    auto& [block, entered] = waiting.back();
-    if (entered) {
-      for (; fact_log_.size() > marks.back(); fact_log_.pop_back()) {
-        auto& facts = facts_[fact_log_.back()];
-        if (!facts.empty()) facts.pop_back();
-      }
-      marks.pop_back();
+    Visit& top = waiting.back();
+    if (top.entered) {
+      shown_.rewind(top.mark);
       waiting.pop_back();
       continue;
     }
-    entered = true;
-    marks.push_back(fact_log_.size());
-    const std::uint32_t present = block;
+    top.entered = true;
+    top.mark = shown_.mark();
+    const std::uint32_t present = top.block;
     enter(present);
-    for (const std::uint32_t child : children[present]) waiting.emplace_back(child, false);
+    for (const std::uint32_t child : children[present]) waiting.push_back({child});
   }
+}
+
+void Planner::enter(std::uint32_t block) {
+  const ControlFlow::Block& range = flow_.blocks()[block];
+  moves_.begin_block();
+  floor_ = range.first;
+  for (std::uint32_t i = range.first; i < range.end; ++i) look_at(i);
+  // What holds of a register that is written elsewhere, too, holds in this block only.
+  for (const std::uint32_t number : local_) shown_.forget(number);
+  local_.clear();
+}
+
+void Planner::look_at(std::uint32_t at) {
+  const Instruction& instruction = function_.instructions[at];
+  const Effect& effect = plan_.effects[at];
+  // A hint is left out where it is not surely allowed: see CheckText.
+  if (!effect.is_hint) {
+    for (const Access& access : effect.accesses) add(at, access);
+  }
+  if (effect.handle != nullptr && !is_own(*effect.handle)) look_at_handle(at);
+  if (instruction.opcode == "call") floor_ = at + 1;
+  moves_.pass(at);
+  registers_.for_each_write(instruction, [&](std::uint32_t r) {
+    if (!addresses_.is_written_once(r)) shown_.forget(r);
+  });
+}
+
+void Planner::look_at_handle(std::uint32_t at) {
+  const Operand& handle = *plan_.effects[at].handle;
+  const Place place{
+      .base = &handle, .number = registers_.of(handle), .offset = 0, .is_generic = false};
+  const CheckedAccess use{.offset = 0, .bytes = 8};
+  ++plan_.counts.accesses;
+  if (place.number && shown_.covers(*place.number, MemorySpace::kHandle, use)) {
+    ++plan_.counts.covered;
+    return;
+  }
+  plan_.handles[at] = true;
+  ++plan_.counts.checks;
+  ++plan_.counts.branches;
+  if (!function_.instructions[at].guard) remember(at, place, MemorySpace::kHandle, use);
+}
+
+void Planner::remember(std::uint32_t at, const Place& place, MemorySpace space,
+                       const CheckedAccess& access) {
+  if (!place.number) return;
+  const std::uint32_t number = *place.number;
+  if (!addresses_.is_written_once(number)) {
+    local_.push_back(number);
+  } else if (!addresses_.dominates(addresses_.definition(number), at)) {
+    return;  // read before it is written: it may be another value later
+  }
+  shown_.add(number, space, access);
+}
+
+Site& Planner::site_for(std::uint32_t at, const Place& place, const Operand* guard, bool is_alone) {
+  auto& sites = plan_.sites;
+  const bool has_open = !sites.empty() && sites.back().at >= floor_ && sites.back().at <= at &&
+                        sites.back().members.size() < kMostMembers;
+  if (has_open && sites.back().at == at) return sites.back();
+  if (has_open && !is_alone && !is_in_scope(function_, at) &&
+      !is_in_scope(function_, sites.back().at)) {
+    Site& open = sites.back();
+    const auto predicate = guard == nullptr ? std::nullopt : registers_.of(*guard);
+    const bool guard_is_known =
+        guard == nullptr || (predicate && moves_.is_old(*predicate, open.at));
+    const bool is_variable = !place.number && addresses_.variable_behind(place) != nullptr;
+    if (guard_is_known &&
+        (is_variable || (place.number && moves_.move(*place.number, open.at, open.moved)))) {
+      return open;
+    }
+  }
+  sites.push_back({.at = at, .members = {}, .moved = {}});
+  return sites.back();
 }
 
 /// Of bases that do not change in a loop, to the front of the outermost such loop. There the fast
 /// path is only computed: a thread that does not make the access is not ended for it.
-void Plan::hoist() {
+void Planner::hoist() {
   const Loops loops(flow_, addresses_.dominators());
   if (loops.count() == 0) return;
-  std::vector<std::uint32_t> places(loops.count(), ControlFlow::kNone);  // index into hoisted_
-  for (Site& site : sites_) {
-    if (is_in_scope(site.at)) continue;
+  std::vector<std::uint32_t> places(loops.count(), ControlFlow::kNone);  // index into plan_.hoisted
+  for (Site& site : plan_.sites) {
+    if (is_in_scope(function_, site.at)) continue;
     for (Member& member : site.members) {
       const auto number = member.place.number;
       if (!number || member.special || !addresses_.is_written_once(*number)) continue;
@@ -178,70 +287,35 @@ void Plan::hoist() {
       }
       if (!member.loop) continue;
       const std::uint32_t end = flow_.blocks()[loops.before(*member.loop)].end;
-      if (is_in_scope(end - 1)) {
+      if (is_in_scope(function_, end - 1)) {
         member.loop.reset();
         continue;
       }
       std::uint32_t& place = places[*member.loop];
       if (place == ControlFlow::kNone) {
-        place = static_cast<std::uint32_t>(hoisted_.size());
+        place = static_cast<std::uint32_t>(plan_.hoisted.size());
         const std::uint32_t last = end - 1;
         const std::string_view opcode = function_.instructions[last].opcode;
         const bool ends = opcode == "bra" || opcode == "brx" || opcode == "ret" ||
                           opcode == "exit" || opcode == "trap";
-        hoisted_.push_back({.loop = *member.loop, .at = last, .is_behind = !ends, .members = {}});
+        plan_.hoisted.push_back(
+            {.loop = *member.loop, .at = last, .is_behind = !ends, .members = {}});
       }
-      hoisted_[place].members.push_back(member);
-      ++counts_.hoisted;
+      plan_.hoisted[place].members.push_back(member);
+      ++plan_.counts.hoisted;
     }
   }
-  std::ranges::stable_sort(hoisted_, {}, &HoistedChecks::at);
+  std::ranges::stable_sort(plan_.hoisted, {}, &HoistedChecks::at);
 }
 
-void Plan::enter(std::uint32_t block) {
-  const ControlFlow::Block& range = flow_.blocks()[block];
-  const std::size_t first = fact_log_.size();
-  last_write_.clear();
-  floor_ = range.first;
-  for (std::uint32_t i = range.first; i < range.end; ++i) look_at(i);
-  // What may change elsewhere holds within the block only.
-  for (std::size_t i = first; i < fact_log_.size(); ++i) {
-    if (!addresses_.is_written_once(fact_log_[i])) facts_[fact_log_[i]].clear();
-  }
-}
-
-void Plan::look_at(std::uint32_t at) {
-  const Effect& effect = effects_[at];
-  if (effect.is_hint) {
-    // Left out where it is not surely allowed: see CheckText.
-  } else {
-    for (const Access& access : effect.accesses) add(at, access);
-  }
-  if (effect.handle != nullptr && !is_own(*effect.handle)) look_at_handle(at);
-  if (function_.instructions[at].opcode == "call") floor_ = at + 1;
-  forget_written(at);
-}
-
-void Plan::forget_written(std::uint32_t at) {
-  registers_.for_each_write(function_.instructions[at], [&](std::uint32_t r) {
-    last_write_[r] = at;
-    if (!addresses_.is_written_once(r)) facts_[r].clear();
-  });
-}
-
-bool Plan::is_own(const Operand& base) const {
+bool Planner::is_own(const Operand& base) const {
   if (names_ != OwnNames::kExpected || base.text == kCopyRegister) return false;
   return base.text.starts_with(kReservedPrefix) ||
          (base.text.starts_with('%') && base.text.substr(1).starts_with(kReservedPrefix));
 }
 
-bool Plan::is_in_scope(std::uint32_t at) const {
-  const auto scope = std::ranges::upper_bound(function_.scopes, at, {}, &ptx::InnerScope::end);
-  return scope != function_.scopes.end() && scope->first <= at;
-}
-
 /// By the address of a variable, and within it.
-bool Plan::is_proven(const Place& place, const Access& access) const {
+bool Planner::is_proven(const Place& place, const Access& access) const {
   if (place.number || access.amount != nullptr) return false;
   const ptx::Variable* variable = variable_named(module_, function_, *place.base);
   if (variable == nullptr ||
@@ -257,7 +331,7 @@ bool Plan::is_proven(const Place& place, const Access& access) const {
 }
 
 /// In shared memory that is there twice, by the name of a variable before.
-bool Plan::is_in_copies(const Place& place, const Access& access) const {
+bool Planner::is_in_copies(const Place& place, const Access& access) const {
   if (names_ != OwnNames::kExpected || !place.number || place.base->text != kCopyRegister ||
       access.amount != nullptr || access.space != MemorySpace::kShared) {
     return false;
@@ -270,28 +344,7 @@ bool Plan::is_in_copies(const Place& place, const Access& access) const {
          place.offset % align == 0 && copies->align >= access.align;
 }
 
-bool Plan::is_covered(const Place& place, MemorySpace space, const CheckedAccess& access) const {
-  if (!place.number) return false;
-  const auto found = facts_.find(*place.number);
-  if (found == facts_.end()) return false;
-  const auto& facts = found->second;
-  const std::size_t first = facts.size() > kMostFacts ? facts.size() - kMostFacts : 0;
-  for (std::size_t i = first; i < facts.size(); ++i) {
-    const CheckedAccess& shown = facts[i].access;
-    const bool is_within =
-        shown.offset <= access.offset &&
-        access.offset + std::int64_t{access.bytes} <= shown.offset + std::int64_t{shown.bytes};
-    const std::int64_t apart = access.offset - shown.offset;
-    const bool is_aligned = shown.align >= access.align && apart % std::int64_t{access.align} == 0;
-    if (serves(facts[i].space, space) && is_within && is_aligned &&
-        (shown.writes || !access.writes)) {
-      return true;
-    }
-  }
-  return false;
-}
-
-CheckedAccess Plan::checked(const Place& place, const Access& access, std::uint32_t at) {
+CheckedAccess Planner::checked(const Place& place, const Access& access, std::uint32_t at) {
   CheckedAccess result{.offset = place.offset,
                        .bytes = access.bytes,
                        .align = access.align,
@@ -306,73 +359,13 @@ CheckedAccess Plan::checked(const Place& place, const Access& access, std::uint3
   result.follows_parameter = is_known && residue.origin != Residue::kNoOrigin && access.align > 1;
   if (result.follows_parameter) {
     const Operand& source = addresses_.origin(residue.origin).operands[1];
-    aligned_[fmt::format("{}+{}", source.parts[0].text, source.integer)] |= access.align - 1;
+    plan_.aligned_parameters[fmt::format("{}+{}", source.parts[0].text, source.integer)] |=
+        access.align - 1;
   }
   return result;
 }
 
-/// Whether the register has its value already in front of instruction `at` of the block.
-bool Plan::is_old(std::uint32_t number, std::uint32_t at) const {
-  const auto write = last_write_.find(number);
-  return write == last_write_.end() || write->second < at || moved_[write->second];
-}
-
-/// Adds the instructions that have to move for the register to have its value in front of `at`.
-/// Returns false if it cannot be. They only compute, so nobody sees that they come earlier.
-bool Plan::collect_moved(std::uint32_t number, std::uint32_t at,
-                         std::vector<std::uint32_t>& moved) const {
-  if (is_old(number, at)) return true;
-  if (!addresses_.is_written_once(number) || moved.size() >= kMostMoved) return false;
-  const std::uint32_t made = addresses_.definition(number);
-  if (std::ranges::find(moved, made) != moved.end()) return true;
-  const Instruction& instruction = function_.instructions[made];
-  const bool is_pure = may_be_repeated(instruction) && effects_[made].accesses.empty();
-  if (!is_pure || is_in_scope(made)) return false;
-  std::uint32_t results = 0;
-  registers_.for_each_write(instruction, [&](std::uint32_t) { ++results; });
-  bool can_move = results == 1;
-  for_each_operand(instruction.operands, [&](const Operand& operand) {
-    const bool is_time =
-        operand.kind == Operand::Kind::kSpecial &&
-        (operand.text.starts_with("%clock") || operand.text.starts_with("%global"));
-    can_move &=
-        !is_time && (operand.reference != Reference::kParameter || instruction.has("param"));
-  });
-  registers_.for_each_read(
-      instruction, [&](std::uint32_t r) { can_move = can_move && collect_moved(r, at, moved); });
-  if (can_move) moved.push_back(made);
-  return can_move && moved.size() <= kMostMoved;
-}
-
-/// Whether the register has its value at the site, or could be given it there.
-bool Plan::move_to(Site& site, std::uint32_t number) {
-  std::vector<std::uint32_t> moved;
-  if (!collect_moved(number, site.at, moved)) return false;
-  for (const std::uint32_t instruction : moved) {
-    moved_[instruction] = true;
-    site.moved.push_back(instruction);
-  }
-  std::ranges::sort(site.moved);
-  return true;
-}
-
-Site& Plan::site_for(std::uint32_t at, const Place& place, const Operand* guard, bool is_alone) {
-  const bool has_open = !sites_.empty() && sites_.back().at >= floor_ && sites_.back().at <= at &&
-                        sites_.back().members.size() < kMostMembers;
-  if (has_open && sites_.back().at == at) return sites_.back();
-  if (has_open && !is_alone && !is_in_scope(at) && !is_in_scope(sites_.back().at)) {
-    Site& open = sites_.back();
-    const auto predicate = guard == nullptr ? std::nullopt : registers_.of(*guard);
-    const bool guard_is_known = guard == nullptr || (predicate && is_old(*predicate, open.at));
-    const bool is_variable = !place.number && addresses_.variable_behind(place) != nullptr;
-    if (guard_is_known && (is_variable || (place.number && move_to(open, *place.number))))
-      return open;
-  }
-  sites_.push_back({.at = at, .members = {}, .moved = {}});
-  return sites_.back();
-}
-
-void Plan::join(Site& site, Member member) {
+void Planner::join(Site& site, Member member) {
   const CheckedAccess access = member.accesses.front();
   for (Member& other : site.members) {
     const bool is_one = is_same_base(other.place, member.place) && other.space == member.space &&
@@ -398,7 +391,7 @@ void Plan::join(Site& site, Member member) {
 }
 
 /// Outside of shared memory addresses have 64 bits.
-bool Plan::has_short_address(const Operand& address, MemorySpace space) const {
+bool Planner::has_short_address(const Operand& address, MemorySpace space) const {
   if (space == MemorySpace::kShared || address.parts.empty()) return false;
   const Operand& base = address.parts[0];
   if (const auto number = registers_.of(base)) return registers_.bytes(*number) != 8;
@@ -406,26 +399,30 @@ bool Plan::has_short_address(const Operand& address, MemorySpace space) const {
   return is_parameter && ptx::type_bytes(function_.parameters[base.index].type) != 8;
 }
 
-void Plan::add(std::uint32_t at, const Access& access) {
+Place Planner::place_of(const Operand& address, std::uint32_t at) const {
+  if (address.parts.empty()) {
+    return {
+        .base = &address, .number = std::nullopt, .offset = address.integer, .is_generic = false};
+  }
+  if (!is_in_scope(function_, at)) return addresses_.trace(address, at);
+  return {.base = &address.parts[0],
+          .number = registers_.of(address.parts[0]),
+          .offset = address.integer,
+          .is_generic = false};
+}
+
+void Planner::add(std::uint32_t at, const Access& access) {
   const Operand& address = *access.address;
   if (!address.parts.empty() && is_own(address.parts[0])) return;
-  ++counts_.accesses;
-  Place place{.base = &address, .number = std::nullopt, .offset = 0, .is_generic = false};
-  if (!address.parts.empty()) {
-    place = is_in_scope(at) ? Place{.base = &address.parts[0],
-                                    .number = registers_.of(address.parts[0]),
-                                    .offset = address.integer,
-                                    .is_generic = false}
-                            : addresses_.trace(address, at);
-  } else {
-    place.offset = address.integer;
-  }
+  ++plan_.counts.accesses;
+  Place place = place_of(address, at);
   if (is_proven(place, access) || is_in_copies(place, access)) {
-    ++counts_.proven;
+    ++plan_.counts.proven;
     return;
   }
   if (has_short_address(address, access.space)) {
-    why_not_ = fmt::format("line {}: has an address of 32 bits", function_.instructions[at].line);
+    plan_.why_not =
+        fmt::format("line {}: has an address of 32 bits", function_.instructions[at].line);
     return;
   }
   const Instruction& instruction = function_.instructions[at];
@@ -438,8 +435,8 @@ void Plan::add(std::uint32_t at, const Access& access) {
              .is_generic = false};
   }
   const CheckedAccess wanted = checked(place, access, at);
-  if (!is_special && is_covered(place, access.space, wanted)) {
-    ++counts_.covered;
+  if (!is_special && place.number && shown_.covers(*place.number, access.space, wanted)) {
+    ++plan_.counts.covered;
     return;
   }
   Member member{.place = place, .space = access.space, .guard = guard, .accesses = {wanted}};
@@ -451,33 +448,10 @@ void Plan::add(std::uint32_t at, const Access& access) {
   if (guard == nullptr && !is_special) remember(at, place, access.space, wanted);
 }
 
-void Plan::remember(std::uint32_t at, const Place& place, MemorySpace space,
-                    const CheckedAccess& access) {
-  if (!place.number) return;
-  const std::uint32_t number = *place.number;
-  // Read before it is written, it may be another value later.
-  if (addresses_.is_written_once(number) &&
-      !addresses_.dominates(addresses_.definition(number), at))
-    return;
-  facts_[number].push_back({.space = space, .access = access});
-  fact_log_.push_back(number);
-}
+}  // namespace
 
-void Plan::look_at_handle(std::uint32_t at) {
-  const Instruction& instruction = function_.instructions[at];
-  const Operand& handle = *effects_[at].handle;
-  const Place place{
-      .base = &handle, .number = registers_.of(handle), .offset = 0, .is_generic = false};
-  const CheckedAccess use{.offset = 0, .bytes = 8};
-  ++counts_.accesses;
-  if (is_covered(place, MemorySpace::kHandle, use)) {
-    ++counts_.covered;
-    return;
-  }
-  handles_[at] = true;
-  ++counts_.checks;
-  ++counts_.branches;
-  if (!instruction.guard) remember(at, place, MemorySpace::kHandle, use);
+Plan make_plan(const ptx::Module& module, const ptx::Function& function, OwnNames names) {
+  return Planner(module, function, names).make();
 }
 
 }  // namespace slate::injector
