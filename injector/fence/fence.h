@@ -10,7 +10,7 @@
 // its
 //    body is empty.
 // 3. After loading it writes a FenceConstants to the module's constant kFenceConstants
-//    (check_text.h), and keeps the session's FenceTable (fence_table.h). The table holds the main
+//    (member_text.h), and keeps the session's FenceTable (fence_table.h). The table holds the main
 //    extent first, and every other range that the session may touch: its modules' variables, pinned
 //    and managed memory, imports, profile counters are not needed. Constants are readable.
 // 4. It polls FenceRecord::state of the table. Once that is kComplete, the launch has violated the
