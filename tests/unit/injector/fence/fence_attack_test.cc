@@ -17,6 +17,7 @@ using injector::Violation;
 
 constexpr std::uint32_t kBlocks = 24;
 constexpr std::uint32_t kThreads = 64;
+constexpr int kSchedules = SLATE_FENCE_SCHEDULES;
 constexpr std::uint32_t kAll = ~0u;    // every thread attacks
 constexpr std::uint32_t kDepth = 256;  // bytes of the victim in front of and behind the target
 
@@ -226,6 +227,17 @@ class AttackRunner {
     }
   }
 
+  /// With other placements, more workers and retreats while it is under way.
+  void try_disturbed(std::uint32_t who) {
+    if (!has_worker()) return;
+    daemon::WorkerQueue queue = runner_->make_queue();
+    const Disturbance all{.placements = true, .retreats = true, .supplements = true};
+    runner_->run_worker(kernel_case("attack", who), random_, all, &queue);
+    check(who, "worker, disturbed", true);
+    const Outcome after = runner_->run_worker(kernel_case("innocent", 0), random_, all, &queue);
+    EXPECT_EQ(difference(after, {innocent_result()}), "") << "after the attack";
+  }
+
   /// At words that the workers use.
   void try_control_block() {
     daemon::WorkerQueue queue = runner_->make_queue();
@@ -374,6 +386,29 @@ TEST_P(FenceAttackTest, NothingIsTouchedWhereThreadsAreCountedAtBarriers) {
   runner.try_all(kThreads * 5);
   runner.try_all(kThreads * 7 + 37);
   runner.try_all(kAll);
+}
+
+TEST(FenceAttackTargetTest, LaunchesEndOnEverySchedule) {
+  const Attack attacks[] = {{.name = "StoreWord", .body = "st.global.u32 [%bad], %r1;"},
+                            {.name = "Trap",
+                             .body = "trap;",
+                             .kind = Violation::kTrap,
+                             .bytes = 0,
+                             .knows_address = false}};
+  for (const Attack& attack : attacks) {
+    for (const Setting setting : {Setting::kPlain, Setting::kBarriers, Setting::kOneBarrier,
+                                  Setting::kFunction, Setting::kEarlyReturn, Setting::kDrained}) {
+      for (int seed = 1; seed <= kSchedules && !testing::Test::HasFailure(); ++seed) {
+        SCOPED_TRACE(
+            fmt::format("{} in setting {}, seed {}", attack.name, static_cast<int>(setting), seed));
+        AttackRunner runner(attack, setting, seed);
+        runner.try_all(kAll);
+        runner.try_disturbed(kThreads * 5);
+        runner.try_disturbed(kThreads * 20 + 11);
+        runner.try_disturbed(kAll);
+      }
+    }
+  }
 }
 
 TEST(FenceAttackTargetTest, TheControlBlockIsOutOfReach) {

@@ -111,6 +111,47 @@ TEST(FencePlanTest, AReadDoesNotAllowAWriteAndAnUnguardedAccessMust) {
             2u);
 }
 
+TEST(FencePlanTest, AddressesAreComputedInFrontOfASharedCheck) {
+  const auto all = counts(
+      "ld.global.u32 %r2, [%rd1];\nmul.wide.u32 %rd3, %r1, 4;\n"
+      "add.s64 %rd4, %rd2, %rd3;\nst.global.u32 [%rd4], %r2;");
+  EXPECT_EQ(all.checks, 2u);
+  EXPECT_EQ(all.branches, 1u);
+}
+
+TEST(FencePlanTest, AnAddressFromMemoryWaitsForIt) {
+  const auto all = counts("ld.global.u64 %rd3, [%rd1];\nst.global.u32 [%rd3], %r1;");
+  EXPECT_EQ(all.branches, 2u);
+}
+
+TEST(FencePlanTest, NothingMovesInFrontOfACallOrPastAnEarlierRead) {
+  EXPECT_EQ(counts("ld.global.u32 %r2, [%rd1];\ncall f;\nadd.s64 %rd3, %rd2, 4096;\n"
+                   "ld.global.u32 %r3, [%rd3];",
+                   ".func f { ret; }\n")
+                .branches,
+            2u);
+  // The loop reads %rd3 of its last turn.
+  const auto all = counts(
+      "mov.u32 %r3, 0;\nLOOP:\nld.global.u32 %r2, [%rd1];\n"
+      "setp.ne.u32 %p1, %r3, 0;\n@%p1 st.global.u64 [%rd1], %rd3;\n"
+      "add.s64 %rd3, %rd2, 4096;\nld.global.u32 %r4, [%rd3];\n"
+      "add.u32 %r3, %r3, 1;\nsetp.lt.u32 %p2, %r3, 9;\n@%p2 bra LOOP;");
+  EXPECT_EQ(all.branches, 2u);
+}
+
+TEST(FencePlanTest, ABaseThatDoesNotChangeInALoopIsLookedAtInFront) {
+  const std::string_view loop =
+      "mov.u32 %r3, 0;\nLOOP:\nld.global.u32 %r2, [{0}];\nadd.s64 %rd2, %rd2, 4;\n"
+      "add.u32 %r3, %r3, 1;\nsetp.lt.u32 %p2, %r3, 9;\n@%p2 bra LOOP;";
+  const auto with_base = [&](std::string_view base) {
+    std::string text(loop);
+    return text.replace(text.find("{0}"), 3, base);
+  };
+  EXPECT_EQ(counts(with_base("%rd1")).hoisted, 1u);
+  EXPECT_EQ(counts(with_base("%rd2")).hoisted, 0u);
+  EXPECT_EQ(counts("ld.global.u32 %r2, [%rd1];").hoisted, 0u);
+}
+
 TEST(FencePlanTest, ARegisterThatMayBeUndefinedIsNotTakenForAligned) {
   // On one way %rd3 holds anything.
   const std::string text = with_body(
