@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "injector/fence/fence_table.h"
+#include "injector/fence/moves.h"
 #include "injector/forms/ptx_template.h"
 
 namespace slate::injector {
@@ -124,6 +125,7 @@ std::string CheckText::hoisted(const HoistedChecks& checks) const {
 }
 
 std::string CheckText::site(const Site& site) {
+  at_ = site.at;
   std::string code = "\n";
   bool is_first = true;
   std::set<std::uint32_t> loops;
@@ -288,6 +290,9 @@ std::string CheckText::exact_variables(ptx::Space space, const Exact& here) cons
   for (const ptx::Variable& variable : variables) {
     const bool is_own = variable.name.starts_with(kReservedPrefix);
     if (variable.space != space || variable.bytes == 0 || is_own) continue;
+    const bool can_name = space == ptx::Space::kLocal ? is_declared(function_, variable, at_)
+                                                      : variable.span.begin < function_.span.begin;
+    if (!can_name) continue;
     code += filled(kWithin, variable.name, variable.bytes, good, here.bytes);
   }
   if (space == ptx::Space::kLocal && surroundings_.knows_words) {

@@ -62,6 +62,7 @@ class CheckText {
   const MemberText members_;
   std::vector<std::string>& table_;
   std::uint32_t labels_ = 0;
+  std::uint32_t at_ = 0;  // instruction of the site that is being written
 };
 
 }  // namespace slate::injector

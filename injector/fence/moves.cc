@@ -14,6 +14,16 @@ bool is_in_scope(const ptx::Function& function, std::uint32_t at) {
   return scope != function.scopes.end() && scope->first <= at;
 }
 
+bool is_declared(const ptx::Function& function, const ptx::Variable& variable, std::uint32_t at) {
+  const std::uint32_t place = function.instructions[at].span.begin;
+  if (variable.span.end > place) return false;
+  const auto scope =
+      std::ranges::upper_bound(function.scopes, variable.span.begin, {},
+                               [](const ptx::InnerScope& inner) { return inner.span.end; });
+  const bool is_inner = scope != function.scopes.end() && scope->span.begin <= variable.span.begin;
+  return !is_inner || place < scope->span.end;
+}
+
 void Moves::pass(std::uint32_t at) {
   registers_.for_each_write(function_.instructions[at],
                             [&](std::uint32_t r) { last_write_[r] = at; });

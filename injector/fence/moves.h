@@ -15,6 +15,10 @@ namespace slate::injector {
 /// Whether the instruction lies in inner braces, where names may mean something else.
 bool is_in_scope(const ptx::Function& function, std::uint32_t at);
 
+/// Whether an instruction may name the function's variable: it is declared before, and not in inner
+/// braces that are closed by then.
+bool is_declared(const ptx::Function& function, const ptx::Variable& variable, std::uint32_t at);
+
 class Moves {
  public:
   /// Requires: the arguments outlive it.

@@ -124,6 +124,7 @@ class Planner {
   void remember(std::uint32_t at, const Place& place, MemorySpace space,
                 const CheckedAccess& access);
   Place place_of(const Operand& address, std::uint32_t at) const;
+  const Operand* variable_at(const Place& place, std::uint32_t at) const;
   bool has_short_address(const Operand& address, MemorySpace space) const;
   bool is_own(const Operand& base) const;
   bool is_proven(const Place& place, const Access& access) const;
@@ -287,7 +288,8 @@ void Planner::hoist() {
       }
       if (!member.loop) continue;
       const std::uint32_t end = flow_.blocks()[loops.before(*member.loop)].end;
-      if (is_in_scope(function_, end - 1)) {
+      const bool can_name = variable_at(member.place, end - 1) == member.variable;
+      if (is_in_scope(function_, end - 1) || !can_name) {
         member.loop.reset();
         continue;
       }
@@ -399,6 +401,14 @@ bool Planner::has_short_address(const Operand& address, MemorySpace space) const
   return is_parameter && ptx::type_bytes(function_.parameters[base.index].type) != 8;
 }
 
+/// The variable behind an address, if the text can name it there.
+const Operand* Planner::variable_at(const Place& place, std::uint32_t at) const {
+  const Operand* behind = addresses_.variable_behind(place);
+  if (behind == nullptr || behind->reference != Reference::kLocal) return behind;
+  const ptx::Variable& variable = function_.variables[behind->index];
+  return is_declared(function_, variable, at) ? behind : nullptr;
+}
+
 Place Planner::place_of(const Operand& address, std::uint32_t at) const {
   if (address.parts.empty()) {
     return {
@@ -442,7 +452,7 @@ void Planner::add(std::uint32_t at, const Access& access) {
   Member member{.place = place, .space = access.space, .guard = guard, .accesses = {wanted}};
   member.place.offset = 0;
   if (is_special) member.special = access;
-  member.variable = addresses_.variable_behind(place);
+  member.variable = variable_at(place, at);
   Site& site = site_for(at, place, guard, is_special);
   join(site, std::move(member));
   if (guard == nullptr && !is_special) remember(at, place, access.space, wanted);
