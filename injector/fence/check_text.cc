@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -92,12 +93,20 @@ std::string CheckText::next_label() {
 }
 
 std::string CheckText::look_at_parameters(const Plan& plan) {
+  std::map<std::uint32_t, std::vector<std::string_view>> names;  // by mask
+  for (const auto& [name, mask] : plan.aligned_parameters) names[mask].push_back(name);
   std::string code;
-  for (const auto& [name, mask] : plan.aligned_parameters) {
-    code += filled("\tld.param.u64 ~fo, [{}];\n\tcvt.u32.u64 ~fd, ~fo;\n\tand.b32 ~fd, ~fd, {};\n",
-                   name, mask);
-    code += filled(code.contains("setp") ? "\tsetp.ne.or.u32 ~fodd, ~fd, 0, ~fodd;\n"
-                                         : "\tsetp.ne.u32 ~fodd, ~fd, 0;\n");
+  for (const auto& [mask, group] : names) {
+    const bool is_first_mask = code.empty();
+    for (const std::string_view name : group) {
+      const bool is_first = name == group.front();
+      code += filled("\tld.param.u64 ~fo, [{}];\n\tcvt.u32.u64 {}, ~fo;\n", name,
+                     expand(is_first ? "~fd" : "~fc"));
+      if (!is_first) code += filled("\tor.b32 ~fd, ~fd, ~fc;\n");
+    }
+    code += filled("\tand.b32 ~fd, ~fd, {};\n", mask);
+    code += filled(is_first_mask ? "\tsetp.ne.u32 ~fodd, ~fd, 0;\n"
+                                 : "\tsetp.ne.or.u32 ~fodd, ~fd, 0, ~fodd;\n");
   }
   return code;
 }
