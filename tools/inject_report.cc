@@ -121,7 +121,8 @@ json fence_json(const injector::FenceVerdict& fence) {
           {"proven", fence.counts.proven},
           {"covered", fence.counts.covered},
           {"checks", fence.counts.checks},
-          {"branches", fence.counts.branches}};
+          {"branches", fence.counts.branches},
+          {"hoisted", fence.counts.hoisted}};
 }
 
 /// `surely`: no way through the kernel writes it before.

@@ -42,7 +42,10 @@ std::size_t local_variables(const ptx::Function& function) {
 class Fencer {
  public:
   Fencer(const ptx::Module& module, const FenceOptions& options)
-      : module_(module), options_(options), called_(module.functions.size(), false) {}
+      : module_(module),
+        options_(options),
+        plan_options_{.names = options.names, .tabled = options.tabled},
+        called_(module.functions.size(), false) {}
 
   Result<void> judge() {
     if (module_.address_size != 64) return refuse("has 32-bit addresses");
@@ -56,7 +59,7 @@ class Fencer {
     find_calls();
     for (const ptx::Function& function : module_.functions) {
       plans_.push_back(function.has_body
-                           ? std::make_unique<Plan>(make_plan(module_, function, options_.names))
+                           ? std::make_unique<Plan>(make_plan(module_, function, plan_options_))
                            : nullptr);
     }
     for (std::uint32_t i = 0; i < module_.functions.size(); ++i) {
@@ -425,6 +428,7 @@ class Fencer {
 
   const ptx::Module& module_;
   const FenceOptions& options_;
+  const PlanOptions plan_options_;
   // By index into Module::functions.
   std::vector<std::vector<std::uint32_t>> calls_;
   std::vector<bool> recurses_;

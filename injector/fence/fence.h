@@ -38,6 +38,9 @@ struct FenceOptions {
   /// Bytes of shared memory that the device keeps in front of each block's own
   /// (CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK).
   std::uint32_t reserved_shared = 0;
+  /// Behind tabulate_variables(): the variables, in its order. Without them accesses by their names
+  /// are checked like others.
+  std::vector<TabledVariable> tabled{};
   /// Whether functions may call themselves. Their stack has no bound then, and a stack overflow is
   /// a fault of the device.
   bool recursion = false;

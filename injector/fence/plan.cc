@@ -10,6 +10,7 @@
 #include "injector/fence/fence_table.h"
 #include "injector/fence/loops.h"
 #include "injector/fence/moves.h"
+#include "injector/forms/placed_variables.h"
 
 namespace slate::injector {
 namespace {
@@ -89,10 +90,10 @@ namespace {
 /// Makes a plan, in one walk down the tree of dominators.
 class Planner {
  public:
-  Planner(const ptx::Module& module, const ptx::Function& function, OwnNames names)
+  Planner(const ptx::Module& module, const ptx::Function& function, const PlanOptions& options)
       : module_(module),
         function_(function),
-        names_(names),
+        options_(options),
         flow_(function),
         registers_(function),
         addresses_(module, function, flow_, registers_),
@@ -129,13 +130,14 @@ class Planner {
   bool is_own(const Operand& base) const;
   bool is_proven(const Place& place, const Access& access) const;
   bool is_in_copies(const Place& place, const Access& access) const;
+  bool is_in_table(const Place& place, const Access& access, std::uint32_t at) const;
   CheckedAccess checked(const Place& place, const Access& access, std::uint32_t at);
   Site& site_for(std::uint32_t at, const Place& place, const Operand* guard, bool is_alone);
   void join(Site& site, Member member);
 
   const ptx::Module& module_;
   const ptx::Function& function_;
-  const OwnNames names_;
+  const PlanOptions& options_;
   const ControlFlow flow_;
   const Registers registers_;
   const Addresses addresses_;
@@ -311,7 +313,7 @@ void Planner::hoist() {
 }
 
 bool Planner::is_own(const Operand& base) const {
-  if (names_ != OwnNames::kExpected || base.text == kCopyRegister) return false;
+  if (options_.names != OwnNames::kExpected || base.text == kCopyRegister) return false;
   return base.text.starts_with(kReservedPrefix) ||
          (base.text.starts_with('%') && base.text.substr(1).starts_with(kReservedPrefix));
 }
@@ -332,9 +334,33 @@ bool Planner::is_proven(const Place& place, const Access& access) const {
          residue.bits >= std::bit_width(access.align) - 1u;
 }
 
+/// In a variable outside of the module, by an address from the table.
+bool Planner::is_in_table(const Place& place, const Access& access, std::uint32_t at) const {
+  if (options_.names != OwnNames::kExpected || !place.number || access.amount != nullptr ||
+      !addresses_.is_written_once(*place.number)) {
+    return false;
+  }
+  const std::uint32_t made = addresses_.definition(*place.number);
+  const Instruction& load = function_.instructions[made];
+  const bool is_row = load.opcode == "ld" && load.has("const") && load.operands.size() == 2 &&
+                      load.operands[1].parts.size() == 1 &&
+                      load.operands[1].parts[0].text == kVariableTable;
+  if (!is_row || !addresses_.dominates(made, at)) return false;
+  const auto row = static_cast<std::uint64_t>(load.operands[1].integer) / 8;
+  const bool leads_there =
+      access.space == MemorySpace::kGlobal || access.space == MemorySpace::kGeneric;
+  if (row >= options_.tabled.size() || !leads_there) return false;
+  const TabledVariable& variable = options_.tabled[row];
+  if (variable.is_constant && access.writes) return false;
+  const auto whole = static_cast<std::int64_t>(variable.bytes);
+  return place.offset >= 0 && place.offset <= whole &&
+         std::int64_t{access.bytes} <= whole - place.offset &&
+         place.offset % std::int64_t{access.align} == 0 && variable.align >= access.align;
+}
+
 /// In shared memory that is there twice, by the name of a variable before.
 bool Planner::is_in_copies(const Place& place, const Access& access) const {
-  if (names_ != OwnNames::kExpected || !place.number || place.base->text != kCopyRegister ||
+  if (options_.names != OwnNames::kExpected || !place.number || place.base->text != kCopyRegister ||
       access.amount != nullptr || access.space != MemorySpace::kShared) {
     return false;
   }
@@ -426,7 +452,7 @@ void Planner::add(std::uint32_t at, const Access& access) {
   if (!address.parts.empty() && is_own(address.parts[0])) return;
   ++plan_.counts.accesses;
   Place place = place_of(address, at);
-  if (is_proven(place, access) || is_in_copies(place, access)) {
+  if (is_proven(place, access) || is_in_copies(place, access) || is_in_table(place, access, at)) {
     ++plan_.counts.proven;
     return;
   }
@@ -460,8 +486,9 @@ void Planner::add(std::uint32_t at, const Access& access) {
 
 }  // namespace
 
-Plan make_plan(const ptx::Module& module, const ptx::Function& function, OwnNames names) {
-  return Planner(module, function, names).make();
+Plan make_plan(const ptx::Module& module, const ptx::Function& function,
+               const PlanOptions& options) {
+  return Planner(module, function, options).make();
 }
 
 }  // namespace slate::injector

@@ -75,7 +75,22 @@ struct Plan {
   bool may_end = false;  // whether anything may end a thread
 };
 
+/// A variable that lies outside of the module.
+struct TabledVariable {
+  std::uint64_t bytes = 0;
+  std::uint32_t align = 1;
+  bool is_constant = false;
+};
+
+/// What a plan may count on.
+struct PlanOptions {
+  OwnNames names = OwnNames::kRefused;
+  /// The rows of the table of tabulate_variables(), whose addresses the loader writes.
+  std::vector<TabledVariable> tabled{};
+};
+
 /// The plan of a function with a body. Its pointers lead into `module`.
-Plan make_plan(const ptx::Module& module, const ptx::Function& function, OwnNames names);
+Plan make_plan(const ptx::Module& module, const ptx::Function& function,
+               const PlanOptions& options);
 
 }  // namespace slate::injector

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "injector/fence/fence.h"
+#include "injector/forms/placed_variables.h"
 
 namespace slate::injector {
 namespace {
@@ -163,6 +164,21 @@ TEST(FencePlanTest, ARegisterThatMayBeUndefinedIsNotTakenForAligned) {
   const auto fenced = fence(**module, {});
   ASSERT_TRUE(fenced);
   EXPECT_NE(fenced->ptx.find("cvt.u32.u64 %__slate_fd, %rd4;"), std::string::npos);
+}
+
+TEST(FencePlanTest, AVariableOutsideTheModuleNeedsNoCheckWithinIt) {
+  const auto module =
+      ptx::parse(with_body("st.global.u32 [far+4], %r1;\nld.global.u32 %r2, [far+8];",
+                           ".global .align 4 .b32 far[2];\n"));
+  ASSERT_TRUE(module);
+  std::vector<std::string> names;
+  const auto text = tabulate_variables(**module, names);
+  ASSERT_TRUE(text);
+  FenceOptions options{.names = OwnNames::kExpected};
+  EXPECT_EQ(judged(*text, options).counts.checks, 2u);
+  options.tabled = {{.bytes = 8, .align = 4}};
+  EXPECT_EQ(judged(*text, options).counts.checks, 1u);
+  EXPECT_EQ(judged(*text, options).counts.proven, 1u);
 }
 
 TEST(FencePlanTest, UnknownInstructionsAreRefused) {
