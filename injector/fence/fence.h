@@ -1,23 +1,8 @@
-// The fence: every access of a module's kernels to memory is checked before it happens, so that a
-// kernel touches only what its session may touch, and raises no fault that would end the CUDA
-// context for all. Text in, text out; it runs last, behind the forms. Thread: any.
-//
-// How a host uses it:
-// 1. It parses the text that is to be loaded, with the forms that inject() made.
-// OwnNames::kExpected
-//    only if inject() made that text, of a module whose text has no kReservedPrefix.
-// 2. fence() gives the text to load. An entry with a reason in its verdict must not be launched:
-// its
-//    body is empty.
-// 3. After loading it writes a FenceConstants to the module's constant kFenceConstants
-//    (member_text.h), and keeps the session's FenceTable (fence_table.h). The table holds the main
-//    extent first, and every other range that the session may touch: its modules' variables, pinned
-//    and managed memory, imports, profile counters are not needed. Constants are readable.
-// 4. It polls FenceRecord::state of the table. Once that is kComplete, the launch has violated the
-//    fence: it waits until the kernel itself has ended (its event, not only the worker's signal),
-//    or ends it by force after a bound: threads that wait for one that has been ended may wait for
-//    ever. Only then may it take memory away.
-// 5. A fenced kernel must not be launched in clusters of more than one block.
+// The fence: every access of a module's kernels to memory is checked before it happens. So a kernel
+// touches only what its session may touch, and raises no fault that would end the CUDA context for
+// all. Text in, text out. It runs last, on the text that has all forms, and behind
+// tabulate_variables(). What it refuses, and what a check is: docs/injector.md. Pure functions.
+// Thread: any.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +19,7 @@ namespace slate::injector {
 
 struct FenceOptions {
   /// kExpected: names with kReservedPrefix are ours, and accesses by them are not checked.
+  /// Requires: inject() made the text, of a module whose text has no such name.
   OwnNames names = OwnNames::kRefused;
   /// Bytes of shared memory that the device keeps in front of each block's own
   /// (CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK).
@@ -60,8 +46,21 @@ struct FencedModule {
   std::vector<std::string> functions;  // name by FenceRecord::function
 };
 
+/// The module behind the fence. What a host does with it:
+/// - It launches no entry that has a reason in its verdict, and none that is not among the entries.
+/// - After loading it writes a FenceConstants to the constant kFenceConstants (member_text.h).
+/// - It keeps the session's FenceTable (fence_table.h): first the main extent, then every other
+///   range that the session may touch. These are its modules' variables, pinned and managed memory,
+///   imports, and what slate's printf writes to. Constants may be read only. Control blocks,
+///   profile counters and the table itself are not in it.
+/// - It polls FenceRecord::state. Once that is kComplete, it waits for the kernel's own end; a
+///   worker's signal comes earlier. After a bound it ends the kernel by force, as threads
+///   that wait for one that was ended may wait for ever. Only then it may take memory away.
+/// - It launches no fenced kernel in clusters of more than one block.
+/// - It compiles again with .maxnreg where a fenced kernel would lose blocks on an SM.
 /// Errors: kNotSupported for a module of which nothing can be fenced: reserved names that are not
-/// expected, 32-bit addresses, a target before sm_70; kInternal if the pass contradicts itself.
+/// expected, 32-bit addresses, a target before sm_70, pragmas that move registers, no room among
+/// the constants. kInternal if the pass contradicts itself.
 Result<FencedModule> fence(const ptx::Module& module, const FenceOptions& options);
 
 /// The verdicts alone. Errors: as fence().

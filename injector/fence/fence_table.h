@@ -1,6 +1,6 @@
 // What the host and fenced kernels share: the constants of a fenced module, and the session's fence
-// table in memory that the device can reach. Generated PTX (check_text.cc, ending.cc) reads the
-// layout through offsetof; no other code may depend on it. Plain values. Thread: any.
+// table in memory that the device can reach. Generated PTX (member_text.cc, check_text.cc,
+// ending.cc) reads the layout; no other code may depend on it. Plain values. Thread: any.
 #pragma once
 
 #include <cstddef>
