@@ -286,9 +286,10 @@ TEST(InjectAnalyseTest, EveryKernelIsARowAndTheReasonsAreCounted) {
                                 golden("early_return_shuffle.ptx"), golden("constants.ptx")});
   ASSERT_EQ(answer.status, 0) << answer.err;
   for (const char* part :
-       {"yes    yes   yes  -      -    yes          2    512  early_return_barrier\n",
-        "yes    yes   -    yes    -    yes          2    512  early_return_drain\n",
-        "-      yes   -    -      -    yes          0      0  early_return_shuffle  # no worker: ",
+       {"yes    yes   yes  -      -    yes   yes            2    512  early_return_barrier\n",
+        "yes    yes   -    yes    -    yes   yes            2    512  early_return_drain\n",
+        "-      yes   -    -      -    yes   yes            0      0  early_return_shuffle  # no "
+        "worker: ",
         "void constants<2u>(unsigned int const*, unsigned int*, unsigned int)\n",
         "4 files, 4 kernels: worker 3 (75.0 %), worker or slice 4 (100.0 %), native only 0",
         "     1  no worker  some lanes may have left the kernel before this shfl"}) {
