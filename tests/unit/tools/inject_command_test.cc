@@ -290,7 +290,9 @@ TEST(InjectAnalyseTest, EveryKernelIsARowAndTheReasonsAreCounted) {
         "yes    yes   -    yes    -    yes   yes            2    512  early_return_drain\n",
         "-      yes   -    -      -    yes   yes            0      0  early_return_shuffle  # no "
         "worker: ",
-        "void constants<2u>(unsigned int const*, unsigned int*, unsigned int)\n",
+        "void constants<2u>(unsigned int const*, unsigned int*, unsigned int)  # no restart: line ",
+        "restartable where all pointers lead to allocations of their own: 3 (75.0 %)\n",
+        "     1  no restart an atomic operation on variable NAME\n",
         "4 files, 4 kernels: worker 3 (75.0 %), worker or slice 4 (100.0 %), native only 0",
         "     1  no worker  some lanes may have left the kernel before this shfl"}) {
     EXPECT_TRUE(has(answer.out, part)) << part << " in\n" << answer.out;
@@ -299,7 +301,7 @@ TEST(InjectAnalyseTest, EveryKernelIsARowAndTheReasonsAreCounted) {
 
 TEST(InjectAnalyseTest, MangledNamesAreKeptOnRequest) {
   const Answer answer = inject({"--form", "analyse", "--mangled", golden("constants.ptx")});
-  EXPECT_TRUE(has(answer.out, "_Z9constantsILj2EEvPKjPjj\n")) << answer.out;
+  EXPECT_TRUE(has(answer.out, "  _Z9constantsILj2EEvPKjPjj  # ")) << answer.out;
   EXPECT_FALSE(has(answer.out, "constants<"));
 }
 
@@ -311,8 +313,9 @@ TEST(InjectAnalyseTest, AKernelThatStaysNativeIsCountedOnceUnderOneReason) {
   EXPECT_EQ(answer.status, 0);
   EXPECT_TRUE(has(answer.out,
                   "1 file, 2 kernels: worker 0 (0.0 %), worker or slice 0 (0.0 %), "
-                  "native only 2 (100.0 %)\n     2  native     written for sm_60"))
+                  "native only 2 (100.0 %)\n"))
       << answer.out;
+  EXPECT_TRUE(has(answer.out, "\n     2  native     written for sm_60")) << answer.out;
   EXPECT_TRUE(has(answer.out, "  plain  # native only: written for sm_60"));
 }
 
@@ -320,7 +323,8 @@ TEST(InjectAnalyseTest, TheSummaryAloneHasNoRows) {
   const Answer answer = inject({"--form", "analyse", "--summary", golden("map.ptx")});
   EXPECT_EQ(answer.out,
             "1 file, 1 kernel: worker 1 (100.0 %), worker or slice 1 (100.0 %), native only 0 "
-            "(0.0 %)\n");
+            "(0.0 %)\nrestartable where all pointers lead to allocations of their own: 1 "
+            "(100.0 %)\n");
 }
 
 TEST(InjectAnalyseTest, JsonSaysTheSame) {
@@ -338,6 +342,15 @@ TEST(InjectAnalyseTest, JsonSaysTheSame) {
   EXPECT_EQ(kernel.at("drains"), false);
   EXPECT_EQ(kernel.at("late_exits"), false);
   EXPECT_EQ(kernel.at("independent_blocks"), true);
+  EXPECT_EQ(kernel.at("restart"), json({{"restartable", true}, {"why_not", nullptr}}));
+  EXPECT_EQ(kernel.at("reach").at("from_arguments"), true);
+  const json& memory = kernel.at("reach").at("memory");
+  ASSERT_EQ(memory.size(), 2u);
+  EXPECT_EQ(memory.at(0).at("memory"), "parameter 0");
+  EXPECT_EQ(memory.at(0).at("parameters"), json({{{"offset", 0}, {"extent", 0}}}));
+  EXPECT_TRUE(memory.at(0).at("read").is_number());
+  EXPECT_TRUE(memory.at(0).at("written").is_null());
+  EXPECT_TRUE(memory.at(1).at("written").is_number());
   EXPECT_EQ(report.at("files").at(0).at("images").at(0).at("target"), "sm_90");
   EXPECT_TRUE(has(report.at("files").at(1).at("errors").at(0), "nosuch.ptx"));
   const json& summary = report.at("summary");
