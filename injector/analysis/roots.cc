@@ -41,8 +41,18 @@ OriginTable::OriginTable(Effort& effort) : effort_(effort) {
   intern({{kUnknownLow}});
 }
 
+/// What may be any pointer may be each of them, so that sets that are too large do not grow again.
 OriginTable::Id OriginTable::intern(Origin origin) {
   sort_distinct(origin);
+  const auto has = [&](const Root& root) {
+    return std::ranges::find(origin, RootSum{root}) != origin.end();
+  };
+  if (has(kUnknownRoot)) origin = {{kUnknownRoot}};
+  if (has(kUnknownLow)) {
+    std::erase_if(origin, [](const RootSum& sum) {
+      return sum != RootSum{kUnknownLow} && std::ranges::none_of(sum, is_whole);
+    });
+  }
   if (origin.size() > kMostAlternatives) {
     const bool has_whole = std::ranges::any_of(
         origin, [](const RootSum& sum) { return std::ranges::any_of(sum, is_whole); });

@@ -261,7 +261,7 @@ TEST(ReachTest, ANumberInTheTextMayBeAnAddress) {
   EXPECT_EQ(memory_of("mov.u64 %d1, 139637976727552; st.global.u32 [%d1], %r1;"), kUnknown + "w");
   EXPECT_EQ(memory_of("mov.u64 %d1, 139637976727552; selp.b64 %d2, %a, %d1, %p1;\n"
                       "st.global.u32 [%d2], %r1;"),
-            kUnknown + "w; parameter 0 w");
+            kUnknown + "w");
   EXPECT_EQ(memory_of("add.s64 %d1, %a, -4294967296; st.global.u32 [%d1], %r1;"), "parameter 0 w");
 }
 
@@ -369,6 +369,24 @@ TEST(ReachTest, WithoutEnoughEffortItIsNotComplete) {
     const Reach reach = find_reach(**module, 0, facts, little);
     EXPECT_FALSE(reach.complete) << most;
     EXPECT_FALSE(reach.from_arguments());
+  }
+}
+
+TEST(ReachTest, APointerOfTooManyOriginsIsNotKnown) {
+  std::string body = "mov.u64 %d1, %a;\n";
+  for (int i = 0; i < 20; ++i) {
+    body += "L" + std::to_string(i) + ": ld.param.u64 %d2, [many+" + std::to_string(8 * i) +
+            "]; @%p1 mov.u64 %d1, %d2;\n";
+  }
+  for (const int wanted : {10, 20}) {
+    const auto end = body.find("L" + std::to_string(wanted) + ":");
+    const Reach reach = reach_in(
+        ".entry k(.param .align 8 .b8 many[160])\n"
+        "{ .reg .pred %p1; .reg .b64 %a, %d<3>; ld.param.u64 %a, [many];\n" +
+        body.substr(0, end) + "st.global.u32 [%d1], 1; ret; }\n");
+    EXPECT_TRUE(reach.complete);
+    EXPECT_EQ(reach.memory.size(), wanted == 10 ? 10u : 1u);
+    EXPECT_EQ(reach.from_arguments(), wanted == 10);
   }
 }
 
