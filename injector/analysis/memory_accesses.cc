@@ -51,6 +51,13 @@ bool has_any(const Instruction& instruction, std::initializer_list<std::string_v
                              [&](std::string_view word) { return is_one_of(word, words); });
 }
 
+/// Arithmetic on halves and bytes of registers.
+bool is_video(std::string_view opcode) {
+  if (opcode.ends_with('2') || opcode.ends_with('4')) opcode.remove_suffix(1);
+  return is_one_of(opcode, {"vadd", "vsub", "vabsdiff", "vavrg", "vmin", "vmax", "vshl", "vshr",
+                            "vmad", "vset"});
+}
+
 bool is_ordered(const Instruction& instruction) {
   return has_any(instruction,
                  {"volatile", "acquire", "release", "acq_rel", "relaxed", "mmio", "cv", "sc"});
@@ -132,7 +139,8 @@ std::vector<MemoryAccess> memory_accesses(const Instruction& instruction) {
 
 bool is_understood(const Instruction& instruction) {
   const std::string_view opcode = instruction.opcode;
-  if (passes_on(instruction) || is_block_barrier(instruction) || is_warp_wide(instruction)) {
+  if (passes_on(instruction) || is_block_barrier(instruction) || is_warp_wide(instruction) ||
+      is_video(opcode)) {
     return true;
   }
   return is_one_of(

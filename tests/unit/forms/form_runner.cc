@@ -302,21 +302,42 @@ Outcome FormRunner::run_slices(const KernelCase& kernel, std::mt19937_64& random
   return collect(prepared);
 }
 
-injector::Restart FormRunner::may_restart(const KernelCase& kernel) {
-  const Prepared prepared = prepare(kernel, kernel.entry);
-  const auto allocation_at = [&](std::uint64_t address) -> std::optional<injector::AllocationId> {
+/// Requires: `prepared` outlives it.
+injector::MemoryMap FormRunner::memory_of(const Prepared& prepared) {
+  const auto allocation_at =
+      [&prepared](std::uint64_t address) -> std::optional<injector::AllocationId> {
     for (const device::AddressRange& range : prepared.buffers) {
       if (address >= range.base && address < range.base + range.bytes) return range.base;
     }
     return std::nullopt;
   };
-  const auto image_at = [&](std::uint64_t handle) -> std::optional<injector::AllocationId> {
+  const auto image_at = [&prepared](std::uint64_t handle) -> std::optional<injector::AllocationId> {
     const auto found = prepared.textures.find(handle);
     if (found == prepared.textures.end()) return std::nullopt;
     return found->second.base;
   };
+  return {allocation_at, image_at};
+}
+
+injector::Restart FormRunner::may_restart(const KernelCase& kernel) {
+  const Prepared prepared = prepare(kernel, kernel.entry);
   return injector::may_restart(forms(kernel.entry).analysis.reach, prepared.parameters,
-                               {allocation_at, image_at});
+                               memory_of(prepared));
+}
+
+std::optional<std::vector<injector::LaunchReach::Place>> FormRunner::reach(
+    const KernelCase& kernel) {
+  const Prepared prepared = prepare(kernel, kernel.entry);
+  const injector::LaunchReach reach = injector::reach_of_launch(
+      forms(kernel.entry).analysis.reach, prepared.parameters, memory_of(prepared));
+  if (reach.everything) return std::nullopt;
+  std::vector<injector::LaunchReach::Place> places;
+  for (const device::AddressRange& range : prepared.buffers) {
+    const auto found =
+        std::ranges::find(reach.allocations, range.base, &injector::LaunchReach::Place::allocation);
+    places.push_back(found == reach.allocations.end() ? injector::LaunchReach::Place{} : *found);
+  }
+  return places;
 }
 
 Outcome FormRunner::run_after_some_blocks(const KernelCase& kernel, std::mt19937_64& random) {

@@ -90,6 +90,8 @@ class FormRunner {
                       std::uint32_t sample = 0xffffffff);
   /// Whether the launch may be restarted; each buffer is an allocation.
   injector::Restart may_restart(const KernelCase& kernel);
+  /// What the launch can do to each of its buffers, in order; nothing if it can reach any memory.
+  std::optional<std::vector<injector::LaunchReach::Place>> reach(const KernelCase& kernel);
   /// Natively, after some of its blocks have run, each range of them in the slice form.
   Outcome run_after_some_blocks(const KernelCase& kernel, std::mt19937_64& random);
   /// Natively. What the launch changes in its buffers holds anything before: random bytes at some
@@ -108,6 +110,7 @@ class FormRunner {
     std::map<std::uint64_t, device::AddressRange> textures{};  // by handle
   };
 
+  static injector::MemoryMap memory_of(const Prepared& prepared);
   void make_heap();
   std::uint64_t make_texture(TextureSpec spec, device::Address address);
   void destroy_textures();

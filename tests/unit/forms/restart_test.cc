@@ -54,6 +54,37 @@ TEST_P(RestartSimTest, ALaunchThatMayBeRestartedGivesTheSameResult) {
   RecordProperty("why_not", run_again(GetParam()).restart.why_not);
 }
 
+/// What no reach names is neither read nor written.
+TEST_P(RestartSimTest, ALaunchReadsAndWritesOnlyWhatItReaches) {
+  const KernelCase& kernel = GetParam().kernel;
+  auto device = device::open_device(settings(1));
+  ASSERT_TRUE(device) << device.error().message;
+  FormRunner runner(**device, ptx_of(GetParam()), 0);
+  const auto places = runner.reach(kernel);
+  if (!places) return RecordProperty("reach", "everything");
+  const Outcome native = runner.run_native(kernel);
+  std::mt19937_64 random(1);
+  KernelCase disturbed = kernel;
+  std::vector<std::vector<std::byte>> before;
+  for (Argument& argument : disturbed.arguments) {
+    if (!argument.is_buffer) continue;
+    before.push_back(argument.bytes);
+    if ((*places)[before.size() - 1].read) continue;
+    for (std::byte& byte : argument.bytes) byte = static_cast<std::byte>(random());
+  }
+  const Outcome other = runner.run_native(disturbed);
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    const bool is_same = native[i] == before[i];
+    EXPECT_TRUE((*places)[i].written || is_same) << "writes buffer " << i;
+    std::size_t wrong = 0;
+    for (std::size_t at = 0; at < native[i].size(); ++at) {
+      const bool is_known = (*places)[i].read || native[i][at] != before[i][at];
+      wrong += is_known && other[i][at] != native[i][at] ? 1 : 0;
+    }
+    EXPECT_EQ(wrong, 0u) << "bytes of buffer " << i << " by what the launch does not read";
+  }
+}
+
 std::string name_of(const testing::TestParamInfo<TestKernel>& info) {
   std::string name = info.param.kernel.name;
   for (char& c : name) {
