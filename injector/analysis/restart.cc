@@ -41,7 +41,7 @@ class Resolver {
       case Kind::kUnknown:
         return unknown();
       case Kind::kTexture:
-        return image(reached.words.front());
+        return reached.words.empty() ? unknown() : image(reached.words.front());
       case Kind::kVariable: {
         if (any_pointer(reached.words)) return unknown();
         Resolved found;
@@ -103,8 +103,8 @@ class Resolver {
   Word any_of(const ParameterWord& range) const {
     if (range.extent == 0) return word_at(range.offset);
     Word all{.allocations = {}, .is_null = true};
-    for (std::uint64_t at = range.offset; at + 8 <= std::uint64_t{range.offset} + range.extent;
-         at += 8) {
+    const std::uint64_t end = std::uint64_t{range.offset} + range.extent;
+    for (std::uint64_t at = range.offset; at + 8 <= end && !all.may_lead_elsewhere; at += 8) {
       const Word one = word_at(at);
       for (const AllocationId id : one.allocations) {
         if (std::ranges::find(all.allocations, id) == all.allocations.end()) {
