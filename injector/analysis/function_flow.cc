@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "injector/analysis/computed_origin.h"
 #include "injector/analysis/memory_accesses.h"
 #include "injector/analysis/register_accesses.h"
 #include "injector/analysis/uniformity.h"
@@ -40,17 +41,6 @@ bool is_chance(std::string_view special) {
 /// Parameters, and offsets in them, beyond are not followed. Kernels have 32 KiB at most.
 constexpr std::uint64_t kMostParameterBytes = 1 << 16;
 
-/// A number that may be an address that a program's author has written into its text.
-bool may_be_address(const Operand& operand) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 32;
-  return operand.integer >= kMost || operand.integer < -kMost;
-}
-
-std::optional<std::int64_t> constant(const Operand& operand) {
-  if (operand.kind != Kind::kInteger) return std::nullopt;
-  return operand.integer;
-}
-
 std::vector<const Operand*> parts_of(const Operand& operand) {
   std::vector<const Operand*> parts;
   if (operand.kind != Kind::kVector) return {&operand};
@@ -59,6 +49,11 @@ std::vector<const Operand*> parts_of(const Operand& operand) {
 }
 
 }  // namespace
+
+bool may_be_address(const Operand& operand) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 32;
+  return operand.integer >= kMost || operand.integer < -kMost;
+}
 
 FunctionFlow::FunctionFlow(const ptx::Module& module, const ptx::Function& function,
                            const ParameterLayout* layout, OriginTable& origins,
@@ -199,7 +194,7 @@ bool FunctionFlow::visit(const Instruction& instruction) {
     }
   }
   if (instruction.operands.empty() || !has_result(instruction)) return false;
-  return assign_results(instruction, {computed(instruction), by_chance});
+  return assign_results(instruction, {computed_origin(*this, origins_, instruction), by_chance});
 }
 
 /// Also packs and unpacks the two halves of 64 bits.
@@ -354,104 +349,6 @@ void FunctionFlow::visit_atomic(const Instruction& atomic, bool by_chance) {
                              [&](std::uint32_t r) { value.by_chance |= values_[r].by_chance; });
   }
   store_at(atomic, *place, value, ptx::type_bytes(atomic.type()));
-}
-
-// --- Computation
-// ------------------------------------------------------------------------------------
-
-Origin FunctionFlow::all_inputs(const Instruction& instruction) {
-  Origin all = kNumber;
-  for (std::size_t i = 1; i < instruction.operands.size(); ++i) {
-    all = origins_.sum(all, value_of(instruction.operands[i]).origin);
-  }
-  return all;
-}
-
-Origin FunctionFlow::computed(const Instruction& instruction) {
-  const std::string_view opcode = instruction.opcode;
-  const auto& operands = instruction.operands;
-  const std::uint32_t bytes = ptx::type_bytes(instruction.type());
-  const auto input = [&](std::size_t i) { return value_of(operands[i]).origin; };
-  if (is_one_of(opcode, {"cvta", "shfl"}) && operands.size() >= 2) return input(1);
-  if (is_one_of(opcode, {"selp", "slct"}) && operands.size() == 4) {
-    return origins_.joined(input(1), input(2));
-  }
-  if (opcode == "alloca") return origins_.of({.kind = RootKind::kLocal});
-  if (opcode == "cvt") return converted(instruction);
-  if (is_float(instruction.type()) && passes_on(instruction)) return kNumber;
-  if (is_one_of(opcode, {"add", "sub", "addc", "subc", "and", "or", "xor", "min", "max", "lop3",
-                         "not", "neg", "abs"})) {
-    return added(instruction);
-  }
-  if (is_one_of(opcode, {"mul", "mul24", "mad", "mad24", "madc", "fma", "div", "rem"})) {
-    return multiplied(instruction);
-  }
-  if (is_one_of(opcode, {"shl", "shr"}) && operands.size() == 3) return shifted(instruction);
-  if (is_one_of(opcode, {"setp",  "set",     "isspacep",  "testp",    "popc",         "clz",
-                         "bfind", "fns",     "bmsk",      "vote",     "match",        "activemask",
-                         "elect", "bar",     "barrier",   "mbarrier", "createpolicy", "txq",
-                         "suq",   "istypep", "stacksave", "mma",      "wgmma"})) {
-    return kNumber;
-  }
-  if (opcode == "wmma") return instruction.has("load") ? kUnknownHalf : kNumber;
-  if (only_computes(instruction)) {
-    const Origin all = origins_.blurred(all_inputs(instruction));
-    // 32 bits may have come to be the upper ones.
-    return bytes == 8 && origins_.has_halves(all) ? kUnknown : all;
-  }
-  return kUnknown;
-}
-
-Origin FunctionFlow::added(const Instruction& instruction) {
-  const auto& operands = instruction.operands;
-  const bool is_sum = is_one_of(instruction.opcode, {"add", "sub"});
-  if (is_sum && operands.size() == 3) {
-    const auto by = constant(operands[2]);
-    if (by && !may_be_address(operands[2])) {
-      const Origin start = value_of(operands[1]).origin;
-      return origins_.moved(start, instruction.opcode == "add" ? *by : -*by);
-    }
-  }
-  if (instruction.opcode == "and" && operands.size() == 3 && constant(operands[2])) {
-    const Origin start = value_of(operands[1]).origin;
-    // Other constants leave a pointer where it is, or take its last bits.
-    return constant(operands[2]) == 0xffffffff ? origins_.low(start) : origins_.sum(start, kNumber);
-  }
-  return all_inputs(instruction);
-}
-
-Origin FunctionFlow::multiplied(const Instruction& instruction) {
-  const auto& operands = instruction.operands;
-  Origin all = kNumber;
-  for (std::size_t i = 1; i < operands.size(); ++i) {
-    const Origin input = value_of(operands[i]).origin;
-    all = origins_.sum(all, i < 3 ? origins_.scaled(input) : input);
-  }
-  return all;
-}
-
-Origin FunctionFlow::shifted(const Instruction& shift) {
-  const Origin input = value_of(shift.operands[1]).origin;
-  const auto by = constant(shift.operands[2]);
-  const bool is_wide = ptx::type_bytes(shift.type()) == 8;
-  if (input <= kNumber) return input;
-  if (shift.opcode == "shr") {
-    return is_wide && by == 32 ? origins_.high(input) : origins_.blurred(input);
-  }
-  if (!is_wide || (by && *by < 32)) return origins_.scaled(input);
-  if (by == 32) return origins_.raised(origins_.low(input));
-  return kUnknown;
-}
-
-Origin FunctionFlow::converted(const Instruction& conversion) {
-  if (conversion.operands.size() != 2) return kNumber;
-  const ptx::Type to = conversion.type(1);
-  const ptx::Type from = conversion.type(0);
-  if (is_float(to) || is_float(from)) return kNumber;
-  const Origin input = value_of(conversion.operands[1]).origin;
-  const std::uint32_t bytes = ptx::type_bytes(to);
-  if (bytes < 4 || ptx::type_bytes(from) < 4) return input == OriginTable::kNone ? input : kNumber;
-  return bytes == 4 && ptx::type_bytes(from) == 8 ? origins_.low(input) : input;
 }
 
 }  // namespace slate::injector

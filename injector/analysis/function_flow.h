@@ -23,6 +23,9 @@ struct KernelMemory {
   bool changed = false;  // set by every store that is news
 };
 
+/// Whether a number in the text may be an address that its author has written there.
+bool may_be_address(const ptx::Operand& operand);
+
 class FunctionFlow {
  public:
   /// Everything must outlive it. `layout`: of the kernel's parameters; null for other functions.
@@ -59,13 +62,6 @@ class FunctionFlow {
   FlowValue parameter_at(const Root& root, std::uint32_t bytes);
   void store_at(const ptx::Instruction& instruction, const ptx::Operand& place,
                 const FlowValue& value, std::uint32_t bytes);
-
-  OriginTable::Id computed(const ptx::Instruction& instruction);
-  OriginTable::Id shifted(const ptx::Instruction& shift);
-  OriginTable::Id converted(const ptx::Instruction& conversion);
-  OriginTable::Id multiplied(const ptx::Instruction& instruction);
-  OriginTable::Id added(const ptx::Instruction& instruction);
-  OriginTable::Id all_inputs(const ptx::Instruction& instruction);
 
   const ptx::Module& module_;
   const ptx::Function& function_;
