@@ -271,17 +271,20 @@ std::string ReachedMemory::description() const {
     case Kind::kVariable:
       return fmt::format("variable {}", variable);
     case Kind::kTexture:
+      if (words.empty()) break;
       return fmt::format("the texture or surface of {}", word(words.front()));
     case Kind::kParameters: {
-      std::string text = word(words.front());
-      for (std::size_t i = 1; i < words.size(); ++i) text += " and " + word(words[i]);
-      return words.size() == 1 ? text : "a sum of " + text;
+      if (words.empty()) break;
+      if (words.size() == 1) return word(words.front());
+      return fmt::format("a sum of {} and {}", word(words[0]),
+                         words.size() == 2 ? word(words[1]) : "others");
     }
     case Kind::kOwn:
       return "memory of the block by a sum with a parameter";
     default:
-      return "memory by a pointer that is not known";
+      break;
   }
+  return "memory by a pointer that is not known";
 }
 
 void Reach::add(Effect effect, std::uint32_t line) {
