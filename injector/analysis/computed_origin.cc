@@ -126,7 +126,7 @@ Origin Computation::shifted() const {
   const Origin input = flow_.value_of(instruction_.operands[1]).origin;
   const auto by = constant(instruction_.operands[2]);
   const bool is_wide = ptx::type_bytes(instruction_.type()) == 8;
-  if (input <= kNumber) return input;
+  if (origins_.is_number(input)) return input == OriginTable::kNone ? input : kNumber;
   if (instruction_.opcode == "shr") {
     return is_wide && by == 32 ? origins_.high(input) : origins_.blurred(input);
   }

@@ -19,7 +19,9 @@ FlowValue unknown_value(std::uint32_t bytes) {
 
 bool MemoryCell::store(OriginTable& origins, const FlowValue& value, std::uint32_t bytes) {
   FlowValue stored = value;
-  if (bytes < 4) stored.origin = OriginTable::kNumber;
+  if (bytes < 4 || (bytes < 8 && stored.origin == OriginTable::kNull)) {
+    stored.origin = OriginTable::kNumber;
+  }
   return join(origins, bytes >= 8 ? wide_ : narrow_, stored);
 }
 
@@ -27,14 +29,11 @@ bool MemoryCell::store(OriginTable& origins, const FlowValue& value, std::uint32
 FlowValue MemoryCell::load(OriginTable& origins, std::uint32_t bytes) const {
   const FlowValue& same = bytes >= 8 ? wide_ : narrow_;
   const FlowValue& other = bytes >= 8 ? narrow_ : wide_;
-  FlowValue value{OriginTable::kNumber};
-  if (bytes < 4) {
-    value.by_chance = wide_.by_chance || narrow_.by_chance;
-    return value;
-  }
-  join(origins, value, same);
+  if (bytes < 4) return {OriginTable::kNumber, wide_.by_chance || narrow_.by_chance};
+  FlowValue value = same;
   value.by_chance |= other.by_chance;
-  if (other.origin > OriginTable::kNumber) join(origins, value, unknown_value(bytes));
+  if (value.origin == OriginTable::kNone) value.origin = OriginTable::kNumber;
+  if (!origins.is_number(other.origin)) join(origins, value, unknown_value(bytes));
   return value;
 }
 
@@ -42,7 +41,7 @@ bool ParameterSlots::store(OriginTable& origins, Owner owner, std::int64_t offse
                            std::uint32_t bytes, const FlowValue& value) {
   Slot& slot = contents_[owner].slots[offset];
   FlowValue stored = value;
-  if (slot.bytes != 0 && slot.bytes != bytes && value.origin > OriginTable::kNumber) {
+  if (slot.bytes != 0 && slot.bytes != bytes && !origins.is_number(value.origin)) {
     stored.origin = OriginTable::kUnknown;
   }
   const bool is_wider = bytes > slot.bytes;
@@ -80,7 +79,7 @@ FlowValue ParameterSlots::overlapping(OriginTable& origins, const Contents& cont
     if (at + slot.bytes <= offset) continue;
     is_there = true;
     value.by_chance |= slot.value.by_chance;
-    is_number &= slot.value.origin <= OriginTable::kNumber;
+    is_number &= origins.is_number(slot.value.origin);
   }
   if (!is_there) return value;
   value.origin = OriginTable::kNumber;

@@ -41,6 +41,14 @@ bool is_chance(std::string_view special) {
 /// Parameters, and offsets in them, beyond are not followed. Kernels have 32 KiB at most.
 constexpr std::uint64_t kMostParameterBytes = 1 << 16;
 
+/// Whether it writes to shared memory what is not followed.
+bool fills_shared(const Instruction& instruction) {
+  const Space space = space_of(instruction);
+  if (instruction.opcode == "cp") return space == Space::kShared;
+  if (instruction.opcode == "wmma") return instruction.has("store") && space != Space::kGlobal;
+  return instruction.opcode == "stmatrix";
+}
+
 std::vector<const Operand*> parts_of(const Operand& operand) {
   std::vector<const Operand*> parts;
   if (operand.kind != Kind::kVector) return {&operand};
@@ -93,6 +101,7 @@ bool FunctionFlow::reads_chance(const Instruction& instruction) const {
 FlowValue FunctionFlow::value_of(const Operand& operand) const {
   switch (operand.kind) {
     case Kind::kInteger:
+      if (operand.integer == 0) return {OriginTable::kNull};
       return {may_be_address(operand) ? kUnknown : kNumber};
     case Kind::kSpecial:
       // What the driver passes there leads to memory of its own.
@@ -159,12 +168,26 @@ FlowValue FunctionFlow::symbol_value(const Operand& operand) const {
 
 bool FunctionFlow::assign(const Operand& result, const FlowValue& value) {
   const auto r = registers_.of(result);
-  if (!r) return false;
+  if (!r) return assign_other(result, value);
   FlowValue kept = value;
   const std::uint32_t bytes = registers_.bytes(*r);
   if (bytes < 4 && value.origin != OriginTable::kNone) kept.origin = kNumber;
+  if (bytes == 4 && value.origin == OriginTable::kNull) kept.origin = kNumber;
   if (bytes == 4 && value.origin == kUnknown) kept.origin = kUnknownHalf;
   return join(origins_, values_[*r], kept);
+}
+
+/// Parameters in registers, and vectors as a whole.
+bool FunctionFlow::assign_other(const Operand& result, const FlowValue& value) {
+  if (result.kind != Kind::kSymbol) return false;
+  if (result.reference == Reference::kParameter) {
+    return slots_.store(origins_, {Reference::kParameter, result.index}, 0, 8, value);
+  }
+  bool is_news = false;
+  registers_.for_each_in(result, [&](std::uint32_t r) {
+    is_news |= join(origins_, values_[r], {kUnknown, value.by_chance});
+  });
+  return is_news;
 }
 
 bool FunctionFlow::assign_results(const Instruction& instruction, const FlowValue& value) {
@@ -187,11 +210,18 @@ bool FunctionFlow::visit(const Instruction& instruction) {
   if (opcode == "mov") return visit_move(instruction, by_chance);
   if (opcode == "st") return visit_store(instruction, by_chance);
   if (is_one_of(opcode, {"atom", "red"})) visit_atomic(instruction, by_chance);
-  if (opcode == "cp" && space_of(instruction) == Space::kShared) {
+  if (fills_shared(instruction)) {
     for (const std::uint32_t bytes : {4u, 8u}) {
       memory_.changed |=
           memory_.shared.store(origins_, {unknown_value(bytes).origin, by_chance}, bytes);
     }
+  }
+  if (opcode == "multimem" && instruction.has("ld_reduce")) {
+    bool is_news = false;
+    for (const Operand* part : parts_of(instruction.operands.front())) {
+      is_news |= assign(*part, {kUnknown, by_chance});
+    }
+    return is_news;
   }
   if (instruction.operands.empty() || !has_result(instruction)) return false;
   return assign_results(instruction, {computed_origin(*this, origins_, instruction), by_chance});
@@ -220,7 +250,7 @@ bool FunctionFlow::visit_move(const Instruction& move, bool by_chance) {
     const Origin low = value_of(from.parts[0]).origin;
     return assign(to, {origins_.packed(low, value_of(from.parts[1]).origin), by_chance});
   }
-  const bool is_number = value_of(from).origin <= kNumber;
+  const bool is_number = origins_.is_number(value_of(from).origin);
   return assign(to, {is_number || !is_pointer ? kNumber : kUnknown, by_chance});
 }
 

@@ -47,6 +47,7 @@ class FunctionFlow {
 
  private:
   bool visit(const ptx::Instruction& instruction);
+  bool assign_other(const ptx::Operand& result, const FlowValue& value);
   bool assign_results(const ptx::Instruction& instruction, const FlowValue& value);
   FlowValue symbol_value(const ptx::Operand& operand) const;
   /// Whether chance is in what the instruction reads.

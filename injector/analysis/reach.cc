@@ -173,8 +173,7 @@ class Finder {
     std::vector<ReachedMemory> all;
     bool leads_somewhere = false;
     for (const RootSum& sum : flow_.origins().alternatives(origin)) {
-      // Numbers are no addresses: where ways join, one of them has null.
-      if (sum.empty() || sum.front().part == RootPart::kLow) continue;
+      if (sum.size() == 1 && sum.front().kind == RootKind::kNull) continue;
       leads_somewhere = true;
       ReachedMemory one = memory_by(sum);
       if (access.writes && leads_to_parameters(sum)) one = {};
@@ -190,6 +189,7 @@ class Finder {
   }
 
   ReachedMemory memory_by(const RootSum& sum) {
+    if (sum.empty()) return {};  // a number
     ReachedMemory found;
     found.kind = Kind::kParameters;
     std::size_t others = 0;

@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::int64_t kMostParameterBytes = 1 << 16;  // offsets beyond are not followed
 constexpr Root kUnknownRoot{.kind = RootKind::kUnknown};
+constexpr Root kNullRoot{.kind = RootKind::kNull};
 constexpr Root kUnknownLow{.kind = RootKind::kUnknown, .part = RootPart::kLow};
 
 bool is_whole(const Root& root) {
@@ -39,6 +40,7 @@ OriginTable::OriginTable(Effort& effort) : effort_(effort) {
   intern({{}});
   intern({{kUnknownRoot}});
   intern({{kUnknownLow}});
+  intern({{kNullRoot}});
 }
 
 /// What may be any pointer may be each of them, so that sets that are too large do not grow again.
@@ -81,10 +83,6 @@ OriginTable::Id OriginTable::joined(Id a, Id b) {
 
 OriginTable::Id OriginTable::sum(Id a, Id b) {
   if (a == kNone || b == kNone) return kNone;
-  if (!any_parameter_space_) {
-    if (a == kNumber) return b;
-    if (b == kNumber) return a;
-  }
   if (const auto known = sums_.find(key_of(a, b)); known != sums_.end()) return known->second;
   Origin all;
   for (const RootSum& one : *origins_[a]) {
@@ -106,6 +104,7 @@ RootSum OriginTable::added(const RootSum& a, const RootSum& b) {
   }
   RootSum sum = a;
   sum.insert(sum.end(), b.begin(), b.end());
+  std::erase(sum, kNullRoot);
   for (Root& root : sum) {
     // The number that is added is not known.
     if (root.kind == RootKind::kParameterSpace) root.extent = 1;
@@ -147,6 +146,12 @@ OriginTable::Id OriginTable::mapped(Id a, const Change& change) {
   return intern(std::move(all));
 }
 
+bool OriginTable::is_number(Id a) const {
+  return std::ranges::all_of(alternatives(a), [](const RootSum& sum) {
+    return std::ranges::all_of(sum, [](const Root& root) { return root == kNullRoot; });
+  });
+}
+
 bool OriginTable::has_halves(Id a) const {
   return std::ranges::any_of(alternatives(a), [](const RootSum& sum) {
     return std::ranges::any_of(sum, [](const Root& root) { return !is_whole(root); });
@@ -173,7 +178,7 @@ OriginTable::Id OriginTable::moved(Id a, std::int64_t by) {
 
 OriginTable::Id OriginTable::low(Id a) {
   return mapped(a, [](Root root) -> std::optional<Root> {
-    if (root.part == RootPart::kRaised) return std::nullopt;
+    if (root.part == RootPart::kRaised || root == kNullRoot) return std::nullopt;
     if (!is_whole(root)) return root;
     if (root.extent != 0 || root.kind == RootKind::kParameterSpace) return kUnknownLow;
     root.part = RootPart::kLow;
@@ -187,7 +192,7 @@ OriginTable::Id OriginTable::high(Id a) {
       root.part = root.kind == RootKind::kParameter ? RootPart::kLow : RootPart::kHigh;
       return root;
     }
-    if (!is_whole(root)) return std::nullopt;
+    if (!is_whole(root) || root == kNullRoot) return std::nullopt;
     if (root.extent != 0 || root.kind == RootKind::kParameterSpace) return kUnknownLow;
     root.part = RootPart::kHigh;
     if (root.kind == RootKind::kParameter) {
@@ -200,6 +205,7 @@ OriginTable::Id OriginTable::high(Id a) {
 
 OriginTable::Id OriginTable::raised(Id a) {
   return mapped(a, [](Root root) -> std::optional<Root> {
+    if (root == kNullRoot) return std::nullopt;
     const bool upper = root.part == RootPart::kHigh ||
                        (root.part == RootPart::kLow && root.kind == RootKind::kParameter);
     if (!upper) return kUnknownRoot;

@@ -26,6 +26,7 @@ enum class RootKind : std::uint8_t {
   kVariable,        // the address of a variable of the module
   kLocal,           // the thread's own memory
   kShared,          // the block's
+  kNull,            // the number 0, where a pointer may be
   kUnknown,         // what may be a pointer and was loaded, or made in a way that is not followed
 };
 
@@ -57,6 +58,7 @@ class OriginTable {
   static constexpr Id kNumber = 1;       // no pointer
   static constexpr Id kUnknown = 2;      // may be any pointer
   static constexpr Id kUnknownHalf = 3;  // may be 32 bits of any pointer
+  static constexpr Id kNull = 4;
 
   explicit OriginTable(Effort& effort);
 
@@ -67,6 +69,8 @@ class OriginTable {
   Id joined(Id a, Id b);
   /// The origin of what is added up, or made bit by bit, of both.
   Id sum(Id a, Id b);
+  /// Whether the value is no pointer but null; also where there is no value yet.
+  bool is_number(Id a) const;
   /// Whether the value may hold 32 bits of a pointer.
   bool has_halves(Id a) const;
   /// A multiple, or a quotient. Loaded pointers are not multiplied: such a value is an index.

@@ -83,6 +83,16 @@ TEST(ReachTest, NullLeadsNowhere) {
   EXPECT_EQ(memory_of("selp.b64 %d1, %a, 0, %p1; st.global.f32 [%d1], %f1;"), "parameter 0 w");
 }
 
+TEST(ReachTest, AnotherNumberMayBeAnAddress) {
+  EXPECT_EQ(memory_of("cvt.u64.u32 %d2, %i; selp.b64 %d1, %a, %d2, %p1; st.global.f32 [%d1], %f1;"),
+            kUnknown + "w; parameter 0 w");
+  EXPECT_EQ(memory_of("mov.b64 %d2, 0; add.s64 %d2, %d2, %a; st.global.f32 [%d2], %f1;"),
+            "parameter 0 w");
+  EXPECT_EQ(memory_of("mov.b64 %d2, 0;\nL: add.s64 %d1, %a, %d2; ld.global.f32 %f1, [%d1];\n"
+                      "add.s64 %d2, %d2, 4; @%p1 bra L;"),
+            "parameter 0 r");
+}
+
 TEST(ReachTest, APointerFromMemoryIsNotKnown) {
   const Reach reach = reach_of(
       "ld.global.u64 %d1, [%a]; mul.wide.u32 %d2, %i, 4;\n"
@@ -225,6 +235,10 @@ TEST(ReachTest, FunctionsWithRegistersAndRecursionAreFollowed) {
       memory_of("call (%d1), pick, (%a, %b); st.u32 [%d1], %r1;",
                 ".func (.reg .b64 r) pick(.reg .b64 p, .reg .b64 q) { mov.b64 r, q; ret; }\n"),
       "parameter 1 w");
+  EXPECT_EQ(memory_of("call put, (%a, %b);",
+                      ".func put(.reg .b64 p, .reg .b64 q)\n"
+                      "{ mov.b64 p, q; st.u32 [p], 1; ret; }\n"),
+            "parameter 0 w; parameter 1 w");
   EXPECT_EQ(memory_of("call down, (%a, %b);",
                       ".func down(.reg .b64 p, .reg .b64 q)\n"
                       "{ .reg .pred %p1; st.u32 [p], 1; @%p1 call down, (q, p); ret; }\n"),
