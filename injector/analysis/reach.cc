@@ -297,7 +297,7 @@ bool Reach::from_arguments() const {
   const bool is_open = line(Effect::kCallsUnknown) != 0 || line(Effect::kCallsPointer) != 0 ||
                        line(Effect::kUnknownInstruction) != 0;
   return complete && !is_open && std::ranges::none_of(memory, [](const ReachedMemory& one) {
-           return one.kind == Kind::kUnknown;
+           return one.kind == Kind::kUnknown && !one.is_constant;
          });
 }
 

@@ -192,7 +192,7 @@ LaunchReach reach_of_launch(const Reach& reach, std::span<const std::byte> param
   const Resolver resolver(parameters, memory);
   for (const ReachedMemory& reached : reach.memory) {
     const Resolved resolved = resolver.resolve(reached);
-    found.everything |= resolved.unknown;
+    found.everything |= resolved.unknown && !reached.is_constant;
     for (const AllocationId id : resolved.allocations) {
       auto place = std::ranges::find(found.allocations, id, &LaunchReach::Place::allocation);
       if (place == found.allocations.end()) {

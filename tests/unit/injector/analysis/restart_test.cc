@@ -183,6 +183,9 @@ TEST(RestartTest, TheReachOfALaunchNamesItsAllocations) {
   EXPECT_EQ(reach.allocations[1].allocation, 2u);
   EXPECT_TRUE(!reach.allocations[1].read && reach.allocations[1].written);
   EXPECT_EQ(reach.variables, std::vector<std::string>{"v"});
+  const std::string constant = "ld.const.u64 %d1, [w]; ld.const.u32 %r1, [%d1];";
+  EXPECT_FALSE(reach_of_launch(reach_of(constant), bytes_of({0, 0, 0}), memory()).everything)
+      << "constants are in their own memory, wherever they are";
   EXPECT_TRUE(reach_of_launch(reach_of("ld.global.u64 %d1, [%a]; st.global.u32 [%d1], 1;"),
                               bytes_of({kFirst, 0, 0}), memory())
                   .everything);
