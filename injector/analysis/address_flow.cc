@@ -10,6 +10,7 @@ using ptx::Operand;
 using ptx::Reference;
 
 constexpr std::uint32_t kNowhere = ~std::uint32_t{0};
+constexpr std::uint64_t kStepsPerVisit = 8;  // of an instruction: operands, sets, memory
 
 /// Whether it stands for a variable of parameter space, which holds what is passed.
 bool is_passed_variable(const ptx::Function& caller, const Operand& operand) {
@@ -95,7 +96,8 @@ void AddressFlow::solve() {
     memory_.changed = false;
     bool any = false;
     for (bool is_news = true; is_news;) {
-      if (!effort_.take(1 + flows_[flow]->function().instructions.size())) return;
+      const std::size_t visits = 1 + flows_[flow]->function().instructions.size();
+      if (!effort_.take(kStepsPerVisit * visits)) return;
       is_news = flows_[flow]->sweep();
       is_news |= connect(flow);
       any |= is_news;

@@ -42,7 +42,7 @@ class ParameterSlots {
     ptx::Reference reference = ptx::Reference::kNone;
     std::uint32_t index = 0;
 
-    auto operator<=>(const Owner&) const = default;
+    auto operator<=>(const Owner&) const = default;  // NOLINT: no null pointer
   };
 
   /// Returns whether the contents are news.

@@ -46,7 +46,7 @@ struct Root {
   /// is anywhere in the parameter that `number` lies in.
   std::uint32_t extent = 0;
 
-  auto operator<=>(const Root&) const = default;
+  auto operator<=>(const Root&) const = default;  // NOLINT: no null pointer
 };
 
 using RootSum = std::vector<Root>;  // sorted, distinct
