@@ -404,23 +404,49 @@ TEST(ReachTest, APointerOfTooManyOriginsIsNotKnown) {
   }
 }
 
+std::uint64_t cost_of(const std::string& text) {
+  const auto module = ptx::parse(kHeader + text);
+  EXPECT_TRUE(module) << module.error().message;
+  Effort for_facts;
+  const auto facts = collect_facts(**module, for_facts);
+  Effort own;
+  const auto last = static_cast<std::uint32_t>((*module)->functions.size() - 1);
+  EXPECT_EQ(find_reach(**module, last, facts, own).memory.size(), 1u);
+  return own.steps();
+}
+
+std::string steps_of_a_pointer(std::uint32_t n) {
+  std::string text =
+      ".entry k(.param .u64 a) { .reg .b64 %d<9>; .reg .b32 %r1;\n"
+      "ld.param.u64 %d1, [a]; mov.u64 %d2, %d1;\n";
+  for (std::uint32_t i = 0; i < n; ++i) {
+    text += "L" + std::to_string(i) + ": st.global.u32 [%d2], 1; add.s64 %d2, %d2, %d1;\n";
+  }
+  return text + "ret; }\n";
+}
+
+/// Each hands the pointer on, and back; those that are called stand first, or last.
+std::string functions_in_a_row(std::uint32_t n, bool called_first) {
+  std::string text;
+  for (std::uint32_t i = 0; i < n; ++i) {
+    const std::uint32_t at = called_first ? i : n - 1 - i;
+    text += ".func (.reg .b64 r) f" + std::to_string(at) + "(.reg .b64 p) { ";
+    text += at == 0 ? "st.u32 [p], 1; mov.b64 r, p;"
+                    : "call (r), f" + std::to_string(at - 1) + ", (p);";
+    text += " ret; }\n";
+  }
+  return text + ".entry k(.param .u64 a) { .reg .b64 %d<9>; ld.param.u64 %d1, [a];\ncall (%d2), f" +
+         std::to_string(n - 1) + ", (%d1); st.u32 [%d2], 1; ret; }\n";
+}
+
 TEST(ReachTest, TwiceTheTextCostsTwiceAsMuch) {
-  const auto cost = [](std::uint32_t n) {
-    std::string text =
-        ".entry k(.param .u64 a) { .reg .b64 %d<9>; .reg .b32 %r1;\n"
-        "ld.param.u64 %d1, [a]; mov.u64 %d2, %d1;\n";
-    for (std::uint32_t i = 0; i < n; ++i) {
-      text += "L" + std::to_string(i) + ": st.global.u32 [%d2], 1; add.s64 %d2, %d2, %d1;\n";
-    }
-    const auto module = ptx::parse(kHeader + text + "ret; }\n");
-    EXPECT_TRUE(module) << module.error().message;
-    Effort effort;
-    const auto facts = collect_facts(**module, effort);
-    Effort own;
-    find_reach(**module, 0, facts, own);
-    return own.steps();
+  const auto expect_linear = [](auto&& text, const char* name) {
+    const std::uint64_t once = cost_of(text(500));
+    EXPECT_LE(cost_of(text(1000)), 2 * once + once / 4) << name;
   };
-  EXPECT_LE(cost(2000), 2 * cost(1000) + cost(1000) / 4);
+  expect_linear(steps_of_a_pointer, "steps");
+  expect_linear([](std::uint32_t n) { return functions_in_a_row(n, true); }, "called first");
+  expect_linear([](std::uint32_t n) { return functions_in_a_row(n, false); }, "called last");
 }
 
 }  // namespace
