@@ -49,8 +49,10 @@ struct Restart {
   bool restartable() const { return why_not.empty(); }
 };
 
-/// The answer holds for any blocks of the launch, too: blocks that have ended, that were broken off
-/// and that were never begun may each run again, or not, as long as all have ended at last.
+/// A restart requires that nothing of the first run is under way any more, and that no later work
+/// has written to what it reads. The answer holds for any blocks of the launch, too: blocks that
+/// have ended, that were broken off and that were never begun may each run again, or not, as long
+/// as all have ended at last.
 Restart may_restart(const Reach& reach, std::span<const std::byte> parameters,
                     const MemoryMap& memory);
 
