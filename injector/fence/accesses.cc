@@ -89,7 +89,7 @@ class EffectFinder {
                const Instruction& instruction)
       : module_(module), function_(function), instruction_(instruction) {}
 
-  Effect find() {
+  InstructionEffect find() {
     const std::string_view opcode = instruction_.opcode;
     if (is_one_of(opcode, {"ld", "ldu", "st", "atom", "red"})) {
       move();
@@ -419,13 +419,13 @@ class EffectFinder {
   const ptx::Module& module_;
   const ptx::Function& function_;
   const Instruction& instruction_;
-  Effect effect_;
+  InstructionEffect effect_;
 };
 
 }  // namespace
 
-Effect effect_of(const ptx::Module& module, const ptx::Function& function,
-                 const Instruction& instruction) {
+InstructionEffect effect_of(const ptx::Module& module, const ptx::Function& function,
+                            const Instruction& instruction) {
   return EffectFinder(module, function, instruction).find();
 }
 

@@ -31,7 +31,7 @@ struct Access {
   std::uint32_t lanes = 32;    // only the first lanes of a warp do it
 };
 
-struct Effect {
+struct InstructionEffect {
   std::string why_not;  // why it cannot be fenced; empty: it can
   std::vector<Access> accesses;
   /// Whether the access is a hint, which is left out where it is not surely allowed.
@@ -46,7 +46,7 @@ struct Effect {
 };
 
 /// The effect of an instruction of a function with a body.
-Effect effect_of(const ptx::Module& module, const ptx::Function& function,
-                 const ptx::Instruction& instruction);
+InstructionEffect effect_of(const ptx::Module& module, const ptx::Function& function,
+                            const ptx::Instruction& instruction);
 
 }  // namespace slate::injector

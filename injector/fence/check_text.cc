@@ -370,7 +370,7 @@ std::string CheckText::jump(const Instruction& branch) {
   return code + fail_by(Violation::kBranch, branch.line) + label + ":\n\t";
 }
 
-std::string CheckText::barrier(const Instruction& instruction, const Effect& effect) {
+std::string CheckText::barrier(const Instruction& instruction, const InstructionEffect& effect) {
   const std::string label = next_label();
   std::string code = "\n" + skip(instruction.guard ? &*instruction.guard : nullptr, label);
   code += filled("\tmov.u32 ~fc, 0;\n");

@@ -36,7 +36,7 @@ class CheckText {
   std::string hint(const ptx::Instruction& instruction, const Access& access, std::string& label);
   std::string handle(const ptx::Instruction& instruction, const ptx::Operand& handle);
   std::string jump(const ptx::Instruction& branch);
-  std::string barrier(const ptx::Instruction& instruction, const Effect& effect);
+  std::string barrier(const ptx::Instruction& instruction, const InstructionEffect& effect);
   /// In place of an instruction that ends its thread.
   std::string end(const ptx::Instruction& instruction, Violation kind);
 

@@ -285,7 +285,7 @@ class Fencer {
   }
 
   static bool has_hints(const Plan& plan) {
-    return std::ranges::any_of(plan.effects, &Effect::is_hint);
+    return std::ranges::any_of(plan.effects, &InstructionEffect::is_hint);
   }
 
   void write_checks(const ptx::Function& function, const Plan& plan, const Surroundings& around) {
@@ -293,7 +293,7 @@ class Fencer {
     auto site = plan.sites.begin();
     for (std::uint32_t i = 0; i < function.instructions.size(); ++i) {
       const Instruction& instruction = function.instructions[i];
-      const Effect& effect = plan.effects[i];
+      const InstructionEffect& effect = plan.effects[i];
       const std::uint32_t begin = instruction.span.begin;
       for (; site != plan.sites.end() && site->at == i; ++site) {
         move(function, *site);

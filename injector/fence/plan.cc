@@ -153,7 +153,7 @@ void Planner::find_effects() {
   plan_.effects.reserve(function_.instructions.size());
   for (const Instruction& instruction : function_.instructions) {
     plan_.effects.push_back(effect_of(module_, function_, instruction));
-    const Effect& effect = plan_.effects.back();
+    const InstructionEffect& effect = plan_.effects.back();
     if (plan_.why_not.empty()) plan_.why_not = effect.why_not;
     plan_.may_end |= effect.end != Violation::kNone || effect.handle != nullptr ||
                      effect.jumps_by_index || effect.barrier != nullptr ||
@@ -209,7 +209,7 @@ void Planner::enter(std::uint32_t block) {
 
 void Planner::look_at(std::uint32_t at) {
   const Instruction& instruction = function_.instructions[at];
-  const Effect& effect = plan_.effects[at];
+  const InstructionEffect& effect = plan_.effects[at];
   // A hint is left out where it is not surely allowed: see CheckText.
   if (!effect.is_hint) {
     for (const Access& access : effect.accesses) add(at, access);

@@ -63,11 +63,11 @@ struct AccessCounts {
 };
 
 struct Plan {
-  std::string why_not;                 // why the function cannot be fenced; empty: it can
-  std::vector<Site> sites;             // in text order
-  std::vector<HoistedChecks> hoisted;  // in text order
-  std::vector<Effect> effects;         // by instruction
-  std::vector<bool> handles;           // by instruction: whether its handle is looked up
+  std::string why_not;                     // why the function cannot be fenced; empty: it can
+  std::vector<Site> sites;                 // in text order
+  std::vector<HoistedChecks> hoisted;      // in text order
+  std::vector<InstructionEffect> effects;  // by instruction
+  std::vector<bool> handles;               // by instruction: whether its handle is looked up
   /// Parameters of which addresses are computed, by name and offset as in the text, with the last
   /// bits that must be 0 for the fast path.
   std::map<std::string, std::uint32_t> aligned_parameters;

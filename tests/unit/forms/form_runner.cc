@@ -259,7 +259,15 @@ FormRunner::Prepared FormRunner::prepare(const KernelCase& kernel, const std::st
       continue;
     }
     std::uint64_t passed = at;
-    if (argument.texture) passed = make_texture(*argument.texture, at);
+    if (argument.same_as) {
+      std::memcpy(to, prepared.parameters.data() + parameters[*argument.same_as].offset,
+                  sizeof(at));
+      continue;
+    }
+    if (argument.texture) {
+      passed = make_texture(*argument.texture, at);
+      prepared.textures[passed] = {at, argument.bytes.size()};
+    }
     std::memcpy(to, &passed, sizeof(passed));
     prepared.buffers.push_back({at, argument.bytes.size()});
     require(device_.copy(Place::on_device(at), Place::on_host(argument.bytes.data()),
@@ -370,6 +378,78 @@ Outcome FormRunner::run_slices(const KernelCase& kernel, std::mt19937_64& random
   }
   wait_for(stream_);
   return collect(prepared);
+}
+
+/// Requires: `prepared` outlives it.
+injector::MemoryMap FormRunner::memory_of(const Prepared& prepared) {
+  const auto allocation_at =
+      [&prepared](std::uint64_t address) -> std::optional<injector::AllocationId> {
+    for (const device::AddressRange& range : prepared.buffers) {
+      if (address >= range.base && address < range.base + range.bytes) return range.base;
+    }
+    return std::nullopt;
+  };
+  const auto image_at = [&prepared](std::uint64_t handle) -> std::optional<injector::AllocationId> {
+    const auto found = prepared.textures.find(handle);
+    if (found == prepared.textures.end()) return std::nullopt;
+    return found->second.base;
+  };
+  return {allocation_at, image_at};
+}
+
+injector::Restart FormRunner::may_restart(const KernelCase& kernel) {
+  const Prepared prepared = prepare(kernel, kernel.entry);
+  return injector::may_restart(forms(kernel.entry).analysis.reach, prepared.parameters,
+                               memory_of(prepared));
+}
+
+std::optional<std::vector<injector::LaunchReach::Place>> FormRunner::reach(
+    const KernelCase& kernel) {
+  const Prepared prepared = prepare(kernel, kernel.entry);
+  const injector::LaunchReach reach = injector::reach_of_launch(
+      forms(kernel.entry).analysis.reach, prepared.parameters, memory_of(prepared));
+  if (reach.everything) return std::nullopt;
+  std::vector<injector::LaunchReach::Place> places;
+  for (const device::AddressRange& range : prepared.buffers) {
+    const auto found =
+        std::ranges::find(reach.allocations, range.base, &injector::LaunchReach::Place::allocation);
+    places.push_back(found == reach.allocations.end() ? injector::LaunchReach::Place{} : *found);
+  }
+  return places;
+}
+
+Outcome FormRunner::run_after_some_blocks(const KernelCase& kernel, std::mt19937_64& random) {
+  Prepared prepared = prepare(kernel, forms(kernel.entry).slice);
+  prepared.launch.spec.parameters = prepared.parameters;
+  const std::uint64_t blocks = kernel.grid.count();
+  for (std::uint64_t first = 0; first < blocks;) {
+    const std::uint64_t most = std::max<std::uint64_t>(1, blocks / 4);
+    const std::uint64_t count = std::min(blocks - first, 1 + random() % most);
+    if (random() % 3 != 0) {
+      require(daemon::launch_slice(device_, prepared.launch, first, count, stream_), "slice");
+    }
+    first += count;
+  }
+  prepared.launch.spec.function =
+      require(device_.find_function(module_, kernel.entry), "find_function");
+  require(device_.launch(prepared.launch.spec, stream_), "launch");
+  wait_for(stream_);
+  return collect(prepared);
+}
+
+Outcome FormRunner::run_after_some_writes(const KernelCase& kernel, const Outcome& native,
+                                          std::mt19937_64& random) {
+  KernelCase disturbed = kernel;
+  std::size_t buffer = 0;
+  for (Argument& argument : disturbed.arguments) {
+    if (!argument.is_buffer || argument.same_as) continue;
+    const std::vector<std::byte>& after = native[buffer++];
+    for (std::size_t i = 0; i < after.size(); ++i) {
+      const bool is_written = argument.bytes[i] != after[i];
+      if (is_written && random() % 2 == 0) argument.bytes[i] = static_cast<std::byte>(random());
+    }
+  }
+  return run_native(disturbed);
 }
 
 Outcome FormRunner::run_profile(const KernelCase& kernel, std::optional<injector::Work>* work,

@@ -13,6 +13,7 @@
 
 #include "daemon/dispatch/worker_launch.h"
 #include "device/device.h"
+#include "injector/analysis/restart.h"
 #include "injector/fence/fence.h"
 #include "injector/fence/fence_table.h"
 #include "injector/forms/inject.h"
@@ -26,6 +27,7 @@ struct Argument {
   bool is_buffer = false;
   std::optional<TextureSpec> texture{};
   std::vector<std::byte> bytes;
+  std::optional<std::size_t> same_as{};  // the buffer of this argument, an earlier one
 
   template <typename T>
   static Argument value(T value) {
@@ -101,6 +103,16 @@ class FormRunner {
   /// further than `sample`.
   Outcome run_profile(const KernelCase& kernel, std::optional<injector::Work>* work = nullptr,
                       std::uint32_t sample = 0xffffffff);
+  /// Whether the launch may be restarted; each buffer is an allocation.
+  injector::Restart may_restart(const KernelCase& kernel);
+  /// What the launch can do to each of its buffers, in order; nothing if it can reach any memory.
+  std::optional<std::vector<injector::LaunchReach::Place>> reach(const KernelCase& kernel);
+  /// Natively, after some of its blocks have run, each range of them in the slice form.
+  Outcome run_after_some_blocks(const KernelCase& kernel, std::mt19937_64& random);
+  /// Natively. What the launch changes in its buffers holds anything before: random bytes at some
+  /// of the places where `native` differs from the arguments.
+  Outcome run_after_some_writes(const KernelCase& kernel, const Outcome& native,
+                                std::mt19937_64& random);
   /// Retreats that were seen to leave work for later, in all runs so far.
   std::uint64_t retreats() const { return retreats_; }
 
@@ -110,10 +122,12 @@ class FormRunner {
     daemon::FormLaunch launch;
     std::vector<std::byte> parameters;
     std::vector<device::AddressRange> buffers;
+    std::map<std::uint64_t, device::AddressRange> textures{};  // by handle
   };
 
   static constexpr std::uint64_t kTailBytes = 2 << 20;
 
+  static injector::MemoryMap memory_of(const Prepared& prepared);
   void make_heap();
   void make_fence();
   void write_table();

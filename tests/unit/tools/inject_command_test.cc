@@ -310,11 +310,14 @@ TEST(InjectAnalyseTest, EveryKernelIsARowAndTheReasonsAreCounted) {
                                 golden("early_return_shuffle.ptx"), golden("constants.ptx")});
   ASSERT_EQ(answer.status, 0) << answer.err;
   for (const char* part :
-       {"yes    yes   yes  -      -    yes          2    512     5/8  early_return_barrier\n",
-        "yes    yes   -    yes    -    yes          2    512     6/9  early_return_drain\n",
-        "-      yes   -    -      -    yes          0      0     2/2  early_return_shuffle  # no "
-        "worker: ",
-        "void constants<2u>(unsigned int const*, unsigned int*, unsigned int)\n",
+       {"yes    yes   yes  -      -    yes   yes            2    512     5/8  "
+        "early_return_barrier\n",
+        "yes    yes   -    yes    -    yes   yes            2    512     6/9  early_return_drain\n",
+        "-      yes   -    -      -    yes   yes            0      0     2/2  "
+        "early_return_shuffle  # no worker: ",
+        "void constants<2u>(unsigned int const*, unsigned int*, unsigned int)  # no restart: line ",
+        "restartable where all pointers lead to allocations of their own: 3 (75.0 %)\nfence 4 ",
+        "     1  no restart an atomic operation on variable NAME\n",
         "4 files, 4 kernels: worker 3 (75.0 %), worker or slice 4 (100.0 %), native only 0",
         "     1  no worker  some lanes may have left the kernel before this shfl"}) {
     EXPECT_TRUE(has(answer.out, part)) << part << " in\n" << answer.out;
@@ -323,7 +326,7 @@ TEST(InjectAnalyseTest, EveryKernelIsARowAndTheReasonsAreCounted) {
 
 TEST(InjectAnalyseTest, MangledNamesAreKeptOnRequest) {
   const Answer answer = inject({"--form", "analyse", "--mangled", golden("constants.ptx")});
-  EXPECT_TRUE(has(answer.out, "_Z9constantsILj2EEvPKjPjj\n")) << answer.out;
+  EXPECT_TRUE(has(answer.out, "  _Z9constantsILj2EEvPKjPjj  # ")) << answer.out;
   EXPECT_FALSE(has(answer.out, "constants<"));
 }
 
@@ -335,10 +338,12 @@ TEST(InjectAnalyseTest, AKernelThatStaysNativeIsCountedOnceUnderOneReason) {
   EXPECT_EQ(answer.status, 0);
   EXPECT_TRUE(has(answer.out,
                   "1 file, 2 kernels: worker 0 (0.0 %), worker or slice 0 (0.0 %), "
-                  "native only 2 (100.0 %)\nfence 0 (0.0 %): 0 accesses, 0 proven, 0 covered, 0 "
-                  "checks\n     2  native     written for sm_60"))
+                  "native only 2 (100.0 %)\n"))
       << answer.out;
+  EXPECT_TRUE(has(answer.out, "\n     2  native     written for sm_60")) << answer.out;
   EXPECT_TRUE(has(answer.out, "  plain  # native only: written for sm_60"));
+  EXPECT_TRUE(has(answer.out, "\nfence 0 (0.0 %): 0 accesses, 0 proven, 0 covered, 0 checks\n"));
+  EXPECT_TRUE(has(answer.out, "; no fence: is written for a target before sm_70\n"));
   EXPECT_TRUE(has(answer.out, "     2  no fence   is written for a target before sm_70\n"));
 }
 
@@ -347,6 +352,7 @@ TEST(InjectAnalyseTest, TheSummaryAloneHasNoRows) {
   EXPECT_EQ(answer.out,
             "1 file, 1 kernel: worker 1 (100.0 %), worker or slice 1 (100.0 %), native only 0 "
             "(0.0 %)\n"
+            "restartable where all pointers lead to allocations of their own: 1 (100.0 %)\n"
             "fence 1 (100.0 %): 2 accesses, 0 proven, 0 covered, 2 checks\n");
 }
 
@@ -365,6 +371,15 @@ TEST(InjectAnalyseTest, JsonSaysTheSame) {
   EXPECT_EQ(kernel.at("drains"), false);
   EXPECT_EQ(kernel.at("late_exits"), false);
   EXPECT_EQ(kernel.at("independent_blocks"), true);
+  EXPECT_EQ(kernel.at("restart"), json({{"restartable", true}, {"why_not", nullptr}}));
+  EXPECT_EQ(kernel.at("reach").at("from_arguments"), true);
+  const json& memory = kernel.at("reach").at("memory");
+  ASSERT_EQ(memory.size(), 2u);
+  EXPECT_EQ(memory.at(0).at("memory"), "parameter 0");
+  EXPECT_EQ(memory.at(0).at("parameters"), json({{{"offset", 0}, {"extent", 0}}}));
+  EXPECT_TRUE(memory.at(0).at("read").is_number());
+  EXPECT_TRUE(memory.at(0).at("written").is_null());
+  EXPECT_TRUE(memory.at(1).at("written").is_number());
   EXPECT_EQ(report.at("files").at(0).at("images").at(0).at("target"), "sm_90");
   EXPECT_TRUE(has(report.at("files").at(1).at("errors").at(0), "nosuch.ptx"));
   const json& summary = report.at("summary");
@@ -374,6 +389,8 @@ TEST(InjectAnalyseTest, JsonSaysTheSame) {
   EXPECT_EQ(summary.at("worker"), 0);
   EXPECT_EQ(summary.at("worker_or_slice"), 1);
   EXPECT_EQ(summary.at("native_only"), 0);
+  EXPECT_EQ(summary.at("restartable"), 1);
+  EXPECT_EQ(summary.at("fenced"), 1);
   EXPECT_EQ(summary.at("reasons").at(0).at("refused"), "worker");
   EXPECT_EQ(summary.at("reasons").at(0).at("kernels"), 1);
 
