@@ -1,9 +1,10 @@
-"""How many strangers' kernels can take which form: slate-inject --form analyse over a folder of PTX files, as
+"""How many strangers' kernels can take which form, and may be restarted: slate-inject --form analyse over a folder of PTX files, as
 bench/corpus.py leaves them (the package is what stands before the first "__" of a file's name).
 
     python3 bench/form_coverage.py --tool build/release/bin/slate-inject /tmp/corpus/ptx
     python3 bench/form_coverage.py --ptxas 100 --smallest /tmp/corpus/ptx   # and assembles what inject writes
 
+Launches of a kernel may be restarted (docs/injector.md) if all their pointers lead to allocations of their own.
 Counted per entry; per distinct kernel name without template arguments, because some templates have hundreds of
 instances (a name counts if all its instances can); and per file (a file counts if all its kernels can). With --ptxas a
 sample of modules gets all forms and is assembled; where that fails, so is the original, to tell whose fault it is.
@@ -36,7 +37,8 @@ parser.add_argument("--jobs", type=int, default=2)
 parser.add_argument("--seconds", type=int, default=300, help="the most that one module may take")
 arguments = parser.parse_args()
 
-COUNTED = ("worker", "slice", "either", "kernels")
+COUNTED = ("worker", "slice", "either", "restart", "arguments", "kernels")
+PRINTED = ("worker", "either", "restart", "kernels")
 
 
 def plain(name):
@@ -72,7 +74,8 @@ class Tally:
 
     def add(self, file, package, kernel):
         worker, cut = kernel["worker"]["legal"], kernel["slice"]["legal"]
-        can = {"worker": worker, "slice": cut, "either": worker or cut, "kernels": True}
+        can = {"worker": worker, "slice": cut, "either": worker or cut, "restart": kernel["restart"]["restartable"],
+               "arguments": kernel["reach"]["from_arguments"], "kernels": True}
         self.entries.update(key for key in COUNTED if can[key])
         self.names[package, plain(kernel["demangled"])].append(can)
         self.files[file].append(can)
@@ -92,14 +95,14 @@ def print_coverage(result):
         for kernel in (k for image in file["images"] for k in image["kernels"]):
             for key in (package, "all"):
                 tallies[key].add(file["file"], package, kernel)
-    print("%-20s %22s %22s %22s   worker, worker or slice, of" % ("package", "entries", "names", "files"))
+    print("%-20s %26s %26s %26s   worker, worker or slice, may be restarted, of" % ("package", "entries", "names", "files"))
     for package in sorted(tallies, key=lambda name: (name == "all", name)):
         figures = tallies[package].figures()
-        cells = ["%d %d %d" % tuple(figures[kind].get(key, 0) for key in ("worker", "either", "kernels"))
+        cells = ["%d %d %d %d" % tuple(figures[kind].get(key, 0) for key in PRINTED)
                  for kind in ("entries", "names", "files")]
-        print("%-20s %22s %22s %22s" % (package, *cells))
+        print("%-20s %26s %26s %26s" % (package, *cells))
     for kind, counts in tallies["all"].figures().items():
-        shares = ["%s %.1f %%" % (key, 100 * counts.get(key, 0) / counts["kernels"]) for key in ("worker", "slice", "either")]
+        shares = ["%s %.1f %%" % (key, 100 * counts.get(key, 0) / counts["kernels"]) for key in COUNTED[:-1]]
         print("all, per %s: %s" % (kind, ", ".join(shares)))
     for row in result["summary"]["reasons"]:
         print("%6d  no %s: %s" % (row["kernels"], row["refused"], row["reason"]))

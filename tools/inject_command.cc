@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/kernel_name.h"
+#include "injector/fence/fence.h"
 #include "injector/forms/inject.h"
 #include "injector/link/builtins.h"
 #include "injector/ptx/printer.h"
@@ -188,15 +189,30 @@ class Injection {
     ImageReport report{.image = number, .target = std::string(module.target), .kernels = {}};
     auto analysis = injector::judge(module);
     if (!analysis) return std::unexpected(analysis.error());
+    const auto fences = injector::judge_fence(module, {});
     for (injector::EntryAnalysis& entry : analysis->entries) {
-      KernelReport kernel{.name = std::string(entry.name), .demangled = {}, .analysis = {}};
+      KernelReport kernel{
+          .name = std::string(entry.name), .demangled = {}, .analysis = {}, .fence = {}};
       kernel.demangled = demangle(kernel.name);
       if (!wanted(kernel.name, kernel.demangled)) continue;
+      kernel.fence = fence_of(fences, kernel.name);
       entry.name = {};
       kernel.analysis = std::move(entry);
       report.kernels.push_back(std::move(kernel));
     }
     return report;
+  }
+
+  static injector::FenceVerdict fence_of(const Result<std::vector<injector::FenceVerdict>>& fences,
+                                         const std::string& name) {
+    if (!fences) {
+      std::string why = fences.error().message;
+      if (const auto at = why.find(": "); at != std::string::npos) why.erase(0, at + 2);
+      return {.name = name, .why_not = std::move(why), .counts = {}};
+    }
+    const auto found = std::ranges::find(*fences, name, &injector::FenceVerdict::name);
+    if (found == fences->end()) return {.name = name, .why_not = "has no body", .counts = {}};
+    return *found;
   }
 
   Result<std::string> inject_image(const std::string& text) {
@@ -225,7 +241,29 @@ class Injection {
                         {kernel.worker, kernel.compact_worker, kernel.slice, kernel.profile});
       }
     }
-    return without(std::move(injected->ptx), unwanted);
+    auto forms = without(std::move(injected->ptx), unwanted);
+    if (!forms || !request_.fence) return forms;
+    return fenced(**module, std::move(*forms));
+  }
+
+  /// The forms of `original` behind a fence.
+  Result<std::string> fenced(const ptx::Module& original, std::string forms) {
+    if (original.text.contains(injector::kReservedPrefix)) {
+      return fail(
+          ErrorCode::kNotSupported,
+          fmt::format("cannot be fenced: has names that begin with {}", injector::kReservedPrefix));
+    }
+    const auto module = ptx::parse(std::move(forms));
+    if (!module) return std::unexpected(module.error());
+    auto fenced = injector::fence(**module, {.names = injector::OwnNames::kExpected,
+                                             .reserved_shared = request_.reserved_shared});
+    if (!fenced) return std::unexpected(fenced.error());
+    for (const injector::FenceVerdict& entry : fenced->entries) {
+      if (entry.legal()) continue;
+      err_ << fmt::format("slate-inject: {} gets no fence, and an empty body: {}\n",
+                          demangle(entry.name), entry.why_not);
+    }
+    return std::move(fenced->ptx);
   }
 
   void say_what_is_missing(const injector::KernelForms& kernel,

@@ -43,6 +43,11 @@ void declare(CLI::App& app, InjectRequest& request, std::string& task) {
       ->check(CLI::Range(24, 255));
   app.add_flag("--builtins", request.builtins,
                "with slate's printf, assert, malloc and free linked in, as libslate does");
+  app.add_flag("--fence", request.fence,
+               "with a check in front of every access to memory, in all forms");
+  app.add_option("--reserved-shared", request.reserved_shared,
+                 "of the fence: bytes of shared memory in front of a block's own, 1024 on sm_90")
+      ->check(CLI::Range(0, 65536));
   app.add_option("--arch", request.architecture, "of .cu sources: 90 for compute_90")
       ->check(CLI::Range(50, 999))
       ->capture_default_str();
@@ -59,6 +64,7 @@ void declare(CLI::App& app, InjectRequest& request, std::string& task) {
 std::string contradiction(const InjectRequest& request) {
   if (request.task == InjectTask::kAnalyse) {
     if (request.builtins) return "--builtins is for a form, not for analyse";
+    if (request.fence) return "--fence is for a form; analyse says what it would do anyway";
     return request.max_registers != 0 ? "--max-registers is for a form, not for analyse" : "";
   }
   if (request.json || request.summary || request.mangled) {

@@ -20,6 +20,8 @@ struct InjectRequest {
   std::optional<std::uint32_t> image;  // of the PTX images in a file, counted from 0
   std::uint32_t max_registers = 0;     // 0: no limit for the worker form
   bool builtins = false;               // linked in first
+  bool fence = false;                  // added last
+  std::uint32_t reserved_shared = 0;   // of the fence: bytes of shared memory before a block's own
   // For CUDA C++ sources.
   std::uint32_t architecture = 90;
   std::vector<std::string> include_directories;

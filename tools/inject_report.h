@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "injector/analysis/analysis.h"
+#include "injector/fence/fence.h"
 
 namespace slate::tools {
 
@@ -16,6 +17,7 @@ struct KernelReport {
   std::string name;                  // as in the PTX
   std::string demangled;             // the same where there is nothing to demangle
   injector::EntryAnalysis analysis;  // its `name` is not to be used: the module is gone
+  injector::FenceVerdict fence;      // of the kernel itself, without forms
 };
 
 struct ImageReport {

@@ -13,13 +13,29 @@ void fields(Archive& archive, Work& work) {
 }
 
 template <typename Archive>
+void fields(Archive& archive, ParameterWord& word) {
+  archive(word.offset, word.extent, word.parameter, word.within);
+}
+
+template <typename Archive>
+void fields(Archive& archive, ReachedMemory& memory) {
+  archive(memory.kind, memory.variable, memory.words, memory.is_constant, memory.read,
+          memory.written, memory.atomic, memory.ordered, memory.hinted);
+}
+
+template <typename Archive>
+void fields(Archive& archive, Reach& reach) {
+  archive(reach.memory, reach.effects, reach.pointers, reach.complete);
+}
+
+template <typename Archive>
 void fields(Archive& archive, EntryAnalysis& analysis) {
   archive(analysis.worker.why_not, analysis.slice.why_not, analysis.profile.why_not,
           analysis.uncounted, analysis.may_fuse, analysis.drains, analysis.late_exits,
           analysis.separates_blocks, analysis.needs_whole_rows, analysis.needs_whole_warps,
           analysis.independent_blocks, analysis.copies_asynchronously, analysis.calls,
           analysis.functions_read_block_index, analysis.barriers, analysis.warp_wide,
-          analysis.static_shared_bytes, analysis.parameter_bytes);
+          analysis.static_shared_bytes, analysis.parameter_bytes, analysis.reach);
 }
 
 template <typename Archive>

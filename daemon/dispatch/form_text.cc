@@ -45,6 +45,13 @@ bool is_reason(const std::string& text) {
          std::ranges::none_of(text, [](char c) { return static_cast<unsigned char>(c) < ' '; });
 }
 
+bool is_sound(const injector::ReachedMemory& memory) {
+  using Kind = injector::ReachedMemory::Kind;
+  const bool needs_words = memory.kind == Kind::kParameters || memory.kind == Kind::kTexture;
+  return memory.kind <= Kind::kUnknown && is_name(memory.variable) &&
+         !(needs_words && memory.words.empty());
+}
+
 bool is_sound(const FormText& text, const FormRequest& request) {
   const injector::KernelForms& forms = text.forms;
   const injector::EntryAnalysis& analysis = forms.analysis;
@@ -55,6 +62,8 @@ bool is_sound(const FormText& text, const FormRequest& request) {
          text.ptx.find('\0') == std::string::npos && is_reason(analysis.worker.why_not) &&
          is_reason(analysis.slice.why_not) && is_reason(analysis.profile.why_not) &&
          is_reason(analysis.uncounted) && is_reason(analysis.may_fuse) &&
+         std::ranges::all_of(analysis.reach.memory,
+                             [](const auto& memory) { return is_sound(memory); }) &&
          std::ranges::all_of(forms.work, [&](const injector::Work& work) {
            return is_number(work.flops) && is_number(work.bytes) && is_number(work.instructions);
          });

@@ -8,6 +8,7 @@
 
 #include "injector/analysis/contraction.h"
 #include "injector/analysis/control_flow.h"
+#include "injector/analysis/parameter_layout.h"
 #include "injector/analysis/uniformity.h"
 
 namespace slate::injector {
@@ -124,10 +125,7 @@ class EntryJudge {
     result_.independent_blocks = !all.has(Trait::kCommunicates);
     result_.calls = all.has(Trait::kCall);
     result_.copies_asynchronously = all.has(Trait::kAsyncCopy);
-    for (const ptx::Variable& parameter : function_.parameters) {
-      const std::uint64_t at = aligned(result_.parameter_bytes, std::max(parameter.align, 1u));
-      result_.parameter_bytes = at + parameter.bytes;
-    }
+    result_.parameter_bytes = ParameterLayout(function_).bytes();
     result_.static_shared_bytes = facts_.shared_bytes;
     for (const std::uint32_t callee : reachable_) {
       result_.static_shared_bytes += all_facts_[callee].shared_bytes;
@@ -483,6 +481,15 @@ std::string judge_module(const ptx::Module& module, OwnNames names) {
   return {};
 }
 
+/// At an effort of its own: forms do not depend on it.
+void find_reaches(const ptx::Module& module, ModuleAnalysis& analysis) {
+  Effort effort = Effort::for_text(module.text.size());
+  for (EntryAnalysis& entry : analysis.entries) {
+    entry.reach = find_reach(module, entry.function, analysis.functions, effort);
+    if (entry.undefined) entry.reach.add(Effect::kUndefined, entry.undefined->line);
+  }
+}
+
 }  // namespace
 
 ModuleAnalysis analyse(const ptx::Module& module, OwnNames names) {
@@ -505,6 +512,7 @@ ModuleAnalysis analyse(const ptx::Module& module, OwnNames names, Effort effort)
         EntryJudge(module, analysis.functions, meetings, undefined, i, effort).judge(reason));
   }
   analysis.effort = effort;
+  if (names == OwnNames::kRefused) find_reaches(module, analysis);
   return analysis;
 }
 

@@ -13,6 +13,7 @@
 
 #include "injector/analysis/effort.h"
 #include "injector/analysis/facts.h"
+#include "injector/analysis/reach.h"
 #include "injector/analysis/undefined.h"
 #include "injector/ptx/module.h"
 
@@ -40,6 +41,10 @@ struct EntryAnalysis {
   /// A read of an undefined register in the kernel, or in a function that it may call. Then the
   /// kernel takes no form: each form would find another value in the register.
   std::optional<UndefinedRead> undefined;
+
+  /// Which memory it can reach, and what it does there. Not complete in a module with our own
+  /// names.
+  Reach reach;
 
   /// Whether threads may leave the kernel while others go on to a barrier. The worker form must
   /// then count the threads that are left (exit drain).

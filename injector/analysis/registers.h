@@ -25,6 +25,12 @@ class Registers {
   std::uint32_t bytes(std::uint32_t number) const { return ptx::type_bytes(types_[number]); }
   /// The number of a register with one component; nullopt for other operands.
   std::optional<std::uint32_t> of(const ptx::Operand& operand) const;
+  /// Calls `use` with the number of each register that the operand names; with none of other
+  /// operands.
+  void for_each_in(const ptx::Operand& operand, auto&& use) const {
+    const Range range = range_of(operand);
+    for (std::uint32_t i = 0; i < range.count; ++i) use(range.first + i);
+  }
   /// The predicate under which the instruction is carried out, if there is one.
   std::optional<std::uint32_t> guard_of(const ptx::Instruction& instruction) const {
     return instruction.guard ? of(*instruction.guard) : std::nullopt;
@@ -44,12 +50,8 @@ class Registers {
   struct Range {
     std::uint32_t first = 0, count = 0;
   };
-  void add(const std::vector<ptx::Variable>& variables, std::vector<Range>& ranges);
   Range range_of(const ptx::Operand& operand) const;
-  void for_each_in(const ptx::Operand& operand, auto&& use) const {
-    const Range range = range_of(operand);
-    for (std::uint32_t i = 0; i < range.count; ++i) use(range.first + i);
-  }
+  void add(const std::vector<ptx::Variable>& variables, std::vector<Range>& ranges);
 
   std::vector<Range> variables_;  // by index into Function::variables
   std::vector<Range> returns_;    // by index into Function::returns

@@ -109,7 +109,7 @@ class Plan {
                         .counter = take({.flops = 0, .bytes = 1, .instructions = 0}),
                         .guard = guard,
                         .amount = found.amount});
-    } else if (found.address != nullptr && found.reach == Reach::kGeneric) {
+    } else if (found.address != nullptr && found.space == AccessSpace::kGeneric) {
       sites_.push_back({.instruction = index,
                         .counter = take({.flops = 0, .bytes = found.work.bytes, .instructions = 0}),
                         .guard = guard,

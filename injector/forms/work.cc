@@ -106,13 +106,13 @@ double flops_of(const Instruction& instruction) {
   return operations_of(opcode) * float_elements(instruction);
 }
 
-Reach reach_of(const Instruction& instruction) {
+AccessSpace named_space(const Instruction& instruction) {
   bool elsewhere = false;
   for (const std::string_view word : instruction.modifiers) {
-    if (word == "global" || word.starts_with("global::")) return Reach::kGlobal;
+    if (word == "global" || word.starts_with("global::")) return AccessSpace::kGlobal;
     elsewhere |= begins_with_one_of(word, {"shared", "local", "param", "const", "reg"});
   }
-  return elsewhere ? Reach::kNone : Reach::kGeneric;
+  return elsewhere ? AccessSpace::kNone : AccessSpace::kGeneric;
 }
 
 bool is_register(const ptx::Function& function, const Operand& operand) {
@@ -154,11 +154,12 @@ double fragment_bytes(const Instruction& instruction) {
 /// cp.async: the size is an operand.
 void add_copy(const ptx::Function& function, const Instruction& instruction,
               InstructionWork& result) {
-  const bool is_copy = instruction.has("async") && reach_of(instruction) == Reach::kGlobal &&
+  const bool is_copy = instruction.has("async") &&
+                       named_space(instruction) == AccessSpace::kGlobal &&
                        !instruction.has("tensor") && !instruction.has("prefetch");
   if (!is_copy || instruction.operands.size() < 3) return;
   const Operand& size = instruction.operands[2];
-  result.reach = Reach::kGlobal;
+  result.space = AccessSpace::kGlobal;
   if (size.kind == Operand::Kind::kInteger) {
     result.work.bytes = static_cast<double>(size.integer);
   } else if (is_register(function, size)) {
@@ -186,8 +187,8 @@ InstructionWork work_of(const ptx::Function& function, const Instruction& instru
   const bool loads_fragment =
       opcode == "wmma" && (instruction.has("load") || instruction.has("store"));
   if (is_one_of(opcode, {"ld", "ldu", "st", "red", "atom"}) || loads_fragment) {
-    result.reach = reach_of(instruction);
-    if (result.reach == Reach::kNone) return result;
+    result.space = named_space(instruction);
+    if (result.space == AccessSpace::kNone) return result;
     result.address = address_of(function, instruction);
     result.work.bytes = loads_fragment
                             ? fragment_bytes(instruction)

@@ -25,7 +25,7 @@ struct Work {
 };
 
 /// Which memory an access reaches, as far as the text tells.
-enum class Reach : std::uint8_t {
+enum class AccessSpace : std::uint8_t {
   kNone,     // no access of global memory
   kGlobal,   // certainly global memory
   kGeneric,  // by an address that may be anywhere
@@ -33,7 +33,7 @@ enum class Reach : std::uint8_t {
 
 struct InstructionWork {
   Work work;  // kGeneric: with bytes as if it went to global memory
-  Reach reach = Reach::kNone;
+  AccessSpace space = AccessSpace::kNone;
   /// kGeneric: the address; null if its space cannot be asked for.
   const ptx::Operand* address = nullptr;
   /// Register that holds the number of bytes; then work.bytes is 0. Null: none.

@@ -1,8 +1,9 @@
-// PTX as a client sends it: scanner, parser, analysis, all forms, extraction and linking.
-// What the injector writes has to be PTX again.
+// PTX as a client sends it: scanner, parser, analysis, all forms, the fence, extraction and
+// linking. What the injector writes has to be PTX again.
 #include <array>
 
 #include "base/check.h"
+#include "injector/fence/fence.h"
 #include "injector/forms/extract.h"
 #include "injector/forms/inject.h"
 #include "injector/link/link.h"
@@ -32,6 +33,9 @@ void run(Input input) {
     const auto injected = injector::inject(**module, options);
     SLATE_CHECK(injected);
     SLATE_CHECK(ptx::fuzz_parse(injected->ptx));
+    const auto forms = ptx::parse(injected->ptx);
+    const auto fenced = injector::fence(**forms, {.names = injector::OwnNames::kExpected});
+    SLATE_CHECK(!fenced || ptx::fuzz_parse(fenced->ptx));
   }
 }
 

@@ -194,6 +194,12 @@ TEST(ReaderAnswerTest, FalseFormsAreRefused) {
   EXPECT_TRUE(refused([](FormText& text) { text.ptx.clear(); }));
   EXPECT_TRUE(refused([](FormText& text) { text.forms.work = {{.flops = -1}}; }));
   EXPECT_TRUE(refused([](FormText& text) { text.forms.analysis.may_fuse = "a\nline"; }));
+  EXPECT_TRUE(refused(
+      [](FormText& text) { text.forms.analysis.reach.memory.emplace_back().variable = "a b"; }));
+  EXPECT_TRUE(refused([](FormText& text) {
+    text.forms.analysis.reach.memory.emplace_back().kind =
+        injector::ReachedMemory::Kind::kParameters;  // of none
+  }));
 }
 
 TEST(ReaderAnswerTest, AnErrorSaysNothingOfTheDevice) {

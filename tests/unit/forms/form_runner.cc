@@ -8,6 +8,7 @@
 #include <sstream>
 #include <thread>
 
+#include "injector/fence/check_text.h"
 #include "injector/link/builtins.h"
 #include "injector/link/heap.h"
 
@@ -17,7 +18,8 @@ namespace {
 constexpr std::uint64_t kBufferAlignment = 512;  // as textures want it
 constexpr std::uint64_t kCounterRange = 2 << 20;
 constexpr std::uint64_t kHeapBytes = 48 << 20;
-constexpr int kMostActions = 300;  // that disturb one launch
+constexpr std::uint32_t kModuleNumber = 7;  // in the fence's record
+constexpr int kMostActions = 300;           // that disturb one launch
 
 template <typename T>
 T require(Result<T> result, const char* what) {
@@ -82,11 +84,12 @@ Argument as_image(Argument buffer, std::uint64_t width) {
   return buffer;
 }
 
-FormRunner::FormRunner(device::Device& device, const std::string& ptx, std::uint32_t most_registers)
+FormRunner::FormRunner(device::Device& device, const std::string& ptx, std::uint32_t most_registers,
+                       bool fenced)
     : device_(device) {
   const auto linked = ptx::with_builtins(ptx);
   const bool allocates = linked && linked->allocates;
-  parsed_ = require(ptx::parse(allocates ? linked->text : ptx), "parse");
+  parsed_ = require(ptx::parse(linked && (allocates || fenced) ? linked->text : ptx), "parse");
   injector::InjectOptions options{.profile = true, .most_registers = {}};
   for (const ptx::Function& function : parsed_->functions) {
     if (most_registers != 0) {
@@ -94,17 +97,25 @@ FormRunner::FormRunner(device::Device& device, const std::string& ptx, std::uint
     }
   }
   injected_ = require(injector::inject(*parsed_, options), "inject");
+  if (fenced) {
+    const auto forms = require(ptx::parse(injected_.ptx), "parse forms");
+    fenced_ = require(injector::fence(*forms, {.names = injector::OwnNames::kExpected,
+                                               .reserved_shared = 0,
+                                               .recursion = true}),
+                      "fence");
+  }
+  const std::string& text = fenced_ ? fenced_->ptx : injected_.ptx;
   module_ =
-      require(device_.load_module(device::ImageKind::kPtx, std::as_bytes(std::span(injected_.ptx))),
-              "load");
+      require(device_.load_module(device::ImageKind::kPtx, std::as_bytes(std::span(text))), "load");
   stream_ = require(device_.create_stream(0), "stream");
   control_ = require(device_.create_stream(-1), "stream");
   second_ = require(device_.create_stream(0), "stream");
   memory_ = require(daemon::ControlMemory::create(device_), "control memory");
-  arena_.bytes = round_up(64 << 20, device_.granularity());
+  arena_.bytes = round_up((64 << 20) + kTailBytes, device_.granularity());
   arena_.base = require(device_.reserve(arena_.bytes), "reserve");
   require(device_.map(arena_), "map");
   if (allocates) make_heap();
+  if (fenced_) make_fence();
   for (const ptx::Variable& variable : parsed_->variables) {
     if (variable.space != ptx::Space::kGlobal || !variable.is_visible) continue;
     if (variable.name == ptx::kHeapVariable) continue;  // no result: another address every time
@@ -118,22 +129,88 @@ FormRunner::FormRunner(device::Device& device, const std::string& ptx, std::uint
   }
 }
 
-/// At the arena's end.
+/// The table lies at the end of what only the device lets kernels touch.
+void FormRunner::make_fence() {
+  const auto constants =
+      require(device_.find_global(module_, std::string(injector::kFenceConstants)), "constants");
+  const injector::FenceConstants contents{
+      .low = main_extent().base,
+      .size = main_extent().bytes - injector::kFenceSlack,
+      .table = arena_.base + arena_.bytes - sizeof(injector::FenceTable),
+      .module = kModuleNumber};
+  const auto* bytes = reinterpret_cast<const std::byte*>(&contents);
+  write(constants.base, {bytes, bytes + sizeof(contents)});
+  write_table();
+}
+
+void FormRunner::write_table() {
+  const auto table = std::make_unique<injector::FenceTable>();
+  std::uint32_t count = 0;
+  const auto add_variables = [&](ptx::Space space) {
+    for (const ptx::Variable& variable : parsed_->variables) {
+      if (variable.space != space) continue;
+      const auto range = device_.find_global(module_, std::string(variable.name));
+      if (range) table->ranges[count++] = {range->base, range->bytes};
+    }
+  };
+  table->ranges[count++] = {main_extent().base, main_extent().bytes};
+  add_variables(ptx::Space::kGlobal);
+  table->writable = count;
+  add_variables(ptx::Space::kConst);
+  table->readable = count;
+  for (const device::Texture texture : textures_)
+    table->handle[table->handles++] = static_cast<std::uint64_t>(texture);
+  const auto* bytes = reinterpret_cast<const std::byte*>(table.get());
+  write(arena_.base + arena_.bytes - sizeof(injector::FenceTable),
+        {bytes, bytes + sizeof(injector::FenceTable)});
+}
+
+device::AddressRange FormRunner::beyond_extent() const {
+  return {arena_.base + arena_.bytes - kTailBytes, kTailBytes - sizeof(injector::FenceTable)};
+}
+
+injector::FenceRecord FormRunner::take_record() {
+  const device::Address at = arena_.base + arena_.bytes - sizeof(injector::FenceTable);
+  const auto bytes = read({at, sizeof(injector::FenceRecord)});
+  injector::FenceRecord record;
+  std::memcpy(&record, bytes.data(), sizeof(record));
+  write(at, std::vector<std::byte>(sizeof(record)));
+  return record;
+}
+
+std::vector<std::byte> FormRunner::read(device::AddressRange range) {
+  std::vector<std::byte> bytes(range.bytes);
+  require(device_.copy(Place::on_host(bytes.data()), Place::on_device(range.base),
+                       {bytes.size(), 1}, stream_),
+          "copy");
+  wait_for(stream_);
+  return bytes;
+}
+
+void FormRunner::write(device::Address to, const std::vector<std::byte>& bytes) {
+  require(
+      device_.copy(Place::on_device(to), Place::on_host(bytes.data()), {bytes.size(), 1}, stream_),
+      "copy");
+  wait_for(stream_);
+}
+
+/// At the main extent's end.
 void FormRunner::make_heap() {
   const ptx::HeapLayout layout = ptx::heap_layout(kHeapBytes);
-  const device::Address at = arena_.base + arena_.bytes - round_up(layout.bytes, kBufferAlignment);
+  const device::Address at =
+      arena_.base + arena_.bytes - kTailBytes - round_up(layout.bytes, kBufferAlignment);
   const ptx::HeapHeader header = layout.header_at(at);
   const std::uint32_t hint = layout.last_hint();
   const auto variable =
       require(device_.find_global(module_, std::string(ptx::kHeapVariable)), "global");
   require(device_.fill(at, 0, 0, {layout.book_bytes, 1}, stream_), "fill");
-  const auto write = [&](device::Address to, const auto& value) {
+  const auto store = [&](device::Address to, const auto& value) {
     require(device_.copy(Place::on_device(to), Place::on_host(&value), {sizeof(value), 1}, stream_),
             "copy");
   };
-  write(at, header);
-  write(at + ptx::kHeapLastHint, hint);
-  write(variable.base, at);
+  store(at, header);
+  store(at + ptx::kHeapLastHint, hint);
+  store(variable.base, at);
   wait_for(stream_);
 }
 
@@ -182,7 +259,15 @@ FormRunner::Prepared FormRunner::prepare(const KernelCase& kernel, const std::st
       continue;
     }
     std::uint64_t passed = at;
-    if (argument.texture) passed = make_texture(*argument.texture, at);
+    if (argument.same_as) {
+      std::memcpy(to, prepared.parameters.data() + parameters[*argument.same_as].offset,
+                  sizeof(at));
+      continue;
+    }
+    if (argument.texture) {
+      passed = make_texture(*argument.texture, at);
+      prepared.textures[passed] = {at, argument.bytes.size()};
+    }
     std::memcpy(to, &passed, sizeof(passed));
     prepared.buffers.push_back({at, argument.bytes.size()});
     require(device_.copy(Place::on_device(at), Place::on_host(argument.bytes.data()),
@@ -190,7 +275,8 @@ FormRunner::Prepared FormRunner::prepare(const KernelCase& kernel, const std::st
             "copy");
     at += round_up(argument.bytes.size(), kBufferAlignment) + kBufferAlignment;
   }
-  EXPECT_LE(at, arena_.base + arena_.bytes);
+  EXPECT_LE(at, main_extent().base + main_extent().bytes);
+  if (fenced_) write_table();
   reset_globals();
   set_constants(kernel);
   prepared.launch.spec.function = function;
@@ -294,6 +380,78 @@ Outcome FormRunner::run_slices(const KernelCase& kernel, std::mt19937_64& random
   return collect(prepared);
 }
 
+/// Requires: `prepared` outlives it.
+injector::MemoryMap FormRunner::memory_of(const Prepared& prepared) {
+  const auto allocation_at =
+      [&prepared](std::uint64_t address) -> std::optional<injector::AllocationId> {
+    for (const device::AddressRange& range : prepared.buffers) {
+      if (address >= range.base && address < range.base + range.bytes) return range.base;
+    }
+    return std::nullopt;
+  };
+  const auto image_at = [&prepared](std::uint64_t handle) -> std::optional<injector::AllocationId> {
+    const auto found = prepared.textures.find(handle);
+    if (found == prepared.textures.end()) return std::nullopt;
+    return found->second.base;
+  };
+  return {allocation_at, image_at};
+}
+
+injector::Restart FormRunner::may_restart(const KernelCase& kernel) {
+  const Prepared prepared = prepare(kernel, kernel.entry);
+  return injector::may_restart(forms(kernel.entry).analysis.reach, prepared.parameters,
+                               memory_of(prepared));
+}
+
+std::optional<std::vector<injector::LaunchReach::Place>> FormRunner::reach(
+    const KernelCase& kernel) {
+  const Prepared prepared = prepare(kernel, kernel.entry);
+  const injector::LaunchReach reach = injector::reach_of_launch(
+      forms(kernel.entry).analysis.reach, prepared.parameters, memory_of(prepared));
+  if (reach.everything) return std::nullopt;
+  std::vector<injector::LaunchReach::Place> places;
+  for (const device::AddressRange& range : prepared.buffers) {
+    const auto found =
+        std::ranges::find(reach.allocations, range.base, &injector::LaunchReach::Place::allocation);
+    places.push_back(found == reach.allocations.end() ? injector::LaunchReach::Place{} : *found);
+  }
+  return places;
+}
+
+Outcome FormRunner::run_after_some_blocks(const KernelCase& kernel, std::mt19937_64& random) {
+  Prepared prepared = prepare(kernel, forms(kernel.entry).slice);
+  prepared.launch.spec.parameters = prepared.parameters;
+  const std::uint64_t blocks = kernel.grid.count();
+  for (std::uint64_t first = 0; first < blocks;) {
+    const std::uint64_t most = std::max<std::uint64_t>(1, blocks / 4);
+    const std::uint64_t count = std::min(blocks - first, 1 + random() % most);
+    if (random() % 3 != 0) {
+      require(daemon::launch_slice(device_, prepared.launch, first, count, stream_), "slice");
+    }
+    first += count;
+  }
+  prepared.launch.spec.function =
+      require(device_.find_function(module_, kernel.entry), "find_function");
+  require(device_.launch(prepared.launch.spec, stream_), "launch");
+  wait_for(stream_);
+  return collect(prepared);
+}
+
+Outcome FormRunner::run_after_some_writes(const KernelCase& kernel, const Outcome& native,
+                                          std::mt19937_64& random) {
+  KernelCase disturbed = kernel;
+  std::size_t buffer = 0;
+  for (Argument& argument : disturbed.arguments) {
+    if (!argument.is_buffer || argument.same_as) continue;
+    const std::vector<std::byte>& after = native[buffer++];
+    for (std::size_t i = 0; i < after.size(); ++i) {
+      const bool is_written = argument.bytes[i] != after[i];
+      if (is_written && random() % 2 == 0) argument.bytes[i] = static_cast<std::byte>(random());
+    }
+  }
+  return run_native(disturbed);
+}
+
 Outcome FormRunner::run_profile(const KernelCase& kernel, std::optional<injector::Work>* work,
                                 std::uint32_t sample) {
   const injector::KernelForms& form = forms(kernel.entry);
@@ -390,7 +548,7 @@ void FormRunner::check_clean(const daemon::WorkerQueue& queue) {
 }
 
 Outcome FormRunner::run_worker(const KernelCase& kernel, std::mt19937_64& random,
-                               Disturbance disturbance) {
+                               Disturbance disturbance, daemon::WorkerQueue* present) {
   const injector::KernelForms& kernel_forms = forms(kernel.entry);
   const bool compact = !kernel_forms.compact_worker.empty() && random() % 3 == 0;
   Prepared prepared = prepare(kernel, compact ? kernel_forms.compact_worker : kernel_forms.worker);
@@ -403,7 +561,8 @@ Outcome FormRunner::run_worker(const KernelCase& kernel, std::mt19937_64& random
                           .quarter_blocks = static_cast<std::uint32_t>(random() % 3),
                           .single_blocks = static_cast<std::uint32_t>(random() % 3)};
   }
-  daemon::WorkerQueue queue(device_, *memory_);
+  daemon::WorkerQueue own(device_, *memory_);
+  daemon::WorkerQueue& queue = present != nullptr ? *present : own;
   const daemon::WorkerTable placement = random_placement(random);
   const bool placed = disturbance.placements && random() % 2 == 0;
   require(queue.launch(prepared.launch, stream_, placed ? &placement : nullptr), "worker launch");

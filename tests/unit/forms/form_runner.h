@@ -13,6 +13,9 @@
 
 #include "daemon/dispatch/worker_launch.h"
 #include "device/device.h"
+#include "injector/analysis/restart.h"
+#include "injector/fence/fence.h"
+#include "injector/fence/fence_table.h"
 #include "injector/forms/inject.h"
 #include "injector/forms/profile.h"
 
@@ -24,6 +27,7 @@ struct Argument {
   bool is_buffer = false;
   std::optional<TextureSpec> texture{};
   std::vector<std::byte> bytes;
+  std::optional<std::size_t> same_as{};  // the buffer of this argument, an earlier one
 
   template <typename T>
   static Argument value(T value) {
@@ -70,22 +74,45 @@ class FormRunner {
  public:
   /// Injects `ptx`, with malloc and free as a program's would have them, and loads the result.
   /// `most_registers`: of all worker forms, which gives them the lean loop where they can take it;
-  /// 0: no limit. Fails the test on any error.
-  FormRunner(device::Device& device, const std::string& ptx, std::uint32_t most_registers);
+  /// 0: no limit. `fenced`: the module is loaded with the fence, and may touch main_extent() and
+  /// its variables. Fails the test on any error.
+  FormRunner(device::Device& device, const std::string& ptx, std::uint32_t most_registers,
+             bool fenced = false);
   ~FormRunner();
 
   const injector::KernelForms& forms(const std::string& entry) const;
   const std::string& injected() const { return injected_.ptx; }
+  /// Requires: it is fenced.
+  const injector::FencedModule& fenced() const { return *fenced_; }
+  /// What the device lets kernels touch, but not the fence: behind the main extent.
+  device::AddressRange beyond_extent() const;
+  device::AddressRange main_extent() const { return {arena_.base, arena_.bytes - kTailBytes}; }
+  /// The record of the fence table; then it is free again.
+  injector::FenceRecord take_record();
+  std::vector<std::byte> read(device::AddressRange range);
+  void write(device::Address to, const std::vector<std::byte>& bytes);
 
   Outcome run_native(const KernelCase& kernel);
   /// In slices of random sizes, in rising order.
   Outcome run_slices(const KernelCase& kernel, std::mt19937_64& random);
-  /// Of two worker forms, one at random.
-  Outcome run_worker(const KernelCase& kernel, std::mt19937_64& random, Disturbance disturbance);
+  /// Of two worker forms, one at random. `queue`, if not null, has run other launches before.
+  Outcome run_worker(const KernelCase& kernel, std::mt19937_64& random, Disturbance disturbance,
+                     daemon::WorkerQueue* queue = nullptr);
+  daemon::WorkerQueue make_queue() { return {device_, *memory_}; }
   /// In the profile form; `work`, if not null, gets what the counters say of blocks that are no
   /// further than `sample`.
   Outcome run_profile(const KernelCase& kernel, std::optional<injector::Work>* work = nullptr,
                       std::uint32_t sample = 0xffffffff);
+  /// Whether the launch may be restarted; each buffer is an allocation.
+  injector::Restart may_restart(const KernelCase& kernel);
+  /// What the launch can do to each of its buffers, in order; nothing if it can reach any memory.
+  std::optional<std::vector<injector::LaunchReach::Place>> reach(const KernelCase& kernel);
+  /// Natively, after some of its blocks have run, each range of them in the slice form.
+  Outcome run_after_some_blocks(const KernelCase& kernel, std::mt19937_64& random);
+  /// Natively. What the launch changes in its buffers holds anything before: random bytes at some
+  /// of the places where `native` differs from the arguments.
+  Outcome run_after_some_writes(const KernelCase& kernel, const Outcome& native,
+                                std::mt19937_64& random);
   /// Retreats that were seen to leave work for later, in all runs so far.
   std::uint64_t retreats() const { return retreats_; }
 
@@ -95,9 +122,15 @@ class FormRunner {
     daemon::FormLaunch launch;
     std::vector<std::byte> parameters;
     std::vector<device::AddressRange> buffers;
+    std::map<std::uint64_t, device::AddressRange> textures{};  // by handle
   };
 
+  static constexpr std::uint64_t kTailBytes = 2 << 20;
+
+  static injector::MemoryMap memory_of(const Prepared& prepared);
   void make_heap();
+  void make_fence();
+  void write_table();
   std::uint64_t make_texture(TextureSpec spec, device::Address address);
   void destroy_textures();
   Prepared prepare(const KernelCase& kernel, const std::string& entry);
@@ -113,6 +146,7 @@ class FormRunner {
 
   device::Device& device_;
   injector::InjectedModule injected_;
+  std::optional<injector::FencedModule> fenced_;
   std::unique_ptr<const ptx::Module> parsed_;
   device::Module module_{};
   device::AddressRange arena_{};

@@ -1,5 +1,5 @@
-// Damaged modules: whatever still parses is analysed and injected or refused, and what comes out
-// parses. Nothing crashes. A fixed number of inputs, the same every time.
+// Damaged modules: whatever still parses is analysed, injected and fenced or refused, and what
+// comes out parses. Nothing crashes. A fixed number of inputs, the same every time.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <random>
 #include <sstream>
 
+#include "injector/fence/fence.h"
 #include "injector/forms/inject.h"
 
 namespace slate::injector {
@@ -99,6 +100,13 @@ TEST(MutationTest, DamagedModulesAreInjectedOrRefused) {
     ++injected_count;
     const auto again = ptx::parse(injected->ptx);
     ASSERT_TRUE(again) << again.error().message << "\n" << injected->ptx;
+    const auto fenced = fence(**again, {.names = OwnNames::kExpected});
+    if (!fenced) {
+      EXPECT_EQ(fenced.error().code, ErrorCode::kNotSupported) << fenced.error().message;
+      continue;
+    }
+    const auto last = ptx::parse(fenced->ptx);
+    ASSERT_TRUE(last) << last.error().message << "\n" << fenced->ptx;
   }
   EXPECT_GT(injected_count, kInputs / 10);
 }

@@ -55,9 +55,12 @@ def main():
 
         for number, file in enumerate(files):
             inject(number, file)
+            inject(number, file, "--fence")
             if BUILTIN.search(open(file, "rb").read()):
                 inject(number, file, "--builtins")
+                inject(number, file, "--builtins", "--fence")
         inject(0, files[0], "--max-registers", "32")
+        inject(0, files[0], "--max-registers", "32", "--fence")
         forms = sum(len(FORM.findall(read(path))) for _, path in outputs)
         if forms == 0:
             problems.append("the injector added nothing to any file")

@@ -23,7 +23,7 @@ std::unique_ptr<const ptx::Module> module_with(const std::string& body) {
 struct Case {
   const char* instruction;
   double flops, bytes;
-  Reach reach = Reach::kNone;
+  AccessSpace space = AccessSpace::kNone;
 };
 
 class WorkTest : public testing::TestWithParam<Case> {};
@@ -35,7 +35,7 @@ TEST_P(WorkTest, CountsAs) {
   EXPECT_EQ(found.work.flops, GetParam().flops);
   EXPECT_EQ(found.work.bytes, GetParam().bytes);
   EXPECT_EQ(found.work.instructions, 1);
-  EXPECT_EQ(found.reach, GetParam().reach);
+  EXPECT_EQ(found.space, GetParam().space);
 }
 
 const Case kCases[] = {
@@ -51,17 +51,18 @@ const Case kCases[] = {
     {"setp.lt.f32 %p, %f1, %f2;", 0, 0},
     {"cvt.rn.f32.u32 %f1, %r1;", 0, 0},
     {"mad.lo.s32 %r1, %r2, %r3, %r4;", 0, 0},
-    {"ld.global.f32 %f1, [%d1];", 0, 4, Reach::kGlobal},
-    {"ld.global.nc.L1::no_allocate.v4.u32 {%r1, %r2, %r3, %r4}, [%d1+16];", 0, 16, Reach::kGlobal},
-    {"st.global.v2.b64 [%d1], {%d2, %d3};", 0, 16, Reach::kGlobal},
-    {"ld.u8 %h1, [%d1];", 0, 1, Reach::kGeneric},
+    {"ld.global.f32 %f1, [%d1];", 0, 4, AccessSpace::kGlobal},
+    {"ld.global.nc.L1::no_allocate.v4.u32 {%r1, %r2, %r3, %r4}, [%d1+16];", 0, 16,
+     AccessSpace::kGlobal},
+    {"st.global.v2.b64 [%d1], {%d2, %d3};", 0, 16, AccessSpace::kGlobal},
+    {"ld.u8 %h1, [%d1];", 0, 1, AccessSpace::kGeneric},
     {"ld.shared.f32 %f1, [s];", 0, 0},
     {"st.local.f32 [%d1], %f1;", 0, 0},
-    {"atom.global.add.f32 %f1, [%d1], %f2;", 1, 4, Reach::kGlobal},
-    {"red.global.add.noftz.f16x2 [%d1], %r1;", 2, 4, Reach::kGlobal},
-    {"red.global.add.u32 [%d1], 1;", 0, 4, Reach::kGlobal},
+    {"atom.global.add.f32 %f1, [%d1], %f2;", 1, 4, AccessSpace::kGlobal},
+    {"red.global.add.noftz.f16x2 [%d1], %r1;", 2, 4, AccessSpace::kGlobal},
+    {"red.global.add.u32 [%d1], 1;", 0, 4, AccessSpace::kGlobal},
     {"atom.shared.add.f32 %f1, [s], %f2;", 1, 0},
-    {"cp.async.cg.shared.global [%r1], [%d1], 16;", 0, 16, Reach::kGlobal},
+    {"cp.async.cg.shared.global [%r1], [%d1], 16;", 0, 16, AccessSpace::kGlobal},
     {"cp.async.commit_group;", 0, 0},
     {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1, %f2, %f3, %f4}, "
      "{%r1, %r2, %r3, %r4}, {%r5, %r6}, {%f5, %f6, %f7, %f8};",
@@ -71,7 +72,7 @@ const Case kCases[] = {
      0, 0},
     {"wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8}, "
      "[%d1], %r1;",
-     0, 16 * 16 * 2 / 32.0, Reach::kGlobal},
+     0, 16 * 16 * 2 / 32.0, AccessSpace::kGlobal},
 };
 INSTANTIATE_TEST_SUITE_P(Instructions, WorkTest, testing::ValuesIn(kCases));
 

@@ -280,16 +280,44 @@ TEST_F(InjectSourceTest, ErrorsNameTheAuthorsFileAndLine) {
   EXPECT_TRUE(has(answer.err, file + "(2): error: ")) << answer.err;
 }
 
+TEST(InjectFenceTest, AllFormsGetTheFenceAndTheRefusedAreNamed) {
+  const Answer answer = inject({"--fence", golden("map.ptx")});
+  ASSERT_EQ(answer.status, 0) << answer.err;
+  EXPECT_TRUE(has(answer.out, "map__slate_worker("));
+  EXPECT_TRUE(has(answer.out, "__slate_fence["));
+  EXPECT_EQ(answer.err, "");
+  const Answer refused = inject({"--fence", golden("print.ptx")});
+  EXPECT_EQ(refused.status, 0);
+  EXPECT_TRUE(has(refused.err, "print gets no fence, and an empty body: line 75: calls vprintf"))
+      << refused.err;
+  const Answer linked = inject({"--fence", "--builtins", golden("print.ptx")});
+  EXPECT_EQ(linked.err, "");
+}
+
+TEST(InjectFenceTest, AProgramWithOurNamesIsRefused) {
+  const TemporaryDirectory directory;
+  std::string text = kTwoKernels;
+  text += "// __slate_x\n";
+  const Answer answer = inject({"--fence", directory.write("names.ptx", text)});
+  EXPECT_EQ(answer.status, 1);
+  EXPECT_TRUE(has(answer.err, "cannot be fenced: has names that begin with __slate_"))
+      << answer.err;
+}
+
 TEST(InjectAnalyseTest, EveryKernelIsARowAndTheReasonsAreCounted) {
   const Answer answer = inject({"--form", "analyse", golden("early_return_barrier.ptx"),
                                 golden("early_return_drain.ptx"),
                                 golden("early_return_shuffle.ptx"), golden("constants.ptx")});
   ASSERT_EQ(answer.status, 0) << answer.err;
   for (const char* part :
-       {"yes    yes   yes  -      -    yes          2    512  early_return_barrier\n",
-        "yes    yes   -    yes    -    yes          2    512  early_return_drain\n",
-        "-      yes   -    -      -    yes          0      0  early_return_shuffle  # no worker: ",
-        "void constants<2u>(unsigned int const*, unsigned int*, unsigned int)\n",
+       {"yes    yes   yes  -      -    yes   yes            2    512     5/8  "
+        "early_return_barrier\n",
+        "yes    yes   -    yes    -    yes   yes            2    512     6/9  early_return_drain\n",
+        "-      yes   -    -      -    yes   yes            0      0     2/2  "
+        "early_return_shuffle  # no worker: ",
+        "void constants<2u>(unsigned int const*, unsigned int*, unsigned int)  # no restart: line ",
+        "restartable where all pointers lead to allocations of their own: 3 (75.0 %)\nfence 4 ",
+        "     1  no restart an atomic operation on variable NAME\n",
         "4 files, 4 kernels: worker 3 (75.0 %), worker or slice 4 (100.0 %), native only 0",
         "     1  no worker  some lanes may have left the kernel before this shfl"}) {
     EXPECT_TRUE(has(answer.out, part)) << part << " in\n" << answer.out;
@@ -298,7 +326,7 @@ TEST(InjectAnalyseTest, EveryKernelIsARowAndTheReasonsAreCounted) {
 
 TEST(InjectAnalyseTest, MangledNamesAreKeptOnRequest) {
   const Answer answer = inject({"--form", "analyse", "--mangled", golden("constants.ptx")});
-  EXPECT_TRUE(has(answer.out, "_Z9constantsILj2EEvPKjPjj\n")) << answer.out;
+  EXPECT_TRUE(has(answer.out, "  _Z9constantsILj2EEvPKjPjj  # ")) << answer.out;
   EXPECT_FALSE(has(answer.out, "constants<"));
 }
 
@@ -310,16 +338,22 @@ TEST(InjectAnalyseTest, AKernelThatStaysNativeIsCountedOnceUnderOneReason) {
   EXPECT_EQ(answer.status, 0);
   EXPECT_TRUE(has(answer.out,
                   "1 file, 2 kernels: worker 0 (0.0 %), worker or slice 0 (0.0 %), "
-                  "native only 2 (100.0 %)\n     2  native     written for sm_60"))
+                  "native only 2 (100.0 %)\n"))
       << answer.out;
+  EXPECT_TRUE(has(answer.out, "\n     2  native     written for sm_60")) << answer.out;
   EXPECT_TRUE(has(answer.out, "  plain  # native only: written for sm_60"));
+  EXPECT_TRUE(has(answer.out, "\nfence 0 (0.0 %): 0 accesses, 0 proven, 0 covered, 0 checks\n"));
+  EXPECT_TRUE(has(answer.out, "; no fence: is written for a target before sm_70\n"));
+  EXPECT_TRUE(has(answer.out, "     2  no fence   is written for a target before sm_70\n"));
 }
 
 TEST(InjectAnalyseTest, TheSummaryAloneHasNoRows) {
   const Answer answer = inject({"--form", "analyse", "--summary", golden("map.ptx")});
   EXPECT_EQ(answer.out,
             "1 file, 1 kernel: worker 1 (100.0 %), worker or slice 1 (100.0 %), native only 0 "
-            "(0.0 %)\n");
+            "(0.0 %)\n"
+            "restartable where all pointers lead to allocations of their own: 1 (100.0 %)\n"
+            "fence 1 (100.0 %): 2 accesses, 0 proven, 0 covered, 2 checks\n");
 }
 
 TEST(InjectAnalyseTest, JsonSaysTheSame) {
@@ -337,6 +371,15 @@ TEST(InjectAnalyseTest, JsonSaysTheSame) {
   EXPECT_EQ(kernel.at("drains"), false);
   EXPECT_EQ(kernel.at("late_exits"), false);
   EXPECT_EQ(kernel.at("independent_blocks"), true);
+  EXPECT_EQ(kernel.at("restart"), json({{"restartable", true}, {"why_not", nullptr}}));
+  EXPECT_EQ(kernel.at("reach").at("from_arguments"), true);
+  const json& memory = kernel.at("reach").at("memory");
+  ASSERT_EQ(memory.size(), 2u);
+  EXPECT_EQ(memory.at(0).at("memory"), "parameter 0");
+  EXPECT_EQ(memory.at(0).at("parameters"), json({{{"offset", 0}, {"extent", 0}}}));
+  EXPECT_TRUE(memory.at(0).at("read").is_number());
+  EXPECT_TRUE(memory.at(0).at("written").is_null());
+  EXPECT_TRUE(memory.at(1).at("written").is_number());
   EXPECT_EQ(report.at("files").at(0).at("images").at(0).at("target"), "sm_90");
   EXPECT_TRUE(has(report.at("files").at(1).at("errors").at(0), "nosuch.ptx"));
   const json& summary = report.at("summary");
@@ -346,6 +389,8 @@ TEST(InjectAnalyseTest, JsonSaysTheSame) {
   EXPECT_EQ(summary.at("worker"), 0);
   EXPECT_EQ(summary.at("worker_or_slice"), 1);
   EXPECT_EQ(summary.at("native_only"), 0);
+  EXPECT_EQ(summary.at("restartable"), 1);
+  EXPECT_EQ(summary.at("fenced"), 1);
   EXPECT_EQ(summary.at("reasons").at(0).at("refused"), "worker");
   EXPECT_EQ(summary.at("reasons").at(0).at("kernels"), 1);
 

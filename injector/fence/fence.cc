@@ -1,0 +1,458 @@
+#include "injector/fence/fence.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "injector/analysis/components.h"
+#include "injector/analysis/uniformity.h"
+#include "injector/fence/check_text.h"
+#include "injector/fence/ending.h"
+#include "injector/fence/fence_table.h"
+#include "injector/forms/ptx_template.h"
+#include "injector/ptx/printer.h"
+
+namespace slate::injector {
+namespace {
+
+using ptx::Instruction;
+using ptx::Operand;
+using ptx::Reference;
+
+constexpr std::uint32_t kOldestSm = 70;
+constexpr std::uint64_t kMostConstantBytes = 64 << 10;
+
+bool is_own_shared(const ptx::Variable& variable) {
+  return variable.space == ptx::Space::kShared && variable.name.starts_with(kReservedPrefix) &&
+         variable.name != "__slate_copies";
+}
+
+bool takes_parameter_address(const ptx::Function& function) {
+  return std::ranges::any_of(function.instructions, [](const Instruction& instruction) {
+    return instruction.opcode == "cvta" && instruction.has("param");
+  });
+}
+
+std::size_t local_variables(const ptx::Function& function) {
+  return static_cast<std::size_t>(
+      std::ranges::count(function.variables, ptx::Space::kLocal, &ptx::Variable::space));
+}
+
+class Fencer {
+ public:
+  Fencer(const ptx::Module& module, const FenceOptions& options)
+      : module_(module),
+        options_(options),
+        plan_options_{.names = options.names, .tabled = options.tabled},
+        called_(module.functions.size(), false) {}
+
+  Result<void> judge() {
+    if (module_.address_size != 64) return refuse("has 32-bit addresses");
+    if (module_.sm < kOldestSm) return refuse("is written for a target before sm_70");
+    const bool has_names = module_.text.find(kReservedPrefix) != std::string::npos;
+    if (options_.names == OwnNames::kRefused && has_names)
+      return refuse(fmt::format("has names that begin with {}", kReservedPrefix));
+    if (const std::string pragma = odd_pragma(); !pragma.empty())
+      return refuse(fmt::format("has the pragma {}", pragma));
+    if (constant_bytes() > kMostConstantBytes) return refuse("leaves no room among the constants");
+    find_calls();
+    for (const ptx::Function& function : module_.functions) {
+      plans_.push_back(function.has_body
+                           ? std::make_unique<Plan>(make_plan(module_, function, plan_options_))
+                           : nullptr);
+    }
+    for (std::uint32_t i = 0; i < module_.functions.size(); ++i) {
+      const ptx::Function& function = module_.functions[i];
+      if (function.is_entry && function.has_body) judge(i);
+    }
+    return {};
+  }
+
+  std::vector<FenceVerdict> take_verdicts() { return std::move(verdicts_); }
+
+  Result<FencedModule> write() {
+    for (std::uint32_t i = 0; i < module_.functions.size(); ++i) {
+      const ptx::Function& function = module_.functions[i];
+      result_.functions.emplace_back(function.name);
+      if (!function.has_body) continue;
+      if (function.is_entry && !is_legal(function.name)) {
+        edits_.push_back(ptx::replace(function.body, "{\n\tret;\n}"));
+      } else if (function.is_entry || called_[i]) {
+        write(i);
+      }
+    }
+    declare();
+    auto text = ptx::apply_edits(module_, std::move(edits_));
+    if (!text) return std::unexpected(text.error());
+    while (text->ends_with('\0')) text->pop_back();
+    result_.ptx = std::move(*text);
+    result_.entries = std::move(verdicts_);
+    return std::move(result_);
+  }
+
+ private:
+  Result<void> refuse(std::string why) const {
+    return fail(ErrorCode::kNotSupported, fmt::format("cannot be fenced: {}", why));
+  }
+
+  /// With ours; as if none needed padding but for its alignment.
+  std::uint64_t constant_bytes() const {
+    std::uint64_t bytes = sizeof(FenceConstants) + 16;
+    for (const ptx::Variable& variable : module_.variables) {
+      if (variable.space == ptx::Space::kConst) bytes += variable.bytes + variable.align - 1;
+    }
+    return bytes;
+  }
+
+  /// A pragma that may change where the assembler keeps registers.
+  std::string odd_pragma() const {
+    constexpr std::string_view kPragma = ".pragma";
+    const std::string_view text = module_.text;
+    for (std::size_t at = 0; (at = text.find(kPragma, at)) != text.npos; at += kPragma.size()) {
+      const std::size_t first = text.find('"', at);
+      const std::size_t last = first == text.npos ? text.npos : text.find('"', first + 1);
+      if (last == text.npos) return "without a text";
+      const std::string_view name = text.substr(first + 1, last - first - 1);
+      if (name != "nounroll" && !name.starts_with("used_bytes_mask")) return std::string(name);
+    }
+    return {};
+  }
+
+  bool is_legal(std::string_view name) const {
+    const auto found = std::ranges::find(verdicts_, name, &FenceVerdict::name);
+    return found != verdicts_.end() && found->legal();
+  }
+
+  /// With the entry itself first.
+  std::vector<std::uint32_t> reached_from(std::uint32_t entry) const {
+    std::vector<std::uint32_t> reached{entry};
+    std::vector<bool> seen(module_.functions.size(), false);
+    for (std::size_t i = 0; i < reached.size(); ++i) {
+      for (const std::uint32_t callee : calls_[reached[i]]) {
+        if (!seen[callee]) reached.push_back(callee);
+        seen[callee] = true;
+      }
+    }
+    return reached;
+  }
+
+  /// The functions with bodies that each calls by name, and which may call themselves.
+  void find_calls() {
+    Effort effort = Effort::for_text(module_.text.size());
+    const auto facts = collect_facts(module_, effort);
+    for (const FunctionFacts& each : facts) {
+      std::vector<std::uint32_t>& calls = calls_.emplace_back();
+      for (const std::uint32_t callee : each.callees) {
+        const ptx::Function* whole = module_.find_function(module_.functions[callee].name);
+        if (whole != nullptr && whole->has_body)
+          calls.push_back(static_cast<std::uint32_t>(whole - module_.functions.data()));
+      }
+    }
+    recurses_.assign(calls_.size(), false);
+    for (const std::vector<std::uint32_t>& circle : strong_components(calls_)) {
+      for (const std::uint32_t each : circle) {
+        const bool calls_itself = std::ranges::find(calls_[each], each) != calls_[each].end();
+        recurses_[each] = circle.size() > 1 || calls_itself;
+      }
+    }
+  }
+
+  void judge(std::uint32_t entry) {
+    const ptx::Function& function = module_.functions[entry];
+    FenceVerdict verdict{.name = std::string(function.name), .why_not = {}, .counts = {}};
+    const std::vector<std::uint32_t> reached = reached_from(entry);
+    verdict.why_not = reason(function, reached);
+    for (const std::uint32_t each : reached) {
+      const std::string& why = plans_[each]->why_not;
+      if (verdict.why_not.empty() && !why.empty()) {
+        verdict.why_not =
+            each == entry ? why : fmt::format("calls {}: {}", module_.functions[each].name, why);
+      }
+      verdict.counts += plans_[each]->counts;
+    }
+    if (verdict.legal()) {
+      for (const std::uint32_t each : reached) called_[each] = called_[each] || each != entry;
+    }
+    verdicts_.push_back(std::move(verdict));
+  }
+
+  /// Why the entry cannot be fenced together with what it calls; empty: it can.
+  std::string reason(const ptx::Function& function,
+                     const std::vector<std::uint32_t>& reached) const {
+    for (const auto& directive : function.directives) {
+      const bool is_single = std::ranges::all_of(directive.values, [](auto n) { return n <= 1; });
+      if (directive.name == "explicitcluster" ||
+          (directive.name == "reqnctapercluster" && !is_single)) {
+        return "is launched in clusters";
+      }
+    }
+    if (reached.size() == 1) return {};
+    std::uint64_t shared = kBlockFactsBytes;
+    for (const ptx::Variable& variable : function.variables) {
+      if (variable.space == ptx::Space::kShared) shared += variable.bytes;
+    }
+    if (shared > kMostStaticSharedBytes)
+      return "leaves no room in shared memory, and calls functions";
+    const bool is_drained = ending_kind(function, false, own_names()) == EndingKind::kDrained;
+    if (is_drained) return "calls functions, and its threads are counted at barriers";
+    if (takes_parameter_address(function))
+      return "takes the address of a parameter, and calls functions";
+    if (local_variables(function) > 1) return "has several local variables, and calls functions";
+    for (std::size_t i = 1; i < reached.size(); ++i) {
+      if (recurses_[reached[i]] && !options_.recursion) {
+        return fmt::format("calls {}, which may call itself: its stack has no bound",
+                           module_.functions[reached[i]].name);
+      }
+      const ptx::Function& callee = module_.functions[reached[i]];
+      if (local_variables(callee) > 0 && !calls_[reached[i]].empty())
+        return fmt::format("calls {}, which has local variables and calls functions", callee.name);
+    }
+    return {};
+  }
+
+  bool own_names() const { return options_.names == OwnNames::kExpected; }
+
+  /// Whether functions learn from the block which form runs them.
+  bool has_facts() const { return std::ranges::find(called_, true) != called_.end(); }
+
+  bool calls(std::uint32_t function) const { return reached_from(function).size() > 1; }
+
+  Surroundings surroundings_of(std::uint32_t index) const {
+    const ptx::Function& function = module_.functions[index];
+    Surroundings around{.own = {}, .reserved_shared = options_.reserved_shared};
+    const auto look_at = [&](const ptx::Variable& variable) {
+      if (variable.space != ptx::Space::kShared) return;
+      if (own_names() && is_own_shared(variable)) {
+        around.own.push_back({std::string(variable.name), variable.bytes});
+      } else if (variable.bytes == 0) {
+        around.has_dynamic = true;
+      } else {
+        around.has_static = true;
+      }
+    };
+    for (const ptx::Variable& variable : function.variables) look_at(variable);
+    const std::vector<bool> named = named_by(function);
+    for (std::size_t i = 0; i < named.size(); ++i) {
+      const ptx::Variable& variable = module_.variables[i];
+      if (named[i] || (own_names() && is_own_shared(variable))) look_at(variable);
+    }
+    around.knows_words = !function.is_entry;
+    around.reads_parameters = function.is_entry && takes_parameter_address(function);
+    if (!function.is_entry || calls(index))
+      around.own.push_back({std::string(kBlockFacts), kBlockFactsBytes});
+    return around;
+  }
+
+  /// By index into Module::variables: whether the function names it.
+  std::vector<bool> named_by(const ptx::Function& function) const {
+    std::vector<bool> named(module_.variables.size(), false);
+    for (const Instruction& instruction : function.instructions) {
+      for_each_operand(instruction.operands, [&](const Operand& operand) {
+        if (operand.reference == Reference::kGlobal) named[operand.index] = true;
+      });
+    }
+    return named;
+  }
+
+  void write(std::uint32_t index) {
+    const ptx::Function& function = module_.functions[index];
+    const Plan& plan = *plans_[index];
+    const bool publishes = function.is_entry && calls(index);
+    if (!plan.may_end && !publishes && !has_hints(plan) && !has_barriers(function)) return;
+    if (function.instructions.empty()) return;
+    const Surroundings around = surroundings_of(index);
+    const EndingKind kind = ending_kind(function, !function.is_entry, own_names());
+    std::string registers = expand(kCheckRegisters) + ending_registers(kind);
+    for (const HoistedChecks& checks : plan.hoisted)
+      registers += fmt::format("\t.reg .pred {};\n", CheckText::hoisted_register(checks.loop));
+    insert(function.body.begin + 1, std::move(registers));
+    std::string prologue = CheckText::look_at_parameters(plan);
+    if (is_worker(function)) {
+      prologue += expand(
+          "\tmov.u32 ~fc, 0;\n\tst.shared.u32 [__slate_s+20], ~fc;\n"
+          "\tst.shared.u32 [__slate_s+24], ~fc;\n");
+    }
+    if (!prologue.empty()) insert(function.instructions.front().span.begin, "\n" + prologue + "\t");
+    if (publishes) insert(behind_locals(function), "\n" + publish(function) + "\t");
+    write_checks(function, plan, around);
+    loosen_barriers(function);
+    insert(function.body.end - 1, ending_text(kind, function, index, !plan.sites.empty()));
+  }
+
+  static bool has_barriers(const ptx::Function& function) {
+    return std::ranges::any_of(function.instructions, is_block_barrier);
+  }
+
+  static bool has_hints(const Plan& plan) {
+    return std::ranges::any_of(plan.effects, &InstructionEffect::is_hint);
+  }
+
+  void write_checks(const ptx::Function& function, const Plan& plan, const Surroundings& around) {
+    CheckText text(module_, function, around, table_);
+    auto site = plan.sites.begin();
+    for (std::uint32_t i = 0; i < function.instructions.size(); ++i) {
+      const Instruction& instruction = function.instructions[i];
+      const InstructionEffect& effect = plan.effects[i];
+      const std::uint32_t begin = instruction.span.begin;
+      for (; site != plan.sites.end() && site->at == i; ++site) {
+        move(function, *site);
+        insert(begin, text.site(*site));
+      }
+      if (effect.is_hint && !effect.accesses.empty()) {
+        std::string label;
+        insert(begin, text.hint(instruction, effect.accesses.front(), label));
+        insert(instruction.span.end, "\n" + label + ":");
+      }
+      if (plan.handles[i]) insert(begin, text.handle(instruction, *effect.handle));
+      if (effect.traps_outside) replace_mode(instruction);
+      if (effect.barrier != nullptr || effect.barrier_threads != nullptr)
+        insert(begin, text.barrier(instruction, effect));
+      if (effect.jumps_by_index) insert(begin, text.jump(instruction));
+      if (effect.end != Violation::kNone)
+        edits_.push_back(ptx::replace(instruction.span, text.end(instruction, effect.end)));
+    }
+    // Behind what stands there already, such as the label that skips a hint.
+    for (const HoistedChecks& checks : plan.hoisted) {
+      const ptx::Span span = function.instructions[checks.at].span;
+      insert(checks.is_behind ? span.end : span.begin, text.hoisted(checks));
+    }
+  }
+
+  void move(const ptx::Function& function, const Site& site) {
+    std::string text;
+    for (const std::uint32_t index : site.moved) {
+      const ptx::Span span = function.instructions[index].span;
+      text.append(module_.text, span.begin, span.end - span.begin).append("\n\t");
+      edits_.push_back(ptx::remove(span));
+    }
+    insert(function.instructions[site.at].span.begin, std::move(text));
+  }
+
+  /// An aligned barrier that a part of a warp comes to is a fault: it gets the form that is none,
+  /// unless all threads of a warp come to it together. Of workers the injector knows that.
+  void loosen_barriers(const ptx::Function& function) {
+    const auto is_aligned = [](const Instruction& instruction) {
+      return is_block_barrier(instruction) &&
+             (instruction.opcode == "bar" || instruction.has("aligned"));
+    };
+    if (is_worker(function) || std::ranges::none_of(function.instructions, is_aligned)) return;
+    Effort effort = Effort::for_text(function.span.end - function.span.begin);
+    const ControlFlow flow(function, &effort);
+    const Uniformity uniformity(function, flow,
+                                {.parameters_vary = !function.is_entry, .takes_turns = true});
+    for (std::uint32_t i = 0; i < function.instructions.size(); ++i) {
+      const Instruction& instruction = function.instructions[i];
+      if (!is_aligned(instruction)) continue;
+      const Scope apart = uniformity.apart_in(flow.block_of(i));
+      const bool is_together = function.is_entry && !instruction.guard && !effort.is_spent() &&
+                               (apart == Scope::kBlock || apart == Scope::kWarp);
+      if (is_together) continue;
+      std::string opcode(
+          module_.text.substr(instruction.opcode_span.begin,
+                              instruction.opcode_span.end - instruction.opcode_span.begin));
+      if (const auto at = opcode.find(".aligned"); at != std::string::npos) opcode.erase(at, 8);
+      if (instruction.opcode == "bar") opcode.insert(3, "rier");
+      edits_.push_back(ptx::replace(instruction.opcode_span, std::move(opcode)));
+    }
+  }
+
+  /// Coordinates beyond a surface read zeros and write nothing, instead of raising a fault.
+  void replace_mode(const Instruction& instruction) {
+    const auto mode = std::ranges::find(instruction.modifiers, "trap");
+    if (mode == instruction.modifiers.end()) return;
+    const auto at = static_cast<std::uint32_t>(mode->data() - module_.text.data());
+    edits_.push_back(ptx::replace({at, at + 4}, "zero"));
+  }
+
+  /// The first instruction of the kernel's own: our code may stand before its declarations.
+  static std::uint32_t behind_locals(const ptx::Function& function) {
+    std::uint32_t declared = 0;
+    for (const ptx::Variable& variable : function.variables) {
+      if (variable.space == ptx::Space::kLocal) declared = std::max(declared, variable.span.end);
+    }
+    const auto found = std::ranges::find_if(
+        function.instructions,
+        [&](const Instruction& instruction) { return instruction.span.begin >= declared; });
+    return found == function.instructions.end() ? function.body.end - 1 : found->span.begin;
+  }
+
+  /// What functions must know of the block, written by every thread, which alone needs to see it.
+  std::string publish(const ptx::Function& function) const {
+    std::string code;
+    const bool works = own_names() && is_worker(function);
+    code += works ? filled("\tmov.b64 ~fa, {};\n\tcvta.param.u64 ~fa, ~fa;\n", kParameterName)
+                  : filled("\tmov.u64 ~fa, 0;\n");
+    code += filled("\tst.shared.u64 [{}], ~fa;\n", kBlockFacts);
+    code += filled("\tmov.u32 ~fc, {};\n\tst.shared.u32 [{}+8], ~fc;\n", works ? "__slate_s" : "-1",
+                   kBlockFacts);
+    const auto local =
+        std::ranges::find(function.variables, ptx::Space::kLocal, &ptx::Variable::space);
+    const bool has_local = local != function.variables.end();
+    code += filled("\tmov.u64 ~fa, {};\n\tst.shared.u64 [{}+16], ~fa;\n",
+                   has_local ? local->name : std::string_view("0"), kBlockFacts);
+    return code + filled("\tmov.u64 ~fa, {};\n\tst.shared.u64 [{}+24], ~fa;\n",
+                         has_local ? local->bytes : 0, kBlockFacts);
+  }
+
+  void insert(std::uint32_t at, std::string text) {
+    edits_.push_back(ptx::insert_at(at, std::move(text)));
+  }
+
+  /// In front of everything that may use them.
+  void declare() {
+    std::uint32_t first = static_cast<std::uint32_t>(module_.text.size());
+    for (const ptx::Variable& variable : module_.variables)
+      first = std::min(first, variable.span.begin);
+    for (const ptx::Function& function : module_.functions) {
+      if (!function.is_prototype) first = std::min(first, function.span.begin);
+    }
+    std::string moved;
+    for (const ptx::Variable& variable : module_.variables) {
+      if (!own_names() || !is_own_shared(variable)) continue;
+      const ptx::Span span = variable.span;
+      moved.append(module_.text, span.begin, span.end - span.begin).append("\n");
+      edits_.push_back(ptx::remove(span));
+    }
+    std::string text = moved + fmt::format(".visible .const .align 16 .b64 {}[{}];\n",
+                                           kFenceConstants, sizeof(FenceConstants) / 8);
+    if (!table_.empty()) {
+      text += fmt::format(".global .align 16 .b32 {}[{}] = {{{}}};\n", kAccessTable,
+                          4 * table_.size(), fmt::join(table_, ",\n"));
+    }
+    if (has_facts()) {
+      text += fmt::format(".shared .align 16 .b8 {}[{}];\n", kBlockFacts, kBlockFactsBytes);
+    }
+    edits_.push_back(ptx::insert_at(first, std::move(text)));
+  }
+
+  const ptx::Module& module_;
+  const FenceOptions& options_;
+  const PlanOptions plan_options_;
+  // By index into Module::functions.
+  std::vector<std::vector<std::uint32_t>> calls_;
+  std::vector<bool> recurses_;
+  std::vector<std::unique_ptr<Plan>> plans_;  // by index into Module::functions
+  std::vector<bool> called_;                  // by index: whether a fenced entry may call it
+  std::vector<FenceVerdict> verdicts_;
+  std::vector<ptx::Edit> edits_;
+  std::vector<std::string> table_;  // rows of kAccessTable
+  FencedModule result_;
+};
+
+}  // namespace
+
+Result<FencedModule> fence(const ptx::Module& module, const FenceOptions& options) {
+  Fencer fencer(module, options);
+  if (const auto done = fencer.judge(); !done) return std::unexpected(done.error());
+  return fencer.write();
+}
+
+Result<std::vector<FenceVerdict>> judge_fence(const ptx::Module& module,
+                                              const FenceOptions& options) {
+  Fencer fencer(module, options);
+  if (const auto done = fencer.judge(); !done) return std::unexpected(done.error());
+  return fencer.take_verdicts();
+}
+
+}  // namespace slate::injector

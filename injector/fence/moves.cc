@@ -1,0 +1,78 @@
+#include "injector/fence/moves.h"
+
+#include <algorithm>
+
+#include "injector/analysis/uniformity.h"
+
+namespace slate::injector {
+
+using ptx::Instruction;
+using ptx::Operand;
+
+bool is_in_scope(const ptx::Function& function, std::uint32_t at) {
+  const auto scope = std::ranges::upper_bound(function.scopes, at, {}, &ptx::InnerScope::end);
+  return scope != function.scopes.end() && scope->first <= at;
+}
+
+bool is_declared(const ptx::Function& function, const ptx::Variable& variable, std::uint32_t at) {
+  const std::uint32_t place = function.instructions[at].span.begin;
+  if (variable.span.end > place) return false;
+  const auto scope =
+      std::ranges::upper_bound(function.scopes, variable.span.begin, {},
+                               [](const ptx::InnerScope& inner) { return inner.span.end; });
+  const bool is_inner = scope != function.scopes.end() && scope->span.begin <= variable.span.begin;
+  return !is_inner || place < scope->span.end;
+}
+
+void Moves::pass(std::uint32_t at) {
+  registers_.for_each_write(function_.instructions[at],
+                            [&](std::uint32_t r) { last_write_[r] = at; });
+}
+
+bool Moves::is_old(std::uint32_t number, std::uint32_t at) const {
+  const auto write = last_write_.find(number);
+  return write == last_write_.end() || write->second < at || moved_[write->second];
+}
+
+bool Moves::may_move(const Instruction& instruction) const {
+  const bool is_load = instruction.opcode == "ld";
+  if (!may_be_repeated(instruction) || (is_load && !instruction.has("param"))) return false;
+  std::uint32_t results = 0;
+  registers_.for_each_write(instruction, [&](std::uint32_t) { ++results; });
+  bool may = results == 1 && !instruction.guard;
+  for_each_operand(instruction.operands, [&](const Operand& operand) {
+    const bool is_time =
+        operand.kind == Operand::Kind::kSpecial &&
+        (operand.text.starts_with("%clock") || operand.text.starts_with("%global"));
+    may &= !is_time && (operand.reference != ptx::Reference::kParameter || is_load);
+  });
+  return may;
+}
+
+bool Moves::collect(std::uint32_t number, std::uint32_t at,
+                    std::vector<std::uint32_t>& found) const {
+  if (is_old(number, at)) return true;
+  // Whoever reads it reads what the one instruction writes, wherever that stands.
+  if (!addresses_.is_written_once(number) || addresses_.is_read_early(number)) return false;
+  if (found.size() >= kMost) return false;
+  const std::uint32_t made = addresses_.definition(number);
+  if (std::ranges::find(found, made) != found.end()) return true;
+  const Instruction& instruction = function_.instructions[made];
+  if (is_in_scope(function_, made) || !may_move(instruction)) return false;
+  bool may = true;
+  registers_.for_each_read(instruction,
+                           [&](std::uint32_t r) { may = may && collect(r, at, found); });
+  if (may) found.push_back(made);
+  return may && found.size() <= kMost;
+}
+
+bool Moves::move(std::uint32_t number, std::uint32_t at, std::vector<std::uint32_t>& moved) {
+  std::vector<std::uint32_t> found;
+  if (!collect(number, at, found)) return false;
+  for (const std::uint32_t instruction : found) moved_[instruction] = true;
+  moved.insert(moved.end(), found.begin(), found.end());
+  std::ranges::sort(moved);
+  return true;
+}
+
+}  // namespace slate::injector

@@ -1,0 +1,494 @@
+#include "injector/fence/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "injector/analysis/dominators.h"
+#include "injector/fence/fence_table.h"
+#include "injector/fence/loops.h"
+#include "injector/fence/moves.h"
+#include "injector/forms/placed_variables.h"
+
+namespace slate::injector {
+namespace {
+
+using ptx::Instruction;
+using ptx::Operand;
+using ptx::Reference;
+
+constexpr std::size_t kMostMembers = 8;  // of a site: their addresses take registers
+constexpr std::string_view kCopyRegister = "%__slate_copy";
+constexpr std::string_view kCopies = "__slate_copies";
+
+const ptx::Variable* variable_named(const ptx::Module& module, const ptx::Function& function,
+                                    const Operand& operand) {
+  if (operand.reference == Reference::kGlobal) return &module.variables[operand.index];
+  if (operand.reference == Reference::kLocal) return &function.variables[operand.index];
+  return nullptr;
+}
+
+bool is_same(const Operand* a, const Operand* b) {
+  if (a == nullptr || b == nullptr) return a == b;
+  return a->text == b->text && a->reference == b->reference && a->index == b->index &&
+         a->component == b->component && a->negated == b->negated;
+}
+
+bool is_same_base(const Place& a, const Place& b) {
+  return a.number == b.number && is_same(a.base, b.base);
+}
+
+/// Whether an access of `space` by the plain address of a variable in `declared` goes there.
+bool leads_to(ptx::Space declared, MemorySpace space, bool is_generic, bool writes) {
+  switch (space) {
+    case MemorySpace::kGlobal:
+      return declared == ptx::Space::kGlobal;
+    case MemorySpace::kShared:
+      return declared == ptx::Space::kShared && !is_generic;
+    case MemorySpace::kLocal:
+      return declared == ptx::Space::kLocal && !is_generic;
+    case MemorySpace::kConst:
+      return declared == ptx::Space::kConst && !is_generic;
+    case MemorySpace::kGeneric:
+      if (declared == ptx::Space::kGlobal) return true;
+      return is_generic && !(declared == ptx::Space::kConst && writes);
+    case MemorySpace::kHandle:
+      break;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::int64_t Member::low() const {
+  std::int64_t low = accesses.front().offset;
+  for (const CheckedAccess& access : accesses) low = std::min(low, access.offset);
+  return low;
+}
+
+std::int64_t Member::high() const {
+  std::int64_t high = accesses.front().offset;
+  for (const CheckedAccess& access : accesses)
+    high = std::max(high, access.offset + std::int64_t{access.bytes});
+  return high;
+}
+
+AccessCounts& AccessCounts::operator+=(const AccessCounts& other) {
+  accesses += other.accesses;
+  proven += other.proven;
+  covered += other.covered;
+  checks += other.checks;
+  branches += other.branches;
+  hoisted += other.hoisted;
+  return *this;
+}
+
+namespace {
+
+/// Makes a plan, in one walk down the tree of dominators.
+class Planner {
+ public:
+  Planner(const ptx::Module& module, const ptx::Function& function, const PlanOptions& options)
+      : module_(module),
+        function_(function),
+        options_(options),
+        flow_(function),
+        registers_(function),
+        addresses_(module, function, flow_, registers_),
+        moves_(function, registers_, addresses_) {}
+
+  Plan make() {
+    find_effects();
+    plan_.handles.assign(function_.instructions.size(), false);
+    if (!plan_.why_not.empty()) return std::move(plan_);
+    walk();
+    std::ranges::stable_sort(plan_.sites, {}, &Site::at);
+    hoist();
+    for (const Site& site : plan_.sites) {
+      plan_.counts.checks += static_cast<std::uint32_t>(site.members.size());
+      ++plan_.counts.branches;
+    }
+    plan_.may_end |= !plan_.sites.empty();
+    return std::move(plan_);
+  }
+
+ private:
+  void find_effects();
+  void walk();
+  void hoist();
+  void enter(std::uint32_t block);
+  void look_at(std::uint32_t at);
+  void look_at_handle(std::uint32_t at);
+  void add(std::uint32_t at, const Access& access);
+  void remember(std::uint32_t at, const Place& place, MemorySpace space,
+                const CheckedAccess& access);
+  Place place_of(const Operand& address, std::uint32_t at) const;
+  const Operand* variable_at(const Place& place, std::uint32_t at) const;
+  bool has_short_address(const Operand& address, MemorySpace space) const;
+  bool is_own(const Operand& base) const;
+  bool is_proven(const Place& place, const Access& access) const;
+  bool is_in_copies(const Place& place, const Access& access) const;
+  bool is_in_table(const Place& place, const Access& access, std::uint32_t at) const;
+  CheckedAccess checked(const Place& place, const Access& access, std::uint32_t at);
+  Site& site_for(std::uint32_t at, const Place& place, const Operand* guard, bool is_alone);
+  void join(Site& site, Member member);
+
+  const ptx::Module& module_;
+  const ptx::Function& function_;
+  const PlanOptions& options_;
+  const ControlFlow flow_;
+  const Registers registers_;
+  const Addresses addresses_;
+  Plan plan_;
+  // Of the walk.
+  Shown shown_;
+  Moves moves_;
+  std::vector<std::uint32_t> local_;  // registers of which facts hold in the present block
+  std::uint32_t floor_ = 0;           // first instruction that a site may stand at
+};
+
+void Planner::find_effects() {
+  plan_.effects.reserve(function_.instructions.size());
+  for (const Instruction& instruction : function_.instructions) {
+    plan_.effects.push_back(effect_of(module_, function_, instruction));
+    const InstructionEffect& effect = plan_.effects.back();
+    if (plan_.why_not.empty()) plan_.why_not = effect.why_not;
+    plan_.may_end |= effect.end != Violation::kNone || effect.handle != nullptr ||
+                     effect.jumps_by_index || effect.barrier != nullptr ||
+                     effect.barrier_threads != nullptr;
+  }
+  const Instruction* stray = stray_branch(function_);
+  if (stray != nullptr && plan_.why_not.empty()) {
+    plan_.why_not =
+        fmt::format("line {}: jumps to a name that is no label of its function", stray->line);
+  }
+}
+
+void Planner::walk() {
+  const auto& dominators = addresses_.dominators();
+  std::vector<std::vector<std::uint32_t>> children(dominators.size());
+  struct Visit {
+    std::uint32_t block;
+    bool entered = false;
+    std::size_t mark = 0;  // of shown_
+  };
+  std::vector<Visit> waiting;
+  for (std::uint32_t b = static_cast<std::uint32_t>(dominators.size()); b-- > 0;) {
+    if (dominators[b] == kNoDominator) {
+      waiting.push_back({b});
+    } else {
+      children[dominators[b]].push_back(b);
+    }
+  }
+  while (!waiting.empty()) {
+    Visit& top = waiting.back();
+    if (top.entered) {
+      shown_.rewind(top.mark);
+      waiting.pop_back();
+      continue;
+    }
+    top.entered = true;
+    top.mark = shown_.mark();
+    const std::uint32_t present = top.block;
+    enter(present);
+    for (const std::uint32_t child : children[present]) waiting.push_back({child});
+  }
+}
+
+void Planner::enter(std::uint32_t block) {
+  const ControlFlow::Block& range = flow_.blocks()[block];
+  moves_.begin_block();
+  floor_ = range.first;
+  for (std::uint32_t i = range.first; i < range.end; ++i) look_at(i);
+  // What holds of a register that is written elsewhere, too, holds in this block only.
+  for (const std::uint32_t number : local_) shown_.forget(number);
+  local_.clear();
+}
+
+void Planner::look_at(std::uint32_t at) {
+  const Instruction& instruction = function_.instructions[at];
+  const InstructionEffect& effect = plan_.effects[at];
+  // A hint is left out where it is not surely allowed: see CheckText.
+  if (!effect.is_hint) {
+    for (const Access& access : effect.accesses) add(at, access);
+  }
+  if (effect.handle != nullptr && !is_own(*effect.handle)) look_at_handle(at);
+  if (instruction.opcode == "call") floor_ = at + 1;
+  moves_.pass(at);
+  registers_.for_each_write(instruction, [&](std::uint32_t r) {
+    if (!addresses_.is_written_once(r)) shown_.forget(r);
+  });
+}
+
+void Planner::look_at_handle(std::uint32_t at) {
+  const Operand& handle = *plan_.effects[at].handle;
+  const Place place{
+      .base = &handle, .number = registers_.of(handle), .offset = 0, .is_generic = false};
+  const CheckedAccess use{.offset = 0, .bytes = 8};
+  ++plan_.counts.accesses;
+  if (place.number && shown_.covers(*place.number, MemorySpace::kHandle, use)) {
+    ++plan_.counts.covered;
+    return;
+  }
+  plan_.handles[at] = true;
+  ++plan_.counts.checks;
+  ++plan_.counts.branches;
+  if (!function_.instructions[at].guard) remember(at, place, MemorySpace::kHandle, use);
+}
+
+void Planner::remember(std::uint32_t at, const Place& place, MemorySpace space,
+                       const CheckedAccess& access) {
+  if (!place.number) return;
+  const std::uint32_t number = *place.number;
+  if (!addresses_.is_written_once(number)) {
+    local_.push_back(number);
+  } else if (!addresses_.dominates(addresses_.definition(number), at)) {
+    return;  // read before it is written: it may be another value later
+  }
+  shown_.add(number, space, access);
+}
+
+Site& Planner::site_for(std::uint32_t at, const Place& place, const Operand* guard, bool is_alone) {
+  auto& sites = plan_.sites;
+  const bool has_open = !sites.empty() && sites.back().at >= floor_ && sites.back().at <= at &&
+                        sites.back().members.size() < kMostMembers;
+  if (has_open && sites.back().at == at) return sites.back();
+  if (has_open && !is_alone && !is_in_scope(function_, at) &&
+      !is_in_scope(function_, sites.back().at)) {
+    Site& open = sites.back();
+    const auto predicate = guard == nullptr ? std::nullopt : registers_.of(*guard);
+    const bool guard_is_known =
+        guard == nullptr || (predicate && moves_.is_old(*predicate, open.at));
+    const bool is_variable = !place.number && addresses_.variable_behind(place) != nullptr;
+    if (guard_is_known &&
+        (is_variable || (place.number && moves_.move(*place.number, open.at, open.moved)))) {
+      return open;
+    }
+  }
+  sites.push_back({.at = at, .members = {}, .moved = {}});
+  return sites.back();
+}
+
+/// Of bases that do not change in a loop, to the front of the outermost such loop. There the fast
+/// path is only computed: a thread that does not make the access is not ended for it.
+void Planner::hoist() {
+  const Loops loops(flow_, addresses_.dominators());
+  if (loops.count() == 0) return;
+  std::vector<std::uint32_t> places(loops.count(), ControlFlow::kNone);  // index into plan_.hoisted
+  for (Site& site : plan_.sites) {
+    if (is_in_scope(function_, site.at)) continue;
+    for (Member& member : site.members) {
+      const auto number = member.place.number;
+      if (!number || member.special || !addresses_.is_written_once(*number)) continue;
+      const std::uint32_t made = addresses_.definition(*number);
+      if (!addresses_.dominates(made, site.at)) continue;
+      for (const std::uint32_t loop : loops.around(flow_.block_of(site.at))) {
+        if (loops.contains(loop, flow_.block_of(made))) break;
+        member.loop = loop;
+      }
+      if (!member.loop) continue;
+      const std::uint32_t end = flow_.blocks()[loops.before(*member.loop)].end;
+      const bool can_name = variable_at(member.place, end - 1) == member.variable;
+      if (is_in_scope(function_, end - 1) || !can_name) {
+        member.loop.reset();
+        continue;
+      }
+      std::uint32_t& place = places[*member.loop];
+      if (place == ControlFlow::kNone) {
+        place = static_cast<std::uint32_t>(plan_.hoisted.size());
+        const std::uint32_t last = end - 1;
+        const std::string_view opcode = function_.instructions[last].opcode;
+        const bool ends = opcode == "bra" || opcode == "brx" || opcode == "ret" ||
+                          opcode == "exit" || opcode == "trap";
+        plan_.hoisted.push_back(
+            {.loop = *member.loop, .at = last, .is_behind = !ends, .members = {}});
+      }
+      plan_.hoisted[place].members.push_back(member);
+      ++plan_.counts.hoisted;
+    }
+  }
+  std::ranges::stable_sort(plan_.hoisted, {}, &HoistedChecks::at);
+}
+
+bool Planner::is_own(const Operand& base) const {
+  if (options_.names != OwnNames::kExpected || base.text == kCopyRegister) return false;
+  return base.text.starts_with(kReservedPrefix) ||
+         (base.text.starts_with('%') && base.text.substr(1).starts_with(kReservedPrefix));
+}
+
+/// By the address of a variable, and within it.
+bool Planner::is_proven(const Place& place, const Access& access) const {
+  if (place.number || access.amount != nullptr) return false;
+  const ptx::Variable* variable = variable_named(module_, function_, *place.base);
+  if (variable == nullptr ||
+      !leads_to(variable->space, access.space, place.is_generic, access.writes)) {
+    return false;
+  }
+  const std::int64_t bytes = access.bytes;
+  const auto whole = static_cast<std::int64_t>(variable->bytes);
+  const Residue residue = addresses_.residue(place);
+  return place.offset >= 0 && place.offset <= whole && bytes <= whole - place.offset &&
+         (residue.rest & (access.align - 1)) == 0 &&
+         residue.bits >= std::bit_width(access.align) - 1u;
+}
+
+/// In a variable outside of the module, by an address from the table.
+bool Planner::is_in_table(const Place& place, const Access& access, std::uint32_t at) const {
+  if (options_.names != OwnNames::kExpected || !place.number || access.amount != nullptr ||
+      !addresses_.is_written_once(*place.number)) {
+    return false;
+  }
+  const std::uint32_t made = addresses_.definition(*place.number);
+  const Instruction& load = function_.instructions[made];
+  const bool is_row = load.opcode == "ld" && load.has("const") && load.operands.size() == 2 &&
+                      load.operands[1].parts.size() == 1 &&
+                      load.operands[1].parts[0].text == kVariableTable;
+  if (!is_row || !addresses_.dominates(made, at)) return false;
+  const auto row = static_cast<std::uint64_t>(load.operands[1].integer) / 8;
+  const bool leads_there =
+      access.space == MemorySpace::kGlobal || access.space == MemorySpace::kGeneric;
+  if (row >= options_.tabled.size() || !leads_there) return false;
+  const TabledVariable& variable = options_.tabled[row];
+  if (variable.is_constant && access.writes) return false;
+  const auto whole = static_cast<std::int64_t>(variable.bytes);
+  return place.offset >= 0 && place.offset <= whole &&
+         std::int64_t{access.bytes} <= whole - place.offset &&
+         place.offset % std::int64_t{access.align} == 0 && variable.align >= access.align;
+}
+
+/// In shared memory that is there twice, by the name of a variable before.
+bool Planner::is_in_copies(const Place& place, const Access& access) const {
+  if (options_.names != OwnNames::kExpected || !place.number || place.base->text != kCopyRegister ||
+      access.amount != nullptr || access.space != MemorySpace::kShared) {
+    return false;
+  }
+  const auto copies = std::ranges::find(function_.variables, kCopies, &ptx::Variable::name);
+  if (copies == function_.variables.end()) return false;
+  const auto one = static_cast<std::int64_t>(copies->bytes / 2);
+  const std::int64_t align = access.align;
+  return place.offset >= 0 && place.offset + std::int64_t{access.bytes} <= one &&
+         place.offset % align == 0 && copies->align >= access.align;
+}
+
+CheckedAccess Planner::checked(const Place& place, const Access& access, std::uint32_t at) {
+  CheckedAccess result{.offset = place.offset,
+                       .bytes = access.bytes,
+                       .align = access.align,
+                       .writes = access.writes,
+                       .tests_alignment = false,
+                       .line = function_.instructions[at].line};
+  const Residue residue = addresses_.residue(place);
+  const bool is_known =
+      residue.bits >= static_cast<std::uint32_t>(std::bit_width(access.align)) - 1 &&
+      (residue.rest & (access.align - 1)) == 0;
+  result.tests_alignment = !is_known && access.align > 1;
+  result.follows_parameter = is_known && residue.origin != Residue::kNoOrigin && access.align > 1;
+  if (result.follows_parameter) {
+    const Operand& source = addresses_.origin(residue.origin).operands[1];
+    plan_.aligned_parameters[fmt::format("{}+{}", source.parts[0].text, source.integer)] |=
+        access.align - 1;
+  }
+  return result;
+}
+
+void Planner::join(Site& site, Member member) {
+  const CheckedAccess access = member.accesses.front();
+  for (Member& other : site.members) {
+    const bool is_one = is_same_base(other.place, member.place) && other.space == member.space &&
+                        is_same(other.guard, member.guard) && !other.special && !member.special &&
+                        (member.place.number || addresses_.variable_behind(member.place));
+    if (!is_one) continue;
+    const std::int64_t low = std::min(other.low(), access.offset);
+    const std::int64_t high = std::max(other.high(), access.offset + std::int64_t{access.bytes});
+    if (high - low > static_cast<std::int64_t>(kFenceSlack)) continue;
+    const auto same = std::ranges::find_if(other.accesses, [&](const CheckedAccess& each) {
+      return each.offset == access.offset && each.bytes == access.bytes &&
+             each.align == access.align;
+    });
+    if (same != other.accesses.end()) {
+      same->writes |= access.writes;
+      same->tests_alignment |= access.tests_alignment;
+    } else {
+      other.accesses.push_back(access);
+    }
+    return;
+  }
+  site.members.push_back(std::move(member));
+}
+
+/// Outside of shared memory addresses have 64 bits.
+bool Planner::has_short_address(const Operand& address, MemorySpace space) const {
+  if (space == MemorySpace::kShared || address.parts.empty()) return false;
+  const Operand& base = address.parts[0];
+  if (const auto number = registers_.of(base)) return registers_.bytes(*number) != 8;
+  const bool is_parameter = base.reference == Reference::kParameter;
+  return is_parameter && ptx::type_bytes(function_.parameters[base.index].type) != 8;
+}
+
+/// The variable behind an address, if the text can name it there.
+const Operand* Planner::variable_at(const Place& place, std::uint32_t at) const {
+  const Operand* behind = addresses_.variable_behind(place);
+  if (behind == nullptr || behind->reference != Reference::kLocal) return behind;
+  const ptx::Variable& variable = function_.variables[behind->index];
+  return is_declared(function_, variable, at) ? behind : nullptr;
+}
+
+Place Planner::place_of(const Operand& address, std::uint32_t at) const {
+  if (address.parts.empty()) {
+    return {
+        .base = &address, .number = std::nullopt, .offset = address.integer, .is_generic = false};
+  }
+  if (!is_in_scope(function_, at)) return addresses_.trace(address, at);
+  return {.base = &address.parts[0],
+          .number = registers_.of(address.parts[0]),
+          .offset = address.integer,
+          .is_generic = false};
+}
+
+void Planner::add(std::uint32_t at, const Access& access) {
+  const Operand& address = *access.address;
+  if (!address.parts.empty() && is_own(address.parts[0])) return;
+  ++plan_.counts.accesses;
+  Place place = place_of(address, at);
+  if (is_proven(place, access) || is_in_copies(place, access) || is_in_table(place, access, at)) {
+    ++plan_.counts.proven;
+    return;
+  }
+  if (has_short_address(address, access.space)) {
+    plan_.why_not =
+        fmt::format("line {}: has an address of 32 bits", function_.instructions[at].line);
+    return;
+  }
+  const Instruction& instruction = function_.instructions[at];
+  const Operand* guard = instruction.guard ? &*instruction.guard : nullptr;
+  const bool is_special = access.amount != nullptr || access.lanes != 32;
+  if (!place.number && !address.parts.empty() && registers_.of(address.parts[0])) {
+    place = {.base = &address.parts[0],
+             .number = registers_.of(address.parts[0]),
+             .offset = address.integer,
+             .is_generic = false};
+  }
+  const CheckedAccess wanted = checked(place, access, at);
+  if (!is_special && place.number && shown_.covers(*place.number, access.space, wanted)) {
+    ++plan_.counts.covered;
+    return;
+  }
+  Member member{.place = place, .space = access.space, .guard = guard, .accesses = {wanted}};
+  member.place.offset = 0;
+  if (is_special) member.special = access;
+  member.variable = variable_at(place, at);
+  Site& site = site_for(at, place, guard, is_special);
+  join(site, std::move(member));
+  if (guard == nullptr && !is_special) remember(at, place, access.space, wanted);
+}
+
+}  // namespace
+
+Plan make_plan(const ptx::Module& module, const ptx::Function& function,
+               const PlanOptions& options) {
+  return Planner(module, function, options).make();
+}
+
+}  // namespace slate::injector

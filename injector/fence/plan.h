@@ -1,0 +1,96 @@
+// Plan: which checks one function needs, and where. A site is a place in front of an instruction,
+// with the accesses that are checked there: those that surely follow in the same basic block, by
+// addresses that are known there. What a check on every way here has shown is not checked again.
+// It writes no text. Plain data. Thread: any.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "injector/analysis/analysis.h"
+#include "injector/fence/accesses.h"
+#include "injector/fence/addresses.h"
+#include "injector/fence/shown.h"
+#include "injector/ptx/module.h"
+
+namespace slate::injector {
+
+/// Accesses by one base in one space under one predicate.
+struct Member {
+  Place place;  // its offset is 0; see CheckedAccess
+  MemorySpace space = MemorySpace::kGeneric;
+  const ptx::Operand* guard = nullptr;
+  std::vector<CheckedAccess> accesses;
+  /// The only access, where its size is known at run time only, or where some lanes do not do it.
+  std::optional<Access> special{};
+  /// Loop in front of which the fast path is taken once (HoistedChecks); none: at the site.
+  std::optional<std::uint32_t> loop{};
+  /// Variable from whose address the base seems to be computed; null: none.
+  const ptx::Operand* variable = nullptr;
+
+  std::int64_t low() const;
+  std::int64_t high() const;  // behind the last byte
+};
+
+struct Site {
+  std::uint32_t at = 0;  // index of the instruction
+  std::vector<Member> members;
+  /// Instructions that compute addresses of members, to be moved here from behind: in text order.
+  std::vector<std::uint32_t> moved;
+};
+
+/// The fast path of all members in a loop whose base does not change there, at the end of a block
+/// in front of it.
+struct HoistedChecks {
+  std::uint32_t loop = 0;  // number of the loop
+  std::uint32_t at = 0;    // index of the block's last instruction
+  bool is_behind = false;  // whether it goes behind that instruction, not in front
+  std::vector<Member> members;
+};
+
+struct AccessCounts {
+  std::uint32_t accesses = 0;  // those of the program
+  std::uint32_t proven = 0;    // those that need no check by their text
+  std::uint32_t covered = 0;   // those that an earlier check has shown already
+  std::uint32_t checks = 0;    // members of all sites
+  std::uint32_t branches = 0;  // sites
+  std::uint32_t hoisted = 0;   // checks of which the fast path stands in front of a loop
+
+  AccessCounts& operator+=(const AccessCounts& other);
+};
+
+struct Plan {
+  std::string why_not;                     // why the function cannot be fenced; empty: it can
+  std::vector<Site> sites;                 // in text order
+  std::vector<HoistedChecks> hoisted;      // in text order
+  std::vector<InstructionEffect> effects;  // by instruction
+  std::vector<bool> handles;               // by instruction: whether its handle is looked up
+  /// Parameters of which addresses are computed, by name and offset as in the text, with the last
+  /// bits that must be 0 for the fast path.
+  std::map<std::string, std::uint32_t> aligned_parameters;
+  AccessCounts counts;
+  bool may_end = false;  // whether anything may end a thread
+};
+
+/// A variable that lies outside of the module.
+struct TabledVariable {
+  std::uint64_t bytes = 0;
+  std::uint32_t align = 1;
+  bool is_constant = false;
+};
+
+/// What a plan may count on.
+struct PlanOptions {
+  OwnNames names = OwnNames::kRefused;
+  /// The rows of the table of tabulate_variables(), whose addresses the loader writes.
+  std::vector<TabledVariable> tabled{};
+};
+
+/// The plan of a function with a body. Its pointers lead into `module`.
+Plan make_plan(const ptx::Module& module, const ptx::Function& function,
+               const PlanOptions& options);
+
+}  // namespace slate::injector

@@ -1,0 +1,60 @@
+// FenceFormsTest: all forms of a kernel behind a fence against the native form without one, bit for
+// bit, on sim with random schedules.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+
+#include "device/device.h"
+#include "tests/unit/forms/kernel_cases.h"
+
+namespace slate::test {
+
+inline constexpr std::uint32_t kMostRegisters = 64;
+
+inline std::string fence_settings(int seed) {
+  return "sim:sms=" + std::to_string(1 + seed % 7) + ",memory=256M,seed=" + std::to_string(seed) +
+         ",quantum=" + std::to_string(1 + seed * 13 % 200) + ",max_kernel_seconds=60";
+}
+
+class FenceFormsTest : public testing::TestWithParam<TestKernel> {
+ protected:
+  void run(int seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const KernelCase& kernel = GetParam().kernel;
+    auto device = device::open_device(fence_settings(seed));
+    ASSERT_TRUE(device) << device.error().message;
+    const std::string ptx = ptx_of(GetParam());
+    if (plain_.empty()) plain_ = FormRunner(**device, ptx, 0).run_native(kernel);
+    FormRunner runner(**device, ptx, seed % 3 == 0 ? kMostRegisters : 0, true);
+    for (const injector::FenceVerdict& entry : runner.fenced().entries)
+      EXPECT_EQ(entry.why_not, "") << entry.name;
+    std::mt19937_64 random(static_cast<std::uint64_t>(seed));
+    EXPECT_EQ(difference(runner.run_native(kernel), plain_), "") << "native";
+    EXPECT_EQ(difference(runner.run_slices(kernel, random), plain_), "") << "slices";
+    EXPECT_EQ(difference(runner.run_profile(kernel), plain_), "") << "profile";
+    if (GetParam().has_worker) {
+      EXPECT_EQ(difference(runner.run_worker(kernel, random, {}), plain_), "") << "worker";
+      const Disturbance all{.placements = true, .retreats = true, .supplements = true};
+      EXPECT_EQ(difference(runner.run_worker(kernel, random, all), plain_), "") << "disturbed";
+    }
+    const injector::FenceRecord record = runner.take_record();
+    EXPECT_EQ(record.state, injector::FenceRecord::kFree)
+        << "line " << record.line << ", kind " << record.kind << ", address " << std::hex
+        << record.address;
+  }
+
+  Outcome plain_;
+};
+
+inline std::string fence_test_name(const testing::TestParamInfo<TestKernel>& info) {
+  std::string name = info.param.kernel.name;
+  for (char& c : name) {
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  }
+  return name;
+}
+
+}  // namespace slate::test

@@ -1,0 +1,253 @@
+// Which checks a function needs, and what the fence refuses.
+#include <gtest/gtest.h>
+
+#include "injector/fence/fence.h"
+#include "injector/forms/placed_variables.h"
+
+namespace slate::injector {
+namespace {
+
+std::string with_body(std::string_view body, std::string_view before = "",
+                      std::string_view directives = "") {
+  return std::string(".version 8.7\n.target sm_90\n.address_size 64\n")
+      .append(before)
+      .append(".visible .entry kernel(.param .u64 p, .param .u64 q, .param .u32 n)")
+      .append(directives)
+      .append(
+          "\n{\n.reg .pred %p<9>;\n.reg .b32 %r<9>;\n.reg .b64 %rd<9>;\n.reg .f32 %f<9>;\n"
+          ".shared .align 16 .b8 sh[256];\n.local .align 8 .b8 loc[32];\n"
+          "ld.param.u64 %rd1, [p];\nld.param.u64 %rd2, [q];\nld.param.u32 %r1, [n];\n")
+      .append(body)
+      .append("\nret;\n}\n");
+}
+
+FenceVerdict judged(const std::string& text, const FenceOptions& options = {}) {
+  const auto module = ptx::parse(text);
+  EXPECT_TRUE(module) << module.error().message;
+  const auto verdicts = judge_fence(**module, options);
+  if (!verdicts) return {.name = {}, .why_not = verdicts.error().message, .counts = {}};
+  return verdicts->front();
+}
+
+AccessCounts counts(std::string_view body, std::string_view before = "") {
+  const FenceVerdict verdict = judged(with_body(body, before));
+  EXPECT_EQ(verdict.why_not, "");
+  return verdict.counts;
+}
+
+std::string why_not(std::string_view body, std::string_view before = "",
+                    std::string_view directives = "") {
+  return judged(with_body(body, before, directives)).why_not;
+}
+
+TEST(FencePlanTest, AVariableByNameAndWithinItNeedsNoCheck) {
+  const auto all = counts(
+      "st.shared.u32 [sh+252], %r1;\nld.shared.v4.u32 {%r1,%r2,%r3,%r4}, [sh];\n"
+      "st.local.u64 [loc+24], %rd1;\nld.const.u32 %r2, [c+4];\n"
+      "mov.u64 %rd3, loc;\ncvta.local.u64 %rd4, %rd3;\nadd.s64 %rd5, %rd4, 8;\n"
+      "st.u32 [%rd5+4], %r1;",
+      ".const .align 4 .b32 c[2];\n");
+  EXPECT_EQ(all.proven, 5u);
+  EXPECT_EQ(all.checks, 0u);
+}
+
+TEST(FencePlanTest, AVariableByNameIsCheckedBeyondItsEndAndOffItsAlignment) {
+  EXPECT_EQ(counts("st.shared.u32 [sh+256], %r1;").checks, 1u);
+  EXPECT_EQ(counts("st.shared.u32 [sh+254], %r1;").checks, 1u);
+  EXPECT_EQ(counts("st.shared.u32 [sh+2], %r1;").checks, 1u);
+  EXPECT_EQ(counts("st.shared.u32 [sh+-4], %r1;").checks, 1u);
+}
+
+TEST(FencePlanTest, AccessesByOneBaseShareACheck) {
+  const auto all = counts(
+      "ld.global.u32 %r2, [%rd1];\nld.global.u32 %r3, [%rd1+8];\n"
+      "add.s64 %rd3, %rd1, 64;\nst.global.u32 [%rd3+4], %r3;");
+  EXPECT_EQ(all.accesses, 3u);
+  EXPECT_EQ(all.checks, 1u);
+  EXPECT_EQ(all.branches, 1u);
+}
+
+TEST(FencePlanTest, AccessesFarApartHaveChecksOfTheirOwn) {
+  EXPECT_EQ(counts("ld.global.u32 %r2, [%rd1];\nld.global.u32 %r3, [%rd1+8000];").checks, 2u);
+}
+
+TEST(FencePlanTest, BasesThatAreKnownShareABranch) {
+  const auto all = counts("ld.global.u32 %r2, [%rd1];\nst.global.u32 [%rd2], %r2;");
+  EXPECT_EQ(all.checks, 2u);
+  EXPECT_EQ(all.branches, 1u);
+}
+
+TEST(FencePlanTest, ABaseThatChangesIsCheckedAgain) {
+  const auto all = counts(
+      "ld.global.u32 %r2, [%rd1];\nadd.s64 %rd1, %rd1, 4;\n"
+      "ld.global.u32 %r3, [%rd1];");
+  EXPECT_EQ(all.checks, 2u);
+  EXPECT_EQ(all.branches, 2u);
+}
+
+TEST(FencePlanTest, WhatWasShownOnEveryWayIsNotCheckedAgain) {
+  const auto all = counts(
+      "ld.global.u32 %r2, [%rd1];\nsetp.eq.u32 %p1, %r2, 0;\n@%p1 bra NEXT;\n"
+      "ld.global.u32 %r3, [%rd1];\nNEXT:\nld.global.u32 %r4, [%rd1];");
+  EXPECT_EQ(all.covered, 2u);
+  EXPECT_EQ(all.checks, 1u);
+}
+
+TEST(FencePlanTest, WhatWasShownOnOneWayIsCheckedAgain) {
+  const auto all = counts(
+      "setp.eq.u32 %p1, %r1, 0;\n@%p1 bra NEXT;\n"
+      "ld.global.u32 %r3, [%rd1];\nNEXT:\nld.global.u32 %r4, [%rd1];");
+  EXPECT_EQ(all.covered, 0u);
+  EXPECT_EQ(all.checks, 2u);
+}
+
+TEST(FencePlanTest, AReadDoesNotAllowAWriteAndAnUnguardedAccessMust) {
+  EXPECT_EQ(counts("ld.global.u32 %r2, [%rd1];\nsetp.eq.u32 %p1, %r2, 0;\n@%p1 bra NEXT;\n"
+                   "st.global.u32 [%rd1], %r3;\nNEXT:")
+                .checks,
+            2u);
+  EXPECT_EQ(counts("setp.eq.u32 %p1, %r1, 0;\n@%p1 ld.global.u32 %r2, [%rd1];\n@%p1 bra NEXT;\n"
+                   "ld.global.u32 %r3, [%rd1];\nNEXT:")
+                .checks,
+            2u);
+}
+
+TEST(FencePlanTest, AddressesAreComputedInFrontOfASharedCheck) {
+  const auto all = counts(
+      "ld.global.u32 %r2, [%rd1];\nmul.wide.u32 %rd3, %r1, 4;\n"
+      "add.s64 %rd4, %rd2, %rd3;\nst.global.u32 [%rd4], %r2;");
+  EXPECT_EQ(all.checks, 2u);
+  EXPECT_EQ(all.branches, 1u);
+}
+
+TEST(FencePlanTest, AnAddressFromMemoryWaitsForIt) {
+  const auto all = counts("ld.global.u64 %rd3, [%rd1];\nst.global.u32 [%rd3], %r1;");
+  EXPECT_EQ(all.branches, 2u);
+}
+
+TEST(FencePlanTest, NothingMovesInFrontOfACallOrPastAnEarlierRead) {
+  EXPECT_EQ(counts("ld.global.u32 %r2, [%rd1];\ncall f;\nadd.s64 %rd3, %rd2, 4096;\n"
+                   "ld.global.u32 %r3, [%rd3];",
+                   ".func f { ret; }\n")
+                .branches,
+            2u);
+  // The loop reads %rd3 of its last turn.
+  const auto all = counts(
+      "mov.u32 %r3, 0;\nLOOP:\nld.global.u32 %r2, [%rd1];\n"
+      "setp.ne.u32 %p1, %r3, 0;\n@%p1 st.global.u64 [%rd1], %rd3;\n"
+      "add.s64 %rd3, %rd2, 4096;\nld.global.u32 %r4, [%rd3];\n"
+      "add.u32 %r3, %r3, 1;\nsetp.lt.u32 %p2, %r3, 9;\n@%p2 bra LOOP;");
+  EXPECT_EQ(all.branches, 2u);
+}
+
+TEST(FencePlanTest, ABaseThatDoesNotChangeInALoopIsLookedAtInFront) {
+  const std::string_view loop =
+      "mov.u32 %r3, 0;\nLOOP:\nld.global.u32 %r2, [{0}];\nadd.s64 %rd2, %rd2, 4;\n"
+      "add.u32 %r3, %r3, 1;\nsetp.lt.u32 %p2, %r3, 9;\n@%p2 bra LOOP;";
+  const auto with_base = [&](std::string_view base) {
+    std::string text(loop);
+    return text.replace(text.find("{0}"), 3, base);
+  };
+  EXPECT_EQ(counts(with_base("%rd1")).hoisted, 1u);
+  EXPECT_EQ(counts(with_base("%rd2")).hoisted, 0u);
+  EXPECT_EQ(counts("ld.global.u32 %r2, [%rd1];").hoisted, 0u);
+}
+
+TEST(FencePlanTest, ARegisterThatMayBeUndefinedIsNotTakenForAligned) {
+  // On one way %rd3 holds anything.
+  const std::string text = with_body(
+      "setp.eq.u32 %p1, %r1, 0;\n@%p1 bra NEXT;\n"
+      "mul.wide.u32 %rd3, %r1, 4;\nNEXT:\n"
+      "add.s64 %rd4, %rd1, %rd3;\nld.global.u32 %r4, [%rd4];");
+  const auto module = ptx::parse(text);
+  ASSERT_TRUE(module);
+  const auto fenced = fence(**module, {});
+  ASSERT_TRUE(fenced);
+  EXPECT_NE(fenced->ptx.find("cvt.u32.u64 %__slate_fd, %rd4;"), std::string::npos);
+}
+
+TEST(FencePlanTest, AVariableOutsideTheModuleNeedsNoCheckWithinIt) {
+  const auto module =
+      ptx::parse(with_body("st.global.u32 [far+4], %r1;\nld.global.u32 %r2, [far+8];",
+                           ".global .align 4 .b32 far[2];\n"));
+  ASSERT_TRUE(module);
+  std::vector<std::string> names;
+  const auto text = tabulate_variables(**module, names);
+  ASSERT_TRUE(text);
+  FenceOptions options{.names = OwnNames::kExpected};
+  EXPECT_EQ(judged(*text, options).counts.checks, 2u);
+  options.tabled = {{.bytes = 8, .align = 4}};
+  EXPECT_EQ(judged(*text, options).counts.checks, 1u);
+  EXPECT_EQ(judged(*text, options).counts.proven, 1u);
+}
+
+TEST(FencePlanTest, UnknownInstructionsAreRefused) {
+  EXPECT_EQ(why_not("frobnicate.u32 %r1, %r2;"),
+            "line 15: has the instruction frobnicate, which the fence does not know");
+  EXPECT_NE(why_not("multimem.red.global.add.u32 [%rd1], %r1;"), "");
+  EXPECT_NE(why_not("wgmma.fence.sync.aligned;"), "");
+  EXPECT_NE(why_not("alloca.u64 %rd1, %rd2;"), "");
+  EXPECT_NE(
+      why_not("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r1], %r2, [%r3];"),
+      "");
+  EXPECT_EQ(why_not("cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                    "[%r1], [%rd1, {%r2}], [%r3];"),
+            "line 15: copies by a tensor map");
+}
+
+TEST(FencePlanTest, CallsThatLeaveTheModuleAreRefusedButForAsserts) {
+  EXPECT_EQ(why_not("call other;", ".extern .func other;\n"),
+            "line 16: calls other, which is not in the module");
+  EXPECT_EQ(why_not("call %rd1, (), P;\nP: .callprototype ()_();"),
+            "line 15: calls a function by its address");
+  EXPECT_EQ(
+      why_not("{ .param .b64 a, b, d, e; .param .b32 c;\n"
+              "call __assertfail, (a, b, c, d, e); }",
+              ".extern .func __assertfail(.param .b64 a, .param .b64 b, .param .b32 c, .param "
+              ".b64 d, .param .b64 e);\n"),
+      "");
+}
+
+TEST(FencePlanTest, FunctionsThatMayCallThemselvesAreRefused) {
+  const std::string text = with_body("call f;", ".func f { call f; ret; }\n");
+  EXPECT_EQ(judged(text).why_not, "calls f, which may call itself: its stack has no bound");
+  EXPECT_EQ(judged(text, {.recursion = true}).why_not, "");
+}
+
+TEST(FencePlanTest, ClustersAreRefused) {
+  EXPECT_EQ(why_not("", "", " .reqnctapercluster 2, 1, 1"), "is launched in clusters");
+  EXPECT_EQ(why_not("", "", " .reqnctapercluster 1, 1, 1"), "");
+}
+
+TEST(FencePlanTest, ParametersAreReadByNameAndWithinThem) {
+  EXPECT_EQ(why_not("ld.param.u32 %r2, [p+4];"), "");
+  EXPECT_NE(why_not("ld.param.u64 %rd2, [p+4];"), "");
+  EXPECT_NE(why_not("mov.b64 %rd3, p;\nld.param.u32 %r2, [%rd3];"), "");
+}
+
+TEST(FencePlanTest, BarriersThatCannotBeAreRefused) {
+  EXPECT_EQ(why_not("bar.sync 15;\nbar.sync 1, 64;\nbarrier.sync %r1, %r2;"), "");
+  EXPECT_NE(why_not("bar.sync 16;"), "");
+  EXPECT_NE(why_not("bar.sync 1, 33;"), "");
+}
+
+TEST(FencePlanTest, ReservedNamesAndOddPragmasAreRefused) {
+  EXPECT_EQ(why_not("mov.u32 %r2, 0; // __slate_x"),
+            "cannot be fenced: has names that begin with __slate_");
+  EXPECT_EQ(why_not(".pragma \"enable_smem_spilling\";"),
+            "cannot be fenced: has the pragma enable_smem_spilling");
+  EXPECT_EQ(why_not(".pragma \"nounroll\";"), "");
+}
+
+TEST(FencePlanTest, AnEntryThatCannotBeFencedHasAnEmptyBody) {
+  const auto module = ptx::parse(with_body("st.global.u32 [%rd1], %r1;\nalloca.u64 %rd1, %rd2;"));
+  ASSERT_TRUE(module);
+  const auto fenced = fence(**module, {});
+  ASSERT_TRUE(fenced);
+  EXPECT_FALSE(fenced->entries.front().legal());
+  EXPECT_EQ(fenced->ptx.find("st.global"), std::string::npos);
+  EXPECT_TRUE(ptx::parse(fenced->ptx));
+}
+
+}  // namespace
+}  // namespace slate::injector
