@@ -29,6 +29,7 @@
 #include "base/function_attribute.h"
 #include "base/result.h"
 #include "base/tensor_map.h"
+#include "base/unique_fd.h"
 
 namespace slate::device {
 
@@ -137,6 +138,8 @@ class Device {
   /// Whether a fault has made the whole device unusable for this process (cuda, after a kernel's
   /// fault). sim confines a fault to the stream that it happened on.
   virtual bool lost() const = 0;
+  /// Whether nothing runs any more on a device that is lost.
+  virtual bool stops_when_lost() const { return false; }
 
   /// Functions called around each call of the driver that waits until nothing runs on the device,
   /// and holds up every launch meanwhile. In cuda these calls
@@ -152,6 +155,14 @@ class Device {
   void set_stall_hooks(StallHooks hooks) { stall_hooks_ = std::move(hooks); }
 
   // --- Address space
+  /// Addresses to wish for: with them, what a session has in one process is likely to be free in
+  /// another one. 0: none.
+  struct Window {
+    Address reservation = 0;  // for reserve_at()
+    Address host = 0;         // for map_host(); the next kHostWindowBytes are the session's
+  };
+  static constexpr std::uint64_t kHostWindowBytes = std::uint64_t{8} << 30;
+  virtual Window window_of(std::uint64_t /*session*/) const { return {}; }
   /// Granularity in bytes: addresses and sizes of all ranges below are multiples of it.
   virtual std::uint64_t granularity() const = 0;
   /// Reserves addresses without memory. Returns the first one.
@@ -171,6 +182,15 @@ class Device {
   /// Takes the memory away. Requires: `range` was mapped by one call, and no unfinished work
   /// touches it.
   virtual Result<void> unmap(AddressRange range) = 0;
+  /// A descriptor of the memory that map() put at `range`. Whoever holds it keeps the memory with
+  /// its contents, also when the device is lost and this process gone. Errors: kNotSupported.
+  virtual Result<UniqueFd> export_memory(AddressRange /*range*/) {
+    return fail(ErrorCode::kNotSupported, "this device's memory ends with its process");
+  }
+  /// As map(), with the memory of an export_memory() of the same size, as it was left there.
+  virtual Result<void> map_exported(AddressRange /*range*/, int /*memory*/) {
+    return fail(ErrorCode::kNotSupported, "this device's memory ends with its process");
+  }
 
   /// Lets the device reach host memory directly, which makes copies from and to it asynchronous.
   virtual Result<void> register_host(void* memory, std::size_t bytes) = 0;

@@ -109,6 +109,15 @@ void CudaDevice::unregister_host(void* memory) {
 // The device's address of registered memory is the host's where the GPU can do that; so the driver
 // is asked. The mapping is wished where neither programs nor libraries are put, so that a client
 // can map it at the same address.
+/// Where neither the driver nor programs put anything by themselves.
+device::Device::Window CudaDevice::window_of(std::uint64_t session) const {
+  constexpr device::Address kReservations = 0x2000'0000'0000, kHost = 0x5000'0000'0000;
+  constexpr std::uint64_t kReserved = std::uint64_t{512} << 30, kSlots = 48;
+  constexpr std::uint64_t kHostSlots = 2048;
+  return {.reservation = kReservations + session % kSlots * kReserved,
+          .host = kHost + session % kHostSlots * kHostWindowBytes};
+}
+
 Result<device::Address> CudaDevice::map_host(int fd, std::uint64_t bytes, device::Address least) {
   constexpr std::uint64_t kWindow = 0x4000'0000'0000;
   constexpr std::uint64_t kWindowBytes = 0x1000'0000'0000;
@@ -120,8 +129,12 @@ Result<device::Address> CudaDevice::map_host(int fd, std::uint64_t bytes, device
     host_window_used_.store((least - kWindow + kApart - 1) / kApart * kApart + taken);
     wished = kWindow + host_window_used_.load() - taken;
   }
-  void* const memory =
-      ::mmap(reinterpret_cast<void*>(wished), bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  const auto map_at = [&](std::uint64_t address, int flags) {
+    return ::mmap(reinterpret_cast<void*>(address), bytes, PROT_READ | PROT_WRITE,
+                  MAP_SHARED | flags, fd, 0);
+  };
+  void* memory = least != 0 ? map_at(least, MAP_FIXED_NOREPLACE) : MAP_FAILED;
+  if (memory == MAP_FAILED) memory = map_at(wished, 0);
   if (memory == MAP_FAILED) return fail_errno("map_host");
   constexpr unsigned int kFlags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
   if (auto done = context_->call(driver().cuMemHostRegister, memory, bytes, kFlags); !done) {

@@ -42,6 +42,8 @@ class CudaDevice final : public device::Device {
 
   const DeviceInfo& info() const override { return context_->info(); }
   Result<std::uint64_t> free_memory() override;
+  Window window_of(std::uint64_t session) const override;
+  bool stops_when_lost() const override { return true; }
   bool lost() const override { return context_->lost(); }
 
   std::uint64_t granularity() const override { return space_->granularity(); }
@@ -54,6 +56,12 @@ class CudaDevice final : public device::Device {
   Result<void> map(device::AddressRange range) override;
   Result<void> map_again(device::AddressRange range, device::Address mapped) override {
     return space_->map_again(range, mapped);
+  }
+  Result<UniqueFd> export_memory(device::AddressRange range) override {
+    return space_->export_memory(range);
+  }
+  Result<void> map_exported(device::AddressRange range, int memory) override {
+    return space_->map_exported(range, memory);
   }
   Result<void> unmap(device::AddressRange range) override { return space_->unmap(range); }
   Result<void> register_host(void* memory, std::size_t bytes) override;

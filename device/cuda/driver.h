@@ -21,7 +21,8 @@
   F(cuDevicePrimaryCtxRetain) F(cuDevicePrimaryCtxRelease) F(cuCtxSetCurrent)                     \
   F(cuCtxGetStreamPriorityRange) F(cuMemGetInfo) F(cuMemGetAllocationGranularity)                 \
   F(cuMemAddressReserve) F(cuMemAddressFree) F(cuMemCreate) F(cuMemRelease) F(cuMemMap)           \
-  F(cuMemUnmap) F(cuMemSetAccess) F(cuMemHostRegister) F(cuMemHostUnregister)                     \
+  F(cuMemUnmap) F(cuMemSetAccess) F(cuMemExportToShareableHandle)                                 \
+  F(cuMemImportFromShareableHandle) F(cuMemHostRegister) F(cuMemHostUnregister)                   \
   F(cuModuleLoadDataEx) F(cuModuleUnload) F(cuModuleGetFunction) F(cuModuleGetGlobal)             \
   F(cuFuncLoad) F(cuFuncGetName) F(cuFuncGetAttribute) F(cuFuncSetAttribute)                      \
   F(cuFuncGetParamInfo) F(cuOccupancyMaxActiveBlocksPerMultiprocessor)                            \

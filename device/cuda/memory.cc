@@ -55,6 +55,8 @@ CUmemAllocationProp AddressSpace::properties() const {
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   properties.location.id = context_.device();
+  // So that the contents can outlive a fault (export_memory()).
+  properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   return properties;
 }
 
@@ -117,6 +119,45 @@ Result<void> AddressSpace::map_again(device::AddressRange range, device::Address
     handle = found->second.handle;
   }
   if (auto backed = back(range, handle, false); !backed) return backed;
+  MutexLock lock(mutex_);
+  mapped_[range.base] = Mapping{.bytes = range.bytes, .handle = handle};
+  return {};
+}
+
+Result<UniqueFd> AddressSpace::export_memory(device::AddressRange range) {
+  CUmemGenericAllocationHandle handle = 0;
+  {
+    MutexLock lock(mutex_);
+    const auto found = mapped_.find(range.base);
+    if (found == mapped_.end() || found->second.bytes != range.bytes)
+      return bad_range("export of what was never mapped,", range);
+    handle = found->second.handle;
+  }
+  int fd = -1;
+  if (auto exported = context_.call(context_.driver().cuMemExportToShareableHandle, &fd, handle,
+                                    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+      !exported) {
+    return std::unexpected(exported.error());
+  }
+  return UniqueFd(fd);
+}
+
+Result<void> AddressSpace::map_exported(device::AddressRange range, int memory) {
+  if (!is_granular(range))
+    return bad_range("mapping that is no multiple of the granularity,", range);
+  const Driver& driver = context_.driver();
+  CUmemGenericAllocationHandle handle = 0;
+  // The driver takes the number of the descriptor as a pointer.
+  void* const descriptor = reinterpret_cast<void*>(static_cast<std::uintptr_t>(memory));
+  if (auto imported = context_.call(driver.cuMemImportFromShareableHandle, &handle, descriptor,
+                                    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+      !imported) {
+    return imported;
+  }
+  if (auto backed = back(range, handle, false); !backed) {
+    std::ignore = context_.call(driver.cuMemRelease, handle);
+    return backed;
+  }
   MutexLock lock(mutex_);
   mapped_[range.base] = Mapping{.bytes = range.bytes, .handle = handle};
   return {};

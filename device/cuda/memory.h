@@ -9,6 +9,7 @@
 
 #include "base/mutex.h"
 #include "base/result.h"
+#include "base/unique_fd.h"
 #include "device/cuda/context.h"
 #include "device/device.h"
 
@@ -33,6 +34,8 @@ class AddressSpace {
   Result<void> map(device::AddressRange range);
   Result<void> map_again(device::AddressRange range, device::Address mapped);
   Result<void> unmap(device::AddressRange range);
+  Result<UniqueFd> export_memory(device::AddressRange range);
+  Result<void> map_exported(device::AddressRange range, int memory);
 
  private:
   struct Mapping {

@@ -1,11 +1,14 @@
 #include "device/sim/memory.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "base/check.h"
 
@@ -54,14 +57,11 @@ bool map_shared(int fd, AddressRange range) {
                 fd, 0) == to_pointer(range.base);
 }
 
-/// Puts memory with a descriptor, of the same contents, in the place of mapped pages.
-Result<std::shared_ptr<UniqueFd>> share_pages(AddressRange range) {
+/// Memory of zeros that outlives its mappings, and the process where somebody holds it.
+Result<std::shared_ptr<UniqueFd>> make_pages(std::uint64_t bytes) {
   auto fd = std::make_shared<UniqueFd>(::memfd_create("slate-sim", MFD_CLOEXEC));
-  const auto bytes = static_cast<ssize_t>(range.bytes);
-  if (!*fd || ::pwrite(fd->get(), to_pointer(range.base), range.bytes, 0) != bytes ||
-      !map_shared(fd->get(), range)) {
-    return fail(ErrorCode::kOutOfMemory, fail_errno("map_again").error().message);
-  }
+  if (!*fd || ::ftruncate(fd->get(), static_cast<off_t>(bytes)) != 0)
+    return fail(ErrorCode::kOutOfMemory, fail_errno("map: memfd").error().message);
   return fd;
 }
 
@@ -127,6 +127,15 @@ Result<std::uint16_t> Memory::unused_tag() {
   return fail(ErrorCode::kLimit, "sim: too many address reservations");
 }
 
+device::Device::Window Memory::window_of(std::uint64_t session) const {
+  constexpr std::uint64_t kHost = device::Device::kHostWindowBytes;
+  const std::uint64_t reserved = std::max(kHost, 4 * capacity_), stride = reserved + kHost;
+  const std::uint64_t slots = space_bytes_ / 2 / stride;
+  if (slots == 0) return {};
+  const Address base = space_base_ + space_bytes_ / 2 + session % slots * stride;
+  return {.reservation = base, .host = base + reserved};
+}
+
 Result<Address> Memory::reserve(std::uint64_t bytes, Address least, std::uint64_t align) {
   if (bytes == 0 || bytes % kChunkBytes != 0) {
     return fail(ErrorCode::kInvalidValue,
@@ -173,7 +182,7 @@ void Memory::release(const Reservation& reservation, const Mapping& mapping) {
   set_owner(range, 0);
   // What is there next must be zeros.
   SLATE_CHECK(reset_pages(range));
-  if (mapping.shared && mapping.shared.use_count() > 1) return;  // mapped elsewhere
+  if (mapping.pages.use_count() > 1) return;  // mapped elsewhere
   SLATE_CHECK(mapped_ >= range.bytes);
   mapped_ -= range.bytes;
 }
@@ -208,43 +217,65 @@ Result<Memory::Reservation*> Memory::find_unmapped(AddressRange range) {
 }
 
 Result<void> Memory::map(AddressRange range) {
-  MutexLock lock(mutex_);
-  const auto reservation = find_unmapped(range);
-  if (!reservation) return std::unexpected(reservation.error());
-  if (range.bytes > capacity_ - mapped_) {
-    return fail(ErrorCode::kOutOfMemory, fmt::format("map: {} bytes wanted, {} of {} free",
-                                                     range.bytes, capacity_ - mapped_, capacity_));
-  }
-  if (::mprotect(to_pointer(range.base), range.bytes, PROT_READ | PROT_WRITE) != 0) {
-    return fail(ErrorCode::kOutOfMemory, fail_errno("map: mprotect").error().message);
-  }
-  set_owner(range, (*reservation)->tag);
-  (*reservation)->mapped.push_back({range});
-  mapped_ += range.bytes;
-  return {};
+  return back(range, nullptr, Counted::kNew);
 }
 
 Result<void> Memory::map_again(AddressRange range, Address mapped) {
-  MutexLock lock(mutex_);
-  const auto reservation = find_unmapped(range);
-  if (!reservation) return std::unexpected(reservation.error());
-  const AddressRange source{mapped, range.bytes};
-  const auto found = find_mapping(source);
+  std::shared_ptr<UniqueFd> pages;
+  {
+    const MutexLock lock(mutex_);
+    const AddressRange source{mapped, range.bytes};
+    const auto found = find_mapping(source);
+    if (!found)
+      return fail(ErrorCode::kInvalidValue,
+                  fmt::format("map_again: {} is no range that was mapped", text(source)));
+    pages = (*found)->pages;
+  }
+  return back(range, std::move(pages), Counted::kAlready);
+}
+
+Result<UniqueFd> Memory::export_memory(AddressRange range) {
+  const MutexLock lock(mutex_);
+  const auto found = find_mapping(range);
   if (!found)
     return fail(ErrorCode::kInvalidValue,
-                fmt::format("map_again: {} is no range that was mapped", text(source)));
-  if (!(*found)->shared) {
-    auto shared = share_pages(source);
-    if (!shared) return std::unexpected(shared.error());
-    (*found)->shared = std::move(*shared);
+                fmt::format("export: {} is no range that was mapped", text(range)));
+  UniqueFd copy(::fcntl((*found)->pages->get(), F_DUPFD_CLOEXEC, 0));
+  if (!copy) return fail_errno("export");
+  return copy;
+}
+
+Result<void> Memory::map_exported(AddressRange range, int memory) {
+  struct stat found;
+  if (::fstat(memory, &found) != 0 || std::cmp_not_equal(found.st_size, range.bytes))
+    return fail(ErrorCode::kInvalidValue, "map_exported: memory of another size");
+  auto pages = std::make_shared<UniqueFd>(::fcntl(memory, F_DUPFD_CLOEXEC, 0));
+  if (!*pages) return fail_errno("map_exported");
+  return back(range, std::move(pages), Counted::kNew);
+}
+
+/// Puts the pages there; null: new ones. `counted`: whether they count as memory already.
+Result<void> Memory::back(AddressRange range, std::shared_ptr<UniqueFd> pages, Counted counted) {
+  const MutexLock lock(mutex_);
+  const auto reservation = find_unmapped(range);
+  if (!reservation) return std::unexpected(reservation.error());
+  const bool is_new = counted == Counted::kNew;
+  if (is_new && range.bytes > capacity_ - mapped_) {
+    return fail(ErrorCode::kOutOfMemory, fmt::format("map: {} bytes wanted, {} of {} free",
+                                                     range.bytes, capacity_ - mapped_, capacity_));
   }
-  const auto shared = (*found)->shared;
-  if (!map_shared(shared->get(), range)) {
+  if (pages == nullptr) {
+    auto made = make_pages(range.bytes);
+    if (!made) return std::unexpected(made.error());
+    pages = std::move(*made);
+  }
+  if (!map_shared(pages->get(), range)) {
     (void)reset_pages(range);
-    return fail(ErrorCode::kOutOfMemory, fail_errno("map_again: mmap").error().message);
+    return fail(ErrorCode::kOutOfMemory, fail_errno("map: mmap").error().message);
   }
   set_owner(range, (*reservation)->tag);
-  (*reservation)->mapped.push_back({range, shared});
+  (*reservation)->mapped.push_back({range, std::move(pages)});
+  if (is_new) mapped_ += range.bytes;
   return {};
 }
 

@@ -81,6 +81,9 @@ class Memory {
   Result<void> take(std::uint64_t bytes);
   void give_back(std::uint64_t bytes);
 
+  /// As in device::Device: in the upper half of the space, so that what is reserved without a wish
+  /// is not in the way.
+  device::Device::Window window_of(std::uint64_t session) const;
   /// Reserves addresses not below `least`, from a multiple of `align` on. Errors: kInvalidValue for
   /// a size that is 0 or no multiple of kChunkBytes; kOutOfMemory when the address space is used
   /// up.
@@ -95,6 +98,9 @@ class Memory {
   /// a mapping of that size.
   Result<void> map_again(device::AddressRange range, device::Address mapped);
   Result<void> unmap(device::AddressRange range);
+  /// As in device::Device. Memory counts in every Memory that has it mapped.
+  Result<UniqueFd> export_memory(device::AddressRange range);
+  Result<void> map_exported(device::AddressRange range, int memory);
   /// As in device::Device. The memory is the host's and does not count as mapped.
   Result<device::Address> map_host(int fd, std::uint64_t bytes, device::Address least);
   void unmap_host(device::AddressRange range);
@@ -108,8 +114,7 @@ class Memory {
  private:
   struct Mapping {
     device::AddressRange range;
-    /// The memory, if it is or was mapped at several places; null: this mapping's own.
-    std::shared_ptr<UniqueFd> shared = nullptr;
+    std::shared_ptr<UniqueFd> pages;  // same for all mappings of one memory
   };
   struct Reservation {
     device::AddressRange range;
@@ -117,8 +122,11 @@ class Memory {
     std::vector<Mapping> mapped;
   };
 
+  enum class Counted { kNew, kAlready };
+
   Memory() = default;
 
+  Result<void> back(device::AddressRange range, std::shared_ptr<UniqueFd> pages, Counted counted);
   Reservation* find(device::AddressRange range) SLATE_REQUIRES(mutex_);
   Result<std::uint16_t> unused_tag() SLATE_REQUIRES(mutex_);
   Result<Reservation*> find_unmapped(device::AddressRange range) SLATE_REQUIRES(mutex_);

@@ -101,12 +101,18 @@ Result<void> set_max_kernel_seconds(Settings& settings, std::string_view text) {
   return {};
 }
 
+Result<void> set_fault(Settings& settings, std::string_view text) {
+  if (text != "stream" && text != "device") return expected("stream or device");
+  settings.fault_ends_all = text == "device";
+  return {};
+}
+
 struct Key {
   std::string_view name;
   Apply apply;
 };
 
-constexpr std::array<Key, 9> kKeys{{
+constexpr std::array<Key, 10> kKeys{{
     {"sms", set_sms},
     {"unit", set_unit},
     {"memory", set_memory},
@@ -116,6 +122,7 @@ constexpr std::array<Key, 9> kKeys{{
     {"max_kernel_seconds", set_max_kernel_seconds},
     {"quantum", set_quantum},
     {"strict", set_strict},
+    {"fault", set_fault},
 }};
 
 Result<void> apply_pair(Settings& settings, std::string_view pair) {

@@ -32,6 +32,7 @@ struct Settings {
   std::uint32_t cc_minor = 0;
   double max_kernel_seconds = 0;  // 0: no limit
   std::uint32_t quantum = 256;    // warp instructions of one warp's turn
+  bool fault_ends_all = false;    // whether a fault loses the device, as it does a GPU
   bool strict = false;            // whether unknown instructions fail find_function, not the kernel
 
   /// Called once for every launch that ran to its end, from the thread that finished it. Set by

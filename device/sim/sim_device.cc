@@ -67,6 +67,12 @@ Result<void> SimDevice::map(AddressRange range) {
 Result<void> SimDevice::map_again(AddressRange range, Address mapped) {
   return memory_->map_again(range, mapped);
 }
+Result<UniqueFd> SimDevice::export_memory(AddressRange range) {
+  return memory_->export_memory(range);
+}
+Result<void> SimDevice::map_exported(AddressRange range, int memory) {
+  return memory_->map_exported(range, memory);
+}
 Result<void> SimDevice::unmap(AddressRange range) {
   return memory_->unmap(range);
 }

@@ -1,6 +1,6 @@
 // SimDevice: the simulated GPU behind device::Device, put together from memory, modules and
-// streams. A fault ends the stream that it happened on and nothing else; lost() is never true.
-// Thread: any, as for device::Device.
+// streams. A fault ends the stream that it happened on and nothing else. With
+// Settings::fault_ends_all the device is lost, as a GPU is. Thread: any, as for device::Device.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,8 @@ class SimDevice final : public device::Device {
 
   const DeviceInfo& info() const override { return info_; }
   Result<std::uint64_t> free_memory() override;
-  bool lost() const override { return false; }
+  Window window_of(std::uint64_t session) const override { return memory_->window_of(session); }
+  bool lost() const override { return streams_.lost(); }
 
   std::uint64_t granularity() const override { return kChunkBytes; }
   Result<device::Address> reserve(std::uint64_t bytes) override;
@@ -36,6 +37,8 @@ class SimDevice final : public device::Device {
   void unreserve(device::AddressRange range) override;
   Result<void> map(device::AddressRange range) override;
   Result<void> map_again(device::AddressRange range, device::Address mapped) override;
+  Result<UniqueFd> export_memory(device::AddressRange range) override;
+  Result<void> map_exported(device::AddressRange range, int memory) override;
   Result<void> unmap(device::AddressRange range) override;
   Result<void> register_host(void* memory, std::size_t bytes) override;
   void unregister_host(void* memory) override;

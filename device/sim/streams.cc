@@ -37,7 +37,8 @@ Result<void> run(const Streams::Job& job) {
 
 }  // namespace
 
-Streams::Streams(const Settings& settings) : gpu_(settings) {}
+Streams::Streams(const Settings& settings)
+    : fault_ends_all_(settings.fault_ends_all), gpu_(settings) {}
 
 Streams::~Streams() {
   MutexLock lock(mutex_);
@@ -273,10 +274,20 @@ void Streams::start_job(const std::shared_ptr<Queue>& queue, Job job) {
   });
 }
 
+/// What runs stops where it is.
+void Streams::lose_all(const Error& fault) {
+  lost_.store(true);
+  for (const auto& other : queues_) {
+    if (!other->fault) other->fault = fault;
+    if (other->running) gpu_.cancel(*other->running);
+  }
+}
+
 void Streams::finished(const std::shared_ptr<Queue>& queue, std::optional<Error> fault) {
   MutexLock lock(mutex_);
   queue->busy = false;
   queue->running = nullptr;
+  if (fault && fault_ends_all_) lose_all(*fault);
   if (fault) queue->fault = std::move(fault);
   advance(queue);
   if (!queue->busy) became_idle_.notify_all();

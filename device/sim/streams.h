@@ -3,9 +3,10 @@
 //
 // A fault poisons its stream: work that is queued or comes later is dropped, and every mark on the
 // stream carries the Error. A stream that waits for such a mark goes on, because its own work did
-// not fault.
+// not fault. With Settings::fault_ends_all a fault poisons all streams, as on a GPU.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -50,6 +51,8 @@ class Streams {
   Result<bool> query(device::Event event);
   Result<float> elapsed_ms(device::Event start, device::Event stop);
   void wait_for_progress(std::chrono::microseconds timeout);
+  /// Whether a fault has ended all streams (Settings::fault_ends_all).
+  bool lost() const { return lost_.load(); }
 
   /// Queues a kernel.
   Result<void> launch(device::Stream stream, std::shared_ptr<KernelRun> run);
@@ -94,7 +97,10 @@ class Streams {
       SLATE_REQUIRES(mutex_);
   void start_job(const std::shared_ptr<Queue>& queue, Job job) SLATE_REQUIRES(mutex_);
   void finished(const std::shared_ptr<Queue>& queue, std::optional<Error> fault);
+  void lose_all(const Error& fault) SLATE_REQUIRES(mutex_);
 
+  const bool fault_ends_all_;
+  std::atomic<bool> lost_{false};
   Mutex mutex_;  // locked before the Gpu's
   CondVar progress_changed_;
   std::uint64_t progress_ SLATE_GUARDED_BY(mutex_) = 0;  // marks reached so far

@@ -99,6 +99,34 @@ TEST_F(GpuMemoryTest, MemoryMappedAgainIsTheSameAndTakesNoMore) {
   device_->unreserve(range);
 }
 
+TEST_F(GpuMemoryTest, ExportedMemoryOutlivesItsMapping) {
+  const std::uint64_t chunk = device_->granularity();
+  const AddressRange range{.base = device_->reserve(4 * chunk).value(), .bytes = 4 * chunk};
+  const AddressRange first{.base = range.base, .bytes = chunk};
+  const AddressRange second{.base = range.base + 2 * chunk, .bytes = chunk};
+  ASSERT_TRUE(device_->map(first));
+  const auto values = pattern(4096);
+  write(first.base, values);
+  const auto exported = device_->export_memory(first);
+  ASSERT_TRUE(exported) << exported.error().message;
+  ASSERT_TRUE(device_->unmap(first));
+  ASSERT_TRUE(device_->map_exported(second, exported->get()));
+  EXPECT_EQ(read<std::uint8_t>(second.base, 4096), values);
+  ASSERT_TRUE(device_->unmap(second));
+  device_->unreserve(range);
+}
+
+TEST_F(GpuMemoryTest, AddressesInASessionsWindowAreGranted) {
+  const std::uint64_t bytes = std::uint64_t{320} << 30;
+  for (const std::uint64_t session : {1, 2, 47, 48}) {
+    const auto window = device_->window_of(session);
+    const auto base = device_->reserve_at(bytes, 0, window.reservation);
+    ASSERT_TRUE(base) << base.error().message;
+    EXPECT_EQ(*base, window.reservation) << session;
+    device_->unreserve({.base = *base, .bytes = bytes});
+  }
+}
+
 TEST_F(GpuMemoryTest, MappingTwiceIsRefusedAndLosesNothing) {
   const auto values = pattern(64);
   write(arena_.base, values);

@@ -79,6 +79,18 @@ TEST_F(MemoryRulesTest, MemoryMappedAgainIsNotClearedAndGoesWithItsLastMapping) 
   EXPECT_FALSE(device_->map_again(kAgain, kRange.base)) << "it is mapped no more";
 }
 
+TEST_F(MemoryRulesTest, MemoryFromAnotherProcessIsNotCleared) {
+  fake_.forget_calls();
+  ASSERT_TRUE(device_->map_exported(kRange, 0));
+  EXPECT_EQ(fake_.calls(),
+            (std::vector<std::string>{"cuMemImportFromShareableHandle",
+                                      "cuMemMap 0x10000000000 0x800000", "cuMemSetAccess"}));
+  EXPECT_TRUE(device_->export_memory(kRange));
+  ASSERT_TRUE(device_->unmap(kRange));
+  EXPECT_EQ(fake_.count("cuMemRelease"), 1);
+  EXPECT_FALSE(device_->export_memory(kRange)) << "it is mapped no more";
+}
+
 TEST_F(MemoryRulesTest, OnlyTheVeryRangeThatWasMappedCanBeUnmapped) {
   ASSERT_TRUE(device_->map(kRange));
   for (const device::AddressRange other : {device::AddressRange{kRange.base, kChunk},

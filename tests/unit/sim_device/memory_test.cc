@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <memory>
+#include <set>
 
 namespace slate::sim {
 namespace {
@@ -66,6 +67,36 @@ TEST_F(MemoryTest, MemoryMappedAgainIsTheSameUntilItsLastMappingGoes) {
   EXPECT_EQ(memory_->mapped_bytes(), 2 * kChunkBytes);
   ASSERT_TRUE(memory_->unmap(part(4)));
   EXPECT_EQ(memory_->mapped_bytes(), kChunkBytes);
+}
+
+TEST_F(MemoryTest, ExportedMemoryOutlivesItsMappingAndItsDevice) {
+  const auto range = reserve(1);
+  ASSERT_TRUE(memory_->map(range));
+  std::memset(bytes(range.base), 7, kChunkBytes);
+  const auto exported = memory_->export_memory(range);
+  ASSERT_TRUE(exported) << exported.error().message;
+  memory_.reset();
+  const auto next = *Memory::make(64 * kChunkBytes);
+  const device::AddressRange again{*next->reserve(kChunkBytes, range.base), kChunkBytes};
+  EXPECT_EQ(again.base, range.base) << "the addresses are free in another process, too";
+  ASSERT_TRUE(next->map_exported(again, exported->get()));
+  EXPECT_EQ(next->mapped_bytes(), kChunkBytes);
+  for (std::uint64_t i = 0; i < kChunkBytes; i += 4096) ASSERT_EQ(*bytes(again.base + i), 7);
+  ASSERT_TRUE(next->unmap(again));
+  const device::AddressRange two{*next->reserve(2 * kChunkBytes), 2 * kChunkBytes};
+  EXPECT_EQ(next->map_exported(two, exported->get()).error().code, ErrorCode::kInvalidValue)
+      << "it has another size";
+}
+
+TEST_F(MemoryTest, EachSessionHasAWindowOfItsOwn) {
+  std::set<device::Address> seen;
+  for (std::uint64_t session = 1; session <= 100; ++session) {
+    const auto window = memory_->window_of(session);
+    if (window.reservation == 0) GTEST_SKIP() << "the space is small";
+    EXPECT_TRUE(seen.insert(window.reservation).second) << session;
+    EXPECT_EQ(memory_->reserve(kChunkBytes, window.reservation).value(), window.reservation);
+    EXPECT_EQ(memory_->reserve(kChunkBytes, window.host).value(), window.host);
+  }
 }
 
 TEST_F(MemoryTest, OnlyWhatIsMappedCanBeMappedAgainAndOnlyWhereNothingIs) {
