@@ -210,7 +210,8 @@ class ClientChannel {
 /// Thread: the session's, except for the methods marked below.
 class EngineChannel {
  public:
-  EngineChannel(DaemonEnds ends, Segment segment);
+  /// `start`: the position up to which another engine has taken the commands.
+  EngineChannel(DaemonEnds ends, Segment segment, std::uint64_t start = 0);
 
   /// False when no descriptor was left: then stop() and poke() end no wait.
   bool can_be_woken() const { return static_cast<bool>(event_); }
@@ -241,7 +242,18 @@ class EngineChannel {
   /// Position in the stream of commands at which the last popped command ends.
   std::uint64_t position() const { return consumer_.position(); }
 
+  /// The next command, which stays in the ring; nullopt: there is none.
+  std::optional<RingConsumer::Next> peek() const { return consumer_.peek(); }
+  /// Skips the next command if it has its answer already. To be called once, where another engine
+  /// has died.
+  void skip_answered();
+
   // Thread: any, for the methods from here on.
+  /// Whether the command has its answer, or the slot's copy has ended.
+  bool is_answered(const CommandHeader& header) const;
+  bool is_finished(const SlotTurn& turn) const;
+  /// From now on the client hears nothing more from this engine: another one goes on.
+  void freeze();
   /// Ends every wait of the session thread from now on.
   void stop();
   /// Ends one wait of the session thread, the present one or the next.
@@ -292,6 +304,7 @@ class EngineChannel {
   UniqueFd event_;
   std::atomic<bool> stopped_{false};
   std::atomic<bool> poked_{false};
+  std::atomic<bool> frozen_{false};
   Mutex error_mutex_;  // two threads may call set_async_error()
 };
 

@@ -28,10 +28,10 @@ void copy_text(char (&to)[kBytes], std::string_view text) {
 
 }  // namespace
 
-EngineChannel::EngineChannel(DaemonEnds ends, Segment segment)
+EngineChannel::EngineChannel(DaemonEnds ends, Segment segment, std::uint64_t start)
     : ends_(std::move(ends)),
       segment_(std::move(segment)),
-      consumer_(segment_.operator->()),
+      consumer_(segment_.operator->(), start),
       event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 bool EngineChannel::ready() const {
@@ -117,6 +117,26 @@ Result<bool> EngineChannel::try_pop(Command& command) {
   return popped;
 }
 
+bool EngineChannel::is_answered(const CommandHeader& header) const {
+  return header.reply_slot < kReplySlots && segment_->status.replies[header.reply_slot].done.load(
+                                                std::memory_order_acquire) == header.reply_sequence;
+}
+
+bool EngineChannel::is_finished(const SlotTurn& turn) const {
+  return turn.slot < kStagingSlots &&
+         segment_->status.staging[turn.slot].done.load(std::memory_order_acquire) >= turn.sequence;
+}
+
+void EngineChannel::skip_answered() {
+  Command command;
+  const auto next = peek();
+  if (next && is_answered(next->header)) (void)consumer_.try_pop(command);
+}
+
+void EngineChannel::freeze() {
+  frozen_.store(true, std::memory_order_seq_cst);
+}
+
 void EngineChannel::wake_client() {
   wake(segment_->status.client_sleeps, ends_.to_client.get());
 }
@@ -138,6 +158,7 @@ void EngineChannel::ring() {
 
 void EngineChannel::reply(std::uint16_t slot, std::uint32_t sequence,
                           std::span<const std::byte> payload) {
+  if (frozen_.load(std::memory_order_relaxed)) return;
   if (slot >= kReplySlots || payload.size() > kReplyPayloadBytes) return;
   ReplySlot& answer = segment_->status.replies[slot];
   // Orders this thread behind the one that wrote the slot's last answer. The client, which has read
@@ -152,6 +173,7 @@ void EngineChannel::reply(std::uint16_t slot, std::uint32_t sequence,
 }
 
 void EngineChannel::reply_error(std::uint16_t slot, std::uint32_t sequence, const Error& error) {
+  if (frozen_.load(std::memory_order_relaxed)) return;
   if (slot >= kReplySlots) return;
   ReplySlot& answer = segment_->status.replies[slot];
   (void)answer.done.load(std::memory_order_acquire);  // as in reply()
@@ -164,6 +186,7 @@ void EngineChannel::reply_error(std::uint16_t slot, std::uint32_t sequence, cons
 }
 
 void EngineChannel::finish_staging(std::uint32_t slot, std::uint64_t sequence, ErrorCode refusal) {
+  if (frozen_.load(std::memory_order_relaxed)) return;
   if (slot >= kStagingSlots) return;
   StagingState& state = segment_->status.staging[slot];
   state.error.store(static_cast<std::uint32_t>(refusal), std::memory_order_relaxed);
@@ -172,6 +195,7 @@ void EngineChannel::finish_staging(std::uint32_t slot, std::uint64_t sequence, E
 }
 
 void EngineChannel::publish_completed(std::uint32_t slot, std::uint64_t position) {
+  if (frozen_.load(std::memory_order_relaxed)) return;
   if (slot >= kProgressSlots) return;
   // Two threads may publish, and the client may have written there.
   auto& entry = segment_->status.completed[slot];
@@ -201,6 +225,7 @@ bool EngineChannel::reclaim_staging(const std::function<void()>& take_back) {
 }
 
 void EngineChannel::set_async_error(const Error& error) {
+  if (frozen_.load(std::memory_order_relaxed)) return;
   StatusPage& page = segment_->status;
   const MutexLock lock(error_mutex_);
   if (page.async_error.load(std::memory_order_acquire) != 0) return;
@@ -209,10 +234,12 @@ void EngineChannel::set_async_error(const Error& error) {
 }
 
 void EngineChannel::fail(const Error& error) {
+  if (frozen_.load(std::memory_order_relaxed)) return;
   mark_session(segment_->status, ends_.to_client.get(), SessionState::kFailed, error);
 }
 
 void EngineChannel::end(std::string_view reason) {
+  if (frozen_.load(std::memory_order_relaxed)) return;
   mark_session(segment_->status, ends_.to_client.get(), SessionState::kEnded,
                Error{ErrorCode::kUnavailable, std::string(reason)});
 }

@@ -16,7 +16,7 @@
 
 namespace slate::ipc {
 
-inline constexpr std::size_t kMostPacketFds = 4;
+inline constexpr std::size_t kMostPacketFds = 5;
 
 /// Two sockets that are each other's peer.
 Result<std::pair<UniqueFd, UniqueFd>> make_socket_pair();

@@ -75,7 +75,24 @@ void RingConsumer::tell_head() {
   segment_->status.ring_head.store(head_, std::memory_order_seq_cst);
 }
 
+std::optional<RingConsumer::Next> RingConsumer::peek() const {
+  std::uint64_t at = head_;
+  const std::uint64_t end = segment_->status.ring_tail.load(std::memory_order_acquire);
+  while (at < end && end - at <= kRingBytes) {
+    Next next;
+    std::memcpy(&next.header, segment_->ring + (at & kMask), sizeof(CommandHeader));
+    if (next.header.bytes < sizeof(CommandHeader) || next.header.bytes > end - at) break;
+    at += next.header.bytes;
+    next.position = at;
+    if (next.header.type != CommandType::kPad) return next;
+  }
+  return std::nullopt;
+}
+
 Result<bool> RingConsumer::try_pop(Command& command) {
+  // What was popped so far has been taken, or it would not come to this. Until then it stays in
+  // the ring, for another engine.
+  if (head_ - told_ >= kTellEvery) tell_head();
   while (true) {
     if (tail_ == head_) {
       tell_head();
@@ -103,8 +120,6 @@ Result<bool> RingConsumer::try_pop(Command& command) {
     }
     head_ += header.bytes;
     prefetch_next();
-    // The first one at once: it says that the session has begun.
-    if (told_ == 0 || head_ - told_ >= kTellEvery) tell_head();
     if (!pad) return true;
   }
 }

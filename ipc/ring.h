@@ -58,9 +58,20 @@ struct Command {
 /// The engine's end. Thread: one at a time. Trusts nothing in the segment.
 class RingConsumer {
  public:
-  explicit RingConsumer(SegmentLayout* segment) : segment_(segment) {}
+  /// `start`: where another consumer has stopped; what is in the ring from there on is untouched.
+  explicit RingConsumer(SegmentLayout* segment, std::uint64_t start = 0)
+      : segment_(segment),
+        head_(start),
+        told_(segment->status.ring_head.load(std::memory_order_relaxed)),
+        tail_(start) {}
 
   bool empty() const;
+  struct Next {
+    CommandHeader header;
+    std::uint64_t position = 0;  // at which it ends
+  };
+  /// The next command, which stays in the ring; nullopt: there is none.
+  std::optional<Next> peek() const;
   /// Copies the next command into `command`. Returns false when the ring is empty. Errors:
   /// kProtocol when what the client published cannot be a command; then the session must end.
   Result<bool> try_pop(Command& command);
