@@ -169,8 +169,9 @@ const Key<Config> kKeys[] = {
     top<&Config::bar_seconds>("bar_seconds", 1, 1e6, "Seconds for which they are refused."),
     top<&Config::spare_engine>(
         "spare_engine",
-        "Whether a second engine is kept ready. After a fault the next program then does not wait "
-        "for a new engine. The price is the memory of one more CUDA context."),
+        "Whether a second engine is kept ready. After a fault the sessions and the next program "
+        "then "
+        "do not wait for a new engine. The price is the memory of one more CUDA context."),
     top<&Config::cache_dir>(
         "cache_dir",
         "The folder where compiled code is kept between runs. The simulator has none. Empty: "

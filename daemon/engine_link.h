@@ -23,10 +23,17 @@ enum class LinkType : std::uint32_t {
   // session; number: its launches; flags: kSessionFaulted; text: why it could not begin, if so
   kSessionEnded = 3,
   // code, text: the device is lost, the engine is about to end; session: the likely cause, 0:
-  // unknown
+  // unknown; flags: kFrozen
   kFault = 4,
   kAlive = 13,  // to the engine: a question; back: its answer
   kBlame = 15,  // session; text: what it did to others
+  // session; flags: BookKind, number: key, of the entry of the session's book that the memory
+  // belongs
+  // to; a descriptor. The supervisor holds it until kLetGo, or until the session has ended. Before
+  // kAddSession it hands all of them to the next engine.
+  kHold = 16,
+  kLetGo = 17,  // the same, without a descriptor
+  kFence = 18,  // to the supervisor: a question; back: all that was sent before was handled
   // The answer to a status, profile or trace request: its number; flags: kLastPiece.
   // text: a piece of JSON, or of the reason when code is not kNone.
   kStatusReport = 5,
@@ -34,7 +41,7 @@ enum class LinkType : std::uint32_t {
   // session, pid, uid, limit, user_limit, weight, user_weight, priority, max_blocking_ms;
   // text: program;
   // descriptors: from_client, to_client,
-  // socket, segment
+  // socket, segment, book; flags: kSuspect
   kAddSession = 6,
   kStatusRequest = 7,  // number
   kStop = 8,           // text: the reason that clients see
@@ -50,6 +57,11 @@ enum class LinkType : std::uint32_t {
 
 inline constexpr std::uint32_t kSessionFaulted = 1;
 inline constexpr std::uint32_t kLastPiece = 1;
+/// The session's work may have lost the device of the engine before.
+inline constexpr std::uint32_t kSuspect = 1;
+/// The device is poisoned, so that nothing runs there, and the engine writes to no session's memory
+/// any more. Another engine can go on with them at once.
+inline constexpr std::uint32_t kFrozen = 1;
 inline constexpr std::size_t kMaxLinkText = 32 << 10;
 
 /// A process of the binary is an engine when this is its only argument, and its end of the link is

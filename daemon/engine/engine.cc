@@ -22,6 +22,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// How long sessions may take to end after kStop.
+/// Time in which a thread that has begun to write to a client is done.
+constexpr std::chrono::milliseconds kLastWrites{1};
 constexpr std::chrono::seconds kStopGrace{3};
 
 std::chrono::milliseconds kill_grace(const Config& config) {
@@ -233,8 +235,20 @@ bool Engine::read_messages() {
 
 void Engine::handle(LinkMessage message) {
   switch (message.header.type) {
+    case LinkType::kHold:
+      if (message.fds.size() != 1) return;
+      held_[message.header.session].insert_or_assign(
+          {static_cast<BookKind>(message.header.flags), message.header.number},
+          std::move(message.fds.front()));
+      return;
     case LinkType::kAddSession:
       return add_session(std::move(message));
+    case LinkType::kFence: {
+      const MutexLock lock(fence_mutex_);
+      fences_answered_ = message.header.number;
+      fence_passed_.notify_all();
+      return;
+    }
     case LinkType::kStatusRequest:
       return send_status(message.header.number);
     case LinkType::kSetSession:
@@ -258,6 +272,7 @@ void Engine::handle(LinkMessage message) {
 }
 
 void Engine::refuse(std::uint64_t session, const std::string& reason) {
+  order_->end(session);
   log_warning("session {}: {}", session, reason);
   (void)link_.send({.type = LinkType::kSessionEnded, .session = session},
                    std::string_view(reason).substr(0, kMaxLinkText));
@@ -267,10 +282,13 @@ void Engine::add_session(LinkMessage message) {
   if (ending_.load()) return;  // the supervisor gives it to the next engine
   profiles_.session_comes();
   const LinkHeader& header = message.header;
-  if (message.fds.size() != 4)
+  auto held = held_.extract(header.session);
+  if (message.fds.size() != 5)
     return refuse(header.session, "slate's engine has no file descriptors left for this session");
   auto segment = ipc::Segment::from_fd(std::move(message.fds[3]));
   if (!segment) return refuse(header.session, segment.error().message);
+  auto book = Book::from_fd(std::move(message.fds[4]));
+  if (!book) return refuse(header.session, book.error().message);
   SessionSpec spec{
       .id = header.session,
       .pid = header.pid,
@@ -291,7 +309,13 @@ void Engine::add_session(LinkMessage message) {
       .local = local_,
       .staging = staging_,
       .exports = exports_,
-      .images = images_};
+      .images = images_,
+      .book = std::make_shared<SessionBook>(*device_, std::move(*book),
+                                            held ? std::move(held.mapped()) : HeldMemory(),
+                                            holder_of(header.session)),
+      .order = order_,
+      .is_suspect = (header.flags & kSuspect) != 0};
+  if (spec.is_suspect) order_->expect(header.session);
   SessionHooks hooks{[this](const Error& fault) { device_lost(fault); },
                      [this](std::uint64_t id) { session_stuck(id); },
                      [this](std::string_view function) { unsupported_calls_.count(function); }};
@@ -308,6 +332,35 @@ void Engine::add_session(LinkMessage message) {
     sessions_.erase(id);
   }
   refuse(id, begun.error().message);
+}
+
+SessionBook::Holder Engine::holder_of(std::uint64_t session) {
+  const auto header = [session](LinkType type, Book::Key key) {
+    return LinkHeader{.type = type,
+                      .session = session,
+                      .number = key.second,
+                      .flags = static_cast<std::uint32_t>(key.first)};
+  };
+  return {.hold =
+              [this, header](Book::Key key, int memory) {
+                const int fds[] = {memory};
+                return link_.send(header(LinkType::kHold, key), {}, fds);
+              },
+          .let_go =
+              [this, header](Book::Key key) {
+                // On a lost device the next engine needs it.
+                if (!device_->lost()) (void)link_.send(header(LinkType::kLetGo, key));
+              },
+          .settle = [this] { wait_for_supervisor(); }};
+}
+
+/// Not for long: a supervisor that is busy gives memory back late, no more.
+void Engine::wait_for_supervisor() {
+  MutexLock lock(fence_mutex_);
+  const std::uint64_t number = ++fences_;
+  if (!link_.send({.type = LinkType::kFence, .number = number})) return;
+  fence_passed_.wait_for(lock, std::chrono::seconds(1),
+                         [&]() SLATE_REQUIRES(fence_mutex_) { return fences_answered_ >= number; });
 }
 
 void Engine::begin_session(std::unique_ptr<Session> session) {
@@ -434,8 +487,10 @@ void Engine::device_lost(const Error& fault) {
     for (const auto& [id, each] : sessions_) running[id] = each.session->running_kernels();
   }
   const auto has_work = [](const auto& each) { return !each.second.empty(); };
-  const bool one = std::ranges::count_if(running, has_work) == 1;
-  end_process(fault, running, one ? std::ranges::find_if(running, has_work)->first : 0);
+  std::uint64_t culprit = order_->present();
+  if (culprit == 0 && std::ranges::count_if(running, has_work) == 1)
+    culprit = std::ranges::find_if(running, has_work)->first;
+  end_process(fault, running, culprit);
 }
 
 void Engine::session_stuck(std::uint64_t session) {
@@ -447,20 +502,33 @@ void Engine::session_stuck(std::uint64_t session) {
 }
 
 void Engine::end_process(Error fault, const RunningKernels& kernels, std::uint64_t culprit) {
-  if (ending_.exchange(true)) return;
+  if (ending_.exchange(true)) {
+    // What this thread has learned from the lost device is not for its client.
+    while (!ended_.load()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return;
+  }
   {
     const MutexLock lock(mutex_);
     for (auto& [id, running] : sessions_) {
-      if (running.session->begun())
+      if (id != culprit && !running.session->why_bound()) {
+        running.session->freeze();
+      } else if (running.session->begun()) {
         running.session->fail({fault.code, fault.message + cause_for(id, kernels)});
+      }
     }
   }
+  // Whatever writes now has looked before.
+  std::this_thread::sleep_for(kLastWrites);
   fault.message += cause_for(0, kernels);
   log_error("engine ends: {}: {}", error_name(fault.code), fault.message);
   fault.message.resize(std::min(fault.message.size(), kMaxLinkText));
-  (void)link_.send({.type = LinkType::kFault, .code = fault.code, .session = culprit},
+  (void)link_.send({.type = LinkType::kFault,
+                    .code = fault.code,
+                    .session = culprit,
+                    .flags = device_->lost() && device_->stops_when_lost() ? kFrozen : 0},
                    fault.message);
   exit_now_(kEngineFaultStatus);
+  ended_.store(true);
 }
 
 }  // namespace slate::daemon

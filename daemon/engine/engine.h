@@ -19,7 +19,9 @@
 #include "daemon/engine/image_store.h"
 #include "daemon/engine/local_memory.h"
 #include "daemon/engine/profile_keeper.h"
+#include "daemon/engine/resume_order.h"
 #include "daemon/engine/session.h"
+#include "daemon/engine/session_book.h"
 #include "daemon/engine/stall_log.h"
 #include "daemon/engine_link.h"
 
@@ -54,6 +56,8 @@ class Engine {
     std::thread thread;
   };
 
+  SessionBook::Holder holder_of(std::uint64_t session);
+  void wait_for_supervisor();
   bool read_messages();
   void handle(LinkMessage message);
   void add_session(LinkMessage message);
@@ -84,6 +88,7 @@ class Engine {
   CallCounts unsupported_calls_;
   const std::shared_ptr<Exports> exports_ = std::make_shared<Exports>();
   const std::shared_ptr<LocalMemory> local_;
+  const std::shared_ptr<ResumeOrder> order_ = std::make_shared<ResumeOrder>();
   const std::shared_ptr<StagingBudget> staging_ = std::make_shared<StagingBudget>();
   const std::shared_ptr<ImageStore> images_;
   const EngineLink link_;
@@ -99,7 +104,15 @@ class Engine {
   std::map<std::uint64_t, Running> sessions_;
   std::vector<std::uint64_t> finished_ SLATE_GUARDED_BY(mutex_);
   std::uint64_t faults_ = 0;
+  // What the supervisor has held for sessions that are about to come. Control thread.
+  std::map<std::uint64_t, HeldMemory> held_;
+  // Questions whether the supervisor has handled all that was sent before.
+  Mutex fence_mutex_;
+  CondVar fence_passed_;
+  std::uint64_t fences_ SLATE_GUARDED_BY(fence_mutex_) = 0;
+  std::uint64_t fences_answered_ SLATE_GUARDED_BY(fence_mutex_) = 0;
   std::atomic<bool> ending_{false};
+  std::atomic<bool> ended_{false};  // whether exit_now_ has returned, in tests
   bool stopping_ = false;
   std::chrono::steady_clock::time_point stop_deadline_;
 };

@@ -81,6 +81,19 @@ FormMaker::Outcome FormMaker::find(const FormSource& source, const std::string& 
   return std::make_shared<const MadeForms>(std::move(*made));
 }
 
+Result<injector::KernelForms> FormMaker::analyse(const std::shared_ptr<const FormSource>& source,
+                                                 const std::string& kernel, const Loader& loader) {
+  if (const Outcome found = find(*source, kernel)) return found->forms;
+  const auto turn = compiler_.begin_turn(loader, source->text.size());
+  if (!turn) return std::unexpected(turn.error());
+  auto reader = take_reader(source, loader);
+  if (!reader) return std::unexpected(reader.error());
+  auto text = (*reader)->write_forms({.kernel = kernel}, loader.is_over);
+  keep_reader(std::move(*reader), source);
+  if (!text) return std::unexpected(text.error());
+  return std::move(text->forms);
+}
+
 FormMaker::Outcome FormMaker::make(const std::shared_ptr<const FormSource>& source,
                                    const std::string& kernel, const Loader& loader) {
   if (Outcome found = find(*source, kernel)) return found;

@@ -83,6 +83,9 @@ class FormMaker {
   FormMaker& operator=(const FormMaker&) = delete;
 
   bool at_once() const { return settings_.at_once; }
+  /// What is known of a kernel without making its forms. Errors: those of TextReader.
+  Result<injector::KernelForms> analyse(const std::shared_ptr<const FormSource>& source,
+                                        const std::string& kernel, const Loader& loader);
   /// The forms that the cache has; null for nothing.
   Outcome find(const FormSource& source, const std::string& kernel);
   /// Makes the forms while the caller waits. Never null.

@@ -58,12 +58,41 @@ Result<device::Address> HostBlocks::allocate(std::uint64_t id, std::uint64_t byt
     if (account_ != nullptr) account_->give(bytes);
     return address;
   }
-  blocks_.emplace(id, Block{{*address, bytes}, true});
-  sizes_.emplace(*address, bytes);
-  ++unmapped_;
-  bytes_.fetch_add(bytes);
-  note_ranges();
+  add(id, {*address, bytes}, true);
   return *address;
+}
+
+void HostBlocks::add(std::uint64_t id, device::AddressRange range, bool on_its_way) {
+  blocks_.emplace(id, Block{range, on_its_way});
+  sizes_.emplace(range.base, range.bytes);
+  if (on_its_way) ++unmapped_;
+  bytes_.fetch_add(range.bytes);
+  note_ranges();
+}
+
+void HostBlocks::note(std::uint64_t id, const Block& block, bool retired, int memory) {
+  if (!notes_.there) return;
+  notes_.there(id,
+               {.address = block.range.base,
+                .bytes = block.range.bytes,
+                .on_its_way = block.on_its_way ? 1u : 0u,
+                .retired = retired ? 1u : 0u},
+               memory);
+}
+
+Result<void> HostBlocks::make_again(std::uint64_t id, const BookHost& block, int memory) {
+  const auto address = device_.map_host(memory, block.bytes, block.address);
+  if (!address) return std::unexpected(address.error());
+  if (*address != block.address) {
+    device_.unmap_host({*address, block.bytes});
+    return fail(ErrorCode::kUnavailable, "an address of pinned memory is taken in the next engine");
+  }
+  // It is there already, whatever others may have by now.
+  if (account_ != nullptr) account_->take_anyway(block.bytes);
+  if (block.address >= window_)
+    next_ = std::max(next_, (*address + block.bytes + (2 << 20) - 1) >> 21 << 21);
+  add(id, {*address, block.bytes}, block.on_its_way != 0);
+  return {};
 }
 
 /// The memory, mapped by the device and on its way to the client.
@@ -71,19 +100,32 @@ Result<device::Address> HostBlocks::make(std::uint64_t id, std::uint64_t bytes,
                                          std::uint64_t least) {
   const auto memory = ipc::make_shared_memory("slate-pinned", bytes);
   if (!memory) return std::unexpected(memory.error());
-  const auto address = device_.map_host(memory->get(), bytes, least);
+  const auto address = device_.map_host(memory->get(), bytes, wish_for(bytes, least));
   if (!address) return std::unexpected(address.error());
+  note(id, {{*address, bytes}, true}, false, memory->get());
   if (const auto sent = send_(id, memory->get()); !sent) {
     device_.unmap_host({*address, bytes});
+    if (notes_.gone) notes_.gone(id);
     return std::unexpected(sent.error());
   }
   return *address;
+}
+
+/// An address in the session's window that no block of it has had for long; else `least`.
+device::Address HostBlocks::wish_for(std::uint64_t bytes, device::Address least) {
+  constexpr std::uint64_t kApart = 2 << 20;
+  constexpr std::uint64_t kBytes = device::Device::kHostWindowBytes;
+  const std::uint64_t taken = (bytes + kApart - 1) / kApart * kApart;
+  if (window_ == 0 || taken > kBytes || least > window_) return least;
+  if (next_ + taken > window_ + kBytes) next_ = window_;
+  return std::exchange(next_, next_ + taken);
 }
 
 void HostBlocks::mapped(std::uint64_t id) {
   const auto found = blocks_.find(id);
   if (found == blocks_.end() || !std::exchange(found->second.on_its_way, false)) return;
   --unmapped_;
+  note(id, found->second, false);
 }
 
 Result<std::byte*> HostBlocks::find(std::uint64_t id, std::uint64_t offset,
@@ -97,11 +139,17 @@ Result<std::byte*> HostBlocks::find(std::uint64_t id, std::uint64_t offset,
   return reinterpret_cast<std::byte*>(found->second.range.base + offset);
 }
 
-bool HostBlocks::owns(device::Address address, std::uint64_t bytes) const {
+std::optional<device::AddressRange> HostBlocks::block_of(device::Address address) const {
   const auto next = sizes_.upper_bound(address);
-  if (next == sizes_.begin()) return false;
+  if (next == sizes_.begin()) return std::nullopt;
   const auto& [base, size] = *std::prev(next);
-  return device::AddressRange{base, size}.contains(address, bytes);
+  const device::AddressRange range{base, size};
+  return range.contains(address, 1) ? std::optional(range) : std::nullopt;
+}
+
+bool HostBlocks::owns(device::Address address, std::uint64_t bytes) const {
+  const auto block = block_of(address);
+  return block && block->contains(address, bytes);
 }
 
 void HostBlocks::note_ranges() {
@@ -115,32 +163,37 @@ Result<device::AddressRange> HostBlocks::retire(std::uint64_t id) {
   if (found == blocks_.end()) return fail(ErrorCode::kInvalidValue, "no such host memory");
   const device::AddressRange range = found->second.range;
   mapped(id);
+  note(id, found->second, true);
   blocks_.erase(found);
   sizes_.erase(range.base);
   note_ranges();
   const MutexLock lock(mutex_);
-  retired_.push_back(range);
+  retired_.emplace(range.base, Retired{range, id});
   return range;
 }
 
 void HostBlocks::finish_free(device::AddressRange range) {
+  std::uint64_t id = 0;
   {
     const MutexLock lock(mutex_);
-    const auto same = [&](const device::AddressRange& each) { return each.base == range.base; };
-    SLATE_CHECK(std::erase_if(retired_, same) == 1);
+    const auto retired = retired_.extract(range.base);
+    SLATE_CHECK(!retired.empty());
+    id = retired.mapped().id;
   }
   device_.unmap_host(range);
+  if (notes_.gone) notes_.gone(id);
   bytes_.fetch_sub(range.bytes);
   if (account_ != nullptr) account_->give(range.bytes);
 }
 
 void HostBlocks::release() {
-  while (!blocks_.empty()) (void)retire(blocks_.begin()->first);
   std::vector<device::AddressRange> left;
+  for (const auto& [id, block] : blocks_) left.push_back(block.range);
   {
     const MutexLock lock(mutex_);
-    left = retired_;
+    for (const auto& [base, retired] : retired_) left.push_back(retired.range);
   }
+  while (!blocks_.empty()) (void)retire(blocks_.begin()->first);
   for (const device::AddressRange& range : left) finish_free(range);
 }
 

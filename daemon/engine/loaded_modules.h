@@ -35,10 +35,13 @@ class LoadedModules {
 
     /// Charges the variables, at the first call only.
     Result<void> take(std::uint64_t variables);
+    /// Bytes of the variables that were charged.
+    std::uint64_t variables() const { return variables_; }
 
    private:
     friend class LoadedModules;
     LoadedModules& modules_;
+    std::uint64_t variables_ = 0;
     std::uint64_t bytes_ = 0;
   };
 

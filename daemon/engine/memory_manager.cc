@@ -28,20 +28,93 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) {
 }  // namespace
 
 Result<std::unique_ptr<MemoryManager>> MemoryManager::make(
-    device::Device& device, std::uint64_t limit, std::unique_ptr<MemoryLedger::Account> account) {
+    device::Device& device, std::uint64_t limit, std::unique_ptr<MemoryLedger::Account> account,
+    MemoryNotes* notes, device::Address wished) {
   const std::uint64_t capped = std::min(limit, device.info().total_memory);
-  std::unique_ptr<MemoryManager> manager(new MemoryManager(device, capped, std::move(account)));
+  std::unique_ptr<MemoryManager> manager(
+      new MemoryManager(device, capped, std::move(account), notes));
   manager->granularity_ = device.granularity();
   const std::uint64_t base =
       std::max(round_up(capped, manager->granularity_), manager->granularity_);
   Result<device::Address> reserved;
   for (std::uint64_t factor = kArenaPerLimit; factor > 0; factor /= 2) {
-    reserved = device.reserve(base * factor);
+    reserved = device.reserve_at(base * factor, 0, wished);
     if (!reserved) continue;
     manager->arena_ = {*reserved, base * factor};
+    if (notes != nullptr) notes->arena(manager->arena_);
     return manager;
   }
   return std::unexpected(reserved.error());
+}
+
+Result<std::unique_ptr<MemoryManager>> MemoryManager::make_again(
+    device::Device& device, std::uint64_t limit, std::unique_ptr<MemoryLedger::Account> account,
+    MemoryNotes* notes, const PastMemory& past) {
+  const std::uint64_t capped = std::min(limit, device.info().total_memory);
+  std::unique_ptr<MemoryManager> manager(
+      new MemoryManager(device, capped, std::move(account), notes));
+  manager->granularity_ = device.granularity();
+  const auto reserved = device.reserve_at(past.arena.bytes, 0, past.arena.base);
+  if (!reserved) return std::unexpected(reserved.error());
+  manager->arena_ = {*reserved, past.arena.bytes};
+  Result<void> done;
+  if (*reserved != past.arena.base) {
+    done = fail(ErrorCode::kUnavailable, "the session's addresses are taken in the next engine");
+  } else {
+    const MutexLock lock(manager->mutex_);
+    done = manager->map_past(past);
+  }
+  if (done) return manager;
+  manager->release();
+  return std::unexpected(done.error());
+}
+
+Result<void> MemoryManager::map_past(const PastMemory& past) {
+  for (const PastMemory::Segment& each : past.segments) {
+    if (!arena_.contains(each.range.base, each.range.bytes))
+      return fail(ErrorCode::kInvalidValue, "memory outside of its arena");
+    if (const auto mapped = device_.map_exported(each.range, each.memory); !mapped) return mapped;
+    // It is there already, whatever others may have by now.
+    if (account_ != nullptr) account_->take_anyway(each.range.bytes);
+    charged_ += each.range.bytes;
+    segments_.emplace(each.range.base, Segment{each.range.bytes, 0, each.dedicated});
+  }
+  for (const PastMemory::Block& each : past.blocks) {
+    const auto next = segments_.upper_bound(each.range.base);
+    if (next == segments_.begin()) return fail(ErrorCode::kInvalidValue, "a block of no segment");
+    auto& [base, segment] = *std::prev(next);
+    if (!device::AddressRange{base, segment.bytes}.contains(each.range.base, each.range.bytes))
+      return fail(ErrorCode::kInvalidValue, "a block of no segment");
+    segment.used += each.range.bytes;
+    (each.retired ? retired_ : live_).emplace(each.range.base, each.range.bytes);
+  }
+  for (const auto& segment : segments_) {
+    if (!segment.second.dedicated) find_free_blocks(segment);
+  }
+  for (const auto& segment : segments_) put_slack(segment);
+  return {};
+}
+
+/// What lies between the blocks of a segment is free.
+void MemoryManager::find_free_blocks(const Segments::value_type& segment) {
+  std::map<device::Address, std::uint64_t> used;
+  const device::Address end = segment.first + segment.second.bytes;
+  for (const Blocks* const blocks : {&live_, &retired_})
+    used.insert(blocks->lower_bound(segment.first), blocks->lower_bound(end));
+  used.emplace(end, 0);
+  device::Address at = segment.first;
+  for (const auto& [address, bytes] : used) {
+    if (address > at) {
+      free_.emplace(at, address - at);
+      by_size_.emplace(address - at, at);
+    }
+    at = address + bytes;
+  }
+}
+
+void MemoryManager::add_live(device::Address address, std::uint64_t bytes) {
+  live_.emplace(address, bytes);
+  if (notes_ != nullptr) notes_->block(address, bytes, false);
 }
 
 MemoryManager::~MemoryManager() {
@@ -67,13 +140,20 @@ Result<device::Address> MemoryManager::allocate(std::uint64_t bytes) {
   }
   if (bytes >= kDedicatedFrom) return allocate_dedicated(bytes);
   const std::uint64_t size = round_up(bytes, kAlign);
-  auto address = take_free_block(size);
+  // The address behind an allocation should not be that of another one: what a pointer is to must
+  // be certain where work is done again (injector/analysis/restart.h).
+  const std::uint64_t gap = bytes == size ? kAlign : 0;
+  auto address = take_free_block(size + gap);
+  bool has_gap = address && gap > 0;
   if (!address) {
-    if (const auto grown = grow_pool(size); !grown) return std::unexpected(grown.error());
-    address = take_free_block(size);
+    const auto grown = grow_pool(size);
+    address = take_free_block(size + gap);
+    has_gap = address && gap > 0;
+    if (!address) address = take_free_block(size);  // a whole segment, or the last room
+    if (!address) return std::unexpected(grown.error());
   }
-  SLATE_CHECK(address);
-  live_.emplace(*address, size);
+  if (has_gap) gaps_.insert(*address + size);
+  add_live(*address, size);
   segment_of(*address)->second.used += size;
   return *address;
 }
@@ -90,7 +170,7 @@ Result<device::Address> MemoryManager::allocate_dedicated(std::uint64_t bytes, A
   auto address = add_segment(size, true, around);
   if (!address && drop_empty_segments()) address = add_segment(size, true, around);
   if (!address) return address;
-  live_.emplace(*address, size);
+  add_live(*address, size);
   segments_.at(*address).used = size;
   return address;
 }
@@ -166,6 +246,7 @@ Result<device::Address> MemoryManager::add_segment(std::uint64_t bytes, bool ded
   if (!mapped) return given_back(mapped.error());
   charged_ += bytes;
   const auto segment = segments_.emplace(*address, Segment{bytes, 0, dedicated}).first;
+  if (notes_ != nullptr) notes_->mapped({*address, bytes}, dedicated);
   if (has_slack) put_slack(*segment);
   return *address;
 }
@@ -249,7 +330,9 @@ Result<void> MemoryManager::retire(device::Address address) {
     return fail(ErrorCode::kInvalidValue,
                 fmt::format("free of {:#x}, which is no allocation", address));
   }
+  const std::uint64_t bytes = found->second;
   retired_.insert(live_.extract(found));
+  if (notes_ != nullptr) notes_->block(address, bytes, true);
   return {};
 }
 
@@ -259,6 +342,7 @@ void MemoryManager::finish_free(device::Address address) {
     const auto node = retired_.extract(address);
     SLATE_CHECK(!node.empty());
     const std::uint64_t bytes = node.mapped();
+    if (notes_ != nullptr) notes_->block_gone(address);
     if (const auto kept = kept_.find(address); kept != kept_.end()) {
       kept->second.freed_bytes = bytes;
     } else {
@@ -272,7 +356,8 @@ void MemoryManager::finish_free(device::Address address) {
 void MemoryManager::give_back(device::Address address, std::uint64_t bytes) {
   const auto segment = segment_of(address);
   segment->second.used -= bytes;
-  if (!segment->second.dedicated) insert_free_block(*segment, address, bytes);
+  const std::uint64_t gap = gaps_.erase(address + bytes) > 0 ? kAlign : 0;
+  if (!segment->second.dedicated) insert_free_block(*segment, address, bytes + gap);
   if (segment->second.used == 0 && !keeps(*segment)) drop_segment(segment);
 }
 
@@ -358,6 +443,7 @@ void MemoryManager::drop_segment(Segments::iterator segment) {
   charged_ -= range.bytes;
   give(range.bytes);
   segments_.erase(segment);
+  if (notes_ != nullptr) notes_->unmapped(range.base);
   remove_slack(range);
 }
 
@@ -374,14 +460,29 @@ bool MemoryManager::drop_empty_segments() {
   return dropped;
 }
 
-std::optional<device::AddressRange> MemoryManager::allocation_of(device::Address address,
-                                                                 std::uint64_t bytes) const {
-  const MutexLock lock(mutex_);
-  const auto next = live_.upper_bound(address);
-  if (next == live_.begin()) return std::nullopt;
+namespace {
+
+std::optional<device::AddressRange> find_in(const std::map<device::Address, std::uint64_t>& blocks,
+                                            device::Address address, std::uint64_t bytes) {
+  const auto next = blocks.upper_bound(address);
+  if (next == blocks.begin()) return std::nullopt;
   const auto& [base, size] = *std::prev(next);
   const device::AddressRange range{base, size};
   return range.contains(address, bytes) ? std::optional(range) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<device::AddressRange> MemoryManager::allocation_of(device::Address address,
+                                                                 std::uint64_t bytes) const {
+  const MutexLock lock(mutex_);
+  return find_in(live_, address, bytes);
+}
+
+std::optional<device::AddressRange> MemoryManager::block_of(device::Address address) const {
+  const MutexLock lock(mutex_);
+  const auto live = find_in(live_, address, 1);
+  return live ? live : find_in(retired_, address, 1);
 }
 
 Result<void> MemoryManager::charge(std::uint64_t bytes) {

@@ -17,6 +17,7 @@
 #include <optional>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "base/mutex.h"
 #include "daemon/engine/memory_ledger.h"
@@ -25,16 +26,52 @@
 
 namespace slate::daemon {
 
+/// What a session's book hears of its memory. Called under the manager's lock, from any thread.
+class MemoryNotes {
+ public:
+  virtual ~MemoryNotes() = default;
+  virtual void arena(device::AddressRange range) = 0;
+  /// A segment was mapped. `dedicated`: it is for one allocation.
+  virtual void mapped(device::AddressRange segment, bool dedicated) = 0;
+  virtual void unmapped(device::Address segment) = 0;
+  /// An allocation is live, or was freed while work may still use it.
+  virtual void block(device::Address address, std::uint64_t bytes, bool retired) = 0;
+  virtual void block_gone(device::Address address) = 0;
+};
+
+/// The memory that a session had in another engine.
+struct PastMemory {
+  struct Segment {
+    device::AddressRange range;
+    bool dedicated = false;
+    int memory = -1;  // as Device::export_memory() gave it
+  };
+  struct Block {
+    device::AddressRange range;
+    bool retired = false;
+  };
+  device::AddressRange arena;
+  std::vector<Segment> segments;
+  std::vector<Block> blocks;
+};
+
 class MemoryManager {
  public:
   /// Alignment of every allocation, as cudaMalloc gives.
   static constexpr std::uint64_t kAlign = 512;
 
   /// Reserves the arena. `limit`: the most bytes that may be charged. `account`: what is charged is
-  /// taken from it, too; null: from none.
+  /// taken from it, too; null: from none. `notes`: see there; outlives it; null: none. `wished`: an
+  /// address for the arena; 0: none.
   static Result<std::unique_ptr<MemoryManager>> make(
       device::Device& device, std::uint64_t limit,
-      std::unique_ptr<MemoryLedger::Account> account = nullptr);
+      std::unique_ptr<MemoryLedger::Account> account = nullptr, MemoryNotes* notes = nullptr,
+      device::Address wished = 0);
+  /// Makes the memory of another engine's manager again, at the same addresses and with its
+  /// contents. Errors: kUnavailable when the addresses are taken; those of Device::map_exported().
+  static Result<std::unique_ptr<MemoryManager>> make_again(
+      device::Device& device, std::uint64_t limit, std::unique_ptr<MemoryLedger::Account> account,
+      MemoryNotes* notes, const PastMemory& past);
   /// Requires: release() was called.
   ~MemoryManager();
   MemoryManager(const MemoryManager&) = delete;
@@ -69,6 +106,8 @@ class MemoryManager {
   /// The live allocation with these bytes; nullopt when there is none.
   std::optional<device::AddressRange> allocation_of(device::Address address,
                                                     std::uint64_t bytes = 1) const;
+  /// The same, also where it was freed and work may still use it.
+  std::optional<device::AddressRange> block_of(device::Address address) const;
   /// Holds the live allocation that begins there. It stays backed, also after a free or release(),
   /// until let_go() was called as often. kInvalidValue when there is none.
   Result<void> keep(device::Address address);
@@ -112,9 +151,16 @@ class MemoryManager {
   };
 
   MemoryManager(device::Device& device, std::uint64_t limit,
-                std::unique_ptr<MemoryLedger::Account> account)
-      : device_(device), limit_(limit), account_(std::move(account)), slack_(device) {}
+                std::unique_ptr<MemoryLedger::Account> account, MemoryNotes* notes)
+      : device_(device),
+        limit_(limit),
+        account_(std::move(account)),
+        notes_(notes),
+        slack_(device) {}
 
+  Result<void> map_past(const PastMemory& past) SLATE_REQUIRES(mutex_);
+  void find_free_blocks(const Segments::value_type& segment) SLATE_REQUIRES(mutex_);
+  void add_live(device::Address address, std::uint64_t bytes) SLATE_REQUIRES(mutex_);
   enum class Around { kSlack, kNothing };  // what is mapped beside a segment
   Result<device::Address> allocate_dedicated(std::uint64_t bytes, Around around = Around::kSlack)
       SLATE_REQUIRES(mutex_);
@@ -145,6 +191,7 @@ class MemoryManager {
   device::Device& device_;
   const std::uint64_t limit_;
   const std::unique_ptr<MemoryLedger::Account> account_;
+  MemoryNotes* const notes_;  // null: none
   device::AddressRange arena_;
   std::uint64_t granularity_ = 0;
   mutable Mutex mutex_;
@@ -163,7 +210,8 @@ class MemoryManager {
   Blocks retired_ SLATE_GUARDED_BY(mutex_);
   std::map<device::Address, Kept> kept_ SLATE_GUARDED_BY(mutex_);
   bool released_ SLATE_GUARDED_BY(mutex_) = false;
-  Blocks free_ SLATE_GUARDED_BY(mutex_);  // by address
+  std::set<device::Address> gaps_ SLATE_GUARDED_BY(mutex_);  // of kAlign bytes, behind blocks
+  Blocks free_ SLATE_GUARDED_BY(mutex_);                     // by address
   // The same blocks.
   std::set<std::pair<std::uint64_t, device::Address>> by_size_ SLATE_GUARDED_BY(mutex_);
 };

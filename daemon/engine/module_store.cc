@@ -78,6 +78,7 @@ Result<bool> ModuleStore::offer(const ipc::ModuleOffer& offered) {
   const auto done = add(offered.module, digest, charge,
                         or_out_of_memory([&] { return load_known(image, charge); }));
   if (!done) return std::unexpected(done.error());
+  if (report_) report_(offered.module, image->kind, image->bytes, {}, charge.variables());
   return true;
 }
 
@@ -112,11 +113,25 @@ Result<void> ModuleStore::load(std::uint64_t id, ModuleImage image) {
   Charge charge(loaded_);
   const bool is_shared =
       image.source.empty() && image.bytes.size() >= ipc::kLeastOffered && !placed_.contains(id);
-  return add(id, digest, charge, or_out_of_memory([&] {
-               if (!is_shared) return load_image(id, std::move(image), charge);
-               return load_known(
-                   images_->add(loader_.uid, image.kind, digest, std::move(image.bytes)), charge);
-             }));
+  const std::uint32_t kind = image.kind;
+  ModuleImage copy;
+  if (report_ && !is_shared) copy = image;
+  const auto done =
+      add(id, digest, charge, or_out_of_memory([&] {
+            if (!is_shared) return load_image(id, std::move(image), charge);
+            return load_known(images_->add(loader_.uid, image.kind, digest, std::move(image.bytes)),
+                              charge);
+          }));
+  if (!done || !report_) return done;
+  const std::span<const std::byte> bytes = is_shared ? modules_.at(id).image->bytes : copy.bytes;
+  report_(id, kind, bytes, copy.source, charge.variables());
+  return done;
+}
+
+Result<void> ModuleStore::load_whole(std::uint64_t id, std::uint32_t kind,
+                                     std::vector<std::byte> image, std::string source) {
+  if (const auto may = may_begin(id); !may) return may;
+  return load(id, {.kind = kind, .bytes = std::move(image), .source = std::move(source)});
 }
 
 Result<void> ModuleStore::add(std::uint64_t id, const DigestBytes& digest, Charge& charge,
@@ -254,6 +269,17 @@ Result<FunctionRecord*> ModuleStore::find_function(std::uint64_t id) {
   const auto found = functions_.find(id);
   if (found == functions_.end()) return fail(ErrorCode::kInvalidHandle, "no such function");
   return &found->second;
+}
+
+Result<injector::Reach> ModuleStore::reach_of(const FunctionRecord& kernel) {
+  if (kernel.forms != nullptr) return kernel.forms->analysis.reach;
+  const auto owner = find_module(kernel.module);
+  if (!owner) return std::unexpected(owner.error());
+  if ((*owner)->source == nullptr)
+    return fail(ErrorCode::kNotSupported, "its module has no PTX, which tells what it reaches");
+  auto forms = maker_->analyse((*owner)->source, *kernel.name, loader_);
+  if (!forms) return std::unexpected(forms.error());
+  return std::move(forms->analysis.reach);
 }
 
 namespace {

@@ -98,6 +98,11 @@ class ModuleStore {
   /// Whether these bytes are the session's host memory, at an address of this process.
   using OwnsHost = std::function<bool(device::Address address, std::uint64_t bytes)>;
 
+  /// Called for each module that was loaded. `variables`: bytes of its variables.
+  using Loaded =
+      std::function<void(std::uint64_t id, std::uint32_t kind, std::span<const std::byte> image,
+                         std::string_view source, std::uint64_t variables)>;
+
   /// All outlive it. Without a maker kernels have no forms. `session` orders the forms. `images`
   /// has what sessions of the loader's user have brought.
   ModuleStore(
@@ -117,6 +122,12 @@ class ModuleStore {
   LoadedModules& loaded() { return loaded_; }
   const LoadedModules& loaded() const { return loaded_; }
 
+  /// Calls `loaded` from now on.
+  void report(Loaded loaded) { report_ = std::move(loaded); }
+  /// Loads the module of a whole image. `source`: as ModuleImage::source.
+  Result<void> load_whole(std::uint64_t id, std::uint32_t kind, std::vector<std::byte> image,
+                          std::string source);
+
   /// Adds one chunk; the last one loads the module. kProtocol for chunks out of order.
   Result<void> add_chunk(const ipc::ModuleLoad& chunk, std::span<const std::byte> bytes);
   /// Loads the module if its image is known. False when it has to come in chunks.
@@ -131,6 +142,8 @@ class ModuleStore {
   Result<const FunctionRecord*> add_function(std::uint64_t module, std::uint64_t id,
                                              const std::string& name);
   Result<FunctionRecord*> find_function(std::uint64_t id);
+  /// What the kernel reaches, by its PTX. Errors: kNotSupported without PTX; those of TextReader.
+  Result<injector::Reach> reach_of(const FunctionRecord& kernel);
   /// Takes the forms that have come. To be called before each launch of a kernel that is not
   /// settled.
   void attend(FunctionRecord& kernel);
@@ -191,6 +204,7 @@ class ModuleStore {
   std::unordered_map<std::uint64_t, FunctionRecord> functions_;
   std::map<device::Address, Global> globals_;
   LoadedModules loaded_;
+  Loaded report_;  // may be empty
 };
 
 }  // namespace slate::daemon

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/out_of_memory.h"
 #include "base/user_log.h"
+#include "daemon/engine/resume_order.h"
 
 namespace slate::daemon {
 
@@ -16,6 +17,18 @@ namespace {
 
 constexpr std::uint32_t kCommandsPerLook = 32;
 constexpr std::int64_t kLookForClientNs = 100'000'000;
+
+bool ends_an_object(CommandType type) {
+  return ipc::visit_row<bool>(
+      type, []<typename Row>() { return Row::kObject == ipc::Object::kEnds; },
+      [] { return false; });
+}
+
+std::optional<ipc::SlotTurn> turn_of(const Command& command) {
+  if (command.header.type != CommandType::kCopy) return std::nullopt;
+  const auto copy = command.as<ipc::Copy>();
+  return copy ? slot_of(*copy) : std::nullopt;
+}
 
 bool copies(CommandType type) {
   return type == CommandType::kCopy || type == CommandType::kCopyInline;
@@ -46,7 +59,9 @@ Session::Session(device::Device& device, Compiler& compiler, Executor& executor,
       spec_(std::move(spec)),
       hooks_(std::move(hooks)),
       kill_grace_(kill_grace),
-      channel_(std::move(spec_.ends), std::move(spec_.segment)),
+      book_(spec_.book ? &spec_.book->book() : nullptr),
+      channel_(std::move(spec_.ends), std::move(spec_.segment),
+               book_ != nullptr ? book_->resume_at() : 0),
       faults_(
           device, [this](const Error& fault) { on_failure(fault); },
           [this](const Error& error) { hooks_.device_lost(error); }),
@@ -70,7 +85,7 @@ Session::~Session() = default;
 void Session::run() {
   if (const auto ready = or_out_of_memory([this] { return set_up(); }); ready) {
     const auto served = or_out_of_memory([this]() -> Result<void> {
-      serve();
+      if (resume()) serve();
       return {};
     });
     if (!served) (void)end(served.error());
@@ -84,13 +99,99 @@ void Session::run() {
 Result<void> Session::set_up() {
   if (!channel_.can_be_woken())
     return slate::fail(ErrorCode::kLimit, "no file descriptor is left for the session");
-  if (const auto made =
-          parts_.set_up(spec_.memory_limit, std::move(spec_.account), spec_.memory_wait);
-      !made)
-    return made;
+  const bool again = spec_.book && spec_.book->has_past();
+  if (again) {
+    channel_.skip_answered();
+    begun_.store(true);
+  }
+  const auto made =
+      again ? parts_.set_up_again(spec_.memory_limit, std::move(spec_.account), spec_.memory_wait,
+                                  channel_.position())
+            : parts_.set_up(spec_.memory_limit, std::move(spec_.account), spec_.memory_wait);
+  if (!made && again) {
+    return slate::fail(ErrorCode::kUnavailable,
+                       "the next engine could not go on with the session: " + made.error().message);
+  }
+  if (!made) return made;
   auto starting = SessionPhase::kStarting;
   phase_.compare_exchange_strong(starting, SessionPhase::kServing);
   return {};
+}
+
+/// Carries out again what another engine had taken and may not have finished. False: the session
+/// ends.
+bool Session::resume() {
+  if (!spec_.book || !spec_.book->has_past()) {
+    if (spec_.order) spec_.order->wait_for_all();
+    return true;
+  }
+  if (spec_.is_suspect) spec_.order->begin(spec_.id);
+  const bool done = resume_past();
+  if (spec_.is_suspect) {
+    executor_.flush(parts_.client());
+    parts_.streams().watch_ends();
+    (void)group_.wait_empty(kSuspectTime);
+    spec_.order->end(spec_.id);
+  }
+  if (spec_.order) spec_.order->wait_for_all();
+  return done;
+}
+
+bool Session::resume_past() {
+  std::vector<Book::Open> all = book_->open();
+  for (Book::Open& open : all) drop_if_done(open);
+  // What one of them says of its stream holds for those before it.
+  for (Book::Open& open : all)
+    open.done |= open.stream != Book::kNoStream && open.position <= book_->done_of(open.stream);
+  if (const auto why_not = parts_.why_not_again(all)) {
+    faults_.fail(
+        {ErrorCode::kLaunchFailed,
+         "the engine was replaced while work of the session may have been half done, which "
+         "cannot be done again: " +
+             *why_not});
+  }
+  for (const Book::Open& open : all) {
+    if (!open.done && !do_again(open)) return false;
+  }
+  if (const auto freed = parts_.free_retired(); !freed) return end(freed.error());
+  if (const auto next = channel_.peek()) again_until_ = next->position;
+  log_of_user(spec_.uid, LogLevel::kInfo, "session {} (uid {}, pid {}, {}) goes on in this engine",
+              spec_.id, spec_.uid, spec_.pid, spec_.program);
+  return true;
+}
+
+/// A command may be done without its stream's progress saying so.
+void Session::drop_if_done(Book::Open& open) {
+  if (open.done) return;
+  const auto turn = turn_of(open.command);
+  const bool slot_is_done = turn && channel_.is_finished(*turn);
+  if (!slot_is_done && !channel_.is_answered(open.command.header)) return;
+  if (slot_is_done) book_->done(open.stream, open.position);  // its stream had come as far
+  book_->close(open.position);
+  open.done = true;
+}
+
+bool Session::do_again(const Book::Open& open) {
+  if (faults_.failed()) {
+    answer_failed(open.command);
+    return true;
+  }
+  const HeldCommands::Kept again{open.command, open.position};
+  if (parts_.held().must_wait(again.command)) {
+    const auto kept = parts_.held().keep(again);
+    return kept || end(kept.error());
+  }
+  return carry_out(again.command, again.position, &again);
+}
+
+std::optional<std::string> Session::why_bound() const {
+  if (book_ == nullptr) return "it has no book";
+  return book_->why_not();
+}
+
+void Session::freeze() {
+  channel_.freeze();
+  if (book_ != nullptr) book_->freeze();
 }
 
 void Session::serve() {
@@ -175,8 +276,20 @@ bool Session::serve_command(Command& command) {
     answer_failed(command);
     return true;
   }
-  if (parts_.held().must_wait(command)) return keep(command);
-  return carry_out(command, channel_.position());
+  const std::uint64_t position = channel_.position();
+  if (parts_.held().must_wait(command)) {
+    write_waiting(command, position);
+    if (!keep(command)) return false;
+  } else if (!carry_out(command, position)) {
+    return false;
+  }
+  if (book_ != nullptr) book_->taken(position);
+  return true;
+}
+
+/// In the journal, as the next engine would not find it in the ring.
+void Session::write_waiting(const Command& command, std::uint64_t position) {
+  if (book_ != nullptr) book_->write(position, parts_.book_row_of(command), command, false);
 }
 
 /// Keeps a command that has to wait; false when there are too many. A query is answered at once,
@@ -226,6 +339,12 @@ bool Session::carry_out(const Command& command, std::uint64_t position,
   if (has_reply) executor_.flush(parts_.client());
   if (!copies(header.type)) parts_.streams().watches().watch_put_off();
   parts_.streams().begin_command(position);
+  if (book_ != nullptr) {
+    book_->begin(position);
+    // Its answer may come from another thread at once.
+    if (header.type == CommandType::kSynchronize && kept == nullptr)
+      book_->write(position, Book::kNoStream, command, true);
+  }
   Present present;
   Result<void> done;
   if (has_reply && header.reply_slot >= ipc::kReplySlots) {
@@ -235,13 +354,23 @@ bool Session::carry_out(const Command& command, std::uint64_t position,
     done = parts_.carry_out(command, kept, present);
     busy_.store(false, std::memory_order_release);
   }
+  // The engine before may have ended it.
+  if (!done && position == again_until_ && ends_an_object(header.type)) done = {};
   if (!done && done.error().code == ErrorCode::kProtocol) return end(done.error());
   if (!done && done.error().code == ErrorCode::kOutOfMemory && has_reply &&
       parts_.held().keeps_frees()) {
+    if (kept == nullptr) write_waiting(command, position);
     const auto waits = parts_.held().keep_for_room({command, position});
     return waits || end(waits.error());
   }
   answer(command, done, present.reply);
+  if (book_ != nullptr && !present.reply.deferred) {
+    if (!done) {
+      book_->refused(position);
+    } else if (present.stream == nullptr) {
+      book_->close(position);
+    }
+  }
   // The client may wait for the progress of every command on a stream, also one that was refused.
   if (!present.reply.unfinished && present.stream != nullptr &&
       !parts_.streams().command_submitted())
@@ -326,6 +455,7 @@ void Session::wait_for_work() {
 }
 
 void Session::tear_down() {
+  if (spec_.order) spec_.order->end(spec_.id);
   ending_.store(true);
   faults_.ignore();
   phase_.store(SessionPhase::kDraining);

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,6 +57,8 @@ class Session {
   /// until half of them have come. While host functions run, it keeps commands that are more work
   /// instead.
   static constexpr std::uint64_t kMostWatches = 16384;
+  /// How long a session is alone on the device while it is a suspect (ResumeOrder).
+  static constexpr std::chrono::milliseconds kSuspectTime{1000};
   /// How long staging memory is kept after the last copy.
   static constexpr std::chrono::milliseconds kStagingIdle{2000};
 
@@ -81,6 +84,11 @@ class Session {
   std::vector<std::string> running_kernels() const;
   std::uint64_t id() const { return spec_.id; }
   bool faulted() const { return faults_.failed(); }
+  /// Why the session cannot go on in another engine; nullopt: it can. Then freeze() it before this
+  /// engine ends.
+  std::optional<std::string> why_bound() const;
+  /// The client hears nothing more from this engine, and its book gets nothing more.
+  void freeze();
   /// Whether its thread carries a command out.
   bool is_busy() const { return busy_.load(); }
   /// Whether a command of it was taken: from then on it cannot move to another engine.
@@ -88,6 +96,10 @@ class Session {
 
  private:
   Result<void> set_up();
+  bool resume();
+  bool resume_past();
+  void drop_if_done(Book::Open& open);
+  bool do_again(const Book::Open& open);
   void serve();
   bool is_crowded() const;
   ipc::EngineChannel::Seen look(bool waits);
@@ -95,6 +107,7 @@ class Session {
   bool end(const Error& error);
   bool serve_command(ipc::Command& command);
   bool keep(ipc::Command& command);
+  void write_waiting(const ipc::Command& command, std::uint64_t position);
   bool release_held();
   bool carry_out(const ipc::Command& command, std::uint64_t position,
                  const HeldCommands::Kept* kept = nullptr);
@@ -111,6 +124,7 @@ class Session {
   SessionSpec spec_;  // without ends and segment, which are moved to channel_
   const SessionHooks hooks_;
   const std::chrono::milliseconds kill_grace_;
+  Book* const book_;  // null: no other engine can go on with the session
   ipc::EngineChannel channel_;
   Completer::Group group_;
 
@@ -118,6 +132,7 @@ class Session {
   std::atomic<bool> busy_{false};  // changed with each command, so as cheaply as possible
   std::atomic<bool> stopping_{false};
   std::atomic<bool> ending_{false};  // whether no more commands are carried out
+  std::uint64_t again_until_ = 0;    // end of the command that another engine may have begun
   std::int64_t looked_ns_ = 0;       // time of lost_client()'s last question
   std::atomic<SessionPhase> phase_{SessionPhase::kStarting};
   Faults faults_;

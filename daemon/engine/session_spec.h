@@ -15,6 +15,8 @@ namespace slate::daemon {
 class Exports;
 class ImageStore;
 class LocalMemory;
+class ResumeOrder;
+class SessionBook;
 class StagingBudget;
 
 struct SessionSpec {
@@ -40,6 +42,10 @@ struct SessionSpec {
   std::shared_ptr<StagingBudget> staging{};
   std::shared_ptr<Exports> exports{};
   std::shared_ptr<ImageStore> images{};
+  /// What another engine needs to go on with the session; null: none can.
+  std::shared_ptr<SessionBook> book{};
+  std::shared_ptr<ResumeOrder> order{};  // of the engine; null: no session is a suspect
+  bool is_suspect = false;               // whether its work may have lost the last engine's device
 };
 
 }  // namespace slate::daemon

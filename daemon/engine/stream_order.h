@@ -41,6 +41,7 @@ struct LogicalStream : std::enable_shared_from_this<LogicalStream> {
   bool blocking = true;  // whether it takes part in the default stream's order
   int priority = 0;
   std::uint32_t progress = ipc::kNoProgress;  // index of its entry in the client's status page
+  std::uint32_t book_row = 0;                 // its row in the session's book
   /// The stream of the newest work; all earlier work is waited for there. 0: no work yet. Writer:
   /// session thread, under the table's mutex.
   device::Stream device{};

@@ -305,6 +305,7 @@ void StreamTable::close(LogicalStream& stream, Leftovers& leftovers) {
   if (stream.lane.stream != device::Stream{}) device_.destroy_stream(stream.lane.stream);
   for (const auto& side : stream.lane.sides) device_.destroy_stream(side.stream);
   stream.lane = {};
+  if (give_row_) give_row_(stream.book_row);
   stream.order_event.reset();
   stream.tail_event.reset();
   stream.hop_event.reset();

@@ -3,6 +3,7 @@
 // otherwise.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,6 +37,8 @@ class StreamTable {
   /// kProtocol for an id that is 0 or taken, kLimit beyond kMostStreams.
   Result<void> create(std::uint64_t id, bool blocking, int priority,
                       std::uint32_t progress = ipc::kNoProgress);
+  /// `give` gets the book_row of each stream that is gone, on the session's thread.
+  void on_gone(std::function<void(std::uint32_t row)> give) { give_row_ = std::move(give); }
   /// The stream's unfinished work goes on and keeps its place in the default stream's order.
   Result<void> destroy(std::uint64_t id);
   /// kInvalidHandle if there is none. The default stream always exists.
@@ -127,6 +130,7 @@ class StreamTable {
   /// The last entry of last_kernels_; session thread only.
   std::pair<const LogicalStream*, const std::string*> last_kernel_{};
   std::uint64_t launches_of_reaped_ SLATE_GUARDED_BY(mutex_) = 0;
+  std::function<void(std::uint32_t)> give_row_;                      // may be empty
   std::shared_ptr<SharedEvent> all_event_ SLATE_GUARDED_BY(mutex_);  // event of wait_for_all()
 };
 

@@ -6,7 +6,7 @@ namespace slate::daemon {
 
 void StreamWatches::end_command(LogicalStream& stream, std::uint64_t position) {
   stream.position.store(position);
-  if (!stream.busy() && on_progress_) on_progress_(stream.progress, position);
+  if (!stream.busy() && on_progress_) on_progress_(stream, position);
 }
 
 void StreamWatches::watch_cheaply(LogicalStream& stream) {
@@ -89,13 +89,13 @@ void StreamWatches::reached(LogicalStream& stream, const Given& given,
     return;
   }
   if (given.submitted <= stream.completed.load()) return;
+  // Before anybody can see the stream idle, and tell the client so.
+  if (on_progress_) on_progress_(stream, given.position);
   stream.launches_done.store(given.launches);
   stream.completed.store(given.submitted);
-  if (on_progress_) {
-    // A submission is counted before its position is set, so an idle stream has passed its own.
-    const std::uint64_t newest = stream.position.load();
-    on_progress_(stream.progress, stream.busy() ? given.position : newest);
-  }
+  // A submission is counted before its position is set, so an idle stream has passed its own.
+  const std::uint64_t newest = stream.position.load();
+  if (on_progress_ && !stream.busy()) on_progress_(stream, newest);
 }
 
 std::vector<Completer::Callback> StreamWatches::end() {

@@ -22,8 +22,8 @@ class StreamWatches {
  public:
   static constexpr std::size_t kMostLater = 8;
   using OnFault = std::function<void(const Error&)>;
-  /// Gets a stream's progress entry, and the position of the last command whose work is done.
-  using OnProgress = std::function<void(std::uint32_t progress, std::uint64_t position)>;
+  /// Gets a stream, and the position of the last command whose work on it is done.
+  using OnProgress = std::function<void(const LogicalStream& stream, std::uint64_t position)>;
 
   /// `on_fault` is called when work ended with a fault, mostly by the completer. All outlive it.
   StreamWatches(Completer& completer, Completer::Group& group, StreamRows& rows, OnFault on_fault)

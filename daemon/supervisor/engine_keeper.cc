@@ -25,6 +25,7 @@ void EngineKeeper::add_to(PollSet& polls) const {
     polls.add((*engine)->exit_fd(), POLLIN);
     if (const auto next = (*engine)->heartbeat.next()) polls.add_deadline(*next);
   }
+  for (const EngineProcess& engine : leaving_) polls.add(engine.exit_fd(), POLLIN);
   if (stopping_) return;
   if (!active_) polls.add_deadline(start_at_);
   if (wants_spare()) polls.add_deadline(*spare_at_);
@@ -38,6 +39,7 @@ bool EngineKeeper::wants_spare() const {
 void EngineKeeper::service() {
   if (active_) service_active();
   if (spare_) service_spare();
+  service_leaving();
   if (stopping_) tell_stop();
   start_due();
 }
@@ -90,6 +92,8 @@ bool EngineKeeper::read(EngineProcess& engine, bool is_active) {
         engine.last_words = Error{message.header.code, message.text};
         engine.start_failed = message.header.type == LinkType::kStartFailed;
         engine.culprit = message.header.session;
+        engine.is_frozen =
+            message.header.type == LinkType::kFault && (message.header.flags & kFrozen) != 0;
         break;
       case LinkType::kAlive:
         break;
@@ -124,6 +128,13 @@ void EngineKeeper::service_active() {
   // An engine that closed its link is of no use, even if it hangs on its way out.
   if (!read(*active_, true)) active_->kill();
   watch(*active_);
+  if (active_->is_frozen && was_ready) {
+    const Error cause = *active_->last_words;
+    const std::uint64_t culprit = active_->culprit;
+    leaving_.push_back(std::move(*active_));
+    active_.reset();
+    return replace(cause, culprit, true);
+  }
   if ((poll_now(active_->exit_fd(), POLLIN) & POLLIN) == 0) return;
   (void)read(*active_, true);
   const auto cause = active_->ended();
@@ -173,6 +184,12 @@ void EngineKeeper::service_spare() {
   spare_at_ = Clock::now() + kLongestDelay;
 }
 
+void EngineKeeper::service_leaving() {
+  std::erase_if(leaving_, [](EngineProcess& engine) {
+    return (poll_now(engine.exit_fd(), POLLIN) & POLLIN) != 0 && engine.ended();
+  });
+}
+
 void EngineKeeper::stop(const std::string& reason) {
   stopping_ = true;
   stop_reason_ = reason;
@@ -191,6 +208,7 @@ void EngineKeeper::tell_stop() {
 void EngineKeeper::kill_all() {
   active_.reset();
   spare_.reset();
+  leaving_.clear();
 }
 
 }  // namespace slate::daemon

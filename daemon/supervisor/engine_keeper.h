@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,7 +41,7 @@ class EngineKeeper {
 
   /// Tells the engines to end. No engine starts after this.
   void stop(const std::string& reason);
-  bool all_ended() const { return !active_ && !spare_; }
+  bool all_ended() const { return !active_ && !spare_ && leaving_.empty(); }
   void kill_all();
 
   pid_t pid() const { return active_ ? active_->pid() : 0; }
@@ -56,6 +57,7 @@ class EngineKeeper {
   void watch(EngineProcess& engine);
   void service_active();
   void service_spare();
+  void service_leaving();
   void replace(const Error& cause, std::uint64_t culprit, bool was_ready);
   void start_up_failed(const Error& cause);
 
@@ -64,6 +66,7 @@ class EngineKeeper {
   const Events events_;
   std::optional<EngineProcess> active_;
   std::optional<EngineProcess> spare_;
+  std::list<EngineProcess> leaving_;  // frozen ones, whose processes take their time to end
   Clock::time_point start_at_ = Clock::now();
   std::optional<Clock::time_point> spare_at_;
   int failures_ = 0;  // failed starts in a row

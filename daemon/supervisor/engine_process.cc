@@ -62,6 +62,7 @@ EngineProcess::EngineProcess(EngineProcess&& other) noexcept
       device(other.device),
       last_words(std::move(other.last_words)),
       culprit(other.culprit),
+      is_frozen(other.is_frozen),
       start_failed(other.start_failed),
       told_to_stop(other.told_to_stop),
       pid_(std::exchange(other.pid_, 0)),

@@ -37,7 +37,8 @@ class EngineProcess {
   DeviceInfo device{};              // the device, once `ready`
   std::optional<Error> last_words;  // the error that the engine reported before it ended
   std::uint64_t culprit = 0;        // the session that it named as the likely cause; 0: none
-  bool start_failed = false;        // whether last_words came as kStartFailed
+  bool is_frozen = false;     // whether it touches no session any more, though its process is there
+  bool start_failed = false;  // whether last_words came as kStartFailed
   bool told_to_stop = false;
 
  private:

@@ -18,11 +18,20 @@ using State = SessionRecord::State;
 
 constexpr auto kEngineTimeout = 30s;  // a driver may take its time to make a context
 
-/// True for a session that came when its engine was dying: no command of it was taken, so it loses
-/// nothing by starting over with the next engine. (A client that lies here replays its own ring.)
+/// A session that several engines have died of in a row is the likely cause.
+constexpr std::uint32_t kMostLosses = 5;
+
+/// Whether no command of the session was carried out, so that it loses nothing by starting over.
 bool untouched(const SessionRecord& record) {
   const ipc::StatusPage& status = record.segment.status();
-  return status.marked.load() == 0 && status.ring_head.load() == 0;
+  return status.marked.load() == 0 && status.ring_head.load() == 0 && record.book->is_blank();
+}
+
+/// Why the session does not go on in the next engine; nullopt: it does.
+std::optional<std::string> why_lost(const SessionRecord& record) {
+  if (record.segment.status().marked.load() != 0) return "it had ended already";
+  if (record.losses >= kMostLosses) return "engine after engine died that served it";
+  return record.book->why_not();
 }
 
 AskedSettings wishes_of(const ipc::Hello& hello) {
@@ -110,6 +119,13 @@ void Registry::welcome(SessionRecord& record, const EngineProcess& engine) {
     record.deadline = Clock::now();
     return;
   }
+  auto book = Book::make();
+  if (!book) {
+    refuse(record, book.error());
+    record.deadline = Clock::now();
+    return;
+  }
+  record.book = std::move(*book);
   ipc::Welcome welcome;
   welcome.session = record.id;
   if (const auto sent = ipc::send_welcome(record.ends.socket.get(), welcome, &*made); !sent) {
@@ -123,15 +139,32 @@ void Registry::welcome(SessionRecord& record, const EngineProcess& engine) {
   record.state = State::kReady;
 }
 
+/// False: the link has no room for now. What was handed over stays so.
+bool Registry::hand_over_memory(SessionRecord& record, const EngineProcess& engine) {
+  for (auto& [key, held] : record.held) {
+    if (held.handed_over) continue;
+    const int fds[] = {held.memory.get()};
+    const LinkHeader header{.type = LinkType::kHold,
+                            .session = record.id,
+                            .number = key.second,
+                            .flags = static_cast<std::uint32_t>(key.first)};
+    if (!engine.link().try_send(header, {}, fds)) return false;
+    held.handed_over = true;
+  }
+  return true;
+}
+
 void Registry::hand_over(SessionRecord& record, const EngineProcess& engine) {
+  if (!hand_over_memory(record, engine)) return;
   const int fds[] = {record.ends.from_client.get(), record.ends.to_client.get(),
-                     record.ends.socket.get(), record.segment.fd()};
+                     record.ends.socket.get(), record.segment.fd(), record.book->fd()};
   const LinkHeader header{.type = LinkType::kAddSession,
                           .session = record.id,
                           .limit = record.memory_limit,
                           .user_limit = record.user.memory.bytes_of(engine.device.total_memory),
                           .pid = record.pid,
                           .uid = record.uid,
+                          .flags = record.is_suspect ? kSuspect : 0,
                           .priority = record.standing.now.priority,
                           .weight = record.standing.now.weight,
                           .user_weight = record.user.weight,
@@ -144,7 +177,18 @@ void Registry::hand_over(SessionRecord& record, const EngineProcess& engine) {
   record.state = State::kServing;
   record.standing_told = true;
   ++served_;
-  audit(record, "began");
+  audit(record, record.losses == 0 ? "began" : "goes on in the next engine");
+}
+
+void Registry::hold(std::uint64_t id, Book::Key key, UniqueFd memory) {
+  const auto found = sessions_.find(id);
+  if (found == sessions_.end()) return;
+  found->second.held.insert_or_assign(key, SessionRecord::Held{std::move(memory), true});
+}
+
+void Registry::let_go(std::uint64_t id, Book::Key key) {
+  const auto found = sessions_.find(id);
+  if (found != sessions_.end()) found->second.held.erase(key);
 }
 
 void Registry::engine_ready(EngineProcess& engine) {
@@ -249,22 +293,37 @@ void Registry::session_ended(std::uint64_t id, const std::string& refusal) {
   sessions_.erase(found);
 }
 
-void Registry::engine_died(const Error& cause) {
+void Registry::engine_died(const Error& cause, std::uint64_t culprit) {
   for (auto session = sessions_.begin(); session != sessions_.end();) {
     SessionRecord& record = session->second;
-    if (record.state == State::kServing && !untouched(record)) {
-      audit(record, "was lost with the engine");
+    if (record.state != State::kServing) {
+      ++session;
+      continue;
+    }
+    const bool begun = !untouched(record);
+    const auto reason = !begun                 ? std::nullopt
+                        : record.id == culprit ? std::optional<std::string>("it is the cause")
+                                               : why_lost(record);
+    if (reason) {
+      audit(record, "was lost with the engine: " + *reason);
       ipc::mark_session(record.segment.status(), record.ends.to_client.get(),
                         ipc::SessionState::kFailed, cause);
       session = sessions_.erase(session);
       continue;
     }
-    if (record.state == State::kServing) {
-      log_debug("session {} goes to the next engine", record.id);
-      record.state = State::kReady;
-      record.deadline = Clock::now() + kEngineTimeout;
-      --served_;
+    log_debug("session {} goes to the next engine", record.id);
+    record.state = State::kReady;
+    record.deadline = Clock::now() + kEngineTimeout;
+    record.is_suspect = begun && culprit == 0 && is_sticky(cause.code);
+    if (begun) {
+      const bool made_progress = record.book->taken() != record.taken_at_loss;
+      if (culprit == 0) record.losses = made_progress ? 1 : record.losses + 1;
+      record.taken_at_loss = record.book->taken();
+    } else {
+      record.held.clear();
     }
+    for (auto& [key, held] : record.held) held.handed_over = false;
+    --served_;
     ++session;
   }
 }

@@ -1,14 +1,16 @@
 // Registry: every session from Hello to its end, as the supervisor sees it. It does the handshake
-// and hands sessions to the engine. Of a served session it keeps what it needs to tell the client
-// that the engine died. Supervisor thread only.
+// and hands sessions to the engine. Of a served session it keeps what the next engine needs, if
+// this one dies, and what it needs to tell the client. Supervisor thread only.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "daemon/book.h"
 #include "daemon/config.h"
 #include "daemon/supervisor/engine_process.h"
 #include "daemon/supervisor/poll_set.h"
@@ -39,6 +41,19 @@ struct SessionRecord {
   Clock::time_point deadline;  // deadline of the present state; kServing has none
   ipc::DaemonEnds ends;  // kept for the next engine, if this one dies; until kReady the socket only
   ipc::Segment segment;  // none until kReady
+  /// What the next engine needs to go on with the session; null until kReady.
+  std::unique_ptr<Book> book;
+  /// Memory that has to outlive the engine, by the entry of the book that it belongs to.
+  struct Held {
+    UniqueFd memory;
+    bool handed_over = false;  // whether the engine that is to serve the session has it
+  };
+  std::map<Book::Key, Held> held;
+  // Engines that died of an unknown cause while they served it, one after the other without
+  // progress in between.
+  std::uint32_t losses = 0;
+  bool is_suspect = false;          // whether it may have lost the last engine's device
+  std::uint64_t taken_at_loss = 0;  // position of its commands when the last one died
 };
 
 class Registry {
@@ -65,9 +80,12 @@ class Registry {
   void end(std::uint64_t id, const std::string& reason, EngineProcess* engine);
   /// If `refusal` is not empty, the engine could not begin the session, and the client gets it.
   void session_ended(std::uint64_t id, const std::string& refusal);
-  /// Tells every client whose session had begun, and drops those sessions. The others wait for the
-  /// next engine.
-  void engine_died(const Error& cause);
+  /// The session's engine hands over memory, or takes it back.
+  void hold(std::uint64_t id, Book::Key key, UniqueFd memory);
+  void let_go(std::uint64_t id, Book::Key key);
+  /// The sessions wait for the next engine, but for the `culprit` (0: unknown) and those that no
+  /// other engine can go on with. These are told `cause`, and dropped.
+  void engine_died(const Error& cause, std::uint64_t culprit);
   /// Refuses all sessions that are not served yet, and drops them.
   void refuse_waiting(const Error& reason);
   /// Tells all clients that are left, and drops their sessions.
@@ -86,6 +104,7 @@ class Registry {
   std::optional<Error> too_many(const Identity& who) const;
   void welcome(SessionRecord& record, const EngineProcess& engine);
   void hand_over(SessionRecord& record, const EngineProcess& engine);
+  static bool hand_over_memory(SessionRecord& record, const EngineProcess& engine);
   bool service_one(SessionRecord& record, EngineProcess* engine);
   static void tell_standing(SessionRecord& record, const EngineProcess& engine);
   static void tell_end(SessionRecord& record, const EngineProcess& engine);

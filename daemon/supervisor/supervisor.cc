@@ -75,7 +75,7 @@ Supervisor::Supervisor(const Config& config, const std::string& program, int sto
                      device_ = keeper_.active()->device;
                      registry_.engine_ready(*keeper_.active());
                    },
-               .message = [this](const LinkMessage& message) { engine_message(message); },
+               .message = [this](LinkMessage message) { engine_message(std::move(message)); },
                .died = [this](const Error& cause,
                               std::uint64_t culprit) { engine_died(cause, culprit); }}) {}
 
@@ -124,8 +124,17 @@ void Supervisor::serve_once() {
   }
 }
 
-void Supervisor::engine_message(const LinkMessage& message) {
+void Supervisor::engine_message(LinkMessage message) {
   if (message.header.type == LinkType::kStatusReport) return desk_.report_came(message);
+  const LinkHeader& header = message.header;
+  const Book::Key key{static_cast<BookKind>(header.flags), header.number};
+  if (header.type == LinkType::kHold && message.fds.size() == 1)
+    return registry_.hold(header.session, key, std::move(message.fds.front()));
+  if (header.type == LinkType::kLetGo) return registry_.let_go(header.session, key);
+  if (header.type == LinkType::kFence && keeper_.active() != nullptr) {
+    (void)keeper_.active()->link().try_send({.type = LinkType::kFence, .number = header.number});
+    return;
+  }
   if (message.header.type == LinkType::kBlame) return blame(message.header.session, message.text);
   if (message.header.type != LinkType::kSessionEnded) return;
   registry_.session_ended(message.header.session, message.text);
@@ -140,7 +149,7 @@ void Supervisor::engine_died(const Error& cause, std::uint64_t culprit) {
   } else if (const auto uid = registry_.only_user()) {
     blame_user(*uid, cause.message);
   }
-  registry_.engine_died(cause);
+  registry_.engine_died(cause, culprit);
   desk_.engine_died();
 }
 

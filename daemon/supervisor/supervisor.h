@@ -46,7 +46,7 @@ class Supervisor {
 
   void serve_once();
   void reload();
-  void engine_message(const LinkMessage& message);
+  void engine_message(LinkMessage message);
   void engine_died(const Error& cause, std::uint64_t culprit);
   std::string refusal_of(std::uint32_t uid) const;
   void blame(std::uint64_t session, const std::string& what);

@@ -34,6 +34,13 @@ CodeCommands::CodeCommands(const PartContext& context, Compiler& compiler, Memor
                {.uid = context.uid, .is_over = context.is_over}) {}
 
 void CodeCommands::start() {
+  if (context_.book) {
+    modules_.report([book = context_.book](std::uint64_t id, std::uint32_t kind,
+                                           std::span<const std::byte> image,
+                                           std::string_view source, std::uint64_t variables) {
+      book->image(id, kind, image, source, variables);
+    });
+  }
   modules_.loaded().charge_to(
       memory_.manager(),
       [this](std::uint64_t bytes) {

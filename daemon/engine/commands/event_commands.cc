@@ -68,6 +68,8 @@ Result<void> EventCommands::on(const Call<CommandType::kEventRecord>& call) {
   if (!target) return context_.checked(std::unexpected(target.error()));
   if (const auto done = context_.device.record(record.event->get(), *target); !done)
     return context_.checked(done);
+  record.book_row = call.stream->book_row;
+  record.position = context_.streams.position();
   if (record.shared) record.shared->set(record.event);
   context_.streams.work_submitted(*call.stream);
   // Watched here: its end must be seen even if more work follows at once.
@@ -100,6 +102,8 @@ Result<void> EventCommands::on(const Call<CommandType::kEventElapsed>& call) {
   const auto milliseconds =
       context_.device.elapsed_ms((*start)->event->get(), (*stop)->event->get());
   if (!milliseconds) return context_.checked(std::unexpected(milliseconds.error()));
+  for (const Record* const record : {*start, *stop})
+    context_.note_done(record->book_row, record->position);
   call.reply.set(ipc::ElapsedReply{*milliseconds, 0});
   return {};
 }

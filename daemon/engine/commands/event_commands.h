@@ -22,6 +22,9 @@ class EventCommands {
     std::shared_ptr<SharedEvent> event;  // null before the first recording
     /// Shared with other sessions, whose recordings count.
     std::shared_ptr<SharedRecord> shared = nullptr;
+    // The last recording: its stream's row in the session's book, and its command's position.
+    std::uint32_t book_row = Book::kNoStream;
+    std::uint64_t position = 0;
   };
 
   explicit EventCommands(const PartContext& context) : context_(context) {}

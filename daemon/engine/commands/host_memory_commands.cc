@@ -1,5 +1,7 @@
 #include "daemon/engine/commands/host_memory_commands.h"
 
+#include <utility>
+
 namespace slate::daemon {
 
 using ipc::CommandType;
@@ -17,10 +19,33 @@ Result<void> HostMemoryCommands::on(const Call<CommandType::kHostMapped>& call) 
 }
 
 Result<void> HostMemoryCommands::on(const Call<CommandType::kHostFree>& call) {
-  const auto range = blocks_.retire(call.body.id);
+  return free(call.body.id);
+}
+
+Result<void> HostMemoryCommands::free(std::uint64_t id) {
+  const auto range = blocks_.retire(id);
   if (!range) return std::unexpected(range.error());
   return context_.checked(context_.retirement.after_present_work(
       [this, range = *range] { blocks_.finish_free(range); }));
+}
+
+Result<void> HostMemoryCommands::make_again(std::uint64_t id, const BookHost& block, int memory) {
+  if (block.retired != 0) retired_.push_back(id);
+  return blocks_.make_again(id, block, memory);
+}
+
+Result<void> HostMemoryCommands::free_retired() {
+  for (const std::uint64_t id : std::exchange(retired_, {})) {
+    if (const auto done = free(id); !done) return done;
+  }
+  return {};
+}
+
+HostBlocks::Notes HostMemoryCommands::notes_of(const std::shared_ptr<SessionBook>& book) {
+  if (book == nullptr) return {};
+  return {.there = [book](std::uint64_t id, const BookHost& block,
+                          int memory) { book->host(id, block, memory); },
+          .gone = [book](std::uint64_t id) { book->host_gone(id); }};
 }
 
 }  // namespace slate::daemon

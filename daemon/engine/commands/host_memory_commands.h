@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "daemon/engine/commands/call.h"
 #include "daemon/engine/commands/part_context.h"
@@ -19,20 +20,29 @@ class HostMemoryCommands {
                      HostBlocks::Send send)
       : context_(context),
         account_(std::move(account)),
-        blocks_(context.device, HostBlocks::default_limit(), account_.get(), std::move(send)) {}
+        blocks_(context.device, HostBlocks::default_limit(), account_.get(), std::move(send),
+                notes_of(context.book), context.device.window_of(context.session).host) {}
 
   Result<void> on(const Call<ipc::CommandType::kHostAllocate>& call);
   Result<void> on(const Call<ipc::CommandType::kHostMapped>& call);
   Result<void> on(const Call<ipc::CommandType::kHostFree>& call);
 
+  /// Makes a block of another engine again; see HostBlocks::make_again().
+  Result<void> make_again(std::uint64_t id, const BookHost& block, int memory);
+  /// Gives back, behind the present work, what the other engine had retired.
+  Result<void> free_retired();
   const HostBlocks& blocks() const { return blocks_; }
   /// Requires: no unfinished work uses a block.
   void release() { blocks_.release(); }
 
  private:
+  Result<void> free(std::uint64_t id);
+  static HostBlocks::Notes notes_of(const std::shared_ptr<SessionBook>& book);
+
   const PartContext& context_;
   const std::shared_ptr<MemoryLedger::Account> account_;
   HostBlocks blocks_;
+  std::vector<std::uint64_t> retired_;  // blocks that another engine had retired
 };
 
 }  // namespace slate::daemon

@@ -10,10 +10,36 @@ Result<void> MemoryCommands::start(std::uint64_t limit,
                                    std::unique_ptr<MemoryLedger::Account> account,
                                    std::chrono::milliseconds wait) {
   wait_ = wait;
-  auto manager = MemoryManager::make(context_.device, limit, std::move(account));
+  auto manager =
+      MemoryManager::make(context_.device, limit, std::move(account), context_.book.get(),
+                          context_.device.window_of(context_.session).reservation);
   if (!manager) return std::unexpected(manager.error());
   manager_ = std::move(*manager);
   seen_.store(manager_.get());
+  return {};
+}
+
+Result<void> MemoryCommands::start_again(std::uint64_t limit,
+                                         std::unique_ptr<MemoryLedger::Account> account,
+                                         std::chrono::milliseconds wait, PastMemory past) {
+  wait_ = wait;
+  auto manager = MemoryManager::make_again(context_.device, limit, std::move(account),
+                                           context_.book.get(), past);
+  if (!manager) return std::unexpected(manager.error());
+  manager_ = std::move(*manager);
+  seen_.store(manager_.get());
+  for (const PastMemory::Block& block : past.blocks) {
+    if (block.retired) retired_.push_back(block.range.base);
+  }
+  return {};
+}
+
+Result<void> MemoryCommands::free_retired() {
+  for (const device::Address address : std::exchange(retired_, {})) {
+    const auto done = context_.checked(context_.retirement.after_present_work(
+        [this, address] { manager_->finish_free(address); }));
+    if (!done) return done;
+  }
   return {};
 }
 
@@ -49,6 +75,7 @@ Result<void> MemoryCommands::on(const Call<CommandType::kMemoryFree>& call) {
 }
 
 Result<void> MemoryCommands::on(const Call<CommandType::kMemoryInfo>& call) {
+  (void)settle();
   const auto free = context_.device.free_memory();
   if (!free) return context_.checked(std::unexpected(free.error()));
   call.reply.set(ipc::MemoryInfoReply{std::min(manager_->chargeable(), *free + pool_->excess()),

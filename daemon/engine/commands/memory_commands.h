@@ -10,6 +10,7 @@
 #include <thread>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "daemon/engine/commands/call.h"
 #include "daemon/engine/commands/part_context.h"
@@ -28,6 +29,11 @@ class MemoryCommands {
   /// MemoryManager::make(). `wait`: how long requests wait for memory that others have.
   Result<void> start(std::uint64_t limit, std::unique_ptr<MemoryLedger::Account> account,
                      std::chrono::milliseconds wait = {});
+  /// The same, where the session comes from another engine. What it has freed is given back behind
+  /// the work that is made again: see free_retired().
+  Result<void> start_again(std::uint64_t limit, std::unique_ptr<MemoryLedger::Account> account,
+                           std::chrono::milliseconds wait, PastMemory past);
+  Result<void> free_retired();
   /// Requires: no unfinished work uses the memory.
   void release();
 
@@ -55,6 +61,7 @@ class MemoryCommands {
   std::uint64_t charged() const;
 
  private:
+  bool settle() const { return context_.book && context_.book->settle(); }
   bool may_wait_for_others(std::chrono::steady_clock::time_point deadline) const;
 
   const PartContext& context_;
@@ -62,19 +69,23 @@ class MemoryCommands {
   LocalMemory::Share local_;
   std::chrono::milliseconds wait_{};
   std::shared_ptr<MemoryManager> manager_;
+  std::vector<device::Address> retired_;       // blocks that another engine had retired
   std::atomic<MemoryManager*> seen_{nullptr};  // `manager_`, for other threads
 };
 
-/// Local memory that nobody needs may make room. So may frees that wait for running work; the last
-/// one may have ended just now. So may the slack, while no unfinished work can use it.
+/// Local memory that nobody needs may make room, and memory that the supervisor still holds. So may
+/// frees that wait for running work; the last one may have ended just now. So may the slack, while
+/// no unfinished work can use it.
 template <typename Make>
 std::invoke_result_t<Make> MemoryCommands::with_room(const Make& make) {
   auto made = make();
   if (!made && made.error().code == ErrorCode::kOutOfMemory && pool_->trim()) made = make();
+  if (!made && made.error().code == ErrorCode::kOutOfMemory && settle()) made = make();
   bool more_may_come = true;
   while (more_may_come && !made && made.error().code == ErrorCode::kOutOfMemory &&
          !context_.faults.failed() && !context_.is_over()) {
     more_may_come = manager_->wait_for_free(std::chrono::milliseconds(100));
+    (void)settle();
     made = make();
   }
   if (!made && made.error().code == ErrorCode::kOutOfMemory &&

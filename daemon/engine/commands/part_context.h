@@ -14,6 +14,7 @@
 #include "daemon/engine/exports.h"
 #include "daemon/engine/held_commands.h"
 #include "daemon/engine/retirement.h"
+#include "daemon/engine/session_book.h"
 #include "daemon/engine/stream_table.h"
 #include "device/device.h"
 
@@ -32,10 +33,15 @@ struct PartContext {
   Retirement& retirement;
   HeldCommands& held;
   std::shared_ptr<Exports> exports;
+  std::shared_ptr<SessionBook> book;  // null: the session cannot leave this engine
   Faults& faults;
   /// Whether nobody waits for the session's answers any more. A system call.
   std::function<bool()> is_over;
 
+  /// The client is about to hear that the work up to this command is done.
+  void note_done(std::uint32_t book_row, std::uint64_t position) const {
+    if (book) book->book().done(book_row, position);
+  }
   Result<void> checked(Result<void> result) const { return faults.checked(std::move(result)); }
   /// Submits one piece of work to the stream by `work(device::Stream)`.
   template <typename Work>

@@ -1,10 +1,15 @@
 #include "daemon/engine/commands/session_parts.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <utility>
 
 #include "base/check.h"
 #include "base/log.h"
 #include "base/out_of_memory.h"
+#include "daemon/engine/commands/command_reach.h"
 
 namespace slate::daemon {
 namespace {
@@ -68,6 +73,7 @@ SessionParts::SessionParts(const Ground& ground, const SessionSpec& spec)
                .retirement = retirement_,
                .held = held_,
                .exports = spec.exports ? spec.exports : std::make_shared<Exports>(),
+               .book = spec.book,
                .faults = ground.faults,
                .is_over = ground.is_over},
       memory_(context_, spec.local ? spec.local : std::make_shared<LocalMemory>(ground.device)),
@@ -95,10 +101,15 @@ SessionParts::SessionParts(const Ground& ground, const SessionSpec& spec)
       launches_(context_, memory_, host_memory_, code_, sharing_, mapped_),
       host_functions_(context_),
       reports_(ground.unsupported) {
-  streams_.watches().publish(
-      [&channel = ground.channel](std::uint32_t progress, std::uint64_t position) {
-        channel.publish_completed(progress, position);
-      });
+  // First in the book: what the client knows to be done is not done again.
+  streams_.watches().publish([&channel = ground.channel, book = context_.book](
+                                 const LogicalStream& stream, std::uint64_t position) {
+    if (book) book->book().done(stream.book_row, position);
+    channel.publish_completed(stream.progress, position);
+  });
+  if (context_.book) {
+    streams_.on_gone([book = context_.book](std::uint32_t row) { book->book().give_stream(row); });
+  }
   streams_.report_refusals([this, &channel = ground.channel](const Error& error) {
     log_debug("session {}: {}", context_.session, error.message);
     (void)context_.checked(std::unexpected(error));
@@ -120,6 +131,114 @@ Result<void> SessionParts::set_up(std::uint64_t limit,
   return {};
 }
 
+Result<void> SessionParts::set_up_again(std::uint64_t limit,
+                                        std::unique_ptr<MemoryLedger::Account> account,
+                                        std::chrono::milliseconds wait, std::uint64_t position) {
+  SessionBook& book = *context_.book;
+  const auto entries = book.past(position);
+  PastMemory memory;
+  for (const auto& [key, entry] : entries) {
+    const auto [kind, number] = key;
+    if (kind == BookKind::kArena) {
+      memory.arena = Book::value_of<device::AddressRange>(entry).value_or(memory.arena);
+    } else if (kind == BookKind::kSegment) {
+      const auto segment = Book::value_of<BookSegment>(entry).value_or(BookSegment{});
+      memory.segments.push_back({{number, segment.bytes}, segment.dedicated != 0, book.held(key)});
+    } else if (kind == BookKind::kBlock) {
+      const auto block = Book::value_of<BookBlock>(entry).value_or(BookBlock{});
+      memory.blocks.push_back({{number, block.bytes}, block.retired != 0});
+    }
+  }
+  book.note_again(true);
+  auto done = memory_.start_again(limit, std::move(account), wait, std::move(memory));
+  if (done) {
+    arrays_.start();
+    mapped_.start();
+    code_.start();
+  }
+  for (auto entry = entries.begin(); done && entry != entries.end(); ++entry)
+    done = make_again(entry->first, entry->second);
+  book.note_again(false);
+  book.forget_held();
+  return done;
+}
+
+Result<void> SessionParts::make_again(const Book::Key& key, const Book::Entry& entry) {
+  const auto damaged = [] { return fail(ErrorCode::kUnavailable, "its book is damaged"); };
+  switch (key.first) {
+    case BookKind::kArena:
+    case BookKind::kSegment:
+    case BookKind::kBlock:
+      return {};  // done first
+    case BookKind::kHost: {
+      const auto block = Book::value_of<BookHost>(entry);
+      if (!block) return damaged();
+      return host_memory_.make_again(key.second, *block, context_.book->held(key));
+    }
+    case BookKind::kImage: {
+      const auto image = Book::value_of<BookImage>(entry);
+      return image ? load_again(key.second, *image) : damaged();
+    }
+    default: {
+      const auto number =
+          static_cast<std::uint32_t>(key.first) - static_cast<std::uint32_t>(BookKind::kCommands);
+      return carry_out_again(static_cast<ipc::CommandType>(number), entry);
+    }
+  }
+}
+
+Result<void> SessionParts::load_again(std::uint64_t module, const BookImage& image) {
+  std::vector<std::byte> bytes(image.bytes);
+  std::string source(image.source_bytes, '\0');
+  const int memory = context_.book->held({BookKind::kImage, module});
+  const auto read = [memory](void* to, std::uint64_t size, std::uint64_t from) {
+    return ::pread(memory, to, size, static_cast<off_t>(from)) == static_cast<ssize_t>(size);
+  };
+  if (!read(bytes.data(), bytes.size(), 0) || !read(source.data(), source.size(), bytes.size()))
+    return fail_errno("the image of a module");
+  return context_.checked(code_.modules().load_whole(module, static_cast<std::uint32_t>(image.kind),
+                                                     std::move(bytes), std::move(source)));
+}
+
+Result<void> SessionParts::carry_out_again(ipc::CommandType type, const Book::Entry& entry) {
+  std::span<const std::byte> body = entry.payload;
+  std::uint32_t row = 0;
+  const bool is_stream = type == ipc::CommandType::kStreamCreate;
+  if (is_stream) {
+    if (body.size() < sizeof(row) + sizeof(ipc::StreamCreate))
+      return fail(ErrorCode::kUnavailable, "its book is damaged");
+    std::memcpy(&row, body.data(), sizeof(row));
+    body = body.subspan(sizeof(row));
+  }
+  const ipc::Command command{.header = {.bytes = 0,
+                                        .type = type,
+                                        .reply_slot = ipc::kNoReply,
+                                        .reply_sequence = 0,
+                                        .body_bytes = static_cast<std::uint32_t>(body.size())},
+                             .body = {body.begin(), body.end()}};
+  Present present;
+  if (const auto done = carry_out(command, nullptr, present); !done || !is_stream) return done;
+  const auto stream = streams_.find(command.as<ipc::StreamCreate>()->id);
+  if (!stream) return std::unexpected(stream.error());
+  (*stream)->book_row = row;
+  context_.book->book().use_stream(row);
+  return {};
+}
+
+std::optional<std::string> SessionParts::why_not_again(std::span<const Book::Open> commands) {
+  CommandReach reach(memory_, host_memory_, code_);
+  std::vector<ReachedRanges> all;
+  for (const Book::Open& open : commands) {
+    if (open.begun || open.done) all.push_back(reach.of(open));
+  }
+  return slate::daemon::why_not_again(all);
+}
+
+Result<void> SessionParts::free_retired() {
+  if (const auto done = memory_.free_retired(); !done) return done;
+  return host_memory_.free_retired();
+}
+
 void SessionParts::release() {
   context_.executor.drop_lanes(*client_);
   events_.release();
@@ -139,6 +258,31 @@ void SessionParts::release() {
   SLATE_CHECK(arrays_.count() == 0 && code_.module_count() == 0 && streams_.count() == 0);
 }
 
+/// Work goes into the journal before the device can begin it.
+template <typename Row>
+void SessionParts::write_down(const ipc::Command& command, const LogicalStream* stream,
+                              bool is_written) {
+  if constexpr (Row::kHasStream) {
+    if (!context_.book) return;
+    Book& book = context_.book->book();
+    if (is_written) {
+      book.begun(streams_.position());
+    } else {
+      book.write(streams_.position(), stream->book_row, command, true);
+    }
+  }
+}
+
+template <typename Row>
+std::uint32_t SessionParts::row_of_new_stream(const typename Row::Body& body) {
+  if constexpr (Row::kType == ipc::CommandType::kStreamCreate) {
+    const auto stream = streams_.find(body.id);
+    return stream ? (*stream)->book_row : Book::kNoStream;
+  } else {
+    return Book::kNoStream;
+  }
+}
+
 template <typename Row>
 Result<void> SessionParts::dispatch(const ipc::Command& command, const HeldCommands::Kept* kept,
                                     Present& present) {
@@ -152,11 +296,14 @@ Result<void> SessionParts::dispatch(const ipc::Command& command, const HeldComma
     if (!stream) done = std::unexpected(stream.error());
   }
   if (done) {
+    write_down<Row>(command, present.stream, kept != nullptr);
     done = hand_over(
         Call<Row::kType>{command.header, *body, tail, present.stream, kept, present.reply}, memory_,
         host_memory_, code_, sharing_, mapped_, arrays_, events_, stream_commands_, copies_,
         launches_, host_functions_, reports_);
   }
+  if (done && context_.book)
+    context_.book->template note<Row>(*body, tail, row_of_new_stream<Row>(*body));
   if constexpr (Row::kHoldsSlot) {
     if (!done && done.error().code != ErrorCode::kProtocol) return refuse(slot_of(*body), done);
   }
@@ -191,6 +338,20 @@ Result<void> SessionParts::carry_out(const ipc::Command& command, const HeldComm
   });
   if (!whole) context_.faults.fail(done.error());
   return done;
+}
+
+std::uint32_t SessionParts::book_row_of(const ipc::Command& command) {
+  return ipc::visit_row<std::uint32_t>(
+      command.header.type,
+      [&]<typename Row>() -> std::uint32_t {
+        if constexpr (Row::kHasStream) {
+          const auto body = command.as<typename Row::Body>();
+          const auto stream = body ? streams_.find(Row::stream_of(*body)) : streams_.find(0);
+          if (body && stream) return (*stream)->book_row;
+        }
+        return Book::kNoStream;
+      },
+      [] { return Book::kNoStream; });
 }
 
 void SessionParts::give_slot_back(const ipc::Command& command, ErrorCode reason) {

@@ -57,6 +57,16 @@ class SessionParts {
   /// see MemoryManager::make().
   Result<void> set_up(std::uint64_t limit, std::unique_ptr<MemoryLedger::Account> account,
                       std::chrono::milliseconds wait = {});
+  /// The same, where another engine has served the session: makes its objects again, but for what
+  /// the command behind `position` has made. Errors: the first object that cannot be made; then
+  /// release() is called as after set_up().
+  Result<void> set_up_again(std::uint64_t limit, std::unique_ptr<MemoryLedger::Account> account,
+                            std::chrono::milliseconds wait, std::uint64_t position);
+  /// Why the commands of the journal cannot be carried out again, as far as the other engine had
+  /// begun them; nullopt: they can.
+  std::optional<std::string> why_not_again(std::span<const Book::Open> commands);
+  /// To be called behind the commands that are carried out again.
+  Result<void> free_retired();
   /// Requires: no work of the session runs.
   void release();
 
@@ -64,6 +74,8 @@ class SessionParts {
   /// command that breaks the protocol.
   Result<void> carry_out(const ipc::Command& command, const HeldCommands::Kept* kept,
                          Present& present);
+  /// The row of the command's stream in the session's book; Book::kNoStream: none.
+  std::uint32_t book_row_of(const ipc::Command& command);
   /// Gives back the staging slot of a command that is not carried out, if it holds one.
   void give_slot_back(const ipc::Command& command, ErrorCode reason);
 
@@ -87,9 +99,16 @@ class SessionParts {
 
  private:
   template <typename Row>
+  void write_down(const ipc::Command& command, const LogicalStream* stream, bool is_written);
+  template <typename Row>
+  std::uint32_t row_of_new_stream(const typename Row::Body& body);
+  template <typename Row>
   Result<void> dispatch(const ipc::Command& command, const HeldCommands::Kept* kept,
                         Present& present);
   Result<void> refuse(const std::optional<ipc::SlotTurn>& turn, const Result<void>& refused);
+  Result<void> make_again(const Book::Key& key, const Book::Entry& entry);
+  Result<void> load_again(std::uint64_t module, const BookImage& image);
+  Result<void> carry_out_again(ipc::CommandType type, const Book::Entry& entry);
 
   StreamTable streams_;
   const std::shared_ptr<Executor::Client> client_;

@@ -8,8 +8,12 @@ using ipc::CommandType;
 using ipc::TargetKind;
 
 Result<void> StreamCommands::on(const Call<CommandType::kStreamCreate>& call) {
-  return context_.streams.create(call.body.id, (call.body.flags & ipc::kStreamNonBlocking) == 0,
-                                 call.body.priority, call.body.progress);
+  const bool blocking = (call.body.flags & ipc::kStreamNonBlocking) == 0;
+  const auto made =
+      context_.streams.create(call.body.id, blocking, call.body.priority, call.body.progress);
+  if (!made) return made;
+  if (context_.book) (*context_.streams.find(call.body.id))->book_row = context_.book->stream_row();
+  return {};
 }
 
 Result<void> StreamCommands::on(const Call<CommandType::kStreamDestroy>& call) {
@@ -36,6 +40,7 @@ Result<bool> StreamCommands::is_finished(const ipc::Target& target) {
     auto reached = context_.device.query((*record)->event->get());
     // The fault may be another session's, which is none of this one's; its own it hears of anyway.
     if (!reached && (*record)->shared && !context_.device.lost()) return true;
+    if (reached && *reached) context_.note_done((*record)->book_row, (*record)->position);
     return reached;
   }
   const auto streams = streams_of(target);
@@ -43,6 +48,7 @@ Result<bool> StreamCommands::is_finished(const ipc::Target& target) {
   for (LogicalStream* stream : *streams) {
     const auto finished = context_.streams.query(*stream);
     if (!finished || !*finished) return finished;
+    context_.note_done(stream->book_row, context_.streams.position());
   }
   return true;
 }
@@ -54,23 +60,27 @@ Result<void> StreamCommands::on(const Call<CommandType::kQuery>& call) {
   return {};
 }
 
-/// A callback that answers the command of `header` when it was called `count` times, with the first
-/// fault if there was one.
+/// A callback that answers the command of `header` when it was called as often as there are `done`,
+/// with the first fault if there was one.
 Completer::Callback StreamCommands::answer_when(const ipc::CommandHeader& header,
-                                                std::size_t count) {
+                                                std::vector<Done> done) {
   struct Waiting {
     std::size_t left;
     Result<void> outcome;
+    std::vector<Done> done;
   };
-  auto waiting = std::make_shared<Waiting>(Waiting{count, {}});
+  auto waiting = std::make_shared<Waiting>(
+      Waiting{.left = done.size(), .outcome = {}, .done = std::move(done)});
   // Callbacks of one group run one at a time: no lock.
-  return [this, waiting, header](const Result<void>& outcome) {
-    if (!outcome && waiting->outcome) waiting->outcome = outcome;
-    if (--waiting->left > 0) return;
-    if (!waiting->outcome) context_.faults.on_device_error(waiting->outcome.error());
-    answer_(header,
-            context_.faults.failed() ? std::unexpected(context_.faults.error()) : waiting->outcome);
-  };
+  return
+      [this, waiting, header, position = context_.streams.position()](const Result<void>& outcome) {
+        if (!outcome && waiting->outcome) waiting->outcome = outcome;
+        if (--waiting->left > 0) return;
+        if (!waiting->outcome) context_.faults.on_device_error(waiting->outcome.error());
+        answer_(header, context_.faults.failed() ? std::unexpected(context_.faults.error())
+                                                 : waiting->outcome);
+        if (context_.book) context_.book->book().close(position);
+      };
 }
 
 Result<void> StreamCommands::wait_for_event(const Call<CommandType::kSynchronize>& call) {
@@ -78,7 +88,7 @@ Result<void> StreamCommands::wait_for_event(const Call<CommandType::kSynchronize
   if (!record) return std::unexpected(record.error());
   if (!(*record)->event) return {};
   call.reply.deferred = true;
-  auto answer = answer_when(call.header, 1);
+  auto answer = answer_when(call.header, {{(*record)->book_row, (*record)->position}});
   if ((*record)->shared) {
     answer = [this, told = std::move(answer)](const Result<void>& outcome) {
       told(context_.device.lost() ? outcome : Result<void>());
@@ -98,7 +108,10 @@ Result<void> StreamCommands::on(const Call<CommandType::kSynchronize>& call) {
   const auto streams = streams_of(call.body);
   if (!streams) return std::unexpected(streams.error());
   if (streams->empty()) return {};
-  const auto callback = answer_when(call.header, streams->size());
+  std::vector<Done> done;
+  for (const LogicalStream* stream : *streams)
+    done.push_back({stream->book_row, context_.streams.position()});
+  const auto callback = answer_when(call.header, std::move(done));
   for (LogicalStream* stream : *streams) {
     const auto placed =
         context_.completer.watch(context_.group, stream->device, Completer::Callback(callback));

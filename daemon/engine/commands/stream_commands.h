@@ -31,7 +31,12 @@ class StreamCommands {
   Result<std::vector<LogicalStream*>> streams_of(const ipc::Target& target);
   Result<bool> is_finished(const ipc::Target& target);
   Result<void> wait_for_event(const Call<ipc::CommandType::kSynchronize>& call);
-  Completer::Callback answer_when(const ipc::CommandHeader& header, std::size_t count);
+  /// Work that is done when the client is answered: all of a stream up to a command.
+  struct Done {
+    std::uint32_t book_row = Book::kNoStream;
+    std::uint64_t position = 0;
+  };
+  Completer::Callback answer_when(const ipc::CommandHeader& header, std::vector<Done> done);
 
   const PartContext& context_;
   EventCommands& events_;

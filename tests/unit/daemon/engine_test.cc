@@ -65,8 +65,10 @@ class EngineTest : public testing::Test {
   std::unique_ptr<ipc::ClientChannel> connect(std::uint64_t id, std::uint32_t uid = 0,
                                               double max_blocking_ms = 0) {
     ipc::SessionEnds ends(device_->info(), 64 << 20);
+    const auto book = Book::make();
+    EXPECT_TRUE(book);
     const int fds[] = {ends.ends.from_client.get(), ends.ends.to_client.get(),
-                       ends.ends.socket.get(), ends.segment.fd()};
+                       ends.ends.socket.get(), ends.segment.fd(), (*book)->fd()};
     EXPECT_TRUE(link_.send({.type = LinkType::kAddSession,
                             .session = id,
                             .limit = 64 << 20,
@@ -183,7 +185,7 @@ TEST_F(EngineTest, StatusTellsOfTheCompileCache) {
   stop();  // before the directory goes
 }
 
-TEST_F(EngineTest, ALostDeviceFailsAllSessionsAndEndsTheProcess) {
+TEST_F(EngineTest, ALostDeviceFailsItsSessionAndEndsTheProcess) {
   start();
   auto culprit = connect(1);
   auto neighbour = connect(2);
@@ -193,7 +195,7 @@ TEST_F(EngineTest, ALostDeviceFailsAllSessionsAndEndsTheProcess) {
   EXPECT_EQ(fault.header.code, ErrorCode::kIllegalAddress);
   EXPECT_NE(fault.text.find("lose (prog, pid 7)"), std::string::npos) << fault.text;
   EXPECT_EQ(exited_.get_future().get(), kEngineFaultStatus);
-  EXPECT_EQ(neighbour->check().error().code, ErrorCode::kIllegalAddress);
+  EXPECT_TRUE(neighbour->check()) << "it goes on in the next engine";
   EXPECT_EQ(culprit->check().error().code, ErrorCode::kIllegalAddress);
 }
 
@@ -201,7 +203,11 @@ TEST_F(EngineTest, EachSessionHearsWhoseKernelLostTheDevice) {
   start();
   auto culprit = connect(1);
   auto neighbour = connect(2);
-  ASSERT_TRUE(synchronize(*neighbour));
+  // With memory of a device that exports none it cannot go on in another engine.
+  ipc::AddressReply reply;
+  ASSERT_TRUE(neighbour->call(CommandType::kMemoryAllocate,
+                              ipc::bytes_of(ipc::MemoryAllocate{1000}), {},
+                              std::as_writable_bytes(std::span(&reply, 1))));
   launch(*culprit, "lose");
   EXPECT_EQ(exited_.get_future().get(), kEngineFaultStatus);
   const std::string own = culprit->check().error().message;
@@ -283,7 +289,7 @@ TEST_F(EngineTest, WorkThatKeepsAnotherUserWaitingAndCannotBeStoppedEndsTheProce
   EXPECT_EQ(fault.header.code, ErrorCode::kUnavailable);
   EXPECT_NE(fault.text.find("session 1 keeps session 2 waiting"), std::string::npos) << fault.text;
   EXPECT_EQ(exited_.get_future().get(), kEngineFaultStatus);
-  EXPECT_EQ(neighbour->check().error().code, ErrorCode::kUnavailable);
+  EXPECT_TRUE(neighbour->check()) << "it goes on in the next engine";
   EXPECT_EQ(endless->check().error().code, ErrorCode::kLaunchTimeout);
   device_->release_spinning();
 }

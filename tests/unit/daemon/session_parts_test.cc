@@ -66,6 +66,7 @@ class SessionPartsTest : public testing::Test {
                              .retirement = retirement_,
                              .held = held_,
                              .exports = std::make_shared<Exports>(),
+                             .book = nullptr,
                              .faults = faults_,
                              .is_over = [] { return false; }};
   Reply reply_;

@@ -124,8 +124,8 @@ TEST_P(StreamWatchesTest, AStreamWithALaunchInALaneIsNotWatched) {
 TEST_P(StreamWatchesTest, ProgressIsPublishedUpToTheLastWatch) {
   std::atomic<std::uint64_t> published = 0;
   stream_->progress = 7;
-  watches_.publish([&](std::uint32_t progress, std::uint64_t position) {
-    EXPECT_EQ(progress, 7u);
+  watches_.publish([&](const LogicalStream& stream, std::uint64_t position) {
+    EXPECT_EQ(stream.progress, 7u);
     published = position;
   });
   device_.hold(true);

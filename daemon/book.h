@@ -1,0 +1,236 @@
+// Book: what is needed to rebuild one session in another engine, in shared memory that outlives the
+// engine which writes it. The supervisor makes it and hands it to each engine that serves the
+// session. It has three parts:
+// - the log: the objects that are in force, as entries by kind and key. Later ones replace earlier
+//   ones. When it is full, the living entries are copied to its other half.
+// - the journal: commands that were taken from the ring and are not known to be done.
+// - how far each stream has come.
+// Supervisor and engine trust one another, but an engine may die while it writes: a record counts
+// once the word behind it is stored. Thread: the session's, but for what says otherwise.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "ipc/ring.h"
+
+namespace slate::daemon {
+
+/// What an entry of the log is about. Entries of commands have kCommands + the command's number.
+enum class BookKind : std::uint32_t {
+  kArena = 1,    // key 0; payload: the device::AddressRange of the session's arena
+  kSegment = 2,  // key: its address; payload: BookSegment; the memory has the same key
+  kBlock = 3,    // key: its address; payload: BookBlock
+  kHost = 4,     // key: the client's id; payload: BookHost; the memory has the same key
+  kImage = 5,    // key: the client's module id; payload: BookImage; the memory has the same key
+  kCommands = 1000,
+};
+
+struct BookSegment {
+  std::uint64_t bytes;
+  std::uint64_t dedicated;
+};
+struct BookBlock {
+  std::uint64_t bytes;
+  std::uint64_t retired;  // whether it was freed, but work may still use it
+};
+struct BookHost {
+  std::uint64_t address, bytes;
+  std::uint64_t on_its_way;  // until the client has mapped it
+  std::uint64_t retired;     // whether it was freed, but work may still use it
+};
+struct BookImage {
+  std::uint64_t kind;          // ipc::kImagePtx or ipc::kImageElf
+  std::uint64_t bytes;         // of the image, at the beginning of the memory
+  std::uint64_t source_bytes;  // of its PTX, behind the image
+};
+
+class Book {
+ public:
+  static constexpr std::uint32_t kStreams =
+      4097;  // rows of streams: a session's most, and its default
+  static constexpr std::uint32_t kNoStream = ~0u;
+
+  /// Makes an empty book. Errors: kOutOfMemory, kIo.
+  static Result<std::unique_ptr<Book>> make();
+  /// Maps the book behind a descriptor. Errors: kProtocol for memory of another size.
+  static Result<std::unique_ptr<Book>> from_fd(UniqueFd fd);
+  Book(const Book&) = delete;
+  Book& operator=(const Book&) = delete;
+  ~Book();
+
+  int fd() const { return fd_.get(); }
+  /// Whether no engine has written anything.
+  bool is_blank() const;
+  /// This engine writes nothing any more. Any thread.
+  void freeze() { frozen_.store(true); }
+  /// Empties it: no engine has taken a command of the session.
+  void reset();
+
+  // --- Whether the session can leave its engine. Any thread.
+  /// The session has something that no other engine can rebuild. The first reason counts.
+  void forbid(std::string_view why);
+  /// Why the session cannot leave its engine; nullopt: it can.
+  std::optional<std::string> why_not() const;
+
+  // --- Log. Any thread.
+  struct Entry {
+    std::uint64_t order = 0;     // rising in the order in which the entries first came
+    std::uint64_t position = 0;  // position of the command that wrote it last
+    std::vector<std::byte> payload;
+  };
+  using Key = std::pair<BookKind, std::uint64_t>;
+  /// By the present command, session thread.
+  void put(BookKind kind, std::uint64_t key, std::span<const std::byte> payload) {
+    put(kind, key, payload, present_);
+  }
+  /// `position`: that of the command that writes the entry; 0: it counts also without its command.
+  void put(BookKind kind, std::uint64_t key, std::span<const std::byte> payload,
+           std::uint64_t position);
+  template <typename T>
+  void put(BookKind kind, std::uint64_t key, const T& value, std::uint64_t position) {
+    put(kind, key, std::as_bytes(std::span(&value, 1)), position);
+  }
+  /// Ignores an entry that is not there.
+  void drop(BookKind kind, std::uint64_t key) { drop(kind, key, present_); }
+  void drop(BookKind kind, std::uint64_t key, std::uint64_t position);
+  bool has(BookKind kind, std::uint64_t key) const;
+  /// The entries, in the order in which they first came.
+  std::vector<std::pair<Key, Entry>> entries() const;
+  /// The payload of an entry; nullopt when there is none of that size.
+  template <typename T>
+  static std::optional<T> value_of(const Entry& entry) {
+    if (entry.payload.size() != sizeof(T)) return std::nullopt;
+    T value;
+    __builtin_memcpy(&value, entry.payload.data(), sizeof(T));
+    return value;
+  }
+
+  // --- Progress
+  /// The command that ends at `position` is about to be carried out.
+  void begin(std::uint64_t position) { present_ = position; }
+  /// The command that ends at `position` was carried out, refused, or is in the journal.
+  void taken(std::uint64_t position) {
+    if (!is_frozen()) shared_->taken.store(position, std::memory_order_release);
+  }
+  std::uint64_t taken() const { return shared_->taken.load(std::memory_order_acquire); }
+  /// Where the next engine goes on: behind the last command that was carried out or is in the
+  /// journal.
+  std::uint64_t resume_at() const;
+
+  // --- Journal
+  struct Open {
+    std::uint64_t position = 0;
+    std::uint32_t stream = kNoStream;  // row of its stream
+    bool begun = false;                // whether the device may have begun it
+    bool done = false;                 // whether it is known to be done
+    bool passed = false;  // whether later commands may be forgotten that were done before it
+    ipc::Command command;
+  };
+  /// Writes the command that is about to be carried out. `begun`: whether it goes to the device
+  /// now; false: it waits for something else.
+  void write(std::uint64_t position, std::uint32_t stream, const ipc::Command& command, bool begun);
+  /// A command that was written with `begun` = false goes to the device now.
+  void begun(std::uint64_t position);
+  /// A command that has no stream, or that waits, is done. Any thread.
+  void close(std::uint64_t position);
+  /// The command that was written last was refused.
+  void refused(std::uint64_t position);
+  /// All work that commands up to `position` put on the stream is done. Any thread.
+  void done(std::uint32_t stream, std::uint64_t position);
+  std::uint64_t done_of(std::uint32_t stream) const;
+  /// Gives a new stream its row. kNoStream when there is none.
+  std::uint32_t take_stream();
+  void give_stream(std::uint32_t stream);
+  /// Marks a row as in use, after from_fd().
+  void use_stream(std::uint32_t stream);
+  /// The commands from the first one that is not known to be done, by rising position.
+  std::vector<Open> open() const;
+
+ private:
+  static constexpr std::uint64_t kLogBytes = 4 << 20;      // of each half
+  static constexpr std::uint64_t kJournalBytes = 4 << 20;  // a power of two
+  static constexpr std::uint64_t kStep = 64 << 10;         // pages are taken in such steps
+
+  struct LogRecord {
+    std::uint32_t bytes;  // with the payload and padding: a multiple of 16
+    std::uint32_t payload_bytes;
+    BookKind kind;
+    std::uint32_t dropped;
+    std::uint64_t key;
+    std::uint64_t position;
+  };
+  static_assert(sizeof(LogRecord) == 32);
+  struct JournalRecord {
+    std::uint32_t bytes;  // as of LogRecord; a record never wraps
+    std::uint32_t stream;
+    std::uint64_t position;
+    std::atomic<std::uint32_t> state;  // State
+    std::uint32_t reserved;
+    ipc::CommandHeader header;  // its body follows
+  };
+  static_assert(sizeof(JournalRecord) == 40);
+  enum class State : std::uint32_t { kPad, kWaits, kBegun, kClosed, kPassed };
+
+  /// Writer of all: the engine. Readers: the next engine, and the supervisor (`forbidden`).
+  struct Shared {
+    std::atomic<std::uint64_t> taken;
+    std::atomic<std::uint64_t> half;           // of the log, 0 or 1
+    std::atomic<std::uint64_t> log_bytes[2];   // bytes that count in each half
+    std::atomic<std::uint64_t> journal_begin;  // positions that only grow
+    std::atomic<std::uint64_t> journal_end;
+    std::atomic<std::uint32_t> forbidden;
+    char why[256];
+    std::atomic<std::uint64_t> done[kStreams];
+    alignas(4096) std::byte journal[kJournalBytes];
+    alignas(4096) std::byte log[2][kLogBytes];
+  };
+
+  Book(UniqueFd fd, Shared* shared);
+  bool is_frozen() const { return frozen_.load(std::memory_order_relaxed); }
+  void read_log();
+  void read_journal();
+  bool populate(std::uint64_t region, std::uint64_t bytes, std::uint64_t& populated);
+  void append(BookKind kind, std::uint64_t key, std::span<const std::byte> payload,
+              std::uint64_t position, bool dropped) SLATE_REQUIRES(mutex_);
+  bool rewrite() SLATE_REQUIRES(mutex_);
+  std::uint64_t lay_down(std::uint64_t half, std::uint64_t at, const LogRecord& record,
+                         std::span<const std::byte> payload) SLATE_REQUIRES(mutex_);
+  JournalRecord* record_at(std::uint64_t position) const;
+  bool is_done(const JournalRecord& record) const;
+  std::uint64_t journal_bytes() const;
+  void drop_done();
+  bool make_room(std::uint64_t bytes);
+  std::optional<std::uint64_t> put_record(const JournalRecord& record);
+
+  const UniqueFd fd_;
+  Shared* const shared_;
+  std::atomic<bool> frozen_{false};
+  std::uint64_t present_ = 0;
+  std::uint64_t journal_populated_ = 0;
+  std::uint64_t last_written_ = 0;  // last position in the journal, when it was opened
+  std::uint64_t last_position_ = 0;
+  std::uint64_t last_place_ = 0;    // of the record that was written last
+  std::vector<std::byte> scratch_;  // a record that is being made
+  std::vector<std::uint32_t> free_streams_;
+  mutable Mutex mutex_;
+  // Places of the records that close() ends, by position.
+  std::map<std::uint64_t, std::uint64_t> unended_ SLATE_GUARDED_BY(mutex_);
+  std::map<Key, Entry> entries_ SLATE_GUARDED_BY(mutex_);
+  std::uint64_t next_order_ SLATE_GUARDED_BY(mutex_) = 1;
+  std::uint64_t log_populated_[2] SLATE_GUARDED_BY(mutex_) = {0, 0};
+};
+
+}  // namespace slate::daemon

@@ -1,0 +1,127 @@
+#include "daemon/engine/commands/command_reach.h"
+
+#include <utility>
+
+#include "injector/analysis/restart.h"
+
+namespace slate::daemon {
+
+using ipc::CommandType;
+
+namespace {
+
+ReachedRanges unknown(std::string name, std::string why_not) {
+  return {.read = {},
+          .written = {},
+          .reads_anything = true,
+          .writes_anything = true,
+          .name = std::move(name),
+          .why_not = std::move(why_not)};
+}
+
+}  // namespace
+
+ReachedRanges CommandReach::of(const Book::Open& open) {
+  ReachedRanges reached;
+  switch (open.command.header.type) {
+    case CommandType::kLaunch:
+      reached = of_launch(open.command);
+      break;
+    case CommandType::kCopy: {
+      const auto copy = open.command.as<ipc::Copy>();
+      reached = copy ? of_copy(*copy) : ReachedRanges{};
+      break;
+    }
+    case CommandType::kCopyInline: {
+      std::span<const std::byte> bytes;
+      const auto copy = open.command.as<ipc::CopyInline>(&bytes);
+      reached.name = "a copy";
+      if (copy) reached.written.push_back({copy->address, bytes.size()});
+      break;
+    }
+    case CommandType::kFill: {
+      const auto fill = open.command.as<ipc::Fill>();
+      reached.name = "a fill";
+      if (!fill || fill->width == 0 || fill->height == 0) break;
+      const auto extent = extent_of({fill->width, fill->height}, fill->pitch, 0);
+      if (extent) reached.written.push_back({fill->to, *extent});
+      break;
+    }
+    default:
+      break;  // nothing of memory
+  }
+  if (open.passed && reached.why_not.empty()) reached.why_not = "too much work came behind it";
+  reached.is_done = open.done;
+  return reached;
+}
+
+ReachedRanges CommandReach::of_copy(const ipc::Copy& copy) const {
+  ReachedRanges reached;
+  reached.name = "a copy";
+  if (copy.box.empty()) return reached;
+  if (copy.to.is(PlaceKind::kArray) || copy.from.is(PlaceKind::kArray))
+    return unknown("a copy", "it is of an array");
+  if (const auto range = range_of(copy.from, copy.box)) reached.read.push_back(*range);
+  if (const auto range = range_of(copy.to, copy.box)) reached.written.push_back(*range);
+  return reached;
+}
+
+/// Nullopt for a staging slot: the client does not touch it before the copy has ended.
+std::optional<device::AddressRange> CommandReach::range_of(const Place& place,
+                                                           const Box& box) const {
+  const auto extent = extent_of(box, place.pitch, place.slice);
+  if (!extent) return std::nullopt;
+  if (place.is(PlaceKind::kDevice)) return device::AddressRange{place.address, *extent};
+  if (!place.is(PlaceKind::kBlock)) return std::nullopt;
+  const auto memory = host_.blocks().find(place.object, place.address, *extent);
+  if (!memory) return std::nullopt;
+  return device::AddressRange{reinterpret_cast<device::Address>(*memory), *extent};
+}
+
+std::optional<device::AddressRange> CommandReach::allocation_at(device::Address address) const {
+  if (const auto block = memory_.manager().block_of(address)) return block;
+  return host_.blocks().block_of(address);
+}
+
+/// Each kernel is read once.
+Result<const injector::Reach*> CommandReach::reach_of(std::uint64_t function,
+                                                      const FunctionRecord& kernel) {
+  const auto found = known_.find(function);
+  if (found != known_.end()) return &found->second;
+  auto reach = code_.modules().reach_of(kernel);
+  if (!reach) return std::unexpected(reach.error());
+  return &known_.emplace(function, std::move(*reach)).first->second;
+}
+
+ReachedRanges CommandReach::of_launch(const ipc::Command& command) {
+  std::span<const std::byte> parameters;
+  const auto launch = command.as<ipc::Launch>(&parameters);
+  if (!launch) return {};
+  const auto kernel = code_.modules().find_function(launch->function);
+  if (!kernel) return unknown("a kernel", "its module is gone");
+  const std::string& name = *(*kernel)->name;
+  const auto reach = reach_of(launch->function, **kernel);
+  if (!reach) return unknown(name, reach.error().message);
+  const injector::MemoryMap map{
+      .allocation_at = [this](std::uint64_t address) -> std::optional<injector::AllocationId> {
+        const auto range = allocation_at(address);
+        return range ? std::optional(range->base) : std::nullopt;
+      },
+      .allocation_of_image = nullptr};
+  const auto may = injector::may_restart(**reach, parameters, map);
+  const auto all = injector::reach_of_launch(**reach, parameters, map);
+  if (all.everything)
+    return unknown(name, may.why_not.empty() ? "it may read anything" : may.why_not);
+  ReachedRanges reached;
+  reached.name = name;
+  reached.why_not = may.why_not;
+  for (const auto& place : all.allocations) {
+    const auto range = allocation_at(place.allocation);
+    if (!range) continue;
+    if (place.read) reached.read.push_back(*range);
+    if (place.written) reached.written.push_back(*range);
+  }
+  return reached;
+}
+
+}  // namespace slate::daemon

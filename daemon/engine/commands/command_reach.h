@@ -1,0 +1,36 @@
+// CommandReach: the memory that a command of the journal reads and writes. For a launch that is
+// what its kernel reaches by its PTX, with the launch's own parameters. Session thread.
+#pragma once
+
+#include <map>
+
+#include "daemon/book.h"
+#include "daemon/engine/again.h"
+#include "daemon/engine/commands/code_commands.h"
+#include "daemon/engine/commands/host_memory_commands.h"
+#include "daemon/engine/commands/memory_commands.h"
+
+namespace slate::daemon {
+
+class CommandReach {
+ public:
+  /// All outlive it.
+  CommandReach(MemoryCommands& memory, const HostMemoryCommands& host, CodeCommands& code)
+      : memory_(memory), host_(host), code_(code) {}
+
+  ReachedRanges of(const Book::Open& open);
+
+ private:
+  ReachedRanges of_launch(const ipc::Command& command);
+  ReachedRanges of_copy(const ipc::Copy& copy) const;
+  std::optional<device::AddressRange> range_of(const Place& place, const Box& box) const;
+  std::optional<device::AddressRange> allocation_at(device::Address address) const;
+  Result<const injector::Reach*> reach_of(std::uint64_t function, const FunctionRecord& kernel);
+
+  MemoryCommands& memory_;
+  const HostMemoryCommands& host_;
+  CodeCommands& code_;
+  std::map<std::uint64_t, injector::Reach> known_;  // by function
+};
+
+}  // namespace slate::daemon

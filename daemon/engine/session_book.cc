@@ -1,0 +1,180 @@
+#include "daemon/engine/session_book.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/log.h"
+
+namespace slate::daemon {
+
+using ipc::CommandType;
+
+namespace {
+
+/// A descriptor of memory with these contents.
+Result<UniqueFd> memory_of(std::span<const std::byte> first, std::span<const std::byte> second) {
+  UniqueFd fd(::memfd_create("slate-image", MFD_CLOEXEC));
+  if (!fd) return fail_errno("memory for an image");
+  for (std::span<const std::byte> piece : {first, second}) {
+    while (!piece.empty()) {
+      const ssize_t written = ::write(fd.get(), piece.data(), piece.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) return fail_errno("memory for an image");
+      piece = piece.subspan(static_cast<std::size_t>(written));
+    }
+  }
+  return fd;
+}
+
+std::vector<std::byte> joined(std::span<const std::byte> a, std::span<const std::byte> b) {
+  std::vector<std::byte> all(a.begin(), a.end());
+  all.insert(all.end(), b.begin(), b.end());
+  return all;
+}
+
+}  // namespace
+
+std::vector<std::pair<Book::Key, Book::Entry>> SessionBook::past(std::uint64_t position) const {
+  auto all = book_->entries();
+  std::erase_if(all, [position](const auto& entry) { return entry.second.position > position; });
+  return all;
+}
+
+SessionBook::SessionBook(device::Device& device, std::unique_ptr<Book> book, HeldMemory held,
+                         Holder holder)
+    : device_(device), book_(std::move(book)), held_(std::move(held)), holder_(std::move(holder)) {
+  if (!has_past_) book_->reset();
+  const MutexLock lock(mutex_);
+  for (const auto& [key, memory] : held_) held_there_.insert(key);
+}
+
+int SessionBook::held(Book::Key key) const {
+  const auto found = held_.find(key);
+  return found == held_.end() ? -1 : found->second.get();
+}
+
+std::uint32_t SessionBook::stream_row() {
+  if (again_) return Book::kNoStream;
+  const std::uint32_t row = book_->take_stream();
+  if (row == Book::kNoStream) forbid("it has more streams than its book has rows");
+  return row;
+}
+
+std::size_t SessionBook::most_held() {
+  constexpr std::size_t kMost = 512, kLeast = 16, kSessions = 256;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return kLeast;
+  return std::clamp<std::size_t>(limit.rlim_cur / 2 / kSessions, kLeast, kMost);
+}
+
+bool SessionBook::has_place_for(Book::Key key) {
+  const MutexLock lock(mutex_);
+  if (held_there_.size() >= most_held() && !held_there_.contains(key)) return false;
+  held_there_.insert(key);
+  return true;
+}
+
+/// Without it the session cannot leave.
+bool SessionBook::hold(Book::Key key, int memory) {
+  if (book_->why_not()) return false;
+  if (!has_place_for(key)) {
+    forbid("it has more pieces of memory than are held for a session");
+    return false;
+  }
+  const auto held = holder_.hold(key, memory);
+  if (!held) forbid("its memory was not handed over: " + held.error().message);
+  return held.has_value();
+}
+
+void SessionBook::let_go(Book::Key key) {
+  {
+    const MutexLock lock(mutex_);
+    if (held_there_.erase(key) == 0) return;
+  }
+  holder_.let_go(key);
+  unsettled_.store(true);
+}
+
+bool SessionBook::settle() {
+  if (!unsettled_.exchange(false)) return false;
+  if (holder_.settle) holder_.settle();
+  return true;
+}
+
+void SessionBook::mapped(device::AddressRange segment, bool dedicated) {
+  if (again_) return;
+  const auto memory = device_.export_memory(segment);
+  if (!memory) return forbid(memory.error().message);
+  if (!hold({BookKind::kSegment, segment.base}, memory->get())) return;
+  put(BookKind::kSegment, segment.base, BookSegment{segment.bytes, dedicated ? 1u : 0u});
+}
+
+void SessionBook::unmapped(device::Address segment) {
+  drop(BookKind::kSegment, segment);
+  let_go({BookKind::kSegment, segment});
+}
+
+void SessionBook::block(device::Address address, std::uint64_t bytes, bool retired) {
+  put(BookKind::kBlock, address, BookBlock{bytes, retired ? 1u : 0u});
+}
+
+void SessionBook::block_gone(device::Address address) {
+  drop(BookKind::kBlock, address);
+}
+
+void SessionBook::host(std::uint64_t id, const BookHost& block, int memory) {
+  if (again_) return;
+  if (memory >= 0 && !hold({BookKind::kHost, id}, memory)) return;
+  put(BookKind::kHost, id, block);
+}
+
+void SessionBook::host_gone(std::uint64_t id) {
+  drop(BookKind::kHost, id);
+  let_go({BookKind::kHost, id});
+}
+
+void SessionBook::image(std::uint64_t module, std::uint32_t kind, std::span<const std::byte> image,
+                        std::string_view source, std::uint64_t variables) {
+  if (again_) return;
+  if (variables > 0) return forbid("a module of it has variables, which end with the engine");
+  const auto memory = memory_of(image, std::as_bytes(std::span(source)));
+  if (!memory) return forbid(memory.error().message);
+  if (!hold({BookKind::kImage, module}, memory->get())) return;
+  put(BookKind::kImage, module, BookImage{kind, image.size(), source.size()});
+}
+
+void SessionBook::put_command(CommandType type, std::uint64_t key, std::span<const std::byte> body,
+                              std::span<const std::byte> tail) {
+  book_->put(book_kind(type), key, joined(body, tail));
+}
+
+void SessionBook::drop_command(CommandType type, std::uint64_t key) {
+  book_->drop(book_kind(type), key);
+}
+
+/// With its functions.
+void SessionBook::drop_module(std::uint64_t module) {
+  for (const auto& [key, entry] : book_->entries()) {
+    ipc::FunctionGet get;
+    if (key.first == book_kind(CommandType::kFunctionSet)) {
+      // Of a function whose entry is gone it would be refused, and is of no use.
+      if (!book_->has(book_kind(CommandType::kFunctionGet), key.second >> 8))
+        book_->drop(key.first, key.second);
+      continue;
+    }
+    if (key.first != book_kind(CommandType::kFunctionGet) || entry.payload.size() < sizeof(get))
+      continue;
+    std::memcpy(&get, entry.payload.data(), sizeof(get));
+    if (get.module == module) book_->drop(key.first, key.second);
+  }
+  book_->drop(BookKind::kImage, module);
+  let_go({BookKind::kImage, module});
+}
+
+}  // namespace slate::daemon

@@ -1,0 +1,177 @@
+// SessionBook: the engine's side of a session's book (daemon/book.h). It notes what makes and ends
+// objects, and hands memory that has to outlive the engine to the supervisor. Session thread, but
+// for what says otherwise.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <string_view>
+
+#include "base/mutex.h"
+#include "daemon/book.h"
+#include "daemon/engine/commands/call.h"
+#include "daemon/engine/memory_manager.h"
+#include "device/device.h"
+
+namespace slate::daemon {
+
+/// Memory that the supervisor holds for a session, by the entry that it belongs to.
+using HeldMemory = std::map<Book::Key, UniqueFd>;
+
+class SessionBook final : public MemoryNotes {
+ public:
+  /// How the supervisor hears of memory. Any thread.
+  struct Holder {
+    std::function<Result<void>(Book::Key key, int memory)> hold;
+    std::function<void(Book::Key key)> let_go;
+    /// Waits until what was let go of before is given back to the device. May be empty.
+    std::function<void()> settle = {};
+  };
+  /// Pieces of memory that the supervisor holds for a session; with more it cannot leave. Part of
+  /// the descriptors that a process may have, as the supervisor has those of all sessions.
+  static std::size_t most_held();
+
+  /// `held`: what the supervisor has held for the session. `device` outlives it.
+  SessionBook(device::Device& device, std::unique_ptr<Book> book, HeldMemory held, Holder holder);
+
+  Book& book() { return *book_; }
+  /// Whether an earlier engine has served the session.
+  bool has_past() const { return has_past_; }
+  /// The entries of the past, but what the command after `position` has written: it comes again.
+  std::vector<std::pair<Book::Key, Book::Entry>> past(std::uint64_t position) const;
+  /// The held memory of an entry; -1: none.
+  int held(Book::Key key) const;
+  /// The session is as it was: what was held is not needed here any more.
+  void forget_held() { held_.clear(); }
+
+  /// A command was carried out that makes or ends an object. While the past is made again, nothing
+  /// is noted.
+  template <typename Row>
+  void note(const typename Row::Body& body, std::span<const std::byte> tail,
+            std::uint32_t stream_row);
+  void note_again(bool again) { again_ = again; }
+  /// Waits until memory that was unmapped is the device's again; false if there is none. To be
+  /// called where the device has no memory left.
+  bool settle();
+
+  /// The row of a new stream. While the past is made again the caller knows it.
+  std::uint32_t stream_row();
+
+  // What parts note of memory and code.
+  void mapped(device::AddressRange segment, bool dedicated) override;
+  void unmapped(device::Address segment) override;
+  void block(device::Address address, std::uint64_t bytes, bool retired) override;
+  void block_gone(device::Address address) override;
+  void arena(device::AddressRange range) override { put(BookKind::kArena, 0, range); }
+  /// Host memory. Any thread.
+  void host(std::uint64_t id, const BookHost& block, int memory);
+  void host_gone(std::uint64_t id);
+  /// `variables`: bytes of the module's variables.
+  void image(std::uint64_t module, std::uint32_t kind, std::span<const std::byte> image,
+             std::string_view source, std::uint64_t variables);
+  void forbid(std::string_view why) { book_->forbid(why); }
+
+ private:
+  template <typename T>
+  void put(BookKind kind, std::uint64_t key, const T& value) {
+    if (!again_) book_->put(kind, key, value, 0);
+  }
+  void drop(BookKind kind, std::uint64_t key) {
+    if (!again_) book_->drop(kind, key, 0);
+  }
+  void put_command(ipc::CommandType type, std::uint64_t key, std::span<const std::byte> body,
+                   std::span<const std::byte> tail);
+  void drop_command(ipc::CommandType type, std::uint64_t key);
+  void drop_module(std::uint64_t module);
+  bool hold(Book::Key key, int memory);
+  bool has_place_for(Book::Key key);
+  void let_go(Book::Key key);
+
+  device::Device& device_;
+  const std::unique_ptr<Book> book_;
+  HeldMemory held_;
+  const Holder holder_;
+  const bool has_past_ = !book_->is_blank();
+  bool again_ = false;
+  std::atomic<bool> unsettled_{false};  // whether something was let go of since the last settle()
+  Mutex mutex_;
+  std::set<Book::Key> held_there_ SLATE_GUARDED_BY(mutex_);  // what the supervisor holds
+};
+
+/// The entry of a command: its kind.
+constexpr BookKind book_kind(ipc::CommandType type) {
+  return static_cast<BookKind>(static_cast<std::uint32_t>(BookKind::kCommands) +
+                               static_cast<std::uint32_t>(type));
+}
+
+namespace book_rules {
+
+/// Why a session with such an object cannot leave its engine yet; empty: it can.
+constexpr std::string_view why_not(ipc::CommandType type) {
+  using enum ipc::CommandType;
+  switch (type) {
+    case kArrayCreate:
+      return "it has arrays, whose memory the driver does not hand over";
+    case kTextureCreate:
+    case kSurfaceCreate:
+      return "it has textures or surfaces, whose numbers the driver chooses";
+    case kVariablePlace:
+      return "it has managed variables";
+    case kMemoryExport:
+    case kMemoryImport:
+    case kEventExport:
+    case kEventImport:
+      return "it shares memory or events with another process";
+    case kAddressReserve:
+    case kPhysicalCreate:
+    case kPhysicalMap:
+      return "it maps physical memory itself";
+    default:
+      return {};
+  }
+}
+
+}  // namespace book_rules
+
+template <typename Row>
+void SessionBook::note(const typename Row::Body& body, std::span<const std::byte> tail,
+                       std::uint32_t stream_row) {
+  if constexpr (Row::kObject != ipc::Object::kNeither) {
+    using enum ipc::CommandType;
+    if (again_) return;
+    const auto bytes = std::as_bytes(std::span(&body, 1));
+    if constexpr (!book_rules::why_not(Row::kType).empty()) {
+      forbid(book_rules::why_not(Row::kType));
+    } else if constexpr (Row::kType == kStreamCreate) {
+      put_command(Row::kType, body.id, std::as_bytes(std::span(&stream_row, 1)), bytes);
+    } else if constexpr (Row::kType == kEventCreate) {
+      put_command(Row::kType, body.id, bytes, {});
+    } else if constexpr (Row::kType == kFunctionGet) {
+      put_command(Row::kType, body.function, bytes, tail);
+    } else if constexpr (Row::kType == kFunctionSet) {
+      const auto attribute = static_cast<std::uint64_t>(body.attribute);
+      put_command(Row::kType, body.function << 8 | attribute, bytes, {});
+    } else if constexpr (Row::kType == kLimitRaise) {
+      put_command(Row::kType, body.limit, bytes, {});
+    } else if constexpr (Row::kType == kStreamDestroy) {
+      drop_command(kStreamCreate, body.id);
+    } else if constexpr (Row::kType == kEventDestroy) {
+      drop_command(kEventCreate, body.id);
+    } else if constexpr (Row::kType == kModuleUnload) {
+      drop_module(body.id);
+    } else {
+      // Memory and images are noted by their parts. What only forbidden objects know needs no note.
+      static_assert(Row::kType == kModuleLoad || Row::kType == kModuleOffer ||
+                    Row::kType == kMemoryAllocate || Row::kType == kMemoryFree ||
+                    Row::kType == kHostAllocate || Row::kType == kHostFree ||
+                    Row::kObject == ipc::Object::kEnds);
+    }
+  }
+}
+
+}  // namespace slate::daemon
