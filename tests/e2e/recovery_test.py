@@ -1,0 +1,111 @@
+"""Engines that die, and programs that go on in the next one: after a kill, after the faults of others' kernels, and when
+nobody knows whose kernel it was. The device is lost at a fault, as a GPU is."""
+
+import os
+import re
+import signal
+import time
+import unittest
+
+from harness import DEVICE, ON_GPU, SLOW, SlateTestCase, binary
+
+# On sim a fault ends its stream only, unless one asks for more.
+LOST = DEVICE if ON_GPU else DEVICE + ",fault=device"
+FAULTS = {"wild": "cudaErrorIllegalAddress", "trap": "cudaErrorLaunchFailure", "misaligned": "cudaErrorMisalignedAddress",
+          "assert": "cudaErrorAssert"}
+SECONDS = 8 if ON_GPU else 4
+
+
+class RecoveryTest(SlateTestCase):
+    def start_victim(self, daemon, seconds=SECONDS, megabytes=1):
+        victim = daemon.start([binary("slate", "victim"), str(seconds * SLOW), str(megabytes)])
+        daemon.wait_for(lambda: any(s["launches"] > 20 for s in daemon.status()["sessions"]), 30, "no launches")
+        return victim
+
+    def wait_until_served(self, daemon, before):
+        """By another engine, for a while."""
+        def served():
+            now = daemon.status()
+            going_on = [s for s in now["sessions"] if s.get("launches", 0) > 20]
+            return now["engine"]["pid"] != before and going_on
+        daemon.wait_for(served, 30, "the session does not go on")
+
+    def assert_right(self, daemon, victim):
+        out, err = victim.communicate(timeout=120 * SLOW)
+        self.assertEqual(victim.returncode, 0, out + err + daemon.log_text()[-3000:])
+        return float(re.search(r"longest ([\d.]+) ms", out).group(1))
+
+    def offend(self, daemon, how):
+        """Runs a program that faults, which hears of its own error only."""
+        code, out, err = daemon.run([binary("slate", "offender"), how])
+        self.assertEqual(code, 0, out + err)
+        self.assertEqual(out.strip().split("\n")[-1], "%s: %s" % (how, FAULTS[how]), err)
+
+    def test_a_program_goes_on_when_its_engine_is_killed(self):
+        daemon = self.daemon(device=LOST)
+        victim = self.start_victim(daemon)
+        kills = 0
+        while victim.poll() is None and kills < 4:
+            before = daemon.engine_pid()
+            os.kill(before, signal.SIGKILL)
+            kills += 1
+            self.wait_until_served(daemon, before)
+        self.assert_right(daemon, victim)
+        self.assertEqual(daemon.status()["engine"]["restarts"], kills)
+        daemon.stop()
+
+    def test_the_faults_of_another_program_cost_nothing(self):
+        daemon = self.daemon(device=LOST, extra=("--spare-engine",))
+        victims = [self.start_victim(daemon) for _ in range(2)]
+        faults = 0
+        while victims[0].poll() is None:
+            for how in FAULTS:
+                self.offend(daemon, how)
+                faults += 1
+            time.sleep(0.1)
+        for victim in victims:
+            self.assert_right(daemon, victim)
+        self.assertGreaterEqual(daemon.status()["engine"]["restarts"], 1)
+        self.assertGreaterEqual(faults, len(FAULTS))
+        daemon.stop()
+
+    def test_of_several_suspects_only_the_offender_is_ended(self):
+        """With much work of others in flight the device does not say whose kernel faulted."""
+        daemon = self.daemon(device=LOST)
+        victims = [self.start_victim(daemon, megabytes=4) for _ in range(3)]
+        for _ in range(3):
+            self.offend(daemon, "wild")
+        for victim in victims:
+            self.assert_right(daemon, victim)
+        daemon.stop()
+
+    def test_a_program_that_cannot_go_on_says_why(self):
+        daemon = self.daemon(device=LOST)
+        before = daemon.engine_pid()
+        program = daemon.start([binary("slate", "endless")])
+        daemon.wait_for(lambda: any(s["launches"] > 0 for s in daemon.status()["sessions"]), 30, "no launch")
+        os.kill(before, signal.SIGKILL)
+        out, err = program.communicate(timeout=60 * SLOW)
+        self.assertNotEqual(program.returncode, 0, out + err)
+        self.assertIn("cannot be done again", err)
+        self.assertNotEqual(daemon.engine_pid(), before)
+        daemon.stop()
+
+    def test_nothing_is_left_of_sessions_that_have_moved(self):
+        daemon = self.daemon(device=LOST)
+        victim = self.start_victim(daemon, seconds=2)
+        os.kill(daemon.engine_pid(), signal.SIGKILL)
+        self.assert_right(daemon, victim)
+        daemon.wait_until_idle()
+        left = daemon.status()["device"]["memory_free"]
+        self.assert_right(daemon, self.start_victim(daemon, seconds=1))
+        daemon.wait_until_idle()
+        self.assertEqual(daemon.status()["device"]["memory_free"], left, "one that has not moved leaves as much")
+        held = [os.readlink("/proc/%d/fd/%s" % (daemon.process.pid, each))
+                for each in os.listdir("/proc/%d/fd" % daemon.process.pid)]
+        self.assertFalse([each for each in held if "memfd:slate-" in each], held)
+        daemon.stop()
+
+
+if __name__ == "__main__":
+    unittest.main()
