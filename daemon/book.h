@@ -57,6 +57,7 @@ struct BookImage {
   std::uint64_t source_bytes;  // of its PTX, behind the image
 };
 
+/// More than 25 functions, because its three parts lie in one memory and are read as one.
 class Book {
  public:
   static constexpr std::uint32_t kStreams =

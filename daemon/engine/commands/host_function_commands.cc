@@ -21,6 +21,8 @@ Result<void> HostFunctionCommands::on(const Call<CommandType::kHostDone>& call) 
   const Gate gate = found->second;
   gates_.erase(found);
   context_.held.release(gate.stream, gate.position);
+  // Its stream may have passed it long before it says so.
+  if (context_.book) context_.book->book().close(gate.position);
   // The client may wait for the function as for any other work of the stream.
   if (const auto stream = context_.streams.find(gate.stream)) {
     context_.streams.begin_command(gate.position);

@@ -258,17 +258,19 @@ void SessionParts::release() {
   SLATE_CHECK(arrays_.count() == 0 && code_.module_count() == 0 && streams_.count() == 0);
 }
 
-/// Work goes into the journal before the device can begin it.
+/// Work goes into the journal before the device can begin it. A gate waits until the client opens
+/// it.
 template <typename Row>
 void SessionParts::write_down(const ipc::Command& command, const LogicalStream* stream,
                               bool is_written) {
   if constexpr (Row::kHasStream) {
     if (!context_.book) return;
     Book& book = context_.book->book();
-    if (is_written) {
+    constexpr bool kBegins = Row::kType != ipc::CommandType::kHostGate;
+    if (!is_written) {
+      book.write(streams_.position(), stream->book_row, command, kBegins);
+    } else if (kBegins) {
       book.begun(streams_.position());
-    } else {
-      book.write(streams_.position(), stream->book_row, command, true);
     }
   }
 }
