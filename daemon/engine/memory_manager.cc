@@ -527,6 +527,8 @@ void MemoryManager::finish_charge(std::uint64_t bytes, bool retired) {
 void MemoryManager::release() {
   const MutexLock lock(mutex_);
   released_ = true;
+  // Kept memory outlives the session and its book.
+  notes_ = nullptr;
   for (Blocks* const blocks : {&live_, &retired_}) {
     for (const auto& [address, bytes] : *blocks) {
       if (const auto kept = kept_.find(address); kept != kept_.end()) {

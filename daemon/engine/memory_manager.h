@@ -61,8 +61,8 @@ class MemoryManager {
   static constexpr std::uint64_t kAlign = 512;
 
   /// Reserves the arena. `limit`: the most bytes that may be charged. `account`: what is charged is
-  /// taken from it, too; null: from none. `notes`: see there; outlives it; null: none. `wished`: an
-  /// address for the arena; 0: none.
+  /// taken from it, too; null: from none. `notes`: see there; called until release(); null: none.
+  /// `wished`: an address for the arena; 0: none.
   static Result<std::unique_ptr<MemoryManager>> make(
       device::Device& device, std::uint64_t limit,
       std::unique_ptr<MemoryLedger::Account> account = nullptr, MemoryNotes* notes = nullptr,
@@ -155,8 +155,8 @@ class MemoryManager {
       : device_(device),
         limit_(limit),
         account_(std::move(account)),
-        notes_(notes),
-        slack_(device) {}
+        slack_(device),
+        notes_(notes) {}
 
   Result<void> map_past(const PastMemory& past) SLATE_REQUIRES(mutex_);
   void find_free_blocks(const Segments::value_type& segment) SLATE_REQUIRES(mutex_);
@@ -191,7 +191,6 @@ class MemoryManager {
   device::Device& device_;
   const std::uint64_t limit_;
   const std::unique_ptr<MemoryLedger::Account> account_;
-  MemoryNotes* const notes_;  // null: none
   device::AddressRange arena_;
   std::uint64_t granularity_ = 0;
   mutable Mutex mutex_;
@@ -210,6 +209,7 @@ class MemoryManager {
   Blocks retired_ SLATE_GUARDED_BY(mutex_);
   std::map<device::Address, Kept> kept_ SLATE_GUARDED_BY(mutex_);
   bool released_ SLATE_GUARDED_BY(mutex_) = false;
+  MemoryNotes* notes_ SLATE_GUARDED_BY(mutex_);              // null: none, or the session has ended
   std::set<device::Address> gaps_ SLATE_GUARDED_BY(mutex_);  // of kAlign bytes, behind blocks
   Blocks free_ SLATE_GUARDED_BY(mutex_);                     // by address
   // The same blocks.

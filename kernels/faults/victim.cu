@@ -41,6 +41,10 @@ std::uint32_t mixed(std::uint32_t i, std::uint32_t words, std::uint32_t seed) {
   return value ^ filled(words - 1 - i, seed);
 }
 
+void count_round(void* rounds) {
+  ++*static_cast<std::uint32_t*>(rounds);
+}
+
 void check(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
   std::printf("%s: %s\n", what, cudaGetErrorName(error));
@@ -68,14 +72,19 @@ int main(int count, char** arguments) {
   fill<<<blocks, threads>>>(old, words, 77);
   std::vector<std::uint32_t> back(words);
   double longest = 0, first = seconds(), last = first;
-  std::uint32_t round = 0;
+  std::uint32_t round = 0, counted = 0;
   for (; last - first < limit; ++round) {
     fill<<<blocks, threads, 0, stream>>>(in, words, round);
     mix<<<blocks, threads, 0, stream>>>(in, out, words);
     check(cudaGetLastError(), "launch");
     check(cudaMemcpyAsync(back.data(), out, bytes, cudaMemcpyDeviceToHost, stream),
           "cudaMemcpyAsync");
+    check(cudaLaunchHostFunc(stream, count_round, &counted), "cudaLaunchHostFunc");
     check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+    if (counted != round + 1) {
+      std::printf("round %u: %u host functions ran\n", round, counted);
+      return 1;
+    }
     // Every word on few rounds, as the host takes longer than the device; some words always.
     const std::uint32_t step = round % 16 == 0 ? 1 : 61;
     for (std::uint32_t i = round % step; i < words; i += step) {

@@ -155,6 +155,27 @@ TEST_F(MemoryManagerTest, RandomUseNeverOverlapsAndGivesEverythingBack) {
   EXPECT_LE(memory_->charged(), FakeDevice::kGranularity);
 }
 
+TEST(MemoryManagerDeviceTest, NothingIsNotedOfMemoryThatOutlivesItsSession) {
+  struct Notes : MemoryNotes {
+    void arena(device::AddressRange) override { ++count; }
+    void mapped(device::AddressRange, bool) override { ++count; }
+    void unmapped(device::Address) override { ++count; }
+    void block(device::Address, std::uint64_t, bool) override { ++count; }
+    void block_gone(device::Address) override { ++count; }
+    int count = 0;
+  };
+  FakeDevice device(10 * kMiB);
+  Notes notes;
+  auto memory = *MemoryManager::make(device, 8 * kMiB, nullptr, &notes);
+  const auto address = *memory->allocate(1000);
+  ASSERT_TRUE(memory->keep(address));
+  memory->release();
+  const int before = notes.count;
+  EXPECT_GT(before, 0);
+  memory->let_go(address);
+  EXPECT_EQ(notes.count, before) << "its book is gone";
+}
+
 TEST(MemoryManagerDeviceTest, AFullDeviceIsOutOfMemory) {
   FakeDevice device(10 * kMiB);
   auto one = *MemoryManager::make(device, 8 * kMiB);
