@@ -475,6 +475,7 @@ void Engine::stop_sessions(const std::string& reason) {
 }
 
 void Engine::end_session(std::uint64_t session, const std::string& reason) {
+  held_.erase(session);
   const MutexLock lock(mutex_);
   const auto found = sessions_.find(session);
   if (found != sessions_.end()) found->second.session->stop(reason);

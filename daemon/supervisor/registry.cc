@@ -212,8 +212,20 @@ void Registry::add_to(PollSet& polls, const EngineProcess* engine) const {
 
 void Registry::service(EngineProcess* engine) {
   for (auto session = sessions_.begin(); session != sessions_.end();) {
-    session = service_one(session->second, engine) ? std::next(session) : sessions_.erase(session);
+    if (service_one(session->second, engine)) {
+      ++session;
+      continue;
+    }
+    if (engine != nullptr) tell_gone(session->second, *engine);
+    session = sessions_.erase(session);
   }
+}
+
+/// The engine has memory of a session that does not come to it any more.
+void Registry::tell_gone(const SessionRecord& record, const EngineProcess& engine) {
+  const auto is_there = [](const auto& each) { return each.second.handed_over; };
+  if (std::ranges::any_of(record.held, is_there))
+    (void)engine.link().try_send({.type = LinkType::kEndSession, .session = record.id});
 }
 
 /// False when the session is over.

@@ -107,6 +107,7 @@ class Registry {
   static bool hand_over_memory(SessionRecord& record, const EngineProcess& engine);
   bool service_one(SessionRecord& record, EngineProcess* engine);
   static void tell_standing(SessionRecord& record, const EngineProcess& engine);
+  static void tell_gone(const SessionRecord& record, const EngineProcess& engine);
   static void tell_end(SessionRecord& record, const EngineProcess& engine);
   void refuse(const SessionRecord& record, const Error& reason);
   void audit(const SessionRecord& record, std::string_view what) const;
