@@ -153,7 +153,8 @@ class KillsTest(SlateTestCase):
         for name in after:
             self.assertLessEqual(after[name].descriptors, before[name].descriptors, name)
             self.assertLessEqual(after[name].threads, before[name].threads, name)
-            self.assertLessEqual(after[name].memory - before[name].memory, MOST_GROWTH[name], name)
+            if SLOW == 1:  # AddressSanitizer keeps what was freed for a while
+                self.assertLessEqual(after[name].memory - before[name].memory, MOST_GROWTH[name], name)
         self.assertEqual(daemon.names_left(), [])
         self.assertEqual(daemon.status()["users"], [])
         self.assert_leaves_nothing(daemon, lambda: self.small_storm(daemon, storm))
