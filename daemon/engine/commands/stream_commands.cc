@@ -77,6 +77,10 @@ Completer::Callback StreamCommands::answer_when(const ipc::CommandHeader& header
         if (!outcome && waiting->outcome) waiting->outcome = outcome;
         if (--waiting->left > 0) return;
         if (!waiting->outcome) context_.faults.on_device_error(waiting->outcome.error());
+        // Before the answer: after it the client may change memory that an open command reads.
+        if (waiting->outcome) {
+          for (const Done& each : waiting->done) context_.note_done(each.book_row, each.position);
+        }
         answer_(header, context_.faults.failed() ? std::unexpected(context_.faults.error())
                                                  : waiting->outcome);
         if (context_.book) context_.book->book().close(position);

@@ -4,11 +4,13 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "daemon/engine/commands/event_commands.h"
 #include "daemon/engine/commands/host_function_commands.h"
 #include "daemon/engine/commands/memory_commands.h"
 #include "daemon/engine/commands/part_context.h"
+#include "daemon/engine/commands/stream_commands.h"
 #include "tests/unit/daemon/fake_device.h"
 
 namespace slate::daemon {
@@ -115,6 +117,33 @@ TEST_F(SessionPartsTest, AnEventHasADeviceEventFromItsFirstRecordingOn) {
   EXPECT_EQ(events.find(3).error().code, ErrorCode::kInvalidHandle);
   EXPECT_EQ(call<CommandType::kEventCreate>(events, {0, 0, 0}).error().code, ErrorCode::kProtocol);
   EXPECT_TRUE(group_.wait_empty(std::chrono::seconds(10)));
+  events.release();
+}
+
+TEST_F(SessionPartsTest, TheBookHasWorkAsDoneBeforeTheClientIsToldSo) {
+  PartContext context = context_;
+  context.book = std::make_shared<SessionBook>(
+      device_, *Book::make(), HeldMemory{},
+      SessionBook::Holder{.hold = [](Book::Key, int) { return Result<void>(); },
+                          .let_go = [](Book::Key) {}});
+  EventCommands events(context);
+  std::vector<std::uint64_t> done_when_told;
+  StreamCommands streams(context, events, [&](const ipc::CommandHeader&, const Result<void>&) {
+    done_when_told.push_back(context.book->book().done_of(0));
+  });
+  ASSERT_TRUE(call<CommandType::kEventCreate>(events, {3, 0, 0}));
+  device_.hold(true);
+  ASSERT_TRUE(call<CommandType::kEventRecord>(events, {3, ipc::kDefaultStream}, default_stream()));
+  const std::uint64_t recorded = streams_.position();
+  ASSERT_TRUE(call<CommandType::kSynchronize>(streams, {ipc::TargetKind::kEvent, 0, 3}));
+  EXPECT_TRUE(reply_.deferred);
+  ASSERT_TRUE(call<CommandType::kSynchronize>(streams, {ipc::TargetKind::kStream, 0, 0}));
+  EXPECT_TRUE(reply_.deferred);
+  device_.hold(false);
+  EXPECT_TRUE(group_.wait_empty(std::chrono::seconds(10)));
+  ASSERT_EQ(done_when_told.size(), 2u);
+  EXPECT_GE(done_when_told[0], recorded);
+  EXPECT_EQ(done_when_told[1], streams_.position()) << "all that came before the wait";
   events.release();
 }
 
