@@ -106,10 +106,7 @@ void CudaDevice::unregister_host(void* memory) {
   std::ignore = context_->call(driver().cuMemHostUnregister, memory);
 }
 
-// The device's address of registered memory is the host's where the GPU can do that; so the driver
-// is asked. The mapping is wished where neither programs nor libraries are put, so that a client
-// can map it at the same address.
-/// Where neither the driver nor programs put anything by themselves.
+// Where neither the driver nor programs put anything by themselves.
 device::Device::Window CudaDevice::window_of(std::uint64_t session) const {
   constexpr device::Address kReservations = 0x2000'0000'0000, kHost = 0x5000'0000'0000;
   constexpr std::uint64_t kReserved = std::uint64_t{512} << 30, kSlots = 48;
@@ -118,6 +115,9 @@ device::Device::Window CudaDevice::window_of(std::uint64_t session) const {
           .host = kHost + session % kHostSlots * kHostWindowBytes};
 }
 
+// The device's address of registered memory is the host's where the GPU can do that; so the driver
+// is asked. The mapping is wished where neither programs nor libraries are put, so that a client
+// can map it at the same address.
 Result<device::Address> CudaDevice::map_host(int fd, std::uint64_t bytes, device::Address least) {
   constexpr std::uint64_t kWindow = 0x4000'0000'0000;
   constexpr std::uint64_t kWindowBytes = 0x1000'0000'0000;
