@@ -1,31 +1,23 @@
 #include "injector/analysis/computed_origin.h"
 
-#include <algorithm>
-#include <initializer_list>
 #include <optional>
 #include <string_view>
 
 #include "injector/analysis/register_accesses.h"
 #include "injector/analysis/uniformity.h"
+#include "injector/ptx/words.h"
 
 namespace slate::injector {
 namespace {
 
 using ptx::Instruction;
+using ptx::is_one_of;
 using ptx::Operand;
 using Origin = OriginTable::Id;
 
 constexpr Origin kNumber = OriginTable::kNumber;
 constexpr Origin kUnknown = OriginTable::kUnknown;
 constexpr Origin kUnknownHalf = OriginTable::kUnknownHalf;
-
-bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
-  return std::ranges::find(words, word) != words.end();
-}
-
-bool is_float(ptx::Type type) {
-  return type >= ptx::Type::kF16 && type <= ptx::Type::kF64;
-}
 
 std::optional<std::int64_t> constant(const Operand& operand) {
   if (operand.kind != Operand::Kind::kInteger) return std::nullopt;

@@ -32,10 +32,6 @@ constexpr std::array<Relation, 7> kFloatRelations = {{{"lt", "geu"},
                                                       {"ne", "equ"},
                                                       {"num", "nan"}}};
 
-bool is_float(ptx::Type type) {
-  return type >= ptx::Type::kF16 && type <= ptx::Type::kF64;
-}
-
 std::string_view without_unsigned_names(std::string_view relation) {
   if (relation == "lo") return "lt";
   if (relation == "hi") return "gt";

@@ -1,27 +1,21 @@
 #include "injector/analysis/facts.h"
 
 #include <algorithm>
-#include <initializer_list>
 #include <map>
 #include <utility>
 
 #include "injector/analysis/components.h"
 #include "injector/analysis/control_flow.h"
+#include "injector/ptx/words.h"
 
 namespace slate::injector {
 namespace {
 
+using ptx::begins_with_one_of;
 using ptx::Instruction;
+using ptx::is_one_of;
 using ptx::Operand;
 using ptx::Reference;
-
-bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
-  return std::ranges::find(words, word) != words.end();
-}
-
-bool begins_with_one_of(std::string_view word, std::initializer_list<std::string_view> starts) {
-  return std::ranges::any_of(starts, [&](auto start) { return word.starts_with(start); });
-}
 
 /// Numbers without repetition, one list after another.
 class DistinctNumbers {

@@ -1,18 +1,19 @@
 #include "injector/analysis/function_flow.h"
 
 #include <algorithm>
-#include <initializer_list>
 #include <string_view>
 
 #include "injector/analysis/computed_origin.h"
 #include "injector/analysis/memory_accesses.h"
 #include "injector/analysis/register_accesses.h"
 #include "injector/analysis/uniformity.h"
+#include "injector/ptx/words.h"
 
 namespace slate::injector {
 namespace {
 
 using ptx::Instruction;
+using ptx::is_one_of;
 using ptx::Operand;
 using ptx::Reference;
 using ptx::Space;
@@ -22,14 +23,6 @@ using Kind = Operand::Kind;
 constexpr Origin kNumber = OriginTable::kNumber;
 constexpr Origin kUnknown = OriginTable::kUnknown;
 constexpr Origin kUnknownHalf = OriginTable::kUnknownHalf;
-
-bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
-  return std::ranges::find(words, word) != words.end();
-}
-
-bool is_float(ptx::Type type) {
-  return type >= ptx::Type::kF16 && type <= ptx::Type::kF64;
-}
 
 /// Registers that say when, or where on the device, a thread runs.
 bool is_chance(std::string_view special) {

@@ -7,18 +7,16 @@
 
 #include "injector/analysis/facts.h"
 #include "injector/analysis/register_accesses.h"
+#include "injector/ptx/words.h"
 
 namespace slate::injector {
 namespace {
 
 using ptx::Instruction;
+using ptx::is_one_of;
 using ptx::Operand;
 using ptx::Space;
 using By = MemoryAccess::By;
-
-bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
-  return std::ranges::find(words, word) != words.end();
-}
 
 std::optional<Space> space_named(std::string_view word) {
   if (word == "global" || word.starts_with("global::")) return Space::kGlobal;

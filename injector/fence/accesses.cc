@@ -5,17 +5,18 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <initializer_list>
 #include <optional>
 
 #include "injector/analysis/control_flow.h"
 #include "injector/analysis/facts.h"
 #include "injector/analysis/uniformity.h"
+#include "injector/ptx/words.h"
 
 namespace slate::injector {
 namespace {
 
 using ptx::Instruction;
+using ptx::is_one_of;
 using ptx::Operand;
 using ptx::Reference;
 
@@ -36,10 +37,6 @@ constexpr std::array<std::string_view, 43> kHarmless = {
     "vavrg2",     "vavrg4", "vmax",       "vmax2",          "vmax4",     "vmin",         "vmin2",
     "vmin4",      "vote",   "vset",       "vset2",          "vset4",     "vshl",         "vshr",
     "vsub2"};
-
-bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
-  return std::ranges::find(words, word) != words.end();
-}
 
 bool is_register(const ptx::Function& function, const Operand& operand) {
   if (operand.kind != Operand::Kind::kSymbol || operand.component != 0) return false;

@@ -6,23 +6,18 @@
 #include <string_view>
 #include <utility>
 
+#include "injector/ptx/words.h"
+
 namespace slate::injector {
 namespace {
 
+using ptx::begins_with_one_of;
 using ptx::Instruction;
+using ptx::is_one_of;
 using ptx::Operand;
 
 constexpr double kWarp = 32;
 constexpr double kWarpGroup = 128;
-
-bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
-  return std::ranges::find(words, word) != words.end();
-}
-
-bool begins_with_one_of(std::string_view word, std::initializer_list<std::string_view> beginnings) {
-  return std::ranges::any_of(
-      beginnings, [&](std::string_view beginning) { return word.starts_with(beginning); });
-}
 
 /// Elements of a floating-point type; 0 for others.
 double elements_of(std::string_view type) {

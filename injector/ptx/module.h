@@ -69,6 +69,9 @@ Type parse_type(std::string_view name);
 std::string_view type_name(Type type);
 /// Bytes of a value; 0 for kPred and the opaque types.
 std::uint32_t type_bytes(Type type);
+constexpr bool is_float(Type type) {
+  return type >= Type::kF16 && type <= Type::kF64;
+}
 
 /// A declared name: register, variable or parameter. Names in operands are resolved to one of these
 /// by scope. With `.reg .b32 %r<100>;` each of the hundred becomes a Variable at its first use, so
