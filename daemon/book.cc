@@ -113,36 +113,42 @@ bool Book::populate(std::uint64_t region, std::uint64_t bytes, std::uint64_t& po
 
 // --- Log
 
-std::uint64_t Book::lay_down(std::uint64_t half, std::uint64_t at, const LogRecord& record,
-                             std::span<const std::byte> payload) {
-  const std::uint64_t end = at + record.bytes;
+std::uint64_t Book::bytes_of_record(const Entry* entry) {
+  return padded(sizeof(LogRecord) + (entry != nullptr ? entry->payload.size() : 0));
+}
+
+/// Writes a record, of an entry that is gone where `entry` is null. Returns its end; 0: no room.
+std::uint64_t Book::lay_down(std::uint64_t half, std::uint64_t at, const Key& key,
+                             const Entry* entry) {
+  const std::uint64_t end = at + bytes_of_record(entry);
   if (end > kLogBytes ||
       !populate(offsetof(Shared, log) + half * kLogBytes, end, log_populated_[half]))
     return 0;
+  const std::span<const std::byte> payload =
+      entry != nullptr ? std::span<const std::byte>(entry->payload) : std::span<const std::byte>();
+  const LogRecord record{.bytes = static_cast<std::uint32_t>(end - at),
+                         .payload_bytes = static_cast<std::uint32_t>(payload.size()),
+                         .kind = key.first,
+                         .dropped = entry == nullptr ? 1u : 0u,
+                         .key = key.second,
+                         .position = entry != nullptr ? entry->position : 0};
   std::byte* const to = shared_->log[half] + at;
   std::memcpy(to, &record, sizeof(record));
-  if (!payload.empty()) std::memcpy(to + sizeof(record), payload.data(), payload.size());
+  std::ranges::copy(payload, to + sizeof(record));
   return end;
 }
 
-void Book::append(BookKind kind, std::uint64_t key, std::span<const std::byte> payload,
-                  std::uint64_t position, bool dropped) {
-  const LogRecord record{
-      .bytes = static_cast<std::uint32_t>(padded(sizeof(LogRecord) + payload.size())),
-      .payload_bytes = static_cast<std::uint32_t>(payload.size()),
-      .kind = kind,
-      .dropped = dropped ? 1u : 0u,
-      .key = key,
-      .position = position};
+/// Null: the entry is gone.
+void Book::append(const Key& key, const Entry* entry) {
   const std::uint64_t half = shared_->half.load(std::memory_order_relaxed);
   const std::uint64_t at = shared_->log_bytes[half].load(std::memory_order_relaxed);
   if (is_frozen()) return;
-  if (at + record.bytes > kLogBytes) {
+  if (at + bytes_of_record(entry) > kLogBytes) {
     // The entries have the new one already.
     if (!rewrite()) forbid("it has more objects than its book has room for");
     return;
   }
-  const std::uint64_t end = lay_down(half, at, record, payload);
+  const std::uint64_t end = lay_down(half, at, key, entry);
   if (end != 0) shared_->log_bytes[half].store(end, std::memory_order_release);
 }
 
@@ -154,15 +160,7 @@ bool Book::rewrite() {
   std::ranges::sort(all, {}, [](const auto* entry) { return entry->second.order; });
   std::uint64_t at = 0;
   for (const auto* entry : all) {
-    const auto& [key, value] = *entry;
-    const LogRecord record{
-        .bytes = static_cast<std::uint32_t>(padded(sizeof(LogRecord) + value.payload.size())),
-        .payload_bytes = static_cast<std::uint32_t>(value.payload.size()),
-        .kind = key.first,
-        .dropped = 0,
-        .key = key.second,
-        .position = value.position};
-    at = lay_down(half, at, record, value.payload);
+    at = lay_down(half, at, entry->first, &entry->second);
     // Half full already: soon there would be nothing but rewriting.
     if (at == 0 || at > kLogBytes / 2) return false;
   }
@@ -171,20 +169,26 @@ bool Book::rewrite() {
   return true;
 }
 
-void Book::put(BookKind kind, std::uint64_t key, std::span<const std::byte> payload,
-               std::uint64_t position) {
+void Book::put(BookKind kind, std::uint64_t key, std::span<const std::byte> payload) {
   const MutexLock lock(mutex_);
-  Entry& entry = entries_[{kind, key}];
-  if (entry.order == 0) entry.order = next_order_++;
-  entry.position = position;
-  entry.payload.assign(payload.begin(), payload.end());
-  append(kind, key, payload, position, false);
+  append({kind, key}, &enter({kind, key}, present_, payload));
 }
 
-void Book::drop(BookKind kind, std::uint64_t key, std::uint64_t position) {
+/// The position stays that of the command that made it.
+const Book::Entry& Book::enter(const Key& key, std::uint64_t position,
+                               std::span<const std::byte> payload) {
+  Entry& entry = entries_[key];
+  if (entry.order == 0) {
+    entry.order = next_order_++;
+    entry.position = position;
+  }
+  entry.payload.assign(payload.begin(), payload.end());
+  return entry;
+}
+
+void Book::drop(BookKind kind, std::uint64_t key) {
   const MutexLock lock(mutex_);
-  if (entries_.erase({kind, key}) == 0) return;
-  append(kind, key, {}, position, true);
+  if (entries_.erase({kind, key}) != 0) append({kind, key}, nullptr);
 }
 
 bool Book::has(BookKind kind, std::uint64_t key) const {
@@ -216,10 +220,7 @@ void Book::read_log() {
       entries_.erase(key);
     } else {
       const std::byte* const payload = shared_->log[half] + at + sizeof(record);
-      Entry& entry = entries_[key];
-      if (entry.order == 0) entry.order = next_order_++;
-      entry.position = record.position;
-      entry.payload.assign(payload, payload + record.payload_bytes);
+      enter(key, record.position, {payload, record.payload_bytes});
     }
     at += record.bytes;
   }

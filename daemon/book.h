@@ -18,6 +18,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -89,24 +90,19 @@ class Book {
   // --- Log. Any thread.
   struct Entry {
     std::uint64_t order = 0;     // rising in the order in which the entries first came
-    std::uint64_t position = 0;  // position of the command that wrote it last
+    std::uint64_t position = 0;  // position of the command that made it; 0: none did
     std::vector<std::byte> payload;
   };
   using Key = std::pair<BookKind, std::uint64_t>;
-  /// By the present command, session thread.
-  void put(BookKind kind, std::uint64_t key, std::span<const std::byte> payload) {
-    put(kind, key, payload, present_);
-  }
-  /// `position`: that of the command that writes the entry; 0: it counts also without its command.
-  void put(BookKind kind, std::uint64_t key, std::span<const std::byte> payload,
-           std::uint64_t position);
+  /// Makes or replaces an entry, by the present command. Session thread.
+  void put(BookKind kind, std::uint64_t key, std::span<const std::byte> payload);
   template <typename T>
-  void put(BookKind kind, std::uint64_t key, const T& value, std::uint64_t position) {
-    put(kind, key, std::as_bytes(std::span(&value, 1)), position);
+  void put(BookKind kind, std::uint64_t key,
+           const T& value) requires std::is_trivially_copyable_v<T> {
+    put(kind, key, std::as_bytes(std::span(&value, 1)));
   }
   /// Ignores an entry that is not there.
-  void drop(BookKind kind, std::uint64_t key) { drop(kind, key, present_); }
-  void drop(BookKind kind, std::uint64_t key, std::uint64_t position);
+  void drop(BookKind kind, std::uint64_t key);
   bool has(BookKind kind, std::uint64_t key) const;
   /// The entries, in the order in which they first came.
   std::vector<std::pair<Key, Entry>> entries() const;
@@ -204,11 +200,13 @@ class Book {
   void read_log();
   void read_journal();
   bool populate(std::uint64_t region, std::uint64_t bytes, std::uint64_t& populated);
-  void append(BookKind kind, std::uint64_t key, std::span<const std::byte> payload,
-              std::uint64_t position, bool dropped) SLATE_REQUIRES(mutex_);
+  void append(const Key& key, const Entry* entry) SLATE_REQUIRES(mutex_);
   bool rewrite() SLATE_REQUIRES(mutex_);
-  std::uint64_t lay_down(std::uint64_t half, std::uint64_t at, const LogRecord& record,
-                         std::span<const std::byte> payload) SLATE_REQUIRES(mutex_);
+  const Entry& enter(const Key& key, std::uint64_t position, std::span<const std::byte> payload)
+      SLATE_REQUIRES(mutex_);
+  static std::uint64_t bytes_of_record(const Entry* entry);
+  std::uint64_t lay_down(std::uint64_t half, std::uint64_t at, const Key& key, const Entry* entry)
+      SLATE_REQUIRES(mutex_);
   JournalRecord* record_at(std::uint64_t position) const;
   bool is_done(const JournalRecord& record) const;
   std::uint64_t journal_bytes() const;

@@ -269,7 +269,7 @@ class EngineChannel {
   /// Raises the progress entry `slot` to `position`. An entry that is not in the table is ignored.
   void publish_completed(std::uint32_t slot, std::uint64_t position);
   /// Gives the client shared memory, which it takes by ClientChannel::receive_memory(). Errors: no
-  /// room for another descriptor now.
+  /// room for another descriptor now; frozen.
   Result<void> send_memory(std::uint64_t id, int memory);
   /// Sets the number of staging slots that the client may use. It may still hold others.
   void grant_staging(std::uint32_t slots);

@@ -206,6 +206,8 @@ void EngineChannel::publish_completed(std::uint32_t slot, std::uint64_t position
 }
 
 Result<void> EngineChannel::send_memory(std::uint64_t id, int memory) {
+  if (frozen_.load(std::memory_order_relaxed))
+    return slate::fail(ErrorCode::kUnavailable, "another engine goes on with the session");
   return ipc::send_memory(ends_.socket.get(), id, memory);
 }
 

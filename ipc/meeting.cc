@@ -408,11 +408,16 @@ Result<Connection> connect_to_daemon(const std::string& runtime_dir, HelloKind k
 Result<UniqueFd> receive_memory(int socket, std::uint64_t id) {
   std::uint64_t sent = 0;
   const iovec piece{&sent, sizeof(sent)};
-  auto packet = receive_packet(socket, {&piece, 1});
-  if (!packet) return std::unexpected(packet.error());
-  if (!*packet || (*packet)->bytes != sizeof(sent) || (*packet)->fds.size() != 1 || sent != id)
+  std::optional<Packet> last;
+  while (true) {
+    auto packet = receive_packet(socket, {&piece, 1});
+    if (!packet) return std::unexpected(packet.error());
+    if (!*packet) break;
+    last = std::move(**packet);
+  }
+  if (!last || last->bytes != sizeof(sent) || last->fds.size() != 1 || sent != id)
     return fail(ErrorCode::kProtocol, "slated did not send the memory that it promised");
-  return std::move((*packet)->fds[0]);
+  return std::move(last->fds[0]);
 }
 
 }  // namespace slate::ipc

@@ -119,7 +119,8 @@ struct Wishes {
 Result<Connection> connect_to_daemon(const std::string& runtime_dir, HelloKind kind,
                                      std::chrono::milliseconds timeout, const Wishes& wishes = {});
 
-/// The shared memory `id`, which the daemon has sent already. Requires: the caller asks for one at
+/// The shared memory `id`, which the daemon has sent already. The last one that came counts: an
+/// engine may have died between sending memory and saying so. Requires: the caller asks for one at
 /// a time. Errors: kProtocol for another's; kUnavailable.
 Result<UniqueFd> receive_memory(int socket, std::uint64_t id);
 

@@ -88,6 +88,8 @@ Result<void> MemoryManager::map_past(const PastMemory& past) {
     segment.used += each.range.bytes;
     (each.retired ? retired_ : live_).emplace(each.range.base, each.range.bytes);
   }
+  // The allocation that one was mapped for may not have come to its end.
+  (void)drop_empty_segments();
   for (const auto& segment : segments_) {
     if (!segment.second.dedicated) find_free_blocks(segment);
   }

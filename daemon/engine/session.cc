@@ -102,11 +102,12 @@ Result<void> Session::set_up() {
   const bool again = spec_.book && spec_.book->has_past();
   if (again) {
     channel_.skip_answered();
+    for (const Book::Open& open : book_->open()) close_if_done(open);
+    spec_.book->drop_unfinished(channel_.position());
     begun_.store(true);
   }
   const auto made =
-      again ? parts_.set_up_again(spec_.memory_limit, std::move(spec_.account), spec_.memory_wait,
-                                  channel_.position())
+      again ? parts_.set_up_again(spec_.memory_limit, std::move(spec_.account), spec_.memory_wait)
             : parts_.set_up(spec_.memory_limit, std::move(spec_.account), spec_.memory_wait);
   if (!made && again) {
     return slate::fail(ErrorCode::kUnavailable,
@@ -138,11 +139,9 @@ bool Session::resume() {
 }
 
 bool Session::resume_past() {
-  std::vector<Book::Open> all = book_->open();
-  for (Book::Open& open : all) drop_if_done(open);
-  // What one of them says of its stream holds for those before it.
-  for (Book::Open& open : all)
-    open.done |= open.stream != Book::kNoStream && open.position <= book_->done_of(open.stream);
+  const std::vector<Book::Open> all = book_->open();
+  const auto next = channel_.peek();
+  again_until_ = next ? next->position : channel_.position();
   if (const auto why_not = parts_.why_not_again(all)) {
     faults_.fail(
         {ErrorCode::kLaunchFailed,
@@ -154,21 +153,17 @@ bool Session::resume_past() {
     if (!open.done && !do_again(open)) return false;
   }
   if (const auto freed = parts_.free_retired(); !freed) return end(freed.error());
-  if (const auto next = channel_.peek()) again_until_ = next->position;
   log_of_user(spec_.uid, LogLevel::kInfo, "session {} (uid {}, pid {}, {}) goes on in this engine",
               spec_.id, spec_.uid, spec_.pid, spec_.program);
   return true;
 }
 
-/// A command may be done without its stream's progress saying so.
-void Session::drop_if_done(Book::Open& open) {
-  if (open.done) return;
+/// A command may be done without the book's saying so: the client has its answer, or its slot.
+void Session::close_if_done(const Book::Open& open) {
   const auto turn = turn_of(open.command);
   const bool slot_is_done = turn && channel_.is_finished(*turn);
-  if (!slot_is_done && !channel_.is_answered(open.command.header)) return;
   if (slot_is_done) book_->done(open.stream, open.position);  // its stream had come as far
-  book_->close(open.position);
-  open.done = true;
+  if (slot_is_done || channel_.is_answered(open.command.header)) book_->close(open.position);
 }
 
 bool Session::do_again(const Book::Open& open) {
@@ -355,7 +350,7 @@ bool Session::carry_out(const Command& command, std::uint64_t position,
     busy_.store(false, std::memory_order_release);
   }
   // The engine before may have ended it.
-  if (!done && position == again_until_ && ends_an_object(header.type)) done = {};
+  if (!done && position <= again_until_ && ends_an_object(header.type)) done = {};
   if (!done && done.error().code == ErrorCode::kProtocol) return end(done.error());
   if (!done && done.error().code == ErrorCode::kOutOfMemory && has_reply &&
       parts_.held().keeps_frees()) {

@@ -98,7 +98,7 @@ class Session {
   Result<void> set_up();
   bool resume();
   bool resume_past();
-  void drop_if_done(Book::Open& open);
+  void close_if_done(const Book::Open& open);
   bool do_again(const Book::Open& open);
   void serve();
   bool is_crowded() const;
@@ -132,7 +132,7 @@ class Session {
   std::atomic<bool> busy_{false};  // changed with each command, so as cheaply as possible
   std::atomic<bool> stopping_{false};
   std::atomic<bool> ending_{false};  // whether no more commands are carried out
-  std::uint64_t again_until_ = 0;    // end of the command that another engine may have begun
+  std::uint64_t again_until_ = 0;    // end of the last command that another engine may have begun
   std::int64_t looked_ns_ = 0;       // time of lost_client()'s last question
   std::atomic<SessionPhase> phase_{SessionPhase::kStarting};
   Faults faults_;

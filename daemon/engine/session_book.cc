@@ -38,12 +38,25 @@ std::vector<std::byte> joined(std::span<const std::byte> a, std::span<const std:
   return all;
 }
 
+/// Whether other commands' objects may lie in what a command has made.
+bool is_room(BookKind kind) {
+  return kind == BookKind::kArena || kind == BookKind::kSegment;
+}
+
 }  // namespace
 
-std::vector<std::pair<Book::Key, Book::Entry>> SessionBook::past(std::uint64_t position) const {
-  auto all = book_->entries();
-  std::erase_if(all, [position](const auto& entry) { return entry.second.position > position; });
-  return all;
+void SessionBook::drop_unfinished(std::uint64_t position) {
+  std::set<std::uint64_t> again;
+  for (const Book::Open& open : book_->open()) {
+    if (!open.done) again.insert(open.position);
+  }
+  for (const auto& [key, entry] : book_->entries()) {
+    const bool comes_again = entry.position > position || again.contains(entry.position);
+    if (comes_again && !is_room(key.first)) book_->drop(key.first, key.second);
+  }
+  for (const auto& [key, memory] : held_) {
+    if (!book_->has(key.first, key.second)) let_go(key);
+  }
 }
 
 SessionBook::SessionBook(device::Device& device, std::unique_ptr<Book> book, HeldMemory held,

@@ -42,8 +42,10 @@ class SessionBook final : public MemoryNotes {
   Book& book() { return *book_; }
   /// Whether an earlier engine has served the session.
   bool has_past() const { return has_past_; }
-  /// The entries of the past, but what the command after `position` has written: it comes again.
-  std::vector<std::pair<Book::Key, Book::Entry>> past(std::uint64_t position) const;
+  /// Drops what commands have made that come again: those behind `position`, and those of the
+  /// journal that are not known to be done. Gives back memory that belongs to no entry. To be
+  /// called before the past is made again.
+  void drop_unfinished(std::uint64_t position);
   /// The held memory of an entry; -1: none.
   int held(Book::Key key) const;
   /// The session is as it was: what was held is not needed here any more.
@@ -79,10 +81,10 @@ class SessionBook final : public MemoryNotes {
  private:
   template <typename T>
   void put(BookKind kind, std::uint64_t key, const T& value) {
-    if (!again_) book_->put(kind, key, value, 0);
+    if (!again_) book_->put(kind, key, value);
   }
   void drop(BookKind kind, std::uint64_t key) {
-    if (!again_) book_->drop(kind, key, 0);
+    if (!again_) book_->drop(kind, key);
   }
   void put_command(ipc::CommandType type, std::uint64_t key, std::span<const std::byte> body,
                    std::span<const std::byte> tail);

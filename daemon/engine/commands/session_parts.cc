@@ -133,9 +133,9 @@ Result<void> SessionParts::set_up(std::uint64_t limit,
 
 Result<void> SessionParts::set_up_again(std::uint64_t limit,
                                         std::unique_ptr<MemoryLedger::Account> account,
-                                        std::chrono::milliseconds wait, std::uint64_t position) {
+                                        std::chrono::milliseconds wait) {
   SessionBook& book = *context_.book;
-  const auto entries = book.past(position);
+  const auto entries = book.book().entries();
   PastMemory memory;
   for (const auto& [key, entry] : entries) {
     const auto [kind, number] = key;
@@ -149,8 +149,8 @@ Result<void> SessionParts::set_up_again(std::uint64_t limit,
       memory.blocks.push_back({{number, block.bytes}, block.retired != 0});
     }
   }
-  book.note_again(true);
   auto done = memory_.start_again(limit, std::move(account), wait, std::move(memory));
+  book.note_again(true);
   if (done) {
     arrays_.start();
     mapped_.start();

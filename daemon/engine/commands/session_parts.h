@@ -57,11 +57,10 @@ class SessionParts {
   /// see MemoryManager::make().
   Result<void> set_up(std::uint64_t limit, std::unique_ptr<MemoryLedger::Account> account,
                       std::chrono::milliseconds wait = {});
-  /// The same, where another engine has served the session: makes its objects again, but for what
-  /// the command behind `position` has made. Errors: the first object that cannot be made; then
-  /// release() is called as after set_up().
+  /// The same, where another engine has served the session: makes the objects of its book again.
+  /// Errors: the first object that cannot be made; then release() is called as after set_up().
   Result<void> set_up_again(std::uint64_t limit, std::unique_ptr<MemoryLedger::Account> account,
-                            std::chrono::milliseconds wait, std::uint64_t position);
+                            std::chrono::milliseconds wait);
   /// Why the commands of the journal cannot be carried out again, as far as the other engine had
   /// begun them; nullopt: they can.
   std::optional<std::string> why_not_again(std::span<const Book::Open> commands);

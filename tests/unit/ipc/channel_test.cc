@@ -200,14 +200,36 @@ TEST(ChannelTest, MemoryComesWithItsNumber) {
   ASSERT_TRUE(memory);
   ASSERT_EQ(::pwrite(memory->get(), "there", 6, 5000), 6);
   ASSERT_TRUE(pair.engine->send_memory(7, memory->get()));
-  ASSERT_TRUE(pair.engine->send_memory(8, memory->get()));
   const auto received = pair.client->receive_memory(7);
   ASSERT_TRUE(received) << received.error().message;
   char text[6] = {};
   ASSERT_EQ(::pread(received->get(), text, 6, 5000), 6);
   EXPECT_STREQ(text, "there");
   EXPECT_NE(::fcntl(received->get(), F_GETFD) & FD_CLOEXEC, 0) << "not for children's programs";
+  ASSERT_TRUE(pair.engine->send_memory(8, memory->get()));
   EXPECT_EQ(pair.client->receive_memory(9).error().code, ErrorCode::kProtocol);
+}
+
+TEST(ChannelTest, OfMemoryThatWasSentTwiceTheLastCounts) {
+  auto pair = make_channel_pair();
+  const auto lost = make_shared_memory("lost", 4096), good = make_shared_memory("good", 8192);
+  ASSERT_TRUE(lost && good);
+  ASSERT_TRUE(pair.engine->send_memory(6, lost->get())) << "by an engine that died then";
+  ASSERT_TRUE(pair.engine->send_memory(7, lost->get()));
+  ASSERT_TRUE(pair.engine->send_memory(7, good->get()));
+  const auto received = pair.client->receive_memory(7);
+  ASSERT_TRUE(received) << received.error().message;
+  EXPECT_EQ(::lseek(received->get(), 0, SEEK_END), 8192);
+  EXPECT_FALSE(pair.client->receive_memory(7)) << "nothing is left";
+}
+
+TEST(ChannelTest, AFrozenEngineSendsNoMemory) {
+  auto pair = make_channel_pair();
+  const auto memory = make_shared_memory("test", 4096);
+  ASSERT_TRUE(memory);
+  pair.engine->freeze();
+  EXPECT_FALSE(pair.engine->send_memory(7, memory->get()));
+  EXPECT_FALSE(pair.client->receive_memory(7)) << "none was sent";
 }
 
 TEST(ChannelTest, AClientThatTakesNoMemoryHoldsNobodyUp) {

@@ -1,0 +1,252 @@
+// A session that goes on in the next engine, where the one before died in the middle of a command.
+// Both engines are in this process, one after the other, on the same simulated device.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "daemon/engine/session.h"
+#include "daemon/engine/session_book.h"
+#include "device/device.h"
+#include "tests/unit/ipc/session_ends.h"
+
+namespace slate::daemon {
+namespace {
+
+using ipc::CommandType;
+
+constexpr std::string_view kModule = R"(
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry nothing() { ret; }
+)";
+
+UniqueFd copy_of(const UniqueFd& fd) {
+  return UniqueFd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
+}
+
+/// What the supervisor keeps of a session.
+class KeptSession {
+ public:
+  explicit KeptSession(const DeviceInfo& device) : ends_(device, 64 << 20) {}
+
+  SessionSpec spec_for(device::Device& device) {
+    SessionSpec spec;
+    spec.id = 1;
+    spec.program = "test";
+    spec.memory_limit = 64 << 20;
+    spec.ends = {copy_of(ends_.ends.from_client), copy_of(ends_.ends.to_client),
+                 copy_of(ends_.ends.socket)};
+    spec.segment = ipc::SessionEnds::map_again(ends_.segment);
+    HeldMemory held;
+    for (const auto& [key, memory] : held_) held.emplace(key, copy_of(memory));
+    spec.book = std::make_shared<SessionBook>(device, open_book(), std::move(held), holder());
+    return spec;
+  }
+  /// As another process sees it.
+  std::unique_ptr<Book> open_book() {
+    return std::move(*Book::from_fd(UniqueFd(::fcntl(book_->fd(), F_DUPFD_CLOEXEC, 0))));
+  }
+  /// Nothing comes from a dead engine.
+  void hear(bool hears) { hears_ = hears; }
+  std::size_t held() const { return held_.size(); }
+  ipc::ClientChannel& client() { return *ends_.client; }
+  void hang_up() {
+    ends_.client.reset();
+    ends_.bell.reset();
+  }
+
+ private:
+  SessionBook::Holder holder() {
+    return {.hold = [this](Book::Key key, int memory) -> Result<void> {
+              if (hears_) held_[key].reset(::fcntl(memory, F_DUPFD_CLOEXEC, 0));
+              return {};
+            },
+            .let_go =
+                [this](Book::Key key) {
+                  if (hears_) held_.erase(key);
+                }};
+  }
+
+  ipc::SessionEnds ends_;
+  const std::unique_ptr<Book> book_ = std::move(*Book::make());
+  HeldMemory held_;
+  bool hears_ = true;
+};
+
+/// An engine with this one session.
+class OneSession {
+ public:
+  OneSession(device::Device& device, SessionSpec spec)
+      : completer_(device),
+        compiler_(device, nullptr),
+        forms_(device, FormChoice::kNative),
+        executor_(device, forms_, completer_, trace_, policy_maker("fifo", {}), {}),
+        session(device, compiler_, executor_, completer_, std::move(spec),
+                {[](const Error&) {}, [](std::uint64_t) {}}, std::chrono::seconds(60)),
+        thread_([this] { session.run(); }) {}
+  ~OneSession() { thread_.join(); }
+
+ private:
+  Completer completer_;
+  Compiler compiler_;
+  FormService forms_;
+  Trace trace_{0};
+  Executor executor_;
+
+ public:
+  Session session;
+
+ private:
+  std::thread thread_;
+};
+
+class SessionMovedTest : public testing::Test {
+ protected:
+  ~SessionMovedTest() override { kept_.hang_up(); }
+
+  template <typename Body>
+  std::uint64_t post(CommandType type, const Body& body, std::span<const std::byte> tail = {}) {
+    ipc::PlaceNote note;
+    EXPECT_TRUE(client().post(type, ipc::bytes_of(body), tail, &note));
+    return note.position;
+  }
+  template <typename Answer, typename Body>
+  Result<Answer> call(CommandType type, const Body& body, std::span<const std::byte> tail = {}) {
+    Answer answer{};
+    const auto done = client().call(type, ipc::bytes_of(body), tail,
+                                    std::as_writable_bytes(std::span(&answer, 1)));
+    if (!done) return std::unexpected(done.error());
+    return answer;
+  }
+  Result<std::uint64_t> allocate(std::uint64_t bytes) {
+    const auto answer =
+        call<ipc::AddressReply>(CommandType::kMemoryAllocate, ipc::MemoryAllocate{bytes});
+    if (!answer) return std::unexpected(answer.error());
+    return answer->address;
+  }
+  /// The first error of commands without reply, once everything before has been looked at.
+  Error async_error() {
+    const auto done = call<ipc::MemoryInfoReply>(CommandType::kMemoryInfo, char{});
+    return done ? client().take_async_error() : done.error();
+  }
+  void wait_until_taken(std::uint64_t position) {
+    const auto book = kept_.open_book();
+    while (book->taken() < position) std::this_thread::yield();
+  }
+  /// The engine dies. `taken`: the position up to which it has told that commands were taken.
+  void die(std::uint64_t taken) {
+    kept_.hear(false);
+    engine_->session.freeze();
+    engine_->session.stop("");
+    engine_.reset();
+    kept_.open_book()->taken(taken);
+    kept_.hear(true);
+  }
+  void go_on() { engine_ = std::make_unique<OneSession>(*device_, kept_.spec_for(*device_)); }
+  /// The engine dies while it carries out the command that comes next, which does not wait.
+  template <typename Body>
+  void die_in(CommandType type, const Body& body, std::span<const std::byte> tail = {}) {
+    const std::uint64_t before = kept_.open_book()->taken();
+    wait_until_taken(post(type, body, tail));
+    die(before);
+    go_on();
+  }
+
+  ipc::ClientChannel& client() { return kept_.client(); }
+
+  const std::unique_ptr<device::Device> device_ =
+      std::move(*device::open_device("sim:sms=1,memory=256M"));
+  KeptSession kept_{device_->info()};
+  std::unique_ptr<OneSession> engine_ =
+      std::make_unique<OneSession>(*device_, kept_.spec_for(*device_));
+};
+
+std::span<const std::byte> text(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+
+TEST_F(SessionMovedTest, HostMemoryThatWasBeingMadeIsMadeOnce) {
+  ASSERT_TRUE(allocate(4096));
+  die_in(CommandType::kHostAllocate, ipc::HostAllocate{7, 8192});
+  EXPECT_EQ(async_error().message, "");
+  EXPECT_EQ(engine_->session.status().pinned_used, 8192u);
+  const auto memory = client().receive_memory(7);
+  ASSERT_TRUE(memory) << memory.error().message;
+  post(CommandType::kHostMapped, ipc::IdCommand{7});
+  die_in(CommandType::kHostFree, ipc::IdCommand{7});
+  EXPECT_EQ(async_error().message, "");
+  EXPECT_EQ(engine_->session.status().pinned_used, 0u);
+}
+
+TEST_F(SessionMovedTest, AModuleThatWasBeingLoadedIsLoadedOnce) {
+  die_in(CommandType::kModuleLoad, ipc::ModuleLoad{5, kModule.size(), 0, ipc::kImagePtx, 0},
+         text(kModule));
+  EXPECT_EQ(async_error().message, "");
+  EXPECT_EQ(engine_->session.status().modules, 1u);
+  die_in(CommandType::kFunctionGet, ipc::FunctionGet{5, 6}, text("nothing"));
+  EXPECT_EQ(async_error().message, "");
+  die_in(CommandType::kModuleUnload, ipc::IdCommand{5});
+  EXPECT_EQ(async_error().message, "");
+  EXPECT_EQ(engine_->session.status().modules, 0u);
+}
+
+TEST_F(SessionMovedTest, NothingIsLeftOfAnAllocationThatWasUnderWay) {
+  const auto first = allocate(4096);
+  ASSERT_TRUE(first);
+  const std::uint64_t used = engine_->session.status().memory_used;
+  const std::size_t held = kept_.held();
+  die_in(CommandType::kMemoryAllocate, ipc::MemoryAllocate{16 << 20});
+  EXPECT_EQ(async_error().message, "");
+  EXPECT_EQ(engine_->session.status().memory_used, used + (16 << 20));
+  EXPECT_EQ(kept_.held(), held + 1);
+  die_in(CommandType::kMemoryFree, ipc::MemoryFree{*first});
+  EXPECT_EQ(async_error().message, "");
+}
+
+TEST_F(SessionMovedTest, StreamsAndEventsThatWereBeingMadeAreMadeOnce) {
+  die_in(CommandType::kStreamCreate, ipc::StreamCreate{5, 0, 0, ipc::kNoProgress, 0});
+  die_in(CommandType::kEventCreate, ipc::EventCreate{6, 0, 0});
+  die_in(CommandType::kEventRecord, ipc::EventStream{6, 5});
+  die_in(CommandType::kEventDestroy, ipc::IdCommand{6});
+  die_in(CommandType::kStreamDestroy, ipc::IdCommand{5});
+  EXPECT_EQ(async_error().message, "");
+}
+
+TEST_F(SessionMovedTest, WhatWasMadeByACommandThatComesAgainIsDropped) {
+  ASSERT_TRUE(allocate(4096));
+  die(kept_.open_book()->taken());
+  const ipc::Command waits{.header = {.bytes = 0,
+                                      .type = CommandType::kMemoryAllocate,
+                                      .reply_slot = ipc::kNoReply,
+                                      .reply_sequence = 0,
+                                      .body_bytes = 0},
+                           .body = {}};
+  const auto book = kept_.open_book();
+  const auto put_at = [&](std::uint64_t position, std::uint64_t key) {
+    book->begin(position);
+    book->put(BookKind::kBlock, key, BookBlock{512, 0});
+  };
+  book->write(1000, Book::kNoStream, waits, false);
+  book->write(1001, Book::kNoStream, waits, false);
+  book->close(1000);
+  put_at(1000, 1);
+  put_at(1001, 2);
+  put_at(1002, 3);
+  put_at(1003, 4);
+  put_at(1003, 3);  // replaced by a command that comes again
+  SessionBook next(*device_, kept_.open_book(), {}, {});
+  next.drop_unfinished(1002);
+  EXPECT_TRUE(next.book().has(BookKind::kBlock, 1));
+  EXPECT_FALSE(next.book().has(BookKind::kBlock, 2)) << "it is open in the journal";
+  EXPECT_TRUE(next.book().has(BookKind::kBlock, 3));
+  EXPECT_FALSE(next.book().has(BookKind::kBlock, 4)) << "it is in the ring";
+  EXPECT_FALSE(kept_.open_book()->has(BookKind::kBlock, 4)) << "also for the engine after it";
+}
+
+}  // namespace
+}  // namespace slate::daemon
