@@ -36,6 +36,7 @@ enum class BookKind : std::uint32_t {
   kBlock = 3,    // key: its address; payload: BookBlock
   kHost = 4,     // key: the client's id; payload: BookHost; the memory has the same key
   kImage = 5,    // key: the client's module id; payload: BookImage; the memory has the same key
+  kUpload = 6,   // key: the same; no payload; a module began to come in chunks, and was not refused
   kCommands = 1000,
 };
 

@@ -26,7 +26,8 @@ namespace slate::ipc {
 /// In the order of the numbers. Behind each: the body, and the reply if there is one.
 enum class CommandType : std::uint16_t {
   kPad = 0,                 // skips to the end of the ring
-  kModuleLoad = 1,          // ModuleLoad + bytes          reply when the last chunk is in
+  kModuleLoad = 1,          // ModuleLoad + bytes          when the last chunk is in: empty, or
+                            //                             OfferReply, and all has to be sent again
   kModuleUnload = 2,        // IdCommand
   kFunctionGet = 3,         // FunctionGet + name          FunctionReply
   kFunctionParameters = 4,  // FunctionParameters          ParameterReply

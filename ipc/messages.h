@@ -17,7 +17,7 @@ namespace slate::ipc {
 
 /// Another one for every number of commands. To be raised by hand when anything else changes that
 /// crosses: the body of a command, a record, or the segment.
-inline constexpr std::uint32_t kLayoutVersion = 10;
+inline constexpr std::uint32_t kLayoutVersion = 11;
 inline constexpr std::uint32_t kProtocolVersion = kLayoutVersion * 1000 + kCommandTypes;
 inline constexpr std::uint64_t kMagic = 0x31304554414c5323u;  // "#SLATE01"
 inline constexpr char kWakeByte = 'w';

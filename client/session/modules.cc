@@ -71,13 +71,28 @@ Result<void> Modules::unload(std::uint64_t module) {
 Result<std::uint64_t> Modules::send(ImageKind kind, std::span<const std::byte> bytes,
                                     std::span<const PlacedVariable> placed,
                                     std::span<const std::byte> source) {
-  ipc::ModuleLoad load{};
-  load.module = session_.wire().next_id();
+  const std::uint64_t module = session_.wire().next_id();
+  bool is_loaded = false;
   if (bytes.size() >= ipc::kLeastOffered && placed.empty() && source.empty()) {
-    const auto known = offer(load.module, kind, bytes);
+    const auto known = offer(module, kind, bytes);
     if (!known) return std::unexpected(known.error());
-    if (*known) return load.module;
+    is_loaded = *known;
   }
+  while (!is_loaded) {
+    const auto sent = send_all(module, kind, bytes, placed, source);
+    if (!sent) return std::unexpected(sent.error());
+    is_loaded = *sent;
+  }
+  return module;
+}
+
+/// False: an engine has died that had a part of it, and the next one has to get all of it.
+Result<bool> Modules::send_all(std::uint64_t module, ImageKind kind,
+                               std::span<const std::byte> bytes,
+                               std::span<const PlacedVariable> placed,
+                               std::span<const std::byte> source) {
+  ipc::ModuleLoad load{};
+  load.module = module;
   if (!source.empty() && source.size() <= kMostSourceBytes) {
     load.image_kind = ipc::kImageSource;
     load.total_bytes = source.size();
@@ -95,10 +110,13 @@ Result<std::uint64_t> Modules::send(ImageKind kind, std::span<const std::byte> b
   const std::size_t last = bytes.empty() ? 0 : (bytes.size() - 1) % kModuleChunkBytes + 1;
   if (auto ok = post_chunks(load, bytes.first(bytes.size() - last)); !ok)
     return std::unexpected(ok.error());
-  auto ok = session_.wire().channel().call(CommandType::kModuleLoad, ipc::bytes_of(load),
-                                           bytes.last(last), {});
+  ipc::OfferReply reply{};
+  std::size_t reply_bytes = 0;
+  auto ok = session_.wire().channel().call(
+      CommandType::kModuleLoad, ipc::bytes_of(load), bytes.last(last),
+      std::as_writable_bytes(std::span(&reply, 1)), &reply_bytes);
   if (!ok) return std::unexpected(ok.error());
-  return load.module;
+  return reply_bytes == 0 || reply.known != 0;
 }
 
 /// Whether the daemon has the image already, and has loaded the module from it.

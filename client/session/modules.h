@@ -53,6 +53,8 @@ class Modules {
   Result<std::uint64_t> send(ImageKind kind, std::span<const std::byte> bytes,
                              std::span<const PlacedVariable> placed,
                              std::span<const std::byte> source = {});
+  Result<bool> send_all(std::uint64_t module, ImageKind kind, std::span<const std::byte> bytes,
+                        std::span<const PlacedVariable> placed, std::span<const std::byte> source);
   Result<bool> offer(std::uint64_t module, ImageKind kind, std::span<const std::byte> bytes);
   Result<void> post_chunks(ipc::ModuleLoad& load, std::span<const std::byte> bytes);
   Result<std::uint64_t> load_text(const Image& image, std::span<const PlacedVariable> placed);

@@ -186,6 +186,7 @@ void SessionBook::drop_module(std::uint64_t module) {
     std::memcpy(&get, entry.payload.data(), sizeof(get));
     if (get.module == module) book_->drop(key.first, key.second);
   }
+  book_->drop(BookKind::kUpload, module);
   book_->drop(BookKind::kImage, module);
   let_go({BookKind::kImage, module});
 }

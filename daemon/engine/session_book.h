@@ -76,6 +76,9 @@ class SessionBook final : public MemoryNotes {
   /// `variables`: bytes of the module's variables.
   void image(std::uint64_t module, std::uint32_t kind, std::span<const std::byte> image,
              std::string_view source, std::uint64_t variables);
+  /// The module's first chunk has come; the module was refused. One that is loaded has its image.
+  void upload(std::uint64_t module) { book_->put(BookKind::kUpload, module, {}); }
+  void upload_gone(std::uint64_t module) { book_->drop(BookKind::kUpload, module); }
   void forbid(std::string_view why) { book_->forbid(why); }
 
  private:

@@ -50,7 +50,22 @@ void CodeCommands::start() {
 }
 
 Result<void> CodeCommands::on(const Call<CommandType::kModuleLoad>& call) {
-  return context_.checked(modules_.add_chunk(call.body, call.tail));
+  const std::uint64_t module = call.body.module;
+  if (lost_uploads_.contains(module)) return pass_over(call);
+  const auto done = modules_.add_chunk(call.body, call.tail);
+  if (context_.book && !done) context_.book->upload_gone(module);
+  if (context_.book && done && call.body.offset == 0) context_.book->upload(module);
+  return context_.checked(done);
+}
+
+/// The book keeps the upload: until the client has sent all again, it may get lost again.
+Result<void> CodeCommands::pass_over(const Call<CommandType::kModuleLoad>& chunk) {
+  const ipc::ModuleLoad& load = chunk.body;
+  if (load.image_kind == ipc::kImageSource || load.offset + chunk.tail.size() < load.total_bytes)
+    return {};
+  lost_uploads_.erase(load.module);
+  chunk.reply.set(ipc::OfferReply{0, 0});
+  return {};
 }
 
 Result<void> CodeCommands::on(const Call<CommandType::kModuleOffer>& call) {

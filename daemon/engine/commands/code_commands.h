@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 
 #include "daemon/engine/commands/call.h"
 #include "daemon/engine/commands/host_memory_commands.h"
@@ -31,6 +32,9 @@ class CodeCommands {
   Result<void> on(const Call<ipc::CommandType::kLimitRaise>& call);
   Result<void> on(const Call<ipc::CommandType::kTensorMapEncode>& call);
 
+  /// Another engine had the module's first chunks. The client is asked for all of them again, once
+  /// the last one has come.
+  void upload_was_lost(std::uint64_t module) { lost_uploads_.insert(module); }
   /// Charges `memory` for modules from now on. Requires: the memory was started.
   void start();
   ModuleStore& modules() { return modules_; }
@@ -45,10 +49,13 @@ class CodeCommands {
   void release() { modules_.release(); }
 
  private:
+  Result<void> pass_over(const Call<ipc::CommandType::kModuleLoad>& chunk);
+
   const PartContext& context_;
   MemoryCommands& memory_;
   const std::shared_ptr<MemoryLedger::Account> account_;
   ModuleStore modules_;
+  std::set<std::uint64_t> lost_uploads_;
 };
 
 }  // namespace slate::daemon

@@ -179,6 +179,10 @@ Result<void> SessionParts::make_again(const Book::Key& key, const Book::Entry& e
       const auto image = Book::value_of<BookImage>(entry);
       return image ? load_again(key.second, *image) : damaged();
     }
+    case BookKind::kUpload:
+      if (!context_.book->book().has(BookKind::kImage, key.second))
+        code_.upload_was_lost(key.second);
+      return {};
     default: {
       const auto number =
           static_cast<std::uint32_t>(key.first) - static_cast<std::uint32_t>(BookKind::kCommands);

@@ -317,6 +317,25 @@ TEST_F(LaunchTest, ABigModuleComesInChunksWithoutGaps) {
   EXPECT_EQ(arrived, image.bytes);
 }
 
+TEST_F(LaunchTest, AModuleIsSentAgainWhereTheEngineHasLostAPartOfIt) {
+  const Image image{ImageKind::kElf, 90, std::vector<std::byte>(50'000)};
+  int answers = 0;
+  std::vector<ipc::ModuleLoad> chunks;
+  engine.handle(ipc::CommandType::kModuleLoad, [&](const ipc::Command& command) {
+    chunks.push_back(*command.as<ipc::ModuleLoad>());
+    if (command.header.reply_slot == ipc::kNoReply) return;
+    if (++answers < 3) return engine.reply(command, ipc::OfferReply{0, 0});
+    engine.reply(command);
+  });
+  const auto module = engine.session->modules().load(image);
+  ASSERT_TRUE(module) << module.error().message;
+  ASSERT_EQ(chunks.size(), 6u);
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    EXPECT_EQ(chunks[i].module, *module);
+    EXPECT_EQ(chunks[i].offset == 0, i % 2 == 0);
+  }
+}
+
 TEST_F(LaunchTest, ATensorMapComesFromTheDaemon) {
   engine.handle(ipc::CommandType::kTensorMapEncode, [&](const ipc::Command& command) {
     TensorMap map;

@@ -195,6 +195,55 @@ TEST_F(SessionMovedTest, AModuleThatWasBeingLoadedIsLoadedOnce) {
   EXPECT_EQ(engine_->session.status().modules, 0u);
 }
 
+TEST_F(SessionMovedTest, AModuleOfWhichChunksAreLostIsAskedForAgain) {
+  const std::uint64_t half = kModule.size() / 2;
+  const ipc::ModuleLoad first{5, kModule.size(), 0, ipc::kImagePtx, 0};
+  const ipc::ModuleLoad last{5, kModule.size(), half, ipc::kImagePtx, 0};
+  const auto send_all = [&] {
+    post(CommandType::kModuleLoad, first, text(kModule.substr(0, half)));
+    return call<ipc::OfferReply>(CommandType::kModuleLoad, last, text(kModule.substr(half)));
+  };
+  die_in(CommandType::kModuleLoad, first, text(kModule.substr(0, half)));
+  die_in(CommandType::kModuleLoad, last, text(kModule.substr(half)));
+  EXPECT_EQ(async_error().message, "");
+  EXPECT_EQ(engine_->session.status().modules, 0u) << "the first chunk is gone";
+  die(kept_.open_book()->taken());
+  go_on();
+  const auto asked = send_all();
+  ASSERT_TRUE(asked) << asked.error().message;
+  EXPECT_EQ(asked->known, 0u) << "nobody knows whether the client was asked";
+  post(CommandType::kModuleLoad, first, text(kModule.substr(0, half)));
+  const auto loaded =
+      client().call(CommandType::kModuleLoad, ipc::bytes_of(last), text(kModule.substr(half)), {});
+  EXPECT_TRUE(loaded) << loaded.error().message;
+  EXPECT_EQ(engine_->session.status().modules, 1u);
+  die(kept_.open_book()->taken());
+  go_on();
+  EXPECT_EQ(async_error().message, "");
+  EXPECT_EQ(engine_->session.status().modules, 1u);
+}
+
+TEST_F(SessionMovedTest, TheImageOfALostSourceIsAskedForWithIt) {
+  const ipc::ModuleLoad source{5, kModule.size(), 0, ipc::kImageSource, 0};
+  const ipc::ModuleLoad image{5, kModule.size(), 0, ipc::kImagePtx, 0};
+  wait_until_taken(post(CommandType::kModuleLoad, source, text(kModule)));
+  die(kept_.open_book()->taken());
+  go_on();
+  const auto asked = call<ipc::OfferReply>(CommandType::kModuleLoad, image, text(kModule));
+  ASSERT_TRUE(asked) << asked.error().message;
+  EXPECT_EQ(asked->known, 0u);
+}
+
+TEST_F(SessionMovedTest, AModuleThatWasRefusedIsNotAskedForAgain) {
+  const std::string_view bad = ".version what";
+  post(CommandType::kModuleLoad, ipc::ModuleLoad{5, bad.size(), 0, ipc::kImagePtx, 0}, text(bad));
+  EXPECT_NE(async_error().message, "");
+  die(kept_.open_book()->taken());
+  go_on();
+  EXPECT_FALSE(kept_.open_book()->has(BookKind::kUpload, 5));
+  EXPECT_EQ(async_error().message, "");
+}
+
 TEST_F(SessionMovedTest, NothingIsLeftOfAnAllocationThatWasUnderWay) {
   const auto first = allocate(4096);
   ASSERT_TRUE(first);
