@@ -169,6 +169,7 @@ void Registry::hand_over(SessionRecord& record, const EngineProcess& engine) {
                           .weight = record.standing.now.weight,
                           .user_weight = record.user.weight,
                           .max_blocking_ms = record.max_blocking_ms};
+  const bool begins = record.book->is_blank();  // the engine writes there as soon as it has it
   if (const auto sent = engine.link().try_send(header, record.program, fds); !sent) {
     // A busy engine: soon. Or a dying one: the next one gets it.
     log_debug("session {} not handed over: {}", record.id, sent.error().message);
@@ -177,7 +178,7 @@ void Registry::hand_over(SessionRecord& record, const EngineProcess& engine) {
   record.state = State::kServing;
   record.standing_told = true;
   ++served_;
-  audit(record, record.losses == 0 ? "began" : "goes on in the next engine");
+  audit(record, begins ? "began" : "goes on in the next engine");
 }
 
 void Registry::hold(std::uint64_t id, Book::Key key, UniqueFd memory) {

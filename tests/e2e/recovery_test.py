@@ -55,8 +55,9 @@ class RecoveryTest(SlateTestCase):
         daemon.stop()
 
     def test_the_faults_of_another_program_cost_nothing(self):
-        daemon = self.daemon(device=LOST, extra=("--spare-engine",))
+        daemon = self.daemon(device=LOST, extra=("--spare-engine", "--audit"))
         victims = [self.start_victim(daemon) for _ in range(2)]
+        sessions = [s["id"] for s in daemon.status()["sessions"]]
         faults = 0
         while victims[0].poll() is None:
             for how in FAULTS:
@@ -67,6 +68,10 @@ class RecoveryTest(SlateTestCase):
             self.assert_right(daemon, victim)
         self.assertGreaterEqual(daemon.status()["engine"]["restarts"], 1)
         self.assertGreaterEqual(faults, len(FAULTS))
+        for session in sessions:
+            lines = re.findall(r"session %d \(.*\) (began|goes on in the next engine)" % session, daemon.log_text())
+            self.assertEqual(lines.count("began"), 1, "it goes on each time after")
+            self.assertGreater(len(lines), 1)
         daemon.stop()
 
     def test_of_several_suspects_only_the_offender_is_ended(self):
