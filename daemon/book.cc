@@ -1,15 +1,12 @@
 #include "daemon/book.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <new>
 
-#include "base/check.h"
 #include "ipc/shared_memory.h"
 
 namespace slate::daemon {
@@ -19,19 +16,12 @@ constexpr std::uint64_t padded(std::uint64_t bytes) {
   return (bytes + 15) / 16 * 16;
 }
 
-template <typename Shared>
-Result<Shared*> map_shared(int fd) {
-  void* const memory = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (memory == MAP_FAILED) return fail_errno("mapping a session's book");
-  return static_cast<Shared*>(memory);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Book>> Book::make() {
   auto fd = ipc::make_shared_memory("slate-book", sizeof(Shared));
   if (!fd) return std::unexpected(fd.error());
-  if (const auto taken = ipc::populate(fd->get(), offsetof(Shared, journal)); !taken)
+  if (const auto taken = ipc::populate(fd->get(), 0, offsetof(Shared, log.records)); !taken)
     return std::unexpected(taken.error());
   return from_fd(std::move(*fd));
 }
@@ -40,15 +30,20 @@ Result<std::unique_ptr<Book>> Book::from_fd(UniqueFd fd) {
   struct stat found;
   if (::fstat(fd.get(), &found) != 0 || found.st_size != sizeof(Shared))
     return fail(ErrorCode::kProtocol, "a book of another size");
-  const auto shared = map_shared<Shared>(fd.get());
-  if (!shared) return std::unexpected(shared.error());
-  std::unique_ptr<Book> book(new Book(std::move(fd), *shared));
-  book->read_log();
+  void* const memory =
+      ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  if (memory == MAP_FAILED) return fail_errno("mapping a session's book");
+  std::unique_ptr<Book> book(new Book(std::move(fd), static_cast<Shared*>(memory)));
+  if (const auto read = book->log_.read(); !read) book->forbid(read.error().message);
   book->read_journal();
   return book;
 }
 
-Book::Book(UniqueFd fd, Shared* shared) : fd_(std::move(fd)), shared_(shared) {
+Book::Book(UniqueFd fd, Shared* shared)
+    : fd_(std::move(fd)),
+      shared_(shared),
+      log_(shared->log, fd_.get(), offsetof(Shared, log)),
+      journal_pages_(fd_.get(), offsetof(Shared, journal)) {
   for (std::uint32_t row = kStreams; row-- > 1;) free_streams_.push_back(row);
 }
 
@@ -57,18 +52,16 @@ Book::~Book() {
 }
 
 bool Book::is_blank() const {
-  const std::uint64_t half = shared_->half.load(std::memory_order_acquire) & 1;
-  return taken() == 0 && shared_->log_bytes[half].load(std::memory_order_acquire) == 0 &&
+  return taken() == 0 && log_.is_blank() &&
          shared_->journal_end.load(std::memory_order_acquire) == 0;
 }
 
 void Book::reset() {
   const MutexLock lock(mutex_);
-  entries_.clear();
+  log_.clear();
   unended_.clear();
   shared_->journal_end.store(0);
   shared_->journal_begin.store(0);
-  for (auto& bytes : shared_->log_bytes) bytes.store(0);
   for (auto& row : shared_->done) row.store(0);
   shared_->forbidden.store(0);
   shared_->taken.store(0);
@@ -93,137 +86,15 @@ std::optional<std::string> Book::why_not() const {
   }
 }
 
-/// Takes the pages of a region up to `bytes`, so that no write to them fails. Without room the
-/// session stays where it is, and nothing more is written.
-bool Book::populate(std::uint64_t region, std::uint64_t bytes, std::uint64_t& populated) {
-  if (bytes <= populated) return true;
-  const std::uint64_t upto = (bytes + kStep - 1) / kStep * kStep;
-  int error = 0;
-  do {
-    error = ::posix_fallocate(fd_.get(), static_cast<off_t>(region + populated),
-                              static_cast<off_t>(upto - populated));
-  } while (error == EINTR);
-  if (error == 0) {
-    populated = upto;
-    return true;
-  }
-  forbid("there was no memory for its book");
-  return false;
-}
-
-// --- Log
-
-std::uint64_t Book::bytes_of_record(const Entry* entry) {
-  return padded(sizeof(LogRecord) + (entry != nullptr ? entry->payload.size() : 0));
-}
-
-/// Writes a record, of an entry that is gone where `entry` is null. Returns its end; 0: no room.
-std::uint64_t Book::lay_down(std::uint64_t half, std::uint64_t at, const Key& key,
-                             const Entry* entry) {
-  const std::uint64_t end = at + bytes_of_record(entry);
-  if (end > kLogBytes ||
-      !populate(offsetof(Shared, log) + half * kLogBytes, end, log_populated_[half]))
-    return 0;
-  const std::span<const std::byte> payload =
-      entry != nullptr ? std::span<const std::byte>(entry->payload) : std::span<const std::byte>();
-  const LogRecord record{.bytes = static_cast<std::uint32_t>(end - at),
-                         .payload_bytes = static_cast<std::uint32_t>(payload.size()),
-                         .kind = key.first,
-                         .dropped = entry == nullptr ? 1u : 0u,
-                         .key = key.second,
-                         .position = entry != nullptr ? entry->position : 0};
-  std::byte* const to = shared_->log[half] + at;
-  std::memcpy(to, &record, sizeof(record));
-  std::ranges::copy(payload, to + sizeof(record));
-  return end;
-}
-
-/// Null: the entry is gone.
-void Book::append(const Key& key, const Entry* entry) {
-  const std::uint64_t half = shared_->half.load(std::memory_order_relaxed);
-  const std::uint64_t at = shared_->log_bytes[half].load(std::memory_order_relaxed);
-  if (is_frozen()) return;
-  if (at + bytes_of_record(entry) > kLogBytes) {
-    // The entries have the new one already.
-    if (!rewrite()) forbid("it has more objects than its book has room for");
-    return;
-  }
-  const std::uint64_t end = lay_down(half, at, key, entry);
-  if (end != 0) shared_->log_bytes[half].store(end, std::memory_order_release);
-}
-
-/// Copies the living entries to the other half, in their order.
-bool Book::rewrite() {
-  const std::uint64_t half = 1 - shared_->half.load(std::memory_order_relaxed);
-  std::vector<const std::pair<const Key, Entry>*> all;
-  for (const auto& entry : entries_) all.push_back(&entry);
-  std::ranges::sort(all, {}, [](const auto* entry) { return entry->second.order; });
-  std::uint64_t at = 0;
-  for (const auto* entry : all) {
-    at = lay_down(half, at, entry->first, &entry->second);
-    // Half full already: soon there would be nothing but rewriting.
-    if (at == 0 || at > kLogBytes / 2) return false;
-  }
-  shared_->log_bytes[half].store(at, std::memory_order_relaxed);
-  shared_->half.store(half, std::memory_order_release);
-  return true;
-}
-
 void Book::put(BookKind kind, std::uint64_t key, std::span<const std::byte> payload) {
-  const MutexLock lock(mutex_);
-  append({kind, key}, &enter({kind, key}, present_, payload));
-}
-
-/// The position stays that of the command that made it.
-const Book::Entry& Book::enter(const Key& key, std::uint64_t position,
-                               std::span<const std::byte> payload) {
-  Entry& entry = entries_[key];
-  if (entry.order == 0) {
-    entry.order = next_order_++;
-    entry.position = position;
-  }
-  entry.payload.assign(payload.begin(), payload.end());
-  return entry;
+  if (is_frozen()) return;
+  if (const auto done = log_.put({kind, key}, present_, payload); !done)
+    forbid(done.error().message);
 }
 
 void Book::drop(BookKind kind, std::uint64_t key) {
-  const MutexLock lock(mutex_);
-  if (entries_.erase({kind, key}) != 0) append({kind, key}, nullptr);
-}
-
-bool Book::has(BookKind kind, std::uint64_t key) const {
-  const MutexLock lock(mutex_);
-  return entries_.contains({kind, key});
-}
-
-std::vector<std::pair<Book::Key, Book::Entry>> Book::entries() const {
-  const MutexLock lock(mutex_);
-  std::vector<std::pair<Key, Entry>> all(entries_.begin(), entries_.end());
-  std::ranges::sort(all, {}, [](const auto& entry) { return entry.second.order; });
-  return all;
-}
-
-void Book::read_log() {
-  const MutexLock lock(mutex_);
-  const std::uint64_t half = shared_->half.load(std::memory_order_acquire) & 1;
-  const std::uint64_t end =
-      std::min(shared_->log_bytes[half].load(std::memory_order_acquire), kLogBytes);
-  log_populated_[half] = end;
-  for (std::uint64_t at = 0; at + sizeof(LogRecord) <= end;) {
-    LogRecord record;
-    std::memcpy(&record, shared_->log[half] + at, sizeof(record));
-    if (record.bytes < sizeof(record) || record.bytes > end - at ||
-        record.payload_bytes > record.bytes - sizeof(record))
-      return forbid("its book is damaged");
-    const Key key{record.kind, record.key};
-    if (record.dropped != 0) {
-      entries_.erase(key);
-    } else {
-      const std::byte* const payload = shared_->log[half] + at + sizeof(record);
-      enter(key, record.position, {payload, record.payload_bytes});
-    }
-    at += record.bytes;
-  }
+  if (is_frozen()) return;
+  if (const auto done = log_.drop({kind, key}); !done) forbid(done.error().message);
 }
 
 std::uint64_t Book::resume_at() const {
@@ -297,8 +168,10 @@ std::optional<std::uint64_t> Book::put_record(const JournalRecord& record) {
     if (left >= sizeof(JournalRecord)) pad->state.store(static_cast<std::uint32_t>(State::kPad));
     end += left;
   }
-  if (!populate(offsetof(Shared, journal), end % kJournalBytes + record.bytes, journal_populated_))
+  if (const auto taken = journal_pages_.take(end % kJournalBytes + record.bytes); !taken) {
+    forbid(taken.error().message);
     return std::nullopt;
+  }
   std::memcpy(static_cast<void*>(record_at(end)), static_cast<const void*>(&record), record.bytes);
   shared_->journal_end.store(end + record.bytes, std::memory_order_release);
   return end;
@@ -391,7 +264,6 @@ void Book::read_journal() {
   std::uint64_t at = shared_->journal_begin.load(std::memory_order_acquire);
   const std::uint64_t end = shared_->journal_end.load(std::memory_order_acquire);
   if (end < at || end - at > kJournalBytes) return forbid("its book is damaged");
-  journal_populated_ = 0;
   while (at < end) {
     const JournalRecord& record = *record_at(at);
     const std::uint64_t left = std::min(end - at, kJournalBytes - at % kJournalBytes);

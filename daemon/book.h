@@ -1,8 +1,7 @@
 // Book: what is needed to rebuild one session in another engine, in shared memory that outlives the
 // engine which writes it. The supervisor makes it and hands it to each engine that serves the
 // session. It has three parts:
-// - the log: the objects that are in force, as entries by kind and key. Later ones replace earlier
-//   ones. When it is full, the living entries are copied to its other half.
+// - the log: the objects that are in force (book_log.h).
 // - the journal: commands that were taken from the ring and are not known to be done.
 // - how far each stream has come.
 // Supervisor and engine trust one another, but an engine may die while it writes: a record counts
@@ -25,41 +24,13 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "daemon/book_log.h"
+#include "daemon/book_pages.h"
 #include "ipc/ring.h"
 
 namespace slate::daemon {
 
-/// What an entry of the log is about. Entries of commands have kCommands + the command's number.
-enum class BookKind : std::uint32_t {
-  kArena = 1,    // key 0; payload: the device::AddressRange of the session's arena
-  kSegment = 2,  // key: its address; payload: BookSegment; the memory has the same key
-  kBlock = 3,    // key: its address; payload: BookBlock
-  kHost = 4,     // key: the client's id; payload: BookHost; the memory has the same key
-  kImage = 5,    // key: the client's module id; payload: BookImage; the memory has the same key
-  kUpload = 6,   // key: the same; no payload; a module began to come in chunks, and was not refused
-  kCommands = 1000,
-};
-
-struct BookSegment {
-  std::uint64_t bytes;
-  std::uint64_t dedicated;
-};
-struct BookBlock {
-  std::uint64_t bytes;
-  std::uint64_t retired;  // whether it was freed, but work may still use it
-};
-struct BookHost {
-  std::uint64_t address, bytes;
-  std::uint64_t on_its_way;  // until the client has mapped it
-  std::uint64_t retired;     // whether it was freed, but work may still use it
-};
-struct BookImage {
-  std::uint64_t kind;          // ipc::kImagePtx or ipc::kImageElf
-  std::uint64_t bytes;         // of the image, at the beginning of the memory
-  std::uint64_t source_bytes;  // of its PTX, behind the image
-};
-
-/// More than 25 functions, because its three parts lie in one memory and are read as one.
+/// More than 25 functions, because the journal and the progress of streams are read as one.
 class Book {
  public:
   static constexpr std::uint32_t kStreams =
@@ -88,33 +59,20 @@ class Book {
   /// Why the session cannot leave its engine; nullopt: it can.
   std::optional<std::string> why_not() const;
 
-  // --- Log. Any thread.
-  struct Entry {
-    std::uint64_t order = 0;     // rising in the order in which the entries first came
-    std::uint64_t position = 0;  // position of the command that made it; 0: none did
-    std::vector<std::byte> payload;
-  };
-  using Key = std::pair<BookKind, std::uint64_t>;
+  // --- Log
+  using Key = BookLog::Key;
+  using Entry = BookLog::Entry;
   /// Makes or replaces an entry, by the present command. Session thread.
-  void put(BookKind kind, std::uint64_t key, std::span<const std::byte> payload);
+  void put(BookKind kind, std::uint64_t key, std::span<const std::byte> payload = {});
   template <typename T>
-  void put(BookKind kind, std::uint64_t key,
-           const T& value) requires std::is_trivially_copyable_v<T> {
+  void put_value(BookKind kind, std::uint64_t key, const T& value) {
+    static_assert(std::is_trivially_copyable_v<T>);
     put(kind, key, std::as_bytes(std::span(&value, 1)));
   }
-  /// Ignores an entry that is not there.
+  /// Ignores an entry that is not there. Any thread.
   void drop(BookKind kind, std::uint64_t key);
-  bool has(BookKind kind, std::uint64_t key) const;
-  /// The entries, in the order in which they first came.
-  std::vector<std::pair<Key, Entry>> entries() const;
-  /// The payload of an entry; nullopt when there is none of that size.
-  template <typename T>
-  static std::optional<T> value_of(const Entry& entry) {
-    if (entry.payload.size() != sizeof(T)) return std::nullopt;
-    T value;
-    __builtin_memcpy(&value, entry.payload.data(), sizeof(T));
-    return value;
-  }
+  bool has(BookKind kind, std::uint64_t key) const { return log_.has({kind, key}); }
+  std::vector<std::pair<Key, Entry>> entries() const { return log_.entries(); }
 
   // --- Progress
   /// The command that ends at `position` is about to be carried out.
@@ -158,21 +116,10 @@ class Book {
   std::vector<Open> open() const;
 
  private:
-  static constexpr std::uint64_t kLogBytes = 4 << 20;      // of each half
   static constexpr std::uint64_t kJournalBytes = 4 << 20;  // a power of two
-  static constexpr std::uint64_t kStep = 64 << 10;         // pages are taken in such steps
 
-  struct LogRecord {
-    std::uint32_t bytes;  // with the payload and padding: a multiple of 16
-    std::uint32_t payload_bytes;
-    BookKind kind;
-    std::uint32_t dropped;
-    std::uint64_t key;
-    std::uint64_t position;
-  };
-  static_assert(sizeof(LogRecord) == 32);
   struct JournalRecord {
-    std::uint32_t bytes;  // as of LogRecord; a record never wraps
+    std::uint32_t bytes;  // with the body and padding: a multiple of 16; a record never wraps
     std::uint32_t stream;
     std::uint64_t position;
     std::atomic<std::uint32_t> state;  // State
@@ -185,29 +132,18 @@ class Book {
   /// Writer of all: the engine. Readers: the next engine, and the supervisor (`forbidden`).
   struct Shared {
     std::atomic<std::uint64_t> taken;
-    std::atomic<std::uint64_t> half;           // of the log, 0 or 1
-    std::atomic<std::uint64_t> log_bytes[2];   // bytes that count in each half
     std::atomic<std::uint64_t> journal_begin;  // positions that only grow
     std::atomic<std::uint64_t> journal_end;
     std::atomic<std::uint32_t> forbidden;
     char why[256];
     std::atomic<std::uint64_t> done[kStreams];
+    BookLog::Memory log;
     alignas(4096) std::byte journal[kJournalBytes];
-    alignas(4096) std::byte log[2][kLogBytes];
   };
 
   Book(UniqueFd fd, Shared* shared);
   bool is_frozen() const { return frozen_.load(std::memory_order_relaxed); }
-  void read_log();
   void read_journal();
-  bool populate(std::uint64_t region, std::uint64_t bytes, std::uint64_t& populated);
-  void append(const Key& key, const Entry* entry) SLATE_REQUIRES(mutex_);
-  bool rewrite() SLATE_REQUIRES(mutex_);
-  const Entry& enter(const Key& key, std::uint64_t position, std::span<const std::byte> payload)
-      SLATE_REQUIRES(mutex_);
-  static std::uint64_t bytes_of_record(const Entry* entry);
-  std::uint64_t lay_down(std::uint64_t half, std::uint64_t at, const Key& key, const Entry* entry)
-      SLATE_REQUIRES(mutex_);
   JournalRecord* record_at(std::uint64_t position) const;
   bool is_done(const JournalRecord& record) const;
   std::uint64_t journal_bytes() const;
@@ -217,9 +153,10 @@ class Book {
 
   const UniqueFd fd_;
   Shared* const shared_;
+  BookLog log_;
+  BookPages journal_pages_;
   std::atomic<bool> frozen_{false};
   std::uint64_t present_ = 0;
-  std::uint64_t journal_populated_ = 0;
   std::uint64_t last_written_ = 0;  // last position in the journal, when it was opened
   std::uint64_t last_position_ = 0;
   std::uint64_t last_place_ = 0;    // of the record that was written last
@@ -228,9 +165,6 @@ class Book {
   mutable Mutex mutex_;
   // Places of the records that close() ends, by position.
   std::map<std::uint64_t, std::uint64_t> unended_ SLATE_GUARDED_BY(mutex_);
-  std::map<Key, Entry> entries_ SLATE_GUARDED_BY(mutex_);
-  std::uint64_t next_order_ SLATE_GUARDED_BY(mutex_) = 1;
-  std::uint64_t log_populated_[2] SLATE_GUARDED_BY(mutex_) = {0, 0};
 };
 
 }  // namespace slate::daemon

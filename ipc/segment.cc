@@ -59,7 +59,7 @@ Result<Segment> Segment::create(const DeviceInfo& device, std::uint64_t memory_l
   auto fd = make_shared_memory("slate-segment", kSegmentBytes);
   if (!fd) return std::unexpected(fd.error());
   // Copies through the staging slots come and go; without the rest there is no session.
-  if (auto ok = populate(fd->get(), offsetof(SegmentLayout, staging)); !ok)
+  if (auto ok = populate(fd->get(), 0, offsetof(SegmentLayout, staging)); !ok)
     return std::unexpected(ok.error());
   auto region = map(fd->get());
   if (!region) return std::unexpected(region.error());

@@ -16,10 +16,10 @@ Result<UniqueFd> make_shared_memory(const char* name, std::uint64_t bytes) {
   return fd;
 }
 
-Result<void> populate(int fd, std::uint64_t bytes) {
+Result<void> populate(int fd, std::uint64_t offset, std::uint64_t bytes) {
   int error = 0;
   do {
-    error = ::posix_fallocate(fd, 0, static_cast<off_t>(bytes));
+    error = ::posix_fallocate(fd, static_cast<off_t>(offset), static_cast<off_t>(bytes));
   } while (error == EINTR);
   if (error == 0) return {};
   if (error == ENOSPC || error == ENOMEM)

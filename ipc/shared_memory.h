@@ -17,7 +17,7 @@ inline constexpr std::uint64_t kMemoryGrain = 4096;
 /// is for display in /proc. Errors: kIo.
 Result<UniqueFd> make_shared_memory(const char* name, std::uint64_t bytes);
 
-/// Takes the pages of the first `bytes` now. Errors: kOutOfMemory when there are not so many.
-Result<void> populate(int fd, std::uint64_t bytes);
+/// Takes the pages of these bytes now. Errors: kOutOfMemory when there are not so many.
+Result<void> populate(int fd, std::uint64_t offset, std::uint64_t bytes);
 
 }  // namespace slate::ipc

@@ -77,14 +77,14 @@ class SessionBook final : public MemoryNotes {
   void image(std::uint64_t module, std::uint32_t kind, std::span<const std::byte> image,
              std::string_view source, std::uint64_t variables);
   /// The module's first chunk has come; the module was refused. One that is loaded has its image.
-  void upload(std::uint64_t module) { book_->put(BookKind::kUpload, module, {}); }
+  void upload(std::uint64_t module) { book_->put(BookKind::kUpload, module); }
   void upload_gone(std::uint64_t module) { book_->drop(BookKind::kUpload, module); }
   void forbid(std::string_view why) { book_->forbid(why); }
 
  private:
   template <typename T>
   void put(BookKind kind, std::uint64_t key, const T& value) {
-    if (!again_) book_->put(kind, key, value);
+    if (!again_) book_->put_value(kind, key, value);
   }
   void drop(BookKind kind, std::uint64_t key) {
     if (!again_) book_->drop(kind, key);

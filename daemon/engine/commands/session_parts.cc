@@ -140,12 +140,12 @@ Result<void> SessionParts::set_up_again(std::uint64_t limit,
   for (const auto& [key, entry] : entries) {
     const auto [kind, number] = key;
     if (kind == BookKind::kArena) {
-      memory.arena = Book::value_of<device::AddressRange>(entry).value_or(memory.arena);
+      memory.arena = entry.as<device::AddressRange>().value_or(memory.arena);
     } else if (kind == BookKind::kSegment) {
-      const auto segment = Book::value_of<BookSegment>(entry).value_or(BookSegment{});
+      const auto segment = entry.as<BookSegment>().value_or(BookSegment{});
       memory.segments.push_back({{number, segment.bytes}, segment.dedicated != 0, book.held(key)});
     } else if (kind == BookKind::kBlock) {
-      const auto block = Book::value_of<BookBlock>(entry).value_or(BookBlock{});
+      const auto block = entry.as<BookBlock>().value_or(BookBlock{});
       memory.blocks.push_back({{number, block.bytes}, block.retired != 0});
     }
   }
@@ -171,12 +171,12 @@ Result<void> SessionParts::make_again(const Book::Key& key, const Book::Entry& e
     case BookKind::kBlock:
       return {};  // done first
     case BookKind::kHost: {
-      const auto block = Book::value_of<BookHost>(entry);
+      const auto block = entry.as<BookHost>();
       if (!block) return damaged();
       return host_memory_.make_again(key.second, *block, context_.book->held(key));
     }
     case BookKind::kImage: {
-      const auto image = Book::value_of<BookImage>(entry);
+      const auto image = entry.as<BookImage>();
       return image ? load_again(key.second, *image) : damaged();
     }
     case BookKind::kUpload:

@@ -42,24 +42,23 @@ class BookTest : public testing::Test {
 };
 
 TEST_F(BookTest, EntriesAreThereForTheNextEngineInTheirOrder) {
-  book_->put(BookKind::kSegment, 2, BookSegment{10, 0});
-  book_->put(BookKind::kBlock, 1, BookBlock{5, 0});
-  book_->put(BookKind::kSegment, 3, BookSegment{30, 1});
-  book_->put(BookKind::kSegment, 2, BookSegment{20, 1});
+  book_->put_value(BookKind::kSegment, 2, BookSegment{10, 0});
+  book_->put_value(BookKind::kBlock, 1, BookBlock{5, 0});
+  book_->put_value(BookKind::kSegment, 3, BookSegment{30, 1});
+  book_->put_value(BookKind::kSegment, 2, BookSegment{20, 1});
   book_->drop(BookKind::kBlock, 1);
   const auto entries = opened_again(*book_)->entries();
   ASSERT_EQ(entries.size(), 2u);
   EXPECT_EQ(entries[0].first, Book::Key(BookKind::kSegment, 2)) << "it came first";
-  EXPECT_EQ(Book::value_of<BookSegment>(entries[0].second)->bytes, 20u) << "and was replaced";
+  EXPECT_EQ(entries[0].second.as<BookSegment>()->bytes, 20u) << "and was replaced";
   EXPECT_EQ(entries[1].first, Book::Key(BookKind::kSegment, 3));
-  EXPECT_FALSE(Book::value_of<BookBlock>(Book::Entry{}).has_value());
+  EXPECT_FALSE(Book::Entry{}.as<BookBlock>().has_value());
 }
 
 TEST_F(BookTest, AFullLogIsWrittenAnewWithWhatIsInForce) {
   const std::vector<std::byte> payload(1 << 16, std::byte{3});
-  book_->put(BookKind::kImage, 1, std::span<const std::byte>(payload));
-  for (std::uint64_t i = 0; i < 1000; ++i)
-    book_->put(BookKind::kImage, 2 + i % 3, std::span<const std::byte>(payload));
+  book_->put(BookKind::kImage, 1, payload);
+  for (std::uint64_t i = 0; i < 1000; ++i) book_->put(BookKind::kImage, 2 + i % 3, payload);
   EXPECT_FALSE(book_->why_not()) << *book_->why_not();
   const auto entries = opened_again(*book_)->entries();
   ASSERT_EQ(entries.size(), 4u);
@@ -68,8 +67,7 @@ TEST_F(BookTest, AFullLogIsWrittenAnewWithWhatIsInForce) {
 
 TEST_F(BookTest, MoreThanTheLogHoldsBindsTheSession) {
   const std::vector<std::byte> payload(1 << 16);
-  for (std::uint64_t i = 0; i < 100; ++i)
-    book_->put(BookKind::kImage, i, std::span<const std::byte>(payload));
+  for (std::uint64_t i = 0; i < 100; ++i) book_->put(BookKind::kImage, i, payload);
   EXPECT_TRUE(opened_again(*book_)->why_not());
 }
 
@@ -149,7 +147,7 @@ TEST_F(BookTest, AFrozenBookStaysAsItIs) {
   book_->freeze();
   book_->done(0, 100);
   book_->taken(100);
-  book_->put(BookKind::kBlock, 1, BookBlock{});
+  book_->put_value(BookKind::kBlock, 1, BookBlock{});
   const auto next = opened_again(*book_);
   EXPECT_EQ(positions(next->open()), (std::vector<std::uint64_t>{100}));
   EXPECT_EQ(next->taken(), 0u);

@@ -278,7 +278,7 @@ TEST_F(SessionMovedTest, WhatWasMadeByACommandThatComesAgainIsDropped) {
   const auto book = kept_.open_book();
   const auto put_at = [&](std::uint64_t position, std::uint64_t key) {
     book->begin(position);
-    book->put(BookKind::kBlock, key, BookBlock{512, 0});
+    book->put_value(BookKind::kBlock, key, BookBlock{512, 0});
   };
   book->write(1000, Book::kNoStream, waits, false);
   book->write(1001, Book::kNoStream, waits, false);
