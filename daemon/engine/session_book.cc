@@ -1,15 +1,13 @@
 #include "daemon/engine/session_book.h"
 
-#include <fmt/format.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
-#include "base/log.h"
+#include "base/whole_bytes.h"
+#include "ipc/shared_memory.h"
 
 namespace slate::daemon {
 
@@ -19,16 +17,9 @@ namespace {
 
 /// A descriptor of memory with these contents.
 Result<UniqueFd> memory_of(std::span<const std::byte> first, std::span<const std::byte> second) {
-  UniqueFd fd(::memfd_create("slate-image", MFD_CLOEXEC));
-  if (!fd) return fail_errno("memory for an image");
-  for (std::span<const std::byte> piece : {first, second}) {
-    while (!piece.empty()) {
-      const ssize_t written = ::write(fd.get(), piece.data(), piece.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written <= 0) return fail_errno("memory for an image");
-      piece = piece.subspan(static_cast<std::size_t>(written));
-    }
-  }
+  auto fd = ipc::make_shared_memory("slate-image", first.size() + second.size());
+  if (fd && (!write_all(fd->get(), first) || !write_all(fd->get(), second)))
+    return fail_errno("memory for an image");
   return fd;
 }
 

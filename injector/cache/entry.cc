@@ -14,6 +14,7 @@
 
 #include "base/digest.h"
 #include "base/unique_fd.h"
+#include "base/whole_bytes.h"
 
 namespace slate::cache {
 namespace {
@@ -51,26 +52,6 @@ bool fits(const Header& header, const Key& key, std::uint64_t file_bytes) {
          header.value_bytes == file_bytes - sizeof(Header);
 }
 
-bool read_all(int file, std::span<std::byte> into) {
-  while (!into.empty()) {
-    const ssize_t got = ::read(file, into.data(), into.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    into = into.subspan(static_cast<std::size_t>(got));
-  }
-  return true;
-}
-
-Result<void> write_all(int file, std::span<const std::byte> from) {
-  while (!from.empty()) {
-    const ssize_t put = ::write(file, from.data(), from.size());
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return fail_errno("compile cache: write");
-    from = from.subspan(static_cast<std::size_t>(put));
-  }
-  return {};
-}
-
 void touch(int file, const struct stat& facts) {
   if (std::time(nullptr) - facts.st_mtim.tv_sec < kTouchSeconds) return;
   ::futimens(file, nullptr);  // the entry of a cache that one may only read stays old
@@ -78,8 +59,9 @@ void touch(int file, const struct stat& facts) {
 
 Result<void> write_temporary(int file, const Key& key, std::span<const std::byte> value) {
   const Header header = header_of(key, value);
-  if (auto put = write_all(file, std::as_bytes(std::span(&header, 1))); !put) return put;
-  return write_all(file, value);
+  if (!write_all(file, std::as_bytes(std::span(&header, 1))) || !write_all(file, value))
+    return fail_errno("compile cache: write");
+  return {};
 }
 
 }  // namespace
