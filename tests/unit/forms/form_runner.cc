@@ -366,16 +366,22 @@ Outcome FormRunner::run_native(const KernelCase& kernel) {
   return collect(prepared);
 }
 
+void FormRunner::launch_slices(const Prepared& prepared, std::mt19937_64& random,
+                               const std::function<bool()>& chosen) {
+  const std::uint64_t blocks = prepared.launch.spec.grid.count();
+  const std::uint64_t most = std::max<std::uint64_t>(1, blocks / 4);
+  for (std::uint64_t first = 0; first < blocks;) {
+    const std::uint64_t count = std::min(blocks - first, 1 + random() % most);
+    if (chosen())
+      require(daemon::launch_slice(device_, prepared.launch, first, count, stream_), "slice");
+    first += count;
+  }
+}
+
 Outcome FormRunner::run_slices(const KernelCase& kernel, std::mt19937_64& random) {
   Prepared prepared = prepare(kernel, forms(kernel.entry).slice);
   prepared.launch.spec.parameters = prepared.parameters;
-  const std::uint64_t blocks = kernel.grid.count();
-  for (std::uint64_t first = 0; first < blocks;) {
-    const std::uint64_t most = std::max<std::uint64_t>(1, blocks / 4);
-    const std::uint64_t count = std::min(blocks - first, 1 + random() % most);
-    require(daemon::launch_slice(device_, prepared.launch, first, count, stream_), "slice");
-    first += count;
-  }
+  launch_slices(prepared, random, [] { return true; });
   wait_for(stream_);
   return collect(prepared);
 }
@@ -421,15 +427,7 @@ std::optional<std::vector<injector::LaunchReach::Place>> FormRunner::reach(
 Outcome FormRunner::run_after_some_blocks(const KernelCase& kernel, std::mt19937_64& random) {
   Prepared prepared = prepare(kernel, forms(kernel.entry).slice);
   prepared.launch.spec.parameters = prepared.parameters;
-  const std::uint64_t blocks = kernel.grid.count();
-  for (std::uint64_t first = 0; first < blocks;) {
-    const std::uint64_t most = std::max<std::uint64_t>(1, blocks / 4);
-    const std::uint64_t count = std::min(blocks - first, 1 + random() % most);
-    if (random() % 3 != 0) {
-      require(daemon::launch_slice(device_, prepared.launch, first, count, stream_), "slice");
-    }
-    first += count;
-  }
+  launch_slices(prepared, random, [&] { return random() % 3 != 0; });
   prepared.launch.spec.function =
       require(device_.find_function(module_, kernel.entry), "find_function");
   require(device_.launch(prepared.launch.spec, stream_), "launch");

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -128,6 +129,9 @@ class FormRunner {
   static constexpr std::uint64_t kTailBytes = 2 << 20;
 
   static injector::MemoryMap memory_of(const Prepared& prepared);
+  /// Cuts the launch into slices of random lengths, and launches those that `chosen` says.
+  void launch_slices(const Prepared& prepared, std::mt19937_64& random,
+                     const std::function<bool()>& chosen);
   void make_heap();
   void make_fence();
   void write_table();
