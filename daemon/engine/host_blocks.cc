@@ -19,6 +19,12 @@ std::uint64_t machine_memory() {
   return static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page);
 }
 
+/// What a block takes of its session's window, where blocks are 2 MiB apart.
+std::uint64_t bytes_in_window(std::uint64_t bytes) {
+  constexpr std::uint64_t kApart = 2 << 20;
+  return (bytes + kApart - 1) / kApart * kApart;
+}
+
 }  // namespace
 
 HostBlocks::~HostBlocks() {
@@ -89,8 +95,7 @@ Result<void> HostBlocks::make_again(std::uint64_t id, const BookHost& block, int
   }
   // It is there already, whatever others may have by now.
   if (account_ != nullptr) account_->take_anyway(block.bytes);
-  if (block.address >= window_)
-    next_ = std::max(next_, (*address + block.bytes + (2 << 20) - 1) >> 21 << 21);
+  if (block.address >= window_) next_ = std::max(next_, *address + bytes_in_window(block.bytes));
   add(id, {*address, block.bytes}, block.on_its_way != 0);
   return {};
 }
@@ -113,9 +118,8 @@ Result<device::Address> HostBlocks::make(std::uint64_t id, std::uint64_t bytes,
 
 /// An address in the session's window that no block of it has had for long; else `least`.
 device::Address HostBlocks::wish_for(std::uint64_t bytes, device::Address least) {
-  constexpr std::uint64_t kApart = 2 << 20;
   constexpr std::uint64_t kBytes = device::Device::kHostWindowBytes;
-  const std::uint64_t taken = (bytes + kApart - 1) / kApart * kApart;
+  const std::uint64_t taken = bytes_in_window(bytes);
   if (window_ == 0 || taken > kBytes || least > window_) return least;
   if (next_ + taken > window_ + kBytes) next_ = window_;
   return std::exchange(next_, next_ + taken);
