@@ -123,28 +123,28 @@ void EngineKeeper::watch(EngineProcess& engine) {
   engine.heartbeat.asked(now);
 }
 
+/// Why the engine serves nobody any more; nullopt: it does, or it is not known yet. The process of
+/// a frozen one may still be there.
+std::optional<Error> EngineKeeper::end_of(EngineProcess& engine, bool is_active) {
+  if (engine.is_frozen) return engine.last_words;
+  if ((poll_now(engine.exit_fd(), POLLIN) & POLLIN) == 0) return std::nullopt;
+  (void)read(engine, is_active);
+  return engine.ended();
+}
+
 void EngineKeeper::service_active() {
-  const bool was_ready = active_->ready;
   // An engine that closed its link is of no use, even if it hangs on its way out.
   if (!read(*active_, true)) active_->kill();
   watch(*active_);
-  if (active_->is_frozen && was_ready) {
-    const Error cause = *active_->last_words;
-    const std::uint64_t culprit = active_->culprit;
-    leaving_.push_back(std::move(*active_));
-    active_.reset();
-    return replace(cause, culprit, true);
-  }
-  if ((poll_now(active_->exit_fd(), POLLIN) & POLLIN) == 0) return;
-  (void)read(*active_, true);
-  const auto cause = active_->ended();
+  const auto cause = end_of(*active_, true);
   if (!cause) return;
-  const bool hopeless =
-      active_->start_failed && !was_ever_ready_ && cause->code == ErrorCode::kInvalidValue;
-  const std::uint64_t culprit = active_->culprit;
+  EngineProcess engine = std::move(*active_);
   active_.reset();
+  const bool hopeless =
+      engine.start_failed && !was_ever_ready_ && cause->code == ErrorCode::kInvalidValue;
   if (hopeless) hopeless_ = *cause;
-  replace(*cause, culprit, was_ready);
+  replace(*cause, engine.culprit, engine.ready);
+  if (engine.pid() != 0) leaving_.push_back(std::move(engine));
 }
 
 void EngineKeeper::replace(const Error& cause, std::uint64_t culprit, bool was_ready) {
@@ -176,8 +176,7 @@ void EngineKeeper::start_up_failed(const Error& cause) {
 void EngineKeeper::service_spare() {
   if (!read(*spare_, false)) spare_->kill();
   watch(*spare_);
-  if ((poll_now(spare_->exit_fd(), POLLIN) & POLLIN) == 0) return;
-  const auto cause = spare_->ended();
+  const auto cause = end_of(*spare_, false);
   if (!cause) return;
   log_warning("spare engine ended: {}", cause->message);
   spare_.reset();

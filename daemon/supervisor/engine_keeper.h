@@ -55,6 +55,7 @@ class EngineKeeper {
   void start_active();
   bool read(EngineProcess& engine, bool is_active);
   void watch(EngineProcess& engine);
+  std::optional<Error> end_of(EngineProcess& engine, bool is_active);
   void service_active();
   void service_spare();
   void service_leaving();
