@@ -29,7 +29,7 @@ Result<void> ModuleStore::add_chunk(const ipc::ModuleLoad& chunk,
   return load(chunk.module, std::move(**image));
 }
 
-Result<ModuleStore::Module> ModuleStore::load_image(std::uint64_t id, ModuleImage image,
+Result<ModuleStore::Module> ModuleStore::load_image(std::uint64_t id, const ModuleImage& image,
                                                     Charge& charge) {
   if (image.kind == ipc::kImagePtx) {
     auto text = place_variables(
@@ -41,24 +41,23 @@ Result<ModuleStore::Module> ModuleStore::load_image(std::uint64_t id, ModuleImag
     return fail(ErrorCode::kNotSupported,
                 "managed variables need PTX, and the program has machine code only");
   }
-  return load_elf(std::move(image), charge);
+  return load_elf(image, charge);
 }
 
 /// The program's own machine code. Where the device refuses it, its source is compiled instead.
-Result<ModuleStore::Module> ModuleStore::load_elf(ModuleImage image, Charge& charge) {
+Result<ModuleStore::Module> ModuleStore::load_elf(const ModuleImage& image, Charge& charge) {
   if (const auto charged = charge.take(variable_bytes(image.bytes)); !charged)
     return std::unexpected(charged.error());
   const auto module = device_.load_module(device::ImageKind::kCubin, image.bytes);
   const bool may_retry =
       !module && !image.source.empty() && module.error().code == ErrorCode::kNoKernelImage;
-  if (may_retry) return load_ptx(std::move(image.source), charge);
+  if (may_retry) return load_ptx(image.source, charge);
   if (!module) return std::unexpected(module.error());
   Module loaded;
   loaded.device = *module;
   if (maker_ != nullptr && !image.source.empty()) {
     loaded.source = std::make_shared<const FormSource>(
-        std::move(image.source),
-        std::make_shared<const std::vector<std::byte>>(std::move(image.bytes)));
+        image.source, std::make_shared<const std::vector<std::byte>>(image.bytes));
   }
   return loaded;
 }
@@ -113,18 +112,15 @@ Result<void> ModuleStore::load(std::uint64_t id, ModuleImage image) {
   Charge charge(loaded_);
   const bool is_shared =
       image.source.empty() && image.bytes.size() >= ipc::kLeastOffered && !placed_.contains(id);
-  const std::uint32_t kind = image.kind;
-  ModuleImage copy;
-  if (report_ && !is_shared) copy = image;
   const auto done =
       add(id, digest, charge, or_out_of_memory([&] {
-            if (!is_shared) return load_image(id, std::move(image), charge);
+            if (!is_shared) return load_image(id, image, charge);
             return load_known(images_->add(loader_.uid, image.kind, digest, std::move(image.bytes)),
                               charge);
           }));
   if (!done || !report_) return done;
-  const std::span<const std::byte> bytes = is_shared ? modules_.at(id).image->bytes : copy.bytes;
-  report_(id, kind, bytes, copy.source, charge.variables());
+  const std::span<const std::byte> bytes = is_shared ? modules_.at(id).image->bytes : image.bytes;
+  report_(id, image.kind, bytes, image.source, charge.variables());
   return done;
 }
 

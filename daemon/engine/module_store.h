@@ -179,9 +179,9 @@ class ModuleStore {
   Result<void> add(std::uint64_t id, const DigestBytes& digest, Charge& charge,
                    Result<Module> loaded);
   Result<Module> load_known(const ImageStore::Image& image, Charge& charge);
-  Result<Module> load_image(std::uint64_t id, ModuleImage image, Charge& charge);
+  Result<Module> load_image(std::uint64_t id, const ModuleImage& image, Charge& charge);
   Result<Module> load_ptx(std::string text, Charge& charge);
-  Result<Module> load_elf(ModuleImage image, Charge& charge);
+  Result<Module> load_elf(const ModuleImage& image, Charge& charge);
   void settle(FunctionRecord& kernel, FormMaker::Outcome made);
   Result<void> load_forms(FunctionRecord& kernel, const MadeForms& made);
   Result<std::vector<std::byte>> placed_code(const MadeForms& made, device::Module module);
