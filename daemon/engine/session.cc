@@ -450,6 +450,8 @@ void Session::wait_for_work() {
 }
 
 void Session::tear_down() {
+  // The next engine makes again what goes here.
+  if (device_.lost() && book_ != nullptr) book_->freeze();
   if (spec_.order) spec_.order->end(spec_.id);
   ending_.store(true);
   faults_.ignore();

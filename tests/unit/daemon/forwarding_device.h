@@ -21,6 +21,7 @@ class ForwardingDevice : public device::Device {
   const DeviceInfo& info() const override { return inner_->info(); }
   Result<std::uint64_t> free_memory() override { return inner_->free_memory(); }
   bool lost() const override { return inner_->lost(); }
+  Window window_of(std::uint64_t session) const override { return inner_->window_of(session); }
   std::uint64_t granularity() const override { return inner_->granularity(); }
   Result<device::Address> reserve(std::uint64_t bytes) override { return inner_->reserve(bytes); }
   Result<device::Address> reserve_at(std::uint64_t bytes, std::uint64_t align,
@@ -33,6 +34,12 @@ class ForwardingDevice : public device::Device {
     return inner_->map_again(range, mapped);
   }
   Result<void> unmap(device::AddressRange range) override { return inner_->unmap(range); }
+  Result<UniqueFd> export_memory(device::AddressRange range) override {
+    return inner_->export_memory(range);
+  }
+  Result<void> map_exported(device::AddressRange range, int memory) override {
+    return inner_->map_exported(range, memory);
+  }
   Result<void> register_host(void* memory, std::size_t bytes) override {
     return inner_->register_host(memory, bytes);
   }

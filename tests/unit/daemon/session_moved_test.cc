@@ -4,13 +4,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <memory>
 #include <thread>
 #include <utility>
 
 #include "daemon/engine/session.h"
 #include "daemon/engine/session_book.h"
-#include "device/device.h"
+#include "tests/unit/daemon/forwarding_device.h"
 #include "tests/unit/ipc/session_ends.h"
 
 namespace slate::daemon {
@@ -24,6 +25,30 @@ constexpr std::string_view kModule = R"(
 .address_size 64
 .visible .entry nothing() { ret; }
 )";
+
+/// Sim, which gets lost where the test wants it.
+class LosableDevice : public ForwardingDevice {
+ public:
+  LosableDevice() : ForwardingDevice(std::move(*device::open_device("sim:sms=1,memory=256M"))) {}
+
+  /// It is lost when this block of host memory is mapped, from 1 on; 0: never.
+  void lose_at_block(int count) {
+    blocks_left_ = count;
+    lost_ = false;
+  }
+  bool lost() const override { return lost_; }
+  Result<device::Address> map_host(int fd, std::uint64_t bytes, device::Address least) override {
+    if (blocks_left_ > 0 && --blocks_left_ == 0) {
+      lost_ = true;
+      return fail(ErrorCode::kIllegalAddress, "the device is lost");
+    }
+    return ForwardingDevice::map_host(fd, bytes, least);
+  }
+
+ private:
+  std::atomic<int> blocks_left_{0};
+  std::atomic<bool> lost_{false};
+};
 
 UniqueFd copy_of(const UniqueFd& fd) {
   return UniqueFd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
@@ -147,7 +172,7 @@ class SessionMovedTest : public testing::Test {
     kept_.open_book()->taken(taken);
     kept_.hear(true);
   }
-  void go_on() { engine_ = std::make_unique<OneSession>(*device_, kept_.spec_for(*device_)); }
+  void go_on() { engine_ = std::make_unique<OneSession>(device_, kept_.spec_for(device_)); }
   /// The engine dies while it carries out the command that comes next, which does not wait.
   template <typename Body>
   void die_in(CommandType type, const Body& body, std::span<const std::byte> tail = {}) {
@@ -159,11 +184,10 @@ class SessionMovedTest : public testing::Test {
 
   ipc::ClientChannel& client() { return kept_.client(); }
 
-  const std::unique_ptr<device::Device> device_ =
-      std::move(*device::open_device("sim:sms=1,memory=256M"));
-  KeptSession kept_{device_->info()};
+  LosableDevice device_;
+  KeptSession kept_{device_.info()};
   std::unique_ptr<OneSession> engine_ =
-      std::make_unique<OneSession>(*device_, kept_.spec_for(*device_));
+      std::make_unique<OneSession>(device_, kept_.spec_for(device_));
 };
 
 std::span<const std::byte> text(std::string_view text) {
@@ -266,6 +290,21 @@ TEST_F(SessionMovedTest, StreamsAndEventsThatWereBeingMadeAreMadeOnce) {
   EXPECT_EQ(async_error().message, "");
 }
 
+TEST_F(SessionMovedTest, AnEngineThatLosesTheDeviceAsItTakesASessionLeavesTheBookAsItIs) {
+  post(CommandType::kHostAllocate, ipc::HostAllocate{7, 8192});
+  wait_until_taken(post(CommandType::kHostAllocate, ipc::HostAllocate{8, 4096}));
+  die(kept_.open_book()->taken());
+  device_.lose_at_block(2);
+  kept_.hear(false);
+  go_on();
+  engine_.reset();
+  device_.lose_at_block(0);
+  kept_.hear(true);
+  go_on();
+  EXPECT_EQ(async_error().message, "");
+  EXPECT_EQ(engine_->session.status().pinned_used, 12288u);
+}
+
 TEST_F(SessionMovedTest, WhatWasMadeByACommandThatComesAgainIsDropped) {
   ASSERT_TRUE(allocate(4096));
   die(kept_.open_book()->taken());
@@ -288,7 +327,7 @@ TEST_F(SessionMovedTest, WhatWasMadeByACommandThatComesAgainIsDropped) {
   put_at(1002, 3);
   put_at(1003, 4);
   put_at(1003, 3);  // replaced by a command that comes again
-  SessionBook next(*device_, kept_.open_book(), {}, {});
+  SessionBook next(device_, kept_.open_book(), {}, {});
   next.drop_unfinished(1002);
   EXPECT_TRUE(next.book().has(BookKind::kBlock, 1));
   EXPECT_FALSE(next.book().has(BookKind::kBlock, 2)) << "it is open in the journal";
