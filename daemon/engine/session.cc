@@ -104,6 +104,7 @@ Result<void> Session::set_up() {
     channel_.skip_answered();
     for (const Book::Open& open : book_->open()) close_if_done(open);
     spec_.book->drop_unfinished(channel_.position());
+    book_->taken(channel_.position());  // later no answer and no journal may say so
     begun_.store(true);
   }
   const auto made =

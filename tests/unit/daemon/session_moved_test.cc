@@ -135,10 +135,8 @@ class SessionMovedTest : public testing::Test {
   ~SessionMovedTest() override { kept_.hang_up(); }
 
   template <typename Body>
-  std::uint64_t post(CommandType type, const Body& body, std::span<const std::byte> tail = {}) {
-    ipc::PlaceNote note;
-    EXPECT_TRUE(client().post(type, ipc::bytes_of(body), tail, &note));
-    return note.position;
+  void post(CommandType type, const Body& body, std::span<const std::byte> tail = {}) {
+    EXPECT_TRUE(client().post(type, ipc::bytes_of(body), tail));
   }
   template <typename Answer, typename Body>
   Result<Answer> call(CommandType type, const Body& body, std::span<const std::byte> tail = {}) {
@@ -159,9 +157,12 @@ class SessionMovedTest : public testing::Test {
     const auto done = call<ipc::MemoryInfoReply>(CommandType::kMemoryInfo, char{});
     return done ? client().take_async_error() : done.error();
   }
-  void wait_until_taken(std::uint64_t position) {
+  /// Waits until all commands were taken. Returns the position of the last one.
+  std::uint64_t last_taken() {
+    const std::uint64_t last = client().status().ring_tail.load();
     const auto book = kept_.open_book();
-    while (book->taken() < position) std::this_thread::yield();
+    while (book->taken() < last && client().check()) std::this_thread::yield();
+    return last;
   }
   /// The engine dies. `taken`: the position up to which it has told that commands were taken.
   void die(std::uint64_t taken) {
@@ -173,11 +174,14 @@ class SessionMovedTest : public testing::Test {
     kept_.hear(true);
   }
   void go_on() { engine_ = std::make_unique<OneSession>(device_, kept_.spec_for(device_)); }
+  /// The engine dies while it has nothing to do.
+  void die_idle() { die(last_taken()); }
   /// The engine dies while it carries out the command that comes next, which does not wait.
   template <typename Body>
   void die_in(CommandType type, const Body& body, std::span<const std::byte> tail = {}) {
-    const std::uint64_t before = kept_.open_book()->taken();
-    wait_until_taken(post(type, body, tail));
+    const std::uint64_t before = last_taken();
+    post(type, body, tail);
+    (void)last_taken();
     die(before);
     go_on();
   }
@@ -231,7 +235,7 @@ TEST_F(SessionMovedTest, AModuleOfWhichChunksAreLostIsAskedForAgain) {
   die_in(CommandType::kModuleLoad, last, text(kModule.substr(half)));
   EXPECT_EQ(async_error().message, "");
   EXPECT_EQ(engine_->session.status().modules, 0u) << "the first chunk is gone";
-  die(kept_.open_book()->taken());
+  die_idle();
   go_on();
   const auto asked = send_all();
   ASSERT_TRUE(asked) << asked.error().message;
@@ -241,7 +245,7 @@ TEST_F(SessionMovedTest, AModuleOfWhichChunksAreLostIsAskedForAgain) {
       client().call(CommandType::kModuleLoad, ipc::bytes_of(last), text(kModule.substr(half)), {});
   EXPECT_TRUE(loaded) << loaded.error().message;
   EXPECT_EQ(engine_->session.status().modules, 1u);
-  die(kept_.open_book()->taken());
+  die_idle();
   go_on();
   EXPECT_EQ(async_error().message, "");
   EXPECT_EQ(engine_->session.status().modules, 1u);
@@ -250,8 +254,8 @@ TEST_F(SessionMovedTest, AModuleOfWhichChunksAreLostIsAskedForAgain) {
 TEST_F(SessionMovedTest, TheImageOfALostSourceIsAskedForWithIt) {
   const ipc::ModuleLoad source{5, kModule.size(), 0, ipc::kImageSource, 0};
   const ipc::ModuleLoad image{5, kModule.size(), 0, ipc::kImagePtx, 0};
-  wait_until_taken(post(CommandType::kModuleLoad, source, text(kModule)));
-  die(kept_.open_book()->taken());
+  post(CommandType::kModuleLoad, source, text(kModule));
+  die_idle();
   go_on();
   const auto asked = call<ipc::OfferReply>(CommandType::kModuleLoad, image, text(kModule));
   ASSERT_TRUE(asked) << asked.error().message;
@@ -262,7 +266,7 @@ TEST_F(SessionMovedTest, AModuleThatWasRefusedIsNotAskedForAgain) {
   const std::string_view bad = ".version what";
   post(CommandType::kModuleLoad, ipc::ModuleLoad{5, bad.size(), 0, ipc::kImagePtx, 0}, text(bad));
   EXPECT_NE(async_error().message, "");
-  die(kept_.open_book()->taken());
+  die_idle();
   go_on();
   EXPECT_FALSE(kept_.open_book()->has(BookKind::kUpload, 5));
   EXPECT_EQ(async_error().message, "");
@@ -281,6 +285,22 @@ TEST_F(SessionMovedTest, NothingIsLeftOfAnAllocationThatWasUnderWay) {
   EXPECT_EQ(async_error().message, "");
 }
 
+TEST_F(SessionMovedTest, WhatIsAnsweredIsNotDoneAgainByTheEngineAfterTheNext) {
+  ASSERT_TRUE(allocate(16 << 20));
+  const std::uint64_t used = engine_->session.status().memory_used;
+  (void)last_taken();
+  die(0);
+  go_on();
+  while (engine_->session.status().phase == SessionPhase::kStarting) std::this_thread::yield();
+  const std::uint64_t taken = kept_.open_book()->taken();
+  ASSERT_TRUE(allocate(16 << 20)) << "with the reply slot of the first one";
+  (void)last_taken();
+  die(taken);
+  go_on();
+  EXPECT_EQ(async_error().message, "");
+  EXPECT_EQ(engine_->session.status().memory_used, 2 * used);
+}
+
 TEST_F(SessionMovedTest, StreamsAndEventsThatWereBeingMadeAreMadeOnce) {
   die_in(CommandType::kStreamCreate, ipc::StreamCreate{5, 0, 0, ipc::kNoProgress, 0});
   die_in(CommandType::kEventCreate, ipc::EventCreate{6, 0, 0});
@@ -292,8 +312,8 @@ TEST_F(SessionMovedTest, StreamsAndEventsThatWereBeingMadeAreMadeOnce) {
 
 TEST_F(SessionMovedTest, AnEngineThatLosesTheDeviceAsItTakesASessionLeavesTheBookAsItIs) {
   post(CommandType::kHostAllocate, ipc::HostAllocate{7, 8192});
-  wait_until_taken(post(CommandType::kHostAllocate, ipc::HostAllocate{8, 4096}));
-  die(kept_.open_book()->taken());
+  post(CommandType::kHostAllocate, ipc::HostAllocate{8, 4096});
+  die_idle();
   device_.lose_at_block(2);
   kept_.hear(false);
   go_on();
@@ -307,7 +327,7 @@ TEST_F(SessionMovedTest, AnEngineThatLosesTheDeviceAsItTakesASessionLeavesTheBoo
 
 TEST_F(SessionMovedTest, WhatWasMadeByACommandThatComesAgainIsDropped) {
   ASSERT_TRUE(allocate(4096));
-  die(kept_.open_book()->taken());
+  die_idle();
   const ipc::Command waits{.header = {.bytes = 0,
                                       .type = CommandType::kMemoryAllocate,
                                       .reply_slot = ipc::kNoReply,
