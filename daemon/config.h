@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "daemon/blocked_engine.h"
+#include "daemon/fence_choice.h"
 #include "daemon/form_choice.h"
 #include "daemon/session_settings.h"
 #include "scheduler/settings.h"
@@ -80,6 +81,8 @@ struct Config {
   bool spare_engine = false;           // whether a second engine is kept ready
   FormChoice form = FormChoice::kAuto;
   DispatchChoice dispatch = DispatchChoice::kHost;
+  FenceChoice fence = FenceChoice::kAuto;
+  UnfencedChoice unfenced = UnfencedChoice::kRun;
   std::string cache_dir;            // folder of compiled code; empty: cache::default_directory()
   ByteSize cache_size{1 << 30};     // size of the cache on disk; 0: no cache
   ByteSize image_store{256 << 20};  // memory for code images that sessions share

@@ -209,6 +209,16 @@ const Key<Config> kKeys[] = {
         "dispatch kernel on the GPU, as in the Slate paper, which starts them again by itself. "
         "That needs nvlink and libcudadevrt.a of the CUDA Toolkit, and a launch takes longer; the "
         "simulator cannot do it."),
+    top<&Config::fence>(
+        "fence",
+        "When kernels run behind the fence, which checks their accesses to memory. \"auto\": while "
+        "sessions of several users share the device. \"always\", \"never\". A kernel's first "
+        "launch "
+        "behind the fence waits for the assembler."),
+    top<&Config::unfenced>(
+        "unfenced",
+        "What happens to kernels that have to be fenced and cannot be, such as those without PTX. "
+        "\"run\": they run without a fence. \"refuse\": their launches fail."),
     with_choices(
         top<&Config::policy>(
             "policy",

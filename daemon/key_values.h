@@ -33,6 +33,10 @@ inline constexpr auto kNamesOf<FormChoice> = std::span(kFormChoices);
 template <>
 inline constexpr auto kNamesOf<DispatchChoice> = std::span(kDispatchChoices);
 template <>
+inline constexpr auto kNamesOf<FenceChoice> = std::span(kFenceChoices);
+template <>
+inline constexpr auto kNamesOf<UnfencedChoice> = std::span(kUnfencedChoices);
+template <>
 inline constexpr auto kNamesOf<BlockedEngine> = std::span(kBlockedEngines);
 
 /// A row of Table I: whether newcomers of each class may run beside the running kernel.

@@ -114,6 +114,9 @@ struct LaunchSpec {
   Function variables_of{};
   /// Ranges of map_host() that it may touch, by rising address; null: none. cuda ignores it.
   std::shared_ptr<const std::vector<AddressRange>> host{};
+  /// What a fenced kernel looks its accesses up in, and where it records a violation; may be empty.
+  /// cuda ignores both.
+  AddressRange fence_table{}, fence_record{};
 };
 
 /// Resources that all threads share, besides allocated memory.
@@ -153,6 +156,10 @@ class Device {
   };
   /// Requires: no other method is called meanwhile.
   void set_stall_hooks(StallHooks hooks) { stall_hooks_ = std::move(hooks); }
+
+  /// Called in front of each unmap() and unmap_host(), with what is about to go. Requires: no other
+  /// method is called meanwhile.
+  void set_unmap_hook(std::function<void(AddressRange)> hook) { unmap_hook_ = std::move(hook); }
 
   // --- Address space
   /// Addresses to wish for: with them, what a session has in one process is likely to be free in
@@ -374,6 +381,10 @@ class Device {
                             Stream stream) = 0;
 
  protected:
+  void before_unmap(AddressRange range) const {
+    if (unmap_hook_) unmap_hook_(range);
+  }
+
   /// Calls the stall hooks around a scope.
   class Stall {
    public:
@@ -392,6 +403,7 @@ class Device {
 
  private:
   StallHooks stall_hooks_;
+  std::function<void(AddressRange)> unmap_hook_;  // may be empty
 };
 
 /// Settings of open_device() that only cuda uses.

@@ -60,6 +60,13 @@ std::string dispatch_line(const json& forms) {
                      number(forms, "dispatched"), number(forms, "worker"));
 }
 
+/// Nothing while no kernel has to be fenced.
+std::string fence_line(const json& fence) {
+  if (!fence.is_object() || !fence.value("on", false)) return {};
+  return fmt::format("\nfence     on, {} kernels behind it, {} without", number(fence, "kernels"),
+                     number(fence, "unfenced"));
+}
+
 std::string head(const json& status) {
   std::string out = fmt::format("slated {} (pid {}), up {} s\n", text(status, "version"),
                                 number(status, "pid"), number(status, "uptime_s"));
@@ -79,6 +86,7 @@ std::string head(const json& status) {
   if (text(status, "policy") != "-") out += "\npolicy    " + text(status, "policy");
   if (text(status, "arrangement") != "-") out += ", " + text(status, "arrangement");
   out += dispatch_line(status.value("forms", json()));
+  out += fence_line(status.value("fence", json()));
   for (const json& barred : list(status, "barred")) {
     out += fmt::format("\nbarred    uid {} for {} s: {}", number(barred, "uid"),
                        number(barred, "left_s"), text(barred, "reason"));

@@ -122,11 +122,11 @@ bool needs_own_entry(const injector::KernelForms& kernel, std::uint32_t native_s
 }
 
 std::string why_bits_may_differ(const injector::KernelForms& kernel, std::string_view form,
-                                std::span<const std::byte> native,
+                                std::span<const std::byte> native, std::span<const std::byte> own,
                                 std::span<const std::byte> forms) {
   if (!needs_own_entry(kernel, architecture_of(native))) return {};
   const CodeEntry program{native, kernel.name};
-  switch (match_float_code(program, {forms, kernel.name})) {
+  switch (match_float_code(program, {own, kernel.name})) {
     case FloatMatch::kUnknown:
       return "its machine code cannot be compared with that of its text";
     case FloatMatch::kDiffers:

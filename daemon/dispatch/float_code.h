@@ -33,10 +33,11 @@ FloatMatch match_float_code(const CodeEntry& one, const CodeEntry& other);
 std::uint32_t architecture_of(std::span<const std::byte> cubin);
 
 /// Why the entry `form` must not replace the kernel's own machine code in `native`; empty: it may.
-/// `forms`: machine code of an InjectedModule, made with InjectOptions::settle_sums. Requires:
-/// `forms` has the kernel's own entry too, if needs_own_entry().
+/// `forms`: machine code of an InjectedModule, made with InjectOptions::settle_sums. `own`: machine
+/// code of its text with the kernel's own entry, which may be the same. Requires: it is there if
+/// needs_own_entry().
 std::string why_bits_may_differ(const injector::KernelForms& kernel, std::string_view form,
-                                std::span<const std::byte> native,
+                                std::span<const std::byte> native, std::span<const std::byte> own,
                                 std::span<const std::byte> forms);
 
 /// Whether why_bits_may_differ() compares machine code for `native_sm` with the assembler's output

@@ -15,6 +15,13 @@
 
 namespace slate::daemon {
 
+/// What is wanted of a kernel behind the fence.
+enum class Fencing : std::uint8_t {
+  kNone,    // nothing: its forms without a fence
+  kKernel,  // the kernel itself
+  kForms,   // its forms
+};
+
 /// A kernel whose forms are wanted as text.
 struct FormRequest {
   std::string kernel;
@@ -24,13 +31,21 @@ struct FormRequest {
   std::uint32_t native_sm = 0;  // architecture of that code
   std::uint32_t most_registers = 0;  // limit for the worker form; 0: none
   bool lean = false;                 // whether the limited form keeps no register across blocks
+  Fencing fence = Fencing::kNone;
+  std::uint32_t reserved_shared = 0;   // as FenceOptions::reserved_shared
+  std::uint32_t native_registers = 0;  // limit for the fenced kernel itself; 0: none
 };
 
-/// The text of a kernel's forms, without the kernel unless its code is to be compared.
+/// The text of a kernel's forms, without the kernel unless its code is to be compared. Or the text
+/// of the kernel itself behind the fence.
 struct FormText {
-  std::string ptx;  // empty: the kernel takes no form
+  std::string ptx;  // empty: the kernel takes no form, or cannot be fenced
   injector::KernelForms forms;
   std::vector<std::string> variables;  // variables of the program's module, in the table's order
+  // Behind the fence:
+  std::string why_unfenced;            // why the kernel itself has no text; empty: it has
+  std::vector<std::string> functions;  // name by FenceRecord::function
+  std::string unfenced;  // text of the kernel alone, where its code is to be compared; else empty
 };
 
 bool has_any(const injector::KernelForms& forms);

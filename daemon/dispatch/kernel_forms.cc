@@ -37,6 +37,17 @@ std::optional<CodeNeeds> most_needs(std::span<const std::byte> code,
   return most;
 }
 
+std::uint32_t rounded(std::uint32_t registers) {
+  return (registers + kRegisterUnit - 1) / kRegisterUnit * kRegisterUnit;
+}
+
+/// The largest block of threads with so many registers each.
+std::uint32_t most_threads(std::uint32_t registers) {
+  constexpr std::uint32_t kRegistersOfBlock = 65536, kMostThreads = 1024, kWarpThreads = 32;
+  const std::uint32_t fitting = kRegistersOfBlock / std::max(rounded(registers), kRegisterUnit);
+  return std::min(kMostThreads, fitting / kWarpThreads * kWarpThreads);
+}
+
 /// A tighter limit for the worker form, if it needs one.
 std::optional<injector::RegisterLimit> tighten(const injector::KernelForms& forms,
                                                const CodeNeeds& native,
@@ -46,9 +57,7 @@ std::optional<injector::RegisterLimit> tighten(const injector::KernelForms& form
   const auto worker = most_needs(code, {forms.worker, forms.compact_worker});
   if (!worker) return std::nullopt;
   if (!now) {
-    const std::uint32_t rounded =
-        (native.registers + kRegisterUnit - 1) / kRegisterUnit * kRegisterUnit;
-    const std::uint32_t most = std::max(kFreeRegisters, rounded);
+    const std::uint32_t most = std::max(kFreeRegisters, rounded(native.registers));
     if (worker->registers <= most) return std::nullopt;
     return injector::RegisterLimit{.most = most, .lean = false};
   }
@@ -83,7 +92,9 @@ class Maker {
                         .profile = order_.profile,
                         .assembled = compile_ != nullptr,
                         .has_native = !order_.native.empty(),
-                        .native_sm = architecture_of(order_.native)};
+                        .native_sm = architecture_of(order_.native),
+                        .fence = order_.fence,
+                        .reserved_shared = order_.reserved_shared};
     if (const auto done = attempt(request); !done) return done;
     return fit(request);
   }
@@ -95,20 +106,46 @@ class Maker {
   Result<void> attempt(const FormRequest& request) {
     auto text = write_(request);
     if (!text) return std::unexpected(text.error());
-    if (!has_any(text->forms)) {
-      made_.why_none = reason_of(text->forms);
+    if (text->ptx.empty()) {
+      made_.why_none =
+          order_.fence == Fencing::kKernel ? std::move(text->why_unfenced) : reason_of(text->forms);
       made_.forms = std::move(text->forms);
       return {};
     }
     auto code = code_of(*text);
     if (!code) return std::unexpected(code.error());
     made_.kind = compile_ ? device::ImageKind::kCubin : device::ImageKind::kPtx;
-    drop_other_bits(text->forms, *code);
-    if (!has_any(text->forms)) made_.why_none = reason_of(text->forms);
+    std::string why_none;
+    if (compile_ && !order_.native.empty()) {
+      const auto compared = compare(*text, *code);
+      if (!compared) return std::unexpected(compared.error());
+      why_none = *compared;
+    }
+    if (order_.fence != Fencing::kKernel && !has_any(text->forms))
+      why_none = reason_of(text->forms);
+    made_.why_none = std::move(why_none);
     made_.code = std::move(*code);
     made_.forms = std::move(text->forms);
     made_.variables = std::move(text->variables);
+    made_.functions = std::move(text->functions);
     return {};
+  }
+
+  /// Leaves the forms that compute the bits of the program's own machine code. Returns why even the
+  /// fenced kernel itself does not.
+  Result<std::string> compare(FormText& text, std::span<const std::byte> code) const {
+    std::vector<std::byte> own;
+    if (!text.unfenced.empty()) {
+      auto compiled = compile_(text.unfenced);
+      if (!compiled) return std::unexpected(compiled.error());
+      own = std::move(*compiled);
+    }
+    const std::span<const std::byte> settled =
+        order_.fence != Fencing::kNone ? std::span<const std::byte>(own) : code;
+    drop_other_bits(text.forms, settled, code);
+    return order_.fence == Fencing::kKernel
+               ? why_bits_may_differ(text.forms, order_.kernel, order_.native, settled, code)
+               : std::string();
   }
 
   /// With dispatch kernels where they are wanted and can be had: the host can start workers, too.
@@ -124,16 +161,15 @@ class Maker {
     return compile_(text.ptx);
   }
 
-  /// Leaves the forms that compute the bits of the program's own machine code.
-  void drop_other_bits(injector::KernelForms& forms, std::span<const std::byte> code) const {
-    if (!compile_ || order_.native.empty()) return;
+  void drop_other_bits(injector::KernelForms& forms, std::span<const std::byte> own,
+                       std::span<const std::byte> code) const {
     injector::EntryAnalysis& analysis = forms.analysis;
     for (const auto& [name, verdict] :
          {std::pair(&forms.worker, &analysis.worker),
           std::pair(&forms.compact_worker, &analysis.worker),
           std::pair(&forms.slice, &analysis.slice), std::pair(&forms.profile, &analysis.profile)}) {
       if (name->empty()) continue;
-      std::string why = why_bits_may_differ(forms, *name, order_.native, code);
+      std::string why = why_bits_may_differ(forms, *name, order_.native, own, code);
       if (why.empty()) continue;
       name->clear();
       verdict->why_not = std::move(why);
@@ -146,14 +182,32 @@ class Maker {
     const auto native = needs_of(order_.native, order_.kernel);
     if (!compile_ || !native) return {};
     std::optional<injector::RegisterLimit> limit;
-    for (int i = 0; i < kMostAttempts && !made_.code.empty(); ++i) {
-      limit = tighten(made_.forms, *native, made_.code, limit);
-      if (!limit) break;
-      request.most_registers = limit->most;
-      request.lean = limit->lean;
+    for (int i = 0; i < kMostAttempts && made_.why_none.empty(); ++i) {
+      const bool own = limits_own(*native, request);
+      const auto tighter = tighten(made_.forms, *native, made_.code, limit);
+      if (!own && !tighter) break;
+      if (tighter) {
+        limit = tighter;
+        request.most_registers = limit->most;
+        request.lean = limit->lean;
+      }
       if (const auto done = attempt(request); !done) break;
     }
     return {};
+  }
+
+  /// Whether the fenced kernel itself is to be made again with a limit: it has to run in every
+  /// block that it can run in without a fence. A limit for no more than speed costs more than it
+  /// gains.
+  bool limits_own(const CodeNeeds& native, FormRequest& request) const {
+    if (order_.fence != Fencing::kKernel || request.native_registers != 0) return false;
+    const auto needs = needs_of(made_.code, order_.kernel);
+    if (!needs || most_threads(needs->registers) >= most_threads(native.registers)) return false;
+    std::uint32_t most = rounded(native.registers);
+    while (most_threads(most + kRegisterUnit) >= most_threads(native.registers))
+      most += kRegisterUnit;
+    request.native_registers = most;
+    return true;
   }
 
   const FormWriter& write_;

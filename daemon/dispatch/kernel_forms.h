@@ -26,8 +26,9 @@ struct MadeForms {
   std::vector<std::string> variables;  // variables of the program's module, in the table's order
   device::ImageKind kind = device::ImageKind::kPtx;
   std::vector<std::byte> code;
-  std::string why_none;  // the reason for no code; empty: there is code
-  double cost_ms = 0;    // time spent on making the forms
+  std::string why_none;                // the reason for no code; empty: there is code
+  std::vector<std::string> functions;  // behind the fence: name by FenceRecord::function
+  double cost_ms = 0;                  // time spent on making the forms
 };
 
 /// A kernel without forms; its analysis gives `why` for each form, too.
@@ -44,6 +45,8 @@ struct FormOrder {
   bool profile = false;               // whether the profile form is wanted
   /// Links worker forms with their dispatch kernels (device_dispatch.h); null: none are wanted.
   FormLinker link = nullptr;
+  Fencing fence = Fencing::kNone;     // as in FormRequest
+  std::uint32_t reserved_shared = 0;  // as in FormRequest
 };
 
 /// Compiles PTX to machine code for the device. Empty where the device takes PTX.

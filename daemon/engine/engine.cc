@@ -72,12 +72,25 @@ nlohmann::json to_json(const FormService& forms, const FormMaker::Counts& made) 
           {"profile", forms.launches(injector::Form::kProfile)}};
 }
 
+nlohmann::json to_json(const FenceMemory& fence) {
+  const FenceMemory::Counts counts = fence.counts();
+  return {{"choice", fence_choice_name(fence.choice())},
+          {"on", fence.is_on()},
+          {"kernels", counts.fenced},
+          {"unfenced", counts.unfenced}};
+}
+
 nlohmann::json to_json(const cache::Statistics& statistics) {
   return {{"hits", statistics.hits},
           {"misses", statistics.misses},
           {"stores", statistics.stores},
           {"damaged", statistics.damaged},
           {"evicted", statistics.evicted}};
+}
+
+std::uint32_t reserved_shared(const DeviceInfo& device) {
+  constexpr int kReservedPerBlock = 111;  // as the driver numbers attributes
+  return static_cast<std::uint32_t>(device.attributes[kReservedPerBlock]);
 }
 
 /// With a reserve where several users may come.
@@ -125,11 +138,20 @@ Engine::Engine(std::unique_ptr<device::Device> device, EngineLink link, Config c
       compiler_(*device_, open_cache(*device_, cache_directory(config_), config_.cache_size.bytes),
                 std::move(readers)),
       form_maker_(compiler_,
-                  {.profiles = config_.scheduler.intensities,
+                  {.forms = config_.form != FormChoice::kNative,
+                   .profiles = config_.scheduler.intensities,
                    .at_once = config_.form != FormChoice::kAuto || config_.scheduler.forms_at_once,
-                   .dispatch = config_.dispatch == DispatchChoice::kDevice}),
-      forms_(*device_, config_.form, config_.scheduler.intensities, &form_maker_, config_.dispatch),
+                   .dispatch = config_.dispatch == DispatchChoice::kDevice,
+                   .reserved_shared = reserved_shared(device_->info())}),
+      forms_(*device_, config_.form, config_.scheduler.intensities,
+             config_.form != FormChoice::kNative || config_.fence != FenceChoice::kNever
+                 ? &form_maker_
+                 : nullptr,
+             config_.dispatch),
       local_(std::make_shared<LocalMemory>(*device_)),
+      fence_(config_.fence == FenceChoice::kNever
+                 ? nullptr
+                 : std::make_shared<FenceMemory>(*device_, config_.fence, config_.unfenced)),
       images_(std::make_shared<ImageStore>(config_.image_store.bytes)),
       link_(std::move(link)),
       completer_(*device_),
@@ -147,12 +169,15 @@ Engine::Engine(std::unique_ptr<device::Device> device, EngineLink link, Config c
                               executor_.end_rest();
                               stalls_.end();
                             }});
+  if (fence_)
+    device_->set_unmap_hook([this](device::AddressRange range) { fence_->forget(range); });
 }
 
 Engine::~Engine() {
   SLATE_CHECK(sessions_.empty());
   executor_.stop_preparing();  // the last user of the hooks
   device_->set_stall_hooks({});
+  device_->set_unmap_hook({});
 }
 
 int Engine::run() {
@@ -161,7 +186,8 @@ int Engine::run() {
       link_.send({.type = LinkType::kReady}, {reinterpret_cast<const char*>(&info), sizeof(info)});
   if (!told) return 1;
   while (true) {
-    int timeout = may_be_blocked() ? static_cast<int>(BlockingWatch::kEvery.count()) : -1;
+    int timeout =
+        may_be_blocked() || is_fenced() ? static_cast<int>(BlockingWatch::kEvery.count()) : -1;
     if (stopping_) {
       if (sessions_.empty()) return 0;
       const auto left = stop_deadline_ - Clock::now();
@@ -173,7 +199,25 @@ int Engine::run() {
     if (pollers[1].revents != 0) join_finished();
     if (pollers[0].revents != 0 && !read_messages()) return 1;
     if (may_be_blocked()) watch_blocking();
+    if (is_fenced()) watch_fence();
   }
+}
+
+bool Engine::is_fenced() const {
+  return fence_ != nullptr && fence_->is_on() && !sessions_.empty() && !stopping_;
+}
+
+/// Threads may wait for ever for one that the fence has ended. Their program hears of it all the
+/// same.
+void Engine::watch_fence() {
+  for (const auto& [id, running] : sessions_) running.session->look_at_fence();
+}
+
+void Engine::count_users() {
+  if (fence_ == nullptr) return;
+  std::set<uid_t> users;
+  for (const auto& [id, running] : sessions_) users.insert(running.session->uid());
+  fence_->set_users(users);
 }
 
 bool Engine::may_be_blocked() const {
@@ -310,6 +354,7 @@ void Engine::add_session(LinkMessage message) {
       .staging = staging_,
       .exports = exports_,
       .images = images_,
+      .fence = fence_,
       .book = std::make_shared<SessionBook>(*device_, std::move(*book),
                                             held ? std::move(held.mapped()) : HeldMemory(),
                                             holder_of(header.session)),
@@ -369,6 +414,7 @@ void Engine::begin_session(std::unique_ptr<Session> session) {
   const MutexLock lock(mutex_);
   auto& running = sessions_[id];
   running.session = std::move(session);
+  count_users();  // before its first launch
   try {
     running.thread = std::thread([this, body, id] {
       body->run();
@@ -405,6 +451,7 @@ void Engine::join_finished() {
     }
     finished_.clear();
   }
+  count_users();
   for (Running& running : ended) {
     running.thread.join();
     const bool faulted = running.session->faulted();
@@ -457,6 +504,7 @@ void Engine::send_status(std::uint64_t request) {
   report["faults"] = faults;
   if (const auto statistics = compiler_.cache_statistics()) report["cache"] = to_json(*statistics);
   report["forms"] = to_json(forms_, form_maker_.counts());
+  if (fence_) report["fence"] = to_json(*fence_);
   report["unsupported"] = unsupported_calls_.snapshot();
   report["policy"] = executor_.policy_name();
   report["arrangement"] = executor_.arrangement();

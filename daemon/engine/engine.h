@@ -16,6 +16,7 @@
 #include "daemon/config.h"
 #include "daemon/engine/call_counts.h"
 #include "daemon/engine/compiler.h"
+#include "daemon/engine/fence_memory.h"
 #include "daemon/engine/image_store.h"
 #include "daemon/engine/local_memory.h"
 #include "daemon/engine/profile_keeper.h"
@@ -68,7 +69,10 @@ class Engine {
   void stop_sessions(const std::string& reason);
   void end_session(std::uint64_t session, const std::string& reason);
   bool may_be_blocked() const;
+  bool is_fenced() const;
   void watch_blocking();
+  void watch_fence();
+  void count_users();
   void end_blocker(const BlockingWatch::Verdict& verdict);
   void join_finished();
   void refuse(std::uint64_t session, const std::string& reason);
@@ -88,6 +92,7 @@ class Engine {
   CallCounts unsupported_calls_;
   const std::shared_ptr<Exports> exports_ = std::make_shared<Exports>();
   const std::shared_ptr<LocalMemory> local_;
+  const std::shared_ptr<FenceMemory> fence_;  // null: no kernel is fenced
   const std::shared_ptr<ResumeOrder> order_ = std::make_shared<ResumeOrder>();
   const std::shared_ptr<StagingBudget> staging_ = std::make_shared<StagingBudget>();
   const std::shared_ptr<ImageStore> images_;

@@ -136,7 +136,7 @@ class Launcher {
     form_.spec = spec_;
     form_.spec.overlaps = false;  // a form may be several launches, which must not
     form_.spec.function = form.function;
-    form_.spec.variables_of = kernel_.function;
+    if (spec_.variables_of == device::Function{}) form_.spec.variables_of = kernel_.function;
     form_.parameter_offset = form.parameter_offset;
     form_.dispatch =
         target_.dispatches ? form.dispatch.value_or(device::Function{}) : device::Function{};

@@ -58,18 +58,24 @@ FormMaker::~FormMaker() {
   if (thread_.joinable()) thread_.join();
 }
 
-cache::Key FormMaker::key_of(const FormSource& source, const std::string& kernel) const {
+cache::Key FormMaker::key_of(const FormSource& source, const std::string& kernel,
+                             Fencing fence) const {
   cache::KeyBuilder key = compiler_.key("forms");
   key.add("forms", kFormat)
       .add("profile", settings_.profiles ? "1" : "0")
       .add("module", std::as_bytes(std::span(source.digest)))
       .add("kernel", kernel);
-  if (settings_.dispatch) key.add("dispatch", dispatch_text(""));
+  if (fence != Fencing::kNone) {
+    key.add("fence", fmt::format("{} {}", static_cast<int>(fence), settings_.reserved_shared));
+  } else if (settings_.dispatch) {
+    key.add("dispatch", dispatch_text(""));
+  }
   return key.finish();
 }
 
-FormMaker::Outcome FormMaker::find(const FormSource& source, const std::string& kernel) {
-  const auto bytes = compiler_.find(key_of(source, kernel));
+FormMaker::Outcome FormMaker::find(const FormSource& source, const std::string& kernel,
+                                   Fencing fence) {
+  const auto bytes = compiler_.find(key_of(source, kernel, fence));
   if (!bytes) return nullptr;
   auto made = unpack(*bytes);
   if (!made) {
@@ -95,13 +101,14 @@ Result<injector::KernelForms> FormMaker::analyse(const std::shared_ptr<const For
 }
 
 FormMaker::Outcome FormMaker::make(const std::shared_ptr<const FormSource>& source,
-                                   const std::string& kernel, const Loader& loader) {
-  if (Outcome found = find(*source, kernel)) return found;
-  return make_anew(source, kernel, loader);
+                                   const std::string& kernel, const Loader& loader, Fencing fence) {
+  if (Outcome found = find(*source, kernel, fence)) return found;
+  return make_anew(source, kernel, loader, fence);
 }
 
 FormMaker::Outcome FormMaker::make_anew(const std::shared_ptr<const FormSource>& source,
-                                        const std::string& kernel, const Loader& loader) {
+                                        const std::string& kernel, const Loader& loader,
+                                        Fencing fence) {
   auto begin = Clock::now();
   auto made = or_out_of_memory([&]() -> Result<MadeForms> {
     const auto turn = compiler_.begin_turn(loader, source->text.size());
@@ -109,7 +116,7 @@ FormMaker::Outcome FormMaker::make_anew(const std::shared_ptr<const FormSource>&
     begin = Clock::now();
     auto reader = take_reader(source, loader);
     if (!reader) return std::unexpected(reader.error());
-    auto result = make_from(**reader, *source, kernel, loader);
+    auto result = make_from(**reader, *source, kernel, loader, fence);
     keep_reader(std::move(*reader), source);
     return result;
   });
@@ -122,7 +129,7 @@ FormMaker::Outcome FormMaker::make_anew(const std::shared_ptr<const FormSource>&
   } else {
     log_debug("{} has no forms: {}", kernel, made->why_none);
   }
-  if (compiler_.compiles()) compiler_.store(key_of(*source, kernel), pack(*made));
+  if (compiler_.compiles()) compiler_.store(key_of(*source, kernel, fence), pack(*made));
   const MutexLock lock(mutex_);
   ++(made->why_none.empty() ? counts_.made : counts_.without_forms);
   counts_.cost_ms += made->cost_ms;
@@ -130,7 +137,8 @@ FormMaker::Outcome FormMaker::make_anew(const std::shared_ptr<const FormSource>&
 }
 
 Result<MadeForms> FormMaker::make_from(TextReader& reader, const FormSource& source,
-                                       const std::string& kernel, const Loader& loader) {
+                                       const std::string& kernel, const Loader& loader,
+                                       Fencing fence) {
   FormCompiler compile;
   if (compiler_.compiles()) {
     compile = [this](std::string_view ptx) {
@@ -138,7 +146,7 @@ Result<MadeForms> FormMaker::make_from(TextReader& reader, const FormSource& sou
     };
   }
   FormLinker link;
-  if (compile && settings_.dispatch) {
+  if (compile && settings_.dispatch && fence == Fencing::kNone) {
     link = [this](std::span<const std::string> texts) {
       return compiler_.link(texts, settings_.most_a_kernel);
     };
@@ -147,7 +155,9 @@ Result<MadeForms> FormMaker::make_from(TextReader& reader, const FormSource& sou
                         .native = source.code ? std::span<const std::byte>(*source.code)
                                               : std::span<const std::byte>(),
                         .profile = settings_.profiles,
-                        .link = link};
+                        .link = link,
+                        .fence = fence,
+                        .reserved_shared = settings_.reserved_shared};
   const auto write = [&](const FormRequest& request) {
     return reader.write_forms(request, loader.is_over);
   };
@@ -172,10 +182,11 @@ void FormMaker::keep_reader(Reader reader, const std::shared_ptr<const FormSourc
 
 std::shared_ptr<FormMaker::Order> FormMaker::order(Owner owner,
                                                    std::shared_ptr<const FormSource> source,
-                                                   std::string kernel) {
+                                                   std::string kernel, Fencing fence) {
   auto order = std::make_shared<Order>();
   order->source_ = std::move(source);
   order->kernel_ = std::move(kernel);
+  order->fence_ = fence;
   order->owner_ = owner;
   {
     const MutexLock lock(mutex_);
@@ -209,7 +220,7 @@ void FormMaker::run() {
       Loader loader{.uid = kOwnTurns};
       if (is_dropped_with_its_session(*order->source_))
         loader.is_over = [&order] { return order.use_count() == 1; };
-      outcome = make(order->source_, order->kernel_, loader);
+      outcome = make(order->source_, order->kernel_, loader, order->fence_);
       spend(order->owner_.session, outcome->cost_ms);
     } else {
       outcome = nothing(order->kernel_, "its session's kernels took slate too long");

@@ -37,9 +37,11 @@ class FormMaker {
   using Outcome = std::shared_ptr<const MadeForms>;
 
   struct Settings {
-    bool profiles = false;  // whether the profile form is wanted
-    bool at_once = false;   // whether a kernel's first launch waits for its forms
-    bool dispatch = false;  // whether a dispatch kernel for the worker form is wanted
+    bool forms = true;                  // whether kernels are to have forms
+    bool profiles = false;              // whether the profile form is wanted
+    bool at_once = false;               // whether a kernel's first launch waits for its forms
+    bool dispatch = false;              // whether a dispatch kernel for the worker form is wanted
+    std::uint32_t reserved_shared = 0;  // of the device, as FenceOptions::reserved_shared
     /// CPU time for one run of the assembler. A kernel that needs more gets no form.
     std::chrono::milliseconds most_a_kernel{10'000};
     /// Time on the clock for all kernels of one session. Kernels beyond it get no form.
@@ -65,6 +67,7 @@ class FormMaker {
     friend class FormMaker;
     std::shared_ptr<const FormSource> source_;
     std::string kernel_;
+    Fencing fence_ = Fencing::kNone;
     Owner owner_;
     Outcome outcome_;
     std::atomic<bool> done_{false};
@@ -82,17 +85,18 @@ class FormMaker {
   FormMaker(const FormMaker&) = delete;
   FormMaker& operator=(const FormMaker&) = delete;
 
+  bool wants_forms() const { return settings_.forms; }
   bool at_once() const { return settings_.at_once; }
   /// What is known of a kernel without making its forms. Errors: those of TextReader.
   Result<injector::KernelForms> analyse(const std::shared_ptr<const FormSource>& source,
                                         const std::string& kernel, const Loader& loader);
   /// The forms that the cache has; null for nothing.
-  Outcome find(const FormSource& source, const std::string& kernel);
+  Outcome find(const FormSource& source, const std::string& kernel, Fencing fence = Fencing::kNone);
   /// Makes the forms while the caller waits. Never null.
   Outcome make(const std::shared_ptr<const FormSource>& source, const std::string& kernel,
-               const Loader& loader);
+               const Loader& loader, Fencing fence = Fencing::kNone);
   std::shared_ptr<Order> order(Owner owner, std::shared_ptr<const FormSource> source,
-                               std::string kernel);
+                               std::string kernel, Fencing fence = Fencing::kNone);
   /// Frees what is kept of a session's orders.
   void forget(std::uint64_t session);
 
@@ -108,11 +112,11 @@ class FormMaker {
   bool is_dropped_with_its_session(const FormSource& source) const;
   bool may_still_spend(std::uint64_t session);
   void spend(std::uint64_t session, double ms);
-  cache::Key key_of(const FormSource& source, const std::string& kernel) const;
+  cache::Key key_of(const FormSource& source, const std::string& kernel, Fencing fence) const;
   Outcome make_anew(const std::shared_ptr<const FormSource>& source, const std::string& kernel,
-                    const Loader& loader);
+                    const Loader& loader, Fencing fence);
   Result<MadeForms> make_from(TextReader& reader, const FormSource& source,
-                              const std::string& kernel, const Loader& loader);
+                              const std::string& kernel, const Loader& loader, Fencing fence);
   Result<Reader> take_reader(const std::shared_ptr<const FormSource>& source, const Loader& loader);
   void keep_reader(Reader reader, const std::shared_ptr<const FormSource>& source);
 

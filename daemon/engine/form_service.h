@@ -25,11 +25,11 @@ class FormService {
         choice_(choice),
         dispatch_(dispatch),
         profiles_(profiles && choice != FormChoice::kNative),
-        maker_(choice != FormChoice::kNative ? maker : nullptr) {}
+        maker_(maker) {}
 
   FormChoice choice() const { return choice_; }
   DispatchChoice dispatch() const { return dispatch_; }
-  /// Null where no kernel is to have forms.
+  /// Null where no kernel is to have forms or a fence.
   FormMaker* maker() const { return maker_; }
   bool profiles() const { return profiles_; }
   /// Memory for control blocks, allocated at the first call. Null when there is none, which is

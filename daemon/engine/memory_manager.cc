@@ -94,6 +94,7 @@ Result<void> MemoryManager::map_past(const PastMemory& past) {
     if (!segment.second.dedicated) find_free_blocks(segment);
   }
   for (const auto& segment : segments_) put_slack(segment);
+  mapped_version_.fetch_add(1);
   return {};
 }
 
@@ -250,6 +251,7 @@ Result<device::Address> MemoryManager::add_segment(std::uint64_t bytes, bool ded
   const auto segment = segments_.emplace(*address, Segment{bytes, 0, dedicated}).first;
   if (notes_ != nullptr) notes_->mapped({*address, bytes}, dedicated);
   if (has_slack) put_slack(*segment);
+  mapped_version_.fetch_add(1);
   return *address;
 }
 
@@ -317,6 +319,22 @@ bool MemoryManager::drop_slack() {
   if (!device_full_ || slack_.places().empty()) return false;
   slack_.clear();
   return true;
+}
+
+std::vector<device::AddressRange> MemoryManager::mapped() const {
+  const MutexLock lock(mutex_);
+  std::map<device::Address, std::uint64_t> pieces;
+  for (const auto& [base, segment] : segments_) pieces.emplace(base, segment.bytes);
+  for (const device::Address place : slack_.places()) pieces.emplace(place, slack_.bytes());
+  std::vector<device::AddressRange> runs;
+  for (const auto& [base, bytes] : pieces) {
+    if (!runs.empty() && runs.back().base + runs.back().bytes == base) {
+      runs.back().bytes += bytes;
+    } else {
+      runs.push_back({base, bytes});
+    }
+  }
+  return runs;
 }
 
 MemoryManager::Segments::iterator MemoryManager::segment_of(device::Address address) {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -129,6 +130,11 @@ class MemoryManager {
   /// Ends the charge of `retired` memory, or of memory that could not be made.
   void finish_charge(std::uint64_t bytes, bool retired);
 
+  /// The ranges that are mapped, slack included, by rising address: each is as long as it can be.
+  std::vector<device::AddressRange> mapped() const;
+  /// Changes whenever mapped() has grown. Any thread.
+  std::uint64_t mapped_version() const { return mapped_version_.load(std::memory_order_acquire); }
+
   /// Gives back the slack around the segments, if the device had no memory for the last segment;
   /// else returns false. Requires: no unfinished work of the session.
   bool drop_slack();
@@ -209,6 +215,7 @@ class MemoryManager {
   Blocks retired_ SLATE_GUARDED_BY(mutex_);
   std::map<device::Address, Kept> kept_ SLATE_GUARDED_BY(mutex_);
   bool released_ SLATE_GUARDED_BY(mutex_) = false;
+  std::atomic<std::uint64_t> mapped_version_{1};
   MemoryNotes* notes_ SLATE_GUARDED_BY(mutex_);              // null: none, or the session has ended
   std::set<device::Address> gaps_ SLATE_GUARDED_BY(mutex_);  // of kAlign bytes, behind blocks
   Blocks free_ SLATE_GUARDED_BY(mutex_);                     // by address

@@ -18,6 +18,7 @@
 #include "daemon/engine/image_store.h"
 #include "daemon/engine/image_uploads.h"
 #include "daemon/engine/loaded_modules.h"
+#include "daemon/engine/session_fence.h"
 #include "device/device.h"
 #include "injector/forms/placed_variables.h"
 #include "ipc/commands.h"
@@ -79,6 +80,7 @@ struct FunctionRecord {
   std::shared_ptr<FormMaker::Order> form_order;  // the order while kOrdered
   FormMaker::Outcome made;                       // null: nothing was made
   device::Module form_module{};                  // module of the forms; 0: none
+  bool is_fenced = false;                        // whether `function` and the forms are
   const injector::KernelForms* forms = nullptr;  // forms of `made`; null: none
   FormFunction worker, compact_worker, slice, profile;
   bool reason_told = false;  // whether the log says why the chosen form is not possible
@@ -104,11 +106,12 @@ class ModuleStore {
                          std::string_view source, std::uint64_t variables)>;
 
   /// All outlive it. Without a maker kernels have no forms. `session` orders the forms. `images`
-  /// has what sessions of the loader's user have brought.
+  /// has what sessions of the loader's user have brought. `fence`: null if there is none.
   ModuleStore(
       device::Device& device, Compiler& compiler, FormMaker* maker, std::uint64_t session = 0,
       OwnsHost owns_host = [](device::Address, std::uint64_t) { return false; },
-      std::shared_ptr<ImageStore> images = std::make_shared<ImageStore>(0), Loader loader = {})
+      std::shared_ptr<ImageStore> images = std::make_shared<ImageStore>(0), Loader loader = {},
+      SessionFence* fence = nullptr)
       : device_(device),
         compiler_(compiler),
         maker_(maker),
@@ -116,6 +119,7 @@ class ModuleStore {
         owns_host_(std::move(owns_host)),
         images_(std::move(images)),
         loader_(std::move(loader)),
+        fence_(fence),
         loaded_(device) {}
 
   /// The modules on the device. Requires: release() is called before the destructor.
@@ -142,6 +146,12 @@ class ModuleStore {
   Result<const FunctionRecord*> add_function(std::uint64_t module, std::uint64_t id,
                                              const std::string& name);
   Result<FunctionRecord*> find_function(std::uint64_t id);
+  /// The kernel of this id behind the fence: it is made with the first call, which may take the
+  /// assembler's time. Null: it cannot be fenced, and the log says why. Errors: those of loading
+  /// it.
+  Result<FunctionRecord*> fenced(std::uint64_t id, FunctionRecord& kernel);
+  /// Why it cannot; empty: it can, or was not asked for.
+  std::string why_unfenced(std::uint64_t id) const;
   /// What the kernel reaches, by its PTX. Errors: kNotSupported without PTX; those of TextReader.
   Result<injector::Reach> reach_of(const FunctionRecord& kernel);
   /// Takes the forms that have come. To be called before each launch of a kernel that is not
@@ -172,6 +182,12 @@ class ModuleStore {
     std::uint64_t bytes;
     std::uint64_t module;
   };
+  /// A kernel behind the fence.
+  struct Fenced {
+    FunctionRecord kernel;
+    device::Module module{};  // what kernel.function is of
+    std::string why_not;      // why it cannot be fenced; empty: it is
+  };
   using Charge = LoadedModules::Charge;
 
   Result<void> may_begin(std::uint64_t id) const;
@@ -184,6 +200,10 @@ class ModuleStore {
   Result<Module> load_elf(const ModuleImage& image, Charge& charge);
   void settle(FunctionRecord& kernel, FormMaker::Outcome made);
   Result<void> load_forms(FunctionRecord& kernel, const MadeForms& made);
+  Result<device::Module> load_made(const FunctionRecord& kernel, const MadeForms& made);
+  Result<Fenced> make_fenced(const FunctionRecord& kernel);
+  Result<void> tell_fence(const FunctionRecord& kernel, device::Module module,
+                          const MadeForms& made);
   Result<std::vector<std::byte>> placed_code(const MadeForms& made, device::Module module);
   void forget_places(std::uint64_t id);
   Result<std::string> place_variables(std::uint64_t id, std::string_view text);
@@ -197,11 +217,13 @@ class ModuleStore {
   const OwnsHost owns_host_;
   const std::shared_ptr<ImageStore> images_;
   const Loader loader_;
+  SessionFence* const fence_;  // null: there is none
   std::unordered_map<std::uint64_t, std::vector<injector::PlacedVariable>> placed_;  // by module
   std::size_t placed_count_ = 0;
   ImageUploads uploads_;
   std::unordered_map<std::uint64_t, Module> modules_;
   std::unordered_map<std::uint64_t, FunctionRecord> functions_;
+  std::unordered_map<std::uint64_t, Fenced> fenced_;  // by the client's id of the function
   std::map<device::Address, Global> globals_;
   LoadedModules loaded_;
   Loaded report_;  // may be empty

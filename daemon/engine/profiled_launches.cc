@@ -101,7 +101,7 @@ Result<void> ProfiledLaunches::launch(FunctionRecord& kernel, const device::Laun
   std::memcpy(packed.data() + offset, &ours, sizeof(ours));
   device::LaunchSpec profiled = spec;
   profiled.function = kernel.profile.function;
-  profiled.variables_of = kernel.function;
+  if (spec.variables_of == device::Function{}) profiled.variables_of = kernel.function;
   profiled.parameters = packed;
   profiled.control = counters_;
   profiled.overlaps = false;

@@ -83,6 +83,9 @@ class Session {
   /// Names of the kernels that may be running, as "kernel (program, pid 12)".
   std::vector<std::string> running_kernels() const;
   std::uint64_t id() const { return spec_.id; }
+  std::uint32_t uid() const { return spec_.uid; }
+  /// Fails the session if a kernel of it has violated the fence.
+  void look_at_fence() { parts_.look_at_fence(); }
   bool faulted() const { return faults_.failed(); }
   /// Why the session cannot go on in another engine; nullopt: it can. Then freeze() it before this
   /// engine ends.

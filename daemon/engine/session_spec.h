@@ -13,6 +13,7 @@
 namespace slate::daemon {
 
 class Exports;
+class FenceMemory;
 class ImageStore;
 class LocalMemory;
 class ResumeOrder;
@@ -42,6 +43,7 @@ struct SessionSpec {
   std::shared_ptr<StagingBudget> staging{};
   std::shared_ptr<Exports> exports{};
   std::shared_ptr<ImageStore> images{};
+  std::shared_ptr<FenceMemory> fence{};  // of the engine; null: no kernel is fenced
   /// What another engine needs to go on with the session; null: none can.
   std::shared_ptr<SessionBook> book{};
   std::shared_ptr<ResumeOrder> order{};  // of the engine; null: no session is a suspect

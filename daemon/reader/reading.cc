@@ -42,7 +42,8 @@ std::string printable(std::string text) {
 template <typename Archive>
 void fields(Archive& archive, FormRequest& request) {
   archive(request.kernel, request.profile, request.assembled, request.has_native, request.native_sm,
-          request.most_registers, request.lean);
+          request.most_registers, request.lean, request.fence, request.reserved_shared,
+          request.native_registers);
 }
 
 template <typename Archive>

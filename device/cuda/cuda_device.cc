@@ -155,6 +155,7 @@ Result<device::Address> CudaDevice::map_host(int fd, std::uint64_t bytes, device
 }
 
 void CudaDevice::unmap_host(device::AddressRange range) {
+  before_unmap(range);
   void* const memory = reinterpret_cast<void*>(range.base);
   unregister_host(memory);
   ::munmap(memory, range.bytes);

@@ -63,7 +63,10 @@ class CudaDevice final : public device::Device {
   Result<void> map_exported(device::AddressRange range, int memory) override {
     return space_->map_exported(range, memory);
   }
-  Result<void> unmap(device::AddressRange range) override { return space_->unmap(range); }
+  Result<void> unmap(device::AddressRange range) override {
+    before_unmap(range);
+    return space_->unmap(range);
+  }
   Result<void> register_host(void* memory, std::size_t bytes) override;
   void unregister_host(void* memory) override;
   Result<device::Address> map_host(int fd, std::uint64_t bytes, device::Address least) override;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <iterator>
@@ -41,7 +42,9 @@ struct MemoryView {
   /// The module's .global and .const variables; may be empty.
   device::AddressRange globals;
   device::AddressRange constants;
-  device::AddressRange control;  // LaunchSpec::control
+  /// LaunchSpec::control and its fence's, and the own variables of a kernel whose globals are
+  /// another module's; may be empty.
+  std::array<device::AddressRange, 4> others;
   /// LaunchSpec::host, which KernelLaunch keeps alive; null: none.
   const std::vector<device::AddressRange>* host = nullptr;
 
@@ -53,7 +56,9 @@ struct MemoryView {
         owners[offset >> kChunkShift].load(std::memory_order_relaxed) == tag) [[likely]] {
       return true;
     }
-    return globals.contains(address, bytes) || control.contains(address, bytes) ||
+    return globals.contains(address, bytes) ||
+           std::ranges::any_of(others,
+                               [&](const auto& each) { return each.contains(address, bytes); }) ||
            (host != nullptr && allows_host(address, bytes));
   }
   bool allows_host(std::uint64_t address, std::uint32_t bytes) const {

@@ -74,6 +74,7 @@ Result<void> SimDevice::map_exported(AddressRange range, int memory) {
   return memory_->map_exported(range, memory);
 }
 Result<void> SimDevice::unmap(AddressRange range) {
+  before_unmap(range);
   return memory_->unmap(range);
 }
 
@@ -98,6 +99,7 @@ Result<Address> SimDevice::map_host(int fd, std::uint64_t bytes, Address least) 
   return memory_->map_host(fd, bytes, least);
 }
 void SimDevice::unmap_host(AddressRange range) {
+  before_unmap(range);
   const Stall stall(*this);
   memory_->unmap_host(range);
 }
@@ -263,7 +265,7 @@ Result<void> SimDevice::launch(const device::LaunchSpec& spec, device::Stream st
     view->globals = {kernel->globals.base, end - kernel->globals.base};
   }
   view->constants = target->constants;
-  view->control = spec.control;
+  view->others = {spec.control, spec.fence_table, spec.fence_record, target->globals};
 
   auto run = std::make_shared<KernelRun>();
   run->cost = *cost;
@@ -278,7 +280,7 @@ Result<void> SimDevice::launch(const device::LaunchSpec& spec, device::Stream st
   if (spec.cooperative) {
     run->cooperative = true;
     launch.workspace = std::make_unique<GridWorkspace>();
-    view->control = {reinterpret_cast<Address>(launch.workspace.get()), sizeof(GridWorkspace)};
+    view->others[0] = {reinterpret_cast<Address>(launch.workspace.get()), sizeof(GridWorkspace)};
   }
   launch.memory = *view;
   launch.objects = &arrays_.objects();

@@ -6,6 +6,7 @@
 
 #include "injector/analysis/dominators.h"
 #include "injector/analysis/register_accesses.h"
+#include "injector/forms/placed_variables.h"
 
 namespace slate::injector {
 namespace {
@@ -83,11 +84,13 @@ Residue product(const Residue& a, const Residue& b) {
 }  // namespace
 
 Addresses::Addresses(const ptx::Module& module, const ptx::Function& function,
-                     const ControlFlow& flow, const Registers& registers)
+                     const ControlFlow& flow, const Registers& registers,
+                     std::span<const TabledVariable> tabled)
     : module_(module),
       function_(function),
       flow_(flow),
       registers_(registers),
+      tabled_(tabled),
       definitions_(registers.count(), kNever),
       residues_(registers.count()),
       variables_(registers.count(), nullptr),
@@ -254,6 +257,8 @@ std::optional<Residue> Addresses::made_by(const Instruction& instruction) const 
                    .rest = 0,
                    .origin = static_cast<std::uint32_t>(same - origins_.begin())};
   }
+  if (const auto row = table_row(instruction))
+    return multiple_of(static_cast<std::uint32_t>(std::bit_width(tabled_[*row].align)) - 1);
   if (!is_integer(instruction.type()) || instruction.has("cc")) return unknown();
   if (opcode == "mov" || opcode == "cvta") return value_of(operands[1]);
   if (opcode == "cvt") {
@@ -281,7 +286,12 @@ void Addresses::find_residues() {
       });
       const auto& operands = instruction.operands;
       const auto result = operands.empty() ? std::nullopt : registers_.of(operands[0]);
-      if (!result || variables_[*result] != nullptr || !only_computes(instruction)) continue;
+      if (!result || variables_[*result] != nullptr) continue;
+      if (table_row(instruction)) {
+        variables_[*result] = &operands[1];
+        changed = true;
+      }
+      if (!only_computes(instruction)) continue;
       for (std::size_t i = 1; i < operands.size() && variables_[*result] == nullptr; ++i) {
         const auto r = registers_.of(operands[i]);
         variables_[*result] = r ? variables_[*r] : variable(operands[i]) ? &operands[i] : nullptr;
@@ -360,6 +370,15 @@ Residue Addresses::residue(const Place& place) const {
   const auto base = place.number ? residues_[*place.number] : value_of(*place.base);
   if (!base) return unknown();
   return sum(*base, of_number(static_cast<std::uint64_t>(place.offset)));
+}
+
+std::optional<std::uint64_t> Addresses::table_row(const Instruction& instruction) const {
+  const auto& operands = instruction.operands;
+  const bool is_load = instruction.opcode == "ld" && instruction.has("const") &&
+                       operands.size() == 2 && operands[1].parts.size() == 1 &&
+                       operands[1].parts[0].text == kVariableTable;
+  const auto row = is_load ? static_cast<std::uint64_t>(operands[1].integer) / 8 : tabled_.size();
+  return row < tabled_.size() ? std::optional(row) : std::nullopt;
 }
 
 const Operand* Addresses::variable_behind(const Place& place) const {

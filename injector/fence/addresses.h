@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "injector/analysis/control_flow.h"
@@ -12,6 +13,13 @@
 #include "injector/ptx/module.h"
 
 namespace slate::injector {
+
+/// A variable that lies outside of the module (tabulate_variables()).
+struct TabledVariable {
+  std::uint64_t bytes = 0;
+  std::uint32_t align = 1;
+  bool is_constant = false;
+};
 
 /// A register or a variable, plus a constant.
 struct Place {
@@ -37,16 +45,20 @@ struct Residue {
 
 class Addresses {
  public:
-  /// Requires: the arguments outlive it.
+  /// `tabled`: variables outside of the module, in their table's order. Requires: the arguments
+  /// outlive it.
   Addresses(const ptx::Module& module, const ptx::Function& function, const ControlFlow& flow,
-            const Registers& registers);
+            const Registers& registers, std::span<const TabledVariable> tabled = {});
 
   /// Where the operand in brackets of instruction `at` leads, traced back to the first register
   /// that the same thread wrote once, before. Requires: it has one part.
   Place trace(const ptx::Operand& address, std::uint32_t at) const;
   /// The last bits of a register or a variable's address.
   Residue residue(const Place& place) const;
-  /// The variable from whose address the register was computed, if it seems to be only one.
+  /// The row of the table of variables whose address the instruction loads.
+  std::optional<std::uint64_t> table_row(const ptx::Instruction& instruction) const;
+  /// The variable from whose address the register was computed, if it seems to be only one: its
+  /// name, or the operand in brackets that gives its row of the table.
   const ptx::Operand* variable_behind(const Place& place) const;
   /// The load that gives an origin's parameter, a text such as "ld.param.u64 ... [name+8]".
   const ptx::Instruction& origin(std::uint32_t number) const { return *origins_[number]; }
@@ -81,6 +93,7 @@ class Addresses {
   const ptx::Function& function_;
   const ControlFlow& flow_;
   const Registers& registers_;
+  const std::span<const TabledVariable> tabled_;
   std::vector<std::uint32_t> definitions_;        // by register: the instruction that writes it
   std::vector<std::optional<Residue>> residues_;  // by register; none: never written so far
   std::vector<const ptx::Operand*> variables_;    // by register

@@ -276,11 +276,10 @@ std::string CheckText::parameters(const Exact& here) const {
 std::string CheckText::exact_shared(const Exact& here) const {
   const std::string bad = here.label + "_bad";
   std::string code = filled(
-      "\tmov.u32 ~fd, %total_smem_size;\n\tadd.u32 ~fd, ~fd, {};\n"
-      "\tcvt.u64.u32 ~fl, ~fd;\n\tsetp.gt.u64 ~fq, ~fa, ~fl;\n\t@~fq bra {};\n"
+      "\tcvt.u64.u32 ~fl, {};\n\tsetp.gt.u64 ~fq, ~fa, ~fl;\n\t@~fq bra {};\n"
       "\tsub.u64 ~fl, ~fl, ~fa;\n\tsetp.lt.u64 ~fq, ~fl, {};\n"
       "\t@~fq bra {};\n",
-      surroundings_.reserved_shared, bad, here.bytes, bad);
+      expand(kTotalShared), bad, here.bytes, bad);
   for (const OwnWords& words : surroundings_.own) {
     code += filled("\tmov.u32 ~fd, {};\n", words.name);
     code += filled(kOverlaps, words.bytes, bad, here.bytes);

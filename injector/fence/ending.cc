@@ -213,7 +213,7 @@ std::string ending_text(EndingKind kind, const ptx::Function& function, std::uin
                         bool has_rows) {
   std::string code = "\tret;\n";
   if (has_rows) code += filled(kRow, kAccessTable);
-  code += filled(kClaim, kFenceConstants, offsetof(FenceConstants, table), FenceRecord::kFree,
+  code += filled(kClaim, kFenceConstants, offsetof(FenceConstants, record), FenceRecord::kFree,
                  FenceRecord::kClaimed);
   code += block_text(kind, function);
   code += filled(kRecord, kFenceConstants, offsetof(FenceConstants, module), number, kFenceWrites,

@@ -220,7 +220,8 @@ class Fencer {
 
   Surroundings surroundings_of(std::uint32_t index) const {
     const ptx::Function& function = module_.functions[index];
-    Surroundings around{.own = {}, .reserved_shared = options_.reserved_shared};
+    Surroundings around{
+        .own = {}, .reserved_shared = options_.reserved_shared, .tabled = options_.tabled};
     const auto look_at = [&](const ptx::Variable& variable) {
       if (variable.space != ptx::Space::kShared) return;
       if (own_names() && is_own_shared(variable)) {
@@ -267,7 +268,8 @@ class Fencer {
     for (const HoistedChecks& checks : plan.hoisted)
       registers += fmt::format("\t.reg .pred {};\n", CheckText::hoisted_register(checks.loop));
     insert(function.body.begin + 1, std::move(registers));
-    std::string prologue = CheckText::look_at_parameters(plan);
+    std::string prologue =
+        total_shared_text(options_.reserved_shared) + CheckText::look_at_parameters(plan);
     if (is_worker(function)) {
       prologue += expand(
           "\tmov.u32 ~fc, 0;\n\tst.shared.u32 [__slate_s+20], ~fc;\n"

@@ -49,8 +49,8 @@ struct FencedModule {
 /// The module behind the fence. What a host does with it:
 /// - It launches no entry that has a reason in its verdict, and none that is not among the entries.
 /// - After loading it writes a FenceConstants to the constant kFenceConstants (member_text.h).
-/// - It keeps the session's FenceTable (fence_table.h): first the main extent, then every other
-///   range that the session may touch. These are its modules' variables, pinned and managed memory,
+/// - It keeps the session's FenceTable (fence_table.h): the main extent, and every other range that
+///   the session may touch. These are its modules' variables, pinned and managed memory,
 ///   imports, and what slate's printf writes to. Constants may be read only. Control blocks,
 ///   profile counters and the table itself are not in it.
 /// - It polls FenceRecord::state. Once that is kComplete, it waits for the kernel's own end; a

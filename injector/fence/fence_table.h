@@ -34,12 +34,14 @@ struct FenceConstants {
   std::uint64_t low = 0;
   std::uint64_t size = 0;
   std::uint64_t table = 0;   // device address of the FenceTable, a multiple of 16
+  std::uint64_t record = 0;  // address of the FenceRecord; 0: nothing is recorded
   std::uint32_t module = 0;  // number that the host gave the module, for the record
   std::uint32_t unused = 0;
   /// Texture and surface handles that are looked at first; each is in the table, too, or 0.
   std::uint64_t fast_handles[kFastHandles] = {};
+  std::uint64_t padding = 0;  // to a multiple of 16 bytes
 };
-static_assert(sizeof(FenceConstants) == 64);
+static_assert(sizeof(FenceConstants) == 80);
 
 /// A range of addresses, generic and global alike.
 struct FenceRange {
@@ -76,8 +78,8 @@ struct FenceRecord {
 };
 static_assert(sizeof(FenceRecord) == 64);
 
-/// The table of one session. Writer: the host, except for the record. Kernels read it whenever the
-/// fast path does not let an access pass, without any order among the words. So:
+/// The table of one session. Writer: the host. Kernels read it whenever the fast path does not let
+/// an access pass, without any order among the words. So:
 /// - An entry is complete before a count includes it.
 /// - An entry that goes away gets `bytes` 0, or handle 0, and is used again only when all kernels
 ///   that could have read it have ended.
@@ -85,7 +87,6 @@ struct FenceTable {
   static constexpr std::size_t kMostRanges = 1024;
   static constexpr std::size_t kMostHandles = 1024;
 
-  FenceRecord record;
   std::uint32_t readable = 0;  // number of ranges that kernels may read
   std::uint32_t writable = 0;  // number of those, from the first on, that they may also write
   std::uint32_t handles = 0;   // number of texture and surface handles
@@ -93,10 +94,10 @@ struct FenceTable {
   FenceRange ranges[kMostRanges];
   std::uint64_t handle[kMostHandles] = {};
 };
-static_assert(offsetof(FenceTable, readable) == 64);
-static_assert(offsetof(FenceTable, writable) == 68);
-static_assert(offsetof(FenceTable, handles) == 72);
-static_assert(offsetof(FenceTable, ranges) == 80);
-static_assert(sizeof(FenceTable) == 80 + 16 * 1024 + 8 * 1024);
+static_assert(offsetof(FenceTable, readable) == 0);
+static_assert(offsetof(FenceTable, writable) == 4);
+static_assert(offsetof(FenceTable, handles) == 8);
+static_assert(offsetof(FenceTable, ranges) == 16);
+static_assert(sizeof(FenceTable) == 16 + 16 * 1024 + 8 * 1024);
 
 }  // namespace slate::injector

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "injector/fence/fence_table.h"
+#include "injector/forms/placed_variables.h"
 #include "injector/forms/ptx_template.h"
 
 namespace slate::injector {
@@ -49,12 +50,38 @@ std::string MemberText::base_of(const Member& member, std::string& prepare) cons
   return mine;
 }
 
+namespace {
+
+/// The row of the table of variables that the operand in brackets reads.
+std::uint64_t row_of(const Operand& operand) {
+  return static_cast<std::uint64_t>(operand.integer) / sizeof(std::uint64_t);
+}
+
+}  // namespace
+
+std::string total_shared_text(std::uint32_t reserved) {
+  return filled("\tmov.u32 {0}, %total_smem_size;\n\tadd.u32 {0}, {0}, {1};\n",
+                expand(kTotalShared), reserved);
+}
+
 std::uint64_t MemberText::variable_bytes(const Member& member, ptx::Space space) const {
   if (member.variable == nullptr) return 0;
+  if (!member.variable->parts.empty()) {
+    const TabledVariable& tabled = surroundings_.tabled[row_of(*member.variable)];
+    const bool is_refused =
+        tabled.is_constant && std::ranges::any_of(member.accesses, &CheckedAccess::writes);
+    return space == ptx::Space::kGlobal && !is_refused ? tabled.bytes : 0;
+  }
   const ptx::Variable& variable = member.variable->reference == Reference::kGlobal
                                       ? module_.variables[member.variable->index]
                                       : function_.variables[member.variable->index];
   return variable.space == space ? variable.bytes : 0;
+}
+
+/// Leaves the address of the member's variable in ~fl.
+std::string MemberText::variable_address(const Member& member) const {
+  if (member.variable->parts.empty()) return filled("\tmov.u64 ~fl, {};\n", member.variable->text);
+  return filled("\tld.const.u64 ~fl, [{}+{}];\n", kVariableTable, member.variable->integer);
 }
 
 std::string MemberText::size_of(const Access& access) const {
@@ -98,9 +125,8 @@ std::string MemberText::fast_global(const Member& member, std::string_view resul
     from = expand("~fo");
   }
   if (is_variable) {
-    return code +
-           filled("\tmov.u64 ~fl, {};\n\tsub.u64 ~fo, {}, ~fl;\n\tsetp.gt.u64 {}, ~fo, {};\n",
-                  member.variable->text, from, result,
+    return code + variable_address(member) +
+           filled("\tsub.u64 ~fo, {}, ~fl;\n\tsetp.gt.u64 {}, ~fo, {};\n", from, result,
                   variable - static_cast<std::uint64_t>(high - low));
   }
   code += filled(
@@ -124,6 +150,15 @@ std::string MemberText::fast_shared(const Member& member, std::string_view resul
   const std::int64_t low = member.low();
   std::int64_t span = member.high() - low;
   if (member.special && member.special->most != 0) span = member.special->most;
+  const std::uint64_t variable = variable_bytes(member, ptx::Space::kShared);
+  if (is_narrow(member) && !is_open && variable != 0 && std::cmp_greater_equal(variable, span)) {
+    // Names are constants: this is one addition.
+    return code + filled(
+                      "\tmov.u32 ~fn, {};\n\tsub.u32 ~fn, {}, ~fn;\n\tadd.u32 ~fd, ~fn, {};\n"
+                      "\tsetp.gt.u32 {}, ~fd, {};\n",
+                      member.variable->text, base, low, result,
+                      variable - static_cast<std::uint64_t>(span));
+  }
   std::string wide;
   if (is_narrow(member)) {
     code += filled("\tadd.u32 ~fd, {}, {};\n", base, low);
@@ -145,8 +180,7 @@ std::string MemberText::fast_shared(const Member& member, std::string_view resul
         "\tsetp.ge.u32 {0}, ~fd, ~fn;\n",
         into, span - 1);
   };
-  const std::string total = filled("\tmov.u32 ~fn, %total_smem_size;\n\tadd.u32 ~fn, ~fn, {};\n",
-                                   surroundings_.reserved_shared);
+  const std::string total = filled("\tmov.u32 ~fn, {};\n", expand(kTotalShared));
   if (surroundings_.own.empty() && !surroundings_.knows_words)
     return code + total + compare(result) + wide;
   const bool both = surroundings_.has_dynamic && surroundings_.has_static;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,7 +26,8 @@ inline constexpr std::string_view kAccessTable = "__slate_accesses";
 inline constexpr std::string_view kBlockFacts = "__slate_fence_block";
 inline constexpr std::uint32_t kBlockFactsBytes = 32;
 inline constexpr std::string_view kCheckRegisters =
-    "\n\t.reg .pred ~fp, ~fq, ~fr, ~fodd;\n\t.reg .b32 ~fb, ~fc, ~fd, ~fk, ~fi, ~fn, ~fv, ~fw;\n"
+    "\n\t.reg .pred ~fp, ~fq, ~fr, ~fodd;\n\t.reg .b32 ~fb, ~fc, ~fd, ~fk, ~fi, ~fn, ~fv, ~fw, "
+    "~ftotal;\n"
     "\t.reg .b64 ~fa, ~fl, ~fo, ~fs, ~ft, ~fz;\n";
 
 /// Label of the ending, which wants ~fa, ~fn, ~fw, ~fv and ~fk.
@@ -47,7 +49,14 @@ struct Surroundings {
   bool has_dynamic = false;       // whether it names shared memory of unknown size
   bool has_static = false;        // whether it names shared memory of known size
   std::uint32_t reserved_shared = 0;
+  std::span<const TabledVariable> tabled{};  // as PlanOptions::tabled
 };
+
+/// Register with the bytes of shared memory that the block has; see total_shared_text().
+inline constexpr std::string_view kTotalShared = "~ftotal";
+/// Sets kTotalShared, for the beginning of a function whose checks look at it. Reading the special
+/// register takes as long as several checks.
+std::string total_shared_text(std::uint32_t reserved);
 
 /// The register's name in the text.
 std::string register_text(const ptx::Operand& operand);
@@ -77,6 +86,7 @@ class MemberText {
   std::string fast_shared(const Member& member, std::string_view result) const;
   std::string fast_variable(const Member& member, std::string_view result) const;
   std::uint64_t variable_bytes(const Member& member, ptx::Space space) const;
+  std::string variable_address(const Member& member) const;
 
   const ptx::Module& module_;
   const ptx::Function& function_;

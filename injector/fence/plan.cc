@@ -96,7 +96,9 @@ class Planner {
         options_(options),
         flow_(function),
         registers_(function),
-        addresses_(module, function, flow_, registers_),
+        addresses_(module, function, flow_, registers_,
+                   options.names == OwnNames::kExpected ? std::span(options.tabled)
+                                                        : std::span<const TabledVariable>()),
         moves_(function, registers_, addresses_) {}
 
   Plan make() {
@@ -341,16 +343,11 @@ bool Planner::is_in_table(const Place& place, const Access& access, std::uint32_
     return false;
   }
   const std::uint32_t made = addresses_.definition(*place.number);
-  const Instruction& load = function_.instructions[made];
-  const bool is_row = load.opcode == "ld" && load.has("const") && load.operands.size() == 2 &&
-                      load.operands[1].parts.size() == 1 &&
-                      load.operands[1].parts[0].text == kVariableTable;
-  if (!is_row || !addresses_.dominates(made, at)) return false;
-  const auto row = static_cast<std::uint64_t>(load.operands[1].integer) / 8;
+  const auto row = addresses_.table_row(function_.instructions[made]);
   const bool leads_there =
       access.space == MemorySpace::kGlobal || access.space == MemorySpace::kGeneric;
-  if (row >= options_.tabled.size() || !leads_there) return false;
-  const TabledVariable& variable = options_.tabled[row];
+  if (!row || !leads_there || !addresses_.dominates(made, at)) return false;
+  const TabledVariable& variable = options_.tabled[*row];
   if (variable.is_constant && access.writes) return false;
   const auto whole = static_cast<std::int64_t>(variable.bytes);
   return place.offset >= 0 && place.offset <= whole &&

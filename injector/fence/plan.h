@@ -75,13 +75,6 @@ struct Plan {
   bool may_end = false;  // whether anything may end a thread
 };
 
-/// A variable that lies outside of the module.
-struct TabledVariable {
-  std::uint64_t bytes = 0;
-  std::uint32_t align = 1;
-  bool is_constant = false;
-};
-
 /// What a plan may count on.
 struct PlanOptions {
   OwnNames names = OwnNames::kRefused;

@@ -20,45 +20,37 @@ __device__ __noinline__ int deep(int level) {
   return level < 0 ? 0 : deep(level + 1) + room[(level + 1) & 63];
 }
 
-__global__ void offend(char how, std::uintptr_t address, int* result) {
-  switch (how) {
-    case 'w':
-      *reinterpret_cast<int*>(address) = 1;
-      break;
-    case 't':
-      __trap();
-      break;
-    case 'm':
-      *reinterpret_cast<int*>(reinterpret_cast<char*>(result) + 1) = 1;
-      break;
-    case 'a':
-      assert(result == nullptr);
-      break;
-    case 's':
-      *result = deep(0);
-      break;
-    case 'j':
-      reinterpret_cast<void (*)()>(address)();
-      break;
-  }
+template <char kHow>
+__global__ void offend(std::uintptr_t address, int* result) {
+  if constexpr (kHow == 'w') *reinterpret_cast<int*>(address) = 1;
+  if constexpr (kHow == 't') __trap();
+  if constexpr (kHow == 'm') *reinterpret_cast<int*>(reinterpret_cast<char*>(result) + 1) = 1;
+  if constexpr (kHow == 'a') assert(result == nullptr);
+  if constexpr (kHow == 's') *result = deep(0);
+  if constexpr (kHow == 'j') reinterpret_cast<void (*)()>(address)();
 }
+
+struct Way {
+  const char* name;
+  void (*kernel)(std::uintptr_t, int*);
+};
+const Way ways[] = {{"wild", offend<'w'>},   {"trap", offend<'t'>},  {"misaligned", offend<'m'>},
+                    {"assert", offend<'a'>}, {"stack", offend<'s'>}, {"jump", offend<'j'>}};
 
 }  // namespace
 
 int main(int count, char** arguments) {
-  const char* const ways[] = {"wild", "trap", "misaligned", "assert", "stack", "jump"};
-  const char* const way = count > 1 ? arguments[1] : "wild";
-  char how = 0;
-  for (const char* each : ways) {
-    if (std::strcmp(each, way) == 0) how = each[0];
+  const Way* way = count > 1 ? nullptr : ways;
+  for (const Way& each : ways) {
+    if (count > 1 && std::strcmp(each.name, arguments[1]) == 0) way = &each;
   }
-  if (how == 0) return 2;
+  if (way == nullptr) return 2;
   int* memory = nullptr;
   cudaError_t error = cudaMalloc(&memory, 4096);
   if (error == cudaSuccess) {
-    offend<<<2, 64>>>(how, std::uintptr_t{0x10}, memory);
+    way->kernel<<<2, 64>>>(std::uintptr_t{0x10}, memory);
     error = cudaDeviceSynchronize();
   }
-  std::printf("%s: %s\n", way, cudaGetErrorName(error));
+  std::printf("%s: %s\n", way->name, cudaGetErrorName(error));
   return error == cudaSuccess ? 1 : 0;
 }

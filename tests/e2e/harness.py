@@ -83,7 +83,8 @@ class Daemon:
         self.log_path = os.path.join(self.root, "log")
         self.log = open(self.log_path, "w")
         self.command = [
-            binary("slated"), "--device", device, "--runtime-dir", self.runtime, "--log-level", "info", *extra
+            binary("slated"), "--device", device, "--runtime-dir", self.runtime, "--log-level", "info",
+            *os.environ.get("SLATE_TEST_ARGUMENTS", "").split(), *extra
         ]
         self.launch()
 

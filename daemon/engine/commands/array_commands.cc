@@ -47,23 +47,29 @@ Result<void> ArrayCommands::on(const Call<CommandType::kTextureCreate>& call) {
   }
   const auto handle = objects_->create_texture(spec);
   if (!handle) return context_.checked(std::unexpected(handle.error()));
+  context_.fence.add_handle(*handle);
   call.reply.set(ipc::HandleReply{*handle});
   return {};
 }
 
 Result<void> ArrayCommands::on(const Call<CommandType::kTextureDestroy>& call) {
-  return finish_later(objects_->retire_texture(call.body.id));
+  auto ticket = objects_->retire_texture(call.body.id);
+  if (ticket) context_.fence.remove_handle(call.body.id);
+  return finish_later(std::move(ticket));
 }
 
 Result<void> ArrayCommands::on(const Call<CommandType::kSurfaceCreate>& call) {
   const auto handle = objects_->create_surface(call.body.array, call.body.level);
   if (!handle) return context_.checked(std::unexpected(handle.error()));
+  context_.fence.add_handle(*handle);
   call.reply.set(ipc::HandleReply{*handle});
   return {};
 }
 
 Result<void> ArrayCommands::on(const Call<CommandType::kSurfaceDestroy>& call) {
-  return finish_later(objects_->retire_surface(call.body.id));
+  auto ticket = objects_->retire_surface(call.body.id);
+  if (ticket) context_.fence.remove_handle(call.body.id);
+  return finish_later(std::move(ticket));
 }
 
 }  // namespace slate::daemon

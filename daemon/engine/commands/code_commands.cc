@@ -26,12 +26,13 @@ CodeCommands::CodeCommands(const PartContext& context, Compiler& compiler, Memor
     : context_(context),
       memory_(memory),
       account_(std::move(account)),
-      modules_(context.device, compiler, context.executor.form_maker(), context.session,
-               [&host](device::Address address, std::uint64_t bytes) {
-                 return host.blocks().owns(address, bytes);
-               },
-               images ? std::move(images) : std::make_shared<ImageStore>(0),
-               {.uid = context.uid, .is_over = context.is_over}) {}
+      modules_(
+          context.device, compiler, context.executor.form_maker(), context.session,
+          [&host](device::Address address, std::uint64_t bytes) {
+            return host.blocks().owns(address, bytes);
+          },
+          images ? std::move(images) : std::make_shared<ImageStore>(0),
+          {.uid = context.uid, .is_over = context.is_over}, &context.fence) {}
 
 void CodeCommands::start() {
   if (context_.book) {

@@ -19,8 +19,13 @@ Result<void> LaunchCommands::on(const Call<CommandType::kLaunch>& call) {
   if (call.body.parameter_bytes != call.tail.size()) {
     return fail(ErrorCode::kProtocol, "a launch without its parameters");
   }
-  const auto function = code_.modules().find_function(call.body.function);
+  auto function = code_.modules().find_function(call.body.function);
   if (!function) return std::unexpected(function.error());
+  const device::Function own = (*function)->function;
+  if (context_.fence.is_on()) {
+    function = fenced(call, **function);
+    if (!function) return context_.checked(std::unexpected(function.error()));
+  }
   FunctionRecord& kernel = **function;
   if (call.body.parameter_bytes != kernel.parameter_bytes) {
     return fail(ErrorCode::kInvalidValue,
@@ -38,6 +43,12 @@ Result<void> LaunchCommands::on(const Call<CommandType::kLaunch>& call) {
   if (const auto room = memory_.need_local(kernel.info.local_bytes); !room)
     return context_.checked(room);
   if (kernel.form_progress != FormProgress::kSettled) code_.modules().attend(kernel);
+  const auto host = mapped_.ranges().with(sharing_.imports().with(host_.blocks().ranges()));
+  if (kernel.is_fenced) {
+    const auto done = context_.fence.bring_up_to_date(memory_.manager(), host,
+                                                      context_.streams.unfinished(nullptr).empty());
+    if (!done) return context_.checked(done);
+  }
   const device::LaunchSpec spec{
       .function = kernel.function,
       .grid = grid,
@@ -48,7 +59,10 @@ Result<void> LaunchCommands::on(const Call<CommandType::kLaunch>& call) {
       .cooperative = (call.body.flags & ipc::kLaunchCooperative) != 0,
       .overlaps = (call.body.flags & ipc::kLaunchOverlaps) != 0,
       .cluster = {call.body.cluster[0], call.body.cluster[1], call.body.cluster[2]},
-      .host = mapped_.ranges().with(sharing_.imports().with(host_.blocks().ranges())),
+      .variables_of = kernel.is_fenced ? own : device::Function{},
+      .host = host,
+      .fence_table = context_.fence.table(),
+      .fence_record = context_.fence.record(),
   };
   const auto done =
       context_.checked(context_.executor.launch(context_.client, kernel, spec, *call.stream));
@@ -59,6 +73,26 @@ Result<void> LaunchCommands::on(const Call<CommandType::kLaunch>& call) {
     context_.held.hold(hold.stream, hold.position);
   }
   return done;
+}
+
+/// The kernel behind the fence; itself if it cannot be fenced and may run all the same. Blocks of a
+/// cooperative launch meet in memory of the driver's, and clusters reach each other's: both are
+/// without a fence.
+Result<FunctionRecord*> LaunchCommands::fenced(const Call<CommandType::kLaunch>& call,
+                                               FunctionRecord& kernel) {
+  const auto* const cluster = call.body.cluster;
+  const bool can_be = (call.body.flags & ipc::kLaunchCooperative) == 0 &&
+                      std::uint64_t{cluster[0]} * cluster[1] * cluster[2] <= 1 &&
+                      !kernel.info.has_clusters;
+  const auto fenced = can_be ? code_.modules().fenced(call.body.function, kernel)
+                             : Result<FunctionRecord*>(nullptr);
+  if (!fenced || *fenced != nullptr) return fenced;
+  if (context_.fence.lets_unfenced_run()) return &kernel;
+  const std::string why = can_be ? code_.modules().why_unfenced(call.body.function)
+                                 : "it is launched in clusters, or cooperatively";
+  return fail(ErrorCode::kNotSupported,
+              fmt::format("{} may not run beside other users' programs, as it has no fence: {}",
+                          *kernel.name, why));
 }
 
 Result<void> LaunchCommands::on(const Call<CommandType::kClusterQuery>& call) {

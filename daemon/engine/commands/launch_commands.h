@@ -35,6 +35,9 @@ class LaunchCommands {
   bool hold_any() const { return !holds_.empty(); }
 
  private:
+  Result<FunctionRecord*> fenced(const Call<ipc::CommandType::kLaunch>& call,
+                                 FunctionRecord& kernel);
+
   struct Hold {
     std::uint64_t stream;
     std::uint64_t position;  // position of the launch

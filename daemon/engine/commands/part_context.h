@@ -15,6 +15,7 @@
 #include "daemon/engine/held_commands.h"
 #include "daemon/engine/retirement.h"
 #include "daemon/engine/session_book.h"
+#include "daemon/engine/session_fence.h"
 #include "daemon/engine/stream_table.h"
 #include "device/device.h"
 
@@ -35,12 +36,18 @@ struct PartContext {
   std::shared_ptr<Exports> exports;
   std::shared_ptr<SessionBook> book;  // null: the session cannot leave this engine
   Faults& faults;
+  SessionFence& fence;
   /// Whether nobody waits for the session's answers any more. A system call.
   std::function<bool()> is_over;
 
   /// The client is about to hear that the work up to this command is done.
   void note_done(std::uint32_t book_row, std::uint64_t position) const {
     if (book) book->book().done(book_row, position);
+  }
+  /// Makes the first violation of the fence the session's lasting error. Any thread.
+  void look_at_fence() const {
+    if (auto violation = fence.violation()) [[unlikely]]
+      faults.fail(std::move(*violation));
   }
   Result<void> checked(Result<void> result) const { return faults.checked(std::move(result)); }
   /// Submits one piece of work to the stream by `work(device::Stream)`.

@@ -42,6 +42,7 @@ Result<void> hand_over(const Command& call, Parts&... parts) {
 SessionParts::SessionParts(const Ground& ground, const SessionSpec& spec)
     : streams_(ground.device, ground.completer, ground.group,
                [&faults = ground.faults](const Error& error) { faults.on_device_error(error); }),
+      fence_(spec.fence),
       client_(ground.executor.add({.session = spec.id,
                                    .pid = spec.pid,
                                    .uid = spec.uid,
@@ -75,6 +76,7 @@ SessionParts::SessionParts(const Ground& ground, const SessionSpec& spec)
                .exports = spec.exports ? spec.exports : std::make_shared<Exports>(),
                .book = spec.book,
                .faults = ground.faults,
+               .fence = fence_,
                .is_over = ground.is_over},
       memory_(context_, spec.local ? spec.local : std::make_shared<LocalMemory>(ground.device)),
       host_memory_(context_, spec.pinned,
@@ -101,9 +103,11 @@ SessionParts::SessionParts(const Ground& ground, const SessionSpec& spec)
       launches_(context_, memory_, host_memory_, code_, sharing_, mapped_),
       host_functions_(context_),
       reports_(ground.unsupported) {
-  // First in the book: what the client knows to be done is not done again.
-  streams_.watches().publish([&channel = ground.channel, book = context_.book](
+  // The client does not hear that work is done which has violated the fence. First in the book:
+  // what the client knows to be done is not done again.
+  streams_.watches().publish([this, &channel = ground.channel, book = context_.book](
                                  const LogicalStream& stream, std::uint64_t position) {
+    context_.look_at_fence();
     if (book) book->book().done(stream.book_row, position);
     channel.publish_completed(stream.progress, position);
   });
@@ -245,6 +249,7 @@ Result<void> SessionParts::free_retired() {
 
 void SessionParts::release() {
   context_.executor.drop_lanes(*client_);
+  fence_.release();
   events_.release();
   // One rest for all the calls that take one.
   context_.executor.begin_rest();

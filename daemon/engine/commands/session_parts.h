@@ -90,6 +90,7 @@ class SessionParts {
   const HostFunctionCommands& host_functions() const { return host_functions_; }
   Staging& staging() { return staging_; }
   // Any thread.
+  void look_at_fence() const { context_.look_at_fence(); }
   std::uint64_t memory_used() const { return memory_.charged(); }
   std::uint64_t pinned_used() const { return host_memory_.blocks().bytes(); }
   std::uint64_t code_memory() const { return code_.code_memory(); }
@@ -110,6 +111,7 @@ class SessionParts {
   Result<void> carry_out_again(ipc::CommandType type, const Book::Entry& entry);
 
   StreamTable streams_;
+  SessionFence fence_;
   const std::shared_ptr<Executor::Client> client_;
   Retirement retirement_;
   HeldCommands held_;

@@ -113,6 +113,87 @@ class KernelFormsTest : public testing::Test {
   std::vector<std::string> texts_;  // that were compiled
 };
 
+/// As KernelFormsTest, behind the fence, where the code has the kernel itself with such needs.
+class FencedFormsTest : public KernelFormsTest {
+ protected:
+  MadeForms fence(Fencing what, Needs own = {.registers = 33}, const char* text = kText) {
+    texts_.clear();
+    const auto module = ptx::parse(text);
+    EXPECT_TRUE(module) << module.error().message;
+    const auto native = cubin({{"k", native_}});
+    const auto made =
+        make_forms(writer_of(**module),
+                   {.kernel = "k", .native = native, .fence = what, .reserved_shared = 1024},
+                   [&](std::string_view ptx) -> Result<std::vector<std::byte>> {
+                     texts_.emplace_back(ptx);
+                     return cubin({{"k", own}, {"k__slate_worker", {.registers = 30}}});
+                   });
+    EXPECT_TRUE(made) << made.error().message;
+    return made ? *made : MadeForms{};
+  }
+};
+
+TEST_F(FencedFormsTest, TheKernelItselfIsCompiledWithoutForms) {
+  const MadeForms made = fence(Fencing::kKernel);
+  EXPECT_EQ(made.why_none, "");
+  ASSERT_EQ(texts_.size(), 1);
+  EXPECT_TRUE(has(texts_[0], ".entry k(") && has(texts_[0], "__slate_fence["));
+  EXPECT_FALSE(has(texts_[0], "__slate_worker"));
+  EXPECT_EQ(made.functions, std::vector<std::string>{"k"});
+  EXPECT_EQ(made.variables, (std::vector<std::string>{"counter", "factors"}));
+  EXPECT_FALSE(has_any(made.forms));
+}
+
+TEST_F(FencedFormsTest, ItsFormsAreCompiledWithoutTheKernel) {
+  const MadeForms made = fence(Fencing::kForms);
+  ASSERT_FALSE(texts_.empty());
+  EXPECT_FALSE(has(texts_[0], ".entry k("));
+  EXPECT_TRUE(has(texts_[0], ".entry k__slate_worker(") && has(texts_[0], "__slate_fence["));
+  EXPECT_EQ(made.forms.worker, "k__slate_worker");
+}
+
+TEST_F(FencedFormsTest, ALimitIsOnlyForBlocksThatWouldNotFit) {
+  native_.registers = 33;
+  fence(Fencing::kKernel, {.registers = 64});
+  EXPECT_EQ(texts_.size(), 1) << "1024 threads still fit";
+  fence(Fencing::kKernel, {.registers = 65});
+  ASSERT_EQ(texts_.size(), 2);
+  EXPECT_FALSE(has(texts_[0], ".maxnreg"));
+  EXPECT_TRUE(has(texts_[1], ".maxnreg 64\n"));
+  native_.registers = 120;
+  fence(Fencing::kKernel, {.registers = 140});
+  ASSERT_EQ(texts_.size(), 2);
+  EXPECT_TRUE(has(texts_[1], ".maxnreg 120\n")) << "544 threads";
+}
+
+TEST_F(FencedFormsTest, WhatCannotBeFencedSaysWhy) {
+  constexpr const char* kCallsItself = R"(.version 8.8
+.target sm_90
+.address_size 64
+.func f() { call f; ret; }
+.visible .entry k(.param .u64 a)
+{
+	call f;
+	ret;
+}
+)";
+  const MadeForms made = fence(Fencing::kKernel, {}, kCallsItself);
+  EXPECT_TRUE(has(made.why_none, "cannot be fenced: calls f, which may call itself"))
+      << made.why_none;
+  EXPECT_TRUE(texts_.empty());
+  const MadeForms forms = fence(Fencing::kForms, {}, kCallsItself);
+  EXPECT_FALSE(has_any(forms.forms));
+  EXPECT_NE(forms.why_none, "");
+}
+
+TEST_F(FencedFormsTest, WhatIsPackedIsUnpacked) {
+  const MadeForms made = fence(Fencing::kKernel);
+  const auto again = unpack(pack(made));
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->functions, made.functions);
+  EXPECT_EQ(again->code, made.code);
+}
+
 TEST_F(KernelFormsTest, DispatchKernelsAreLinkedWithTheWorkerFormsWhereTheyAreWanted) {
   const auto module = ptx::parse(kText);
   std::vector<std::string> linked;

@@ -57,6 +57,7 @@ class SessionPartsTest : public testing::Test {
   std::shared_ptr<Executor::Client> client_ = executor_.add({}, streams_, group_);
   Retirement retirement_{streams_, completer_, group_};
   HeldCommands held_{[](std::uint64_t) { return true; }};
+  SessionFence fence_{nullptr};
   const PartContext context_{.session = 1,
                              .uid = 0,
                              .device = device_,
@@ -70,6 +71,7 @@ class SessionPartsTest : public testing::Test {
                              .exports = std::make_shared<Exports>(),
                              .book = nullptr,
                              .faults = faults_,
+                             .fence = fence_,
                              .is_over = [] { return false; }};
   Reply reply_;
 

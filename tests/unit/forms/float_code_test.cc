@@ -187,8 +187,8 @@ class WhyBitsMayDifferTest : public FloatCodeTest {
     EXPECT_TRUE(injected);
     const injector::KernelForms& forms = injected->kernels.front();
     EXPECT_FALSE(forms.worker.empty());
-    return why_bits_may_differ(forms, forms.worker, assemble(native, major),
-                               assemble(injected->ptx, major));
+    const Cubin made = assemble(injected->ptx, major);
+    return why_bits_may_differ(forms, forms.worker, assemble(native, major), made, made);
   }
 };
 
@@ -254,7 +254,7 @@ void expect_kept(const std::string& path,
   for (const injector::KernelForms& kernel : injected->kernels) {
     for (const std::string& form : {kernel.worker, kernel.slice}) {
       if (form.empty()) continue;
-      EXPECT_EQ(why_bits_may_differ(kernel, form, native, forms), "") << form;
+      EXPECT_EQ(why_bits_may_differ(kernel, form, native, forms, forms), "") << form;
     }
   }
 }

@@ -133,11 +133,11 @@ FormRunner::FormRunner(device::Device& device, const std::string& ptx, std::uint
 void FormRunner::make_fence() {
   const auto constants =
       require(device_.find_global(module_, std::string(injector::kFenceConstants)), "constants");
-  const injector::FenceConstants contents{
-      .low = main_extent().base,
-      .size = main_extent().bytes - injector::kFenceSlack,
-      .table = arena_.base + arena_.bytes - sizeof(injector::FenceTable),
-      .module = kModuleNumber};
+  const injector::FenceConstants contents{.low = main_extent().base,
+                                          .size = main_extent().bytes - injector::kFenceSlack,
+                                          .table = fence_table(),
+                                          .record = fence_record(),
+                                          .module = kModuleNumber};
   const auto* bytes = reinterpret_cast<const std::byte*>(&contents);
   write(constants.base, {bytes, bytes + sizeof(contents)});
   write_table();
@@ -161,16 +161,16 @@ void FormRunner::write_table() {
   for (const device::Texture texture : textures_)
     table->handle[table->handles++] = static_cast<std::uint64_t>(texture);
   const auto* bytes = reinterpret_cast<const std::byte*>(table.get());
-  write(arena_.base + arena_.bytes - sizeof(injector::FenceTable),
-        {bytes, bytes + sizeof(injector::FenceTable)});
+  write(fence_table(), {bytes, bytes + sizeof(injector::FenceTable)});
 }
 
 device::AddressRange FormRunner::beyond_extent() const {
-  return {arena_.base + arena_.bytes - kTailBytes, kTailBytes - sizeof(injector::FenceTable)};
+  return {main_extent().base + main_extent().bytes,
+          fence_record() - main_extent().base - main_extent().bytes};
 }
 
 injector::FenceRecord FormRunner::take_record() {
-  const device::Address at = arena_.base + arena_.bytes - sizeof(injector::FenceTable);
+  const device::Address at = fence_record();
   const auto bytes = read({at, sizeof(injector::FenceRecord)});
   injector::FenceRecord record;
   std::memcpy(&record, bytes.data(), sizeof(record));

@@ -88,7 +88,11 @@ class FormRunner {
   /// What the device lets kernels touch, but not the fence: behind the main extent.
   device::AddressRange beyond_extent() const;
   device::AddressRange main_extent() const { return {arena_.base, arena_.bytes - kTailBytes}; }
-  /// The record of the fence table; then it is free again.
+  device::Address fence_table() const {
+    return arena_.base + arena_.bytes - sizeof(injector::FenceTable);
+  }
+  device::Address fence_record() const { return fence_table() - sizeof(injector::FenceRecord); }
+  /// The record of the first violation; then it is free again.
   injector::FenceRecord take_record();
   std::vector<std::byte> read(device::AddressRange range);
   void write(device::Address to, const std::vector<std::byte>& bytes);

@@ -498,6 +498,7 @@ std::vector<Attack> memory_attacks() {
       Target::kBeforeStart, 12);
   add("FenceTable", "st.global.u32 [%bad+64], %r1;", 4, Target::kTable, 64);
   add("FenceTableLoad", "ld.global.u64 %rd1, [%bad+80];", 8, Target::kTable, 80);
+  add("FenceRecord", "st.global.u32 [%bad], %r1;", 4, Target::kTable);
   add("MisalignedWord", "st.global.u32 [%bad+2], %r1;", 4, Target::kMiddle, 2,
       Violation::kMisaligned);
   add("MisalignedHalf", "ld.global.u16 %h1, [%bad+1];", 2, Target::kMiddle, 1,

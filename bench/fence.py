@@ -1,0 +1,68 @@
+"""The cost of the fence: the time of each program's launches behind it, as a ratio to their time without. Both are run in turn,
+by two slated beside each other, so that nothing but the fence differs. Prints one row a program, then mean and worst.
+- first: milliseconds that its first run takes longer behind the fence, from start to end, as its kernels are compiled for it.
+1.00 is no cost.
+
+    SLATE_TEST_DEVICE=cuda python3 bench/fence.py --build build/release --rounds 5 [PROGRAM...]
+"""
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import time
+
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("--build", default="build/release")
+parser.add_argument("--rounds", type=int, default=5, help="runs of each program in each way, whose median counts")
+parser.add_argument("--reps", type=int, default=20, help="launches of each run, whose median counts")
+parser.add_argument("--form", default="auto")
+parser.add_argument("--json", help="file for the figures, a row a program")
+parser.add_argument("programs", nargs="*", metavar="PROGRAM")
+arguments = parser.parse_args()
+os.environ["SLATE_BUILD"] = os.path.abspath(arguments.build)
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "e2e"))
+
+from harness import Daemon, program_command, programs  # noqa: E402
+
+
+def run(daemon, name):
+    """Milliseconds of the median launch, of the whole run, and the hash of the result."""
+    began = time.time()
+    code, out, err = daemon.run(program_command(name, extra=("--reps", str(arguments.reps), "--no-check")))
+    if code != 0:
+        sys.exit("%s: %s%s" % (name, out, err))
+    said = json.loads(out)
+    return said["kernel_ms"], 1000 * (time.time() - began), said["hash"]
+
+
+def main():
+    ways = {way: Daemon(extra=("--fence", way, "--form", arguments.form)) for way in ("never", "always")}
+    rows = []
+    print("%-20s %10s %10s %6s %8s" % ("program", "ms", "fenced ms", "ratio", "first"))
+    for name in arguments.programs or programs():
+        first = {way: run(daemon, name) for way, daemon in ways.items()}
+        times = {way: [] for way in ways}
+        for _ in range(arguments.rounds):
+            for way, daemon in ways.items():
+                times[way].append(run(daemon, name)[0])
+        without, behind = (statistics.median(times[way]) for way in ways)
+        row = {"program": name, "ms": without, "fenced_ms": behind, "ratio": behind / without,
+               "first_ms": first["always"][1] - first["never"][1], "same_bits": first["always"][2] == first["never"][2]}
+        rows.append(row)
+        print("%-20s %10.4f %10.4f %6.3f %8.0f%s" % (name, without, behind, row["ratio"], row["first_ms"],
+                                                   "" if row["same_bits"] else "  OTHER BITS"), flush=True)
+    ratios = [row["ratio"] for row in rows]
+    print("mean %.3f, worst %.3f, of %d programs" % (statistics.mean(ratios), max(ratios), len(rows)))
+    print("fence: %s" % ways["always"].status()["fence"])
+    if arguments.json:
+        with open(arguments.json, "w") as file:
+            file.writelines(json.dumps(row) + "\n" for row in rows)
+    for daemon in ways.values():
+        daemon.stop()
+    return 0 if all(row["same_bits"] for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

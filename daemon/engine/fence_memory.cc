@@ -1,0 +1,155 @@
+#include "daemon/engine/fence_memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <limits>
+
+#include "base/check.h"
+
+namespace slate::daemon {
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+/// A device that takes longer for a copy of a few bytes does not answer any more.
+constexpr std::chrono::seconds kLongestWrite{10};
+
+std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+}  // namespace
+
+FenceMemory::~FenceMemory() {
+  {
+    const MutexLock lock(write_mutex_);
+    if (event_ != device::Event{}) device_.destroy_event(event_);
+    if (stream_ != device::Stream{}) device_.destroy_stream(stream_);
+  }
+  const MutexLock lock(mutex_);
+  for (const Piece& piece : pieces_) {
+    // What cannot be unmapped any more is lost with the device.
+    (void)device_.unmap(piece.tables);
+    device_.unreserve(piece.tables);
+    device_.unmap_host(piece.records);
+  }
+}
+
+void FenceMemory::set_users(const std::set<uid_t>& users) {
+  if (choice_ == FenceChoice::kAuto) on_.store(users.size() > 1);
+}
+
+Result<device::Address> FenceMemory::map_records(std::uint64_t bytes) {
+  const UniqueFd memory(::memfd_create("slate-fence", MFD_CLOEXEC));
+  if (!memory || ::ftruncate(memory.get(), static_cast<off_t>(bytes)) != 0)
+    return fail_errno("memory for the fence's records");
+  return device_.map_host(memory.get(), bytes, 0);
+}
+
+Result<void> FenceMemory::add_piece() {
+  const std::uint64_t bytes = device_.granularity();
+  const std::uint64_t slots = bytes / kTableBytes;
+  SLATE_CHECK(slots > 0);
+  const auto base = device_.reserve(bytes);
+  if (!base) return std::unexpected(base.error());
+  Piece piece{.tables = {*base, bytes}, .records = {}};
+  if (auto mapped = device_.map(piece.tables); !mapped) {
+    device_.unreserve(piece.tables);
+    return mapped;
+  }
+  const std::uint64_t record_bytes = round_up(slots * sizeof(injector::FenceRecord), kPage);
+  const auto records = map_records(record_bytes);
+  if (!records) {
+    (void)device_.unmap(piece.tables);
+    device_.unreserve(piece.tables);
+    return std::unexpected(records.error());
+  }
+  piece.records = {*records, record_bytes};
+  pieces_.push_back(piece);
+  for (std::uint64_t i = slots; i-- > 0;) {
+    const device::AddressRange record{*records + i * sizeof(injector::FenceRecord),
+                                      sizeof(injector::FenceRecord)};
+    free_.push_back({.table = {*base + i * kTableBytes, sizeof(injector::FenceTable)},
+                     .record = record,
+                     .seen = reinterpret_cast<injector::FenceRecord*>(record.base)});
+  }
+  return {};
+}
+
+Result<FenceMemory::Slot> FenceMemory::take(Listener& listener) {
+  Slot slot;
+  {
+    const MutexLock lock(mutex_);
+    if (free_.empty()) {
+      if (const auto added = add_piece(); !added) return std::unexpected(added.error());
+    }
+    slot = free_.back();
+    free_.pop_back();
+  }
+  *slot.seen = {};
+  // Only the counts: without them no entry is read.
+  const std::byte counts[offsetof(injector::FenceTable, ranges)] = {};
+  const Write write_counts{slot.table.base, counts};
+  if (const auto done = write({&write_counts, 1}); !done) {
+    const MutexLock lock(mutex_);
+    free_.push_back(slot);
+    return std::unexpected(done.error());
+  }
+  const MutexLock lock(listeners_mutex_);
+  listeners_.insert(&listener);
+  return slot;
+}
+
+void FenceMemory::give_back(const Slot& slot, Listener& listener) {
+  {
+    const MutexLock lock(listeners_mutex_);
+    listeners_.erase(&listener);
+  }
+  const MutexLock lock(mutex_);
+  free_.push_back(slot);
+}
+
+void FenceMemory::forget(device::AddressRange range) {
+  const MutexLock lock(listeners_mutex_);
+  for (Listener* const listener : listeners_) listener->forget(range);
+}
+
+Result<void> FenceMemory::open() {
+  if (stream_ != device::Stream{}) return {};
+  const auto stream = device_.create_stream(std::numeric_limits<int>::min());
+  if (!stream) return std::unexpected(stream.error());
+  const auto event = device_.create_event(false);
+  if (!event) {
+    device_.destroy_stream(*stream);
+    return std::unexpected(event.error());
+  }
+  stream_ = *stream;
+  event_ = *event;
+  return {};
+}
+
+Result<void> FenceMemory::write(std::span<const Write> writes) {
+  if (writes.empty()) return {};
+  const MutexLock lock(write_mutex_);
+  if (const auto opened = open(); !opened) return opened;
+  for (const Write& each : writes) {
+    const Box box{.width = each.bytes.size(), .height = 1};
+    const auto copied =
+        device_.copy(Place::on_device(each.to), Place::on_host(each.bytes.data()), box, stream_);
+    if (!copied) return copied;
+  }
+  if (const auto recorded = device_.record(event_, stream_); !recorded) return recorded;
+  const auto deadline = std::chrono::steady_clock::now() + kLongestWrite;
+  while (true) {
+    const auto done = device_.query(event_);
+    if (!done) return std::unexpected(done.error());
+    if (*done) return {};
+    if (std::chrono::steady_clock::now() > deadline)
+      return fail(ErrorCode::kUnavailable, "the device does not answer");
+    device_.wait_for_progress(std::chrono::microseconds(20));
+  }
+}
+
+}  // namespace slate::daemon

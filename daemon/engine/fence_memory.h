@@ -1,0 +1,111 @@
+// FenceMemory: the fence tables and records of an engine's sessions (injector/fence/fence_table.h),
+// and whether kernels have to be fenced at present. The tables are device memory of the engine's
+// own, the records memory that the host reads at once. Thread-safe.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "daemon/fence_choice.h"
+#include "device/device.h"
+#include "injector/fence/fence_table.h"
+
+namespace slate::daemon {
+
+class FenceMemory {
+ public:
+  /// One session's table and record.
+  struct Slot {
+    device::AddressRange table, record;
+    /// The record, as this process sees it.
+    injector::FenceRecord* seen = nullptr;
+  };
+  /// What hears of memory that is about to be unmapped.
+  class Listener {
+   public:
+    virtual ~Listener() = default;
+    /// No kernel that begins from now on may touch the range. Any thread.
+    virtual void forget(device::AddressRange range) = 0;
+  };
+
+  /// `device` outlives it.
+  FenceMemory(device::Device& device, FenceChoice choice, UnfencedChoice unfenced)
+      : device_(device),
+        choice_(choice),
+        unfenced_(unfenced),
+        on_(choice == FenceChoice::kAlways) {}
+  /// Requires: all slots were given back.
+  ~FenceMemory();
+  FenceMemory(const FenceMemory&) = delete;
+  FenceMemory& operator=(const FenceMemory&) = delete;
+
+  /// Tells which users' sessions there are: kAuto fences kernels where there are several.
+  void set_users(const std::set<uid_t>& users);
+  /// Whether kernels that are launched now have to be fenced.
+  bool is_on() const { return on_.load(std::memory_order_relaxed); }
+  /// Whether a kernel that cannot be fenced runs all the same.
+  bool lets_unfenced_run() const { return unfenced_ == UnfencedChoice::kRun; }
+
+  /// Kernels that were fenced, and those that could not be. Each counts once a session.
+  struct Counts {
+    std::uint64_t fenced = 0, unfenced = 0;
+  };
+  void count(bool fenced) { (fenced ? fenced_ : not_fenced_).fetch_add(1); }
+  Counts counts() const { return {fenced_.load(), not_fenced_.load()}; }
+  FenceChoice choice() const { return choice_; }
+
+  /// A slot with an empty table and a free record. `listener` hears until give_back(). Errors:
+  /// kOutOfMemory, those of the device.
+  Result<Slot> take(Listener& listener);
+  /// Requires: no unfinished work uses the slot.
+  void give_back(const Slot& slot, Listener& listener);
+  /// Passes Listener::forget() on.
+  void forget(device::AddressRange range);
+
+  /// One piece of device memory to be written.
+  struct Write {
+    device::Address to = 0;
+    std::span<const std::byte> bytes;
+  };
+  /// Writes the pieces in their order, and returns when all are there. Kernels may run meanwhile.
+  Result<void> write(std::span<const Write> writes);
+
+ private:
+  static constexpr std::uint64_t kTableBytes = 32 << 10;
+  static_assert(sizeof(injector::FenceTable) <= kTableBytes);
+
+  /// Memory for the tables of several sessions, and for their records.
+  struct Piece {
+    device::AddressRange tables, records;
+  };
+
+  Result<void> add_piece() SLATE_REQUIRES(mutex_);
+  Result<device::Address> map_records(std::uint64_t bytes);
+  Result<void> open() SLATE_REQUIRES(write_mutex_);
+
+  device::Device& device_;
+  const FenceChoice choice_;
+  const UnfencedChoice unfenced_;
+  std::atomic<bool> on_;
+  std::atomic<std::uint64_t> fenced_{0}, not_fenced_{0};
+  Mutex mutex_;
+  std::vector<Piece> pieces_ SLATE_GUARDED_BY(mutex_);
+  std::vector<Slot> free_ SLATE_GUARDED_BY(mutex_);
+  Mutex listeners_mutex_;
+  std::set<Listener*> listeners_ SLATE_GUARDED_BY(listeners_mutex_);
+  Mutex write_mutex_;
+  device::Stream stream_ SLATE_GUARDED_BY(write_mutex_){};  // 0: not made yet
+  device::Event event_ SLATE_GUARDED_BY(write_mutex_){};
+};
+
+}  // namespace slate::daemon

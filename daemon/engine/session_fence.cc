@@ -1,0 +1,318 @@
+#include "daemon/engine/session_fence.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <span>
+
+#include "base/check.h"
+
+namespace slate::daemon {
+namespace {
+
+using device::AddressRange;
+using injector::FenceRange;
+using injector::FenceRecord;
+using injector::FenceTable;
+using injector::Violation;
+
+bool overlap(AddressRange one, AddressRange other) {
+  return one.base < other.base + other.bytes && other.base < one.base + one.bytes;
+}
+
+std::span<const std::byte> bytes_of(const auto& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
+ErrorCode code_of(Violation kind) {
+  switch (kind) {
+    case Violation::kMisaligned:
+      return ErrorCode::kMisalignedAddress;
+    case Violation::kAssert:
+      return ErrorCode::kAssert;
+    case Violation::kTrap:
+    case Violation::kBreakpoint:
+      return ErrorCode::kLaunchFailed;
+    case Violation::kBranch:
+    case Violation::kBarrier:
+      return ErrorCode::kIllegalInstruction;
+    case Violation::kNone:
+    case Violation::kRange:
+    case Violation::kHandle:
+      break;
+  }
+  return ErrorCode::kIllegalAddress;
+}
+
+/// What the thread did, as the end of "thread ... of kernel ...".
+std::string deed_of(const FenceRecord& record) {
+  const bool writes = (record.flags & injector::kFenceWrites) != 0;
+  switch (static_cast<Violation>(record.kind)) {
+    case Violation::kMisaligned:
+      return fmt::format("{} {} bytes at the misaligned address {:#x}", writes ? "wrote" : "read",
+                         record.bytes, record.address);
+    case Violation::kTrap:
+      return "executed a trap instruction";
+    case Violation::kAssert:
+      return "failed an assertion";
+    case Violation::kBreakpoint:
+      return "executed a breakpoint instruction";
+    case Violation::kHandle:
+      return fmt::format("used the number {:#x}, which is no texture or surface of its program's",
+                         record.address);
+    case Violation::kBranch:
+      return fmt::format("jumped by the index {} beyond its table", record.address);
+    case Violation::kBarrier:
+      return "used a barrier that there cannot be";
+    case Violation::kNone:
+    case Violation::kRange:
+      break;
+  }
+  return fmt::format("{} {} bytes at {:#x}, which is no memory of its program's",
+                     writes ? "wrote" : "read", record.bytes, record.address);
+}
+
+std::string block_of(const FenceRecord& record) {
+  return (record.flags & injector::kFenceNumbered) != 0
+             ? fmt::format("number {}", record.block[0])
+             : fmt::format("({},{},{})", record.block[0], record.block[1], record.block[2]);
+}
+
+}  // namespace
+
+SessionFence::~SessionFence() {
+  SLATE_CHECK(!slot_);
+}
+
+Result<void> SessionFence::add_module(device::Module module, device::Address constants,
+                                      ModuleNames names) {
+  if (!slot_) {
+    const auto slot = memory_->take(*this);
+    if (!slot) return std::unexpected(slot.error());
+    slot_ = *slot;
+    watched_.store(slot->seen);
+  }
+  const MutexLock lock(mutex_);
+  if (table_ == nullptr) table_ = std::make_unique<FenceTable>();
+  names_.push_back(std::move(names));
+  const Module added{constants, static_cast<std::uint32_t>(names_.size())};
+  modules_.insert_or_assign(module, added);
+  return write_constants({added});
+}
+
+void SessionFence::remove_module(device::Module module) {
+  const MutexLock lock(mutex_);
+  modules_.erase(module);
+}
+
+void SessionFence::add_variable(device::Module module, AddressRange range) {
+  if (memory_ == nullptr || range.bytes == 0) return;
+  const MutexLock lock(mutex_);
+  const auto [first, last] = variables_.equal_range(module);
+  const bool is_known = std::any_of(first, last, [&](const auto& each) {
+    return each.second.base == range.base && each.second.bytes == range.bytes;
+  });
+  if (is_known) return;
+  variables_.emplace(module, range);
+  changed_.store(true);
+}
+
+void SessionFence::remove_variables(device::Module module) {
+  const MutexLock lock(mutex_);
+  if (variables_.erase(module) > 0) changed_.store(true);
+}
+
+void SessionFence::add_handle(std::uint64_t handle) {
+  if (memory_ == nullptr) return;
+  const MutexLock lock(mutex_);
+  handles_.push_back(handle);
+  changed_.store(true);
+}
+
+void SessionFence::remove_handle(std::uint64_t handle) {
+  const MutexLock lock(mutex_);
+  if (std::erase(handles_, handle) > 0) changed_.store(true);
+}
+
+injector::FenceConstants SessionFence::constants_of(const Module& module) const {
+  injector::FenceConstants constants{
+      .low = extent_.base,
+      .size = extent_.bytes > injector::kFenceSlack ? extent_.bytes - injector::kFenceSlack : 0,
+      .table = slot_->table.base,
+      .record = slot_->record.base,
+      .module = module.number};
+  for (std::size_t i = 0; i < injector::kFastHandles && i < handles_.size(); ++i)
+    constants.fast_handles[i] = handles_[handles_.size() - 1 - i];
+  return constants;
+}
+
+Result<void> SessionFence::write_constants(const std::vector<Module>& modules) {
+  std::vector<injector::FenceConstants> constants;
+  std::vector<FenceMemory::Write> writes;
+  constants.reserve(modules.size());
+  for (const Module& each : modules) {
+    constants.push_back(constants_of(each));
+    writes.push_back({each.constants, bytes_of(constants.back())});
+  }
+  return memory_->write(writes);
+}
+
+/// Entries first, then the counts.
+Result<void> SessionFence::write_table() {
+  const auto bytes = bytes_of(*table_);
+  const std::size_t begin = offsetof(FenceTable, ranges);
+  const FenceMemory::Write writes[] = {{slot_->table.base + begin, bytes.subspan(begin)},
+                                       {slot_->table.base, bytes.first(begin)}};
+  return memory_->write(writes);
+}
+
+void SessionFence::forget(AddressRange range) {
+  const MutexLock lock(mutex_);
+  ++forgotten_;
+  if (table_ == nullptr) return;
+  bool changed = false;
+  for (FenceRange& each : std::span(table_->ranges).first(table_->readable)) {
+    if (each.bytes == 0 || !overlap({each.base, each.bytes}, range)) continue;
+    each.bytes = 0;
+    changed = true;
+  }
+  const bool cuts = overlap(extent_, range);
+  if (!changed && !cuts) return;
+  changed_.store(true);
+  // A device that refuses is lost: no kernel begins on it any more.
+  (void)write_table();
+  if (!cuts) return;
+  extent_.bytes = range.base > extent_.base ? range.base - extent_.base : 0;
+  std::vector<Module> all;
+  for (const auto& [module, each] : modules_) all.push_back(each);
+  (void)write_constants(all);
+}
+
+SessionFence::Wanted SessionFence::wanted(const std::vector<AddressRange>& mapped,
+                                          const Ranges& host) const {
+  Wanted all;
+  const auto add = [&](AddressRange range) {
+    auto& bytes = all[range.base];
+    bytes = std::max(bytes, range.bytes);
+  };
+  for (const AddressRange& each : mapped) add(each);
+  if (host != nullptr) std::ranges::for_each(*host, add);
+  for (const auto& [module, each] : variables_) add(each);
+  return all;
+}
+
+/// The longest range that is mapped. Its beginning changes only while no kernel looks at it.
+void SessionFence::choose_extent(const std::vector<AddressRange>& mapped, bool idle) {
+  if (idle || extent_.bytes == 0) {
+    const auto longest = std::ranges::max_element(mapped, {}, &AddressRange::bytes);
+    const AddressRange chosen = longest == mapped.end() ? AddressRange{} : *longest;
+    // Between two words a kernel could see the one's beginning with the other's size.
+    if (idle || extent_.base == 0 || extent_.base == chosen.base) extent_ = chosen;
+    return;
+  }
+  const auto present = std::ranges::find_if(
+      mapped, [&](const AddressRange& run) { return run.contains(extent_.base, extent_.bytes); });
+  if (present != mapped.end()) extent_.bytes = present->base + present->bytes - extent_.base;
+}
+
+Result<void> SessionFence::fill_table(const Wanted& wanted, bool idle) {
+  Wanted missing = wanted;
+  std::span<FenceRange> entries(table_->ranges);
+  for (FenceRange& each : entries.first(table_->readable)) {
+    const auto found = missing.find(each.base);
+    if (each.bytes == 0) continue;
+    if (found != missing.end() && found->second == each.bytes) {
+      missing.erase(found);
+    } else if (found == missing.end() || idle) {
+      each.bytes = 0;
+    }
+  }
+  if (idle) {
+    const auto used = entries.first(table_->readable);
+    const auto gone =
+        std::ranges::remove_if(used, [](const auto& each) { return each.bytes == 0; });
+    table_->readable = static_cast<std::uint32_t>(used.size() - gone.size());
+  }
+  // A range that has grown is there twice until no work is left.
+  for (const auto& [base, bytes] : missing) {
+    if (table_->readable == FenceTable::kMostRanges)
+      return fail(ErrorCode::kLimit, "too many ranges of memory for fenced kernels");
+    entries[table_->readable++] = {base, bytes};
+  }
+  table_->writable = table_->readable;
+  return {};
+}
+
+Result<void> SessionFence::fill_handles(bool idle) {
+  std::span<std::uint64_t> entries(table_->handle);
+  std::vector<std::uint64_t> missing = handles_;
+  if (idle) table_->handles = 0;
+  for (std::uint64_t& each : entries.first(table_->handles)) {
+    if (std::erase(missing, each) == 0) each = 0;
+  }
+  for (const std::uint64_t each : missing) {
+    if (table_->handles == FenceTable::kMostHandles)
+      return fail(ErrorCode::kLimit, "too many textures and surfaces for fenced kernels");
+    entries[table_->handles++] = each;
+  }
+  return {};
+}
+
+Result<void> SessionFence::write(const MemoryManager& memory, const Ranges& host, bool idle) {
+  while (true) {
+    std::uint64_t forgotten = 0;
+    {
+      const MutexLock lock(mutex_);
+      forgotten = forgotten_;
+    }
+    const std::uint64_t version = memory.mapped_version();
+    const auto mapped = memory.mapped();
+    const MutexLock lock(mutex_);
+    if (forgotten != forgotten_) continue;  // some of it may be gone
+    changed_.store(false);
+    choose_extent(mapped, idle);
+    if (const auto done = fill_table(wanted(mapped, host), idle); !done) return done;
+    if (const auto done = fill_handles(idle); !done) return done;
+    if (const auto done = write_table(); !done) return done;
+    std::vector<Module> all;
+    for (const auto& [module, each] : modules_) all.push_back(each);
+    if (const auto done = write_constants(all); !done) return done;
+    seen_version_ = version;
+    seen_host_ = host;
+    return {};
+  }
+}
+
+std::optional<Error> SessionFence::violation() const {
+  FenceRecord* const watched = watched_.load(std::memory_order_acquire);
+  if (watched == nullptr) return std::nullopt;
+  std::atomic_ref<std::uint32_t> state(watched->state);
+  if (state.load(std::memory_order_acquire) != FenceRecord::kComplete) return std::nullopt;
+  const FenceRecord record = *watched;
+  const MutexLock lock(mutex_);
+  return Error{code_of(static_cast<Violation>(record.kind)),
+               fmt::format("{}: thread ({},{},{}) of block {} {}", where(record), record.thread[0],
+                           record.thread[1], record.thread[2], block_of(record), deed_of(record))};
+}
+
+/// "kernel K", or "kernel K in function F".
+std::string SessionFence::where(const FenceRecord& record) const {
+  if (record.module == 0 || record.module > names_.size()) return "a kernel";
+  const ModuleNames& names = names_[record.module - 1];
+  const std::string kernel = "kernel " + *names.kernel;
+  if (record.function >= names.functions.size()) return kernel;
+  const std::string& function = names.functions[record.function];
+  return function.starts_with(*names.kernel) ? kernel
+                                             : fmt::format("{} in function {}", kernel, function);
+}
+
+void SessionFence::release() {
+  if (!slot_) return;
+  watched_.store(nullptr);
+  memory_->give_back(*slot_, *this);
+  slot_.reset();
+}
+
+}  // namespace slate::daemon

@@ -1,0 +1,270 @@
+#include "daemon/engine/session_fence.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "device/device.h"
+
+namespace slate::daemon {
+namespace {
+
+using device::AddressRange;
+using injector::FenceConstants;
+using injector::FenceRecord;
+using injector::FenceTable;
+
+constexpr std::uint64_t kMiB = 1 << 20;
+constexpr device::Module kModule{7}, kOther{8};
+constexpr bool kIdle = true, kBusy = false;
+
+class SessionFenceTest : public testing::Test {
+ protected:
+  SessionFenceTest() {
+    auto opened = device::open_device("sim:sms=2,memory=1G");
+    EXPECT_TRUE(opened);
+    device_ = std::move(*opened);
+    pool_ = std::make_shared<FenceMemory>(*device_, FenceChoice::kAlways, UnfencedChoice::kRun);
+    device_->set_unmap_hook([this](AddressRange range) { pool_->forget(range); });
+    stream_ = device_->create_stream(0).value();
+    // Stands for modules' constants.
+    constants_ = {device_->reserve(device_->granularity()).value(), device_->granularity()};
+    EXPECT_TRUE(device_->map(constants_));
+    memory_ = MemoryManager::make(*device_, 512 * kMiB).value();
+    fence_ = std::make_unique<SessionFence>(pool_);
+    EXPECT_TRUE(fence_->add_module(kModule, constants_.base, names("first")));
+  }
+  ~SessionFenceTest() override {
+    fence_->release();
+    memory_->release();
+    EXPECT_TRUE(device_->unmap(constants_));
+    device_->unreserve(constants_);
+    device_->destroy_stream(stream_);
+    pool_.reset();
+    device_->set_unmap_hook({});
+  }
+
+  static SessionFence::ModuleNames names(const std::string& kernel) {
+    return {.kernel = std::make_shared<const std::string>(kernel),
+            .functions = {kernel, "helper", kernel + "__slate_worker"}};
+  }
+
+  template <typename T>
+  T read(device::Address at) {
+    T value;
+    EXPECT_TRUE(device_->copy(Place::on_host(&value), Place::on_device(at),
+                              {.width = sizeof(value), .height = 1}, stream_));
+    const auto event = device_->create_event(false).value();
+    EXPECT_TRUE(device_->record(event, stream_));
+    while (!device_->query(event).value()) device_->wait_for_progress(std::chrono::microseconds(9));
+    device_->destroy_event(event);
+    return value;
+  }
+  FenceTable table() { return read<FenceTable>(fence_->table().base); }
+  FenceConstants constants(std::uint64_t number = 0) {
+    return read<FenceConstants>(constants_.base + number * 256);
+  }
+  Result<void> update(bool idle, const SessionFence::Ranges& host = {}) {
+    return fence_->bring_up_to_date(*memory_, host, idle);
+  }
+  device::Address allocate(std::uint64_t bytes) { return memory_->allocate(bytes).value(); }
+  void free(device::Address address) {
+    ASSERT_TRUE(memory_->retire(address));
+    memory_->finish_free(address);
+  }
+  /// Whether the exact check lets a kernel touch the bytes.
+  bool allows(device::Address address, std::uint64_t bytes) {
+    const FenceTable now = table();
+    for (std::uint32_t i = 0; i < now.writable; ++i) {
+      if (AddressRange{now.ranges[i].base, now.ranges[i].bytes}.contains(address, bytes))
+        return true;
+    }
+    return false;
+  }
+  /// Whether the fast check does.
+  bool is_in_extent(device::Address address) {
+    const FenceConstants now = constants();
+    return address - now.low < now.size;
+  }
+
+  std::unique_ptr<device::Device> device_;
+  std::shared_ptr<FenceMemory> pool_;
+  device::Stream stream_{};
+  AddressRange constants_;
+  std::unique_ptr<MemoryManager> memory_;
+  std::unique_ptr<SessionFence> fence_;
+};
+
+TEST_F(SessionFenceTest, AllMemoryOfTheSessionIsOneExtent) {
+  const auto small = allocate(4096), large = allocate(64 * kMiB), third = allocate(32 * kMiB);
+  ASSERT_TRUE(update(kIdle));
+  for (const auto each : {small, large, third}) {
+    EXPECT_TRUE(allows(each, 4096));
+    EXPECT_TRUE(is_in_extent(each));
+  }
+  EXPECT_FALSE(allows(memory_->arena().base + memory_->arena().bytes - 8, 8));
+  EXPECT_FALSE(allows(fence_->table().base, 8)) << "its own table";
+  EXPECT_EQ(constants().table, fence_->table().base);
+  EXPECT_EQ(constants().record, fence_->record().base);
+}
+
+TEST_F(SessionFenceTest, TheExtentEndsBeforeItsLastBytes) {
+  allocate(4096);
+  ASSERT_TRUE(update(kIdle));
+  const FenceConstants now = constants();
+  const auto mapped = memory_->mapped();
+  ASSERT_EQ(mapped.size(), 1);
+  EXPECT_EQ(now.low, mapped[0].base);
+  EXPECT_EQ(now.size, mapped[0].bytes - injector::kFenceSlack);
+}
+
+TEST_F(SessionFenceTest, MemoryThatIsNewIsThereForTheNextLaunch) {
+  allocate(4096);
+  ASSERT_TRUE(update(kIdle));
+  const auto more = allocate(64 * kMiB);
+  EXPECT_FALSE(allows(more, 8));
+  ASSERT_TRUE(update(kBusy));
+  EXPECT_TRUE(allows(more, 8));
+  EXPECT_TRUE(is_in_extent(more)) << "the extent grows beside running kernels";
+}
+
+TEST_F(SessionFenceTest, MemoryThatGoesIsTakenOutFirst) {
+  const auto kept = allocate(64 * kMiB), gone = allocate(64 * kMiB), last = allocate(64 * kMiB);
+  ASSERT_TRUE(update(kIdle));
+  ASSERT_TRUE(is_in_extent(last));
+  free(gone);
+  EXPECT_FALSE(allows(gone, 8)) << "without another launch";
+  EXPECT_FALSE(is_in_extent(gone));
+  EXPECT_FALSE(is_in_extent(last));
+  ASSERT_TRUE(update(kBusy));
+  EXPECT_TRUE(allows(kept, 8) && allows(last, 8));
+  EXPECT_TRUE(is_in_extent(kept));
+}
+
+TEST_F(SessionFenceTest, TheExtentMovesOnlyWhenNothingRuns) {
+  const auto first = allocate(16 * kMiB);
+  const auto gap = allocate(16 * kMiB), longest = allocate(128 * kMiB);
+  ASSERT_TRUE(update(kIdle));
+  free(gap);
+  ASSERT_TRUE(update(kBusy));
+  EXPECT_TRUE(is_in_extent(first));
+  EXPECT_FALSE(is_in_extent(longest));
+  fence_->add_variable(kModule, {0x1000, 8});  // something has changed
+  ASSERT_TRUE(update(kIdle));
+  EXPECT_TRUE(is_in_extent(longest));
+  EXPECT_FALSE(is_in_extent(first));
+  EXPECT_TRUE(allows(first, 8));
+}
+
+TEST_F(SessionFenceTest, HostMemoryAndVariablesAreRangesOfTheirOwn) {
+  allocate(4096);
+  const auto host = std::make_shared<const std::vector<AddressRange>>(
+      std::vector<AddressRange>{{0x5000'0000, 4096}, {0x6000'0000, 8192}});
+  fence_->add_variable(kModule, {0x7000'0000, 256});
+  fence_->add_variable(kModule, {0x7000'0000, 256});
+  ASSERT_TRUE(update(kIdle, host));
+  EXPECT_TRUE(allows(0x5000'0000, 4096) && allows(0x6000'0000, 8192) && allows(0x7000'0000, 256));
+  EXPECT_FALSE(allows(0x5000'0000, 4097) || allows(0x6fff'fff8, 8) || allows(0x7000'0100, 1));
+  EXPECT_EQ(table().readable, 4);
+  fence_->remove_variables(kModule);
+  ASSERT_TRUE(update(kBusy, {}));
+  EXPECT_FALSE(allows(0x5000'0000, 1) || allows(0x7000'0000, 1));
+  EXPECT_EQ(table().readable, 4) << "entries are used again only when nothing runs";
+  fence_->add_variable(kModule, {0x8000'0000, 8});
+  ASSERT_TRUE(update(kIdle));
+  EXPECT_EQ(table().readable, 2);
+}
+
+TEST_F(SessionFenceTest, TexturesAreKnownByTheirNumbers) {
+  allocate(4096);
+  for (std::uint64_t handle = 1; handle <= 6; ++handle) fence_->add_handle(handle);
+  ASSERT_TRUE(update(kIdle));
+  EXPECT_EQ(table().handles, 6);
+  EXPECT_EQ(constants().fast_handles[0], 6) << "the newest first";
+  fence_->remove_handle(6);
+  ASSERT_TRUE(update(kBusy));
+  const FenceTable now = table();
+  EXPECT_EQ(std::ranges::count(now.handle, 6), 0);
+  EXPECT_EQ(constants().fast_handles[0], 5);
+}
+
+TEST_F(SessionFenceTest, EveryModuleGetsTheExtent) {
+  ASSERT_TRUE(fence_->add_module(kOther, constants_.base + 256, names("second")));
+  allocate(4096);
+  ASSERT_TRUE(update(kIdle));
+  EXPECT_EQ(constants(0).low, constants(1).low);
+  EXPECT_EQ(constants(0).size, constants(1).size);
+  EXPECT_NE(constants(0).module, constants(1).module);
+}
+
+TEST_F(SessionFenceTest, TooManyRangesAreRefused) {
+  std::vector<AddressRange> many;
+  for (std::uint64_t i = 1; i <= FenceTable::kMostRanges; ++i) many.push_back({i << 20, 16});
+  allocate(4096);
+  const auto done = update(kIdle, std::make_shared<const std::vector<AddressRange>>(many));
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, ErrorCode::kLimit);
+}
+
+TEST_F(SessionFenceTest, AViolationNamesKernelThreadAndAddress) {
+  ASSERT_TRUE(update(kIdle));
+  EXPECT_FALSE(fence_->violation());
+  FenceRecord record{.state = FenceRecord::kClaimed,
+                     .kind = static_cast<std::uint32_t>(injector::Violation::kRange),
+                     .module = 1,
+                     .function = 0,
+                     .bytes = 4,
+                     .flags = injector::kFenceWrites,
+                     .address = 0x1234,
+                     .block = {1, 2, 3},
+                     .thread = {4, 5, 6}};
+  auto* const seen = reinterpret_cast<FenceRecord*>(fence_->record().base);
+  *seen = record;
+  EXPECT_FALSE(fence_->violation()) << "not complete yet";
+  seen->state = FenceRecord::kComplete;
+  const auto violation = fence_->violation();
+  ASSERT_TRUE(violation);
+  EXPECT_EQ(violation->code, ErrorCode::kIllegalAddress);
+  EXPECT_EQ(violation->message,
+            "kernel first: thread (4,5,6) of block (1,2,3) wrote 4 bytes at 0x1234, which is no "
+            "memory of its program's");
+  seen->function = 1;
+  seen->kind = static_cast<std::uint32_t>(injector::Violation::kTrap);
+  seen->flags = injector::kFenceNumbered;
+  EXPECT_EQ(fence_->violation()->message,
+            "kernel first in function helper: thread (4,5,6) of block number 1 executed a trap "
+            "instruction");
+  EXPECT_EQ(fence_->violation()->code, ErrorCode::kLaunchFailed);
+}
+
+TEST_F(SessionFenceTest, ASlotIsCleanForTheNextSession) {
+  allocate(4096);
+  ASSERT_TRUE(update(kIdle));
+  const auto place = fence_->table();
+  reinterpret_cast<FenceRecord*>(fence_->record().base)->state = FenceRecord::kComplete;
+  fence_->release();
+  SessionFence next(pool_);
+  ASSERT_TRUE(next.add_module(kOther, constants_.base + 256, names("next")));
+  EXPECT_EQ(next.table().base, place.base);
+  EXPECT_EQ(read<FenceTable>(place.base).readable, 0);
+  EXPECT_FALSE(next.violation());
+  next.release();
+}
+
+TEST(FenceMemoryTest, SeveralUsersTurnItOn) {
+  const auto device = device::open_device("sim:sms=2").value();
+  FenceMemory automatic(*device, FenceChoice::kAuto, UnfencedChoice::kRun);
+  EXPECT_FALSE(automatic.is_on());
+  automatic.set_users({1000});
+  EXPECT_FALSE(automatic.is_on());
+  automatic.set_users({1000, 1001});
+  EXPECT_TRUE(automatic.is_on());
+  automatic.set_users({});
+  EXPECT_FALSE(automatic.is_on());
+  FenceMemory always(*device, FenceChoice::kAlways, UnfencedChoice::kRefuse);
+  always.set_users({});
+  EXPECT_TRUE(always.is_on());
+}
+
+}  // namespace
+}  // namespace slate::daemon
