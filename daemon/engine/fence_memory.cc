@@ -135,6 +135,7 @@ Result<void> FenceMemory::write(std::span<const Write> writes) {
   const MutexLock lock(write_mutex_);
   if (const auto opened = open(); !opened) return opened;
   for (const Write& each : writes) {
+    if (each.bytes.empty()) continue;
     const Box box{.width = each.bytes.size(), .height = 1};
     const auto copied =
         device_.copy(Place::on_device(each.to), Place::on_host(each.bytes.data()), box, stream_);

@@ -81,7 +81,7 @@ class FenceMemory {
   Result<void> write(std::span<const Write> writes);
 
  private:
-  static constexpr std::uint64_t kTableBytes = 32 << 10;
+  static constexpr std::uint64_t kTableBytes = 128 << 10;
   static_assert(sizeof(injector::FenceTable) <= kTableBytes);
 
   /// Memory for the tables of several sessions, and for their records.

@@ -323,18 +323,11 @@ bool MemoryManager::drop_slack() {
 
 std::vector<device::AddressRange> MemoryManager::mapped() const {
   const MutexLock lock(mutex_);
-  std::map<device::Address, std::uint64_t> pieces;
-  for (const auto& [base, segment] : segments_) pieces.emplace(base, segment.bytes);
-  for (const device::Address place : slack_.places()) pieces.emplace(place, slack_.bytes());
-  std::vector<device::AddressRange> runs;
-  for (const auto& [base, bytes] : pieces) {
-    if (!runs.empty() && runs.back().base + runs.back().bytes == base) {
-      runs.back().bytes += bytes;
-    } else {
-      runs.push_back({base, bytes});
-    }
-  }
-  return runs;
+  std::vector<device::AddressRange> ranges;
+  for (const auto& [base, segment] : segments_) ranges.push_back({base, segment.bytes});
+  for (const device::Address place : slack_.places()) ranges.push_back({place, slack_.bytes()});
+  std::ranges::sort(ranges, {}, &device::AddressRange::base);
+  return ranges;
 }
 
 MemoryManager::Segments::iterator MemoryManager::segment_of(device::Address address) {

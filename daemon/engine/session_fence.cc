@@ -162,9 +162,13 @@ Result<void> SessionFence::write_constants(const std::vector<Module>& modules) {
 /// Entries first, then the counts.
 Result<void> SessionFence::write_table() {
   const auto bytes = bytes_of(*table_);
-  const std::size_t begin = offsetof(FenceTable, ranges);
-  const FenceMemory::Write writes[] = {{slot_->table.base + begin, bytes.subspan(begin)},
-                                       {slot_->table.base, bytes.first(begin)}};
+  const auto piece = [&](std::size_t begin, std::size_t size) {
+    return FenceMemory::Write{slot_->table.base + begin, bytes.subspan(begin, size)};
+  };
+  const FenceMemory::Write writes[] = {
+      piece(offsetof(FenceTable, ranges), table_->readable * sizeof(FenceRange)),
+      piece(offsetof(FenceTable, handle), table_->handles * sizeof(std::uint64_t)),
+      piece(0, offsetof(FenceTable, ranges))};
   return memory_->write(writes);
 }
 
@@ -203,18 +207,26 @@ SessionFence::Wanted SessionFence::wanted(const std::vector<AddressRange>& mappe
   return all;
 }
 
-/// The longest range that is mapped. Its beginning changes only while no kernel looks at it.
+/// The longest run of what is mapped. Its beginning changes only while no kernel looks at it.
 void SessionFence::choose_extent(const std::vector<AddressRange>& mapped, bool idle) {
+  std::vector<AddressRange> runs;
+  for (const AddressRange& each : mapped) {
+    if (runs.empty() || runs.back().base + runs.back().bytes != each.base) {
+      runs.push_back(each);
+    } else {
+      runs.back().bytes += each.bytes;
+    }
+  }
   if (idle || extent_.bytes == 0) {
-    const auto longest = std::ranges::max_element(mapped, {}, &AddressRange::bytes);
-    const AddressRange chosen = longest == mapped.end() ? AddressRange{} : *longest;
+    const auto longest = std::ranges::max_element(runs, {}, &AddressRange::bytes);
+    const AddressRange chosen = longest == runs.end() ? AddressRange{} : *longest;
     // Between two words a kernel could see the one's beginning with the other's size.
     if (idle || extent_.base == 0 || extent_.base == chosen.base) extent_ = chosen;
     return;
   }
   const auto present = std::ranges::find_if(
-      mapped, [&](const AddressRange& run) { return run.contains(extent_.base, extent_.bytes); });
-  if (present != mapped.end()) extent_.bytes = present->base + present->bytes - extent_.base;
+      runs, [&](const AddressRange& run) { return run.contains(extent_.base, extent_.bytes); });
+  if (present != runs.end()) extent_.bytes = present->base + present->bytes - extent_.base;
 }
 
 Result<void> SessionFence::fill_table(const Wanted& wanted, bool idle) {

@@ -6,6 +6,7 @@
 
 #include "injector/analysis/dominators.h"
 #include "injector/analysis/register_accesses.h"
+#include "injector/fence/moves.h"
 #include "injector/forms/placed_variables.h"
 
 namespace slate::injector {
@@ -318,6 +319,11 @@ std::optional<Place> Addresses::step(const Place& place, std::uint32_t at) const
              .offset = place.offset,
              .is_generic = place.is_generic};
   if (source.negated || source.component != 0) return std::nullopt;
+  // A register of inner braces has no name behind them.
+  const bool is_register =
+      source.reference == Reference::kLocal && source.kind == Operand::Kind::kSymbol;
+  if (is_register && !is_declared(function_, function_.variables[source.index], at))
+    return std::nullopt;
   if (variable(source) != nullptr) {
     if (made.opcode != "mov") return std::nullopt;
     next.offset += source.integer;

@@ -84,7 +84,7 @@ static_assert(sizeof(FenceRecord) == 64);
 /// - An entry that goes away gets `bytes` 0, or handle 0, and is used again only when all kernels
 ///   that could have read it have ended.
 struct FenceTable {
-  static constexpr std::size_t kMostRanges = 1024;
+  static constexpr std::size_t kMostRanges = 4096;
   static constexpr std::size_t kMostHandles = 1024;
 
   std::uint32_t readable = 0;  // number of ranges that kernels may read
@@ -98,6 +98,6 @@ static_assert(offsetof(FenceTable, readable) == 0);
 static_assert(offsetof(FenceTable, writable) == 4);
 static_assert(offsetof(FenceTable, handles) == 8);
 static_assert(offsetof(FenceTable, ranges) == 16);
-static_assert(sizeof(FenceTable) == 16 + 16 * 1024 + 8 * 1024);
+static_assert(sizeof(FenceTable) == 16 + 16 * 4096 + 8 * 1024);
 
 }  // namespace slate::injector

@@ -81,6 +81,17 @@ class FenceTest(SlateTestCase):
         self.assertEqual((code, out), (0, expected), err + daemon.log_text()[-2000:])
         daemon.stop()
 
+    def test_memory_that_comes_and_goes_beside_kernels_is_theirs(self):
+        for name in ("renewed", "managed", "system_atomics"):
+            with self.subTest(program=name):
+                with open(os.path.join(os.path.dirname(__file__), "../programs/%s.expected" % name)) as file:
+                    expected = file.read()
+                daemon = self.fenced()
+                code, out, err = daemon.run([binary("slate", name)])
+                self.assertEqual((code, out), (0, expected), err + daemon.log_text()[-2000:])
+                self.assertEqual(daemon.status()["fence"]["unfenced"], 0)
+                daemon.stop()
+
     def test_a_lone_user_pays_nothing(self):
         daemon = self.daemon()
         code, out, err = daemon.run(program_command("vector_add"))

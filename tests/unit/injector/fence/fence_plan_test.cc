@@ -181,6 +181,40 @@ TEST(FencePlanTest, AVariableOutsideTheModuleNeedsNoCheckWithinIt) {
   EXPECT_EQ(judged(*text, options).counts.proven, 1u);
 }
 
+TEST(FencePlanTest, AnElementOfSuchAVariableIsComparedWithItsBounds) {
+  const auto module = ptx::parse(
+      with_body("mov.u64 %rd1, far;\nmul.wide.u32 %rd2, %r1, 4;\nadd.u64 %rd1, %rd1, %rd2;\n"
+                "ld.global.u32 %r2, [%rd1];",
+                ".global .align 4 .b32 near;\n.global .align 4 .b32 far[8];\n"));
+  ASSERT_TRUE(module);
+  std::vector<std::string> names;
+  const auto text = tabulate_variables(**module, names);
+  ASSERT_TRUE(text);
+  const auto tabled = ptx::parse(*text);
+  ASSERT_TRUE(tabled);
+  const auto fenced =
+      fence(**tabled, {.names = OwnNames::kExpected,
+                       .tabled = {{.bytes = 4, .align = 4}, {.bytes = 32, .align = 4}}});
+  ASSERT_TRUE(fenced) << fenced.error().message;
+  EXPECT_NE(fenced->ptx.find("ld.const.u64 %__slate_fl, [__slate_variables+8];\n"
+                             "\tsub.u64 %__slate_fo, %rd1, %__slate_fl;\n"
+                             "\tsetp.gt.u64 %__slate_fp, %__slate_fo, 28;"),
+            std::string::npos)
+      << fenced->ptx;
+}
+
+TEST(FencePlanTest, ARegisterOfInnerBracesIsNotNamedBehindThem) {
+  const auto module =
+      ptx::parse(with_body("{ .reg .b64 %inner; mov.b64 %inner, 4096; mov.b64 %rd1, %inner; }\n"
+                           "st.global.u32 [%rd1], %r1;",
+                           ""));
+  ASSERT_TRUE(module);
+  const auto fenced = fence(**module, {});
+  ASSERT_TRUE(fenced) << fenced.error().message;
+  EXPECT_EQ(fenced->ptx.find("sub.u64 %__slate_fo, %inner"), std::string::npos) << fenced->ptx;
+  EXPECT_NE(fenced->ptx.find("sub.u64 %__slate_fo, %rd1"), std::string::npos) << fenced->ptx;
+}
+
 TEST(FencePlanTest, UnknownInstructionsAreRefused) {
   EXPECT_EQ(why_not("frobnicate.u32 %r1, %r2;"),
             "line 15: has the instruction frobnicate, which the fence does not know");
