@@ -130,7 +130,8 @@ class MemoryManager {
   /// Ends the charge of `retired` memory, or of memory that could not be made.
   void finish_charge(std::uint64_t bytes, bool retired);
 
-  /// What is mapped, slack included, by rising address: a range for each that is unmapped as a whole.
+  /// What is mapped, slack included, by rising address: a range for each piece that is unmapped as
+  /// a whole.
   std::vector<device::AddressRange> mapped() const;
   /// Changes whenever mapped() has grown. Any thread.
   std::uint64_t mapped_version() const { return mapped_version_.load(std::memory_order_acquire); }

@@ -224,9 +224,10 @@ void SessionFence::choose_extent(const std::vector<AddressRange>& mapped, bool i
     if (idle || extent_.base == 0 || extent_.base == chosen.base) extent_ = chosen;
     return;
   }
-  const auto present = std::ranges::find_if(
-      runs, [&](const AddressRange& run) { return run.contains(extent_.base, extent_.bytes); });
-  if (present != runs.end()) extent_.bytes = present->base + present->bytes - extent_.base;
+  for (const AddressRange& run : runs) {
+    if (run.contains(extent_.base, extent_.bytes))
+      extent_.bytes = run.base + run.bytes - extent_.base;
+  }
 }
 
 Result<void> SessionFence::fill_table(const Wanted& wanted, bool idle) {

@@ -27,6 +27,7 @@ Loops::Loops(const ControlFlow& flow, const std::vector<std::uint32_t>& dominato
     if (tails.empty()) continue;
     befores_.push_back(dominators[header]);
     add(flow, header, predecessors, tails);
+    tails_.push_back(std::move(tails));
   }
   std::vector<std::size_t> bytes;
   for (const auto& body : bodies_)

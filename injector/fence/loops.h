@@ -21,6 +21,8 @@ class Loops {
   bool contains(std::uint32_t loop, std::uint32_t block) const { return bodies_[loop][block]; }
   /// The last block outside of the loop that every way into it passes.
   std::uint32_t before(std::uint32_t loop) const { return befores_[loop]; }
+  /// The blocks from which a further turn of the loop begins.
+  const std::vector<std::uint32_t>& tails(std::uint32_t loop) const { return tails_[loop]; }
 
  private:
   /// Most loops times blocks that are kept.
@@ -32,6 +34,7 @@ class Loops {
 
   std::vector<std::uint32_t> headers_;
   std::vector<std::uint32_t> befores_;
+  std::vector<std::vector<std::uint32_t>> tails_;
   std::vector<std::vector<bool>> bodies_;
   std::vector<std::vector<std::uint32_t>> around_;  // by block
 };

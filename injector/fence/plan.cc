@@ -274,7 +274,8 @@ Site& Planner::site_for(std::uint32_t at, const Place& place, const Operand* gua
 }
 
 /// Of bases that do not change in a loop, to the front of the outermost such loop. There the fast
-/// path is only computed: a thread that does not make the access is not ended for it.
+/// path is only computed: a thread that does not make the access is not ended for it. But all of
+/// the loop's accesses would go by the exact path then, so only those move that each turn makes.
 void Planner::hoist() {
   const Loops loops(flow_, addresses_.dominators());
   if (loops.count() == 0) return;
@@ -287,7 +288,13 @@ void Planner::hoist() {
       const std::uint32_t made = addresses_.definition(*number);
       if (!addresses_.dominates(made, site.at)) continue;
       for (const std::uint32_t loop : loops.around(flow_.block_of(site.at))) {
-        if (loops.contains(loop, flow_.block_of(made))) break;
+        const bool is_in_each_turn =
+            member.guard == nullptr &&
+            std::ranges::all_of(loops.tails(loop), [&](std::uint32_t tail) {
+              const std::uint32_t end = flow_.blocks()[tail].end - 1;
+              return site.at == end || addresses_.dominates(site.at, end);
+            });
+        if (loops.contains(loop, flow_.block_of(made)) || !is_in_each_turn) break;
         member.loop = loop;
       }
       if (!member.loop) continue;

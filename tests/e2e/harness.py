@@ -1,6 +1,7 @@
 """A slated of one's own for a test: started in a private runtime directory, stopped and checked for leftovers.
 
-The build folder is $SLATE_BUILD, the device $SLATE_TEST_DEVICE (default: a small sim). A test case derives
+The build folder is $SLATE_BUILD, the device $SLATE_TEST_DEVICE (default: a small sim). Every slated gets the options of
+$SLATE_TEST_ARGUMENTS, such as "--fence always". A test case derives
 from SlateTestCase; `native(program)` runs a program on the real runtime where there is a GPU.
 """
 
