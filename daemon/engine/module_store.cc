@@ -10,21 +10,9 @@
 #include "base/out_of_memory.h"
 #include "base/user_log.h"
 #include "daemon/dispatch/module_variables.h"
-#include "injector/fence/member_text.h"
+#include "daemon/engine/made_modules.h"
 
 namespace slate::daemon {
-namespace {
-
-/// Bytes of the whole parameter block.
-std::uint32_t parameter_bytes_of(const device::FunctionInfo& info) {
-  std::uint32_t bytes = 0;
-  for (const auto& parameter : info.parameters)
-    bytes = std::max(bytes, parameter.offset + parameter.size);
-  return bytes;
-}
-
-}  // namespace
-
 Result<void> ModuleStore::may_begin(std::uint64_t id) const {
   if (id == 0 || modules_.contains(id))
     return fail(ErrorCode::kProtocol, fmt::format("module id {} is not a new one", id));
@@ -231,16 +219,7 @@ Result<std::vector<device::Module>> ModuleStore::forget(std::uint64_t id) {
     if (kernel.form_module != device::Module{}) unused.push_back(kernel.form_module);
     return true;
   });
-  std::erase_if(fenced_, [&](const auto& entry) {
-    const Fenced& fenced = entry.second;
-    if (fenced.kernel.module != id) return false;
-    for (const device::Module module : {fenced.module, fenced.kernel.form_module}) {
-      if (module == device::Module{}) continue;
-      fence_->remove_module(module);
-      unused.push_back(module);
-    }
-    return true;
-  });
+  for (const device::Module module : fenced_.forget(id)) unused.push_back(module);
   if (fence_ != nullptr) fence_->remove_variables((*found)->device);
   std::erase_if(globals_, [id](const auto& entry) { return entry.second.module == id; });
   modules_.erase(id);
@@ -290,80 +269,9 @@ Result<FunctionRecord*> ModuleStore::find_function(std::uint64_t id) {
 }
 
 Result<FunctionRecord*> ModuleStore::fenced(std::uint64_t id, FunctionRecord& kernel) {
-  auto found = fenced_.find(id);
-  if (found == fenced_.end()) {
-    auto made = or_out_of_memory([&] { return make_fenced(kernel); });
-    if (!made) return std::unexpected(made.error());
-    if (!made->why_not.empty()) {
-      log_of_user(loader_.uid, LogLevel::kInfo, "session {}: {} has no fence: {}", session_,
-                  *kernel.name, made->why_not);
-    }
-    found = fenced_.emplace(id, std::move(*made)).first;
-    fence_->count(found->second.why_not.empty());
-  }
-  FunctionRecord& fenced = found->second.kernel;
-  if (!found->second.why_not.empty()) return nullptr;
-  const std::uint32_t shared = kernel.info.max_dynamic_shared_bytes;
-  if (shared > fenced.info.max_dynamic_shared_bytes) {
-    if (const auto set = device_.set_max_dynamic_shared(fenced.function, shared); !set)
-      return std::unexpected(set.error());
-    fenced.info.max_dynamic_shared_bytes = shared;
-  }
-  return &fenced;
-}
-
-std::string ModuleStore::why_unfenced(std::uint64_t id) const {
-  const auto found = fenced_.find(id);
-  return found == fenced_.end() ? std::string() : found->second.why_not;
-}
-
-Result<ModuleStore::Fenced> ModuleStore::make_fenced(const FunctionRecord& kernel) {
-  Fenced result;
-  FunctionRecord& fenced = result.kernel;
-  fenced.module = kernel.module;
   const auto owner = find_module(kernel.module);
   if (!owner) return std::unexpected(owner.error());
-  if ((*owner)->source == nullptr) {
-    result.why_not = "its module has no PTX";
-    return result;
-  }
-  const auto made = maker_->make((*owner)->source, *kernel.name, loader_, Fencing::kKernel);
-  if (!made->why_none.empty()) {
-    result.why_not = made->why_none;
-    return result;
-  }
-  const auto module = load_made(fenced, *made);
-  if (!module) return std::unexpected(module.error());
-  result.module = *module;
-  const auto function = device_.find_function(*module, *kernel.name);
-  if (!function) return std::unexpected(function.error());
-  auto info = device_.function_info(*function);
-  if (!info) return std::unexpected(info.error());
-  fenced.function = *function;
-  fenced.info = std::move(*info);
-  fenced.parameter_bytes = parameter_bytes_of(fenced.info);
-  fenced.name = kernel.name;
-  fenced.code = ~kernel.code;  // its times are not those of the program's own code
-  fenced.is_fenced = true;
-  if (maker_->wants_forms()) fenced.form_progress = FormProgress::kNew;
-  if (const auto told = tell_fence(fenced, *module, *made); !told)
-    return std::unexpected(told.error());
-  return result;
-}
-
-/// Tells the fence of a module of the kernel's, and of the variables that it reaches.
-Result<void> ModuleStore::tell_fence(const FunctionRecord& kernel, device::Module module,
-                                     const MadeForms& made) {
-  const device::Module own = modules_.at(kernel.module).device;
-  for (const std::string& name : made.variables) {
-    const auto variable = device_.find_global(own, name);
-    if (!variable) return std::unexpected(variable.error());
-    fence_->add_variable(own, *variable);
-  }
-  const auto constants = device_.find_global(module, std::string(injector::kFenceConstants));
-  if (!constants) return std::unexpected(constants.error());
-  return fence_->add_module(module, constants->base,
-                            {.kernel = kernel.name, .functions = made.functions});
+  return fenced_.find(id, kernel, (*owner)->source, (*owner)->device);
 }
 
 Result<injector::Reach> ModuleStore::reach_of(const FunctionRecord& kernel) {
@@ -432,36 +340,11 @@ void ModuleStore::settle(FunctionRecord& kernel, FormMaker::Outcome made) {
 }
 
 Result<void> ModuleStore::load_forms(FunctionRecord& kernel, const MadeForms& made) {
-  const auto module = load_made(kernel, made);
+  const device::Module own = modules_.at(kernel.module).device;
+  const auto module = load_made(device_, loaded_, made, own);
   if (!module) return std::unexpected(module.error());
   kernel.form_module = *module;
-  return kernel.is_fenced ? tell_fence(kernel, *module, made) : Result<void>();
-}
-
-/// Loads what was made of a kernel, with the variables of its module.
-Result<device::Module> ModuleStore::load_made(const FunctionRecord& kernel, const MadeForms& made) {
-  const auto code = placed_code(made, modules_.at(kernel.module).device);
-  if (!code) return std::unexpected(code.error());
-  Charge charge(loaded_);
-  const auto charged = charge.take(made.variables.size() * sizeof(device::Address));
-  if (!charged) return std::unexpected(charged.error());
-  const auto module = device_.load_module(made.kind, *code);
-  if (!module) return module;
-  if (const auto added = loaded_.add(*module, charge, LoadedModules::Kind::kForms, 0); !added)
-    return std::unexpected(added.error());
-  return module;
-}
-
-/// The forms' code for the variables of this module.
-Result<std::vector<std::byte>> ModuleStore::placed_code(const MadeForms& made,
-                                                        device::Module module) {
-  std::vector<device::Address> addresses;
-  for (const std::string& name : made.variables) {
-    const auto variable = device_.find_global(module, name);
-    if (!variable) return std::unexpected(variable.error());
-    addresses.push_back(variable->base);
-  }
-  return code_with_addresses(made, addresses);
+  return kernel.is_fenced ? fenced_.tell(kernel, *module, made, own) : Result<void>();
 }
 
 Result<device::AddressRange> ModuleStore::find_global(std::uint64_t module,

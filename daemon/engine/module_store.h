@@ -14,7 +14,9 @@
 #include <vector>
 
 #include "daemon/engine/compiler.h"
+#include "daemon/engine/fenced_kernels.h"
 #include "daemon/engine/form_maker.h"
+#include "daemon/engine/function_record.h"
 #include "daemon/engine/image_store.h"
 #include "daemon/engine/image_uploads.h"
 #include "daemon/engine/loaded_modules.h"
@@ -24,72 +26,6 @@
 #include "ipc/commands.h"
 
 namespace slate::daemon {
-
-/// A rewritten form of a kernel on the device.
-struct FormFunction {
-  bool looked_up = false;
-  device::Function function{};               // 0: not possible
-  std::optional<device::Function> dispatch;  // 0: none; nothing: not looked up
-  std::uint32_t parameter_offset = 0;
-  std::uint32_t static_shared_bytes = 0, max_dynamic_shared_bytes = 0;
-};
-
-/// The number of blocks of a shape that fit on an SM.
-struct RoomRecord {
-  device::Function function{};
-  std::uint64_t threads = 0;
-  std::uint32_t shared = 0;
-  std::uint32_t blocks = 0;
-};
-
-/// A shape of blocks for which the worker form had no room.
-struct WorkerRefusal {
-  std::uint64_t threads = 0;
-  std::uint32_t shared = 0;
-  bool operator==(const WorkerRefusal&) const = default;
-};
-
-/// The profile row of a kernel's block shape and size of grid.
-struct ProfileRecord {
-  device::Dim3 block;
-  std::uint32_t grid_bucket = 0;
-  std::uint32_t kernel = 0;                // scheduler::KernelId
-  std::uint64_t repeats_at = 0;            // as LaunchBatch::repeats_at, for a short kernel
-  bool shows_forms = false;                // whether the row shows which forms there are
-  double expected_ms = 0, alone_ms = 0;    // times of a repeated launch; see LaunchBatch
-  bool ahead = false, shares_sms = false;  // placement of a repeated launch; see LaunchTarget
-};
-
-/// The state of a kernel's forms.
-enum class FormProgress : std::uint8_t {
-  kNew,      // not launched yet
-  kWatched,  // launched; it is not known whether it matters
-  kOrdered,  // its forms are being made
-  kSettled,  // its forms are there, or never will be
-};
-
-struct FunctionRecord {
-  device::Function function{};
-  device::FunctionInfo info;
-  std::uint32_t parameter_bytes = 0;  // bytes of the whole parameter block
-  std::shared_ptr<const std::string> name;
-  std::uint64_t module = 0;
-  std::shared_ptr<SharedModule> shared;  // what `function` is of; null: a module of the session's
-  FormProgress form_progress = FormProgress::kSettled;
-  std::uint64_t launches = 0;                    // launches before its forms were ordered
-  std::shared_ptr<FormMaker::Order> form_order;  // the order while kOrdered
-  FormMaker::Outcome made;                       // null: nothing was made
-  device::Module form_module{};                  // module of the forms; 0: none
-  bool is_fenced = false;                        // whether `function` and the forms are
-  const injector::KernelForms* forms = nullptr;  // forms of `made`; null: none
-  FormFunction worker, compact_worker, slice, profile;
-  bool reason_told = false;  // whether the log says why the chosen form is not possible
-  std::uint64_t code = 0;    // hash of the module's text
-  std::vector<RoomRecord> rooms;
-  std::vector<WorkerRefusal> refusals;
-  std::vector<ProfileRecord> profiles;
-  std::optional<std::uint32_t> trace_name;
-};
 
 class ModuleStore {
  public:
@@ -120,7 +56,8 @@ class ModuleStore {
         images_(std::move(images)),
         loader_(std::move(loader)),
         fence_(fence),
-        loaded_(device) {}
+        loaded_(device),
+        fenced_(device, maker, loaded_, fence, loader_, session) {}
 
   /// The modules on the device. Requires: release() is called before the destructor.
   LoadedModules& loaded() { return loaded_; }
@@ -146,12 +83,10 @@ class ModuleStore {
   Result<const FunctionRecord*> add_function(std::uint64_t module, std::uint64_t id,
                                              const std::string& name);
   Result<FunctionRecord*> find_function(std::uint64_t id);
-  /// The kernel of this id behind the fence: it is made with the first call, which may take the
-  /// assembler's time. Null: it cannot be fenced, and the log says why. Errors: those of loading
-  /// it.
+  /// The kernel of this id behind the fence. Errors and requirements as FencedKernels::find().
   Result<FunctionRecord*> fenced(std::uint64_t id, FunctionRecord& kernel);
-  /// Why it cannot; empty: it can, or was not asked for.
-  std::string why_unfenced(std::uint64_t id) const;
+  /// As FencedKernels::why_not().
+  std::string why_unfenced(std::uint64_t id) const { return fenced_.why_not(id); }
   /// What the kernel reaches, by its PTX. Errors: kNotSupported without PTX; those of TextReader.
   Result<injector::Reach> reach_of(const FunctionRecord& kernel);
   /// Takes the forms that have come. To be called before each launch of a kernel that is not
@@ -182,12 +117,6 @@ class ModuleStore {
     std::uint64_t bytes;
     std::uint64_t module;
   };
-  /// A kernel behind the fence.
-  struct Fenced {
-    FunctionRecord kernel;
-    device::Module module{};  // what kernel.function is of
-    std::string why_not;      // why it cannot be fenced; empty: it is
-  };
   using Charge = LoadedModules::Charge;
 
   Result<void> may_begin(std::uint64_t id) const;
@@ -200,11 +129,6 @@ class ModuleStore {
   Result<Module> load_elf(const ModuleImage& image, Charge& charge);
   void settle(FunctionRecord& kernel, FormMaker::Outcome made);
   Result<void> load_forms(FunctionRecord& kernel, const MadeForms& made);
-  Result<device::Module> load_made(const FunctionRecord& kernel, const MadeForms& made);
-  Result<Fenced> make_fenced(const FunctionRecord& kernel);
-  Result<void> tell_fence(const FunctionRecord& kernel, device::Module module,
-                          const MadeForms& made);
-  Result<std::vector<std::byte>> placed_code(const MadeForms& made, device::Module module);
   void forget_places(std::uint64_t id);
   Result<std::string> place_variables(std::uint64_t id, std::string_view text);
   Result<const Module*> find_module(std::uint64_t id) const;
@@ -223,9 +147,9 @@ class ModuleStore {
   ImageUploads uploads_;
   std::unordered_map<std::uint64_t, Module> modules_;
   std::unordered_map<std::uint64_t, FunctionRecord> functions_;
-  std::unordered_map<std::uint64_t, Fenced> fenced_;  // by the client's id of the function
   std::map<device::Address, Global> globals_;
   LoadedModules loaded_;
+  FencedKernels fenced_;
   Loaded report_;  // may be empty
 };
 

@@ -136,8 +136,7 @@ class Crowd:
         for pid, (name, end) in list(self.alive.items()):
             ended, status = os.waitpid(pid, os.WNOHANG)
             if not ended and time.time() > end:
-                # squat cleans up /dev/shm.
-                self.kill(pid, signal.SIGTERM if name == "squat" else signal.SIGKILL)
+                self.stop(pid, name)
                 _, status = os.waitpid(pid, 0)
                 self.killed += 1
                 ended = pid
@@ -155,11 +154,19 @@ class Crowd:
         try:
             os.killpg(pid, number)
         except ProcessLookupError:
-            pass
+            return False
+        return True
+
+    def stop(self, pid, name):
+        """Ends a program that was not waited for yet: on a busy machine it may not have made its group."""
+        # squat cleans up /dev/shm.
+        number = signal.SIGTERM if name == "squat" else signal.SIGKILL
+        if not self.kill(pid, number):
+            os.kill(pid, number)
 
     def end(self):
         for pid, (name, _) in self.alive.items():
-            self.kill(pid, signal.SIGTERM if name == "squat" else signal.SIGKILL)
+            self.stop(pid, name)
             os.waitpid(pid, 0)
         self.alive.clear()
 

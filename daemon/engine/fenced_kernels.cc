@@ -1,0 +1,104 @@
+#include "daemon/engine/fenced_kernels.h"
+
+#include <utility>
+
+#include "base/out_of_memory.h"
+#include "base/user_log.h"
+#include "daemon/engine/made_modules.h"
+#include "injector/fence/member_text.h"
+
+namespace slate::daemon {
+
+Result<FunctionRecord*> FencedKernels::find(std::uint64_t id, FunctionRecord& kernel,
+                                            const std::shared_ptr<const FormSource>& source,
+                                            device::Module own) {
+  auto found = kernels_.find(id);
+  if (found == kernels_.end()) {
+    auto made = or_out_of_memory([&] { return make(kernel, source, own); });
+    if (!made) return std::unexpected(made.error());
+    if (!made->why_not.empty()) {
+      log_of_user(loader_.uid, LogLevel::kInfo, "session {}: {} has no fence: {}", session_,
+                  *kernel.name, made->why_not);
+    }
+    found = kernels_.emplace(id, std::move(*made)).first;
+    fence_->count(found->second.why_not.empty());
+  }
+  if (!found->second.why_not.empty()) return nullptr;
+  FunctionRecord& fenced = found->second.kernel;
+  const std::uint32_t shared = kernel.info.max_dynamic_shared_bytes;
+  if (shared > fenced.info.max_dynamic_shared_bytes) {
+    if (const auto set = device_.set_max_dynamic_shared(fenced.function, shared); !set)
+      return std::unexpected(set.error());
+    fenced.info.max_dynamic_shared_bytes = shared;
+  }
+  return &fenced;
+}
+
+std::string FencedKernels::why_not(std::uint64_t id) const {
+  const auto found = kernels_.find(id);
+  return found == kernels_.end() ? std::string() : found->second.why_not;
+}
+
+Result<FencedKernels::Fenced> FencedKernels::make(const FunctionRecord& kernel,
+                                                  const std::shared_ptr<const FormSource>& source,
+                                                  device::Module own) {
+  Fenced result;
+  FunctionRecord& fenced = result.kernel;
+  fenced.module = kernel.module;
+  if (source == nullptr) {
+    result.why_not = "its module has no PTX";
+    return result;
+  }
+  const auto made = maker_->make(source, *kernel.name, loader_, Fencing::kKernel);
+  if (!made->why_none.empty()) {
+    result.why_not = made->why_none;
+    return result;
+  }
+  const auto module = load_made(device_, loaded_, *made, own);
+  if (!module) return std::unexpected(module.error());
+  result.module = *module;
+  const auto function = device_.find_function(*module, *kernel.name);
+  if (!function) return std::unexpected(function.error());
+  auto info = device_.function_info(*function);
+  if (!info) return std::unexpected(info.error());
+  fenced.function = *function;
+  fenced.info = std::move(*info);
+  fenced.parameter_bytes = parameter_bytes_of(fenced.info);
+  fenced.name = kernel.name;
+  fenced.code = ~kernel.code;  // its times are not those of the program's own code
+  fenced.is_fenced = true;
+  if (maker_->wants_forms()) fenced.form_progress = FormProgress::kNew;
+  if (const auto told = tell(fenced, *module, *made, own); !told)
+    return std::unexpected(told.error());
+  return result;
+}
+
+Result<void> FencedKernels::tell(const FunctionRecord& kernel, device::Module module,
+                                 const MadeForms& made, device::Module own) {
+  for (const std::string& name : made.variables) {
+    const auto variable = device_.find_global(own, name);
+    if (!variable) return std::unexpected(variable.error());
+    fence_->add_variable(own, *variable);
+  }
+  const auto constants = device_.find_global(module, std::string(injector::kFenceConstants));
+  if (!constants) return std::unexpected(constants.error());
+  return fence_->add_module(module, constants->base,
+                            {.kernel = kernel.name, .functions = made.functions});
+}
+
+std::vector<device::Module> FencedKernels::forget(std::uint64_t module) {
+  std::vector<device::Module> unused;
+  std::erase_if(kernels_, [&](const auto& entry) {
+    const Fenced& fenced = entry.second;
+    if (fenced.kernel.module != module) return false;
+    for (const device::Module each : {fenced.module, fenced.kernel.form_module}) {
+      if (each == device::Module{}) continue;
+      fence_->remove_module(each);
+      unused.push_back(each);
+    }
+    return true;
+  });
+  return unused;
+}
+
+}  // namespace slate::daemon

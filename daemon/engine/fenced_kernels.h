@@ -1,0 +1,65 @@
+// FencedKernels: the kernels of one session behind the fence, by the client's ids. Each has code of
+// its own, made with the first launch that has to be fenced. Its forms follow as those of other
+// kernels do (ModuleStore::attend()). Thread: the session's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "daemon/engine/form_maker.h"
+#include "daemon/engine/function_record.h"
+#include "daemon/engine/loaded_modules.h"
+#include "daemon/engine/session_fence.h"
+#include "device/device.h"
+
+namespace slate::daemon {
+
+class FencedKernels {
+ public:
+  /// All outlive it. `fence`: null if no kernel is ever fenced.
+  FencedKernels(device::Device& device, FormMaker* maker, LoadedModules& loaded,
+                SessionFence* fence, const Loader& loader, std::uint64_t session)
+      : device_(device),
+        maker_(maker),
+        loaded_(loaded),
+        fence_(fence),
+        loader_(loader),
+        session_(session) {}
+
+  /// The kernel behind the fence. The first call may take the assembler's time. Null: it cannot be
+  /// fenced, and the log says why. `source`: of its module, `own`; null: there is no PTX. Errors:
+  /// those of loading it. Requires: there is a fence, and it is on.
+  Result<FunctionRecord*> find(std::uint64_t id, FunctionRecord& kernel,
+                               const std::shared_ptr<const FormSource>& source, device::Module own);
+  /// Why the kernel cannot be fenced; empty: it can, or find() was not called.
+  std::string why_not(std::uint64_t id) const;
+  /// Tells the fence of a module that was made of the kernel, and of the variables that it reaches.
+  Result<void> tell(const FunctionRecord& kernel, device::Module module, const MadeForms& made,
+                    device::Module own);
+  /// Forgets the kernels of a module of the client's. Returns their modules on the device.
+  std::vector<device::Module> forget(std::uint64_t module);
+  void clear() { kernels_.clear(); }
+
+ private:
+  struct Fenced {
+    FunctionRecord kernel;
+    device::Module module{};  // what kernel.function is of
+    std::string why_not;      // why it cannot be fenced; empty: it is
+  };
+
+  Result<Fenced> make(const FunctionRecord& kernel, const std::shared_ptr<const FormSource>& source,
+                      device::Module own);
+
+  device::Device& device_;
+  FormMaker* const maker_;  // null: no kernel has a source
+  LoadedModules& loaded_;
+  SessionFence* const fence_;  // null: there is none
+  const Loader& loader_;
+  const std::uint64_t session_;
+  std::unordered_map<std::uint64_t, Fenced> kernels_;
+};
+
+}  // namespace slate::daemon
