@@ -197,8 +197,8 @@ class Maker {
   }
 
   /// Whether the fenced kernel itself is to be made again with a limit: it has to run in every
-  /// block that it can run in without a fence. A limit for no more than speed costs more than it
-  /// gains.
+  /// block that it can run in without a fence. A limit for the sake of speed gained nothing
+  /// (stencil3d, 40 registers in place of 46, on an H200).
   bool limits_own(const CodeNeeds& native, FormRequest& request) const {
     if (order_.fence != Fencing::kKernel || request.native_registers != 0) return false;
     const auto needs = needs_of(made_.code, order_.kernel);
