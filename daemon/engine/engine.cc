@@ -21,9 +21,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// How long sessions may take to end after kStop.
 /// Time in which a thread that has begun to write to a client is done.
 constexpr std::chrono::milliseconds kLastWrites{1};
+/// How long sessions may take to end after kStop.
 constexpr std::chrono::seconds kStopGrace{3};
 
 std::chrono::milliseconds kill_grace(const Config& config) {

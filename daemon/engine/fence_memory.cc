@@ -1,18 +1,15 @@
 #include "daemon/engine/fence_memory.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <limits>
 
 #include "base/check.h"
+#include "ipc/shared_memory.h"
 
 namespace slate::daemon {
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
 /// A device that takes longer for a copy of a few bytes does not answer any more.
 constexpr std::chrono::seconds kLongestWrite{10};
 
@@ -42,10 +39,9 @@ void FenceMemory::set_users(const std::set<uid_t>& users) {
 }
 
 Result<device::Address> FenceMemory::map_records(std::uint64_t bytes) {
-  const UniqueFd memory(::memfd_create("slate-fence", MFD_CLOEXEC));
-  if (!memory || ::ftruncate(memory.get(), static_cast<off_t>(bytes)) != 0)
-    return fail_errno("memory for the fence's records");
-  return device_.map_host(memory.get(), bytes, 0);
+  const auto memory = ipc::make_shared_memory("slate-fence", bytes);
+  if (!memory) return std::unexpected(memory.error());
+  return device_.map_host(memory->get(), bytes, 0);
 }
 
 Result<void> FenceMemory::add_piece() {
@@ -59,7 +55,8 @@ Result<void> FenceMemory::add_piece() {
     device_.unreserve(piece.tables);
     return mapped;
   }
-  const std::uint64_t record_bytes = round_up(slots * sizeof(injector::FenceRecord), kPage);
+  const std::uint64_t record_bytes =
+      round_up(slots * sizeof(injector::FenceRecord), ipc::kMemoryGrain);
   const auto records = map_records(record_bytes);
   if (!records) {
     (void)device_.unmap(piece.tables);

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <span>
+#include <type_traits>
 
 #include "base/check.h"
 
@@ -24,6 +25,12 @@ bool overlap(AddressRange one, AddressRange other) {
 
 std::span<const std::byte> bytes_of(const auto& value) {
   return std::as_bytes(std::span(&value, 1));
+}
+
+auto values_of(const auto& map) {
+  std::vector<std::remove_cvref_t<decltype(map.begin()->second)>> values;
+  for (const auto& [key, value] : map) values.push_back(value);
+  return values;
 }
 
 ErrorCode code_of(Violation kind) {
@@ -189,9 +196,7 @@ void SessionFence::forget(AddressRange range) {
   (void)write_table();
   if (!cuts) return;
   extent_.bytes = range.base > extent_.base ? range.base - extent_.base : 0;
-  std::vector<Module> all;
-  for (const auto& [module, each] : modules_) all.push_back(each);
-  (void)write_constants(all);
+  (void)write_constants(values_of(modules_));
 }
 
 SessionFence::Wanted SessionFence::wanted(const std::vector<AddressRange>& mapped,
@@ -289,9 +294,7 @@ Result<void> SessionFence::write(const MemoryManager& memory, const Ranges& host
     if (const auto done = fill_table(wanted(mapped, host), idle); !done) return done;
     if (const auto done = fill_handles(idle); !done) return done;
     if (const auto done = write_table(); !done) return done;
-    std::vector<Module> all;
-    for (const auto& [module, each] : modules_) all.push_back(each);
-    if (const auto done = write_constants(all); !done) return done;
+    if (const auto done = write_constants(values_of(modules_)); !done) return done;
     seen_version_ = version;
     seen_host_ = host;
     return {};
