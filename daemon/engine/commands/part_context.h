@@ -40,8 +40,10 @@ struct PartContext {
   /// Whether nobody waits for the session's answers any more. A system call.
   std::function<bool()> is_over;
 
-  /// The client is about to hear that the work up to this command is done.
+  /// The client is about to hear that the work up to this command is done, or, if it has violated
+  /// the fence, of that.
   void note_done(std::uint32_t book_row, std::uint64_t position) const {
+    look_at_fence();
     if (book) book->book().done(book_row, position);
   }
   /// Makes the first violation of the fence the session's lasting error. Any thread.

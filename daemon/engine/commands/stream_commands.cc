@@ -56,6 +56,7 @@ Result<bool> StreamCommands::is_finished(const ipc::Target& target) {
 Result<void> StreamCommands::on(const Call<CommandType::kQuery>& call) {
   const auto finished = is_finished(call.body);
   if (!finished) return context_.checked(std::unexpected(finished.error()));
+  if (context_.faults.failed()) return std::unexpected(context_.faults.error());
   call.reply.set(ipc::QueryReply{*finished ? 1u : 0u, 0});
   return {};
 }
@@ -107,6 +108,7 @@ Result<void> StreamCommands::on(const Call<CommandType::kSynchronize>& call) {
     return fail(ErrorCode::kProtocol, "a wait that nobody waits for");
   const auto finished = is_finished(call.body);
   if (!finished) return context_.checked(std::unexpected(finished.error()));
+  if (*finished && context_.faults.failed()) return std::unexpected(context_.faults.error());
   if (*finished) return {};
   if (call.body.kind == TargetKind::kEvent) return wait_for_event(call);
   const auto streams = streams_of(call.body);
