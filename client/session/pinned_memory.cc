@@ -51,6 +51,7 @@ Allowed<void*> allocate_pinned(Session& session, std::size_t bytes, bool mapped,
 }
 
 Allowed<void> free_pinned(Session& session, void* address) {
+  if (auto waited = session.waiting().wait_to_free(); !waited) return waited;
   AllocationTable& pinned = Process::get().pinned();
   const std::uint64_t at = address_of(address);
   const auto range = pinned.find(at);

@@ -28,6 +28,20 @@ Allowed<void> capture_free(Session& session, std::uint64_t address, std::uint64_
   return taken ? *taken : refuse(Refusal::kIllegalState);  // ended by another thread meanwhile
 }
 
+/// For work that was submitted so far it stays as it was.
+Allowed<void> free_at_once(Session& session, std::uint64_t address) {
+  const auto of_graph = GraphMemory::free_by_program(session, address);
+  if (!of_graph) return std::unexpected(of_graph.error());
+  if (*of_graph) return {};
+  session.memory().pools().freed(address);
+  const auto range = session.memory().table().find(address);
+  if (auto freed = session.memory().free(address); !freed) return freed;
+  if (range && range->tag == kTagManaged) {
+    session.host_memory().advice().forget(range->address, range->address + range->bytes);
+  }
+  return {};
+}
+
 /// Rows begin at multiples of this, as on every GPU since 2010.
 constexpr std::uint64_t kPitchAlign = 512;
 
@@ -54,7 +68,7 @@ Allowed<std::uint64_t> allocate_in_order(Session& session, std::uint64_t bytes,
 Allowed<void> free_in_order(Session& session, std::uint64_t address, std::uint64_t stream) {
   if (address == 0) return {};
   if (session.captures().takes(stream)) return capture_free(session, address, stream);
-  return free_program_memory(session, address);
+  return free_at_once(session, address);
 }
 
 Allowed<Place> allocate_pitched(Session& session, std::uint64_t width, std::uint64_t rows) {
@@ -92,16 +106,8 @@ Allowed<ipc::ShareHandle> export_program_memory(Session& session, std::uint64_t 
 }
 
 Allowed<void> free_program_memory(Session& session, std::uint64_t address) {
-  const auto of_graph = GraphMemory::free_by_program(session, address);
-  if (!of_graph) return std::unexpected(of_graph.error());
-  if (*of_graph) return {};
-  session.memory().pools().freed(address);
-  const auto range = session.memory().table().find(address);
-  if (auto freed = session.memory().free(address); !freed) return freed;
-  if (range && range->tag == kTagManaged) {
-    session.host_memory().advice().forget(range->address, range->address + range->bytes);
-  }
-  return {};
+  if (auto waited = session.waiting().wait_to_free(); !waited) return waited;
+  return free_at_once(session, address);
 }
 
 }  // namespace slate::client

@@ -33,7 +33,7 @@ std::optional<Range> find_managed(Session& session, std::uint64_t address);
 /// memory.
 Allowed<ipc::ShareHandle> export_program_memory(Session& session, std::uint64_t address);
 
-/// Frees memory of a graph, of a pool, managed memory, or plain device memory.
+/// Frees memory of a graph, of a pool, managed memory, or plain device memory, behind all work.
 Allowed<void> free_program_memory(Session& session, std::uint64_t address);
 
 }  // namespace slate::client

@@ -102,6 +102,12 @@ Result<void> Waiting::synchronize(ipc::TargetKind kind, std::uint64_t id) {
   return done;
 }
 
+Result<void> Waiting::wait_to_free() {
+  constexpr auto kAll = ipc::TargetKind::kSession;
+  if (known_finished(kAll, 0).value_or(false)) return {};
+  return ask_to_synchronize(kAll, 0);
+}
+
 Result<void> Waiting::wait_for_turn(std::uint64_t stream) {
   const auto entry = streams_.table().find(stream);
   const bool ordered = entry && (entry->flags & ipc::kStreamNonBlocking) == 0;

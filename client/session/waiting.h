@@ -31,6 +31,8 @@ class Waiting {
   Result<bool> reached(std::uint64_t event);
   /// As synchronize(), but finds no errors of earlier commands.
   Result<void> ask_to_synchronize(ipc::TargetKind kind, std::uint64_t id);
+  /// Waits for all work, as CUDA's calls that free memory do. Finds no errors of earlier commands.
+  Result<void> wait_to_free();
   /// Waits for the work that `work` puts on a stream of its own. Waits for no work of the program;
   /// all of that comes later. `work`: a (std::uint64_t stream) -> Result<void>.
   template <typename Work>

@@ -82,7 +82,7 @@ class FenceTest(SlateTestCase):
         daemon.stop()
 
     def test_memory_that_comes_and_goes_beside_kernels_is_theirs(self):
-        for name in ("renewed", "managed", "system_atomics"):
+        for name in ("freed_early", "renewed", "managed", "system_atomics"):
             with self.subTest(program=name):
                 with open(os.path.join(os.path.dirname(__file__), "../programs/%s.expected" % name)) as file:
                     expected = file.read()
