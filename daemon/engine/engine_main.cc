@@ -56,8 +56,9 @@ int run_engine() {
   // The supervisor says when to stop: a Ctrl-C at the terminal comes to both.
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) signal(number, SIG_IGN);
   // Many sessions' streams, and those of the partitions: with CUDA's default of 8 ways into the
-  // hardware they would wait for one another without need. Its price is paid once: 0.4 s when the
-  // context is made, 0.15 s at its end (H200).
+  // hardware they would wait for one another without need. Its price: 0.4 s when the context is
+  // made, 0.15 s at its end, 3 s until a trap is noticed (docs/results/recovery.md). Who starts
+  // slated may choose otherwise.
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   EngineLink link{UniqueFd(kEngineLinkFd)};
   auto config = receive_configuration(link);

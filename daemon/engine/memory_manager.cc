@@ -324,10 +324,24 @@ bool MemoryManager::drop_slack() {
 std::vector<device::AddressRange> MemoryManager::mapped() const {
   const MutexLock lock(mutex_);
   std::vector<device::AddressRange> ranges;
-  for (const auto& [base, segment] : segments_) ranges.push_back({base, segment.bytes});
-  for (const device::Address place : slack_.places()) ranges.push_back({place, slack_.bytes()});
+  for (const auto& [base, segment] : segments_) {
+    if (!segment.leaving) ranges.push_back({base, segment.bytes});
+  }
+  for (const device::Address place : slack_.places()) {
+    if (is_beside_segment(place)) ranges.push_back({place, slack_.bytes()});
+  }
   std::ranges::sort(ranges, {}, &device::AddressRange::base);
   return ranges;
+}
+
+/// Beside one that does not leave.
+bool MemoryManager::is_beside_segment(device::Address slack) const {
+  const auto behind = segments_.find(slack + slack_.bytes());
+  if (behind != segments_.end() && !behind->second.leaving) return true;
+  const auto next = segments_.lower_bound(slack);
+  if (next == segments_.begin()) return false;
+  const auto& [base, segment] = *std::prev(next);
+  return base + segment.bytes == slack && !segment.leaving;
 }
 
 MemoryManager::Segments::iterator MemoryManager::segment_of(device::Address address) {
@@ -402,13 +416,15 @@ void MemoryManager::let_go(device::Address address) {
 bool MemoryManager::keeps(const Segments::value_type& segment) const {
   if (segment.second.dedicated || segment.second.bytes > kKeptEmpty) return false;
   return std::ranges::none_of(segments_, [&](const auto& other) {
-    return other.first != segment.first && other.second.used == 0;
+    return other.first != segment.first && other.second.used == 0 && !other.second.leaving;
   });
 }
 
 bool MemoryManager::wait_for_free(std::chrono::milliseconds timeout) {
   MutexLock lock(mutex_);
-  if (retired_.empty() && outside_retired_ == 0) return false;
+  const bool leaves =
+      std::ranges::any_of(segments_, [](const auto& each) { return each.second.leaving; });
+  if (retired_.empty() && outside_retired_ == 0 && !leaves) return false;
   const std::uint64_t before = frees_finished_;
   freed_.wait_for(lock, timeout,
                   [&]() SLATE_REQUIRES(mutex_) { return frees_finished_ != before; });
@@ -443,14 +459,63 @@ void MemoryManager::erase_free_block(Blocks::iterator block) {
   free_.erase(block);
 }
 
-void MemoryManager::drop_segment(Segments::iterator segment) {
+/// Whether its memory is the device's again. Kernels behind a fence may use what is mapped,
+/// whatever it is to their program. Then it goes only once those have ended.
+bool MemoryManager::drop_segment(Segments::iterator segment) {
+  const bool leaves = !released_ && later_.when && later_.when();
+  if (leaves) {
+    leave(segment);
+  } else {
+    unmap(segment);
+  }
+  return !leaves;
+}
+
+void MemoryManager::leave(Segments::iterator segment) {
   const device::AddressRange range{segment->first, segment->second.bytes};
+  forget_free_blocks(range);
+  segment->second.leaving = true;
+  has_left_.store(true);
+  later_.left(range);
+  for (const device::Address slack : {range.base - slack_.bytes(), range.base + range.bytes}) {
+    if (slack_.is_at(slack) && !is_beside_segment(slack)) later_.left({slack, slack_.bytes()});
+  }
+}
+
+std::vector<device::Address> MemoryManager::take_left() {
+  std::vector<device::Address> left;
+  const MutexLock lock(mutex_);
+  has_left_.store(false);
+  for (auto& [base, segment] : segments_) {
+    if (segment.leaving && !std::exchange(segment.taken, true)) left.push_back(base);
+  }
+  return left;
+}
+
+void MemoryManager::unmap_left(const std::vector<device::Address>& segments) {
+  {
+    const MutexLock lock(mutex_);
+    for (const device::Address each : segments) {
+      const auto segment = segments_.find(each);
+      if (segment != segments_.end()) unmap(segment);
+    }
+    ++frees_finished_;
+  }
+  freed_.notify_all();
+}
+
+void MemoryManager::forget_free_blocks(device::AddressRange range) {
   auto block = free_.lower_bound(range.base);
   while (block != free_.end() && block->first < range.base + range.bytes) {
     const auto following = std::next(block);
     erase_free_block(block);
     block = following;
   }
+}
+
+void MemoryManager::unmap(Segments::iterator segment) {
+  const device::AddressRange range{segment->first, segment->second.bytes};
+  forget_free_blocks(range);
   // Only a device that is lost refuses, and its engine is about to end.
   (void)device_.unmap(range);
   charged_ -= range.bytes;
@@ -464,10 +529,7 @@ bool MemoryManager::drop_empty_segments() {
   bool dropped = false;
   for (auto segment = segments_.begin(); segment != segments_.end();) {
     const auto following = std::next(segment);
-    if (segment->second.used == 0) {
-      drop_segment(segment);
-      dropped = true;
-    }
+    if (segment->second.used == 0 && !segment->second.leaving) dropped |= drop_segment(segment);
     segment = following;
   }
   return dropped;
@@ -556,7 +618,7 @@ void MemoryManager::release() {
 }
 
 void MemoryManager::drop_everything() {
-  while (!segments_.empty()) drop_segment(segments_.begin());
+  while (!segments_.empty()) unmap(segments_.begin());
   slack_.clear();
   SLATE_CHECK(free_.empty() && by_size_.empty() && charged_ == 0);
   if (arena_.bytes != 0) device_.unreserve(arena_);

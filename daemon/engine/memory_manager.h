@@ -13,6 +13,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -78,6 +79,18 @@ class MemoryManager {
   MemoryManager(const MemoryManager&) = delete;
   MemoryManager& operator=(const MemoryManager&) = delete;
 
+  /// Lets segments that nobody uses any more stay mapped while `when()` is true, until
+  /// unmap_left(). Of such a range `left` hears; it must not call back. Any thread. Requires: no
+  /// other method is called meanwhile.
+  void unmap_later(std::function<bool()> when, std::function<void(device::AddressRange)> left) {
+    later_ = {std::move(when), std::move(left)};
+  }
+  /// Segments that were left since the last call, for unmap_left().
+  std::vector<device::Address> take_left();
+  bool has_left() const { return has_left_.load(std::memory_order_relaxed); }
+  /// Requires: no unfinished work has begun before the segments were left.
+  void unmap_left(const std::vector<device::Address>& segments);
+
   device::AddressRange arena() const { return arena_; }
   std::uint64_t limit() const { return limit_; }
   std::uint64_t charged() const;
@@ -100,7 +113,7 @@ class MemoryManager {
   /// Second half of a free. Requires: retired, and no unfinished work uses the memory.
   void finish_free(device::Address address);
   /// Waits until some free was finished, or `timeout` has passed. False, at once, when nothing is
-  /// retired.
+  /// retired or left.
   bool wait_for_free(std::chrono::milliseconds timeout);
 
   // Also for the memory of textures and other sessions.
@@ -148,7 +161,9 @@ class MemoryManager {
   struct Segment {
     std::uint64_t bytes;
     std::uint64_t used;
-    bool dedicated;  // whether it is for one large allocation
+    bool dedicated;        // whether it is for one large allocation
+    bool leaving = false;  // whether it is only mapped until unmap_left()
+    bool taken = false;    // whether take_left() has named it
   };
   using Segments = std::map<device::Address, Segment>;
   using Blocks = std::map<device::Address, std::uint64_t>;
@@ -192,12 +207,20 @@ class MemoryManager {
   bool keeps(const Segments::value_type& segment) const SLATE_REQUIRES(mutex_);
   void give_back(device::Address address, std::uint64_t bytes) SLATE_REQUIRES(mutex_);
   void drop_everything() SLATE_REQUIRES(mutex_);
-  void drop_segment(Segments::iterator segment) SLATE_REQUIRES(mutex_);
+  bool drop_segment(Segments::iterator segment) SLATE_REQUIRES(mutex_);
+  void leave(Segments::iterator segment) SLATE_REQUIRES(mutex_);
+  void unmap(Segments::iterator segment) SLATE_REQUIRES(mutex_);
+  void forget_free_blocks(device::AddressRange range) SLATE_REQUIRES(mutex_);
+  bool is_beside_segment(device::Address slack) const SLATE_REQUIRES(mutex_);
   bool drop_empty_segments() SLATE_REQUIRES(mutex_);
 
   device::Device& device_;
   const std::uint64_t limit_;
   const std::unique_ptr<MemoryLedger::Account> account_;
+  struct {
+    std::function<bool()> when;
+    std::function<void(device::AddressRange)> left;
+  } later_;
   device::AddressRange arena_;
   std::uint64_t granularity_ = 0;
   mutable Mutex mutex_;
@@ -217,6 +240,7 @@ class MemoryManager {
   std::map<device::Address, Kept> kept_ SLATE_GUARDED_BY(mutex_);
   bool released_ SLATE_GUARDED_BY(mutex_) = false;
   std::atomic<std::uint64_t> mapped_version_{1};
+  std::atomic<bool> has_left_{false};
   MemoryNotes* notes_ SLATE_GUARDED_BY(mutex_);              // null: none, or the session has ended
   std::set<device::Address> gaps_ SLATE_GUARDED_BY(mutex_);  // of kAlign bytes, behind blocks
   Blocks free_ SLATE_GUARDED_BY(mutex_);                     // by address

@@ -220,7 +220,6 @@ Result<std::vector<device::Module>> ModuleStore::forget(std::uint64_t id) {
     return true;
   });
   for (const device::Module module : fenced_.forget(id)) unused.push_back(module);
-  if (fence_ != nullptr) fence_->remove_variables((*found)->device);
   std::erase_if(globals_, [id](const auto& entry) { return entry.second.module == id; });
   modules_.erase(id);
   forget_places(id);

@@ -30,6 +30,36 @@ Result<void> Retirement::after_present_work(Action action) {
   return {};
 }
 
+Result<void> Retirement::in_two_steps(Action first, Action then) {
+  if (streams_.unfinished(nullptr).empty()) {
+    first();
+    then();
+    return {};
+  }
+  return after_present_work([this, first = std::move(first), then = std::move(then)] {
+    first();
+    {
+      const MutexLock lock(next_mutex_);
+      next_.push_back(then);
+    }
+    has_next_.store(true);
+    if (wake_) wake_();
+  });
+}
+
+Result<void> Retirement::go_on() {
+  if (!has_next_.exchange(false)) return {};
+  std::vector<Action> next;
+  {
+    const MutexLock lock(next_mutex_);
+    next.swap(next_);
+  }
+  for (Action& each : next) {
+    if (auto ordered = after_present_work(std::move(each)); !ordered) return ordered;
+  }
+  return {};
+}
+
 void Retirement::watch_reached(Batch& batch, const Result<void>& outcome) {
   std::vector<Action> actions;
   {

@@ -211,6 +211,7 @@ void Session::serve() {
     }
     if (event == ipc::EngineChannel::Wait::kPoked) {
       if (!release_held()) return;
+      (void)parts_.go_on();
       continue;
     }
     if (event != ipc::EngineChannel::Wait::kCommand) return;
@@ -228,6 +229,7 @@ void Session::serve() {
       if (!*popped) break;
       if (!serve_command(command)) return;
       look(false);
+      if (parts_.can_go_on()) (void)parts_.go_on();
       if (parts_.host_functions().take_opened() && !release_held()) return;
     }
   }

@@ -128,7 +128,16 @@ void SessionFence::add_variable(device::Module module, AddressRange range) {
 
 void SessionFence::remove_variables(device::Module module) {
   const MutexLock lock(mutex_);
-  if (variables_.erase(module) > 0) changed_.store(true);
+  const auto [first, last] = variables_.equal_range(module);
+  const std::vector<std::pair<device::Module, AddressRange>> gone(first, last);
+  variables_.erase(first, last);
+  for (const auto& [owner, range] : gone) {
+    // Kernels of shared code have the same variables.
+    const auto is_same = [&](const auto& other) {
+      return other.second.base == range.base && other.second.bytes == range.bytes;
+    };
+    if (std::ranges::none_of(variables_, is_same)) cut_out(range);
+  }
 }
 
 void SessionFence::add_handle(std::uint64_t handle) {
@@ -140,7 +149,13 @@ void SessionFence::add_handle(std::uint64_t handle) {
 
 void SessionFence::remove_handle(std::uint64_t handle) {
   const MutexLock lock(mutex_);
-  if (std::erase(handles_, handle) > 0) changed_.store(true);
+  if (std::erase(handles_, handle) == 0) return;
+  changed_.store(true);
+  if (table_ == nullptr) return;
+  std::ranges::replace(std::span(table_->handle).first(table_->handles), handle, std::uint64_t{0});
+  // A device that refuses is lost: no kernel begins on it any more.
+  (void)write_table();
+  (void)write_constants(values_of(modules_));
 }
 
 injector::FenceConstants SessionFence::constants_of(const Module& module) const {
@@ -179,20 +194,34 @@ Result<void> SessionFence::write_table() {
   return memory_->write(writes);
 }
 
-void SessionFence::forget(AddressRange range) {
+void SessionFence::take_out(AddressRange range) {
   const MutexLock lock(mutex_);
+  cut_out(range);
+}
+
+/// Kernels may run that use what lies beside the range: that is in the table at any time.
+void SessionFence::cut_out(AddressRange range) {
   ++forgotten_;
   if (table_ == nullptr) return;
-  bool changed = false;
-  for (FenceRange& each : std::span(table_->ranges).first(table_->readable)) {
+  const device::Address end = range.base + range.bytes;
+  std::vector<FenceRange*> cut;
+  const std::uint32_t count = table_->readable;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    FenceRange& each = table_->ranges[i];
     if (each.bytes == 0 || !overlap({each.base, each.bytes}, range)) continue;
-    each.bytes = 0;
-    changed = true;
+    cut.push_back(&each);
+    const device::Address its_end = each.base + each.bytes;
+    if (its_end > end && table_->readable < FenceTable::kMostRanges)
+      table_->ranges[table_->readable++] = {end, its_end - end};
   }
   const bool cuts = overlap(extent_, range);
-  if (!changed && !cuts) return;
+  if (cut.empty() && !cuts) return;
   changed_.store(true);
+  table_->writable = table_->readable;
   // A device that refuses is lost: no kernel begins on it any more.
+  if (table_->readable > count) (void)write_table();
+  for (FenceRange* const each : cut)
+    each->bytes = range.base > each->base ? range.base - each->base : 0;
   (void)write_table();
   if (!cuts) return;
   extent_.bytes = range.base > extent_.base ? range.base - extent_.base : 0;
@@ -243,8 +272,8 @@ Result<void> SessionFence::fill_table(const Wanted& wanted, bool idle) {
     if (each.bytes == 0) continue;
     if (found != missing.end() && found->second == each.bytes) {
       missing.erase(found);
-    } else if (found == missing.end() || idle) {
-      each.bytes = 0;
+    } else if (idle) {
+      each.bytes = 0;  // before, kernels may still use it
     }
   }
   if (idle) {
@@ -268,7 +297,7 @@ Result<void> SessionFence::fill_handles(bool idle) {
   std::vector<std::uint64_t> missing = handles_;
   if (idle) table_->handles = 0;
   for (std::uint64_t& each : entries.first(table_->handles)) {
-    if (std::erase(missing, each) == 0) each = 0;
+    if (std::erase(missing, each) == 0 && idle) each = 0;
   }
   for (const std::uint64_t each : missing) {
     if (table_->handles == FenceTable::kMostHandles)

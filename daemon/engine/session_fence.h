@@ -54,9 +54,12 @@ class SessionFence : private FenceMemory::Listener {
   void remove_module(device::Module module);
   /// Variables of a module, textures and surfaces, from the next bring_up_to_date() on.
   void add_variable(device::Module module, device::AddressRange range);
-  void remove_variables(device::Module module);
   void add_handle(std::uint64_t handle);
+  /// As take_out(). Any thread.
+  void remove_variables(device::Module module);
   void remove_handle(std::uint64_t handle);
+  /// Forbids kernels that run already, too. So none may use it rightly any more.
+  void take_out(device::AddressRange range);
 
   /// Lets the launches from now on touch what the session has. `host`: its ranges outside of
   /// `memory`. `idle`: whether no work of the session is left. Errors: kLimit for more ranges than
@@ -81,7 +84,8 @@ class SessionFence : private FenceMemory::Listener {
   };
   using Wanted = std::map<device::Address, std::uint64_t>;  // bytes by base
 
-  void forget(device::AddressRange range) override;
+  void forget(device::AddressRange range) override { take_out(range); }
+  void cut_out(device::AddressRange range) SLATE_REQUIRES(mutex_);
   Result<void> write(const MemoryManager& memory, const Ranges& host, bool idle);
   Wanted wanted(const std::vector<device::AddressRange>& mapped, const Ranges& host) const
       SLATE_REQUIRES(mutex_);

@@ -23,6 +23,12 @@ Result<void> ArrayCommands::finish_later(Result<ObjectTable::Ticket> ticket) {
       [this, ticket = *ticket] { objects_->finish(ticket); }));
 }
 
+Result<void> ArrayCommands::take_away(Result<ObjectTable::Ticket> ticket, std::uint64_t handle) {
+  if (!ticket) return std::unexpected(ticket.error());
+  return context_.take_away([this, handle] { context_.fence.remove_handle(handle); },
+                            [this, ticket = *ticket] { objects_->finish(ticket); });
+}
+
 Result<void> ArrayCommands::on(const Call<CommandType::kArrayDestroy>& call) {
   return finish_later(objects_->retire_array(call.body.id));
 }
@@ -53,9 +59,7 @@ Result<void> ArrayCommands::on(const Call<CommandType::kTextureCreate>& call) {
 }
 
 Result<void> ArrayCommands::on(const Call<CommandType::kTextureDestroy>& call) {
-  auto ticket = objects_->retire_texture(call.body.id);
-  if (ticket) context_.fence.remove_handle(call.body.id);
-  return finish_later(std::move(ticket));
+  return take_away(objects_->retire_texture(call.body.id), call.body.id);
 }
 
 Result<void> ArrayCommands::on(const Call<CommandType::kSurfaceCreate>& call) {
@@ -67,9 +71,7 @@ Result<void> ArrayCommands::on(const Call<CommandType::kSurfaceCreate>& call) {
 }
 
 Result<void> ArrayCommands::on(const Call<CommandType::kSurfaceDestroy>& call) {
-  auto ticket = objects_->retire_surface(call.body.id);
-  if (ticket) context_.fence.remove_handle(call.body.id);
-  return finish_later(std::move(ticket));
+  return take_away(objects_->retire_surface(call.body.id), call.body.id);
 }
 
 }  // namespace slate::daemon

@@ -40,6 +40,7 @@ class ArrayCommands {
 
  private:
   Result<void> finish_later(Result<ObjectTable::Ticket> ticket);
+  Result<void> take_away(Result<ObjectTable::Ticket> ticket, std::uint64_t handle);
   bool may_go_beyond(device::Address address, std::uint64_t bytes) const;
 
   const PartContext& context_;

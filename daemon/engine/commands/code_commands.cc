@@ -79,10 +79,13 @@ Result<void> CodeCommands::on(const Call<CommandType::kModuleOffer>& call) {
 Result<void> CodeCommands::on(const Call<CommandType::kModuleUnload>& call) {
   auto unused = modules_.forget(call.body.id);
   if (!unused) return std::unexpected(unused.error());
-  return context_.checked(
-      context_.retirement.after_present_work([this, modules = std::move(*unused)] {
+  return context_.take_away(
+      [this, modules = *unused] {
+        for (const device::Module module : modules) context_.fence.remove_variables(module);
+      },
+      [this, modules = *unused] {
         for (const device::Module module : modules) modules_.loaded().unload_now(module);
-      }));
+      });
 }
 
 Result<void> CodeCommands::on(const Call<CommandType::kVariablePlace>& call) {

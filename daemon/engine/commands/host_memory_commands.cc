@@ -25,8 +25,8 @@ Result<void> HostMemoryCommands::on(const Call<CommandType::kHostFree>& call) {
 Result<void> HostMemoryCommands::free(std::uint64_t id) {
   const auto range = blocks_.retire(id);
   if (!range) return std::unexpected(range.error());
-  return context_.checked(context_.retirement.after_present_work(
-      [this, range = *range] { blocks_.finish_free(range); }));
+  return context_.take_away([this, range = *range] { context_.fence.take_out(range); },
+                            [this, range = *range] { blocks_.finish_free(range); });
 }
 
 Result<void> HostMemoryCommands::make_again(std::uint64_t id, const BookHost& block, int memory) {

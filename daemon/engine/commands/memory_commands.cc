@@ -14,9 +14,24 @@ Result<void> MemoryCommands::start(std::uint64_t limit,
       MemoryManager::make(context_.device, limit, std::move(account), context_.book.get(),
                           context_.device.window_of(context_.session).reservation);
   if (!manager) return std::unexpected(manager.error());
-  manager_ = std::move(*manager);
-  seen_.store(manager_.get());
+  set_up(std::move(*manager));
   return {};
+}
+
+void MemoryCommands::set_up(std::unique_ptr<MemoryManager> manager) {
+  manager_ = std::move(manager);
+  manager_->unmap_later([&fence = context_.fence] { return fence.is_on(); },
+                        [this](device::AddressRange range) {
+                          context_.fence.take_out(range);
+                          if (context_.wake) context_.wake();
+                        });
+  seen_.store(manager_.get());
+}
+
+Result<void> MemoryCommands::unmap_left() {
+  if (!has_left()) return {};
+  return context_.checked(context_.retirement.after_present_work(
+      [this, left = manager_->take_left()] { manager_->unmap_left(left); }));
 }
 
 Result<void> MemoryCommands::start_again(std::uint64_t limit,
@@ -26,8 +41,7 @@ Result<void> MemoryCommands::start_again(std::uint64_t limit,
   auto manager = MemoryManager::make_again(context_.device, limit, std::move(account),
                                            context_.book.get(), past);
   if (!manager) return std::unexpected(manager.error());
-  manager_ = std::move(*manager);
-  seen_.store(manager_.get());
+  set_up(std::move(*manager));
   for (const PastMemory::Block& block : past.blocks) {
     if (block.retired) retired_.push_back(block.range.base);
   }
@@ -70,8 +84,9 @@ Result<void> MemoryCommands::on(const Call<CommandType::kMemoryAllocate>& call) 
 Result<void> MemoryCommands::on(const Call<CommandType::kMemoryFree>& call) {
   if (const auto retired = manager_->retire(call.body.address); !retired) return retired;
   context_.exports->withdraw(context_.session, call.body.address);
-  return context_.checked(context_.retirement.after_present_work(
+  const auto ordered = context_.checked(context_.retirement.after_present_work(
       [this, address = call.body.address] { manager_->finish_free(address); }));
+  return ordered ? unmap_left() : ordered;
 }
 
 Result<void> MemoryCommands::on(const Call<CommandType::kMemoryInfo>& call) {

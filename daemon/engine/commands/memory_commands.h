@@ -42,6 +42,10 @@ class MemoryCommands {
   Result<void> on(const Call<ipc::CommandType::kMemoryInfo>& call);
   Result<void> on(const Call<ipc::CommandType::kMemoryExport>& call);
 
+  /// Unmaps segments that nobody uses any more, behind the work that may have begun before.
+  Result<void> unmap_left();
+  bool has_left() const { return manager_ && manager_->has_left(); }
+
   /// Makes something that takes memory, by `make()`, as soon as there is room for it.
   template <typename Make>
   std::invoke_result_t<Make> with_room(const Make& make);
@@ -61,6 +65,7 @@ class MemoryCommands {
   std::uint64_t charged() const;
 
  private:
+  void set_up(std::unique_ptr<MemoryManager> manager);
   bool settle() const { return context_.book && context_.book->settle(); }
   bool may_wait_for_others(std::chrono::steady_clock::time_point deadline) const;
 
@@ -84,6 +89,7 @@ std::invoke_result_t<Make> MemoryCommands::with_room(const Make& make) {
   bool more_may_come = true;
   while (more_may_come && !made && made.error().code == ErrorCode::kOutOfMemory &&
          !context_.faults.failed() && !context_.is_over()) {
+    if (!context_.checked(context_.retirement.go_on()) || !unmap_left()) break;
     more_may_come = manager_->wait_for_free(std::chrono::milliseconds(100));
     (void)settle();
     made = make();

@@ -39,6 +39,8 @@ struct PartContext {
   SessionFence& fence;
   /// Whether nobody waits for the session's answers any more. A system call.
   std::function<bool()> is_over;
+  /// Makes the session's thread look whether something can go on. Any thread.
+  std::function<void()> wake = {};
 
   /// The client is about to hear that the work up to this command is done, or, if it has violated
   /// the fence, of that.
@@ -52,6 +54,16 @@ struct PartContext {
       faults.fail(std::move(*violation));
   }
   Result<void> checked(Result<void> result) const { return faults.checked(std::move(result)); }
+  /// Runs `then`, which takes something away, behind all work that may use it. Kernels behind the
+  /// fence may do so until `forbid` takes it out of their table, which is behind all work so far.
+  Result<void> take_away(Retirement::Action forbid, Retirement::Action then) const {
+    if (fence.is_on()) return checked(retirement.in_two_steps(std::move(forbid), std::move(then)));
+    return checked(
+        retirement.after_present_work([forbid = std::move(forbid), then = std::move(then)] {
+          forbid();
+          then();
+        }));
+  }
   /// Submits one piece of work to the stream by `work(device::Stream)`.
   template <typename Work>
   Result<void> submit(LogicalStream& stream, const Work& work) const {

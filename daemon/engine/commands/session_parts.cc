@@ -54,7 +54,8 @@ SessionParts::SessionParts(const Ground& ground, const SessionSpec& spec)
                                    .lane_ended = [&channel = ground.channel] { channel.poke(); },
                                    .lost_client = ground.lost_client},
                                   streams_, ground.group)),
-      retirement_(streams_, ground.completer, ground.group),
+      retirement_(streams_, ground.completer, ground.group,
+                  [&channel = ground.channel] { channel.poke(); }),
       held_(
           [this](std::uint64_t id) {
             const auto stream = streams_.find(id);
@@ -77,7 +78,8 @@ SessionParts::SessionParts(const Ground& ground, const SessionSpec& spec)
                .book = spec.book,
                .faults = ground.faults,
                .fence = fence_,
-               .is_over = ground.is_over},
+               .is_over = ground.is_over,
+               .wake = [&channel = ground.channel] { channel.poke(); }},
       memory_(context_, spec.local ? spec.local : std::make_shared<LocalMemory>(ground.device)),
       host_memory_(context_, spec.pinned,
                    [&channel = ground.channel](std::uint64_t id, int memory) {

@@ -64,6 +64,12 @@ class SessionParts {
   /// Why the commands of the journal cannot be carried out again, as far as the other engine had
   /// begun them; nullopt: they can.
   std::optional<std::string> why_not_again(std::span<const Book::Open> commands);
+  /// Takes away what was only kept for work that has ended by now.
+  Result<void> go_on() {
+    const auto ordered = context_.checked(retirement_.go_on());
+    return ordered ? memory_.unmap_left() : ordered;
+  }
+  bool can_go_on() const { return retirement_.can_go_on() || memory_.has_left(); }
   /// To be called behind the commands that are carried out again.
   Result<void> free_retired();
   /// Requires: no work of the session runs.

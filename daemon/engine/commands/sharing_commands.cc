@@ -16,8 +16,9 @@ Result<void> SharingCommands::on(const Call<CommandType::kMemoryImportClose>& ca
   if (!closed) return std::unexpected(closed.error());
   call.reply.set(*closed);
   if (closed->count > 0) return {};
-  return context_.checked(context_.retirement.after_present_work(
-      [this, at = call.body.address] { imports_.finish_close(at); }));
+  const device::AddressRange range{call.body.address, closed->bytes};
+  return context_.take_away([this, range] { context_.fence.take_out(range); },
+                            [this, at = range.base] { imports_.finish_close(at); });
 }
 
 }  // namespace slate::daemon

@@ -34,20 +34,25 @@ Result<void> VirtualCommands::on(const Call<CommandType::kPhysicalRelease>& call
 /// still to come before the command. Want of room makes the session try again after such commands.
 Result<void> VirtualCommands::on(const Call<CommandType::kPhysicalMap>& call) {
   const device::AddressRange range{call.body.address, call.body.bytes};
-  while (ranges_->is_leaving(range) && !context_.faults.failed() && !context_.is_over())
+  while (ranges_->is_leaving(range) && !context_.faults.failed() && !context_.is_over()) {
+    if (const auto ordered = context_.checked(context_.retirement.go_on()); !ordered)
+      return ordered;
     ranges_->wait_for_unmap(std::chrono::milliseconds(100));
+  }
   if (ranges_->has_mapping(range) && context_.held.keeps_frees())
     return fail(ErrorCode::kOutOfMemory, "what is mapped there is not unmapped yet");
   return context_.checked(ranges_->map(range, call.body.memory));
 }
 
 Result<void> VirtualCommands::on(const Call<CommandType::kPhysicalUnmap>& call) {
-  auto retired = ranges_->retire_mappings({call.body.address, call.body.bytes});
+  const device::AddressRange range{call.body.address, call.body.bytes};
+  auto retired = ranges_->retire_mappings(range);
   if (!retired) return std::unexpected(retired.error());
-  return context_.checked(
-      context_.retirement.after_present_work([this, mappings = std::move(*retired)] {
-        for (const device::Address mapping : mappings) ranges_->finish_unmap(mapping);
-      }));
+  return context_.take_away([this, range] { context_.fence.take_out(range); },
+                            [this, mappings = std::move(*retired)] {
+                              for (const device::Address mapping : mappings)
+                                ranges_->finish_unmap(mapping);
+                            });
 }
 
 }  // namespace slate::daemon

@@ -176,6 +176,42 @@ TEST(MemoryManagerDeviceTest, NothingIsNotedOfMemoryThatOutlivesItsSession) {
   EXPECT_EQ(notes.count, before) << "its book is gone";
 }
 
+TEST(MemoryManagerDeviceTest, ALeftSegmentIsChargedAndGivenToNobodyUntilItIsUnmapped) {
+  FakeDevice device(256 * kMiB);
+  auto memory = *MemoryManager::make(device, 64 * kMiB);
+  bool later = true;
+  std::vector<device::AddressRange> left;
+  memory->unmap_later([&] { return later; },
+                      [&](device::AddressRange range) { left.push_back(range); });
+  const auto first = *memory->allocate(20 * kMiB);
+  const auto mapped = device.mapped_bytes();
+  ASSERT_TRUE(memory->retire(first));
+  memory->finish_free(first);
+  EXPECT_EQ(device.mapped_bytes(), mapped);
+  ASSERT_FALSE(left.empty());
+  EXPECT_EQ(left.front().base, first);
+  EXPECT_EQ(left.front().bytes, 20 * kMiB);
+  EXPECT_EQ(memory->charged(), 20 * kMiB);
+  EXPECT_TRUE(memory->mapped().empty()) << "nor its slack";
+  const auto second = *memory->allocate(20 * kMiB);
+  EXPECT_NE(second, first);
+  EXPECT_FALSE(memory->allocate(30 * kMiB)) << "beyond the limit";
+  EXPECT_TRUE(memory->wait_for_free(std::chrono::milliseconds(0))) << "some may come back";
+
+  const auto names = memory->take_left();
+  EXPECT_EQ(names, std::vector{first});
+  EXPECT_TRUE(memory->take_left().empty()) << "each is named once";
+  memory->unmap_left(names);
+  EXPECT_EQ(memory->charged(), 20 * kMiB);
+  EXPECT_FALSE(memory->wait_for_free(std::chrono::milliseconds(0)));
+  EXPECT_TRUE(memory->allocate(30 * kMiB));
+  later = false;
+  ASSERT_TRUE(memory->retire(second));
+  memory->finish_free(second);
+  EXPECT_EQ(memory->charged(), 30 * kMiB) << "at once";
+  memory->release();
+}
+
 TEST(MemoryManagerDeviceTest, AFullDeviceIsOutOfMemory) {
   FakeDevice device(10 * kMiB);
   auto one = *MemoryManager::make(device, 8 * kMiB);

@@ -168,13 +168,61 @@ TEST_F(SessionFenceTest, HostMemoryAndVariablesAreRangesOfTheirOwn) {
   EXPECT_TRUE(allows(0x5000'0000, 4096) && allows(0x6000'0000, 8192) && allows(0x7000'0000, 256));
   EXPECT_FALSE(allows(0x5000'0000, 4097) || allows(0x6fff'fff8, 8) || allows(0x7000'0100, 1));
   EXPECT_EQ(table().readable, 6);
-  fence_->remove_variables(kModule);
   ASSERT_TRUE(update(kBusy, {}));
-  EXPECT_FALSE(allows(0x5000'0000, 1) || allows(0x7000'0000, 1));
+  EXPECT_TRUE(allows(0x5000'0000, 4096)) << "kernels that began before it was freed may use it";
+  fence_->remove_variables(kModule);
+  fence_->take_out({0x5000'0000, 4096});
+  EXPECT_FALSE(allows(0x5000'0000, 1) || allows(0x7000'0000, 1)) << "without another launch";
+  EXPECT_TRUE(allows(0x6000'0000, 8192));
   EXPECT_EQ(table().readable, 6) << "entries are used again only when nothing runs";
   fence_->add_variable(kModule, {0x8000'0000, 8});
   ASSERT_TRUE(update(kIdle));
   EXPECT_EQ(table().readable, 4);
+}
+
+TEST_F(SessionFenceTest, WhatLiesBesideARangeThatGoesStays) {
+  allocate(4096);
+  const auto ranges = [](std::vector<AddressRange> all) {
+    return std::make_shared<const std::vector<AddressRange>>(std::move(all));
+  };
+  ASSERT_TRUE(update(kIdle, ranges({{0x5000'0000, 0x9000}})));
+  fence_->take_out({0x5000'3000, 0x3000});
+  EXPECT_TRUE(allows(0x5000'0000, 0x3000) && allows(0x5000'6000, 0x3000));
+  EXPECT_FALSE(allows(0x5000'2fff, 2) || allows(0x5000'5fff, 1));
+  const auto rest = ranges({{0x5000'0000, 0x3000}, {0x5000'6000, 0x3000}});
+  ASSERT_TRUE(update(kBusy, rest));
+  EXPECT_FALSE(allows(0x5000'2fff, 2) || allows(0x5000'5fff, 1));
+  ASSERT_TRUE(update(kIdle, rest));
+  EXPECT_TRUE(allows(0x5000'0000, 0x3000) && allows(0x5000'6000, 0x3000));
+}
+
+TEST_F(SessionFenceTest, VariablesOfSharedCodeStayWithTheLastModule) {
+  allocate(4096);
+  fence_->add_variable(kModule, {0x7000'0000, 256});
+  fence_->add_variable(kOther, {0x7000'0000, 256});
+  ASSERT_TRUE(update(kIdle));
+  fence_->remove_variables(kModule);
+  EXPECT_TRUE(allows(0x7000'0000, 256));
+  fence_->remove_variables(kOther);
+  EXPECT_FALSE(allows(0x7000'0000, 1));
+}
+
+TEST_F(SessionFenceTest, ASegmentThatIsLeftIsTakenOutWithItsSlackAndStaysMapped) {
+  memory_->unmap_later([] { return true; },
+                       [this](AddressRange range) { fence_->take_out(range); });
+  const auto kept = allocate(64 * kMiB), gone = allocate(64 * kMiB);
+  ASSERT_TRUE(update(kIdle));
+  const std::uint64_t behind = gone + 64 * kMiB;
+  ASSERT_TRUE(allows(gone, 8) && allows(behind, 8));
+  free(gone);
+  EXPECT_FALSE(allows(gone, 8) || allows(behind, 8));
+  EXPECT_FALSE(is_in_extent(gone));
+  ASSERT_TRUE(update(kBusy));
+  EXPECT_FALSE(allows(gone, 8) || allows(behind, 8));
+  EXPECT_TRUE(allows(kept, 8));
+  read<std::uint64_t>(gone);  // still mapped
+  memory_->unmap_left(memory_->take_left());
+  EXPECT_TRUE(allows(kept, 8) && is_in_extent(kept));
 }
 
 TEST_F(SessionFenceTest, TexturesAreKnownByTheirNumbers) {
@@ -184,7 +232,6 @@ TEST_F(SessionFenceTest, TexturesAreKnownByTheirNumbers) {
   EXPECT_EQ(table().handles, 6);
   EXPECT_EQ(constants().fast_handles[0], 6) << "the newest first";
   fence_->remove_handle(6);
-  ASSERT_TRUE(update(kBusy));
   const FenceTable now = table();
   EXPECT_EQ(std::ranges::count(now.handle, 6), 0);
   EXPECT_EQ(constants().fast_handles[0], 5);

@@ -255,6 +255,34 @@ TEST_P(StreamTableTest, ARetirementWaitsForAllPresentWorkOnly) {
   EXPECT_EQ(retired, 3);
 }
 
+TEST_P(StreamTableTest, ASecondStepWaitsForWorkThatBeganBeforeTheFirst) {
+  std::atomic<int> wakes{0};
+  Retirement retirement(*table_, *completer_, group_, [&] { ++wakes; });
+  ASSERT_TRUE(table_->create(1, false, 0));
+  std::string steps;
+  const auto retire = [&] {
+    return retirement.in_two_steps([&] { steps += "first "; }, [&] { steps += "then "; });
+  };
+  ASSERT_TRUE(retire());
+  EXPECT_EQ(steps, "first then ") << "nothing was running";
+  EXPECT_FALSE(retirement.can_go_on());
+  work(0, "spin");
+  ASSERT_TRUE(retire());
+  EXPECT_EQ(steps, "first then ");
+  device_.release_spinning();
+  wait_idle();
+  EXPECT_EQ(steps, "first then first ");
+  EXPECT_EQ(wakes, 1);
+  work(1, "spin");  // as if it had begun in between
+  EXPECT_TRUE(retirement.can_go_on());
+  ASSERT_TRUE(retirement.go_on());
+  EXPECT_EQ(steps, "first then first ");
+  device_.release_spinning();
+  wait_idle();
+  EXPECT_EQ(steps, "first then first then ");
+  EXPECT_FALSE(retirement.can_go_on());
+}
+
 TEST_P(StreamTableTest, ARetirementIsDroppedWhenItsWorkWasCancelled) {
   Retirement retirement(*table_, *completer_, group_);
   std::atomic<bool> retired{false};
