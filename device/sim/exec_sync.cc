@@ -2,6 +2,7 @@
 #include <bit>
 #include <cmath>
 
+#include "device/sim/occupancy.h"
 #include "device/sim/warp.h"
 
 namespace slate::sim {
@@ -18,8 +19,9 @@ Warp::Flow Warp::barrier(const Op& op, Split& split, Mask exec) {
     if (ids[lane] == id && (!counts || counts[lane] == count)) same |= 1u << lane;
   }
   const auto what = static_cast<BarrierOp>(op.a);
-  if ((id >= kClusterBarrier && !op.b) || (counts && count == 0) ||
-      (what == BarrierOp::kArrive && !counts)) {
+  const bool is_odd =
+      counts && (count == 0 || count % kWarpSize != 0 || count > kMaxThreadsPerBlock);
+  if ((id >= kClusterBarrier && !op.b) || is_odd || (what == BarrierOp::kArrive && !counts)) {
     fault(ErrorCode::kIllegalInstruction, same, split.pc,
           "barrier number or thread count out of range");
     return Flow::kReschedule;
@@ -31,7 +33,7 @@ Warp::Flow Warp::barrier(const Op& op, Split& split, Mask exec) {
   Barrier& barrier = block_->barriers[id];
   if (!barrier.pending) {
     barrier.pending = true;
-    barrier.expected = (count + kWarpSize - 1) / kWarpSize * kWarpSize;
+    barrier.expected = count;
     barrier.trues = 0;
     barrier.all = true;
     barrier.arrived.assign(block_->warps.size(), 0);

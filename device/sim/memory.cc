@@ -45,9 +45,10 @@ void* to_pointer(Address address) {
   return reinterpret_cast<void*>(address);
 }
 
-/// Plain pages, not yet there and out of reach, whatever was in their place.
+/// Plain pages, not yet there, whatever was in their place. A kernel that has passed the check of
+/// its address meanwhile reads zeros, or writes what nobody reads: its next access is the fault.
 bool reset_pages(AddressRange range) {
-  return ::mmap(to_pointer(range.base), range.bytes, PROT_NONE,
+  return ::mmap(to_pointer(range.base), range.bytes, PROT_READ | PROT_WRITE,
                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
                 0) == to_pointer(range.base);
 }
@@ -324,13 +325,11 @@ Result<Address> Memory::map_host(int fd, std::uint64_t bytes, Address least) {
 
 void Memory::unmap_host(AddressRange range) {
   const std::uint64_t bytes = (range.bytes + kChunkBytes - 1) / kChunkBytes * kChunkBytes;
-  SLATE_CHECK(::mmap(to_pointer(range.base), bytes, PROT_NONE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
-                     0) == to_pointer(range.base));
   {
     const MutexLock lock(mutex_);
     set_owner({range.base, bytes}, 0);
   }
+  SLATE_CHECK(reset_pages({range.base, bytes}));
   unreserve({range.base, bytes});
 }
 

@@ -120,11 +120,13 @@ TEST(BarrierTest, ReductionsGiveEveryThreadTheResult) {
   }
 }
 
-TEST(BarrierTest, ThereAreSixteenBarriers) {
+TEST(BarrierTest, ThereAreSixteenBarriersOfWholeWarps) {
   Machine machine;
   EXPECT_TRUE(machine.run(entry("bar.sync 15;")).ok());
   EXPECT_TRUE(machine.run(entry("barrier.cluster.arrive; barrier.cluster.wait;")).ok());
-  for (const char* const body : {"bar.sync 16;", "mov.u32 %r2, 16; bar.sync %r2;"}) {
+  for (const char* const body :
+       {"bar.sync 16;", "mov.u32 %r2, 16; bar.sync %r2;", "mov.u32 %r2, 33; bar.sync 0, %r2;",
+        "mov.u32 %r2, 2048; bar.arrive 0, %r2;"}) {
     const Outcome outcome = machine.run(entry(body));
     ASSERT_FALSE(outcome.ok()) << body;
     EXPECT_EQ(outcome.error->code, ErrorCode::kIllegalInstruction);
