@@ -1,11 +1,12 @@
 // A program that checks every word which it computes, for some seconds, and tells its longest
 // pause. It stands beside programs that fault.
 //
-//   victim SECONDS [MEGABYTES]
+//   victim SECONDS [MEGABYTES [MILLISECONDS]]
 //
 // Each round fills memory by a kernel, computes other memory from it by a second one, copies that
-// back and compares all of it. A third array is written once, and compared at the end. Exit status
-// 0: every word was right and no call failed.
+// back and compares all of it. A third array is written once, and compared at the end. A pause of
+// at least MILLISECONDS is told with its end, by the monotonic clock. Exit status 0: every word was
+// right and no call failed.
 #include <cuda_runtime.h>
 
 #include <chrono>
@@ -61,6 +62,7 @@ double seconds() {
 int main(int count, char** arguments) {
   const double limit = count > 1 ? std::atof(arguments[1]) : 1;
   const std::uint32_t words = (count > 2 ? std::atoi(arguments[2]) : 1) << 18;
+  const double told = count > 3 ? std::atof(arguments[3]) * 1e-3 : limit;
   const std::size_t bytes = words * sizeof(std::uint32_t);
   std::uint32_t *in = nullptr, *out = nullptr, *old = nullptr;
   check(cudaMalloc(&in, bytes), "cudaMalloc");
@@ -95,6 +97,10 @@ int main(int count, char** arguments) {
     }
     const double now = seconds();
     if (now - last > longest) longest = now - last;
+    if (now - last >= told) {
+      std::printf("at %.3f s: %.1f ms\n", now, (now - last) * 1e3);
+      std::fflush(stdout);
+    }
     last = now;
   }
   check(cudaMemcpy(back.data(), old, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");

@@ -12,7 +12,7 @@ from harness import DEVICE, ON_GPU, SLOW, SlateTestCase, binary
 # On sim a fault ends its stream only, unless one asks for more.
 LOST = DEVICE if ON_GPU else DEVICE + ",fault=device"
 FAULTS = {"wild": "cudaErrorIllegalAddress", "trap": "cudaErrorLaunchFailure", "misaligned": "cudaErrorMisalignedAddress",
-          "assert": "cudaErrorAssert"}
+          "illegal": "cudaErrorIllegalInstruction", "assert": "cudaErrorAssert", "freed": "cudaErrorIllegalAddress"}
 SECONDS = 8 if ON_GPU else 4
 
 
