@@ -1,11 +1,12 @@
-// Kernels that break out, on sim. The device would let them: what they aim at lies in memory that
-// it allows to the launch. Behind the fence each try must leave the victim's bytes as they are,
-// leave a record of what was tried, and end the launch, after which a harmless kernel runs in the
-// same control block.
+// Kernels that break out, on sim or a GPU. The device would let them: what they aim at lies in
+// memory that it allows to the launch. Behind the fence each try must leave the victim's bytes as
+// they are, leave a record of what was tried, and end the launch, after which a harmless kernel
+// runs in the same control block.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "daemon/dispatch/worker_launch.h"
+#include "device/cuda/cuda_device.h"
 #include "device/device.h"
 #include "tests/unit/forms/form_runner.h"
 
@@ -18,6 +19,7 @@ using injector::Violation;
 constexpr std::uint32_t kBlocks = 24;
 constexpr std::uint32_t kThreads = 64;
 constexpr int kSchedules = SLATE_FENCE_SCHEDULES;
+constexpr bool kOnGpu = SLATE_FENCE_ON_GPU;
 constexpr std::uint32_t kAll = ~0u;    // every thread attacks
 constexpr std::uint32_t kDepth = 256;  // bytes of the victim in front of and behind the target
 
@@ -185,15 +187,24 @@ std::string module_text(const Attack& attack, Setting setting) {
 std::vector<Attack> memory_attacks();
 std::vector<Attack> other_attacks();
 
+std::unique_ptr<device::Device> open_device(int seed) {
+  auto device = kOnGpu ? cuda::open_cuda_device(0)
+                       : device::open_device(fmt::format(
+                             "sim:sms={},memory=256M,seed={},quantum={},max_kernel_seconds=30",
+                             1 + seed % 4, seed, 1 + seed * 31 % 150));
+  EXPECT_TRUE(device) << device.error().message;
+  return std::move(*device);
+}
+
+bool has_device() {
+  return !kOnGpu || cuda::driver_finds_a_gpu();
+}
+
 class AttackRunner {
  public:
   AttackRunner(const Attack& attack, Setting setting, int seed)
       : attack_(attack), random_(static_cast<std::uint64_t>(seed)) {
-    auto device = device::open_device(
-        fmt::format("sim:sms={},memory=256M,seed={},quantum={},max_kernel_seconds=30", 1 + seed % 4,
-                    seed, 1 + seed * 31 % 150));
-    EXPECT_TRUE(device);
-    device_ = std::move(*device);
+    device_ = open_device(seed);
     runner_ = std::make_unique<FormRunner>(*device_, module_text(attack, setting), 0, true);
     for (const injector::FenceVerdict& entry : runner_->fenced().entries)
       EXPECT_EQ(entry.why_not, "") << entry.name;
@@ -336,11 +347,17 @@ class AttackRunner {
   device::AddressRange victim_{};
 };
 
-TEST(FenceAttackTargetTest, WithoutTheFenceTheDeviceLetsThem) {
+class FenceAttackTargetTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!has_device()) GTEST_SKIP() << "no GPU";
+  }
+};
+
+TEST_F(FenceAttackTargetTest, WithoutTheFenceTheDeviceLetsThem) {
   const Attack attack{.name = "StoreWord", .body = "st.global.u32 [%bad], %r1;"};
-  auto device = device::open_device("sim:sms=2,memory=256M");
-  ASSERT_TRUE(device);
-  FormRunner runner(**device, module_text(attack, Setting::kPlain), 0);
+  const auto device = open_device(1);
+  FormRunner runner(*device, module_text(attack, Setting::kPlain), 0);
   const device::AddressRange victim{runner.beyond_extent().base, 4};
   runner.write(victim.base, std::vector<std::byte>(4, std::byte{0xa5}));
   runner.run_native({.name = "attack",
@@ -352,7 +369,12 @@ TEST(FenceAttackTargetTest, WithoutTheFenceTheDeviceLetsThem) {
   EXPECT_NE(runner.read(victim), std::vector<std::byte>(4, std::byte{0xa5}));
 }
 
-class FenceAttackTest : public testing::TestWithParam<Attack> {};
+class FenceAttackTest : public testing::TestWithParam<Attack> {
+ protected:
+  void SetUp() override {
+    if (!has_device()) GTEST_SKIP() << "no GPU";
+  }
+};
 
 TEST_P(FenceAttackTest, NothingIsTouchedAndTheLaunchEnds) {
   int seed = 1;
@@ -388,7 +410,7 @@ TEST_P(FenceAttackTest, NothingIsTouchedWhereThreadsAreCountedAtBarriers) {
   runner.try_all(kAll);
 }
 
-TEST(FenceAttackTargetTest, LaunchesEndOnEverySchedule) {
+TEST_F(FenceAttackTargetTest, LaunchesEndOnEverySchedule) {
   const Attack attacks[] = {{.name = "StoreWord", .body = "st.global.u32 [%bad], %r1;"},
                             {.name = "Trap",
                              .body = "trap;",
@@ -411,7 +433,7 @@ TEST(FenceAttackTargetTest, LaunchesEndOnEverySchedule) {
   }
 }
 
-TEST(FenceAttackTargetTest, TheControlBlockIsOutOfReach) {
+TEST_F(FenceAttackTargetTest, TheControlBlockIsOutOfReach) {
   const Attack attack{.name = "ControlBlock", .body = "atom.global.add.u32 %r1, [%bad], 100;"};
   for (int seed = 1; seed < 5; ++seed) {
     AttackRunner runner(attack, Setting::kOneBarrier, seed);
