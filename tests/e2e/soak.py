@@ -17,6 +17,7 @@ import csv
 import json
 import os
 import random
+import shutil
 import signal
 import sys
 import threading
@@ -274,7 +275,9 @@ def main():
             print("%d programs, %d of them killed" % (rows[-1]["programs"], rows[-1]["killed"]))
             print_table(rows)
         if wrong:
-            print("\n".join(["WRONG:"] + wrong + [daemon.log_text()[-3000:]]))
+            log = arguments.csv + ".log"
+            shutil.copy(daemon.log_path, log)
+            print("\n".join(["WRONG:"] + wrong + ["slated's log: " + log]))
         daemon.stop()
     finally:
         daemon.discard()
