@@ -10,8 +10,9 @@ namespace slate {
 
 /// Number of attributes. The index is the driver's CUdevice_attribute, which cudaDeviceAttr shares.
 inline constexpr int kDeviceAttributeCount = 160;
-inline constexpr int kSmCountAttribute = 16;       // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
-inline constexpr int kThreadsPerSmAttribute = 39;  // ..._MAX_THREADS_PER_MULTIPROCESSOR
+inline constexpr int kSmCountAttribute = 16;          // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+inline constexpr int kThreadsPerSmAttribute = 39;     // ..._MAX_THREADS_PER_MULTIPROCESSOR
+inline constexpr int kReservedSharedAttribute = 111;  // ..._RESERVED_SHARED_MEMORY_PER_BLOCK
 
 struct DeviceInfo {
   char name[128];  // NUL-terminated, for example "NVIDIA H200"
@@ -32,6 +33,13 @@ void state_what_slate_gives(DeviceInfo& info);
 /// Number of SMs.
 inline int sm_count(const DeviceInfo& info) {
   return info.attributes[kSmCountAttribute];
+}
+
+/// Bytes of shared memory that the device keeps in front of each block's own. sim keeps none,
+/// whatever it tells programs.
+inline std::uint32_t reserved_shared(const DeviceInfo& info) {
+  const bool keeps = info.is_simulated == 0;
+  return keeps ? static_cast<std::uint32_t>(info.attributes[kReservedSharedAttribute]) : 0;
 }
 
 /// Threads that the device can hold at a time.

@@ -88,11 +88,6 @@ nlohmann::json to_json(const cache::Statistics& statistics) {
           {"evicted", statistics.evicted}};
 }
 
-std::uint32_t reserved_shared(const DeviceInfo& device) {
-  constexpr int kReservedPerBlock = 111;  // as the driver numbers attributes
-  return static_cast<std::uint32_t>(device.attributes[kReservedPerBlock]);
-}
-
 /// With a reserve where several users may come.
 MemoryLedger ledger_of(std::uint64_t total, const Config& config) {
   const double part = config.serve_everybody ? config.memory_reserve_percent / 100 : 0;

@@ -68,10 +68,9 @@ bool warps_are_as_needed(const injector::EntryAnalysis& analysis, const device::
 
 // The driver's CUdevice_attribute numbers.
 constexpr int kMaxThreadsPerBlock = 1;
-constexpr int kMaxBlockDim = 2;         // and 3, 4
-constexpr int kMaxGridDim = 5;          // and 6, 7
-constexpr int kSharedPerSm = 81;        // bytes
-constexpr int kReservedPerBlock = 111;  // likewise
+constexpr int kMaxBlockDim = 2;   // and 3, 4
+constexpr int kMaxGridDim = 5;    // and 6, 7
+constexpr int kSharedPerSm = 81;  // bytes
 // On all GPUs since Volta a size that the shared memory of an SM can have, and enough for most
 // kernels; of the 256 KiB of an H200's SM 192 are left to cache.
 constexpr std::uint64_t kCommonShared = 64 << 10;
@@ -82,8 +81,8 @@ std::uint32_t carveout_of(device::Device& device, FunctionRecord& kernel, device
   const auto& attributes = device.info().attributes;
   const auto per_sm = static_cast<std::uint64_t>(attributes[kSharedPerSm]);
   if (per_sm < kCommonShared) return 0;
-  const std::uint64_t block = std::uint64_t{static_shared} + spec.dynamic_shared_bytes +
-                              static_cast<std::uint64_t>(attributes[kReservedPerBlock]);
+  const std::uint64_t block =
+      std::uint64_t{static_shared} + spec.dynamic_shared_bytes + reserved_shared(device.info());
   const std::uint64_t blocks =
       room_of(device, kernel, function, spec.block.count(), spec.dynamic_shared_bytes);
   // A percentage that is rounded up would stand for the next size.

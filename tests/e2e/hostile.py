@@ -198,11 +198,16 @@ def spray_ring(runtime, chance):
         visitor.socket.close()
 
 
+def huge_module(kernels):
+    """The neighbour's kernel so many times, each with a name of its own."""
+    begin = neighbour.PTX.index(b".visible")
+    return neighbour.PTX[:begin] + b"".join(
+        neighbour.PTX[begin:].replace(b"stir", b"stir%d" % number) for number in range(kernels))
+
+
 def load_huge_modules(chance):
-    head = neighbour.PTX.replace(b"stir", b"stir%d")
     while True:
-        count = chance.randrange(200, 3000)
-        text = head % 0 + b"".join(head[head.index(b".visible") :] % (number + 1) for number in range(count))
+        text = huge_module(chance.randrange(200, 3000))
         if chance.random() < 0.3:
             text = text[: chance.randrange(len(text))]
         module = ctypes.c_void_p()
@@ -265,5 +270,9 @@ def begin_attack(daemon, name, user=ATTACKER):
 
 
 def end_attack(pid):
+    """It has to be under way still: what came of one that has ended by itself says nothing."""
+    ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     os.killpg(pid, signal.SIGTERM)
     os.waitpid(pid, 0)
+    if ended is not None:
+        raise AssertionError("the attack has ended by itself: %s" % (ended,))

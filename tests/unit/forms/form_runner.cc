@@ -100,7 +100,7 @@ FormRunner::FormRunner(device::Device& device, const std::string& ptx, std::uint
   if (fenced) {
     const auto forms = require(ptx::parse(injected_.ptx), "parse forms");
     fenced_ = require(injector::fence(*forms, {.names = injector::OwnNames::kExpected,
-                                               .reserved_shared = 0,
+                                               .reserved_shared = reserved_shared(device.info()),
                                                .recursion = true}),
                       "fence");
   }
