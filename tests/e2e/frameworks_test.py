@@ -8,6 +8,7 @@ import sys
 import unittest
 
 from harness import ON_GPU, SLOW, SlateTestCase, binary
+from recovery_test import FAULTS
 
 FOLDER = os.path.abspath(os.path.join(os.path.dirname(__file__), "../frameworks"))
 NO_PROGRAM = {"digest"}
@@ -15,6 +16,8 @@ PROGRAMS = sorted(name[:-3] for name in os.listdir(FOLDER) if name.endswith(".py
 CHOSEN = os.environ.get("SLATE_TEST_FRAMEWORKS", "").split() or PROGRAMS
 MIXED = ["torch_transformer", "torch_cnn", "gpt2_generate", "torch_matmul", "triton_kernels", "torch_graph", "jax_jit", "cupy_kernels"]
 SECONDS = 300
+STEPS = 1500  # of a training that lasts for some faults
+OTHER_USER = 65531
 
 
 def command(name):
@@ -67,6 +70,30 @@ class FrameworksTest(SlateTestCase):
                 with self.subTest(program=name, together=count):
                     self.check(name, process.returncode, out, err)
         daemon.wait_until_idle()
+        daemon.stop()
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root, to be two users")
+    def test_a_training_goes_on_beside_faults_of_another_user(self):
+        training = command("torch_transformer") + [str(STEPS)]
+        alone = subprocess.run(training, capture_output=True, text=True, timeout=SECONDS * SLOW)
+        if "ModuleNotFoundError" in alone.stderr:
+            self.skipTest("torch is not here")
+        daemon = self.daemon(extra=("--bar-after", "0"))
+        os.chmod(daemon.root, 0o755)
+        process = daemon.start([binary("slatectl"), "run", "--"] + training)
+        daemon.wait_for(lambda: process.poll() is not None or any(s["launches"] > 0 for s in daemon.status()["sessions"]), 60, "no launches")
+        faults = 0
+        while process.poll() is None:
+            for how, error in FAULTS.items():
+                offender = daemon.start([binary("slate", "offender"), how], user=OTHER_USER, group=OTHER_USER, extra_groups=[])
+                out, err = offender.communicate(timeout=60 * SLOW)
+                self.assertEqual(out.strip().split("\n")[-1], "%s: %s" % (how, error), err)
+                faults += 1
+        out, err = process.communicate()
+        self.assertEqual(process.returncode, 0, err)
+        self.assertEqual(out, alone.stdout)
+        self.assertGreater(faults, len(FAULTS))
+        print("%d faults beside %d steps" % (faults, STEPS))
         daemon.stop()
 
 
