@@ -89,14 +89,14 @@ class FenceTest(SlateTestCase):
                 daemon = self.fenced()
                 code, out, err = daemon.run([binary("slate", name)])
                 self.assertEqual((code, out), (0, expected), err + daemon.log_text()[-2000:])
-                self.assertEqual(daemon.status()["fence"]["unfenced"], 0)
+                self.assertEqual(daemon.fence()["unfenced"], 0)
                 daemon.stop()
 
     def test_a_lone_user_pays_nothing(self):
         daemon = self.daemon()
         code, out, err = daemon.run(program_command("vector_add"))
         self.assertEqual(code, 0, out + err)
-        fence = daemon.status()["fence"]
+        fence = daemon.fence()
         self.assertEqual((fence["choice"], fence["on"], fence["kernels"]), ("auto", False, 0))
         daemon.stop()
 

@@ -121,6 +121,17 @@ class Daemon:
         assert state is not None, self.log_text()
         return state
 
+    def fence(self):
+        """What the engine says of the fence. A busy engine leaves it out of a status."""
+        found = {}
+
+        def is_told():
+            found.update(self.status().get("fence") or {})
+            return found
+
+        self.wait_for(is_told, 10, "the engine says nothing of the fence")
+        return found
+
     def engine_pid(self):
         return self.status()["engine"]["pid"]
 
