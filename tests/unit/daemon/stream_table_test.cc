@@ -273,11 +273,13 @@ TEST_P(StreamTableTest, ASecondStepWaitsForWorkThatBeganBeforeTheFirst) {
   wait_idle();
   EXPECT_EQ(steps, "first then first ");
   EXPECT_EQ(wakes, 1);
-  work(1, "spin");  // as if it had begun in between
+  device_.hold(true);
+  work(1);  // as if it had begun in between
   EXPECT_TRUE(retirement.can_go_on());
   ASSERT_TRUE(retirement.go_on());
+  EXPECT_FALSE(group_.wait_empty(0ms));
   EXPECT_EQ(steps, "first then first ");
-  device_.release_spinning();
+  device_.hold(false);
   wait_idle();
   EXPECT_EQ(steps, "first then first then ");
   EXPECT_FALSE(retirement.can_go_on());
