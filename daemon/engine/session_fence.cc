@@ -296,9 +296,7 @@ Result<void> SessionFence::fill_handles(bool idle) {
   std::span<std::uint64_t> entries(table_->handle);
   std::vector<std::uint64_t> missing = handles_;
   if (idle) table_->handles = 0;
-  for (std::uint64_t& each : entries.first(table_->handles)) {
-    if (std::erase(missing, each) == 0 && idle) each = 0;
-  }
+  for (const std::uint64_t each : entries.first(table_->handles)) std::erase(missing, each);
   for (const std::uint64_t each : missing) {
     if (table_->handles == FenceTable::kMostHandles)
       return fail(ErrorCode::kLimit, "too many textures and surfaces for fenced kernels");
