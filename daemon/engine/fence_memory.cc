@@ -1,17 +1,12 @@
 #include "daemon/engine/fence_memory.h"
 
 #include <algorithm>
-#include <chrono>
-#include <limits>
 
 #include "base/check.h"
 #include "ipc/shared_memory.h"
 
 namespace slate::daemon {
 namespace {
-
-/// A device that takes longer for a copy of a few bytes does not answer any more.
-constexpr std::chrono::seconds kLongestWrite{10};
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -20,11 +15,6 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) {
 }  // namespace
 
 FenceMemory::~FenceMemory() {
-  {
-    const MutexLock lock(write_mutex_);
-    if (event_ != device::Event{}) device_.destroy_event(event_);
-    if (stream_ != device::Stream{}) device_.destroy_stream(stream_);
-  }
   const MutexLock lock(mutex_);
   for (const Piece& piece : pieces_) {
     // What cannot be unmapped any more is lost with the device.
@@ -113,41 +103,16 @@ void FenceMemory::forget(device::AddressRange range) {
   for (Listener* const listener : listeners_) listener->forget(range);
 }
 
-Result<void> FenceMemory::open() {
-  if (stream_ != device::Stream{}) return {};
-  const auto stream = device_.create_stream(std::numeric_limits<int>::min());
-  if (!stream) return std::unexpected(stream.error());
-  const auto event = device_.create_event(false);
-  if (!event) {
-    device_.destroy_stream(*stream);
-    return std::unexpected(event.error());
-  }
-  stream_ = *stream;
-  event_ = *event;
-  return {};
-}
-
 Result<void> FenceMemory::write(std::span<const Write> writes) {
   if (writes.empty()) return {};
   const MutexLock lock(write_mutex_);
-  if (const auto opened = open(); !opened) return opened;
   for (const Write& each : writes) {
     if (each.bytes.empty()) continue;
-    const Box box{.width = each.bytes.size(), .height = 1};
-    const auto copied =
-        device_.copy(Place::on_device(each.to), Place::on_host(each.bytes.data()), box, stream_);
-    if (!copied) return copied;
+    const auto begun = copies_.begin(Place::on_device(each.to), Place::on_host(each.bytes.data()),
+                                     each.bytes.size());
+    if (!begun) return begun;
   }
-  if (const auto recorded = device_.record(event_, stream_); !recorded) return recorded;
-  const auto deadline = std::chrono::steady_clock::now() + kLongestWrite;
-  while (true) {
-    const auto done = device_.query(event_);
-    if (!done) return std::unexpected(done.error());
-    if (*done) return {};
-    if (std::chrono::steady_clock::now() > deadline)
-      return fail(ErrorCode::kUnavailable, "the device does not answer");
-    device_.wait_for_progress(std::chrono::microseconds(20));
-  }
+  return copies_.finish();
 }
 
 }  // namespace slate::daemon

@@ -16,6 +16,7 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "daemon/engine/own_copies.h"
 #include "daemon/fence_choice.h"
 #include "device/device.h"
 #include "injector/fence/fence_table.h"
@@ -43,7 +44,8 @@ class FenceMemory {
       : device_(device),
         choice_(choice),
         unfenced_(unfenced),
-        on_(choice == FenceChoice::kAlways) {}
+        on_(choice == FenceChoice::kAlways),
+        copies_(device) {}
   /// Requires: all slots were given back.
   ~FenceMemory();
   FenceMemory(const FenceMemory&) = delete;
@@ -54,7 +56,9 @@ class FenceMemory {
   /// Whether kernels that are launched now have to be fenced.
   bool is_on() const { return on_.load(std::memory_order_relaxed); }
   /// Whether a kernel that cannot be fenced runs all the same.
-  bool lets_unfenced_run() const { return unfenced_ == UnfencedChoice::kRun; }
+  bool lets_unfenced_run() const { return unfenced_ != UnfencedChoice::kRefuse; }
+  /// Whether a session that loads code without PTX is to leave other users' sessions.
+  bool moves_unfenced() const { return unfenced_ == UnfencedChoice::kMove; }
 
   /// Kernels that were fenced, and those that could not be. Each counts once a session.
   struct Counts {
@@ -91,7 +95,6 @@ class FenceMemory {
 
   Result<void> add_piece() SLATE_REQUIRES(mutex_);
   Result<device::Address> map_records(std::uint64_t bytes);
-  Result<void> open() SLATE_REQUIRES(write_mutex_);
 
   device::Device& device_;
   const FenceChoice choice_;
@@ -104,8 +107,7 @@ class FenceMemory {
   Mutex listeners_mutex_;
   std::set<Listener*> listeners_ SLATE_GUARDED_BY(listeners_mutex_);
   Mutex write_mutex_;
-  device::Stream stream_ SLATE_GUARDED_BY(write_mutex_){};  // 0: not made yet
-  device::Event event_ SLATE_GUARDED_BY(write_mutex_){};
+  OwnCopies copies_ SLATE_GUARDED_BY(write_mutex_);
 };
 
 }  // namespace slate::daemon

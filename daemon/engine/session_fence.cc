@@ -129,15 +129,16 @@ void SessionFence::add_variable(device::Module module, AddressRange range) {
 void SessionFence::remove_variables(device::Module module) {
   const MutexLock lock(mutex_);
   const auto [first, last] = variables_.equal_range(module);
-  const std::vector<std::pair<device::Module, AddressRange>> gone(first, last);
+  std::vector<AddressRange> gone;
+  for (auto each = first; each != last; ++each) gone.push_back(each->second);
   variables_.erase(first, last);
-  for (const auto& [owner, range] : gone) {
-    // Kernels of shared code have the same variables.
-    const auto is_same = [&](const auto& other) {
+  // Kernels of shared code have the same variables.
+  std::erase_if(gone, [&](const AddressRange& range) SLATE_REQUIRES(mutex_) {
+    return std::ranges::any_of(variables_, [&](const auto& other) {
       return other.second.base == range.base && other.second.bytes == range.bytes;
-    };
-    if (std::ranges::none_of(variables_, is_same)) cut_out(range);
-  }
+    });
+  });
+  cut_out(gone);
 }
 
 void SessionFence::add_handle(std::uint64_t handle) {
@@ -196,36 +197,51 @@ Result<void> SessionFence::write_table() {
 
 void SessionFence::take_out(AddressRange range) {
   const MutexLock lock(mutex_);
-  cut_out(range);
+  cut_out({&range, 1});
 }
 
-/// Kernels may run that use what lies beside the range: that is in the table at any time.
-void SessionFence::cut_out(AddressRange range) {
-  ++forgotten_;
-  if (table_ == nullptr) return;
+/// Takes the range out of the ranges of the table, and adds what lies behind it in one of them.
+/// Whether there was anything to take.
+bool SessionFence::cut_in_table(AddressRange range) {
   const device::Address end = range.base + range.bytes;
-  std::vector<FenceRange*> cut;
+  bool cuts = false;
   const std::uint32_t count = table_->readable;
   for (std::uint32_t i = 0; i < count; ++i) {
     FenceRange& each = table_->ranges[i];
     if (each.bytes == 0 || !overlap({each.base, each.bytes}, range)) continue;
-    cut.push_back(&each);
+    cuts = true;
     const device::Address its_end = each.base + each.bytes;
     if (its_end > end && table_->readable < FenceTable::kMostRanges)
       table_->ranges[table_->readable++] = {end, its_end - end};
+    each.bytes = range.base > each.base ? range.base - each.base : 0;
   }
-  const bool cuts = overlap(extent_, range);
-  if (cut.empty() && !cuts) return;
+  return cuts;
+}
+
+/// Kernels may run that use what lies beside the ranges: that is in the table at any time. So what
+/// is added is written first. A device that refuses is lost: no kernel begins on it any more.
+void SessionFence::cut_out(std::span<const AddressRange> ranges) {
+  ++forgotten_;
+  if (table_ == nullptr) return;
+  const std::vector<FenceRange> before(table_->ranges, table_->ranges + table_->readable);
+  bool cuts_table = false, cuts_extent = false;
+  for (const AddressRange& range : ranges) {
+    cuts_table |= cut_in_table(range);
+    if (!overlap(extent_, range)) continue;
+    cuts_extent = true;
+    extent_.bytes = range.base > extent_.base ? range.base - extent_.base : 0;
+  }
+  if (!cuts_table && !cuts_extent) return;
   changed_.store(true);
   table_->writable = table_->readable;
-  // A device that refuses is lost: no kernel begins on it any more.
-  if (table_->readable > count) (void)write_table();
-  for (FenceRange* const each : cut)
-    each->bytes = range.base > each->base ? range.base - each->base : 0;
+  if (table_->readable > before.size()) {
+    std::vector<FenceRange> after(table_->ranges, table_->ranges + before.size());
+    std::ranges::copy(before, table_->ranges);
+    (void)write_table();
+    std::ranges::copy(after, table_->ranges);
+  }
   (void)write_table();
-  if (!cuts) return;
-  extent_.bytes = range.base > extent_.base ? range.base - extent_.base : 0;
-  (void)write_constants(values_of(modules_));
+  if (cuts_extent) (void)write_constants(values_of(modules_));
 }
 
 SessionFence::Wanted SessionFence::wanted(const std::vector<AddressRange>& mapped,

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -46,6 +47,8 @@ class SessionFence : private FenceMemory::Listener {
   /// Counts a kernel that was fenced, or could not be. Requires: is_on().
   void count(bool fenced) { memory_->count(fenced); }
   bool lets_unfenced_run() const { return memory_->lets_unfenced_run(); }
+  /// As FenceMemory::moves_unfenced().
+  bool moves_unfenced() const { return memory_ != nullptr && memory_->moves_unfenced(); }
 
   /// A module behind the fence was loaded, whose constants lie at `constants`. Errors: those of
   /// FenceMemory::take(). Requires: is_on().
@@ -85,7 +88,8 @@ class SessionFence : private FenceMemory::Listener {
   using Wanted = std::map<device::Address, std::uint64_t>;  // bytes by base
 
   void forget(device::AddressRange range) override { take_out(range); }
-  void cut_out(device::AddressRange range) SLATE_REQUIRES(mutex_);
+  bool cut_in_table(device::AddressRange range) SLATE_REQUIRES(mutex_);
+  void cut_out(std::span<const device::AddressRange> ranges) SLATE_REQUIRES(mutex_);
   Result<void> write(const MemoryManager& memory, const Ranges& host, bool idle);
   Wanted wanted(const std::vector<device::AddressRange>& mapped, const Ranges& host) const
       SLATE_REQUIRES(mutex_);

@@ -33,7 +33,10 @@ class ForwardingDevice : public device::Device {
   Result<void> map_again(device::AddressRange range, device::Address mapped) override {
     return inner_->map_again(range, mapped);
   }
-  Result<void> unmap(device::AddressRange range) override { return inner_->unmap(range); }
+  Result<void> unmap(device::AddressRange range) override {
+    before_unmap(range);
+    return inner_->unmap(range);
+  }
   Result<UniqueFd> export_memory(device::AddressRange range) override {
     return inner_->export_memory(range);
   }
@@ -47,7 +50,10 @@ class ForwardingDevice : public device::Device {
   Result<device::Address> map_host(int fd, std::uint64_t bytes, device::Address least) override {
     return inner_->map_host(fd, bytes, least);
   }
-  void unmap_host(device::AddressRange range) override { return inner_->unmap_host(range); }
+  void unmap_host(device::AddressRange range) override {
+    before_unmap(range);
+    return inner_->unmap_host(range);
+  }
   Result<device::Module> load_module(device::ImageKind kind,
                                      std::span<const std::byte> image) override {
     return inner_->load_module(kind, image);

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "device/device.h"
+#include "tests/unit/daemon/forwarding_device.h"
 
 namespace slate::daemon {
 namespace {
@@ -18,12 +19,24 @@ constexpr std::uint64_t kMiB = 1 << 20;
 constexpr device::Module kModule{7}, kOther{8};
 constexpr bool kIdle = true, kBusy = false;
 
+/// Sim, which counts copies.
+class CountingDevice : public ForwardingDevice {
+ public:
+  CountingDevice() : ForwardingDevice(std::move(*device::open_device("sim:sms=2,memory=1G"))) {}
+
+  Result<void> copy(const Place& to, const Place& from, const Box& box,
+                    device::Stream stream) override {
+    ++copies;
+    return ForwardingDevice::copy(to, from, box, stream);
+  }
+
+  int copies = 0;
+};
+
 class SessionFenceTest : public testing::Test {
  protected:
   SessionFenceTest() {
-    auto opened = device::open_device("sim:sms=2,memory=1G");
-    EXPECT_TRUE(opened);
-    device_ = std::move(*opened);
+    device_ = std::make_unique<CountingDevice>();
     pool_ = std::make_shared<FenceMemory>(*device_, FenceChoice::kAlways, UnfencedChoice::kRun);
     device_->set_unmap_hook([this](AddressRange range) { pool_->forget(range); });
     stream_ = device_->create_stream(0).value();
@@ -87,7 +100,7 @@ class SessionFenceTest : public testing::Test {
     return address - now.low < now.size;
   }
 
-  std::unique_ptr<device::Device> device_;
+  std::unique_ptr<CountingDevice> device_;
   std::shared_ptr<FenceMemory> pool_;
   device::Stream stream_{};
   AddressRange constants_;
@@ -205,6 +218,26 @@ TEST_F(SessionFenceTest, VariablesOfSharedCodeStayWithTheLastModule) {
   EXPECT_TRUE(allows(0x7000'0000, 256));
   fence_->remove_variables(kOther);
   EXPECT_FALSE(allows(0x7000'0000, 1));
+}
+
+TEST_F(SessionFenceTest, AllVariablesOfAModuleAreTakenOutAtOnce) {
+  allocate(4096);
+  // They lie in a range with other memory, so that what is beside them stays.
+  const auto host = std::make_shared<const std::vector<AddressRange>>(
+      std::vector<AddressRange>{{0x8000'0000, 0x10000}});
+  const auto copies_of = [&](int variables) {
+    for (int i = 0; i < variables; ++i)
+      fence_->add_variable(kModule, {0x8000'0000 + i * 0x1000ull, 256});
+    EXPECT_TRUE(update(kIdle, host));
+    const int before = device_->copies;
+    fence_->remove_variables(kModule);
+    return device_->copies - before;
+  };
+  const int for_one = copies_of(1), for_ten = copies_of(10);
+  EXPECT_GT(for_one, 0);
+  EXPECT_EQ(for_ten, for_one);
+  EXPECT_FALSE(allows(0x8000'0000, 1) || allows(0x8000'9000, 1) || allows(0x8000'90ff, 2));
+  EXPECT_TRUE(allows(0x8000'0100, 0xf00) && allows(0x8000'9100, 0x6f00));
 }
 
 TEST_F(SessionFenceTest, ASegmentThatIsLeftIsTakenOutWithItsSlackAndStaysMapped) {
