@@ -50,6 +50,7 @@ class Book {
   bool is_blank() const;
   /// This engine writes nothing any more. Any thread.
   void freeze() { frozen_.store(true); }
+  bool is_frozen() const { return frozen_.load(std::memory_order_relaxed); }
   /// Empties it: no engine has taken a command of the session.
   void reset();
 
@@ -142,7 +143,6 @@ class Book {
   };
 
   Book(UniqueFd fd, Shared* shared);
-  bool is_frozen() const { return frozen_.load(std::memory_order_relaxed); }
   void read_journal();
   JournalRecord* record_at(std::uint64_t position) const;
   bool is_done(const JournalRecord& record) const;

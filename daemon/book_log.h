@@ -27,6 +27,7 @@ enum class BookKind : std::uint32_t {
   kHost = 4,     // key: the client's id; payload: BookHost; the memory has the same key
   kImage = 5,    // key: the client's module id; payload: BookImage; the memory has the same key
   kUpload = 6,   // key: the same; no payload; a module began to come in chunks, and was not refused
+  kSaved = 7,    // no entry: memory with the contents of the segment at the key's address
   kCommands = 1000,
 };
 

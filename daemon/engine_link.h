@@ -18,7 +18,7 @@ namespace slate::daemon {
 
 enum class LinkType : std::uint32_t {
   // Engine to supervisor.
-  kReady = 1,        // text: the bytes of a DeviceInfo
+  kReady = 1,  // number: kLinkVersion; limit: bytes free on the device; text: a DeviceInfo's bytes
   kStartFailed = 2,  // code, text
   // session; number: its launches; flags: kSessionFaulted; text: why it could not begin, if so
   kSessionEnded = 3,
@@ -34,6 +34,12 @@ enum class LinkType : std::uint32_t {
   kHold = 16,
   kLetGo = 17,  // the same, without a descriptor
   kFence = 18,  // to the supervisor: a question; back: all that was sent before was handled
+  // session; number: its launches. It is not served here any more, and goes on elsewhere.
+  kSessionLeft = 19,
+  kSessionStays = 20,  // session; text: why it cannot leave. To the engine: it may stay.
+  kNeedsRoom = 23,     // the device has no memory left: a spare engine's may help
+  // session; flags: kWaitsForWord. It loads code that cannot be fenced.
+  kUnfenced = 21,
   // The answer to a status, profile or trace request: its number; flags: kLastPiece.
   // text: a piece of JSON, or of the reason when code is not kNone.
   kStatusReport = 5,
@@ -53,10 +59,20 @@ enum class LinkType : std::uint32_t {
   kConfigure = 12,     // the first message; pid: the supervisor's; text: as config_text()
   // The session is to end. It may have ended meanwhile.
   kEndSession = 14,  // session; text: the reason, of which its client was told
+  // The session is to leave the engine, or to say why it cannot. It may have ended meanwhile.
+  kLeave = 22,  // session; flags: kToHost
 };
+
+/// To be raised with each change of the messages or the book (book.h): an engine may be of a newer
+/// slated than its supervisor, but not of one with another number.
+inline constexpr std::uint64_t kLinkVersion = 1;
 
 inline constexpr std::uint32_t kSessionFaulted = 1;
 inline constexpr std::uint32_t kLastPiece = 1;
+/// Its device memory goes to the host, where the supervisor holds it.
+inline constexpr std::uint32_t kToHost = 1;
+/// The session takes no more commands until it hears kLeave or kSessionStays.
+inline constexpr std::uint32_t kWaitsForWord = 1;
 /// The session's work may have lost the device of the engine before.
 inline constexpr std::uint32_t kSuspect = 1;
 /// The device is poisoned, so that nothing runs there, and the engine writes to no session's memory

@@ -22,9 +22,11 @@ inline constexpr std::string_view fence_choice_name(FenceChoice choice) {
   return kFenceChoices[static_cast<std::size_t>(choice)].first;
 }
 
-enum class UnfencedChoice : std::uint8_t { kRun, kRefuse };
+/// kMove: their session moves to an engine of its user's own. One that cannot move runs them.
+enum class UnfencedChoice : std::uint8_t { kMove, kRun, kRefuse };
 
 inline constexpr std::pair<std::string_view, UnfencedChoice> kUnfencedChoices[] = {
+    {"move", UnfencedChoice::kMove},
     {"run", UnfencedChoice::kRun},
     {"refuse", UnfencedChoice::kRefuse},
 };

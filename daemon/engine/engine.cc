@@ -23,6 +23,8 @@ using Clock = std::chrono::steady_clock;
 
 /// Time in which a thread that has begun to write to a client is done.
 constexpr std::chrono::milliseconds kLastWrites{1};
+/// Part of the device's memory below which it counts as full.
+constexpr std::uint64_t kScarce = 32;
 /// How long sessions may take to end after kStop.
 constexpr std::chrono::seconds kStopGrace{3};
 
@@ -178,7 +180,8 @@ Engine::~Engine() {
 int Engine::run() {
   const DeviceInfo& info = device_->info();
   const auto told =
-      link_.send({.type = LinkType::kReady}, {reinterpret_cast<const char*>(&info), sizeof(info)});
+      link_.send({.type = LinkType::kReady, .number = kLinkVersion, .limit = free_memory(*device_)},
+                 {reinterpret_cast<const char*>(&info), sizeof(info)});
   if (!told) return 1;
   while (true) {
     int timeout =
@@ -305,6 +308,13 @@ void Engine::handle(LinkMessage message) {
       return stop_sessions(message.text);
     case LinkType::kEndSession:
       return end_session(message.header.session, message.text);
+    case LinkType::kLeave:
+      if (Session* const session = find_session(message.header.session))
+        session->leave((message.header.flags & kToHost) != 0);
+      return;
+    case LinkType::kSessionStays:
+      if (Session* const session = find_session(message.header.session)) session->stay();
+      return;
     default:
       log_error("unexpected message {} from the supervisor", static_cast<int>(message.header.type));
   }
@@ -356,9 +366,18 @@ void Engine::add_session(LinkMessage message) {
       .order = order_,
       .is_suspect = (header.flags & kSuspect) != 0};
   if (spec.is_suspect) order_->expect(header.session);
-  SessionHooks hooks{[this](const Error& fault) { device_lost(fault); },
-                     [this](std::uint64_t id) { session_stuck(id); },
-                     [this](std::string_view function) { unsupported_calls_.count(function); }};
+  SessionHooks hooks{
+      [this](const Error& fault) { device_lost(fault); },
+      [this](std::uint64_t id) { session_stuck(id); },
+      [this](std::string_view function) { unsupported_calls_.count(function); },
+      [this](std::uint64_t id, const std::string& why) {
+        (void)link_.send({.type = LinkType::kSessionStays, .session = id},
+                         std::string_view(why).substr(0, kMaxLinkText));
+      },
+      [this](std::uint64_t id, bool waits) {
+        (void)link_.send(
+            {.type = LinkType::kUnfenced, .session = id, .flags = waits ? kWaitsForWord : 0});
+      }};
   const std::uint64_t id = spec.id;
   const auto begun = or_out_of_memory([&]() -> Result<void> {
     begin_session(std::make_unique<Session>(*device_, compiler_, executor_, completer_,
@@ -391,7 +410,15 @@ SessionBook::Holder Engine::holder_of(std::uint64_t session) {
                 // On a lost device the next engine needs it.
                 if (!device_->lost()) (void)link_.send(header(LinkType::kLetGo, key));
               },
-          .settle = [this] { wait_for_supervisor(); }};
+          .settle = [this] { wait_for_supervisor(); },
+          .make_room =
+              [this] {
+                const std::uint64_t total = device_->info().total_memory;
+                if (device_->free_memory().value_or(total) > total / kScarce) return false;
+                (void)link_.send({.type = LinkType::kNeedsRoom});
+                wait_for_supervisor();
+                return true;
+              }};
 }
 
 /// Not for long: a supervisor that is busy gives memory back late, no more.
@@ -451,11 +478,12 @@ void Engine::join_finished() {
     running.thread.join();
     const bool faulted = running.session->faulted();
     if (faulted) ++faults_;
+    const bool left = running.session->has_left();
     const auto last = running.session->status();
     running.session.reset();
     // On a lost device a session ends for that reason, which the supervisor learns as one fault.
     if (ending_.load()) continue;
-    (void)link_.send({.type = LinkType::kSessionEnded,
+    (void)link_.send({.type = left ? LinkType::kSessionLeft : LinkType::kSessionEnded,
                       .session = last.id,
                       .number = last.launches,
                       .flags = faulted ? kSessionFaulted : 0});
@@ -520,8 +548,13 @@ void Engine::stop_sessions(const std::string& reason) {
 void Engine::end_session(std::uint64_t session, const std::string& reason) {
   held_.erase(session);
   const MutexLock lock(mutex_);
+  if (Session* const found = find_session(session)) found->stop(reason);
+}
+
+/// Null: it has ended meanwhile. Control thread.
+Session* Engine::find_session(std::uint64_t session) {
   const auto found = sessions_.find(session);
-  if (found != sessions_.end()) found->second.session->stop(reason);
+  return found == sessions_.end() ? nullptr : found->second.session.get();
 }
 
 void Engine::device_lost(const Error& fault) {

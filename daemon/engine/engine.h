@@ -68,6 +68,7 @@ class Engine {
   void answer_profile(std::uint64_t request, const std::string& text);
   void stop_sessions(const std::string& reason);
   void end_session(std::uint64_t session, const std::string& reason);
+  Session* find_session(std::uint64_t session);
   bool may_be_blocked() const;
   bool is_fenced() const;
   void watch_blocking();

@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "daemon/engine/saved_memory.h"
 
 namespace slate::daemon {
 namespace {
@@ -69,11 +70,25 @@ Result<std::unique_ptr<MemoryManager>> MemoryManager::make_again(
   return std::unexpected(done.error());
 }
 
+/// Of a suspended session it is new memory, with what was saved.
+Result<void> MemoryManager::map_past(const PastMemory::Segment& segment) {
+  if (segment.saved < 0) return device_.map_exported(segment.range, segment.memory);
+  if (const auto mapped = device_.map(segment.range); !mapped) return mapped;
+  const auto restored = restore_memory(device_, segment.range, segment.saved);
+  if (restored) {
+    if (notes_ != nullptr) notes_->mapped(segment.range, segment.dedicated);
+  } else {
+    (void)device_.unmap(segment.range);
+  }
+  return restored;
+}
+
 Result<void> MemoryManager::map_past(const PastMemory& past) {
   for (const PastMemory::Segment& each : past.segments) {
     if (!arena_.contains(each.range.base, each.range.bytes))
       return fail(ErrorCode::kInvalidValue, "memory outside of its arena");
-    if (const auto mapped = device_.map_exported(each.range, each.memory); !mapped) return mapped;
+    const auto mapped = map_past(each);
+    if (!mapped) return mapped;
     // It is there already, whatever others may have by now.
     if (account_ != nullptr) account_->take_anyway(each.range.bytes);
     charged_ += each.range.bytes;

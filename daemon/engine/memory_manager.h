@@ -46,7 +46,8 @@ struct PastMemory {
   struct Segment {
     device::AddressRange range;
     bool dedicated = false;
-    int memory = -1;  // as Device::export_memory() gave it
+    int memory = -1;  // as Device::export_memory() gave it; -1: not there any more
+    int saved = -1;   // as save_memory() gave it, where `memory` is not there
   };
   struct Block {
     device::AddressRange range;
@@ -180,6 +181,7 @@ class MemoryManager {
         slack_(device),
         notes_(notes) {}
 
+  Result<void> map_past(const PastMemory::Segment& segment);
   Result<void> map_past(const PastMemory& past) SLATE_REQUIRES(mutex_);
   void find_free_blocks(const Segments::value_type& segment) SLATE_REQUIRES(mutex_);
   void add_live(device::Address address, std::uint64_t bytes) SLATE_REQUIRES(mutex_);

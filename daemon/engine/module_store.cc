@@ -13,6 +13,15 @@
 #include "daemon/engine/made_modules.h"
 
 namespace slate::daemon {
+namespace {
+
+/// Nobody hears of it.
+std::unexpected<Error> put_off() {
+  return fail(ErrorCode::kUnavailable, "the session may leave this engine first");
+}
+
+}  // namespace
+
 Result<void> ModuleStore::may_begin(std::uint64_t id) const {
   if (id == 0 || modules_.contains(id))
     return fail(ErrorCode::kProtocol, fmt::format("module id {} is not a new one", id));
@@ -21,8 +30,18 @@ Result<void> ModuleStore::may_begin(std::uint64_t id) const {
   return {};
 }
 
+/// Only machine code that comes without its PTX has no fence.
+bool ModuleStore::is_put_off(std::uint32_t kind, std::string_view source) const {
+  return kind == ipc::kImageElf && source.empty() && puts_off_ && puts_off_();
+}
+
 Result<void> ModuleStore::add_chunk(const ipc::ModuleLoad& chunk,
                                     std::span<const std::byte> bytes) {
+  if (put_off_ && put_off_->first == chunk.module) {
+    ModuleImage image = std::move(put_off_->second);
+    put_off_.reset();
+    return load(chunk.module, std::move(image));
+  }
   auto image = uploads_.add(chunk, bytes, may_begin(chunk.module));
   if (!image) return std::unexpected(image.error());
   if (!*image) return {};
@@ -73,6 +92,7 @@ Result<bool> ModuleStore::offer(const ipc::ModuleOffer& offered) {
   std::memcpy(digest.data(), offered.digest, sizeof(offered.digest));
   const auto image = images_->find(loader_.uid, offered.image_kind, digest);
   if (!image) return false;
+  if (is_put_off(image->kind, {})) return put_off();
   Charge charge(loaded_);
   const auto done = add(offered.module, digest, charge,
                         or_out_of_memory([&] { return load_known(image, charge); }));
@@ -105,6 +125,10 @@ Result<ModuleStore::Module> ModuleStore::load_known(const ImageStore::Image& ima
 }
 
 Result<void> ModuleStore::load(std::uint64_t id, ModuleImage image) {
+  if (is_put_off(image.kind, image.source)) {
+    put_off_.emplace(id, std::move(image));
+    return put_off();
+  }
   // Of the PTX where there is some: it is the same on every device.
   const DigestBytes digest =
       digest_of(image.source.empty() ? std::span<const std::byte>(image.bytes)

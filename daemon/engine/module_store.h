@@ -65,6 +65,11 @@ class ModuleStore {
 
   /// Calls `loaded` from now on.
   void report(Loaded loaded) { report_ = std::move(loaded); }
+  /// Asks `puts_off` before a module without PTX is loaded, from now on. If it says true, the
+  /// module is not loaded, and the same chunk or offer is expected again.
+  void ask_before_unfenced(std::function<bool()> puts_off) { puts_off_ = std::move(puts_off); }
+  /// Whether the load of a module was put off that came in chunks.
+  bool has_put_off() const { return put_off_.has_value(); }
   /// Loads the module of a whole image. `source`: as ModuleImage::source.
   Result<void> load_whole(std::uint64_t id, std::uint32_t kind, std::vector<std::byte> image,
                           std::string source);
@@ -120,6 +125,7 @@ class ModuleStore {
   using Charge = LoadedModules::Charge;
 
   Result<void> may_begin(std::uint64_t id) const;
+  bool is_put_off(std::uint32_t kind, std::string_view source) const;
   Result<void> load(std::uint64_t id, ModuleImage image);
   Result<void> add(std::uint64_t id, const DigestBytes& digest, Charge& charge,
                    Result<Module> loaded);
@@ -150,7 +156,9 @@ class ModuleStore {
   std::map<device::Address, Global> globals_;
   LoadedModules loaded_;
   FencedKernels fenced_;
-  Loaded report_;  // may be empty
+  Loaded report_;                                                 // may be empty
+  std::function<bool()> puts_off_;                                // may be empty
+  std::optional<std::pair<std::uint64_t, ModuleImage>> put_off_;  // module whose load was put off
 };
 
 }  // namespace slate::daemon

@@ -75,7 +75,8 @@ Session::Session(device::Device& device, Compiler& compiler, Executor& executor,
               .is_crowded = [this] { return group_.outstanding() >= kMostWatches; },
               .lost_client = [this] { return lost_client(); },
               .is_over = [this] { return stopping_.load() || channel_.peer_is_gone(); },
-              .unsupported = hooks_.unsupported},
+              .unsupported = hooks_.unsupported,
+              .leaves_first = [this] { return leaves_first(); }},
              spec_) {
   group_.tell(kMostWatches / 2, [this] { channel_.poke(); });
 }
@@ -190,11 +191,81 @@ void Session::freeze() {
   if (book_ != nullptr) book_->freeze();
 }
 
+void Session::leave(bool to_host) {
+  if (departure_.want(to_host)) channel_.poke();
+}
+
+void Session::stay() {
+  if (departure_.stay()) channel_.poke();
+}
+
+/// True: the session has left. A host function of the client's ends by a command, so that commands
+/// are taken until none is under way.
+bool Session::try_to_leave() {
+  if (!parts_.host_functions().none()) return false;
+  if (const auto why = faults_.failed() ? std::optional<std::string>("it has failed") : why_bound())
+    return stay_here(*why);
+  while (!finish_work()) {
+    if (stopping_.load() || faults_.failed() || device_.lost() || channel_.peer_is_gone())
+      return false;
+  }
+  if (departure_.is_to_host()) {
+    if (const auto saved = parts_.save_memory(); !saved) return stay_here(saved.error().message);
+  }
+  freeze();
+  return departure_.leave();
+}
+
+/// Tells why the session does not leave. Returns false.
+bool Session::stay_here(const std::string& why) {
+  (void)departure_.give_up();
+  if (hooks_.stays) hooks_.stays(spec_.id, why);
+  return false;
+}
+
+/// Whether no work of the session is left on the device. Waits a moment for that.
+bool Session::finish_work() {
+  constexpr std::chrono::milliseconds kMoment{5};
+  if (!release_held()) return false;
+  (void)parts_.go_on();
+  executor_.flush(parts_.client());
+  parts_.streams().watch_ends();
+  completer_.leave(group_);
+  return group_.wait_empty(kMoment) && !parts_.can_go_on() && parts_.host_functions().none();
+}
+
+/// A module comes that cannot be fenced. With other users' sessions beside it the supervisor
+/// decides first: a session that has loaded it may be bound to this engine.
+bool Session::leaves_first() {
+  const SessionFence& fence = parts_.fence();
+  const bool has_others = fence.is_on();
+  if (!hooks_.unfenced || !fence.moves_unfenced() || (told_unfenced_ && !has_others)) return false;
+  const bool waits = has_others && !told_unfenced_ && !why_bound() &&
+                     parts_.host_functions().none() && departure_.ask();
+  told_unfenced_ = true;
+  hooks_.unfenced(spec_.id, waits);
+  return waits;
+}
+
+/// Carries out the command that waited for the supervisor's word; false when the session ends.
+bool Session::serve_put_back() {
+  const HeldCommands::Kept command = std::move(*put_back_);
+  put_back_.reset();
+  if (faults_.failed()) {
+    answer_failed(command.command);
+  } else if (!carry_out(command.command, command.position)) {
+    return false;
+  }
+  if (book_ != nullptr) book_->taken(command.position);
+  return true;
+}
+
 void Session::serve() {
-  Command command;
   while (true) {
+    if (departure_.is_wanted() && try_to_leave()) return;
+    if (put_back_ && departure_.state() == Departure::State::kHere && !serve_put_back()) return;
     executor_.flush(parts_.client(), StreamWatches::Watched::kDue);
-    const bool crowded = is_crowded();
+    const bool crowded = is_crowded() || put_back_;
     if (crowded || !channel_.wait_awake([this] { return look_awake(); })) {
       executor_.flush(parts_.client());
       completer_.leave(group_);
@@ -218,21 +289,27 @@ void Session::serve() {
     // On a lost device it is left untouched, for the engine that comes next.
     if (!begun_.load() && device_.lost()) return;
     begun_.store(true);
-    for (std::uint32_t taken = 1; !stopping_.load() && !is_crowded(); ++taken) {
-      // What a dead client left in the ring is not begun any more.
-      if (ending_.load() || (taken % kCommandsPerLook == 0 && lost_client())) return;
-      const auto popped = channel_.try_pop(command);
-      if (!popped) {
-        (void)end(popped.error());
-        return;
-      }
-      if (!*popped) break;
-      if (!serve_command(command)) return;
-      look(false);
-      if (parts_.can_go_on()) (void)parts_.go_on();
-      if (parts_.host_functions().take_opened() && !release_held()) return;
-    }
+    if (!serve_commands()) return;
   }
+}
+
+/// Carries out what is in the ring; false when the session ends.
+bool Session::serve_commands() {
+  Command command;
+  for (std::uint32_t taken = 1; !stopping_.load() && !is_crowded(); ++taken) {
+    // What a dead client left in the ring is not begun any more.
+    if (ending_.load() || (taken % kCommandsPerLook == 0 && lost_client())) return false;
+    const auto popped = channel_.try_pop(command);
+    if (!popped) return end(popped.error());
+    if (!*popped) return true;
+    if (!serve_command(command)) return false;
+    look(false);
+    if (parts_.can_go_on()) (void)parts_.go_on();
+    if (parts_.host_functions().take_opened() && !release_held()) return false;
+    if (departure_.state() != Departure::State::kHere) [[unlikely]]
+      return true;
+  }
+  return true;
 }
 
 /// Whether the session takes no more commands for now: too many ends are waited for, or too much is
@@ -281,7 +358,7 @@ bool Session::serve_command(Command& command) {
   } else if (!carry_out(command, position)) {
     return false;
   }
-  if (book_ != nullptr) book_->taken(position);
+  if (book_ != nullptr && !put_back_) book_->taken(position);
   return true;
 }
 
@@ -351,6 +428,10 @@ bool Session::carry_out(const Command& command, std::uint64_t position,
     busy_.store(true, std::memory_order_release);
     done = parts_.carry_out(command, kept, present);
     busy_.store(false, std::memory_order_release);
+  }
+  if (departure_.is_undecided()) {
+    put_back_.emplace(command, position);
+    return true;
   }
   // The engine before may have ended it.
   if (!done && position <= again_until_ && ends_an_object(header.type)) done = {};

@@ -20,6 +20,7 @@
 #include "daemon/engine/commands/faults.h"
 #include "daemon/engine/commands/session_parts.h"
 #include "daemon/engine/completer.h"
+#include "daemon/engine/departure.h"
 #include "daemon/engine/executor.h"
 #include "daemon/engine/held_commands.h"
 #include "daemon/engine/session_spec.h"
@@ -49,6 +50,11 @@ struct SessionHooks {
   std::function<void(std::uint64_t session)> stuck;
   /// The client called a function that slate does not have. May be empty.
   std::function<void(std::string_view function)> unsupported = {};
+  /// The session cannot leave the engine. May be empty.
+  std::function<void(std::uint64_t session, const std::string& why)> stays = {};
+  /// The session loads code that cannot be fenced. `waits`: it takes no more commands until it
+  /// hears leave() or stay(). Empty: nobody decides, so that it stays.
+  std::function<void(std::uint64_t session, bool waits)> unfenced = {};
 };
 
 class Session {
@@ -92,6 +98,13 @@ class Session {
   std::optional<std::string> why_bound() const;
   /// The client hears nothing more from this engine, and its book gets nothing more.
   void freeze();
+  /// Has the session leave for another engine, as soon as none of its work is under way. run() then
+  /// returns, and has_left() is true. One that cannot leave calls SessionHooks::stays. `to_host`:
+  /// its device memory goes to the host, where the supervisor holds it.
+  void leave(bool to_host);
+  /// Lets the session go on that waits (SessionHooks::unfenced).
+  void stay();
+  bool has_left() const { return departure_.state() == Departure::State::kLeft; }
   /// Whether its thread carries a command out.
   bool is_busy() const { return busy_.load(); }
   /// Whether a command of it was taken: from then on it cannot move to another engine.
@@ -104,7 +117,13 @@ class Session {
   void close_if_done(const Book::Open& open);
   bool do_again(const Book::Open& open);
   void serve();
+  bool serve_commands();
   bool is_crowded() const;
+  bool try_to_leave();
+  bool stay_here(const std::string& why);
+  bool finish_work();
+  bool leaves_first();
+  bool serve_put_back();
   ipc::EngineChannel::Seen look(bool waits);
   ipc::EngineChannel::Seen look_awake();
   bool end(const Error& error);
@@ -137,6 +156,9 @@ class Session {
   std::atomic<bool> ending_{false};  // whether no more commands are carried out
   std::uint64_t again_until_ = 0;    // end of the last command that another engine may have begun
   std::int64_t looked_ns_ = 0;       // time of lost_client()'s last question
+  Departure departure_;
+  bool told_unfenced_ = false;                  // whether SessionHooks::unfenced was called
+  std::optional<HeldCommands::Kept> put_back_;  // command that waits for the supervisor's word
   std::atomic<SessionPhase> phase_{SessionPhase::kStarting};
   Faults faults_;
   SessionParts parts_;

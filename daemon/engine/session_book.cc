@@ -46,7 +46,8 @@ void SessionBook::drop_unfinished(std::uint64_t position) {
     if (comes_again && !is_room(key.first)) book_->drop(key.first, key.second);
   }
   for (const auto& [key, memory] : held_) {
-    if (!book_->has(key.first, key.second)) let_go(key);
+    const BookKind kind = key.first == BookKind::kSaved ? BookKind::kSegment : key.first;
+    if (!book_->has(kind, key.second)) let_go(key);
   }
 }
 
@@ -96,7 +97,9 @@ bool SessionBook::hold(Book::Key key, int memory) {
   return held.has_value();
 }
 
+/// What a session leaves behind is the next engine's.
 void SessionBook::let_go(Book::Key key) {
+  if (book_->is_frozen()) return;
   {
     const MutexLock lock(mutex_);
     if (held_there_.erase(key) == 0) return;
@@ -117,6 +120,14 @@ void SessionBook::mapped(device::AddressRange segment, bool dedicated) {
   if (!memory) return forbid(memory.error().message);
   if (!hold({BookKind::kSegment, segment.base}, memory->get())) return;
   put(BookKind::kSegment, segment.base, BookSegment{segment.bytes, dedicated ? 1u : 0u});
+  drop_saved(segment.base);
+}
+
+Result<void> SessionBook::save(device::Address segment, int memory) {
+  const Book::Key key{BookKind::kSaved, segment};
+  if (!has_place_for(key))
+    return fail(ErrorCode::kLimit, "it has more pieces of memory than are held for a session");
+  return holder_.hold(key, memory);
 }
 
 void SessionBook::unmapped(device::Address segment) {

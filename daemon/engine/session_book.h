@@ -31,6 +31,9 @@ class SessionBook final : public MemoryNotes {
     std::function<void(Book::Key key)> let_go;
     /// Waits until what was let go of before is given back to the device. May be empty.
     std::function<void()> settle = {};
+    /// Has the supervisor give the device memory back that it can do without. False: the device has
+    /// enough, or nothing was done. May be empty.
+    std::function<bool()> make_room = {};
   };
   /// Pieces of memory that the supervisor holds for a session; with more it cannot leave. Part of
   /// the descriptors that a process may have, as the supervisor has those of all sessions.
@@ -48,6 +51,12 @@ class SessionBook final : public MemoryNotes {
   void drop_unfinished(std::uint64_t position);
   /// The held memory of an entry; -1: none.
   int held(Book::Key key) const;
+  /// The supervisor holds `memory` with the contents of the segment there. The segment itself stays
+  /// held until drop_segment(). Errors: no place for it, or those of Holder::hold.
+  Result<void> save(device::Address segment, int memory);
+  /// What was saved is not needed, or the segment itself is not.
+  void drop_saved(device::Address segment) { let_go({BookKind::kSaved, segment}); }
+  void drop_segment(device::Address segment) { let_go({BookKind::kSegment, segment}); }
   /// The session is as it was: what was held is not needed here any more.
   void forget_held() { held_.clear(); }
 
@@ -60,6 +69,8 @@ class SessionBook final : public MemoryNotes {
   /// Waits until memory that was unmapped is the device's again; false if there is none. To be
   /// called where the device has no memory left.
   bool settle();
+  /// As Holder::make_room.
+  bool make_room() { return holder_.make_room && holder_.make_room(); }
 
   /// The row of a new stream. While the past is made again the caller knows it.
   std::uint32_t stream_row();

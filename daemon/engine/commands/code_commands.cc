@@ -35,6 +35,7 @@ CodeCommands::CodeCommands(const PartContext& context, Compiler& compiler, Memor
           {.uid = context.uid, .is_over = context.is_over}, &context.fence) {}
 
 void CodeCommands::start() {
+  modules_.ask_before_unfenced(context_.leaves_first);
   if (context_.book) {
     modules_.report([book = context_.book](std::uint64_t id, std::uint32_t kind,
                                            std::span<const std::byte> image,
@@ -54,6 +55,7 @@ Result<void> CodeCommands::on(const Call<CommandType::kModuleLoad>& call) {
   const std::uint64_t module = call.body.module;
   if (lost_uploads_.contains(module)) return pass_over(call);
   const auto done = modules_.add_chunk(call.body, call.tail);
+  if (modules_.has_put_off()) return done;
   if (context_.book && !done) context_.book->upload_gone(module);
   if (context_.book && done && call.body.offset == 0) context_.book->upload(module);
   return context_.checked(done);

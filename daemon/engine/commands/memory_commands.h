@@ -80,7 +80,7 @@ class MemoryCommands {
 
 /// Local memory that nobody needs may make room, and memory that the supervisor still holds. So may
 /// frees that wait for running work; the last one may have ended just now. So may the slack, while
-/// no unfinished work can use it.
+/// no unfinished work can use it, and the memory of a spare engine.
 template <typename Make>
 std::invoke_result_t<Make> MemoryCommands::with_room(const Make& make) {
   auto made = make();
@@ -96,6 +96,10 @@ std::invoke_result_t<Make> MemoryCommands::with_room(const Make& make) {
   }
   if (!made && made.error().code == ErrorCode::kOutOfMemory &&
       context_.streams.unfinished(nullptr).empty() && manager_->drop_slack()) {
+    made = make();
+  }
+  if (!made && made.error().code == ErrorCode::kOutOfMemory && manager_->chargeable() > 0 &&
+      context_.book && context_.book->make_room()) {
     made = make();
   }
   const auto deadline = std::chrono::steady_clock::now() + wait_;

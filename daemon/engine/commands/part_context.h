@@ -41,6 +41,9 @@ struct PartContext {
   std::function<bool()> is_over;
   /// Makes the session's thread look whether something can go on. Any thread.
   std::function<void()> wake = {};
+  /// A module comes whose kernels cannot be fenced. True: the session may leave this engine first;
+  /// then the command is put back, whatever comes of it. May be empty.
+  std::function<bool()> leaves_first = {};
 
   /// The client is about to hear that the work up to this command is done, or, if it has violated
   /// the fence, of that.

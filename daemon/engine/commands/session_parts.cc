@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/out_of_memory.h"
 #include "daemon/engine/commands/command_reach.h"
+#include "daemon/engine/saved_memory.h"
 
 namespace slate::daemon {
 namespace {
@@ -79,7 +80,8 @@ SessionParts::SessionParts(const Ground& ground, const SessionSpec& spec)
                .faults = ground.faults,
                .fence = fence_,
                .is_over = ground.is_over,
-               .wake = [&channel = ground.channel] { channel.poke(); }},
+               .wake = [&channel = ground.channel] { channel.poke(); },
+               .leaves_first = ground.leaves_first},
       memory_(context_, spec.local ? spec.local : std::make_shared<LocalMemory>(ground.device)),
       host_memory_(context_, spec.pinned,
                    [&channel = ground.channel](std::uint64_t id, int memory) {
@@ -149,7 +151,10 @@ Result<void> SessionParts::set_up_again(std::uint64_t limit,
       memory.arena = entry.as<device::AddressRange>().value_or(memory.arena);
     } else if (kind == BookKind::kSegment) {
       const auto segment = entry.as<BookSegment>().value_or(BookSegment{});
-      memory.segments.push_back({{number, segment.bytes}, segment.dedicated != 0, book.held(key)});
+      memory.segments.push_back({{number, segment.bytes},
+                                 segment.dedicated != 0,
+                                 book.held(key),
+                                 book.held({BookKind::kSaved, number})});
     } else if (kind == BookKind::kBlock) {
       const auto block = entry.as<BookBlock>().value_or(BookBlock{});
       memory.blocks.push_back({{number, block.bytes}, block.retired != 0});
@@ -242,6 +247,28 @@ std::optional<std::string> SessionParts::why_not_again(std::span<const Book::Ope
     if (open.begun || open.done) all.push_back(reach.of(open));
   }
   return slate::daemon::why_not_again(all);
+}
+
+Result<void> SessionParts::save_memory() {
+  SessionBook& book = *context_.book;
+  std::vector<device::Address> segments;
+  Result<void> done;
+  for (const auto& [key, entry] : book.book().entries()) {
+    const auto segment = entry.as<BookSegment>();
+    if (key.first != BookKind::kSegment || !segment) continue;
+    const auto memory = daemon::save_memory(context_.device, {key.second, segment->bytes});
+    done = memory ? book.save(key.second, memory->get()) : std::unexpected(memory.error());
+    if (!done) break;
+    segments.push_back(key.second);
+  }
+  for (const device::Address segment : segments) {
+    if (done) {
+      book.drop_segment(segment);
+    } else {
+      book.drop_saved(segment);
+    }
+  }
+  return context_.checked(done);
 }
 
 Result<void> SessionParts::free_retired() {

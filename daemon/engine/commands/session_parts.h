@@ -44,6 +44,7 @@ class SessionParts {
     std::function<bool()> lost_client;  // cheap, as it is asked often
     std::function<bool()> is_over;      // as in PartContext
     std::function<void(std::string_view)> unsupported;
+    std::function<bool()> leaves_first;  // as in PartContext
   };
 
   /// Keeps nothing of `spec`.
@@ -69,7 +70,13 @@ class SessionParts {
     const auto ordered = context_.checked(retirement_.go_on());
     return ordered ? memory_.unmap_left() : ordered;
   }
+  /// Whether kernels have to be fenced, and whether code that cannot be is to leave.
+  const SessionFence& fence() const { return fence_; }
   bool can_go_on() const { return retirement_.can_go_on() || memory_.has_left(); }
+  /// Copies all device memory to the host, where the supervisor holds it for the next engine; this
+  /// one's memory is not held any more. After an error nothing has changed. Requires: no work of
+  /// the session runs; it has a book.
+  Result<void> save_memory();
   /// To be called behind the commands that are carried out again.
   Result<void> free_retired();
   /// Requires: no work of the session runs.

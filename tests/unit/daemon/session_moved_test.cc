@@ -5,10 +5,15 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <functional>
+#include <future>
 #include <memory>
+#include <numeric>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "daemon/engine/own_copies.h"
 #include "daemon/engine/session.h"
 #include "daemon/engine/session_book.h"
 #include "tests/unit/daemon/forwarding_device.h"
@@ -79,6 +84,8 @@ class KeptSession {
   /// Nothing comes from a dead engine.
   void hear(bool hears) { hears_ = hears; }
   std::size_t held() const { return held_.size(); }
+  /// What happens when the device has no memory left.
+  void on_full(std::function<bool()> make_room) { make_room_ = std::move(make_room); }
   ipc::ClientChannel& client() { return *ends_.client; }
   void hang_up() {
     ends_.client.reset();
@@ -94,13 +101,15 @@ class KeptSession {
             .let_go =
                 [this](Book::Key key) {
                   if (hears_) held_.erase(key);
-                }};
+                },
+            .make_room = [this] { return make_room_ && make_room_(); }};
   }
 
   ipc::SessionEnds ends_;
   const std::unique_ptr<Book> book_ = std::move(*Book::make());
   HeldMemory held_;
   bool hears_ = true;
+  std::function<bool()> make_room_;
 };
 
 /// An engine with this one session.
@@ -112,11 +121,21 @@ class OneSession {
         forms_(device, FormChoice::kNative),
         executor_(device, forms_, completer_, trace_, policy_maker("fifo", {}), {}),
         session(device, compiler_, executor_, completer_, std::move(spec),
-                {[](const Error&) {}, [](std::uint64_t) {}}, std::chrono::seconds(60)),
+                {[](const Error&) {},
+                 [](std::uint64_t) {},
+                 {},
+                 [this](std::uint64_t, const std::string& why) { why_it_stays_.set_value(why); }},
+                std::chrono::seconds(60)),
         thread_([this] { session.run(); }) {}
-  ~OneSession() { thread_.join(); }
+  ~OneSession() { join(); }
+  void join() {
+    if (thread_.joinable()) thread_.join();
+  }
+  /// Waits until the session says that it cannot leave.
+  std::string why_it_stays() { return why_it_stays_.get_future().get(); }
 
  private:
+  std::promise<std::string> why_it_stays_;
   Completer completer_;
   Compiler compiler_;
   FormService forms_;
@@ -174,6 +193,37 @@ class SessionMovedTest : public testing::Test {
     kept_.hear(true);
   }
   void go_on() { engine_ = std::make_unique<OneSession>(device_, kept_.spec_for(device_)); }
+  /// The session leaves its engine, which lives, and its client does not wait for that.
+  void leave(bool to_host = false) {
+    engine_->session.leave(to_host);
+    engine_->join();
+    EXPECT_TRUE(engine_->session.has_left());
+    engine_.reset();
+  }
+  /// Copies between the device and this process, as no session would.
+  void copy(const Place& to, const Place& from, std::uint64_t bytes) {
+    OwnCopies copies(device_);
+    ASSERT_TRUE(copies.begin(to, from, bytes));
+    ASSERT_TRUE(copies.finish());
+  }
+  /// Has the client allocate memory, with contents.
+  std::uint64_t allocate_filled() {
+    const auto address = allocate(kWords * sizeof(std::uint32_t));
+    EXPECT_TRUE(address);
+    std::vector<std::uint32_t> words(kWords);
+    std::iota(words.begin(), words.end(), 7u);
+    copy(Place::on_device(*address), Place::on_host(words.data()), kWords * sizeof(std::uint32_t));
+    return *address;
+  }
+  void expect_filled(std::uint64_t address) {
+    std::vector<std::uint32_t> words(kWords), wanted(kWords);
+    std::iota(wanted.begin(), wanted.end(), 7u);
+    copy(Place::on_host(words.data()), Place::on_device(address), kWords * sizeof(std::uint32_t));
+    EXPECT_EQ(words, wanted);
+  }
+
+  static constexpr std::size_t kWords = 5 << 20;  // 20 MiB: a segment of its own
+
   /// The engine dies while it has nothing to do.
   void die_idle() { die(last_taken()); }
   /// The engine dies while it carries out the command that comes next, which does not wait.
@@ -323,6 +373,114 @@ TEST_F(SessionMovedTest, AnEngineThatLosesTheDeviceAsItTakesASessionLeavesTheBoo
   go_on();
   EXPECT_EQ(async_error().message, "");
   EXPECT_EQ(engine_->session.status().pinned_used, 12288u);
+}
+
+TEST_F(SessionMovedTest, MemoryThatTheSupervisorCanDoWithoutIsAskedFor) {
+  const device::AddressRange spare{*device_.reserve(224 << 20), 224 << 20};
+  ASSERT_TRUE(device_.map(spare));
+  EXPECT_EQ(allocate(48 << 20).error().code, ErrorCode::kOutOfMemory);
+  int asked = 0;
+  kept_.on_full([&] {
+    if (++asked > 1) return false;
+    return device_.unmap(spare).has_value();
+  });
+  EXPECT_TRUE(allocate(48 << 20));
+  EXPECT_FALSE(allocate(48 << 20)) << "beyond its limit";
+  EXPECT_EQ(asked, 2);
+  device_.unreserve(spare);
+}
+
+TEST_F(SessionMovedTest, ASessionLeavesAnEngineThatLives) {
+  const std::uint64_t address = allocate_filled();
+  const auto small = allocate(4096);
+  ASSERT_TRUE(small);
+  post(CommandType::kModuleLoad, ipc::ModuleLoad{5, kModule.size(), 0, ipc::kImagePtx, 0},
+       text(kModule));
+  post(CommandType::kStreamCreate, ipc::StreamCreate{5, 0, 0, ipc::kNoProgress, 0});
+  EXPECT_EQ(async_error().message, "");
+  const std::uint64_t used = engine_->session.status().memory_used;
+  const std::size_t held = kept_.held();
+  for (int move = 0; move < 3; ++move) {
+    leave();
+    go_on();
+    EXPECT_EQ(async_error().message, "");
+    EXPECT_EQ(engine_->session.status().memory_used, used);
+    EXPECT_EQ(engine_->session.status().modules, 1u);
+    EXPECT_EQ(kept_.held(), held) << "nothing of what it has is given back";
+    expect_filled(address);
+  }
+  post(CommandType::kMemoryFree, ipc::MemoryFree{*small});
+  post(CommandType::kStreamDestroy, ipc::IdCommand{5});
+  EXPECT_EQ(async_error().message, "");
+}
+
+TEST_F(SessionMovedTest, CommandsThatComeWhileItLeavesAreTheNextEngines) {
+  ASSERT_TRUE(allocate(4096));
+  leave();
+  post(CommandType::kHostAllocate, ipc::HostAllocate{7, 8192});
+  go_on();
+  EXPECT_EQ(async_error().message, "");
+  EXPECT_EQ(engine_->session.status().pinned_used, 8192u);
+}
+
+TEST_F(SessionMovedTest, ASuspendedSessionHasNoDeviceMemory) {
+  const std::uint64_t before = *device_.free_memory();
+  const std::uint64_t address = allocate_filled();
+  const auto freed = allocate(8192), kept = allocate(4096);
+  ASSERT_TRUE(freed && kept);
+  post(CommandType::kMemoryFree, ipc::MemoryFree{*freed});
+  EXPECT_EQ(async_error().message, "");
+  const std::uint64_t used = engine_->session.status().memory_used;
+  const std::size_t held = kept_.held();
+  leave(true);
+  EXPECT_EQ(*device_.free_memory(), before);
+  go_on();
+  EXPECT_EQ(async_error().message, "");
+  EXPECT_EQ(engine_->session.status().memory_used, used);
+  EXPECT_EQ(kept_.held(), held) << "the memory of the new engine, and no copies";
+  expect_filled(address);
+  die_idle();
+  go_on();
+  EXPECT_EQ(async_error().message, "") << "what came back goes on like any other memory";
+  expect_filled(address);
+}
+
+TEST_F(SessionMovedTest, AnEngineThatDiesWithASuspendedSessionLeavesItsMemory) {
+  const std::uint64_t address = allocate_filled();
+  post(CommandType::kHostAllocate, ipc::HostAllocate{7, 8192});
+  EXPECT_EQ(async_error().message, "");
+  leave(true);
+  device_.lose_at_block(1);  // behind the memory that is copied back
+  go_on();
+  engine_.reset();
+  device_.lose_at_block(0);
+  go_on();
+  EXPECT_EQ(async_error().message, "");
+  expect_filled(address);
+}
+
+TEST_F(SessionMovedTest, ASessionThatCannotLeaveGoesOnWhereItIs) {
+  const ArraySpec spec{.format = {ChannelKind::kFloat, 32, 1, 0}, .extent = {16, 0, 0}};
+  ASSERT_TRUE(
+      client().call(CommandType::kArrayCreate, ipc::bytes_of(ipc::ArrayCreate{1, spec}), {}, {}));
+  engine_->session.leave(false);
+  EXPECT_NE(engine_->why_it_stays().find("arrays"), std::string::npos);
+  ASSERT_TRUE(allocate(4096));
+  EXPECT_FALSE(engine_->session.has_left());
+}
+
+TEST_F(SessionMovedTest, ASessionLeavesOnceItsHostFunctionHasEnded) {
+  ASSERT_TRUE(allocate(4096));
+  post(CommandType::kHostGate, ipc::HostGate{3, ipc::kDefaultStream});
+  (void)last_taken();
+  engine_->session.leave(false);
+  ASSERT_TRUE(allocate(4096)) << "it serves until then";
+  post(CommandType::kHostDone, ipc::IdCommand{3});
+  engine_->join();
+  EXPECT_TRUE(engine_->session.has_left());
+  engine_.reset();
+  go_on();
+  EXPECT_EQ(async_error().message, "");
 }
 
 TEST_F(SessionMovedTest, WhatWasMadeByACommandThatComesAgainIsDropped) {
