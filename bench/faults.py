@@ -115,7 +115,7 @@ def fault(daemon, command):
 def main():
     ways = list(make_ways())
     # Nobody is barred for his faults.
-    daemon = Daemon(device=arguments.device, extra=["--spare-engine", "--bar-after", "0", *shlex.split(arguments.slated)])
+    daemon = Daemon(device=arguments.device, extra=["--spare-engine", "always", "--bar-after", "0", *shlex.split(arguments.slated)])
     os.chmod(daemon.root, 0o755)
     seconds = arguments.minutes * 60
     victim = Victim(daemon, seconds)

@@ -35,7 +35,7 @@ def timed(command, environment):
 def measure(spare):
     small = [binary("slate", "vector_add"), "--size", "1000"]
     undisturbed, fault, after = [], [], []
-    with private_slated(arguments.build, arguments.device, "spare_engine = %s\n" % str(spare).lower()) as environment:
+    with private_slated(arguments.build, arguments.device, "spare_engine = \"%s\"\n" % ("always" if spare else "never")) as environment:
         timed(small, environment)
         for _ in range(arguments.rounds):
             time.sleep(1)  # lets a spare engine get ready

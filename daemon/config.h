@@ -14,6 +14,8 @@
 #include "daemon/fence_choice.h"
 #include "daemon/form_choice.h"
 #include "daemon/session_settings.h"
+#include "daemon/sharing_choice.h"
+#include "daemon/spare_choice.h"
 #include "scheduler/settings.h"
 
 namespace slate::daemon {
@@ -56,6 +58,7 @@ struct UserSettings {
   std::uint32_t max_sessions = 0;      // 0: max_sessions_per_user
   MemoryLimit memory;                  // of all the user's sessions together
   double max_blocking_ms = kAsOthers;  // see Config; kAsOthers: as for everybody
+  SharingChoice sharing = SharingChoice::kDefault;
 };
 
 struct Config {
@@ -78,11 +81,12 @@ struct Config {
   double engine_timeout_seconds = 10;  // time after which a silent engine counts as hung; 0: never
   std::uint32_t bar_after = 3;         // incidents after which a user is barred; 0: never
   double bar_seconds = 600;            // how long
-  bool spare_engine = false;           // whether a second engine is kept ready
+  SpareChoice spare_engine = SpareChoice::kAuto;  // whether a second engine is kept ready
   FormChoice form = FormChoice::kAuto;
   DispatchChoice dispatch = DispatchChoice::kHost;
+  SharingChoice sharing = SharingChoice::kFenced;
   FenceChoice fence = FenceChoice::kAuto;
-  UnfencedChoice unfenced = UnfencedChoice::kRun;
+  UnfencedChoice unfenced = UnfencedChoice::kMove;
   std::string cache_dir;            // folder of compiled code; empty: cache::default_directory()
   ByteSize cache_size{1 << 30};     // size of the cache on disk; 0: no cache
   ByteSize image_store{256 << 20};  // memory for code images that sessions share

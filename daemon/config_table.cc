@@ -170,8 +170,9 @@ const Key<Config> kKeys[] = {
     top<&Config::spare_engine>(
         "spare_engine",
         "Whether a second engine is kept ready. After a fault the sessions and the next program "
-        "then "
-        "do not wait for a new engine. The price is the memory of one more CUDA context."),
+        "then do not wait for a new engine. The price is the memory of one more CUDA context. "
+        "\"auto\": on a GPU, if a fifth of its memory is free when the engine starts, and until a "
+        "program needs the memory. \"always\", \"never\"."),
     top<&Config::cache_dir>(
         "cache_dir",
         "The folder where compiled code is kept between runs. The simulator has none. Empty: "
@@ -209,6 +210,13 @@ const Key<Config> kKeys[] = {
         "dispatch kernel on the GPU, as in the Slate paper, which starts them again by itself. "
         "That needs nvlink and libcudadevrt.a of the CUDA Toolkit, and a launch takes longer; the "
         "simulator cannot do it."),
+    top<&Config::sharing>(
+        "sharing",
+        "Which sessions share an engine, and with it an address space of the device. \"fenced\": "
+        "those of all users, behind the fence; code without a fence moves to an engine of its "
+        "user's own (`unfenced`). \"user\": those of one user. \"trusted\": those of all users, "
+        "without a fence. Engines take turns on the device by its time slices. By user or group: "
+        "below; a group may be \"trusted\" among its members. \"default\" is \"fenced\"."),
     top<&Config::fence>(
         "fence",
         "When kernels run behind the fence, which checks their accesses to memory. \"auto\": while "
@@ -217,8 +225,12 @@ const Key<Config> kKeys[] = {
         "behind the fence waits for the assembler."),
     top<&Config::unfenced>(
         "unfenced",
-        "What happens to kernels that have to be fenced and cannot be, such as those without PTX. "
-        "\"run\": they run without a fence. \"refuse\": their launches fail."),
+        "What happens to kernels that have to be fenced and cannot be. \"move\": a session that "
+        "loads "
+        "code without PTX moves to an engine of its user's own; what cannot move, and other "
+        "kernels "
+        "without a fence, run all the same. \"run\": they run without a fence. \"refuse\": their "
+        "launches fail."),
     with_choices(
         top<&Config::policy>(
             "policy",
@@ -411,6 +423,11 @@ const Key<UserSettings> kUserKeys[] = {
     row<UserSettings, &UserSettings::max_blocking_ms>(
         "user", "max_blocking_ms", kAsOthers, kHourMs,
         "The same as max_blocking_ms above, for the user's programs. -1: as for everybody."),
+    row<UserSettings, &UserSettings::sharing>(
+        "user", "sharing", 0, 0,
+        "The same as sharing above, for the user's sessions. A user that is \"trusted\" has an "
+        "engine of his own. The members of a group that is \"trusted\" share one without a fence. "
+        "\"default\": as for everybody."),
 };
 
 const TableHelp kTables[] = {

@@ -38,6 +38,10 @@ template <>
 inline constexpr auto kNamesOf<UnfencedChoice> = std::span(kUnfencedChoices);
 template <>
 inline constexpr auto kNamesOf<BlockedEngine> = std::span(kBlockedEngines);
+template <>
+inline constexpr auto kNamesOf<SharingChoice> = std::span(kSharingChoices);
+template <>
+inline constexpr auto kNamesOf<SpareChoice> = std::span(kSpareChoices);
 
 /// A row of Table I: whether newcomers of each class may run beside the running kernel.
 using CorunRow = std::array<bool, scheduler::kClassCount>;
@@ -152,13 +156,17 @@ struct ValueOf<std::string> {
   static std::string write(const std::string& member) { return in_quotes(member); }
 };
 
+/// true and false stand for "always" and "never", where there are these.
 template <typename T>
 requires std::is_enum_v<T>
 struct ValueOf<T> {
   static Result<void> read(const auto& key, const KeyValue& value, T& member) {
     const auto* const text = std::get_if<std::string>(&value);
+    const auto* const flag = std::get_if<bool>(&value);
     for (const auto& [name, each] : kNamesOf<T>) {
-      if (text == nullptr || *text != name) continue;
+      const bool is_meant =
+          flag != nullptr ? name == (*flag ? "always" : "never") : text != nullptr && *text == name;
+      if (!is_meant) continue;
       member = each;
       return {};
     }

@@ -17,9 +17,10 @@ int main(int argc, char** argv) {
   const auto config = daemon::parse_options(argc, argv);
   if (!config) return config.error();
   set_up_log("slated", config->log_level);
-  return daemon::run_supervisor(*config, [&]() -> std::optional<daemon::Config> {
-    auto again = daemon::parse_options(argc, argv);
-    if (!again) return std::nullopt;
-    return std::move(*again);
-  });
+  return daemon::run_supervisor(*config, {argv, argv + argc},
+                                [&]() -> std::optional<daemon::Config> {
+                                  auto again = daemon::parse_options(argc, argv);
+                                  if (!again) return std::nullopt;
+                                  return std::move(*again);
+                                });
 }

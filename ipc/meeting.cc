@@ -171,6 +171,16 @@ Result<MeetingPoint> MeetingPoint::create(const std::string& runtime_dir, Guests
   return point;
 }
 
+MeetingPoint MeetingPoint::again(std::string directory, UniqueFd socket, UniqueFd lock,
+                                 bool given) {
+  MeetingPoint point;
+  point.directory_ = std::move(directory);
+  point.socket_ = std::move(socket);
+  point.lock_ = std::move(lock);
+  point.given_ = given;
+  return point;
+}
+
 MeetingPoint::~MeetingPoint() {
   if (!socket_) return;  // moved from
   if (!given_) ::unlink(meeting_path(directory_).c_str());

@@ -49,11 +49,15 @@ class MeetingPoint {
   /// a given descriptor that is no such socket.
   static Result<MeetingPoint> create(const std::string& runtime_dir, Guests guests,
                                      UniqueFd given = {});
+  /// The meeting point of this process's program before, with its descriptors.
+  static MeetingPoint again(std::string directory, UniqueFd socket, UniqueFd lock, bool given);
   MeetingPoint(MeetingPoint&&) noexcept = default;
   MeetingPoint& operator=(MeetingPoint&&) noexcept = default;
   ~MeetingPoint();
 
   int fd() const { return socket_.get(); }  // non-blocking; readable when somebody has come
+  int lock_fd() const { return lock_.get(); }
+  bool is_given() const { return given_; }
   const std::string& directory() const { return directory_; }
   /// The next one who has come. Errors: kLimit when this process has no descriptor left.
   Result<std::optional<Visitor>> accept();

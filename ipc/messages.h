@@ -73,6 +73,10 @@ enum class ControlVerb : std::uint32_t {
   kTrace = 8,          // of the last `seconds`; 0: all      JSON: docs/trace.md
   kProfileGroup = 9,   // text: JSON, see profile_desk.h     JSON: how many rows
   kEndSession = 10,    // text: session, pid or program      JSON: what was ended
+  kSuspend = 11,       // text: session, pid or program      JSON: what is suspended
+  kResume = 12,        // text: session, pid or program      JSON: what goes on
+  kRenew = 13,         //                                    JSON: what cannot leave its engine
+  kUpgrade = 14,       //                                    JSON: the same
 };
 
 inline constexpr std::uint32_t kHasCompute = 4;

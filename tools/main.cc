@@ -11,9 +11,9 @@
 #include <CLI/CLI.hpp>
 #pragma GCC diagnostic pop
 
-#include "tools/end_command.h"
 #include "tools/profile_command.h"
 #include "tools/run_command.h"
+#include "tools/session_command.h"
 #include "tools/set_command.h"
 #include "tools/status_command.h"
 #include "tools/trace_command.h"
@@ -31,7 +31,7 @@ struct Command {
   std::string front = "auto";
   std::vector<std::string> program;
   SetRequest set;
-  std::string ended;
+  std::string session;
   ProfileChange change;
   GroupChange group;
   std::function<int()> act;
@@ -80,12 +80,24 @@ void add_set(CLI::App& app, Command& command) {
   set->add_flag("--forget", command.set.forget, "keep it no longer");
 }
 
-void add_end(CLI::App& app, Command& command) {
-  CLI::App* const end =
-      command.add(app, "end", "end a session of yours, with all that it runs",
-                  [&] { return end_command(command.runtime_dir, command.ended); });
-  end->add_option("session", command.ended, "number of a session, pid, or name of a program")
-      ->required();
+void add_session_commands(CLI::App& app, Command& command) {
+  const auto add = [&](const char* name, const char* description, ipc::ControlVerb verb) {
+    return command.add(app, name, description, [&command, verb] {
+      return session_command(command.runtime_dir, verb, command.session);
+    });
+  };
+  for (CLI::App* const each :
+       {add("end", "end a session of yours, with all that it runs", ipc::ControlVerb::kEndSession),
+        add("suspend", "take a session of yours off the device, with its memory",
+            ipc::ControlVerb::kSuspend),
+        add("resume", "let a suspended session go on", ipc::ControlVerb::kResume)}) {
+    each->add_option("session", command.session, "number of a session, pid, or name of a program")
+        ->required();
+  }
+  add("renew", "replace the engines by new ones, with the configuration; sessions go on",
+      ipc::ControlVerb::kRenew);
+  add("upgrade", "have the installed slated take over from the running one; sessions go on",
+      ipc::ControlVerb::kUpgrade);
 }
 
 void add_profile(CLI::App& app, Command& command) {
@@ -144,7 +156,7 @@ int run_main(int argc, char** argv) {
   Command command;
   add_status_and_run(app, command);
   add_set(app, command);
-  add_end(app, command);
+  add_session_commands(app, command);
   add_profile(app, command);
   add_trace(app, command);
   try {

@@ -24,7 +24,8 @@ constexpr auto kEngineTimeout = 10s;
 
 bool is_administrators(ipc::ControlVerb verb) {
   return verb == ipc::ControlVerb::kProfileSet || verb == ipc::ControlVerb::kProfileForget ||
-         verb == ipc::ControlVerb::kProfileGroup || verb == ipc::ControlVerb::kTrace;
+         verb == ipc::ControlVerb::kProfileGroup || verb == ipc::ControlVerb::kTrace ||
+         verb == ipc::ControlVerb::kRenew || verb == ipc::ControlVerb::kUpgrade;
 }
 
 ProfileRequest profile_request(const ipc::ControlRequest& request, const std::string& text) {
@@ -69,22 +70,22 @@ void ControlDesk::add_to(PollSet& polls) const {
   }
 }
 
-void ControlDesk::service(EngineProcess* engine) {
+void ControlDesk::service(const Asked& engines) {
   std::erase_if(connections_,
-                [&](Connection& connection) { return !service_one(connection, engine); });
+                [&](Connection& connection) { return !service_one(connection, engines); });
 }
 
 /// False when the connection is over.
-bool ControlDesk::service_one(Connection& connection, EngineProcess* engine) {
+bool ControlDesk::service_one(Connection& connection, const Asked& engines) {
   if ((poll_now(connection.visitor.socket.get(), 0) & (POLLHUP | POLLERR)) != 0) return false;
-  if (connection.state == State::kAsking && !read_request(connection, engine)) return false;
+  if (connection.state == State::kAsking && !read_request(connection, engines)) return false;
   if (connection.state == State::kWaiting && Clock::now() >= connection.deadline)
-    no_report(connection);
+    reports_are_there(connection);
   if (connection.state == State::kAnswering && !write_output(connection)) return false;
   return Clock::now() < connection.deadline;
 }
 
-bool ControlDesk::read_request(Connection& connection, EngineProcess* engine) {
+bool ControlDesk::read_request(Connection& connection, const Asked& engines) {
   std::array<char, ipc::kMaxControlBytes> bytes;
   const iovec piece{bytes.data(), bytes.size()};
   const auto packet = ipc::receive_packet(connection.visitor.socket.get(), {&piece, 1});
@@ -96,12 +97,12 @@ bool ControlDesk::read_request(Connection& connection, EngineProcess* engine) {
   const std::size_t text_bytes = (*packet)->bytes - sizeof(request);
   if (request.magic != ipc::kMagic || request.text_bytes != text_bytes) return false;
   connection.verb = request.verb;
-  serve(connection, request, {bytes.data() + sizeof(request), text_bytes}, engine);
+  serve(connection, request, {bytes.data() + sizeof(request), text_bytes}, engines);
   return true;
 }
 
 void ControlDesk::serve(Connection& connection, const ipc::ControlRequest& request,
-                        const std::string& text, EngineProcess* engine) {
+                        const std::string& text, const Asked& engines) {
   const std::uint32_t asker = connection.visitor.uid;
   const bool is_hidden =
       request.verb == ipc::ControlVerb::kProfile && !services_.shows_profiles(asker);
@@ -111,73 +112,88 @@ void ControlDesk::serve(Connection& connection, const ipc::ControlRequest& reque
   }
   switch (request.verb) {
     case ipc::ControlVerb::kStatus:
-      return ask_engine(connection, {.type = LinkType::kStatusRequest}, {}, engine);
+      return ask(connection, {.type = LinkType::kStatusRequest}, {}, engines);
     case ipc::ControlVerb::kSetSession:
     case ipc::ControlVerb::kSetProgram:
     case ipc::ControlVerb::kForgetProgram:
       return answer(connection, services_.change(request, text, asker));
     case ipc::ControlVerb::kEndSession:
-      return answer(connection, services_.end(text, asker));
+    case ipc::ControlVerb::kSuspend:
+    case ipc::ControlVerb::kResume:
+      return answer(connection, services_.change_sessions(request.verb, text, asker));
+    case ipc::ControlVerb::kRenew:
+    case ipc::ControlVerb::kUpgrade:
+      return answer(connection, services_.renew(request.verb));
     case ipc::ControlVerb::kProfile:
     case ipc::ControlVerb::kProfileSet:
     case ipc::ControlVerb::kProfileForget:
-      return ask_engine(connection, {.type = LinkType::kProfileRequest},
-                        profile_request_text(profile_request(request, text)), engine);
+      return ask(connection, {.type = LinkType::kProfileRequest},
+                 profile_request_text(profile_request(request, text)), engines);
     case ipc::ControlVerb::kProfileGroup: {
       const auto group = parse_group_request(text);
       if (!group) return answer(connection, std::unexpected(group.error()));
-      return ask_engine(connection, {.type = LinkType::kProfileRequest},
-                        profile_request_text(*group), engine);
+      return ask(connection, {.type = LinkType::kProfileRequest}, profile_request_text(*group),
+                 engines);
     }
     case ipc::ControlVerb::kTrace: {
       // Not for a NaN, nor for more seconds than the number of microseconds holds.
       const double seconds = request.seconds > 0 ? std::min(request.seconds, 1e9) : 0;
       const auto microseconds = static_cast<std::uint64_t>(std::ceil(seconds * 1e6));
-      return ask_engine(connection, {.type = LinkType::kTraceRequest, .limit = microseconds}, {},
-                        engine);
+      return ask(connection, {.type = LinkType::kTraceRequest, .limit = microseconds}, {}, engines);
     }
   }
   answer(connection, fail(ErrorCode::kNotSupported, "slated does not know this request"));
 }
 
-void ControlDesk::ask_engine(Connection& connection, LinkHeader question, const std::string& text,
-                             EngineProcess* engine) {
+void ControlDesk::ask(Connection& connection, LinkHeader question, const std::string& text,
+                      const Asked& engines) {
   connection.request = next_request_++;
   question.number = connection.request;
-  if (engine == nullptr || !engine->link().try_send(question, text)) return no_report(connection);
-  connection.state = State::kWaiting;
   const bool is_status = question.type == LinkType::kStatusRequest;
+  for (const auto& [domain, engine] : engines) {
+    const bool is_meant = is_status || domain == Domain{};
+    if (is_meant && engine->link().try_send(question, text))
+      connection.waits_for.insert(engine->serial);
+  }
+  if (connection.waits_for.empty()) return reports_are_there(connection);
+  connection.state = State::kWaiting;
   connection.deadline = Clock::now() + (is_status ? Clock::duration(kStatusTimeout)
                                                   : Clock::duration(kEngineTimeout));
 }
 
-void ControlDesk::report_came(const LinkMessage& message) {
+void ControlDesk::report_came(std::uint64_t engine, const LinkMessage& message) {
   for (Connection& connection : connections_) {
     if (connection.state != State::kWaiting || connection.request != message.header.number)
       continue;
-    connection.report += message.text;
+    std::string& report = connection.reports[engine];
+    report += message.text;
     if ((message.header.flags & kLastPiece) == 0) continue;
-    std::string report = std::move(connection.report);
     if (message.header.code != ErrorCode::kNone) {
       answer(connection, fail(message.header.code, std::move(report)));
-    } else if (connection.verb == ipc::ControlVerb::kStatus) {
-      answer(connection, services_.describe(report, connection.visitor.uid));
-    } else {
-      answer(connection, std::move(report));
+      continue;
     }
+    connection.waits_for.erase(engine);
+    if (connection.waits_for.empty()) reports_are_there(connection);
   }
 }
 
-void ControlDesk::engine_died() {
+void ControlDesk::engine_died(std::uint64_t engine) {
   for (Connection& connection : connections_) {
-    if (connection.state == State::kWaiting) no_report(connection);
+    if (connection.state != State::kWaiting || connection.waits_for.erase(engine) == 0) continue;
+    connection.reports.erase(engine);
+    if (connection.waits_for.empty()) reports_are_there(connection);
   }
 }
 
-/// A status says what it can without the engine; for the rest there is no answer.
-void ControlDesk::no_report(Connection& connection) {
+/// No more reports come. A status says what it can without an engine's part; for the rest there is
+/// no answer.
+void ControlDesk::reports_are_there(Connection& connection) {
+  for (const std::uint64_t engine : connection.waits_for) connection.reports.erase(engine);
+  std::vector<std::string> reports;
+  for (auto& [engine, report] : connection.reports) reports.push_back(std::move(report));
   if (connection.verb == ipc::ControlVerb::kStatus)
-    return answer(connection, services_.describe({}, connection.visitor.uid));
+    return answer(connection, services_.describe(reports, connection.visitor.uid));
+  if (!reports.empty()) return answer(connection, std::move(reports.front()));
   answer(connection, fail(ErrorCode::kUnavailable, "slate's engine does not answer"));
 }
 

@@ -7,8 +7,13 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <map>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "daemon/supervisor/domain.h"
 #include "daemon/supervisor/engine_process.h"
 #include "daemon/supervisor/poll_set.h"
 #include "ipc/meeting.h"
@@ -18,17 +23,22 @@ namespace slate::daemon {
 class ControlDesk {
  public:
   struct Services {
-    /// Makes the status text for user `asker` from the engine's report; empty: the engine gave
+    /// Makes the status text for user `asker` from the engines' reports. An engine may have given
     /// none.
-    std::function<std::string(const std::string& engine_report, std::uint32_t asker)> describe;
+    std::function<std::string(const std::vector<std::string>& reports, std::uint32_t asker)>
+        describe;
     /// Whether user `asker` may see profiles of kernels.
     std::function<bool(std::uint32_t asker)> shows_profiles;
     /// Serves the verbs of `slatectl set` for user `asker`.
     std::function<Result<std::string>(const ipc::ControlRequest& request, const std::string& text,
                                       std::uint32_t asker)>
         change;
-    /// Serves `slatectl end` for user `asker`.
-    std::function<Result<std::string>(const std::string& text, std::uint32_t asker)> end;
+    /// Serves `slatectl end`, `suspend` and `resume` for user `asker`.
+    std::function<Result<std::string>(ipc::ControlVerb verb, const std::string& text,
+                                      std::uint32_t asker)>
+        change_sessions;
+    /// Serves `slatectl renew` and `upgrade`.
+    std::function<Result<std::string>(ipc::ControlVerb verb)> renew;
   };
 
   /// Connections of one user at a time.
@@ -37,13 +47,18 @@ class ControlDesk {
   explicit ControlDesk(Services services) : services_(std::move(services)) {}
 
   void greet(ipc::Visitor visitor);
+  /// Whether a question is being asked or answered.
+  bool has_guests() const { return !connections_.empty(); }
   void add_to(PollSet& polls) const;
-  /// Reads requests, passes them to `engine` (may be null), and writes answers.
-  void service(EngineProcess* engine);
-  /// Takes a piece of the engine's answer.
-  void report_came(const LinkMessage& message);
+  /// Engines that can be asked, the common one first.
+  using Asked = std::vector<std::pair<Domain, EngineProcess*>>;
+  /// Reads requests, passes them on, and writes answers. A status asks all engines, other requests
+  /// the common one.
+  void service(const Asked& engines);
+  /// Takes a piece of the answer of the engine with this serial number.
+  void report_came(std::uint64_t engine, const LinkMessage& message);
   /// The engine will not answer any more.
-  void engine_died();
+  void engine_died(std::uint64_t engine);
 
  private:
   enum class State { kAsking, kWaiting, kAnswering };
@@ -53,18 +68,19 @@ class ControlDesk {
     Clock::time_point deadline;
     ipc::ControlVerb verb{};
     std::uint64_t request = 0;
-    std::string report;
+    std::map<std::uint64_t, std::string> reports;  // what has come, by the engine's serial number
+    std::set<std::uint64_t> waits_for;             // engines whose reports are not complete
     std::string output;
     std::size_t written = 0;  // bytes of output that were written
   };
 
-  bool service_one(Connection& connection, EngineProcess* engine);
-  bool read_request(Connection& connection, EngineProcess* engine);
+  bool service_one(Connection& connection, const Asked& engines);
+  bool read_request(Connection& connection, const Asked& engines);
   void serve(Connection& connection, const ipc::ControlRequest& request, const std::string& text,
-             EngineProcess* engine);
-  void ask_engine(Connection& connection, LinkHeader question, const std::string& text,
-                  EngineProcess* engine);
-  void no_report(Connection& connection);
+             const Asked& engines);
+  void ask(Connection& connection, LinkHeader question, const std::string& text,
+           const Asked& engines);
+  void reports_are_there(Connection& connection);
   void answer(Connection& connection, const Result<std::string>& result);
   bool write_output(Connection& connection);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/log.h"
@@ -14,34 +15,103 @@ using namespace std::chrono_literals;
 constexpr auto kFirstDelay = 100ms;
 constexpr auto kLongestDelay = 10s;
 constexpr int kFailuresUntilTrouble = 3;
+/// Part of the device's memory that is free where there is room for a spare engine.
+constexpr std::uint64_t kRoomForSpare = 5;
+/// How long there is no spare engine after its memory was needed.
+constexpr auto kNoRoomFor = 60s;
 
 }  // namespace
 
 void EngineKeeper::add_to(PollSet& polls) const {
-  for (const auto* engine : {&active_, &spare_}) {
-    if (!*engine) continue;
-    const bool has_to_hear = stopping_ && !(*engine)->told_to_stop;
-    polls.add((*engine)->link().fd(), has_to_hear ? POLLIN | POLLOUT : POLLIN);
-    polls.add((*engine)->exit_fd(), POLLIN);
-    if (const auto next = (*engine)->heartbeat.next()) polls.add_deadline(*next);
-  }
+  const auto add = [&](const EngineProcess& engine) {
+    const bool has_to_hear = stopping_ && !engine.told_to_stop;
+    polls.add(engine.link().fd(), has_to_hear ? POLLIN | POLLOUT : POLLIN);
+    polls.add(engine.exit_fd(), POLLIN);
+    if (const auto next = engine.heartbeat.next()) polls.add_deadline(*next);
+  };
+  if (active_) add(*active_);
+  if (spare_) add(*spare_);
+  for (const EngineProcess& engine : retired_) add(engine);
   for (const EngineProcess& engine : leaving_) polls.add(engine.exit_fd(), POLLIN);
   if (stopping_) return;
   if (!active_) polls.add_deadline(start_at_);
   if (wants_spare()) polls.add_deadline(*spare_at_);
 }
 
+/// For a spare engine that nobody asked for.
+bool EngineKeeper::has_room() const {
+  const DeviceInfo& device = active_->device;
+  return device.is_simulated == 0 && active_->free_memory >= device.total_memory / kRoomForSpare;
+}
+
+bool EngineKeeper::give_up_spare() {
+  if (!spare_ || renewing_ || config_.spare_engine != SpareChoice::kAuto) return false;
+  log_info("the spare engine ends, as the device has no memory left");
+  spare_->kill();
+  leaving_.push_back(std::move(*spare_));
+  spare_.reset();
+  spare_at_ = Clock::now() + kNoRoomFor;
+  return true;
+}
+
 /// From spare_at_ on.
 bool EngineKeeper::wants_spare() const {
-  return config_.spare_engine && !spare_ && active_ && active_->ready && spare_at_;
+  if (spare_ || !active_ || !active_->ready || !spare_at_) return false;
+  return renewing_ || config_.spare_engine == SpareChoice::kAlways ||
+         (config_.spare_engine == SpareChoice::kAuto && has_room());
 }
 
 void EngineKeeper::service() {
   if (active_) service_active();
   if (spare_) service_spare();
+  service_retired();
   service_leaving();
   if (stopping_) tell_stop();
   start_due();
+}
+
+nlohmann::json EngineKeeper::hand_over(Handover& handover) {
+  spare_.reset();
+  leaving_.clear();
+  nlohmann::json engines = nlohmann::json::array();
+  if (active_) engines.push_back(active_->hand_over(handover));
+  for (const EngineProcess& engine : retired_) engines.push_back(engine.hand_over(handover));
+  return {{"has_active", active_.has_value()},
+          {"engines", engines},
+          {"restarts", restarts_},
+          {"last_fault", last_fault_}};
+}
+
+void EngineKeeper::take_over(const nlohmann::json& state) {
+  restarts_ = state.at("restarts").get<std::uint64_t>();
+  last_fault_ = state.at("last_fault").get<std::string>();
+  for (const nlohmann::json& each : state.at("engines"))
+    retired_.push_back(EngineProcess::take_over(each, config_));
+  if (!state.at("has_active").get<bool>()) return;
+  active_.emplace(std::move(retired_.front()));
+  retired_.pop_front();
+  was_ever_ready_ = active_->ready;
+  spare_at_ = Clock::now();
+}
+
+EngineProcess* EngineKeeper::find(std::uint64_t serial) {
+  if (active_ && active_->serial == serial) return &*active_;
+  const auto found = std::ranges::find(retired_, serial, &EngineProcess::serial);
+  return found == retired_.end() ? nullptr : &*found;
+}
+
+void EngineKeeper::renew(const std::string& program, const Config& config) {
+  program_ = program;
+  config_ = config;
+  renewed_from_ = serials_;
+  if (!active_) return;  // the one that starts next is new
+  renewing_ = true;
+  if (spare_) {  // of the old program
+    spare_->kill();
+    leaving_.push_back(std::move(*spare_));
+    spare_.reset();
+  }
+  spare_at_ = Clock::now();
 }
 
 void EngineKeeper::start_due() {
@@ -49,23 +119,40 @@ void EngineKeeper::start_due() {
   if (stopping_ || hopeless_) return;
   if (!active_ && now >= start_at_) start_active();
   if (!wants_spare() || now < *spare_at_) return;
-  auto started = EngineProcess::start(program_, config_);
+  auto started = start_process();
   if (started) {
     spare_.emplace(std::move(*started));
   } else {
     spare_at_ = now + kLongestDelay;
+    renewing_ = false;
   }
 }
 
-void EngineKeeper::start_active() {
+Result<EngineProcess> EngineKeeper::start_process() {
   auto started = EngineProcess::start(program_, config_);
+  if (started) started->serial = ++serials_;
+  return started;
+}
+
+void EngineKeeper::start_active() {
+  auto started = start_process();
   if (!started) return start_up_failed(started.error());
   active_.emplace(std::move(*started));
   log_debug("engine started, pid {}", active_->pid());
 }
 
+/// The engine takes sessions from now on.
+void EngineKeeper::started(EngineProcess& engine) {
+  log_info("engine {} is ready on {}", engine.pid(), engine.device.name);
+  failures_ = 0;
+  trouble_.clear();
+  was_ever_ready_ = true;
+  spare_at_ = Clock::now();
+  events_.ready(engine);
+}
+
 /// Reads what the engine says. False when its end of the link is closed.
-bool EngineKeeper::read(EngineProcess& engine, bool is_active) {
+bool EngineKeeper::read(EngineProcess& engine, bool has_sessions) {
   while (true) {
     auto received = engine.link().receive();
     if (!received) return false;
@@ -74,17 +161,18 @@ bool EngineKeeper::read(EngineProcess& engine, bool is_active) {
     engine.heartbeat.heard(Clock::now());
     switch (message.header.type) {
       case LinkType::kReady:
-        if (message.text.size() != sizeof(DeviceInfo)) return false;
+        if (message.header.number != kLinkVersion || message.text.size() != sizeof(DeviceInfo)) {
+          engine.last_words =
+              Error{ErrorCode::kProtocol, "the engine is of another version of slate"};
+          return false;
+        }
         std::memcpy(&engine.device, message.text.data(), sizeof(DeviceInfo));
         engine.ready = true;
-        if (!is_active) log_debug("spare engine {} is ready", engine.pid());
-        if (is_active) {
-          log_info("engine {} is ready on {}", engine.pid(), engine.device.name);
-          failures_ = 0;
-          trouble_.clear();
-          was_ever_ready_ = true;
-          spare_at_ = Clock::now();
-          events_.ready();
+        engine.free_memory = message.header.limit;
+        if (has_sessions) {
+          started(engine);
+        } else {
+          log_debug("spare engine {} is ready", engine.pid());
         }
         break;
       case LinkType::kStartFailed:
@@ -98,7 +186,7 @@ bool EngineKeeper::read(EngineProcess& engine, bool is_active) {
       case LinkType::kAlive:
         break;
       default:
-        if (is_active) events_.message(std::move(message));
+        if (has_sessions) events_.message(engine, std::move(message));
     }
   }
 }
@@ -125,10 +213,10 @@ void EngineKeeper::watch(EngineProcess& engine) {
 
 /// Why the engine serves nobody any more; nullopt: it does, or it is not known yet. The process of
 /// a frozen one may still be there.
-std::optional<Error> EngineKeeper::end_of(EngineProcess& engine, bool is_active) {
+std::optional<Error> EngineKeeper::end_of(EngineProcess& engine, bool has_sessions) {
   if (engine.is_frozen) return engine.last_words;
   if ((poll_now(engine.exit_fd(), POLLIN) & POLLIN) == 0) return std::nullopt;
-  (void)read(engine, is_active);
+  (void)read(engine, has_sessions);
   return engine.ended();
 }
 
@@ -143,23 +231,23 @@ void EngineKeeper::service_active() {
   const bool hopeless =
       engine.start_failed && !was_ever_ready_ && cause->code == ErrorCode::kInvalidValue;
   if (hopeless) hopeless_ = *cause;
-  replace(*cause, engine.culprit, engine.ready);
+  replace(engine, *cause);
   if (engine.pid() != 0) leaving_.push_back(std::move(engine));
 }
 
-void EngineKeeper::replace(const Error& cause, std::uint64_t culprit, bool was_ready) {
+void EngineKeeper::replace(const EngineProcess& engine, const Error& cause) {
   if (stopping_) return;
-  if (!was_ready) return start_up_failed(cause);
+  if (!engine.ready) return start_up_failed(cause);
   ++restarts_;
   last_fault_ = fmt::format("{}: {}", error_name(cause.code), cause.message);
   log_warning("engine replaced: {}", last_fault_);
-  events_.died(cause, culprit);
+  events_.died(engine, cause);
+  renewing_ = false;
   start_at_ = Clock::now();
   if (!spare_) return;
   active_.emplace(std::move(*spare_));
   spare_.reset();
-  spare_at_ = Clock::now();
-  if (active_->ready) events_.ready();
+  if (active_->ready) started(*active_);
 }
 
 void EngineKeeper::start_up_failed(const Error& cause) {
@@ -177,10 +265,43 @@ void EngineKeeper::service_spare() {
   if (!read(*spare_, false)) spare_->kill();
   watch(*spare_);
   const auto cause = end_of(*spare_, false);
-  if (!cause) return;
-  log_warning("spare engine ended: {}", cause->message);
+  if (cause) {
+    log_warning("spare engine ended: {}", cause->message);
+    spare_.reset();
+    spare_at_ = Clock::now() + kLongestDelay;
+    renewing_ = false;
+  } else if (renewing_ && spare_->ready) {
+    retire_active();
+  }
+}
+
+/// The engine that is ready takes the active one's place.
+void EngineKeeper::retire_active() {
+  renewing_ = false;
+  log_info("engine {} takes the place of {}", spare_->pid(), active_->pid());
+  retired_.push_back(std::move(*active_));
+  active_.emplace(std::move(*spare_));
   spare_.reset();
-  spare_at_ = Clock::now() + kLongestDelay;
+  started(*active_);
+}
+
+void EngineKeeper::service_retired() {
+  for (auto engine = retired_.begin(); engine != retired_.end();) {
+    if (!read(*engine, true)) engine->kill();
+    watch(*engine);
+    if (!stopping_ && !engine->told_to_stop && !events_.is_in_use(engine->serial)) {
+      engine->told_to_stop =
+          engine->link().try_send({.type = LinkType::kStop}, "it was renewed").has_value();
+    }
+    const auto cause = end_of(*engine, true);
+    if (!cause) {
+      ++engine;
+      continue;
+    }
+    if (!stopping_ && events_.is_in_use(engine->serial)) events_.died(*engine, *cause);
+    if (engine->pid() != 0) leaving_.push_back(std::move(*engine));
+    engine = retired_.erase(engine);
+  }
 }
 
 void EngineKeeper::service_leaving() {
@@ -197,16 +318,20 @@ void EngineKeeper::stop(const std::string& reason) {
 
 /// Those whose link is full hear of it later.
 void EngineKeeper::tell_stop() {
-  for (auto* engine : {&active_, &spare_}) {
-    if (!*engine || (*engine)->told_to_stop) continue;
-    const auto told = (*engine)->link().try_send({.type = LinkType::kStop}, stop_reason_);
-    (*engine)->told_to_stop = told.has_value();
-  }
+  const auto tell = [this](EngineProcess& engine) {
+    if (engine.told_to_stop) return;
+    engine.told_to_stop =
+        engine.link().try_send({.type = LinkType::kStop}, stop_reason_).has_value();
+  };
+  if (active_) tell(*active_);
+  if (spare_) tell(*spare_);
+  std::ranges::for_each(retired_, tell);
 }
 
 void EngineKeeper::kill_all() {
   active_.reset();
   spare_.reset();
+  retired_.clear();
   leaving_.clear();
 }
 

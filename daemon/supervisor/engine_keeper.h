@@ -1,6 +1,7 @@
 // EngineKeeper: keeps an engine running. It starts it, reads its messages, and replaces it when it
 // dies. When engines die at start-up, it waits longer each time. Where configured it keeps a spare
-// one. Supervisor thread only.
+// one. An engine that was renewed serves those sessions on that cannot leave it. Supervisor thread
+// only.
 #pragma once
 
 #include <functional>
@@ -17,16 +18,22 @@ namespace slate::daemon {
 class EngineKeeper {
  public:
   struct Events {
-    std::function<void()> ready;  // an engine takes sessions
-    std::function<void(LinkMessage message)>
-        message;  // from the active engine; not about its own life
-    /// The engine's sessions are lost. `culprit`: the session that is the likely cause; 0: unknown.
-    std::function<void(const Error& cause, std::uint64_t culprit)> died;
+    /// The engine takes sessions.
+    std::function<void(EngineProcess& engine)> ready;
+    /// From an engine that has sessions; not about its own life.
+    std::function<void(EngineProcess& engine, LinkMessage message)> message;
+    /// The engine's sessions are lost, but for those that go on in the next one.
+    std::function<void(const EngineProcess& engine, const Error& cause)> died;
+    /// Whether the engine with this serial number has sessions.
+    std::function<bool(std::uint64_t serial)> is_in_use;
   };
 
-  /// `program`: the path of slated.
-  EngineKeeper(std::string program, const Config& config, Events events)
-      : program_(std::move(program)), config_(config), events_(std::move(events)) {}
+  /// `program`: the path of slated. `serials`: the last serial number of an engine; outlives it.
+  EngineKeeper(std::string program, const Config& config, std::uint64_t& serials, Events events)
+      : program_(std::move(program)),
+        config_(config),
+        serials_(serials),
+        events_(std::move(events)) {}
 
   void add_to(PollSet& polls) const;
   /// Starts engines that are due, reads messages, notices engines that died.
@@ -34,6 +41,28 @@ class EngineKeeper {
 
   /// The engine that takes sessions; null while there is none.
   EngineProcess* active() { return active_ && active_->ready ? &*active_ : nullptr; }
+  /// The engine with this serial number, if it serves sessions; else null.
+  EngineProcess* find(std::uint64_t serial);
+  /// Has a new engine take the place of the active one as soon as it is ready. The old one stays
+  /// until it has no sessions. `program`: its path, from now on.
+  void renew(const std::string& program, const Config& config);
+  /// Whether an engine is about to take the active one's place.
+  bool renews() const { return renewing_; }
+  /// Whether the active engine was started since the last renew(); true without one.
+  bool is_renewed() const { return !active_ || active_->serial > renewed_from_; }
+
+  /// The device's memory is needed: a spare engine that is not asked for always ends, for a while.
+  /// False: there is none.
+  bool give_up_spare();
+  /// The spare engine's pid; 0: there is none that is ready.
+  pid_t spare_pid() const { return spare_ && spare_->ready ? spare_->pid() : 0; }
+  /// Whether processes of engines are about to end, whose memory is the device's again then.
+  bool has_leaving() const { return !leaving_.empty(); }
+
+  /// The engines that have sessions, for a newer slated. The others end.
+  nlohmann::json hand_over(Handover& handover);
+  /// Engines as hand_over() has left them. Requires: none was started.
+  void take_over(const nlohmann::json& state);
   /// Why engines die at start-up again and again; else empty.
   const std::string& trouble() const { return trouble_; }
   /// The first engine's error when its device does not exist: the daemon should end.
@@ -41,7 +70,7 @@ class EngineKeeper {
 
   /// Tells the engines to end. No engine starts after this.
   void stop(const std::string& reason);
-  bool all_ended() const { return !active_ && !spare_ && leaving_.empty(); }
+  bool all_ended() const { return !active_ && !spare_ && retired_.empty() && leaving_.empty(); }
   void kill_all();
 
   pid_t pid() const { return active_ ? active_->pid() : 0; }
@@ -52,21 +81,30 @@ class EngineKeeper {
   void tell_stop();
   void start_due();
   bool wants_spare() const;
+  bool has_room() const;
+  Result<EngineProcess> start_process();
   void start_active();
-  bool read(EngineProcess& engine, bool is_active);
+  void started(EngineProcess& engine);
+  bool read(EngineProcess& engine, bool has_sessions);
   void watch(EngineProcess& engine);
-  std::optional<Error> end_of(EngineProcess& engine, bool is_active);
+  std::optional<Error> end_of(EngineProcess& engine, bool has_sessions);
   void service_active();
   void service_spare();
+  void service_retired();
   void service_leaving();
-  void replace(const Error& cause, std::uint64_t culprit, bool was_ready);
+  void replace(const EngineProcess& engine, const Error& cause);
   void start_up_failed(const Error& cause);
+  void retire_active();
 
-  const std::string program_;
-  const Config config_;
+  std::string program_;
+  Config config_;
+  std::uint64_t& serials_;
   const Events events_;
   std::optional<EngineProcess> active_;
   std::optional<EngineProcess> spare_;
+  std::uint64_t renewed_from_ = 0;    // serial number of the last engine before renew()
+  bool renewing_ = false;             // whether spare_ is to take the active one's place
+  std::list<EngineProcess> retired_;  // renewed ones, until their sessions have left or ended
   std::list<EngineProcess> leaving_;  // frozen ones, whose processes take their time to end
   Clock::time_point start_at_ = Clock::now();
   std::optional<Clock::time_point> spare_at_;

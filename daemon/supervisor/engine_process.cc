@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -23,6 +25,11 @@ Error describe_end(int status) {
   const int number = WTERMSIG(status);
   return {ErrorCode::kUnavailable,
           fmt::format("the engine was ended by signal {} ({})", number, sigabbrev_np(number))};
+}
+
+Clock::duration patience_of(const Config& config) {
+  return std::chrono::duration_cast<Clock::duration>(
+      std::chrono::duration<double>(config.engine_timeout_seconds));
 }
 
 }  // namespace
@@ -51,15 +58,40 @@ Result<EngineProcess> EngineProcess::start(const std::string& program, const Con
     waitpid(pid, nullptr, 0);
     return error;
   }
-  return EngineProcess(pid, std::move(exit_fd), std::move(link),
-                       std::chrono::duration_cast<Clock::duration>(
-                           std::chrono::duration<double>(config.engine_timeout_seconds)));
+  return EngineProcess(pid, std::move(exit_fd), std::move(link), patience_of(config));
+}
+
+nlohmann::json EngineProcess::hand_over(Handover& handover) const {
+  const auto* const bytes = reinterpret_cast<const std::uint8_t*>(&device);
+  return {{"pid", pid_},
+          {"serial", serial},
+          {"ready", ready},
+          {"free_memory", free_memory},
+          {"told_to_stop", told_to_stop},
+          {"device", std::vector<std::uint8_t>(bytes, bytes + sizeof(device))},
+          {"exit", handover.pass(exit_fd_.get())},
+          {"link", handover.pass(link_.fd())}};
+}
+
+EngineProcess EngineProcess::take_over(const nlohmann::json& state, const Config& config) {
+  EngineProcess engine(state.at("pid").get<pid_t>(), Handover::take(state.at("exit")),
+                       EngineLink(Handover::take(state.at("link"))), patience_of(config));
+  engine.serial = state.at("serial").get<std::uint64_t>();
+  engine.ready = state.at("ready").get<bool>();
+  engine.free_memory = state.at("free_memory").get<std::uint64_t>();
+  engine.told_to_stop = state.at("told_to_stop").get<bool>();
+  const auto bytes = state.at("device").get<std::vector<std::uint8_t>>();
+  std::memcpy(&engine.device, bytes.data(), std::min(bytes.size(), sizeof(engine.device)));
+  engine.heartbeat.heard(Clock::now());
+  return engine;
 }
 
 EngineProcess::EngineProcess(EngineProcess&& other) noexcept
-    : heartbeat(other.heartbeat),
+    : serial(other.serial),
+      heartbeat(other.heartbeat),
       ready(other.ready),
       device(other.device),
+      free_memory(other.free_memory),
       last_words(std::move(other.last_words)),
       culprit(other.culprit),
       is_frozen(other.is_frozen),

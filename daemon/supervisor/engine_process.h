@@ -4,12 +4,14 @@
 
 #include <sys/types.h>
 
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
 #include "base/device_info.h"
 #include "daemon/config.h"
 #include "daemon/engine_link.h"
+#include "daemon/supervisor/handover.h"
 #include "daemon/supervisor/heartbeat.h"
 
 namespace slate::daemon {
@@ -19,6 +21,9 @@ class EngineProcess {
   /// Starts `program` as an engine of `config`. The engine dies with the calling thread. Requires:
   /// that thread lives as long as the supervisor.
   static Result<EngineProcess> start(const std::string& program, const Config& config);
+  /// An engine that an older slated has left, with hand_over().
+  static EngineProcess take_over(const nlohmann::json& state, const Config& config);
+  nlohmann::json hand_over(Handover& handover) const;
   EngineProcess(EngineProcess&& other) noexcept;
   EngineProcess& operator=(EngineProcess&&) = delete;
   ~EngineProcess();
@@ -32,9 +37,11 @@ class EngineProcess {
   /// Ends an engine that hangs, so that it leaves a core dump where the system keeps those.
   void abort();
 
+  std::uint64_t serial = 0;  // number of its own among all engines of the supervisor, from 1 on
   Heartbeat heartbeat;
   bool ready = false;
   DeviceInfo device{};              // the device, once `ready`
+  std::uint64_t free_memory = 0;    // bytes free on the device when it was ready
   std::optional<Error> last_words;  // the error that the engine reported before it ended
   std::uint64_t culprit = 0;        // the session that it named as the likely cause; 0: none
   bool is_frozen = false;     // whether it touches no session any more, though its process is there

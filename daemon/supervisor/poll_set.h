@@ -19,6 +19,10 @@ class PollSet {
   void add_deadline(Clock::time_point deadline) {
     deadline_ = deadline_ ? std::min(*deadline_, deadline) : deadline;
   }
+  /// Until the nearest deadline; of those that are far away the longest time there is.
+  Clock::duration time_left() const {
+    return deadline_ ? *deadline_ - Clock::now() : Clock::duration::max();
+  }
   /// Sleeps until something happened or the nearest deadline has passed.
   void sleep() {
     int timeout = -1;

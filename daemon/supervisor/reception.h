@@ -24,6 +24,9 @@ class Reception {
       : point_(std::move(point)), session_(std::move(session)), control_(std::move(control)) {}
 
   const std::string& directory() const { return point_.directory(); }
+  const ipc::MeetingPoint& point() const { return point_; }
+  /// Whether visitors are there who have not said Hello.
+  bool has_guests() const { return !guests_.empty(); }
   void add_to(PollSet& polls) const;
   /// Takes in who has come, and passes on who has said Hello. Drops the silent ones in time.
   void service();

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/user_log.h"
 #include "daemon/supervisor/reception.h"
+#include "daemon/supervisor/session_news.h"
 
 namespace slate::daemon {
 namespace {
@@ -56,8 +57,9 @@ std::string display_name(const char* text, std::size_t size) {
   return name;
 }
 
-Registry::Registry(std::string runtime_dir, const UserRules& rules, ProgramStore& programs)
-    : runtime_dir_(std::move(runtime_dir)), rules_(rules), programs_(programs) {}
+Registry::Registry(std::string runtime_dir, const UserRules& rules, ProgramStore& programs,
+                   Engines& engines)
+    : runtime_dir_(std::move(runtime_dir)), rules_(rules), programs_(programs), engines_(engines) {}
 
 /// Root is never kept out by others' sessions.
 std::optional<Error> Registry::too_many(const Identity& who) const {
@@ -72,8 +74,30 @@ std::optional<Error> Registry::too_many(const Identity& who) const {
                fmt::format("slated serves its limit of {} sessions of one user", users_limit)};
 }
 
-void Registry::greet(const ipc::Hello& hello, ipc::Visitor visitor, EngineProcess* engine,
-                     const std::string& refusal) {
+/// The domain of a new session. Beside code without a fence nobody else begins: its user gets the
+/// common engine, or else the newcomer gets one.
+Domain Registry::place(const Identity& who) {
+  const Domain home = rules_.home_of(who);
+  const Domain own{Domain::Kind::kUser, who.uid};
+  if (home != Domain{} || engines_.has(own)) return home != Domain{} ? home : own;
+  const SessionRecord* unfenced = nullptr;
+  for (const auto& [id, record] : sessions_) {
+    if (record.domain == home && record.uid != who.uid && record.is_unfenced) unfenced = &record;
+  }
+  if (unfenced == nullptr) return home;
+  const Domain theirs{Domain::Kind::kUser, unfenced->uid};
+  const bool is_shared = std::ranges::any_of(sessions_, [&](const auto& each) {
+    return each.second.domain == home && each.second.uid != unfenced->uid;
+  });
+  if (is_shared || engines_.has(theirs)) return own;
+  for (auto& [id, record] : sessions_) {
+    if (record.domain == home) record.domain = theirs;
+  }
+  engines_.give_common_to(theirs);
+  return home;
+}
+
+void Registry::greet(const ipc::Hello& hello, ipc::Visitor visitor, const std::string& refusal) {
   SessionRecord record;
   record.id = next_id_++;
   record.pid = static_cast<std::uint32_t>(visitor.pid);
@@ -89,12 +113,27 @@ void Registry::greet(const ipc::Hello& hello, ipc::Visitor visitor, EngineProces
   if (const auto reason = too_many(who)) return refuse(record, *reason);
   record.standing = at_start(rules_, record.program, record.uid, wishes_of(hello),
                              programs_.find(record.program, record.uid));
+  record.domain = place(who);
   const auto id = record.id;
-  SessionRecord& kept = sessions_.emplace(id, std::move(record)).first->second;
-  if (engine == nullptr) return;
-  welcome(kept, *engine);
   // At once: a program that ends soon has sent its commands.
-  if (kept.state == State::kReady) hand_over(kept, *engine);
+  go_on(sessions_.emplace(id, std::move(record)).first->second);
+}
+
+/// Brings a session that waits for an engine as far as it comes now.
+void Registry::go_on(SessionRecord& record) {
+  if (record.is_suspended) return;
+  const EngineProcess* const engine = engines_.of(record.domain);
+  if (engine == nullptr) return;
+  if (record.state == State::kWaiting) welcome(record, *engine);
+  if (record.state != State::kReady) return;
+  const bool begins = record.book->is_blank();  // the engine writes there as soon as it has it
+  if (!tell_of(record, *engine)) return;
+  ++served_;
+  audit(record, begins ? "began" : "goes on in the next engine");
+}
+
+void Registry::tell(SessionRecord& record) {
+  if (const EngineProcess* const engine = engines_.find(record.engine)) tell_news(record, *engine);
 }
 
 void Registry::refuse(const SessionRecord& record, const Error& reason) {
@@ -135,56 +174,16 @@ void Registry::welcome(SessionRecord& record, const EngineProcess& engine) {
   }
   record.ends.from_client = std::move(made->daemon.from_client);
   record.ends.to_client = std::move(made->daemon.to_client);
+  record.segment_fd = copy_of(made->segment.fd());
   record.segment = std::move(made->segment);
   record.state = State::kReady;
-}
-
-/// False: the link has no room for now. What was handed over stays so.
-bool Registry::hand_over_memory(SessionRecord& record, const EngineProcess& engine) {
-  for (auto& [key, held] : record.held) {
-    if (held.handed_over) continue;
-    const int fds[] = {held.memory.get()};
-    const LinkHeader header{.type = LinkType::kHold,
-                            .session = record.id,
-                            .number = key.second,
-                            .flags = static_cast<std::uint32_t>(key.first)};
-    if (!engine.link().try_send(header, {}, fds)) return false;
-    held.handed_over = true;
-  }
-  return true;
-}
-
-void Registry::hand_over(SessionRecord& record, const EngineProcess& engine) {
-  if (!hand_over_memory(record, engine)) return;
-  const int fds[] = {record.ends.from_client.get(), record.ends.to_client.get(),
-                     record.ends.socket.get(), record.segment.fd(), record.book->fd()};
-  const LinkHeader header{.type = LinkType::kAddSession,
-                          .session = record.id,
-                          .limit = record.memory_limit,
-                          .user_limit = record.user.memory.bytes_of(engine.device.total_memory),
-                          .pid = record.pid,
-                          .uid = record.uid,
-                          .flags = record.is_suspect ? kSuspect : 0,
-                          .priority = record.standing.now.priority,
-                          .weight = record.standing.now.weight,
-                          .user_weight = record.user.weight,
-                          .max_blocking_ms = record.max_blocking_ms};
-  const bool begins = record.book->is_blank();  // the engine writes there as soon as it has it
-  if (const auto sent = engine.link().try_send(header, record.program, fds); !sent) {
-    // A busy engine: soon. Or a dying one: the next one gets it.
-    log_debug("session {} not handed over: {}", record.id, sent.error().message);
-    return;
-  }
-  record.state = State::kServing;
-  record.standing_told = true;
-  ++served_;
-  audit(record, begins ? "began" : "goes on in the next engine");
 }
 
 void Registry::hold(std::uint64_t id, Book::Key key, UniqueFd memory) {
   const auto found = sessions_.find(id);
   if (found == sessions_.end()) return;
-  found->second.held.insert_or_assign(key, SessionRecord::Held{std::move(memory), true});
+  SessionRecord& record = found->second;
+  record.held.insert_or_assign(key, SessionRecord::Held{std::move(memory), record.engine});
 }
 
 void Registry::let_go(std::uint64_t id, Book::Key key) {
@@ -192,84 +191,66 @@ void Registry::let_go(std::uint64_t id, Book::Key key) {
   if (found != sessions_.end()) found->second.held.erase(key);
 }
 
-void Registry::engine_ready(EngineProcess& engine) {
-  for (auto& [id, record] : sessions_) {
-    if (record.state == State::kWaiting) welcome(record, engine);
-    if (record.state == State::kReady) hand_over(record, engine);
-  }
-}
-
-void Registry::add_to(PollSet& polls, const EngineProcess* engine) const {
+void Registry::add_to(PollSet& polls) const {
   for (const auto& [id, record] : sessions_) {
-    const bool has_news = !record.standing_told || !record.end_untold.empty();
-    if (engine != nullptr && (record.state == State::kReady || has_news))
-      polls.add(engine->link().fd(), POLLOUT);
+    const bool has_news =
+        !record.standing_told || !record.end_untold.empty() || record.leave_untold;
+    const EngineProcess* const engine = record.state == State::kReady ? engines_.of(record.domain)
+                                        : has_news                    ? engines_.find(record.engine)
+                                                                      : nullptr;
+    if (engine != nullptr) polls.add(engine->link().fd(), POLLOUT);
     if (record.state == State::kServing) continue;
-    polls.add_deadline(record.deadline);
+    if (!record.is_suspended) polls.add_deadline(record.deadline);
     // Of events nobody asked for, only that the client is gone comes.
     polls.add(record.ends.socket.get(), 0);
   }
 }
 
-void Registry::service(EngineProcess* engine) {
+void Registry::service() {
   for (auto session = sessions_.begin(); session != sessions_.end();) {
-    if (service_one(session->second, engine)) {
+    if (service_one(session->second)) {
       ++session;
       continue;
     }
-    if (engine != nullptr) tell_gone(session->second, *engine);
+    if (const EngineProcess* const engine = engines_.of(session->second.domain))
+      tell_gone(session->second, *engine);
     session = sessions_.erase(session);
   }
 }
 
-/// The engine has memory of a session that does not come to it any more.
-void Registry::tell_gone(const SessionRecord& record, const EngineProcess& engine) {
-  const auto is_there = [](const auto& each) { return each.second.handed_over; };
-  if (std::ranges::any_of(record.held, is_there))
-    (void)engine.link().try_send({.type = LinkType::kEndSession, .session = record.id});
-}
-
 /// False when the session is over.
-bool Registry::service_one(SessionRecord& record, EngineProcess* engine) {
+bool Registry::service_one(SessionRecord& record) {
   if (record.state == State::kServing) {
-    if (!record.standing_told && engine != nullptr) tell_standing(record, *engine);
-    if (!record.end_untold.empty() && engine != nullptr) tell_end(record, *engine);
+    tell(record);
     return true;
   }
   if ((poll_now(record.ends.socket.get(), 0) & (POLLHUP | POLLERR)) != 0) return false;
-  if (record.state == State::kReady && engine != nullptr) hand_over(record, *engine);
-  if (record.state == State::kServing || Clock::now() < record.deadline) return true;
-  if (record.state == State::kWaiting) {
-    refuse(record, {ErrorCode::kInitialization, "slate's engine is not up"});
-  } else {
-    ipc::mark_session(record.segment.status(), record.ends.to_client.get(),
-                      ipc::SessionState::kFailed,
-                      {ErrorCode::kUnavailable, "slate's engine is not up"});
-  }
+  go_on(record);
+  if (record.state == State::kServing || record.is_suspended) return true;
+  std::string why = engines_.trouble(record.domain);
+  if (why.empty() && Clock::now() < record.deadline) return true;
+  if (why.empty()) why = "slate's engine is not up";
+  turn_away(record, {ErrorCode::kInitialization, why});
   return false;
 }
 
-void Registry::set(std::uint64_t id, const Standing& standing, EngineProcess* engine) {
+/// Tells the client of a session that no engine serves.
+void Registry::turn_away(const SessionRecord& record, const Error& reason) {
+  if (record.state == State::kWaiting) return refuse(record, reason);
+  if (!record.segment) return;
+  ipc::mark_session(record.segment.status(), record.ends.to_client.get(), ipc::SessionState::kEnded,
+                    reason);
+}
+
+void Registry::set(std::uint64_t id, const Standing& standing) {
   SessionRecord& record = sessions_.at(id);
   record.standing = standing;
   if (record.state != State::kServing) return;  // it is told with the session
   record.standing_told = false;
-  if (engine != nullptr) tell_standing(record, *engine);
+  tell(record);
 }
 
-void Registry::tell_standing(SessionRecord& record, const EngineProcess& engine) {
-  const SessionSettings& now = record.standing.now;
-  record.standing_told = engine.link()
-                             .try_send({.type = LinkType::kSetSession,
-                                        .session = record.id,
-                                        .priority = now.priority,
-                                        .weight = now.weight})
-                             .has_value();
-}
-
-/// The client hears it from here, so that no engine keeps the words back. The next engine does not
-/// get a session that was marked.
-void Registry::end(std::uint64_t id, const std::string& reason, EngineProcess* engine) {
+void Registry::end(std::uint64_t id, const std::string& reason) {
   const auto found = sessions_.find(id);
   SessionRecord& record = found->second;
   const Error error{ErrorCode::kUnavailable, reason};
@@ -285,13 +266,7 @@ void Registry::end(std::uint64_t id, const std::string& reason, EngineProcess* e
     return;
   }
   record.end_untold = reason;
-  if (engine != nullptr) tell_end(record, *engine);
-}
-
-void Registry::tell_end(SessionRecord& record, const EngineProcess& engine) {
-  const auto told = engine.link().try_send({.type = LinkType::kEndSession, .session = record.id},
-                                           record.end_untold);
-  if (told) record.end_untold.clear();
+  tell(record);
 }
 
 void Registry::session_ended(std::uint64_t id, const std::string& refusal) {
@@ -306,10 +281,124 @@ void Registry::session_ended(std::uint64_t id, const std::string& refusal) {
   sessions_.erase(found);
 }
 
-void Registry::engine_died(const Error& cause, std::uint64_t culprit) {
+void Registry::move(std::uint64_t id, const Domain& domain) {
+  const auto found = sessions_.find(id);
+  if (found == sessions_.end()) return;
+  SessionRecord& record = found->second;
+  record.domain = domain;
+  (void)engines_.of(domain);  // it starts meanwhile
+  if (record.state != State::kServing) return;
+  record.leave_untold = true;
+  tell(record);
+}
+
+Result<void> Registry::suspend(std::uint64_t id) {
+  SessionRecord& record = sessions_.at(id);
+  if (record.is_suspended) return {};
+  if (record.state == State::kServing) {
+    if (const auto why = record.book->why_not())
+      return fail(ErrorCode::kUnavailable, fmt::format("session {} cannot leave: {}", id, *why));
+    record.leave_untold = true;
+  }
+  record.is_suspended = true;
+  tell(record);
+  return {};
+}
+
+void Registry::resume(std::uint64_t id) {
+  SessionRecord& record = sessions_.at(id);
+  if (!std::exchange(record.is_suspended, false)) return;
+  record.deadline = Clock::now() + kEngineTimeout;
+  go_on(record);
+}
+
+void Registry::leave_for(const Domain& domain, const EngineProcess& engine) {
+  for (auto& [id, record] : sessions_) {
+    if (record.domain == domain && record.state == State::kServing &&
+        record.engine != engine.serial)
+      move(id, domain);
+  }
+}
+
+void Registry::session_left(std::uint64_t id) {
+  const auto found = sessions_.find(id);
+  if (found == sessions_.end()) return;
+  SessionRecord& record = found->second;
+  audit(record, "left its engine for that of domain " + domain_name(record.domain));
+  record.is_suspect = false;
+  wait_for_next(record);
+  go_on(record);
+}
+
+void Registry::session_stays(std::uint64_t id, const std::string& why) {
+  const auto found = sessions_.find(id);
+  if (found == sessions_.end()) return;
+  SessionRecord& record = found->second;
+  record.leave_untold = false;
+  record.is_suspended = false;
+  record.domain = engines_.domain_of(record.engine).value_or(record.domain);
+  log_of_user(record.uid, LogLevel::kWarning, "session {} ({}) stays in its engine: {}", id,
+              who(record), why);
+}
+
+void Registry::session_unfenced(std::uint64_t id, bool waits) {
+  const auto found = sessions_.find(id);
+  if (found == sessions_.end()) return;
+  SessionRecord& record = found->second;
+  record.is_unfenced = true;
+  const bool has_others = std::ranges::any_of(sessions_, [&](const auto& each) {
+    return each.second.engine == record.engine && each.second.uid != record.uid;
+  });
+  const Domain own{Domain::Kind::kUser, record.uid};
+  if (has_others && record.domain == Domain{}) return move(id, own);
+  if (!waits) return;
+  if (const EngineProcess* const engine = engines_.find(record.engine))
+    (void)engine->link().try_send({.type = LinkType::kSessionStays, .session = id});
+}
+
+nlohmann::json Registry::hand_over(Handover& handover) const {
+  nlohmann::json sessions = nlohmann::json::array();
+  for (const auto& [id, record] : sessions_) sessions.push_back(to_json(record, handover));
+  return {{"sessions", sessions}, {"next_id", next_id_}, {"served", served_}};
+}
+
+Result<void> Registry::take_over(const nlohmann::json& state) {
+  next_id_ = state.at("next_id").get<std::uint64_t>();
+  served_ = state.at("served").get<std::uint64_t>();
+  for (const nlohmann::json& each : state.at("sessions")) {
+    auto record = session_from(each);
+    if (!record) return std::unexpected(record.error());
+    const std::uint64_t id = record->id;
+    sessions_.emplace(id, std::move(*record));
+  }
+  return {};
+}
+
+bool Registry::uses(std::uint64_t engine) const {
+  return std::ranges::any_of(sessions_,
+                             [&](const auto& each) { return each.second.engine == engine; });
+}
+
+bool Registry::has_sessions(const Domain& domain) const {
+  return std::ranges::any_of(sessions_,
+                             [&](const auto& each) { return each.second.domain == domain; });
+}
+
+/// The session waits for the engine of its domain.
+void Registry::wait_for_next(SessionRecord& record) {
+  record.state = State::kReady;
+  record.engine = 0;
+  record.leave_untold = false;
+  record.deadline = Clock::now() + kEngineTimeout;
+  for (auto& [key, held] : record.held) held.engine = 0;
+  --served_;
+}
+
+void Registry::engine_died(const EngineProcess& engine, const Error& cause) {
+  const std::uint64_t culprit = engine.culprit;
   for (auto session = sessions_.begin(); session != sessions_.end();) {
     SessionRecord& record = session->second;
-    if (record.state != State::kServing) {
+    if (record.state != State::kServing || record.engine != engine.serial) {
       ++session;
       continue;
     }
@@ -325,8 +414,6 @@ void Registry::engine_died(const Error& cause, std::uint64_t culprit) {
       continue;
     }
     log_debug("session {} goes to the next engine", record.id);
-    record.state = State::kReady;
-    record.deadline = Clock::now() + kEngineTimeout;
     record.is_suspect = begun && culprit == 0 && is_sticky(cause.code);
     if (begun) {
       const bool made_progress = record.book->taken() != record.taken_at_loss;
@@ -335,16 +422,15 @@ void Registry::engine_died(const Error& cause, std::uint64_t culprit) {
     } else {
       record.held.clear();
     }
-    for (auto& [key, held] : record.held) held.handed_over = false;
-    --served_;
+    wait_for_next(record);
     ++session;
   }
 }
 
-std::optional<std::uint32_t> Registry::only_user() const {
+std::optional<std::uint32_t> Registry::only_user(std::uint64_t engine) const {
   std::optional<std::uint32_t> user;
   for (const auto& [id, record] : sessions_) {
-    if (record.state != State::kServing) continue;
+    if (record.state != State::kServing || record.engine != engine) continue;
     if (user && *user != record.uid) return std::nullopt;
     user = record.uid;
   }
@@ -362,12 +448,7 @@ void Registry::refuse_waiting(const Error& reason) {
       ++session;
       continue;
     }
-    if (record.state == State::kWaiting) {
-      refuse(record, reason);
-    } else if (record.segment) {
-      ipc::mark_session(record.segment.status(), record.ends.to_client.get(),
-                        ipc::SessionState::kEnded, reason);
-    }
+    turn_away(record, reason);
     session = sessions_.erase(session);
   }
 }

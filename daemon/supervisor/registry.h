@@ -10,89 +10,74 @@
 #include <string>
 #include <vector>
 
-#include "daemon/book.h"
 #include "daemon/config.h"
-#include "daemon/supervisor/engine_process.h"
+#include "daemon/supervisor/engines.h"
 #include "daemon/supervisor/poll_set.h"
-#include "daemon/supervisor/session_rules.h"
-#include "ipc/channel.h"
+#include "daemon/supervisor/session_record.h"
 #include "ipc/meeting.h"
 
 namespace slate::daemon {
 
-struct SessionRecord {
-  enum class State {
-    kWaiting,  // no engine yet
-    kReady,    // the client has its ends; the session waits for an engine
-    kServing,  // the engine has the session
-  };
-  std::uint64_t id = 0;
-  std::uint32_t pid = 0;
-  std::uint32_t uid = 0;
-  UserSettings user;               // what the configuration gives its user
-  std::uint64_t memory_limit = 0;  // device memory in bytes, as the client was told
-  std::string program;
-  double max_blocking_ms = 0;  // as UserRules::max_blocking_of()
-  Standing standing;           // weight and priority
-  bool standing_told = true;   // whether the session's engine knows its last change
-  std::string end_untold;      // reason of an end that the session's engine has not heard of
-  State state = State::kWaiting;
-  Clock::time_point since;
-  Clock::time_point deadline;  // deadline of the present state; kServing has none
-  ipc::DaemonEnds ends;  // kept for the next engine, if this one dies; until kReady the socket only
-  ipc::Segment segment;  // none until kReady
-  /// What the next engine needs to go on with the session; null until kReady.
-  std::unique_ptr<Book> book;
-  /// Memory that has to outlive the engine, by the entry of the book that it belongs to.
-  struct Held {
-    UniqueFd memory;
-    bool handed_over = false;  // whether the engine that is to serve the session has it
-  };
-  std::map<Book::Key, Held> held;
-  // Engines that died of an unknown cause while they served it, one after the other without
-  // progress in between.
-  std::uint32_t losses = 0;
-  bool is_suspect = false;          // whether it may have lost the last engine's device
-  std::uint64_t taken_at_loss = 0;  // position of its commands when the last one died
-};
-
 class Registry {
  public:
-  /// `rules` and `programs` must outlive it.
-  Registry(std::string runtime_dir, const UserRules& rules, ProgramStore& programs);
+  /// All must outlive it. `engines` is not used before the first call.
+  Registry(std::string runtime_dir, const UserRules& rules, ProgramStore& programs,
+           Engines& engines);
   Registry(const Registry&) = delete;
   Registry& operator=(const Registry&) = delete;
 
   /// Takes a new client. If `refusal` is not empty, the client gets it instead.
-  void greet(const ipc::Hello& hello, ipc::Visitor visitor, EngineProcess* engine,
-             const std::string& refusal);
-  /// An engine is ready: the sessions that wait for it go on.
-  void engine_ready(EngineProcess& engine);
-  /// Handles clients that left, and deadlines. `engine` may be null.
-  void service(EngineProcess* engine);
-  void add_to(PollSet& polls, const EngineProcess* engine) const;
+  void greet(const ipc::Hello& hello, ipc::Visitor visitor, const std::string& refusal);
+  /// Hands sessions over that wait for an engine. Handles clients that left, and deadlines.
+  void service();
+  void add_to(PollSet& polls) const;
 
   /// Changes weight and priority; tells the engine, now or soon, if it has the session. Requires:
   /// the session exists.
-  void set(std::uint64_t id, const Standing& standing, EngineProcess* engine);
+  void set(std::uint64_t id, const Standing& standing);
   /// Tells the client that its session has ended, and why. The engine is told now or soon, if it
   /// has the session. Requires: the session exists.
-  void end(std::uint64_t id, const std::string& reason, EngineProcess* engine);
+  void end(std::uint64_t id, const std::string& reason);
   /// If `refusal` is not empty, the engine could not begin the session, and the client gets it.
   void session_ended(std::uint64_t id, const std::string& refusal);
   /// The session's engine hands over memory, or takes it back.
   void hold(std::uint64_t id, Book::Key key, UniqueFd memory);
   void let_go(std::uint64_t id, Book::Key key);
-  /// The sessions wait for the next engine, but for the `culprit` (0: unknown) and those that no
-  /// other engine can go on with. These are told `cause`, and dropped.
-  void engine_died(const Error& cause, std::uint64_t culprit);
+  /// The engine's sessions wait for the next one, but for its culprit and those that no other
+  /// engine can go on with. These are told `cause`, and dropped.
+  void engine_died(const EngineProcess& engine, const Error& cause);
+
+  // --- Sessions that leave an engine which lives
+  /// Has the session leave its engine for that of `domain`, now or soon.
+  void move(std::uint64_t id, const Domain& domain);
+  /// Has all sessions of the domain leave an older engine than its present one.
+  void leave_for(const Domain& domain, const EngineProcess& engine);
+  /// Has the session leave its engine with its device memory, now or soon. No engine serves it
+  /// until resume(). Errors: kUnavailable when it cannot leave. Requires: the session exists.
+  Result<void> suspend(std::uint64_t id);
+  void resume(std::uint64_t id);
+  /// The session has left its engine; the next one goes on with it.
+  void session_left(std::uint64_t id);
+  /// The session cannot leave its engine.
+  void session_stays(std::uint64_t id, const std::string& why);
+  /// The session loads code that cannot be fenced. `waits`: it waits for an answer. Where other
+  /// users' sessions share its engine it moves.
+  void session_unfenced(std::uint64_t id, bool waits);
+
+  // --- A slated that another one takes over
+  nlohmann::json hand_over(Handover& handover) const;
+  /// Sessions as hand_over() has left them. Errors: those of session_from(). Requires: no session.
+  Result<void> take_over(const nlohmann::json& state);
+
+  bool uses(std::uint64_t engine) const;
+  bool has_sessions(const Domain& domain) const;
   /// Refuses all sessions that are not served yet, and drops them.
   void refuse_waiting(const Error& reason);
   /// Tells all clients that are left, and drops their sessions.
   void end_all(const std::string& reason);
 
-  /// The user of all sessions that an engine serves; none: there are several, or no session.
-  std::optional<std::uint32_t> only_user() const;
+  /// The user of all sessions that the engine serves; none: there are several, or no session.
+  std::optional<std::uint32_t> only_user(std::uint64_t engine) const;
   /// Whether there are sessions of other users, also of those that wait for an engine.
   bool has_others_than(std::uint32_t uid) const;
   const std::map<std::uint64_t, SessionRecord>& sessions() const { return sessions_; }
@@ -102,19 +87,20 @@ class Registry {
   using Iterator = std::map<std::uint64_t, SessionRecord>::iterator;
 
   std::optional<Error> too_many(const Identity& who) const;
+  Domain place(const Identity& who);
   void welcome(SessionRecord& record, const EngineProcess& engine);
-  void hand_over(SessionRecord& record, const EngineProcess& engine);
-  static bool hand_over_memory(SessionRecord& record, const EngineProcess& engine);
-  bool service_one(SessionRecord& record, EngineProcess* engine);
-  static void tell_standing(SessionRecord& record, const EngineProcess& engine);
-  static void tell_gone(const SessionRecord& record, const EngineProcess& engine);
-  static void tell_end(SessionRecord& record, const EngineProcess& engine);
+  void go_on(SessionRecord& record);
+  void wait_for_next(SessionRecord& record);
+  bool service_one(SessionRecord& record);
+  void tell(SessionRecord& record);
   void refuse(const SessionRecord& record, const Error& reason);
+  void turn_away(const SessionRecord& record, const Error& reason);
   void audit(const SessionRecord& record, std::string_view what) const;
 
   const std::string runtime_dir_;
   const UserRules& rules_;
   ProgramStore& programs_;
+  Engines& engines_;
   std::map<std::uint64_t, SessionRecord> sessions_;
   std::uint64_t next_id_ = 1;
   std::uint64_t served_ = 0;

@@ -19,6 +19,11 @@ Result<UniqueFd> ServiceManager::take_socket() {
   return given == 1 ? UniqueFd(SD_LISTEN_FDS_START) : UniqueFd();
 }
 
+void ServiceManager::go_on(Clock::duration every) {
+  every_ = every;
+  next_ = Clock::now();
+}
+
 void ServiceManager::add_to(PollSet& polls) const {
   if (every_.count() != 0) polls.add_deadline(next_);
 }

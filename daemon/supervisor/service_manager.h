@@ -21,6 +21,10 @@ class ServiceManager {
   void tell_stopping() const { tell("STOPPING=1"); }
 
   /// Says in time that slated lives, if that is asked for.
+  /// The time between two signs of life; 0: nobody waits for any.
+  Clock::duration watchdog() const { return every_; }
+  /// What the program before was told is known no more; this one goes on with `every`.
+  void go_on(Clock::duration every);
   void add_to(PollSet& polls) const;
   void service();
 

@@ -42,8 +42,31 @@ Result<std::vector<std::uint64_t>> find_sessions(const Registry& registry,
               fmt::format("there is no session, process or program {} of yours", target));
 }
 
-Result<std::string> end_sessions(Registry& registry, const std::string& target, std::uint32_t asker,
-                                 EngineProcess* engine) {
+namespace {
+
+Result<void> change_one(Registry& registry, ipc::ControlVerb verb, std::uint64_t id,
+                        std::uint32_t asker) {
+  switch (verb) {
+    case ipc::ControlVerb::kSuspend:
+      return registry.suspend(id);
+    case ipc::ControlVerb::kResume:
+      registry.resume(id);
+      return {};
+    default:
+      registry.end(id, fmt::format("uid {} ended it with slatectl end", asker));
+      return {};
+  }
+}
+
+std::string_view name_of(ipc::ControlVerb verb) {
+  if (verb == ipc::ControlVerb::kSuspend) return "suspended";
+  return verb == ipc::ControlVerb::kResume ? "resumed" : "ended";
+}
+
+}  // namespace
+
+Result<std::string> change_sessions(Registry& registry, ipc::ControlVerb verb,
+                                    const std::string& target, std::uint32_t asker) {
   const auto found = find_sessions(registry, target, asker);
   if (!found) return std::unexpected(found.error());
   json sessions = json::array();
@@ -51,9 +74,10 @@ Result<std::string> end_sessions(Registry& registry, const std::string& target, 
     const SessionRecord& record = registry.sessions().at(id);
     sessions.push_back(
         {{"id", id}, {"pid", record.pid}, {"uid", record.uid}, {"program", record.program}});
-    log_info("session {} (uid {}, pid {}, {}) ended by uid {}, with slatectl end", id, record.uid,
-             record.pid, record.program, asker);
-    registry.end(id, fmt::format("uid {} ended it with slatectl end", asker), engine);
+    log_info("session {} (uid {}, pid {}, {}) {} by uid {}, with slatectl", id, record.uid,
+             record.pid, record.program, name_of(verb), asker);
+    if (const auto done = change_one(registry, verb, id, asker); !done)
+      return std::unexpected(done.error());
   }
   return json{{"sessions", sessions}}.dump(-1, ' ', false, json::error_handler_t::replace);
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "daemon/supervisor/registry.h"
+#include "ipc/messages.h"
 
 namespace slate::daemon {
 
@@ -16,9 +17,10 @@ namespace slate::daemon {
 Result<std::vector<std::uint64_t>> find_sessions(const Registry& registry,
                                                  const std::string& target, std::uint32_t asker);
 
-/// Serves `slatectl end`: ends the sessions that `target` means to `asker`, and logs who did it.
-/// Returns JSON {"sessions": [...]} (docs/slatectl.md). `engine` may be null.
-Result<std::string> end_sessions(Registry& registry, const std::string& target, std::uint32_t asker,
-                                 EngineProcess* engine);
+/// Serves `slatectl end`, `suspend` and `resume` for the sessions that `target` means to `asker`,
+/// and logs who did it. Returns JSON {"sessions": [...]} (docs/slatectl.md). kUnavailable when a
+/// session cannot be suspended; those before it are.
+Result<std::string> change_sessions(Registry& registry, ipc::ControlVerb verb,
+                                    const std::string& target, std::uint32_t asker);
 
 }  // namespace slate::daemon

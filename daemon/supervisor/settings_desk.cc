@@ -32,15 +32,14 @@ std::string answer(const json& sessions, const json& kept) {
 }  // namespace
 
 Result<std::string> SettingsDesk::change(const ipc::ControlRequest& request,
-                                         const std::string& text, std::uint32_t asker,
-                                         EngineProcess* engine) {
+                                         const std::string& text, std::uint32_t asker) {
   const AskedSettings asked = asked_in(request);
   if (request.verb == ipc::ControlVerb::kSetSession) {
     const auto sessions = find_sessions(registry_, text, asker);
     if (!sessions) return std::unexpected(sessions.error());
     const auto changes = plan(*sessions, asked, asker);
     if (!changes) return std::unexpected(changes.error());
-    return carry_out(*changes, "null", engine);
+    return carry_out(*changes, "null");
   }
   // As the names of sessions' programs are kept, so that they can meet.
   const std::string program =
@@ -50,7 +49,7 @@ Result<std::string> SettingsDesk::change(const ipc::ControlRequest& request,
   if (uid != asker && !is_administrator(asker))
     return fail(ErrorCode::kPermission, "programs of other users are the administrator's");
   if (request.verb == ipc::ControlVerb::kForgetProgram) return forget_program(program, uid, asker);
-  return set_program(program, uid, asked, asker, engine);
+  return set_program(program, uid, asked, asker);
 }
 
 Result<SettingsDesk::Changes> SettingsDesk::plan(const std::vector<std::uint64_t>& sessions,
@@ -65,11 +64,10 @@ Result<SettingsDesk::Changes> SettingsDesk::plan(const std::vector<std::uint64_t
   return changes;
 }
 
-std::string SettingsDesk::carry_out(const Changes& changes, const std::string& kept,
-                                    EngineProcess* engine) {
+std::string SettingsDesk::carry_out(const Changes& changes, const std::string& kept) {
   json sessions = json::array();
   for (const auto& [id, standing] : changes) {
-    registry_.set(id, standing, engine);
+    registry_.set(id, standing);
     const SessionRecord& record = registry_.sessions().at(id);
     sessions.push_back({{"id", id},
                         {"pid", record.pid},
@@ -81,8 +79,7 @@ std::string SettingsDesk::carry_out(const Changes& changes, const std::string& k
 }
 
 Result<std::string> SettingsDesk::set_program(const std::string& program, std::uint32_t uid,
-                                              const AskedSettings& asked, std::uint32_t asker,
-                                              EngineProcess* engine) {
+                                              const AskedSettings& asked, std::uint32_t asker) {
   KeptSettings kept = programs_.find(program, uid).value_or(KeptSettings{});
   const bool by_administrator = is_administrator(asker);
   if (kept.by_administrator && !by_administrator)
@@ -105,7 +102,7 @@ Result<std::string> SettingsDesk::set_program(const std::string& program, std::u
                      {"uid", uid},
                      {"weight", or_null(kept.weight)},
                      {"priority", or_null(kept.priority)}};
-  return carry_out(*changes, text.dump(), engine);
+  return carry_out(*changes, text.dump());
 }
 
 Result<std::string> SettingsDesk::forget_program(const std::string& program, std::uint32_t uid,

@@ -17,20 +17,18 @@ class SettingsDesk {
       : rules_(rules), programs_(programs), registry_(registry) {}
 
   /// Serves kSetSession, kSetProgram and kForgetProgram. Returns JSON {"sessions": [...], "kept":
-  /// ...} (docs/slatectl.md). `engine` may be null: it learns the settings with the session. After
-  /// an error nothing has changed.
+  /// ...} (docs/slatectl.md). After an error nothing has changed.
   Result<std::string> change(const ipc::ControlRequest& request, const std::string& text,
-                             std::uint32_t asker, EngineProcess* engine);
+                             std::uint32_t asker);
 
  private:
   using Changes = std::vector<std::pair<std::uint64_t, Standing>>;
 
   Result<Changes> plan(const std::vector<std::uint64_t>& sessions, const AskedSettings& asked,
                        std::uint32_t asker) const;
-  std::string carry_out(const Changes& changes, const std::string& kept, EngineProcess* engine);
+  std::string carry_out(const Changes& changes, const std::string& kept);
   Result<std::string> set_program(const std::string& program, std::uint32_t uid,
-                                  const AskedSettings& asked, std::uint32_t asker,
-                                  EngineProcess* engine);
+                                  const AskedSettings& asked, std::uint32_t asker);
   Result<std::string> forget_program(const std::string& program, std::uint32_t uid,
                                      std::uint32_t asker);
 

@@ -15,8 +15,10 @@ std::int64_t seconds_since(Clock::time_point start) {
   return std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - start).count();
 }
 
-const char* state_name(SessionRecord::State state) {
-  switch (state) {
+const char* state_name(const SessionRecord& record) {
+  if (record.is_suspended)
+    return record.state == SessionRecord::State::kServing ? "leaving" : "suspended";
+  switch (record.state) {
     case SessionRecord::State::kWaiting:
       return "waiting";
     case SessionRecord::State::kReady:
@@ -34,7 +36,8 @@ json session_json(const SessionRecord& record) {
           {"uid", record.uid},
           {"program", record.program},
           {"since_s", seconds_since(record.since)},
-          {"state", state_name(record.state)},
+          {"state", state_name(record)},
+          {"domain", domain_name(record.domain)},
           {"weight", record.standing.now.weight},
           {"priority", record.standing.now.priority},
           {"memory_used", 0},
@@ -74,12 +77,57 @@ json device_json(const StatusFacts& facts, const json& report) {
   return device;
 }
 
+/// Adds the counts of another engine, and what only that one has.
+void add_counts(json& sum, const json& other) {
+  if (sum.is_number_integer() && other.is_number_integer()) {
+    sum = sum.get<std::int64_t>() + other.get<std::int64_t>();
+  } else if (sum.is_null()) {
+    sum = other;
+  } else if (sum.is_object() && other.is_object()) {
+    for (const auto& [key, value] : other.items()) add_counts(sum[key], value);
+  }
+}
+
+/// The engines' reports as one: sessions of all, sums of counts. Of the rest the first one's word
+/// counts.
+json joined(const std::vector<std::string>& reports) {
+  json all = json::object();
+  for (const std::string& text : reports) {
+    json report = json::parse(text, nullptr, false);
+    if (!report.is_object()) continue;
+    if (all.empty()) {
+      all = std::move(report);
+      continue;
+    }
+    for (const json& session : report.value("sessions", json::array()))
+      all["sessions"].push_back(session);
+    for (const char* const counts : {"faults", "cache", "forms", "fence", "unsupported"}) {
+      if (report.contains(counts)) add_counts(all[counts], report[counts]);
+    }
+  }
+  return all;
+}
+
+json engines_json(const StatusFacts& facts, const Registry& registry) {
+  json engines = json::array();
+  for (const StatusFacts::Engine& each : facts.engines) {
+    const bool is_others = each.domain.kind == Domain::Kind::kUser && facts.only_of &&
+                           each.domain.number != *facts.only_of;
+    if (is_others) continue;
+    const auto sessions = std::ranges::count_if(registry.sessions(), [&](const auto& session) {
+      return session.second.domain == each.domain;
+    });
+    engines.push_back(
+        {{"domain", domain_name(each.domain)}, {"pid", each.pid}, {"sessions", sessions}});
+  }
+  return engines;
+}
+
 }  // namespace
 
 std::string status_text(const StatusFacts& facts, const Registry& registry,
-                        const std::string& engine_report) {
-  json report = json::parse(engine_report, nullptr, false);
-  if (!report.is_object()) report = json::object();
+                        const std::vector<std::string>& reports) {
+  const json report = joined(reports);
   std::map<std::uint64_t, json> parts;
   for (const json& part : report.value("sessions", json::array()))
     parts[part.value("id", 0ull)] = part;
@@ -88,13 +136,20 @@ std::string status_text(const StatusFacts& facts, const Registry& registry,
   for (const auto& [id, record] : registry.sessions()) {
     json session = session_json(record);
     if (const auto part = parts.find(id); part != parts.end()) session.update(part->second);
+    if (record.is_suspended) session["state"] = state_name(record);  // whatever its engine says
     launches += session.value("launches", 0ull);
     if (facts.only_of && record.uid != *facts.only_of) continue;
     add_to_user(users, record, session);
     sessions.push_back(std::move(session));
   }
-  json engine = {{"pid", nullptr}, {"restarts", facts.restarts}, {"last_fault", nullptr}};
+  json engine = {{"pid", nullptr},
+                 {"spare", nullptr},
+                 {"renews", facts.renews},
+                 {"renewed", facts.is_renewed},
+                 {"restarts", facts.restarts},
+                 {"last_fault", nullptr}};
   if (facts.engine_pid != 0) engine["pid"] = facts.engine_pid;
+  if (facts.spare_pid != 0) engine["spare"] = facts.spare_pid;
   if (!facts.last_fault.empty() && !facts.only_of) engine["last_fault"] = facts.last_fault;
   json barred = json::array();
   for (const Blame::Barred& each : facts.barred) {
@@ -109,8 +164,10 @@ std::string status_text(const StatusFacts& facts, const Registry& registry,
   const json status = {{"version", facts.version},
                        {"pid", getpid()},
                        {"uptime_s", seconds_since(facts.started)},
+                       {"upgrades", facts.upgrades},
                        {"device", device_json(facts, report)},
                        {"engine", engine},
+                       {"engines", engines_json(facts, registry)},
                        {"cache", cache},
                        {"forms", forms},
                        {"fence", report.value("fence", json())},

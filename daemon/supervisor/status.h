@@ -17,17 +17,27 @@ struct StatusFacts {
   std::string version;
   Clock::time_point started;
   const DeviceInfo* device = nullptr;  // null until an engine is ready
-  std::int32_t engine_pid = 0;         // 0: none
+  std::int32_t engine_pid = 0;         // of the common engine; 0: none
+  std::int32_t spare_pid = 0;          // of the spare engine; 0: none is ready
+  bool renews = false;                 // whether new engines are about to take the places of others
+  bool is_renewed = true;              // whether the last renewal has come about
+  std::uint64_t upgrades = 0;          // slateds that have taken over from one another
   std::uint64_t restarts = 0;
   std::string last_fault;
   std::uint64_t past_launches = 0;  // launches of sessions that have ended
   std::uint64_t past_faults = 0;
   std::vector<Blame::Barred> barred = {};  // users whose programs are refused
+  struct Engine {
+    Domain domain;
+    std::int32_t pid = 0;
+  };
+  std::vector<Engine> engines = {};  // those that take sessions
   /// The user whose sessions are shown; nothing: all are.
   std::optional<std::uint32_t> only_of = std::nullopt;
 };
 
+/// `reports`: the engines' own.
 std::string status_text(const StatusFacts& facts, const Registry& registry,
-                        const std::string& engine_report);
+                        const std::vector<std::string>& reports);
 
 }  // namespace slate::daemon

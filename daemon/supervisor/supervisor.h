@@ -10,7 +10,7 @@
 #include "daemon/config.h"
 #include "daemon/supervisor/blame.h"
 #include "daemon/supervisor/control_desk.h"
-#include "daemon/supervisor/engine_keeper.h"
+#include "daemon/supervisor/engines.h"
 #include "daemon/supervisor/reception.h"
 #include "daemon/supervisor/registry.h"
 #include "daemon/supervisor/service_manager.h"
@@ -23,14 +23,17 @@ namespace slate::daemon {
 struct Reload {
   int fd = -1;  // readable when it is time to; eventfd or signalfd, of the caller
   std::function<std::optional<Config>()> read = {};  // none: the file is wrong; why was printed
+  std::vector<std::string> arguments = {};  // of this slated, for the one that takes it over
 };
 
 class Supervisor {
  public:
   /// Opens the meeting point. `program`: the path of slated, for engines. `stop_fd` is readable
   /// when it is time to stop; the caller owns it.
+  /// `state`: what an older slated has left for this one (Handover); null: this one begins.
   static Result<std::unique_ptr<Supervisor>> make(const Config& config, const std::string& program,
-                                                  int stop_fd, Reload reload = {});
+                                                  int stop_fd, Reload reload = {},
+                                                  const nlohmann::json& state = {});
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
@@ -46,19 +49,28 @@ class Supervisor {
 
   void serve_once();
   void reload();
-  void engine_message(LinkMessage message);
-  void engine_died(const Error& cause, std::uint64_t culprit);
+  EngineKeeper::Events engine_events();
+  Result<std::string> renew(ipc::ControlVerb verb);
+  void continue_upgrade();
+  bool can_be_replaced() const;
+  void hand_over();
+  Result<void> take_over(const nlohmann::json& state);
+  void engine_ready(EngineProcess& engine);
+  void answer_engines();
+  void engine_message(EngineProcess& engine, LinkMessage message);
+  void engine_died(const EngineProcess& engine, const Error& cause);
   std::string refusal_of(std::uint32_t uid) const;
   void blame(std::uint64_t session, const std::string& what);
   void blame_user(std::uint32_t uid, const std::string& what);
   void stop();
   bool shows_all_to(std::uint32_t asker) const;
-  std::string describe(const std::string& engine_report, std::uint32_t asker) const;
+  std::string describe(const std::vector<std::string>& reports, std::uint32_t asker);
 
   const Config config_;
+  const std::string program_;  // path of slated, for renewed engines
   const int stop_fd_;
   const Reload reload_;
-  const Clock::time_point started_ = Clock::now();
+  Clock::time_point started_ = Clock::now();
   ServiceManager manager_;
   Reception reception_;
   UserRules rules_;
@@ -66,16 +78,23 @@ class Supervisor {
   Registry registry_;
   SettingsDesk settings_;
   ControlDesk desk_;
-  EngineKeeper keeper_;
+  Engines engines_;
   Blame blame_;
   std::optional<DeviceInfo> device_;
+  bool makes_room_ = false;  // whether an engine ends because another one needs its memory
+  /// Questions (kFence) of engines, by serial number, that wait for that.
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> unanswered_;
   std::uint64_t past_launches_ = 0;
   std::uint64_t past_faults_ = 0;
+  std::uint64_t upgrades_ = 0;  // slateds that have taken the process over, one after the other
+  bool upgrading_ = false;      // whether another one is to, once the engines are renewed
+  std::optional<Clock::time_point> upgrade_by_;  // when it does so, whoever is being served
   bool stopping_ = false;
 };
 
 /// Runs the daemon's first process: signals, supervisor, end. Returns the exit status. `read` reads
-/// the configuration again.
-int run_supervisor(const Config& config, std::function<std::optional<Config>()> read);
+/// the configuration again. `arguments`: this program's.
+int run_supervisor(const Config& config, std::vector<std::string> arguments,
+                   std::function<std::optional<Config>()> read);
 
 }  // namespace slate::daemon

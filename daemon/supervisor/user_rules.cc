@@ -60,6 +60,28 @@ UserSettings UserRules::of(const Identity& who) const {
   return {};
 }
 
+/// Among those that are not fenced, a user that is to be fenced has an engine of his own.
+Domain UserRules::home_of(const Identity& who) const {
+  const Domain own{Domain::Kind::kUser, who.uid};
+  const auto for_everybody =
+      config_.sharing == SharingChoice::kDefault ? SharingChoice::kFenced : config_.sharing;
+  const auto is_users = [&](const auto& each) { return each.first == who.uid; };
+  const bool has_table = std::ranges::any_of(users_, is_users);
+  SharingChoice choice = of(who).sharing;
+  if (choice == SharingChoice::kTrusted && has_table) return own;
+  if (choice == SharingChoice::kTrusted) {
+    const auto is_his = [&](const auto& each) {
+      return std::ranges::find(who.groups, each.first) != who.groups.end();
+    };
+    return {Domain::Kind::kGroup, std::ranges::find_if(groups_, is_his)->first};
+  }
+  if (choice == SharingChoice::kDefault) choice = for_everybody;
+  const bool is_apart =
+      choice == SharingChoice::kUser ||
+      (choice == SharingChoice::kFenced && for_everybody == SharingChoice::kTrusted);
+  return is_apart ? own : Domain{};
+}
+
 std::uint32_t UserRules::max_sessions_of(const Identity& who) const {
   const std::uint32_t own = of(who).max_sessions;
   return own != 0 ? own : config_.max_sessions_per_user;

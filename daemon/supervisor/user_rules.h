@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "daemon/config.h"
+#include "daemon/supervisor/domain.h"
 
 namespace slate::daemon {
 
@@ -26,6 +27,8 @@ class UserRules {
   const Config& config() const { return config_; }
   /// The user's table, else the first one of his groups, else the defaults.
   UserSettings of(const Identity& who) const;
+  /// Where the user's sessions begin.
+  Domain home_of(const Identity& who) const;
   /// The most sessions of a user at a time.
   std::uint32_t max_sessions_of(const Identity& who) const;
   /// Milliseconds for which a session may keep other users' launches waiting; 0: no bound. A

@@ -73,7 +73,7 @@ class Footprint:
 
 
 class Daemon:
-    def __init__(self, device=DEVICE, extra=()):
+    def __init__(self, device=DEVICE, extra=(), program=None):
         self.root = tempfile.mkdtemp(prefix="slate-e2e-")
         self.runtime = os.path.join(self.root, "run")
         # Programs and slated see no cache but this one.
@@ -84,7 +84,7 @@ class Daemon:
         self.log_path = os.path.join(self.root, "log")
         self.log = open(self.log_path, "w")
         self.command = [
-            binary("slated"), "--device", device, "--runtime-dir", self.runtime, "--log-level", "info",
+            program or binary("slated"), "--device", device, "--runtime-dir", self.runtime, "--log-level", "info",
             *os.environ.get("SLATE_TEST_ARGUMENTS", "").split(), *extra
         ]
         self.launch()

@@ -55,7 +55,7 @@ class RecoveryTest(SlateTestCase):
         daemon.stop()
 
     def test_the_faults_of_another_program_cost_nothing(self):
-        daemon = self.daemon(device=LOST, extra=("--spare-engine", "--audit"))
+        daemon = self.daemon(device=LOST, extra=("--spare-engine", "always", "--audit"))
         victims = [self.start_victim(daemon) for _ in range(2)]
         sessions = [s["id"] for s in daemon.status()["sessions"]]
         faults = 0

@@ -51,25 +51,25 @@ void run(Input input) {
   ask_profiles(text_of(input));
   const daemon::UserRules rules{daemon::Config{}};
   daemon::ProgramStore programs{{}};
-  daemon::Registry registry("/tmp", rules, programs);
+  daemon::Engines engines("/nothing", {}, {}, {});  // never served, so that none starts
+  daemon::Registry registry("/tmp", rules, programs, engines);
   daemon::SettingsDesk settings(rules, programs, registry);
   auto session = ipc::make_socket_pair();
   auto control = ipc::make_socket_pair();
   if (!session || !control) std::abort();
   ipc::Hello hello;
   std::memcpy(hello.program, "train", 6);
-  registry.greet(hello, visitor_of(std::move(session->first), kUser), nullptr, {});
+  registry.greet(hello, visitor_of(std::move(session->first), kUser), {});
   daemon::ControlDesk desk(
-      {.describe = [](const std::string& report, std::uint32_t) { return "{" + report; },
+      {.describe = [](const std::vector<std::string>&, std::uint32_t) { return std::string("{}"); },
        .shows_profiles = [](std::uint32_t asker) { return asker == 0; },
-       .change =
-           [&](const ipc::ControlRequest& request, const std::string& text, std::uint32_t asker) {
-             return settings.change(request, text, asker, nullptr);
+       .change = [&](const ipc::ControlRequest& request, const std::string& text,
+                     std::uint32_t asker) { return settings.change(request, text, asker); },
+       .change_sessions =
+           [&](ipc::ControlVerb verb, const std::string& text, std::uint32_t asker) {
+             return daemon::change_sessions(registry, verb, text, asker);
            },
-       .end =
-           [&](const std::string& text, std::uint32_t asker) {
-             return daemon::end_sessions(registry, text, asker, nullptr);
-           }});
+       .renew = [](ipc::ControlVerb) { return std::string("{}"); }});
   desk.greet(visitor_of(std::move(control->first), (how & kAsRoot) != 0 ? 0 : kUser));
   std::array<std::byte, ipc::kMaxControlBytes + 1> packet{};
   const std::size_t size = std::min(input.size(), packet.size());
@@ -83,7 +83,7 @@ void run(Input input) {
   }
   const iovec piece{packet.data(), size};
   (void)ipc::send_packet(control->second.get(), {&piece, 1}, {}, MSG_DONTWAIT);
-  for (int i = 0; i < 3; ++i) desk.service(nullptr);
+  for (int i = 0; i < 3; ++i) desk.service({});
 }
 
 }  // namespace slate::fuzz

@@ -52,15 +52,16 @@ void run(Input input) {
   const auto hello = ipc::receive_hello(visitor);
   if (!hello || !*hello) return;
   daemon::ProgramStore programs{{}};
-  daemon::Registry registry("/tmp", rules, programs);
-  registry.greet(**hello, std::move(visitor), nullptr, {});
+  daemon::Engines engines("/nothing", {}, {}, {});  // never served, so that none starts
+  daemon::Registry registry("/tmp", rules, programs, engines);
+  registry.greet(**hello, std::move(visitor), {});
   SLATE_CHECK(registry.sessions().size() == 1);
   const daemon::SessionRecord& record = registry.sessions().begin()->second;
   SLATE_CHECK(record.standing.now.weight > 0 &&
               record.standing.now.weight <= record.standing.most.weight);
   SLATE_CHECK(record.standing.now.priority <= record.standing.most.priority);
   for (const char letter : record.program) SLATE_CHECK(letter >= ' ' && letter <= '~');
-  registry.service(nullptr);
+  registry.service();
   registry.end_all("over");
 }
 

@@ -57,7 +57,7 @@ trace_events = 77
   EXPECT_EQ(config->max_sessions, 3u);
   EXPECT_EQ(config->kill_grace_seconds, 1.5);
   EXPECT_TRUE(config->kill_stuck_engine);
-  EXPECT_TRUE(config->spare_engine);
+  EXPECT_EQ(config->spare_engine, SpareChoice::kAlways);
   EXPECT_EQ(config->cache_dir, "/c");
   EXPECT_EQ(config->cache_size.bytes, 3u << 20);
   EXPECT_EQ(config->ptxas, "/p");

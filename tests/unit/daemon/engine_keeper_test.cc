@@ -7,25 +7,114 @@
 namespace slate::daemon {
 namespace {
 
-TEST(EngineKeeperTest, AnEngineThatEndsAsSoonAsItIsReadyHasHadSessions) {
-  int ready = 0, died = 0;
-  EngineKeeper keeper(FAKE_ENGINE_PATH, Config{},
-                      {.ready = [&] { ++ready; },
-                       .message = [](const LinkMessage&) {},
-                       .died = [&](const Error&, std::uint64_t) { ++died; }});
+class EngineKeeperTest : public testing::Test {
+ protected:
+  ~EngineKeeperTest() override {
+    if (keeper_) keeper_->kill_all();
+  }
+
+  /// Engines are never asked whether they live.
+  static Config with(SpareChoice spare) {
+    Config config;
+    config.spare_engine = spare;
+    config.engine_timeout_seconds = 0;
+    return config;
+  }
+  EngineKeeper& keep(const Config& config) {
+    const EngineKeeper::Events events{
+        .ready = [this](EngineProcess&) { ++ready_; },
+        .message = [](EngineProcess&, const LinkMessage&) {},
+        .died = [this](const EngineProcess&, const Error&) { ++died_; },
+        .is_in_use = [this](std::uint64_t serial) { return serial == used_; }};
+    return keeper_.emplace(FAKE_ENGINE_PATH, config, serials_, events);
+  }
+  /// Serves until `wanted` holds; the test's own time limit is the only one.
+  template <typename Wanted>
+  void serve_until(Wanted wanted) {
+    keeper_->service();
+    while (!wanted()) {
+      PollSet polls;
+      keeper_->add_to(polls);
+      polls.sleep();
+      keeper_->service();
+    }
+  }
+  /// Waits until the process has ended, which the keeper has not seen then.
+  static void kill_and_wait(pid_t engine) {
+    ASSERT_EQ(::kill(engine, SIGKILL), 0);
+    siginfo_t end{};
+    ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(engine), &end, WEXITED | WNOWAIT), 0);
+  }
+
+  std::uint64_t serials_ = 0;
+  std::uint64_t used_ = 0;  // serial number of the engine that has sessions
+  int ready_ = 0, died_ = 0;
+  std::optional<EngineKeeper> keeper_;
+};
+
+TEST_F(EngineKeeperTest, AnEngineThatEndsAsSoonAsItIsReadyHasHadSessions) {
+  EngineKeeper& keeper = keep(with(SpareChoice::kNever));
   keeper.service();
   PollSet polls;
   keeper.add_to(polls);
   polls.sleep();  // until it says that it is ready
-  const pid_t engine = keeper.pid();
-  ASSERT_EQ(::kill(engine, SIGKILL), 0);
-  siginfo_t end{};
-  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(engine), &end, WEXITED | WNOWAIT), 0);
+  kill_and_wait(keeper.pid());
   keeper.service();
-  EXPECT_EQ(ready, 1);
-  EXPECT_EQ(died, 1);
+  EXPECT_EQ(ready_, 1);
+  EXPECT_EQ(died_, 1);
   EXPECT_EQ(keeper.restarts(), 1u);
-  keeper.kill_all();
+}
+
+TEST_F(EngineKeeperTest, ASpareEngineThatNobodyAskedForGivesItsMemoryBack) {
+  EngineKeeper& keeper = keep(with(SpareChoice::kAuto));
+  serve_until([&] { return keeper.spare_pid() != 0; });
+  EXPECT_TRUE(keeper.give_up_spare());
+  EXPECT_EQ(keeper.spare_pid(), 0);
+  EXPECT_TRUE(keeper.has_leaving());
+  EXPECT_FALSE(keeper.give_up_spare());
+  serve_until([&] { return !keeper.has_leaving(); });
+  keeper.service();
+  PollSet polls;
+  keeper.add_to(polls);
+  EXPECT_GT(polls.time_left(), std::chrono::seconds(30)) << "no other one starts for a while";
+  EXPECT_NE(keeper.active(), nullptr);
+  EXPECT_EQ(died_, 0);
+}
+
+TEST_F(EngineKeeperTest, ASpareEngineThatIsWantedAlwaysStays) {
+  EngineKeeper& keeper = keep(with(SpareChoice::kAlways));
+  serve_until([&] { return keeper.spare_pid() != 0; });
+  EXPECT_FALSE(keeper.give_up_spare());
+  EXPECT_NE(keeper.spare_pid(), 0);
+}
+
+TEST_F(EngineKeeperTest, ARenewedEngineStaysUntilItHasNoSessions) {
+  EngineKeeper& keeper = keep(with(SpareChoice::kNever));
+  serve_until([&] { return keeper.active() != nullptr; });
+  const pid_t first = keeper.pid();
+  used_ = keeper.active()->serial;
+  keeper.renew(FAKE_ENGINE_PATH, with(SpareChoice::kNever));
+  EXPECT_FALSE(keeper.is_renewed());
+  serve_until([&] { return keeper.is_renewed(); });
+  EXPECT_NE(keeper.pid(), first);
+  ASSERT_NE(keeper.find(used_), nullptr);
+  EXPECT_EQ(keeper.find(used_)->pid(), first);
+  const std::uint64_t old = std::exchange(used_, 0);
+  serve_until([&] { return keeper.find(old) == nullptr; });
+  EXPECT_EQ(ready_, 2);
+  EXPECT_EQ(died_, 0);
+  EXPECT_EQ(keeper.restarts(), 0u);
+}
+
+TEST_F(EngineKeeperTest, ARenewalThatFailsChangesNothing) {
+  EngineKeeper& keeper = keep(with(SpareChoice::kNever));
+  serve_until([&] { return keeper.active() != nullptr; });
+  const pid_t first = keeper.pid();
+  keeper.renew("/bin/false", with(SpareChoice::kNever));
+  serve_until([&] { return !keeper.renews(); });
+  EXPECT_FALSE(keeper.is_renewed());
+  EXPECT_EQ(keeper.pid(), first);
+  EXPECT_EQ(died_, 0);
 }
 
 }  // namespace

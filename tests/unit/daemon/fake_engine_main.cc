@@ -23,7 +23,7 @@ class FakeEngine {
     DeviceInfo info{};
     std::strcpy(info.name, "fake");
     info.total_memory = 1 << 20;
-    if (!link_.send({.type = LinkType::kReady},
+    if (!link_.send({.type = LinkType::kReady, .number = kLinkVersion, .limit = info.total_memory},
                     {reinterpret_cast<const char*>(&info), sizeof(info)})) {
       return 1;
     }

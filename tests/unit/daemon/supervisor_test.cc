@@ -14,6 +14,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <future>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -64,6 +65,12 @@ class SupervisorTest : public testing::Test {
     const auto answer = tools::ask_daemon(directory_, {}, {});
     if (!answer) return answer.error().message;
     return json::parse(*answer);
+  }
+
+  Result<std::string> ask(ipc::ControlVerb verb, const std::string& text) {
+    ipc::ControlRequest request;
+    request.verb = verb;
+    return tools::ask_daemon(directory_, request, text);
   }
 
   /// Asks until `wanted` holds; the test's own time limit is the only one.
@@ -180,7 +187,7 @@ TEST_F(SupervisorTest, ASessionWithoutDescriptorsIsToldWhy) {
 
 TEST_F(SupervisorTest, ASpareEngineTakesOver) {
   Config config;
-  config.spare_engine = true;
+  config.spare_engine = SpareChoice::kAlways;
   RunningSupervisor supervisor(SLATED_PATH, directory_, config);
   const auto client = connect();
   ASSERT_TRUE(allocate(*client, 1000));
@@ -188,6 +195,98 @@ TEST_F(SupervisorTest, ASpareEngineTakesOver) {
     kill(status()["engine"]["pid"], SIGKILL);
     EXPECT_TRUE(allocate(*client, 1000)) << client->check().error().message;
   }
+}
+
+TEST_F(SupervisorTest, RenewedEnginesTakeTheSessionsOver) {
+  RunningSupervisor supervisor(SLATED_PATH, directory_);
+  const auto client = connect(), bound = connect();
+  ASSERT_TRUE(allocate(*client, 1000));
+  ASSERT_TRUE(bind_to_engine(*bound));
+  const pid_t first = status()["engine"]["pid"];
+  const json answer = json::parse(*ask(ipc::ControlVerb::kRenew, ""));
+  ASSERT_EQ(answer["stay"].size(), 1u) << answer;
+  EXPECT_EQ(answer["stay"][0]["id"], bound->session());
+  const json now = status_when([&](const json& each) {
+    return each["engine"]["pid"] != first && !each["engine"]["renews"].get<bool>();
+  });
+  EXPECT_TRUE(allocate(*client, 1000)) << client->check().error().message;
+  EXPECT_TRUE(allocate(*bound, 1000)) << "in its old engine";
+  EXPECT_EQ(now["engine"]["restarts"], 0u);
+  EXPECT_EQ(kill(first, 0), 0);
+  bound->abandon();
+  while (kill(first, 0) == 0) std::this_thread::sleep_for(1ms);  // it ends with its last session
+  EXPECT_TRUE(allocate(*client, 1000)) << client->check().error().message;
+}
+
+TEST_F(SupervisorTest, ARenewedEngineThatDiesIsNotReplaced) {
+  RunningSupervisor supervisor(SLATED_PATH, directory_);
+  const auto client = connect(), bound = connect();
+  ASSERT_TRUE(bind_to_engine(*bound));
+  const pid_t first = status()["engine"]["pid"];
+  ASSERT_TRUE(ask(ipc::ControlVerb::kRenew, ""));
+  status_when([&](const json& each) { return each["engine"]["pid"] != first; });
+  ASSERT_TRUE(allocate(*client, 1000));
+  kill(first, SIGKILL);
+  while (bound->check()) std::this_thread::sleep_for(1ms);
+  EXPECT_TRUE(allocate(*client, 1000)) << client->check().error().message;
+  EXPECT_EQ(status()["sessions"].size(), 1u);
+}
+
+TEST_F(SupervisorTest, ASuspendedSessionWaitsAndGoesOn) {
+  RunningSupervisor supervisor(SLATED_PATH, directory_);
+  const auto client = connect();
+  ASSERT_TRUE(allocate(*client, 1 << 20));
+  const std::string id = std::to_string(client->session());
+  ASSERT_TRUE(ask(ipc::ControlVerb::kSuspend, id));
+  const json suspended =
+      status_when([](const json& now) { return now["sessions"][0]["state"] == "suspended"; });
+  EXPECT_EQ(suspended["device"]["memory_free"], suspended["device"]["memory_total"]);
+  auto later = std::async(std::launch::async, [&] { return allocate(*client, 1 << 20); });
+  kill(suspended["engine"]["pid"], SIGKILL);
+  status_when([&](const json& now) { return now["engine"]["pid"] != suspended["engine"]["pid"]; });
+  EXPECT_EQ(later.wait_for(50ms), std::future_status::timeout);
+  ASSERT_TRUE(ask(ipc::ControlVerb::kResume, id));
+  EXPECT_TRUE(later.get()) << client->check().error().message;
+}
+
+TEST_F(SupervisorTest, ASessionThatCannotLeaveIsNotSuspended) {
+  RunningSupervisor supervisor(SLATED_PATH, directory_);
+  const auto bound = connect();
+  ASSERT_TRUE(bind_to_engine(*bound));
+  const auto refused = ask(ipc::ControlVerb::kSuspend, std::to_string(bound->session()));
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("arrays"), std::string::npos) << refused.error().message;
+  EXPECT_TRUE(allocate(*bound, 1000));
+}
+
+TEST_F(SupervisorTest, AClientThatEndsWhileItIsSuspendedLeavesNothing) {
+  RunningSupervisor supervisor(SLATED_PATH, directory_);
+  auto client = connect();
+  ASSERT_TRUE(allocate(*client, 1000));
+  ASSERT_TRUE(ask(ipc::ControlVerb::kSuspend, std::to_string(client->session())));
+  status_when([](const json& now) { return now["sessions"][0]["state"] == "suspended"; });
+  client.reset();
+  status_when([](const json& now) { return now["sessions"].empty(); });
+}
+
+TEST_F(SupervisorTest, AUserMayHaveAnEngineOfHisOwn) {
+  Config config;
+  config.sharing = SharingChoice::kUser;
+  RunningSupervisor supervisor(SLATED_PATH, directory_, config);
+  auto client = connect();
+  ASSERT_TRUE(allocate(*client, 1000));
+  const json now = status();
+  ASSERT_EQ(now["engines"].size(), 2u) << now;
+  EXPECT_EQ(now["engines"][0]["domain"], "common");
+  EXPECT_EQ(now["engines"][0]["sessions"], 0u);
+  EXPECT_EQ(now["engines"][1]["domain"], "uid " + std::to_string(getuid()));
+  EXPECT_EQ(now["engines"][1]["sessions"], 1u);
+  EXPECT_GT(now["sessions"][0]["memory_used"], 0u) << "its engine is asked, too";
+  kill(now["engines"][1]["pid"], SIGKILL);
+  EXPECT_TRUE(allocate(*client, 1000)) << client->check().error().message;
+  EXPECT_EQ(status()["engine"]["pid"], now["engine"]["pid"]);
+  client.reset();
+  status_when([](const json& each) { return each["engines"].size() == 1; });
 }
 
 /// A visitor who says `bytes`, and what the daemon answers; none: it hangs up.

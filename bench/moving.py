@@ -1,0 +1,120 @@
+"""Sessions that leave engines which live. Eight programs that check every word run while the engines are renewed, and while
+another slated takes over: prints their longest pauses. Then one program with much memory is suspended and resumed: prints
+the times. Exit status 1: a wrong word or a failed call.
+
+    python3 bench/moving.py --build build/release --device cuda --out moving.csv
+"""
+
+import argparse
+import csv
+import os
+import re
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("--build", default="build/release")
+parser.add_argument("--device", default="cuda")
+parser.add_argument("--programs", type=int, default=8)
+parser.add_argument("--rounds", type=int, default=5, help="renewals and upgrades")
+parser.add_argument("--megabytes", type=int, default=64, help="of each of a program's three arrays")
+parser.add_argument("--suspended", type=int, default=2048, help="megabytes of each array of the program that is suspended")
+parser.add_argument("--slated", default="", help="further options of slated")
+parser.add_argument("--out", help="CSV: action, round, milliseconds of the action, longest pause in milliseconds")
+arguments = parser.parse_args()
+os.environ["SLATE_BUILD"] = os.path.abspath(arguments.build)
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "e2e"))
+
+from harness import Daemon, binary  # noqa: E402
+
+SHORTEST = 5  # ms, of a pause that counts
+QUIET = 1.0  # s between two actions
+
+
+class Victim:
+    """A program that checks every word, and its pauses: (end, milliseconds)."""
+
+    def __init__(self, daemon, seconds, megabytes):
+        self.pauses = []
+        self.process = daemon.start([binary("slate", "victim"), str(seconds), str(megabytes), str(SHORTEST)])
+        self.reader = threading.Thread(target=self.read)
+        self.reader.start()
+
+    def read(self):
+        for line in self.process.stdout:
+            told = re.match(r"at ([\d.]+) s: ([\d.]+) ms", line)
+            if told:
+                self.pauses.append((float(told.group(1)), float(told.group(2))))
+
+    def longest_since(self, begin):
+        return max((ms for end, ms in list(self.pauses) if end >= begin), default=0.0)
+
+    def is_right(self):
+        self.reader.join()
+        error = self.process.stderr.read()
+        if self.process.wait() != 0:
+            print("a program failed: exit status %d, %s" % (self.process.returncode, error))
+        return self.process.returncode == 0
+
+
+def slatectl(daemon, *words):
+    begin = time.monotonic()
+    done = subprocess.run([binary("slatectl"), *words], env=daemon.environment, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit("slatectl %s: %s%s" % (" ".join(words), done.stderr, daemon.log_text()[-3000:]))
+    return begin, 1000 * (time.monotonic() - begin)
+
+
+def launches(daemon):
+    return [each["launches"] for each in daemon.status()["sessions"] if each["state"] == "serving"]
+
+
+def wait_for_launches(daemon, count):
+    daemon.wait_for(lambda: sum(each > 20 for each in launches(daemon)) >= count, 60, "programs do not begin")
+
+
+rows, right = [], True
+daemon = Daemon(device=arguments.device, extra=arguments.slated.split())
+victims = [Victim(daemon, 8 + 2 * arguments.rounds * (QUIET + 3), arguments.megabytes) for _ in range(arguments.programs)]
+wait_for_launches(daemon, arguments.programs)
+for action in "renew", "upgrade":
+    for turn in range(arguments.rounds):
+        if any(victim.process.poll() is not None for victim in victims):
+            sys.exit("programs ended too early")
+        begin, took = slatectl(daemon, action)
+        time.sleep(QUIET)
+        rows.append((action, turn, took, max(victim.longest_since(begin) for victim in victims)))
+for victim in victims:
+    right = victim.is_right() and right
+daemon.wait_until_idle()
+restarts = daemon.status()["engine"]["restarts"]
+
+large = Victim(daemon, 30, arguments.suspended)
+wait_for_launches(daemon, 1)
+session = str(daemon.status()["sessions"][0]["id"])
+for turn in range(3):
+    _, took = slatectl(daemon, "suspend", session)
+    free = daemon.status()["device"]["memory_free"]
+    rows.append(("suspend", turn, took, 0.0))
+    begin, _ = slatectl(daemon, "resume", session)
+    daemon.wait_for(lambda: any(launches(daemon)), 60, "it does not go on")
+    rows.append(("resume", turn, 1000 * (time.monotonic() - begin), 0.0))
+    time.sleep(QUIET)
+print("memory free with %d MiB suspended: %d MiB" % (3 * arguments.suspended, free >> 20))
+right = large.is_right() and right
+daemon.stop()
+
+print("%-8s %6s %28s %28s" % ("action", "times", "ms, median and most", "longest pause, same"))
+for action in "renew", "upgrade", "suspend", "resume":
+    took = [row[2] for row in rows if row[0] == action]
+    pauses = [row[3] for row in rows if row[0] == action]
+    print("%-8s %6d %14.0f %13.0f %14.0f %13.0f" %
+          (action, len(took), statistics.median(took), max(took), statistics.median(pauses), max(pauses)))
+print("engines that died: %d; every word %s" % (restarts, "right" if right else "WRONG"))
+if arguments.out:
+    with open(arguments.out, "w", newline="") as file:
+        csv.writer(file).writerows([("action", "round", "ms", "longest_pause_ms"), *((a, t, "%.1f" % m, "%.1f" % p) for a, t, m, p in rows)])
+sys.exit(not right or restarts != 0)
