@@ -370,6 +370,10 @@ void Engine::add_session(LinkMessage message) {
       [this](const Error& fault) { device_lost(fault); },
       [this](std::uint64_t id) { session_stuck(id); },
       [this](std::string_view function) { unsupported_calls_.count(function); },
+      [this](const SessionStatus& last) {
+        (void)link_.send(
+            {.type = LinkType::kSessionLeft, .session = last.id, .number = last.launches});
+      },
       [this](std::uint64_t id, const std::string& why) {
         (void)link_.send({.type = LinkType::kSessionStays, .session = id},
                          std::string_view(why).substr(0, kMaxLinkText));
@@ -478,11 +482,11 @@ void Engine::join_finished() {
     running.thread.join();
     const bool faulted = running.session->faulted();
     if (faulted) ++faults_;
-    const bool left = running.session->has_left();
+    const bool left = running.session->has_left(), told = running.session->has_told();
     const auto last = running.session->status();
     running.session.reset();
     // On a lost device a session ends for that reason, which the supervisor learns as one fault.
-    if (ending_.load()) continue;
+    if (ending_.load() || told) continue;
     (void)link_.send({.type = left ? LinkType::kSessionLeft : LinkType::kSessionEnded,
                       .session = last.id,
                       .number = last.launches,

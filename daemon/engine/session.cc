@@ -199,8 +199,8 @@ void Session::stay() {
   if (departure_.stay()) channel_.poke();
 }
 
-/// True: the session has left. A host function of the client's ends by a command, so that commands
-/// are taken until none is under way.
+/// True: the session has left, and another engine may go on with it at once. A host function of the
+/// client's ends by a command, so that commands are taken until none is under way.
 bool Session::try_to_leave() {
   if (!parts_.host_functions().none()) return false;
   if (const auto why = faults_.failed() ? std::optional<std::string>("it has failed") : why_bound())
@@ -213,7 +213,9 @@ bool Session::try_to_leave() {
     if (const auto saved = parts_.save_memory(); !saved) return stay_here(saved.error().message);
   }
   freeze();
-  return departure_.leave();
+  const bool left = departure_.leave();
+  if (left && hooks_.left && !departure_.is_to_host()) hooks_.left(status());
+  return left;
 }
 
 /// Tells why the session does not leave. Returns false.

@@ -50,6 +50,9 @@ struct SessionHooks {
   std::function<void(std::uint64_t session)> stuck;
   /// The client called a function that slate does not have. May be empty.
   std::function<void(std::string_view function)> unsupported = {};
+  /// The session has left the engine, which only gives back what it has of it. Not called for one
+  /// that leaves with its memory: that has left when it is gone. May be empty.
+  std::function<void(const SessionStatus& last)> left = {};
   /// The session cannot leave the engine. May be empty.
   std::function<void(std::uint64_t session, const std::string& why)> stays = {};
   /// The session loads code that cannot be fenced. `waits`: it takes no more commands until it
@@ -105,6 +108,8 @@ class Session {
   /// Lets the session go on that waits (SessionHooks::unfenced).
   void stay();
   bool has_left() const { return departure_.state() == Departure::State::kLeft; }
+  /// Whether SessionHooks::left was called, or was to be.
+  bool has_told() const { return has_left() && !departure_.is_to_host(); }
   /// Whether its thread carries a command out.
   bool is_busy() const { return busy_.load(); }
   /// Whether a command of it was taken: from then on it cannot move to another engine.

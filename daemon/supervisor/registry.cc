@@ -269,9 +269,9 @@ void Registry::end(std::uint64_t id, const std::string& reason) {
   tell(record);
 }
 
-void Registry::session_ended(std::uint64_t id, const std::string& refusal) {
+void Registry::session_ended(std::uint64_t id, std::uint64_t engine, const std::string& refusal) {
   const auto found = sessions_.find(id);
-  if (found == sessions_.end()) return;
+  if (found == sessions_.end() || found->second.engine != engine) return;
   const SessionRecord& record = found->second;
   audit(record, refusal.empty() ? "ended" : "was refused by the engine");
   if (!refusal.empty()) {
@@ -320,9 +320,9 @@ void Registry::leave_for(const Domain& domain, const EngineProcess& engine) {
   }
 }
 
-void Registry::session_left(std::uint64_t id) {
+void Registry::session_left(std::uint64_t id, std::uint64_t engine) {
   const auto found = sessions_.find(id);
-  if (found == sessions_.end()) return;
+  if (found == sessions_.end() || found->second.engine != engine) return;
   SessionRecord& record = found->second;
   audit(record, "left its engine for that of domain " + domain_name(record.domain));
   record.is_suspect = false;

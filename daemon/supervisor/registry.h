@@ -39,7 +39,8 @@ class Registry {
   /// has the session. Requires: the session exists.
   void end(std::uint64_t id, const std::string& reason);
   /// If `refusal` is not empty, the engine could not begin the session, and the client gets it.
-  void session_ended(std::uint64_t id, const std::string& refusal);
+  /// `engine`: serial number of the one that says so, here and below.
+  void session_ended(std::uint64_t id, std::uint64_t engine, const std::string& refusal);
   /// The session's engine hands over memory, or takes it back.
   void hold(std::uint64_t id, Book::Key key, UniqueFd memory);
   void let_go(std::uint64_t id, Book::Key key);
@@ -57,7 +58,7 @@ class Registry {
   Result<void> suspend(std::uint64_t id);
   void resume(std::uint64_t id);
   /// The session has left its engine; the next one goes on with it.
-  void session_left(std::uint64_t id);
+  void session_left(std::uint64_t id, std::uint64_t engine);
   /// The session cannot leave its engine.
   void session_stays(std::uint64_t id, const std::string& why);
   /// The session loads code that cannot be fenced. `waits`: it waits for an answer. Where other

@@ -257,8 +257,8 @@ void Supervisor::engine_message(EngineProcess& engine, LinkMessage message) {
   const bool left = header.type == LinkType::kSessionLeft;
   if (!left && header.type != LinkType::kSessionEnded) return;
   past_launches_ += header.number;
-  if (left) return registry_.session_left(header.session);
-  registry_.session_ended(header.session, message.text);
+  if (left) return registry_.session_left(header.session, engine.serial);
+  registry_.session_ended(header.session, engine.serial, message.text);
   if ((header.flags & kSessionFaulted) != 0) ++past_faults_;
 }
 

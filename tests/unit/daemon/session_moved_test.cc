@@ -124,6 +124,7 @@ class OneSession {
                 {[](const Error&) {},
                  [](std::uint64_t) {},
                  {},
+                 {},
                  [this](std::uint64_t, const std::string& why) { why_it_stays_.set_value(why); }},
                 std::chrono::seconds(60)),
         thread_([this] { session.run(); }) {}
