@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "injector/analysis/components.h"
-#include "injector/analysis/uniformity.h"
+#include "injector/fence/barriers.h"
 #include "injector/fence/check_text.h"
 #include "injector/fence/ending.h"
 #include "injector/fence/fence_table.h"
@@ -278,7 +278,10 @@ class Fencer {
     if (!prologue.empty()) insert(function.instructions.front().span.begin, "\n" + prologue + "\t");
     if (publishes) insert(behind_locals(function), "\n" + publish(function) + "\t");
     write_checks(function, plan, around);
-    loosen_barriers(function);
+    if (!is_worker(function)) {
+      for (ptx::Edit& edit : make_barriers_safe(module_, function))
+        edits_.push_back(std::move(edit));
+    }
     insert(function.body.end - 1, ending_text(kind, function, index, !plan.sites.empty()));
   }
 
@@ -329,34 +332,6 @@ class Fencer {
       edits_.push_back(ptx::remove(span));
     }
     insert(function.instructions[site.at].span.begin, std::move(text));
-  }
-
-  /// An aligned barrier that a part of a warp comes to is a fault: it gets the form that is none,
-  /// unless all threads of a warp come to it together. Of workers the injector knows that.
-  void loosen_barriers(const ptx::Function& function) {
-    const auto is_aligned = [](const Instruction& instruction) {
-      return is_block_barrier(instruction) &&
-             (instruction.opcode == "bar" || instruction.has("aligned"));
-    };
-    if (is_worker(function) || std::ranges::none_of(function.instructions, is_aligned)) return;
-    Effort effort = Effort::for_text(function.span.end - function.span.begin);
-    const ControlFlow flow(function, &effort);
-    const Uniformity uniformity(function, flow,
-                                {.parameters_vary = !function.is_entry, .takes_turns = true});
-    for (std::uint32_t i = 0; i < function.instructions.size(); ++i) {
-      const Instruction& instruction = function.instructions[i];
-      if (!is_aligned(instruction)) continue;
-      const Scope apart = uniformity.apart_in(flow.block_of(i));
-      const bool is_together = function.is_entry && !instruction.guard && !effort.is_spent() &&
-                               (apart == Scope::kBlock || apart == Scope::kWarp);
-      if (is_together) continue;
-      std::string opcode(
-          module_.text.substr(instruction.opcode_span.begin,
-                              instruction.opcode_span.end - instruction.opcode_span.begin));
-      if (const auto at = opcode.find(".aligned"); at != std::string::npos) opcode.erase(at, 8);
-      if (instruction.opcode == "bar") opcode.insert(3, "rier");
-      edits_.push_back(ptx::replace(instruction.opcode_span, std::move(opcode)));
-    }
   }
 
   /// Coordinates beyond a surface read zeros and write nothing, instead of raising a fault.

@@ -42,7 +42,7 @@ void PrintTo(const Attack& attack, std::ostream* out) {
 }
 
 /// What stands around the attack.
-enum class Setting { kPlain, kBarriers, kOneBarrier, kFunction, kEarlyReturn, kDrained };
+enum class Setting { kPlain, kBarriers, kOneBarrier, kFunction, kEarlyReturn, kLateEnd, kDrained };
 
 constexpr std::string_view kHead = R"(.version 8.7
 .target sm_90
@@ -178,6 +178,16 @@ std::string module_text(const Attack& attack, Setting setting, std::uint32_t res
     case Setting::kEarlyReturn:
       before = "	setp.eq.u32 %p7, %t, 5;\n	@%p7 ret;\n" + fill;
       after = "	bar.sync 0;\n	ld.shared.u32 %r37, [sh];\n	bar.sync 0;\n";
+      break;
+    case Setting::kLateEnd:
+      // Odd threads end long after the others have come to the barrier.
+      before =
+          "	and.b32 %r36, %t, 1;\n	setp.ne.u32 %p7, %r36, 0;\n	@%p7 bra LEAVE;\n" + fill;
+      after =
+          "	bar.sync 0;\n	ld.shared.u32 %r37, [sh];\n	bar.sync 0;\n	bra STAY;\nLEAVE:\n"
+          "	mov.u32 %r36, 0;\nLATER:\n	ld.volatile.global.u32 %r37, [%mine];\n"
+          "	add.u32 %r36, %r36, 1;\n	setp.lt.u32 %p6, %r36, 50;\n	@%p6 bra LATER;\n"
+          "	ret;\nSTAY:\n";
       break;
     case Setting::kDrained:
       // Data say how many barriers there are, and threads leave before.
@@ -415,6 +425,13 @@ TEST_P(FenceAttackTest, NothingIsTouchedWhereThreadsReturnEarly) {
   AttackRunner runner(GetParam(), Setting::kEarlyReturn, 4);
   runner.try_all(kThreads * 5);
   runner.try_all(kThreads * 7 + 37);
+}
+
+TEST_P(FenceAttackTest, NothingIsTouchedWhereThreadsEndBesideABarrier) {
+  AttackRunner runner(GetParam(), Setting::kLateEnd, 6);
+  runner.try_all(kThreads * 5);
+  runner.try_all(kThreads * 7 + 38);
+  runner.try_all(kAll);
 }
 
 TEST_P(FenceAttackTest, NothingIsTouchedWhereThreadsAreCountedAtBarriers) {

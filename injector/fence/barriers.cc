@@ -1,0 +1,114 @@
+#include "injector/fence/barriers.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "injector/analysis/effort.h"
+#include "injector/analysis/facts.h"
+#include "injector/analysis/uniformity.h"
+
+namespace slate::injector {
+namespace {
+
+using ptx::Instruction;
+
+/// Waits for the lanes of the warp that have not ended yet, so that the barrier finds all of them.
+constexpr std::string_view kMeetLanes = "bar.warp.sync 0xffffffff;\n\t";
+
+bool is_aligned(const Instruction& instruction) {
+  return is_block_barrier(instruction) &&
+         (instruction.opcode == "bar" || instruction.has("aligned"));
+}
+
+/// Whether lanes or threads may wait for one another there.
+bool meets_others(const Instruction& instruction) {
+  return instruction.opcode == "bar" || instruction.opcode == "barrier" ||
+         instruction.opcode == "call" || instruction.has("sync") || is_warp_wide(instruction);
+}
+
+/// The ways on which some lanes of an entry leave others only to go to their end, where they meet
+/// nobody.
+std::vector<ControlFlow::Edge> ways_to_end(const ptx::Function& function, const ControlFlow& flow,
+                                           const Uniformity& uniformity) {
+  const auto& blocks = flow.blocks();
+  std::vector<bool> meets(blocks.size(), false);
+  for (std::uint32_t i = 0; i < function.instructions.size(); ++i) {
+    if (meets_others(function.instructions[i])) meets[flow.block_of(i)] = true;
+  }
+  meets = flow.leading_to(std::move(meets));
+  std::vector<ControlFlow::Edge> ways;
+  for (std::uint32_t block = 0; block < blocks.size(); ++block) {
+    const auto& guard = function.instructions[blocks[block].end - 1].guard;
+    if (!guard || uniformity.of(*guard) == Scope::kBlock) continue;
+    for (const std::uint32_t next : blocks[block].successors) {
+      if (!meets[next]) ways.push_back({block, next});
+    }
+    if (blocks[block].exits) ways.push_back({block, ControlFlow::kNone});
+  }
+  return ways;
+}
+
+/// Which barriers whole warps come to.
+class Meetings {
+ public:
+  explicit Meetings(const ptx::Function& function)
+      : function_(function),
+        effort_(Effort::for_text(function.span.end - function.span.begin)),
+        flow_(function, &effort_),
+        all_(function, flow_, {.parameters_vary = !function.is_entry, .takes_turns = true}),
+        staying_flow_(flow_.without(ways_to_end(function, flow_, all_))),
+        staying_(function, staying_flow_, {.takes_turns = true}) {}
+
+  /// Whether all lanes come to the barrier together.
+  bool are_all_together(std::uint32_t barrier) const { return are_together(all_, barrier); }
+  /// Whether those do that have not ended by then. The barrier must wait for the whole block: then
+  /// it waits for the lanes that are about to end in any case.
+  bool are_others_together(std::uint32_t barrier) const {
+    const BarrierKind kind = barrier_kind(function_.instructions[barrier]);
+    return kind.whole_block && kind.named_by_number && are_together(staying_, barrier);
+  }
+
+ private:
+  bool are_together(const Uniformity& uniformity, std::uint32_t barrier) const {
+    if (!function_.is_entry || function_.instructions[barrier].guard || effort_.is_spent())
+      return false;
+    const Scope apart = uniformity.apart_in(flow_.block_of(barrier));
+    return apart == Scope::kBlock || apart == Scope::kWarp;
+  }
+
+  const ptx::Function& function_;
+  Effort effort_;
+  const ControlFlow flow_;
+  const Uniformity all_;
+  const ControlFlow staying_flow_;  // without the ways of lanes that end
+  const Uniformity staying_;
+};
+
+/// Without `.aligned`.
+std::string loose_opcode(const ptx::Module& module, const Instruction& barrier) {
+  const ptx::Span span = barrier.opcode_span;
+  std::string opcode = module.text.substr(span.begin, span.end - span.begin);
+  if (const auto at = opcode.find(".aligned"); at != std::string::npos) opcode.erase(at, 8);
+  if (barrier.opcode == "bar") opcode.insert(3, "rier");
+  return opcode;
+}
+
+}  // namespace
+
+std::vector<ptx::Edit> make_barriers_safe(const ptx::Module& module,
+                                          const ptx::Function& function) {
+  std::vector<ptx::Edit> edits;
+  if (std::ranges::none_of(function.instructions, is_aligned)) return edits;
+  const Meetings meetings(function);
+  for (std::uint32_t i = 0; i < function.instructions.size(); ++i) {
+    const Instruction& instruction = function.instructions[i];
+    if (!is_aligned(instruction) || meetings.are_all_together(i)) continue;
+    edits.push_back(meetings.are_others_together(i)
+                        ? ptx::insert_at(instruction.span.begin, std::string(kMeetLanes))
+                        : ptx::replace(instruction.opcode_span, loose_opcode(module, instruction)));
+  }
+  return edits;
+}
+
+}  // namespace slate::injector
