@@ -3,6 +3,7 @@
 #pragma once
 
 #include "daemon/dispatch/fields.h"
+#include "injector/fence/access_bounds.h"
 #include "injector/forms/inject.h"
 
 namespace slate::injector {
@@ -21,6 +22,21 @@ template <typename Archive>
 void fields(Archive& archive, ReachedMemory& memory) {
   archive(memory.kind, memory.variable, memory.words, memory.is_constant, memory.read,
           memory.written, memory.atomic, memory.ordered, memory.hinted);
+}
+
+template <typename Archive>
+void fields(Archive& archive, BoundStep& step) {
+  archive(step.op, step.bits, step.is_signed, step.a, step.b, step.c, step.value);
+}
+
+template <typename Archive>
+void fields(Archive& archive, BoundClaim& claim) {
+  archive(claim.kind, claim.step, claim.bytes, claim.limit);
+}
+
+template <typename Archive>
+void fields(Archive& archive, AccessBounds& bounds) {
+  archive(bounds.steps, bounds.claims);
 }
 
 template <typename Archive>

@@ -5,13 +5,14 @@
 namespace slate::daemon {
 namespace {
 
-constexpr std::uint32_t kVersion = 0x5f460005;  // bytes of an earlier version begin otherwise
+constexpr std::uint32_t kVersion = 0x5f460006;  // bytes of an earlier version begin otherwise
 
 }  // namespace
 
 template <typename Archive>
 void fields(Archive& archive, MadeForms& made) {
-  archive(made.forms, made.variables, made.code, made.why_none, made.functions, made.cost_ms);
+  archive(made.forms, made.variables, made.code, made.why_none, made.functions, made.bounds,
+          made.cost_ms);
 }
 
 std::vector<std::byte> pack(const MadeForms& made) {
@@ -27,6 +28,7 @@ Result<MadeForms> unpack(std::span<const std::byte> bytes) {
                  .code = {},
                  .why_none = {},
                  .functions = {},
+                 .bounds = {},
                  .cost_ms = 0};
   std::uint32_t version = 0;
   FieldReader reader(bytes);

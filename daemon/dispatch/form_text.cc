@@ -62,6 +62,7 @@ bool is_sound(const injector::ReachedMemory& memory) {
 bool is_sound(const FormText& text, const FormRequest& request) {
   const injector::KernelForms& forms = text.forms;
   const injector::EntryAnalysis& analysis = forms.analysis;
+  constexpr std::size_t kMostBounds = 64 << 10;
   const auto is_number = [](double value) { return std::isfinite(value) && value >= 0; };
   const bool has_text =
       request.fence == Fencing::kKernel ? text.why_unfenced.empty() : has_any(forms);
@@ -75,6 +76,7 @@ bool is_sound(const FormText& text, const FormRequest& request) {
          is_reason(analysis.may_fuse) &&
          std::ranges::all_of(analysis.reach.memory,
                              [](const auto& memory) { return is_sound(memory); }) &&
+         text.bounds.steps.size() <= kMostBounds && text.bounds.claims.size() <= kMostBounds &&
          std::ranges::all_of(forms.work, [&](const injector::Work& work) {
            return is_number(work.flops) && is_number(work.bytes) && is_number(work.instructions);
          });
@@ -84,7 +86,8 @@ bool is_sound(const FormText& text, const FormRequest& request) {
 
 template <typename Archive>
 void fields(Archive& archive, FormText& text) {
-  archive(text.ptx, text.forms, text.variables, text.why_unfenced, text.functions, text.unfenced);
+  archive(text.ptx, text.forms, text.variables, text.why_unfenced, text.functions, text.bounds,
+          text.unfenced);
 }
 
 bool has_any(const injector::KernelForms& forms) {
@@ -163,6 +166,15 @@ Result<std::string> limited(const ptx::Module& module, const FormRequest& reques
                                               : ptx::insert_at(kernel.body.begin, limit + "\n")});
 }
 
+/// The kernel itself as it is to be fenced: with its limit, and its bounded copy.
+Result<std::string> with_copy(const ptx::Module& module, const FormRequest& request) {
+  auto text = limited(module, request);
+  if (!text) return text;
+  const Parsed parsed = parse_own(std::move(*text));
+  if (!parsed) return std::unexpected(parsed.error());
+  return injector::with_bounded_copy(**parsed, request.kernel);
+}
+
 /// Puts the fence around `text`, the module of a kernel or of its forms without its variables.
 Result<void> fence_text(std::string text, std::vector<injector::TabledVariable> tabled,
                         const FormRequest& request, FormText& result) {
@@ -183,6 +195,9 @@ Result<void> fence_text(std::string text, std::vector<injector::TabledVariable> 
   if (kernel == fenced->entries.end()) return fail(ErrorCode::kNotSupported, "it has no body");
   if (!kernel->legal()) return fail(ErrorCode::kNotSupported, kernel->why_not);
   result.ptx = std::move(fenced->ptx);
+  const auto copy = std::ranges::find(fenced->entries, request.kernel + injector::kBoundedSuffix,
+                                      &injector::FenceVerdict::name);
+  if (copy != fenced->entries.end() && copy->legal()) result.bounds = std::move(copy->bounds);
   return {};
 }
 
@@ -194,7 +209,7 @@ Result<void> write_fenced(const ptx::Module& kernel, const ptx::Module& injected
                 fmt::format("has names that begin with {}", injector::kReservedPrefix));
   }
   auto wanted = request.fence == Fencing::kForms ? without_kernel(injected, request.kernel)
-                                                 : limited(injected, request);
+                                                 : with_copy(injected, request);
   if (!wanted) return std::unexpected(wanted.error());
   const Parsed parsed = parse_own(std::move(*wanted));
   if (!parsed) return std::unexpected(parsed.error());

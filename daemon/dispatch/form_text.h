@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "injector/fence/access_bounds.h"
 #include "injector/forms/inject.h"
 #include "injector/ptx/module.h"
 
@@ -45,6 +46,8 @@ struct FormText {
   // Behind the fence:
   std::string why_unfenced;            // why the kernel itself has no text; empty: it has
   std::vector<std::string> functions;  // name by FenceRecord::function
+  /// What a launch of the kernel's bounded copy has to keep to; without claims there is none.
+  injector::AccessBounds bounds;
   std::string unfenced;  // text of the kernel alone, where its code is to be compared; else empty
 };
 

@@ -128,6 +128,7 @@ class Maker {
     made_.forms = std::move(text->forms);
     made_.variables = std::move(text->variables);
     made_.functions = std::move(text->functions);
+    made_.bounds = std::move(text->bounds);
     return {};
   }
 
@@ -143,6 +144,11 @@ class Maker {
     const std::span<const std::byte> settled =
         order_.fence != Fencing::kNone ? std::span<const std::byte>(own) : code;
     drop_other_bits(text.forms, settled, code);
+    const std::string copy = order_.kernel + injector::kBoundedSuffix;
+    if (!text.bounds.claims.empty() &&
+        !why_bits_may_differ(text.forms, copy, order_.native, settled, code).empty()) {
+      text.bounds = {};
+    }
     return order_.fence == Fencing::kKernel
                ? why_bits_may_differ(text.forms, order_.kernel, order_.native, settled, code)
                : std::string();
@@ -201,7 +207,9 @@ class Maker {
   /// (stencil3d, 40 registers in place of 46, on an H200).
   bool limits_own(const CodeNeeds& native, FormRequest& request) const {
     if (order_.fence != Fencing::kKernel || request.native_registers != 0) return false;
-    const auto needs = needs_of(made_.code, order_.kernel);
+    const std::string copy =
+        made_.bounds.claims.empty() ? "" : order_.kernel + injector::kBoundedSuffix;
+    const auto needs = most_needs(made_.code, {order_.kernel, copy});
     if (!needs || most_threads(needs->registers) >= most_threads(native.registers)) return false;
     std::uint32_t most = rounded(native.registers);
     while (most_threads(most + kRegisterUnit) >= most_threads(native.registers))

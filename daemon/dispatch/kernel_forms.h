@@ -28,6 +28,7 @@ struct MadeForms {
   std::vector<std::byte> code;
   std::string why_none;                // the reason for no code; empty: there is code
   std::vector<std::string> functions;  // behind the fence: name by FenceRecord::function
+  injector::AccessBounds bounds;       // behind the fence: as FormText::bounds
   double cost_ms = 0;                  // time spent on making the forms
 };
 

@@ -1,5 +1,6 @@
 #include "daemon/engine/fenced_kernels.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/out_of_memory.h"
@@ -29,6 +30,10 @@ Result<FunctionRecord*> FencedKernels::find(std::uint64_t id, FunctionRecord& ke
   if (shared > fenced.info.max_dynamic_shared_bytes) {
     if (const auto set = device_.set_max_dynamic_shared(fenced.function, shared); !set)
       return std::unexpected(set.error());
+    if (fenced.bounded != nullptr &&
+        !device_.set_max_dynamic_shared(fenced.bounded->function(), shared)) {
+      fenced.bounded.reset();
+    }
     fenced.info.max_dynamic_shared_bytes = shared;
   }
   return &fenced;
@@ -67,6 +72,14 @@ Result<FencedKernels::Fenced> FencedKernels::make(const FunctionRecord& kernel,
   fenced.name = kernel.name;
   fenced.code = ~kernel.code;  // its times are not those of the program's own code
   fenced.is_fenced = true;
+  if (!made->bounds.claims.empty()) {
+    const auto copy = device_.find_function(*module, *kernel.name + injector::kBoundedSuffix);
+    if (!copy) return std::unexpected(copy.error());
+    const auto needs = device_.function_info(*copy);
+    if (!needs) return std::unexpected(needs.error());
+    fenced.info.local_bytes = std::max(fenced.info.local_bytes, needs->local_bytes);
+    fenced.bounded = std::make_shared<BoundedCopy>(*copy, made->bounds);
+  }
   if (maker_->wants_forms()) fenced.form_progress = FormProgress::kNew;
   if (const auto told = tell(fenced, *module, *made, own); !told)
     return std::unexpected(told.error());

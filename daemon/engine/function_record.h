@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/engine/bounded_copy.h"
 #include "daemon/engine/form_maker.h"
 #include "daemon/engine/image_store.h"
 #include "device/device.h"
@@ -71,6 +72,7 @@ struct FunctionRecord {
   FormMaker::Outcome made;                       // null: nothing was made
   device::Module form_module{};                  // module of the forms; 0: none
   bool is_fenced = false;                        // whether `function` and the forms are
+  std::shared_ptr<BoundedCopy> bounded;          // of a fenced kernel; null: none
   const injector::KernelForms* forms = nullptr;  // forms of `made`; null: none
   FormFunction worker, compact_worker, slice, profile;
   bool reason_told = false;  // whether the log says why the chosen form is not possible

@@ -73,6 +73,12 @@ class SessionFence : private FenceMemory::Listener {
     return is_current ? Result<void>() : write(memory, host, idle);
   }
 
+  /// Memory of the session that is mapped as a whole, at present. What is taken out of it is
+  /// unmapped behind all work that was submitted by then.
+  device::AddressRange main_extent() const {
+    const MutexLock lock(mutex_);
+    return extent_;
+  }
   device::AddressRange table() const { return slot_ ? slot_->table : device::AddressRange{}; }
   device::AddressRange record() const { return slot_ ? slot_->record : device::AddressRange{}; }
   /// The first access that a kernel was not allowed. Any thread.

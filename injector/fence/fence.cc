@@ -58,6 +58,7 @@ class Fencer {
     if (constant_bytes() > kMostConstantBytes) return refuse("leaves no room among the constants");
     find_calls();
     for (const ptx::Function& function : module_.functions) {
+      plan_options_.is_bounded = is_bounded(function);
       plans_.push_back(function.has_body
                            ? std::make_unique<Plan>(make_plan(module_, function, plan_options_))
                            : nullptr);
@@ -76,7 +77,9 @@ class Fencer {
       const ptx::Function& function = module_.functions[i];
       result_.functions.emplace_back(function.name);
       if (!function.has_body) continue;
-      if (function.is_entry && !is_legal(function.name)) {
+      if (is_bounded(function) && !is_legal(function.name)) {
+        edits_.push_back(ptx::remove(function.span));
+      } else if (function.is_entry && !is_legal(function.name)) {
         edits_.push_back(ptx::replace(function.body, "{\n\tret;\n}"));
       } else if (function.is_entry || called_[i]) {
         write(i);
@@ -117,6 +120,10 @@ class Fencer {
       if (name != "nounroll" && !name.starts_with("used_bytes_mask")) return std::string(name);
     }
     return {};
+  }
+
+  bool is_bounded(const ptx::Function& function) const {
+    return own_names() && function.is_entry && function.name.ends_with(kBoundedSuffix);
   }
 
   bool is_legal(std::string_view name) const {
@@ -160,7 +167,10 @@ class Fencer {
 
   void judge(std::uint32_t entry) {
     const ptx::Function& function = module_.functions[entry];
-    FenceVerdict verdict{.name = std::string(function.name), .why_not = {}, .counts = {}};
+    FenceVerdict verdict{.name = std::string(function.name),
+                         .why_not = {},
+                         .counts = {},
+                         .bounds = plans_[entry]->bounds};
     const std::vector<std::uint32_t> reached = reached_from(entry);
     verdict.why_not = reason(function, reached);
     for (const std::uint32_t each : reached) {
@@ -171,6 +181,8 @@ class Fencer {
       }
       verdict.counts += plans_[each]->counts;
     }
+    if (verdict.legal() && is_bounded(function) && verdict.bounds.claims.empty())
+      verdict.why_not = "has no access that its launch bounds";
     if (verdict.legal()) {
       for (const std::uint32_t each : reached) called_[each] = called_[each] || each != entry;
     }
@@ -405,7 +417,7 @@ class Fencer {
 
   const ptx::Module& module_;
   const FenceOptions& options_;
-  const PlanOptions plan_options_;
+  PlanOptions plan_options_;
   // By index into Module::functions.
   std::vector<std::vector<std::uint32_t>> calls_;
   std::vector<bool> recurses_;
@@ -423,6 +435,15 @@ Result<FencedModule> fence(const ptx::Module& module, const FenceOptions& option
   Fencer fencer(module, options);
   if (const auto done = fencer.judge(); !done) return std::unexpected(done.error());
   return fencer.write();
+}
+
+Result<std::string> with_bounded_copy(const ptx::Module& module, std::string_view entry) {
+  const ptx::Function& function = *module.find_entry(entry);
+  std::string copy =
+      module.text.substr(function.span.begin, function.span.end - function.span.begin);
+  const auto name = static_cast<std::size_t>(function.name.data() - module.text.data());
+  copy.insert(name + function.name.size() - function.span.begin, kBoundedSuffix);
+  return ptx::apply_edits(module, {ptx::insert_at(function.span.end, "\n" + std::move(copy))});
 }
 
 Result<std::vector<FenceVerdict>> judge_fence(const ptx::Module& module,

@@ -37,6 +37,7 @@ struct FenceVerdict {
   std::string name;
   std::string why_not;  // why it cannot be fenced; empty: it is
   AccessCounts counts;  // with those of the functions that it may call
+  AccessBounds bounds;  // of a bounded copy: what its launches have to keep to
   bool legal() const { return why_not.empty(); }
 };
 
@@ -57,6 +58,8 @@ struct FencedModule {
 ///   worker's signal comes earlier. After a bound it ends the kernel by force, as threads
 ///   that wait for one that was ended may wait for ever. Only then it may take memory away.
 /// - It launches no fenced kernel in clusters of more than one block.
+/// - It launches a bounded copy (with_bounded_copy()) only where the bounds in its verdict hold for
+///   the launch. Memory that is unmapped later waits for the launch, as for any that has begun.
 /// - It compiles again with .maxnreg where a fenced kernel would lose blocks on an SM.
 /// Errors: kNotSupported for a module of which nothing can be fenced: reserved names that are not
 /// expected, 32-bit addresses, a target before sm_70, pragmas that move registers, no room among
@@ -66,5 +69,10 @@ Result<FencedModule> fence(const ptx::Module& module, const FenceOptions& option
 /// The verdicts alone. Errors: as fence().
 Result<std::vector<FenceVerdict>> judge_fence(const ptx::Module& module,
                                               const FenceOptions& options);
+
+/// The module with a copy of an entry, whose name ends with kBoundedSuffix. fence() leaves out the
+/// checks of what its bounds show; it leaves out the copy where there are none. Requires: there is
+/// the entry.
+Result<std::string> with_bounded_copy(const ptx::Module& module, std::string_view entry);
 
 }  // namespace slate::injector

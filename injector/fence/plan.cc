@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "injector/analysis/dominators.h"
+#include "injector/fence/bound_finder.h"
 #include "injector/fence/fence_table.h"
 #include "injector/fence/loops.h"
 #include "injector/fence/moves.h"
@@ -60,6 +61,12 @@ bool leads_to(ptx::Space declared, MemorySpace space, bool is_generic, bool writ
   return false;
 }
 
+/// But for the parameter that it comes from.
+bool is_aligned(const Residue& residue, const Access& access) {
+  return residue.bits >= static_cast<std::uint32_t>(std::bit_width(access.align)) - 1 &&
+         (residue.rest & (access.align - 1)) == 0;
+}
+
 }  // namespace
 
 std::int64_t Member::low() const {
@@ -82,6 +89,7 @@ AccessCounts& AccessCounts::operator+=(const AccessCounts& other) {
   checks += other.checks;
   branches += other.branches;
   hoisted += other.hoisted;
+  bounded += other.bounded;
   return *this;
 }
 
@@ -99,7 +107,9 @@ class Planner {
         addresses_(module, function, flow_, registers_,
                    options.names == OwnNames::kExpected ? std::span(options.tabled)
                                                         : std::span<const TabledVariable>()),
-        moves_(function, registers_, addresses_) {}
+        moves_(function, registers_, addresses_) {
+    if (options.is_bounded) finder_.emplace(function, flow_, registers_, addresses_);
+  }
 
   Plan make() {
     find_effects();
@@ -113,6 +123,7 @@ class Planner {
       ++plan_.counts.branches;
     }
     plan_.may_end |= !plan_.sites.empty();
+    if (finder_) plan_.bounds = finder_->bounds(std::move(claims_));
     return std::move(plan_);
   }
 
@@ -133,6 +144,8 @@ class Planner {
   bool is_proven(const Place& place, const Access& access) const;
   bool is_in_copies(const Place& place, const Access& access) const;
   bool is_in_table(const Place& place, const Access& access, std::uint32_t at) const;
+  bool is_bounded(const Place& place, const Access& access, std::uint32_t at);
+  std::uint64_t variable_bytes(const Operand& variable, const Access& access) const;
   CheckedAccess checked(const Place& place, const Access& access, std::uint32_t at);
   Site& site_for(std::uint32_t at, const Place& place, const Operand* guard, bool is_alone);
   void join(Site& site, Member member);
@@ -149,6 +162,8 @@ class Planner {
   Moves moves_;
   std::vector<std::uint32_t> local_;  // registers of which facts hold in the present block
   std::uint32_t floor_ = 0;           // first instruction that a site may stand at
+  std::optional<BoundFinder> finder_;
+  std::vector<BoundClaim> claims_;
 };
 
 void Planner::find_effects() {
@@ -376,6 +391,48 @@ bool Planner::is_in_copies(const Place& place, const Access& access) const {
          place.offset % align == 0 && copies->align >= access.align;
 }
 
+/// Of a variable that the access may go to; 0: of another one.
+std::uint64_t Planner::variable_bytes(const Operand& variable, const Access& access) const {
+  if (variable.parts.empty()) {
+    const ptx::Variable* found = variable_named(module_, function_, variable);
+    const bool leads_there =
+        found != nullptr && leads_to(found->space, access.space, false, access.writes);
+    return leads_there ? found->bytes : 0;
+  }
+  const auto row = static_cast<std::size_t>(variable.integer) / sizeof(std::uint64_t);
+  const bool is_global =
+      access.space == MemorySpace::kGlobal || access.space == MemorySpace::kGeneric;
+  if (!is_global || row >= options_.tabled.size()) return 0;
+  const TabledVariable& tabled = options_.tabled[row];
+  return tabled.is_constant && access.writes ? 0 : tabled.bytes;
+}
+
+/// Where the claims that are added for it hold.
+bool Planner::is_bounded(const Place& place, const Access& access, std::uint32_t at) {
+  if (!finder_ || access.amount != nullptr || access.bytes == 0) return false;
+  const Residue residue = addresses_.residue(place);
+  if (!is_aligned(residue, access)) return false;
+  const BoundFinder::Value value = finder_->address(*access.address, at);
+  BoundClaim claim{.step = value.step, .bytes = access.bytes};
+  if (value.variable != nullptr) {
+    claim.kind = BoundClaim::Kind::kInVariable;
+    claim.limit = variable_bytes(*value.variable, access);
+  } else if (access.space != MemorySpace::kGlobal && access.space != MemorySpace::kGeneric) {
+    return false;
+  }
+  if (!finder_->may_hold(claim)) return false;
+  const auto claimed = [&](const BoundClaim& wanted) {
+    if (std::ranges::find(claims_, wanted) == claims_.end()) claims_.push_back(wanted);
+  };
+  claimed(claim);
+  if (residue.origin != Residue::kNoOrigin && access.align > 1) {
+    claimed({.kind = BoundClaim::Kind::kAligned,
+             .bytes = access.align,
+             .limit = finder_->parameter_at(addresses_.origin(residue.origin).operands[1])});
+  }
+  return true;
+}
+
 CheckedAccess Planner::checked(const Place& place, const Access& access, std::uint32_t at) {
   CheckedAccess result{.offset = place.offset,
                        .bytes = access.bytes,
@@ -384,9 +441,7 @@ CheckedAccess Planner::checked(const Place& place, const Access& access, std::ui
                        .tests_alignment = false,
                        .line = function_.instructions[at].line};
   const Residue residue = addresses_.residue(place);
-  const bool is_known =
-      residue.bits >= static_cast<std::uint32_t>(std::bit_width(access.align)) - 1 &&
-      (residue.rest & (access.align - 1)) == 0;
+  const bool is_known = is_aligned(residue, access);
   result.tests_alignment = !is_known && access.align > 1;
   result.follows_parameter = is_known && residue.origin != Residue::kNoOrigin && access.align > 1;
   if (result.follows_parameter) {
@@ -473,6 +528,10 @@ void Planner::add(std::uint32_t at, const Access& access) {
              .number = registers_.of(address.parts[0]),
              .offset = address.integer,
              .is_generic = false};
+  }
+  if (is_bounded(place, access, at)) {
+    ++plan_.counts.bounded;
+    return;
   }
   const CheckedAccess wanted = checked(place, access, at);
   if (!is_special && place.number && shown_.covers(*place.number, access.space, wanted)) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "injector/analysis/analysis.h"
+#include "injector/fence/access_bounds.h"
 #include "injector/fence/accesses.h"
 #include "injector/fence/addresses.h"
 #include "injector/fence/shown.h"
@@ -58,6 +59,7 @@ struct AccessCounts {
   std::uint32_t checks = 0;    // members of all sites
   std::uint32_t branches = 0;  // sites
   std::uint32_t hoisted = 0;   // checks of which the fast path stands in front of a loop
+  std::uint32_t bounded = 0;   // those that need no check where the plan's bounds hold
 
   AccessCounts& operator+=(const AccessCounts& other);
 };
@@ -71,6 +73,8 @@ struct Plan {
   /// Parameters of which addresses are computed, by name and offset as in the text, with the last
   /// bits that must be 0 for the fast path.
   std::map<std::string, std::uint32_t> aligned_parameters;
+  /// What a launch has to keep to. Without claims: nothing.
+  AccessBounds bounds;
   AccessCounts counts;
   bool may_end = false;  // whether anything may end a thread
 };
@@ -80,6 +84,8 @@ struct PlanOptions {
   OwnNames names = OwnNames::kRefused;
   /// The rows of the table of tabulate_variables(), whose addresses the loader writes.
   std::vector<TabledVariable> tabled{};
+  /// Whether accesses that the launch's values bound go without a check.
+  bool is_bounded = false;
 };
 
 /// The plan of a function with a body. Its pointers lead into `module`.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace slate::daemon {
 
 using ipc::CommandType;
@@ -50,7 +52,7 @@ Result<void> LaunchCommands::on(const Call<CommandType::kLaunch>& call) {
     if (!done) return context_.checked(done);
   }
   const device::LaunchSpec spec{
-      .function = kernel.function,
+      .function = function_for(call, kernel),
       .grid = grid,
       .block = block,
       .dynamic_shared_bytes = call.body.dynamic_shared_bytes,
@@ -73,6 +75,17 @@ Result<void> LaunchCommands::on(const Call<CommandType::kLaunch>& call) {
     context_.held.hold(hold.stream, hold.position);
   }
   return done;
+}
+
+/// The bounded copy of a fenced kernel where the launch keeps to its bounds.
+device::Function LaunchCommands::function_for(const Call<CommandType::kLaunch>& call,
+                                              const FunctionRecord& kernel) const {
+  if (kernel.bounded == nullptr) return kernel.function;
+  const device::AddressRange extent = context_.fence.main_extent();
+  injector::LaunchValues launch{.parameters = call.tail, .low = extent.base, .bytes = extent.bytes};
+  std::ranges::copy(call.body.grid, launch.grid);
+  std::ranges::copy(call.body.block, launch.block);
+  return kernel.bounded->serves(launch) ? kernel.bounded->function() : kernel.function;
 }
 
 /// The kernel behind the fence; itself if it cannot be fenced and may run all the same. Blocks of a

@@ -37,6 +37,8 @@ class LaunchCommands {
  private:
   Result<FunctionRecord*> fenced(const Call<ipc::CommandType::kLaunch>& call,
                                  FunctionRecord& kernel);
+  device::Function function_for(const Call<ipc::CommandType::kLaunch>& call,
+                                const FunctionRecord& kernel) const;
 
   struct Hold {
     std::uint64_t stream;

@@ -121,16 +121,19 @@ class FencedFormsTest : public KernelFormsTest {
     const auto module = ptx::parse(text);
     EXPECT_TRUE(module) << module.error().message;
     const auto native = cubin({{"k", native_}});
-    const auto made =
-        make_forms(writer_of(**module),
-                   {.kernel = "k", .native = native, .fence = what, .reserved_shared = 1024},
-                   [&](std::string_view ptx) -> Result<std::vector<std::byte>> {
-                     texts_.emplace_back(ptx);
-                     return cubin({{"k", own}, {"k__slate_worker", {.registers = 30}}});
-                   });
+    const auto made = make_forms(
+        writer_of(**module),
+        {.kernel = "k", .native = native, .fence = what, .reserved_shared = 1024},
+        [&](std::string_view ptx) -> Result<std::vector<std::byte>> {
+          texts_.emplace_back(ptx);
+          return cubin(
+              {{"k", own}, {"k__slate_bounded", bounded_}, {"k__slate_worker", {.registers = 30}}});
+        });
     EXPECT_TRUE(made) << made.error().message;
     return made ? *made : MadeForms{};
   }
+
+  Needs bounded_{.registers = 33};
 };
 
 TEST_F(FencedFormsTest, TheKernelItselfIsCompiledWithoutForms) {
@@ -139,7 +142,7 @@ TEST_F(FencedFormsTest, TheKernelItselfIsCompiledWithoutForms) {
   ASSERT_EQ(texts_.size(), 1);
   EXPECT_TRUE(has(texts_[0], ".entry k(") && has(texts_[0], "__slate_fence["));
   EXPECT_FALSE(has(texts_[0], "__slate_worker"));
-  EXPECT_EQ(made.functions, std::vector<std::string>{"k"});
+  EXPECT_EQ(made.functions.front(), "k");
   EXPECT_EQ(made.variables, (std::vector<std::string>{"counter", "factors"}));
   EXPECT_FALSE(has_any(made.forms));
 }
@@ -164,6 +167,44 @@ TEST_F(FencedFormsTest, ALimitIsOnlyForBlocksThatWouldNotFit) {
   fence(Fencing::kKernel, {.registers = 140});
   ASSERT_EQ(texts_.size(), 2);
   EXPECT_TRUE(has(texts_[1], ".maxnreg 120\n")) << "544 threads";
+}
+
+constexpr const char* kIndexed = R"(.version 8.8
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 a)
+{
+	.reg .b32 %r<4>;
+	.reg .b64 %rd<4>;
+	ld.param.u64 %rd1, [a];
+	mov.u32 %r1, %tid.x;
+	mul.wide.u32 %rd2, %r1, 4;
+	add.s64 %rd3, %rd1, %rd2;
+	st.global.u32 [%rd3], %r1;
+	ret;
+}
+)";
+
+TEST_F(FencedFormsTest, ABoundedCopyIsMadeWhereTheLaunchBoundsAnAccess) {
+  const MadeForms made = fence(Fencing::kKernel, {.registers = 33}, kIndexed);
+  ASSERT_EQ(texts_.size(), 1);
+  EXPECT_TRUE(has(texts_[0], ".entry k__slate_bounded("));
+  EXPECT_FALSE(made.bounds.claims.empty());
+  const auto again = unpack(pack(made));
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->bounds.claims, made.bounds.claims);
+  EXPECT_EQ(again->bounds.steps.size(), made.bounds.steps.size());
+  // By name and within a variable, nothing needs a check in any case.
+  EXPECT_TRUE(fence(Fencing::kKernel).bounds.claims.empty());
+  EXPECT_FALSE(has(texts_[0], "__slate_bounded"));
+  EXPECT_TRUE(fence(Fencing::kForms, {}, kIndexed).bounds.claims.empty());
+}
+
+TEST_F(FencedFormsTest, ABoundedCopyFitsWhereTheKernelDoes) {
+  bounded_.registers = 65;
+  fence(Fencing::kKernel, {.registers = 64}, kIndexed);
+  ASSERT_EQ(texts_.size(), 2);
+  EXPECT_TRUE(has(texts_[1], ".maxnreg 64\n"));
 }
 
 TEST_F(FencedFormsTest, WhatCannotBeFencedSaysWhy) {

@@ -97,13 +97,7 @@ FormRunner::FormRunner(device::Device& device, const std::string& ptx, std::uint
     }
   }
   injected_ = require(injector::inject(*parsed_, options), "inject");
-  if (fenced) {
-    const auto forms = require(ptx::parse(injected_.ptx), "parse forms");
-    fenced_ = require(injector::fence(*forms, {.names = injector::OwnNames::kExpected,
-                                               .reserved_shared = reserved_shared(device.info()),
-                                               .recursion = true}),
-                      "fence");
-  }
+  if (fenced) fence(reserved_shared(device.info()));
   const std::string& text = fenced_ ? fenced_->ptx : injected_.ptx;
   module_ =
       require(device_.load_module(device::ImageKind::kPtx, std::as_bytes(std::span(text))), "load");
@@ -127,6 +121,23 @@ FormRunner::FormRunner(device::Device& device, const std::string& ptx, std::uint
             "copy");
     wait_for(stream_);
   }
+}
+
+void FormRunner::fence(std::uint32_t reserved_shared) {
+  auto forms = require(ptx::parse(injected_.ptx), "parse forms");
+  for (const injector::KernelForms& kernel : injected_.kernels) {
+    auto with_copy = require(injector::with_bounded_copy(*forms, kernel.name), "copy");
+    forms = require(ptx::parse(std::move(with_copy)), "parse copy");
+  }
+  fenced_ = require(injector::fence(*forms, {.names = injector::OwnNames::kExpected,
+                                             .reserved_shared = reserved_shared,
+                                             .recursion = true}),
+                    "fence");
+  std::erase_if(fenced_->entries, [&](const injector::FenceVerdict& entry) {
+    const bool is_copy = entry.name.ends_with(injector::kBoundedSuffix);
+    if (is_copy && entry.legal()) bounds_[entry.name] = entry.bounds;
+    return is_copy;
+  });
 }
 
 /// The table lies at the end of what only the device lets kernels touch.
@@ -360,6 +371,24 @@ std::uint64_t FormRunner::read_word(device::Address address) {
 
 Outcome FormRunner::run_native(const KernelCase& kernel) {
   Prepared prepared = prepare(kernel, kernel.entry);
+  prepared.launch.spec.parameters = prepared.parameters;
+  require(device_.launch(prepared.launch.spec, stream_), "launch");
+  wait_for(stream_);
+  return collect(prepared);
+}
+
+std::optional<Outcome> FormRunner::run_bounded(const KernelCase& kernel) {
+  const std::string copy = kernel.entry + injector::kBoundedSuffix;
+  const auto bounds = bounds_.find(copy);
+  if (bounds == bounds_.end()) return std::nullopt;
+  Prepared prepared = prepare(kernel, copy);
+  const device::LaunchSpec& spec = prepared.launch.spec;
+  const injector::LaunchValues launch{.parameters = prepared.parameters,
+                                      .grid = {spec.grid.x, spec.grid.y, spec.grid.z},
+                                      .block = {spec.block.x, spec.block.y, spec.block.z},
+                                      .low = main_extent().base,
+                                      .bytes = main_extent().bytes};
+  if (!injector::hold(bounds->second, launch)) return std::nullopt;
   prepared.launch.spec.parameters = prepared.parameters;
   require(device_.launch(prepared.launch.spec, stream_), "launch");
   wait_for(stream_);

@@ -98,6 +98,9 @@ class FormRunner {
   void write(device::Address to, const std::vector<std::byte>& bytes);
 
   Outcome run_native(const KernelCase& kernel);
+  /// In the kernel's bounded copy behind the fence; nothing where the launch does not keep to its
+  /// bounds, or there is no copy.
+  std::optional<Outcome> run_bounded(const KernelCase& kernel);
   /// In slices of random sizes, in rising order.
   Outcome run_slices(const KernelCase& kernel, std::mt19937_64& random);
   /// Of two worker forms, one at random. `queue`, if not null, has run other launches before.
@@ -137,6 +140,7 @@ class FormRunner {
   void launch_slices(const Prepared& prepared, std::mt19937_64& random,
                      const std::function<bool()>& chosen);
   void make_heap();
+  void fence(std::uint32_t reserved_shared);
   void make_fence();
   void write_table();
   std::uint64_t make_texture(TextureSpec spec, device::Address address);
@@ -154,7 +158,8 @@ class FormRunner {
 
   device::Device& device_;
   injector::InjectedModule injected_;
-  std::optional<injector::FencedModule> fenced_;
+  std::optional<injector::FencedModule> fenced_;          // without the bounded copies
+  std::map<std::string, injector::AccessBounds> bounds_;  // by bounded copy
   std::unique_ptr<const ptx::Module> parsed_;
   device::Module module_{};
   device::AddressRange arena_{};

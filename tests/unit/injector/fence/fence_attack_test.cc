@@ -243,6 +243,7 @@ class AttackRunner {
     SCOPED_TRACE(fmt::format("attacker {}", who));
     runner_->run_native(kernel);
     check(who, "native", false);
+    if (runner_->run_bounded(kernel)) check(who, "bounded", false);
     if (!runner_->forms("attack").slice.empty()) {
       runner_->run_slices(kernel, random_);
       check(who, "slice", true);

@@ -1,0 +1,113 @@
+// AccessBounds: what has to hold for a launch so that some of a kernel's accesses need no check. It
+// is a list of steps, which compute intervals from the launch's own values, and of claims about
+// them. The host carries it out in front of each launch (hold()). It errs only towards "no". Plain
+// data and pure functions. Thread: any.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace slate::injector {
+
+/// Ends the name of the copy of a kernel that has no checks for what its bounds show.
+inline constexpr char kBoundedSuffix[] = "__slate_bounded";
+
+/// How a step makes its interval from those of the steps `a`, `b` and `c`. An interval stands for
+/// the values of all threads. A register holds some number of it but for multiples of 2^width.
+enum class BoundOp : std::uint8_t {
+  kAny,        // everything
+  kNumber,     // `value`
+  kParameter,  // `bits` bits at byte `value` of the parameters, without a sign
+  kThreads,    // the block's threads along axis `value`
+  kBlocks,     // the grid's blocks along axis `value`
+  kAdd,
+  kSubtract,
+  kMultiply,
+  kDivide,
+  kRest,
+  kShiftRight,  // a by `value` bits
+  kAnd,
+  kOr,  // and exclusive or
+  kMin,
+  kMax,
+  kEither,
+  kIndex,   // from 0 on, below a
+  kRead,    // a as a number of `bits` bits with or without a sign
+  kAtMost,  // a, as kRead, where it is at most b + `value`
+  kAtLeast,
+  kRising,  // a register that begins as a, grows by c, and is at most b when it has grown
+  kFalling,
+  kCounted,  // a register that begins as a and changes by `value` until it is b
+  kTurns,    // how often c can be added to a until it is b, from 0 on
+};
+
+struct BoundStep {
+  BoundOp op = BoundOp::kAny;
+  std::uint8_t bits = 64;
+  bool is_signed = true;
+  std::uint32_t a = 0, b = 0, c = 0;  // earlier steps
+  std::int64_t value = 0;
+};
+
+struct BoundClaim {
+  /// kInExtent: `bytes` bytes from the address `step` on lie in the main extent. kInVariable: from
+  /// the offset `step` on, in a variable of `limit` bytes. kAligned: the address in the parameters
+  /// at byte `limit` is a multiple of `bytes`.
+  enum class Kind : std::uint8_t { kInExtent, kInVariable, kAligned };
+  Kind kind = Kind::kInExtent;
+  std::uint32_t step = 0;
+  std::uint32_t bytes = 0;
+  std::uint64_t limit = 0;
+  bool operator==(const BoundClaim&) const = default;
+};
+
+struct AccessBounds {
+  std::vector<BoundStep> steps;
+  std::vector<BoundClaim> claims;  // none: no access needs fewer checks
+};
+
+/// What the host knows of a launch.
+struct LaunchValues {
+  std::span<const std::byte> parameters;
+  std::uint32_t grid[3] = {1, 1, 1};
+  std::uint32_t block[3] = {1, 1, 1};
+  /// The main extent.
+  std::uint64_t low = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// The intervals of one launch, step by step.
+class BoundValues {
+ public:
+  /// Requires: `launch` outlives it.
+  explicit BoundValues(const LaunchValues& launch) : launch_(launch) {}
+
+  /// False: the step names later ones, or is none.
+  bool add(const BoundStep& step);
+  bool holds(const BoundClaim& claim) const;
+  /// Whether the step's interval has fewer than 2^31 numbers: an index that nothing bounds has
+  /// more.
+  bool is_narrow(std::uint32_t step) const;
+
+ private:
+  __extension__ using Wide = __int128;
+  struct Interval {
+    Wide low = 0, high = 0;
+  };
+  friend struct BoundMath;
+
+  std::optional<std::uint64_t> parameter(std::uint64_t offset, std::uint32_t bits) const;
+  Interval leaf(const BoundStep& step) const;
+  Interval of(const BoundStep& step) const;
+
+  const LaunchValues& launch_;
+  std::vector<Interval> found_;  // by step
+};
+
+/// Whether all claims hold. Of bounds that contradict themselves none does.
+bool hold(const AccessBounds& bounds, const LaunchValues& launch);
+
+}  // namespace slate::injector

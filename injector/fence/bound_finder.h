@@ -1,0 +1,91 @@
+// BoundFinder: which accesses of a kernel are bounded by the launch's own values, as the steps and
+// claims of AccessBounds. It follows addresses back to parameters, sizes and indices of the launch,
+// through conditions that hold on every way to the access, and through counters of loops. It errs
+// only towards "not bounded". Thread: one.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "injector/fence/access_bounds.h"
+#include "injector/fence/addresses.h"
+#include "injector/fence/conditions.h"
+#include "injector/fence/counters.h"
+
+namespace slate::injector {
+
+class BoundFinder {
+ public:
+  /// Requires: the arguments outlive it.
+  BoundFinder(const ptx::Function& function, const ControlFlow& flow, const Registers& registers,
+              const Addresses& addresses);
+
+  /// An address: `step` gives the bytes from the beginning of a variable, which is named or loaded
+  /// from its row of the table. Null: from 0.
+  struct Value {
+    const ptx::Operand* variable = nullptr;
+    std::uint32_t step = 0;
+  };
+  /// Where the operand in brackets of instruction `at` leads.
+  Value address(const ptx::Operand& operand, std::uint32_t at);
+  /// Whether the claim seems to hold for some launches. Where one does not, none of them helps.
+  bool may_hold(const BoundClaim& claim) const;
+  /// The first byte of a parameter that is named in brackets.
+  std::uint32_t parameter_at(const ptx::Operand& operand) const;
+  /// The steps so far, of which those are left out that no claim needs. Those of the claims are
+  /// numbered anew.
+  AccessBounds bounds(std::vector<BoundClaim> claims) const;
+
+ private:
+  static constexpr std::size_t kMostSteps = 8192;  // beyond it nothing is followed any more
+  static constexpr int kMostDepth = 100;           // of values that follow from one another
+
+  /// The steps of a counter in its loop: what it begins with, what is added, all its values.
+  struct Course {
+    std::uint32_t first = 0, by = 0, all = 0;
+  };
+
+  std::uint32_t add(BoundStep step);
+  std::uint32_t number(std::int64_t value) { return add({.op = BoundOp::kNumber, .value = value}); }
+  std::uint32_t read(std::uint32_t step, unsigned bits, bool is_signed);
+  // The value of an operand of instruction `where`, as an instruction `at` behind it needs it.
+  Value of(const ptx::Operand& operand, std::uint32_t where, std::uint32_t at);
+  std::uint32_t step_of(const ptx::Operand& operand, std::uint32_t where, std::uint32_t at);
+  Value of_register(std::uint32_t number, std::uint32_t where, std::uint32_t at);
+  Value of_changing(std::uint32_t number, std::uint32_t at);
+  Value made_by(std::uint32_t made, std::uint32_t at);
+  Value loaded_by(const ptx::Instruction& instruction);
+  Value converted_by(std::uint32_t made, std::uint32_t at);
+  std::uint32_t computed_by(std::uint32_t made, std::uint32_t at);
+  std::uint32_t product_by(std::uint32_t made, std::uint32_t at);
+  std::uint32_t divided_by(std::uint32_t made, std::uint32_t at);
+  std::uint32_t special(const ptx::Operand& operand);
+  Value sum(Value a, Value b);
+  std::uint32_t with_limit(std::uint32_t step, const Limit& limit, std::uint32_t comparison);
+  std::uint32_t with_conditions(std::uint32_t step, std::uint32_t number, std::uint32_t block,
+                                const Counter* counter);
+  std::optional<Course> course(std::uint32_t number, const Counter& counter, std::uint32_t at);
+  std::optional<std::uint32_t> turns(std::uint32_t number, const Counter& counter,
+                                     std::uint32_t at);
+
+  const ptx::Function& function_;
+  const ControlFlow& flow_;
+  const Registers& registers_;
+  const Addresses& addresses_;
+  Conditions conditions_;
+  const Counters counters_;
+  const std::vector<std::uint32_t> offsets_;  // by parameter: its first byte
+  // Of registers that are written once, by where their conditions begin; of others, by instruction.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Value> known_;
+  std::vector<BoundStep> steps_;
+  // Of two small launches, one with many threads and one with one.
+  const std::vector<std::byte> parameters_;
+  const LaunchValues many_launch_, one_launch_;
+  BoundValues many_, one_;
+  int depth_ = 0;
+};
+
+}  // namespace slate::injector

@@ -1,0 +1,245 @@
+#include "injector/fence/conditions.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "injector/analysis/dominators.h"
+
+namespace slate::injector {
+namespace {
+
+using ptx::Instruction;
+using ptx::Operand;
+
+enum class Relation : std::uint8_t { kLess, kLessOrEqual, kMore, kMoreOrEqual, kEqual, kOther };
+
+std::optional<Relation> relation_of(std::string_view word) {
+  if (word == "lt" || word == "lo") return Relation::kLess;
+  if (word == "le" || word == "ls") return Relation::kLessOrEqual;
+  if (word == "gt" || word == "hi") return Relation::kMore;
+  if (word == "ge" || word == "hs") return Relation::kMoreOrEqual;
+  if (word == "eq") return Relation::kEqual;
+  if (word == "ne") return Relation::kOther;
+  return std::nullopt;
+}
+
+Relation opposite(Relation relation) {
+  switch (relation) {
+    case Relation::kLess:
+      return Relation::kMoreOrEqual;
+    case Relation::kLessOrEqual:
+      return Relation::kMore;
+    case Relation::kMore:
+      return Relation::kLessOrEqual;
+    case Relation::kMoreOrEqual:
+      return Relation::kLess;
+    case Relation::kEqual:
+      return Relation::kOther;
+    case Relation::kOther:
+      break;
+  }
+  return Relation::kEqual;
+}
+
+/// With its sides exchanged.
+Relation turned(Relation relation) {
+  switch (relation) {
+    case Relation::kLess:
+      return Relation::kMore;
+    case Relation::kLessOrEqual:
+      return Relation::kMoreOrEqual;
+    case Relation::kMore:
+      return Relation::kLess;
+    case Relation::kMoreOrEqual:
+      return Relation::kLessOrEqual;
+    case Relation::kEqual:
+    case Relation::kOther:
+      break;
+  }
+  return relation;
+}
+
+void set_relation(Limit& limit, Relation relation) {
+  using Kind = Limit::Kind;
+  switch (relation) {
+    case Relation::kLess:
+    case Relation::kLessOrEqual:
+      limit.kind = Kind::kAtMost;
+      limit.apart = relation == Relation::kLess ? -1 : 0;
+      break;
+    case Relation::kMore:
+    case Relation::kMoreOrEqual:
+      limit.kind = Kind::kAtLeast;
+      limit.apart = relation == Relation::kMore ? 1 : 0;
+      break;
+    case Relation::kEqual:
+      limit.kind = Kind::kEqual;
+      break;
+    case Relation::kOther:
+      limit.kind = Kind::kOther;
+      break;
+  }
+}
+
+bool is_integer(ptx::Type type) {
+  return type >= ptx::Type::kB8 && type <= ptx::Type::kS64 && type != ptx::Type::kB128;
+}
+
+bool is_signed(ptx::Type type) {
+  return type == ptx::Type::kS8 || type == ptx::Type::kS16 || type == ptx::Type::kS32 ||
+         type == ptx::Type::kS64;
+}
+
+}  // namespace
+
+const Instruction* Conditions::last_of(std::uint32_t block) const {
+  return &function_.instructions[flow_.blocks()[block].end - 1];
+}
+
+/// Whether the only way into the block is one of two ways of a branch.
+bool Conditions::has_own(std::uint32_t block) const {
+  const auto& before = predecessors_[block];
+  if (before.size() != 1) return false;
+  const Instruction& last = *last_of(before.front());
+  return last.guard && (last.opcode == "bra" || leaves(last));
+}
+
+std::uint32_t Conditions::begin_of(std::uint32_t block) const {
+  const auto& dominators = addresses_.dominators();
+  while (!has_own(block) && dominators[block] != kNoDominator) block = dominators[block];
+  return block;
+}
+
+const std::vector<Condition>& Conditions::in(std::uint32_t block) {
+  auto& known = known_[block];
+  if (known) return *known;
+  known.emplace();
+  const auto& dominators = addresses_.dominators();
+  for (std::uint32_t b = block; known->size() < kMost;) {
+    if (has_own(b)) {
+      for (const Condition& each : between(predecessors_[b].front(), b)) known->push_back(each);
+    }
+    if (dominators[b] == kNoDominator) break;
+    b = dominators[b];
+  }
+  return *known;
+}
+
+std::vector<Condition> Conditions::between(std::uint32_t block, std::uint32_t next) const {
+  std::vector<Condition> found;
+  const ControlFlow::Block& code = flow_.blocks()[block];
+  const Instruction& last = *last_of(block);
+  if (!last.guard) return found;
+  if (leaves(last)) {
+    add(*last.guard, last.guard->negated, code.end - 1, found, 0);
+    return found;
+  }
+  const auto target = last.opcode == "bra" ? target_of(function_, last) : std::nullopt;
+  // Both ways may lead to one block.
+  if (!target || *target >= function_.instructions.size() || *target == code.end ||
+      code.successors.size() != 2) {
+    return found;
+  }
+  const bool is_taken = flow_.block_of(*target) == next;
+  add(*last.guard, is_taken != last.guard->negated, code.end - 1, found, 0);
+  return found;
+}
+
+void Conditions::add(const Operand& predicate, bool is_true, std::uint32_t at,
+                     std::vector<Condition>& found, int depth) const {
+  const auto number = registers_.of(predicate);
+  if (depth > kMostDepth || !number || !addresses_.is_written_once(*number)) return;
+  const std::uint32_t made = addresses_.definition(*number);
+  if (!addresses_.dominates(made, at)) return;
+  const Instruction& instruction = function_.instructions[made];
+  const auto& operands = instruction.operands;
+  const auto also = [&](const Operand& operand, bool its_value) {
+    add(operand, its_value != operand.negated, made, found, depth + 1);
+  };
+  if (instruction.opcode == "setp") {
+    add_comparison(made, *number, is_true, found, depth);
+  } else if (instruction.type() == ptx::Type::kPred && operands.size() >= 2) {
+    if (instruction.opcode == "not") also(operands[1], !is_true);
+    if (instruction.opcode == "mov") also(operands[1], is_true);
+    const bool decides =
+        (instruction.opcode == "and" && is_true) || (instruction.opcode == "or" && !is_true);
+    for (std::size_t i = 1; decides && i < operands.size(); ++i) also(operands[i], is_true);
+  }
+}
+
+void Conditions::add_comparison(std::uint32_t comparison, std::uint32_t number, bool is_true,
+                                std::vector<Condition>& found, int depth) const {
+  const Instruction& instruction = function_.instructions[comparison];
+  const auto& operands = instruction.operands;
+  const bool is_pair = operands[0].kind == Operand::Kind::kPair;
+  const bool has_other = instruction.has("and") || instruction.has("or") || instruction.has("xor");
+  if (!has_other && operands.size() == 3) {
+    const bool is_second = is_pair && registers_.of(operands[0].parts[1]) == number;
+    found.push_back({comparison, is_true != is_second});
+  } else if (!is_pair && operands.size() == 4) {
+    const bool decides = (instruction.has("and") && is_true) || (instruction.has("or") && !is_true);
+    if (!decides) return;
+    found.push_back({comparison, is_true});
+    add(operands[3], is_true != operands[3].negated, comparison, found, depth + 1);
+  }
+}
+
+std::optional<Limit> Conditions::limit_on(std::uint32_t number, const Condition& condition) const {
+  const Instruction& comparison = function_.instructions[condition.comparison];
+  const auto& operands = comparison.operands;
+  if (comparison.modifiers.empty() || operands.size() < 3 || !is_integer(comparison.type()))
+    return std::nullopt;
+  auto relation = relation_of(comparison.modifiers.front());
+  if (!relation) return std::nullopt;
+  if (!condition.is_true) relation = opposite(*relation);
+  const std::string_view word = comparison.modifiers.front();
+  const bool has_sign =
+      is_signed(comparison.type()) && word != "lo" && word != "ls" && word != "hi" && word != "hs";
+  Limit limit{.bits = static_cast<std::uint8_t>(8 * ptx::type_bytes(comparison.type())),
+              .is_signed = has_sign};
+  for (const bool is_turned : {false, true}) {
+    const Operand& compared = operands[is_turned ? 2 : 1];
+    const auto its_number = registers_.of(compared);
+    if (!its_number || compared.negated || 8 * registers_.bytes(*its_number) != limit.bits)
+      continue;
+    limit.other = &operands[is_turned ? 1 : 2];
+    set_relation(limit, is_turned ? turned(*relation) : *relation);
+    if (*its_number == number) return limit;
+    if (const auto through = limit_through(number, compared, limit, condition.comparison))
+      return through;
+  }
+  return std::nullopt;
+}
+
+/// Of a register from which the compared one is made: the larger of two is at most a number if both
+/// are, and bits put together have no sign if neither has one.
+std::optional<Limit> Conditions::limit_through(std::uint32_t number, const Operand& compared,
+                                               const Limit& limit, std::uint32_t comparison) const {
+  const auto its_number = registers_.of(compared);
+  if (!addresses_.is_written_once(*its_number) || !addresses_.is_written_once(number))
+    return std::nullopt;
+  const std::uint32_t definition = addresses_.definition(*its_number);
+  const Instruction& made = function_.instructions[definition];
+  const auto& operands = made.operands;
+  // A loop may read what the last turn has written.
+  if (!addresses_.dominates(definition, comparison) ||
+      !addresses_.dominates(addresses_.definition(number), definition)) {
+    return std::nullopt;
+  }
+  if (operands.size() != 3 || 8 * ptx::type_bytes(made.type()) != limit.bits) return std::nullopt;
+  const bool is_part = registers_.of(operands[1]) == number || registers_.of(operands[2]) == number;
+  if (!is_part || operands[1].negated || operands[2].negated) return std::nullopt;
+  const bool is_same_type = is_signed(made.type()) == limit.is_signed;
+  if (made.opcode == "max" && is_same_type && limit.kind == Limit::Kind::kAtMost) return limit;
+  if (made.opcode == "min" && is_same_type && limit.kind == Limit::Kind::kAtLeast) return limit;
+  const bool is_number = limit.other->kind == Operand::Kind::kInteger;
+  const bool is_at_least_0 = limit.kind == Limit::Kind::kAtLeast && limit.is_signed && is_number &&
+                             limit.other->integer + limit.apart == 0;
+  if (made.opcode != "or" || !is_at_least_0) return std::nullopt;
+  Limit result = limit;
+  result.apart = 0;
+  result.other = nullptr;
+  return result;
+}
+
+}  // namespace slate::injector

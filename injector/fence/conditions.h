@@ -1,0 +1,71 @@
+// Conditions: the comparisons of integers that surely hold while a block of code runs, as every way
+// there has taken the branch that they decide. Only predicates that are written once count. Queries
+// are kept. Requires: the arguments outlive it. Thread: one.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "injector/fence/addresses.h"
+
+namespace slate::injector {
+
+/// A comparison that gives true or false.
+struct Condition {
+  std::uint32_t comparison = 0;  // index of the setp
+  bool is_true = true;
+};
+
+/// What a condition says of one register, as a number of the comparison's type.
+struct Limit {
+  enum class Kind : std::uint8_t { kAtMost, kAtLeast, kEqual, kOther };
+  Kind kind = Kind::kOther;
+  std::int64_t apart = 0;  // added to `other` for kAtMost and kAtLeast
+  std::uint8_t bits = 32;
+  bool is_signed = true;
+  const ptx::Operand* other = nullptr;  // null: 0
+};
+
+class Conditions {
+ public:
+  Conditions(const ptx::Function& function, const ControlFlow& flow, const Registers& registers,
+             const Addresses& addresses)
+      : function_(function),
+        flow_(flow),
+        registers_(registers),
+        addresses_(addresses),
+        predecessors_(flow.predecessors()),
+        known_(flow.blocks().size()) {}
+
+  /// The conditions that hold in the block, the nearest first.
+  const std::vector<Condition>& in(std::uint32_t block);
+  /// The block above, or itself, in which all of these hold already.
+  std::uint32_t begin_of(std::uint32_t block) const;
+  /// The conditions that hold on the way from a block to its successor `next`.
+  std::vector<Condition> between(std::uint32_t block, std::uint32_t next) const;
+  /// What the condition says of the register.
+  std::optional<Limit> limit_on(std::uint32_t number, const Condition& condition) const;
+
+ private:
+  static constexpr std::size_t kMost = 64;  // of one block
+  static constexpr int kMostDepth = 16;     // of predicates made of predicates
+
+  const ptx::Instruction* last_of(std::uint32_t block) const;
+  bool has_own(std::uint32_t block) const;
+  void add(const ptx::Operand& predicate, bool is_true, std::uint32_t at,
+           std::vector<Condition>& found, int depth) const;
+  void add_comparison(std::uint32_t comparison, std::uint32_t number, bool is_true,
+                      std::vector<Condition>& found, int depth) const;
+  std::optional<Limit> limit_through(std::uint32_t number, const ptx::Operand& compared,
+                                     const Limit& limit, std::uint32_t comparison) const;
+
+  const ptx::Function& function_;
+  const ControlFlow& flow_;
+  const Registers& registers_;
+  const Addresses& addresses_;
+  const std::vector<std::vector<std::uint32_t>> predecessors_;  // by block
+  std::vector<std::optional<std::vector<Condition>>> known_;    // by block
+};
+
+}  // namespace slate::injector

@@ -1,0 +1,54 @@
+// When a launch takes a fenced kernel's copy without checks.
+#include "daemon/engine/bounded_copy.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace slate::daemon {
+namespace {
+
+constexpr std::uint64_t kLow = 1 << 20;
+
+/// A thread of a row writes its byte behind the pointer in the parameters.
+injector::AccessBounds bytes_of_threads() {
+  using injector::BoundOp;
+  return {.steps = {{},
+                    {.op = BoundOp::kParameter, .value = 0},
+                    {.op = BoundOp::kThreads, .value = 0},
+                    {.op = BoundOp::kIndex, .a = 2},
+                    {.op = BoundOp::kAdd, .a = 1, .b = 3}},
+          .claims = {{.step = 4, .bytes = 1}}};
+}
+
+class BoundedCopyTest : public testing::Test {
+ protected:
+  bool serves(std::uint64_t pointer, std::uint32_t threads, std::uint64_t bytes = 100) {
+    const std::array<std::uint64_t, 1> parameters = {pointer};
+    return copy_.serves({.parameters = std::as_bytes(std::span(parameters)),
+                         .block = {threads, 1, 1},
+                         .low = kLow,
+                         .bytes = bytes});
+  }
+
+  BoundedCopy copy_{device::Function{1}, bytes_of_threads()};
+};
+
+TEST_F(BoundedCopyTest, ServesALaunchThatKeepsToItsBounds) {
+  EXPECT_TRUE(serves(kLow, 100));
+  EXPECT_FALSE(serves(kLow, 101));
+  EXPECT_FALSE(serves(kLow + 1, 100));
+  EXPECT_FALSE(serves(kLow - 1, 1));
+}
+
+TEST_F(BoundedCopyTest, RemembersNoAnswerForAnotherLaunch) {
+  EXPECT_TRUE(serves(kLow, 100));
+  EXPECT_TRUE(serves(kLow, 100));
+  EXPECT_FALSE(serves(kLow, 100, 99)) << "another extent";
+  EXPECT_FALSE(serves(kLow, 101)) << "another block";
+  EXPECT_FALSE(serves(kLow + 1, 100)) << "other parameters";
+  EXPECT_TRUE(serves(kLow, 100));
+}
+
+}  // namespace
+}  // namespace slate::daemon

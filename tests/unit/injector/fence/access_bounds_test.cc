@@ -1,0 +1,302 @@
+// Which accesses the values of a launch bound, and whether launches keep to it.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "injector/fence/fence.h"
+
+namespace slate::injector {
+namespace {
+
+constexpr std::uint64_t kLow = 0x7f0000000000;
+constexpr std::uint32_t kBytes = 1 << 20;  // of the main extent
+
+struct Launch {
+  std::uint32_t n = 1000;
+  std::uint32_t m = 64;
+  std::uint64_t p = kLow;
+  std::uint32_t grid = 4;
+  std::uint32_t block = 256;
+  std::uint32_t rows = 1;  // blocks' threads along y
+};
+
+/// A kernel's bounded copy.
+class Bounded {
+ public:
+  explicit Bounded(std::string_view body) {
+    const std::string text =
+        std::string(
+            ".version 8.7\n.target sm_90\n.address_size 64\n.global .align 4 .b32 v[8];\n"
+            ".visible .entry kernel(.param .u64 p, .param .u32 n, .param .u32 m)\n{\n"
+            ".reg .pred %p<9>;\n.reg .b16 %h<9>;\n.reg .b32 %r<30>;\n.reg .b64 %rd<30>;\n"
+            ".shared .align 16 .b8 sh[1024];\n"
+            "ld.param.u64 %rd1, [p];\nld.param.u32 %r1, [n];\nld.param.u32 %r2, [m];\n"
+            "cvta.to.global.u64 %rd2, %rd1;\nmov.u32 %r3, %ctaid.x;\n"
+            "mov.u32 %r4, %ntid.x;\nmov.u32 %r5, %tid.x;\nmov.u32 %r6, %tid.y;\n"
+            "mad.lo.s32 %r7, %r3, %r4, %r5;\n")
+            .append(body)
+            .append("\nOUT:\nret;\n}\n");
+    const auto module = ptx::parse(text);
+    EXPECT_TRUE(module) << module.error().message;
+    const auto copied = with_bounded_copy(**module, "kernel");
+    EXPECT_TRUE(copied);
+    const auto both = ptx::parse(*copied);
+    EXPECT_TRUE(both) << both.error().message;
+    const auto fenced = fence(**both, {.names = OwnNames::kExpected});
+    EXPECT_TRUE(fenced) << fenced.error().message;
+    if (fenced) verdict = fenced->entries.back();
+    EXPECT_EQ(verdict.name, std::string("kernel") + kBoundedSuffix);
+  }
+
+  bool hold(const Launch& launch) const {
+    std::byte parameters[16];
+    std::memcpy(parameters, &launch.p, 8);
+    std::memcpy(parameters + 8, &launch.n, 4);
+    std::memcpy(parameters + 12, &launch.m, 4);
+    return injector::hold(verdict.bounds, {.parameters = parameters,
+                                           .grid = {launch.grid, 1, 1},
+                                           .block = {launch.block, launch.rows, 1},
+                                           .low = kLow,
+                                           .bytes = kBytes});
+  }
+
+  FenceVerdict verdict;
+};
+
+/// The element of 4 bytes by an index, behind what the index is made of.
+std::string element(std::string_view index, std::string_view opcode = "mul.wide.s32") {
+  return std::string(opcode)
+      .append(" %rd10, ")
+      .append(index)
+      .append(", 4;\nadd.s64 %rd11, %rd2, %rd10;\nst.global.u32 [%rd11], %r1;\n");
+}
+
+const std::string kGuard = "setp.ge.s32 %p1, %r7, %r1;\n@%p1 bra OUT;\n";
+
+TEST(AccessBoundsTest, AnElementBelowAParameterNeedsNoCheck) {
+  const Bounded kernel(kGuard + element("%r7"));
+  EXPECT_TRUE(kernel.verdict.legal());
+  EXPECT_EQ(kernel.verdict.counts.bounded, 1u);
+  EXPECT_EQ(kernel.verdict.counts.checks, 0u);
+  EXPECT_TRUE(kernel.hold({}));
+  EXPECT_TRUE(kernel.hold({.n = 5000, .grid = 20}));
+  EXPECT_TRUE(kernel.hold({.n = kBytes / 4, .grid = 5000}));
+  EXPECT_TRUE(kernel.hold({.n = 0}));
+}
+
+TEST(AccessBoundsTest, OneElementTooManyDoesNotHold) {
+  const Bounded kernel(kGuard + element("%r7"));
+  EXPECT_FALSE(kernel.hold({.n = kBytes / 4 + 1, .grid = 5000}));
+  EXPECT_FALSE(kernel.hold({.p = kLow + kBytes - 3996}));
+  EXPECT_TRUE(kernel.hold({.p = kLow + kBytes - 4000}));
+  EXPECT_FALSE(kernel.hold({.p = kLow - 4}));
+  EXPECT_FALSE(kernel.hold({.p = 0}));
+  EXPECT_FALSE(kernel.hold({.p = ~std::uint64_t{0} - 3}));
+}
+
+TEST(AccessBoundsTest, AMisalignedPointerDoesNotHold) {
+  const Bounded kernel(kGuard + element("%r7"));
+  EXPECT_FALSE(kernel.hold({.p = kLow + 2}));
+  EXPECT_TRUE(kernel.hold({.p = kLow + 4}));
+}
+
+TEST(AccessBoundsTest, WithoutAConditionTheGridBoundsTheIndex) {
+  const Bounded kernel(element("%r7"));
+  EXPECT_TRUE(kernel.hold({.n = 0, .grid = 1024}));
+  EXPECT_FALSE(kernel.hold({.n = 0, .grid = 1025}));
+}
+
+TEST(AccessBoundsTest, AnIndexBeyond32BitsBeginsAgain) {
+  // 2^24 blocks of 256 threads: the product comes back to 0, and is negative before.
+  const Bounded kernel(element("%r7"));
+  EXPECT_FALSE(kernel.hold({.grid = 1u << 24}));
+  EXPECT_FALSE(Bounded(kGuard + element("%r7")).hold({.grid = 1u << 24}));
+  // Without a sign it cannot be below n but within it.
+  EXPECT_TRUE(Bounded("setp.ge.u32 %p1, %r7, %r1;\n@%p1 bra OUT;\n" + element("%r7"))
+                  .hold({.grid = 1u << 24}));
+}
+
+TEST(AccessBoundsTest, OnlyConditionsOnEveryWayCount) {
+  EXPECT_EQ(Bounded("ld.global.u32 %r10, [%rd2];\n" + element("%r10")).verdict.counts.bounded, 1u);
+  const std::string load = "ld.global.u32 %r10, [%rd2];\n";
+  const std::string below = "setp.lt.u32 %p1, %r10, %r1;\n";
+  EXPECT_EQ(Bounded(load + below + "@!%p1 bra OUT;\n" + element("%r10", "mul.wide.u32"))
+                .verdict.counts.bounded,
+            2u);
+  // The other way leads there, too.
+  EXPECT_EQ(Bounded(load + below + "@!%p1 bra NEXT;\nadd.u32 %r11, %r1, 1;\nNEXT:\n" +
+                    element("%r10", "mul.wide.u32"))
+                .verdict.counts.bounded,
+            1u);
+  // The wrong way.
+  EXPECT_EQ(Bounded(load + below + "@%p1 bra OUT;\n" + element("%r10", "mul.wide.u32"))
+                .verdict.counts.bounded,
+            1u);
+  // Another register.
+  EXPECT_EQ(Bounded(load + "setp.lt.u32 %p1, %r7, %r1;\n@!%p1 bra OUT;\n" +
+                    element("%r10", "mul.wide.u32"))
+                .verdict.counts.bounded,
+            1u);
+  // A sign where it matters.
+  EXPECT_EQ(Bounded(load + "setp.lt.s32 %p1, %r10, %r1;\n@!%p1 bra OUT;\n" + element("%r10"))
+                .verdict.counts.bounded,
+            1u);
+  EXPECT_EQ(Bounded(load +
+                    "setp.lt.s32 %p1, %r10, %r1;\nsetp.gt.s32 %p2, %r10, -1;\n"
+                    "and.pred %p3, %p1, %p2;\n@!%p3 bra OUT;\n" +
+                    element("%r10"))
+                .verdict.counts.bounded,
+            2u);
+  EXPECT_EQ(Bounded(load +
+                    "setp.lt.s32 %p1, %r10, %r1;\nsetp.gt.s32 %p2, %r10, -1;\n"
+                    "or.pred %p3, %p1, %p2;\n@!%p3 bra OUT;\n" +
+                    element("%r10"))
+                .verdict.counts.bounded,
+            1u);
+}
+
+TEST(AccessBoundsTest, AConditionOnAnEarlierValueDoesNotCount) {
+  // %r10 is compared, then loaded anew.
+  const Bounded kernel(
+      "mov.u32 %r11, 0;\nLOOP:\nsetp.ge.u32 %p1, %r10, %r1;\n@%p1 bra OUT;\n"
+      "ld.global.u32 %r10, [%rd2];\n" +
+      element("%r10", "mul.wide.u32") +
+      "add.u32 %r11, %r11, 1;\nsetp.lt.u32 %p2, %r11, 9;\n@%p2 bra LOOP;");
+  EXPECT_EQ(kernel.verdict.counts.bounded, 1u);
+}
+
+/// A loop over %r10 from %r7 on, with its body and its end.
+std::string loop(std::string_view body, std::string_view end) {
+  return std::string("mov.u32 %r10, %r7;\nLOOP:\n")
+      .append(body)
+      .append(end)
+      .append("\n@%p2 bra LOOP;");
+}
+
+TEST(AccessBoundsTest, ACounterIsBoundedByTheConditionOfItsLoop) {
+  const Bounded kernel(
+      kGuard + loop(element("%r10"), "add.s32 %r10, %r10, %r2;\nsetp.lt.s32 %p2, %r10, %r1;"));
+  EXPECT_EQ(kernel.verdict.counts.bounded, 1u);
+  EXPECT_TRUE(kernel.hold({}));
+  EXPECT_TRUE(kernel.hold({.n = kBytes / 4}));
+  EXPECT_FALSE(kernel.hold({.n = kBytes / 4 + 1}));
+  // What is added may be negative, or carry it beyond 2^31.
+  EXPECT_FALSE(kernel.hold({.m = ~0u}));
+  EXPECT_FALSE(kernel.hold({.m = 0x7fffffff}));
+}
+
+TEST(AccessBoundsTest, WhatIsReadBehindTheChangeIsLarger) {
+  const Bounded kernel(
+      kGuard + loop("add.s32 %r10, %r10, 1;\n" + element("%r10"), "setp.lt.s32 %p2, %r10, %r1;"));
+  EXPECT_EQ(kernel.verdict.counts.bounded, 1u);
+  EXPECT_TRUE(kernel.hold({.n = kBytes / 4 - 1}));
+  EXPECT_FALSE(kernel.hold({.n = kBytes / 4}));
+}
+
+TEST(AccessBoundsTest, WhatIsReadBehindTheLoopIsNot) {
+  const Bounded kernel(kGuard + loop("", "add.s32 %r10, %r10, %r2;\nsetp.lt.s32 %p2, %r10, %r1;") +
+                       "\n" + element("%r10"));
+  EXPECT_EQ(kernel.verdict.counts.bounded, 0u);
+}
+
+TEST(AccessBoundsTest, ACounterThatIsComparedForBeingDifferentMustMeetItsEnd) {
+  const Bounded kernel("mov.u32 %r10, 0;\nLOOP:\n" + element("%r10") +
+                       "add.s32 %r10, %r10, 4;\nsetp.ne.s32 %p2, %r10, %r1;\n@%p2 bra LOOP;");
+  EXPECT_EQ(kernel.verdict.counts.bounded, 1u);
+  EXPECT_TRUE(kernel.hold({.n = 1000}));
+  EXPECT_FALSE(kernel.hold({.n = 1001}));
+  EXPECT_FALSE(kernel.hold({.n = 0}));
+}
+
+TEST(AccessBoundsTest, ACounterThatFallsIsBoundedByItsBeginning) {
+  const Bounded kernel("mov.u32 %r10, %r1;\nLOOP:\n" + element("%r10") +
+                       "add.s32 %r10, %r10, -1;\nsetp.gt.s32 %p2, %r10, 0;\n@%p2 bra LOOP;");
+  EXPECT_EQ(kernel.verdict.counts.bounded, 1u);
+  EXPECT_TRUE(kernel.hold({.n = kBytes / 4 - 1}));
+  EXPECT_FALSE(kernel.hold({.n = kBytes / 4}));
+  EXPECT_FALSE(kernel.hold({.n = 0x80000000}));
+}
+
+TEST(AccessBoundsTest, APointerThatMovesWithACounterIsBounded) {
+  const std::string_view kBody =
+      "mov.u32 %r10, 0;\nmov.b64 %rd12, %rd2;\n{0}LOOP:\nst.global.u32 [%rd12], %r1;\n"
+      "add.s64 %rd12, %rd12, 8;\nadd.s32 %r10, %r10, 2;\nsetp.lt.s32 %p2, %r10, %r1;\n"
+      "@%p2 bra LOOP;\n{1}";
+  const auto with = [&](std::string_view before, std::string_view behind) {
+    std::string text(kBody);
+    text.replace(text.find("{0}"), 3, before);
+    return text.replace(text.find("{1}"), 3, behind);
+  };
+  const Bounded kernel(with("", ""));
+  EXPECT_EQ(kernel.verdict.counts.bounded, 1u);
+  EXPECT_TRUE(kernel.hold({.n = kBytes / 4}));
+  EXPECT_FALSE(kernel.hold({.n = kBytes / 4 + 3}));
+  // A loop around it begins the counter anew, but not the pointer.
+  const Bounded outer(
+      "mov.b64 %rd12, %rd2;\nmov.u32 %r12, 0;\nAGAIN:\nmov.u32 %r10, 0;\nLOOP:\n"
+      "st.global.u32 [%rd12], %r1;\nadd.s64 %rd12, %rd12, 8;\nadd.s32 %r10, %r10, 2;\n"
+      "setp.lt.s32 %p2, %r10, %r1;\n@%p2 bra LOOP;\nadd.u32 %r12, %r12, 1;\n"
+      "setp.lt.u32 %p3, %r12, 9;\n@%p3 bra AGAIN;");
+  EXPECT_EQ(outer.verdict.counts.bounded, 0u);
+}
+
+TEST(AccessBoundsTest, AnElementOfASharedVariableIsBoundedByTheBlock) {
+  const Bounded kernel(
+      "mov.u32 %r10, sh;\nmad.lo.s32 %r11, %r6, 32, %r5;\nshl.b32 %r12, %r11, 2;\n"
+      "add.s32 %r13, %r10, %r12;\nst.shared.u32 [%r13], %r1;\nld.shared.u32 %r14, [%r13+4];");
+  EXPECT_EQ(kernel.verdict.counts.bounded, 2u);
+  EXPECT_TRUE(kernel.hold({.block = 32, .rows = 7}));
+  EXPECT_FALSE(kernel.hold({.block = 32, .rows = 8}));  // the element behind the last
+  EXPECT_FALSE(kernel.hold({.block = 512}));
+}
+
+TEST(AccessBoundsTest, BitsAndDivisionsBoundAnIndex) {
+  const std::string load = "ld.global.u32 %r10, [%rd2];\n";
+  for (const std::string_view made :
+       {"and.b32 %r11, %r10, 255;\n", "rem.u32 %r11, %r10, 256;\n", "shr.u32 %r11, %r10, 24;\n",
+        "min.u32 %r11, %r10, 255;\n", "cvt.u16.u32 %h1, %r10;\ncvt.u32.u8 %r11, %h1;\n"}) {
+    const Bounded kernel(load + std::string(made) + element("%r11", "mul.wide.u32"));
+    EXPECT_EQ(kernel.verdict.counts.bounded, 2u) << made;
+    EXPECT_TRUE(kernel.hold({.p = kLow + kBytes - 1024})) << made;
+    EXPECT_FALSE(kernel.hold({.p = kLow + kBytes - 1020})) << made;
+  }
+  EXPECT_EQ(Bounded(load + "rem.s32 %r11, %r10, 256;\n" + element("%r11")).hold({.p = kLow + 1016}),
+            false);
+}
+
+TEST(AccessBoundsTest, ANarrowResultFillsAWiderRegister) {
+  // From 256 on, the byte begins at 0 again.
+  const Bounded kernel("add.u32 %r10, %r5, 256;\ncvt.u8.u32 %r11, %r10;\n" +
+                       element("%r11", "mul.wide.u32"));
+  EXPECT_TRUE(kernel.hold({.p = kLow, .block = 16}));
+  EXPECT_FALSE(kernel.hold({.p = kLow - 1024, .block = 16}));
+}
+
+TEST(AccessBoundsTest, ANegativeResultThatIsCutOffIsNotFollowed) {
+  EXPECT_EQ(Bounded("sub.s32 %r10, %r5, 2000;\nmax.relu.s32 %r11, %r10, -1000;\n" + element("%r11"))
+                .verdict.counts.bounded,
+            0u);
+}
+
+TEST(AccessBoundsTest, SignsAreReadOffBitsPutTogether) {
+  // x >= 0 and y >= 0, as compilers write it.
+  const Bounded kernel(
+      "ld.global.u32 %r10, [%rd2];\nld.global.u32 %r11, [%rd2+4];\nor.b32 %r12, %r10, %r11;\n"
+      "setp.lt.s32 %p1, %r12, 0;\nsetp.ge.s32 %p2, %r10, %r1;\nor.pred %p3, %p1, %p2;\n"
+      "@%p3 bra OUT;\n" +
+      element("%r10"));
+  EXPECT_EQ(kernel.verdict.counts.bounded, 3u);
+  EXPECT_TRUE(kernel.hold({}));
+}
+
+TEST(AccessBoundsTest, StepsThatNameLaterOnesHoldNothing) {
+  AccessBounds bounds{.steps = {{}, {.op = BoundOp::kAdd, .a = 2}, {}}, .claims = {}};
+  EXPECT_FALSE(hold(bounds, {}));
+  bounds = {.steps = {{}}, .claims = {{.step = 1, .bytes = 4}}};
+  EXPECT_FALSE(hold(bounds, {}));
+  bounds = {.steps = {{}}, .claims = {{.step = 0, .bytes = 4}}};
+  EXPECT_FALSE(hold(bounds, {.bytes = ~std::uint64_t{0}}));
+}
+
+}  // namespace
+}  // namespace slate::injector
