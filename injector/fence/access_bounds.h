@@ -71,7 +71,7 @@ struct AccessBounds {
 
 /// What the host knows of a launch.
 struct LaunchValues {
-  std::span<const std::byte> parameters;
+  std::span<const std::byte> parameters{};
   std::uint32_t grid[3] = {1, 1, 1};
   std::uint32_t block[3] = {1, 1, 1};
   /// The main extent.

@@ -35,9 +35,9 @@ struct FenceOptions {
 /// Of one entry with a body.
 struct FenceVerdict {
   std::string name;
-  std::string why_not;  // why it cannot be fenced; empty: it is
-  AccessCounts counts;  // with those of the functions that it may call
-  AccessBounds bounds;  // of a bounded copy: what its launches have to keep to
+  std::string why_not;    // why it cannot be fenced; empty: it is
+  AccessCounts counts;    // with those of the functions that it may call
+  AccessBounds bounds{};  // of a bounded copy: what its launches have to keep to
   bool legal() const { return why_not.empty(); }
 };
 

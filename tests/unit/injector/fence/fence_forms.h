@@ -33,8 +33,9 @@ class FenceFormsTest : public testing::TestWithParam<TestKernel> {
       EXPECT_EQ(entry.why_not, "") << entry.name;
     std::mt19937_64 random(static_cast<std::uint64_t>(seed));
     EXPECT_EQ(difference(runner.run_native(kernel), plain_), "") << "native";
-    if (const auto bounded = runner.run_bounded(kernel))
+    if (const auto bounded = runner.run_bounded(kernel)) {
       EXPECT_EQ(difference(*bounded, plain_), "") << "bounded";
+    }
     EXPECT_EQ(difference(runner.run_slices(kernel, random), plain_), "") << "slices";
     EXPECT_EQ(difference(runner.run_profile(kernel), plain_), "") << "profile";
     if (GetParam().has_worker) {
