@@ -60,6 +60,8 @@ struct SessionHooks {
   std::function<void(std::uint64_t session, bool waits)> unfenced = {};
 };
 
+/// More than 25 functions and 15 members, because the loop, the errors and the life of a session
+/// decide about one another at each command.
 class Session {
  public:
   /// The most ends of work that are watched at a time. Beyond it the session takes no more commands

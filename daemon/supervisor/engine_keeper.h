@@ -15,6 +15,8 @@
 
 namespace slate::daemon {
 
+/// More than 25 functions and 15 members, because starting, renewing and replacing an engine have
+/// the same state.
 class EngineKeeper {
  public:
   struct Events {

@@ -84,16 +84,12 @@ nlohmann::json Engines::hand_over(Handover& handover) {
   nlohmann::json keepers = nlohmann::json::array();
   for (const auto& [domain, keeper] : keepers_)
     keepers.push_back({{"domain", to_json(domain)}, {"keeper", keeper->hand_over(handover)}});
-  return {{"keepers", keepers},
-          {"serials", serials_},
-          {"restarts", past_restarts_},
-          {"last_fault", last_fault_}};
+  return {{"keepers", keepers}, {"serials", serials_}, {"restarts", past_restarts_}};
 }
 
 void Engines::take_over(const nlohmann::json& state) {
   serials_ = state.at("serials").get<std::uint64_t>();
   past_restarts_ = state.at("restarts").get<std::uint64_t>();
-  last_fault_ = state.at("last_fault").get<std::string>();
   for (const nlohmann::json& each : state.at("keepers")) {
     const Domain domain = domain_from(each.at("domain"));
     EngineKeeper& keeper = keepers_.contains(domain) ? *keepers_.at(domain) : add(domain);
@@ -118,11 +114,7 @@ void Engines::add_to(PollSet& polls) const {
 }
 
 void Engines::service() {
-  for (const auto& [domain, keeper] : keepers_) {
-    const std::uint64_t before = keeper->restarts();
-    keeper->service();
-    if (keeper->restarts() != before) last_fault_ = keeper->last_fault();
-  }
+  for (const auto& [domain, keeper] : keepers_) keeper->service();
   for (const auto& keeper : leaving_) keeper->service();
   std::erase_if(leaving_, [](const auto& keeper) { return keeper->all_ended(); });
   if (!stopping_) drop_idle();
@@ -183,6 +175,13 @@ std::uint64_t Engines::restarts() const {
   std::uint64_t sum = past_restarts_;
   for (const auto& [domain, keeper] : keepers_) sum += keeper->restarts();
   return sum;
+}
+
+std::string Engines::last_fault() const {
+  for (const auto& [domain, keeper] : keepers_) {
+    if (!keeper->last_fault().empty()) return keeper->last_fault();
+  }
+  return {};
 }
 
 }  // namespace slate::daemon

@@ -66,8 +66,8 @@ class Engines {
   std::vector<std::pair<Domain, EngineProcess*>> all();
   /// Engines that died while they served sessions.
   std::uint64_t restarts() const;
-  /// The last fault of any engine, with the common one's first; empty: none.
-  const std::string& last_fault() const { return last_fault_; }
+  /// Why the last common engine died or did not start, else another one; empty: none did.
+  std::string last_fault() const;
 
  private:
   EngineKeeper& add(const Domain& domain);
@@ -82,7 +82,6 @@ class Engines {
   std::map<Domain, Clock::time_point> idle_since_;
   std::vector<std::unique_ptr<EngineKeeper>> leaving_;  // those of domains without sessions
   std::uint64_t past_restarts_ = 0;                     // of keepers that are gone
-  std::string last_fault_;
   bool stopping_ = false;
 };
 

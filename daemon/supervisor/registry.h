@@ -18,6 +18,7 @@
 
 namespace slate::daemon {
 
+/// More than 25 functions, as each event of a session's life is one, and all have the same table.
 class Registry {
  public:
   /// All must outlive it. `engines` is not used before the first call.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <fstream>
 #include <sstream>
@@ -144,8 +145,9 @@ void FormRunner::fence(std::uint32_t reserved_shared) {
 void FormRunner::make_fence() {
   const auto constants =
       require(device_.find_global(module_, std::string(injector::kFenceConstants)), "constants");
+  const std::uint64_t extent = main_extent().bytes, slack = injector::kFenceSlack;
   const injector::FenceConstants contents{.low = main_extent().base,
-                                          .size = main_extent().bytes - injector::kFenceSlack,
+                                          .size = extent > slack ? extent - slack : 0,
                                           .table = fence_table(),
                                           .record = fence_record(),
                                           .module = kModuleNumber};
@@ -393,6 +395,46 @@ std::optional<Outcome> FormRunner::run_bounded(const KernelCase& kernel) {
   require(device_.launch(prepared.launch.spec, stream_), "launch");
   wait_for(stream_);
   return collect(prepared);
+}
+
+device::AddressRange FormRunner::tight(const injector::AccessBounds& bounds,
+                                       injector::LaunchValues launch) {
+  const auto keeps_to = [&](std::uint64_t low, std::uint64_t end) {
+    launch.low = low;
+    launch.bytes = end - low;
+    return injector::hold(bounds, launch);
+  };
+  std::uint64_t low = launch.low, end = low + launch.bytes;
+  for (std::uint64_t step = std::bit_floor(launch.bytes); step > 0; step /= 2) {
+    if (step <= end - low && keeps_to(low + step, end)) low += step;
+    if (step <= end - low && keeps_to(low, end - step)) end -= step;
+  }
+  return {low, end - low};
+}
+
+void FormRunner::run_bounded_tightly(const KernelCase& kernel) {
+  const std::string copy = kernel.entry + injector::kBoundedSuffix;
+  const auto bounds = bounds_.find(copy);
+  if (bounds == bounds_.end()) return;
+  Prepared prepared = prepare(kernel, copy);
+  device::LaunchSpec& spec = prepared.launch.spec;
+  const injector::LaunchValues launch{.parameters = prepared.parameters,
+                                      .grid = {spec.grid.x, spec.grid.y, spec.grid.z},
+                                      .block = {spec.block.x, spec.block.y, spec.block.z},
+                                      .low = main_extent().base,
+                                      .bytes = main_extent().bytes};
+  if (!injector::hold(bounds->second, launch)) return;
+  tight_ = tight(bounds->second, launch);
+  make_fence();
+  spec.parameters = prepared.parameters;
+  spec.arena = *tight_;
+  spec.fence_table = {fence_table(), sizeof(injector::FenceTable)};
+  spec.fence_record = {fence_record(), sizeof(injector::FenceRecord)};
+  require(device_.launch(spec, stream_), "launch");
+  wait_for(stream_);
+  tight_.reset();
+  make_fence();
+  (void)take_record();
 }
 
 void FormRunner::launch_slices(const Prepared& prepared, std::mt19937_64& random,

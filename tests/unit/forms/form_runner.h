@@ -87,7 +87,9 @@ class FormRunner {
   const injector::FencedModule& fenced() const { return *fenced_; }
   /// What the device lets kernels touch, but not the fence: behind the main extent.
   device::AddressRange beyond_extent() const;
-  device::AddressRange main_extent() const { return {arena_.base, arena_.bytes - kTailBytes}; }
+  device::AddressRange main_extent() const {
+    return tight_.value_or(device::AddressRange{arena_.base, arena_.bytes - kTailBytes});
+  }
   device::Address fence_table() const {
     return arena_.base + arena_.bytes - sizeof(injector::FenceTable);
   }
@@ -101,6 +103,10 @@ class FormRunner {
   /// In the kernel's bounded copy behind the fence; nothing where the launch does not keep to its
   /// bounds, or there is no copy.
   std::optional<Outcome> run_bounded(const KernelCase& kernel);
+  /// The same where the kernel may touch only the least range that the launch keeps to by its
+  /// bounds: what it touches beyond without a check is a fault. Not to be compared, as what is
+  /// checked may be a violation then. The record is free afterwards.
+  void run_bounded_tightly(const KernelCase& kernel);
   /// In slices of random sizes, in rising order.
   Outcome run_slices(const KernelCase& kernel, std::mt19937_64& random);
   /// Of two worker forms, one at random. `queue`, if not null, has run other launches before.
@@ -143,6 +149,9 @@ class FormRunner {
   void fence(std::uint32_t reserved_shared);
   void make_fence();
   void write_table();
+  /// The least range that the launch keeps to by its bounds. Requires: it keeps to `launch`'s.
+  static device::AddressRange tight(const injector::AccessBounds& bounds,
+                                    injector::LaunchValues launch);
   std::uint64_t make_texture(TextureSpec spec, device::Address address);
   void destroy_textures();
   Prepared prepare(const KernelCase& kernel, const std::string& entry);
@@ -163,6 +172,7 @@ class FormRunner {
   std::unique_ptr<const ptx::Module> parsed_;
   device::Module module_{};
   device::AddressRange arena_{};
+  std::optional<device::AddressRange> tight_;  // main extent of run_bounded_tightly()
   device::Stream stream_{};
   device::Stream control_{};
   device::Stream second_{};

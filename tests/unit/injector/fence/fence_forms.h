@@ -47,6 +47,7 @@ class FenceFormsTest : public testing::TestWithParam<TestKernel> {
     EXPECT_EQ(record.state, injector::FenceRecord::kFree)
         << "line " << record.line << ", kind " << record.kind << ", address " << std::hex
         << record.address;
+    runner.run_bounded_tightly(kernel);
   }
 
   Outcome plain_;
