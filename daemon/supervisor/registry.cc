@@ -128,7 +128,7 @@ void Registry::go_on(SessionRecord& record) {
   if (record.state != State::kReady) return;
   const bool begins = record.book->is_blank();  // the engine writes there as soon as it has it
   if (!tell_of(record, *engine)) return;
-  ++served_;
+  if (!std::exchange(record.was_served, true)) ++served_;
   audit(record, begins ? "began" : "goes on in the next engine");
 }
 
@@ -391,7 +391,6 @@ void Registry::wait_for_next(SessionRecord& record) {
   record.leave_untold = false;
   record.deadline = Clock::now() + kEngineTimeout;
   for (auto& [key, held] : record.held) held.engine = 0;
-  --served_;
 }
 
 void Registry::engine_died(const EngineProcess& engine, const Error& cause) {

@@ -92,6 +92,7 @@ json to_json(const SessionRecord& record, Handover& handover) {
                 {"leave_untold", record.leave_untold},
                 {"suspended", record.is_suspended},
                 {"unfenced", record.is_unfenced},
+                {"served", record.was_served},
                 {"state", static_cast<int>(record.state)},
                 {"since", to_json(record.since)},
                 {"deadline", to_json(record.deadline)},
@@ -125,6 +126,7 @@ Result<SessionRecord> session_from(const json& state) {
   record.leave_untold = state.at("leave_untold").get<bool>();
   record.is_suspended = state.at("suspended").get<bool>();
   record.is_unfenced = state.at("unfenced").get<bool>();
+  record.was_served = state.at("served").get<bool>();
   record.state = static_cast<SessionRecord::State>(state.at("state").get<int>());
   record.since = time_from(state.at("since"));
   record.deadline = time_from(state.at("deadline"));

@@ -40,6 +40,7 @@ struct SessionRecord {
   bool leave_untold = false;   // whether its engine has not heard yet that it is to leave
   bool is_suspended = false;   // whether no engine gets it until it is resumed
   bool is_unfenced = false;    // whether it has code that cannot be fenced
+  bool was_served = false;     // whether an engine has had it
   State state = State::kWaiting;
   Clock::time_point since;
   Clock::time_point deadline;  // deadline of the present state; kServing has none

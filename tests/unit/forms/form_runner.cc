@@ -423,11 +423,13 @@ void FormRunner::run_bounded_tightly(const KernelCase& kernel) {
                                       .block = {spec.block.x, spec.block.y, spec.block.z},
                                       .low = main_extent().base,
                                       .bytes = main_extent().bytes};
-  if (!injector::hold(bounds->second, launch)) return;
+  // Textures belong to the whole arena.
+  if (!textures_.empty() || !injector::hold(bounds->second, launch)) return;
   tight_ = tight(bounds->second, launch);
   make_fence();
   spec.parameters = prepared.parameters;
-  spec.arena = *tight_;
+  spec.arena = {};
+  spec.control = *tight_;  // which need not be whole chunks, as an arena does
   spec.fence_table = {fence_table(), sizeof(injector::FenceTable)};
   spec.fence_record = {fence_record(), sizeof(injector::FenceRecord)};
   require(device_.launch(spec, stream_), "launch");
