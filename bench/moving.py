@@ -6,6 +6,7 @@ the times. Exit status 1: a wrong word or a failed call.
 """
 
 import argparse
+import atexit
 import csv
 import os
 import re
@@ -78,6 +79,7 @@ def wait_for_launches(daemon, count):
 
 rows, right = [], True
 daemon = Daemon(device=arguments.device, extra=arguments.slated.split())
+atexit.register(daemon.discard)
 victims = [Victim(daemon, 8 + 2 * arguments.rounds * (QUIET + 3), arguments.megabytes) for _ in range(arguments.programs)]
 wait_for_launches(daemon, arguments.programs)
 for action in "renew", "upgrade":
@@ -92,7 +94,7 @@ for victim in victims:
 daemon.wait_until_idle()
 restarts = daemon.status()["engine"]["restarts"]
 
-large = Victim(daemon, 30, arguments.suspended)
+large = Victim(daemon, 60, arguments.suspended)  # longer than all of this takes
 wait_for_launches(daemon, 1)
 session = str(daemon.status()["sessions"][0]["id"])
 for turn in range(3):
