@@ -181,7 +181,7 @@ class MemoryManager {
         slack_(device),
         notes_(notes) {}
 
-  Result<void> map_past(const PastMemory::Segment& segment);
+  Result<void> map_past(const PastMemory::Segment& segment) SLATE_REQUIRES(mutex_);
   Result<void> map_past(const PastMemory& past) SLATE_REQUIRES(mutex_);
   void find_free_blocks(const Segments::value_type& segment) SLATE_REQUIRES(mutex_);
   void add_live(device::Address address, std::uint64_t bytes) SLATE_REQUIRES(mutex_);
