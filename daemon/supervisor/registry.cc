@@ -133,7 +133,8 @@ void Registry::go_on(SessionRecord& record) {
 }
 
 void Registry::tell(SessionRecord& record) {
-  if (const EngineProcess* const engine = engines_.find(record.engine)) tell_news(record, *engine);
+  const EngineProcess* const engine = has_news(record) ? engines_.find(record.engine) : nullptr;
+  if (engine != nullptr) tell_news(record, *engine);
 }
 
 void Registry::refuse(const SessionRecord& record, const Error& reason) {
@@ -193,10 +194,8 @@ void Registry::let_go(std::uint64_t id, Book::Key key) {
 
 void Registry::add_to(PollSet& polls) const {
   for (const auto& [id, record] : sessions_) {
-    const bool has_news =
-        !record.standing_told || !record.end_untold.empty() || record.leave_untold;
     const EngineProcess* const engine = record.state == State::kReady ? engines_.of(record.domain)
-                                        : has_news                    ? engines_.find(record.engine)
+                                        : has_news(record)            ? engines_.find(record.engine)
                                                                       : nullptr;
     if (engine != nullptr) polls.add(engine->link().fd(), POLLOUT);
     if (record.state == State::kServing) continue;
@@ -250,6 +249,8 @@ void Registry::set(std::uint64_t id, const Standing& standing) {
   tell(record);
 }
 
+/// The client hears it from here, so that no engine keeps the words back. The next engine does not
+/// get a session that was marked.
 void Registry::end(std::uint64_t id, const std::string& reason) {
   const auto found = sessions_.find(id);
   SessionRecord& record = found->second;
@@ -351,9 +352,8 @@ void Registry::session_unfenced(std::uint64_t id, bool waits) {
   });
   const Domain own{Domain::Kind::kUser, record.uid};
   if (has_others && record.domain == Domain{}) return move(id, own);
-  if (!waits) return;
-  if (const EngineProcess* const engine = engines_.find(record.engine))
-    (void)engine->link().try_send({.type = LinkType::kSessionStays, .session = id});
+  record.stay_untold = waits;
+  tell(record);
 }
 
 nlohmann::json Registry::hand_over(Handover& handover) const {
@@ -388,7 +388,7 @@ bool Registry::has_sessions(const Domain& domain) const {
 void Registry::wait_for_next(SessionRecord& record) {
   record.state = State::kReady;
   record.engine = 0;
-  record.leave_untold = false;
+  record.leave_untold = record.stay_untold = false;
   record.deadline = Clock::now() + kEngineTimeout;
   for (auto& [key, held] : record.held) held.engine = 0;
 }

@@ -50,6 +50,11 @@ bool tell_of(SessionRecord& record, const EngineProcess& engine) {
   return true;
 }
 
+bool has_news(const SessionRecord& record) {
+  return !record.standing_told || record.leave_untold || record.stay_untold ||
+         !record.end_untold.empty();
+}
+
 void tell_news(SessionRecord& record, const EngineProcess& engine) {
   const auto tell = [&](LinkHeader header, std::string_view text = {}) {
     header.session = record.id;
@@ -64,6 +69,7 @@ void tell_news(SessionRecord& record, const EngineProcess& engine) {
     record.leave_untold =
         !tell({.type = LinkType::kLeave, .flags = record.is_suspended ? kToHost : 0});
   }
+  if (record.stay_untold) record.stay_untold = !tell({.type = LinkType::kSessionStays});
   if (record.end_untold.empty()) return;
   if (tell({.type = LinkType::kEndSession}, record.end_untold)) record.end_untold.clear();
 }

@@ -10,6 +10,8 @@ namespace slate::daemon {
 /// Hands the session over, with the memory that is held for it. False: not now. Requires: it is
 /// kReady.
 bool tell_of(SessionRecord& record, const EngineProcess& engine);
+/// Whether the session's engine has not heard something yet.
+bool has_news(const SessionRecord& record);
 /// Tells the session's engine what it has not heard yet.
 void tell_news(SessionRecord& record, const EngineProcess& engine);
 /// The session is over and does not come to the engine, which may have memory of it.

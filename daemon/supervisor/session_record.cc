@@ -90,6 +90,7 @@ json to_json(const SessionRecord& record, Handover& handover) {
                 {"domain", to_json(record.domain)},
                 {"engine", record.engine},
                 {"leave_untold", record.leave_untold},
+                {"stay_untold", record.stay_untold},
                 {"suspended", record.is_suspended},
                 {"unfenced", record.is_unfenced},
                 {"served", record.was_served},
@@ -124,6 +125,7 @@ Result<SessionRecord> session_from(const json& state) {
   record.domain = domain_from(state.at("domain"));
   record.engine = state.at("engine").get<std::uint64_t>();
   record.leave_untold = state.at("leave_untold").get<bool>();
+  record.stay_untold = state.at("stay_untold").get<bool>();
   record.is_suspended = state.at("suspended").get<bool>();
   record.is_unfenced = state.at("unfenced").get<bool>();
   record.was_served = state.at("served").get<bool>();

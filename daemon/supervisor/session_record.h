@@ -38,6 +38,7 @@ struct SessionRecord {
   Domain domain;               // whose engine serves the session, or the next one does
   std::uint64_t engine = 0;    // serial number of the engine that has the session; 0: none
   bool leave_untold = false;   // whether its engine has not heard yet that it is to leave
+  bool stay_untold = false;    // whether its engine has not heard yet that it may stay
   bool is_suspended = false;   // whether no engine gets it until it is resumed
   bool is_unfenced = false;    // whether it has code that cannot be fenced
   bool was_served = false;     // whether an engine has had it
