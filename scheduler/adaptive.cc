@@ -149,14 +149,19 @@ void AdaptivePolicy::share(const View& view, Decisions& decisions) {
     const Member& member = members_[i];
     const SessionView& session = view.sessions[member.index];
     if (holds_back(view, i, decisions)) continue;
+    // Launches of one session run one behind the other: beside them nobody waits for all.
+    const bool has_room =
+        !session.waiting || roster_.is_only_session(session) || roster_.has_room(session);
     const Share share{.form = session.waiting ? form_of(i, *session.waiting) : Form::kNative,
                       .placement = member.target,
                       .tag = epoch_,
                       .ahead = ahead,
+                      .has_room = has_room,
                       .settled = !one_by_one,
                       .sampled = !one_by_one};
     if (share_device(session, profiles_, settings_, share, decisions)) {
       roster_[member.index].last_start = view.now;
+      roster_.queued(session);
     }
   }
   if (!decisions.start.empty() && decisions.reason.empty()) {

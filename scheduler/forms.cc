@@ -320,8 +320,9 @@ bool share_device(const SessionView& session, const ProfileTable& profiles,
   if (worth_resizing(session, profiles, settings) && session.running.placement != share.placement) {
     decisions.resize.push_back({.session = session.id, .placement = share.placement});
   }
-  if (!session.waiting || !may_queue(session, profiles, settings, share.ahead,
-                                     settings.ahead_launches, share.settled)) {
+  if (!session.waiting || !share.has_room ||
+      !may_queue(session, profiles, settings, share.ahead, settings.ahead_launches,
+                 share.settled)) {
     return false;
   }
   Start start = start_in_form(session, share.form, share.placement, profiles, settings, false);

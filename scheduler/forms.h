@@ -126,11 +126,12 @@ struct Share {
   Placement placement;
   std::uint64_t tag = 0;  // tag of the start
   Milliseconds ahead{};   // device time that may be queued
+  bool has_room = true;   // whether the session's user may queue the launch (Roster::has_room())
   bool settled = false;   // whether the share stays, so that its queue need not run out
   bool sampled = false;   // whether a sample of the launches is timed
 };
 /// Resizes the session's running work to the placement, and starts its waiting launch there if
-/// may_queue() allows. Returns true if the launch was started.
+/// its user has room and may_queue() allows. Returns true if the launch was started.
 bool share_device(const SessionView& session, const ProfileTable& profiles,
                   const Settings& settings, const Share& share, Decisions& decisions);
 

@@ -24,6 +24,10 @@ constexpr double kRecentLaunches = 64;
 constexpr double kMostLead = 100;  // ms of work over weight, before the contender served least
 // So many, and so many of them after pauses. At its start every program pauses two or three times.
 constexpr double kEnoughToTell = 16, kPausing = 0.2;
+// Part of the launches that came after the ends of all others, from which a program counts as one
+// that waits for each. A newcomer counts so until its second launch tells more.
+constexpr double kEach = 0.8;
+constexpr double kGapSamples = 16;  // launches over which the gap before them is averaged
 
 /// Device time of the session's, of kernels of that family.
 void credit(Slot& slot, KernelId family, double ms) {
@@ -66,12 +70,19 @@ void Roster::note_arrival(Slot& slot, const SessionView& session) const {
   ++slot.came;
   const Milliseconds gap = session.waiting->since - session.idle_since;
   const Milliseconds usual = expected_time(profiles_, session.waiting->kernel, settings_);
-  if (session.running.launches == 0 && gap > usual * kGap) ++slot.came_to_nothing;
+  if (session.running.launches == 0 && gap.count() > 0) {
+    ++slot.came_behind;
+    const Milliseconds counted = std::min(gap, settings_.linger);
+    slot.gap_ms += (counted.count() - slot.gap_ms) / std::min(slot.came_behind, kGapSamples);
+    if (gap > usual * kGap) ++slot.came_to_nothing;
+  }
   // Once it does, half as many are enough: plans must not go to and fro.
   const double enough = slot.pauses ? kPausing / 2 : kPausing;
   slot.pauses = slot.came >= kEnoughToTell && slot.came_to_nothing > enough * slot.came;
+  slot.waits_each = slot.came_behind > kEach * slot.came;
   if (slot.came < kRecentLaunches) return;
   slot.came /= 2;
+  slot.came_behind /= 2;
   slot.came_to_nothing /= 2;
 }
 
@@ -128,25 +139,43 @@ bool Roster::aged(Slot& slot, const SessionView& session, Time now) {
   return now < slot.grace_until;
 }
 
-/// Active users have shares by their weights, however many sessions each has. A user's share goes
-/// to his active sessions by their weights. Where there is one user, the weights stay as they are.
 void Roster::share_by_user(const View& view) {
-  const auto known = [this](std::uint32_t user) {
-    return std::ranges::find(users_, user, &std::pair<std::uint32_t, double>::first);
-  };
   users_.clear();
   for (std::size_t i = 0; i < slots_.size(); ++i) {
-    if (!slots_[i].active) continue;
-    const std::uint32_t user = view.sessions[i].user;
-    if (known(user) == users_.end()) users_.emplace_back(user, 0);
-    known(user)->second += slots_[i].weight;
+    if (slots_[i].active) users_.add(view.sessions[i], slots_[i].weight);
   }
-  if (users_.size() < 2) return;
+  if (!users_.several()) return;
   for (std::size_t i = 0; i < slots_.size(); ++i) {
-    if (!slots_[i].active) continue;
-    const SessionView& session = view.sessions[i];
-    slots_[i].weight *= session.user_weight / known(session.user)->second;
+    if (slots_[i].active) slots_[i].weight = users_.share(view.sessions[i], slots_[i].weight);
   }
+}
+
+/// Work that may be endless does not count: its user's other sessions are not to wait for its end.
+void Roster::bound_queues(const View& view) {
+  if (!users_.several()) return;
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    const SessionView& session = view.sessions[i];
+    if (!slots_[i].active) continue;
+    if (slots_[i].contends && slots_[i].waits_each) users_.bound(session, cycle(slots_[i]));
+    const bool ends = !is_movable(session.running, profiles_, settings_) &&
+                      !has_stuck_work(session, view.now, settings_);
+    if (session.running.launches > 0 && ends) users_.count(session.user, session.running.expected);
+  }
+}
+
+Milliseconds Roster::cycle(const Slot& slot) const {
+  return expected_time(profiles_, slot.launch.kernel, settings_) + Milliseconds(slot.gap_ms);
+}
+
+bool Roster::has_room(const SessionView& session) const {
+  return !users_.several() ||
+         users_.has_room(session.user,
+                         expected_time(profiles_, session.waiting->kernel, settings_));
+}
+
+void Roster::queued(const SessionView& session) {
+  if (!users_.several()) return;
+  users_.count(session.user, expected_time(profiles_, session.waiting->kernel, settings_));
 }
 
 bool Roster::update(const View& view) {
@@ -205,6 +234,7 @@ bool Roster::update(const View& view) {
     slots_[i].served = std::min(slots_[i].served, least + kMostLead);
   }
   least_served_ = std::max(least_served_, least);
+  bound_queues(view);
   return changed;
 }
 

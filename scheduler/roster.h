@@ -8,11 +8,11 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "scheduler/policy.h"
 #include "scheduler/settings.h"
+#include "scheduler/user_queues.h"
 
 namespace slate::scheduler {
 
@@ -37,8 +37,9 @@ struct Slot {
   Time last_start{};           // time of the last launch that was started
   Time emptied = kNever;       // when the running work was taken off the device
   Time grace_until{};          // end of the time for which ageing lets the session through
-  // Counts of recent launches: all, and those that came a while after all before them had ended.
-  double came = 0, came_to_nothing = 0;
+  // Counts of recent launches: all, those that came after all before them had ended, and those that
+  // came a while after that.
+  double came = 0, came_behind = 0, came_to_nothing = 0;
   Time last_came{};  // arrival of the last launch counted
   struct KernelTime {
     KernelId kernel = 0;
@@ -48,6 +49,9 @@ struct Slot {
 
   /// Whether the program pauses: it waits for the ends of launches before it makes others.
   bool pauses = false;
+  /// Whether the program waits for each launch before it makes the next one.
+  bool waits_each = false;
+  double gap_ms = 0;  // mean time that such a program takes from a launch's end to the next launch
 };
 
 class Roster {
@@ -73,6 +77,16 @@ class Roster {
   /// session.
   void finished(const Completion& completion);
   void progressed(const Progress& progress);
+  /// Time alone of a program that waits for each launch, from one launch to the next.
+  Milliseconds cycle(const Slot& slot) const;
+  /// Whether the session's user may queue the waiting launch beside other users' programs that wait
+  /// for each launch. Requires: session.waiting.
+  bool has_room(const SessionView& session) const;
+  /// Whether no other session of the session's user is active.
+  bool is_only_session(const SessionView& session) const { return users_.is_only(session); }
+  /// Counts the session's waiting launch as queued, for further has_room() before the next
+  /// update().
+  void queued(const SessionView& session);
   /// Decides to take resizable work of sessions that do not contend off the device.
   void retreat_others(const View& view, Decisions& decisions) const;
 
@@ -84,13 +98,14 @@ class Roster {
   void choose_kernel(Slot& slot, const SessionView& session, Time now);
   bool aged(Slot& slot, const SessionView& session, Time now);
   void share_by_user(const View& view);
+  void bound_queues(const View& view);
   void later(Time at) { next_change_ = at < next_change_ ? at : next_change_; }
 
   const Settings& settings_;
   const ProfileTable& profiles_;
   std::vector<Slot> slots_, spare_;
   std::vector<std::uint32_t> contenders_;
-  std::vector<std::pair<std::uint32_t, double>> users_;  // users of active sessions, their weights
+  UserQueues users_;  // users of active sessions
   Time next_change_ = kNever;
   bool may_be_preempted_ = false;
   double least_served_ = 0;  // `served` of the contender that has least

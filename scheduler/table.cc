@@ -172,14 +172,14 @@ void TablePolicy::decide(const View& view, Decisions& decisions) {
       form = choose_form(profiles_.kernel(session.waiting->kernel), *session.waiting, settings_,
                          false);
     }
-    share_device(session, profiles_, settings_,
-                 {.form = form,
-                  .placement = half.placement,
-                  .tag = epoch_,
-                  .ahead = settings_.ahead,
-                  .settled = true,
-                  .sampled = true},
-                 decisions);
+    const Share share{.form = form,
+                      .placement = half.placement,
+                      .tag = epoch_,
+                      .ahead = settings_.ahead,
+                      .has_room = !session.waiting || roster_.has_room(session),
+                      .settled = true,
+                      .sampled = true};
+    if (share_device(session, profiles_, settings_, share, decisions)) roster_.queued(session);
   }
   decisions.again = std::min(decisions.again, until_);
   decisions.reason = "corun";

@@ -16,6 +16,8 @@ constexpr double kFarBehind = 1.5;  // quanta
 // half of what it has queued. Behind a long launch nothing is queued: there the device is idle
 // meanwhile, which costs less than another session's turn.
 constexpr Milliseconds kComing{0.5}, kComingAfterLong{0.4};
+// Mean gaps for which the device is kept for a program that waits for each launch.
+constexpr double kGaps = 2;
 }  // namespace
 
 struct Turns::Scene {
@@ -51,13 +53,35 @@ Time Turns::known_at(const Scene& scene, const SessionView& session) const {
   return unknown ? began_ + ticks(scene.rules.unknown_turn) : Time{};
 }
 
+/// Whether the device is kept for the holder's next launch although nothing of it is queued: its
+/// program waits for each, and another user's launch would keep it waiting for longer than it
+/// takes from one launch to the next.
+bool Turns::is_kept(const Scene& scene, std::uint32_t holder) const {
+  const SessionView& session = scene.session(holder);
+  const Slot& slot = scene.roster[holder];
+  if (!slot.waits_each || budget_ <= 0) return false;
+  return std::ranges::any_of(scene.who, [&](std::uint32_t i) {
+    const SessionView& other = scene.session(i);
+    if (other.user == session.user || !wants(scene, i)) return false;
+    return !other.waiting ||
+           expected_time(profiles_, other.waiting->kernel, settings_) > scene.roster.cycle(slot);
+  });
+}
+
 /// Until when the holder's next launch is waited for.
 Time Turns::coming_until(const Scene& scene, std::uint32_t holder) const {
   const SessionView& session = scene.session(holder);
   const Slot& slot = scene.roster[holder];
   const RunningWork& running = session.running;
   if (session.waiting || running.resizable) return {};
-  if (running.launches > 0) return running.started + ticks(std::min(kComing, running.expected / 2));
+  if (is_kept(scene, holder)) {
+    return running.launches > 0 ? kNever
+                                : session.idle_since + ticks(kGaps * Milliseconds(slot.gap_ms));
+  }
+  if (running.launches > 0) {
+    const Milliseconds coming = std::min(kComing, running.expected / 2);
+    return slot.waits_each ? Time{} : running.started + ticks(coming);
+  }
   const bool was_long = is_long(profiles_.kernel(slot.launch.kernel), settings_);
   return was_long && !slot.pauses && budget_ > 0 ? session.idle_since + ticks(kComingAfterLong)
                                                  : Time{};
@@ -71,6 +95,7 @@ bool Turns::wants(const Scene& scene, std::uint32_t index) const {
 
 bool Turns::may_start(const Scene& scene, std::uint32_t index) const {
   const SessionView& session = scene.session(index);
+  if (session.waiting && !scene.roster.has_room(session)) return false;
   const bool deep = scene.single && !scene.roster.may_be_preempted();
   // A program that waits for each launch waits for all that is queued before it.
   const bool hurries = std::ranges::any_of(
@@ -140,7 +165,10 @@ bool Turns::over(const Scene& scene, std::uint32_t holder) const {
     const bool is_off = by_time(scene.session(i));
     const bool pays = is_off || (goes_off && !scene.roster[i].pauses);
     const Milliseconds turn = pays ? scene.rules.long_quantum : scene.rules.quantum;
-    const bool far = received - scene.roster[i].received > kFarBehind * turn.count();
+    const bool hurries =
+        scene.roster[i].waits_each && !goes_off && scene.session(i).user != session.user;
+    const double behind = hurries ? 0 : kFarBehind * turn.count();
+    const bool far = received - scene.roster[i].received > behind;
     return i != holder && (done || far) && wants(scene, i);
   });
 }
@@ -225,13 +253,17 @@ Turns::Served Turns::serve(Scene& scene, std::uint32_t index) {
   start.tried = form != profile.best_form();
   start.repeats = scene.rules.repeats && form == Form::kNative;
   scene.decisions.start.push_back(start);
+  scene.roster.queued(session);
   Slot& slot = scene.roster[index];
   slot.last_start = scene.view.now;
   if (form != Form::kWorker || !is_long(profile, settings_)) {
     const double ms =
         expected_time(profiles_, launch.kernel, part_of(launch, start), settings_).count();
-    slot.received += ms / slot.weight;
-    budget_ -= ms;
+    // Others were kept waiting meanwhile.
+    const bool was_kept = began_ < session.idle_since && is_kept(scene, index);
+    const double kept = was_kept ? Milliseconds(scene.view.now - session.idle_since).count() : 0;
+    slot.received += (ms + kept) / slot.weight;
+    budget_ -= ms + kept;
   }
   return Served::kStarted;
 }

@@ -64,6 +64,7 @@ class Turns {
   /// Whether it costs about a task's time to take the session's work off the device.
   bool has_price(const SessionView& session) const;
   Time known_at(const Scene& scene, const SessionView& session) const;
+  bool is_kept(const Scene& scene, std::uint32_t holder) const;
   Time coming_until(const Scene& scene, std::uint32_t holder) const;
   /// Whether the session has a launch to start, or work that waits off the device.
   bool wants(const Scene& scene, std::uint32_t index) const;
