@@ -22,10 +22,6 @@ bool is_lasting(std::string_view special) {
   return std::ranges::any_of(kBeginnings, [&](auto name) { return special.starts_with(name); });
 }
 
-bool is_integer(ptx::Type type) {
-  return type >= ptx::Type::kB8 && type <= ptx::Type::kS64 && type != ptx::Type::kB128;
-}
-
 std::string name_of(const Instruction& instruction) {
   std::string name(instruction.opcode);
   for (const std::string_view modifier : instruction.modifiers) (name += '.') += modifier;

@@ -19,10 +19,6 @@ using ptx::Reference;
 constexpr int kMostRounds = 64;  // of find_residues(); then nothing is known
 constexpr int kMostSteps = 32;   // of trace()
 
-bool is_integer(ptx::Type type) {
-  return type >= ptx::Type::kB8 && type <= ptx::Type::kS64 && type != ptx::Type::kB128;
-}
-
 /// Bits at the end that are surely zero.
 std::uint32_t zero_bits(const Residue& value) {
   if (value.origin != Residue::kNoOrigin) return 0;

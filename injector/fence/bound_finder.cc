@@ -16,46 +16,25 @@ using ptx::Reference;
 constexpr std::uint32_t kUnknown = 0;  // the step that is always there
 constexpr std::uint32_t kWarpThreads = 32;
 
-bool is_integer(ptx::Type type) {
-  return type >= ptx::Type::kB8 && type <= ptx::Type::kS64 && type != ptx::Type::kB128;
-}
-
-bool is_signed(ptx::Type type) {
-  return type == ptx::Type::kS8 || type == ptx::Type::kS16 || type == ptx::Type::kS32 ||
-         type == ptx::Type::kS64;
-}
-
 unsigned bits_of(ptx::Type type) {
   return 8 * ptx::type_bytes(type);
 }
 
 /// Parameters of a launch that works on small arrays.
 std::vector<std::byte> small_parameters(const ptx::Function& function,
-                                        const std::vector<std::uint32_t>& offsets) {
+                                        const ParameterLayout& layout) {
   constexpr std::uint32_t kSize = 256;
   std::vector<std::byte> bytes;
-  for (std::size_t i = 0; i < offsets.size(); ++i) {
+  for (std::uint32_t i = 0; i < function.parameters.size(); ++i) {
     const std::uint64_t size = std::min<std::uint64_t>(function.parameters[i].bytes, 64 << 10);
     const bool is_long = size == sizeof(std::uint64_t);
-    bytes.resize(offsets[i] + size);
+    bytes.resize(layout.offset(i) + size);
     for (std::uint64_t at = 0; at + sizeof(kSize) <= size && !(is_long && at != 0);
          at += sizeof(kSize)) {
-      std::memcpy(bytes.data() + offsets[i] + at, &kSize, sizeof(kSize));
+      std::memcpy(bytes.data() + layout.offset(i) + at, &kSize, sizeof(kSize));
     }
   }
   return bytes;
-}
-
-std::vector<std::uint32_t> offsets_of(const ptx::Function& function) {
-  std::vector<std::uint32_t> offsets;
-  std::uint64_t offset = 0;
-  for (const ptx::Variable& parameter : function.parameters) {
-    const std::uint64_t align = std::max(parameter.align, 1u);
-    offset = (offset + align - 1) / align * align;
-    offsets.push_back(static_cast<std::uint32_t>(offset));
-    offset += parameter.bytes;
-  }
-  return offsets;
 }
 
 }  // namespace
@@ -68,8 +47,8 @@ BoundFinder::BoundFinder(const ptx::Function& function, const ControlFlow& flow,
       addresses_(addresses),
       conditions_(function, flow, registers, addresses),
       counters_(function, flow, registers, addresses),
-      offsets_(offsets_of(function)),
-      parameters_(small_parameters(function, offsets_)),
+      layout_(function),
+      parameters_(small_parameters(function, layout_)),
       many_launch_{.parameters = parameters_, .grid = {64, 64, 64}, .block = {16, 16, 4}},
       one_launch_{.parameters = parameters_},
       many_(many_launch_),
@@ -99,7 +78,8 @@ BoundFinder::Value BoundFinder::address(const Operand& operand, std::uint32_t at
 }
 
 std::uint32_t BoundFinder::parameter_at(const Operand& operand) const {
-  return offsets_[operand.parts[0].index] + static_cast<std::uint32_t>(operand.integer);
+  return static_cast<std::uint32_t>(layout_.offset(operand.parts[0].index)) +
+         static_cast<std::uint32_t>(operand.integer);
 }
 
 bool BoundFinder::may_hold(const BoundClaim& claim) const {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "injector/analysis/parameter_layout.h"
 #include "injector/fence/access_bounds.h"
 #include "injector/fence/addresses.h"
 #include "injector/fence/conditions.h"
@@ -77,7 +78,7 @@ class BoundFinder {
   const Addresses& addresses_;
   Conditions conditions_;
   const Counters counters_;
-  const std::vector<std::uint32_t> offsets_;  // by parameter: its first byte
+  const ParameterLayout layout_;
   // Of registers that are written once, by where their conditions begin; of others, by instruction.
   std::map<std::pair<std::uint32_t, std::uint32_t>, Value> known_;
   std::vector<BoundStep> steps_;

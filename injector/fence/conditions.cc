@@ -81,15 +81,6 @@ void set_relation(Limit& limit, Relation relation) {
   }
 }
 
-bool is_integer(ptx::Type type) {
-  return type >= ptx::Type::kB8 && type <= ptx::Type::kS64 && type != ptx::Type::kB128;
-}
-
-bool is_signed(ptx::Type type) {
-  return type == ptx::Type::kS8 || type == ptx::Type::kS16 || type == ptx::Type::kS32 ||
-         type == ptx::Type::kS64;
-}
-
 }  // namespace
 
 const Instruction* Conditions::last_of(std::uint32_t block) const {

@@ -44,11 +44,9 @@ std::optional<Counter> Counters::changed_by(std::uint32_t number, std::uint32_t 
   const Instruction& instruction = function_.instructions[added];
   const auto& operands = instruction.operands;
   const ptx::Type type = instruction.type();
-  const bool is_integer =
-      type >= ptx::Type::kB8 && type <= ptx::Type::kS64 && type != ptx::Type::kB128;
   const bool is_less = instruction.opcode == "sub";
   if ((!is_less && instruction.opcode != "add") || operands.size() != 3 || instruction.guard ||
-      !is_integer || instruction.has("sat") || instruction.has("cc") ||
+      !is_integer(type) || instruction.has("sat") || instruction.has("cc") ||
       ptx::type_bytes(type) != registers_.bytes(number)) {
     return std::nullopt;
   }

@@ -72,6 +72,13 @@ std::uint32_t type_bytes(Type type);
 constexpr bool is_float(Type type) {
   return type >= Type::kF16 && type <= Type::kF64;
 }
+/// Whether values of the type are integers of 8 to 64 bits, or bits that may be one.
+constexpr bool is_integer(Type type) {
+  return type >= Type::kB8 && type <= Type::kS64 && type != Type::kB128;
+}
+constexpr bool is_signed(Type type) {
+  return type >= Type::kS8 && type <= Type::kS64;
+}
 
 /// A declared name: register, variable or parameter. Names in operands are resolved to one of these
 /// by scope. With `.reg .b32 %r<100>;` each of the hundred becomes a Variable at its first use, so
