@@ -221,6 +221,7 @@ bool SessionFence::cut_in_table(AddressRange range) {
 /// Kernels may run that use what lies beside the ranges: that is in the table at any time. So what
 /// is added is written first. A device that refuses is lost: no kernel begins on it any more.
 void SessionFence::cut_out(std::span<const AddressRange> ranges) {
+  if (ranges.empty()) return;
   ++forgotten_;
   if (table_ == nullptr) return;
   const std::vector<FenceRange> before(table_->ranges, table_->ranges + table_->readable);
