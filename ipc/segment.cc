@@ -77,7 +77,7 @@ Result<Segment> Segment::create(const DeviceInfo& device, std::uint64_t memory_l
   return segment;
 }
 
-Result<Segment> Segment::from_fd(UniqueFd fd) {
+Result<Segment> Segment::from_fd(UniqueFd fd, bool keeps_fd) {
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return fail_errno("shared segment");
   if (static_cast<std::uint64_t>(info.st_size) != kSegmentBytes)
@@ -85,7 +85,8 @@ Result<Segment> Segment::from_fd(UniqueFd fd) {
   auto region = map(fd.get());
   if (!region) return std::unexpected(region.error());
   Segment segment;
-  segment.mapping_ = std::make_unique<Mapping>(UniqueFd(), std::move(*region));
+  segment.mapping_ =
+      std::make_unique<Mapping>(keeps_fd ? std::move(fd) : UniqueFd(), std::move(*region));
   segment.layout_ = static_cast<SegmentLayout*>(segment.mapping_->region.get_address());
   const SegmentHeader& header = segment.layout_->header;
   if (header.magic != kMagic || header.protocol != kProtocolVersion)

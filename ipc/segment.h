@@ -125,9 +125,9 @@ class Segment {
   /// Makes a segment with initialised fields, and maps it. The pages in front of the staging slots
   /// are taken at once. Errors: kOutOfMemory without room for them.
   static Result<Segment> create(const DeviceInfo& device, std::uint64_t memory_limit);
-  /// Maps the segment behind a descriptor, which it closes. Errors: kProtocol for one of another
-  /// size, or another version.
-  static Result<Segment> from_fd(UniqueFd fd);
+  /// Maps the segment behind a descriptor, which it keeps or closes. Errors: kProtocol for one of
+  /// another size, or another version.
+  static Result<Segment> from_fd(UniqueFd fd, bool keeps_fd = false);
 
   Segment();
   Segment(Segment&&) noexcept;
@@ -137,8 +137,8 @@ class Segment {
   SegmentLayout* operator->() const { return layout_; }
   StatusPage& status() const { return layout_->status; }
   explicit operator bool() const { return layout_ != nullptr; }
-  /// Descriptor of a created segment, to be handed to the engine; -1 otherwise. Owned by the
-  /// segment.
+  /// Descriptor of a segment that was created here, or whose descriptor was kept, to be handed to
+  /// the engine; -1 otherwise. Owned by the segment.
   int fd() const;
 
  private:

@@ -47,11 +47,15 @@ bool EngineKeeper::has_room() const {
 bool EngineKeeper::give_up_spare() {
   if (!spare_ || renewing_ || config_.spare_engine != SpareChoice::kAuto) return false;
   log_info("the spare engine ends, as the device has no memory left");
+  end_spare();
+  spare_at_ = Clock::now() + kNoRoomFor;
+  return true;
+}
+
+void EngineKeeper::end_spare() {
   spare_->kill();
   leaving_.push_back(std::move(*spare_));
   spare_.reset();
-  spare_at_ = Clock::now() + kNoRoomFor;
-  return true;
 }
 
 /// From spare_at_ on.
@@ -106,11 +110,7 @@ void EngineKeeper::renew(const std::string& program, const Config& config) {
   renewed_from_ = serials_;
   if (!active_) return;  // the one that starts next is new
   renewing_ = true;
-  if (spare_) {  // of the old program
-    spare_->kill();
-    leaving_.push_back(std::move(*spare_));
-    spare_.reset();
-  }
+  if (spare_) end_spare();  // of the old program
   spare_at_ = Clock::now();
 }
 
@@ -289,10 +289,7 @@ void EngineKeeper::service_retired() {
   for (auto engine = retired_.begin(); engine != retired_.end();) {
     if (!read(*engine, true)) engine->kill();
     watch(*engine);
-    if (!stopping_ && !engine->told_to_stop && !events_.is_in_use(engine->serial)) {
-      engine->told_to_stop =
-          engine->link().try_send({.type = LinkType::kStop}, "it was renewed").has_value();
-    }
+    if (!stopping_ && !events_.is_in_use(engine->serial)) engine->tell_stop("it was renewed");
     const auto cause = end_of(*engine, true);
     if (!cause) {
       ++engine;
@@ -316,13 +313,8 @@ void EngineKeeper::stop(const std::string& reason) {
   tell_stop();
 }
 
-/// Those whose link is full hear of it later.
 void EngineKeeper::tell_stop() {
-  const auto tell = [this](EngineProcess& engine) {
-    if (engine.told_to_stop) return;
-    engine.told_to_stop =
-        engine.link().try_send({.type = LinkType::kStop}, stop_reason_).has_value();
-  };
+  const auto tell = [this](EngineProcess& engine) { engine.tell_stop(stop_reason_); };
   if (active_) tell(*active_);
   if (spare_) tell(*spare_);
   std::ranges::for_each(retired_, tell);

@@ -81,6 +81,7 @@ class EngineKeeper {
 
  private:
   void tell_stop();
+  void end_spare();
   void start_due();
   bool wants_spare() const;
   bool has_room() const;

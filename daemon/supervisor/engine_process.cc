@@ -125,4 +125,9 @@ void EngineProcess::kill() {
   if (pid_ != 0) ::kill(pid_, SIGKILL);
 }
 
+void EngineProcess::tell_stop(const std::string& reason) {
+  if (told_to_stop) return;
+  told_to_stop = link_.try_send({.type = LinkType::kStop}, reason).has_value();
+}
+
 }  // namespace slate::daemon

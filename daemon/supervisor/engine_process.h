@@ -34,6 +34,8 @@ class EngineProcess {
   /// How the process ended, in words and as its sessions' error; nullopt while it lives. Reaps it.
   std::optional<Error> ended();
   void kill();
+  /// Asks the engine to end, once. One whose link is full is asked by the next call.
+  void tell_stop(const std::string& reason);
   /// Ends an engine that hangs, so that it leaves a core dump where the system keeps those.
   void abort();
 

@@ -175,7 +175,6 @@ void Registry::welcome(SessionRecord& record, const EngineProcess& engine) {
   }
   record.ends.from_client = std::move(made->daemon.from_client);
   record.ends.to_client = std::move(made->daemon.to_client);
-  record.segment_fd = copy_of(made->segment.fd());
   record.segment = std::move(made->segment);
   record.state = State::kReady;
 }

@@ -27,7 +27,7 @@ bool hand_over_memory(SessionRecord& record, const EngineProcess& engine) {
 bool tell_of(SessionRecord& record, const EngineProcess& engine) {
   if (!hand_over_memory(record, engine)) return false;
   const int fds[] = {record.ends.from_client.get(), record.ends.to_client.get(),
-                     record.ends.socket.get(), record.segment_fd.get(), record.book->fd()};
+                     record.ends.socket.get(), record.segment.fd(), record.book->fd()};
   const LinkHeader header{.type = LinkType::kAddSession,
                           .session = record.id,
                           .limit = record.memory_limit,

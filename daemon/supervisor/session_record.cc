@@ -1,7 +1,5 @@
 #include "daemon/supervisor/session_record.h"
 
-#include <fcntl.h>
-
 #include <utility>
 
 namespace slate::daemon {
@@ -9,33 +7,76 @@ namespace {
 
 using nlohmann::json;
 
-json to_json(const SessionSettings& settings) {
-  return {{"weight", settings.weight}, {"priority", settings.priority}};
+// As the members of a session stand in what is handed over: numbers and texts as they are.
+template <typename T>
+json json_of(const T& value) {
+  return value;
+}
+template <typename T>
+void read(const json& from, T& value) {
+  from.get_to(value);
 }
 
-SessionSettings settings_from(const json& state) {
-  return {state.at("weight").get<double>(), state.at("priority").get<std::int32_t>()};
+json json_of(const SessionSettings& settings) {
+  return {settings.weight, settings.priority};
+}
+void read(const json& from, SessionSettings& settings) {
+  read(from.at(0), settings.weight);
+  read(from.at(1), settings.priority);
 }
 
-json to_json(const UserSettings& user) {
-  return {
-      {"weight", user.weight}, {"memory", user.memory.value}, {"percent", user.memory.is_percent}};
+/// Only what a session that is there goes by.
+json json_of(const UserSettings& user) {
+  return {user.weight, user.memory.is_percent, user.memory.value};
+}
+void read(const json& from, UserSettings& user) {
+  read(from.at(0), user.weight);
+  read(from.at(1), user.memory.is_percent);
+  read(from.at(2), user.memory.value);
 }
 
-UserSettings user_from(const json& state) {
-  UserSettings user;
-  user.weight = state.at("weight").get<double>();
-  user.memory = {state.at("percent").get<bool>(), state.at("memory").get<std::uint64_t>()};
-  return user;
+json json_of(const Domain& domain) {
+  return to_json(domain);
+}
+void read(const json& from, Domain& domain) {
+  domain = domain_from(from);
 }
 
 /// Both programs read the same clock.
-std::int64_t to_json(Clock::time_point time) {
+json json_of(const Clock::time_point& time) {
   return std::chrono::nanoseconds(time.time_since_epoch()).count();
 }
+void read(const json& from, Clock::time_point& time) {
+  time = Clock::time_point(std::chrono::nanoseconds(from.get<std::int64_t>()));
+}
 
-Clock::time_point time_from(const json& state) {
-  return Clock::time_point(std::chrono::nanoseconds(state.get<std::int64_t>()));
+/// Calls `archive(name, member)` for all members but descriptors and what they stand for.
+template <typename Record, typename Archive>
+void fields(Record& record, const Archive& archive) {
+  archive("id", record.id);
+  archive("pid", record.pid);
+  archive("uid", record.uid);
+  archive("user", record.user);
+  archive("memory_limit", record.memory_limit);
+  archive("program", record.program);
+  archive("max_blocking_ms", record.max_blocking_ms);
+  archive("now", record.standing.now);
+  archive("most", record.standing.most);
+  archive("standing_told", record.standing_told);
+  archive("end_untold", record.end_untold);
+  archive("domain", record.domain);
+  archive("engine", record.engine);
+  archive("leave_untold", record.leave_untold);
+  archive("stay_untold", record.stay_untold);
+  archive("suspended", record.is_suspended);
+  archive("unfenced", record.is_unfenced);
+  archive("served", record.was_served);
+  archive("state", record.state);
+  archive("since", record.since);
+  archive("deadline", record.deadline);
+  archive("losses", record.losses);
+  archive("suspect", record.is_suspect);
+  archive("taken_at_loss", record.taken_at_loss);
 }
 
 json to_json(const std::map<Book::Key, SessionRecord::Held>& held, Handover& handover) {
@@ -53,8 +94,7 @@ json to_json(const std::map<Book::Key, SessionRecord::Held>& held, Handover& han
 Result<void> take_ends(SessionRecord& record, const json& state) {
   record.ends.from_client = Handover::take(state.at("from_client"));
   record.ends.to_client = Handover::take(state.at("to_client"));
-  record.segment_fd = Handover::take(state.at("segment"));
-  auto segment = ipc::Segment::from_fd(copy_of(record.segment_fd.get()));
+  auto segment = ipc::Segment::from_fd(Handover::take(state.at("segment")), true);
   if (!segment) return std::unexpected(segment.error());
   auto book = Book::from_fd(Handover::take(state.at("book")));
   if (!book) return std::unexpected(book.error());
@@ -71,40 +111,14 @@ Result<void> take_ends(SessionRecord& record, const json& state) {
 
 }  // namespace
 
-UniqueFd copy_of(int fd) {
-  return UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
-}
-
 json to_json(const SessionRecord& record, Handover& handover) {
-  json state = {{"id", record.id},
-                {"pid", record.pid},
-                {"uid", record.uid},
-                {"user", to_json(record.user)},
-                {"memory_limit", record.memory_limit},
-                {"program", record.program},
-                {"max_blocking_ms", record.max_blocking_ms},
-                {"now", to_json(record.standing.now)},
-                {"most", to_json(record.standing.most)},
-                {"standing_told", record.standing_told},
-                {"end_untold", record.end_untold},
-                {"domain", to_json(record.domain)},
-                {"engine", record.engine},
-                {"leave_untold", record.leave_untold},
-                {"stay_untold", record.stay_untold},
-                {"suspended", record.is_suspended},
-                {"unfenced", record.is_unfenced},
-                {"served", record.was_served},
-                {"state", static_cast<int>(record.state)},
-                {"since", to_json(record.since)},
-                {"deadline", to_json(record.deadline)},
-                {"losses", record.losses},
-                {"suspect", record.is_suspect},
-                {"taken_at_loss", record.taken_at_loss},
-                {"socket", handover.pass(record.ends.socket.get())}};
+  json state;
+  fields(record, [&](const char* name, const auto& member) { state[name] = json_of(member); });
+  state["socket"] = handover.pass(record.ends.socket.get());
   if (record.state == SessionRecord::State::kWaiting) return state;
   state["from_client"] = handover.pass(record.ends.from_client.get());
   state["to_client"] = handover.pass(record.ends.to_client.get());
-  state["segment"] = handover.pass(record.segment_fd.get());
+  state["segment"] = handover.pass(record.segment.fd());
   state["book"] = handover.pass(record.book->fd());
   state["held"] = to_json(record.held, handover);
   return state;
@@ -112,29 +126,7 @@ json to_json(const SessionRecord& record, Handover& handover) {
 
 Result<SessionRecord> session_from(const json& state) {
   SessionRecord record;
-  record.id = state.at("id").get<std::uint64_t>();
-  record.pid = state.at("pid").get<std::uint32_t>();
-  record.uid = state.at("uid").get<std::uint32_t>();
-  record.user = user_from(state.at("user"));
-  record.memory_limit = state.at("memory_limit").get<std::uint64_t>();
-  record.program = state.at("program").get<std::string>();
-  record.max_blocking_ms = state.at("max_blocking_ms").get<double>();
-  record.standing = {settings_from(state.at("now")), settings_from(state.at("most"))};
-  record.standing_told = state.at("standing_told").get<bool>();
-  record.end_untold = state.at("end_untold").get<std::string>();
-  record.domain = domain_from(state.at("domain"));
-  record.engine = state.at("engine").get<std::uint64_t>();
-  record.leave_untold = state.at("leave_untold").get<bool>();
-  record.stay_untold = state.at("stay_untold").get<bool>();
-  record.is_suspended = state.at("suspended").get<bool>();
-  record.is_unfenced = state.at("unfenced").get<bool>();
-  record.was_served = state.at("served").get<bool>();
-  record.state = static_cast<SessionRecord::State>(state.at("state").get<int>());
-  record.since = time_from(state.at("since"));
-  record.deadline = time_from(state.at("deadline"));
-  record.losses = state.at("losses").get<std::uint32_t>();
-  record.is_suspect = state.at("suspect").get<bool>();
-  record.taken_at_loss = state.at("taken_at_loss").get<std::uint64_t>();
+  fields(record, [&](const char* name, auto& member) { read(state.at(name), member); });
   record.ends.socket = Handover::take(state.at("socket"));
   if (record.state == SessionRecord::State::kWaiting) return record;
   if (const auto taken = take_ends(record, state); !taken) return std::unexpected(taken.error());

@@ -46,8 +46,7 @@ struct SessionRecord {
   Clock::time_point since;
   Clock::time_point deadline;  // deadline of the present state; kServing has none
   ipc::DaemonEnds ends;  // kept for the next engine, if this one dies; until kReady the socket only
-  ipc::Segment segment;  // none until kReady
-  UniqueFd segment_fd;   // descriptor of its memory, for engines
+  ipc::Segment segment;  // none until kReady; with its descriptor, for engines
   /// What the next engine needs to go on with the session; null until kReady.
   std::unique_ptr<Book> book;
   /// Memory that has to outlive the engine, by the entry of the book that it belongs to.
@@ -63,8 +62,6 @@ struct SessionRecord {
   std::uint64_t taken_at_loss = 0;  // position of its commands when the last one died
 };
 
-/// Another descriptor of the same; none if the process has no more.
-UniqueFd copy_of(int fd);
 /// The session for a newer slated, with its descriptors.
 nlohmann::json to_json(const SessionRecord& record, Handover& handover);
 /// The session that an older slated has left. Errors: kProtocol; those of Segment::from_fd() and

@@ -42,15 +42,21 @@ class FakeEngine {
     const LinkHeader& header = message.header;
     switch (header.type) {
       case LinkType::kAddSession:
-        sessions_[header.session] = {{"id", header.session}};
         fds_.push_back(std::move(message.fds));
         [[fallthrough]];
       case LinkType::kSetSession:
+        sessions_[header.session]["id"] = header.session;
         sessions_[header.session]["weight"] = header.weight;
         sessions_[header.session]["priority"] = header.priority;
         return true;
       case LinkType::kEndSession:
         sessions_[header.session]["end"] = message.text;
+        return true;
+      case LinkType::kLeave:
+        sessions_[header.session]["leaves"] = true;
+        return true;
+      case LinkType::kSessionStays:
+        sessions_[header.session]["stays"] = true;
         return true;
       case LinkType::kStatusRequest: {
         json sessions = json::array();
