@@ -18,16 +18,18 @@ namespace {
 using device::Address;
 using device::AddressRange;
 
-// Sanitizers, RLIMIT_AS and strict overcommit may all refuse the first size.
-constexpr std::uint64_t kLargestSpace = 8ull << 40;
-constexpr std::uint64_t kSmallestSpace = 4ull << 30;
-// A wish, so that addresses (and thus seeded runs) repeat from process to process, and are free in
-// programs. AddressSanitizer has its heap at the usual one.
-#ifdef __SANITIZE_ADDRESS__
-constexpr std::uint64_t kWishedBase = 0x2000'0000'0000u;
+// Sanitizers, RLIMIT_AS and strict overcommit may all refuse the first size. The base is a wish, so
+// that addresses repeat from process to process: seeded runs are the same, and a session finds its
+// own in the next engine. They are free in programs. AddressSanitizer has its heap at the usual
+// one; ThreadSanitizer leaves programs the first half tebibyte, and little else.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr std::uint64_t kLargestSpace = 8ull << 40, kWishedBase = 0x2000'0000'0000u;
+#elif defined(__SANITIZE_THREAD__)
+constexpr std::uint64_t kLargestSpace = 256ull << 30, kWishedBase = 64ull << 30;
 #else
-constexpr std::uint64_t kWishedBase = 0x6000'0000'0000u;
+constexpr std::uint64_t kLargestSpace = 8ull << 40, kWishedBase = 0x6000'0000'0000u;
 #endif
+constexpr std::uint64_t kSmallestSpace = 4ull << 30;
 
 bool whole_chunks(AddressRange range) {
   return range.base % kChunkBytes == 0 && range.bytes % kChunkBytes == 0 && range.bytes > 0;
