@@ -13,13 +13,11 @@ import argparse
 import collections
 import csv
 import os
-import re
 import shlex
 import signal
 import statistics
 import subprocess
 import sys
-import threading
 import time
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -38,47 +36,15 @@ os.environ["SLATE_BUILD"] = os.path.abspath(arguments.build)
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "e2e"))
 
 from harness import Daemon, binary  # noqa: E402
+from victims import FAULTS, Victim, wait_until_running  # noqa: E402
 
-VICTIM, OFFENDER = 65532, 65531  # users
-# On sim. On a GPU the real runtime says it.
-ERRORS = {"wild": "cudaErrorIllegalAddress", "trap": "cudaErrorLaunchFailure", "misaligned": "cudaErrorMisalignedAddress",
-          "illegal": "cudaErrorIllegalInstruction", "assert": "cudaErrorAssert", "stack": "cudaErrorLaunchFailure",
-          "freed": "cudaErrorIllegalAddress"}
+VICTIM, OFFENDER = ({"user": user, "group": user, "extra_groups": []} for user in (65532, 65531))
 SHORTEST = 20  # ms, of a pause that counts
-
-
-def start(daemon, user, command):
-    return subprocess.Popen(command, env=daemon.environment, user=user, group=user, extra_groups=[], stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True)
-
-
-class Victim:
-    """Its pauses, as they are told: (end, milliseconds)."""
-
-    def __init__(self, daemon, seconds):
-        self.pauses, self.rest = [], []
-        self.process = start(daemon, VICTIM, [binary("slate", "victim"), str(seconds), str(arguments.megabytes), str(SHORTEST)])
-        self.reader = threading.Thread(target=self.read)
-        self.reader.start()
-
-    def read(self):
-        for line in self.process.stdout:
-            told = re.match(r"at ([\d.]+) s: ([\d.]+) ms", line)
-            if told:
-                self.pauses.append((float(told.group(1)), float(told.group(2))))
-            else:
-                self.rest.append(line)
-
-    def is_right(self):
-        self.reader.join()
-        error = self.process.stderr.read()
-        print("victim: exit status %d, %s%s" % (self.process.wait(), "".join(self.rest).strip(), error))
-        return self.process.returncode == 0
 
 
 def own_error(name):
     if not ON_GPU:
-        return ERRORS[name]
+        return FAULTS[name]
     return subprocess.run([binary("static", "offender"), name], capture_output=True, text=True).stdout.strip().split(": ")[-1]
 
 
@@ -102,7 +68,7 @@ def fault(daemon, command):
         except (AssertionError, ProcessLookupError):
             return "no engine to kill"
         return None
-    process = start(daemon, OFFENDER, command)
+    process = daemon.start(command, **OFFENDER)
     try:
         out, err = process.communicate(timeout=60)
     except subprocess.TimeoutExpired:
@@ -118,17 +84,18 @@ def main():
     daemon = Daemon(device=arguments.device, extra=["--spare-engine", "always", "--bar-after", "0", *shlex.split(arguments.slated)])
     os.chmod(daemon.root, 0o755)
     seconds = arguments.minutes * 60
-    victim = Victim(daemon, seconds)
-    daemon.wait_for(lambda: any(s["launches"] > 20 for s in daemon.status()["sessions"]), 30, "the victim does not launch")
+    victim = Victim(daemon, seconds, arguments.megabytes, SHORTEST, **VICTIM)
+    wait_until_running(daemon, 1)
     engine, ends = daemon.engine_pid(), time.monotonic() + seconds - 6
     faults = []  # (way, begin, end, what it got, whether it is right)
-    while time.monotonic() < ends and victim.process.poll() is None:
+    while time.monotonic() < ends and victim.runs():
         for way, command, expected in ways:
             begin = time.monotonic()
             got = fault(daemon, command)
             faults.append((way, begin, time.monotonic(), got, got == expected))
             time.sleep(max(0, begin + arguments.interval - time.monotonic()))
     is_right = victim.is_right()
+    print("victim: exit status %d, %s" % (victim.process.returncode, victim.said.strip()))
     restarts = daemon.status()["engine"]["restarts"]
     daemon.stop()
 

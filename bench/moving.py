@@ -9,11 +9,9 @@ import argparse
 import atexit
 import csv
 import os
-import re
 import statistics
 import subprocess
 import sys
-import threading
 import time
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -30,35 +28,10 @@ os.environ["SLATE_BUILD"] = os.path.abspath(arguments.build)
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "e2e"))
 
 from harness import Daemon, binary  # noqa: E402
+from victims import Victim, running, wait_until_running  # noqa: E402
 
 SHORTEST = 5  # ms, of a pause that counts
 QUIET = 1.0  # s between two actions
-
-
-class Victim:
-    """A program that checks every word, and its pauses: (end, milliseconds)."""
-
-    def __init__(self, daemon, seconds, megabytes):
-        self.pauses = []
-        self.process = daemon.start([binary("slate", "victim"), str(seconds), str(megabytes), str(SHORTEST)])
-        self.reader = threading.Thread(target=self.read)
-        self.reader.start()
-
-    def read(self):
-        for line in self.process.stdout:
-            told = re.match(r"at ([\d.]+) s: ([\d.]+) ms", line)
-            if told:
-                self.pauses.append((float(told.group(1)), float(told.group(2))))
-
-    def longest_since(self, begin):
-        return max((ms for end, ms in list(self.pauses) if end >= begin), default=0.0)
-
-    def is_right(self):
-        self.reader.join()
-        error = self.process.stderr.read()
-        if self.process.wait() != 0:
-            print("a program failed: exit status %d, %s" % (self.process.returncode, error))
-        return self.process.returncode == 0
 
 
 def slatectl(daemon, *words):
@@ -69,44 +42,44 @@ def slatectl(daemon, *words):
     return begin, 1000 * (time.monotonic() - begin)
 
 
-def launches(daemon):
-    return [each["launches"] for each in daemon.status()["sessions"] if each["state"] == "serving"]
 
-
-def wait_for_launches(daemon, count):
-    daemon.wait_for(lambda: sum(each > 20 for each in launches(daemon)) >= count, 60, "programs do not begin")
+def is_right(victim):
+    if not victim.is_right():
+        print("a program failed: " + victim.said)
+        return False
+    return True
 
 
 rows, right = [], True
 daemon = Daemon(device=arguments.device, extra=arguments.slated.split())
 atexit.register(daemon.discard)
-victims = [Victim(daemon, 8 + 2 * arguments.rounds * (QUIET + 3), arguments.megabytes) for _ in range(arguments.programs)]
-wait_for_launches(daemon, arguments.programs)
+victims = [Victim(daemon, 8 + 2 * arguments.rounds * (QUIET + 3), arguments.megabytes, SHORTEST) for _ in range(arguments.programs)]
+wait_until_running(daemon, arguments.programs)
 for action in "renew", "upgrade":
     for turn in range(arguments.rounds):
-        if any(victim.process.poll() is not None for victim in victims):
+        if not all(victim.runs() for victim in victims):
             sys.exit("programs ended too early")
         begin, took = slatectl(daemon, action)
         time.sleep(QUIET)
         rows.append((action, turn, took, max(victim.longest_since(begin) for victim in victims)))
 for victim in victims:
-    right = victim.is_right() and right
+    right = is_right(victim) and right
 daemon.wait_until_idle()
 restarts = daemon.status()["engine"]["restarts"]
 
-large = Victim(daemon, 60, arguments.suspended)  # longer than all of this takes
-wait_for_launches(daemon, 1)
+large = Victim(daemon, 60, arguments.suspended, SHORTEST)  # longer than all of this takes
+wait_until_running(daemon, 1)
 session = str(daemon.status()["sessions"][0]["id"])
 for turn in range(3):
     _, took = slatectl(daemon, "suspend", session)
     free = daemon.status()["device"]["memory_free"]
     rows.append(("suspend", turn, took, 0.0))
     begin, _ = slatectl(daemon, "resume", session)
-    daemon.wait_for(lambda: any(launches(daemon)), 60, "it does not go on")
+    daemon.wait_for(lambda: running(daemon), 60, "it does not go on")
     rows.append(("resume", turn, 1000 * (time.monotonic() - begin), 0.0))
     time.sleep(QUIET)
 print("memory free with %d MiB suspended: %d MiB" % (3 * arguments.suspended, free >> 20))
-right = large.is_right() and right
+right = is_right(large) and right
 daemon.stop()
 
 print("%-8s %6s %28s %28s" % ("action", "times", "ms, median and most", "longest pause, same"))

@@ -2,31 +2,21 @@
 of their own. Victims check every word all the time."""
 
 import os
-import re
 import shutil
 import signal
 import subprocess
 import tempfile
 import unittest
 
-from harness import ON_GPU, SLOW, SlateTestCase, binary
+from harness import ON_GPU, binary
+from victims import Victim, VictimTestCase, wait_until_running
 
 USERS = (64001, 64002)
+SECONDS = 4
 SMALL = [binary("slate", "vector_add"), "--size", "4096", "--json"]
 
 
-class MovingTest(SlateTestCase):
-    def start_victims(self, daemon, count, seconds=4, **keywords):
-        others = sum(each["launches"] > 20 for each in daemon.status()["sessions"])
-        victims = [daemon.start([binary("slate", "victim"), str(seconds * SLOW), "1"], **keywords) for _ in range(count)]
-        daemon.wait_for(lambda: sum(each["launches"] > 20 for each in daemon.status()["sessions"]) >= count + others, 60, "no launches")
-        return victims
-
-    def assert_right(self, daemon, victim):
-        out, err = victim.communicate(timeout=120 * SLOW)
-        self.assertEqual(victim.returncode, 0, out + err + daemon.log_text()[-3000:])
-        return float(re.search(r"longest ([\d.]+) ms", out).group(1))
-
+class MovingTest(VictimTestCase):
     def slatectl(self, daemon, *words):
         code, out, err = daemon.run([binary("slatectl"), *words])
         self.assertEqual(code, 0, out + err + daemon.log_text()[-3000:])
@@ -34,9 +24,9 @@ class MovingTest(SlateTestCase):
 
     def test_engines_are_renewed_under_load_and_nothing_is_lost(self):
         daemon = self.daemon()
-        victims = self.start_victims(daemon, 8)
+        victims = self.start_victims(daemon, 8, SECONDS)
         renewed = 0
-        while any(victim.poll() is None for victim in victims) and renewed < 3:
+        while any(victim.runs() for victim in victims) and renewed < 3:
             before = daemon.engine_pid()
             self.assertIn("the engines are renewed", self.slatectl(daemon, "renew"))
             self.assertNotEqual(daemon.engine_pid(), before)
@@ -51,10 +41,10 @@ class MovingTest(SlateTestCase):
 
     def test_another_slated_takes_over_under_load_and_nothing_is_lost(self):
         daemon = self.daemon()
-        victims = self.start_victims(daemon, 8)
+        victims = self.start_victims(daemon, 8, SECONDS)
         first = daemon.status()
         upgrades = 0
-        while any(victim.poll() is None for victim in victims) and upgrades < 2:
+        while any(victim.runs() for victim in victims) and upgrades < 2:
             self.assertIn("the installed slated has taken over", self.slatectl(daemon, "upgrade"))
             upgrades += 1
             now = daemon.status()
@@ -77,7 +67,7 @@ class MovingTest(SlateTestCase):
         installed = os.path.join(folder, "slated")
         shutil.copy(binary("slated"), installed)
         daemon = self.daemon(program=installed)
-        victim, = self.start_victims(daemon, 1)
+        victim, = self.start_victims(daemon, 1, SECONDS)
         engine = daemon.engine_pid()
         os.remove(installed)
         shutil.copy("/bin/false", installed)
@@ -92,7 +82,7 @@ class MovingTest(SlateTestCase):
     def test_a_program_is_suspended_and_goes_on_in_another_engine(self):
         daemon = self.daemon()
         empty = daemon.status()["device"]["memory_free"]
-        victim, = self.start_victims(daemon, 1)
+        victim, = self.start_victims(daemon, 1, SECONDS)
         session = str(daemon.status()["sessions"][0]["id"])
         self.assertIn("suspended", self.slatectl(daemon, "suspend", session))
         status = daemon.status()
@@ -101,7 +91,7 @@ class MovingTest(SlateTestCase):
         self.slatectl(daemon, "renew")
         code, out, err = daemon.run(SMALL)
         self.assertEqual(code, 0, out + err)
-        self.assertIsNone(victim.poll())
+        self.assertTrue(victim.runs())
         self.assertIn("goes on", self.slatectl(daemon, "resume", session))
         self.assert_right(daemon, victim)
         daemon.stop()
@@ -116,14 +106,14 @@ class MovingTest(SlateTestCase):
         bare = os.path.join(folder, "victim")
         source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../kernels/faults/victim.cu")
         subprocess.run(["nvcc", "-std=c++17", "-gencode", "arch=compute_90,code=sm_90", "-cudart", "shared", source, "-o", bare], check=True)
-        run = [binary("slatectl"), "run", "--", bare, "6", "1"]
+        run = [binary("slatectl"), "run", "--", bare]
         as_user = [{"user": user, "group": user, "extra_groups": []} for user in USERS]
 
         def domains():
             return {each["uid"]: each["domain"] for each in daemon.status()["sessions"]}
 
-        fenced, = self.start_victims(daemon, 1, seconds=8, **as_user[0])
-        unfenced = daemon.start(run, **as_user[1])
+        fenced, = self.start_victims(daemon, 1, 8, **as_user[0])
+        unfenced = Victim(daemon, 6, program=run, **as_user[1])
         daemon.wait_for(lambda: domains().get(USERS[1]) == "uid %d" % USERS[1], 30, "it does not move")
         self.assertEqual(domains()[USERS[0]], "common")
         for victim in fenced, unfenced:
@@ -131,9 +121,9 @@ class MovingTest(SlateTestCase):
         # A user that is alone keeps the common engine. It becomes his own when another one comes.
         daemon.wait_for(lambda: len(daemon.status()["engines"]) == 1, 60, "engines without sessions stay")
         engine = daemon.engine_pid()
-        unfenced = daemon.start(run, **as_user[1])
-        daemon.wait_for(lambda: any(each["launches"] > 20 for each in daemon.status()["sessions"]), 60, "no launches")
-        fenced, = self.start_victims(daemon, 1, seconds=2, **as_user[0])
+        unfenced = Victim(daemon, 6, program=run, **as_user[1])
+        wait_until_running(daemon, 1)
+        fenced, = self.start_victims(daemon, 1, 2, **as_user[0])
         self.assertEqual(domains(), {USERS[0]: "common", USERS[1]: "uid %d" % USERS[1]})
         self.assertEqual({each["domain"]: each["pid"] for each in daemon.status()["engines"]}["uid %d" % USERS[1]], engine)
         for victim in fenced, unfenced:
@@ -146,7 +136,7 @@ class MovingTest(SlateTestCase):
         os.chmod(daemon.root, 0o755)
         if subprocess.run(["test", "-x", os.path.abspath(SMALL[0])], user=USERS[0], group=USERS[0], extra_groups=[]).returncode:
             self.skipTest("other users cannot reach the build folder")
-        victims = [self.start_victims(daemon, 1, user=user, group=user, extra_groups=[])[0] for user in USERS]
+        victims = [self.start_victims(daemon, 1, SECONDS, user=user, group=user, extra_groups=[])[0] for user in USERS]
         domains = {each["uid"]: each["domain"] for each in daemon.status()["sessions"]}
         self.assertEqual(domains, {user: "uid %d" % user for user in USERS})
         engines = {each["domain"]: each["pid"] for each in daemon.status()["engines"]}

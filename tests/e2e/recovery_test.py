@@ -7,33 +7,21 @@ import signal
 import time
 import unittest
 
-from harness import DEVICE, ON_GPU, SLOW, SlateTestCase, binary
+from harness import DEVICE, ON_GPU, SLOW, binary
+from victims import FAULTS, VictimTestCase, running
 
 # On sim a fault ends its stream only, unless one asks for more.
 LOST = DEVICE if ON_GPU else DEVICE + ",fault=device"
-FAULTS = {"wild": "cudaErrorIllegalAddress", "trap": "cudaErrorLaunchFailure", "misaligned": "cudaErrorMisalignedAddress",
-          "illegal": "cudaErrorIllegalInstruction", "assert": "cudaErrorAssert", "freed": "cudaErrorIllegalAddress"}
 SECONDS = 8 if ON_GPU else 4
 
 
-class RecoveryTest(SlateTestCase):
-    def start_victim(self, daemon, seconds=SECONDS, megabytes=1):
-        victim = daemon.start([binary("slate", "victim"), str(seconds * SLOW), str(megabytes)])
-        daemon.wait_for(lambda: any(s["launches"] > 20 for s in daemon.status()["sessions"]), 30, "no launches")
-        return victim
-
+class RecoveryTest(VictimTestCase):
     def wait_until_served(self, daemon, before, victim):
         """By another engine, for a while, or until it has ended: on a busy machine its time is soon over."""
         def served():
             now = daemon.status()
-            going_on = [s for s in now["sessions"] if s.get("launches", 0) > 20]
-            return now["engine"]["pid"] != before and (going_on or victim.poll() is not None)
+            return now["engine"]["pid"] != before and (running(daemon) > 0 or not victim.runs())
         daemon.wait_for(served, 30, "the session does not go on")
-
-    def assert_right(self, daemon, victim):
-        out, err = victim.communicate(timeout=120 * SLOW)
-        self.assertEqual(victim.returncode, 0, out + err + daemon.log_text()[-3000:])
-        return float(re.search(r"longest ([\d.]+) ms", out).group(1))
 
     def offend(self, daemon, how):
         """Runs a program that faults, which hears of its own error only."""
@@ -43,9 +31,9 @@ class RecoveryTest(SlateTestCase):
 
     def test_a_program_goes_on_when_its_engine_is_killed(self):
         daemon = self.daemon(device=LOST)
-        victim = self.start_victim(daemon)
+        victim, = self.start_victims(daemon, 1, SECONDS)
         kills = 0
-        while victim.poll() is None and kills < 4:
+        while victim.runs() and kills < 4:
             before = daemon.engine_pid()
             os.kill(before, signal.SIGKILL)
             kills += 1
@@ -56,10 +44,10 @@ class RecoveryTest(SlateTestCase):
 
     def test_the_faults_of_another_program_cost_nothing(self):
         daemon = self.daemon(device=LOST, extra=("--spare-engine", "always", "--audit"))
-        victims = [self.start_victim(daemon) for _ in range(2)]
+        victims = self.start_victims(daemon, 2, SECONDS)
         sessions = [s["id"] for s in daemon.status()["sessions"]]
         faults = 0
-        while victims[0].poll() is None:
+        while victims[0].runs():
             for how in FAULTS:
                 self.offend(daemon, how)
                 faults += 1
@@ -77,7 +65,7 @@ class RecoveryTest(SlateTestCase):
     def test_of_several_suspects_only_the_offender_is_ended(self):
         """With much work of others in flight the device does not say whose kernel faulted."""
         daemon = self.daemon(device=LOST)
-        victims = [self.start_victim(daemon, megabytes=4) for _ in range(3)]
+        victims = self.start_victims(daemon, 3, SECONDS, 4)
         for _ in range(3):
             self.offend(daemon, "wild")
         for victim in victims:
@@ -98,12 +86,12 @@ class RecoveryTest(SlateTestCase):
 
     def test_nothing_is_left_of_sessions_that_have_moved(self):
         daemon = self.daemon(device=LOST)
-        victim = self.start_victim(daemon, seconds=2)
+        victim, = self.start_victims(daemon, 1, 2)
         os.kill(daemon.engine_pid(), signal.SIGKILL)
         self.assert_right(daemon, victim)
         daemon.wait_until_idle()
         left = daemon.status()["device"]["memory_free"]
-        self.assert_right(daemon, self.start_victim(daemon, seconds=1))
+        self.assert_right(daemon, *self.start_victims(daemon, 1, 1))
         daemon.wait_until_idle()
         self.assertEqual(daemon.status()["device"]["memory_free"], left, "one that has not moved leaves as much")
         held = [os.readlink("/proc/%d/fd/%s" % (daemon.process.pid, each))

@@ -1,0 +1,67 @@
+"""Victims, programs that check every word all the time and tell their pauses, and what the offenders beside them get. For tests
+and for bench/."""
+
+import re
+import threading
+
+from harness import SLOW, SlateTestCase, binary
+
+# What each fault of slate/offender gives on sim, and with the real runtime on a GPU.
+FAULTS = {"wild": "cudaErrorIllegalAddress", "trap": "cudaErrorLaunchFailure", "misaligned": "cudaErrorMisalignedAddress",
+          "illegal": "cudaErrorIllegalInstruction", "assert": "cudaErrorAssert", "stack": "cudaErrorLaunchFailure",
+          "freed": "cudaErrorIllegalAddress"}
+
+
+def running(daemon):
+    """Sessions that launch."""
+    return sum(each.get("launches", 0) > 20 for each in daemon.status()["sessions"])
+
+
+def wait_until_running(daemon, count):
+    daemon.wait_for(lambda: running(daemon) >= count, 60, "programs do not launch")
+
+
+class Victim:
+    """One victim with three arrays of so many megabytes. `shortest`: milliseconds of a pause that counts. `program`: the
+    command, if it is not the one linked with libslate."""
+
+    def __init__(self, daemon, seconds, megabytes=1, shortest=20, program=None, **keywords):
+        self.pauses = []  # (end by time.monotonic(), milliseconds)
+        self.said = ""
+        command = program or [binary("slate", "victim")]
+        self.process = daemon.start([*command, str(seconds), str(megabytes), str(shortest)], **keywords)
+        self.reader = threading.Thread(target=self.read)
+        self.reader.start()
+
+    def read(self):
+        for line in self.process.stdout:
+            told = re.match(r"at ([\d.]+) s: ([\d.]+) ms", line)
+            if told:
+                self.pauses.append((float(told.group(1)), float(told.group(2))))
+            else:
+                self.said += line
+
+    def runs(self):
+        return self.process.poll() is None
+
+    def longest_since(self, begin):
+        return max((ms for end, ms in list(self.pauses) if end >= begin), default=0.0)
+
+    def is_right(self):
+        """Waits for its end. Whether every word was right, and no call failed; else `said` has the reason."""
+        self.reader.join()
+        with self.process.stdout, self.process.stderr:
+            self.said += self.process.stderr.read()
+        return self.process.wait() == 0
+
+
+class VictimTestCase(SlateTestCase):
+    def start_victims(self, daemon, count, seconds, megabytes=1, **keywords):
+        others = running(daemon)
+        victims = [Victim(daemon, seconds * SLOW, megabytes, **keywords) for _ in range(count)]
+        wait_until_running(daemon, count + others)
+        return victims
+
+    def assert_right(self, daemon, victim):
+        self.assertTrue(victim.is_right(), victim.said + daemon.log_text()[-3000:])
+        return float(re.search(r"longest ([\d.]+) ms", victim.said).group(1))
