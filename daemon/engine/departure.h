@@ -1,8 +1,20 @@
-// Departure: whether a session is to leave its engine for another one, and how far that is. Plain
-// state: the session acts on it. Thread-safe.
+// Departure: whether a session is to leave its engine for another one, how far that is, and how it
+// is done. Session thread, but for what says otherwise.
 #pragma once
 
 #include <atomic>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "daemon/book.h"
+#include "daemon/engine/commands/faults.h"
+#include "daemon/engine/commands/session_parts.h"
+#include "daemon/engine/completer.h"
+#include "daemon/engine/executor.h"
+#include "daemon/engine/session_hooks.h"
+#include "device/device.h"
+#include "ipc/channel.h"
 
 namespace slate::daemon {
 
@@ -14,32 +26,60 @@ class Departure {
     kWanted,     // the session is to leave once none of its work is under way
     kLeft,       // the session is not served here any more
   };
+  /// All of it outlives the departure.
+  struct Context {
+    std::uint64_t session;  // its number
+    const SessionHooks& hooks;
+    device::Device& device;
+    Executor& executor;
+    Completer& completer;
+    Completer::Group& group;
+    ipc::EngineChannel& channel;
+    Faults& faults;
+    SessionParts& parts;
+    Book* book;  // null: no other engine can go on with the session
+    std::function<bool()> is_over;
+    std::function<bool()> release_held;  // as CommandServer::release_held()
+    std::function<SessionStatus()> status;
+  };
 
-  State state() const { return state_.load(std::memory_order_acquire); }
+  explicit Departure(Context context) : of_(std::move(context)) {}
+
+  // Any thread.
+  /// The supervisor wants the session to leave. `to_host`: its device memory goes to the host,
+  /// where the supervisor holds it.
+  void want(bool to_host);
+  /// The supervisor lets the session stay that waits for its word.
+  void stay();
   bool is_wanted() const { return state() == State::kWanted; }
   bool is_undecided() const { return state() == State::kUndecided; }
+  bool is_here() const { return state() == State::kHere; }
+  bool has_left() const { return state() == State::kLeft; }
+  /// Whether SessionHooks::left was called, or was to be.
+  bool has_told() const { return has_left() && !to_host_.load(); }
+  /// Why the session cannot go on in another engine; nullopt: it can. Then freeze() it before this
+  /// engine ends.
+  std::optional<std::string> why_bound() const;
+  /// The client hears nothing more from this engine, and its book gets nothing more.
+  void freeze();
 
-  // Each says whether the state has changed.
-  /// The supervisor wants the session to leave. `to_host`: with its device memory.
-  bool want(bool to_host) {
-    to_host_.store(to_host);
-    return go(State::kHere, State::kWanted) || go(State::kUndecided, State::kWanted);
-  }
-  bool is_to_host() const { return to_host_.load(); }
-  /// The session waits for the supervisor's word.
-  bool ask() { return go(State::kHere, State::kUndecided); }
-  /// The supervisor lets the session stay.
-  bool stay() { return go(State::kUndecided, State::kHere); }
-  /// The session cannot leave.
-  bool give_up() { return go(State::kWanted, State::kHere); }
-  /// The session has left.
-  bool leave() { return go(State::kWanted, State::kLeft); }
+  /// True: the session has left, and another engine may go on with it at once. One that cannot
+  /// leave calls SessionHooks::stays. Requires: is_wanted().
+  bool try_to_leave();
+  /// Whether the session waits for the supervisor's word, as a module comes that cannot be fenced.
+  bool leaves_first();
 
  private:
+  State state() const { return state_.load(std::memory_order_acquire); }
+  /// Whether the state has changed.
   bool go(State from, State to) { return state_.compare_exchange_strong(from, to); }
+  bool stay_here(const std::string& why);
+  bool finish_work();
 
+  const Context of_;
   std::atomic<State> state_{State::kHere};
   std::atomic<bool> to_host_{false};
+  bool told_unfenced_ = false;  // whether SessionHooks::unfenced was called
 };
 
 }  // namespace slate::daemon

@@ -310,10 +310,11 @@ void Engine::handle(LinkMessage message) {
       return end_session(message.header.session, message.text);
     case LinkType::kLeave:
       if (Session* const session = find_session(message.header.session))
-        session->leave((message.header.flags & kToHost) != 0);
+        session->departure().want((message.header.flags & kToHost) != 0);
       return;
     case LinkType::kSessionStays:
-      if (Session* const session = find_session(message.header.session)) session->stay();
+      if (Session* const session = find_session(message.header.session))
+        session->departure().stay();
       return;
     default:
       log_error("unexpected message {} from the supervisor", static_cast<int>(message.header.type));
@@ -482,7 +483,8 @@ void Engine::join_finished() {
     running.thread.join();
     const bool faulted = running.session->faulted();
     if (faulted) ++faults_;
-    const bool left = running.session->has_left(), told = running.session->has_told();
+    const Departure& departure = running.session->departure();
+    const bool left = departure.has_left(), told = departure.has_told();
     const auto last = running.session->status();
     running.session.reset();
     // On a lost device a session ends for that reason, which the supervisor learns as one fault.
@@ -591,8 +593,8 @@ void Engine::end_process(Error fault, const RunningKernels& kernels, std::uint64
   {
     const MutexLock lock(mutex_);
     for (auto& [id, running] : sessions_) {
-      if (id != culprit && !running.session->why_bound()) {
-        running.session->freeze();
+      if (id != culprit && !running.session->departure().why_bound()) {
+        running.session->departure().freeze();
       } else if (running.session->begun()) {
         running.session->fail({fault.code, fault.message + cause_for(id, kernels)});
       }
