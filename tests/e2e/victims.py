@@ -6,10 +6,9 @@ import threading
 
 from harness import SLOW, SlateTestCase, binary
 
-# What each fault of slate/offender gives on sim, and with the real runtime on a GPU.
+# What the faults of slate/offender give, on sim as with the real runtime on a GPU.
 FAULTS = {"wild": "cudaErrorIllegalAddress", "trap": "cudaErrorLaunchFailure", "misaligned": "cudaErrorMisalignedAddress",
-          "illegal": "cudaErrorIllegalInstruction", "assert": "cudaErrorAssert", "stack": "cudaErrorLaunchFailure",
-          "freed": "cudaErrorIllegalAddress"}
+          "illegal": "cudaErrorIllegalInstruction", "assert": "cudaErrorAssert", "freed": "cudaErrorIllegalAddress"}
 
 
 def running(daemon):
