@@ -27,7 +27,8 @@ constexpr double kEnoughToTell = 16, kPausing = 0.2;
 // Part of the launches that came after the ends of all others, from which a program counts as one
 // that waits for each. A newcomer counts so until its second launch tells more.
 constexpr double kEach = 0.8;
-constexpr double kGapSamples = 16;  // launches over which the gap before them is averaged
+constexpr double kGapSamples = 16;      // launches over which gaps and overheads are averaged
+constexpr double kMostOverhead = 0.05;  // ms; more is the host's other work
 
 /// Device time of the session's, of kernels of that family.
 void credit(Slot& slot, KernelId family, double ms) {
@@ -159,7 +160,9 @@ void Roster::bound_queues(const View& view) {
     if (slots_[i].contends && slots_[i].waits_each) users_.bound(session, cycle(slots_[i]));
     const bool ends = !is_movable(session.running, profiles_, settings_) &&
                       !has_stuck_work(session, view.now, settings_);
-    if (session.running.launches > 0 && ends) users_.count(session.user, session.running.expected);
+    if (session.running.launches == 0 || !ends) continue;
+    const Milliseconds overhead = session.running.launches * this->overhead(slots_[i]);
+    users_.count(session.user, session.running.expected + overhead);
   }
 }
 
@@ -168,14 +171,30 @@ Milliseconds Roster::cycle(const Slot& slot) const {
 }
 
 bool Roster::has_room(const SessionView& session) const {
-  return !users_.several() ||
-         users_.has_room(session.user,
-                         expected_time(profiles_, session.waiting->kernel, settings_));
+  return !users_.several() || users_.has_room(session.user, cost(session));
 }
 
 void Roster::queued(const SessionView& session) {
-  if (!users_.several()) return;
-  users_.count(session.user, expected_time(profiles_, session.waiting->kernel, settings_));
+  if (users_.several()) users_.count(session.user, cost(session));
+}
+
+/// Time for which the waiting launch is expected to keep the device from other users.
+Milliseconds Roster::cost(const SessionView& session) const {
+  const auto at = std::ranges::find(slots_, session.id, &Slot::id);
+  return expected_time(profiles_, session.waiting->kernel, settings_) + overhead(*at);
+}
+
+/// The launches kept the device from others since the last end before theirs, or since they were
+/// started.
+void Roster::measure_overhead(Slot& slot, const Completion& completion) {
+  const Time begin = std::max(completion.started, last_end_);
+  last_end_ = std::max(last_end_, completion.ended);
+  if (completion.mixed || completion.resized) return;
+  const double kept = Milliseconds(completion.ended - begin).count() / completion.launches;
+  const Milliseconds expected =
+      expected_time(profiles_, completion.kernel, completion.part, settings_);
+  const double over = std::clamp(kept - expected.count(), 0.0, kMostOverhead);
+  slot.overhead_ms += (over - slot.overhead_ms) / kGapSamples;
 }
 
 bool Roster::update(const View& view) {
@@ -241,6 +260,7 @@ bool Roster::update(const View& view) {
 void Roster::finished(const Completion& completion) {
   Slot* const slot = find(completion.session);
   if (!slot) return;
+  measure_overhead(*slot, completion);
   const auto alone = profiles_.alone(completion.kernel);
   const Milliseconds work = completion.work(alone);
   slot->served += (work.count() - std::exchange(slot->credited, 0)) / slot->weight;

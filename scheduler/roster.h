@@ -51,6 +51,9 @@ struct Slot {
   bool pauses = false;
   /// Whether the program waits for each launch before it makes the next one.
   bool waits_each = false;
+  /// Mean time for which a launch of the session kept the device from others, beyond its time
+  /// alone: it has to be brought there, and its end noticed.
+  double overhead_ms = 0;
   double gap_ms = 0;  // mean time that such a program takes from a launch's end to the next launch
 };
 
@@ -77,6 +80,10 @@ class Roster {
   /// session.
   void finished(const Completion& completion);
   void progressed(const Progress& progress);
+  /// Slot::overhead_ms where several users are active; else 0, as nobody else is kept waiting.
+  Milliseconds overhead(const Slot& slot) const {
+    return Milliseconds(users_.several() ? slot.overhead_ms : 0);
+  }
   /// Time alone of a program that waits for each launch, from one launch to the next.
   Milliseconds cycle(const Slot& slot) const;
   /// Whether the session's user may queue the waiting launch beside other users' programs that wait
@@ -99,6 +106,8 @@ class Roster {
   bool aged(Slot& slot, const SessionView& session, Time now);
   void share_by_user(const View& view);
   void bound_queues(const View& view);
+  Milliseconds cost(const SessionView& session) const;
+  void measure_overhead(Slot& slot, const Completion& completion);
   void later(Time at) { next_change_ = at < next_change_ ? at : next_change_; }
 
   const Settings& settings_;
@@ -107,6 +116,7 @@ class Roster {
   std::vector<std::uint32_t> contenders_;
   UserQueues users_;  // users of active sessions
   Time next_change_ = kNever;
+  Time last_end_{};  // of all launches
   bool may_be_preempted_ = false;
   double least_served_ = 0;  // `served` of the contender that has least
 };

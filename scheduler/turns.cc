@@ -257,8 +257,9 @@ Turns::Served Turns::serve(Scene& scene, std::uint32_t index) {
   Slot& slot = scene.roster[index];
   slot.last_start = scene.view.now;
   if (form != Form::kWorker || !is_long(profile, settings_)) {
-    const double ms =
-        expected_time(profiles_, launch.kernel, part_of(launch, start), settings_).count();
+    const Milliseconds time =
+        expected_time(profiles_, launch.kernel, part_of(launch, start), settings_);
+    const double ms = (time + scene.roster.overhead(slot)).count();
     // Others were kept waiting meanwhile.
     const bool was_kept = began_ < session.idle_since && is_kept(scene, index);
     const double kept = was_kept ? Milliseconds(scene.view.now - session.idle_since).count() : 0;
