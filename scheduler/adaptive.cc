@@ -150,8 +150,9 @@ void AdaptivePolicy::share(const View& view, Decisions& decisions) {
     const SessionView& session = view.sessions[member.index];
     if (holds_back(view, i, decisions)) continue;
     // Launches of one session run one behind the other: beside them nobody waits for all.
+    Slot& slot = roster_[member.index];
     const bool has_room =
-        !session.waiting || roster_.is_only_session(session) || roster_.has_room(session);
+        !session.waiting || roster_.is_only_session(session) || roster_.has_room(session, slot);
     const Share share{.form = session.waiting ? form_of(i, *session.waiting) : Form::kNative,
                       .placement = member.target,
                       .tag = epoch_,
@@ -160,8 +161,8 @@ void AdaptivePolicy::share(const View& view, Decisions& decisions) {
                       .settled = !one_by_one,
                       .sampled = !one_by_one};
     if (share_device(session, profiles_, settings_, share, decisions)) {
-      roster_[member.index].last_start = view.now;
-      roster_.queued(session);
+      slot.last_start = view.now;
+      roster_.queued(session, slot);
     }
   }
   if (!decisions.start.empty() && decisions.reason.empty()) {

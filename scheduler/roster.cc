@@ -170,18 +170,18 @@ Milliseconds Roster::cycle(const Slot& slot) const {
   return expected_time(profiles_, slot.launch.kernel, settings_) + Milliseconds(slot.gap_ms);
 }
 
-bool Roster::has_room(const SessionView& session) const {
-  return !users_.several() || users_.has_room(session.user, cost(session));
+bool Roster::has_room(const SessionView& session, const Slot& slot) const {
+  return !users_.several() || !session.waiting ||
+         users_.has_room(session.user, cost(*session.waiting, slot));
 }
 
-void Roster::queued(const SessionView& session) {
-  if (users_.several()) users_.count(session.user, cost(session));
+void Roster::queued(const SessionView& session, const Slot& slot) {
+  if (users_.several()) users_.count(session.user, cost(*session.waiting, slot));
 }
 
-/// Time for which the waiting launch is expected to keep the device from other users.
-Milliseconds Roster::cost(const SessionView& session) const {
-  const auto at = std::ranges::find(slots_, session.id, &Slot::id);
-  return expected_time(profiles_, session.waiting->kernel, settings_) + overhead(*at);
+/// Time for which the launch is expected to keep the device from other users.
+Milliseconds Roster::cost(const WaitingLaunch& launch, const Slot& slot) const {
+  return expected_time(profiles_, launch.kernel, settings_) + overhead(slot);
 }
 
 /// The launches kept the device from others since the last end before theirs, or since they were

@@ -86,14 +86,14 @@ class Roster {
   }
   /// Time alone of a program that waits for each launch, from one launch to the next.
   Milliseconds cycle(const Slot& slot) const;
-  /// Whether the session's user may queue the waiting launch beside other users' programs that wait
-  /// for each launch. Requires: session.waiting.
-  bool has_room(const SessionView& session) const;
+  /// Whether the user of the session with this slot may queue the launch that waits, if one does,
+  /// beside other users' programs that wait for each launch.
+  bool has_room(const SessionView& session, const Slot& slot) const;
   /// Whether no other session of the session's user is active.
   bool is_only_session(const SessionView& session) const { return users_.is_only(session); }
   /// Counts the session's waiting launch as queued, for further has_room() before the next
   /// update().
-  void queued(const SessionView& session);
+  void queued(const SessionView& session, const Slot& slot);
   /// Decides to take resizable work of sessions that do not contend off the device.
   void retreat_others(const View& view, Decisions& decisions) const;
 
@@ -106,7 +106,7 @@ class Roster {
   bool aged(Slot& slot, const SessionView& session, Time now);
   void share_by_user(const View& view);
   void bound_queues(const View& view);
-  Milliseconds cost(const SessionView& session) const;
+  Milliseconds cost(const WaitingLaunch& launch, const Slot& slot) const;
   void measure_overhead(Slot& slot, const Completion& completion);
   void later(Time at) { next_change_ = at < next_change_ ? at : next_change_; }
 

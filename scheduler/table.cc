@@ -176,10 +176,11 @@ void TablePolicy::decide(const View& view, Decisions& decisions) {
                       .placement = half.placement,
                       .tag = epoch_,
                       .ahead = settings_.ahead,
-                      .has_room = !session.waiting || roster_.has_room(session),
+                      .has_room = roster_.has_room(session, roster_[half.index]),
                       .settled = true,
                       .sampled = true};
-    if (share_device(session, profiles_, settings_, share, decisions)) roster_.queued(session);
+    if (share_device(session, profiles_, settings_, share, decisions))
+      roster_.queued(session, roster_[half.index]);
   }
   decisions.again = std::min(decisions.again, until_);
   decisions.reason = "corun";

@@ -95,7 +95,7 @@ bool Turns::wants(const Scene& scene, std::uint32_t index) const {
 
 bool Turns::may_start(const Scene& scene, std::uint32_t index) const {
   const SessionView& session = scene.session(index);
-  if (session.waiting && !scene.roster.has_room(session)) return false;
+  if (!scene.roster.has_room(session, scene.roster[index])) return false;
   const bool deep = scene.single && !scene.roster.may_be_preempted();
   // A program that waits for each launch waits for all that is queued before it.
   const bool hurries = std::ranges::any_of(
@@ -253,8 +253,8 @@ Turns::Served Turns::serve(Scene& scene, std::uint32_t index) {
   start.tried = form != profile.best_form();
   start.repeats = scene.rules.repeats && form == Form::kNative;
   scene.decisions.start.push_back(start);
-  scene.roster.queued(session);
   Slot& slot = scene.roster[index];
+  scene.roster.queued(session, slot);
   slot.last_start = scene.view.now;
   if (form != Form::kWorker || !is_long(profile, settings_)) {
     const Milliseconds time =

@@ -38,7 +38,7 @@ struct SessionHooks {
   /// The session cannot leave the engine. May be empty.
   std::function<void(std::uint64_t session, const std::string& why)> stays = {};
   /// The session loads code that cannot be fenced. `waits`: it takes no more commands until it
-  /// hears leave() or stay(). Empty: nobody decides, so that it stays.
+  /// hears Departure::want() or stay(). Empty: nobody decides, so that it stays.
   std::function<void(std::uint64_t session, bool waits)> unfenced = {};
 };
 
